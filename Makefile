@@ -1,0 +1,198 @@
+# Tidemark. `make run` and `make test` on a fresh Debian 12 install what they need, build, and do
+# their job. Knobs: BUILD=dir  CC=gcc|clang  SAN=address,undefined  DEBUG=1  V=1  OFFICIAL=dir (bench)
+#
+# `make list` prints the targets.
+
+BUILD  ?= build
+CC     ?= gcc
+PREFIX ?= /usr/local
+DESTDIR ?=
+
+VERSION := $(shell sed -n 's/^## \[\([0-9][0-9.]*\)\].*/\1/p' CHANGELOG.md 2>/dev/null | head -n 1)
+
+WARN := -Wall -Wextra -Werror -Wshadow -Wconversion -Wno-sign-conversion -Wstrict-prototypes \
+        -Wmissing-prototypes -Wpointer-arith -Wformat=2 -Wundef -Wvla
+OPT  := $(if $(DEBUG),-O0,-O2)
+SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+CPPFLAGS += -I. -I$(BUILD)/gen -D_GNU_SOURCE -DTIDEMARK_VERSION='"$(VERSION)"'
+CFLAGS   += -std=c17 -g $(OPT) $(WARN) $(SANFLAGS)
+LDFLAGS  += $(SANFLAGS)
+LDLIBS   := -llz4 -lzstd -lxxhash -ljansson -lpthread -lm
+
+Q := $(if $(V),,@)
+
+# Folders in dependency order, the lowest last: a library may use those to its right.
+FOLDERS := server report analysis symbols trace protocol base
+LIBS    := $(FOLDERS:%=$(BUILD)/lib%.a)
+
+.PHONY: all list deps deps-test deps-test-full run test unit e2e check-layers asan fuzz bench \
+        format format-check tidy install install-compat uninstall deb clean
+
+## all: builds build/tidemark
+all: deps $(BUILD)/tidemark
+
+## list: prints the targets
+list:
+	@sed -n 's/^## //p' Makefile
+
+## ---- compiling
+
+$(BUILD)/%.o: %.c | deps
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "  CC   $<")
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+define folder_library
+$(BUILD)/lib$(1).a: $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard $(1)/*.c))) $(if $(filter protocol,$(1)),$(BUILD)/gen/wire_table.o)
+	@rm -f $$@
+	$$(Q)$$(AR) rcs $$@ $$^
+endef
+$(foreach f,$(FOLDERS),$(eval $(call folder_library,$(f))))
+
+$(BUILD)/tidemark: $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard cli/*.c))) $(LIBS)
+	$(if $(V),,@echo "  LD   $@")
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+# The wire tables are data: generated from the item list, one array per protocol number.
+$(BUILD)/gen/wire_table.c: protocol/queue-items.tsv protocol/gen-wire-table.awk
+	@mkdir -p $(@D)
+	$(Q)awk -f protocol/gen-wire-table.awk protocol/queue-items.tsv > $@.tmp && mv $@.tmp $@
+
+$(BUILD)/gen/wire_table.o: $(BUILD)/gen/wire_table.c
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+## ---- what the machine must have
+
+DEPS       := gcc make mawk pkg-config liblz4-dev libzstd-dev libxxhash-dev libjansson-dev
+DEPS_TEST  := libcmocka-dev clang clang-format clang-tidy libclang-rt-dev llvm python3 \
+              python3-zstandard python3-lz4 mandoc shellcheck debhelper
+APT         = $(if $(filter 0,$(shell id -u)),,sudo )apt-get
+missing     = $(shell dpkg-query -W -f '$${db:Status-Status} $${Package}\n' $(1) 2>&1 | \
+                awk '/no packages found|^[^i]/ { print "x" }' | head -n 1)
+
+# Asks for nothing and needs no rights when all packages are there.
+define install_packages
+	@if [ -n "$(call missing,$(1))" ]; then \
+	    echo "installing: $(1)"; \
+	    $(APT) update -qq && DEBIAN_FRONTEND=noninteractive \
+	        $(APT) install -y -qq --no-install-recommends $(1) >/dev/null; \
+	fi
+endef
+
+## deps: installs the Debian packages that building needs
+deps:
+	$(call install_packages,$(DEPS))
+
+## deps-test: and those that the tests need
+deps-test: deps
+	$(call install_packages,$(DEPS_TEST))
+
+## deps-test-full: and the heavy ones that only CI needs (none so far)
+deps-test-full: deps-test
+
+## ---- tests
+
+UNIT_TESTS := $(patsubst test/unit/%.c,$(BUILD)/test/unit/%,$(sort $(wildcard test/unit/test_*.c)))
+
+$(BUILD)/test/unit/%: $(BUILD)/test/unit/%.o $(LIBS)
+	$(if $(V),,@echo "  LD   $@")
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+
+BENCH_TOOLS := $(patsubst bench/%.c,$(BUILD)/bench/%,$(sort $(wildcard bench/*.c)))
+
+$(BUILD)/bench/%: $(BUILD)/bench/%.o $(LIBS)
+	$(if $(V),,@echo "  LD   $@")
+	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+## run: plays a recorded client to `tidemark capture` and prints its memory summary
+run: all
+	@BUILD=$(BUILD) sh test/run-example
+
+## test: builds and runs all tests; ends with "N passed, N failed"
+test: deps-test $(BUILD)/tidemark $(UNIT_TESTS) $(BENCH_TOOLS)
+	@BUILD=$(BUILD) CC=$(CC) python3 test/run_tests.py
+
+## unit, e2e: only those tests
+unit: deps-test $(UNIT_TESTS)
+	@BUILD=$(BUILD) python3 test/run_tests.py --only unit
+
+e2e: deps-test $(BUILD)/tidemark $(BENCH_TOOLS)
+	@BUILD=$(BUILD) python3 test/run_tests.py --only e2e
+
+## check-layers: holds every #include against the folder table
+check-layers:
+	@python3 test/check_layers.py
+
+## asan: the tests again under AddressSanitizer and UBSan
+asan:
+	@$(MAKE) --no-print-directory BUILD=build-asan SAN=address,undefined test
+
+## fuzz: each fuzz target for FUZZ_SECONDS (60) under ASan and UBSan
+FUZZ_SECONDS ?= 60
+FUZZ_TARGETS := $(patsubst test/fuzz/%.c,build-fuzz/%,$(sort $(wildcard test/fuzz/fuzz_*.c)))
+FUZZ_SOURCES := $(sort $(wildcard base/*.c protocol/*.c trace/*.c)) $(BUILD)/gen/wire_table.c
+
+build-fuzz/%: test/fuzz/%.c $(FUZZ_SOURCES) | deps-test
+	@mkdir -p $(@D)
+	@echo "  FUZZ $@"
+	$(Q)clang $(CPPFLAGS) -std=c17 -g -O1 -fsanitize=fuzzer,address,undefined \
+	    -fno-sanitize-recover=undefined -o $@ $< $(FUZZ_SOURCES) -llz4 -lzstd -lxxhash -lm
+
+fuzz: $(FUZZ_TARGETS)
+	@FUZZ_SECONDS=$(FUZZ_SECONDS) sh test/fuzz/run $(FUZZ_TARGETS)
+
+## bench: speed and memory beside the limits of the machine; OFFICIAL=dir adds the official tools
+bench: all $(BENCH_TOOLS)
+	@BUILD=$(BUILD) OFFICIAL=$(OFFICIAL) python3 bench/run.py
+
+## ---- style
+
+SOURCE_DIRS := base protocol trace symbols analysis report server cli test/unit test/fuzz bench
+SOURCES     := $(sort $(wildcard $(SOURCE_DIRS:%=%/*.[ch])))
+TIDIED      := $(filter %.c,$(filter-out test/% bench/%,$(SOURCES)))
+
+## format: formats all sources; format-check only looks; tidy runs clang-tidy
+format:
+	@clang-format -i $(SOURCES)
+
+format-check:
+	@clang-format --dry-run --Werror $(SOURCES)
+
+.PHONY: $(TIDIED:%=tidy-%) format-check
+tidy: $(TIDIED:%=tidy-%)
+$(TIDIED:%=tidy-%): tidy-%: | $(BUILD)/gen/wire_table.c
+	@clang-tidy --quiet $* -- $(CPPFLAGS) -std=c17 2>/dev/null
+
+## ---- installing
+
+MAN      := $(sort $(wildcard man/*.[1-9]))
+DROP_INS := tracy-capture tracy-update
+COMPAT   := capture capture-release iree-tracy-capture update
+
+## install: the program, its man pages and the tracy-* names under PREFIX
+install: all
+	install -D -m 755 $(BUILD)/tidemark $(DESTDIR)$(PREFIX)/bin/tidemark
+	@for page in $(MAN); do \
+	    install -D -m 644 $$page \
+	        $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/} || exit 1; \
+	done
+	@for name in $(DROP_INS); do ln -sf tidemark $(DESTDIR)$(PREFIX)/bin/$$name || exit 1; done
+
+## install-compat: the remaining names of the official tools too
+install-compat: install
+	@for name in $(COMPAT); do ln -sf tidemark $(DESTDIR)$(PREFIX)/bin/$$name || exit 1; done
+
+## uninstall: removes what install and install-compat put there
+uninstall:
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,tidemark $(DROP_INS) $(COMPAT))
+	rm -f $(foreach page,$(MAN),$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $(page)))/$(notdir $(page)))
+
+## deb: a Debian package in $(BUILD)
+deb: all
+	@BUILD=$(BUILD) VERSION=$(VERSION) sh test/build-deb
+
+## clean: removes everything built
+clean:
+	rm -rf build build-asan build-fuzz $(BUILD)
+
+-include $(shell find $(BUILD) -name '*.d' 2>/dev/null)

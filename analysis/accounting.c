@@ -1,0 +1,320 @@
+#include "analysis/accounting.h"
+
+#include <stdlib.h>
+
+/* What nearly every step touches: one cache line. */
+struct hot {
+    uint64_t live_bytes;
+    uint64_t live_count;
+    uint64_t peak_bytes; /* not yet of the nanosecond last_time */
+    uint64_t count;
+    uint64_t bytes;
+    uint64_t largest;
+    int64_t last_time;
+    uint64_t epoch; /* the pool's peak that at_peak_* belongs to, if there was a step since */
+};
+
+struct cold {
+    uint64_t at_peak_bytes;
+    uint64_t at_peak_count;
+    uint64_t temporary;
+    int64_t first_time;
+};
+
+#define PAGE_SHIFT 6
+#define PAGE_KEYS (1u << PAGE_SHIFT)
+
+struct page {
+    struct hot hot[PAGE_KEYS];
+    struct cold cold[PAGE_KEYS];
+};
+
+/* The newest two nanoseconds in which a thread did something in a pool. */
+struct thread_state {
+    int64_t latest;
+    int64_t previous;
+};
+
+#define THREADS_PER_PAGE 64u
+
+struct pool_account {
+    struct pool_figures figures; /* peaks not yet of the nanosecond `now` */
+    int64_t now;
+    uint64_t epoch; /* number of the newest peak */
+    VEC(struct page *) pages;
+    VEC(struct thread_state *) threads;
+};
+
+void accounting_init(struct accounting *a, const struct accounting_options *options)
+{
+    *a = (struct accounting){0};
+    if (options)
+        a->options = *options;
+}
+
+static void pool_account_free(struct pool_account *p)
+{
+    if (!p)
+        return;
+    for (size_t i = 0; i < p->pages.len; i++)
+        free(p->pages.at[i]);
+    for (size_t i = 0; i < p->threads.len; i++)
+        free(p->threads.at[i]);
+    vec_release(&p->pages);
+    vec_release(&p->threads);
+    free(p);
+}
+
+void accounting_release(struct accounting *a)
+{
+    for (size_t i = 0; i < a->pools.len; i++)
+        pool_account_free(a->pools.at[i]);
+    vec_release(&a->pools);
+    *a = (struct accounting){0};
+}
+
+static struct pool_account *accounting_add_pool(struct accounting *a, uint32_t pool, struct err *e)
+{
+    while (a->pools.len <= pool) {
+        if (!vec_push(&a->pools, NULL)) {
+            err_no_memory(e, "figures of memory pools");
+            return NULL;
+        }
+    }
+    struct pool_account *p = calloc(1, sizeof *p);
+    if (!p) {
+        err_no_memory(e, "figures of memory pools");
+        return NULL;
+    }
+    p->now = INT64_MIN;
+    p->figures.peak_time = -1;
+    a->pools.at[pool] = p;
+    return p;
+}
+
+static struct page *pool_add_page(struct pool_account *p, uint32_t number, struct err *e)
+{
+    while (p->pages.len <= number) {
+        if (!vec_push(&p->pages, NULL)) {
+            err_no_memory(e, "figures of call stacks");
+            return NULL;
+        }
+    }
+    struct page *page = aligned_alloc(64, sizeof *page);
+    if (!page) {
+        err_no_memory(e, "figures of call stacks");
+        return NULL;
+    }
+    *page = (struct page){0};
+    for (unsigned i = 0; i < PAGE_KEYS; i++)
+        page->hot[i].last_time = INT64_MIN;
+    p->pages.at[number] = page;
+    return page;
+}
+
+static struct thread_state *pool_add_threads(struct pool_account *p, uint32_t number, struct err *e)
+{
+    while (p->threads.len <= number) {
+        if (!vec_push(&p->threads, NULL)) {
+            err_no_memory(e, "figures of threads");
+            return NULL;
+        }
+    }
+    struct thread_state *threads = calloc(THREADS_PER_PAGE, sizeof *threads);
+    if (!threads) {
+        err_no_memory(e, "figures of threads");
+        return NULL;
+    }
+    for (unsigned i = 0; i < THREADS_PER_PAGE; i++)
+        threads[i] = (struct thread_state){.latest = INT64_MIN, .previous = INT64_MIN};
+    p->threads.at[number] = threads;
+    return threads;
+}
+
+static inline struct page *pool_page(struct pool_account *p, uint32_t key, struct err *e)
+{
+    uint32_t number = key >> PAGE_SHIFT;
+    if (number < p->pages.len && p->pages.at[number])
+        return p->pages.at[number];
+    return pool_add_page(p, number, e);
+}
+
+static inline struct thread_state *pool_thread(struct pool_account *p, uint16_t thread,
+                                               struct err *e)
+{
+    uint32_t number = thread / THREADS_PER_PAGE;
+    struct thread_state *threads = number < p->threads.len && p->threads.at[number]
+                                       ? p->threads.at[number]
+                                       : pool_add_threads(p, number, e);
+    return threads ? &threads[thread % THREADS_PER_PAGE] : NULL;
+}
+
+/* The nanosecond `now` of the pool is over: was it a peak? */
+static inline void pool_advance(struct pool_account *p, int64_t time)
+{
+    struct pool_figures *f = &p->figures;
+    if (f->live_bytes > f->peak_bytes) {
+        f->peak_bytes = f->live_bytes;
+        f->peak_time = p->now;
+        p->epoch++;
+    }
+    if (f->live > f->peak_live)
+        f->peak_live = f->live;
+    p->now = time;
+}
+
+static void counter_alloc(struct pool_account *p, struct hot *h, struct cold *c, uint64_t size)
+{
+    if (h->count == 0)
+        c->first_time = p->now;
+    h->count++;
+    h->bytes += size;
+    h->live_count++;
+    h->live_bytes += size;
+    if (size > h->largest)
+        h->largest = size;
+    p->figures.allocations++;
+    p->figures.total_bytes += size;
+    p->figures.live++;
+    p->figures.live_bytes += size;
+}
+
+static inline void thread_step(struct thread_state *t, int64_t now)
+{
+    if (now > t->latest) {
+        t->previous = t->latest;
+        t->latest = now;
+    }
+}
+
+static uint32_t accounting_key(const struct accounting *a, const struct memory_op *op)
+{
+    if (a->options.by_thread)
+        return op->block.thread;
+    uint32_t id = op->block.callstack;
+    if (!a->options.groups)
+        return id;
+    return id < a->options.group_count ? a->options.groups[id] : 0;
+}
+
+int accounting_op(void *ctx, const struct memory_op *op, struct err *e)
+{
+    struct accounting *a = ctx;
+    uint32_t pool = op->pool;
+    if (pool < a->options.pool_count)
+        pool = a->options.pools[pool];
+    struct pool_account *p = pool < a->pools.len ? a->pools.at[pool] : NULL;
+    if (!p && !(p = accounting_add_pool(a, pool, e)))
+        return -1;
+    uint32_t key = accounting_key(a, op);
+    struct page *page = pool_page(p, key, e);
+    struct thread_state *thread = page ? pool_thread(p, op->thread, e) : NULL;
+    if (!thread)
+        return -1;
+    if (op->time > p->now)
+        pool_advance(p, op->time);
+    struct hot *h = &page->hot[key & (PAGE_KEYS - 1)];
+    struct cold *c = &page->cold[key & (PAGE_KEYS - 1)];
+    if (h->epoch != p->epoch) {
+        c->at_peak_bytes = h->live_bytes;
+        c->at_peak_count = h->live_count;
+        h->epoch = p->epoch;
+    }
+    if (p->now > h->last_time) {
+        if (h->live_bytes > h->peak_bytes)
+            h->peak_bytes = h->live_bytes;
+        h->last_time = p->now;
+    }
+    thread_step(thread, p->now);
+    if (op->kind == MEMORY_ALLOC) {
+        counter_alloc(p, h, c, op->block.size);
+        return 0;
+    }
+    h->live_count--;
+    h->live_bytes -= op->block.size;
+    p->figures.frees++;
+    p->figures.live--;
+    p->figures.live_bytes -= op->block.size;
+    if (op->block.thread == op->thread && thread->previous <= op->block.time) {
+        c->temporary++;
+        p->figures.temporary++;
+    }
+    return 0;
+}
+
+static const struct pool_account *find_pool(const struct accounting *a, uint32_t pool)
+{
+    return pool < a->pools.len ? a->pools.at[pool] : NULL;
+}
+
+void accounting_pool(const struct accounting *a, uint32_t pool, struct pool_figures *out)
+{
+    const struct pool_account *p = find_pool(a, pool);
+    *out = (struct pool_figures){.peak_time = -1};
+    if (!p)
+        return;
+    *out = p->figures;
+    if (out->live_bytes > out->peak_bytes) {
+        out->peak_bytes = out->live_bytes;
+        out->peak_time = p->now;
+    }
+    if (out->live > out->peak_live)
+        out->peak_live = out->live;
+}
+
+/* The counter as of the end of the pool's newest nanosecond. */
+static bool counter_read(const struct pool_account *p, uint32_t key, struct counter *out)
+{
+    uint32_t number = key >> PAGE_SHIFT;
+    if (number >= p->pages.len || !p->pages.at[number])
+        return false;
+    const struct hot *h = &p->pages.at[number]->hot[key & (PAGE_KEYS - 1)];
+    const struct cold *c = &p->pages.at[number]->cold[key & (PAGE_KEYS - 1)];
+    if (h->count == 0)
+        return false;
+    bool peak_is_now = p->figures.live_bytes > p->figures.peak_bytes;
+    bool unchanged = peak_is_now || h->epoch != p->epoch;
+    *out = (struct counter){
+        .count = h->count,
+        .bytes = h->bytes,
+        .live_count = h->live_count,
+        .live_bytes = h->live_bytes,
+        .peak_bytes = h->live_bytes > h->peak_bytes ? h->live_bytes : h->peak_bytes,
+        .at_peak_bytes = unchanged ? h->live_bytes : c->at_peak_bytes,
+        .at_peak_count = unchanged ? h->live_count : c->at_peak_count,
+        .temporary = c->temporary,
+        .largest = h->largest,
+        .first_time = c->first_time,
+        .last_time = h->last_time,
+    };
+    return true;
+}
+
+bool accounting_counter(const struct accounting *a, uint32_t pool, uint32_t key,
+                        struct counter *out)
+{
+    const struct pool_account *p = find_pool(a, pool);
+    return p && counter_read(p, key, out);
+}
+
+bool accounting_next(const struct accounting *a, uint32_t pool, uint64_t *iter, uint32_t *key,
+                     struct counter *out)
+{
+    const struct pool_account *p = find_pool(a, pool);
+    if (!p)
+        return false;
+    uint64_t end = (uint64_t)p->pages.len << PAGE_SHIFT;
+    while (*iter < end) {
+        uint32_t at = (uint32_t)*iter;
+        if (!p->pages.at[at >> PAGE_SHIFT]) {
+            *iter = (uint64_t)((at >> PAGE_SHIFT) + 1) << PAGE_SHIFT;
+            continue;
+        }
+        ++*iter;
+        if (counter_read(p, at, out)) {
+            *key = at;
+            return true;
+        }
+    }
+    return false;
+}

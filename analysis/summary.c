@@ -1,0 +1,448 @@
+#include "analysis/summary.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/sites.h"
+#include "analysis/summary_parts.h"
+
+static const char *const grouping_names[] = {
+    [GROUP_SITE] = "site", [GROUP_FUNCTION] = "function", [GROUP_CALLSTACK] = "callstack",
+    [GROUP_POOL] = "pool", [GROUP_THREAD] = "thread",
+};
+
+bool grouping_parse(const char *text, enum grouping *by)
+{
+    for (size_t i = 0; i < sizeof grouping_names / sizeof *grouping_names; i++) {
+        if (strcmp(text, grouping_names[i]) == 0) {
+            *by = (enum grouping)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *grouping_name(enum grouping by)
+{
+    return grouping_names[by];
+}
+
+struct view summary_keep(struct summary *s, struct view text)
+{
+    char *copy = malloc(text.len + 1);
+    if (copy && !vec_push(&s->texts, copy)) {
+        free(copy);
+        copy = NULL;
+    }
+    if (!copy)
+        return (struct view){NULL, 0};
+    if (text.len)
+        memcpy(copy, text.p, text.len);
+    copy[text.len] = 0;
+    return (struct view){copy, text.len};
+}
+
+/* ---- pools */
+
+struct named_pool {
+    struct view name;
+    uint32_t number;
+};
+
+static int compare_names(struct view a, struct view b)
+{
+    size_t n = a.len < b.len ? a.len : b.len;
+    int order = n ? memcmp(a.p, b.p, n) : 0;
+    return order ? order : (a.len > b.len) - (a.len < b.len);
+}
+
+static int compare_pools(const void *a, const void *b)
+{
+    const struct named_pool *x = a;
+    const struct named_pool *y = b;
+    bool x_default = view_equal(x->name, view_of("default"));
+    bool y_default = view_equal(y->name, view_of("default"));
+    if (x_default != y_default)
+        return x_default ? -1 : 1;
+    int order = compare_names(x->name, y->name);
+    return order ? order : (x->number > y->number) - (x->number < y->number);
+}
+
+/* The pools that `wanted` names (NULL: all that have events), in order. */
+static int list_pools(struct summary *s, const char *wanted, struct named_pool *list, size_t *n,
+                      struct err *e)
+{
+    const struct memory *m = &s->trace->memory;
+    struct buf names = {0};
+    *n = 0;
+    for (size_t i = 0; i < m->pools.len; i++) {
+        char room[32];
+        struct view name = trace_pool_name(s->trace, m->pools.at[i], room);
+        if (name.p == room && !(name = summary_keep(s, name)).p) {
+            buf_release(&names);
+            return err_no_memory(e, "pool names");
+        }
+        if (wanted ? view_equal(name, view_of(wanted)) : m->pools.at[i]->totals.allocations != 0)
+            list[(*n)++] = (struct named_pool){name, (uint32_t)i};
+        if (names.len < 400)
+            buf_printf(&names, "%s%.*s", names.len ? ", " : "",
+                       name.len > 100 ? 100 : (int)name.len, name.p);
+    }
+    int status = 0;
+    if (wanted && *n == 0)
+        status = err_set(e, ERR_USAGE, "no pool is called '%s'; the trace has: %s", wanted,
+                         names.len ? buf_str(&names) : "none");
+    buf_release(&names);
+    if (*n)
+        qsort(list, *n, sizeof *list, compare_pools);
+    return status;
+}
+
+static int add_pool(struct summary *s, const struct named_pool *p, struct err *e)
+{
+    const struct pool *pool = s->trace->memory.pools.at[p->number];
+    if (s->pools.len == 0 || !view_equal(s->pools.at[s->pools.len - 1].name, p->name)) {
+        struct summary_pool fresh = {
+            .name = p->name, .first_key = s->pool_keys.len, .low_address = UINT64_MAX};
+        if (!vec_push(&s->pools, fresh))
+            return err_no_memory(e, "pools");
+    }
+    struct summary_pool *to = &s->pools.at[s->pools.len - 1];
+    if (!vec_push(&s->pool_keys, pool->key))
+        return err_no_memory(e, "pools");
+    to->key_count++;
+    if (pool->totals.low_address < to->low_address)
+        to->low_address = pool->totals.low_address;
+    if (pool->totals.high_address > to->high_address)
+        to->high_address = pool->totals.high_address;
+    return 0;
+}
+
+/*
+ * Fills s->pools and `merged`: pool number → index in s->pools, or one past them for pools that
+ * are of no interest. *only is the number of the pool when it is a single one, else -1.
+ */
+static int find_pools(struct summary *s, const char *wanted, uint32_t *merged, int64_t *only,
+                      struct err *e)
+{
+    size_t count = s->trace->memory.pools.len;
+    struct named_pool *list = calloc(count + 1, sizeof *list);
+    if (!list)
+        return err_no_memory(e, "pools");
+    size_t n;
+    int status = list_pools(s, wanted, list, &n, e);
+    for (size_t i = 0; i < count; i++)
+        merged[i] = UINT32_MAX;
+    for (size_t i = 0; i < n && status == 0; i++) {
+        status = add_pool(s, &list[i], e);
+        merged[list[i].number] = (uint32_t)s->pools.len - 1;
+    }
+    for (size_t i = 0; i < count; i++) {
+        if (merged[i] == UINT32_MAX)
+            merged[i] = (uint32_t)s->pools.len;
+    }
+    *only = n == 1 ? (int64_t)list[0].number : -1;
+    free(list);
+    return status;
+}
+
+/* ---- the sweep */
+
+enum { BY_SITE, BY_CALLSTACK, BY_GROUP, ACCOUNTINGS };
+
+struct builder {
+    struct summary *s;
+    struct trace *trace;
+    const struct summary_options *options;
+    uint32_t *merged;
+    int64_t only;
+    struct sites sites;
+    struct sites functions;
+    struct accounting accounts[ACCOUNTINGS];
+    bool has_group;
+};
+
+static int take_step(void *ctx, const struct memory_op *op, struct err *e)
+{
+    struct builder *b = ctx;
+    if (accounting_op(&b->accounts[BY_SITE], op, e) != 0 ||
+        accounting_op(&b->accounts[BY_CALLSTACK], op, e) != 0)
+        return -1;
+    return b->has_group ? accounting_op(&b->accounts[BY_GROUP], op, e) : 0;
+}
+
+static int sweep(struct builder *b, struct err *e)
+{
+    static const struct skiplist built_in = {0};
+    const struct skiplist *skip = b->options->skip ? b->options->skip : &built_in;
+    static const uint32_t one_group[1] = {0};
+    struct accounting_options o = {.pools = b->merged, .pool_count = b->trace->memory.pools.len};
+    accounting_init(&b->accounts[BY_CALLSTACK], &o);
+    if (sites_build(&b->sites, b->trace, skip, SITE_BY_LINE, e) != 0)
+        return -1;
+    o.groups = b->sites.of_callstack;
+    o.group_count = b->sites.callstack_count;
+    accounting_init(&b->accounts[BY_SITE], &o);
+    b->has_group = true;
+    switch (b->options->by) {
+    case GROUP_FUNCTION:
+        if (sites_build(&b->functions, b->trace, skip, SITE_BY_FUNCTION, e) != 0)
+            return -1;
+        o.groups = b->functions.of_callstack;
+        o.group_count = b->functions.callstack_count;
+        break;
+    case GROUP_POOL:
+        o.groups = one_group;
+        o.group_count = 0;
+        break;
+    case GROUP_THREAD:
+        o.by_thread = true;
+        break;
+    default:
+        b->has_group = false;
+    }
+    accounting_init(&b->accounts[BY_GROUP], &o);
+    const struct memory_observer to = {.ctx = b, .op = take_step};
+    return memory_sweep(&b->trace->memory, b->only, &to, e);
+}
+
+/* ---- rows */
+
+static int name_thread(struct builder *b, struct summary_row *r, struct err *e)
+{
+    const struct trace *t = b->trace;
+    if (r->key < t->threads.list.len && t->threads.list.at[r->key].name) {
+        r->name = strings_get(&t->strings, t->threads.list.at[r->key].name);
+        return 0;
+    }
+    char text[48];
+    if (r->key < t->threads.list.len)
+        snprintf(text, sizeof text, "thread %llu",
+                 (unsigned long long)t->threads.list.at[r->key].id);
+    else
+        snprintf(text, sizeof text, "thread number %u", r->key);
+    r->name = summary_keep(b->s, view_of(text));
+    return r->name.p ? 0 : err_no_memory(e, "thread names");
+}
+
+static int name_row(struct builder *b, enum grouping by, struct summary_row *r, struct err *e)
+{
+    static const struct frame_view nowhere = {
+        .function = {"", 0}, .file = {"", 0}, .image = {"", 0}};
+    uint32_t site;
+    r->name = (struct view){"", 0};
+    r->frame = nowhere;
+    switch (by) {
+    case GROUP_POOL:
+        r->name = b->s->pools.at[r->pool].name;
+        return 0;
+    case GROUP_THREAD:
+        return name_thread(b, r, e);
+    case GROUP_CALLSTACK:
+        site = r->key < b->sites.callstack_count ? b->sites.of_callstack[r->key] : 0;
+        r->callstack = r->key;
+        break;
+    default:
+        site = r->key;
+    }
+    r->frame = (by == GROUP_FUNCTION ? &b->functions : &b->sites)->list.at[site].frame;
+    r->no_callstack = site == SITE_NO_CALLSTACK;
+    return 0;
+}
+
+static int list_rows(struct builder *b, enum grouping by, const struct accounting *a,
+                     struct row_list *rows, struct err *e)
+{
+    for (uint32_t pool = 0; pool < b->s->pools.len; pool++) {
+        struct summary_row r = {.pool = pool};
+        uint64_t iter = 0;
+        while (accounting_next(a, pool, &iter, &r.key, &r.figures)) {
+            r.callstack = 0;
+            if (name_row(b, by, &r, e) != 0)
+                return -1;
+            if (!vec_push(rows, r))
+                return err_no_memory(e, "allocation sites");
+        }
+    }
+    return 0;
+}
+
+/* ---- the call stacks of rows */
+
+/* A call stack's figures and the row that it belongs to. */
+struct stack_of_row {
+    size_t row;
+    struct summary_stack stack;
+};
+
+static int compare_stacks(const void *a, const void *b)
+{
+    const struct stack_of_row *x = a;
+    const struct stack_of_row *y = b;
+    if (x->row != y->row)
+        return x->row < y->row ? -1 : 1;
+    if (x->stack.figures.bytes != y->stack.figures.bytes)
+        return x->stack.figures.bytes > y->stack.figures.bytes ? -1 : 1;
+    return x->stack.callstack < y->stack.callstack ? -1 : x->stack.callstack > y->stack.callstack;
+}
+
+static uint32_t key_of_callstack(const struct builder *b, enum grouping by, uint32_t callstack)
+{
+    const struct sites *sites = by == GROUP_FUNCTION ? &b->functions : &b->sites;
+    if (by == GROUP_POOL)
+        return 0;
+    if (by == GROUP_CALLSTACK)
+        return callstack;
+    return callstack < sites->callstack_count ? sites->of_callstack[callstack] : 0;
+}
+
+/* Rows stand in order of (pool, key), as list_rows made them. */
+static size_t find_row(const struct row_list *rows, uint32_t pool, uint32_t key)
+{
+    size_t low = 0;
+    size_t high = rows->len;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        const struct summary_row *r = &rows->at[mid];
+        if (r->pool < pool || (r->pool == pool && r->key < key))
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+struct stack_list {
+    struct stack_of_row *at;
+    size_t len;
+    size_t cap;
+};
+
+static int collect_stacks(const struct builder *b, enum grouping by, const struct row_list *rows,
+                          struct stack_list *all, struct err *e)
+{
+    for (uint32_t pool = 0; pool < b->s->pools.len; pool++) {
+        struct stack_of_row one;
+        uint64_t iter = 0;
+        while (accounting_next(&b->accounts[BY_CALLSTACK], pool, &iter, &one.stack.callstack,
+                               &one.stack.figures)) {
+            one.row = find_row(rows, pool, key_of_callstack(b, by, one.stack.callstack));
+            if (one.row < rows->len && !vec_push(all, one))
+                return err_no_memory(e, "call stacks");
+        }
+    }
+    return 0;
+}
+
+/* Gives every row its call stacks: all when wanted, always the one with most bytes. */
+static int attach_stacks(struct builder *b, enum grouping by, struct row_list *rows, struct err *e)
+{
+    struct stack_list all = {0};
+    struct summary *s = b->s;
+    if (by == GROUP_THREAD || rows->len == 0)
+        return 0;
+    int status = collect_stacks(b, by, rows, &all, e);
+    if (status == 0 && all.len)
+        qsort(all.at, all.len, sizeof *all.at, compare_stacks);
+    for (size_t i = 0; i < all.len && status == 0; i++) {
+        struct summary_row *r = &rows->at[all.at[i].row];
+        bool first = i == 0 || all.at[i].row != all.at[i - 1].row;
+        if (first)
+            r->callstack = all.at[i].stack.callstack;
+        if (first)
+            r->first_stack = s->stacks.len;
+        if (b->options->stacks && !vec_push(&s->stacks, all.at[i].stack))
+            status = err_no_memory(e, "call stacks");
+        r->stack_count += b->options->stacks;
+    }
+    vec_release(&all);
+    return status;
+}
+
+/* ---- all of it */
+
+static void sum_pools(struct builder *b)
+{
+    struct summary *s = b->s;
+    for (uint32_t i = 0; i < s->pools.len; i++) {
+        struct pool_figures *f = &s->pools.at[i].figures;
+        accounting_pool(&b->accounts[BY_SITE], i, f);
+        s->allocations += f->allocations;
+        s->frees += f->frees;
+        s->live += f->live;
+        s->live_bytes += f->live_bytes;
+        s->total_bytes += f->total_bytes;
+    }
+}
+
+static int build(struct builder *b, struct err *e)
+{
+    struct summary *s = b->s;
+    enum grouping by = b->options->by;
+    if (find_pools(s, b->options->pool, b->merged, &b->only, e) != 0 || sweep(b, e) != 0)
+        return -1;
+    sum_pools(b);
+    if (list_rows(b, GROUP_SITE, &b->accounts[BY_SITE], &s->sites, e) != 0 ||
+        attach_stacks(b, GROUP_SITE, &s->sites, e) != 0)
+        return -1;
+    const struct accounting *a = &b->accounts[by == GROUP_CALLSTACK ? BY_CALLSTACK : BY_GROUP];
+    if (by != GROUP_SITE &&
+        (list_rows(b, by, a, &s->groups, e) != 0 || attach_stacks(b, by, &s->groups, e) != 0))
+        return -1;
+    if (summary_cover(s, &b->accounts[BY_CALLSTACK], e) != 0 ||
+        summary_read_faults(s, b->options->pool, e) != 0)
+        return -1;
+    for (size_t i = 0; i < s->faults.len; i++) {
+        uint32_t id = s->faults.at[i].callstack;
+        uint32_t site = id < b->sites.callstack_count ? b->sites.of_callstack[id] : 0;
+        s->faults.at[i].site = b->sites.list.at[site].frame;
+    }
+    return summary_judge(s, e);
+}
+
+int summary_build(struct summary *s, struct trace *t, const struct summary_options *options,
+                  struct err *e)
+{
+    *s = (struct summary){.trace = t, .by = options->by};
+    s->complete = !trace_fact(t, "incomplete", 0).p;
+    if (t->facts.file_version)
+        file_version_text(t->facts.file_version, s->file_version);
+    struct builder b = {.s = s, .trace = t, .options = options};
+    b.merged = calloc(t->memory.pools.len + 1, sizeof *b.merged);
+    int status = b.merged ? build(&b, e) : err_no_memory(e, "pools");
+    for (size_t i = 0; i < ACCOUNTINGS; i++)
+        accounting_release(&b.accounts[i]);
+    sites_release(&b.sites);
+    sites_release(&b.functions);
+    free(b.merged);
+    if (status != 0)
+        summary_release(s);
+    return status;
+}
+
+void summary_release(struct summary *s)
+{
+    for (size_t i = 0; i < s->texts.len; i++)
+        free(s->texts.at[i]);
+    vec_release(&s->texts);
+    vec_release(&s->pools);
+    vec_release(&s->pool_keys);
+    vec_release(&s->sites);
+    vec_release(&s->groups);
+    vec_release(&s->stacks);
+    vec_release(&s->faults);
+    vec_release(&s->checks);
+    buf_release(&s->verdict);
+    *s = (struct summary){0};
+}
+
+void summary_row_name(struct buf *out, const struct summary_row *r)
+{
+    if (r->name.len)
+        buf_put(out, r->name.p, r->name.len);
+    else if (r->no_callstack)
+        buf_puts(out, "[no call stack]");
+    else
+        frame_name(out, &r->frame);
+}

@@ -1,0 +1,252 @@
+/* What a summary comes to: coverage of call stacks and names, checks, and one sentence. */
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/summary_parts.h"
+#include "base/format.h"
+
+/* ---- coverage */
+
+/* Counts the frames of a call stack that were not seen before. Marks are bits per frame or node. */
+static void cover_callstack(struct summary *s, uint32_t callstack, uint8_t *frames, uint8_t *nodes)
+{
+    const struct callstacks *c = &s->trace->callstacks;
+    const struct callstack *stack = callstacks_get(c, callstack);
+    for (uint32_t node = stack ? stack->node : 0; node; node = c->nodes.at[node].parent) {
+        /* The rest of the way to the root was walked before. */
+        if (nodes[node / 8] & 1u << node % 8)
+            return;
+        nodes[node / 8] |= (uint8_t)(1u << node % 8);
+        uint32_t frame = c->nodes.at[node].frame;
+        if (frames[frame / 8] & 1u << frame % 8)
+            continue;
+        frames[frame / 8] |= (uint8_t)(1u << frame % 8);
+        struct frame_view v = frame_describe(s->trace, frame, frame_depth(s->trace, frame) - 1);
+        s->coverage.frames++;
+        s->coverage.named += v.function.len != 0;
+    }
+}
+
+int summary_cover(struct summary *s, const struct accounting *by_callstack, struct err *e)
+{
+    uint8_t *frames = calloc(s->trace->callstacks.frames.len / 8 + 1, 1);
+    uint8_t *nodes = calloc(s->trace->callstacks.nodes.len / 8 + 1, 1);
+    for (uint32_t pool = 0; frames && nodes && pool < s->pools.len; pool++) {
+        uint64_t iter = 0;
+        uint32_t id;
+        struct counter c;
+        while (accounting_next(by_callstack, pool, &iter, &id, &c)) {
+            s->coverage.allocations += c.count;
+            s->coverage.with_callstack += callstacks_get(&s->trace->callstacks, id) ? c.count : 0;
+            cover_callstack(s, id, frames, nodes);
+        }
+    }
+    int status = frames && nodes ? 0 : err_no_memory(e, "call stacks");
+    free(frames);
+    free(nodes);
+    return status;
+}
+
+/* ---- the sentence */
+
+/*
+ * Did memory events ever pass through this client? Their call stacks begin in the client's own
+ * functions, and an official strip leaves call stacks and frames behind
+ * (update/src/update.cpp, server/TracyWorker.cpp @ v0.9.1 … v0.14.0).
+ */
+static bool has_memory_frames(const struct trace *t)
+{
+    static const char *const functions[] = {"tracy::Profiler::MemAlloc", "tracy::Profiler::MemFree",
+                                            "___tracy_emit_memory"};
+    for (size_t i = 0; i < t->callstacks.inlines.len; i++) {
+        struct view name = strings_get(&t->strings, t->callstacks.inlines.at[i].function);
+        for (size_t k = 0; k < sizeof functions / sizeof *functions; k++) {
+            if (memmem(name.p, name.len, functions[k], strlen(functions[k])))
+                return true;
+        }
+    }
+    return false;
+}
+
+static void say_no_data(struct summary *s)
+{
+    const struct trace *t = s->trace;
+    struct buf *v = &s->verdict;
+    buf_puts(v, "no memory data: ");
+    if (s->unknown_frees) {
+        char n[FORMAT_SIZE];
+        buf_printf(v, "%s frees came, but not one allocation of a block (late start?)",
+                   format_count(n, s->unknown_frees));
+    } else if (t->memory.pools.len == 0) {
+        buf_puts(v, "it was stripped from this trace (a capture always holds a memory pool, "
+                    "this file holds none)");
+    } else if (has_memory_frames(t)) {
+        buf_puts(v, "it was stripped from this trace (call stacks of memory events are left, the "
+                    "events are not)");
+    } else if (t->facts.on_demand) {
+        buf_puts(v, "the program sent no memory event while connected; it is an on-demand client, "
+                    "so what it did before is not in the trace. Is it built with TracyAlloc and "
+                    "TracyFree (TracyCAlloc, TracyCFree)?");
+    } else {
+        buf_puts(v, "the program sent no memory event. Is it built with TRACY_ENABLE and does it "
+                    "call TracyAlloc and TracyFree (TracyCAlloc, TracyCFree)? A stripped trace "
+                    "can look like this, too");
+    }
+}
+
+static const struct summary_pool *highest_pool(const struct summary *s)
+{
+    const struct summary_pool *high = &s->pools.at[0];
+    for (size_t i = 1; i < s->pools.len; i++) {
+        if (s->pools.at[i].figures.peak_bytes > high->figures.peak_bytes)
+            high = &s->pools.at[i];
+    }
+    return high;
+}
+
+static void say_figures(struct summary *s)
+{
+    char a[FORMAT_SIZE];
+    char b[FORMAT_SIZE];
+    struct buf *v = &s->verdict;
+    buf_printf(v, "%s memory events in ", format_count(a, s->allocations + s->frees));
+    if (s->pools.len == 1)
+        buf_puts(v, "1 pool");
+    else
+        buf_printf(v, "%s pools", format_count(a, s->pools.len));
+    buf_printf(v, ": %s allocations (%s)", format_count(a, s->allocations),
+               format_bytes(b, s->total_bytes));
+    buf_printf(v, ", %s frees", format_count(a, s->frees));
+    if (s->live == 0)
+        buf_puts(v, "; nothing is still live");
+    else
+        buf_printf(v, "; %s still live (%s)", format_count(a, s->live),
+                   format_bytes(b, s->live_bytes));
+    const struct summary_pool *high = highest_pool(s);
+    buf_printf(v, "; peak %s", format_bytes(a, high->figures.peak_bytes));
+    if (s->pools.len > 1) {
+        buf_puts(v, " in pool ");
+        format_terminal(v, high->name);
+    }
+}
+
+static void say_notes(struct summary *s)
+{
+    char a[FORMAT_SIZE];
+    char b[FORMAT_SIZE];
+    uint64_t faults = 0;
+    for (size_t i = 0; i < s->faults.len; i++)
+        faults += s->faults.at[i].count;
+    if (s->partial)
+        buf_printf(&s->verdict,
+                   "; size threshold or late start: %s of %s frees are of blocks whose allocation "
+                   "was never reported",
+                   format_count(a, s->unknown_frees),
+                   format_count(b, s->unknown_frees + s->matched_frees));
+    else if (faults)
+        buf_printf(&s->verdict, "; %s memory fault%s", format_count(a, faults),
+                   faults == 1 ? "" : "s");
+    if (!s->complete)
+        buf_puts(&s->verdict, "; the trace is incomplete");
+}
+
+/* ---- checks */
+
+static struct summary_check *add_check(struct summary *s, const char *name, bool holds)
+{
+    if (!vec_push(&s->checks, (struct summary_check){.name = name, .holds = holds}))
+        return NULL;
+    return &s->checks.at[s->checks.len - 1];
+}
+
+static bool check(struct summary *s, const char *name, bool holds, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static bool check(struct summary *s, const char *name, bool holds, const char *fmt, ...)
+{
+    struct summary_check *c = add_check(s, name, holds);
+    if (!c)
+        return false;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(c->detail, sizeof c->detail, fmt, ap);
+    va_end(ap);
+    return true;
+}
+
+static bool check_data(struct summary *s)
+{
+    char a[FORMAT_SIZE];
+    char b[FORMAT_SIZE];
+    const struct summary_coverage *c = &s->coverage;
+    if (s->allocations == 0)
+        return check(s, "memory-data", false, "%s", buf_str(&s->verdict));
+    return check(s, "memory-data", true, "%s allocations", format_count(a, s->allocations)) &&
+           check(s, "call-stacks", c->with_callstack >= c->allocations - c->with_callstack,
+                 "%s of %s allocations have a call stack", format_count(a, c->with_callstack),
+                 format_count(b, c->allocations)) &&
+           (c->frames == 0 || check(s, "symbols", c->named >= c->frames - c->named,
+                                    "%s of %s frames of allocations have a name",
+                                    format_count(a, c->named), format_count(b, c->frames)));
+}
+
+static bool check_faults(struct summary *s)
+{
+    char a[FORMAT_SIZE];
+    uint64_t unknown = 0;
+    uint64_t twice = 0;
+    for (size_t i = 0; i < s->faults.len; i++) {
+        if (s->faults.at[i].kind == FAULT_ALLOC_TWICE)
+            twice += s->faults.at[i].count;
+        else
+            unknown += s->faults.at[i].count;
+    }
+    if (s->partial)
+        unknown = 0;
+    char b[FORMAT_SIZE];
+    return check(s, "no-faults", unknown == 0 && twice == 0 && s->faults_left_out == 0,
+                 "%s frees of unknown addresses, %s allocations at live addresses",
+                 format_count(a, unknown), format_count(b, twice));
+}
+
+static bool check_trace(struct summary *s)
+{
+    uint64_t disorder = 0;
+    for (size_t i = 0; i < s->trace->memory.pools.len; i++)
+        disorder += s->trace->memory.pools.at[i]->disorder;
+    char a[FORMAT_SIZE];
+    struct view why = trace_fact(s->trace, "incomplete", 0);
+    bool ok = check(s, "whole-lifetimes", !s->partial,
+                    s->partial ? "most frees are of blocks whose allocation was never reported: "
+                                 "size threshold or late start"
+                               : "frees match allocations");
+    if (!s->complete)
+        ok = ok && check(s, "complete", false, "the trace is incomplete: %.*s",
+                         why.len > 200 ? 200 : (int)why.len, why.p);
+    else
+        ok = ok && check(s, "complete", true, "the trace does not say that it is incomplete");
+    if (disorder)
+        ok = ok &&
+             check(s, "order", false, "%s allocations are out of order", format_count(a, disorder));
+    return ok;
+}
+
+int summary_judge(struct summary *s, struct err *e)
+{
+    for (size_t i = 0; i < s->trace->memory.pools.len; i++)
+        s->matched_frees += s->trace->memory.pools.at[i]->totals.frees;
+    s->partial = s->unknown_frees > s->matched_frees;
+    if (s->allocations == 0) {
+        say_no_data(s);
+    } else {
+        say_figures(s);
+        say_notes(s);
+    }
+    if (s->verdict.failed || !check_data(s) || !check_faults(s) || !check_trace(s))
+        return err_no_memory(e, "the summary");
+    return 0;
+}

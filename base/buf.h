@@ -1,0 +1,61 @@
+#ifndef TIDEMARK_BASE_BUF_H
+#define TIDEMARK_BASE_BUF_H
+
+/*
+ * A growable byte buffer, also used as a string builder. An allocation that fails sets the sticky
+ * `failed` flag and drops what was being appended; the owner checks the flag once at the end.
+ * Zero-initialise to get an empty buffer.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+
+struct buf {
+    uint8_t *data;
+    size_t len;
+    size_t cap;
+    bool failed;
+};
+
+void buf_release(struct buf *b);
+
+static inline void buf_clear(struct buf *b)
+{
+    b->len = 0;
+}
+
+/* Makes room for `n` more bytes. Returns where they go, or NULL (flag set). Does not change len. */
+uint8_t *buf_reserve(struct buf *b, size_t n);
+
+void buf_put(struct buf *b, const void *bytes, size_t n);
+void buf_puts(struct buf *b, const char *s);
+void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* The contents with a terminating NUL that is not counted in len; "" when allocation failed. */
+const char *buf_str(struct buf *b);
+
+#define BUF_PUT(NAME, TYPE, STORE)                                                                 \
+    static inline void NAME(struct buf *b, TYPE v)                                                 \
+    {                                                                                              \
+        uint8_t *p = buf_reserve(b, sizeof v);                                                     \
+        if (p) {                                                                                   \
+            STORE(p, v);                                                                           \
+            b->len += sizeof v;                                                                    \
+        }                                                                                          \
+    }
+static inline void buf_u8(struct buf *b, uint8_t v)
+{
+    buf_put(b, &v, 1);
+}
+BUF_PUT(buf_u16, uint16_t, store_u16)
+BUF_PUT(buf_u32, uint32_t, store_u32)
+BUF_PUT(buf_u64, uint64_t, store_u64)
+BUF_PUT(buf_i64, int64_t, store_i64)
+BUF_PUT(buf_f32, float, store_f32)
+BUF_PUT(buf_f64, double, store_f64)
+#undef BUF_PUT
+
+#endif

@@ -1,0 +1,42 @@
+#ifndef TIDEMARK_BASE_ERR_H
+#define TIDEMARK_BASE_ERR_H
+
+/*
+ * Errors as values. Library code fills a `struct err` and returns -1; only `cli/` prints one and
+ * turns its code into an exit status. The text names the place (file, section, offset) and the
+ * cause in words that a user can act on, with no trailing newline.
+ */
+
+enum err_code {
+    ERR_NONE = 0,
+    ERR_CHECK,   /* a check that the user asked for did not hold */
+    ERR_USAGE,   /* the command line is wrong */
+    ERR_INPUT,   /* bytes from a client or a file that cannot be decoded */
+    ERR_OUTPUT,  /* the output exists or cannot be written */
+    ERR_CONNECT, /* no connection to the client */
+    ERR_MEMORY,  /* an allocation failed */
+};
+
+struct err {
+    enum err_code code;
+    char text[512];
+};
+
+/* Fills `e` (may be NULL) and returns -1, so that a caller can write `return err_set(…)`. */
+int err_set(struct err *e, enum err_code code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Puts "<prefix>: " before the text of `e`. Returns -1. */
+int err_prefix(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* ERR_MEMORY for an allocation of `bytes` bytes wanted for `what`. Returns -1. */
+int err_no_memory(struct err *e, const char *what);
+
+/* As err_set, with ": <strerror(errno)>" appended. Returns -1. */
+int err_errno(struct err *e, enum err_code code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The exit status of a tidemark command that ends with this error (DESIGN: 0 to 5). */
+int err_exit_status(const struct err *e);
+
+#endif

@@ -1,0 +1,116 @@
+#include "base/map.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+/*
+ * The seed is the one thing that outlives a call here without belonging to an object: it is written
+ * once, before the first look-up, and is the same for the life of the process.
+ */
+static uint64_t map_seed(void)
+{
+    static uint64_t seed;
+    uint64_t s = __atomic_load_n(&seed, __ATOMIC_RELAXED);
+    if (s)
+        return s;
+    if (getrandom(&s, sizeof s, GRND_NONBLOCK) != (ssize_t)sizeof s)
+        s = 0x9e3779b97f4a7c15u;
+    s |= 1;
+    uint64_t none = 0;
+    if (!__atomic_compare_exchange_n(&seed, &none, s, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        s = none;
+    return s;
+}
+
+uint64_t map_hash(uint64_t key)
+{
+    /* One 64x64→128 multiplication folded: every input bit reaches every output bit. */
+    unsigned __int128 p = (unsigned __int128)(key ^ map_seed()) * 0xd6e8feb86659fd93u;
+    return (uint64_t)p ^ (uint64_t)(p >> 64);
+}
+
+void map_release(struct map *m)
+{
+    free(m->slots);
+    *m = (struct map){0};
+}
+
+uint64_t *map_find(const struct map *m, uint64_t key)
+{
+    if (!m->slots)
+        return NULL;
+    for (size_t i = map_hash(key) & m->mask;; i = (i + 1) & m->mask) {
+        if (!m->used[i])
+            return NULL;
+        if (m->slots[i].key == key)
+            return &m->slots[i].value;
+    }
+}
+
+static uint64_t *map_place(struct map *m, uint64_t key, bool *fresh)
+{
+    size_t i = map_hash(key) & m->mask;
+    while (m->used[i]) {
+        if (m->slots[i].key == key) {
+            *fresh = false;
+            return &m->slots[i].value;
+        }
+        i = (i + 1) & m->mask;
+    }
+    m->used[i] = 1;
+    m->slots[i] = (struct map_slot){.key = key};
+    m->count++;
+    *fresh = true;
+    return &m->slots[i].value;
+}
+
+static bool map_grow(struct map *m)
+{
+    size_t n = m->slots ? (m->mask + 1) * 2 : 16;
+    if (n > SIZE_MAX / 2 / (sizeof(struct map_slot) + 1))
+        return false;
+    struct map bigger = {.mask = n - 1};
+    bigger.slots = malloc(n * (sizeof(struct map_slot) + 1));
+    if (!bigger.slots)
+        return false;
+    bigger.used = (uint8_t *)(bigger.slots + n);
+    memset(bigger.used, 0, n);
+    size_t iter = 0;
+    for (const struct map_slot *s; (s = map_next(m, &iter));) {
+        bool fresh;
+        *map_place(&bigger, s->key, &fresh) = s->value;
+    }
+    map_release(m);
+    *m = bigger;
+    return true;
+}
+
+uint64_t *map_add(struct map *m, uint64_t key, bool *fresh)
+{
+    bool ignored;
+    if (!m->slots || m->count >= (m->mask + 1) / 4 * 3) {
+        uint64_t *found = map_find(m, key);
+        if (found) {
+            if (fresh)
+                *fresh = false;
+            return found;
+        }
+        if (!map_grow(m))
+            return NULL;
+    }
+    return map_place(m, key, fresh ? fresh : &ignored);
+}
+
+const struct map_slot *map_next(const struct map *m, size_t *iter)
+{
+    if (!m->slots)
+        return NULL;
+    for (size_t i = *iter; i <= m->mask; i++) {
+        if (m->used[i]) {
+            *iter = i + 1;
+            return &m->slots[i];
+        }
+    }
+    return NULL;
+}

@@ -1,0 +1,25 @@
+#ifndef TIDEMARK_BASE_VIEW_H
+#define TIDEMARK_BASE_VIEW_H
+
+/* Bytes that somebody else owns: text with a length, any byte allowed, no terminator. */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+struct view {
+    const char *p;
+    size_t len;
+};
+
+static inline struct view view_of(const char *s)
+{
+    return (struct view){s, strlen(s)};
+}
+
+static inline bool view_equal(struct view a, struct view b)
+{
+    return a.len == b.len && (a.len == 0 || memcmp(a.p, b.p, a.len) == 0);
+}
+
+#endif

@@ -1,0 +1,394 @@
+/*
+ * tidemark capture, and the drop-in for tracy-capture: one client to one trace, then its memory
+ * summary.
+ */
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analysis/summary.h"
+#include "base/format.h"
+#include "base/outfile.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "report/report.h"
+#include "server/connect.h"
+#include "server/session.h"
+#include "trace/save_file.h"
+
+/* The summary at the end is for a terminal; `tidemark report` shows the rest. */
+#define SITES_SHOWN 20
+
+static const char usage[] =
+    "usage: tidemark capture -o FILE [OPTIONS]\n"
+    "\n"
+    "Connects to a program instrumented with Tracy (any client protocol from 63 to 82), records\n"
+    "what it sends, writes FILE and prints where the memory went.\n"
+    "\n"
+    "  -o FILE                 the trace to write\n"
+    "  -a ADDRESS              where the client is (127.0.0.1; ::1 is tried too)\n"
+    "  -p PORT                 its port (8086)\n"
+    "  -f                      replace FILE; the old one stands until the new one is whole\n"
+    "  -s SECONDS              stop after so long\n"
+    "  -m PERCENT              stop when this process holds so much of the physical memory\n"
+    "      --strict            end at the first memory fault, as the official tool does\n"
+    "      --connect-timeout S wait so many seconds for the client (default: for ever)\n"
+    "      --protocol N        offer protocol N only, instead of finding out\n"
+    "      --trace-version V   file version to write (default: the client's generation)\n"
+    "      --compression SPEC  lz4, lz4hc, zstd or zstd:LEVEL (zstd:1)\n"
+    "      --spool DIR         where event data that does not fit in memory goes (FILE's folder)\n"
+    "      --no-summary        print no summary\n"
+    "  -h, --help              this text\n"
+    "  -V, --version           the version\n"
+    "\n"
+    "SIGINT, SIGTERM and SIGHUP stop the capture and save it.\n"
+    "Exit status: 0 saved; 1 a fault under --strict; 2 usage; 3 undecodable bytes (what came\n"
+    "before is saved); 4 output exists or cannot be written; 5 no connection.\n";
+
+struct capture {
+    struct connect_options connect;
+    const char *output;
+    bool replace;
+    bool strict;
+    bool summary;
+    bool drop_in; /* called by an official tool's name: its exit codes, its words */
+    double seconds;
+    uint64_t memory_limit;
+    uint32_t trace_version; /* 0: by the client's protocol */
+    struct container_options container;
+    char *spool_dir;
+    struct stop stop;
+    bool terminal; /* stdout is one */
+};
+
+enum {
+    OPTION_STRICT = 256,
+    OPTION_CONNECT_TIMEOUT,
+    OPTION_PROTOCOL,
+    OPTION_TRACE_VERSION,
+    OPTION_COMPRESSION,
+    OPTION_SPOOL,
+    OPTION_NO_SUMMARY,
+};
+
+static const struct option long_options[] = {
+    {"strict", no_argument, NULL, OPTION_STRICT},
+    {"connect-timeout", required_argument, NULL, OPTION_CONNECT_TIMEOUT},
+    {"protocol", required_argument, NULL, OPTION_PROTOCOL},
+    {"trace-version", required_argument, NULL, OPTION_TRACE_VERSION},
+    {"compression", required_argument, NULL, OPTION_COMPRESSION},
+    {"spool", required_argument, NULL, OPTION_SPOOL},
+    {"no-summary", no_argument, NULL, OPTION_NO_SUMMARY},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},
+    {NULL, 0, NULL, 0},
+};
+
+static bool parse_memory_limit(struct capture *c, const char *text, struct err *e)
+{
+    uint64_t percent;
+    if (!option_u64(text, "-m", 1, 999, &percent, e))
+        return false;
+    uint64_t physical = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    c->memory_limit = physical / 100 * percent;
+    return true;
+}
+
+static bool parse_option(struct capture *c, int option, const char *value, struct err *e)
+{
+    uint64_t n;
+    switch (option) {
+    case 'a':
+        c->connect.address = value;
+        return true;
+    case 'o':
+        c->output = value;
+        return true;
+    case 'p':
+        if (!option_u64(value, "-p", 1, 65535, &n, e))
+            return false;
+        c->connect.port = (uint16_t)n;
+        return true;
+    case 'f':
+        c->replace = true;
+        return true;
+    case 's':
+        return option_seconds(value, "-s", &c->seconds, e);
+    case 'm':
+        return parse_memory_limit(c, value, e);
+    case OPTION_STRICT:
+        c->strict = true;
+        return true;
+    case OPTION_CONNECT_TIMEOUT:
+        return option_seconds(value, "--connect-timeout", &c->connect.timeout, e);
+    case OPTION_PROTOCOL:
+        if (!option_u64(value, "--protocol", PROTOCOL_MIN, PROTOCOL_MAX, &n, e))
+            return false;
+        c->connect.protocol = (uint32_t)n;
+        return true;
+    case OPTION_TRACE_VERSION:
+        return file_version_parse(value, &c->trace_version, e) == 0;
+    case OPTION_COMPRESSION:
+        return option_compression(value, &c->container, e);
+    case OPTION_SPOOL:
+        free(c->spool_dir);
+        c->spool_dir = strdup(value);
+        return c->spool_dir || (err_no_memory(e, "options"), false);
+    case OPTION_NO_SUMMARY:
+        c->summary = false;
+        return true;
+    default:
+        err_set(e, ERR_USAGE, "%s", "");
+        return false;
+    }
+}
+
+/* Returns -1 to go on, else the exit status. */
+static int parse_arguments(struct capture *c, int argc, char **argv)
+{
+    struct err e = {0};
+    int option;
+    while ((option = getopt_long(argc, argv, "a:o:p:fs:m:hV", long_options, NULL)) != -1) {
+        if (option == 'h') {
+            fputs(usage, stdout);
+            return 0;
+        }
+        if (option == 'V') {
+            printf("tidemark %s\n", TIDEMARK_VERSION);
+            return 0;
+        }
+        if (!parse_option(c, option, optarg, &e))
+            goto bad;
+    }
+    if (optind < argc)
+        err_set(&e, ERR_USAGE, "what is '%s' for?", argv[optind]);
+    else if (!c->output)
+        err_set(&e, ERR_USAGE, "no output file: -o FILE");
+    else
+        return -1;
+bad:
+    if (e.text[0])
+        fprintf(stderr, "%s: %s\n", argv[0], e.text);
+    fputs("usage: capture -o output.tracy [-a address] [-p port] [-f] [-s seconds] [-m memlimit]\n"
+          "`tidemark capture --help` tells more.\n",
+          stderr);
+    return c->drop_in ? 1 : 2;
+}
+
+/* An error's exit status: own, or the official tool's (capture/src/capture.cpp @ v0.14.0). */
+static int fail(const struct capture *c, const struct err *e, int official)
+{
+    fprintf(stderr, "tidemark: %s\n", e->text);
+    return c->drop_in ? official : err_exit_status(e);
+}
+
+/* Better to know now than after an hour of recording. Leaves nothing behind. */
+static int check_output(const struct capture *c, struct err *e)
+{
+    struct outfile probe;
+    if (outfile_open(&probe, c->output, c->replace, e) != 0)
+        return -1;
+    outfile_abort(&probe);
+    return 0;
+}
+
+/* By default what does not fit in memory goes beside the output, where the trace will fit too. */
+static int choose_spool(struct capture *c, struct err *e)
+{
+    struct stat st;
+    if (c->spool_dir)
+        return 0;
+    if (stat(c->output, &st) == 0 && !S_ISREG(st.st_mode))
+        return 0;
+    const char *slash = strrchr(c->output, '/');
+    size_t len = slash ? (size_t)(slash - c->output) : 0;
+    c->spool_dir = slash ? strndup(len ? c->output : "/", len ? len : 1) : strdup(".");
+    return c->spool_dir ? 0 : err_no_memory(e, "options");
+}
+
+/* ---- while it runs */
+
+static void show_progress(void *ctx, const struct session_progress *p)
+{
+    const struct capture *c = ctx;
+    char rate[FORMAT_SIZE], in[FORMAT_SIZE], events[FORMAT_SIZE];
+    char live[FORMAT_SIZE], bytes[FORMAT_SIZE], time[FORMAT_SIZE];
+    if (!c->terminal)
+        return;
+    printf("\r\033[K%s/s | %s, %.1f%% | %s events | %s live, %s | %s",
+           format_bytes(rate, (uint64_t)p->bytes_per_second), format_bytes(in, p->bytes_in),
+           p->compression * 100, format_count(events, p->memory_events),
+           format_count(live, p->live_allocations), format_bytes(bytes, p->live_bytes),
+           format_duration(time, p->last_time));
+    if (p->queries)
+        printf(" | %u names asked", p->queries);
+    fflush(stdout);
+}
+
+static int record(struct capture *c, struct connection *connection, struct trace *t,
+                  enum session_end *end, struct err *e)
+{
+    const struct session_limits limits = {.seconds = c->seconds,
+                                          .memory_bytes = c->memory_limit,
+                                          .drain_seconds = 2,
+                                          .quiet_seconds = 3,
+                                          .progress_ctx = c,
+                                          .progress = show_progress};
+    struct session *s = session_new(connection, t, c->strict, e);
+    if (!s)
+        return -1;
+    *end = session_run(s, &limits, &c->stop, e);
+    uint64_t unanswered = session_unanswered(s);
+    session_free(s);
+    if (c->terminal)
+        printf("\r\033[K");
+    char time[FORMAT_SIZE];
+    printf("%s after %s of the client's time\n", session_end_text(*end),
+           format_duration(time, t->facts.last_time));
+    if (e->code != ERR_NONE)
+        fprintf(stderr, "tidemark: %s\n", e->text);
+    if (unanswered)
+        fprintf(stderr, "tidemark: %" PRIu64 " names were asked for and never told\n", unanswered);
+    return 0;
+}
+
+/* ---- the trace */
+
+static uint32_t version_to_write(const struct capture *c, const struct wire_version *wire)
+{
+    const uint8_t *v = wire->facts.file_version;
+    return c->trace_version ? c->trace_version : FILE_VERSION(v[0], v[1], v[2]);
+}
+
+static int save(struct capture *c, struct trace *t, uint32_t version, struct err *e)
+{
+    struct trace_write_stats stats;
+    struct buf losses = {0};
+    char bytes[FORMAT_SIZE], text[FILE_VERSION_TEXT_SIZE];
+    struct save_options options = {
+        .layout = file_layout_find(version), .container = c->container, .replace = c->replace};
+    printf("Saving trace...");
+    fflush(stdout);
+    if (trace_save_file(t, c->output, &options, &stats, &losses, e) != 0) {
+        printf(" failed!\n");
+        buf_release(&losses);
+        return -1;
+    }
+    printf(" done!\nTrace size %s (%.2f%% ratio), version %s\n",
+           format_bytes(bytes, stats.file_bytes),
+           100.0 * (double)stats.file_bytes / (double)stats.inner_bytes,
+           file_version_text(version, text));
+    if (losses.len)
+        fprintf(stderr, "tidemark: version %s cannot hold: %s\n", text, buf_str(&losses));
+    buf_release(&losses);
+    return 0;
+}
+
+static int print_summary(struct trace *t, struct err *e)
+{
+    struct summary summary;
+    struct summary_options options = {.by = GROUP_SITE};
+    if (summary_build(&summary, t, &options, e) != 0)
+        return -1;
+    const struct summary_selection selection = {.sort = SORT_SIZE, .limit = SITES_SHOWN};
+    summary_select(&summary.sites, &selection);
+    const struct report_options report = {.format = REPORT_TEXT, .sort = SORT_SIZE};
+    printf("\n");
+    int status = report_write(&summary, &report, stdout, e);
+    summary_release(&summary);
+    return status;
+}
+
+static int status_of(enum session_end end)
+{
+    switch (end) {
+    case SESSION_FAULT:
+        return 1;
+    case SESSION_BROKEN:
+        return 3;
+    case SESSION_NO_ROOM:
+        return 4;
+    default:
+        return 0;
+    }
+}
+
+static int capture_connected(struct capture *c, struct connection *connection)
+{
+    struct trace t;
+    struct err e = {0};
+    enum session_end end;
+    const struct trace_options options = {.spool_dir = c->spool_dir};
+    uint32_t version = version_to_write(c, connection->version);
+    int status;
+    printf("%s, protocol %u (%s)\n", connection->welcome.program_name,
+           connection->version->protocol, connection->version->facts.releases);
+    if (trace_init(&t, &options, &e) != 0) {
+        close(connection->fd);
+        return fail(c, &e, 5);
+    }
+    if (record(c, connection, &t, &end, &e) != 0 || summary_write_facts(&t, &e) != 0 ||
+        save(c, &t, version, &e) != 0) {
+        status = fail(c, &e, 5);
+    } else {
+        status = c->drop_in ? 0 : status_of(end);
+        if (c->summary && print_summary(&t, &e) != 0)
+            fprintf(stderr, "tidemark: no summary: %s\n", e.text);
+    }
+    trace_release(&t);
+    return status;
+}
+
+static int capture_run(struct capture *c)
+{
+    /* enum connect_failure → what the official tool exits with: capture/src/CaptureOutput.cpp */
+    static const int official[] = {[CONNECT_NO_CLIENT] = 3,
+                                   [CONNECT_MISMATCH] = 1,
+                                   [CONNECT_NOT_AVAILABLE] = 2,
+                                   [CONNECT_DROPPED] = 3,
+                                   [CONNECT_STOPPED] = 3};
+    struct connection connection;
+    struct err e = {0};
+    if (check_output(c, &e) != 0)
+        return fail(c, &e, access(c->output, F_OK) == 0 && !c->replace ? 4 : 5);
+    if (choose_spool(c, &e) != 0 || stop_init(&c->stop, &e) != 0)
+        return fail(c, &e, 5);
+    printf("Connecting to %s:%u...\n", c->connect.address, c->connect.port);
+    fflush(stdout);
+    enum connect_failure failure = connect_client(&c->connect, &c->stop, &connection, &e);
+    if (failure != CONNECT_OK)
+        return fail(c, &e, official[failure]);
+    return capture_connected(c, &connection);
+}
+
+static int capture_main(int argc, char **argv, bool drop_in)
+{
+    struct capture c = {.connect = {.address = "127.0.0.1", .port = 8086, .timeout = -1},
+                        .summary = true,
+                        .drop_in = drop_in,
+                        .seconds = -1,
+                        .container = container_options_default(),
+                        .stop = {.fd = -1},
+                        .terminal = isatty(STDOUT_FILENO)};
+    int status = parse_arguments(&c, argc, argv);
+    if (status < 0)
+        status = capture_run(&c);
+    stop_release(&c.stop);
+    free(c.spool_dir);
+    return status;
+}
+
+int cmd_capture(int argc, char **argv)
+{
+    return capture_main(argc, argv, false);
+}
+
+int cmd_capture_drop_in(int argc, char **argv)
+{
+    return capture_main(argc, argv, true);
+}

@@ -1,0 +1,19 @@
+#ifndef TIDEMARK_CLI_COMMANDS_H
+#define TIDEMARK_CLI_COMMANDS_H
+
+/*
+ * One function per subcommand, in cli/cmd_<name>.c, one row each in the table of cli/main.c.
+ * argv[0] is the subcommand's name (or the drop-in name it was called by). The value is the exit
+ * status: 0 done, 1 a check did not hold, 2 usage, 3 bad input, 4 output, 5 connection.
+ */
+
+int cmd_capture(int argc, char **argv);
+int cmd_capture_drop_in(int argc, char **argv); /* called as tracy-capture and the like */
+int cmd_info(int argc, char **argv);
+int cmd_replay(int argc, char **argv);
+int cmd_report(int argc, char **argv);
+int cmd_update(int argc, char **argv);
+int cmd_update_drop_in(int argc, char **argv); /* called as tracy-update and the like */
+int cmd_verify(int argc, char **argv);
+
+#endif

@@ -1,0 +1,108 @@
+/*
+ * The command table. The program is also called by the names of the tools that it stands in for
+ * (tracy-capture, capture, …): then argv[0] picks the command and its drop-in behaviour.
+ */
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/commands.h"
+
+static int cmd_help(int argc, char **argv);
+static int cmd_version(int argc, char **argv);
+
+struct command {
+    const char *name;
+    int (*run)(int argc, char **argv);
+    const char *what;
+};
+
+static const struct command commands[] = {
+    {"capture", cmd_capture, "record one client to a trace and print its memory summary"},
+    {"report", cmd_report, "print the memory summary of a trace: by site, call stack, pool, …"},
+    {"info", cmd_info, "print what is in a trace"},
+    {"verify", cmd_verify, "check that memory data is really there; exit status 0 or 1"},
+    {"update", cmd_update, "strip, convert or recompress a trace"},
+    {"replay", cmd_replay, "play a recorded client to a server"},
+    {"help", cmd_help, "print this list"},
+    {"version", cmd_version, "print the version"},
+};
+
+/* Names of official tools and the command that stands in for each. */
+static const struct command drop_ins[] = {
+    {"tracy-capture", cmd_capture_drop_in, NULL},
+    {"capture", cmd_capture_drop_in, NULL},
+    {"capture-release", cmd_capture_drop_in, NULL},
+    {"iree-tracy-capture", cmd_capture_drop_in, NULL},
+    {"tracy-update", cmd_update, NULL},
+    {"update", cmd_update, NULL},
+};
+
+#define LENGTH(A) (sizeof(A) / sizeof(A)[0])
+
+static const struct command *find_command(const struct command *table, size_t n, const char *name)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(table[i].name, name) == 0)
+            return &table[i];
+    }
+    return NULL;
+}
+
+static void print_usage(FILE *to)
+{
+    fprintf(to, "usage: tidemark COMMAND [OPTIONS] …\n\n"
+                "Captures programs instrumented with Tracy and tells where their memory went.\n\n");
+    for (size_t i = 0; i < LENGTH(commands); i++)
+        fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].what);
+    fprintf(to, "\n`tidemark COMMAND --help` and `man tidemark-COMMAND` tell more.\n");
+}
+
+static int cmd_help(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    print_usage(stdout);
+    return 0;
+}
+
+static int cmd_version(int argc, char **argv)
+{
+    (void)argc;
+    (void)argv;
+    printf("tidemark %s\n", TIDEMARK_VERSION);
+    return 0;
+}
+
+/* Figures that could not be written are a failure, however well they were computed. */
+static int close_stdout(int status)
+{
+    if (fflush(stdout) != 0 || ferror(stdout)) {
+        fprintf(stderr, "tidemark: cannot write to standard output\n");
+        return status ? status : 4;
+    }
+    return status;
+}
+
+int main(int argc, char **argv)
+{
+    const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+    const char *name = argc > 0 ? (slash ? slash + 1 : argv[0]) : "tidemark";
+    const struct command *c = find_command(drop_ins, LENGTH(drop_ins), name);
+    if (c)
+        return close_stdout(c->run(argc, argv));
+    if (argc < 2) {
+        print_usage(stderr);
+        return 2;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return close_stdout(cmd_help(0, NULL));
+    if (strcmp(argv[1], "--version") == 0 || strcmp(argv[1], "-V") == 0)
+        return close_stdout(cmd_version(0, NULL));
+    c = find_command(commands, LENGTH(commands), argv[1]);
+    if (!c) {
+        fprintf(stderr, "tidemark: no command '%s'; `tidemark help` lists them\n", argv[1]);
+        return 2;
+    }
+    return close_stdout(c->run(argc - 1, argv + 1));
+}

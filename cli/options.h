@@ -1,0 +1,24 @@
+#ifndef TIDEMARK_CLI_OPTIONS_H
+#define TIDEMARK_CLI_OPTIONS_H
+
+/*
+ * Values of command-line options: parsed in full or refused with ERR_USAGE naming the option.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "trace/container.h"
+
+/* A decimal number from `least` to `most`. */
+bool option_u64(const char *text, const char *option, uint64_t least, uint64_t most, uint64_t *out,
+                struct err *e);
+
+/* Seconds, fractions allowed, not negative. */
+bool option_seconds(const char *text, const char *option, double *out, struct err *e);
+
+/* "lz4", "lz4hc", "zstd" or "zstd:LEVEL"; streams stay as they were. */
+bool option_compression(const char *text, struct container_options *out, struct err *e);
+
+#endif

@@ -1,0 +1,401 @@
+#include "protocol/decoder_state.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct decoder *decoder_new(const struct decoder_config *config)
+{
+    struct decoder *d = calloc(1, sizeof *d);
+    if (!d)
+        return NULL;
+    const struct welcome *w = config->welcome;
+    d->version = config->version;
+    d->items = config->version->items;
+    d->item_count = config->version->item_count;
+    d->literal_tag = config->version->facts.literal_tag;
+    d->clock = (struct wire_clock){.begin = w->init_begin, .mul = w->timer_mul};
+    d->query = config->query;
+    d->sink = config->sink;
+    /*
+     * Clients of 32 bits mean to clear the upper 16 bits of a size but clear other bytes
+     * (TracyProfiler.hpp SendMemAlloc, all numbers).
+     */
+    bool narrow = w->cpu_arch == ARCH_X86 || w->cpu_arch == ARCH_ARM32;
+    d->size_mask = narrow ? UINT32_MAX : UINT64_MAX;
+    return d;
+}
+
+void decoder_free(struct decoder *d)
+{
+    if (!d)
+        return;
+    struct slot *slots[] = {&d->single, &d->second, &d->location, &d->stack, &d->image};
+    for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
+        buf_release(&slots[i]->kept);
+    buf_release(&d->reply.text);
+    map_release(&d->threads);
+    map_release(&d->fibers);
+    vec_release(&d->states);
+    free(d);
+}
+
+int decoder_fail(struct decoder *d, const char *fmt, ...)
+{
+    char cause[300];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(cause, sizeof cause, fmt, ap);
+    va_end(ap);
+    unsigned id = *d->item;
+    return err_set(d->err, ERR_INPUT,
+                   "protocol %" PRIu32 ", frame %" PRIu64 ", byte %" PRIu64
+                   " of the decompressed stream, item %u (%s): %s%s",
+                   d->version->protocol, d->stats.frames + 1,
+                   d->stats.bytes + (uint64_t)(d->item - d->frame), id,
+                   id < d->item_count ? d->version->info[id].name : "unknown", cause,
+                   d->version->facts.development
+                       ? "; or the client speaks another layout of this unreleased protocol number"
+                       : "");
+}
+
+int slot_fill(struct decoder *d, struct slot *slot, const char *what, struct view tail)
+{
+    if (slot->full)
+        return decoder_fail(d, "the %s before it was not used by any item", what);
+    slot->full = true;
+    slot->bytes = tail;
+    return 0;
+}
+
+int slot_take(struct decoder *d, struct slot *slot, const char *what, struct view *bytes)
+{
+    if (!slot->full)
+        return decoder_fail(d, "no %s came before it", what);
+    slot->full = false;
+    *bytes = slot->bytes;
+    return 0;
+}
+
+/* The frame's bytes are about to go: copies what still waits in them. */
+static int keep_slots(struct decoder *d)
+{
+    struct slot *slots[] = {&d->single, &d->second, &d->location, &d->stack, &d->image};
+    for (size_t i = 0; i < sizeof slots / sizeof *slots; i++) {
+        struct slot *s = slots[i];
+        if (!s->full || s->bytes.p == (const char *)s->kept.data)
+            continue;
+        buf_clear(&s->kept);
+        buf_put(&s->kept, s->bytes.p, s->bytes.len);
+        if (s->kept.failed)
+            return err_no_memory(d->err, "a text between two frames");
+        s->bytes.p = (const char *)s->kept.data;
+    }
+    return 0;
+}
+
+/* The index + 1 of a new thread or fiber; 0 after an error. */
+static size_t add_thread(struct decoder *d, uint64_t id, uint64_t fiber_key)
+{
+    if (d->states.len >= DECODER_THREADS_MAX) {
+        decoder_fail(d, "more than %zu threads and fibers", DECODER_THREADS_MAX);
+        return 0;
+    }
+    if (!vec_push(&d->states, (struct thread_state){.id = id, .fiber_key = fiber_key})) {
+        err_no_memory(d->err, "the client's threads");
+        return 0;
+    }
+    return d->states.len;
+}
+
+static struct thread_state *find_or_add(struct decoder *d, struct map *map, uint64_t key,
+                                        uint64_t id, uint64_t fiber_key)
+{
+    uint64_t *at = map_add(map, key, NULL);
+    if (!at) {
+        err_no_memory(d->err, "the client's threads");
+        return NULL;
+    }
+    if (*at == 0)
+        *at = add_thread(d, id, fiber_key);
+    return *at ? &d->states.at[*at - 1] : NULL;
+}
+
+static struct thread_state *os_thread(struct decoder *d, uint32_t id)
+{
+    if (decoder_note_thread(d, id) < 0)
+        return NULL;
+    return find_or_add(d, &d->threads, id, id, 0);
+}
+
+struct thread_state *decoder_current(struct decoder *d)
+{
+    if (!d->context_at) {
+        struct thread_state *t = os_thread(d, (uint32_t)d->context);
+        if (!t)
+            return NULL;
+        d->context_at = (size_t)(t - d->states.at) + 1;
+    }
+    struct thread_state *t = &d->states.at[d->context_at - 1];
+    return t->fiber ? &d->states.at[t->fiber - 1] : t;
+}
+
+int decoder_take_thread_stack(struct decoder *d, uint32_t *id)
+{
+    struct thread_state *t = decoder_current(d);
+    if (!t)
+        return -1;
+    *id = t->callstack;
+    t->callstack = 0;
+    return 0;
+}
+
+HANDLER(on_thread_context)
+{
+    uint32_t thread = field_u32(it, p, AT_THREAD);
+    d->ref_thread = 0;
+    if (thread != d->context) {
+        d->context = thread;
+        d->context_at = 0;
+    }
+    return 0;
+}
+
+HANDLER(on_fiber_enter)
+{
+    int64_t ticks = decoder_advance(it, p, &d->ref_thread);
+    uint64_t key = field_u64(it, p, AT_FIBER);
+    uint32_t thread = field_u32(it, p, AT_THREAD);
+    struct thread_state *fiber =
+        find_or_add(d, &d->fibers, key, (uint64_t)1 << 32 | d->fiber_count, key);
+    if (!fiber)
+        return -1;
+    size_t fiber_at = (size_t)(fiber - d->states.at) + 1;
+    uint64_t fiber_id = fiber->id;
+    d->fiber_count = d->fibers.count;
+    struct thread_state *t = os_thread(d, thread);
+    if (!t || query_ask(d->query, QUERY_FIBER_NAME, key, d->err) < 0)
+        return -1;
+    t->fiber = fiber_at;
+    struct event ev = {
+        .kind = EVENT_FIBER_ENTER, .thread = fiber_id, .time = clock_ns(&d->clock, ticks)};
+    ev.fiber.fiber = key;
+    ev.fiber.thread = thread;
+    ev.fiber.group_hint = field_absent(it, AT_HINT) ? 0 : (int32_t)field_u32(it, p, AT_HINT);
+    return decoder_emit(d, &ev);
+}
+
+HANDLER(on_fiber_leave)
+{
+    struct event ev = {.kind = EVENT_FIBER_LEAVE,
+                       .thread = field_u32(it, p, AT_THREAD),
+                       .time = clock_ns(&d->clock, decoder_advance(it, p, &d->ref_thread))};
+    ev.fiber.thread = ev.thread;
+    const uint64_t *at = map_find(&d->threads, ev.thread);
+    struct thread_state *t = at ? &d->states.at[*at - 1] : NULL;
+    if (t && t->fiber) {
+        ev.thread = d->states.at[t->fiber - 1].id;
+        ev.fiber.fiber = d->states.at[t->fiber - 1].fiber_key;
+        t->fiber = 0;
+    }
+    return decoder_emit(d, &ev);
+}
+
+static HANDLER(on_none)
+{
+    return decoder_fail(d, "clients keep this item to themselves and never send it");
+}
+
+static decoder_handler *const handlers[WIRE_KIND_COUNT] = {
+    [WIRE_NONE] = on_none,
+    [WIRE_ZONE_BEGIN] = on_zone_begin,
+    [WIRE_ZONE_END] = on_zone_end,
+    [WIRE_ZONE_TEXT] = on_zone_text,
+    [WIRE_ZONE_NAME] = on_zone_text,
+    [WIRE_ZONE_COLOR] = on_zone_color,
+    [WIRE_ZONE_VALUE] = on_zone_number,
+    [WIRE_ZONE_VALIDATION] = on_zone_number,
+    [WIRE_MESSAGE] = on_message,
+    [WIRE_MESSAGE_LITERAL] = on_message_literal,
+    [WIRE_APP_INFO] = on_app_info,
+    [WIRE_CALLSTACK_SERIAL] = on_callstack_serial,
+    [WIRE_CALLSTACK] = on_callstack,
+    [WIRE_CALLSTACK_ALLOC] = on_callstack,
+    [WIRE_SAMPLE] = on_sample,
+    [WIRE_SWITCH_SAMPLE] = on_sample,
+    [WIRE_HW_SAMPLE] = on_hw_sample,
+    [WIRE_FRAME_MARK] = on_frame_mark,
+    [WIRE_FRAME_START] = on_frame_mark,
+    [WIRE_FRAME_END] = on_frame_mark,
+    [WIRE_FRAME_VSYNC] = on_frame_mark,
+    [WIRE_FRAME_IMAGE] = on_frame_image,
+    [WIRE_LOCK_ANNOUNCE] = on_lock_announce,
+    [WIRE_LOCK_TERMINATE] = on_lock_terminate,
+    [WIRE_LOCK_WAIT] = on_lock_event,
+    [WIRE_LOCK_OBTAIN] = on_lock_event,
+    [WIRE_LOCK_RELEASE] = on_lock_event,
+    [WIRE_LOCK_MARK] = on_lock_mark,
+    [WIRE_LOCK_NAME] = on_lock_name,
+    [WIRE_MEM_ALLOC] = on_mem_alloc,
+    [WIRE_MEM_FREE] = on_mem_free,
+    [WIRE_MEM_DISCARD] = on_mem_discard,
+    [WIRE_MEM_NAME] = on_mem_name,
+    [WIRE_GPU_CONTEXT] = on_gpu_context,
+    [WIRE_GPU_CONTEXT_NAME] = on_gpu_text,
+    [WIRE_GPU_ZONE_BEGIN] = on_gpu_zone_begin,
+    [WIRE_GPU_ZONE_END] = on_gpu_zone_end,
+    [WIRE_GPU_TIME] = on_gpu_time,
+    [WIRE_GPU_CALIBRATION] = on_gpu_sync,
+    [WIRE_GPU_TIME_SYNC] = on_gpu_sync,
+    [WIRE_GPU_NOTE_NAME] = on_gpu_text,
+    [WIRE_GPU_NOTE] = on_gpu_note,
+    [WIRE_PLOT] = on_plot,
+    [WIRE_PLOT_CONFIG] = on_plot_config,
+    [WIRE_CONTEXT_SWITCH] = on_context_switch,
+    [WIRE_THREAD_WAKEUP] = on_thread_wakeup,
+    [WIRE_TID_TO_PID] = on_tid_to_pid,
+    [WIRE_THREAD_CONTEXT] = on_thread_context,
+    [WIRE_THREAD_GROUP_HINT] = on_thread_hint,
+    [WIRE_FIBER_ENTER] = on_fiber_enter,
+    [WIRE_FIBER_LEAVE] = on_fiber_leave,
+    [WIRE_SECTION_SETUP] = on_section,
+    [WIRE_SECTION_ENTER] = on_section,
+    [WIRE_SECTION_LEAVE] = on_section,
+    [WIRE_SYS_TIME] = on_sys_time,
+    [WIRE_SYS_POWER] = on_sys_power,
+    [WIRE_CPU_TOPOLOGY] = on_cpu_topology,
+    [WIRE_PARAM] = on_param,
+    [WIRE_CRASH_REPORT] = on_crash_report,
+    [WIRE_CRASH] = on_session,
+    [WIRE_TERMINATE] = on_session,
+    [WIRE_KEEP_ALIVE] = on_session,
+    [WIRE_SINGLE_STRING] = on_string,
+    [WIRE_SECOND_STRING] = on_string,
+    [WIRE_SRCLOC_PAYLOAD] = on_srcloc_payload,
+    [WIRE_CALLSTACK_PAYLOAD] = on_callstack_payload,
+    [WIRE_CALLSTACK_ALLOC_PAYLOAD] = on_callstack_alloc_payload,
+    [WIRE_FRAME_IMAGE_DATA] = on_image_data,
+    [WIRE_SOURCE_LOCATION] = on_source_location,
+    [WIRE_CALLSTACK_FRAME_SIZE] = on_frame_size,
+    [WIRE_CALLSTACK_FRAME] = on_frame,
+    [WIRE_SYMBOL] = on_symbol,
+    [WIRE_ACK_NOOP] = on_ack,
+    [WIRE_ACK_NO_SOURCE] = on_ack,
+    [WIRE_ACK_NO_SYMBOL_CODE] = on_ack,
+    [WIRE_STRING_DATA] = on_name,
+    [WIRE_THREAD_NAME] = on_name,
+    [WIRE_PLOT_NAME] = on_name,
+    [WIRE_FRAME_NAME] = on_name,
+    [WIRE_FIBER_NAME] = on_name,
+    [WIRE_EXTERNAL_NAME] = on_name,
+    [WIRE_EXTERNAL_THREAD_NAME] = on_external_thread_name,
+    [WIRE_SYMBOL_CODE] = on_name,
+    [WIRE_SOURCE_CODE] = on_name,
+};
+
+/* Finds the tail of an item; -1 when the frame ends before it does. */
+static int take_tail(struct decoder *d, const struct wire_item *it, const uint8_t *p, size_t left,
+                     struct view *tail)
+{
+    size_t start = it->size + wire_tail_size((enum wire_tail)it->tail);
+    if (left < start)
+        return decoder_fail(d, "the frame ends within its length");
+    const uint8_t *prefix = p + it->size;
+    size_t len = 0;
+    switch (it->tail) {
+    case WIRE_TAIL_8:
+        len = *prefix;
+        break;
+    case WIRE_TAIL_16:
+        len = load_u16(prefix);
+        break;
+    case WIRE_TAIL_16_PLUS_256:
+        len = (size_t)load_u16(prefix) + 256;
+        break;
+    default:
+        len = load_u32(prefix);
+    }
+    if (left - start < len)
+        return decoder_fail(d, "%zu bytes of data belong to it, but its frame ends after %zu", len,
+                            left - start);
+    *tail = (struct view){(const char *)p + start, len};
+    return 0;
+}
+
+static int decode_items(struct decoder *d, const uint8_t *bytes, size_t len)
+{
+    const uint8_t *end = bytes + len;
+    for (const uint8_t *p = bytes; p < end;) {
+        d->item = p;
+        if (*p >= d->item_count)
+            return decoder_fail(d, "the protocol has items 0 to %u only", d->item_count - 1);
+        const struct wire_item *it = &d->items[*p];
+        size_t left = (size_t)(end - p);
+        if (left < it->size)
+            return decoder_fail(d, "%u bytes long, but its frame ends after %zu", it->size, left);
+        const uint8_t *next = p + it->size;
+        struct view tail = {0};
+        if (it->tail != WIRE_TAIL_NONE) {
+            if (take_tail(d, it, p, left, &tail) < 0)
+                return -1;
+            next = (const uint8_t *)tail.p + tail.len;
+        }
+        d->stats.kinds[it->kind]++;
+        if (handlers[it->kind](d, it, p, tail) < 0)
+            return -1;
+        p = next;
+    }
+    return 0;
+}
+
+int decoder_frame(struct decoder *d, const uint8_t *bytes, size_t len, struct err *e)
+{
+    if (d->broken)
+        return err_set(e, ERR_INPUT, "protocol %" PRIu32 ": the stream broke in frame %" PRIu64,
+                       d->version->protocol, d->stats.frames + 1);
+    d->err = e;
+    d->frame = bytes;
+    if (decode_items(d, bytes, len) < 0 || keep_slots(d) < 0) {
+        d->broken = true;
+        return -1;
+    }
+    d->stats.frames++;
+    d->stats.bytes += len;
+    return 0;
+}
+
+const struct decoder_stats *decoder_stats(struct decoder *d)
+{
+    d->stats.items = 0;
+    for (int kind = 0; kind < WIRE_KIND_COUNT; kind++)
+        d->stats.items += d->stats.kinds[kind];
+    return &d->stats;
+}
+
+bool decoder_terminated(const struct decoder *d)
+{
+    return d->terminated;
+}
+
+bool decoder_crashed(const struct decoder *d)
+{
+    return d->crashed;
+}
+
+static bool payload_waits(const struct decoder *d)
+{
+    return d->single.full || d->second.full || d->location.full || d->stack.full || d->image.full ||
+           d->has_custom || d->reply.open;
+}
+
+bool decoder_settled(const struct decoder *d)
+{
+    return query_idle(d->query) && !payload_waits(d) && (d->crashed || d->open_zones == 0);
+}
+
+bool decoder_in_group(const struct decoder *d)
+{
+    return payload_waits(d) || d->has_pool;
+}

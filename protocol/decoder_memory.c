@@ -1,0 +1,205 @@
+/* Memory events and call stacks: the hot path. */
+
+#include "protocol/decoder_state.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/cursor.h"
+
+/* ---- memory */
+
+/* Takes the pool name that waits for a …Named item, and asks for its text. */
+static int take_pool(struct decoder *d, uint64_t *pool)
+{
+    if (!d->has_pool)
+        return decoder_fail(d, "no MemNamePayload came before it");
+    d->has_pool = false;
+    *pool = d->pool;
+    uint64_t *recent = &d->recent_pools[(d->pool >> 4) % RECENT];
+    if (*recent == d->pool)
+        return 0;
+    *recent = d->pool;
+    return query_ask(d->query, QUERY_STRING, d->pool, d->err);
+}
+
+/*
+ * What allocations and frees have in common. The call stack may be missing: a build without
+ * unwinder sends …Callstack items without one.
+ */
+static int memory_event(struct decoder *d, const struct wire_item *it, const uint8_t *p,
+                        enum event_kind kind, uint64_t size)
+{
+    struct event *ev = &d->memory_event;
+    d->ref_serial += field_u64(it, p, AT_TIME);
+    uint32_t thread = field_u32(it, p, AT_THREAD);
+    uint64_t pool = 0;
+    if (decoder_note_thread(d, thread) < 0)
+        return -1;
+    if (it->flags & WIRE_F_NAMED && take_pool(d, &pool) < 0)
+        return -1;
+    ev->kind = kind;
+    ev->callstack = 0;
+    if (it->flags & WIRE_F_CALLSTACK) {
+        ev->callstack = d->serial_stack;
+        d->serial_stack = 0;
+    }
+    ev->thread = thread;
+    ev->time = clock_ns(&d->clock, (int64_t)d->ref_serial);
+    ev->mem.pool = pool;
+    ev->mem.ptr = field_u64(it, p, AT_MEM_PTR);
+    ev->mem.size = size;
+    return decoder_emit(d, ev);
+}
+
+HANDLER(on_mem_alloc)
+{
+    return memory_event(d, it, p, EVENT_MEM_ALLOC,
+                        load_u48(p + it->at[AT_MEM_SIZE]) & d->size_mask);
+}
+
+HANDLER(on_mem_free)
+{
+    return memory_event(d, it, p, EVENT_MEM_FREE, 0);
+}
+
+/*
+ * The pool stands in the item. Clients of 72 to 79 send a call stack and then the plain item: the
+ * stack is dropped, so that frees have the same call stacks as in an official capture of the same
+ * bytes, and so that it does not stick to a later event.
+ */
+HANDLER(on_mem_discard)
+{
+    struct event ev = {.kind = EVENT_MEM_DISCARD, .thread = field_u32(it, p, AT_THREAD)};
+    d->ref_serial += field_u64(it, p, AT_TIME);
+    if (decoder_note_thread(d, (uint32_t)ev.thread) < 0)
+        return -1;
+    if (it->flags & WIRE_F_CALLSTACK)
+        ev.callstack = d->serial_stack;
+    else if (d->serial_stack)
+        d->stats.stale_callstacks++;
+    d->serial_stack = 0;
+    ev.time = clock_ns(&d->clock, (int64_t)d->ref_serial);
+    ev.mem.pool = field_u64(it, p, AT_MEM_POOL);
+    return decoder_emit(d, &ev);
+}
+
+/* A null name is the default pool's key, as in the official server. */
+HANDLER(on_mem_name)
+{
+    if (d->has_pool)
+        return decoder_fail(d, "the MemNamePayload before it was not used by any item");
+    d->has_pool = true;
+    d->pool = field_u64(it, p, AT_MEM_POOL);
+    return 0;
+}
+
+/* ---- call stacks */
+
+/* A frame id has room for 62 bits of an address; the two above tell client-made frames. */
+#define FRAME_ADDRESS (UINT64_MAX >> 2)
+
+HANDLER(on_callstack_payload)
+{
+    if (tail.len % 8 != 0)
+        return decoder_fail(d, "%zu bytes are no whole number of 8-byte addresses", tail.len);
+    return slot_fill(d, &d->stack, "CallstackPayload", tail);
+}
+
+/* Frames that the client describes itself (scripts); they stand before the native ones. */
+HANDLER(on_callstack_alloc_payload)
+{
+    if (d->has_custom)
+        return decoder_fail(d, "the CallstackAllocPayload before it was not used by any item");
+    struct cursor c = cursor_over(tail.p, tail.len);
+    unsigned count = cursor_u8(&c);
+    if (count > CUSTOM_FRAMES_MAX)
+        return decoder_fail(d, "%u frames, but at most %d are allowed", count, CUSTOM_FRAMES_MAX);
+    d->custom_count = 0;
+    for (unsigned i = 0; i < count; i++) {
+        uint32_t line = cursor_u32(&c);
+        struct view function = {.len = cursor_u16(&c)};
+        function.p = (const char *)cursor_take(&c, function.len);
+        struct view file = {.len = cursor_u16(&c)};
+        file.p = (const char *)cursor_take(&c, file.len);
+        if (c.short_read)
+            return decoder_fail(d, "its %zu bytes end within frame %u of %u", tail.len, i + 1,
+                                count);
+        if (d->sink.custom_frame(d->sink.ctx, function, file, line, &d->custom[d->custom_count],
+                                 d->err) < 0)
+            return -1;
+        d->custom_count++;
+    }
+    if (cursor_left(&c) || c.short_read)
+        return decoder_fail(d, "%zu bytes are left after its %u frames", cursor_left(&c), count);
+    d->has_custom = true;
+    return 0;
+}
+
+/* Addresses as sent → frame ids. Four at a time, so that compilers use vectors for it. */
+static void copy_frames(uint64_t *frames, const char *addresses, size_t n)
+{
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4)
+        for (size_t j = i; j < i + 4; j++)
+            frames[j] = load_u64(addresses + 8 * j) & FRAME_ADDRESS;
+    for (; i < n; i++)
+        frames[i] = load_u64(addresses + 8 * i) & FRAME_ADDRESS;
+}
+
+/* Interns the call stack that waits in the payload slots; *id = 0 when it has no frames. */
+static int take_stack(struct decoder *d, uint32_t *id)
+{
+    *id = 0;
+    if (!d->stack.full && !d->has_custom)
+        return decoder_fail(d, "no CallstackPayload came before it");
+    size_t native = d->stack.full ? d->stack.bytes.len / 8 : 0;
+    size_t custom = d->has_custom ? d->custom_count : 0;
+    const char *addresses = d->stack.bytes.p;
+    d->stack.full = false;
+    d->has_custom = false;
+    uint64_t *frames = d->frames;
+    for (size_t i = 0; i < custom; i++)
+        frames[i] = d->custom[i];
+    copy_frames(frames + custom, addresses, native);
+    if (custom + native == 0)
+        return 0;
+    bool fresh = false;
+    if (d->sink.callstack(d->sink.ctx, frames, (uint32_t)(custom + native), id, &fresh, d->err) < 0)
+        return -1;
+    for (size_t i = 0; fresh && i < native; i++)
+        if (query_ask(d->query, QUERY_CALLSTACK_FRAME, load_u64(addresses + 8 * i), d->err) < 0)
+            return -1;
+    return 0;
+}
+
+HANDLER(on_callstack_serial)
+{
+    d->stats.stale_callstacks += d->serial_stack != 0;
+    return take_stack(d, &d->serial_stack);
+}
+
+HANDLER(on_callstack)
+{
+    uint32_t id;
+    if (take_stack(d, &id) < 0)
+        return -1;
+    struct thread_state *t = decoder_current(d);
+    if (!t)
+        return -1;
+    d->stats.stale_callstacks += t->callstack != 0;
+    t->callstack = id;
+    return 0;
+}
+
+/* A sum of 0 ticks means that the client does not know the time. */
+HANDLER(on_sample)
+{
+    struct event ev = {.kind = it->kind == WIRE_SAMPLE ? EVENT_SAMPLE : EVENT_SWITCH_SAMPLE,
+                       .thread = field_u32(it, p, AT_THREAD)};
+    int64_t ticks = decoder_advance(it, p, &d->ref_ctx);
+    ev.time = ticks ? clock_ns(&d->clock, ticks) : 0;
+    if (take_stack(d, &ev.callstack) < 0 || decoder_note_thread(d, (uint32_t)ev.thread) < 0)
+        return -1;
+    return decoder_emit(d, &ev);
+}

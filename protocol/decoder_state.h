@@ -1,0 +1,235 @@
+#ifndef TIDEMARK_PROTOCOL_DECODER_STATE_H
+#define TIDEMARK_PROTOCOL_DECODER_STATE_H
+
+/*
+ * The inside of struct decoder, shared by decoder.c and its decoder_*.c parts only. A handler takes
+ * one item whose fixed part and tail lie within the frame: `p` is its id byte, `it` its row, `tail`
+ * what follows its length prefix.
+ */
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "protocol/clock.h"
+#include "protocol/decoder.h"
+
+/*
+ * Bytes that one item brings and a later one takes. They stay in the frame they came in, and are
+ * copied only when that frame ends first.
+ */
+struct slot {
+    bool full;
+    struct view bytes;
+    struct buf kept;
+};
+
+/* A thread or a fiber. */
+struct thread_state {
+    uint64_t id;
+    uint64_t zones;     /* open */
+    uint64_t fiber_key; /* a fiber: client pointer of its name */
+    size_t fiber;       /* a thread: index + 1 of the fiber that runs on it; 0 = none */
+    uint32_t callstack; /* waiting for its zone or message; 0 = none */
+};
+
+/* A call-stack frame's answer: CallstackFrameSize, then so many CallstackFrames. */
+struct frame_reply {
+    uint64_t address;
+    unsigned count; /* promised */
+    unsigned have;
+    bool deliver; /* first answer to this address */
+    bool open;    /* count > have */
+    size_t image_len;
+    struct buf text; /* image, then function and file of each frame */
+    struct {
+        size_t function_len, file_len;
+        uint64_t symbol;
+        uint32_t line, symbol_len;
+    } frames[UINT8_MAX];
+};
+
+#define RECENT 256 /* must be a power of two */
+#define CUSTOM_FRAMES_MAX 64
+#define NATIVE_FRAMES_MAX (UINT16_MAX / 8)
+
+struct decoder {
+    const struct wire_version *version;
+    const struct wire_item *items;
+    unsigned item_count;
+    struct wire_clock clock;
+    struct event_sink sink;
+    struct query *query;
+    uint64_t size_mask; /* of allocation sizes: 32-bit clients leave rubbish above */
+    enum literal_tag literal_tag;
+
+    /* the frame in hand */
+    const uint8_t *frame;
+    const uint8_t *item; /* the item being decoded */
+    struct err *err;
+    bool broken;
+
+    /* time references, in ticks; they wrap */
+    uint64_t ref_thread, ref_serial, ref_ctx, ref_gpu;
+
+    /* waiting for a later item */
+    struct slot single, second, location, stack, image;
+    bool has_pool, has_custom;
+    uint64_t pool;
+    unsigned custom_count;
+    uint64_t custom[CUSTOM_FRAMES_MAX];
+    uint32_t serial_stack;
+    struct frame_reply reply;
+
+    /* threads */
+    uint64_t context;   /* thread id of the last ThreadContext */
+    size_t context_at;  /* its index + 1, or 0 when not looked up yet */
+    struct map threads; /* id → index + 1 */
+    struct map fibers;  /* client pointer → index + 1 */
+    size_t fiber_count;
+    VEC(struct thread_state) states;
+    uint64_t open_zones;
+    uint64_t recent_threads[RECENT]; /* known to have been asked: id + 1 */
+    uint64_t recent_pools[RECENT];   /* the pointer itself */
+
+    bool terminated, crashed;
+    struct decoder_stats stats;
+    struct event memory_event; /* reused: memory events are too many to clear one each */
+    uint64_t frames[CUSTOM_FRAMES_MAX + NATIVE_FRAMES_MAX];
+};
+
+typedef int decoder_handler(struct decoder *d, const struct wire_item *it, const uint8_t *p,
+                            struct view tail);
+
+/* The head of a handler's definition: few need all four. */
+#define HANDLER(NAME)                                                                              \
+    int NAME(struct decoder *d, const struct wire_item *it __attribute__((unused)),                \
+             const uint8_t *p __attribute__((unused)), struct view tail __attribute__((unused)))
+
+/* ---- errors */
+
+/* The error of the item in hand: where it lies and what it is, then the cause. Returns -1. */
+int decoder_fail(struct decoder *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* ---- fields; `slot` must be present in every protocol that has the item */
+
+static inline uint8_t field_u8(const struct wire_item *it, const uint8_t *p, enum wire_slot slot)
+{
+    return p[it->at[slot]];
+}
+
+static inline uint16_t field_u16(const struct wire_item *it, const uint8_t *p, enum wire_slot slot)
+{
+    return load_u16(p + it->at[slot]);
+}
+
+static inline uint32_t field_u32(const struct wire_item *it, const uint8_t *p, enum wire_slot slot)
+{
+    return load_u32(p + it->at[slot]);
+}
+
+static inline uint64_t field_u64(const struct wire_item *it, const uint8_t *p, enum wire_slot slot)
+{
+    return load_u64(p + it->at[slot]);
+}
+
+static inline bool field_absent(const struct wire_item *it, enum wire_slot slot)
+{
+    return it->at[slot] == 0;
+}
+
+/* Advances a reference by the item's time field, in whichever form it is; gives the new ticks. */
+static inline int64_t decoder_advance(const struct wire_item *it, const uint8_t *p, uint64_t *ref)
+{
+    p += it->at[AT_TIME];
+    switch (it->time) {
+    case WIRE_TIME_16:
+        *ref += load_u16(p);
+        break;
+    case WIRE_TIME_32:
+        *ref += load_u32(p) + 0x10000ull;
+        break;
+    case WIRE_TIME_BIASED:
+        *ref += load_u64(p) + (load_i64(p) < 0 ? 0 : 0x100010000ull);
+        break;
+    default:
+        *ref += load_u64(p);
+    }
+    return (int64_t)*ref;
+}
+
+/* An absolute time field. */
+static inline int64_t decoder_time(const struct decoder *d, const struct wire_item *it,
+                                   const uint8_t *p)
+{
+    return clock_ns(&d->clock, (int64_t)field_u64(it, p, AT_TIME));
+}
+
+static inline int decoder_emit(struct decoder *d, const struct event *ev)
+{
+    return d->sink.event(d->sink.ctx, ev, d->err);
+}
+
+/* ---- slots */
+
+/* Fills a slot with an item's tail; -1 when it is full already. */
+int slot_fill(struct decoder *d, struct slot *slot, const char *what, struct view tail);
+
+/* Empties a slot; -1 when there is nothing in it. The view lasts until the slot is filled again. */
+int slot_take(struct decoder *d, struct slot *slot, const char *what, struct view *bytes);
+
+/* ---- threads */
+
+/* Asks for the thread's name, once. */
+static inline int decoder_note_thread(struct decoder *d, uint32_t id)
+{
+    uint64_t *recent = &d->recent_threads[id % RECENT];
+    if (*recent == (uint64_t)id + 1)
+        return 0;
+    *recent = (uint64_t)id + 1;
+    return query_ask(d->query, QUERY_THREAD, id, d->err);
+}
+
+/* The thread or fiber that items without a thread of their own belong to. NULL after an error. */
+struct thread_state *decoder_current(struct decoder *d);
+
+/* The call stack that waits on the current thread, in *id; the slot is empty afterwards. */
+int decoder_take_thread_stack(struct decoder *d, uint32_t *id);
+
+/* ---- handlers, by file */
+
+decoder_handler on_mem_alloc, on_mem_free, on_mem_discard, on_mem_name;
+decoder_handler on_callstack_payload, on_callstack_alloc_payload, on_callstack_serial, on_callstack;
+decoder_handler on_sample;
+
+decoder_handler on_zone_begin, on_zone_end, on_zone_text, on_zone_color, on_zone_number;
+decoder_handler on_srcloc_payload;
+decoder_handler on_message, on_message_literal, on_app_info;
+decoder_handler on_lock_announce, on_lock_terminate, on_lock_event, on_lock_mark, on_lock_name;
+decoder_handler on_frame_mark, on_frame_image, on_plot, on_plot_config, on_section;
+
+decoder_handler on_gpu_context, on_gpu_text, on_gpu_zone_begin, on_gpu_zone_end, on_gpu_time;
+decoder_handler on_gpu_sync, on_gpu_note;
+
+decoder_handler on_thread_context, on_thread_hint, on_fiber_enter, on_fiber_leave;
+decoder_handler on_context_switch, on_thread_wakeup, on_tid_to_pid, on_hw_sample;
+decoder_handler on_sys_time, on_sys_power, on_cpu_topology, on_param;
+decoder_handler on_crash_report, on_session;
+
+decoder_handler on_string, on_image_data, on_name, on_external_thread_name, on_source_location;
+decoder_handler on_frame_size, on_frame, on_symbol, on_ack;
+
+/*
+ * Whether the official server leaves out this file's function when others are inlined at the same
+ * address: compiler intrinsics and atomics.
+ */
+bool skip_file(struct view file);
+
+/*
+ * The location of a CPU or GPU zone: a key to ask for in *srcloc, or one that came ahead of the
+ * item in *payload.
+ */
+int decoder_take_location(struct decoder *d, const struct wire_item *it, const uint8_t *p,
+                          enum wire_slot slot, uint64_t *srcloc, struct event_location *payload);
+
+#endif

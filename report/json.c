@@ -1,0 +1,176 @@
+/* The report as one JSON document, written row by row. */
+
+#include "base/format.h"
+#include "report/json_value.h"
+#include "report/sink.h"
+
+/* The next element of the list that is open, on a line of its own. */
+static void element(struct report *r, json_t *value)
+{
+    buf_puts(&r->buf, r->first ? "\n  " : ",\n  ");
+    r->first = false;
+    r->failed |= !json_put(&r->buf, value, 0);
+}
+
+static void open_list(struct report *r, const char *key)
+{
+    buf_printf(&r->buf, ",\n \"%s\": [", key);
+    r->first = true;
+}
+
+static void close_list(struct report *r)
+{
+    buf_puts(&r->buf, r->first ? "]" : "\n ]");
+}
+
+static json_t *make_trace(const struct summary *s)
+{
+    const struct trace_facts *f = &s->trace->facts;
+    char date[FORMAT_SIZE];
+    return json_pack("{s:o, s:o, s:o, s:I, s:b}", "file_version",
+                     s->file_version[0] ? json_string(s->file_version) : json_null(), "program",
+                     json_text_or_null(strings_get(&s->trace->strings, f->program)), "captured_at",
+                     f->capture_time ? json_string(format_date(date, f->capture_time))
+                                     : json_null(),
+                     "duration_ns", (json_int_t)f->last_time, "complete", s->complete ? 1 : 0);
+}
+
+static void json_begin(struct report *r)
+{
+    buf_puts(&r->buf, "{\"schema\": \"tidemark.report/1\",\n \"trace\": ");
+    r->failed |= !json_put(&r->buf, make_trace(r->s), 0);
+}
+
+static void json_pools_begin(struct report *r)
+{
+    open_list(r, "pools");
+}
+
+static void json_pool(struct report *r, const struct summary_pool *p)
+{
+    const struct pool_figures *f = &p->figures;
+    json_t *ids = json_array();
+    for (size_t i = 0; ids && i < p->key_count; i++) {
+        if (json_array_append_new(ids, json_address(r->s->pool_keys.at[p->first_key + i])) != 0) {
+            json_decref(ids);
+            ids = NULL;
+        }
+    }
+    bool any = f->allocations != 0;
+    element(r,
+            json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
+                      json_text(p->name), "pool_ids", ids, "allocations",
+                      json_count(f->allocations), "frees", json_count(f->frees), "live_allocations",
+                      json_count(f->live), "live_bytes", json_count(f->live_bytes), "peak_bytes",
+                      json_count(f->peak_bytes), "peak_time_ns",
+                      f->peak_bytes ? json_integer(f->peak_time) : json_null(), "total_bytes",
+                      json_count(f->total_bytes), "temporary_allocations", json_count(f->temporary),
+                      "low_address", any ? json_address(p->low_address) : json_null(),
+                      "high_address", any ? json_address(p->high_address) : json_null()));
+}
+
+static void json_rows_begin(struct report *r, const struct row_list *rows, bool groups)
+{
+    (void)rows;
+    open_list(r, groups ? "groups" : "sites");
+}
+
+static void json_row(struct report *r, const struct summary_row *row)
+{
+    const struct counter *c = &row->figures;
+    json_t *v = json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:n, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "pool",
+        json_text(r->s->pools.at[row->pool].name), "function",
+        json_text_or_null(row->frame.function), "file", json_text_or_null(row->frame.file), "line",
+        row->frame.line ? json_integer(row->frame.line) : json_null(), "image",
+        json_text_or_null(row->frame.image), "type", "count", json_count(c->count), "bytes",
+        json_count(c->bytes), "live_count", json_count(c->live_count), "live_bytes",
+        json_count(c->live_bytes), "peak_bytes", json_count(c->peak_bytes), "at_peak_bytes",
+        json_count(c->at_peak_bytes), "temporary", json_count(c->temporary), "callstack",
+        json_callstack(r->s->trace, row->callstack));
+    /* What a group is called, where no frame tells. */
+    if (v && row->name.len && json_object_set_new(v, "name", json_text(row->name)) != 0) {
+        json_decref(v);
+        v = NULL;
+    }
+    element(r, v);
+}
+
+static void json_rows_end(struct report *r, const struct row_list *rows, bool groups)
+{
+    (void)rows;
+    (void)groups;
+    close_list(r);
+}
+
+static void json_faults_begin(struct report *r)
+{
+    open_list(r, "faults");
+}
+
+static json_t *make_samples(const struct summary *s, const struct summary_fault *f)
+{
+    json_t *list = json_array();
+    for (unsigned i = 0; list && i < f->sample_count; i++) {
+        const struct summary_fault_sample *from = &f->samples[i];
+        json_t *v = json_pack("{s:I, s:o, s:o}", "time_ns", (json_int_t)from->time, "address",
+                              json_address(from->ptr), "thread", json_count(from->thread));
+        if (f->kind == FAULT_ALLOC_TWICE) {
+            /* What was put there, and who held the address. */
+            bool ok = v && json_object_set_new(v, "size", json_count(from->size)) == 0 &&
+                      json_object_set_new(v, "held_by",
+                                          json_callstack(s->trace, from->other_callstack)) == 0;
+            if (!ok) {
+                json_decref(v);
+                v = NULL;
+            }
+        }
+        if (json_array_append_new(list, v) != 0) {
+            json_decref(list);
+            list = NULL;
+        }
+    }
+    return list;
+}
+
+static void json_fault(struct report *r, const struct summary_fault *f)
+{
+    element(r, json_pack("{s:s, s:o, s:o, s:o, s:o}", "kind", fault_kind_name(f->kind), "pool",
+                         json_text(f->pool), "count", json_count(f->count), "samples",
+                         make_samples(r->s, f), "callstack",
+                         json_callstack(r->s->trace, f->callstack)));
+}
+
+static void json_checks_begin(struct report *r)
+{
+    open_list(r, "checks");
+}
+
+static void json_check(struct report *r, const struct summary_check *c)
+{
+    element(r, json_pack("{s:s, s:b, s:o}", "name", c->name, "holds", c->holds ? 1 : 0, "detail",
+                         json_text(view_of(c->detail))));
+}
+
+static void json_end(struct report *r)
+{
+    buf_puts(&r->buf, "\n}\n");
+}
+
+const struct report_sink report_json = {
+    .begin = json_begin,
+    .pools_begin = json_pools_begin,
+    .pool = json_pool,
+    .pools_end = close_list,
+    .rows_begin = json_rows_begin,
+    .row = json_row,
+    .rows_end = json_rows_end,
+    .faults_begin = json_faults_begin,
+    .fault = json_fault,
+    .faults_end = close_list,
+    .checks_begin = json_checks_begin,
+    .check = json_check,
+    .checks_end = close_list,
+    .end = json_end,
+    .sites_and_groups = true,
+};

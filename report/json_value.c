@@ -1,0 +1,69 @@
+#include "report/json_value.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "base/format.h"
+
+json_t *json_text(struct view text)
+{
+    struct buf b = {0};
+    format_utf8(&b, text);
+    json_t *value = b.failed ? NULL : json_stringn(buf_str(&b), b.len);
+    buf_release(&b);
+    return value;
+}
+
+json_t *json_text_or_null(struct view text)
+{
+    return text.len ? json_text(text) : json_null();
+}
+
+json_t *json_count(uint64_t n)
+{
+    return n <= INT64_MAX ? json_integer((json_int_t)n) : json_real((double)n);
+}
+
+json_t *json_address(uint64_t address)
+{
+    char text[24];
+    snprintf(text, sizeof text, "0x%" PRIx64, address);
+    return json_string(text);
+}
+
+json_t *json_frame(const struct frame_view *f)
+{
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:b}", "function", json_text_or_null(f->function), "file",
+        json_text_or_null(f->file), "line", f->line ? json_integer(f->line) : json_null(), "image",
+        json_text_or_null(f->image), "address", f->address ? json_address(f->address) : json_null(),
+        "inline", f->is_inline ? 1 : 0);
+}
+
+json_t *json_callstack(const struct trace *t, uint32_t callstack)
+{
+    json_t *list = json_array();
+    struct frame_walk walk = frame_walk_start(t, callstack);
+    struct frame_view f;
+    while (list && frame_walk_next(&walk, &f)) {
+        if (json_array_append_new(list, json_frame(&f)) != 0) {
+            json_decref(list);
+            list = NULL;
+        }
+    }
+    return list;
+}
+
+static int put_text(const char *text, size_t len, void *ctx)
+{
+    struct buf *out = ctx;
+    buf_put(out, text, len);
+    return out->failed ? -1 : 0;
+}
+
+bool json_put(struct buf *out, json_t *value, size_t flags)
+{
+    bool ok = value && json_dump_callback(value, put_text, out, flags | JSON_ENCODE_ANY) == 0;
+    json_decref(value);
+    return ok;
+}

@@ -1,0 +1,31 @@
+#ifndef TIDEMARK_REPORT_REPORT_H
+#define TIDEMARK_REPORT_REPORT_H
+
+/*
+ * A memory summary as text, JSON ("schema": "tidemark.report/1", DESIGN.md) or CSV. Text of the
+ * trace is made harmless on the way: control characters are escaped for terminals, bytes that are
+ * no UTF-8 are replaced in JSON.
+ */
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "analysis/summary.h"
+#include "base/err.h"
+
+enum report_format { REPORT_TEXT, REPORT_JSON, REPORT_CSV };
+
+/* "text", "json" or "csv". */
+bool report_format_parse(const char *text, enum report_format *format);
+
+struct report_options {
+    enum report_format format;
+    enum sort_key sort; /* text shows the column that it is sorted by */
+    bool stack_traces;  /* text: the call stacks under each row; needs summary_options.stacks */
+};
+
+/* The rows were chosen by summary_select before. ERR_OUTPUT when `out` cannot be written. */
+int report_write(const struct summary *s, const struct report_options *options, FILE *out,
+                 struct err *e);
+
+#endif

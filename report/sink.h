@@ -1,0 +1,41 @@
+#ifndef TIDEMARK_REPORT_SINK_H
+#define TIDEMARK_REPORT_SINK_H
+
+/* Between report.c, which walks a summary, and the formats. For report/ only. */
+
+#include "report/report.h"
+
+struct report {
+    const struct summary *s;
+    const struct report_options *options;
+    FILE *out;
+    struct buf buf; /* what is not written yet */
+    bool failed;    /* memory was short */
+    size_t width;   /* text: of the first column */
+    bool first;     /* JSON: nothing in this list yet */
+};
+
+/* A format. Functions may be NULL where a format has nothing to say. */
+struct report_sink {
+    void (*begin)(struct report *r);
+    void (*pools_begin)(struct report *r);
+    void (*pool)(struct report *r, const struct summary_pool *p);
+    void (*pools_end)(struct report *r);
+    void (*rows_begin)(struct report *r, const struct row_list *rows, bool groups);
+    void (*row)(struct report *r, const struct summary_row *row);
+    void (*rows_end)(struct report *r, const struct row_list *rows, bool groups);
+    void (*faults_begin)(struct report *r);
+    void (*fault)(struct report *r, const struct summary_fault *f);
+    void (*faults_end)(struct report *r);
+    void (*checks_begin)(struct report *r);
+    void (*check)(struct report *r, const struct summary_check *c);
+    void (*checks_end)(struct report *r);
+    void (*end)(struct report *r);
+    bool sites_and_groups; /* with groups, the sites are wanted, too */
+};
+
+extern const struct report_sink report_text;
+extern const struct report_sink report_json;
+extern const struct report_sink report_csv;
+
+#endif

@@ -1,0 +1,368 @@
+/*
+ * The report for people: the verdict in the first line, then pools, then rows. Everything that
+ * comes from the trace goes through format_terminal.
+ */
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/format.h"
+#include "report/sink.h"
+
+#define NAME_WIDTH_MAX 64u
+#define STACKS_PER_ROW 3u
+#define FAULTS_MAX 20u
+
+/* ---- cells */
+
+static void pad(struct buf *b, size_t from, size_t to)
+{
+    for (; from < to; from++)
+        buf_puts(b, " ");
+}
+
+static void cell(struct buf *b, const char *text, size_t width)
+{
+    buf_puts(b, "  ");
+    pad(b, format_width(view_of(text)), width);
+    buf_puts(b, text);
+}
+
+static void cell_count(struct buf *b, uint64_t n, size_t width)
+{
+    char text[FORMAT_SIZE];
+    cell(b, format_count(text, n), width);
+}
+
+static void cell_bytes(struct buf *b, uint64_t n, size_t width)
+{
+    char text[FORMAT_SIZE];
+    cell(b, format_bytes(text, n), width);
+}
+
+/* Text of the trace, left-aligned. A text wider than the column pushes the rest to the right. */
+static void cell_text(struct buf *b, struct view text, size_t width)
+{
+    size_t start = b->len;
+    format_terminal(b, text);
+    if (!b->failed)
+        pad(b, format_width((struct view){(const char *)b->data + start, b->len - start}), width);
+}
+
+static size_t text_width(struct report *r, struct view text)
+{
+    struct buf b = {0};
+    format_terminal(&b, text);
+    r->failed |= b.failed;
+    size_t width = format_width((struct view){(const char *)b.data, b.len});
+    buf_release(&b);
+    return width;
+}
+
+static struct view base_name(struct view path)
+{
+    size_t at = path.len;
+    while (at && path.p[at - 1] != '/' && path.p[at - 1] != '\\')
+        at--;
+    return (struct view){path.p + at, path.len - at};
+}
+
+/* "function (file.cpp:12)", raw bytes. */
+static void put_location(struct buf *out, const struct summary_row *row)
+{
+    summary_row_name(out, row);
+    struct view file = base_name(row->frame.file);
+    if (file.len == 0)
+        return;
+    buf_puts(out, " (");
+    buf_put(out, file.p, file.len);
+    if (row->frame.line)
+        buf_printf(out, ":%" PRIu32, row->frame.line);
+    buf_puts(out, ")");
+}
+
+/* ---- begin, pools */
+
+static void text_begin(struct report *r)
+{
+    buf_put(&r->buf, r->s->verdict.data, r->s->verdict.len);
+    buf_puts(&r->buf, "\n");
+}
+
+static void text_pools_begin(struct report *r)
+{
+    if (r->s->pools.len == 0)
+        return;
+    r->width = strlen("Pool");
+    for (size_t i = 0; i < r->s->pools.len; i++) {
+        size_t width = text_width(r, r->s->pools.at[i].name);
+        if (width > r->width && width <= NAME_WIDTH_MAX)
+            r->width = width;
+    }
+    buf_puts(&r->buf, "\n");
+    cell_text(&r->buf, view_of("Pool"), r->width);
+    cell(&r->buf, "Allocations", 12);
+    cell(&r->buf, "Frees", 12);
+    cell(&r->buf, "Temporary", 12);
+    cell(&r->buf, "Total", 9);
+    cell(&r->buf, "Live", 12);
+    cell(&r->buf, "Live size", 9);
+    cell(&r->buf, "Peak", 9);
+    cell(&r->buf, "Peak at", 12);
+    buf_puts(&r->buf, "\n");
+}
+
+static void text_pool(struct report *r, const struct summary_pool *p)
+{
+    const struct pool_figures *f = &p->figures;
+    struct buf *b = &r->buf;
+    char time[FORMAT_SIZE];
+    cell_text(b, p->name, r->width);
+    cell_count(b, f->allocations, 12);
+    cell_count(b, f->frees, 12);
+    cell_count(b, f->temporary, 12);
+    cell_bytes(b, f->total_bytes, 9);
+    cell_count(b, f->live, 12);
+    cell_bytes(b, f->live_bytes, 9);
+    cell_bytes(b, f->peak_bytes, 9);
+    cell(b, f->peak_bytes ? format_duration(time, f->peak_time) : "-", 12);
+    buf_puts(b, "\n");
+}
+
+/* ---- rows */
+
+struct row_column {
+    const char *title;
+    size_t offset; /* of its number in struct counter */
+    bool is_bytes;
+    int sort; /* the sort key that it shows: then only when sorted by it; -1: always */
+};
+
+static const struct row_column columns[] = {
+    {"Count", offsetof(struct counter, count), false, -1},
+    {"Size", offsetof(struct counter, bytes), true, -1},
+    {"Live", offsetof(struct counter, live_bytes), true, -1},
+    {"Peak", offsetof(struct counter, peak_bytes), true, SORT_PEAK},
+    {"At peak", offsetof(struct counter, at_peak_bytes), true, SORT_AT_PEAK},
+    {"Temporary", offsetof(struct counter, temporary), false, SORT_TEMPORARY},
+};
+
+#define COLUMNS (sizeof columns / sizeof *columns)
+
+static bool is_shown(const struct report *r, const struct row_column *c)
+{
+    return c->sort < 0 || c->sort == (int)r->options->sort;
+}
+
+static bool shows_pool(const struct report *r)
+{
+    return r->s->pools.len > 1 && r->s->by != GROUP_POOL;
+}
+
+static const char *first_title(const struct report *r, bool groups)
+{
+    static const char *const titles[] = {
+        [GROUP_SITE] = "Source location", [GROUP_FUNCTION] = "Function",
+        [GROUP_CALLSTACK] = "Call stack", [GROUP_POOL] = "Pool",
+        [GROUP_THREAD] = "Thread",
+    };
+    return titles[groups ? r->s->by : GROUP_SITE];
+}
+
+static void text_rows_begin(struct report *r, const struct row_list *rows, bool groups)
+{
+    struct buf location = {0};
+    if (rows->len == 0)
+        return;
+    const char *title = first_title(r, groups);
+    r->width = strlen(title);
+    for (size_t i = 0; i < rows->len; i++) {
+        buf_clear(&location);
+        put_location(&location, &rows->at[i]);
+        size_t width = text_width(r, (struct view){(const char *)location.data, location.len});
+        if (width > r->width)
+            r->width = width < NAME_WIDTH_MAX ? width : NAME_WIDTH_MAX;
+    }
+    r->failed |= location.failed;
+    buf_release(&location);
+    buf_puts(&r->buf, "\n");
+    cell_text(&r->buf, view_of(title), r->width);
+    for (size_t i = 0; i < COLUMNS; i++) {
+        if (is_shown(r, &columns[i]))
+            cell(&r->buf, columns[i].title, columns[i].is_bytes ? 9 : 11);
+    }
+    buf_puts(&r->buf, "  Type");
+    if (shows_pool(r))
+        buf_puts(&r->buf, "  Pool");
+    buf_puts(&r->buf, "\n");
+}
+
+static void put_frame(struct report *r, const struct frame_view *f)
+{
+    struct buf name = {0};
+    frame_name(&name, f);
+    buf_puts(&r->buf, f->is_inline ? "      inl. " : "           ");
+    format_terminal(&r->buf, (struct view){(const char *)name.data, name.len});
+    if (f->file.len) {
+        buf_puts(&r->buf, "  ");
+        format_terminal(&r->buf, f->file);
+        if (f->line)
+            buf_printf(&r->buf, ":%" PRIu32, f->line);
+    }
+    if (f->function.len && f->image.len) {
+        buf_puts(&r->buf, "  [");
+        format_terminal(&r->buf, base_name(f->image));
+        buf_puts(&r->buf, "]");
+    }
+    buf_puts(&r->buf, "\n");
+    r->failed |= name.failed;
+    buf_release(&name);
+}
+
+static void put_callstack(struct report *r, uint32_t callstack)
+{
+    struct frame_walk walk = frame_walk_start(r->s->trace, callstack);
+    struct frame_view f;
+    while (frame_walk_next(&walk, &f))
+        put_frame(r, &f);
+}
+
+static void put_stacks(struct report *r, const struct summary_row *row)
+{
+    char count[FORMAT_SIZE];
+    char bytes[FORMAT_SIZE];
+    size_t n = row->stack_count < STACKS_PER_ROW ? row->stack_count : STACKS_PER_ROW;
+    for (size_t i = 0; i < n; i++) {
+        const struct summary_stack *stack = &r->s->stacks.at[row->first_stack + i];
+        if (!callstacks_get(&r->s->trace->callstacks, stack->callstack))
+            continue;
+        buf_printf(&r->buf, "    %s allocations, %s\n", format_count(count, stack->figures.count),
+                   format_bytes(bytes, stack->figures.bytes));
+        put_callstack(r, stack->callstack);
+    }
+    if (row->stack_count > n)
+        buf_printf(&r->buf, "    and %s smaller call stacks (--by callstack lists them)\n",
+                   format_count(count, row->stack_count - n));
+}
+
+static void text_row(struct report *r, const struct summary_row *row)
+{
+    struct buf location = {0};
+    put_location(&location, row);
+    cell_text(&r->buf, (struct view){(const char *)location.data, location.len}, r->width);
+    r->failed |= location.failed;
+    buf_release(&location);
+    for (size_t i = 0; i < COLUMNS; i++) {
+        uint64_t n;
+        if (!is_shown(r, &columns[i]))
+            continue;
+        memcpy(&n, (const char *)&row->figures + columns[i].offset, sizeof n);
+        if (columns[i].is_bytes)
+            cell_bytes(&r->buf, n, 9);
+        else
+            cell_count(&r->buf, n, 11);
+    }
+    buf_puts(&r->buf, "  -   ");
+    if (shows_pool(r)) {
+        buf_puts(&r->buf, "  ");
+        format_terminal(&r->buf, r->s->pools.at[row->pool].name);
+    }
+    buf_puts(&r->buf, "\n");
+    if (r->options->stack_traces)
+        put_stacks(r, row);
+}
+
+static void text_rows_end(struct report *r, const struct row_list *rows, bool groups)
+{
+    static const char *const names[] = {
+        [GROUP_SITE] = "sites", [GROUP_FUNCTION] = "functions", [GROUP_CALLSTACK] = "call stacks",
+        [GROUP_POOL] = "pools", [GROUP_THREAD] = "threads",
+    };
+    const char *name = names[groups ? r->s->by : GROUP_SITE];
+    char n[FORMAT_SIZE];
+    if (rows->cut)
+        buf_printf(&r->buf, "%s more %s are not shown (--limit 0 shows all)\n",
+                   format_count(n, rows->cut), name);
+    if (rows->filtered)
+        buf_printf(&r->buf, "%s %s are below --min-size or --min-count\n",
+                   format_count(n, rows->filtered), name);
+}
+
+/* ---- faults, checks */
+
+static void text_faults_begin(struct report *r)
+{
+    if (r->s->faults.len)
+        buf_puts(&r->buf, "\nMemory faults\n");
+}
+
+static void put_fault(struct report *r, const struct summary_fault *f)
+{
+    char n[FORMAT_SIZE];
+    struct buf site = {0};
+    buf_printf(&r->buf, "  %s: ", fault_kind_name(f->kind));
+    if (f->sample_count)
+        buf_printf(&r->buf, "0x%" PRIx64 " ", f->samples[0].ptr);
+    buf_puts(&r->buf, "in pool ");
+    format_terminal(&r->buf, f->pool);
+    if (f->count > 1)
+        buf_printf(&r->buf, ", and %s more", format_count(n, f->count - 1));
+    buf_puts(&r->buf, ", at ");
+    const struct summary_row where = {
+        .name = {"", 0}, .frame = f->site, .no_callstack = f->callstack == 0};
+    put_location(&site, &where);
+    format_terminal(&r->buf, (struct view){(const char *)site.data, site.len});
+    r->failed |= site.failed;
+    buf_release(&site);
+    buf_puts(&r->buf, "\n");
+    if (r->options->stack_traces)
+        put_callstack(r, f->callstack);
+}
+
+static void text_fault(struct report *r, const struct summary_fault *f)
+{
+    if (f < r->s->faults.at + FAULTS_MAX || r->options->stack_traces)
+        put_fault(r, f);
+}
+
+static void text_faults_end(struct report *r)
+{
+    char n[FORMAT_SIZE];
+    if (r->s->faults.len > FAULTS_MAX && !r->options->stack_traces)
+        buf_printf(&r->buf, "  and faults at %s more call stacks (--stack-traces shows all)\n",
+                   format_count(n, r->s->faults.len - FAULTS_MAX));
+    if (r->s->faults_left_out)
+        buf_printf(&r->buf, "  and faults at %s more call stacks that the trace does not name\n",
+                   format_count(n, r->s->faults_left_out));
+}
+
+static void text_checks_begin(struct report *r)
+{
+    r->first = true;
+}
+
+/* What holds goes without saying, and the verdict says that there is no data. */
+static void text_check(struct report *r, const struct summary_check *c)
+{
+    if (c->holds || strcmp(c->name, "memory-data") == 0)
+        return;
+    buf_puts(&r->buf, r->first ? "\nnote: " : "note: ");
+    r->first = false;
+    format_terminal(&r->buf, view_of(c->detail));
+    buf_puts(&r->buf, "\n");
+}
+
+const struct report_sink report_text = {
+    .begin = text_begin,
+    .pools_begin = text_pools_begin,
+    .pool = text_pool,
+    .rows_begin = text_rows_begin,
+    .row = text_row,
+    .rows_end = text_rows_end,
+    .faults_begin = text_faults_begin,
+    .fault = text_fault,
+    .faults_end = text_faults_end,
+    .checks_begin = text_checks_begin,
+    .check = text_check,
+};

@@ -1,0 +1,207 @@
+#include "server/modules.h"
+
+#include <arpa/inet.h>
+#include <dirent.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "symbols/build_id.h"
+
+#define REFRESH_NS 1000000000LL
+/* The facts of one trace; a process with more executable mappings than this is not sane. */
+#define MODULES_MAX 8192u
+
+/* ---- whose socket it is */
+
+/* An address as /proc/net/tcp{,6} prints it: the words of the address, then the port. */
+static void proc_address(const struct sockaddr_storage *s, char out[48])
+{
+    if (s->ss_family == AF_INET6) {
+        const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)s;
+        uint32_t w[4];
+        memcpy(w, &v6->sin6_addr, sizeof w);
+        snprintf(out, 48, "%08X%08X%08X%08X:%04X", w[0], w[1], w[2], w[3], ntohs(v6->sin6_port));
+        return;
+    }
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)s;
+    snprintf(out, 48, "%08X:%04X", v4->sin_addr.s_addr, ntohs(v4->sin_port));
+}
+
+/* A dual-stack listener's end of an IPv4 connection stands in the IPv6 table. */
+static void proc_address_mapped(const struct sockaddr_storage *s, char out[48])
+{
+    const struct sockaddr_in *v4 = (const struct sockaddr_in *)s;
+    snprintf(out, 48, "0000000000000000FFFF0000%08X:%04X", v4->sin_addr.s_addr,
+             ntohs(v4->sin_port));
+}
+
+/* The inode of the socket whose local address is `local` and whose peer is `remote`. */
+static unsigned long find_inode(const char *table, const char *local, const char *remote)
+{
+    char line[512], l[64], r[64];
+    unsigned long inode = 0, found = 0;
+    FILE *f = fopen(table, "re");
+    while (f && !found && fgets(line, sizeof line, f)) {
+        if (sscanf(line, " %*d: %63s %63s %*s %*s %*s %*s %*s %*s %lu", l, r, &inode) == 3 &&
+            strcmp(l, local) == 0 && strcmp(r, remote) == 0)
+            found = inode;
+    }
+    if (f)
+        fclose(f);
+    return found;
+}
+
+static unsigned long peer_inode(int fd)
+{
+    struct sockaddr_storage us, them;
+    socklen_t us_len = sizeof us, them_len = sizeof them;
+    char ours[48], theirs[48];
+    if (getsockname(fd, (struct sockaddr *)&us, &us_len) != 0 ||
+        getpeername(fd, (struct sockaddr *)&them, &them_len) != 0)
+        return 0;
+    proc_address(&us, ours);
+    proc_address(&them, theirs);
+    if (us.ss_family == AF_INET6)
+        return find_inode("/proc/net/tcp6", theirs, ours);
+    unsigned long inode = find_inode("/proc/net/tcp", theirs, ours);
+    if (!inode) {
+        proc_address_mapped(&us, ours);
+        proc_address_mapped(&them, theirs);
+        inode = find_inode("/proc/net/tcp6", theirs, ours);
+    }
+    return inode;
+}
+
+static bool process_has_socket(const char *pid, const char *link)
+{
+    char path[64], target[64];
+    bool found = false;
+    snprintf(path, sizeof path, "/proc/%.16s/fd", pid);
+    DIR *d = opendir(path);
+    if (!d)
+        return false;
+    for (struct dirent *entry; !found && (entry = readdir(d));) {
+        ssize_t n = readlinkat(dirfd(d), entry->d_name, target, sizeof target - 1);
+        if (n > 0) {
+            target[n] = 0;
+            found = strcmp(target, link) == 0;
+        }
+    }
+    closedir(d);
+    return found;
+}
+
+static pid_t socket_owner(unsigned long inode)
+{
+    char link[48];
+    pid_t owner = 0;
+    snprintf(link, sizeof link, "socket:[%lu]", inode);
+    DIR *d = opendir("/proc");
+    if (!d)
+        return 0;
+    for (struct dirent *entry; !owner && (entry = readdir(d));) {
+        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
+            process_has_socket(entry->d_name, link))
+            owner = (pid_t)strtol(entry->d_name, NULL, 10);
+    }
+    closedir(d);
+    return owner;
+}
+
+void modules_init(struct modules *m, int fd)
+{
+    unsigned long inode = peer_inode(fd);
+    *m = (struct modules){.pid = inode ? socket_owner(inode) : 0};
+}
+
+void modules_release(struct modules *m)
+{
+    map_release(&m->seen);
+}
+
+/* ---- what it has mapped */
+
+static void module_build_id(pid_t pid, const char *start, const char *end, const char *path,
+                            char text[2 * BUILD_ID_MAX + 1])
+{
+    char place[4200];
+    struct build_id id = {0};
+    /* map_files reaches the very file that is mapped, also when it was replaced since. */
+    snprintf(place, sizeof place, "/proc/%d/map_files/%s-%s", (int)pid, start, end);
+    int fd = open(place, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0) {
+        snprintf(place, sizeof place, "/proc/%d/root%s", (int)pid, path);
+        fd = open(place, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    }
+    if (fd >= 0) {
+        (void)build_id_read(fd, &id);
+        close(fd);
+    }
+    build_id_text(&id, text);
+}
+
+/* One line of maps: "start-end perms offset dev inode path". */
+static int module_line(struct modules *m, struct trace *t, char *line, struct err *e)
+{
+    char start[20], end[20], perms[8], offset[20], build_id[2 * BUILD_ID_MAX + 1];
+    int path_at = 0;
+    if (sscanf(line, "%19[0-9a-f]-%19[0-9a-f] %7s %19s %*s %*s %n", start, end, perms, offset,
+               &path_at) != 4 ||
+        path_at == 0 || line[path_at] != '/' || !strchr(perms, 'x'))
+        return 0;
+    char *path = line + path_at;
+    path[strcspn(path, "\n")] = 0;
+    uint64_t key = strtoull(start, NULL, 16);
+    for (const char *p = path; *p; p++)
+        key = map_hash(key ^ (uint8_t)*p);
+    bool fresh;
+    if (m->seen.count >= MODULES_MAX)
+        return 0;
+    if (!map_add(&m->seen, key, &fresh))
+        return err_no_memory(e, "the module table");
+    if (!fresh)
+        return 0;
+    module_build_id(m->pid, start, end, path, build_id);
+    return trace_add_fact(t, e, "module", "%s-%s %s %s %s", start, end, offset, build_id, path);
+}
+
+static int modules_read(struct modules *m, struct trace *t, struct err *e)
+{
+    char path[48];
+    char *line = NULL;
+    size_t cap = 0;
+    int status = 0;
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)m->pid);
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return 0; /* gone, or not ours to look at */
+    while (status == 0 && getline(&line, &cap, f) >= 0)
+        status = module_line(m, t, line, e);
+    free(line);
+    fclose(f);
+    return status;
+}
+
+int modules_refresh(struct modules *m, struct trace *t, long long now, struct err *e)
+{
+    size_t frames = t->callstacks.frames.len;
+    if (!m->pid || (m->last_read && (frames == m->frames_read || now - m->last_read < REFRESH_NS)))
+        return 0;
+    m->last_read = now;
+    m->frames_read = frames;
+    return modules_read(m, t, e);
+}
+
+int modules_finish(struct modules *m, struct trace *t, struct err *e)
+{
+    if (!m->pid || (m->last_read && t->callstacks.frames.len == m->frames_read))
+        return 0;
+    m->frames_read = t->callstacks.frames.len;
+    return modules_read(m, t, e);
+}

@@ -1,0 +1,76 @@
+#ifndef TIDEMARK_SERVER_SESSION_H
+#define TIDEMARK_SERVER_SESSION_H
+
+/*
+ * One client being recorded: socket → frames → events → store, queries back, until the client ends,
+ * vanishes, sends what cannot be decoded, or we are asked to stop. Whatever had arrived is in the
+ * store then.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "server/connect.h"
+#include "server/stop.h"
+#include "trace/ingest.h"
+#include "trace/store.h"
+
+enum session_end {
+    SESSION_COMPLETE,     /* the client said that it ends */
+    SESSION_STOPPED,      /* we were asked to stop, by signal */
+    SESSION_TIME_LIMIT,   /* -s */
+    SESSION_MEMORY_LIMIT, /* -m */
+    SESSION_VANISHED,     /* the connection broke */
+    SESSION_BROKEN,       /* bytes that cannot be decoded */
+    SESSION_FAULT,        /* a memory fault, and the caller wanted to end at one */
+    SESSION_NO_ROOM,      /* memory or spool space ran out */
+};
+
+/* How things stand, for a progress line. */
+struct session_progress {
+    double seconds;          /* since the connection */
+    double bytes_per_second; /* from the socket, over the last interval */
+    double compression;      /* compressed / uncompressed, 0 … 1 */
+    uint64_t bytes_in;       /* from the socket, in all */
+    uint64_t memory_events;  /* allocations and frees, all pools */
+    uint64_t live_allocations;
+    uint64_t live_bytes;
+    int64_t last_time; /* ns on the client's clock */
+    uint32_t queries;  /* queued or unanswered */
+};
+
+struct session_limits {
+    double seconds;        /* stop after so long; < 0: never */
+    uint64_t memory_bytes; /* stop when this process holds more; 0: never */
+    double drain_seconds;  /* after a stop: how long to wait for answers */
+    double quiet_seconds;  /* after the client's end: how long to wait for the next sign of life */
+    void *progress_ctx;
+    void (*progress)(void *ctx, const struct session_progress *p); /* about ten times a second */
+};
+
+struct session; /* opaque */
+
+/*
+ * A session over a connection, which it takes over (also on failure), and a store that outlives
+ * it and was just initialised. `strict` ends it at the first memory fault. NULL when memory is
+ * short.
+ */
+struct session *session_new(struct connection *c, struct trace *t, bool strict, struct err *e);
+
+/*
+ * Runs to the end. `e` holds the cause for BROKEN, FAULT and NO_ROOM. The connection is closed
+ * afterwards, the client told to let go, and the store complete (facts and faults included).
+ */
+enum session_end session_run(struct session *s, const struct session_limits *limits,
+                             struct stop *stop, struct err *e);
+
+/* Names that the client never told, by kind of query. For the words at the end. */
+uint64_t session_unanswered(const struct session *s);
+
+void session_free(struct session *s);
+
+/* "the client vanished", … */
+const char *session_end_text(enum session_end end);
+
+#endif

@@ -1,0 +1,53 @@
+#include "server/stop.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <time.h>
+#include <unistd.h>
+
+int stop_init(struct stop *s, struct err *e)
+{
+    *s = (struct stop){.fd = -1};
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGINT);
+    sigaddset(&set, SIGTERM);
+    sigaddset(&set, SIGHUP);
+    if (sigprocmask(SIG_BLOCK, &set, NULL) != 0 ||
+        (s->fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC)) < 0)
+        return err_errno(e, ERR_OUTPUT, "cannot watch for signals");
+    return 0;
+}
+
+void stop_release(struct stop *s)
+{
+    if (s->fd >= 0)
+        close(s->fd);
+    s->fd = -1;
+}
+
+bool stop_asked(struct stop *s)
+{
+    struct signalfd_siginfo info;
+    while (s->fd >= 0 && read(s->fd, &info, sizeof info) == (ssize_t)sizeof info) {
+        if (s->count++ == 0)
+            s->signal = (int)info.ssi_signo;
+    }
+    return s->count != 0;
+}
+
+short stop_wait(struct stop *s, int fd, short events, int timeout_ms)
+{
+    struct pollfd polled[2] = {{.fd = fd, .events = events}, {.fd = s->fd, .events = POLLIN}};
+    if (poll(polled, 2, timeout_ms) <= 0)
+        return 0;
+    return polled[0].revents;
+}
+
+long long monotonic_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (long long)t.tv_sec * 1000000000LL + t.tv_nsec;
+}

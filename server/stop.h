@@ -1,0 +1,35 @@
+#ifndef TIDEMARK_SERVER_STOP_H
+#define TIDEMARK_SERVER_STOP_H
+
+/*
+ * Being asked to stop: SIGINT, SIGTERM and SIGHUP as a readable file descriptor, so that every wait
+ * ends at once and nothing happens inside a signal handler.
+ */
+
+#include <stdbool.h>
+
+#include "base/err.h"
+
+struct stop {
+    int fd;         /* becomes readable; -1: nobody can ask */
+    unsigned count; /* signals taken so far */
+    int signal;     /* the first one */
+};
+
+/* Blocks the three signals for the process and opens the descriptor. */
+int stop_init(struct stop *s, struct err *e);
+void stop_release(struct stop *s);
+
+/* Takes what has arrived. True when a stop was asked for, now or before. */
+bool stop_asked(struct stop *s);
+
+/*
+ * Waits until `fd` is ready for `events` (poll's), a stop is asked for, or `timeout_ms` have passed
+ * (-1: no limit). `fd` may be -1. Returns the ready events, 0 otherwise.
+ */
+short stop_wait(struct stop *s, int fd, short events, int timeout_ms);
+
+/* Monotonic clock, nanoseconds. */
+long long monotonic_ns(void);
+
+#endif

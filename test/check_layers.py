@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+"""Holds every #include against the table of who may include whom (ARCHITECTURE.md)."""
+
+import pathlib
+import re
+import sys
+
+MAY = {
+    "base": {"base"},
+    "protocol": {"base", "protocol"},
+    "trace": {"base", "trace", "protocol/event.h"},
+    "symbols": {"base", "symbols"},
+    "analysis": {"base", "trace", "analysis"},
+    "report": {"base", "analysis", "report"},
+    "server": {"base", "protocol", "trace", "symbols", "analysis", "report", "server"},
+    "cli": {"base", "protocol", "trace", "symbols", "analysis", "report", "server", "cli"},
+    "bench": {"base", "protocol", "trace", "symbols", "analysis", "report", "server"},
+}
+# Wire and symbol code that must stay a pure function of its input.
+NO_SOCKETS = {"protocol", "trace", "symbols", "analysis", "report", "base"}
+SOCKET_HEADERS = {"sys/socket.h", "netinet/in.h", "netdb.h", "arpa/inet.h"}
+INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+def allowed(folder, target):
+    return target.split("/")[0] in MAY[folder] or target in MAY[folder]
+
+
+def check_line(path, number, line):
+    match = INCLUDE.match(line)
+    if not match:
+        return None
+    quoted, target = match[1] == '"', match[2]
+    folder = path.parts[0]
+    if quoted and not allowed(folder, target):
+        return f"{path}:{number}: {folder} must not include {target}"
+    if not quoted and folder in NO_SOCKETS and target in SOCKET_HEADERS:
+        return f"{path}:{number}: {folder} must not use sockets ({target})"
+    return None
+
+
+def main():
+    faults = []
+    for folder in MAY:
+        for path in sorted(pathlib.Path(folder).glob("*.[ch]")):
+            for number, line in enumerate(path.read_text().splitlines(), 1):
+                fault = check_line(path, number, line)
+                if fault:
+                    faults.append(fault)
+    print("\n".join(faults) or "layers hold")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

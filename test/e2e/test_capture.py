@@ -1,0 +1,401 @@
+"""Recorded real clients played to `tidemark capture`, held against the official traces of the same
+bytes and against what the programs themselves counted."""
+
+import json
+import os
+import resource
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+import lz4.block
+
+import check_truth
+from tools import RELEASES, TIDEMARK, WIRE, Case, free_port, interrupt, replaying, report, run
+from tracyfile import Trace
+
+STAMPS = {"v0.9.1": (0, 9, 0), "v0.10": (0, 10, 0), "v0.11.1": (0, 11, 1), "v0.12.2": (0, 12, 0),
+          "v0.13.1": (0, 13, 0), "v0.14.0": (0, 14, 0)}
+PROTOCOLS = {"v0.9.1": 63, "v0.10": 64, "v0.11.1": 69, "v0.12.2": 74, "v0.13.1": 76, "v0.14.0": 82}
+
+
+class SameBytesSameTrace(Case):
+    def check(self, release, name):
+        recording = WIRE / release / f"{name}.c2s.bin"
+        out = self.dir / "out.tracy"
+        result = self.capture(recording, out)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        ours, official = Trace(out), Trace(WIRE / release / f"{name}.tracy")
+        self.assertEqual(ours.version, STAMPS[release])
+        mine, theirs = ours.memory_by_pool(), official.memory_by_pool()
+        self.assertEqual(sorted(mine), sorted(theirs))
+        for key in theirs:
+            self.assert_same_events(mine[key], theirs[key])
+            for field in ("high", "low", "usage", "frees", "active"):
+                self.assertEqual(ours.pools[key][field], official.pools[key][field], field)
+            self.assertEqual(ours.pointers.get(key), official.pointers.get(key))
+        used = {frame for stack in ours.callstacks[1:] for frame in stack}
+        for frame in used:
+            self.assertEqual(ours.frames.get(frame), official.frames.get(frame), hex(frame))
+        for thread in ours.listed_threads:
+            self.assertEqual(ours.thread_names.get(thread), official.thread_names.get(thread))
+        self.assertEqual(ours.resolution, official.resolution)
+        self.assertEqual(ours.program, official.program)
+        self.assertEqual(ours.host_info, official.host_info)
+        self.assert_clean("out.tracy")
+        return out
+
+    def assert_same_events(self, mine, theirs):
+        """Event by event. The official server frees what a discard ends in hash order, and gives a
+        discarded block the discarding thread; the order of allocations is the same in both."""
+        self.assertEqual(len(mine), len(theirs))
+        for i, (a, b) in enumerate(zip(mine, theirs)):
+            self.assertEqual(a, b, f"event {i}")
+
+    def test_memscen(self):
+        for release in RELEASES:
+            with self.subTest(release):
+                out = self.check(release, "memscen")
+                faults = check_truth.compare(TIDEMARK, out, WIRE / release / "memscen.truth.json")
+                self.assertEqual(faults, [])
+                os.unlink(out)
+
+    def test_allscen(self):
+        for release in RELEASES:
+            with self.subTest(release):
+                out = self.check(release, "allscen")
+                truth = json.loads((WIRE / release / "allscen.truth.json").read_text())
+                pools = report(out)["pools"]
+                self.assertEqual(sum(p["allocations"] for p in pools), truth["allocs"])
+                # A discard frees what it drops; the truth counts those frees apart.
+                self.assertGreaterEqual(sum(p["frees"] for p in pools), truth["frees"])
+                os.unlink(out)
+
+
+class FindingTheProtocol(Case):
+    def test_every_number_is_found_by_probing(self):
+        recording = WIRE / "v0.12.2" / "memscen.c2s.bin"
+        for number in (63, 72, 82):
+            with replaying(recording, "--protocol", number) as (_, port):
+                result = run("capture", "-o", self.dir / "x", "-f", "-p", port,
+                             "--connect-timeout", 20, "--no-summary")
+            self.assertIn(f"protocol {number}", result.stdout)
+
+    def test_a_forced_number_that_is_not_spoken(self):
+        result = self.capture(WIRE / "v0.12.2" / "memscen.c2s.bin", self.dir / "x",
+                              "--protocol", 82)
+        self.assertEqual(result.returncode, 5)
+        self.assertIn("does not speak protocol 82", result.stderr)
+        self.assert_clean()
+
+    def test_ipv6_loopback_alone(self):
+        with replaying(WIRE / "v0.13.1" / "memscen.c2s.bin", "-a", "::1") as (_, port):
+            result = run("capture", "-o", self.dir / "x", "-p", port, "--connect-timeout", 20)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_a_client_that_comes_late(self):
+        port = free_port()
+        capture = subprocess.Popen([TIDEMARK, "capture", "-o", str(self.dir / "x"), "-p",
+                                    str(port), "--no-summary"], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        time.sleep(0.7)
+        with replaying(WIRE / "v0.10" / "memscen.c2s.bin", "-p", port):
+            out, err = capture.communicate(timeout=60)
+        self.assertEqual(capture.returncode, 0, out + err)
+
+
+def listener():
+    s = socket.socket()
+    s.bind(("127.0.0.1", 0))
+    s.listen(4)
+    return s, s.getsockname()[1]
+
+
+def welcome(size=1178, flags=0):
+    """A welcome message of the numbers up to 74."""
+    data = bytearray(size)
+    struct.pack_into("<dqqQQQQQqBB", data, 0, 1.0, 0, 1000, 0, 1, 1, 1, 4242, 0, flags, 2)
+    data[90:97] = b"fake.c\0"
+    return bytes(data)
+
+
+class FakeClient:
+    """A client made by hand: one connection, protocol 74, then `body` bytes."""
+
+    def __init__(self, body, status=1, close=False, speaks=74):
+        self.socket, self.port = listener()
+        self.body, self.status, self.close, self.speaks = body, status, close, speaks
+        self.queries = b""
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+
+    def serve(self):
+        while True:
+            peer, _ = self.socket.accept()
+            request = peer.recv(12)
+            if self.status == 1 and struct.unpack("<I", request[8:])[0] != self.speaks:
+                peer.sendall(b"\x02")
+                peer.close()
+                continue
+            break
+        peer.sendall(bytes([self.status]))
+        if self.status == 1:
+            peer.sendall(welcome() + self.body)
+        if self.close:
+            peer.close()
+        else:
+            while data := peer.recv(65536):
+                self.queries += data
+            peer.close()
+
+    def end(self):
+        self.socket.close()
+        self.thread.join(timeout=10)
+
+
+def frame(items):
+    block = lz4.block.compress(items, store_size=False)
+    return struct.pack("<I", len(block)) + block
+
+
+# Items of protocol 74.
+def callstack(*addresses):
+    data = struct.pack(f"<{len(addresses)}Q", *addresses)
+    return struct.pack("<BQH", 106, 0, len(data)) + data + b"\x09"
+
+
+def alloc(time, thread, ptr, size):
+    return struct.pack("<BqIQIH", 29, time, thread, ptr, size & 0xffffffff, size >> 32)
+
+
+def free(time, thread, ptr):
+    return struct.pack("<BqIQ", 27, time, thread, ptr)
+
+
+TERMINATE = b"\x3b"
+
+
+class OddClients(Case):
+    def run_capture(self, client, *args):
+        try:
+            return run("capture", "-o", self.dir / "x", "-p", client.port, "--connect-timeout", 5,
+                       *args)
+        finally:
+            client.end()
+
+    def test_a_client_that_never_answers(self):
+        body = frame(callstack(0x401000, 0x402000) + alloc(10, 7, 0x1000, 64) + TERMINATE)
+        began = time.monotonic()
+        result = self.run_capture(FakeClient(body))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertLess(time.monotonic() - began, 30)
+        self.assertIn("never told", result.stderr)
+        t = Trace(self.dir / "x")
+        self.assertEqual(t.memory_by_pool()[0],
+                         [(0x1000, 64, 10, None, (0x401000, 0x402000), None, 7, None)])
+
+    def test_the_client_vanishes(self):
+        body = frame(callstack(0x401000) + alloc(10, 7, 0x1000, 64)) + b"\x10\x00\x00"
+        result = self.run_capture(FakeClient(body, close=True))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("vanished", result.stdout)
+        t = Trace(self.dir / "x")
+        self.assertEqual(len(t.pools[0]["events"]), 1)
+        self.assertTrue(any(i and i.startswith(b"tidemark.incomplete=") for i in t.app_info))
+
+    def test_undecodable_bytes(self):
+        cases = {"unknown item": b"\xff", "short item": alloc(1, 1, 1, 1)[:-1],
+                 "no call stack frame was announced": b""}
+        for what in ("unknown item", "short item"):
+            with self.subTest(what):
+                body = frame(callstack(0x401000) + alloc(10, 7, 0x1000, 64) + cases[what])
+                result = self.run_capture(FakeClient(body), "-f")
+                self.assertEqual(result.returncode, 3, result.stdout)
+                self.assertIn("protocol 74", result.stderr)
+                self.assertIn("offset", result.stderr)
+                self.assertEqual(len(Trace(self.dir / "x").pools[0]["events"]), 1)
+
+    def test_oversized_frame(self):
+        body = frame(callstack(0x401000) + alloc(10, 7, 0x1000, 64)) + struct.pack("<I", 263189)
+        result = self.run_capture(FakeClient(body))
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("263189", result.stderr)
+        self.assertEqual(len(Trace(self.dir / "x").pools[0]["events"]), 1)
+
+    def test_faults_are_counted_and_the_rest_goes_on(self):
+        body = frame(callstack(0x401000) + alloc(10, 7, 0x1000, 64) + free(10, 7, 0x2000) +
+                     callstack(0x402000) + alloc(10, 7, 0x1000, 32) + free(10, 7, 0x1000) +
+                     TERMINATE)
+        result = self.run_capture(FakeClient(body))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        t = Trace(self.dir / "x")
+        self.assertEqual([row[1:4] for row in t.pools[0]["events"]], [(64, 10, 30), (32, 30, 40)])
+        self.assertEqual(len(t.messages), 2)
+        faults = report(self.dir / "x")["faults"]
+        self.assertEqual(len(faults), 2)
+
+    def test_strict_ends_at_the_first_fault(self):
+        body = frame(callstack(0x401000) + alloc(10, 7, 0x1000, 64) + free(10, 7, 0x2000) +
+                     callstack(0x402000) + alloc(10, 7, 0x3000, 32) + TERMINATE)
+        result = self.run_capture(FakeClient(body), "--strict")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("MemFree", result.stderr)
+        self.assertEqual(len(Trace(self.dir / "x").pools[0]["events"]), 1)
+
+    def test_not_available(self):
+        result = self.run_capture(FakeClient(b"", status=3))
+        self.assertEqual(result.returncode, 5)
+        self.assertIn("cannot be captured any more", result.stderr)
+        self.assert_clean()
+
+    def test_no_tracy_client(self):
+        result = self.run_capture(FakeClient(b"", status=72))
+        self.assertEqual(result.returncode, 5)
+        self.assertIn("no Tracy client", result.stderr)
+
+    def test_the_client_is_told_to_let_go(self):
+        client = FakeClient(frame(TERMINATE))
+        result = self.run_capture(client)
+        self.assertEqual(result.returncode, 0)
+        self.assertEqual(client.queries[-13:], bytes(13))
+
+
+class Stopping(Case):
+    def cut(self):
+        """A recording whose client goes on for ever: it never says that it ends."""
+        for suffix in ("c2s.bin", "s2c.bin"):
+            data = (WIRE / "v0.12.2" / f"memscen.{suffix}").read_bytes()
+            (self.dir / f"cut.{suffix}").write_bytes(data[: len(data) * 2 // 3])
+        return self.dir / "cut.c2s.bin"
+
+    def start(self, port, *args):
+        return subprocess.Popen([TIDEMARK, "capture", "-o", str(self.dir / "x"), "-p", str(port),
+                                 *map(str, args)], stdout=subprocess.PIPE,
+                                stderr=subprocess.PIPE, text=True)
+
+    def test_signals_save(self):
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            with self.subTest(number), replaying(self.cut()) as (_, port):
+                capture = self.start(port, "-f")
+                time.sleep(1)
+                out, err = interrupt(capture, number)
+                self.assertEqual(capture.returncode, 0, out + err)
+                self.assertIn("stopped by signal", out)
+                self.assertGreater(Trace(self.dir / "x").memory_events, 3000)
+
+    def test_time_limit(self):
+        with replaying(self.cut()) as (_, port):
+            capture = self.start(port, "-s", 1)
+            out, err = capture.communicate(timeout=30)
+        self.assertEqual(capture.returncode, 0, err)
+        self.assertIn("time limit", out)
+        self.assertGreater(Trace(self.dir / "x").memory_events, 3000)
+
+    def test_signal_before_there_is_a_client(self):
+        capture = self.start(free_port())
+        time.sleep(0.5)
+        interrupt(capture)
+        self.assertEqual(capture.returncode, 5)
+        self.assert_clean()
+
+
+class BadUsage(Case):
+    recording = WIRE / "v0.12.2" / "memscen.c2s.bin"
+
+    def test_output_exists(self):
+        out = self.dir / "x"
+        out.write_text("precious")
+        result = run("capture", "-o", out, "-p", free_port(), "--connect-timeout", 0)
+        self.assertEqual(result.returncode, 4)
+        self.assertIn("exists", result.stderr)
+        self.assertEqual(out.read_text(), "precious")
+
+    def test_old_output_stands_until_the_new_one_is_whole(self):
+        out = self.dir / "x"
+        out.write_text("precious")
+        result = run("capture", "-f", "-o", out, "-p", free_port(), "--connect-timeout", 0)
+        self.assertEqual(result.returncode, 5)
+        self.assertEqual(out.read_text(), "precious")
+        self.assert_clean("x")
+
+    def test_folder_that_is_not_there(self):
+        result = run("capture", "-o", self.dir / "no" / "x", "-p", free_port())
+        self.assertEqual(result.returncode, 4)
+        self.assertIn("cannot write", result.stderr)
+
+    def test_refused_connection(self):
+        result = run("capture", "-o", self.dir / "x", "-p", free_port(), "--connect-timeout", 0.3)
+        self.assertEqual(result.returncode, 5)
+        self.assertIn("refused", result.stderr)
+        self.assert_clean()
+
+    def test_unresolvable_address(self):
+        result = run("capture", "-o", self.dir / "x", "-a", "no-such-host.invalid")
+        self.assertEqual(result.returncode, 5)
+        self.assertIn("cannot resolve", result.stderr)
+
+    def test_port_in_use(self):
+        with socket.socket() as s:
+            s.bind(("127.0.0.1", 0))
+            s.listen()
+            result = run("replay", self.recording, "-p", s.getsockname()[1])
+        self.assertEqual(result.returncode, 5)
+        self.assertIn("in use", result.stderr.lower())
+
+    def test_wrong_arguments(self):
+        for args in ((), ("-o",), ("-o", "x", "-p", "0"), ("-o", "x", "-p", "70000"),
+                     ("-o", "x", "-s", "soon"), ("-o", "x", "--protocol", "99"),
+                     ("-o", "x", "extra"), ("-o", "x", "--trace-version", "0.8.0"),
+                     ("-o", "x", "--unknown"), ("-o", "x", "--compression", "zip")):
+            with self.subTest(args):
+                self.assertEqual(run("capture", *args).returncode, 2)
+
+    def test_full_disk_while_saving(self):
+        """The file size limit stands in for a disk that is full: write(2) fails half-way."""
+        out = self.dir / "x"
+        out.write_text("precious")
+        with replaying(self.recording) as (_, port):
+            result = run("capture", "-f", "-o", out, "-p", port, preexec_fn=small_files)
+        self.assertEqual(result.returncode, 4, result.stdout)
+        self.assertIn("cannot write", result.stderr)
+        self.assertEqual(out.read_text(), "precious")
+        self.assert_clean("x")
+
+    def test_full_device(self):
+        with replaying(self.recording) as (_, port):
+            result = run("capture", "-f", "-o", "/dev/full", "-p", port)
+        self.assertEqual(result.returncode, 4)
+        self.assertIn("No space left", result.stderr)
+
+
+def small_files():
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))
+
+
+class DropIn(Case):
+    """Called by the official tool's name: its exit codes."""
+
+    def setUp(self):
+        super().setUp()
+        self.name = self.dir / "tracy-capture"
+        os.symlink(TIDEMARK, self.name)
+
+    def call(self, *args):
+        return subprocess.run([str(self.name), *map(str, args)], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, timeout=60)
+
+    def test_captures(self):
+        with replaying(WIRE / "v0.14.0" / "memscen.c2s.bin") as (_, port):
+            result = self.call("-o", self.dir / "x.tracy", "-f", "-p", port)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("Saving trace... done!", result.stdout)
+
+    def test_exit_codes(self):
+        self.assertEqual(self.call().returncode, 1)
+        (self.dir / "old").write_text("")
+        self.assertEqual(self.call("-o", self.dir / "old").returncode, 4)
+        self.assertEqual(self.call("-o", self.dir / "no" / "x").returncode, 5)

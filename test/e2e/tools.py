@@ -1,0 +1,82 @@
+"""What the end-to-end tests share: the built program, temporary folders, replayed clients."""
+
+import contextlib
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+BUILD = ROOT / os.environ.get("BUILD", "build")
+TIDEMARK = str(BUILD / "tidemark")
+FIREHOSE = str(BUILD / "bench" / "firehose")
+WIRE = ROOT / "fixtures" / "wire"
+TRACES = ROOT / "fixtures" / "traces"
+RELEASES = ("v0.9.1", "v0.10", "v0.11.1", "v0.12.2", "v0.13.1", "v0.14.0")
+LIMIT = 120
+
+
+def run(*args, **kwargs):
+    """Runs the program to its end. Output is text; the status is not checked."""
+    kwargs.setdefault("timeout", LIMIT)
+    return subprocess.run([TIDEMARK, *map(str, args)], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True, errors="replace",
+                          stdin=subprocess.DEVNULL, **kwargs)
+
+
+def report(trace, *args):
+    """`report --format json` as an object."""
+    result = run("report", trace, "--format", "json", *args)
+    if result.returncode != 0:
+        raise AssertionError(f"report {trace}: {result.stderr}")
+    return json.loads(result.stdout)
+
+
+@contextlib.contextmanager
+def replaying(recording, *args):
+    """A replayed client on a free port of the loopback; gives (process, port)."""
+    process = subprocess.Popen([TIDEMARK, "replay", str(recording), "-p", "0", *map(str, args)],
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        line = process.stdout.readline()
+        match = re.search(r":(\d+)\s*$", line)
+        if not match:
+            raise AssertionError(f"replay said {line!r}: {process.stderr.read()}")
+        yield process, int(match[1])
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Case(unittest.TestCase):
+    """A test with a folder of its own that is gone afterwards."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory(prefix="tidemark-")
+        self.addCleanup(folder.cleanup)
+        self.dir = pathlib.Path(folder.name)
+
+    def capture(self, recording, output, *args, replay_args=()):
+        """Replays a recording to `capture`. Gives the finished capture."""
+        with replaying(recording, *replay_args) as (_, port):
+            return run("capture", "-o", output, "-p", port, "--connect-timeout", 20, *args)
+
+    def assert_clean(self, *names):
+        """The folder holds exactly these files: nothing half-written is left."""
+        self.assertEqual(sorted(os.listdir(self.dir)), sorted(names))
+
+
+def interrupt(process, number=signal.SIGINT):
+    process.send_signal(number)
+    return process.communicate(timeout=LIMIT)

@@ -1,0 +1,290 @@
+"""A second reader of .tracy files, written apart from the C one, so that tests do not ask the code
+under test for its own opinion. Slow and plain: it walks every section and keeps what tests compare.
+Layout facts: server/TracyWorker.cpp `Worker::Write` @ v0.9.1 ... v0.14.0."""
+
+import struct
+
+import lz4.block
+import zstandard
+
+
+def decompress(data):
+    """The inner stream of a file, as bytes."""
+    if data[:4] in (b"tlZ\x04", b"tZst"):
+        zstd, streams, pos = data[:4] == b"tZst", 1, 4
+    elif data[:4] == b"tr\xfdP":
+        zstd, streams, pos = data[4] == 1, data[5], 6
+    else:
+        raise ValueError("no Tracy trace")
+    states = [zstandard.ZstdDecompressor().decompressobj() if zstd else b"" for _ in range(streams)]
+    out = []
+    while pos < len(data):
+        size = struct.unpack_from("<I", data, pos)[0]
+        block = data[pos + 4 : pos + 4 + size]
+        if len(block) != size:
+            raise ValueError("truncated block")
+        pos += 4 + size
+        which = len(out) % streams
+        if zstd:
+            out.append(states[which].decompress(block))
+        else:
+            states[which] = lz4.block.decompress(block, uncompressed_size=65536, dict=states[which])
+            out.append(states[which])
+    return b"".join(out)
+
+
+class Trace:
+    """What a file holds: header facts, strings, pools with their events, call stacks, frames."""
+
+    def __init__(self, path):
+        with open(path, "rb") as f:
+            self.inner = decompress(f.read())
+        self.pos = 0
+        self.header()
+        self.frames_and_sections()
+        self.names()
+        self.locations_and_locks()
+        self.messages_and_threads()
+        self.gpu()
+        self.plots()
+        self.memory()
+        self.stacks()
+        self.tail()
+        if self.pos != len(self.inner):
+            raise ValueError(f"ends at {self.pos} of {len(self.inner)}")
+
+    # ---- primitives
+
+    def take(self, fmt):
+        values = struct.unpack_from("<" + fmt, self.inner, self.pos)
+        self.pos += struct.calcsize("<" + fmt)
+        return values if len(values) > 1 else values[0]
+
+    def u64(self):
+        return self.take("Q")
+
+    def bytes(self, n):
+        if self.pos + n > len(self.inner):
+            raise ValueError("past the end")
+        data = self.inner[self.pos : self.pos + n]
+        self.pos += n
+        return data
+
+    def skip_list(self, size):
+        n = self.u64()
+        self.bytes(n * size)
+        return n
+
+    def u24(self):
+        low, high = self.take("HB")
+        return low | high << 16
+
+    def at_least(self, *version):
+        return self.version >= version
+
+    # ---- sections
+
+    def header(self):
+        if self.bytes(5) != b"tracy":
+            raise ValueError("no inner magic")
+        self.version = tuple(self.take("BBB"))
+        if not self.at_least(0, 12, 3):
+            self.take("q")
+        self.resolution, self.timer_mul, self.last_time = self.take("qdq")
+        self.frame_offset, self.pid, self.sampling_period = self.take("QQq")
+        self.cpu_arch, self.cpu_id = self.take("BI")
+        self.bytes(12)
+        self.on_demand = self.take("B") if self.at_least(0, 9, 2) else None
+        self.capture_name = self.bytes(self.u64())
+        self.program = self.bytes(self.u64())
+        self.capture_time, self.executable_time = self.take("QQ")
+        self.host_info = self.bytes(self.u64())
+        for _ in range(self.u64()):
+            self.take("I")
+            for _ in range(self.u64()):
+                self.take("I")
+                if not self.at_least(0, 11, 2):
+                    self.skip_list(4)
+                    continue
+                for _ in range(self.u64()):
+                    self.take("I")
+                    self.skip_list(4)
+        self.crash = self.take("QqQI")
+
+    def frames_and_sections(self):
+        self.frame_sets = []
+        for _ in range(self.u64()):
+            name, continuous, n = self.take("QBQ")
+            self.frame_sets.append((name, n))
+            self.bytes(n * (12 if continuous else 20))
+        if self.at_least(0, 13, 5):
+            for _ in range(self.u64()):
+                self.take("H")
+                self.skip_list(15)
+            self.skip_list(5)
+        elif self.at_least(0, 13, 4):
+            self.skip_list(15)
+
+    def names(self):
+        self.strings, by_key = [], {}
+        for _ in range(self.u64()):
+            key, n = self.take("QQ")
+            by_key.setdefault(key, len(self.strings))
+            self.strings.append(self.bytes(n))
+        self.pointers = {p: self.strings[by_key[k]] for p, k in self.pairs() if k in by_key}
+        self.thread_names = {t: self.strings[by_key[k]] for t, k in self.pairs() if k in by_key}
+        self.skip_list(24)
+        self.threads = [self.u64() for _ in range(self.u64())]
+        self.skip_list(8)
+
+    def pairs(self):
+        return [self.take("QQ") for _ in range(self.u64())]
+
+    def locations_and_locks(self):
+        self.skip_list(43)
+        self.skip_list(8)
+        self.skip_list(35)
+        self.skip_list(10)
+        self.skip_list(10)
+        for _ in range(self.u64()):
+            self.bytes(27)
+            self.skip_list(8)
+            self.skip_list(12)
+
+    def messages_and_threads(self):
+        self.messages = []
+        time = 0
+        for _ in range(self.u64()):
+            _key, delta, value, flags, _color = self.take("QqQBI")
+            time += delta
+            stack = self.u24()
+            if self.at_least(0, 13, 2):
+                self.take("BB")
+            text = self.strings[value] if flags == 3 else self.pointers.get(value)
+            self.messages.append((time, text, stack))
+        self.skip_list(12)
+        self.zones, _lists = self.take("QQ")
+        self.listed_threads = []
+        for _ in range(self.u64()):
+            self.listed_threads.append(self.take("QQQB")[0])
+            if self.at_least(0, 11, 1):
+                self.take("i")
+            self.zone_tree("I", "hqI", "q")
+            self.skip_list(8)
+            self.skip_list(11)
+            self.skip_list(11)
+
+    def zone_tree(self, count, begin, end):
+        left = [self.take(count)]
+        while left:
+            if left[-1] == 0:
+                left.pop()
+                if left:
+                    self.take(end)
+                continue
+            left[-1] -= 1
+            self.take(begin)
+            left.append(self.take(count))
+
+    def gpu(self):
+        self.take("QQ")
+        notes = self.at_least(0, 12, 4)
+        for _ in range(self.u64()):
+            self.take("QBQfB")
+            self.u24()
+            self.u64()
+            if notes:
+                self.skip_list(11)
+            for _ in range(self.u64()):
+                self.u64()
+                self.zone_tree("Q", "qqhHBH", "qqH" if notes else "qq")
+            if notes:
+                for _ in range(self.u64()):
+                    self.take("H")
+                    self.skip_list(16)
+
+    def plots(self):
+        for _ in range(self.u64()):
+            self.bytes(40)
+            self.skip_list(16)
+
+    def memory(self):
+        self.pools = {}
+        n, self.memory_events = self.take("QQ")
+        for _ in range(n):
+            key, events, active, frees = self.take("QQQQ")
+            rows, time = [], 0
+            for _ in range(events):
+                ptr, size = self.take("QQ")
+                stack_alloc, stack_free = self.u24(), self.u24()
+                delta, rel, thread_alloc, thread_free = self.take("qqHH")
+                time += delta
+                freed = time + rel if rel >= 0 else None
+                rows.append((ptr, size, time, freed, stack_alloc, stack_free,
+                             thread_alloc, thread_free))
+            high, low, usage, name = self.take("QQQQ")
+            self.pools[key] = dict(events=rows, active=active, frees=frees, high=high, low=low,
+                                   usage=usage, name_key=name)
+
+    def stacks(self):
+        self.callstacks = [None]
+        for _ in range(self.u64()):
+            n = self.take("H")
+            self.callstacks.append(struct.unpack(f"<{n}Q", self.bytes(8 * n)))
+        self.frames = {}
+        for _ in range(self.u64()):
+            frame, n = self.take("QB")
+            image = self.u24()
+            inlines = []
+            for _ in range(n):
+                name, file = self.u24(), self.u24()
+                line, symbol = self.take("IQ")
+                inlines.append((self.text(name), self.text(file), line, symbol))
+            self.frames[frame] = (self.text(image), inlines)
+
+    def text(self, sidx):
+        return self.strings[sidx - 1] if sidx else None
+
+    def tail(self):
+        self.app_info = []
+        for _ in range(self.u64()):
+            value, flags = self.take("QB")
+            self.app_info.append(self.strings[value] if flags == 3 else self.pointers.get(value))
+        self.bytes(self.take("I"))
+        for _ in range(self.u64()):
+            w, h, _flip = self.take("HHB")
+            self.bytes(w * h // 2)
+        for _ in range(self.u64()):
+            self.u64()
+            self.skip_list(36 if self.at_least(0, 11, 3) else 35)
+        self.u64()
+        for _ in range(256):
+            self.skip_list(18)
+        self.skip_list(16)
+        self.skip_list(24)
+        self.take("QQ")
+        self.skip_list(32)
+        for _ in range(self.u64()):
+            self.u64()
+            self.bytes(self.take("I"))
+        self.skip_list(16)
+        for _ in range(self.u64()):
+            self.u64()
+            for _ in range(6):
+                self.skip_list(8)
+        for _ in range(self.u64()):
+            self.bytes(self.take("I"))
+            self.bytes(self.take("I"))
+
+    # ---- comparisons
+
+    def memory_by_pool(self):
+        """Pool key -> events with every number resolved: threads by id, call stacks by content."""
+
+        def resolve(row):
+            ptr, size, time, freed, stack_alloc, stack_free, thread_alloc, thread_free = row
+            return (ptr, size, time, freed, self.callstacks[stack_alloc],
+                    self.callstacks[stack_free], self.threads[thread_alloc],
+                    self.threads[thread_free] if freed is not None else None)
+
+        return {key: [resolve(row) for row in pool["events"]] for key, pool in self.pools.items()}

@@ -1,0 +1,292 @@
+/* Bare function names, what counts as machinery, and the site of a call stack. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "analysis/function_name.h"
+#include "analysis/sites.h"
+
+static void test_function_names(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {
+        {"malloc", "malloc"},
+        {"malloc@plt", "malloc"},
+        {"malloc.part.0", "malloc"},
+        {"render::Mesh::build_vertices(Rng&)", "render::Mesh::build_vertices"},
+        {"void* containers::ring_push<Handoff>(Rng&, Handoff&&)", "containers::ring_push"},
+        {"containers::with_lambda(Rng&)::{lambda()#1}::operator()() const",
+         "containers::with_lambda::{lambda()#1}::operator()"},
+        {"std::vector<int, std::allocator<int> >::_M_realloc_insert<int>(int&&)",
+         "std::vector::_M_realloc_insert"},
+        {"__gnu_cxx::new_allocator<char>::allocate(unsigned long, void const*)",
+         "__gnu_cxx::new_allocator::allocate"},
+        {"operator new(unsigned long)", "operator new"},
+        {"operator new[](unsigned long, std::align_val_t)", "operator new[]"},
+        {"void* Foo<int>::operator new(unsigned long)", "Foo::operator new"},
+        {"bool operator< <int>(A<int> const&, A<int> const&)", "operator< <int>"},
+        {"std::ostream& operator<<(std::ostream&, Foo const&)", "operator<<"},
+        {"A::operator->() const", "A::operator->"},
+        {"(anonymous namespace)::helper(int)", "(anonymous namespace)::helper"},
+        {"Foo::bar(int) const::Local::run()", "Foo::bar::Local::run"},
+        {"static void tracy::Profiler::MemAllocCallstack(const void*, size_t, int, bool)",
+         "tracy::Profiler::MemAllocCallstack"},
+        {"std::__cxx11::basic_string<char>::_M_create[abi:cxx11](unsigned long&)",
+         "std::__cxx11::basic_string::_M_create"},
+        {"grow(Vec&) [clone .cold]", "grow"},
+        {"decltype(auto) run<int>(int)", "run"},
+        {"<tracy_client::ProfiledAllocator<T> as core::alloc::global::GlobalAlloc>::alloc",
+         "tracy_client::ProfiledAllocator::alloc"},
+        {"operators::run(int)", "operators::run"},
+        {"[unknown]", "[unknown]"},
+        {"", ""},
+        {"<", "<"},
+        {"(", "("},
+        {"a<b", "a"},
+        {"operator", "operator"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char out[FUNCTION_NAME_SIZE];
+        size_t len = function_name(view_of(cases[i][0]), out);
+        assert_string_equal(out, cases[i][1]);
+        assert_int_equal(len, strlen(out));
+    }
+}
+
+static void test_long_function_name_is_cut(void **state)
+{
+    (void)state;
+    char text[4096];
+    memset(text, 'x', sizeof text);
+    char out[FUNCTION_NAME_SIZE];
+    assert_int_equal(function_name((struct view){text, sizeof text}, out), FUNCTION_NAME_SIZE - 1);
+    assert_int_equal(out[FUNCTION_NAME_SIZE - 1], 0);
+}
+
+static enum frame_class class_of(const struct skiplist *s, const char *function, const char *file)
+{
+    return skiplist_class(s, view_of(function), view_of(file));
+}
+
+static void test_skiplist(void **state)
+{
+    (void)state;
+    struct skiplist s = {0};
+    static const char *const allocators[] = {
+        "malloc",
+        "__libc_calloc",
+        "posix_memalign",
+        "operator new(unsigned long)",
+        "operator new[](unsigned long, std::nothrow_t const&)",
+        "operator new(unsigned long, std::align_val_t)",
+        "Node::operator new(unsigned long)",
+        "_Znwm",
+        "std::allocator<char>::allocate(unsigned long)",
+        "std::_Vector_base<int, std::allocator<int> >::_M_allocate(unsigned long)",
+        "__gnu_cxx::new_allocator<int>::allocate(unsigned long, void const*)",
+        "alloc::alloc::exchange_malloc",
+        "__rust_alloc_zeroed",
+        "je_malloc_default",
+        "mi_heap_malloc_zero",
+        "tc_newarray",
+        "g_malloc0",
+        "__interceptor_malloc",
+    };
+    for (size_t i = 0; i < sizeof allocators / sizeof *allocators; i++)
+        assert_int_equal(class_of(&s, allocators[i], "/src/x.cpp"), FRAME_ALLOCATOR);
+    static const char *const program[] = {
+        "main",          "my_malloc(int)",   "stdx::run()",       "mi_open",
+        "tc_open_alloc", "free_list_push",   "tracy_wrapper()",   "allocator::Arena::allocate(int)",
+        "rpc_allocate",  "render::malloc()", "Callstack::push()", "",
+    };
+    for (size_t i = 0; i < sizeof program / sizeof *program; i++)
+        assert_int_equal(class_of(&s, program[i], "/src/x.cpp"), FRAME_PROGRAM);
+    assert_int_equal(class_of(&s, "Callstack", "x.hpp"), FRAME_INSTRUMENTATION);
+    assert_int_equal(class_of(&s, "tracy::Callstack(int)", ""), FRAME_INSTRUMENTATION);
+    assert_int_equal(class_of(&s, "___tracy_emit_memory_alloc", ""), FRAME_INSTRUMENTATION);
+    assert_int_equal(class_of(&s, "f", "/a/public/client/TracyProfiler.hpp"),
+                     FRAME_INSTRUMENTATION);
+    assert_int_equal(class_of(&s, "f", "TracyC.h"), FRAME_INSTRUMENTATION);
+    assert_int_equal(class_of(&s, "f", "/src/engine/TracyProfiler.hpp"), FRAME_PROGRAM);
+    assert_int_equal(class_of(&s, "f", "/src/client/TracyGlue.cpp"), FRAME_PROGRAM);
+    skiplist_release(&s);
+}
+
+static void test_user_regex(void **state)
+{
+    (void)state;
+    struct skiplist s = {0};
+    struct err e = {0};
+    assert_int_equal(skiplist_add(&s, "^arena_(push|pop)", &e), 0);
+    assert_int_equal(skiplist_add(&s, "/third_party/", &e), 0);
+    assert_int_equal(class_of(&s, "arena_push(int)", "a.c"), FRAME_ALLOCATOR);
+    assert_int_equal(class_of(&s, "my_arena_push(int)", "a.c"), FRAME_PROGRAM);
+    assert_int_equal(class_of(&s, "x", "/src/third_party/a.c"), FRAME_ALLOCATOR);
+    assert_int_equal(skiplist_add(&s, "(", &e), -1);
+    assert_int_equal(e.code, ERR_USAGE);
+    assert_non_null(strstr(e.text, "'('"));
+    skiplist_release(&s);
+}
+
+struct fixture {
+    struct trace trace;
+    struct err e;
+};
+
+static uint32_t text(struct fixture *f, const char *s)
+{
+    return *s ? strings_intern(&f->trace.strings, view_of(s), &f->e) : 0;
+}
+
+/* A frame with up to two functions, the inner one inlined; outer NULL: just one. */
+static void resolve(struct fixture *f, uint64_t id, const char *inner, const char *outer)
+{
+    struct frame_inline in[2] = {
+        {.function = text(f, inner), .file = text(f, "/src/a.cpp"), .line = 10},
+        {.function = outer ? text(f, outer) : 0, .file = text(f, "/src/a.cpp"), .line = 20},
+    };
+    assert_int_equal(
+        callstacks_resolve(&f->trace.callstacks, id, text(f, "prog"), in, outer ? 2 : 1, &f->e), 0);
+}
+
+static uint32_t stack(struct fixture *f, const uint64_t *frames, uint32_t n)
+{
+    uint32_t id;
+    bool fresh;
+    assert_int_equal(callstacks_intern(&f->trace.callstacks, frames, n, &id, &fresh, &f->e), 0);
+    return id;
+}
+
+#define STACK(F, ...)                                                                              \
+    stack(F, (const uint64_t[]){__VA_ARGS__}, sizeof((const uint64_t[]){__VA_ARGS__}) / 8)
+
+static void fixture_init(struct fixture *f)
+{
+    *f = (struct fixture){0};
+    assert_int_equal(trace_init(&f->trace, NULL, &f->e), 0);
+    resolve(f, 0x100, "Callstack", "tracy::Profiler::MemAlloc(void const*)");
+    resolve(f, 0x200, "operator new(unsigned long)", NULL);
+    resolve(f, 0x300, "std::vector<int>::push_back(int&&)", "load_level(int)");
+    resolve(f, 0x400, "inlined_take", "session_open");
+    resolve(f, 0x500, "main", NULL);
+    resolve(f, 0x501, "main", NULL); /* the same place at another address */
+    resolve(f, 0x700, "[unknown]", NULL);
+}
+
+static void expect_site(const struct sites *s, uint32_t callstack, const char *function)
+{
+    assert_true(callstack < s->callstack_count);
+    struct buf name = {0};
+    frame_name(&name, &s->list.at[s->of_callstack[callstack]].frame);
+    assert_string_equal(buf_str(&name), function);
+    buf_release(&name);
+}
+
+static void test_sites_of_call_stacks(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    uint32_t inlined_vector = STACK(&f, 0x100, 0x200, 0x300, 0x500);
+    uint32_t inlined_program = STACK(&f, 0x100, 0x200, 0x400, 0x500);
+    uint32_t main_one = STACK(&f, 0x100, 0x500);
+    uint32_t main_two = STACK(&f, 0x100, 0x200, 0x501);
+    uint32_t allocator_only = STACK(&f, 0x100, 0x200);
+    uint32_t client_only = STACK(&f, 0x100);
+    uint32_t nameless = STACK(&f, 0x200, 0x700, 0x500);
+    uint32_t unresolved = STACK(&f, 0x200, 0x900, 0x500);
+    uint32_t kernel = STACK(&f, UINT64_C(0x3fffffff81000000), 0x500);
+    struct skiplist skip = {0};
+    struct sites s;
+    assert_int_equal(sites_build(&s, &f.trace, &skip, SITE_BY_LINE, &f.e), 0);
+    assert_int_equal(s.of_callstack[0], SITE_NO_CALLSTACK);
+    expect_site(&s, inlined_vector, "load_level(int)");
+    expect_site(&s, inlined_program, "inlined_take");
+    expect_site(&s, main_one, "main");
+    assert_int_equal(s.of_callstack[main_one], s.of_callstack[main_two]);
+    expect_site(&s, allocator_only, "operator new(unsigned long)");
+    expect_site(&s, client_only, "tracy::Profiler::MemAlloc(void const*)");
+    expect_site(&s, nameless, "[unknown] prog (0x700)");
+    expect_site(&s, unresolved, "[unknown] (0x900)");
+    expect_site(&s, kernel, "[unknown] (0xffffffff81000000)");
+    sites_release(&s);
+    assert_int_equal(skiplist_add(&skip, "^inlined_take$", &f.e), 0);
+    assert_int_equal(sites_build(&s, &f.trace, &skip, SITE_BY_FUNCTION, &f.e), 0);
+    expect_site(&s, inlined_program, "session_open");
+    expect_site(&s, nameless, "[unknown] prog");
+    sites_release(&s);
+    skiplist_release(&skip);
+    trace_release(&f.trace);
+}
+
+static void test_lines_and_functions(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    /* The same texts under other string numbers, and another line of the same function. */
+    uint32_t main_again = strings_append(&f.trace.strings, view_of("main"), &f.e);
+    uint32_t file_again = strings_append(&f.trace.strings, view_of("/src/a.cpp"), &f.e);
+    for (uint64_t i = 0; i < 2; i++) {
+        struct frame_inline in = {.function = main_again, .file = file_again, .line = i ? 99 : 10};
+        assert_int_equal(
+            callstacks_resolve(&f.trace.callstacks, 0x600 + i, text(&f, "prog"), &in, 1, &f.e), 0);
+    }
+    uint32_t first = STACK(&f, 0x500);
+    uint32_t same = STACK(&f, 0x600);
+    uint32_t line = STACK(&f, 0x601);
+    struct skiplist skip = {0};
+    struct sites s;
+    assert_int_equal(sites_build(&s, &f.trace, &skip, SITE_BY_LINE, &f.e), 0);
+    assert_int_equal(s.of_callstack[first], s.of_callstack[same]);
+    assert_int_not_equal(s.of_callstack[first], s.of_callstack[line]);
+    assert_int_equal(s.list.at[s.of_callstack[line]].frame.line, 99);
+    sites_release(&s);
+    assert_int_equal(sites_build(&s, &f.trace, &skip, SITE_BY_FUNCTION, &f.e), 0);
+    assert_int_equal(s.of_callstack[first], s.of_callstack[line]);
+    assert_int_equal(s.list.at[s.of_callstack[line]].frame.line, 0);
+    sites_release(&s);
+    trace_release(&f.trace);
+}
+
+static void test_walk(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    uint32_t id = STACK(&f, 0x400, 0x900, 0x500);
+    struct frame_walk w = frame_walk_start(&f.trace, id);
+    struct frame_view v;
+    static const char *const functions[] = {"inlined_take", "session_open", "", "main"};
+    for (size_t i = 0; i < 4; i++) {
+        assert_true(frame_walk_next(&w, &v));
+        assert_int_equal(v.function.len, strlen(functions[i]));
+        assert_memory_equal(v.function.p, functions[i], v.function.len);
+        assert_int_equal(v.is_inline, i == 0);
+    }
+    assert_false(frame_walk_next(&w, &v));
+    w = frame_walk_start(&f.trace, 0);
+    assert_false(frame_walk_next(&w, &v));
+    w = frame_walk_start(&f.trace, 12345);
+    assert_false(frame_walk_next(&w, &v));
+    trace_release(&f.trace);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_function_names),
+        cmocka_unit_test(test_long_function_name_is_cut),
+        cmocka_unit_test(test_skiplist),
+        cmocka_unit_test(test_user_regex),
+        cmocka_unit_test(test_sites_of_call_stacks),
+        cmocka_unit_test(test_lines_and_functions),
+        cmocka_unit_test(test_walk),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

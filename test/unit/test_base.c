@@ -1,0 +1,206 @@
+/* base: maps, columns with a spool, output files. */
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/cursor.h"
+#include "base/map.h"
+#include "base/outfile.h"
+#include "base/spool.h"
+
+static uint64_t next_random(uint64_t *state)
+{
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return *state >> 33;
+}
+
+static void cursor_never_reads_past_its_end(void **state)
+{
+    (void)state;
+    const uint8_t bytes[] = {1, 2, 3, 4, 5, 6, 7, 8, 9};
+    struct cursor c = cursor_over(bytes, sizeof bytes);
+    assert_int_equal(cursor_u32(&c), 0x04030201);
+    assert_int_equal(cursor_left(&c), 5);
+    assert_true(cursor_u64(&c) == 0);
+    assert_true(c.short_read);
+    assert_int_equal(cursor_offset(&c), 4);
+    assert_int_equal(cursor_u8(&c), 5);
+}
+
+static void map_agrees_with_a_plain_array(void **state)
+{
+    (void)state;
+    enum { KEYS = 5000 };
+    static uint64_t expected[KEYS];
+    struct map m = {0};
+    uint64_t seed = 1;
+    size_t distinct = 0;
+    memset(expected, 0, sizeof expected);
+    assert_null(map_find(&m, 7));
+    for (int i = 0; i < 40000; i++) {
+        uint64_t key = next_random(&seed) % KEYS;
+        bool fresh;
+        uint64_t *value = map_add(&m, key << 32, &fresh);
+        assert_non_null(value);
+        assert_int_equal(fresh, expected[key] == 0);
+        distinct += fresh;
+        *value = expected[key] = next_random(&seed) + 1;
+    }
+    assert_int_equal(m.count, distinct);
+    size_t walked = 0, iter = 0;
+    for (const struct map_slot *s; (s = map_next(&m, &iter)); walked++)
+        assert_true(s->value == expected[s->key >> 32]);
+    assert_int_equal(walked, distinct);
+    map_release(&m);
+}
+
+/* Two columns on one small spool: most chunks go to disk, and patches reach them there. */
+static void columns_keep_every_element(void **state)
+{
+    (void)state;
+    enum { N = 500000 };
+    struct spool s;
+    struct column plain, patched;
+    struct err e = {0};
+    assert_int_equal(spool_init(&s, "/tmp", 2u << 20, &e), 0);
+    column_init(&plain, &s, 8, false);
+    column_init(&patched, &s, 12, true);
+    uint32_t *expected = calloc(N, sizeof *expected);
+    uint64_t seed = 42;
+    for (uint64_t i = 0; i < N; i++) {
+        uint64_t *a = column_append(&plain, &e);
+        assert_non_null(a);
+        *a = i * 3;
+        uint8_t *b = column_append(&patched, &e);
+        assert_non_null(b);
+        memset(b, 0, 12);
+        for (int k = 0; k < 2; k++) {
+            uint64_t at = next_random(&seed) % (i + 1);
+            uint8_t element[12] = {0};
+            store_u32(element + 4, expected[at] = (uint32_t)next_random(&seed));
+            assert_int_equal(column_patch(&patched, at, element, &e), 0);
+        }
+    }
+    assert_true(s.fd >= 0);
+    assert_true(s.resident <= (2u << 20) + 2 * 65536 * 12);
+    struct column_reader ra, rb;
+    column_reader_init(&ra, &plain);
+    column_reader_init(&rb, &patched);
+    uint64_t seen = 0;
+    size_t n, m;
+    const uint64_t *a;
+    while ((a = column_reader_next(&ra, &n, &e))) {
+        const uint8_t *b = column_reader_next(&rb, &m, &e);
+        assert_non_null(b);
+        assert_int_equal(n, m);
+        for (size_t i = 0; i < n; i++, seen++) {
+            assert_true(a[i] == seen * 3);
+            assert_int_equal(load_u32(b + i * 12 + 4), expected[seen]);
+        }
+    }
+    assert_int_equal(seen, N);
+    uint8_t one[12];
+    assert_int_equal(column_get(&patched, 17, one, &e), 0);
+    assert_int_equal(load_u32(one + 4), expected[17]);
+    column_reader_release(&ra);
+    column_reader_release(&rb);
+    column_release(&plain);
+    column_release(&patched);
+    spool_release(&s);
+    free(expected);
+}
+
+static void a_spool_without_a_folder_is_an_error(void **state)
+{
+    (void)state;
+    struct spool s;
+    struct column c;
+    struct err e = {0};
+    assert_int_equal(spool_init(&s, "/nonexistent-folder", 1, &e), 0);
+    column_init(&c, &s, 8, false);
+    void *p = &c;
+    for (int i = 0; i < 200000 && p; i++)
+        p = column_append(&c, &e);
+    assert_null(p);
+    assert_int_equal(e.code, ERR_OUTPUT);
+    assert_non_null(strstr(e.text, "/nonexistent-folder"));
+    column_release(&c);
+    spool_release(&s);
+}
+
+static void write_file(const char *path, const char *text)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    close(fd);
+}
+
+static void assert_file(const char *path, const char *text)
+{
+    char got[64] = "";
+    int fd = open(path, O_RDONLY);
+    assert_true(fd >= 0);
+    assert_int_equal(read(fd, got, sizeof got - 1), (ssize_t)strlen(text));
+    assert_string_equal(got, text);
+    close(fd);
+}
+
+static void outfile_replaces_only_when_whole(void **state)
+{
+    (void)state;
+    char dir[] = "/tmp/tidemark-test-XXXXXX";
+    char path[64];
+    struct outfile o;
+    struct err e = {0};
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/out", dir);
+    write_file(path, "old");
+
+    assert_int_equal(outfile_open(&o, path, false, &e), -1);
+    assert_int_equal(e.code, ERR_OUTPUT);
+    assert_non_null(strstr(e.text, "exists"));
+
+    assert_int_equal(outfile_open(&o, path, true, &e), 0);
+    assert_int_equal(write(o.fd, "ne", 2), 2);
+    assert_file(path, "old");
+    outfile_abort(&o);
+    assert_file(path, "old");
+
+    assert_int_equal(outfile_open(&o, path, true, &e), 0);
+    assert_int_equal(write(o.fd, "new", 3), 3);
+    assert_int_equal(outfile_commit(&o, &e), 0);
+    assert_file(path, "new");
+    outfile_abort(&o);
+
+    assert_int_equal(outfile_open(&o, dir, true, &e), -1);
+    assert_non_null(strstr(e.text, "folder"));
+    assert_int_equal(outfile_open(&o, "/nonexistent-folder/out", true, &e), -1);
+    assert_int_equal(e.code, ERR_OUTPUT);
+
+    unlink(path);
+    assert_int_equal(rmdir(dir), 0); /* no temporary is left */
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cursor_never_reads_past_its_end),
+        cmocka_unit_test(map_agrees_with_a_plain_array),
+        cmocka_unit_test(columns_keep_every_element),
+        cmocka_unit_test(a_spool_without_a_folder_is_an_error),
+        cmocka_unit_test(outfile_replaces_only_when_whole),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,214 @@
+#include "trace/callstacks.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#define NODES_MAX UINT32_MAX
+
+int callstacks_init(struct callstacks *c, struct err *e)
+{
+    *c = (struct callstacks){.limit = CALLSTACKS_MAX};
+    c->children_mask = 1023;
+    c->contents_mask = 1023;
+    c->children = calloc(c->children_mask + 1, sizeof *c->children);
+    c->contents = calloc(c->contents_mask + 1, sizeof *c->contents);
+    if (!c->children || !c->contents || !vec_push(&c->nodes, (struct callstack_node){0, 0})) {
+        callstacks_release(c);
+        return err_no_memory(e, "call stacks");
+    }
+    return 0;
+}
+
+void callstacks_release(struct callstacks *c)
+{
+    vec_release(&c->nodes);
+    free(c->children);
+    vec_release(&c->list);
+    free(c->contents);
+    map_release(&c->frame_numbers);
+    vec_release(&c->frames);
+    vec_release(&c->inlines);
+    *c = (struct callstacks){0};
+}
+
+uint32_t callstacks_frame(struct callstacks *c, uint64_t frame_id)
+{
+    bool fresh;
+    uint64_t *number = map_add(&c->frame_numbers, frame_id, &fresh);
+    if (!number)
+        return UINT32_MAX;
+    if (fresh) {
+        /* A number is given even when the push fails, so that the map stays consistent. */
+        *number = c->frames.len;
+        if (c->frames.len >= UINT32_MAX - 1 ||
+            !vec_push(&c->frames, (struct frame){.id = frame_id})) {
+            *number = UINT32_MAX;
+        }
+    }
+    return (uint32_t)*number;
+}
+
+const struct frame *callstacks_find_frame(const struct callstacks *c, uint64_t frame_id)
+{
+    const uint64_t *number = map_find(&c->frame_numbers, frame_id);
+    return number && *number < c->frames.len ? &c->frames.at[*number] : NULL;
+}
+
+int callstacks_resolve(struct callstacks *c, uint64_t frame_id, uint32_t image,
+                       const struct frame_inline *inlines, uint32_t n, struct err *e)
+{
+    uint32_t number = callstacks_frame(c, frame_id);
+    if (number == UINT32_MAX || !vec_reserve(&c->inlines, c->inlines.len + n) ||
+        c->inlines.len + n > UINT32_MAX)
+        return err_no_memory(e, "call stack frames");
+    struct frame *f = &c->frames.at[number];
+    if (f->n || n == 0)
+        return 0;
+    f->image = image;
+    f->first = (uint32_t)c->inlines.len;
+    f->n = n;
+    memcpy(c->inlines.at + c->inlines.len, inlines, n * sizeof *inlines);
+    c->inlines.len += n;
+    return 0;
+}
+
+uint64_t frame_address(uint64_t frame_id)
+{
+    if (frame_id & FRAME_ID_CUSTOM)
+        return 0;
+    return (frame_id & ~(UINT64_C(3) << 62)) | (frame_id & UINT64_C(3) << 60) << 2;
+}
+
+static size_t child_slot(const struct callstacks *c, uint32_t parent, uint32_t frame)
+{
+    return map_hash((uint64_t)parent << 32 | frame) & c->children_mask;
+}
+
+static bool callstacks_grow_children(struct callstacks *c)
+{
+    size_t n = (c->children_mask + 1) * 2;
+    uint32_t *table = calloc(n, sizeof *table);
+    if (!table)
+        return false;
+    free(c->children);
+    c->children = table;
+    c->children_mask = n - 1;
+    for (size_t i = 1; i < c->nodes.len; i++) {
+        size_t at = child_slot(c, c->nodes.at[i].parent, c->nodes.at[i].frame);
+        while (table[at])
+            at = (at + 1) & c->children_mask;
+        table[at] = (uint32_t)i;
+    }
+    return true;
+}
+
+/* The node of `frame` below `parent`, added when new; 0 when memory is short. */
+static uint32_t callstacks_child(struct callstacks *c, uint32_t parent, uint32_t frame)
+{
+    size_t at = child_slot(c, parent, frame);
+    for (; c->children[at]; at = (at + 1) & c->children_mask) {
+        const struct callstack_node *node = &c->nodes.at[c->children[at]];
+        if (node->parent == parent && node->frame == frame)
+            return c->children[at];
+    }
+    if (c->nodes.len >= NODES_MAX || !vec_push(&c->nodes, (struct callstack_node){parent, frame}))
+        return 0;
+    uint32_t number = (uint32_t)(c->nodes.len - 1);
+    c->children[at] = number;
+    if (c->nodes.len > (c->children_mask + 1) / 4 * 3 && !callstacks_grow_children(c))
+        return 0;
+    return number;
+}
+
+int callstacks_append(struct callstacks *c, const uint64_t *frame_ids, uint32_t n, struct err *e)
+{
+    if (c->list.len >= CALLSTACKS_MAX)
+        return err_set(e, ERR_INPUT, "more than %u call stacks", CALLSTACKS_MAX);
+    uint32_t node = 0;
+    for (uint32_t i = n; i-- > 0;) {
+        uint32_t frame = callstacks_frame(c, frame_ids[i]);
+        if (frame == UINT32_MAX || !(node = callstacks_child(c, node, frame)))
+            return err_no_memory(e, "call stacks");
+    }
+    if (!vec_push(&c->list, (struct callstack){node, n}))
+        return err_no_memory(e, "call stacks");
+    return 0;
+}
+
+static bool callstacks_equal(const struct callstacks *c, uint32_t id, const uint64_t *frame_ids,
+                             uint32_t n)
+{
+    const struct callstack *stack = &c->list.at[id - 1];
+    if (stack->len != n)
+        return false;
+    uint32_t node = stack->node;
+    for (uint32_t i = 0; i < n; i++) {
+        const struct callstack_node *at = &c->nodes.at[node];
+        if (c->frames.at[at->frame].id != frame_ids[i])
+            return false;
+        node = at->parent;
+    }
+    return true;
+}
+
+static bool callstacks_grow_contents(struct callstacks *c)
+{
+    size_t n = (c->contents_mask + 1) * 2;
+    uint64_t *table = calloc(n, sizeof *table);
+    if (!table)
+        return false;
+    for (size_t i = 0; i <= c->contents_mask; i++) {
+        uint64_t entry = c->contents[i];
+        if (!entry)
+            continue;
+        size_t at = (size_t)(entry >> 32) & (n - 1);
+        while (table[at])
+            at = (at + 1) & (n - 1);
+        table[at] = entry;
+    }
+    free(c->contents);
+    c->contents = table;
+    c->contents_mask = n - 1;
+    return true;
+}
+
+/* At 95 % of the format's limit new call stacks share one that says so, and are counted. */
+static int callstacks_take_other(struct callstacks *c, uint32_t *id, struct err *e)
+{
+    if (!c->other) {
+        uint64_t frame = FRAME_ID_CUSTOM | ((UINT64_C(1) << 61) - 1);
+        if (callstacks_append(c, &frame, 1, e) != 0)
+            return -1;
+        c->other = (uint32_t)c->list.len;
+    }
+    c->overflow++;
+    *id = c->other;
+    return 0;
+}
+
+int callstacks_intern(struct callstacks *c, const uint64_t *frame_ids, uint32_t n, uint32_t *id,
+                      bool *fresh, struct err *e)
+{
+    uint64_t hash = map_hash(XXH3_64bits(frame_ids, n * sizeof *frame_ids));
+    uint64_t tag = hash >> 32;
+    size_t at = (size_t)tag & c->contents_mask;
+    *fresh = false;
+    for (; c->contents[at]; at = (at + 1) & c->contents_mask) {
+        uint64_t entry = c->contents[at];
+        if (entry >> 32 == tag && callstacks_equal(c, (uint32_t)entry, frame_ids, n)) {
+            *id = (uint32_t)entry;
+            return 0;
+        }
+    }
+    if (c->list.len >= (uint64_t)c->limit * 95 / 100)
+        return callstacks_take_other(c, id, e);
+    if (callstacks_append(c, frame_ids, n, e) != 0)
+        return -1;
+    *id = (uint32_t)c->list.len;
+    *fresh = true;
+    c->contents[at] = tag << 32 | *id;
+    if (++c->contents_count > (c->contents_mask + 1) / 2 && !callstacks_grow_contents(c))
+        return err_no_memory(e, "call stacks");
+    return 0;
+}

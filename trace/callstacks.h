@@ -1,0 +1,104 @@
+#ifndef TIDEMARK_TRACE_CALLSTACKS_H
+#define TIDEMARK_TRACE_CALLSTACKS_H
+
+/*
+ * Call stacks as a tree: a node is (parent node, frame), the root's children are outermost frames,
+ * a call stack is the node of its innermost frame. All ids are 32-bit; call stack ids count from 1
+ * in order of discovery, as in the file, 0 is none.
+ *
+ * A frame is what one address of a call stack resolved to: one function, or several when calls were
+ * inlined there, innermost first.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/map.h"
+#include "base/vec.h"
+
+/* The file has 24 bits for a call stack number (server/TracyEvent.hpp Int24 @ v0.14.0). */
+#define CALLSTACKS_MAX ((1u << 24) - 1)
+
+/* Bit 62 of a frame id: a frame that the client described itself (server/TracyEvent.hpp). */
+#define FRAME_ID_CUSTOM (UINT64_C(1) << 62)
+
+struct callstack_node {
+    uint32_t parent; /* node; 0 = root */
+    uint32_t frame;  /* frame number */
+};
+
+struct callstack {
+    uint32_t node; /* innermost */
+    uint32_t len;
+};
+
+struct frame_inline {
+    uint32_t function; /* string numbers */
+    uint32_t file;
+    uint32_t line;
+    uint64_t symbol; /* address of the function's symbol, 0 unknown */
+};
+
+struct frame {
+    uint64_t id;
+    uint32_t image; /* string number */
+    uint32_t first; /* index of the first of `n` inlines; n = 0 while unresolved */
+    uint32_t n;
+};
+
+struct callstacks {
+    VEC(struct callstack_node) nodes; /* nodes.at[0] is the root */
+    uint32_t *children;               /* hash of (parent, frame) → node */
+    size_t children_mask;
+    VEC(struct callstack) list; /* list.at[id - 1] */
+    uint64_t *contents;         /* hash of content → upper 32 bits hash, lower 32 id */
+    size_t contents_mask;
+    size_t contents_count;
+    struct map frame_numbers; /* frame id → frame number + 1 */
+    VEC(struct frame) frames;
+    VEC(struct frame_inline) inlines;
+    uint32_t limit;    /* CALLSTACKS_MAX, or less in tests */
+    uint32_t other;    /* stands in for call stacks beyond the limit, 0 until needed */
+    uint64_t overflow; /* how many times it did */
+};
+
+int callstacks_init(struct callstacks *c, struct err *e);
+void callstacks_release(struct callstacks *c);
+
+/*
+ * Finds or adds the call stack of `n` frame ids, innermost first. Beyond 95 % of the limit new ones
+ * become one call stack of a single frame "(other)" and are counted.
+ */
+int callstacks_intern(struct callstacks *c, const uint64_t *frame_ids, uint32_t n, uint32_t *id,
+                      bool *fresh, struct err *e);
+
+/* Appends without looking for an equal one, so that ids equal a file's positions. */
+int callstacks_append(struct callstacks *c, const uint64_t *frame_ids, uint32_t n, struct err *e);
+
+static inline const struct callstack *callstacks_get(const struct callstacks *c, uint32_t id)
+{
+    return id == 0 || id > c->list.len ? NULL : &c->list.at[id - 1];
+}
+
+/*
+ * Walks a call stack from the innermost frame: `node` starts as the call stack's node and ends as
+ * 0. for (uint32_t node = stack->node; node; node = c->nodes.at[node].parent) frame =
+ * &c->frames.at[c->nodes.at[node].frame];
+ */
+
+/* The frame number of an id, added unresolved when new; UINT32_MAX when memory is short. */
+uint32_t callstacks_frame(struct callstacks *c, uint64_t frame_id);
+
+/* The frame of an id, or NULL. */
+const struct frame *callstacks_find_frame(const struct callstacks *c, uint64_t frame_id);
+
+/* Says what a frame is. The first answer stands; a later one is ignored. */
+int callstacks_resolve(struct callstacks *c, uint64_t frame_id, uint32_t image,
+                       const struct frame_inline *inlines, uint32_t n, struct err *e);
+
+/* The client address of a frame id: the top two bits repeat bits 60 and 61 (0 for custom frames).
+ */
+uint64_t frame_address(uint64_t frame_id);
+
+#endif

@@ -1,0 +1,101 @@
+#ifndef TIDEMARK_TRACE_CONTAINER_H
+#define TIDEMARK_TRACE_CONTAINER_H
+
+/*
+ * The outer container of a .tracy file: a magic, then compressed blocks to the end of the file,
+ * each `u32 compressed size, bytes`. Block i belongs to compression stream i mod N. Every block but
+ * the last decompresses to exactly 64 KiB. There is no checksum and no terminator.
+ *
+ *     magic            then                                 since
+ *     "tlZ\4"          blocks, LZ4, one stream              always
+ *     "tZst"           blocks, zstd, one stream             always
+ *     "tr\xFDP"        u8 compression, u8 streams, blocks   0.11.0
+ *
+ * Source: server/TracyFileHeader.hpp, TracyFileMeta.hpp, TracyFileRead.hpp and TracyFileWrite.hpp @
+ * v0.9.1 … v0.14.0. Container and inner version are independent of each other.
+ *
+ * Readers and writers keep one codec state per stream and work block by block in the caller's
+ * thread; neither maps the file into memory.
+ */
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "trace/stream.h"
+
+enum container_kind { CONTAINER_LZ4, CONTAINER_ZSTD, CONTAINER_STREAMS };
+
+enum container_codec { CODEC_LZ4, CODEC_ZSTD };
+
+/* max(LZ4_compressBound(65536), ZSTD_compressBound(65536)). */
+#define BLOCK_COMPRESSED_MAX 65824u
+
+struct container_info {
+    enum container_kind kind;
+    enum container_codec codec;
+    unsigned streams;
+    uint64_t file_bytes;  /* read from the file so far */
+    uint64_t blocks;      /* decompressed so far */
+    uint64_t inner_bytes; /* that they held */
+};
+
+struct container_limits {
+    uint64_t decoder_bytes; /* most memory for decoder states; 0: CONTAINER_DECODER_BYTES */
+};
+
+/* Enough for 31 streams of the strongest official setting (zstd 22: a window of 128 MiB each). */
+#define CONTAINER_DECODER_BYTES (UINT64_C(4) << 30)
+
+struct container_reader;
+
+/*
+ * Starts to read a file descriptor from where it stands; it stays the caller's. Reads the magic:
+ * ERR_INPUT when it is no Tracy trace. `limits` may be NULL.
+ */
+int container_reader_open(struct container_reader **out, int fd,
+                          const struct container_limits *limits, struct err *e);
+void container_reader_free(struct container_reader *r);
+
+/* The inner stream. Errors name block and file offset. */
+struct byte_source container_reader_source(struct container_reader *r);
+
+const struct container_info *container_reader_info(const struct container_reader *r);
+
+/* Bytes of the file after the last block that was decompressed: read to the end and counted. */
+int container_reader_trailing(struct container_reader *r, uint64_t *bytes, struct err *e);
+
+enum container_method {
+    METHOD_LZ4,         /* fast */
+    METHOD_LZ4_HC,      /* level 9 */
+    METHOD_LZ4_EXTREME, /* level 12, slow */
+    METHOD_ZSTD,
+};
+
+struct container_options {
+    enum container_method method;
+    int level;        /* zstd level, from ZSTD_minCLevel() to ZSTD_maxCLevel() */
+    unsigned streams; /* 1 to 255; the old containers have one whatever this says */
+    bool old_magic;   /* "tlZ\4" or "tZst", which releases up to 0.10 need */
+};
+
+/* The default: zstd 1, four streams. */
+struct container_options container_options_default(void);
+
+struct container_writer;
+
+/* Writes the magic to `fd`, which stays the caller's. ERR_USAGE for options out of range. */
+int container_writer_open(struct container_writer **out, int fd,
+                          const struct container_options *options, struct err *e);
+void container_writer_free(struct container_writer *w);
+
+/* Takes the blocks of an out_stream. An error of write(2) is ERR_OUTPUT with its text. */
+struct block_sink container_writer_sink(struct container_writer *w);
+
+/* Writes out what is buffered; to be called once after the last block. */
+int container_writer_finish(struct container_writer *w, struct err *e);
+
+/* Bytes written to the file, and nanoseconds spent on compressing and writing. */
+uint64_t container_writer_bytes(const struct container_writer *w);
+uint64_t container_writer_time(const struct container_writer *w);
+
+#endif

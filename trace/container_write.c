@@ -1,0 +1,279 @@
+#include "trace/container.h"
+
+#include <errno.h>
+#include <lz4.h>
+#include <lz4hc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "base/bytes.h"
+
+#define WRITE_PIECE ((size_t)1 << 20)
+
+/* Old readers map the file; what is said at avoid_page_end hangs on the page size. */
+#define PAGE 4096u
+
+/* The state of one compression stream, made when its first block comes. */
+struct encoder {
+    LZ4_stream_t *lz4;
+    LZ4_streamHC_t *lz4_hc;
+    ZSTD_CCtx *zstd;
+    /* LZ4 refers back to the stream's block before, which therefore stays where it was. */
+    uint8_t *blocks[2];
+    unsigned turn;
+};
+
+struct container_writer {
+    int fd;
+    struct container_options options;
+    uint8_t *buf; /* WRITE_PIECE; the newest block is always still in it */
+    size_t len;
+    size_t last;               /* where in buf the newest block begins */
+    size_t last_len;           /* its uncompressed size */
+    const uint8_t *last_input; /* and bytes (LZ4 only) */
+    uint64_t written;          /* bytes that have left buf */
+    uint64_t blocks;
+    uint64_t time;
+    struct encoder encoders[255];
+};
+
+struct container_options container_options_default(void)
+{
+    return (struct container_options){.method = METHOD_ZSTD, .level = 1, .streams = 4};
+}
+
+static int check_options(const struct container_options *o, struct err *e)
+{
+    if (o->streams < 1 || o->streams > 255)
+        return err_set(e, ERR_USAGE, "%u compression streams: 1 to 255 are possible", o->streams);
+    if (o->method == METHOD_ZSTD && (o->level < ZSTD_minCLevel() || o->level > ZSTD_maxCLevel()))
+        return err_set(e, ERR_USAGE, "zstd level %d: %d to %d are possible", o->level,
+                       ZSTD_minCLevel(), ZSTD_maxCLevel());
+    return 0;
+}
+
+static void put_magic(struct container_writer *w)
+{
+    bool zstd = w->options.method == METHOD_ZSTD;
+    if (w->options.old_magic) {
+        memcpy(w->buf, zstd ? "tZst" : "tlZ\4", 4);
+        w->len = 4;
+        return;
+    }
+    memcpy(w->buf, "tr\xFDP", 4);
+    w->buf[4] = zstd;
+    w->buf[5] = (uint8_t)w->options.streams;
+    w->len = 6;
+}
+
+int container_writer_open(struct container_writer **out, int fd,
+                          const struct container_options *options, struct err *e)
+{
+    *out = NULL;
+    if (check_options(options, e) != 0)
+        return -1;
+    struct container_writer *w = calloc(1, sizeof *w);
+    if (w)
+        w->buf = malloc(WRITE_PIECE);
+    if (!w || !w->buf) {
+        container_writer_free(w);
+        return err_no_memory(e, "the output of a trace");
+    }
+    w->fd = fd;
+    w->options = *options;
+    if (w->options.old_magic)
+        w->options.streams = 1;
+    put_magic(w);
+    *out = w;
+    return 0;
+}
+
+void container_writer_free(struct container_writer *w)
+{
+    if (!w)
+        return;
+    for (unsigned i = 0; i < 255; i++) {
+        struct encoder *c = &w->encoders[i];
+        if (c->lz4)
+            LZ4_freeStream(c->lz4);
+        if (c->lz4_hc)
+            LZ4_freeStreamHC(c->lz4_hc);
+        ZSTD_freeCCtx(c->zstd);
+        free(c->blocks[0]);
+        free(c->blocks[1]);
+    }
+    free(w->buf);
+    free(w);
+}
+
+/* Writes out everything in the buffer. */
+static int flush(struct container_writer *w, struct err *e)
+{
+    for (size_t done = 0; done < w->len;) {
+        ssize_t n = write(w->fd, w->buf + done, w->len - done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_errno(e, ERR_OUTPUT, "cannot write at offset %llu",
+                             (unsigned long long)(w->written + done));
+        done += (size_t)n;
+    }
+    w->written += w->len;
+    w->len = 0;
+    return 0;
+}
+
+static int encoder_init_zstd(struct encoder *c, int level, struct err *e)
+{
+    c->zstd = ZSTD_createCCtx();
+    if (!c->zstd)
+        return err_no_memory(e, "a zstd encoder");
+    size_t level_set = ZSTD_CCtx_setParameter(c->zstd, ZSTD_c_compressionLevel, level);
+    size_t size_set = ZSTD_CCtx_setParameter(c->zstd, ZSTD_c_contentSizeFlag, 0);
+    if (ZSTD_isError(level_set) || ZSTD_isError(size_set))
+        return err_set(e, ERR_OUTPUT, "zstd refuses level %d", level);
+    return 0;
+}
+
+static int encoder_init(struct encoder *c, const struct container_options *o, struct err *e)
+{
+    if (c->lz4 || c->lz4_hc || c->zstd)
+        return 0;
+    if (o->method == METHOD_ZSTD)
+        return encoder_init_zstd(c, o->level, e);
+    c->blocks[0] = malloc(BLOCK_SIZE);
+    c->blocks[1] = malloc(BLOCK_SIZE);
+    if (!c->blocks[0] || !c->blocks[1])
+        return err_no_memory(e, "an LZ4 encoder");
+    if (o->method == METHOD_LZ4) {
+        c->lz4 = LZ4_createStream();
+    } else {
+        c->lz4_hc = LZ4_createStreamHC();
+        if (c->lz4_hc)
+            LZ4_resetStreamHC_fast(c->lz4_hc, o->method == METHOD_LZ4_EXTREME
+                                                  ? LZ4HC_CLEVEL_MAX
+                                                  : LZ4HC_CLEVEL_DEFAULT);
+    }
+    return c->lz4 || c->lz4_hc ? 0 : err_no_memory(e, "an LZ4 encoder");
+}
+
+/* Compresses a block to `out`, which has room for BLOCK_COMPRESSED_MAX bytes. 0 when it fails. */
+static size_t encode(struct container_writer *w, struct encoder *c, const uint8_t *block,
+                     size_t len, uint8_t *out)
+{
+    if (c->zstd) {
+        ZSTD_inBuffer from = {block, len, 0};
+        ZSTD_outBuffer to = {out, BLOCK_COMPRESSED_MAX, 0};
+        size_t left = ZSTD_compressStream2(c->zstd, &to, &from, ZSTD_e_flush);
+        return left == 0 ? to.pos : 0;
+    }
+    uint8_t *in = c->blocks[c->turn];
+    c->turn ^= 1;
+    memcpy(in, block, len);
+    w->last_input = in;
+    int got = c->lz4 ? LZ4_compress_fast_continue(c->lz4, (const char *)in, (char *)out, (int)len,
+                                                  BLOCK_COMPRESSED_MAX, 1)
+                     : LZ4_compress_HC_continue(c->lz4_hc, (const char *)in, (char *)out, (int)len,
+                                                BLOCK_COMPRESSED_MAX);
+    return got > 0 ? (size_t)got : 0;
+}
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static int container_put(void *ctx, const uint8_t *block, size_t len, struct err *e)
+{
+    struct container_writer *w = ctx;
+    uint64_t begin = now_ns();
+    if (WRITE_PIECE - w->len < 4 + (size_t)BLOCK_COMPRESSED_MAX && flush(w, e) != 0)
+        return -1;
+    struct encoder *c = &w->encoders[w->blocks % w->options.streams];
+    if (encoder_init(c, &w->options, e) != 0)
+        return -1;
+    size_t size = encode(w, c, block, len, w->buf + w->len + 4);
+    if (size == 0)
+        return err_set(e, ERR_OUTPUT, "compression failed at block %llu",
+                       (unsigned long long)w->blocks);
+    store_u32(w->buf + w->len, (uint32_t)size);
+    w->last = w->len;
+    w->last_len = len;
+    w->len += 4 + size;
+    w->blocks++;
+    w->time += now_ns() - begin;
+    return 0;
+}
+
+/* An LZ4 block of one run of literals. Returns its size. */
+static size_t store_literals(uint8_t *out, const uint8_t *bytes, size_t len)
+{
+    uint8_t *p = out;
+    *p++ = (uint8_t)((len < 15 ? len : 15) << 4);
+    if (len >= 15) {
+        size_t rest = len - 15;
+        for (; rest >= 255; rest -= 255)
+            *p++ = 255;
+        *p++ = (uint8_t)rest;
+    }
+    memcpy(p, bytes, len);
+    return (size_t)(p - out) + len;
+}
+
+/*
+ * Releases up to 0.10 read the next block's size before they need it: after an only block and after
+ * a full last one that is four bytes past the end of the file, and past their mapping when the file
+ * ends on a page boundary (`FileRead::ReadBlock`, server/TracyFileRead.hpp @ v0.9.1). So such a
+ * file gets a last block of another size: an empty zstd block more, or plain literals in LZ4. Data
+ * that LZ4 stored as literals anyway get four zero bytes behind, which all releases ignore.
+ */
+static void avoid_page_end(struct container_writer *w)
+{
+    bool reads_on = w->blocks == 1 || w->last_len == BLOCK_SIZE;
+    if (!w->options.old_magic || !reads_on || (w->written + w->len) % PAGE != 0)
+        return;
+    uint8_t *size_at = w->buf + w->last;
+    size_t size = w->len - w->last - 4;
+    if (w->options.method != METHOD_ZSTD) {
+        size = store_literals(size_at + 4, w->last_input, w->last_len);
+    } else if (size + 3 <= BLOCK_COMPRESSED_MAX) {
+        memset(size_at + 4 + size, 0, 3);
+        size += 3;
+    }
+    store_u32(size_at, (uint32_t)size);
+    w->len = w->last + 4 + size;
+    if ((w->written + w->len) % PAGE == 0) {
+        memset(w->buf + w->len, 0, 4);
+        w->len += 4;
+    }
+}
+
+struct block_sink container_writer_sink(struct container_writer *w)
+{
+    return (struct block_sink){.ctx = w, .put = container_put};
+}
+
+int container_writer_finish(struct container_writer *w, struct err *e)
+{
+    uint64_t begin = now_ns();
+    if (w->blocks > 0)
+        avoid_page_end(w);
+    int status = flush(w, e);
+    w->time += now_ns() - begin;
+    return status;
+}
+
+uint64_t container_writer_bytes(const struct container_writer *w)
+{
+    return w->written + w->len;
+}
+
+uint64_t container_writer_time(const struct container_writer *w)
+{
+    return w->time;
+}

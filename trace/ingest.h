@@ -1,0 +1,39 @@
+#ifndef TIDEMARK_TRACE_INGEST_H
+#define TIDEMARK_TRACE_INGEST_H
+
+/*
+ * Canonical events into the store: the other end of the decoder's event_sink.
+ */
+
+#include "protocol/event.h"
+#include "trace/store.h"
+
+struct ingest {
+    struct trace *trace;
+    /* Set from the client's welcome: frees of unknown blocks are expected, not faults. */
+    bool unknown_frees_expected;
+    /*
+     * End at the first memory fault, as the official server does: the sink then returns ERR_CHECK
+     * with that server's name of the failure.
+     */
+    bool strict;
+    uint64_t last_pool_key; /* a cache of one */
+    uint32_t last_pool;
+    struct map custom_sources; /* (function, file) → number */
+    struct map custom_frames;  /* (source number, line) → number */
+    bool crashed;
+    struct event_sink sink; /* give this to the decoder */
+};
+
+/* `t` must outlive the ingest. The default pool is made at once, as in every capture. */
+int ingest_init(struct ingest *in, struct trace *t, struct err *e);
+void ingest_release(struct ingest *in);
+
+/*
+ * To be called once after the last event: names the stand-ins for what was beyond the format's
+ * limits, adds the facts about it, and records the memory faults as messages with their call
+ * stacks.
+ */
+int ingest_finish(struct ingest *in, struct err *e);
+
+#endif

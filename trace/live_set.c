@@ -1,0 +1,103 @@
+#include "trace/live_set.h"
+
+#include <stdlib.h>
+
+#include "base/map.h"
+
+#define LIVE_SLOT_FREE UINT32_MAX
+
+static inline size_t home_of(const struct live_set *s, uint64_t ptr)
+{
+    unsigned __int128 p = (unsigned __int128)(ptr ^ s->seed) * 0xd6e8feb86659fd93u;
+    return (size_t)((uint64_t)p ^ (uint64_t)(p >> 64)) & s->mask;
+}
+
+void live_set_release(struct live_set *s)
+{
+    free(s->slots);
+    *s = (struct live_set){0};
+}
+
+struct live_slot *live_set_find(const struct live_set *s, uint64_t ptr)
+{
+    if (!s->slots)
+        return NULL;
+    for (size_t i = home_of(s, ptr);; i = (i + 1) & s->mask) {
+        if (s->slots[i].callstack == LIVE_SLOT_FREE)
+            return NULL;
+        if (s->slots[i].ptr == ptr)
+            return &s->slots[i];
+    }
+}
+
+static bool live_set_grow(struct live_set *s)
+{
+    size_t n = s->slots ? (s->mask + 1) * 2 : 64;
+    struct live_set bigger = {.mask = n - 1, .count = s->count};
+    bigger.seed = s->slots ? s->seed : map_hash(0x6c697665);
+    bigger.slots =
+        n > SIZE_MAX / 2 / sizeof *bigger.slots ? NULL : malloc(n * sizeof *bigger.slots);
+    if (!bigger.slots)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        bigger.slots[i].callstack = LIVE_SLOT_FREE;
+    for (size_t i = 0; s->slots && i <= s->mask; i++) {
+        if (s->slots[i].callstack == LIVE_SLOT_FREE)
+            continue;
+        size_t at = home_of(&bigger, s->slots[i].ptr);
+        while (bigger.slots[at].callstack != LIVE_SLOT_FREE)
+            at = (at + 1) & bigger.mask;
+        bigger.slots[at] = s->slots[i];
+    }
+    free(s->slots);
+    *s = bigger;
+    return true;
+}
+
+bool live_set_add(struct live_set *s, const struct live_block *b)
+{
+    if ((!s->slots || s->count >= (s->mask + 1) / 8 * 5) && !live_set_grow(s))
+        return false;
+    size_t i = home_of(s, b->ptr);
+    while (s->slots[i].callstack != LIVE_SLOT_FREE)
+        i = (i + 1) & s->mask;
+    s->slots[i] = (struct live_slot){
+        .ptr = b->ptr,
+        .size_thread = b->size | (uint64_t)b->thread << 48,
+        .time_index_high = ((uint64_t)b->time & ((UINT64_C(1) << 48) - 1)) | (b->index >> 32) << 48,
+        .index_low = (uint32_t)b->index,
+        .callstack = b->callstack,
+    };
+    s->count++;
+    return true;
+}
+
+void live_set_remove(struct live_set *s, struct live_slot *slot)
+{
+    /* Close the gap: move back every follower that probing could no longer reach across it. */
+    size_t gap = (size_t)(slot - s->slots);
+    for (size_t i = (gap + 1) & s->mask; s->slots[i].callstack != LIVE_SLOT_FREE;
+         i = (i + 1) & s->mask) {
+        size_t home = home_of(s, s->slots[i].ptr);
+        if (((i - home) & s->mask) >= ((i - gap) & s->mask)) {
+            s->slots[gap] = s->slots[i];
+            gap = i;
+        }
+    }
+    s->slots[gap].callstack = LIVE_SLOT_FREE;
+    s->count--;
+}
+
+bool live_set_next(const struct live_set *s, size_t *iter, struct live_block *out)
+{
+    if (!s->slots)
+        return false;
+    for (size_t i = *iter; i <= s->mask; i++) {
+        if (s->slots[i].callstack == LIVE_SLOT_FREE)
+            continue;
+        *out = live_slot_block(&s->slots[i]);
+        *iter = i + 1;
+        return true;
+    }
+    return false;
+}

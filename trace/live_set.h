@@ -1,0 +1,64 @@
+#ifndef TIDEMARK_TRACE_LIVE_SET_H
+#define TIDEMARK_TRACE_LIVE_SET_H
+
+/*
+ * The live blocks of one pool by exact address: open addressing, 32 bytes a slot, two slots to a
+ * cache line, removal without tombstones. The hottest structure of a capture.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* A live block. */
+struct live_block {
+    uint64_t ptr;
+    uint64_t size;  /* bytes, 48 bits */
+    int64_t time;   /* of its allocation, ns, 48 bits */
+    uint64_t index; /* of its allocation in the pool, 48 bits */
+    uint32_t callstack;
+    uint16_t thread; /* local thread number */
+};
+
+struct live_slot {
+    uint64_t ptr;
+    uint64_t size_thread;
+    uint64_t time_index_high;
+    uint32_t index_low;
+    uint32_t callstack; /* LIVE_SLOT_FREE when the slot is */
+};
+
+struct live_set {
+    struct live_slot *slots;
+    size_t mask;
+    size_t count;
+    uint64_t seed;
+};
+
+void live_set_release(struct live_set *s);
+
+/* The slot of `ptr`, or NULL. Valid until the set changes. */
+struct live_slot *live_set_find(const struct live_set *s, uint64_t ptr);
+
+/* Adds a block whose address is not in the set. False when memory is short. */
+bool live_set_add(struct live_set *s, const struct live_block *b);
+
+/* Removes the block of a slot that live_set_find gave. */
+void live_set_remove(struct live_set *s, struct live_slot *slot);
+
+/* Visits every block in no particular order: *iter starts at 0; false at the end. */
+bool live_set_next(const struct live_set *s, size_t *iter, struct live_block *out);
+
+static inline struct live_block live_slot_block(const struct live_slot *s)
+{
+    return (struct live_block){
+        .ptr = s->ptr,
+        .size = s->size_thread & ((UINT64_C(1) << 48) - 1),
+        .time = (int64_t)(s->time_index_high << 16) >> 16,
+        .index = s->index_low | s->time_index_high >> 48 << 32,
+        .callstack = s->callstack,
+        .thread = (uint16_t)(s->size_thread >> 48),
+    };
+}
+
+#endif

@@ -1,0 +1,35 @@
+#ifndef TIDEMARK_TRACE_LOAD_H
+#define TIDEMARK_TRACE_LOAD_H
+
+/*
+ * A saved trace into the store: names, call stacks, frames, symbols, messages, app info and the
+ * memory columns (file-backed). What the store has no place for is counted only.
+ */
+
+#include "trace/record.h"
+#include "trace/store.h"
+
+/* How many of each there are in a file, for `info` and `verify`. */
+struct trace_counts {
+    uint64_t frame_sets, frames, sections;
+    uint64_t strings, threads, source_locations;
+    uint64_t locks, messages;
+    uint64_t zones, gpu_contexts, gpu_zones;
+    uint64_t samples, switch_samples, hw_samples; /* hw: addresses that have some */
+    uint64_t plots, plot_points;
+    uint64_t pools, memory_events, callstacks, callstack_frames;
+    uint64_t app_infos, frame_images;
+    uint64_t context_switches, cpu_switches, processes;
+    uint64_t symbols, symbol_codes, source_files;
+};
+
+struct trace_info; /* trace/reader.h: container, compression, sizes, warnings */
+
+/*
+ * Loads the file at `path` into `t`, which was just initialised. `counts` and `info` may be NULL.
+ * On an error `t` holds what was read until then and must still be released.
+ */
+int trace_load(struct trace *t, const char *path, struct trace_counts *counts,
+               struct trace_info *info, struct err *e);
+
+#endif

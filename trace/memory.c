@@ -1,0 +1,247 @@
+#include "trace/memory.h"
+
+#include <stdlib.h>
+
+#define BITS48 ((UINT64_C(1) << 48) - 1)
+
+void memory_init(struct memory *m, struct spool *spool)
+{
+    *m = (struct memory){.spool = spool};
+}
+
+static void pool_free(struct pool *p)
+{
+    column_release(&p->allocs);
+    column_release(&p->frees);
+    live_set_release(&p->live);
+    free(p);
+}
+
+void memory_release(struct memory *m)
+{
+    for (size_t i = 0; i < m->pools.len; i++)
+        pool_free(m->pools.at[i]);
+    vec_release(&m->pools);
+    map_release(&m->pool_numbers);
+    vec_release(&m->faults);
+    map_release(&m->fault_numbers);
+    *m = (struct memory){0};
+}
+
+int memory_pool(struct memory *m, uint64_t key, uint32_t *number, struct err *e)
+{
+    uint64_t *found = map_find(&m->pool_numbers, key);
+    if (found) {
+        *number = (uint32_t)*found;
+        return 0;
+    }
+    if (m->pools.len >= POOLS_MAX)
+        return err_set(e, ERR_INPUT, "more than %u memory pools", POOLS_MAX);
+    struct pool *p = calloc(1, sizeof *p);
+    uint64_t *value = p ? map_add(&m->pool_numbers, key, NULL) : NULL;
+    if (!value || !vec_push(&m->pools, p)) {
+        free(p);
+        return err_no_memory(e, "a memory pool");
+    }
+    p->key = key;
+    p->totals.low_address = UINT64_MAX;
+    p->last_time = INT64_MIN;
+    column_init(&p->allocs, m->spool, sizeof(struct memory_alloc), false);
+    column_init(&p->frees, m->spool, sizeof(struct memory_free), true);
+    *value = *number = (uint32_t)(m->pools.len - 1);
+    return 0;
+}
+
+static int observe(struct memory *m, enum memory_op_kind kind, uint32_t pool,
+                   const struct memory_place *at, const struct live_block *block, struct err *e)
+{
+    if (!m->observer.op)
+        return 0;
+    struct memory_op op = {.kind = kind,
+                           .pool = pool,
+                           .time = at->time,
+                           .thread = at->thread,
+                           .callstack = at->callstack,
+                           .block = *block};
+    return m->observer.op(m->observer.ctx, &op, e);
+}
+
+static int pool_append(struct pool *p, const struct live_block *b, const struct memory_free *f,
+                       struct err *e)
+{
+    struct memory_alloc *alloc = column_append(&p->allocs, e);
+    if (!alloc)
+        return -1;
+    *alloc = (struct memory_alloc){.ptr = b->ptr,
+                                   .size_thread = b->size | (uint64_t)b->thread << 48,
+                                   .time = b->time,
+                                   .callstack = b->callstack};
+    struct memory_free *fill = column_append(&p->frees, e);
+    if (!fill)
+        return -1;
+    *fill = *f;
+    if (b->time < p->last_time)
+        p->disorder++;
+    else
+        p->last_time = b->time;
+    struct pool_totals *t = &p->totals;
+    t->allocations++;
+    t->total_bytes += b->size;
+    uint64_t high = b->ptr > UINT64_MAX - b->size ? UINT64_MAX : b->ptr + b->size;
+    if (b->ptr < t->low_address)
+        t->low_address = b->ptr;
+    if (high > t->high_address)
+        t->high_address = high;
+    return 0;
+}
+
+static struct memory_free make_free(int64_t time, uint16_t thread, uint32_t callstack)
+{
+    return (struct memory_free){((uint64_t)time & BITS48) | (uint64_t)thread << 48, callstack};
+}
+
+/* Ends the life of a block: fill in its free, take it from the live set, tell the observer. */
+static int pool_end_block(struct memory *m, uint32_t pool, struct live_slot *slot,
+                          const struct memory_place *at, struct err *e)
+{
+    struct pool *p = m->pools.at[pool];
+    struct live_block block = live_slot_block(slot);
+    struct memory_free fill = make_free(at->time, at->thread, at->callstack);
+    /* A free before its allocation has no place in the file. */
+    if (at->time < block.time)
+        fill = make_free(block.time, at->thread, at->callstack);
+    if (column_patch(&p->frees, block.index, &fill, e) != 0)
+        return -1;
+    live_set_remove(&p->live, slot);
+    p->totals.frees++;
+    p->totals.live--;
+    p->totals.live_bytes -= block.size;
+    return observe(m, MEMORY_FREE, pool, at, &block, e);
+}
+
+static int memory_note_fault(struct memory *m, enum memory_fault_kind kind, uint32_t pool,
+                             uint32_t callstack, const struct memory_fault_sample *sample,
+                             struct err *e)
+{
+    bool fresh;
+    uint64_t key = (uint64_t)kind << 60 | (uint64_t)pool << 32 | callstack;
+    uint64_t *number = map_add(&m->fault_numbers, key, &fresh);
+    if (!number)
+        return err_no_memory(e, "memory faults");
+    if (fresh) {
+        *number = m->faults.len;
+        if (!vec_push(&m->faults,
+                      (struct memory_fault){.kind = kind, .pool = pool, .callstack = callstack}))
+            return err_no_memory(e, "memory faults");
+    }
+    struct memory_fault *f = &m->faults.at[*number];
+    if (f->count < FAULT_SAMPLES)
+        f->first[f->count] = *sample;
+    f->last[f->count % FAULT_SAMPLES] = *sample;
+    f->count++;
+    return 0;
+}
+
+int memory_alloc(struct memory *m, uint32_t pool, uint64_t ptr, uint64_t size,
+                 struct memory_place at, bool *fault, struct err *e)
+{
+    struct pool *p = m->pools.at[pool];
+    struct live_slot *old = live_set_find(&p->live, ptr);
+    *fault = old != NULL;
+    if (old) {
+        struct memory_fault_sample sample = {.time = at.time,
+                                             .ptr = ptr,
+                                             .size = size,
+                                             .thread = at.thread,
+                                             .other_callstack = old->callstack};
+        m->double_allocations++;
+        if (memory_note_fault(m, FAULT_ALLOC_TWICE, pool, at.callstack, &sample, e) != 0)
+            return -1;
+        /* As the official server does when told to ignore it: the old block ends here. */
+        struct memory_place end = {.time = at.time, .thread = at.thread};
+        if (pool_end_block(m, pool, old, &end, e) != 0)
+            return -1;
+    }
+    struct live_block block = {.ptr = ptr,
+                               .size = size & BITS48,
+                               .time = at.time,
+                               .index = p->allocs.len,
+                               .callstack = at.callstack,
+                               .thread = at.thread};
+    struct memory_free live = make_free(-1, 0, 0);
+    if (pool_append(p, &block, &live, e) != 0)
+        return -1;
+    if (!live_set_add(&p->live, &block))
+        return err_no_memory(e, "live allocations");
+    p->totals.live++;
+    p->totals.live_bytes += block.size;
+    return observe(m, MEMORY_ALLOC, pool, &at, &block, e);
+}
+
+int memory_free(struct memory *m, uint32_t pool, uint64_t ptr, struct memory_place at,
+                bool is_fault, bool *found, struct err *e)
+{
+    struct live_slot *slot = live_set_find(&m->pools.at[pool]->live, ptr);
+    *found = slot != NULL;
+    if (slot)
+        return pool_end_block(m, pool, slot, &at, e);
+    if (ptr == 0) {
+        m->null_frees++;
+        return 0;
+    }
+    m->unknown_frees++;
+    if (!is_fault)
+        return 0;
+    struct memory_fault_sample sample = {.time = at.time, .ptr = ptr, .thread = at.thread};
+    return memory_note_fault(m, FAULT_FREE_UNKNOWN, pool, at.callstack, &sample, e);
+}
+
+static int compare_index(const void *a, const void *b)
+{
+    const struct live_block *x = a;
+    const struct live_block *y = b;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+int memory_discard(struct memory *m, uint32_t pool, struct memory_place at, struct err *e)
+{
+    struct pool *p = m->pools.at[pool];
+    size_t n = p->live.count;
+    if (n == 0)
+        return 0;
+    struct live_block *blocks = malloc(n * sizeof *blocks);
+    if (!blocks)
+        return err_no_memory(e, "a pool's live allocations");
+    size_t iter = 0;
+    for (size_t i = 0; i < n && live_set_next(&p->live, &iter, &blocks[i]); i++)
+        ;
+    qsort(blocks, n, sizeof *blocks, compare_index);
+    int status = 0;
+    for (size_t i = 0; i < n && status == 0; i++)
+        status = pool_end_block(m, pool, live_set_find(&p->live, blocks[i].ptr), &at, e);
+    free(blocks);
+    return status;
+}
+
+int memory_append(struct memory *m, uint32_t pool, const struct memory_event_in *ev, struct err *e)
+{
+    struct pool *p = m->pools.at[pool];
+    bool is_live = ev->time_free < ev->time_alloc;
+    struct live_block block = {.ptr = ev->ptr,
+                               .size = ev->size & BITS48,
+                               .time = ev->time_alloc,
+                               .callstack = ev->callstack_alloc,
+                               .thread = ev->thread_alloc};
+    struct memory_free fill = is_live
+                                  ? make_free(-1, 0, 0)
+                                  : make_free(ev->time_free, ev->thread_free, ev->callstack_free);
+    if (pool_append(p, &block, &fill, e) != 0)
+        return -1;
+    if (is_live) {
+        p->totals.live++;
+        p->totals.live_bytes += block.size;
+    } else {
+        p->totals.frees++;
+    }
+    return 0;
+}

@@ -1,0 +1,185 @@
+#ifndef TIDEMARK_TRACE_MEMORY_H
+#define TIDEMARK_TRACE_MEMORY_H
+
+/*
+ * Memory events of a trace, pool by pool: an append-only column of allocations, a column beside it
+ * of what the later free filled in, the exact set of live blocks, and running totals. Memory use
+ * follows the live blocks; the columns are file-backed.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/map.h"
+#include "base/spool.h"
+#include "base/vec.h"
+#include "trace/live_set.h"
+
+/* One allocation, in order of time. Sizes in bytes (48 bits), times in ns (48 bits). */
+struct memory_alloc {
+    uint64_t ptr;
+    uint64_t size_thread; /* size | thread index << 48 */
+    int64_t time;
+    uint32_t callstack;
+} __attribute__((packed));
+
+/* Its free, if there was one. */
+struct memory_free {
+    uint64_t time_thread; /* time & 48 bits | thread index << 48; all ones in time = still live */
+    uint32_t callstack;
+} __attribute__((packed));
+
+struct pool_totals {
+    uint64_t allocations;
+    uint64_t frees;
+    uint64_t live; /* blocks */
+    uint64_t live_bytes;
+    uint64_t total_bytes;
+    uint64_t low_address;  /* lowest ptr, UINT64_MAX while empty */
+    uint64_t high_address; /* highest ptr + size */
+};
+
+struct pool {
+    uint64_t key;         /* client pointer of the name; 0 = default pool */
+    struct column allocs; /* struct memory_alloc */
+    struct column frees;  /* struct memory_free, same indices */
+    struct live_set live;
+    struct pool_totals totals;
+    int64_t last_time; /* of the newest allocation */
+    uint64_t disorder; /* allocations that came with an earlier time than their predecessor */
+};
+
+enum memory_op_kind { MEMORY_ALLOC, MEMORY_FREE };
+
+/* One step of a pool's history as an observer sees it, in order of time. */
+struct memory_op {
+    enum memory_op_kind kind;
+    uint32_t pool;           /* index in memory.pools */
+    int64_t time;            /* of this step */
+    uint16_t thread;         /* who did it: local thread index */
+    uint32_t callstack;      /* of this step (a free has its own), 0 = none */
+    struct live_block block; /* what was allocated or freed */
+};
+
+/*
+ * Is told every step, live during a capture and again when a saved trace is swept, so that both
+ * give the same figures.
+ */
+struct memory_observer {
+    void *ctx;
+    int (*op)(void *ctx, const struct memory_op *op, struct err *e);
+};
+
+enum memory_fault_kind {
+    FAULT_FREE_UNKNOWN, /* a free of an address that is not live in its pool */
+    FAULT_ALLOC_TWICE,  /* an allocation at a live address */
+};
+
+#define FAULT_SAMPLES 3
+
+struct memory_fault_sample {
+    int64_t time;
+    uint64_t ptr;
+    uint64_t size; /* ALLOC_TWICE: of the new block */
+    uint16_t thread;
+    uint32_t other_callstack; /* ALLOC_TWICE: where the block already live came from */
+};
+
+/* Faults of one kind at one place: how many, the first and the last few. */
+struct memory_fault {
+    enum memory_fault_kind kind;
+    uint32_t pool;
+    uint32_t callstack;
+    uint64_t count;
+    struct memory_fault_sample first[FAULT_SAMPLES];
+    struct memory_fault_sample
+        last[FAULT_SAMPLES]; /* ring, newest at (count - 1) % FAULT_SAMPLES */
+};
+
+struct memory {
+    struct spool *spool;
+    VEC(struct pool *) pools;
+    struct map pool_numbers; /* key → index in pools */
+    VEC(struct memory_fault) faults;
+    struct map fault_numbers;
+    uint64_t unknown_frees; /* all, also those that are not faults (on-demand clients) */
+    uint64_t null_frees;
+    uint64_t double_allocations;
+    struct memory_observer observer; /* op == NULL: none */
+};
+
+void memory_init(struct memory *m, struct spool *spool);
+void memory_release(struct memory *m);
+
+/* A sane program has a handful of pools; more than this is an attack on our memory. */
+#define POOLS_MAX 4096u
+
+/* The number of the pool with that key, made when new. An error past POOLS_MAX pools. */
+int memory_pool(struct memory *m, uint64_t key, uint32_t *number, struct err *e);
+
+/*
+ * Appends an event of a saved trace as it is, without faults or observer: time_free is -1 while
+ * live. The live set is not kept.
+ */
+struct memory_event_in {
+    uint64_t ptr, size;
+    int64_t time_alloc, time_free;
+    uint32_t callstack_alloc, callstack_free;
+    uint16_t thread_alloc, thread_free;
+};
+int memory_append(struct memory *m, uint32_t pool, const struct memory_event_in *ev, struct err *e);
+
+/* What a step needs to know beside addresses. */
+struct memory_place {
+    int64_t time;
+    uint16_t thread;
+    uint32_t callstack;
+};
+
+/*
+ * Records an allocation. An address that is live already is a fault: it is counted, the old block
+ * counts as freed now, and the new one is recorded. *fault tells.
+ */
+int memory_alloc(struct memory *m, uint32_t pool, uint64_t ptr, uint64_t size,
+                 struct memory_place at, bool *fault, struct err *e);
+
+/*
+ * Records a free. *found is false when the address is not live in the pool: nothing is recorded but
+ * the count in unknown_frees, and, when `is_fault`, a fault. A free of the null pointer is ignored.
+ */
+int memory_free(struct memory *m, uint32_t pool, uint64_t ptr, struct memory_place at,
+                bool is_fault, bool *found, struct err *e);
+
+/* Frees every live block of the pool, in order of allocation. */
+int memory_discard(struct memory *m, uint32_t pool, struct memory_place at, struct err *e);
+
+/*
+ * Replays the stored history of all pools, or of one (`only` = its index, else -1), to `to` in
+ * order of time, frees before allocations at equal time (but never before their own allocation).
+ * Needs memory in proportion to the live blocks, not to the events.
+ */
+int memory_sweep(struct memory *m, int64_t only, const struct memory_observer *to, struct err *e);
+
+static inline uint64_t memory_alloc_size(const struct memory_alloc *a)
+{
+    return a->size_thread & ((UINT64_C(1) << 48) - 1);
+}
+
+static inline uint16_t memory_alloc_thread(const struct memory_alloc *a)
+{
+    return (uint16_t)(a->size_thread >> 48);
+}
+
+/* ns, or -1 when the block is still live. */
+static inline int64_t memory_free_time(const struct memory_free *f)
+{
+    return (int64_t)(f->time_thread << 16) >> 16;
+}
+
+static inline uint16_t memory_free_thread(const struct memory_free *f)
+{
+    return (uint16_t)(f->time_thread >> 48);
+}
+
+#endif

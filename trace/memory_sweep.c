@@ -1,0 +1,283 @@
+/*
+ * Replays the stored history of the pools in order of time. Allocations stand in that order
+ * already; their frees wait in a monotone radix heap (Ahuja, Mehlhorn, Orlin, Tarjan 1990: keys
+ * never go below the last one taken out), which holds as many entries as blocks are live.
+ */
+
+#include <stdlib.h>
+
+#include "trace/memory.h"
+
+/* A free that lies ahead. */
+struct pending {
+    struct live_block block;
+    uint32_t pool;
+    uint32_t callstack;
+    uint16_t thread;
+};
+
+struct heap_item {
+    uint64_t key; /* time with the sign bit flipped, so that it orders as unsigned */
+    uint32_t slot;
+};
+
+#define BUCKETS 65
+
+struct sweep {
+    struct memory *memory;
+    const struct memory_observer *to;
+    VEC(struct heap_item) buckets[BUCKETS];
+    uint64_t bucket_min[BUCKETS];
+    uint64_t occupied; /* bit i: bucket i + 1 is not empty */
+    uint64_t last;
+    VEC(struct pending) pending;
+    VEC(uint32_t) vacant;
+    int64_t now;
+};
+
+/* One pool being read. */
+struct pool_cursor {
+    uint32_t number;
+    struct column_reader allocs;
+    struct column_reader frees;
+    const struct memory_alloc *alloc;
+    const struct memory_free *fill;
+    size_t left;    /* allocations of this run */
+    uint64_t index; /* of *alloc in the pool */
+};
+
+static uint64_t time_key(int64_t time)
+{
+    return (uint64_t)time ^ UINT64_C(1) << 63;
+}
+
+static int64_t key_time(uint64_t key)
+{
+    return (int64_t)(key ^ UINT64_C(1) << 63);
+}
+
+static unsigned bucket_of(const struct sweep *s, uint64_t key)
+{
+    return key == s->last ? 0 : 64 - (unsigned)__builtin_clzll(key ^ s->last);
+}
+
+static bool heap_push(struct sweep *s, uint64_t key, uint32_t slot)
+{
+    unsigned b = bucket_of(s, key);
+    if (!vec_push(&s->buckets[b], (struct heap_item){key, slot}))
+        return false;
+    if (s->buckets[b].len == 1 || key < s->bucket_min[b])
+        s->bucket_min[b] = key;
+    if (b)
+        s->occupied |= UINT64_C(1) << (b - 1);
+    return true;
+}
+
+/* The smallest key; false when the heap is empty. */
+static bool heap_peek(const struct sweep *s, uint64_t *key)
+{
+    if (s->buckets[0].len) {
+        *key = s->last;
+        return true;
+    }
+    if (!s->occupied)
+        return false;
+    *key = s->bucket_min[__builtin_ctzll(s->occupied) + 1];
+    return true;
+}
+
+/* Brings the smallest keys to bucket 0. The heap is not empty. */
+static bool heap_settle(struct sweep *s)
+{
+    if (s->buckets[0].len)
+        return true;
+    unsigned b = (unsigned)__builtin_ctzll(s->occupied) + 1;
+    s->last = s->bucket_min[b];
+    /* Every item of bucket b lands in a lower one: b itself is free to be emptied after the loop.
+     */
+    for (size_t i = 0; i < s->buckets[b].len; i++) {
+        struct heap_item item = s->buckets[b].at[i];
+        if (!heap_push(s, item.key, item.slot))
+            return false;
+    }
+    s->buckets[b].len = 0;
+    s->occupied &= ~(UINT64_C(1) << (b - 1));
+    return true;
+}
+
+/* Hands over every free at or before `until`. */
+static int sweep_frees(struct sweep *s, uint64_t until, struct err *e)
+{
+    uint64_t key;
+    while (heap_peek(s, &key) && key <= until) {
+        if (!heap_settle(s))
+            return err_no_memory(e, "pending frees");
+        struct heap_item item = s->buckets[0].at[--s->buckets[0].len];
+        const struct pending *p = &s->pending.at[item.slot];
+        s->now = key_time(item.key);
+        struct memory_op op = {.kind = MEMORY_FREE,
+                               .pool = p->pool,
+                               .time = s->now,
+                               .thread = p->thread,
+                               .callstack = p->callstack,
+                               .block = p->block};
+        if (!vec_push(&s->vacant, item.slot))
+            return err_no_memory(e, "pending frees");
+        if (s->to->op(s->to->ctx, &op, e) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static bool sweep_expect_free(struct sweep *s, const struct pool_cursor *c,
+                              const struct live_block *block)
+{
+    int64_t time = memory_free_time(c->fill);
+    if (time == -1)
+        return true;
+    uint32_t slot;
+    if (s->vacant.len) {
+        slot = s->vacant.at[--s->vacant.len];
+    } else {
+        if (!vec_reserve(&s->pending, s->pending.len + 1))
+            return false;
+        slot = (uint32_t)s->pending.len++;
+    }
+    s->pending.at[slot] = (struct pending){.block = *block,
+                                           .pool = c->number,
+                                           .callstack = c->fill->callstack,
+                                           .thread = memory_free_thread(c->fill)};
+    return heap_push(s, time_key(time < s->now ? s->now : time), slot);
+}
+
+/* The pool's next allocation, with the frees that come before it. */
+static int sweep_alloc(struct sweep *s, const struct pool_cursor *c, struct err *e)
+{
+    if (sweep_frees(s, time_key(c->alloc->time), e) != 0)
+        return -1;
+    /* Columns of an odd file may be out of order: time never runs backwards here. */
+    if (c->alloc->time > s->now)
+        s->now = c->alloc->time;
+    struct memory_op op = {.kind = MEMORY_ALLOC,
+                           .pool = c->number,
+                           .time = s->now,
+                           .thread = memory_alloc_thread(c->alloc),
+                           .callstack = c->alloc->callstack};
+    op.block = (struct live_block){.ptr = c->alloc->ptr,
+                                   .size = memory_alloc_size(c->alloc),
+                                   .time = s->now,
+                                   .index = c->index,
+                                   .callstack = c->alloc->callstack,
+                                   .thread = op.thread};
+    if (s->to->op(s->to->ctx, &op, e) != 0)
+        return -1;
+    return sweep_expect_free(s, c, &op.block) ? 0 : err_no_memory(e, "pending frees");
+}
+
+/* Steps to the next allocation. *more is false at the end of the pool. */
+static int cursor_step(struct pool_cursor *c, bool *more, struct err *e)
+{
+    *more = true;
+    if (c->left > 1) {
+        c->left--;
+        c->index++;
+        c->alloc++;
+        c->fill++;
+        return 0;
+    }
+    size_t n;
+    c->index = c->allocs.next;
+    c->alloc = column_reader_next(&c->allocs, &c->left, e);
+    c->fill = column_reader_next(&c->frees, &n, e);
+    if (c->alloc && c->fill)
+        return 0;
+    *more = false;
+    return c->allocs.next >= c->allocs.column->len && c->frees.next >= c->frees.column->len ? 0
+                                                                                            : -1;
+}
+
+/* Restores the heap order of cursors (smallest time first) downwards from `i`. */
+static void cursors_sift(struct pool_cursor **heap, size_t n, size_t i)
+{
+    for (;;) {
+        size_t least = i;
+        for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < n; child++) {
+            if (heap[child]->alloc->time < heap[least]->alloc->time)
+                least = child;
+        }
+        if (least == i)
+            return;
+        struct pool_cursor *t = heap[i];
+        heap[i] = heap[least];
+        heap[least] = t;
+        i = least;
+    }
+}
+
+static int sweep_pools(struct sweep *s, struct pool_cursor **heap, size_t n, struct err *e)
+{
+    for (size_t i = n / 2; i-- > 0;)
+        cursors_sift(heap, n, i);
+    while (n) {
+        struct pool_cursor *c = heap[0];
+        int64_t until = INT64_MAX;
+        for (size_t child = 1; child <= 2 && child < n; child++) {
+            if (heap[child]->alloc->time < until)
+                until = heap[child]->alloc->time;
+        }
+        bool more;
+        do {
+            if (sweep_alloc(s, c, e) != 0 || cursor_step(c, &more, e) != 0)
+                return -1;
+        } while (more && c->alloc->time <= until);
+        if (!more)
+            heap[0] = heap[--n];
+        cursors_sift(heap, n, 0);
+    }
+    return sweep_frees(s, UINT64_MAX, e);
+}
+
+static int sweep_open(struct memory *m, int64_t only, struct pool_cursor *cursors,
+                      struct pool_cursor **heap, size_t *n, struct err *e)
+{
+    *n = 0;
+    for (size_t i = 0; i < m->pools.len; i++) {
+        struct pool_cursor *c = &cursors[i];
+        c->number = (uint32_t)i;
+        column_reader_init(&c->allocs, &m->pools.at[i]->allocs);
+        column_reader_init(&c->frees, &m->pools.at[i]->frees);
+        if (only >= 0 && (size_t)only != i)
+            continue;
+        bool more;
+        if (cursor_step(c, &more, e) != 0)
+            return -1;
+        if (more)
+            heap[(*n)++] = c;
+    }
+    return 0;
+}
+
+int memory_sweep(struct memory *m, int64_t only, const struct memory_observer *to, struct err *e)
+{
+    struct sweep s = {.memory = m, .to = to, .now = INT64_MIN};
+    size_t pools = m->pools.len;
+    struct pool_cursor *cursors = calloc(pools + 1, sizeof *cursors);
+    struct pool_cursor **heap = calloc(pools + 1, sizeof *heap);
+    int status = -1;
+    size_t n;
+    if (!cursors || !heap)
+        err_no_memory(e, "a sweep over the pools");
+    else if (sweep_open(m, only, cursors, heap, &n, e) == 0)
+        status = sweep_pools(&s, heap, n, e);
+    for (size_t i = 0; cursors && i < pools; i++) {
+        column_reader_release(&cursors[i].allocs);
+        column_reader_release(&cursors[i].frees);
+    }
+    for (size_t i = 0; i < BUCKETS; i++)
+        vec_release(&s.buckets[i]);
+    vec_release(&s.pending);
+    vec_release(&s.vacant);
+    free(cursors);
+    free(heap);
+    return status;
+}

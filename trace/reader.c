@@ -1,0 +1,335 @@
+#include "trace/reader.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/check.h"
+#include "trace/codec.h"
+#include "trace/grammar.h"
+#include "trace/stream.h"
+
+/* Bytes of decoded records in one batch: they should stay in the first-level cache. */
+#define BATCH_BYTES 24576u
+
+struct walk {
+    struct in_stream in;
+    struct codec codec;
+    struct grammar grammar;
+    struct checks checks;
+    const struct record_sink *sink;
+    const struct trace_read_options *options;
+    struct trace_info *info;
+    struct err *e;
+    void *batch;
+    enum trace_part part; /* the part at hand, TRACE_PART_COUNT before the first */
+    uint64_t part_start;
+};
+
+static const struct trace_read_options default_options;
+
+const char *trace_part_name(enum trace_part part)
+{
+    static const char *const names[TRACE_PART_COUNT] = {
+#define PART(NAME, TEXT) [PART_##NAME] = TEXT,
+        TRACE_PARTS(PART)
+#undef PART
+    };
+    return names[part];
+}
+
+/* The part that a root record begins or goes on with; for all others 0. */
+#define BEGINS(TYPE, NAME) [REC_##TYPE] = PART_##NAME + 1
+static const uint8_t part_of[REC_TYPE_COUNT] = {
+    BEGINS(HEADER, HEADER),
+    BEGINS(PACKAGES, TOPOLOGY),
+    BEGINS(CRASH, CRASH),
+    BEGINS(FRAME_SETS, FRAMES),
+    BEGINS(SECTION_LISTS, SECTIONS),
+    BEGINS(SECTION_LIST, SECTIONS),
+    BEGINS(SECTION_CATEGORIES, SECTIONS),
+    BEGINS(STRINGS, STRINGS),
+    BEGINS(STRING_POINTERS, NAMES),
+    BEGINS(THREAD_NAMES, NAMES),
+    BEGINS(EXTERNAL_NAMES, NAMES),
+    BEGINS(LOCAL_THREADS, THREAD_TABLES),
+    BEGINS(EXTERNAL_THREADS, THREAD_TABLES),
+    BEGINS(SOURCE_LOCATIONS, SOURCE_LOCATIONS),
+    BEGINS(SOURCE_LOCATION_EXPANDS, SOURCE_LOCATIONS),
+    BEGINS(SOURCE_LOCATION_PAYLOADS, SOURCE_LOCATIONS),
+    BEGINS(ZONE_STATS, SOURCE_LOCATIONS),
+    BEGINS(GPU_ZONE_STATS, SOURCE_LOCATIONS),
+    BEGINS(LOCKS, LOCKS),
+    BEGINS(MESSAGES, MESSAGES),
+    BEGINS(ZONE_EXTRAS, ZONE_EXTRAS),
+    BEGINS(THREADS, THREADS),
+    BEGINS(GPU_CONTEXTS, GPU),
+    BEGINS(PLOTS, PLOTS),
+    BEGINS(POOLS, MEMORY),
+    BEGINS(CALLSTACKS, CALLSTACKS),
+    BEGINS(CALLSTACK_FRAMES, CALLSTACK_FRAMES),
+    BEGINS(APP_INFOS, APP_INFO),
+    BEGINS(FRAME_IMAGE_DICT, FRAME_IMAGES),
+    BEGINS(FRAME_IMAGES, FRAME_IMAGES),
+    BEGINS(CONTEXT_SWITCH_THREADS, CONTEXT_SWITCHES),
+    BEGINS(CPU_SWITCH_LISTS, CPU_SWITCHES),
+    BEGINS(TID_TO_PIDS, PROCESSES),
+    BEGINS(CPU_THREADS, PROCESSES),
+    BEGINS(SYMBOLS, SYMBOLS),
+    BEGINS(SYMBOL_CODES, SYMBOL_CODE),
+    BEGINS(CODE_SYMBOLS, CODE_SYMBOLS),
+    BEGINS(HW_SAMPLES, HW_SAMPLES),
+    BEGINS(SOURCE_FILES, SOURCE_FILES),
+};
+#undef BEGINS
+
+static void enter_part(struct walk *w, enum trace_part part)
+{
+    uint64_t offset = in_stream_offset(&w->in);
+    if (w->part != TRACE_PART_COUNT)
+        w->info->part_bytes[w->part] += offset - w->part_start;
+    w->part = part;
+    w->part_start = offset;
+}
+
+__attribute__((format(printf, 2, 3))) static void warn(struct trace_info *info, const char *fmt,
+                                                       ...)
+{
+    if (info->warning_count == TRACE_WARNINGS_MAX)
+        return;
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(info->warnings[info->warning_count], sizeof info->warnings[0], fmt, ap);
+    va_end(ap);
+    info->warning_count++;
+}
+
+/* Makes `n` bytes contiguous for the record at `place`, or says that the file is too short. */
+static int need(struct walk *w, const struct record_place *place, size_t n)
+{
+    int got = in_stream_need(&w->in, n, w->e);
+    if (got < 0)
+        return -1;
+    if (got > 0)
+        return 0;
+    return check_failed(place, 0, w->e, "the trace ends here, after %zu of %zu bytes: truncated",
+                        in_stream_left(&w->in), n);
+}
+
+/* Finds the record of a batch that left codec.out_of_range set, going through it again. */
+static int range_failed(struct walk *w, const struct record_place *place, struct codec before,
+                        const uint8_t *bytes, size_t n)
+{
+    size_t i = 0;
+    while (!before.out_of_range && i < n) {
+        codec_read(&before, place->type, bytes + i * place->size, w->batch, 1);
+        i++;
+    }
+    return check_failed(place, i - 1, w->e, "a time that does not fit 48 bits");
+}
+
+/* Decodes the next records of a fixed-size type into the batch: at least one, at most `max`. */
+static int read_fixed(struct walk *w, const struct record_place *place, uint64_t max, size_t *n)
+{
+    if (need(w, place, place->size) != 0)
+        return -1;
+    size_t there = in_stream_left(&w->in) / place->size;
+    size_t room = BATCH_BYTES / record_size(place->type);
+    *n = there < room ? there : room;
+    if (*n > max)
+        *n = (size_t)max;
+    struct codec before = w->codec;
+    codec_read(&w->codec, place->type, w->in.pos, w->batch, *n);
+    if (w->codec.out_of_range)
+        return range_failed(w, place, before, w->in.pos, *n);
+    w->in.pos += *n * place->size;
+    return 0;
+}
+
+/* Decodes the next record of a type whose size varies. */
+static int read_varying(struct walk *w, const struct record_place *place)
+{
+    uint64_t max = w->options->record_max ? w->options->record_max : TRACE_RECORD_MAX;
+    size_t got;
+    uint64_t want = 0;
+    while ((got = codec_read_varying(&w->codec, place->type, w->in.pos, in_stream_left(&w->in),
+                                     w->batch, &want)) == 0) {
+        if (want > max)
+            return check_failed(place, 0, w->e, "%llu bytes long; at most %llu are taken",
+                                (unsigned long long)want, (unsigned long long)max);
+        if (need(w, place, (size_t)want) != 0)
+            return -1;
+    }
+    w->in.pos += got;
+    return 0;
+}
+
+/* One step: a batch of records of the type that comes next, checked and put. */
+static int walk_step(struct walk *w, struct grammar_slot *slot)
+{
+    enum record_type type = slot->type;
+    bool leaf = grammar_is_leaf(type);
+    struct record_place place = {type, slot->total - slot->left + 1, slot->total,
+                                 in_stream_offset(&w->in), codec_size(&w->codec, type)};
+    size_t n = 1;
+    int status =
+        place.size ? read_fixed(w, &place, leaf ? slot->left : 1, &n) : read_varying(w, &place);
+    if (status != 0 || check_records(&w->checks, &place, w->batch, n, w->e) != 0)
+        return -1;
+    slot->left -= n;
+    if (!w->options->wanted || w->options->wanted[type]) {
+        if (record_put(w->sink, type, w->batch, n, w->e) != 0)
+            return -1;
+    }
+    if (!leaf && grammar_enter(&w->grammar, type, w->batch, w->e) != 0) {
+        char cause[sizeof w->e->text];
+        memcpy(cause, w->e->text, sizeof cause);
+        return w->e->code == ERR_INPUT ? check_failed(&place, 0, w->e, "%s", cause) : -1;
+    }
+    return 0;
+}
+
+static int walk_magic(struct walk *w)
+{
+    uint32_t version;
+    char text[FILE_VERSION_TEXT_SIZE], newest[FILE_VERSION_TEXT_SIZE];
+    int got = in_stream_need(&w->in, INNER_MAGIC_SIZE, w->e);
+    if (got < 0)
+        return -1;
+    if (got == 0 || codec_read_magic(w->in.pos, &version) != 0)
+        return err_set(w->e, ERR_INPUT, "no Tracy trace inside the container");
+    w->info->version = version;
+    w->info->layout = file_layout_find(version);
+    if (!w->info->layout)
+        return err_set(w->e, ERR_INPUT, "file version %s is %s (0.9.0 to %s can be read)",
+                       file_version_text(version, text),
+                       version > FILE_VERSION_MAX   ? "newer than this program knows"
+                       : version < FILE_VERSION_MIN ? "too old"
+                                                    : "no version that Tracy ever had",
+                       file_version_text(FILE_VERSION_MAX, newest));
+    enter_part(w, PART_HEADER);
+    w->in.pos += INNER_MAGIC_SIZE;
+    return 0;
+}
+
+static int walk_all(struct walk *w)
+{
+    if (walk_magic(w) != 0 || codec_init(&w->codec, w->info->layout, w->e) != 0 ||
+        grammar_start(&w->grammar, w->info->layout, w->e) != 0)
+        return -1;
+    w->checks.layout = w->info->layout;
+    for (struct grammar_slot *slot; (slot = grammar_next(&w->grammar));) {
+        unsigned part = part_of[slot->type];
+        if (part != 0 && part - 1 != w->part)
+            enter_part(w, part - 1);
+        if (walk_step(w, slot) != 0)
+            return -1;
+    }
+    enter_part(w, TRACE_PART_COUNT);
+    w->info->inner_bytes = in_stream_offset(&w->in);
+    if (w->checks.message_sum != w->checks.thread_message_sum)
+        warn(w->info, "the messages of the threads are not those of the trace; "
+                      "official tools may crash on it");
+    return 0;
+}
+
+static int walk_run(struct walk *w, struct byte_source source)
+{
+    int status = in_stream_init(&w->in, source, w->e);
+    if (status == 0) {
+        w->batch = malloc(BATCH_BYTES);
+        status = w->batch ? walk_all(w) : err_no_memory(w->e, "a batch of records");
+    }
+    if (status == 0 && in_stream_left(&w->in) > 0)
+        warn(w->info, "%zu bytes after the end of the trace in its last block",
+             in_stream_left(&w->in));
+    free(w->batch);
+    codec_release(&w->codec);
+    grammar_release(&w->grammar);
+    in_stream_release(&w->in);
+    return status;
+}
+
+int trace_read_inner(struct byte_source source, const struct record_sink *sink,
+                     const struct trace_read_options *options, struct trace_info *info,
+                     struct err *e)
+{
+    struct walk w = {.sink = sink,
+                     .options = options ? options : &default_options,
+                     .info = info,
+                     .e = e,
+                     .part = TRACE_PART_COUNT};
+    *info = (struct trace_info){0};
+    return walk_run(&w, source);
+}
+
+/* The container's source, telling how far it is. */
+struct progress {
+    struct byte_source source;
+    const struct container_info *container;
+    struct trace_info *info;
+    const struct trace_read_options *options;
+};
+
+static ssize_t progress_read(void *ctx, uint8_t *out, size_t room, struct err *e)
+{
+    struct progress *p = ctx;
+    ssize_t got = p->source.read(p->source.ctx, out, room, e);
+    p->info->container = *p->container;
+    if (got > 0 && p->options->progress &&
+        p->options->progress(p->options->progress_ctx, p->container->file_bytes, e) != 0)
+        return -1;
+    return got;
+}
+
+static int read_container(struct container_reader *c, struct walk *w)
+{
+    struct progress p = {container_reader_source(c), container_reader_info(c), w->info, w->options};
+    uint64_t trailing;
+    if (walk_run(w, (struct byte_source){&p, progress_read}) != 0 ||
+        container_reader_trailing(c, &trailing, w->e) != 0)
+        return -1;
+    w->info->container = *p.container;
+    if (trailing > 0)
+        warn(w->info, "%llu bytes of the file after the end of the trace",
+             (unsigned long long)trailing);
+    return 0;
+}
+
+/* Errors of a sink carry their own place. */
+struct guarded_sink {
+    const struct record_sink *sink;
+    bool failed;
+};
+
+static int guarded_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
+{
+    struct guarded_sink *g = ctx;
+    int status = record_put(g->sink, type, recs, n, e);
+    g->failed = status != 0;
+    return status;
+}
+
+int trace_read(int fd, const char *name, const struct record_sink *sink,
+               const struct trace_read_options *options, struct trace_info *info, struct err *e)
+{
+    struct guarded_sink guarded = {.sink = sink};
+    struct record_sink inner = {&guarded, guarded_put};
+    struct walk w = {.sink = &inner,
+                     .options = options ? options : &default_options,
+                     .info = info,
+                     .e = e,
+                     .part = TRACE_PART_COUNT};
+    struct container_reader *c = NULL;
+    *info = (struct trace_info){0};
+    int status = container_reader_open(&c, fd, &w.options->limits, e);
+    if (status == 0) {
+        info->container = *container_reader_info(c);
+        status = read_container(c, &w);
+    }
+    container_reader_free(c);
+    if (status != 0 && !guarded.failed)
+        err_prefix(e, "%s", name);
+    return status;
+}

@@ -1,0 +1,98 @@
+#ifndef TIDEMARK_TRACE_READER_H
+#define TIDEMARK_TRACE_READER_H
+
+/*
+ * Reads a .tracy file of any version from 0.9.0 on as a stream of records (trace/record.h), front
+ * to back and once: a pipe will do. Memory does not depend on the trace's size, except for the
+ * longest single record. Every number that points somewhere (string, source location, thread,
+ * call stack, frame image, zone extra, lock thread) is checked, so a sink may use it as an index;
+ * keys (string keys, client pointers, message keys) may be unknown or double and must be looked up.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "trace/container.h"
+#include "trace/record.h"
+#include "trace/version.h"
+
+/* The parts of a file whose bytes are counted, in file order. */
+#define TRACE_PARTS(PART)                                                                          \
+    PART(HEADER, "header")                                                                         \
+    PART(TOPOLOGY, "processor topology")                                                           \
+    PART(CRASH, "crash")                                                                           \
+    PART(FRAMES, "frames")                                                                         \
+    PART(SECTIONS, "sections")                                                                     \
+    PART(STRINGS, "strings")                                                                       \
+    PART(NAMES, "names")                                                                           \
+    PART(THREAD_TABLES, "thread tables")                                                           \
+    PART(SOURCE_LOCATIONS, "source locations")                                                     \
+    PART(LOCKS, "locks")                                                                           \
+    PART(MESSAGES, "messages")                                                                     \
+    PART(ZONE_EXTRAS, "zone extras")                                                               \
+    PART(THREADS, "threads and zones")                                                             \
+    PART(GPU, "GPU zones")                                                                         \
+    PART(PLOTS, "plots")                                                                           \
+    PART(MEMORY, "memory")                                                                         \
+    PART(CALLSTACKS, "call stacks")                                                                \
+    PART(CALLSTACK_FRAMES, "call stack frames")                                                    \
+    PART(APP_INFO, "application info")                                                             \
+    PART(FRAME_IMAGES, "frame images")                                                             \
+    PART(CONTEXT_SWITCHES, "context switches")                                                     \
+    PART(CPU_SWITCHES, "processor switches")                                                       \
+    PART(PROCESSES, "processes")                                                                   \
+    PART(SYMBOLS, "symbols")                                                                       \
+    PART(SYMBOL_CODE, "symbol code")                                                               \
+    PART(CODE_SYMBOLS, "code addresses")                                                           \
+    PART(HW_SAMPLES, "hardware samples")                                                           \
+    PART(SOURCE_FILES, "source files")
+
+enum trace_part {
+#define PART(NAME, TEXT) PART_##NAME,
+    TRACE_PARTS(PART)
+#undef PART
+        TRACE_PART_COUNT
+};
+
+/* "memory", "call stacks", … */
+const char *trace_part_name(enum trace_part part);
+
+#define TRACE_WARNINGS_MAX 4
+
+/* What is known of a file beside its records. Filled as reading goes on, the version first. */
+struct trace_info {
+    uint32_t version;
+    const struct file_layout *layout;
+    struct container_info container;
+    uint64_t inner_bytes; /* of the uncompressed stream, without what trails the trace */
+    uint64_t part_bytes[TRACE_PART_COUNT];
+    unsigned warning_count;
+    char warnings[TRACE_WARNINGS_MAX][160]; /* oddities that are no errors, such as trailing data */
+};
+
+struct trace_read_options {
+    const bool *wanted;  /* REC_TYPE_COUNT flags: the types to put; NULL: all. All are checked. */
+    uint64_t record_max; /* bytes of the longest record to take; 0: TRACE_RECORD_MAX */
+    struct container_limits limits;
+    /* NULL, or called after every block; -1 with `e` filled stops the reading. */
+    int (*progress)(void *ctx, uint64_t file_bytes, struct err *e);
+    void *progress_ctx;
+};
+
+#define TRACE_RECORD_MAX (UINT64_C(1) << 30)
+
+/*
+ * Reads the trace at `fd` (from where it stands, to its end) into `sink`. `name` begins the text of
+ * errors. `options` may be NULL. 0, or -1 with `e`: an error of the file (ERR_INPUT) names record
+ * and offset, an error of the sink is passed on as it is.
+ */
+int trace_read(int fd, const char *name, const struct record_sink *sink,
+               const struct trace_read_options *options, struct trace_info *info, struct err *e);
+
+/* The same from an uncompressed inner stream (tests, fuzzers). */
+int trace_read_inner(struct byte_source source, const struct record_sink *sink,
+                     const struct trace_read_options *options, struct trace_info *info,
+                     struct err *e);
+
+#endif

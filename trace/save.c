@@ -1,0 +1,451 @@
+#include "trace/save.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/version.h"
+
+/* Official readers copy header texts to a fixed buffer: file-format.md 3.1. */
+#define HEADER_TEXT_MAX 1023u
+/* Source location numbers are 16-bit and signed. */
+#define LOCATIONS_MAX 32766u
+#define BATCH 1024u
+#define CPUS 256u
+
+struct saver {
+    struct trace *t;
+    const struct record_sink *sink;
+    struct err *e;
+};
+
+static int put(struct saver *s, enum record_type type, const void *rec)
+{
+    return record_put(s->sink, type, rec, 1, s->e);
+}
+
+static int put_count(struct saver *s, enum record_type type, uint64_t n)
+{
+    struct rec_count count = {n};
+    return put(s, type, &count);
+}
+
+static struct view header_text(const struct saver *s, uint32_t number)
+{
+    struct view v = strings_get(&s->t->strings, number);
+    if (v.len > HEADER_TEXT_MAX)
+        v.len = HEADER_TEXT_MAX;
+    return v;
+}
+
+static struct rec_string_ref ref_of(uint32_t number)
+{
+    return number ? (struct rec_string_ref){number - 1, STRING_REF_INDEX}
+                  : (struct rec_string_ref){0};
+}
+
+static struct rec_string_ref ref_at(uint64_t pointer)
+{
+    return pointer ? (struct rec_string_ref){pointer, STRING_REF_POINTER}
+                   : (struct rec_string_ref){0};
+}
+
+static int save_header(struct saver *s)
+{
+    const struct trace_facts *f = &s->t->facts;
+    /* The store holds what the newest version holds; a conversion makes others of it. */
+    struct rec_header h = {.version = FILE_VERSION_MAX,
+                           .delay = f->delay,
+                           .resolution = f->resolution,
+                           .timer_mul = f->timer_mul,
+                           .last_time = f->last_time > 0 ? f->last_time : 1,
+                           .frame_offset = f->frame_offset,
+                           .pid = f->pid,
+                           .sampling_period = f->sampling_period,
+                           .cpu_arch = f->cpu_arch,
+                           .cpu_id = f->cpu_id,
+                           .on_demand = f->on_demand,
+                           .capture_name = header_text(s, f->capture_name),
+                           .capture_program = header_text(s, f->program),
+                           .capture_time = f->capture_time,
+                           .executable_time = f->executable_time,
+                           .host_info = header_text(s, f->host_info)};
+    memcpy(h.cpu_manufacturer, f->cpu_manufacturer, sizeof h.cpu_manufacturer);
+    struct rec_crash crash = {0};
+    if (put(s, REC_HEADER, &h) != 0 || put_count(s, REC_PACKAGES, 0) != 0)
+        return -1;
+    return put(s, REC_CRASH, &crash);
+}
+
+/* The base set that every capture has: start, end of initialisation, and the connection. */
+static int save_frames(struct saver *s)
+{
+    const struct trace_facts *f = &s->t->facts;
+    struct rec_frame_set base = {.name = 0, .continuous = 1, .n = f->on_demand ? 3 : 2};
+    struct rec_frame frames[3] = {{.start = 0, .end = -1, .image = -1},
+                                  {.start = f->init_end, .end = -1, .image = -1},
+                                  {.start = f->on_demand_time, .end = -1, .image = -1}};
+    if (put_count(s, REC_FRAME_SETS, 1) != 0 || put(s, REC_FRAME_SET, &base) != 0 ||
+        record_put(s->sink, REC_FRAME, frames, (size_t)base.n, s->e) != 0 ||
+        put_count(s, REC_SECTION_LISTS, 0) != 0)
+        return -1;
+    return put_count(s, REC_SECTION_CATEGORIES, 0);
+}
+
+static int compare_pairs(const void *a, const void *b)
+{
+    const struct rec_pair *x = a;
+    const struct rec_pair *y = b;
+    return x->key < y->key ? -1 : x->key > y->key;
+}
+
+/* A map as a list of pairs ordered by key, so that equal captures give equal files. */
+static int save_map(struct saver *s, enum record_type list, enum record_type one,
+                    const struct map *m)
+{
+    if (put_count(s, list, m->count) != 0)
+        return -1;
+    if (m->count == 0)
+        return 0;
+    struct rec_pair *pairs = malloc(m->count * sizeof *pairs);
+    if (!pairs)
+        return err_no_memory(s->e, "saving");
+    size_t n = 0, iter = 0;
+    for (const struct map_slot *slot; (slot = map_next(m, &iter));)
+        pairs[n++] = (struct rec_pair){slot->key, slot->value};
+    qsort(pairs, n, sizeof *pairs, compare_pairs);
+    int status = record_put(s->sink, one, pairs, n, s->e);
+    free(pairs);
+    return status;
+}
+
+static int save_strings(struct saver *s)
+{
+    const struct strings *strings = &s->t->strings;
+    if (put_count(s, REC_STRINGS, strings->list.len) != 0)
+        return -1;
+    for (size_t i = 0; i < strings->list.len; i++) {
+        /* A string's key must be unique, no more: its number will do. */
+        struct rec_string r = {.key = i + 1, .text = strings->list.at[i]};
+        if (put(s, REC_STRING, &r) != 0)
+            return -1;
+    }
+    return save_map(s, REC_STRING_POINTERS, REC_STRING_POINTER, &strings->by_pointer);
+}
+
+static int save_thread_tables(struct saver *s)
+{
+    const struct trace_threads *threads = &s->t->threads;
+    uint64_t named = 0;
+    for (size_t i = 0; i < threads->list.len; i++)
+        named += threads->list.at[i].name != 0;
+    if (put_count(s, REC_THREAD_NAMES, named) != 0)
+        return -1;
+    for (size_t i = 0; i < threads->list.len; i++) {
+        struct rec_pair name = {threads->list.at[i].id, threads->list.at[i].name};
+        if (name.value && put(s, REC_THREAD_NAME, &name) != 0)
+            return -1;
+    }
+    if (put_count(s, REC_EXTERNAL_NAMES, 0) != 0 ||
+        put_count(s, REC_LOCAL_THREADS, threads->list.len) != 0)
+        return -1;
+    for (size_t i = 0; i < threads->list.len; i++) {
+        struct rec_id id = {threads->list.at[i].id};
+        if (put(s, REC_LOCAL_THREAD, &id) != 0)
+            return -1;
+    }
+    return put_count(s, REC_EXTERNAL_THREADS, 0);
+}
+
+static int save_locations(struct saver *s)
+{
+    const struct trace *t = s->t;
+    uint64_t n = t->locations.len < LOCATIONS_MAX ? t->locations.len : LOCATIONS_MAX;
+    if (put_count(s, REC_SOURCE_LOCATIONS, n) != 0)
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        const struct trace_location *l = &t->locations.at[i];
+        struct rec_source_location r = {.pointer = l->pointer,
+                                        .name = ref_at(l->name),
+                                        .function = ref_at(l->function),
+                                        .file = ref_at(l->file),
+                                        .line = l->line,
+                                        .color = l->color};
+        if (put(s, REC_SOURCE_LOCATION, &r) != 0)
+            return -1;
+    }
+    struct rec_id none = {0};
+    if (put_count(s, REC_SOURCE_LOCATION_EXPANDS, n + 1) != 0 ||
+        put(s, REC_SOURCE_LOCATION_EXPAND, &none) != 0)
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        struct rec_id pointer = {t->locations.at[i].pointer};
+        if (put(s, REC_SOURCE_LOCATION_EXPAND, &pointer) != 0)
+            return -1;
+    }
+    if (put_count(s, REC_SOURCE_LOCATION_PAYLOADS, 0) != 0 || put_count(s, REC_ZONE_STATS, n) != 0)
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        struct rec_zone_stat stat = {(int16_t)(i + 1), 0};
+        if (put(s, REC_ZONE_STAT, &stat) != 0)
+            return -1;
+    }
+    return put_count(s, REC_GPU_ZONE_STATS, 0);
+}
+
+/* A message's key only links the thread's list to it. */
+static uint64_t message_key(size_t index)
+{
+    return index + 1;
+}
+
+static int save_messages(struct saver *s)
+{
+    const struct trace *t = s->t;
+    if (put_count(s, REC_LOCKS, 0) != 0 || put_count(s, REC_MESSAGES, t->messages.len) != 0)
+        return -1;
+    for (size_t i = 0; i < t->messages.len; i++) {
+        const struct trace_message *m = &t->messages.at[i];
+        struct rec_message r = {.key = message_key(i),
+                                .time = m->time,
+                                .text = ref_of(m->text),
+                                .color = m->color,
+                                .callstack = m->callstack,
+                                .source = m->source,
+                                .severity = m->severity};
+        if (put(s, REC_MESSAGE, &r) != 0)
+            return -1;
+    }
+    struct rec_zone_extra none = {0};
+    if (put_count(s, REC_ZONE_EXTRAS, 1) != 0)
+        return -1;
+    return put(s, REC_ZONE_EXTRA, &none);
+}
+
+static int save_thread(struct saver *s, uint16_t number)
+{
+    const struct trace *t = s->t;
+    const struct trace_thread *th = &t->threads.list.at[number];
+    struct rec_thread r = {.id = th->id, .is_fiber = th->is_fiber, .group_hint = th->group_hint};
+    uint64_t messages = 0;
+    for (size_t i = 0; i < t->messages.len; i++)
+        messages += t->messages.at[i].thread == number;
+    if (put(s, REC_THREAD, &r) != 0 || put_count(s, REC_THREAD_MESSAGES, messages) != 0)
+        return -1;
+    for (size_t i = 0; messages && i < t->messages.len; i++) {
+        struct rec_id key = {message_key(i)};
+        if (t->messages.at[i].thread == number && put(s, REC_THREAD_MESSAGE, &key) != 0)
+            return -1;
+    }
+    if (put_count(s, REC_SWITCH_SAMPLES, 0) != 0)
+        return -1;
+    return put_count(s, REC_SAMPLES, 0);
+}
+
+static int save_threads(struct saver *s)
+{
+    const struct trace_threads *threads = &s->t->threads;
+    struct rec_threads head = {0};
+    for (size_t i = 0; i < threads->list.len; i++)
+        head.n += threads->list.at[i].listed;
+    if (put(s, REC_THREADS, &head) != 0)
+        return -1;
+    for (size_t i = 0; i < threads->list.len; i++) {
+        if (threads->list.at[i].listed && save_thread(s, (uint16_t)i) != 0)
+            return -1;
+    }
+    struct rec_threads none = {0};
+    if (put(s, REC_GPU_CONTEXTS, &none) != 0)
+        return -1;
+    return put_count(s, REC_PLOTS, 0);
+}
+
+static void fill_events(struct rec_memory_event *out, const struct memory_alloc *a,
+                        const struct memory_free *f, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        out[i] = (struct rec_memory_event){.ptr = a[i].ptr,
+                                           .size = memory_alloc_size(&a[i]),
+                                           .time_alloc = a[i].time,
+                                           .time_free = memory_free_time(&f[i]),
+                                           .callstack_alloc = a[i].callstack,
+                                           .callstack_free = f[i].callstack,
+                                           .thread_alloc = memory_alloc_thread(&a[i]),
+                                           .thread_free = memory_free_thread(&f[i])};
+    }
+}
+
+static int save_pool_events(struct saver *s, struct pool *p)
+{
+    struct rec_memory_event batch[BATCH];
+    struct column_reader allocs, frees;
+    column_reader_init(&allocs, &p->allocs);
+    column_reader_init(&frees, &p->frees);
+    struct err *e = s->e;
+    int status = 0;
+    size_t n, m;
+    for (uint64_t done = 0; done < p->allocs.len && status == 0; done += n) {
+        const struct memory_alloc *a = column_reader_next(&allocs, &n, e);
+        const struct memory_free *f = a ? column_reader_next(&frees, &m, e) : NULL;
+        if (!f) {
+            status = -1;
+            break;
+        }
+        for (size_t i = 0; i < n && status == 0; i += BATCH) {
+            size_t run = n - i < BATCH ? n - i : BATCH;
+            fill_events(batch, a + i, f + i, run);
+            status = record_put(s->sink, REC_MEMORY_EVENT, batch, run, e);
+        }
+    }
+    column_reader_release(&allocs);
+    column_reader_release(&frees);
+    return status;
+}
+
+static int save_memory(struct saver *s)
+{
+    const struct memory *m = &s->t->memory;
+    struct rec_pools head = {.n = m->pools.len};
+    for (size_t i = 0; i < m->pools.len; i++)
+        head.events += m->pools.at[i]->allocs.len;
+    if (put(s, REC_POOLS, &head) != 0)
+        return -1;
+    for (size_t i = 0; i < m->pools.len; i++) {
+        struct pool *p = m->pools.at[i];
+        struct rec_pool r = {.key = p->key,
+                             .events = p->allocs.len,
+                             .active = p->totals.live,
+                             .frees = p->totals.frees};
+        struct rec_pool_end end = {.high = p->totals.high_address,
+                                   .low = p->totals.low_address,
+                                   .usage = p->totals.live_bytes,
+                                   .name = p->key};
+        if (put(s, REC_POOL, &r) != 0 || save_pool_events(s, p) != 0 ||
+            put(s, REC_POOL_END, &end) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int save_callstacks(struct saver *s)
+{
+    const struct callstacks *c = &s->t->callstacks;
+    if (put_count(s, REC_CALLSTACKS, c->list.len) != 0)
+        return -1;
+    uint64_t *frames = malloc(UINT16_MAX * sizeof *frames);
+    if (!frames)
+        return err_no_memory(s->e, "saving");
+    int status = 0;
+    for (size_t i = 0; i < c->list.len && status == 0; i++) {
+        struct rec_callstack r = {.frames = frames, .len = 0};
+        for (uint32_t node = c->list.at[i].node; node && r.len < UINT16_MAX;
+             node = c->nodes.at[node].parent)
+            frames[r.len++] = c->frames.at[c->nodes.at[node].frame].id;
+        status = put(s, REC_CALLSTACK, &r);
+    }
+    free(frames);
+    return status;
+}
+
+static int save_callstack_frame(struct saver *s, const struct frame *f)
+{
+    struct rec_inline_frame inlines[UINT8_MAX];
+    struct rec_callstack_frame r = {.frame = f->id, .image = f->image, .inlines = inlines};
+    r.n = (uint8_t)(f->n < UINT8_MAX ? f->n : UINT8_MAX);
+    for (unsigned i = 0; i < r.n; i++) {
+        const struct frame_inline *from = &s->t->callstacks.inlines.at[f->first + i];
+        inlines[i] = (struct rec_inline_frame){
+            .name = from->function, .file = from->file, .line = from->line, .symbol = from->symbol};
+    }
+    return put(s, REC_CALLSTACK_FRAME, &r);
+}
+
+static int save_callstack_frames(struct saver *s)
+{
+    const struct callstacks *c = &s->t->callstacks;
+    uint64_t resolved = 0;
+    for (size_t i = 0; i < c->frames.len; i++)
+        resolved += c->frames.at[i].n != 0;
+    if (put_count(s, REC_CALLSTACK_FRAMES, resolved) != 0)
+        return -1;
+    for (size_t i = 0; i < c->frames.len; i++) {
+        if (c->frames.at[i].n && save_callstack_frame(s, &c->frames.at[i]) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int save_app_info(struct saver *s)
+{
+    const struct trace *t = s->t;
+    if (put_count(s, REC_APP_INFOS, t->app_info.len) != 0)
+        return -1;
+    for (size_t i = 0; i < t->app_info.len; i++) {
+        struct rec_string_ref ref = ref_of(t->app_info.at[i]);
+        if (put(s, REC_APP_INFO, &ref) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Frame images, context switches, process data: lists that a capture leaves empty. */
+static int save_empty_middle(struct saver *s)
+{
+    struct rec_blob no_dictionary = {{NULL, 0}};
+    if (put(s, REC_FRAME_IMAGE_DICT, &no_dictionary) != 0 ||
+        put_count(s, REC_FRAME_IMAGES, 0) != 0 ||
+        put_count(s, REC_CONTEXT_SWITCH_THREADS, 0) != 0 ||
+        put_count(s, REC_CPU_SWITCH_LISTS, 0) != 0)
+        return -1;
+    for (unsigned cpu = 0; cpu < CPUS; cpu++) {
+        if (put_count(s, REC_CPU_SWITCH_LIST, 0) != 0)
+            return -1;
+    }
+    if (put_count(s, REC_TID_TO_PIDS, 0) != 0)
+        return -1;
+    return put_count(s, REC_CPU_THREADS, 0);
+}
+
+static int save_symbols(struct saver *s)
+{
+    const struct trace *t = s->t;
+    struct rec_symbols head = {.n = t->symbols.len};
+    for (size_t i = 0; i < t->symbols.len; i++)
+        head.inlined += t->symbols.at[i].is_inline;
+    head.regular = head.n - head.inlined;
+    if (put(s, REC_SYMBOLS, &head) != 0)
+        return -1;
+    for (size_t i = 0; i < t->symbols.len; i++) {
+        const struct trace_symbol *y = &t->symbols.at[i];
+        struct rec_symbol r = {.address = y->address,
+                               .name = y->name,
+                               .file = y->file,
+                               .line = y->line,
+                               .image = y->image,
+                               .call_file = y->call_file,
+                               .call_line = y->call_line,
+                               .is_inline = y->is_inline,
+                               .size = y->size};
+        if (put(s, REC_SYMBOL, &r) != 0)
+            return -1;
+    }
+    if (put_count(s, REC_SYMBOL_CODES, 0) != 0 ||
+        save_map(s, REC_CODE_SYMBOLS, REC_CODE_SYMBOL, &t->code_symbols) != 0 ||
+        put_count(s, REC_HW_SAMPLES, 0) != 0)
+        return -1;
+    return put_count(s, REC_SOURCE_FILES, 0);
+}
+
+int trace_save(struct trace *t, const struct record_sink *sink, struct err *e)
+{
+    struct saver s = {t, sink, e};
+    static int (*const parts[])(struct saver *) = {
+        save_header,   save_frames,       save_strings, save_thread_tables, save_locations,
+        save_messages, save_threads,      save_memory,  save_callstacks,    save_callstack_frames,
+        save_app_info, save_empty_middle, save_symbols,
+    };
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        if (parts[i](&s) != 0)
+            return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,15 @@
+#ifndef TIDEMARK_TRACE_SAVE_H
+#define TIDEMARK_TRACE_SAVE_H
+
+/*
+ * The store as a stream of records, in file order. What the store does not hold (zones, locks, …
+ * on the capture side) comes out as empty lists, which is valid.
+ */
+
+#include "trace/record.h"
+#include "trace/store.h"
+
+/* Puts the whole trace to `sink`. */
+int trace_save(struct trace *t, const struct record_sink *sink, struct err *e);
+
+#endif

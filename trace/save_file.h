@@ -1,0 +1,29 @@
+#ifndef TIDEMARK_TRACE_SAVE_FILE_H
+#define TIDEMARK_TRACE_SAVE_FILE_H
+
+/*
+ * The store to a finished file on disk: records → conversion to the wanted version → writer →
+ * temporary file → rename.
+ */
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "trace/store.h"
+#include "trace/version.h"
+#include "trace/writer.h"
+
+struct save_options {
+    const struct file_layout *layout;
+    struct container_options container;
+    bool replace; /* an existing file */
+};
+
+/*
+ * 0 with `stats` filled and what the version cannot hold appended to `losses` ("3 message
+ * severities"); on an error nothing is left under `path` that was not there before.
+ */
+int trace_save_file(struct trace *t, const char *path, const struct save_options *options,
+                    struct trace_write_stats *stats, struct buf *losses, struct err *e);
+
+#endif

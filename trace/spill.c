@@ -1,0 +1,288 @@
+#include "trace/spill.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define MERGE_MIN 16u /* records of a run read at once, at least */
+
+void spill_init(struct spill *s, size_t size, size_t capacity, const char *dir)
+{
+    *s = (struct spill){.size = size, .dir = dir, .fd = -1};
+    s->capacity = capacity ? capacity : SPILL_BYTES / size;
+    if (!s->dir)
+        s->dir = getenv("TMPDIR");
+    if (!s->dir || !*s->dir)
+        s->dir = "/var/tmp";
+}
+
+void spill_release(struct spill *s)
+{
+    free(s->buf);
+    s->buf = NULL;
+    vec_release(&s->runs);
+    if (s->fd >= 0)
+        close(s->fd);
+    s->fd = -1;
+}
+
+/* ---- in memory */
+
+static int64_t time_of(const uint8_t *rec)
+{
+    int64_t t;
+    memcpy(&t, rec, sizeof t);
+    return t;
+}
+
+static bool is_sorted(const struct spill *s)
+{
+    for (size_t i = 1; i < s->n; i++) {
+        if (time_of(s->buf + (i - 1) * s->size) > time_of(s->buf + i * s->size))
+            return false;
+    }
+    return true;
+}
+
+/* Merges from[lo, mid) and from[mid, hi) into to[lo, hi); at equal times the first goes first. */
+static void merge_halves(uint8_t *to, const uint8_t *from, size_t size, size_t lo, size_t mid,
+                         size_t hi)
+{
+    size_t a = lo, b = mid;
+    for (size_t i = lo; i < hi; i++) {
+        bool first = b == hi || (a < mid && time_of(from + a * size) <= time_of(from + b * size));
+        memcpy(to + i * size, from + (first ? a++ : b++) * size, size);
+    }
+}
+
+/* Bottom-up merge sort. */
+static int sort_buffer(struct spill *s, struct err *e)
+{
+    if (is_sorted(s))
+        return 0;
+    uint8_t *other = malloc(s->capacity * s->size);
+    if (!other)
+        return err_no_memory(e, "sorting");
+    for (size_t width = 1; width < s->n; width *= 2) {
+        for (size_t lo = 0; lo < s->n; lo += 2 * width) {
+            size_t mid = s->n - lo < width ? s->n : lo + width;
+            size_t hi = s->n - lo < 2 * width ? s->n : lo + 2 * width;
+            merge_halves(other, s->buf, s->size, lo, mid, hi);
+        }
+        uint8_t *sorted = other;
+        other = s->buf;
+        s->buf = sorted;
+    }
+    free(other);
+    return 0;
+}
+
+/* ---- on disk */
+
+static int open_temporary(struct spill *s, struct err *e)
+{
+    s->fd = open(s->dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (s->fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
+        char path[4096];
+        int len = snprintf(path, sizeof path, "%s/tidemark-sort-XXXXXX", s->dir);
+        if (len > 0 && (size_t)len < sizeof path)
+            s->fd = mkostemp(path, O_CLOEXEC);
+        if (s->fd >= 0)
+            unlink(path);
+    }
+    if (s->fd < 0)
+        return err_errno(e, ERR_OUTPUT, "cannot make a temporary file in %s", s->dir);
+    return 0;
+}
+
+static int write_run(struct spill *s, struct err *e)
+{
+    if (sort_buffer(s, e) != 0 || (s->fd < 0 && open_temporary(s, e) != 0))
+        return -1;
+    size_t bytes = s->n * s->size;
+    if (!vec_push(&s->runs, (struct spill_run){s->end, s->n}))
+        return err_no_memory(e, "sorting");
+    for (size_t done = 0; done < bytes;) {
+        ssize_t n = pwrite(s->fd, s->buf + done, bytes - done, (off_t)(s->end + done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return err_errno(e, ERR_OUTPUT, "cannot write a temporary file in %s", s->dir);
+        done += (size_t)n;
+    }
+    s->end += bytes;
+    s->n = 0;
+    return 0;
+}
+
+int spill_add(struct spill *s, const void *recs, size_t n, struct err *e)
+{
+    const uint8_t *p = recs;
+    if (!s->buf) {
+        s->buf = malloc(s->capacity * s->size);
+        if (!s->buf)
+            return err_no_memory(e, "sorting");
+    }
+    while (n > 0) {
+        if (s->n == s->capacity && write_run(s, e) != 0)
+            return -1;
+        size_t part = s->capacity - s->n < n ? s->capacity - s->n : n;
+        memcpy(s->buf + s->n * s->size, p, part * s->size);
+        s->n += part;
+        p += part * s->size;
+        n -= part;
+    }
+    return 0;
+}
+
+/* ---- merging runs */
+
+/* The part of a run that is in memory. */
+struct merge_input {
+    uint8_t *buf;
+    size_t pos, n;         /* records in buf */
+    struct spill_run rest; /* still on disk */
+};
+
+struct merge {
+    struct spill *s;
+    struct merge_input *inputs;
+    size_t *heap; /* numbers of inputs that are not exhausted, the earliest record first */
+    size_t heap_len;
+    size_t piece; /* records of one buffer */
+    uint8_t *buf; /* one buffer per input, and one for the output */
+};
+
+/* Reads the next piece of a run. */
+static int input_fill(struct merge *m, struct merge_input *in, struct err *e)
+{
+    size_t size = m->s->size;
+    in->pos = 0;
+    in->n = in->rest.n < m->piece ? (size_t)in->rest.n : m->piece;
+    for (size_t done = 0; done < in->n * size;) {
+        ssize_t n =
+            pread(m->s->fd, in->buf + done, in->n * size - done, (off_t)(in->rest.offset + done));
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return err_errno(e, ERR_OUTPUT, "cannot read a temporary file in %s", m->s->dir);
+        done += (size_t)n;
+    }
+    in->rest.offset += in->n * size;
+    in->rest.n -= in->n;
+    return 0;
+}
+
+static const uint8_t *head(const struct merge *m, size_t i)
+{
+    const struct merge_input *in = &m->inputs[i];
+    return in->buf + in->pos * m->s->size;
+}
+
+/* Runs are in the order of the list, so at equal times the earlier run goes first. */
+static bool before(const struct merge *m, size_t a, size_t b)
+{
+    int64_t ta = time_of(head(m, a)), tb = time_of(head(m, b));
+    return ta < tb || (ta == tb && a < b);
+}
+
+static void sift_down(struct merge *m, size_t i)
+{
+    for (;;) {
+        size_t least = i;
+        for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < m->heap_len; child++) {
+            if (before(m, m->heap[child], m->heap[least]))
+                least = child;
+        }
+        if (least == i)
+            return;
+        size_t other = m->heap[i];
+        m->heap[i] = m->heap[least];
+        m->heap[least] = other;
+        i = least;
+    }
+}
+
+/* Takes the earliest record to `out`. */
+static int take(struct merge *m, uint8_t *out, struct err *e)
+{
+    struct merge_input *in = &m->inputs[m->heap[0]];
+    memcpy(out, head(m, m->heap[0]), m->s->size);
+    if (++in->pos == in->n) {
+        if (in->rest.n > 0) {
+            if (input_fill(m, in, e) != 0)
+                return -1;
+        } else {
+            m->heap[0] = m->heap[--m->heap_len];
+        }
+    }
+    sift_down(m, 0);
+    return 0;
+}
+
+static int merge_init(struct merge *m, struct spill *s, struct err *e)
+{
+    size_t k = s->runs.len;
+    *m = (struct merge){.s = s, .piece = s->capacity / (k + 1)};
+    if (m->piece < MERGE_MIN)
+        m->piece = MERGE_MIN;
+    m->inputs = calloc(k, sizeof *m->inputs);
+    m->heap = calloc(k, sizeof *m->heap);
+    m->buf = malloc((k + 1) * m->piece * s->size);
+    if (!m->inputs || !m->heap || !m->buf)
+        return err_no_memory(e, "sorting");
+    for (size_t i = 0; i < k; i++) {
+        m->inputs[i].buf = m->buf + i * m->piece * s->size;
+        m->inputs[i].rest = s->runs.at[i];
+        m->heap[i] = i;
+        if (input_fill(m, &m->inputs[i], e) != 0)
+            return -1;
+    }
+    m->heap_len = k;
+    for (size_t i = k; i-- > 0;)
+        sift_down(m, i);
+    return 0;
+}
+
+static int merge_runs(struct spill *s, spill_put *put, void *ctx, struct err *e)
+{
+    struct merge m;
+    int status = merge_init(&m, s, e);
+    uint8_t *out = status == 0 ? m.buf + s->runs.len * m.piece * s->size : NULL;
+    while (status == 0 && m.heap_len > 0) {
+        size_t n = 0;
+        while (status == 0 && n < m.piece && m.heap_len > 0)
+            status = take(&m, out + n++ * s->size, e);
+        if (status == 0)
+            status = put(ctx, out, n, e);
+    }
+    free(m.inputs);
+    free(m.heap);
+    free(m.buf);
+    return status;
+}
+
+int spill_drain(struct spill *s, spill_put *put, void *ctx, struct err *e)
+{
+    int status = 0;
+    if (s->runs.len == 0) {
+        status = sort_buffer(s, e);
+        if (status == 0 && s->n > 0)
+            status = put(ctx, s->buf, s->n, e);
+    } else {
+        if (s->n > 0)
+            status = write_run(s, e);
+        free(s->buf); /* the merge needs the room */
+        s->buf = NULL;
+        if (status == 0)
+            status = merge_runs(s, put, ctx, e);
+    }
+    s->n = 0;
+    s->runs.len = 0;
+    s->end = 0;
+    return status;
+}

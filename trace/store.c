@@ -1,0 +1,117 @@
+#include "trace/store.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/buf.h"
+
+#define RESIDENT_DEFAULT (UINT64_C(64) << 20)
+
+int trace_init(struct trace *t, const struct trace_options *options, struct err *e)
+{
+    *t = (struct trace){.spool.fd = -1, .facts.timer_mul = 1.0};
+    size_t budget =
+        options && options->resident_budget ? options->resident_budget : (size_t)RESIDENT_DEFAULT;
+    if (spool_init(&t->spool, options ? options->spool_dir : NULL, budget, e) != 0)
+        return -1;
+    strings_init(&t->strings);
+    memory_init(&t->memory, &t->spool);
+    t->threads.limit = THREADS_MAX;
+    uint16_t none;
+    if (callstacks_init(&t->callstacks, e) != 0 || trace_thread_number(t, 0, &none, e) != 0) {
+        trace_release(t);
+        return -1;
+    }
+    return 0;
+}
+
+void trace_release(struct trace *t)
+{
+    memory_release(&t->memory);
+    strings_release(&t->strings);
+    callstacks_release(&t->callstacks);
+    vec_release(&t->threads.list);
+    map_release(&t->threads.numbers);
+    vec_release(&t->locations);
+    map_release(&t->location_numbers);
+    vec_release(&t->symbols);
+    map_release(&t->symbol_numbers);
+    map_release(&t->code_symbols);
+    vec_release(&t->messages);
+    vec_release(&t->app_info);
+    spool_release(&t->spool);
+}
+
+int trace_thread_number(struct trace *t, uint64_t id, uint16_t *number, struct err *e)
+{
+    struct trace_threads *th = &t->threads;
+    if (th->list.len && id == th->last_id) {
+        *number = th->last_number;
+        return 0;
+    }
+    uint64_t *found = map_find(&th->numbers, id);
+    if (!found) {
+        if (th->list.len + 1 >= th->limit && th->list.len) {
+            /* The table is full: the last place stands for all threads that follow. */
+            th->overflow++;
+            if (th->list.len < th->limit && !vec_push(&th->list, (struct trace_thread){.id = id}))
+                return err_no_memory(e, "threads");
+            *number = (uint16_t)(th->list.len - 1);
+            return 0;
+        }
+        if (!vec_push(&th->list, (struct trace_thread){.id = id, .is_fiber = id >> 32 != 0}) ||
+            !(found = map_add(&th->numbers, id, NULL)))
+            return err_no_memory(e, "threads");
+        *found = th->list.len - 1;
+    }
+    th->last_id = id;
+    th->last_number = *number = (uint16_t)*found;
+    return 0;
+}
+
+struct view trace_pool_name(const struct trace *t, const struct pool *p, char room[32])
+{
+    if (p->key == 0)
+        return view_of("default");
+    uint32_t name = strings_at_pointer(&t->strings, p->key);
+    if (name)
+        return strings_get(&t->strings, name);
+    snprintf(room, 32, "pool 0x%" PRIx64, p->key);
+    return view_of(room);
+}
+
+int trace_add_fact(struct trace *t, struct err *e, const char *key, const char *fmt, ...)
+{
+    char value[1024];
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(value, sizeof value, fmt, ap);
+    va_end(ap);
+    struct buf text = {0};
+    buf_printf(&text, "tidemark.%s=%s", key, value);
+    uint32_t number = strings_intern(&t->strings, (struct view){buf_str(&text), text.len}, e);
+    bool failed = text.failed;
+    buf_release(&text);
+    if (!number)
+        return -1;
+    if (failed || !vec_push(&t->app_info, number))
+        return err_no_memory(e, "facts");
+    return 0;
+}
+
+struct view trace_fact(const struct trace *t, const char *key, unsigned n)
+{
+    static const char prefix[] = "tidemark.";
+    size_t key_len = strlen(key);
+    for (size_t i = 0; i < t->app_info.len; i++) {
+        struct view v = strings_get(&t->strings, t->app_info.at[i]);
+        size_t head = sizeof prefix - 1 + key_len + 1;
+        if (v.len >= head && memcmp(v.p, prefix, sizeof prefix - 1) == 0 &&
+            memcmp(v.p + sizeof prefix - 1, key, key_len) == 0 && v.p[head - 1] == '=' && n-- == 0)
+            return (struct view){v.p + head, v.len - head};
+    }
+    return (struct view){NULL, 0};
+}

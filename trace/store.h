@@ -1,0 +1,127 @@
+#ifndef TIDEMARK_TRACE_STORE_H
+#define TIDEMARK_TRACE_STORE_H
+
+/*
+ * A trace in memory: what a capture collects and what a loaded file gives. Tables of names, call
+ * stacks and frames are resident; columns of events are file-backed. Objects refer to each other by
+ * number, never by pointer.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/map.h"
+#include "base/spool.h"
+#include "base/vec.h"
+#include "base/view.h"
+#include "trace/callstacks.h"
+#include "trace/memory.h"
+#include "trace/strings.h"
+
+/* Facts of the whole trace: the file's header. Texts are string numbers. */
+struct trace_facts {
+    uint32_t file_version; /* of the file it was loaded from; 0 for a capture */
+    int64_t resolution;    /* ns */
+    double timer_mul;      /* ns per tick */
+    int64_t delay;         /* ns */
+    int64_t last_time;     /* ns; ≥ every time in the trace */
+    int64_t init_end;      /* ns; end of the client's initialisation */
+    uint64_t frame_offset;
+    uint64_t pid;
+    int64_t sampling_period; /* ns */
+    uint8_t cpu_arch;
+    uint32_t cpu_id;
+    char cpu_manufacturer[12];
+    bool on_demand;
+    int64_t on_demand_time; /* ns; when an on-demand client was connected to */
+    uint32_t capture_name;
+    uint32_t program;
+    uint32_t host_info;
+    uint64_t capture_time;    /* unix seconds */
+    uint64_t executable_time; /* unix seconds */
+};
+
+/* Thread numbers are 16 bits in the file (server/TracyThreadCompress.hpp @ v0.14.0). */
+#define THREADS_MAX 65536u
+
+struct trace_thread {
+    uint64_t id;   /* OS id; fibers from 2^32 up */
+    uint32_t name; /* string number, 0 unknown */
+    bool is_fiber;
+    bool listed; /* has events of its own, so the file's thread list names it */
+    int32_t group_hint;
+};
+
+struct trace_threads {
+    VEC(struct trace_thread) list; /* list.at[0] has id 0, as in the file */
+    struct map numbers;            /* id → index */
+    uint64_t last_id;              /* a cache of one */
+    uint16_t last_number;
+    uint32_t limit;    /* THREADS_MAX, or less in tests */
+    uint64_t overflow; /* look-ups beyond the limit, which gave the last thread */
+};
+
+struct trace_location {
+    uint64_t pointer;
+    uint64_t name, function, file; /* client pointers */
+    uint32_t line;
+    uint32_t color;
+    bool known;
+};
+
+struct trace_symbol {
+    uint64_t address;
+    uint32_t name, file, line, image, call_file, call_line;
+    uint32_t size;
+    bool is_inline;
+    bool known; /* the client said where it is defined */
+};
+
+struct trace_message {
+    int64_t time;
+    uint16_t thread;
+    uint8_t source, severity;
+    uint32_t text; /* string number */
+    uint32_t color;
+    uint32_t callstack;
+};
+
+struct trace {
+    struct spool spool;
+    struct trace_facts facts;
+    struct strings strings;
+    struct trace_threads threads;
+    struct callstacks callstacks;
+    struct memory memory;
+    VEC(struct trace_location) locations;
+    struct map location_numbers; /* client pointer → index in locations */
+    VEC(struct trace_symbol) symbols;
+    struct map symbol_numbers;          /* address → index in symbols */
+    struct map code_symbols;            /* code address → symbol address */
+    VEC(struct trace_message) messages; /* in order of time */
+    VEC(uint32_t) app_info;             /* string numbers; our own facts are "tidemark.KEY=VALUE" */
+};
+
+struct trace_options {
+    const char *spool_dir;  /* NULL: the default of spool_init */
+    size_t resident_budget; /* bytes of event columns kept in memory; 0: 64 MiB */
+};
+
+int trace_init(struct trace *t, const struct trace_options *options, struct err *e);
+void trace_release(struct trace *t);
+
+/* The number of a thread id, added when new. Past 65,536 threads further ones share the last. */
+int trace_thread_number(struct trace *t, uint64_t id, uint16_t *number, struct err *e);
+
+/* Name of a pool: "default" for key 0, the text at its key, or "pool 0x…" while unknown. */
+struct view trace_pool_name(const struct trace *t, const struct pool *p, char room[32]);
+
+/* Adds "tidemark.KEY=VALUE" to the app info; VALUE is printf-formatted. */
+int trace_add_fact(struct trace *t, struct err *e, const char *key, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* The value of the n-th fact of that key, or an empty view with p == NULL. */
+struct view trace_fact(const struct trace *t, const char *key, unsigned n);
+
+#endif

@@ -1,0 +1,146 @@
+#include "trace/strings.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#define BLOCK_SIZE 65536u
+
+void strings_init(struct strings *s)
+{
+    *s = (struct strings){.limit = STRINGS_MAX};
+}
+
+void strings_release(struct strings *s)
+{
+    for (size_t i = 0; i < s->blocks.len; i++)
+        free(s->blocks.at[i]);
+    vec_release(&s->blocks);
+    vec_release(&s->list);
+    free(s->table);
+    map_release(&s->by_pointer);
+    *s = (struct strings){0};
+}
+
+static char *strings_block(struct strings *s, size_t size)
+{
+    char *block = malloc(size);
+    if (block && !vec_push(&s->blocks, block)) {
+        free(block);
+        return NULL;
+    }
+    return block;
+}
+
+/* A copy of `text`, or NULL. Long texts get a block of their own. */
+static char *strings_copy(struct strings *s, struct view text)
+{
+    size_t need = text.len + 1;
+    char *p;
+    if (need > BLOCK_SIZE / 4) {
+        p = strings_block(s, need);
+    } else {
+        if (need > s->room_left) {
+            s->room = strings_block(s, BLOCK_SIZE);
+            s->room_left = s->room ? BLOCK_SIZE : 0;
+        }
+        p = s->room;
+    }
+    if (!p)
+        return NULL;
+    if (p == s->room) {
+        s->room += need;
+        s->room_left -= need;
+    }
+    if (text.len)
+        memcpy(p, text.p, text.len);
+    p[text.len] = 0;
+    return p;
+}
+
+uint32_t strings_append(struct strings *s, struct view text, struct err *e)
+{
+    if (s->list.len >= STRINGS_MAX) {
+        err_set(e, ERR_INPUT, "more than %u strings", STRINGS_MAX);
+        return 0;
+    }
+    char *p = strings_copy(s, text);
+    if (!p || !vec_push(&s->list, (struct view){p, text.len})) {
+        err_no_memory(e, "strings");
+        return 0;
+    }
+    return (uint32_t)s->list.len;
+}
+
+static uint64_t hash_text(struct view text)
+{
+    return map_hash(XXH3_64bits(text.p, text.len));
+}
+
+static bool strings_grow_table(struct strings *s)
+{
+    size_t n = s->table ? (s->table_mask + 1) * 2 : 256;
+    uint32_t *table = calloc(n, sizeof *table);
+    if (!table)
+        return false;
+    for (size_t i = 0; s->table && i <= s->table_mask; i++) {
+        if (!s->table[i])
+            continue;
+        size_t at = hash_text(s->list.at[s->table[i] - 1]) & (n - 1);
+        while (table[at])
+            at = (at + 1) & (n - 1);
+        table[at] = s->table[i];
+    }
+    free(s->table);
+    s->table = table;
+    s->table_mask = n - 1;
+    return true;
+}
+
+/* At 95 % of the format's limit new texts share one number, and are counted. */
+static bool strings_full(const struct strings *s)
+{
+    return s->list.len >= (uint64_t)s->limit * 95 / 100;
+}
+
+uint32_t strings_intern(struct strings *s, struct view text, struct err *e)
+{
+    if ((!s->table || s->table_count >= (s->table_mask + 1) / 4 * 3) && !strings_grow_table(s)) {
+        err_no_memory(e, "strings");
+        return 0;
+    }
+    size_t at = hash_text(text) & s->table_mask;
+    for (; s->table[at]; at = (at + 1) & s->table_mask) {
+        if (view_equal(s->list.at[s->table[at] - 1], text))
+            return s->table[at];
+    }
+    if (strings_full(s)) {
+        if (!s->other && !(s->other = strings_append(s, view_of("(other)"), e)))
+            return 0;
+        s->overflow++;
+        return s->other;
+    }
+    uint32_t number = strings_append(s, text, e);
+    if (number) {
+        s->table[at] = number;
+        s->table_count++;
+    }
+    return number;
+}
+
+int strings_bind(struct strings *s, uint64_t pointer, uint32_t number, struct err *e)
+{
+    bool fresh;
+    uint64_t *value = map_add(&s->by_pointer, pointer, &fresh);
+    if (!value)
+        return err_no_memory(e, "strings");
+    if (fresh)
+        *value = number;
+    return 0;
+}
+
+uint32_t strings_at_pointer(const struct strings *s, uint64_t pointer)
+{
+    const uint64_t *value = map_find(&s->by_pointer, pointer);
+    return value ? (uint32_t)*value : 0;
+}

@@ -1,0 +1,177 @@
+#include "trace/writer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/codec.h"
+#include "trace/grammar.h"
+
+struct trace_writer {
+    int fd; /* -1: inner stream only */
+    struct trace_writer_options options;
+    struct container_writer *container;
+    struct out_stream out;
+    struct codec codec;
+    struct grammar grammar;
+    bool started;
+};
+
+struct trace_writer_options trace_writer_options_default(void)
+{
+    return (struct trace_writer_options){.container = container_options_default()};
+}
+
+int trace_writer_open(struct trace_writer **out, int fd, const struct trace_writer_options *options,
+                      struct err *e)
+{
+    *out = calloc(1, sizeof **out);
+    if (!*out)
+        return err_no_memory(e, "the writer of a trace");
+    (*out)->fd = fd;
+    (*out)->options = options ? *options : trace_writer_options_default();
+    return 0;
+}
+
+int trace_writer_open_inner(struct trace_writer **out, const struct file_layout *layout,
+                            struct block_sink blocks, struct err *e)
+{
+    *out = calloc(1, sizeof **out);
+    if (!*out)
+        return err_no_memory(e, "the writer of a trace");
+    (*out)->fd = -1;
+    (*out)->options.layout = layout;
+    if (out_stream_init(&(*out)->out, blocks, e) == 0)
+        return 0;
+    trace_writer_free(*out);
+    *out = NULL;
+    return -1;
+}
+
+void trace_writer_free(struct trace_writer *w)
+{
+    if (!w)
+        return;
+    container_writer_free(w->container);
+    out_stream_release(&w->out);
+    codec_release(&w->codec);
+    grammar_release(&w->grammar);
+    free(w);
+}
+
+/* With the header the layout is known, and with it the kind of container. */
+static int start(struct trace_writer *w, const struct rec_header *header, struct err *e)
+{
+    if (!w->options.layout)
+        w->options.layout = file_layout_find(header->version);
+    if (!w->options.layout)
+        return err_set(e, ERR_OUTPUT, "internal error: unknown file version %#x to write",
+                       header->version);
+    w->started = true;
+    if (codec_init(&w->codec, w->options.layout, e) != 0 ||
+        grammar_start(&w->grammar, w->options.layout, e) != 0)
+        return -1;
+    if (w->fd >= 0) {
+        w->options.container.old_magic |= !w->options.layout->multi_stream;
+        if (container_writer_open(&w->container, w->fd, &w->options.container, e) != 0 ||
+            out_stream_init(&w->out, container_writer_sink(w->container), e) != 0)
+            return -1;
+    }
+    uint8_t magic[INNER_MAGIC_SIZE];
+    codec_write_magic(w->options.layout->version, magic);
+    out_stream_put(&w->out, magic, sizeof magic);
+    return 0;
+}
+
+static int out_of_order(const struct grammar_slot *slot, enum record_type type, size_t n,
+                        struct err *e)
+{
+    if (!slot)
+        return err_set(e, ERR_OUTPUT, "internal error: %s after the end of the trace",
+                       record_name(type));
+    return err_set(e, ERR_OUTPUT, "internal error: %zu × %s where %llu × %s should come", n,
+                   record_name(type), (unsigned long long)slot->left, record_name(slot->type));
+}
+
+static int check_limits(const struct trace_writer *w, enum record_type type, const void *rec,
+                        struct err *e)
+{
+    if (type == REC_HEADER) {
+        /* Official readers have 1024 bytes for each of these ([R] @ v0.9.1 … v0.14.0). */
+        const struct rec_header *h = rec;
+        if (h->capture_name.len > 1023 || h->capture_program.len > 1023 || h->host_info.len > 1023)
+            return err_set(e, ERR_OUTPUT,
+                           "internal error: a text of the header has more than "
+                           "1023 bytes");
+    }
+    if (type == REC_SOURCE_LOCATIONS || type == REC_SOURCE_LOCATION_PAYLOADS) {
+        const struct rec_count *c = rec;
+        char text[FILE_VERSION_TEXT_SIZE];
+        uint32_t max = w->options.layout->locations_max;
+        if (c->n > max)
+            return err_set(
+                e, ERR_OUTPUT, "%llu source locations: a file of version %s holds at most %u",
+                (unsigned long long)c->n, file_version_text(w->options.layout->version, text), max);
+    }
+    return 0;
+}
+
+static int put_branch(struct trace_writer *w, enum record_type type, const void *rec, struct err *e)
+{
+    codec_write(&w->codec, type, rec, 1, &w->out);
+    return grammar_enter(&w->grammar, type, rec, e);
+}
+
+static int writer_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
+{
+    struct trace_writer *w = ctx;
+    if (!w->started && type == REC_HEADER && start(w, recs, e) != 0)
+        return -1;
+    struct grammar_slot *slot = grammar_next(&w->grammar);
+    if (!slot || slot->type != type || slot->left < n)
+        return out_of_order(slot, type, n, e);
+    slot->left -= n;
+    if (check_limits(w, type, recs, e) != 0)
+        return -1;
+    if (grammar_is_leaf(type)) {
+        codec_write(&w->codec, type, recs, n, &w->out);
+    } else {
+        /* What one of these announces has to follow it before the next one. */
+        if (n != 1)
+            return out_of_order(slot, type, n, e);
+        if (put_branch(w, type, recs, e) != 0)
+            return -1;
+    }
+    if (w->codec.out_of_range)
+        return err_set(e, ERR_OUTPUT, "a %s has a value that the file format cannot hold",
+                       record_name(type));
+    if (w->out.failed) {
+        *e = w->out.err;
+        return -1;
+    }
+    return 0;
+}
+
+struct record_sink trace_writer_sink(struct trace_writer *w)
+{
+    return (struct record_sink){.ctx = w, .put = writer_put};
+}
+
+int trace_writer_finish(struct trace_writer *w, struct trace_write_stats *stats, struct err *e)
+{
+    struct grammar_slot *slot = grammar_next(&w->grammar);
+    if (!w->started || slot)
+        return err_set(e, ERR_OUTPUT, "internal error: the trace ends where %s should come",
+                       record_name(slot ? slot->type : REC_HEADER));
+    if (out_stream_finish(&w->out, e) != 0)
+        return -1;
+    if (w->container && container_writer_finish(w->container, e) != 0)
+        return -1;
+    if (stats) {
+        *stats = (struct trace_write_stats){.inner_bytes = w->out.total};
+        if (w->container) {
+            stats->file_bytes = container_writer_bytes(w->container);
+            stats->compress_ns = container_writer_time(w->container);
+        }
+    }
+    return 0;
+}
