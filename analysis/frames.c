@@ -1,6 +1,7 @@
 #include "analysis/frames.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 /* What clients send in place of a name (client/TracyCallstack.cpp @ v0.9.1 … v0.14.0). */
 static struct view known_text(struct view text)
@@ -11,6 +12,25 @@ static struct view known_text(struct view text)
             return (struct view){"", 0};
     }
     return text;
+}
+
+/*
+ * A name that comes from a symbol table alone is "NAME + OFFSET", and "[unknown] + ADDRESS" where
+ * there was no symbol (same source). The offset is cut off.
+ */
+static struct view cut_offset(struct view name, uint64_t *offset)
+{
+    uint64_t value = 0;
+    uint64_t unit = 1;
+    size_t n = name.len;
+    while (n && name.p[n - 1] >= '0' && name.p[n - 1] <= '9' && name.len - n < 19) {
+        value += unit * (uint64_t)(name.p[--n] - '0');
+        unit *= 10;
+    }
+    if (n == name.len || n < 4 || memcmp(name.p + n - 3, " + ", 3) != 0)
+        return name;
+    *offset = value;
+    return (struct view){name.p, n - 3};
 }
 
 struct frame_view frame_describe(const struct trace *t, uint32_t frame, uint32_t inlined)
@@ -24,9 +44,15 @@ struct frame_view frame_describe(const struct trace *t, uint32_t frame, uint32_t
     if (inlined >= f->n)
         return v;
     const struct frame_inline *in = &c->inlines.at[f->first + inlined];
-    v.function = known_text(strings_get(&t->strings, in->function));
+    v.function = known_text(cut_offset(strings_get(&t->strings, in->function), &v.offset));
     v.file = known_text(strings_get(&t->strings, in->file));
     v.line = in->line;
+    if (v.function.len == 0) {
+        v.offset = 0;
+        /* Newer clients put the image in place of the file. */
+        if (view_equal(v.file, v.image))
+            v.file = (struct view){"", 0};
+    }
     v.is_inline = inlined + 1 < f->n;
     return v;
 }

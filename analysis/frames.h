@@ -13,6 +13,7 @@
 /* Views are empty where the trace knows nothing; they stay valid as long as the trace. */
 struct frame_view {
     struct view function;
+    uint64_t offset; /* bytes from the function's start, where it is all that is known; else 0 */
     struct view file;
     uint32_t line; /* 0 unknown */
     struct view image;

@@ -14,6 +14,7 @@ struct builder {
     const struct skiplist *skip;
     enum site_detail detail;
     uint32_t *of_frame; /* frame number → site of its innermost program function */
+    uint8_t *is_client; /* frame number → does it hold a function of the instrumentation? */
     struct map numbers; /* content hash → site number; the next key where two contents collide */
     XXH64_hash_t seed;
     struct buf content;
@@ -50,6 +51,7 @@ static uint32_t site_number(struct builder *b, struct frame_view f, struct err *
     if (b->detail == SITE_BY_FUNCTION)
         f.line = 0;
     f.is_inline = false;
+    f.offset = 0;
     site_content(&b->content, &f);
     if (b->content.failed) {
         err_no_memory(e, "allocation sites");
@@ -80,19 +82,31 @@ static enum frame_class class_of(const struct builder *b, const struct frame_vie
     return skiplist_class(b->skip, f->function, f->file);
 }
 
-/* Looks for the innermost function of a frame that belongs to the program. */
+/*
+ * Looks for the innermost function of a frame that belongs to the program. What instrumentation
+ * called is instrumentation, whatever its name.
+ */
 static int look_at_frame(struct builder *b, uint32_t frame, struct err *e)
 {
     uint32_t depth = frame_depth(b->trace, frame);
+    uint32_t found = depth;
+    struct frame_view f;
     for (uint32_t i = 0; i < depth; i++) {
-        struct frame_view f = frame_describe(b->trace, frame, i);
-        if (class_of(b, &f) == FRAME_PROGRAM) {
-            b->of_frame[frame] = site_number(b, f, e);
-            return b->of_frame[frame] == UNSEEN ? -1 : 0;
+        f = frame_describe(b->trace, frame, i);
+        enum frame_class class = class_of(b, &f);
+        if (class == FRAME_PROGRAM && found == depth)
+            found = i;
+        if (class == FRAME_INSTRUMENTATION) {
+            b->is_client[frame] = 1;
+            found = depth;
         }
     }
     b->of_frame[frame] = NOT_PROGRAM;
-    return 0;
+    if (found < depth) {
+        f = frame_describe(b->trace, frame, found);
+        b->of_frame[frame] = site_number(b, f, e);
+    }
+    return b->of_frame[frame] == UNSEEN ? -1 : 0;
 }
 
 /* No frame is of the program: the innermost one that is not instrumentation, or the outermost. */
@@ -105,14 +119,28 @@ static uint32_t site_of_machinery(struct builder *b, uint32_t callstack, struct 
     return site_number(b, f, e);
 }
 
+/*
+ * Instrumentation sits at the inner end of a call stack. Deeper down such frames are something
+ * else: the threads of the client itself.
+ */
+#define CLIENT_FRAMES_MAX 8
+
 /* The site of a call stack; UNSEEN on an error. */
 static uint32_t site_of_callstack(struct builder *b, uint32_t callstack, struct err *e)
 {
     const struct callstacks *c = &b->trace->callstacks;
-    uint32_t node = c->list.at[callstack - 1].node;
-    if (node == 0)
+    uint32_t start = c->list.at[callstack - 1].node;
+    if (start == 0)
         return SITE_NO_CALLSTACK;
-    for (; node; node = c->nodes.at[node].parent) {
+    uint32_t node = start;
+    for (int i = 0; node && i < CLIENT_FRAMES_MAX; i++, node = c->nodes.at[node].parent) {
+        uint32_t frame = c->nodes.at[node].frame;
+        if (b->of_frame[frame] == UNSEEN && look_at_frame(b, frame, e) != 0)
+            return UNSEEN;
+        if (b->is_client[frame])
+            start = node;
+    }
+    for (node = start; node; node = c->nodes.at[node].parent) {
         uint32_t frame = c->nodes.at[node].frame;
         if (b->of_frame[frame] == UNSEEN && look_at_frame(b, frame, e) != 0)
             return UNSEEN;
@@ -129,8 +157,9 @@ static int build(struct builder *b, struct err *e)
     s->callstack_count = b->trace->callstacks.list.len + 1;
     s->of_callstack = calloc(s->callstack_count, sizeof *s->of_callstack);
     b->of_frame = malloc((frames + 1) * sizeof *b->of_frame);
+    b->is_client = calloc(frames + 1, 1);
     struct site none = {.frame = {.function = {"", 0}, .file = {"", 0}, .image = {"", 0}}};
-    if (!s->of_callstack || !b->of_frame || !vec_push(&s->list, none))
+    if (!s->of_callstack || !b->of_frame || !b->is_client || !vec_push(&s->list, none))
         return err_no_memory(e, "allocation sites");
     for (size_t i = 0; i < frames; i++)
         b->of_frame[i] = UNSEEN;
@@ -150,6 +179,7 @@ int sites_build(struct sites *s, const struct trace *t, const struct skiplist *s
     b.seed = map_hash(UINT64_C(0x7369746573));
     int status = build(&b, e);
     free(b.of_frame);
+    free(b.is_client);
     map_release(&b.numbers);
     buf_release(&b.content);
     if (status != 0)

@@ -3,7 +3,8 @@
 
 /*
  * The site of an allocation: the innermost frame of its call stack, inlined functions included,
- * that is neither instrumentation nor allocator (skiplist.h). A call stack that has none of those
+ * that is neither instrumentation, nor called by it, nor allocator (skiplist.h). A call stack that
+ * has none of those
  * is at its innermost frame beyond the instrumentation, else at its outermost frame. Allocations
  * without a call stack are a site of their own, number 0.
  *

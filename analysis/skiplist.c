@@ -197,6 +197,17 @@ static const char *const client_files[] = {
 static const char *const client_folders[] = {"client", "common",  "tracy",
                                              "public", "windows", "apple"};
 
+/*
+ * Parts of the paths of standard libraries: their functions often come without a namespace when
+ * they were inlined (libstdc++, libc++, Rust, glibc's malloc). Both parts, in this order.
+ */
+static const char *const library_paths[][2] = {
+    {"/include/", "/c++/"},
+    {"/libstdc++-v3/", ""},
+    {"/rustc/", "/library/"},
+    {"/malloc/malloc.c", ""},
+};
+
 int skiplist_add(struct skiplist *s, const char *regex, struct err *e)
 {
     regex_t compiled;
@@ -279,6 +290,19 @@ static bool is_client_file(struct view file)
     return false;
 }
 
+static bool is_library_file(struct view file)
+{
+    for (size_t i = 0; i < sizeof library_paths / sizeof *library_paths; i++) {
+        const char *const *parts = library_paths[i];
+        /* The slash between the parts may be the same one. */
+        const char *at = memmem(file.p, file.len, parts[0], strlen(parts[0]));
+        const char *rest = at ? at + strlen(parts[0]) - 1 : NULL;
+        if (at && memmem(rest, (size_t)(file.p + file.len - rest), parts[1], strlen(parts[1])))
+            return true;
+    }
+    return false;
+}
+
 static bool user_matches(const regex_t *regex, struct view text)
 {
     regmatch_t range = {.rm_so = 0, .rm_eo = (regoff_t)text.len};
@@ -289,6 +313,8 @@ enum frame_class skiplist_class(const struct skiplist *s, struct view function, 
 {
     if (is_client_file(file))
         return FRAME_INSTRUMENTATION;
+    if (is_library_file(file))
+        return FRAME_ALLOCATOR;
     char name[FUNCTION_NAME_SIZE];
     size_t len = function_name(function, name);
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {

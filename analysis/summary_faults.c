@@ -219,8 +219,10 @@ static int faults_of_facts(struct summary *s, const char *wanted, struct err *e)
 static uint64_t count_fact(const struct summary *s, const char *key)
 {
     struct view text = trace_fact(s->trace, key, 0);
+    if (!text.p)
+        return 0;
     struct fact_cursor c = {.p = text.p, .end = text.p + text.len};
-    uint64_t n = text.p ? take_number(&c) : 0;
+    uint64_t n = take_number(&c);
     return c.bad ? 0 : n;
 }
 

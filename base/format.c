@@ -62,8 +62,9 @@ const char *format_duration(char out[FORMAT_SIZE], int64_t ns)
     else if (n < UINT64_C(60000000000))
         snprintf(out, FORMAT_SIZE, "%s%.3f s", sign, (double)n / 1e9);
     else if (n < UINT64_C(3600000000000))
-        snprintf(out, FORMAT_SIZE, "%s%" PRIu64 " min %04.1f s", sign, n / UINT64_C(60000000000),
-                 (double)(n % UINT64_C(60000000000) / 100000000) / 10);
+        snprintf(out, FORMAT_SIZE, "%s%" PRIu64 " min %02" PRIu64 ".%" PRIu64 " s", sign,
+                 n / UINT64_C(60000000000), n / UINT64_C(1000000000) % 60,
+                 n / UINT64_C(100000000) % 10);
     else
         snprintf(out, FORMAT_SIZE, "%s%" PRIu64 " h %02" PRIu64 " min", sign,
                  n / UINT64_C(3600000000000), n / UINT64_C(60000000000) % 60);

@@ -6,20 +6,21 @@
 #include <string.h>
 #include <unistd.h>
 
-#define SPOOL_NOWHERE UINT64_MAX
-#define CHUNK_ELEMENTS 65536u
-#define PATCHES_MAX 65536u
+#include "base/bytes.h"
 
-/* An overwrite of an element whose chunk is on disk, waiting for its batch. */
-struct column_patch {
-    uint64_t index;
-    uint32_t order; /* later patches of one element win */
-    uint8_t element[20];
-};
+#define LOG_CHUNKS 16u
+
+static int no_room(struct err *e)
+{
+    return err_no_memory(e, "event columns");
+}
+
+/* ---- the spool and its file */
 
 int spool_init(struct spool *s, const char *dir, size_t budget, struct err *e)
 {
-    *s = (struct spool){.fd = -1, .budget = budget};
+    /* A quarter raw keeps most frees, which follow their allocation soon, from needing a log. */
+    *s = (struct spool){.fd = -1, .raw_budget = budget / 4, .packed_budget = budget - budget / 4};
     if (!dir)
         dir = getenv("TMPDIR");
     if (!dir || !*dir)
@@ -32,37 +33,39 @@ void spool_release(struct spool *s)
 {
     if (s->fd >= 0)
         close(s->fd);
-    for (size_t i = 0; i < s->spare.len; i++)
-        free(s->spare.at[i]);
-    vec_release(&s->spare);
-    vec_release(&s->queue);
+    vec_release(&s->raw.list);
+    vec_release(&s->packed.list);
+    free(s->scratch);
     free(s->dir);
     *s = (struct spool){.fd = -1};
 }
 
 static int spool_create_file(struct spool *s, struct err *e)
 {
+    static const char name[] = "/.tidemark-XXXXXX";
     s->fd = open(s->dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (s->fd >= 0)
         return 0;
     /* Not every file system knows O_TMPFILE. */
-    size_t len = strlen(s->dir) + sizeof "/.tidemark-XXXXXX";
-    char *name = malloc(len);
-    if (!name)
-        return err_no_memory(e, "the spool");
-    memcpy(name, s->dir, strlen(s->dir));
-    memcpy(name + strlen(s->dir), "/.tidemark-XXXXXX", sizeof "/.tidemark-XXXXXX");
-    s->fd = mkostemp(name, O_CLOEXEC);
+    size_t len = strlen(s->dir);
+    char *path = malloc(len + sizeof name);
+    if (!path)
+        return no_room(e);
+    memcpy(path, s->dir, len);
+    memcpy(path + len, name, sizeof name);
+    s->fd = mkostemp(path, O_CLOEXEC);
     if (s->fd < 0)
         err_errno(e, ERR_OUTPUT, "cannot create a spool file in %s", s->dir);
     else
-        unlink(name);
-    free(name);
+        unlink(path);
+    free(path);
     return s->fd < 0 ? -1 : 0;
 }
 
 static int spool_write(struct spool *s, const uint8_t *p, size_t n, uint64_t at, struct err *e)
 {
+    if (s->fd < 0 && spool_create_file(s, e) != 0)
+        return -1;
     while (n) {
         ssize_t done = pwrite(s->fd, p, n, (off_t)at);
         if (done < 0 && errno == EINTR)
@@ -91,78 +94,138 @@ static int spool_read(struct spool *s, uint8_t *p, size_t n, uint64_t at, struct
     return 0;
 }
 
-static size_t chunk_bytes(const struct column *c)
+static uint8_t *spool_scratch(struct spool *s, size_t n)
 {
-    return c->size * c->per_chunk;
+    if (s->scratch_size < n) {
+        free(s->scratch);
+        s->scratch = malloc(n);
+        s->scratch_size = s->scratch ? n : 0;
+    }
+    return s->scratch;
 }
 
-/* Writes the oldest full chunks out until one more of `wanted` bytes fits into the budget. */
-static int spool_make_room(struct spool *s, size_t wanted, struct err *e)
+/* ---- from state to state */
+
+static size_t raw_bytes(const struct column *c)
 {
-    while (s->resident + wanted > s->budget && s->queue_head < s->queue.len) {
-        struct column_chunk *k = s->queue.at[s->queue_head];
-        if (k) {
-            size_t bytes = chunk_bytes(k->owner);
-            if (s->fd < 0 && spool_create_file(s, e) != 0)
-                return -1;
-            if (spool_write(s, k->data, bytes, s->end, e) != 0)
-                return -1;
-            k->place = s->end;
-            s->end += bytes;
-            s->resident -= bytes;
-            /* One spare buffer suffices in the steady state, where a chunk goes for each that
-             * comes. */
-            if (s->spare.len < 2 && (s->spare.len == 0 || s->spare_size == bytes) &&
-                vec_push(&s->spare, k->data))
-                s->spare_size = bytes;
-            else
-                free(k->data);
-            k->data = NULL;
-        }
-        s->queue_head++;
+    return (size_t)c->layout->element * COLUMN_CHUNK;
+}
+
+static int queue_push(struct chunk_queue *q, struct column_chunk *k, size_t bytes, struct err *e)
+{
+    if (q->head > 1024 && q->head * 2 > q->list.len) {
+        q->list.len -= q->head;
+        memmove(q->list.at, q->list.at + q->head, q->list.len * sizeof q->list.at[0]);
+        q->head = 0;
     }
-    if (s->queue_head > 1024 && s->queue_head * 2 > s->queue.len) {
-        s->queue.len -= s->queue_head;
-        memmove(s->queue.at, s->queue.at + s->queue_head, s->queue.len * sizeof s->queue.at[0]);
-        s->queue_head = 0;
+    if (!vec_push(&q->list, k))
+        return no_room(e);
+    q->bytes += bytes;
+    return 0;
+}
+
+static void queue_forget(struct chunk_queue *q, const struct column *c)
+{
+    for (size_t i = q->head; i < q->list.len; i++) {
+        if (q->list.at[i] && q->list.at[i]->owner == c)
+            q->list.at[i] = NULL;
+    }
+}
+
+static int chunk_pack(struct spool *s, struct column_chunk *k, struct err *e)
+{
+    struct column *c = k->owner;
+    uint8_t *room = spool_scratch(s, pack_bound(c->layout, COLUMN_CHUNK));
+    if (!room)
+        return no_room(e);
+    size_t len = pack_elements(c->layout, k->raw, COLUMN_CHUNK, room);
+    uint8_t *packed = malloc(len);
+    if (!packed || queue_push(&s->packed, k, len, e) != 0) {
+        free(packed);
+        return no_room(e);
+    }
+    memcpy(packed, room, len);
+    s->raw.bytes -= raw_bytes(c);
+    free(c->spare);
+    c->spare = k->raw;
+    k->raw = NULL;
+    k->packed = packed;
+    k->packed_len = len;
+    return 0;
+}
+
+static int chunk_to_disk(struct spool *s, struct column_chunk *k, struct err *e)
+{
+    if (spool_write(s, k->packed, k->packed_len, s->end, e) != 0)
+        return -1;
+    k->place = s->end;
+    s->end += k->packed_len;
+    s->packed.bytes -= k->packed_len;
+    free(k->packed);
+    k->packed = NULL;
+    return 0;
+}
+
+/* Holds the budgets, oldest chunks first. */
+static int spool_settle(struct spool *s, struct err *e)
+{
+    struct chunk_queue *q = &s->raw;
+    for (; q->bytes > s->raw_budget && q->head < q->list.len; q->head++) {
+        struct column_chunk *k = q->list.at[q->head];
+        if (k && chunk_pack(s, k, e) != 0)
+            return -1;
+    }
+    q = &s->packed;
+    for (; q->bytes > s->packed_budget && q->head < q->list.len; q->head++) {
+        struct column_chunk *k = q->list.at[q->head];
+        if (k && chunk_to_disk(s, k, e) != 0)
+            return -1;
     }
     return 0;
 }
 
-static uint8_t *spool_chunk_buffer(struct spool *s, size_t bytes)
-{
-    if (s->spare.len && s->spare_size == bytes)
-        return s->spare.at[--s->spare.len];
-    return malloc(bytes);
-}
+/* ---- columns */
 
-void column_init(struct column *c, struct spool *s, size_t element_size, bool patchable)
+void column_init(struct column *c, struct spool *s, const struct pack_layout *layout,
+                 bool patchable)
 {
-    *c = (struct column){.spool = s,
-                         .size = element_size,
-                         .per_chunk = CHUNK_ELEMENTS,
-                         .shift = (unsigned)__builtin_ctz(CHUNK_ELEMENTS),
-                         .patchable = patchable};
+    *c = (struct column){.spool = s, .layout = layout, .patchable = patchable};
+    if (!patchable)
+        return;
+    /* A logged overwrite is the element's number within its 16 chunks, and the element. */
+    c->log_layout.element = (uint8_t)(layout->element + 4);
+    c->log_layout.count = (uint8_t)(layout->count + 1);
+    c->log_layout.fields[0] = (struct pack_field){0, 4, PACK_OFFSET};
+    for (unsigned i = 0; i < layout->count; i++) {
+        c->log_layout.fields[i + 1] = layout->fields[i];
+        c->log_layout.fields[i + 1].offset = (uint8_t)(layout->fields[i].offset + 4);
+    }
 }
 
 void column_clear(struct column *c)
 {
     struct spool *s = c->spool;
-    for (size_t i = s->queue_head; i < s->queue.len; i++) {
-        if (s->queue.at[i] && s->queue.at[i]->owner == c)
-            s->queue.at[i] = NULL;
-    }
+    queue_forget(&s->raw, c);
+    queue_forget(&s->packed, c);
     for (size_t i = 0; i < c->chunks.len; i++) {
         struct column_chunk *k = c->chunks.at[i];
-        if (k->data) {
-            s->resident -= chunk_bytes(c);
-            free(k->data);
-        }
+        /* The newest raw chunk is not queued, so not counted. */
+        if (k->raw && i + 1 < c->chunks.len)
+            s->raw.bytes -= raw_bytes(c);
+        if (k->packed)
+            s->packed.bytes -= k->packed_len;
+        free(k->raw);
+        free(k->packed);
         free(k);
     }
+    for (size_t i = 0; i < c->logs.len; i++) {
+        if (c->logs.at[i])
+            column_release(c->logs.at[i]);
+        free(c->logs.at[i]);
+    }
+    c->logs.len = 0;
     c->chunks.len = 0;
     c->len = 0;
-    c->patch_count = 0;
 }
 
 void column_release(struct column *c)
@@ -170,105 +233,166 @@ void column_release(struct column *c)
     if (c->spool)
         column_clear(c);
     vec_release(&c->chunks);
-    free(c->patches);
+    vec_release(&c->logs);
+    free(c->spare);
     *c = (struct column){0};
 }
 
-/* The newest chunk is full (or there is none): queue it for eviction and begin another. */
+/* The newest chunk is full, or there is none: queue it and begin another. */
 int column_append_slow(struct column *c, struct err *e)
 {
     struct spool *s = c->spool;
-    size_t bytes = chunk_bytes(c);
-    if (c->chunks.len && !vec_push(&s->queue, c->chunks.at[c->chunks.len - 1]))
-        return err_no_memory(e, "an event column");
-    if (spool_make_room(s, bytes, e) != 0)
+    if (c->len < (uint64_t)c->chunks.len * COLUMN_CHUNK)
+        return 0; /* column_drop_last went back to the start of this chunk */
+    if (c->chunks.len && queue_push(&s->raw, c->chunks.at[c->chunks.len - 1], raw_bytes(c), e) != 0)
         return -1;
-    struct column_chunk *k = malloc(sizeof *k);
+    if (spool_settle(s, e) != 0)
+        return -1;
+    struct column_chunk *k = calloc(1, sizeof *k);
     if (!k || !vec_reserve(&c->chunks, c->chunks.len + 1)) {
         free(k);
-        return err_no_memory(e, "an event column");
+        return no_room(e);
     }
-    *k = (struct column_chunk){.data = spool_chunk_buffer(s, bytes),
-                               .place = SPOOL_NOWHERE,
-                               .owner = c,
-                               .index = (uint32_t)c->chunks.len};
-    if (!k->data) {
+    k->owner = c;
+    k->raw = c->spare ? c->spare : malloc(raw_bytes(c));
+    c->spare = NULL;
+    if (!k->raw) {
         free(k);
-        return err_no_memory(e, "an event column");
+        return no_room(e);
     }
     c->chunks.at[c->chunks.len++] = k;
-    s->resident += bytes;
-    c->tail = k->data;
+    c->tail = k->raw;
     return 0;
-}
-
-static int patch_compare(const void *a, const void *b)
-{
-    const struct column_patch *x = a;
-    const struct column_patch *y = b;
-    if (x->index != y->index)
-        return x->index < y->index ? -1 : 1;
-    return x->order < y->order ? -1 : x->order > y->order;
-}
-
-/* Applies the patches [from, to) of one chunk: one by one when sparse, else through the whole
- * chunk. */
-static int column_patch_chunk(struct column *c, size_t from, size_t to, uint8_t *buffer,
-                              struct err *e)
-{
-    const struct column_chunk *k = c->chunks.at[c->patches[from].index >> c->shift];
-    uint64_t mask = c->per_chunk - 1;
-    if (to - from < 16) {
-        for (size_t i = from; i < to; i++) {
-            const struct column_patch *p = &c->patches[i];
-            if (spool_write(c->spool, p->element, c->size, k->place + (p->index & mask) * c->size,
-                            e) != 0)
-                return -1;
-        }
-        return 0;
-    }
-    if (spool_read(c->spool, buffer, chunk_bytes(c), k->place, e) != 0)
-        return -1;
-    for (size_t i = from; i < to; i++)
-        memcpy(buffer + (c->patches[i].index & mask) * c->size, c->patches[i].element, c->size);
-    return spool_write(c->spool, buffer, chunk_bytes(c), k->place, e);
-}
-
-static int column_flush_patches(struct column *c, struct err *e)
-{
-    if (c->patch_count == 0)
-        return 0;
-    uint8_t *buffer = malloc(chunk_bytes(c));
-    if (!buffer)
-        return err_no_memory(e, "an event column");
-    qsort(c->patches, c->patch_count, sizeof *c->patches, patch_compare);
-    int status = 0;
-    for (size_t from = 0, to; from < c->patch_count && status == 0; from = to) {
-        uint64_t chunk = c->patches[from].index >> c->shift;
-        for (to = from + 1; to < c->patch_count && c->patches[to].index >> c->shift == chunk; to++)
-            ;
-        status = column_patch_chunk(c, from, to, buffer, e);
-    }
-    free(buffer);
-    if (status == 0)
-        c->patch_count = 0;
-    return status;
 }
 
 int column_patch_slow(struct column *c, uint64_t index, const void *element, struct err *e)
 {
-    if (!c->patches) {
-        c->patches = malloc(PATCHES_MAX * sizeof *c->patches);
-        if (!c->patches)
-            return err_no_memory(e, "an event column");
+    size_t which = (size_t)(index / (LOG_CHUNKS * COLUMN_CHUNK));
+    while (c->logs.len <= which) {
+        if (!vec_push(&c->logs, NULL))
+            return no_room(e);
     }
-    if (c->patch_count == PATCHES_MAX && column_flush_patches(c, e) != 0)
+    if (!c->logs.at[which]) {
+        struct column *log = malloc(sizeof *log);
+        if (!log)
+            return no_room(e);
+        column_init(log, c->spool, &c->log_layout, false);
+        c->logs.at[which] = log;
+    }
+    uint8_t *entry = column_append(c->logs.at[which], e);
+    if (!entry)
         return -1;
-    struct column_patch *p = &c->patches[c->patch_count];
-    p->index = index;
-    p->order = (uint32_t)c->patch_count++;
-    memcpy(p->element, element, c->size);
+    store_u32(entry, (uint32_t)(index % (LOG_CHUNKS * COLUMN_CHUNK)));
+    memcpy(entry + 4, element, c->layout->element);
     return 0;
+}
+
+/* ---- reading */
+
+struct column_log {
+    uint64_t which;
+    size_t first[LOG_CHUNKS + 1]; /* entries of the i-th chunk: [first[i], first[i + 1]) */
+    uint8_t *entries;
+};
+
+static void log_free(struct column_log *l)
+{
+    if (l)
+        free(l->entries);
+    free(l);
+}
+
+/* One pass over a log: counts entries per chunk, or puts them where their chunk's entries go. */
+static int log_pass(struct column *log, size_t *place, uint8_t *entries, struct err *e)
+{
+    struct column_reader r;
+    size_t size = log->layout->element;
+    struct err failed = {0};
+    size_t n;
+    column_reader_init(&r, log);
+    for (const uint8_t *p; (p = column_reader_next(&r, &n, &failed));) {
+        for (size_t i = 0; i < n; i++, p += size) {
+            size_t at = place[load_u32(p) / COLUMN_CHUNK]++;
+            if (entries)
+                memcpy(entries + at * size, p, size);
+        }
+    }
+    column_reader_release(&r);
+    if (failed.code == ERR_NONE)
+        return 0;
+    if (e)
+        *e = failed;
+    return -1;
+}
+
+static struct column_log *log_load(struct column *c, uint64_t which, struct err *e)
+{
+    struct column *log = c->logs.at[which];
+    struct column_log *l = calloc(1, sizeof *l);
+    uint8_t *entries = malloc((size_t)log->len * log->layout->element + 1);
+    size_t place[LOG_CHUNKS] = {0};
+    if (!l || !entries) {
+        no_room(e);
+        goto fail;
+    }
+    l->which = which;
+    l->entries = entries;
+    entries = NULL;
+    if (log_pass(log, place, NULL, e) != 0)
+        goto fail;
+    for (unsigned i = 0; i < LOG_CHUNKS; i++) {
+        l->first[i + 1] = l->first[i] + place[i];
+        place[i] = l->first[i];
+    }
+    /* Entries keep their order within a chunk, so that the last overwrite wins. */
+    if (log_pass(log, place, l->entries, e) != 0)
+        goto fail;
+    return l;
+fail:
+    free(entries);
+    log_free(l);
+    return NULL;
+}
+
+/* Applies what was overwritten since the chunk was packed. */
+static int reader_apply_log(struct column_reader *r, size_t chunk, struct err *e)
+{
+    struct column *c = r->column;
+    uint64_t which = chunk / LOG_CHUNKS;
+    if (which >= c->logs.len || !c->logs.at[which])
+        return 0;
+    if (!r->log || r->log->which != which) {
+        log_free(r->log);
+        r->log = log_load(c, which, e);
+        if (!r->log)
+            return -1;
+    }
+    size_t size = c->layout->element;
+    const struct column_log *l = r->log;
+    for (size_t i = l->first[chunk % LOG_CHUNKS]; i < l->first[chunk % LOG_CHUNKS + 1]; i++) {
+        const uint8_t *entry = l->entries + i * (size + 4);
+        memcpy(r->buffer + (load_u32(entry) & (COLUMN_CHUNK - 1)) * size, entry + 4, size);
+    }
+    return 0;
+}
+
+static int reader_unpack(struct column_reader *r, size_t chunk, struct err *e)
+{
+    struct column *c = r->column;
+    const struct column_chunk *k = c->chunks.at[chunk];
+    const uint8_t *packed = k->packed;
+    if (!r->buffer && !(r->buffer = malloc(raw_bytes(c))))
+        return no_room(e);
+    if (!packed) {
+        uint8_t *room = spool_scratch(c->spool, k->packed_len);
+        if (!room)
+            return no_room(e);
+        if (spool_read(c->spool, room, k->packed_len, k->place, e) != 0)
+            return -1;
+        packed = room;
+    }
+    unpack_elements(c->layout, packed, COLUMN_CHUNK, r->buffer);
+    return reader_apply_log(r, chunk, e);
 }
 
 void column_reader_init(struct column_reader *r, struct column *c)
@@ -279,7 +403,8 @@ void column_reader_init(struct column_reader *r, struct column *c)
 void column_reader_release(struct column_reader *r)
 {
     free(r->buffer);
-    r->buffer = NULL;
+    log_free(r->log);
+    *r = (struct column_reader){0};
 }
 
 const void *column_reader_next(struct column_reader *r, size_t *n, struct err *e)
@@ -288,37 +413,18 @@ const void *column_reader_next(struct column_reader *r, size_t *n, struct err *e
     *n = 0;
     if (r->next >= c->len)
         return NULL;
-    if (column_flush_patches(c, e) != 0)
-        return NULL;
-    const struct column_chunk *k = c->chunks.at[r->next >> c->shift];
-    size_t within = (size_t)(r->next & (c->per_chunk - 1));
-    size_t run = c->per_chunk - within;
-    if (run > c->len - r->next)
-        run = (size_t)(c->len - r->next);
-    const uint8_t *data = k->data;
+    size_t chunk = (size_t)(r->next / COLUMN_CHUNK);
+    size_t within = (size_t)(r->next & (COLUMN_CHUNK - 1));
+    const uint8_t *data = c->chunks.at[chunk]->raw;
     if (!data) {
-        if (!r->buffer && !(r->buffer = malloc(chunk_bytes(c)))) {
-            err_no_memory(e, "an event column");
-            return NULL;
-        }
-        if (spool_read(c->spool, r->buffer, chunk_bytes(c), k->place, e) != 0)
+        if (reader_unpack(r, chunk, e) != 0)
             return NULL;
         data = r->buffer;
     }
+    size_t run = COLUMN_CHUNK - within;
+    if (run > c->len - r->next)
+        run = (size_t)(c->len - r->next);
     r->next += run;
     *n = run;
-    return data + within * c->size;
-}
-
-int column_get(struct column *c, uint64_t index, void *element, struct err *e)
-{
-    const struct column_chunk *k = c->chunks.at[index >> c->shift];
-    uint64_t offset = (index & (c->per_chunk - 1)) * c->size;
-    if (k->data) {
-        memcpy(element, k->data + offset, c->size);
-        return 0;
-    }
-    if (column_flush_patches(c, e) != 0)
-        return -1;
-    return spool_read(c->spool, element, c->size, k->place + offset, e);
+    return data + within * c->layout->element;
 }

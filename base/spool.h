@@ -2,15 +2,19 @@
 #define TIDEMARK_BASE_SPOOL_H
 
 /*
- * File-backed columns: append-only arrays of fixed-size elements that keep only the newest chunks
- * in memory. One spool serves many columns and holds them to one budget of resident bytes; what
- * does not fit goes, oldest chunk first, to an unlinked temporary file by pwrite (never mmap: a
- * full disk is an error to report, not a signal). A spool that never exceeds its budget creates no
- * file.
+ * File-backed columns: append-only arrays of small structures whose resident memory does not grow
+ * with their length. A chunk of a column goes through three states:
  *
- * Elements are addressed by index. A column may be declared `patchable`: then any element can be
- * overwritten later (elements of at most 20 bytes); overwrites of chunks already on disk are
- * collected and written in batches.
+ *     raw      the newest chunks, as they are: elements can be read and overwritten in place
+ *     packed   older ones, in as few bits as they need (base/pack.h), in memory
+ *     on disk  the oldest ones, packed, in an unlinked temporary file
+ *
+ * One spool serves many columns and holds them to one budget of bytes. A spool that never exceeds
+ * it creates no file. The file is written with pwrite, never mapped: a full disk is an error to
+ * report, not a signal.
+ *
+ * Elements of a patchable column can be overwritten at any time. Overwrites of chunks that are raw
+ * no more are kept in logs, one per 16 chunks, and applied whenever such a chunk is read.
  */
 
 #include <stdbool.h>
@@ -18,48 +22,62 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/pack.h"
 #include "base/vec.h"
 
+#define COLUMN_CHUNK 65536u /* elements */
+
+struct column;
+
 struct column_chunk {
-    uint8_t *data;  /* NULL once it is on disk only */
-    uint64_t place; /* offset in the spool file, SPOOL_NOWHERE while never written */
+    uint8_t *raw;    /* NULL once it is packed */
+    uint8_t *packed; /* NULL while raw, and once it is on disk */
+    size_t packed_len;
+    uint64_t place; /* in the file, when neither raw nor packed */
     struct column *owner;
-    uint32_t index;
+};
+
+/* Chunks in the order in which they leave a state. */
+struct chunk_queue {
+    VEC(struct column_chunk *) list; /* NULL: cleared since */
+    size_t head;
+    size_t bytes;
 };
 
 struct spool {
     char *dir; /* where the temporary file goes */
     int fd;    /* -1 until needed */
     uint64_t end;
-    size_t budget;
-    size_t resident;
-    VEC(struct column_chunk *) queue; /* full resident chunks, oldest first from queue_head */
-    size_t queue_head;
-    VEC(uint8_t *) spare; /* chunk buffers to use again */
-    size_t spare_size;
+    size_t raw_budget;
+    size_t packed_budget;
+    struct chunk_queue raw; /* full ones only */
+    struct chunk_queue packed;
+    uint8_t *scratch;
+    size_t scratch_size;
 };
 
-struct column_patch;
-
-struct column {
-    struct spool *spool;
-    size_t size;      /* bytes of one element */
-    size_t per_chunk; /* elements of one chunk, a power of two */
-    unsigned shift;
-    bool patchable;
-    uint64_t len;
-    uint8_t *tail; /* next element of the newest chunk */
-    VEC(struct column_chunk *) chunks;
-    struct column_patch *patches;
-    size_t patch_count;
-};
-
-/* `dir` is copied; NULL means $TMPDIR, else /var/tmp. `budget` in bytes. */
+/* `dir` is copied; NULL means $TMPDIR, else /var/tmp. `budget` in bytes, for all columns. */
 int spool_init(struct spool *s, const char *dir, size_t budget, struct err *e);
 void spool_release(struct spool *s);
 
-/* Columns must be released before their spool. A patchable element has at most 20 bytes. */
-void column_init(struct column *c, struct spool *s, size_t element_size, bool patchable);
+struct column {
+    struct spool *spool;
+    const struct pack_layout *layout;
+    bool patchable;
+    uint64_t len;
+    uint8_t *tail;  /* where the next element goes */
+    uint8_t *spare; /* a raw buffer to use again */
+    VEC(struct column_chunk *) chunks;
+    struct pack_layout log_layout;
+    VEC(struct column *) logs; /* overwrites of the n-th 16 chunks, or NULL */
+};
+
+/*
+ * `layout` must outlive the column and have at most PACK_FIELDS_MAX - 1 fields when patchable.
+ * Columns must be released before their spool.
+ */
+void column_init(struct column *c, struct spool *s, const struct pack_layout *layout,
+                 bool patchable);
 void column_release(struct column *c);
 
 /* Drops all elements, keeping the column usable. */
@@ -73,12 +91,19 @@ int column_append_slow(struct column *c, struct err *e);
  */
 static inline void *column_append(struct column *c, struct err *e)
 {
-    if ((c->len & (c->per_chunk - 1)) == 0 && column_append_slow(c, e) != 0)
+    if ((c->len & (COLUMN_CHUNK - 1)) == 0 && column_append_slow(c, e) != 0)
         return NULL;
     uint8_t *p = c->tail;
-    c->tail += c->size;
+    c->tail += c->layout->element;
     c->len++;
     return p;
+}
+
+/* Takes the newest element back. There must be one. */
+static inline void column_drop_last(struct column *c)
+{
+    c->tail -= c->layout->element;
+    c->len--;
 }
 
 int column_patch_slow(struct column *c, uint64_t index, const void *element, struct err *e);
@@ -86,28 +111,30 @@ int column_patch_slow(struct column *c, uint64_t index, const void *element, str
 /* Overwrites an element of a patchable column. `index` must be below len. */
 static inline int column_patch(struct column *c, uint64_t index, const void *element, struct err *e)
 {
-    struct column_chunk *k = c->chunks.at[index >> c->shift];
-    if (!k->data)
+    struct column_chunk *k = c->chunks.at[index / COLUMN_CHUNK];
+    if (!k->raw)
         return column_patch_slow(c, index, element, e);
-    __builtin_memcpy(k->data + (index & (c->per_chunk - 1)) * c->size, element, c->size);
+    size_t size = c->layout->element;
+    __builtin_memcpy(k->raw + (index & (COLUMN_CHUNK - 1)) * size, element, size);
     return 0;
 }
 
+struct column_log; /* overwrites of 16 chunks, sorted by chunk */
+
 /*
- * Sequential reading, chunk by chunk: column_reader_next gives the next run of elements and its
- * length in *n; NULL at the end (and *n = 0), or NULL with e->code set on an error.
+ * Sequential reading from element `next` on: column_reader_next gives the next run of elements, at
+ * most a chunk, and its length in *n; NULL at the end (*n = 0, e->code untouched) or on an error.
+ * The column must not change meanwhile.
  */
 struct column_reader {
     struct column *column;
-    uint64_t next; /* index of the next element */
+    uint64_t next;
     uint8_t *buffer;
+    struct column_log *log;
 };
 
 void column_reader_init(struct column_reader *r, struct column *c);
 const void *column_reader_next(struct column_reader *r, size_t *n, struct err *e);
 void column_reader_release(struct column_reader *r);
-
-/* Copies one element out. */
-int column_get(struct column *c, uint64_t index, void *element, struct err *e);
 
 #endif

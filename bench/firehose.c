@@ -24,7 +24,6 @@
 #define PATH_SIZE 4096
 #define FLUSH_BYTES (1u << 20)
 #define WHEEL 4096u        /* short-lived blocks die within so many events; a power of two */
-#define ANSWER_EVERY 4096u /* events between two batches of answers */
 #define FRAME_EVERY 16384u /* events between two frame marks */
 #define BURST 32u          /* events that a thread has at a time, on average */
 #define FIRST_CLASS 4      /* blocks are placed by size class: 2^4 … 2^26 bytes */
@@ -127,10 +126,16 @@ static int string(struct firehose *f, bool second, const char *text)
 
 /* ---- call stacks */
 
+/* Functions that can stand at one level of a stack. */
+static uint32_t level_width(const struct firehose *f)
+{
+    return f->o.stacks / f->o.depth + 1;
+}
+
 /*
  * Stacks form a tree: those whose numbers agree in their upper bits share their outer frames. Frame
- * numbers: the innermost one is the stack's own, the others are drawn from a set of functions by
- * their place in the tree.
+ * numbers: the innermost one is the stack's own, the others are drawn from their level's functions
+ * by their place in the tree, so no stack has a frame twice.
  */
 static uint32_t frame_number(const struct firehose *f, uint32_t stack, unsigned level)
 {
@@ -139,7 +144,8 @@ static uint32_t frame_number(const struct firehose *f, uint32_t stack, unsigned 
     unsigned shift = level * 20 / f->o.depth + 1; /* outermost: all stacks alike */
     uint64_t place = ((uint64_t)stack >> shift) * 0x9e3779b97f4a7c15u + level;
     place = (place ^ place >> 29) * 0xbf58476d1ce4e5b9u;
-    return f->o.stacks + (uint32_t)((place >> 32) % f->o.stacks);
+    uint32_t width = level_width(f);
+    return f->o.stacks + (level - 1) * width + (uint32_t)((place >> 32) % width);
 }
 
 static uint64_t frame_address(uint32_t number)
@@ -154,7 +160,7 @@ static int lay_out_stacks(struct firehose *f)
     f->payload_size = 1 + 8 + 2 + 8 * (size_t)depth;
     f->payloads = calloc(n, f->payload_size);
     f->stack_used = calloc(n, sizeof *f->stack_used);
-    f->frame_told = calloc(2 * n, sizeof *f->frame_told);
+    f->frame_told = calloc(n + (size_t)depth * level_width(f), sizeof *f->frame_told);
     f->frame_numbers = calloc(n * depth, sizeof *f->frame_numbers);
     if (!f->payloads || !f->stack_used || !f->frame_told || !f->frame_numbers)
         return err_no_memory(&f->err, "call stacks");
@@ -197,6 +203,10 @@ static int tell_frame(struct firehose *f, uint32_t number)
                 2, NULL);
 }
 
+/*
+ * Answers to what the last event was the first to name. At once, because servers before v0.12.3
+ * ask, and wait, again for a frame that they meet before its answer.
+ */
 static int tell_frames(struct firehose *f)
 {
     for (size_t i = 0; i < f->unanswered.len; i++) {
@@ -393,7 +403,7 @@ static int run(struct firehose *f)
             thread = below(f, f->o.threads);
         if (step(f, thread, now) < 0)
             return -1;
-        if (now % ANSWER_EVERY == 0 && tell_frames(f) < 0)
+        if (tell_frames(f) < 0)
             return -1;
         if (now % FRAME_EVERY == 0 &&
             item(f, "FrameMarkMsg", (struct encoder_field[]){ENC_INT("time", now * 102)}, 1, NULL) <
@@ -402,7 +412,7 @@ static int run(struct firehose *f)
         if (flush(f, FLUSH_BYTES) < 0)
             return -1;
     }
-    if (tell_frames(f) < 0 || tell_names(f) < 0 || encoder_commit(f->enc, &f->err) < 0 ||
+    if (tell_names(f) < 0 || encoder_commit(f->enc, &f->err) < 0 ||
         item(f, "Terminate", NULL, 0, NULL) < 0 || encoder_commit(f->enc, &f->err) < 0)
         return -1;
     return flush(f, 0);

@@ -40,7 +40,7 @@ static const char usage[] =
     "      --connect-timeout S wait so many seconds for the client (default: for ever)\n"
     "      --protocol N        offer protocol N only, instead of finding out\n"
     "      --trace-version V   file version to write (default: the client's generation)\n"
-    "      --compression SPEC  lz4, lz4hc, zstd or zstd:LEVEL (zstd:1)\n"
+    "      --compression SPEC  lz4, lz4hc, zstd (default) or zstd:LEVEL\n"
     "      --spool DIR         where event data that does not fit in memory goes (FILE's folder)\n"
     "      --no-summary        print no summary\n"
     "  -h, --help              this text\n"

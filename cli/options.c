@@ -42,9 +42,9 @@ bool option_compression(const char *text, struct container_options *out, struct 
         out->method = METHOD_LZ4_HC;
     } else if (strncmp(text, "zstd", 4) == 0 && (text[4] == 0 || text[4] == ':')) {
         char *end = NULL;
-        long level = text[4] ? strtol(text + 5, &end, 10) : 1;
-        if ((text[4] && (end == text + 5 || *end)) || level < ZSTD_minCLevel() ||
-            level > ZSTD_maxCLevel()) {
+        long level = text[4] ? strtol(text + 5, &end, 10) : CONTAINER_LEVEL_OWN;
+        if (text[4] &&
+            (end == text + 5 || *end || level < ZSTD_minCLevel() || level > ZSTD_maxCLevel())) {
             err_set(e, ERR_USAGE, "zstd has levels up to %d, not '%s'", ZSTD_maxCLevel(), text);
             return false;
         }

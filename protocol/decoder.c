@@ -324,6 +324,18 @@ static int take_tail(struct decoder *d, const struct wire_item *it, const uint8_
     return 0;
 }
 
+/*
+ * A short cut for what nearly every memory event begins with: a sound CallstackPayload with its
+ * CallstackSerial right behind it needs no slot in between.
+ */
+static inline bool is_serial_stack(const struct decoder *d, const struct wire_item *it,
+                                   struct view tail, const uint8_t *next, const uint8_t *end)
+{
+    return it->kind == WIRE_CALLSTACK_PAYLOAD && next < end && *next < d->item_count &&
+           d->items[*next].kind == WIRE_CALLSTACK_SERIAL && tail.len % 8 == 0 && !d->stack.full &&
+           !d->has_custom;
+}
+
 static int decode_items(struct decoder *d, const uint8_t *bytes, size_t len)
 {
     const uint8_t *end = bytes + len;
@@ -343,6 +355,13 @@ static int decode_items(struct decoder *d, const uint8_t *bytes, size_t len)
             next = (const uint8_t *)tail.p + tail.len;
         }
         d->stats.kinds[it->kind]++;
+        if (is_serial_stack(d, it, tail, next, end)) {
+            d->stats.kinds[WIRE_CALLSTACK_SERIAL]++;
+            if (decoder_serial_stack(d, tail) < 0)
+                return -1;
+            p = next + 1;
+            continue;
+        }
         if (handlers[it->kind](d, it, p, tail) < 0)
             return -1;
         p = next;

@@ -27,8 +27,8 @@ static int take_pool(struct decoder *d, uint64_t *pool)
  * What allocations and frees have in common. The call stack may be missing: a build without
  * unwinder sends …Callstack items without one.
  */
-static int memory_event(struct decoder *d, const struct wire_item *it, const uint8_t *p,
-                        enum event_kind kind, uint64_t size)
+static inline int memory_event(struct decoder *d, const struct wire_item *it, const uint8_t *p,
+                               enum event_kind kind, uint64_t size)
 {
     struct event *ev = &d->memory_event;
     d->ref_serial += field_u64(it, p, AT_TIME);
@@ -136,21 +136,41 @@ HANDLER(on_callstack_alloc_payload)
     return 0;
 }
 
-/* Addresses as sent → frame ids. Four at a time, so that compilers use vectors for it. */
+/* Addresses as sent → frame ids; two by two, which compilers turn into vector instructions. */
 static void copy_frames(uint64_t *frames, const char *addresses, size_t n)
 {
     size_t i = 0;
-    for (; i + 4 <= n; i += 4)
-        for (size_t j = i; j < i + 4; j++)
-            frames[j] = load_u64(addresses + 8 * j) & FRAME_ADDRESS;
+    for (; i + 4 <= n; i += 4) {
+        const char *p = addresses + 8 * i;
+        uint64_t a = load_u64(p) & FRAME_ADDRESS, b = load_u64(p + 8) & FRAME_ADDRESS;
+        uint64_t c = load_u64(p + 16) & FRAME_ADDRESS, d = load_u64(p + 24) & FRAME_ADDRESS;
+        frames[i] = a;
+        frames[i + 1] = b;
+        frames[i + 2] = c;
+        frames[i + 3] = d;
+    }
     for (; i < n; i++)
         frames[i] = load_u64(addresses + 8 * i) & FRAME_ADDRESS;
 }
 
-/* Interns the call stack that waits in the payload slots; *id = 0 when it has no frames. */
+/* Interns the frames of d->frames, of which the last `native` came as `addresses`. */
+static int intern(struct decoder *d, size_t n, const char *addresses, size_t native, uint32_t *id)
+{
+    bool fresh = false;
+    *id = 0;
+    if (n == 0)
+        return 0;
+    if (d->sink.callstack(d->sink.ctx, d->frames, (uint32_t)n, id, &fresh, d->err) < 0)
+        return -1;
+    for (size_t i = 0; fresh && i < native; i++)
+        if (query_ask(d->query, QUERY_CALLSTACK_FRAME, load_u64(addresses + 8 * i), d->err) < 0)
+            return -1;
+    return 0;
+}
+
+/* The call stack that waits in the payload slots; *id = 0 when it has no frames. */
 static int take_stack(struct decoder *d, uint32_t *id)
 {
-    *id = 0;
     if (!d->stack.full && !d->has_custom)
         return decoder_fail(d, "no CallstackPayload came before it");
     size_t native = d->stack.full ? d->stack.bytes.len / 8 : 0;
@@ -158,19 +178,17 @@ static int take_stack(struct decoder *d, uint32_t *id)
     const char *addresses = d->stack.bytes.p;
     d->stack.full = false;
     d->has_custom = false;
-    uint64_t *frames = d->frames;
     for (size_t i = 0; i < custom; i++)
-        frames[i] = d->custom[i];
-    copy_frames(frames + custom, addresses, native);
-    if (custom + native == 0)
-        return 0;
-    bool fresh = false;
-    if (d->sink.callstack(d->sink.ctx, frames, (uint32_t)(custom + native), id, &fresh, d->err) < 0)
-        return -1;
-    for (size_t i = 0; fresh && i < native; i++)
-        if (query_ask(d->query, QUERY_CALLSTACK_FRAME, load_u64(addresses + 8 * i), d->err) < 0)
-            return -1;
-    return 0;
+        d->frames[i] = d->custom[i];
+    copy_frames(d->frames + custom, addresses, native);
+    return intern(d, custom + native, addresses, native, id);
+}
+
+int decoder_serial_stack(struct decoder *d, struct view addresses)
+{
+    d->stats.stale_callstacks += d->serial_stack != 0;
+    copy_frames(d->frames, addresses.p, addresses.len / 8);
+    return intern(d, addresses.len / 8, addresses.p, addresses.len / 8, &d->serial_stack);
 }
 
 HANDLER(on_callstack_serial)

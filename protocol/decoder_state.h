@@ -196,6 +196,9 @@ struct thread_state *decoder_current(struct decoder *d);
 /* The call stack that waits on the current thread, in *id; the slot is empty afterwards. */
 int decoder_take_thread_stack(struct decoder *d, uint32_t *id);
 
+/* CallstackPayload and CallstackSerial in one: the addresses become the serial call stack. */
+int decoder_serial_stack(struct decoder *d, struct view addresses);
+
 /* ---- handlers, by file */
 
 decoder_handler on_mem_alloc, on_mem_free, on_mem_discard, on_mem_name;

@@ -10,9 +10,9 @@
 /*
  * Output goes into one buffer, block behind block, so that the dictionary of a block usually lies
  * right before it and nothing is copied. When the next block might not fit, the last 64 KiB move to
- * the front: one copy for about a megabyte of output.
+ * the front: one copy for about half a megabyte of output.
  */
-#define OUTPUT_SIZE (FRAME_HISTORY + 4 * FRAME_SIZE_MAX)
+#define OUTPUT_SIZE (FRAME_HISTORY + 2 * FRAME_SIZE_MAX)
 
 enum stage {
     STAGE_LENGTH, /* collecting the 4 bytes of csize */

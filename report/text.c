@@ -10,7 +10,7 @@
 #include "base/format.h"
 #include "report/sink.h"
 
-#define NAME_WIDTH_MAX 64u
+#define NAME_WIDTH_MAX 80u
 #define STACKS_PER_ROW 3u
 #define FAULTS_MAX 20u
 
@@ -41,13 +41,19 @@ static void cell_bytes(struct buf *b, uint64_t n, size_t width)
     cell(b, format_bytes(text, n), width);
 }
 
-/* Text of the trace, left-aligned. A text wider than the column pushes the rest to the right. */
+/* Text of the trace, left-aligned. A text wider than the column has a line of its own. */
 static void cell_text(struct buf *b, struct view text, size_t width)
 {
     size_t start = b->len;
     format_terminal(b, text);
-    if (!b->failed)
-        pad(b, format_width((struct view){(const char *)b->data + start, b->len - start}), width);
+    if (b->failed)
+        return;
+    size_t got = format_width((struct view){(const char *)b->data + start, b->len - start});
+    if (got > width) {
+        buf_puts(b, "\n");
+        got = 0;
+    }
+    pad(b, got, width);
 }
 
 static size_t text_width(struct report *r, struct view text)
@@ -181,8 +187,8 @@ static void text_rows_begin(struct report *r, const struct row_list *rows, bool 
         buf_clear(&location);
         put_location(&location, &rows->at[i]);
         size_t width = text_width(r, (struct view){(const char *)location.data, location.len});
-        if (width > r->width)
-            r->width = width < NAME_WIDTH_MAX ? width : NAME_WIDTH_MAX;
+        if (width > r->width && width <= NAME_WIDTH_MAX)
+            r->width = width;
     }
     r->failed |= location.failed;
     buf_release(&location);
@@ -204,6 +210,8 @@ static void put_frame(struct report *r, const struct frame_view *f)
     frame_name(&name, f);
     buf_puts(&r->buf, f->is_inline ? "      inl. " : "           ");
     format_terminal(&r->buf, (struct view){(const char *)name.data, name.len});
+    if (f->offset)
+        buf_printf(&r->buf, " + %" PRIu64, f->offset);
     if (f->file.len) {
         buf_puts(&r->buf, "  ");
         format_terminal(&r->buf, f->file);
@@ -237,8 +245,10 @@ static void put_stacks(struct report *r, const struct summary_row *row)
         const struct summary_stack *stack = &r->s->stacks.at[row->first_stack + i];
         if (!callstacks_get(&r->s->trace->callstacks, stack->callstack))
             continue;
-        buf_printf(&r->buf, "    %s allocations, %s\n", format_count(count, stack->figures.count),
-                   format_bytes(bytes, stack->figures.bytes));
+        if (r->s->by != GROUP_CALLSTACK)
+            buf_printf(&r->buf, "    %s allocations, %s\n",
+                       format_count(count, stack->figures.count),
+                       format_bytes(bytes, stack->figures.bytes));
         put_callstack(r, stack->callstack);
     }
     if (row->stack_count > n)
@@ -263,9 +273,9 @@ static void text_row(struct report *r, const struct summary_row *row)
         else
             cell_count(&r->buf, n, 11);
     }
-    buf_puts(&r->buf, "  -   ");
+    buf_puts(&r->buf, "  -");
     if (shows_pool(r)) {
-        buf_puts(&r->buf, "  ");
+        buf_puts(&r->buf, "     ");
         format_terminal(&r->buf, r->s->pools.at[row->pool].name);
     }
     buf_puts(&r->buf, "\n");

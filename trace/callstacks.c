@@ -8,7 +8,7 @@
 
 int callstacks_init(struct callstacks *c, struct err *e)
 {
-    *c = (struct callstacks){.limit = CALLSTACKS_MAX};
+    *c = (struct callstacks){.limit = CALLSTACKS_MAX, .seed = map_hash(0x737461636b)};
     c->children_mask = 1023;
     c->contents_mask = 1023;
     c->children = calloc(c->children_mask + 1, sizeof *c->children);
@@ -26,6 +26,7 @@ void callstacks_release(struct callstacks *c)
     free(c->children);
     vec_release(&c->list);
     free(c->contents);
+    vec_release(&c->checks);
     map_release(&c->frame_numbers);
     vec_release(&c->frames);
     vec_release(&c->inlines);
@@ -136,40 +137,23 @@ int callstacks_append(struct callstacks *c, const uint64_t *frame_ids, uint32_t 
     return 0;
 }
 
-static bool callstacks_equal(const struct callstacks *c, uint32_t id, const uint64_t *frame_ids,
-                             uint32_t n)
-{
-    const struct callstack *stack = &c->list.at[id - 1];
-    if (stack->len != n)
-        return false;
-    uint32_t node = stack->node;
-    for (uint32_t i = 0; i < n; i++) {
-        const struct callstack_node *at = &c->nodes.at[node];
-        if (c->frames.at[at->frame].id != frame_ids[i])
-            return false;
-        node = at->parent;
-    }
-    return true;
-}
-
 static bool callstacks_grow_contents(struct callstacks *c)
 {
-    size_t n = (c->contents_mask + 1) * 2;
-    uint64_t *table = calloc(n, sizeof *table);
+    size_t mask = c->contents_mask * 2 + 1;
+    uint64_t *table = calloc(mask + 1, sizeof *table);
     if (!table)
         return false;
     for (size_t i = 0; i <= c->contents_mask; i++) {
-        uint64_t entry = c->contents[i];
-        if (!entry)
+        if (!c->contents[i])
             continue;
-        size_t at = (size_t)(entry >> 32) & (n - 1);
+        size_t at = (size_t)(c->contents[i] >> 32) & mask;
         while (table[at])
-            at = (at + 1) & (n - 1);
-        table[at] = entry;
+            at = (at + 1) & mask;
+        table[at] = c->contents[i];
     }
     free(c->contents);
     c->contents = table;
-    c->contents_mask = n - 1;
+    c->contents_mask = mask;
     return true;
 }
 
@@ -190,23 +174,26 @@ static int callstacks_take_other(struct callstacks *c, uint32_t *id, struct err 
 int callstacks_intern(struct callstacks *c, const uint64_t *frame_ids, uint32_t n, uint32_t *id,
                       bool *fresh, struct err *e)
 {
-    uint64_t hash = map_hash(XXH3_64bits(frame_ids, n * sizeof *frame_ids));
-    uint64_t tag = hash >> 32;
+    XXH128_hash_t hash = XXH3_128bits_withSeed(frame_ids, n * sizeof *frame_ids, c->seed);
+    uint64_t tag = hash.low64 >> 32;
     size_t at = (size_t)tag & c->contents_mask;
     *fresh = false;
     for (; c->contents[at]; at = (at + 1) & c->contents_mask) {
-        uint64_t entry = c->contents[at];
-        if (entry >> 32 == tag && callstacks_equal(c, (uint32_t)entry, frame_ids, n)) {
-            *id = (uint32_t)entry;
+        uint32_t found = (uint32_t)c->contents[at];
+        if (c->contents[at] >> 32 == tag && c->checks.at[found - 1] == hash.high64) {
+            *id = found;
             return 0;
         }
     }
     if (c->list.len >= (uint64_t)c->limit * 95 / 100)
         return callstacks_take_other(c, id, e);
+    if (!vec_reserve(&c->checks, c->list.len + 1))
+        return err_no_memory(e, "call stacks");
     if (callstacks_append(c, frame_ids, n, e) != 0)
         return -1;
     *id = (uint32_t)c->list.len;
     *fresh = true;
+    c->checks.at[*id - 1] = hash.high64;
     c->contents[at] = tag << 32 | *id;
     if (++c->contents_count > (c->contents_mask + 1) / 2 && !callstacks_grow_contents(c))
         return err_no_memory(e, "call stacks");

@@ -47,14 +47,21 @@ struct frame {
     uint32_t n;
 };
 
+/*
+ * A call stack's content is known by 96 bits of a hash that is seeded anew in every process: no
+ * client can prepare two stacks that collide, and comparing frames would cost a walk through cold
+ * memory for every event. 32 of the bits stand in the table, 64 beside the call stack.
+ */
 struct callstacks {
     VEC(struct callstack_node) nodes; /* nodes.at[0] is the root */
     uint32_t *children;               /* hash of (parent, frame) → node */
     size_t children_mask;
     VEC(struct callstack) list; /* list.at[id - 1] */
-    uint64_t *contents;         /* hash of content → upper 32 bits hash, lower 32 id */
+    uint64_t *contents;         /* hash table: 32 bits of the hash, id; 0 = empty */
+    VEC(uint64_t) checks;       /* checks.at[id - 1]: the other 64 bits */
     size_t contents_mask;
     size_t contents_count;
+    uint64_t seed;
     struct map frame_numbers; /* frame id → frame number + 1 */
     VEC(struct frame) frames;
     VEC(struct frame_inline) inlines;

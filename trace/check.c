@@ -1,5 +1,6 @@
 #include "trace/check.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 
@@ -19,10 +20,11 @@ int check_failed(const struct record_place *place, size_t i, struct err *e, cons
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
     va_end(ap);
-    return err_set(e, ERR_INPUT, "%s %llu of %llu, offset %llu of the uncompressed stream: %s",
-                   record_name(place->type), (unsigned long long)(place->number + i),
-                   (unsigned long long)place->total,
-                   (unsigned long long)(place->offset + i * place->size), text);
+    return err_set(e, ERR_INPUT,
+                   "%s %" PRIu64 " of %" PRIu64 ", offset %" PRIu64
+                   " of the uncompressed stream: %s",
+                   record_name(place->type), place->number + i, place->total,
+                   place->offset + i * place->size, text);
 }
 
 /* One call of a check: where it is and whom it tells. */
@@ -395,4 +397,9 @@ int check_records(struct checks *k, const struct record_place *place, const void
     struct spot s = {k, place, e, 0};
     check_fn *check = checks[place->type];
     return check ? check(&s, recs, n) : 0;
+}
+
+bool check_wanted(enum record_type type)
+{
+    return checks[type] != NULL;
 }

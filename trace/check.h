@@ -49,6 +49,9 @@ struct checks {
 int check_records(struct checks *k, const struct record_place *place, const void *recs, size_t n,
                   struct err *e);
 
+/* False for a type of which nothing is to be checked. */
+bool check_wanted(enum record_type type);
+
 /* Fills `e`, ERR_INPUT, for the record `i` of a batch: "memory event 7 of 9, offset 5 …: <text>".
  */
 int check_failed(const struct record_place *place, size_t i, struct err *e, const char *fmt, ...)

@@ -6,6 +6,8 @@
 #include "trace/codec_field.h"
 
 struct codec_scratch {
+    uint8_t sizes[REC_TYPE_COUNT]; /* bytes of a record, 0: they vary */
+    uint8_t frame_sizes[2];        /* with their ends, and in continuous sets */
     uint64_t frames[UINT16_MAX + 1];
     struct rec_inline_frame inlines[UINT8_MAX + 1];
 };
@@ -551,7 +553,7 @@ RECORD_CODEC(x_source_file, source_file)
 
 struct record_codec {
     size_t (*size)(const struct codec *c); /* the types of fixed size */
-    void (*read)(struct codec *c, const uint8_t *bytes, void *recs, size_t n);
+    codec_read_fn *read;
     void (*write)(struct codec *c, uint8_t *bytes, const void *recs, size_t n);
     size_t (*try)(struct codec *c, const uint8_t *bytes, size_t len, void *rec, uint64_t *need);
     void (*put)(struct codec *c, const void *rec, struct out_stream *out); /* the varying ones */
@@ -668,7 +670,7 @@ FIXED(x_hw_time, time)
 VARYING(x_source_file, source_file)
 
 /* clang-format off */
-#define USES(TYPE, FN) [REC_##TYPE] = &FN##_codec
+#define USES(TYPE, FN) [REC_##TYPE] = &(FN##_codec) /* NOLINT(bugprone-macro-parentheses) */
 static const struct record_codec *const codecs[REC_TYPE_COUNT] = {
     USES(HEADER, x_header), USES(PACKAGES, x_count), USES(PACKAGE, x_topology_node),
     USES(DIE, x_topology_node), USES(CORE, x_topology_node), USES(CPU, x_cpu),
@@ -722,7 +724,15 @@ int codec_init(struct codec *c, const struct file_layout *layout, struct err *e)
 {
     *c = (struct codec){.layout = layout};
     c->scratch = malloc(sizeof *c->scratch);
-    return c->scratch ? 0 : err_no_memory(e, "call stacks of a trace file");
+    if (!c->scratch)
+        return err_no_memory(e, "call stacks of a trace file");
+    for (unsigned i = 0; i < REC_TYPE_COUNT; i++)
+        c->scratch->sizes[i] = codecs[i]->size ? (uint8_t)codecs[i]->size(c) : 0;
+    for (unsigned i = 0; i < 2; i++) {
+        struct codec state = {.layout = layout, .continuous = i == 1};
+        c->scratch->frame_sizes[i] = (uint8_t)x_frame_size(&state);
+    }
+    return 0;
 }
 
 void codec_release(struct codec *c)
@@ -733,12 +743,17 @@ void codec_release(struct codec *c)
 
 size_t codec_size(const struct codec *c, enum record_type type)
 {
-    return codecs[type]->size ? codecs[type]->size(c) : 0;
+    return type == REC_FRAME ? c->scratch->frame_sizes[c->continuous] : c->scratch->sizes[type];
 }
 
 void codec_read(struct codec *c, enum record_type type, const uint8_t *bytes, void *recs, size_t n)
 {
     codecs[type]->read(c, bytes, recs, n);
+}
+
+codec_read_fn *codec_reader(enum record_type type)
+{
+    return codecs[type]->read;
 }
 
 size_t codec_read_varying(struct codec *c, enum record_type type, const uint8_t *bytes, size_t len,

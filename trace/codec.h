@@ -36,7 +36,7 @@ struct codec {
      * signed bits; writing, that or a number too large for its field.
      */
     bool out_of_range;
-    struct codec_scratch *scratch; /* aligned copies for pointers in records just read */
+    struct codec_scratch *scratch; /* what is too large to be copied about */
 };
 
 int codec_init(struct codec *c, const struct file_layout *layout, struct err *e);
@@ -51,6 +51,10 @@ size_t codec_size(const struct codec *c, enum record_type type);
 
 /* Decodes `n` records of a fixed-size type; `bytes` holds n × codec_size. */
 void codec_read(struct codec *c, enum record_type type, const uint8_t *bytes, void *recs, size_t n);
+
+/* The same for one type: NULL when its records vary in size. */
+typedef void codec_read_fn(struct codec *c, const uint8_t *bytes, void *recs, size_t n);
+codec_read_fn *codec_reader(enum record_type type);
 
 /*
  * Decodes one record of varying size from the `len` bytes at `bytes`. Returns the bytes it took, or

@@ -71,14 +71,21 @@ enum container_method {
     METHOD_ZSTD,
 };
 
+/*
+ * zstd with parameters chosen for the records of traces: the fast strategy of level 1 with matches
+ * of five bytes and a table large enough to remember addresses that come back. On memory events it
+ * is smaller than level 3 and costs little more than level 1; any zstd decoder reads it.
+ */
+#define CONTAINER_LEVEL_OWN 1000
+
 struct container_options {
     enum container_method method;
-    int level;        /* zstd level, from ZSTD_minCLevel() to ZSTD_maxCLevel() */
+    int level;        /* zstd level, ZSTD_minCLevel() to ZSTD_maxCLevel(), or CONTAINER_LEVEL_OWN */
     unsigned streams; /* 1 to 255; the old containers have one whatever this says */
     bool old_magic;   /* "tlZ\4" or "tZst", which releases up to 0.10 need */
 };
 
-/* The default: zstd 1, four streams. */
+/* The default: zstd, CONTAINER_LEVEL_OWN, one stream (streams cost size: each sees a part only). */
 struct container_options container_options_default(void);
 
 struct container_writer;

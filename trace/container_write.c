@@ -1,6 +1,7 @@
 #include "trace/container.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <lz4.h>
 #include <lz4hc.h>
 #include <stdlib.h>
@@ -42,14 +43,16 @@ struct container_writer {
 
 struct container_options container_options_default(void)
 {
-    return (struct container_options){.method = METHOD_ZSTD, .level = 1, .streams = 4};
+    return (struct container_options){
+        .method = METHOD_ZSTD, .level = CONTAINER_LEVEL_OWN, .streams = 1};
 }
 
 static int check_options(const struct container_options *o, struct err *e)
 {
     if (o->streams < 1 || o->streams > 255)
         return err_set(e, ERR_USAGE, "%u compression streams: 1 to 255 are possible", o->streams);
-    if (o->method == METHOD_ZSTD && (o->level < ZSTD_minCLevel() || o->level > ZSTD_maxCLevel()))
+    if (o->method == METHOD_ZSTD && o->level != CONTAINER_LEVEL_OWN &&
+        (o->level < ZSTD_minCLevel() || o->level > ZSTD_maxCLevel()))
         return err_set(e, ERR_USAGE, "zstd level %d: %d to %d are possible", o->level,
                        ZSTD_minCLevel(), ZSTD_maxCLevel());
     return 0;
@@ -117,8 +120,7 @@ static int flush(struct container_writer *w, struct err *e)
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            return err_errno(e, ERR_OUTPUT, "cannot write at offset %llu",
-                             (unsigned long long)(w->written + done));
+            return err_errno(e, ERR_OUTPUT, "cannot write at offset %" PRIu64, w->written + done);
         done += (size_t)n;
     }
     w->written += w->len;
@@ -131,10 +133,23 @@ static int encoder_init_zstd(struct encoder *c, int level, struct err *e)
     c->zstd = ZSTD_createCCtx();
     if (!c->zstd)
         return err_no_memory(e, "a zstd encoder");
-    size_t level_set = ZSTD_CCtx_setParameter(c->zstd, ZSTD_c_compressionLevel, level);
-    size_t size_set = ZSTD_CCtx_setParameter(c->zstd, ZSTD_c_contentSizeFlag, 0);
-    if (ZSTD_isError(level_set) || ZSTD_isError(size_set))
-        return err_set(e, ERR_OUTPUT, "zstd refuses level %d", level);
+    const struct {
+        ZSTD_cParameter parameter;
+        int value;
+        bool own; /* only for CONTAINER_LEVEL_OWN */
+    } settings[] = {
+        {ZSTD_c_compressionLevel, level == CONTAINER_LEVEL_OWN ? 1 : level, false},
+        {ZSTD_c_contentSizeFlag, 0, false},
+        {ZSTD_c_strategy, ZSTD_fast, true},
+        {ZSTD_c_hashLog, 17, true},
+        {ZSTD_c_minMatch, 5, true},
+    };
+    for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
+        if (settings[i].own && level != CONTAINER_LEVEL_OWN)
+            continue;
+        if (ZSTD_isError(ZSTD_CCtx_setParameter(c->zstd, settings[i].parameter, settings[i].value)))
+            return err_set(e, ERR_OUTPUT, "zstd refuses level %d", level);
+    }
     return 0;
 }
 

@@ -1,10 +1,6 @@
 #include "trace/grammar.h"
 
 #include <stddef.h>
-#include <string.h>
-
-/* Official lists have 32-bit lengths (`Vector` in server/TracyVector.hpp @ v0.14.0). */
-#define LIST_MAX UINT32_MAX
 
 /* Layout features on which the presence of a record hangs. */
 enum when { ALWAYS, WITH_DIES, WITHOUT_DIES, WITH_NOTES, FLAT_SECTIONS, CATEGORY_SECTIONS };
@@ -15,13 +11,11 @@ struct follower {
     enum when when;
 };
 
-#define FOLLOWERS_MAX 4
-
 struct rule {
-    uint8_t n_width; /* bytes of the announced number */
+    struct follower follow[GRAMMAR_FOLLOWERS_MAX];
     uint16_t n_offset;
+    uint8_t n_width; /* bytes of the announced number */
     uint8_t count;
-    struct follower follow[FOLLOWERS_MAX];
 };
 
 /* N followers of the type; one; a fixed number. */
@@ -148,25 +142,30 @@ static bool present(const struct file_layout *l, enum when when)
     return false;
 }
 
-/* Pushes followers, the last first, so that the first comes up first. */
-static int push(struct grammar *g, const struct follower *list, size_t n, uint64_t announced,
-                struct err *e)
+/* The rule with what the layout has of it. */
+static struct grammar_rule rule_for(const struct rule *rule, const struct file_layout *layout)
 {
-    while (n-- > 0) {
-        uint64_t times = list[n].times ? list[n].times : announced;
-        if (times == 0 || !present(g->layout, list[n].when))
-            continue;
-        if (!vec_push(&g->stack, (struct grammar_slot){list[n].type, times, times}))
-            return err_no_memory(e, "nested zones");
+    struct grammar_rule r = {.n_width = rule->n_width, .n_offset = rule->n_offset};
+    for (unsigned i = rule->count; i-- > 0;) {
+        const struct follower *f = &rule->follow[i];
+        if (present(layout, f->when))
+            r.follow[r.count++] = (struct grammar_follower){(uint8_t)f->type, f->times};
     }
-    return 0;
+    return r;
 }
 
 int grammar_start(struct grammar *g, const struct file_layout *layout, struct err *e)
 {
-    g->layout = layout;
+    size_t n = sizeof root / sizeof root[0];
+    for (unsigned i = 0; i < REC_TYPE_COUNT; i++)
+        g->rules[i] = rule_for(&rules[i], layout);
     g->stack.len = 0;
-    return push(g, root, sizeof root / sizeof root[0], 0, e);
+    while (n-- > 0) {
+        if (present(layout, root[n].when) &&
+            !vec_push(&g->stack, (struct grammar_slot){root[n].type, 1, 1}))
+            return err_no_memory(e, "the order of a trace");
+    }
+    return 0;
 }
 
 void grammar_release(struct grammar *g)
@@ -179,16 +178,12 @@ bool grammar_is_leaf(enum record_type type)
     return rules[type].count == 0;
 }
 
-int grammar_enter(struct grammar *g, enum record_type type, const void *rec, struct err *e)
+int grammar_refuse(const struct grammar *g, enum record_type type, uint64_t n, struct err *e)
 {
-    const struct rule *rule = &rules[type];
-    uint64_t n = 0;
-    if (rule->n_width)
-        memcpy(&n, (const uint8_t *)rec + rule->n_offset, rule->n_width);
-    if (n > LIST_MAX)
-        return err_set(e, ERR_INPUT, "impossible number of %s: %llu",
-                       record_name(rule->follow[0].type), (unsigned long long)n);
+    if (n > GRAMMAR_LIST_MAX)
+        return err_set(e, ERR_INPUT, "announces %llu × %s; no trace holds so many",
+                       (unsigned long long)n, record_name(rules[type].follow[0].type));
     if (g->stack.len > 2 * (size_t)GRAMMAR_DEPTH_MAX)
         return err_set(e, ERR_INPUT, "zones nested more than %u deep", GRAMMAR_DEPTH_MAX);
-    return push(g, rule->follow, rule->count, n, e);
+    return err_no_memory(e, "nested zones");
 }

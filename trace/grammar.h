@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/bytes.h"
 #include "base/err.h"
 #include "base/vec.h"
 #include "trace/record.h"
@@ -28,9 +29,24 @@ struct grammar_slot {
     uint64_t left;
 };
 
+struct grammar_follower {
+    uint8_t type;
+    uint16_t times; /* 0: the number that the record announces */
+};
+
+#define GRAMMAR_FOLLOWERS_MAX 4
+
+/* What follows a record of some type in one layout, the last first. */
+struct grammar_rule {
+    uint8_t count;
+    uint8_t n_width; /* bytes of the number that the record announces: 8, 4 or 0 for none */
+    uint16_t n_offset;
+    struct grammar_follower follow[GRAMMAR_FOLLOWERS_MAX];
+};
+
 struct grammar {
-    const struct file_layout *layout;
     VEC(struct grammar_slot) stack;
+    struct grammar_rule rules[REC_TYPE_COUNT];
 };
 
 /* Begins a file of that layout. */
@@ -52,10 +68,32 @@ static inline struct grammar_slot *grammar_next(struct grammar *g)
     return NULL;
 }
 
+/* Why grammar_enter refused: fills `e`, returns -1. */
+int grammar_refuse(const struct grammar *g, enum record_type type, uint64_t n, struct err *e);
+
+/* Official lists have 32-bit lengths (`Vector` in server/TracyVector.hpp @ v0.14.0). */
+#define GRAMMAR_LIST_MAX UINT32_MAX
+
 /*
  * After one record of a type that is no leaf: what it announces comes next. ERR_INPUT for a number
  * that no file can hold, or for zones nested too deeply.
  */
-int grammar_enter(struct grammar *g, enum record_type type, const void *rec, struct err *e);
+static inline int grammar_enter(struct grammar *g, enum record_type type, const void *rec,
+                                struct err *e)
+{
+    const struct grammar_rule *rule = &g->rules[type];
+    const uint8_t *at = (const uint8_t *)rec + rule->n_offset;
+    uint64_t n = rule->n_width == 8 ? load_u64(at) : rule->n_width == 4 ? load_u32(at) : 0;
+    if (n > GRAMMAR_LIST_MAX || g->stack.len > 2 * (size_t)GRAMMAR_DEPTH_MAX ||
+        !vec_reserve(&g->stack, g->stack.len + rule->count))
+        return grammar_refuse(g, type, n, e);
+    for (unsigned i = 0; i < rule->count; i++) {
+        uint64_t times = rule->follow[i].times ? rule->follow[i].times : n;
+        if (times > 0)
+            g->stack.at[g->stack.len++] =
+                (struct grammar_slot){(enum record_type)rule->follow[i].type, times, times};
+    }
+    return 0;
+}
 
 #endif

@@ -1,6 +1,7 @@
 #include "trace/live_set.h"
 
 #include <stdlib.h>
+#include <sys/mman.h>
 
 #include "base/map.h"
 
@@ -30,13 +31,30 @@ struct live_slot *live_set_find(const struct live_set *s, uint64_t ptr)
     }
 }
 
+/*
+ * Look-ups jump about the whole table: huge pages spare a walk of the page table for each. A table
+ * below that size stays on ordinary pages.
+ */
+static struct live_slot *slots_alloc(size_t n)
+{
+    const size_t huge = (size_t)2 << 20;
+    if (n > SIZE_MAX / 2 / sizeof(struct live_slot))
+        return NULL;
+    size_t bytes = n * sizeof(struct live_slot);
+    if (bytes < huge)
+        return malloc(bytes);
+    struct live_slot *slots = aligned_alloc(huge, bytes);
+    if (slots)
+        (void)madvise(slots, bytes, MADV_HUGEPAGE);
+    return slots;
+}
+
 static bool live_set_grow(struct live_set *s)
 {
     size_t n = s->slots ? (s->mask + 1) * 2 : 64;
     struct live_set bigger = {.mask = n - 1, .count = s->count};
     bigger.seed = s->slots ? s->seed : map_hash(0x6c697665);
-    bigger.slots =
-        n > SIZE_MAX / 2 / sizeof *bigger.slots ? NULL : malloc(n * sizeof *bigger.slots);
+    bigger.slots = slots_alloc(n);
     if (!bigger.slots)
         return false;
     for (size_t i = 0; i < n; i++)

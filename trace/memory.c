@@ -4,6 +4,24 @@
 
 #define BITS48 ((UINT64_C(1) << 48) - 1)
 
+static const struct pack_layout alloc_layout = {
+    .element = sizeof(struct memory_alloc),
+    .count = 5,
+    .fields = {{0, 8, PACK_OFFSET},   /* ptr */
+               {8, 6, PACK_OFFSET},   /* size */
+               {14, 2, PACK_OFFSET},  /* thread */
+               {16, 8, PACK_STEP},    /* time */
+               {24, 4, PACK_OFFSET}}, /* call stack */
+};
+
+static const struct pack_layout free_layout = {
+    .element = sizeof(struct memory_free),
+    .count = 3,
+    .fields = {{0, 6, PACK_OFFSET},  /* time after the allocation */
+               {6, 2, PACK_OFFSET},  /* thread */
+               {8, 4, PACK_OFFSET}}, /* call stack */
+};
+
 void memory_init(struct memory *m, struct spool *spool)
 {
     *m = (struct memory){.spool = spool};
@@ -46,8 +64,8 @@ int memory_pool(struct memory *m, uint64_t key, uint32_t *number, struct err *e)
     p->key = key;
     p->totals.low_address = UINT64_MAX;
     p->last_time = INT64_MIN;
-    column_init(&p->allocs, m->spool, sizeof(struct memory_alloc), false);
-    column_init(&p->frees, m->spool, sizeof(struct memory_free), true);
+    column_init(&p->allocs, m->spool, &alloc_layout, false);
+    column_init(&p->frees, m->spool, &free_layout, true);
     *value = *number = (uint32_t)(m->pools.len - 1);
     return 0;
 }
@@ -77,8 +95,10 @@ static int pool_append(struct pool *p, const struct live_block *b, const struct 
                                    .time = b->time,
                                    .callstack = b->callstack};
     struct memory_free *fill = column_append(&p->frees, e);
-    if (!fill)
+    if (!fill) {
+        column_drop_last(&p->allocs); /* the two columns stay in step */
         return -1;
+    }
     *fill = *f;
     if (b->time < p->last_time)
         p->disorder++;
@@ -95,10 +115,17 @@ static int pool_append(struct pool *p, const struct live_block *b, const struct 
     return 0;
 }
 
-static struct memory_free make_free(int64_t time, uint16_t thread, uint32_t callstack)
+/* A free before its allocation has no place in the file: it counts as at the same time. */
+static struct memory_free make_free(int64_t time_alloc, int64_t time, uint16_t thread,
+                                    uint32_t callstack)
 {
-    return (struct memory_free){((uint64_t)time & BITS48) | (uint64_t)thread << 48, callstack};
+    uint64_t after = time > time_alloc ? (uint64_t)time - (uint64_t)time_alloc : 0;
+    if (after > BITS48 - 1)
+        after = BITS48 - 1;
+    return (struct memory_free){(after + 1) | (uint64_t)thread << 48, callstack};
 }
+
+static const struct memory_free still_live = {0, 0};
 
 /* Ends the life of a block: fill in its free, take it from the live set, tell the observer. */
 static int pool_end_block(struct memory *m, uint32_t pool, struct live_slot *slot,
@@ -106,10 +133,7 @@ static int pool_end_block(struct memory *m, uint32_t pool, struct live_slot *slo
 {
     struct pool *p = m->pools.at[pool];
     struct live_block block = live_slot_block(slot);
-    struct memory_free fill = make_free(at->time, at->thread, at->callstack);
-    /* A free before its allocation has no place in the file. */
-    if (at->time < block.time)
-        fill = make_free(block.time, at->thread, at->callstack);
+    struct memory_free fill = make_free(block.time, at->time, at->thread, at->callstack);
     if (column_patch(&p->frees, block.index, &fill, e) != 0)
         return -1;
     live_set_remove(&p->live, slot);
@@ -168,8 +192,7 @@ int memory_alloc(struct memory *m, uint32_t pool, uint64_t ptr, uint64_t size,
                                .index = p->allocs.len,
                                .callstack = at.callstack,
                                .thread = at.thread};
-    struct memory_free live = make_free(-1, 0, 0);
-    if (pool_append(p, &block, &live, e) != 0)
+    if (pool_append(p, &block, &still_live, e) != 0)
         return -1;
     if (!live_set_add(&p->live, &block))
         return err_no_memory(e, "live allocations");
@@ -232,9 +255,9 @@ int memory_append(struct memory *m, uint32_t pool, const struct memory_event_in 
                                .time = ev->time_alloc,
                                .callstack = ev->callstack_alloc,
                                .thread = ev->thread_alloc};
-    struct memory_free fill = is_live
-                                  ? make_free(-1, 0, 0)
-                                  : make_free(ev->time_free, ev->thread_free, ev->callstack_free);
+    struct memory_free fill =
+        is_live ? still_live
+                : make_free(ev->time_alloc, ev->time_free, ev->thread_free, ev->callstack_free);
     if (pool_append(p, &block, &fill, e) != 0)
         return -1;
     if (is_live) {

@@ -24,9 +24,9 @@ struct memory_alloc {
     uint32_t callstack;
 } __attribute__((packed));
 
-/* Its free, if there was one. */
+/* Its free, if there was one. As a time after the allocation it takes few bits. */
 struct memory_free {
-    uint64_t time_thread; /* time & 48 bits | thread index << 48; all ones in time = still live */
+    uint64_t after_thread; /* 1 + ns since the allocation, 0 = still live | thread index << 48 */
     uint32_t callstack;
 } __attribute__((packed));
 
@@ -171,15 +171,16 @@ static inline uint16_t memory_alloc_thread(const struct memory_alloc *a)
     return (uint16_t)(a->size_thread >> 48);
 }
 
-/* ns, or -1 when the block is still live. */
-static inline int64_t memory_free_time(const struct memory_free *f)
+/* When the block was freed, ns, or -1 when it is still live. */
+static inline int64_t memory_free_time(const struct memory_alloc *a, const struct memory_free *f)
 {
-    return (int64_t)(f->time_thread << 16) >> 16;
+    uint64_t after = f->after_thread & ((UINT64_C(1) << 48) - 1);
+    return after ? a->time + (int64_t)(after - 1) : -1;
 }
 
 static inline uint16_t memory_free_thread(const struct memory_free *f)
 {
-    return (uint16_t)(f->time_thread >> 48);
+    return (uint16_t)(f->after_thread >> 48);
 }
 
 #endif

@@ -132,7 +132,7 @@ static int sweep_frees(struct sweep *s, uint64_t until, struct err *e)
 static bool sweep_expect_free(struct sweep *s, const struct pool_cursor *c,
                               const struct live_block *block)
 {
-    int64_t time = memory_free_time(c->fill);
+    int64_t time = memory_free_time(c->alloc, c->fill);
     if (time == -1)
         return true;
     uint32_t slot;

@@ -13,6 +13,14 @@
 /* Bytes of decoded records in one batch: they should stay in the first-level cache. */
 #define BATCH_BYTES 24576u
 
+/* What one step needs to know of a record type. */
+struct step {
+    codec_read_fn *read; /* NULL: records vary in size */
+    uint16_t size;       /* bytes of one (but for frames, see codec_size) */
+    uint16_t room;       /* records that fit a batch; 1 unless they are leaves */
+    bool leaf, check, put;
+};
+
 struct walk {
     struct in_stream in;
     struct codec codec;
@@ -25,6 +33,7 @@ struct walk {
     void *batch;
     enum trace_part part; /* the part at hand, TRACE_PART_COUNT before the first */
     uint64_t part_start;
+    struct step steps[REC_TYPE_COUNT];
 };
 
 static const struct trace_read_options default_options;
@@ -32,7 +41,7 @@ static const struct trace_read_options default_options;
 const char *trace_part_name(enum trace_part part)
 {
     static const char *const names[TRACE_PART_COUNT] = {
-#define PART(NAME, TEXT) [PART_##NAME] = TEXT,
+#define PART(NAME, TEXT) [PART_##NAME] = (TEXT),
         TRACE_PARTS(PART)
 #undef PART
     };
@@ -40,7 +49,7 @@ const char *trace_part_name(enum trace_part part)
 }
 
 /* The part that a root record begins or goes on with; for all others 0. */
-#define BEGINS(TYPE, NAME) [REC_##TYPE] = PART_##NAME + 1
+#define BEGINS(TYPE, NAME) [REC_##TYPE] = (PART_##NAME + 1)
 static const uint8_t part_of[REC_TYPE_COUNT] = {
     BEGINS(HEADER, HEADER),
     BEGINS(PACKAGES, TOPOLOGY),
@@ -117,32 +126,46 @@ static int need(struct walk *w, const struct record_place *place, size_t n)
                         in_stream_left(&w->in), n);
 }
 
-/* Finds the record of a batch that left codec.out_of_range set, going through it again. */
-static int range_failed(struct walk *w, const struct record_place *place, struct codec before,
-                        const uint8_t *bytes, size_t n)
+static int range_failed(const struct record_place *place, size_t i, struct err *e)
+{
+    return check_failed(place, i, e, "a time that does not fit 48 bits");
+}
+
+/* Which record of a batch left codec.out_of_range set, found by going through it again. */
+static int find_out_of_range(struct walk *w, const struct step *step,
+                             const struct record_place *place, struct codec before)
 {
     size_t i = 0;
-    while (!before.out_of_range && i < n) {
-        codec_read(&before, place->type, bytes + i * place->size, w->batch, 1);
+    while (!before.out_of_range) {
+        step->read(&before, w->in.pos + i * place->size, w->batch, 1);
         i++;
     }
-    return check_failed(place, i - 1, w->e, "a time that does not fit 48 bits");
+    return range_failed(place, i - 1, w->e);
 }
 
 /* Decodes the next records of a fixed-size type into the batch: at least one, at most `max`. */
-static int read_fixed(struct walk *w, const struct record_place *place, uint64_t max, size_t *n)
+static int read_fixed(struct walk *w, const struct step *step, const struct record_place *place,
+                      uint64_t max, size_t *n)
 {
     if (need(w, place, place->size) != 0)
         return -1;
-    size_t there = in_stream_left(&w->in) / place->size;
-    size_t room = BATCH_BYTES / record_size(place->type);
-    *n = there < room ? there : room;
-    if (*n > max)
-        *n = (size_t)max;
-    struct codec before = w->codec;
-    codec_read(&w->codec, place->type, w->in.pos, w->batch, *n);
-    if (w->codec.out_of_range)
-        return range_failed(w, place, before, w->in.pos, *n);
+    *n = 1;
+    if (max > 1 && step->room > 1) {
+        size_t there = in_stream_left(&w->in) / place->size;
+        *n = there < step->room ? there : step->room;
+        if (*n > max)
+            *n = (size_t)max;
+    }
+    if (*n == 1) {
+        step->read(&w->codec, w->in.pos, w->batch, 1);
+        if (w->codec.out_of_range)
+            return range_failed(place, 0, w->e);
+    } else {
+        struct codec before = w->codec;
+        step->read(&w->codec, w->in.pos, w->batch, *n);
+        if (w->codec.out_of_range)
+            return find_out_of_range(w, step, place, before);
+    }
     w->in.pos += *n * place->size;
     return 0;
 }
@@ -165,29 +188,51 @@ static int read_varying(struct walk *w, const struct record_place *place)
     return 0;
 }
 
-/* One step: a batch of records of the type that comes next, checked and put. */
+/* What a record announces comes next. */
+static int enter(struct walk *w, const struct record_place *place)
+{
+    if (grammar_enter(&w->grammar, place->type, w->batch, w->e) == 0)
+        return 0;
+    char cause[sizeof w->e->text];
+    memcpy(cause, w->e->text, sizeof cause);
+    return w->e->code == ERR_INPUT ? check_failed(place, 0, w->e, "%s", cause) : -1;
+}
+
+/* A batch of records of the type that comes next, checked and put. */
 static int walk_step(struct walk *w, struct grammar_slot *slot)
 {
-    enum record_type type = slot->type;
-    bool leaf = grammar_is_leaf(type);
-    struct record_place place = {type, slot->total - slot->left + 1, slot->total,
-                                 in_stream_offset(&w->in), codec_size(&w->codec, type)};
+    const struct step *step = &w->steps[slot->type];
+    struct record_place place = {slot->type, slot->total - slot->left + 1, slot->total,
+                                 in_stream_offset(&w->in), step->size};
     size_t n = 1;
-    int status =
-        place.size ? read_fixed(w, &place, leaf ? slot->left : 1, &n) : read_varying(w, &place);
-    if (status != 0 || check_records(&w->checks, &place, w->batch, n, w->e) != 0)
+    int status;
+    if (slot->type == REC_FRAME)
+        place.size = codec_size(&w->codec, REC_FRAME);
+    if (step->read)
+        status = read_fixed(w, step, &place, slot->left, &n);
+    else
+        status = read_varying(w, &place);
+    if (status != 0 || (step->check && check_records(&w->checks, &place, w->batch, n, w->e) != 0))
         return -1;
     slot->left -= n;
-    if (!w->options->wanted || w->options->wanted[type]) {
-        if (record_put(w->sink, type, w->batch, n, w->e) != 0)
-            return -1;
+    if (step->put && record_put(w->sink, place.type, w->batch, n, w->e) != 0)
+        return -1;
+    return step->leaf ? 0 : enter(w, &place);
+}
+
+static void prepare_steps(struct walk *w)
+{
+    for (unsigned i = 0; i < REC_TYPE_COUNT; i++) {
+        bool leaf = grammar_is_leaf(i);
+        w->steps[i] = (struct step){
+            .read = codec_reader(i),
+            .size = (uint16_t)codec_size(&w->codec, i),
+            .room = leaf ? (uint16_t)(BATCH_BYTES / record_size(i)) : 1,
+            .leaf = leaf,
+            .check = check_wanted(i),
+            .put = !w->options->wanted || w->options->wanted[i],
+        };
     }
-    if (!leaf && grammar_enter(&w->grammar, type, w->batch, w->e) != 0) {
-        char cause[sizeof w->e->text];
-        memcpy(cause, w->e->text, sizeof cause);
-        return w->e->code == ERR_INPUT ? check_failed(&place, 0, w->e, "%s", cause) : -1;
-    }
-    return 0;
 }
 
 static int walk_magic(struct walk *w)
@@ -219,6 +264,7 @@ static int walk_all(struct walk *w)
         grammar_start(&w->grammar, w->info->layout, w->e) != 0)
         return -1;
     w->checks.layout = w->info->layout;
+    prepare_steps(w);
     for (struct grammar_slot *slot; (slot = grammar_next(&w->grammar));) {
         unsigned part = part_of[slot->type];
         if (part != 0 && part - 1 != w->part)

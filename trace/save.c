@@ -266,7 +266,7 @@ static void fill_events(struct rec_memory_event *out, const struct memory_alloc 
         out[i] = (struct rec_memory_event){.ptr = a[i].ptr,
                                            .size = memory_alloc_size(&a[i]),
                                            .time_alloc = a[i].time,
-                                           .time_free = memory_free_time(&f[i]),
+                                           .time_free = memory_free_time(&a[i], &f[i]),
                                            .callstack_alloc = a[i].callstack,
                                            .callstack_free = f[i].callstack,
                                            .thread_alloc = memory_alloc_thread(&a[i]),

@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 
-#define RESIDENT_DEFAULT (UINT64_C(64) << 20)
+#define RESIDENT_DEFAULT (UINT64_C(96) << 20)
 
 int trace_init(struct trace *t, const struct trace_options *options, struct err *e)
 {

@@ -82,7 +82,7 @@ struct out_stream {
 };
 
 /* Most bytes that can be reserved in one go. */
-#define OUT_STREAM_ROOM (2 * BLOCK_SIZE)
+#define OUT_STREAM_ROOM ((size_t)2 * BLOCK_SIZE)
 
 int out_stream_init(struct out_stream *s, struct block_sink sink, struct err *e);
 void out_stream_release(struct out_stream *s);
@@ -90,7 +90,7 @@ void out_stream_release(struct out_stream *s);
 void out_stream_flush_blocks(struct out_stream *s);
 
 /* OUT_STREAM_CAP = what is left of a block, plus the largest reservation. */
-#define OUT_STREAM_CAP (4 * BLOCK_SIZE)
+#define OUT_STREAM_CAP ((size_t)4 * BLOCK_SIZE)
 
 /* Where the next `n` ≤ OUT_STREAM_ROOM bytes go; out_stream_commit says how many were written. */
 static inline uint8_t *out_stream_reserve(struct out_stream *s, size_t n)

@@ -82,7 +82,7 @@ static void history_make(struct history *h, uint64_t seed, struct accounting *li
     assert_int_equal(trace_init(&h->trace, NULL, &e), 0);
     for (uint32_t i = 0; i < POOLS; i++) {
         uint32_t number;
-        assert_int_equal(memory_pool(&h->trace.memory, i * 0x10, &number, &e), 0);
+        assert_int_equal(memory_pool(&h->trace.memory, UINT64_C(0x10) * i, &number, &e), 0);
         assert_int_equal(number, i);
     }
     if (live)

@@ -114,6 +114,13 @@ static void test_skiplist(void **state)
     assert_int_equal(class_of(&s, "f", "TracyC.h"), FRAME_INSTRUMENTATION);
     assert_int_equal(class_of(&s, "f", "/src/engine/TracyProfiler.hpp"), FRAME_PROGRAM);
     assert_int_equal(class_of(&s, "f", "/src/client/TracyGlue.cpp"), FRAME_PROGRAM);
+    assert_int_equal(class_of(&s, "_M_realloc_insert", "/usr/include/c++/12/bits/vector.tcc"),
+                     FRAME_ALLOCATOR);
+    assert_int_equal(class_of(&s, "__gthread_mutex_lock",
+                              "/usr/include/x86_64-linux-gnu/c++/12/bits/gthr-default.h"),
+                     FRAME_ALLOCATOR);
+    assert_int_equal(class_of(&s, "f", "/usr/include/c++/12/x"), FRAME_ALLOCATOR);
+    assert_int_equal(class_of(&s, "f", "/src/c++/x.cpp"), FRAME_PROGRAM);
     skiplist_release(&s);
 }
 
@@ -175,7 +182,10 @@ static void fixture_init(struct fixture *f)
     resolve(f, 0x400, "inlined_take", "session_open");
     resolve(f, 0x500, "main", NULL);
     resolve(f, 0x501, "main", NULL); /* the same place at another address */
-    resolve(f, 0x700, "[unknown]", NULL);
+    resolve(f, 0x700, "[unknown] + 140400311223459", NULL);
+    resolve(f, 0x800, "malloc + 45", NULL);
+    resolve(f, 0x801, "load_asset(int) + 45", NULL);
+    resolve(f, 0x802, "load_asset(int) + 99", NULL);
 }
 
 static void expect_site(const struct sites *s, uint32_t callstack, const char *function)
@@ -199,6 +209,8 @@ static void test_sites_of_call_stacks(void **state)
     uint32_t allocator_only = STACK(&f, 0x100, 0x200);
     uint32_t client_only = STACK(&f, 0x100);
     uint32_t nameless = STACK(&f, 0x200, 0x700, 0x500);
+    uint32_t offset_one = STACK(&f, 0x800, 0x801, 0x500);
+    uint32_t offset_two = STACK(&f, 0x800, 0x802, 0x500);
     uint32_t unresolved = STACK(&f, 0x200, 0x900, 0x500);
     uint32_t kernel = STACK(&f, UINT64_C(0x3fffffff81000000), 0x500);
     struct skiplist skip = {0};
@@ -212,6 +224,8 @@ static void test_sites_of_call_stacks(void **state)
     expect_site(&s, allocator_only, "operator new(unsigned long)");
     expect_site(&s, client_only, "tracy::Profiler::MemAlloc(void const*)");
     expect_site(&s, nameless, "[unknown] prog (0x700)");
+    expect_site(&s, offset_one, "load_asset(int)");
+    assert_int_equal(s.of_callstack[offset_one], s.of_callstack[offset_two]);
     expect_site(&s, unresolved, "[unknown] (0x900)");
     expect_site(&s, kernel, "[unknown] (0xffffffff81000000)");
     sites_release(&s);
@@ -221,6 +235,34 @@ static void test_sites_of_call_stacks(void **state)
     expect_site(&s, nameless, "[unknown] prog");
     sites_release(&s);
     skiplist_release(&skip);
+    trace_release(&f.trace);
+}
+
+/* As in a real trace: the client's own mutex, inlined into the client's function. */
+static void test_what_the_client_calls_is_no_site(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    struct frame_inline in[3] = {
+        {.function = text(&f, "pthread_mutex_lock_wrapper"), .file = text(&f, "/x/lock.h")},
+        {.function = text(&f, "tracy::Profiler::MemAllocCallstack(void const*, unsigned long)")},
+        {.function = text(&f, "load_level(int)")},
+    };
+    assert_int_equal(callstacks_resolve(&f.trace.callstacks, 0xa00, 0, in, 3, &f.e), 0);
+    resolve(&f, 0xa01, "unwind_step", NULL);
+    resolve(&f, 0xa02, "tracy::Callstack(int)", NULL);
+    uint32_t within_frame = STACK(&f, 0xa00, 0x500);
+    uint32_t inner_frame = STACK(&f, 0xa01, 0xa02, 0x400);
+    /* A thread of the client: its frames at the outer end say nothing about the inner ones. */
+    uint32_t deep = STACK(&f, 0x400, 1, 2, 3, 4, 5, 6, 7, 0xa02);
+    struct skiplist skip = {0};
+    struct sites s;
+    assert_int_equal(sites_build(&s, &f.trace, &skip, SITE_BY_LINE, &f.e), 0);
+    expect_site(&s, within_frame, "load_level(int)");
+    expect_site(&s, inner_frame, "inlined_take");
+    expect_site(&s, deep, "inlined_take");
+    sites_release(&s);
     trace_release(&f.trace);
 }
 
@@ -285,6 +327,7 @@ int main(void)
         cmocka_unit_test(test_skiplist),
         cmocka_unit_test(test_user_regex),
         cmocka_unit_test(test_sites_of_call_stacks),
+        cmocka_unit_test(test_what_the_client_calls_is_no_site),
         cmocka_unit_test(test_lines_and_functions),
         cmocka_unit_test(test_walk),
     };

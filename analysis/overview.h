@@ -1,0 +1,51 @@
+#ifndef TIDEMARK_ANALYSIS_OVERVIEW_H
+#define TIDEMARK_ANALYSIS_OVERVIEW_H
+
+/* What is in a trace file: where it comes from, how it is packed, and how much of what it holds. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/summary.h"
+#include "trace/load.h"
+#include "trace/reader.h"
+
+/* One thing that a trace holds, with its number. */
+struct overview_count {
+    const char *name; /* "zones"; a JSON key with _ for each blank */
+    uint64_t n;
+};
+
+#define OVERVIEW_COUNTS_MAX 32
+
+/* One key of our own facts ("tidemark.KEY=VALUE"). */
+struct overview_fact {
+    struct view key;
+    struct view value; /* of the first fact of that key */
+    uint64_t n;        /* facts of that key */
+};
+
+struct overview {
+    const struct trace *trace;
+    const struct trace_info *info;
+    const struct summary *summary;
+    char file_version[FILE_VERSION_TEXT_SIZE];
+    const char *container;   /* "one stream" … */
+    const char *compression; /* "lz4", "zstd" */
+    const char *cpu;         /* architecture of the client */
+    struct overview_count counts[OVERVIEW_COUNTS_MAX];
+    size_t count_count;
+    uint64_t frames;   /* distinct addresses in call stacks */
+    uint64_t resolved; /* of them, those with a function name */
+    VEC(struct overview_fact) facts;
+};
+
+/*
+ * `o` need not be initialised and keeps pointers to the arguments. `summary` is that of the whole
+ * trace.
+ */
+int overview_build(struct overview *o, const struct trace *t, const struct trace_counts *counts,
+                   const struct trace_info *info, const struct summary *summary, struct err *e);
+void overview_release(struct overview *o);
+
+#endif

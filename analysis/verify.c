@@ -1,0 +1,147 @@
+#include "analysis/verify.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "base/format.h"
+
+struct verifier {
+    struct verify_result *result;
+    const struct summary *s;
+    const struct trace_counts *counts;
+    const struct verify_options *options;
+    bool failed; /* memory was short */
+};
+
+static void check(struct verifier *v, const char *name, bool holds, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+static void check(struct verifier *v, const char *name, bool holds, const char *fmt, ...)
+{
+    struct summary_check c = {.name = name, .holds = holds};
+    va_list ap;
+    va_start(ap, fmt);
+    vsnprintf(c.detail, sizeof c.detail, fmt, ap);
+    va_end(ap);
+    v->failed |= !vec_push(&v->result->checks, c);
+    v->result->holds &= holds;
+}
+
+static void verify_data(struct verifier *v)
+{
+    char a[FORMAT_SIZE];
+    char b[FORMAT_SIZE];
+    if (v->s->allocations)
+        check(v, "memory-data", true, "%s allocations, %s frees",
+              format_count(a, v->s->allocations), format_count(b, v->s->frees));
+    else
+        check(v, "memory-data", false, "%.*s", (int)v->s->verdict.len,
+              (const char *)v->s->verdict.data);
+}
+
+static void verify_allocations(struct verifier *v)
+{
+    char a[FORMAT_SIZE];
+    char b[FORMAT_SIZE];
+    double got = (double)v->s->allocations;
+    double want = (double)v->options->allocations;
+    double within = v->options->within;
+    bool few = got * within < want;
+    bool many = got > want * within;
+    check(v, "allocations", !few && !many, "%s allocations%s, expected %s within a factor of %g",
+          format_count(a, v->s->allocations),
+          few    ? ": too few"
+          : many ? ": too many"
+                 : "",
+          format_count(b, v->options->allocations), within);
+}
+
+static void verify_callstacks(struct verifier *v)
+{
+    char a[FORMAT_SIZE];
+    char b[FORMAT_SIZE];
+    char c[FORMAT_SIZE];
+    const struct summary_coverage *cover = &v->s->coverage;
+    if (cover->allocations == 0) {
+        check(v, "call-stacks", false, "there are no allocations");
+        return;
+    }
+    bool enough =
+        cover->with_callstack && (double)cover->with_callstack * 100 >=
+                                     v->options->callstacks_percent * (double)cover->allocations;
+    if (cover->with_callstack == 0)
+        check(v, "call-stacks", false,
+              "none of %s allocations has a call stack: is the program built with "
+              "TRACY_CALLSTACK, or does it call TracyAllocS?",
+              format_count(a, cover->allocations));
+    else
+        check(v, "call-stacks", enough, "%s of %s allocations (%s) have a call stack",
+              format_count(a, cover->with_callstack), format_count(b, cover->allocations),
+              format_percent(c, cover->with_callstack, cover->allocations));
+}
+
+static void verify_symbols(struct verifier *v)
+{
+    char a[FORMAT_SIZE];
+    char b[FORMAT_SIZE];
+    char c[FORMAT_SIZE];
+    const struct summary_coverage *cover = &v->s->coverage;
+    if (cover->frames == 0) {
+        check(v, "symbols", false,
+              "there are no call stacks of allocations, so nothing has a name");
+        return;
+    }
+    bool enough = (double)cover->named * 100 >= v->options->symbols_percent * (double)cover->frames;
+    if (cover->named == 0)
+        check(v, "symbols", enough,
+              "all %s frames are [unknown]: the program has no symbols, or its client could not "
+              "read them",
+              format_count(a, cover->frames));
+    else
+        check(v, "symbols", enough, "%s of %s frames (%s) have a name, %g %% wanted",
+              format_count(a, cover->named), format_count(b, cover->frames),
+              format_percent(c, cover->named, cover->frames), v->options->symbols_percent);
+}
+
+static void verify_count(struct verifier *v, const char *name, uint64_t n, const char *what,
+                         const char *cause)
+{
+    char a[FORMAT_SIZE];
+    if (n)
+        check(v, name, true, "%s %s", format_count(a, n), what);
+    else
+        check(v, name, false, "no %s: %s", what, cause);
+}
+
+int verify_run(struct verify_result *r, const struct summary *s, const struct trace_counts *counts,
+               const struct verify_options *options, struct err *e)
+{
+    *r = (struct verify_result){.holds = true};
+    struct verifier v = {.result = r, .s = s, .counts = counts, .options = options};
+    verify_data(&v);
+    if (options->missing_pool)
+        check(&v, "pool", false, "%s", options->missing_pool);
+    if (options->expect_allocations)
+        verify_allocations(&v);
+    if (options->require_callstacks)
+        verify_callstacks(&v);
+    if (options->require_symbols)
+        verify_symbols(&v);
+    if (options->require_samples)
+        verify_count(&v, "samples", counts->samples, "call stack samples",
+                     "sampling was off or not permitted, or they were stripped");
+    /* Fibers have context switches, too, but only the system's are listed by processor. */
+    if (options->require_context_switches)
+        verify_count(&v, "context-switches", counts->cpu_switches, "context switches",
+                     "system tracing was off or not permitted, or they were stripped");
+    if (!v.failed)
+        return 0;
+    verify_release(r);
+    return err_no_memory(e, "checks");
+}
+
+void verify_release(struct verify_result *r)
+{
+    vec_release(&r->checks);
+    r->holds = false;
+}

@@ -1,0 +1,35 @@
+#ifndef TIDEMARK_ANALYSIS_VERIFY_H
+#define TIDEMARK_ANALYSIS_VERIFY_H
+
+/* Is the data that somebody counts on really in a trace? Each question is a check with a cause. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/summary.h"
+#include "trace/load.h"
+
+struct verify_options {
+    bool expect_allocations;
+    uint64_t allocations;    /* expected */
+    double within;           /* ≥ 1: from allocations / within to allocations * within will do */
+    bool require_callstacks; /* some allocation has a call stack, and … */
+    double callstacks_percent; /* … so many percent of them at least */
+    bool require_symbols;
+    double symbols_percent; /* of the distinct frames of allocations at least */
+    bool require_samples;
+    bool require_context_switches;
+    const char *missing_pool; /* NULL, or why the wanted pool is not there: a check that failed */
+};
+
+struct verify_result {
+    VEC(struct summary_check) checks;
+    bool holds; /* all of them */
+};
+
+/* `r` need not be initialised. `counts` are those of the file that `s` summarises. */
+int verify_run(struct verify_result *r, const struct summary *s, const struct trace_counts *counts,
+               const struct verify_options *options, struct err *e);
+void verify_release(struct verify_result *r);
+
+#endif

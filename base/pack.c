@@ -1,0 +1,185 @@
+#include "base/pack.h"
+
+#include <string.h>
+
+#include "base/bytes.h"
+
+#define RUN 256u
+/* Per field and run: the smallest or first value, and the number of bits. */
+#define RUN_HEAD 9u
+/* The bit writer and reader touch whole words: this much lies beyond the last bit. */
+#define SLACK 16u
+
+size_t pack_bound(const struct pack_layout *l, size_t n)
+{
+    size_t runs = (n + RUN - 1) / RUN;
+    return runs * l->count * (RUN_HEAD + RUN * 8) + SLACK;
+}
+
+static inline uint64_t field_mask(const struct pack_field *f)
+{
+    return f->bytes == 8 ? UINT64_MAX : (UINT64_C(1) << 8 * f->bytes) - 1;
+}
+
+static void gather(const struct pack_layout *l, const struct pack_field *f, const uint8_t *from,
+                   size_t n, uint64_t *values)
+{
+    uint64_t mask = field_mask(f);
+    /* Reading eight bytes is allowed only where eight bytes follow. */
+    size_t wide = f->offset + 8u <= l->element ? n : n ? n - 1 : 0;
+    for (size_t i = 0; i < wide; i++)
+        values[i] = load_u64(from + i * l->element + f->offset) & mask;
+    for (size_t i = wide; i < n; i++) {
+        values[i] = 0;
+        memcpy(&values[i], from + i * l->element + f->offset, f->bytes);
+    }
+}
+
+static void scatter(const struct pack_layout *l, const struct pack_field *f, uint8_t *to, size_t n,
+                    const uint64_t *values)
+{
+    switch (f->bytes) {
+    case 8:
+        for (size_t i = 0; i < n; i++)
+            store_u64(to + i * l->element + f->offset, values[i]);
+        return;
+    case 4:
+        for (size_t i = 0; i < n; i++)
+            store_u32(to + i * l->element + f->offset, (uint32_t)values[i]);
+        return;
+    case 6:
+        for (size_t i = 0; i < n; i++)
+            store_u48(to + i * l->element + f->offset, values[i]);
+        return;
+    case 2:
+        for (size_t i = 0; i < n; i++)
+            store_u16(to + i * l->element + f->offset, (uint16_t)values[i]);
+        return;
+    default:
+        for (size_t i = 0; i < n; i++)
+            memcpy(to + i * l->element + f->offset, &values[i], f->bytes);
+    }
+}
+
+static inline uint64_t zigzag(uint64_t difference)
+{
+    return difference << 1 ^ (uint64_t)((int64_t)difference >> 63);
+}
+
+static inline uint64_t unzigzag(uint64_t z)
+{
+    return z >> 1 ^ (0 - (z & 1));
+}
+
+/* Turns values into what is stored; returns the value that undoes it. */
+static uint64_t reduce(enum pack_mode mode, uint64_t *values, size_t n)
+{
+    uint64_t base = values[0];
+    if (mode == PACK_STEP) {
+        for (size_t i = n; i-- > 1;)
+            values[i] = zigzag(values[i] - values[i - 1]);
+        values[0] = 0;
+        return base;
+    }
+    for (size_t i = 1; i < n; i++)
+        base = values[i] < base ? values[i] : base;
+    for (size_t i = 0; i < n; i++)
+        values[i] -= base;
+    return base;
+}
+
+static void restore(enum pack_mode mode, uint64_t base, uint64_t mask, uint64_t *values, size_t n)
+{
+    if (mode == PACK_STEP) {
+        for (size_t i = 0; i < n; i++)
+            values[i] = base = (base + unzigzag(values[i])) & mask;
+        return;
+    }
+    for (size_t i = 0; i < n; i++)
+        values[i] += base;
+}
+
+static unsigned bits_for(const uint64_t *values, size_t n)
+{
+    uint64_t all = 0;
+    for (size_t i = 0; i < n; i++)
+        all |= values[i];
+    return all ? 64 - (unsigned)__builtin_clzll(all) : 0;
+}
+
+/* Writes n values of `bits` bits each; the bytes up to the next multiple of 8 bits are zeroed. */
+static uint8_t *write_bits(uint8_t *out, const uint64_t *values, size_t n, unsigned bits)
+{
+    uint64_t word = 0;
+    unsigned used = 0;
+    for (size_t i = 0; i < n; i++) {
+        word |= values[i] << used;
+        if (used + bits >= 64) {
+            store_u64(out, word);
+            out += 8;
+            word = used ? values[i] >> (64 - used) : 0;
+            used = used + bits - 64;
+            if (used == 0)
+                word = 0;
+        } else {
+            used += bits;
+        }
+    }
+    if (used) {
+        store_u64(out, word);
+        out += (used + 7) / 8;
+    }
+    return out;
+}
+
+static const uint8_t *read_bits(const uint8_t *in, uint64_t *values, size_t n, unsigned bits)
+{
+    uint64_t mask = bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
+    size_t at = 0; /* in bits */
+    if (bits <= 56) {
+        for (size_t i = 0; i < n; i++, at += bits)
+            values[i] = load_u64(in + at / 8) >> at % 8 & mask;
+    } else {
+        for (size_t i = 0; i < n; i++, at += bits) {
+            unsigned __int128 wide = load_u64(in + at / 8);
+            wide |= (unsigned __int128)in[at / 8 + 8] << 64;
+            values[i] = (uint64_t)(wide >> at % 8) & mask;
+        }
+    }
+    return in + (at + 7) / 8;
+}
+
+size_t pack_elements(const struct pack_layout *l, const uint8_t *elements, size_t n, uint8_t *out)
+{
+    uint8_t *p = out;
+    uint64_t values[RUN];
+    for (size_t done = 0; done < n; done += RUN) {
+        size_t run = n - done < RUN ? n - done : RUN;
+        for (unsigned i = 0; i < l->count; i++) {
+            const struct pack_field *f = &l->fields[i];
+            gather(l, f, elements + done * l->element, run, values);
+            store_u64(p, reduce((enum pack_mode)f->mode, values, run));
+            p[8] = (uint8_t)bits_for(values, run);
+            p = write_bits(p + RUN_HEAD, values, run, p[8]);
+        }
+    }
+    memset(p, 0, SLACK);
+    return (size_t)(p - out) + SLACK;
+}
+
+void unpack_elements(const struct pack_layout *l, const uint8_t *packed, size_t n,
+                     uint8_t *elements)
+{
+    uint64_t values[RUN];
+    for (size_t done = 0; done < n; done += RUN) {
+        size_t run = n - done < RUN ? n - done : RUN;
+        for (unsigned i = 0; i < l->count; i++) {
+            const struct pack_field *f = &l->fields[i];
+            uint64_t base = load_u64(packed);
+            unsigned bits = packed[8];
+            packed = read_bits(packed + RUN_HEAD, values, run, bits);
+            restore((enum pack_mode)f->mode, base, field_mask(f), values, run);
+            scatter(l, f, elements + done * l->element, run, values);
+        }
+    }
+}

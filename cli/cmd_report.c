@@ -1,0 +1,219 @@
+/* tidemark report: the memory summary of a saved trace. */
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analysis/summary.h"
+#include "base/format.h"
+#include "base/outfile.h"
+#include "cli/commands.h"
+#include "report/report.h"
+#include "trace/load.h"
+
+#define TEXT_LIMIT 50
+
+static const char usage[] =
+    "usage: tidemark report FILE [OPTIONS]\n"
+    "\n"
+    "Prints where the memory of a traced program went: totals per pool, then one row per\n"
+    "allocation site, the innermost function that is neither Tracy's client nor an allocator.\n"
+    "FILE - is standard input.\n"
+    "\n"
+    "      --by WHAT       rows by site, function, callstack, pool or thread (site)\n"
+    "      --sort KEY      size, count, live, peak, at-peak, temporary or name (size)\n"
+    "      --min-size N    leave out rows whose allocations sum up to less; N may end in K, M, G\n"
+    "      --min-count N   leave out rows with fewer allocations\n"
+    "      --limit N       rows to print, 0 for all (text: 50, else all)\n"
+    "      --pool NAME     this pool only\n"
+    "      --skip REGEX    pass over functions or files that match when looking for the site\n"
+    "                      (POSIX extended; may be given several times)\n"
+    "      --stack-traces  print the call stacks under each row (text; JSON has the largest one)\n"
+    "      --format F      text, json or csv (text)\n"
+    "      --output FILE   write to FILE instead of standard output\n"
+    "  -f, --force         replace FILE when it exists\n"
+    "  -h, --help          this text\n"
+    "\n"
+    "size: bytes of all allocations; live: bytes not freed at the end; peak: the row's own "
+    "highest\n"
+    "use; at-peak: its share when the pool stood highest; temporary: blocks that the very next\n"
+    "memory event of the same thread in that pool freed.\n"
+    "Exit status: 0 done; 2 usage; 3 unreadable trace; 4 output exists or cannot be written.\n";
+
+struct report_command {
+    const char *trace;
+    const char *output;
+    bool force;
+    bool limit_given;
+    struct summary_options summary;
+    struct summary_selection selection;
+    struct report_options report;
+    struct skiplist skip;
+};
+
+enum {
+    OPTION_BY = 256,
+    OPTION_SORT,
+    OPTION_MIN_SIZE,
+    OPTION_MIN_COUNT,
+    OPTION_LIMIT,
+    OPTION_POOL,
+    OPTION_SKIP,
+    OPTION_STACK_TRACES,
+    OPTION_FORMAT,
+    OPTION_OUTPUT,
+};
+
+static const struct option long_options[] = {
+    {"by", required_argument, NULL, OPTION_BY},
+    {"sort", required_argument, NULL, OPTION_SORT},
+    {"min-size", required_argument, NULL, OPTION_MIN_SIZE},
+    {"min-count", required_argument, NULL, OPTION_MIN_COUNT},
+    {"limit", required_argument, NULL, OPTION_LIMIT},
+    {"pool", required_argument, NULL, OPTION_POOL},
+    {"skip", required_argument, NULL, OPTION_SKIP},
+    {"stack-traces", no_argument, NULL, OPTION_STACK_TRACES},
+    {"format", required_argument, NULL, OPTION_FORMAT},
+    {"output", required_argument, NULL, OPTION_OUTPUT},
+    {"force", no_argument, NULL, 'f'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+static int parse_option(struct report_command *c, int option, const char *value, struct err *e)
+{
+    switch (option) {
+    case OPTION_BY:
+        return grouping_parse(value, &c->summary.by)
+                   ? 0
+                   : err_set(e, ERR_USAGE,
+                             "--by is site, function, callstack, pool or thread, not '%s'", value);
+    case OPTION_SORT:
+        return sort_key_parse(value, &c->selection.sort)
+                   ? 0
+                   : err_set(e, ERR_USAGE,
+                             "--sort is size, count, live, peak, at-peak, temporary or name, "
+                             "not '%s'",
+                             value);
+    case OPTION_MIN_SIZE:
+        return format_parse_bytes("--min-size", value, &c->selection.min_size, e);
+    case OPTION_MIN_COUNT:
+        return format_parse_count("--min-count", value, &c->selection.min_count, e);
+    case OPTION_LIMIT:
+        c->limit_given = true;
+        return format_parse_count("--limit", value, &c->selection.limit, e);
+    case OPTION_POOL:
+        c->summary.pool = value;
+        return 0;
+    case OPTION_SKIP:
+        return skiplist_add(&c->skip, value, e);
+    case OPTION_STACK_TRACES:
+        c->report.stack_traces = true;
+        return 0;
+    case OPTION_FORMAT:
+        return report_format_parse(value, &c->report.format)
+                   ? 0
+                   : err_set(e, ERR_USAGE, "--format is text, json or csv, not '%s'", value);
+    case OPTION_OUTPUT:
+        c->output = value;
+        return 0;
+    case 'f':
+        c->force = true;
+        return 0;
+    default:
+        return err_set(e, ERR_USAGE, "%s", "");
+    }
+}
+
+/* Returns -1 to go on, else the exit status. */
+static int parse_arguments(struct report_command *c, int argc, char **argv)
+{
+    struct err e = {0};
+    int option;
+    while ((option = getopt_long(argc, argv, "fh", long_options, NULL)) != -1) {
+        if (option == 'h') {
+            fputs(usage, stdout);
+            return 0;
+        }
+        if (parse_option(c, option, optarg, &e) != 0)
+            goto bad;
+    }
+    if (optind + 1 == argc) {
+        c->trace = argv[optind];
+        if (!c->limit_given && c->report.format == REPORT_TEXT)
+            c->selection.limit = TEXT_LIMIT;
+        c->report.sort = c->selection.sort;
+        if (c->summary.by == GROUP_CALLSTACK)
+            c->report.stack_traces = true;
+        c->summary.stacks = c->report.stack_traces;
+        return -1;
+    }
+    if (optind == argc)
+        err_set(&e, ERR_USAGE, "which trace?");
+    else
+        err_set(&e, ERR_USAGE, "what is '%s' for?", argv[optind + 1]);
+bad:
+    if (e.text[0])
+        fprintf(stderr, "report: %s\n", e.text);
+    fputs("usage: tidemark report FILE [OPTIONS]; `tidemark report --help` tells more\n", stderr);
+    return 2;
+}
+
+/* The report into a file that appears when it is whole. */
+static int write_file(const struct report_command *c, const struct summary *s, struct err *e)
+{
+    struct outfile o;
+    if (outfile_open(&o, c->output, c->force, e) != 0)
+        return -1;
+    int fd = dup(o.fd);
+    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+    int status;
+    if (!out) {
+        status = err_errno(e, ERR_OUTPUT, "cannot write %s", c->output);
+        if (fd >= 0)
+            close(fd);
+    } else {
+        status = report_write(s, &c->report, out, e);
+        if (fclose(out) != 0 && status == 0)
+            status = err_errno(e, ERR_OUTPUT, "cannot write %s", c->output);
+    }
+    if (status == 0)
+        return outfile_commit(&o, e);
+    outfile_abort(&o);
+    return -1;
+}
+
+static int run(struct report_command *c, struct trace *t, struct err *e)
+{
+    struct summary s;
+    if (trace_load(t, c->trace, NULL, NULL, e) != 0 || summary_build(&s, t, &c->summary, e) != 0)
+        return -1;
+    summary_select(&s.sites, &c->selection);
+    summary_select(&s.groups, &c->selection);
+    int status = c->output ? write_file(c, &s, e) : report_write(&s, &c->report, stdout, e);
+    summary_release(&s);
+    return status;
+}
+
+int cmd_report(int argc, char **argv)
+{
+    struct report_command c = {0};
+    struct err e = {0};
+    struct trace t;
+    c.summary.skip = &c.skip;
+    int status = parse_arguments(&c, argc, argv);
+    if (status < 0) {
+        status = trace_init(&t, NULL, &e);
+        if (status == 0) {
+            status = run(&c, &t, &e);
+            trace_release(&t);
+        }
+        if (status != 0) {
+            fprintf(stderr, "tidemark: %s\n", e.text);
+            status = err_exit_status(&e);
+        }
+    }
+    skiplist_release(&c.skip);
+    return status;
+}

@@ -1,0 +1,191 @@
+/* tidemark verify: is the data that a build or a test counts on really in a trace? */
+
+#include <errno.h>
+#include <getopt.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/verify.h"
+#include "base/format.h"
+#include "cli/commands.h"
+#include "report/verify.h"
+#include "trace/load.h"
+
+static const char usage[] =
+    "usage: tidemark verify FILE [OPTIONS]\n"
+    "\n"
+    "Checks that the memory data of a trace is really there. Prints one line per check. FILE - is\n"
+    "standard input. Without options: that there are memory events at all.\n"
+    "\n"
+    "      --expect-allocations N      about so many allocations …\n"
+    "      --within FACTOR             … between N / FACTOR and N * FACTOR (10)\n"
+    "      --pool NAME                 look at this pool only\n"
+    "      --require-callstacks[=PCT]  some allocations, or PCT percent, have a call stack\n"
+    "      --require-symbols PCT       so many percent of their frames have a name\n"
+    "      --require-samples           there are call stack samples\n"
+    "      --require-context-switches  there are context switches\n"
+    "      --format F                  text or json (text)\n"
+    "  -h, --help                      this text\n"
+    "\n"
+    "Exit status: 0 all checks hold; 1 one does not; 2 usage; 3 unreadable trace.\n";
+
+struct verify_command {
+    const char *trace;
+    bool json;
+    struct summary_options summary;
+    struct verify_options verify;
+    struct err missing; /* why there is no such pool */
+};
+
+enum {
+    OPTION_EXPECT = 256,
+    OPTION_WITHIN,
+    OPTION_POOL,
+    OPTION_CALLSTACKS,
+    OPTION_SYMBOLS,
+    OPTION_SAMPLES,
+    OPTION_CONTEXT_SWITCHES,
+    OPTION_FORMAT,
+};
+
+static const struct option long_options[] = {
+    {"expect-allocations", required_argument, NULL, OPTION_EXPECT},
+    {"within", required_argument, NULL, OPTION_WITHIN},
+    {"pool", required_argument, NULL, OPTION_POOL},
+    {"require-callstacks", optional_argument, NULL, OPTION_CALLSTACKS},
+    {"require-symbols", required_argument, NULL, OPTION_SYMBOLS},
+    {"require-samples", no_argument, NULL, OPTION_SAMPLES},
+    {"require-context-switches", no_argument, NULL, OPTION_CONTEXT_SWITCHES},
+    {"format", required_argument, NULL, OPTION_FORMAT},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+static int parse_real(const char *option, const char *text, double least, double most, double *out,
+                      struct err *e)
+{
+    char *end;
+    errno = 0;
+    double value = strtod(text, &end);
+    if (errno || end == text || *end || !isfinite(value) || value < least || value > most)
+        return err_set(e, ERR_USAGE, "%s takes a number from %g to %g, not '%s'", option, least,
+                       most, text);
+    *out = value;
+    return 0;
+}
+
+static int parse_option(struct verify_command *c, int option, const char *value, struct err *e)
+{
+    struct verify_options *v = &c->verify;
+    switch (option) {
+    case OPTION_EXPECT:
+        v->expect_allocations = true;
+        return format_parse_count("--expect-allocations", value, &v->allocations, e);
+    case OPTION_WITHIN:
+        return parse_real("--within", value, 1, 1e9, &v->within, e);
+    case OPTION_POOL:
+        c->summary.pool = value;
+        return 0;
+    case OPTION_CALLSTACKS:
+        v->require_callstacks = true;
+        return value ? parse_real("--require-callstacks", value, 0, 100, &v->callstacks_percent, e)
+                     : 0;
+    case OPTION_SYMBOLS:
+        v->require_symbols = true;
+        return parse_real("--require-symbols", value, 0, 100, &v->symbols_percent, e);
+    case OPTION_SAMPLES:
+        v->require_samples = true;
+        return 0;
+    case OPTION_CONTEXT_SWITCHES:
+        v->require_context_switches = true;
+        return 0;
+    case OPTION_FORMAT:
+        c->json = strcmp(value, "json") == 0;
+        return c->json || strcmp(value, "text") == 0
+                   ? 0
+                   : err_set(e, ERR_USAGE, "--format is text or json, not '%s'", value);
+    default:
+        return err_set(e, ERR_USAGE, "%s", "");
+    }
+}
+
+/* Returns -1 to go on, else the exit status. */
+static int parse_arguments(struct verify_command *c, int argc, char **argv)
+{
+    struct err e = {0};
+    int option;
+    while ((option = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
+        if (option == 'h') {
+            fputs(usage, stdout);
+            return 0;
+        }
+        if (parse_option(c, option, optarg, &e) != 0)
+            goto bad;
+    }
+    if (optind + 1 == argc) {
+        c->trace = argv[optind];
+        return -1;
+    }
+    if (optind == argc)
+        err_set(&e, ERR_USAGE, "which trace?");
+    else
+        err_set(&e, ERR_USAGE, "what is '%s' for?", argv[optind + 1]);
+bad:
+    if (e.text[0])
+        fprintf(stderr, "verify: %s\n", e.text);
+    fputs("usage: tidemark verify FILE [OPTIONS]; `tidemark verify --help` tells more\n", stderr);
+    return 2;
+}
+
+/* A pool that is not there is a check that does not hold, not a wrong command line. */
+static int summarize(struct verify_command *c, struct trace *t, struct summary *s, struct err *e)
+{
+    if (summary_build(s, t, &c->summary, e) == 0)
+        return 0;
+    if (e->code != ERR_USAGE)
+        return -1;
+    c->missing = *e;
+    c->verify.missing_pool = c->missing.text;
+    c->summary.pool = NULL;
+    *e = (struct err){0};
+    return summary_build(s, t, &c->summary, e);
+}
+
+static int run(struct verify_command *c, struct trace *t, bool *holds, struct err *e)
+{
+    struct trace_counts counts;
+    struct summary s;
+    struct verify_result r;
+    if (trace_load(t, c->trace, &counts, NULL, e) != 0 || summarize(c, t, &s, e) != 0)
+        return -1;
+    int status = verify_run(&r, &s, &counts, &c->verify, e);
+    if (status == 0) {
+        *holds = r.holds;
+        status = verify_write(&r, c->json, stdout, e);
+        verify_release(&r);
+    }
+    summary_release(&s);
+    return status;
+}
+
+int cmd_verify(int argc, char **argv)
+{
+    struct verify_command c = {.verify.within = 10};
+    struct err e = {0};
+    struct trace t;
+    bool holds = false;
+    int status = parse_arguments(&c, argc, argv);
+    if (status >= 0)
+        return status;
+    status = trace_init(&t, NULL, &e);
+    if (status == 0) {
+        status = run(&c, &t, &holds, &e);
+        trace_release(&t);
+    }
+    if (status == 0)
+        return holds ? 0 : 1;
+    fprintf(stderr, "tidemark: %s\n", e.text);
+    return err_exit_status(&e);
+}

@@ -1,0 +1,50 @@
+#include "report/verify.h"
+
+#include "base/format.h"
+#include "report/json_value.h"
+
+static json_t *make_document(const struct verify_result *r)
+{
+    json_t *checks = json_array();
+    for (size_t i = 0; checks && i < r->checks.len; i++) {
+        const struct summary_check *c = &r->checks.at[i];
+        json_t *v = json_pack("{s:s, s:b, s:o}", "name", c->name, "holds", c->holds ? 1 : 0,
+                              "detail", json_text(view_of(c->detail)));
+        if (json_array_append_new(checks, v) != 0) {
+            json_decref(checks);
+            checks = NULL;
+        }
+    }
+    return json_pack("{s:s, s:b, s:o}", "schema", "tidemark.verify/1", "holds", r->holds ? 1 : 0,
+                     "checks", checks);
+}
+
+static void put_lines(struct buf *b, const struct verify_result *r)
+{
+    for (size_t i = 0; i < r->checks.len; i++) {
+        const struct summary_check *c = &r->checks.at[i];
+        buf_printf(b, "%s %s: ", c->holds ? "ok" : "FAILED", c->name);
+        format_terminal(b, view_of(c->detail));
+        buf_puts(b, "\n");
+    }
+}
+
+int verify_write(const struct verify_result *r, bool json, FILE *out, struct err *e)
+{
+    struct buf b = {0};
+    bool ok = true;
+    if (json) {
+        ok = json_put(&b, make_document(r), JSON_INDENT(1));
+        buf_puts(&b, "\n");
+    } else {
+        put_lines(&b, r);
+    }
+    ok = ok && !b.failed;
+    if (ok)
+        (void)fwrite(b.data, 1, b.len, out); /* ferror tells */
+    buf_release(&b);
+    if (!ok)
+        return err_no_memory(e, "the checks");
+    return fflush(out) != 0 || ferror(out) ? err_errno(e, ERR_OUTPUT, "cannot write the checks")
+                                           : 0;
+}
