@@ -5,6 +5,7 @@
 
 BUILD  ?= build
 CC     ?= gcc
+PYTHON ?= /usr/bin/python3
 PREFIX ?= /usr/local
 DESTDIR ?=
 
@@ -110,18 +111,18 @@ run: all
 
 ## test: builds and runs all tests; ends with "N passed, N failed"
 test: deps-test $(BUILD)/tidemark $(UNIT_TESTS) $(BENCH_TOOLS)
-	@BUILD=$(BUILD) CC=$(CC) python3 test/run_tests.py
+	@BUILD=$(BUILD) CC=$(CC) $(PYTHON) test/run_tests.py
 
 ## unit, e2e: only those tests
 unit: deps-test $(UNIT_TESTS)
-	@BUILD=$(BUILD) python3 test/run_tests.py --only unit
+	@BUILD=$(BUILD) $(PYTHON) test/run_tests.py --only unit
 
 e2e: deps-test $(BUILD)/tidemark $(BENCH_TOOLS)
-	@BUILD=$(BUILD) python3 test/run_tests.py --only e2e
+	@BUILD=$(BUILD) $(PYTHON) test/run_tests.py --only e2e
 
 ## check-layers: holds every #include against the folder table
 check-layers:
-	@python3 test/check_layers.py
+	@$(PYTHON) test/check_layers.py
 
 ## asan: the tests again under AddressSanitizer and UBSan
 asan:
@@ -143,7 +144,7 @@ fuzz: $(FUZZ_TARGETS)
 
 ## bench: speed and memory beside the limits of the machine; OFFICIAL=dir adds the official tools
 bench: all $(BENCH_TOOLS)
-	@BUILD=$(BUILD) OFFICIAL=$(OFFICIAL) python3 bench/run.py
+	@BUILD=$(BUILD) OFFICIAL=$(OFFICIAL) $(PYTHON) bench/run.py
 
 ## ---- style
 

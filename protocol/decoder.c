@@ -51,7 +51,7 @@ int decoder_fail(struct decoder *d, const char *fmt, ...)
     va_end(ap);
     unsigned id = *d->item;
     return err_set(d->err, ERR_INPUT,
-                   "protocol %" PRIu32 ", frame %" PRIu64 ", byte %" PRIu64
+                   "protocol %" PRIu32 ", frame %" PRIu64 ", offset %" PRIu64
                    " of the decompressed stream, item %u (%s): %s%s",
                    d->version->protocol, d->stats.frames + 1,
                    d->stats.bytes + (uint64_t)(d->item - d->frame), id,

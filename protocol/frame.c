@@ -49,7 +49,7 @@ void frame_reader_free(struct frame_reader *r)
 static int broken(struct frame_reader *r, struct err *e)
 {
     r->stage = STAGE_BROKEN;
-    return err_prefix(e, "frame %" PRIu64 ", byte %" PRIu64 " of the stream", r->stats.frames + 1,
+    return err_prefix(e, "frame %" PRIu64 ", offset %" PRIu64 " of the stream", r->stats.frames + 1,
                       r->stats.bytes_in);
 }
 

@@ -80,7 +80,11 @@ static int session_texts(struct session *s, struct err *e)
     f->capture_name = strings_intern(strings, view_of(name), e);
     f->program = strings_intern(strings, view_of(w->program_name), e);
     f->host_info = strings_intern(strings, view_of(w->host_info), e);
-    return f->capture_name && f->program && f->host_info ? 0 : -1;
+    if (!f->capture_name || !f->program || !f->host_info)
+        return -1;
+    /* The set of frames without a name has one nevertheless, as in official captures. */
+    uint32_t frame = strings_intern(strings, view_of("Frame"), e);
+    return frame ? strings_bind(strings, 0, frame, e) : -1;
 }
 
 static int session_open(struct session *s, bool strict, struct err *e)

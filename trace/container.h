@@ -85,7 +85,8 @@ struct container_options {
     bool old_magic;   /* "tlZ\4" or "tZst", which releases up to 0.10 need */
 };
 
-/* The default: zstd, CONTAINER_LEVEL_OWN, one stream (streams cost size: each sees a part only). */
+/* The default: zstd, CONTAINER_LEVEL_OWN, four streams, which official readers decode in parallel.
+ */
 struct container_options container_options_default(void);
 
 struct container_writer;
