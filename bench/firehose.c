@@ -129,7 +129,7 @@ static int string(struct firehose *f, bool second, const char *text)
 /* Functions that can stand at one level of a stack. */
 static uint32_t level_width(const struct firehose *f)
 {
-    return f->o.stacks / f->o.depth + 1;
+    return f->o.depth ? f->o.stacks / f->o.depth + 1 : 1;
 }
 
 /*
@@ -157,6 +157,8 @@ static int lay_out_stacks(struct firehose *f)
 {
     size_t n = f->o.stacks;
     unsigned depth = f->o.depth;
+    if (depth == 0)
+        return 0;
     f->payload_size = 1 + 8 + 2 + 8 * (size_t)depth;
     f->payloads = calloc(n, f->payload_size);
     f->stack_used = calloc(n, sizeof *f->stack_used);
@@ -253,19 +255,27 @@ static int tell_names(struct firehose *f)
 
 /* ---- memory */
 
-static int memory_event(struct firehose *f, const struct block *b, bool alloc, unsigned thread,
-                        uint32_t stack)
+/* What goes ahead of an item with a call stack; nothing at depth 0. */
+static int call_stack(struct firehose *f, uint32_t stack)
 {
-    bool named = b->pool != 0;
-    uint8_t *payload = f->payloads + stack * f->payload_size;
+    if (f->o.depth == 0)
+        return 0;
     if (!f->stack_used[stack]) {
         f->stack_used[stack] = true;
         if (!vec_push(&f->unanswered, stack))
             return err_no_memory(&f->err, "stacks");
     }
     uint8_t serial = (uint8_t)f->serial_id;
-    if (encoder_append(f->enc, payload, f->payload_size, &f->err) < 0 ||
-        encoder_append(f->enc, &serial, 1, &f->err) < 0)
+    if (encoder_append(f->enc, f->payloads + stack * f->payload_size, f->payload_size, &f->err) < 0)
+        return -1;
+    return encoder_append(f->enc, &serial, 1, &f->err);
+}
+
+static int memory_event(struct firehose *f, const struct block *b, bool alloc, unsigned thread,
+                        uint32_t stack)
+{
+    bool named = b->pool != 0;
+    if (call_stack(f, stack) < 0)
         return -1;
     uint8_t bytes[32] = {(uint8_t)f->name_id};
     if (named) {
@@ -480,10 +490,11 @@ static int prepare(struct firehose *f, const struct wire_version *v)
     f->payload_id = wire_version_item(v, "CallstackPayload");
     f->serial_id = wire_version_item(v, "CallstackSerial");
     f->name_id = wire_version_item(v, "MemNamePayload");
-    f->alloc_ids[0] = wire_version_item(v, "MemAllocCallstack");
-    f->alloc_ids[1] = wire_version_item(v, "MemAllocCallstackNamed");
-    f->free_ids[0] = wire_version_item(v, "MemFreeCallstack");
-    f->free_ids[1] = wire_version_item(v, "MemFreeCallstackNamed");
+    bool plain = f->o.depth == 0;
+    f->alloc_ids[0] = wire_version_item(v, plain ? "MemAlloc" : "MemAllocCallstack");
+    f->alloc_ids[1] = wire_version_item(v, plain ? "MemAllocNamed" : "MemAllocCallstackNamed");
+    f->free_ids[0] = wire_version_item(v, plain ? "MemFree" : "MemFreeCallstack");
+    f->free_ids[1] = wire_version_item(v, plain ? "MemFreeNamed" : "MemFreeCallstackNamed");
     f->enc = encoder_new(v);
     f->temporary = calloc(f->o.threads, sizeof *f->temporary);
     if (!f->enc || !f->temporary)
@@ -516,8 +527,8 @@ static const struct wire_version *check_options(const struct options *o)
 {
     const struct wire_version *v = wire_version_find(o->protocol);
     size_t n = o->output ? strlen(o->output) : 0;
-    bool ok = v && o->depth && o->depth <= DEPTH_MAX && o->stacks && o->stacks <= 1u << 24 &&
-              o->threads && o->threads <= THREADS_MAX && o->pools && o->pools <= POOLS_MAX &&
+    bool ok = v && o->depth <= DEPTH_MAX && o->stacks && o->stacks <= 1u << 24 && o->threads &&
+              o->threads <= THREADS_MAX && o->pools && o->pools <= POOLS_MAX &&
               n > strlen(SUFFIX) && n < PATH_SIZE - 16 &&
               strcmp(o->output + n - strlen(SUFFIX), SUFFIX) == 0;
     return ok ? v : NULL;
@@ -526,7 +537,8 @@ static const struct wire_version *check_options(const struct options *o)
 static const char usage[] =
     "usage: firehose -o FILE.c2s.bin [--events N] [--depth D] [--protocol P] [--live L]\n"
     "                [--stacks S] [--threads T] [--pools K] [--seed X]\n"
-    "Writes the recording of a client with N memory events (1000000), call stacks D deep (16),\n"
+    "Writes the recording of a client with N memory events (1000000), call stacks D deep (16; 0: "
+    "none),\n"
     "protocol P (82), about L lasting blocks (100000), S distinct stacks (5000), T threads (4),\n"
     "K pools (2); FILE.s2c.bin and FILE.truth.json stand beside it.\n";
 

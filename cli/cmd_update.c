@@ -36,9 +36,9 @@ static const char usage[] =
     "  -4                   compress with LZ4\n"
     "  -h                   compress with LZ4 HC\n"
     "  -e                   compress with LZ4 extreme (very slow)\n"
-    "  -z LEVEL             compress with zstd, level -131072 to 22 (this is the default, level "
-    "1)\n"
-    "  -j STREAMS           compression streams, 1 to 255 (4); -1: one per processor\n"
+    "  -z LEVEL             compress with zstd at a level, -131072 to 22 (without any of these\n"
+    "                       options: zstd, tuned for memory events)\n"
+    "  -j STREAMS           compression streams, 1 to 255; -1: one per processor\n"
     "  -s FLAGS             strip: l locks, m messages, p plots, M memory, i frame images,\n"
     "                       c context switches, s samples, C symbol code, S source files\n"
     "      --trace-version V  file version to write (default: that of INPUT)\n"
@@ -191,6 +191,8 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+static const int endings[] = {SIGINT, SIGTERM, SIGHUP};
+
 /*
  * Interrupted, the process must not leave its temporary file behind: the signals are held back and
  * looked for between blocks. Not on a pipe, where reading could wait for ever.
@@ -202,9 +204,12 @@ static void hold_signals(struct update *u)
         return;
     u->in_size = (uint64_t)st.st_size;
     sigemptyset(&u->held);
-    sigaddset(&u->held, SIGINT);
-    sigaddset(&u->held, SIGTERM);
-    sigaddset(&u->held, SIGHUP);
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        /* nohup and shells in the background ignore some: those stay ignored */
+        struct sigaction now;
+        if (sigaction(endings[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
+            sigaddset(&u->held, endings[i]);
+    }
     u->holding = sigprocmask(SIG_BLOCK, &u->held, &u->mask_before) == 0;
 }
 
@@ -213,8 +218,11 @@ static bool interrupted(const struct update *u)
     sigset_t pending;
     if (!u->holding || sigpending(&pending) != 0)
         return false;
-    return sigismember(&pending, SIGINT) == 1 || sigismember(&pending, SIGTERM) == 1 ||
-           sigismember(&pending, SIGHUP) == 1;
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
+        if (sigismember(&u->held, endings[i]) == 1 && sigismember(&pending, endings[i]) == 1)
+            return true;
+    }
+    return false;
 }
 
 static int progress(void *ctx, uint64_t file_bytes, struct err *e)

@@ -34,8 +34,8 @@ static const struct command drop_ins[] = {
     {"capture", cmd_capture_drop_in, NULL},
     {"capture-release", cmd_capture_drop_in, NULL},
     {"iree-tracy-capture", cmd_capture_drop_in, NULL},
-    {"tracy-update", cmd_update, NULL},
-    {"update", cmd_update, NULL},
+    {"tracy-update", cmd_update_drop_in, NULL},
+    {"update", cmd_update_drop_in, NULL},
 };
 
 #define LENGTH(A) (sizeof(A) / sizeof(A)[0])

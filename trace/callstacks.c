@@ -2,13 +2,19 @@
 
 #include <stdlib.h>
 #include <string.h>
+
+/* Inlined: the hash of a short stack costs about as much as the call of a library function. */
+#define XXH_INLINE_ALL
 #include <xxhash.h>
 
 #define NODES_MAX UINT32_MAX
 
+_Static_assert(CALLSTACKS_SECRET == XXH3_SECRET_DEFAULT_SIZE, "size of a seeded secret");
+
 int callstacks_init(struct callstacks *c, struct err *e)
 {
     *c = (struct callstacks){.limit = CALLSTACKS_MAX, .seed = map_hash(0x737461636b)};
+    XXH3_generateSecret_fromSeed(c->secret, c->seed);
     c->children_mask = 1023;
     c->contents_mask = 1023;
     c->children = calloc(c->children_mask + 1, sizeof *c->children);
@@ -174,7 +180,8 @@ static int callstacks_take_other(struct callstacks *c, uint32_t *id, struct err 
 int callstacks_intern(struct callstacks *c, const uint64_t *frame_ids, uint32_t n, uint32_t *id,
                       bool *fresh, struct err *e)
 {
-    XXH128_hash_t hash = XXH3_128bits_withSeed(frame_ids, n * sizeof *frame_ids, c->seed);
+    XXH128_hash_t hash = XXH3_128bits_withSecretandSeed(frame_ids, n * sizeof *frame_ids, c->secret,
+                                                        sizeof c->secret, c->seed);
     uint64_t tag = hash.low64 >> 32;
     size_t at = (size_t)tag & c->contents_mask;
     *fresh = false;

@@ -52,6 +52,8 @@ struct frame {
  * client can prepare two stacks that collide, and comparing frames would cost a walk through cold
  * memory for every event. 32 of the bits stand in the table, 64 beside the call stack.
  */
+#define CALLSTACKS_SECRET 192u
+
 struct callstacks {
     VEC(struct callstack_node) nodes; /* nodes.at[0] is the root */
     uint32_t *children;               /* hash of (parent, frame) → node */
@@ -62,7 +64,8 @@ struct callstacks {
     size_t contents_mask;
     size_t contents_count;
     uint64_t seed;
-    struct map frame_numbers; /* frame id → frame number + 1 */
+    uint8_t secret[CALLSTACKS_SECRET]; /* of the hash, made from the seed */
+    struct map frame_numbers;          /* frame id → frame number + 1 */
     VEC(struct frame) frames;
     VEC(struct frame_inline) inlines;
     uint32_t limit;    /* CALLSTACKS_MAX, or less in tests */

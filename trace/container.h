@@ -85,7 +85,9 @@ struct container_options {
     bool old_magic;   /* "tlZ\4" or "tZst", which releases up to 0.10 need */
 };
 
-/* The default: zstd, CONTAINER_LEVEL_OWN, four streams, which official readers decode in parallel.
+/*
+ * The default: zstd, CONTAINER_LEVEL_OWN, one stream. More streams cost size and time, since each
+ * sees a part only and all of them share the processor's cache.
  */
 struct container_options container_options_default(void);
 

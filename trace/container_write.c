@@ -44,7 +44,7 @@ struct container_writer {
 struct container_options container_options_default(void)
 {
     return (struct container_options){
-        .method = METHOD_ZSTD, .level = CONTAINER_LEVEL_OWN, .streams = 4};
+        .method = METHOD_ZSTD, .level = CONTAINER_LEVEL_OWN, .streams = 1};
 }
 
 static int check_options(const struct container_options *o, struct err *e)

@@ -46,39 +46,71 @@ static void ingest_time(struct ingest *in, int64_t time)
         in->trace->facts.last_time = time;
 }
 
-static int ingest_alloc(struct ingest *in, const struct event *ev, struct err *e)
+static int carry_out_alloc(struct ingest *in, const struct waiting_event *w, struct err *e)
 {
-    uint32_t pool;
-    struct memory_place at;
     bool fault;
-    if (ingest_pool(in, ev->mem.pool, &pool, e) != 0 || ingest_place(in, ev, &at, e) != 0)
-        return -1;
-    ingest_time(in, ev->time);
-    if (memory_alloc(&in->trace->memory, pool, ev->mem.ptr, ev->mem.size, at, &fault, e) != 0)
+    ingest_time(in, w->at.time);
+    if (memory_alloc(&in->trace->memory, w->pool, w->ptr, w->size, w->at, &fault, e) != 0)
         return -1;
     if (fault && in->strict)
         return err_set(e, ERR_CHECK,
                        "MemAllocTwice: memory allocation at 0x%" PRIx64 ", which is live already",
-                       ev->mem.ptr);
+                       w->ptr);
     return 0;
 }
 
-static int ingest_free(struct ingest *in, const struct event *ev, struct err *e)
+static int carry_out_free(struct ingest *in, const struct waiting_event *w, struct err *e)
 {
-    uint32_t pool;
-    struct memory_place at;
     bool found;
-    if (ingest_pool(in, ev->mem.pool, &pool, e) != 0 || ingest_place(in, ev, &at, e) != 0)
-        return -1;
     bool is_fault = !in->unknown_frees_expected;
-    if (memory_free(&in->trace->memory, pool, ev->mem.ptr, at, is_fault, &found, e) != 0)
+    if (memory_free(&in->trace->memory, w->pool, w->ptr, w->at, is_fault, &found, e) != 0)
         return -1;
     if (found)
-        ingest_time(in, ev->time);
-    else if (is_fault && in->strict && ev->mem.ptr != 0)
+        ingest_time(in, w->at.time);
+    else if (is_fault && in->strict && w->ptr != 0)
         return err_set(e, ERR_CHECK,
                        "MemFree: memory free of 0x%" PRIx64 " without a matching allocation",
-                       ev->mem.ptr);
+                       w->ptr);
+    return 0;
+}
+
+/* After a fault that ends the capture, what waits behind it is not wanted any more. */
+static int carry_out(struct ingest *in, const struct waiting_event *w, struct err *e)
+{
+    int status = w->is_alloc ? carry_out_alloc(in, w, e) : carry_out_free(in, w, e);
+    if (status != 0)
+        in->waiting_count = 0;
+    return status;
+}
+
+/* Takes the oldest waiting event out first when there is no room for one more. */
+static int ingest_memory(struct ingest *in, const struct event *ev, struct err *e)
+{
+    struct waiting_event *w = &in->waiting[in->waiting_next];
+    if (in->waiting_count == INGEST_WAITING) {
+        in->waiting_count--;
+        if (carry_out(in, w, e) != 0)
+            return -1;
+    }
+    w->is_alloc = ev->kind == EVENT_MEM_ALLOC;
+    w->ptr = ev->mem.ptr;
+    w->size = ev->mem.size;
+    if (ingest_pool(in, ev->mem.pool, &w->pool, e) != 0 || ingest_place(in, ev, &w->at, e) != 0)
+        return -1;
+    live_set_prefetch(&in->trace->memory.pools.at[w->pool]->live, w->ptr);
+    in->waiting_next = (in->waiting_next + 1) % INGEST_WAITING;
+    in->waiting_count++;
+    return 0;
+}
+
+int ingest_settle(struct ingest *in, struct err *e)
+{
+    while (in->waiting_count) {
+        unsigned oldest = (in->waiting_next + INGEST_WAITING - in->waiting_count) % INGEST_WAITING;
+        in->waiting_count--;
+        if (carry_out(in, &in->waiting[oldest], e) != 0)
+            return -1;
+    }
     return 0;
 }
 
@@ -88,7 +120,7 @@ static int ingest_discard(struct ingest *in, const struct event *ev, struct err 
     struct memory_place at;
     if (!pool)
         return 0; /* a pool that never had an allocation */
-    if (ingest_place(in, ev, &at, e) != 0)
+    if (ingest_settle(in, e) != 0 || ingest_place(in, ev, &at, e) != 0)
         return -1;
     ingest_time(in, ev->time);
     return memory_discard(&in->trace->memory, (uint32_t)*pool, at, e);
@@ -268,9 +300,8 @@ static int ingest_event(void *ctx, const struct event *ev, struct err *e)
     struct ingest *in = ctx;
     switch (ev->kind) {
     case EVENT_MEM_ALLOC:
-        return ingest_alloc(in, ev, e);
     case EVENT_MEM_FREE:
-        return ingest_free(in, ev, e);
+        return ingest_memory(in, ev, e);
     case EVENT_MEM_DISCARD:
         return ingest_discard(in, ev, e);
     case EVENT_STRING:
@@ -364,6 +395,8 @@ static int compare_messages(const void *a, const void *b)
 int ingest_finish(struct ingest *in, struct err *e)
 {
     struct trace *t = in->trace;
+    if (ingest_settle(in, e) != 0)
+        return -1;
     if (t->callstacks.other) {
         struct frame_inline other = {.function =
                                          strings_intern(&t->strings, view_of("(other)"), e)};

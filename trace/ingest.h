@@ -8,6 +8,20 @@
 #include "protocol/event.h"
 #include "trace/store.h"
 
+/*
+ * Memory events wait here for a moment: by the time one is carried out, the slot of its address,
+ * asked for when it came, has arrived from main memory.
+ */
+#define INGEST_WAITING 16u
+
+struct waiting_event {
+    bool is_alloc;
+    uint32_t pool;
+    uint64_t ptr;
+    uint64_t size;
+    struct memory_place at;
+};
+
 struct ingest {
     struct trace *trace;
     /* Set from the client's welcome: frees of unknown blocks are expected, not faults. */
@@ -17,6 +31,9 @@ struct ingest {
      * with that server's name of the failure.
      */
     bool strict;
+    struct waiting_event waiting[INGEST_WAITING];
+    unsigned waiting_next; /* where the next one goes, and the oldest stands once it is full */
+    unsigned waiting_count;
     uint64_t last_pool_key; /* a cache of one */
     uint32_t last_pool;
     struct map custom_sources; /* (function, file) → number */
@@ -28,6 +45,9 @@ struct ingest {
 /* `t` must outlive the ingest. The default pool is made at once, as in every capture. */
 int ingest_init(struct ingest *in, struct trace *t, struct err *e);
 void ingest_release(struct ingest *in);
+
+/* Carries out the memory events that wait. To be called when no more bytes are at hand. */
+int ingest_settle(struct ingest *in, struct err *e);
 
 /*
  * To be called once after the last event: names the stand-ins for what was beyond the format's

@@ -19,6 +19,12 @@ void live_set_release(struct live_set *s)
     *s = (struct live_set){0};
 }
 
+void live_set_prefetch(const struct live_set *s, uint64_t ptr)
+{
+    if (s->slots)
+        __builtin_prefetch(&s->slots[home_of(s, ptr)], 1);
+}
+
 struct live_slot *live_set_find(const struct live_set *s, uint64_t ptr)
 {
     if (!s->slots)

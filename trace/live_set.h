@@ -37,6 +37,9 @@ struct live_set {
 
 void live_set_release(struct live_set *s);
 
+/* Brings the memory that live_set_find(ptr) will touch closer. */
+void live_set_prefetch(const struct live_set *s, uint64_t ptr);
+
 /* The slot of `ptr`, or NULL. Valid until the set changes. */
 struct live_slot *live_set_find(const struct live_set *s, uint64_t ptr);
 

@@ -27,7 +27,7 @@ struct trace_writer_options {
     struct container_options container;
 };
 
-/* zstd 1 in four streams, the layout that the header names. */
+/* Compressed as container.h does by default, in the layout that the header names. */
 struct trace_writer_options trace_writer_options_default(void);
 
 /* Writes to `fd`, which stays the caller's. `options` may be NULL for the default. */

@@ -186,7 +186,7 @@ static void expect_broken(const void *bytes, size_t len, const char *cause)
     const uint8_t *p = bytes;
     assert_int_equal(frame_reader_feed(r, &p, &len, &frame, &e), -1);
     assert_int_equal(e.code, ERR_INPUT);
-    assert_non_null(strstr(e.text, "frame 1, byte "));
+    assert_non_null(strstr(e.text, "frame 1, offset "));
     if (!strstr(e.text, cause))
         fail_msg("\"%s\" does not say \"%s\"", e.text, cause);
     /* and it stays broken */

@@ -723,7 +723,7 @@ static void test_cut_items(void **state)
             int rc = decoder_frame(r.decoder, copy, cut, &r.err);
             assert_int_equal(rc, whole_items ? 0 : -1);
             if (rc < 0) {
-                snprintf(place, sizeof place, "protocol %u, frame 1, byte ", v->protocol);
+                snprintf(place, sizeof place, "protocol %u, frame 1, offset ", v->protocol);
                 assert_int_equal(r.err.code, ERR_INPUT);
                 assert_true(strncmp(r.err.text, place, strlen(place)) == 0);
                 assert_int_equal(decoder_frame(r.decoder, copy, cut, &r.err), -1);

@@ -165,6 +165,7 @@ static void test_containers(void **state)
             struct record_sink nowhere = {NULL, put_nowhere};
             int fd = memory_file("", 0);
             options.container.method = method;
+            options.container.streams = 5;
             sample_init(&sample, &all[i], 2);
             assert_int_equal(trace_writer_open(&w, fd, &options, &e), 0);
             struct record_sink sink = trace_writer_sink(w);
@@ -175,7 +176,7 @@ static void test_containers(void **state)
             assert_int_equal(trace_read(fd, "x", &nowhere, NULL, &info, &e), 0);
             assert_int_equal(info.version, all[i].version);
             bool old_one = all[i].version < FILE_VERSION(0, 11, 0);
-            assert_int_equal(info.container.streams, old_one ? 1 : 4);
+            assert_int_equal(info.container.streams, old_one ? 1 : 5);
             assert_int_equal(info.container.kind, !old_one                ? CONTAINER_STREAMS
                                                   : method == METHOD_ZSTD ? CONTAINER_ZSTD
                                                                           : CONTAINER_LZ4);

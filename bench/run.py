@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Speed and memory of capture, load and save on generated streams, beside what the machine allows
+on the same bytes, and beside the official tools when OFFICIAL names the folder that has them.
+
+    make bench [OFFICIAL=dir] [BENCH_EVENTS="1000000 10000000"] [BENCH_DEPTHS="0 16"]
+
+CPU is user plus system time of the process, as the kernel accounts it; memory is its highest
+resident size. Nothing here passes or fails: it prints ratios."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+BUILD = ROOT / os.environ.get("BUILD", "build")
+TIDEMARK = BUILD / "tidemark"
+OFFICIAL = os.environ.get("OFFICIAL")
+EVENTS = [int(n) for n in os.environ.get("BENCH_EVENTS", "1000000 10000000").split()]
+DEPTHS = [int(n) for n in os.environ.get("BENCH_DEPTHS", "0 16").split()]
+TICK = os.sysconf("SC_CLK_TCK")
+PORT = 19086
+
+
+class Run:
+    """One finished process: CPU-seconds in all and until it began to save, and peak memory."""
+
+    def __init__(self, args, watch_saving=False):
+        self.cpu_before_saving = None
+        process = subprocess.Popen([str(a) for a in args], stdout=subprocess.PIPE,
+                                   stderr=subprocess.STDOUT)
+        text = b""
+        while chunk := os.read(process.stdout.fileno(), 65536):
+            text += chunk
+            if watch_saving and self.cpu_before_saving is None and b"Saving trace" in text:
+                self.cpu_before_saving = cpu_of(process.pid)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.stdout.close()
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.output = text.decode(errors="replace")
+        if process.returncode != 0:
+            sys.exit(f"{args[0]} failed with {process.returncode}:\n{self.output}")
+        self.cpu = usage.ru_utime + usage.ru_stime
+        self.memory = usage.ru_maxrss * 1024
+
+
+def cpu_of(pid):
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / TICK
+
+
+def capture(tool, recording, output, *args):
+    """Plays a recording to a capture tool."""
+    replay = subprocess.Popen([str(TIDEMARK), "replay", str(recording), "-p", str(PORT)],
+                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    replay.stdout.readline()
+    try:
+        return Run([*tool, "-f", "-o", output, "-p", PORT, *args], watch_saving=True)
+    finally:
+        replay.kill()
+        replay.communicate()
+
+
+def mib(n):
+    return f"{n / 2**20:,.0f} MiB"
+
+
+def show_capture(name, run, events, size):
+    ingest = run.cpu_before_saving or run.cpu
+    print(f"  {name:28} {run.cpu:6.2f} CPU-s, {events / run.cpu / 1e6:6.2f} M events per CPU-s "
+          f"(ingest alone {events / max(ingest, 0.01) / 1e6:6.2f}), peak {mib(run.memory):>9}, "
+          f"{size / events:5.2f} bytes per event", flush=True)
+
+
+def compare(what, ours, theirs):
+    print(f"  {what:28} {ours / theirs:.2f}x the official tool's", flush=True)
+
+
+def show_limits(recording, trace, folder, events):
+    out = subprocess.run([str(BUILD / "bench" / "limits"), str(recording), str(trace),
+                          str(folder / "scratch")], check=True, stdout=subprocess.PIPE, text=True)
+    for line in out.stdout.splitlines():
+        name, seconds, size = line.split()
+        print(f"  limit: {name:21} {float(seconds):6.2f} CPU-s, {float(seconds) / events * 1e9:5.1f} "
+              f"ns per event, {int(size) / max(float(seconds), 1e-9) / 1e6:,.0f} MB/s", flush=True)
+
+
+def bench_stream(folder, events, depth):
+    recording = folder / "firehose.c2s.bin"
+    ours, theirs = folder / "ours.tracy", folder / "official.tracy"
+    print(f"\n{events:,} memory events, call stacks {depth} deep", flush=True)
+    subprocess.run([str(BUILD / "bench" / "firehose"), "--events", str(events), "--depth",
+                    str(depth), "-o", str(recording)], check=True, stdout=subprocess.DEVNULL)
+    print(f"  stream {mib(recording.stat().st_size)}")
+    mine = capture([TIDEMARK, "capture"], recording, ours, "--no-summary")
+    show_capture("capture and save", mine, events, ours.stat().st_size)
+    summed = capture([TIDEMARK, "capture"], recording, ours)
+    show_capture("capture, save, summary", summed, events, ours.stat().st_size)
+    inner = int(re.search(r'"inner_bytes": *(\d+)', Run(
+        [TIDEMARK, "info", ours, "--format", "json"]).output)[1])
+    load = Run([TIDEMARK, "report", ours])
+    print(f"  {'load and report':28} {load.cpu:6.2f} CPU-s, {inner / load.cpu / 1e6:,.0f} MB/s, "
+          f"peak {mib(load.memory)}")
+    update = Run([TIDEMARK, "update", ours, folder / "again.tracy"])
+    print(f"  {'load and save (update)':28} {update.cpu:6.2f} CPU-s, "
+          f"{inner / update.cpu / 1e6:,.0f} MB/s, peak {mib(update.memory)}")
+    show_limits(recording, ours, folder, events)
+    if OFFICIAL:
+        official = capture([pathlib.Path(OFFICIAL) / "capture"], recording, theirs)
+        show_capture("official capture", official, events, theirs.stat().st_size)
+        loaded = Run([pathlib.Path(OFFICIAL) / "update", theirs, folder / "again.tracy"])
+        print(f"  {'official update':28} {loaded.cpu:6.2f} CPU-s, peak {mib(loaded.memory)}")
+        compare("events per CPU-s", official.cpu, mine.cpu)
+        compare("ingest alone", official.cpu_before_saving, mine.cpu_before_saving)
+        compare("peak memory", mine.memory, official.memory)
+        compare("file size", ours.stat().st_size, theirs.stat().st_size)
+        compare("report against update, CPU", load.cpu, loaded.cpu)
+        compare("report against update, memory", load.memory, loaded.memory)
+
+
+def main():
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as name:
+        for events in EVENTS:
+            for depth in DEPTHS:
+                bench_stream(pathlib.Path(name), events, depth)
+    print(f"\n{time.monotonic() - began:.0f} s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,124 @@
+#!/usr/bin/env python3
+"""Holds the documents against the program in $BUILD: every command has a man page with all its
+options and no others, the README lists every command, the facts that the code writes are described,
+the table of folders is the one that check_layers.py enforces, and mandoc finds no fault."""
+
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+
+import check_layers
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+TIDEMARK = ROOT / os.environ.get("BUILD", "build") / "tidemark"
+PAGELESS = {"help", "version"}
+
+
+def read(path):
+    return (ROOT / path).read_text()
+
+
+def table_names(name):
+    """The first strings of the rows of a table in cli/main.c."""
+    body = re.search(rf"{name}\[\] = \{{(.*?)^\}};", read("cli/main.c"), re.S | re.M)[1]
+    return re.findall(r'^\s*\{"([^"]+)"', body, re.M)
+
+
+def shown_options(text):
+    """Options that a usage text explains: one line each, `-f, --force` counts as two."""
+    rows = re.findall(r"^ {2,}(-\w\b)?(?:, )?(--[a-z][a-z-]*)?", text, re.M)
+    return {option for row in rows for option in row if option}
+
+
+def paged_options(text):
+    """Options that a page explains, from its list items."""
+    items = re.findall(r"^\.It (Fl .*)$", text, re.M)
+    return {"-" + flag for item in items for flag in re.findall(r"(?:Fl|,) (-?[\w][\w-]*)", item)}
+
+
+def check_page(command):
+    page = f"man/tidemark-{command}.1"
+    if not (ROOT / page).exists():
+        yield f"{page} is missing"
+        return
+    usage = subprocess.run([TIDEMARK, command, "--help"], stdout=subprocess.PIPE, text=True,
+                           check=True).stdout
+    program, text = shown_options(usage), read(page)
+    if "--help" not in program:
+        yield f"`tidemark {command} --help`: no list of options found"
+    for option in sorted(program - paged_options(text)):
+        yield f"{page}: {option} is missing"
+    for option in sorted(paged_options(text) - program):
+        yield f"{page}: {option} is not in `tidemark {command} --help`"
+    for section in ("NAME", "SYNOPSIS", "DESCRIPTION", "EXIT STATUS", "SEE ALSO"):
+        if f".Sh {section}\n" not in text:
+            yield f"{page}: no section {section}"
+
+
+def check_names(commands):
+    overview, readme = read("man/tidemark.1"), read("README.md")
+    for command in commands:
+        if f".It Ic {command}\n" not in overview:
+            yield f"man/tidemark.1: the command {command} is missing"
+        if f"`tidemark {command}" not in readme:
+            yield f"README.md: the command {command} is missing"
+    for name in table_names("drop_ins"):
+        if not re.search(rf"^\.It Nm .*\b{name}\b", overview, re.M):
+            yield f"man/tidemark.1: the drop-in name {name} is missing"
+        if not re.search(rf"^(DROP_INS|COMPAT)\b.*[ =]{name}( |$)", read("Makefile"), re.M):
+            yield f"Makefile: the drop-in name {name} is not installed"
+
+
+def check_facts():
+    source = "".join(p.read_text() for f in check_layers.MAY for p in (ROOT / f).glob("*.c"))
+    keys = set(re.findall(r'trace_add_fact\(\w+, \w+,\s*"([\w.]+)"', source))
+    keys |= set(re.findall(r'write_count\(\w+, "([\w.]+)"', source))
+    if not keys:
+        yield "no facts found in the sources"
+    for key in sorted(keys):
+        if f"`{key}`" not in read("ARCHITECTURE.md"):
+            yield f"ARCHITECTURE.md: the fact {key} is missing"
+        if not re.search(rf"^\.It Cm (.* )?{re.escape(key)}( |$)", read("man/tidemark.1"), re.M):
+            yield f"man/tidemark.1: the fact {key} is missing"
+
+
+def check_folders():
+    rows = re.findall(r"^\| `(\w+)` \|.*\| ([^|]*) \|$", read("ARCHITECTURE.md"), re.M)
+    written = {folder: set(re.findall(r"`([^`]+)`", cell)) for folder, cell in rows}
+    for folder, may in check_layers.MAY.items():
+        if written.get(folder) != may - {folder}:
+            yield f"ARCHITECTURE.md: the row of {folder} is not what check_layers.py allows"
+
+
+def check_version():
+    said = subprocess.run([TIDEMARK, "version"], stdout=subprocess.PIPE, text=True, check=True)
+    newest = re.search(r"^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d$", read("CHANGELOG.md"), re.M)
+    if not newest or said.stdout.split() != ["tidemark", newest[1]]:
+        yield f"CHANGELOG.md: its newest version is not that of `{said.stdout.strip()}`"
+
+
+def check_mandoc():
+    if not shutil.which("mandoc"):
+        yield "mandoc is not installed"
+        return
+    pages = sorted((ROOT / "man").glob("*.[1-9]"))
+    lint = subprocess.run(["mandoc", "-Tlint", "-W", "warning", *pages], stdout=subprocess.PIPE,
+                          stderr=subprocess.STDOUT, text=True)
+    yield from lint.stdout.splitlines()
+
+
+def main():
+    commands = table_names("commands")
+    faults = [f for command in commands if command not in PAGELESS for f in check_page(command)]
+    for check in (check_names(commands), check_facts(), check_folders(), check_version(),
+                  check_mandoc()):
+        faults.extend(check)
+    print("\n".join(faults) or "documents hold")
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
