@@ -62,6 +62,10 @@ struct capture {
     uint32_t trace_version; /* 0: by the client's protocol */
     struct container_options container;
     char *spool_dir;
+    char *part_output; /* of the part being recorded, when it is not the first */
+    unsigned parts;    /* begun */
+    struct trace *trace;
+    uint32_t version; /* to write */
     struct stop stop;
     bool terminal; /* stdout is one */
 };
@@ -230,6 +234,87 @@ static void show_progress(void *ctx, const struct session_progress *p)
     fflush(stdout);
 }
 
+/* ---- the trace */
+
+static uint32_t version_to_write(const struct capture *c, const struct wire_version *wire)
+{
+    const uint8_t *v = wire->facts.file_version;
+    return c->trace_version ? c->trace_version : FILE_VERSION(v[0], v[1], v[2]);
+}
+
+static int save(struct capture *c, struct trace *t, uint32_t version, struct err *e)
+{
+    struct trace_write_stats stats;
+    struct buf losses = {0};
+    char bytes[FORMAT_SIZE], text[FILE_VERSION_TEXT_SIZE];
+    struct save_options options = {
+        .layout = file_layout_find(version), .container = c->container, .replace = c->replace};
+    printf("Saving trace...");
+    fflush(stdout);
+    const char *output = c->part_output ? c->part_output : c->output;
+    if (trace_save_file(t, output, &options, &stats, &losses, e) != 0) {
+        printf(" failed!\n");
+        buf_release(&losses);
+        return -1;
+    }
+    printf(" done!\nTrace size %s (%.2f%% ratio), version %s\n",
+           format_bytes(bytes, stats.file_bytes),
+           100.0 * (double)stats.file_bytes / (double)stats.inner_bytes,
+           file_version_text(version, text));
+    if (losses.len)
+        fprintf(stderr, "tidemark: version %s cannot hold: %s\n", text, buf_str(&losses));
+    buf_release(&losses);
+    return 0;
+}
+
+/* "x.tracy" → "x.2.tracy"; without -f the first such name that is free. */
+static char *next_part_name(struct capture *c)
+{
+    size_t len = strlen(c->output) + 16;
+    const char *slash = strrchr(c->output, '/');
+    const char *dot = strrchr(slash ? slash : c->output, '.');
+    int stem = dot ? (int)(dot - c->output) : (int)strlen(c->output);
+    char *name = malloc(len);
+    do {
+        c->parts++;
+        if (name)
+            snprintf(name, len, "%.*s.%u%s", stem, c->output, c->parts, dot ? dot : "");
+    } while (name && !c->replace && access(name, F_OK) == 0);
+    return name;
+}
+
+/* The session's call when a trace can hold no more: save it and go on in the next. */
+static int save_part(void *ctx, struct err *e)
+{
+    struct capture *c = ctx;
+    if (c->terminal)
+        printf("\r\033[K");
+    printf("the trace's clock is full\n");
+    if (summary_write_facts(c->trace, e) != 0 || save(c, c->trace, c->version, e) != 0)
+        return -1;
+    free(c->part_output);
+    c->part_output = next_part_name(c);
+    if (!c->part_output)
+        return err_no_memory(e, "the output's name");
+    printf("going on in %s\n", c->part_output);
+    return 0;
+}
+
+static int print_summary(struct trace *t, struct err *e)
+{
+    struct summary summary;
+    struct summary_options options = {.by = GROUP_SITE};
+    if (summary_build(&summary, t, &options, e) != 0)
+        return -1;
+    const struct summary_selection selection = {.sort = SORT_SIZE, .limit = SITES_SHOWN};
+    summary_select(&summary.sites, &selection);
+    const struct report_options report = {.format = REPORT_TEXT, .sort = SORT_SIZE};
+    printf("\n");
+    int status = report_write(&summary, &report, stdout, e);
+    summary_release(&summary);
+    return status;
+}
+
 static int record(struct capture *c, struct connection *connection, struct trace *t,
                   enum session_end *end, struct err *e)
 {
@@ -237,6 +322,8 @@ static int record(struct capture *c, struct connection *connection, struct trace
                                           .memory_bytes = c->memory_limit,
                                           .drain_seconds = 2,
                                           .quiet_seconds = 3,
+                                          .part_full = save_part,
+                                          .part_ctx = c,
                                           .progress_ctx = c,
                                           .progress = show_progress};
     struct session *s = session_new(connection, t, c->strict, e);
@@ -255,53 +342,6 @@ static int record(struct capture *c, struct connection *connection, struct trace
     if (unanswered)
         fprintf(stderr, "tidemark: %" PRIu64 " names were asked for and never told\n", unanswered);
     return 0;
-}
-
-/* ---- the trace */
-
-static uint32_t version_to_write(const struct capture *c, const struct wire_version *wire)
-{
-    const uint8_t *v = wire->facts.file_version;
-    return c->trace_version ? c->trace_version : FILE_VERSION(v[0], v[1], v[2]);
-}
-
-static int save(struct capture *c, struct trace *t, uint32_t version, struct err *e)
-{
-    struct trace_write_stats stats;
-    struct buf losses = {0};
-    char bytes[FORMAT_SIZE], text[FILE_VERSION_TEXT_SIZE];
-    struct save_options options = {
-        .layout = file_layout_find(version), .container = c->container, .replace = c->replace};
-    printf("Saving trace...");
-    fflush(stdout);
-    if (trace_save_file(t, c->output, &options, &stats, &losses, e) != 0) {
-        printf(" failed!\n");
-        buf_release(&losses);
-        return -1;
-    }
-    printf(" done!\nTrace size %s (%.2f%% ratio), version %s\n",
-           format_bytes(bytes, stats.file_bytes),
-           100.0 * (double)stats.file_bytes / (double)stats.inner_bytes,
-           file_version_text(version, text));
-    if (losses.len)
-        fprintf(stderr, "tidemark: version %s cannot hold: %s\n", text, buf_str(&losses));
-    buf_release(&losses);
-    return 0;
-}
-
-static int print_summary(struct trace *t, struct err *e)
-{
-    struct summary summary;
-    struct summary_options options = {.by = GROUP_SITE};
-    if (summary_build(&summary, t, &options, e) != 0)
-        return -1;
-    const struct summary_selection selection = {.sort = SORT_SIZE, .limit = SITES_SHOWN};
-    summary_select(&summary.sites, &selection);
-    const struct report_options report = {.format = REPORT_TEXT, .sort = SORT_SIZE};
-    printf("\n");
-    int status = report_write(&summary, &report, stdout, e);
-    summary_release(&summary);
-    return status;
 }
 
 static int status_of(enum session_end end)
@@ -324,8 +364,9 @@ static int capture_connected(struct capture *c, struct connection *connection)
     struct err e = {0};
     enum session_end end;
     const struct trace_options options = {.spool_dir = c->spool_dir};
-    uint32_t version = version_to_write(c, connection->version);
     int status;
+    c->trace = &t;
+    c->version = version_to_write(c, connection->version);
     printf("%s, protocol %u (%s)\n", connection->welcome.program_name,
            connection->version->protocol, connection->version->facts.releases);
     if (trace_init(&t, &options, &e) != 0) {
@@ -333,7 +374,7 @@ static int capture_connected(struct capture *c, struct connection *connection)
         return fail(c, &e, 5);
     }
     if (record(c, connection, &t, &end, &e) != 0 || summary_write_facts(&t, &e) != 0 ||
-        save(c, &t, version, &e) != 0) {
+        save(c, &t, c->version, &e) != 0) {
         status = fail(c, &e, 5);
     } else {
         status = c->drop_in ? 0 : status_of(end);
@@ -371,6 +412,7 @@ static int capture_main(int argc, char **argv, bool drop_in)
     struct capture c = {.connect = {.address = "127.0.0.1", .port = 8086, .timeout = -1},
                         .summary = true,
                         .drop_in = drop_in,
+                        .parts = 1,
                         .seconds = -1,
                         .container = container_options_default(),
                         .stop = {.fd = -1},
@@ -380,6 +422,7 @@ static int capture_main(int argc, char **argv, bool drop_in)
         status = capture_run(&c);
     stop_release(&c.stop);
     free(c.spool_dir);
+    free(c.part_output);
     return status;
 }
 

@@ -87,6 +87,18 @@ static int session_texts(struct session *s, struct err *e)
     return frame ? strings_bind(strings, 0, frame, e) : -1;
 }
 
+/* An on-demand client may have run for longer than a trace's clock can tell: begin where we came.
+ */
+static void session_place_clock(struct session *s)
+{
+    struct trace_facts *f = &s->trace->facts;
+    if (f->on_demand_time <= s->ingest.time_limit)
+        return;
+    s->ingest.time_base = f->on_demand_time;
+    f->on_demand_time = f->init_end = 0;
+    f->last_time = 1;
+}
+
 static int session_open(struct session *s, bool strict, struct err *e)
 {
     int sndbuf = 0;
@@ -99,6 +111,7 @@ static int session_open(struct session *s, bool strict, struct err *e)
     s->ingest.strict = strict;
     s->ingest.unknown_frees_expected =
         (s->c.welcome.flags & (WELCOME_ON_DEMAND | WELCOME_IGNORE_MEM_FAULTS)) != 0;
+    session_place_clock(s);
     struct query_config query = {.version = s->c.version,
                                  .space = query_space_for((size_t)sndbuf),
                                  .ask = QUERY_ASK_DEFAULT};
@@ -374,6 +387,8 @@ const char *session_end_text(enum session_end end)
         return "memory fault";
     case SESSION_NO_ROOM:
         return "no room left";
+    case SESSION_PART_FULL:
+        return "continued in the next part";
     }
     return "?";
 }
@@ -393,8 +408,8 @@ static int session_end_facts(struct session *s, enum session_end end, const stru
                              struct err *e)
 {
     struct trace *t = s->trace;
-    bool partial = end != SESSION_COMPLETE && end != SESSION_STOPPED && end != SESSION_TIME_LIMIT &&
-                   end != SESSION_MEMORY_LIMIT;
+    bool partial = end == SESSION_VANISHED || end == SESSION_BROKEN || end == SESSION_FAULT ||
+                   end == SESSION_NO_ROOM;
     if (trace_add_fact(t, e, "protocol", "%u", s->c.version->protocol) != 0 ||
         trace_add_fact(t, e, "end", "%s", session_end_text(end)) != 0)
         return -1;
@@ -402,9 +417,20 @@ static int session_end_facts(struct session *s, enum session_end end, const stru
                                   cause->code ? ": " : "", cause->code ? cause->text : "") != 0)
         return -1;
     uint64_t unanswered = session_unanswered(s);
-    if (unanswered && trace_add_fact(t, e, "unanswered", "%llu", (unsigned long long)unanswered))
+    if (unanswered &&
+        trace_add_fact(t, e, "unanswered", "%llu", (unsigned long long)unanswered) != 0)
         return -1;
     return ingest_finish(&s->ingest, e);
+}
+
+/* The ingest's call when the format's clock is at its end. */
+static int session_part_full(void *ctx, struct err *e)
+{
+    struct session *s = ctx;
+    const struct err none = {0};
+    if (session_end_facts(s, SESSION_PART_FULL, &none, e) != 0)
+        return -1;
+    return s->limits->part_full(s->limits->part_ctx, e);
 }
 
 enum session_end session_run(struct session *s, const struct session_limits *limits,
@@ -414,6 +440,10 @@ enum session_end session_run(struct session *s, const struct session_limits *lim
     s->stop = stop;
     s->began = s->last_bytes = s->last_tick = monotonic_ns();
     *e = (struct err){0};
+    if (limits->part_full) {
+        s->ingest.part_full = session_part_full;
+        s->ingest.part_full_ctx = s;
+    }
     enum session_end end = session_loop(s, e);
     session_report(s, monotonic_ns());
     struct err late = {0};

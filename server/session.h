@@ -25,6 +25,7 @@ enum session_end {
     SESSION_BROKEN,       /* bytes that cannot be decoded */
     SESSION_FAULT,        /* a memory fault, and the caller wanted to end at one */
     SESSION_NO_ROOM,      /* memory or spool space ran out */
+    SESSION_PART_FULL,    /* not the end: what a part says that goes on in another trace */
 };
 
 /* How things stand, for a progress line. */
@@ -45,6 +46,12 @@ struct session_limits {
     uint64_t memory_bytes; /* stop when this process holds more; 0: never */
     double drain_seconds;  /* after a stop: how long to wait for answers */
     double quiet_seconds;  /* after the client's end: how long to wait for the next sign of life */
+    /*
+     * The format's clock (39 hours) is at its end: called with all facts in the store, to save it.
+     * The session then goes on with what is live. NULL: later times are clamped and counted.
+     */
+    int (*part_full)(void *ctx, struct err *e);
+    void *part_ctx;
     void *progress_ctx;
     void (*progress)(void *ctx, const struct session_progress *p); /* about ten times a second */
 };

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/buf.h"
+#include "trace/carry.h"
 
 /* Message severities and sources of the file: public/common/TracyQueue.hpp @ v0.14.0. */
 #define SEVERITY_WARNING 3
@@ -29,10 +30,23 @@ static int ingest_pool(struct ingest *in, uint64_t key, uint32_t *number, struct
     return 0;
 }
 
+/* A time of the client's clock on this part's. */
+static int64_t part_time(struct ingest *in, int64_t time)
+{
+    int64_t t;
+    if (__builtin_sub_overflow(time, in->time_base, &t))
+        t = time < 0 ? INT64_MIN : INT64_MAX;
+    if (t > in->time_limit || t < -in->time_limit) {
+        in->time_overflow++;
+        t = t < 0 ? -in->time_limit : in->time_limit;
+    }
+    return t;
+}
+
 static int ingest_place(struct ingest *in, const struct event *ev, struct memory_place *at,
                         struct err *e)
 {
-    at->time = ev->time;
+    at->time = part_time(in, ev->time);
     at->callstack = ev->callstack;
     if (trace_thread_number(in->trace, ev->thread, &at->thread, e) != 0)
         return -1;
@@ -122,7 +136,7 @@ static int ingest_discard(struct ingest *in, const struct event *ev, struct err 
         return 0; /* a pool that never had an allocation */
     if (ingest_settle(in, e) != 0 || ingest_place(in, ev, &at, e) != 0)
         return -1;
-    ingest_time(in, ev->time);
+    ingest_time(in, at.time);
     return memory_discard(&in->trace->memory, (uint32_t)*pool, at, e);
 }
 
@@ -159,6 +173,10 @@ static int ingest_location(struct ingest *in, const struct event *ev, struct err
 {
     struct trace *t = in->trace;
     bool fresh;
+    if (t->locations.len >= t->location_limit) {
+        t->location_overflow += !map_find(&t->location_numbers, ev->srcloc_reply.pointer);
+        return 0;
+    }
     uint64_t *number = map_add(&t->location_numbers, ev->srcloc_reply.pointer, &fresh);
     if (!number)
         return no_room(e);
@@ -295,9 +313,31 @@ static int ingest_app_info(struct ingest *in, const struct event *ev, struct err
     return vec_push(&in->trace->app_info, text) ? 0 : no_room(e);
 }
 
+/* The clock of this part is at its end: finish it and begin the next one at `time`. */
+static int ingest_next_part(struct ingest *in, int64_t time, struct err *e)
+{
+    if (ingest_settle(in, e) != 0 || in->part_full(in->part_full_ctx, e) != 0 ||
+        trace_carry_over(in->trace, e) != 0)
+        return -1;
+    in->parts++;
+    in->time_base = time;
+    in->time_overflow = 0;
+    return trace_add_fact(in->trace, e, "part",
+                          "%u, begins %" PRId64 " ns after the client's start", in->parts + 1,
+                          time);
+}
+
+static inline bool beyond_end(const struct ingest *in, int64_t time)
+{
+    return time > in->time_base && time - in->time_base > in->time_limit && in->part_full &&
+           in->parts < INGEST_PARTS_MAX;
+}
+
 static int ingest_event(void *ctx, const struct event *ev, struct err *e)
 {
     struct ingest *in = ctx;
+    if (__builtin_expect(beyond_end(in, ev->time), 0) && ingest_next_part(in, ev->time, e) != 0)
+        return -1;
     switch (ev->kind) {
     case EVENT_MEM_ALLOC:
     case EVENT_MEM_FREE:
@@ -331,7 +371,7 @@ static int ingest_event(void *ctx, const struct event *ev, struct err *e)
     case EVENT_FRAME_START:
     case EVENT_FRAME_END:
     case EVENT_PLOT:
-        ingest_time(in, ev->time);
+        ingest_time(in, part_time(in, ev->time));
         return 0;
     default:
         return 0;
@@ -340,7 +380,7 @@ static int ingest_event(void *ctx, const struct event *ev, struct err *e)
 
 int ingest_init(struct ingest *in, struct trace *t, struct err *e)
 {
-    *in = (struct ingest){.trace = t};
+    *in = (struct ingest){.trace = t, .time_limit = INGEST_TIME_LIMIT};
     in->sink = (struct event_sink){.ctx = in,
                                    .event = ingest_event,
                                    .callstack = ingest_callstack,
@@ -411,6 +451,12 @@ int ingest_finish(struct ingest *in, struct err *e)
     }
     if (t->strings.overflow &&
         trace_add_fact(t, e, "overflow.strings", "%" PRIu64, t->strings.overflow) != 0)
+        return -1;
+    if (in->time_overflow &&
+        trace_add_fact(t, e, "overflow.times", "%" PRIu64, in->time_overflow) != 0)
+        return -1;
+    if (t->location_overflow &&
+        trace_add_fact(t, e, "overflow.source_locations", "%" PRIu64, t->location_overflow) != 0)
         return -1;
     if (t->threads.overflow &&
         trace_add_fact(t, e, "overflow.threads", "%" PRIu64, t->threads.overflow) != 0)

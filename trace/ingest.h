@@ -22,6 +22,10 @@ struct waiting_event {
     struct memory_place at;
 };
 
+/* 95 % of 2^47 ns, which are 39 hours: server/TracyEvent.hpp Int48 @ v0.14.0. */
+#define INGEST_TIME_LIMIT ((INT64_C(1) << 47) / 100 * 95)
+#define INGEST_PARTS_MAX 64u
+
 struct ingest {
     struct trace *trace;
     /* Set from the client's welcome: frees of unknown blocks are expected, not faults. */
@@ -31,6 +35,18 @@ struct ingest {
      * with that server's name of the failure.
      */
     bool strict;
+    /*
+     * The file has 48 bits for a time: at 95 % of them `part_full` is called, between two events,
+     * with everything until then in the store. It saves the trace; the ingest then carries the live
+     * blocks over into the next part, which begins at the time of the event at hand. With no
+     * part_full, and after INGEST_PARTS_MAX parts, later times become the limit and are counted.
+     */
+    int (*part_full)(void *ctx, struct err *e);
+    void *part_full_ctx;
+    unsigned parts;         /* finished */
+    int64_t time_base;      /* ns; where this part begins on the client's clock */
+    int64_t time_limit;     /* ns; INGEST_TIME_LIMIT, or less in tests */
+    uint64_t time_overflow; /* times that did not fit */
     struct waiting_event waiting[INGEST_WAITING];
     unsigned waiting_next; /* where the next one goes, and the oldest stands once it is full */
     unsigned waiting_count;

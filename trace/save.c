@@ -7,8 +7,6 @@
 
 /* Official readers copy header texts to a fixed buffer: file-format.md 3.1. */
 #define HEADER_TEXT_MAX 1023u
-/* Source location numbers are 16-bit and signed. */
-#define LOCATIONS_MAX 32766u
 #define BATCH 1024u
 #define CPUS 256u
 

@@ -20,6 +20,7 @@ int trace_init(struct trace *t, const struct trace_options *options, struct err 
     strings_init(&t->strings);
     memory_init(&t->memory, &t->spool);
     t->threads.limit = THREADS_MAX;
+    t->location_limit = LOCATIONS_MAX;
     uint16_t none;
     if (callstacks_init(&t->callstacks, e) != 0 || trace_thread_number(t, 0, &none, e) != 0) {
         trace_release(t);
@@ -55,10 +56,14 @@ int trace_thread_number(struct trace *t, uint64_t id, uint16_t *number, struct e
     uint64_t *found = map_find(&th->numbers, id);
     if (!found) {
         if (th->list.len + 1 >= th->limit && th->list.len) {
-            /* The table is full: the last place stands for all threads that follow. */
+            /* The table is full: its last place stands for all threads that follow. */
             th->overflow++;
-            if (th->list.len < th->limit && !vec_push(&th->list, (struct trace_thread){.id = id}))
-                return err_no_memory(e, "threads");
+            if (th->list.len < th->limit) {
+                struct trace_thread other = {.id = UINT32_MAX};
+                other.name = strings_intern(&t->strings, view_of("(other threads)"), e);
+                if (!other.name || !vec_push(&th->list, other))
+                    return err_no_memory(e, "threads");
+            }
             *number = (uint16_t)(th->list.len - 1);
             return 0;
         }

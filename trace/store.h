@@ -62,6 +62,9 @@ struct trace_threads {
     uint64_t overflow; /* look-ups beyond the limit, which gave the last thread */
 };
 
+/* Source location numbers are 16-bit and signed; 32,767 means none. */
+#define LOCATIONS_MAX 32766u
+
 struct trace_location {
     uint64_t pointer;
     uint64_t name, function, file; /* client pointers */
@@ -95,6 +98,8 @@ struct trace {
     struct callstacks callstacks;
     struct memory memory;
     VEC(struct trace_location) locations;
+    size_t location_limit;       /* LOCATIONS_MAX, or less in tests */
+    uint64_t location_overflow;  /* locations beyond it, which are not kept */
     struct map location_numbers; /* client pointer → index in locations */
     VEC(struct trace_symbol) symbols;
     struct map symbol_numbers;          /* address → index in symbols */

@@ -112,10 +112,10 @@ def listener():
     return s, s.getsockname()[1]
 
 
-def welcome(size=1178, flags=0):
+def welcome(timer_mul=1.0, flags=0):
     """A welcome message of the numbers up to 74."""
-    data = bytearray(size)
-    struct.pack_into("<dqqQQQQQqBB", data, 0, 1.0, 0, 1000, 0, 1, 1, 1, 4242, 0, flags, 2)
+    data = bytearray(1178)
+    struct.pack_into("<dqqQQQQQqBB", data, 0, timer_mul, 0, 0, 0, 1, 1, 1, 4242, 0, flags, 2)
     data[90:97] = b"fake.c\0"
     return bytes(data)
 
@@ -123,8 +123,9 @@ def welcome(size=1178, flags=0):
 class FakeClient:
     """A client made by hand: one connection, protocol 74, then `body` bytes."""
 
-    def __init__(self, body, status=1, close=False, speaks=74):
+    def __init__(self, body, status=1, close=False, speaks=74, timer_mul=1.0):
         self.socket, self.port = listener()
+        self.timer_mul = timer_mul
         self.body, self.status, self.close, self.speaks = body, status, close, speaks
         self.queries = b""
         self.thread = threading.Thread(target=self.serve, daemon=True)
@@ -141,7 +142,7 @@ class FakeClient:
             break
         peer.sendall(bytes([self.status]))
         if self.status == 1:
-            peer.sendall(welcome() + self.body)
+            peer.sendall(welcome(self.timer_mul) + self.body)
         if self.close:
             peer.close()
         else:
@@ -253,6 +254,21 @@ class OddClients(Case):
         result = self.run_capture(FakeClient(b"", status=72))
         self.assertEqual(result.returncode, 5)
         self.assertIn("no Tracy client", result.stderr)
+
+    def test_a_clock_beyond_39_hours_goes_on_in_a_second_trace(self):
+        """One tick of this client is a second."""
+        body = frame(callstack(0x401000) + alloc(100, 7, 0x1000, 64) + callstack(0x402000) +
+                     alloc(100, 7, 0x2000, 32) + free(139900, 7, 0x1000) + TERMINATE)
+        result = self.run_capture(FakeClient(body, timer_mul=1e9))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assert_clean("x", "x.2")
+        second = 10**9
+        first, then = Trace(self.dir / "x"), Trace(self.dir / "x.2")
+        self.assertEqual([row[:4] for row in first.pools[0]["events"]],
+                         [(0x1000, 64, 100 * second, None), (0x2000, 32, 200 * second, None)])
+        self.assertEqual([row[:4] for row in then.pools[0]["events"]],
+                         [(0x1000, 64, 0, 0), (0x2000, 32, 0, None)])
+        self.assertEqual(then.memory_by_pool()[0][0][4], (0x401000,))
 
     def test_the_client_is_told_to_let_go(self):
         client = FakeClient(frame(TERMINATE))

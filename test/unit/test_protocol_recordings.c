@@ -86,14 +86,18 @@ static struct pool_sum *sum_of(struct sums *s, uint64_t pool)
 /* Memory totals by pool and the text of each pool's name, from the printed events. */
 static void add_up(struct rig *r, struct sums *s)
 {
-    const char *line = buf_str(&r->log.lines);
-    for (const char *next; *line; line = next) {
-        const char *end = strchr(line, '\n');
-        next = end + 1;
+    const char *all = buf_str(&r->log.lines);
+    for (const char *end; *all; all = end + 1) {
+        char line[512];
+        end = memchr(all, '\n', r->log.lines.len - (size_t)(all - (const char *)r->log.lines.data));
+        assert_non_null(end);
+        size_t n = (size_t)(end - all) < sizeof line ? (size_t)(end - all) : sizeof line - 1;
+        memcpy(line, all, n);
+        line[n] = 0;
         int kind = atoi(line);
         uint64_t pool, ptr, size;
         const char *at = strstr(line, " pool=");
-        if (kind > EVENT_MEM_FREE || !at || at > end)
+        if (kind > EVENT_MEM_FREE || !at)
             continue;
         assert_int_equal(
             sscanf(at, " pool=%" SCNu64 " ptr=%" SCNu64 " size=%" SCNu64, &pool, &ptr, &size), 3);
@@ -233,10 +237,10 @@ static void test_truncated(void **state)
         struct rig whole;
         recording_load(&rec, tags[i], "allscen");
         decode(&whole, &rec, SIZE_MAX);
-        for (size_t k = 1; k <= 5; k++) {
+        for (size_t k = 1; k <= 16; k++) {
             struct rig part;
             struct frame_reader *frames = frame_reader_new();
-            size_t cut = (rec.len - rec.stream) * k / 6;
+            size_t cut = (rec.len - rec.stream) * k / 17;
             rig_init(&part, rec.protocol, &rec.welcome);
             assert_int_equal(rig_feed(&part, frames, rec.bytes + rec.stream, cut, SIZE_MAX), 0);
             assert_true(frame_reader_partial(frames) > 0);
@@ -263,7 +267,7 @@ static void test_flipped_bits(void **state)
     uint32_t seed = 5;
     recording_load(&rec, "v0.14.0", "allscen");
     decode(&whole, &rec, SIZE_MAX);
-    for (int k = 0; k < 20; k++) {
+    for (int k = 0; k < 60; k++) {
         struct rig r;
         struct frame_reader *frames = frame_reader_new();
         seed = seed * 1664525 + 1013904223;

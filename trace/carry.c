@@ -1,0 +1,74 @@
+#include "trace/carry.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int compare_index(const void *a, const void *b)
+{
+    const struct live_block *x = a;
+    const struct live_block *y = b;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+static int carry_pool(struct memory *m, uint32_t number, struct err *e)
+{
+    struct pool *p = m->pools.at[number];
+    size_t n = p->live.count, iter = 0;
+    struct live_block *blocks = malloc((n + 1) * sizeof *blocks);
+    if (!blocks)
+        return err_no_memory(e, "carrying live allocations over");
+    for (size_t i = 0; i < n && live_set_next(&p->live, &iter, &blocks[i]); i++)
+        ;
+    qsort(blocks, n, sizeof *blocks, compare_index);
+    column_clear(&p->allocs);
+    column_clear(&p->frees);
+    live_set_release(&p->live);
+    p->totals = (struct pool_totals){.low_address = UINT64_MAX};
+    p->last_time = INT64_MIN;
+    p->disorder = 0;
+    int status = 0;
+    for (size_t i = 0; i < n && status == 0; i++) {
+        const struct memory_place at = {.thread = blocks[i].thread,
+                                        .callstack = blocks[i].callstack};
+        bool fault;
+        status = memory_alloc(m, number, blocks[i].ptr, blocks[i].size, at, &fault, e);
+    }
+    free(blocks);
+    return status;
+}
+
+/* The client's own information stays, and where its images are; our facts are of one part. */
+static void carry_app_info(struct trace *t)
+{
+    static const char ours[] = "tidemark.", module[] = "tidemark.module=";
+    size_t kept = 0;
+    for (size_t i = 0; i < t->app_info.len; i++) {
+        struct view v = strings_get(&t->strings, t->app_info.at[i]);
+        bool own = v.len >= sizeof ours - 1 && memcmp(v.p, ours, sizeof ours - 1) == 0;
+        bool image = v.len >= sizeof module - 1 && memcmp(v.p, module, sizeof module - 1) == 0;
+        if (!own || image)
+            t->app_info.at[kept++] = t->app_info.at[i];
+    }
+    t->app_info.len = kept;
+}
+
+int trace_carry_over(struct trace *t, struct err *e)
+{
+    struct memory *m = &t->memory;
+    struct memory_observer observer = m->observer;
+    m->observer.op = NULL; /* what is carried over is no new step */
+    for (size_t i = 0; i < m->pools.len; i++) {
+        if (carry_pool(m, (uint32_t)i, e) != 0)
+            return -1;
+    }
+    m->observer = observer;
+    m->faults.len = 0;
+    map_release(&m->fault_numbers);
+    m->unknown_frees = m->null_frees = m->double_allocations = 0;
+    t->messages.len = 0;
+    carry_app_info(t);
+    t->facts.last_time = 1;
+    t->facts.init_end = 0;
+    t->facts.on_demand_time = 0;
+    return 0;
+}

@@ -1,0 +1,15 @@
+#ifndef TIDEMARK_TRACE_CARRY_H
+#define TIDEMARK_TRACE_CARRY_H
+
+/*
+ * Going on in a second trace when the first one has come to an end of the format: names, call
+ * stacks and frames stay, live blocks are carried over as allocations at the new trace's beginning,
+ * all other events are dropped (they stand in the first trace).
+ */
+
+#include "trace/store.h"
+
+/* The store of the next part. On an error it must only be released. */
+int trace_carry_over(struct trace *t, struct err *e);
+
+#endif
