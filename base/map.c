@@ -71,11 +71,10 @@ static bool map_grow(struct map *m)
     if (n > SIZE_MAX / 2 / (sizeof(struct map_slot) + 1))
         return false;
     struct map bigger = {.mask = n - 1};
-    bigger.slots = malloc(n * (sizeof(struct map_slot) + 1));
+    bigger.slots = calloc(n, sizeof(struct map_slot) + 1);
     if (!bigger.slots)
         return false;
     bigger.used = (uint8_t *)(bigger.slots + n);
-    memset(bigger.used, 0, n);
     size_t iter = 0;
     for (const struct map_slot *s; (s = map_next(m, &iter));) {
         bool fresh;

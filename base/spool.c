@@ -8,7 +8,7 @@
 
 #include "base/bytes.h"
 
-#define LOG_CHUNKS 16u
+#define LOG_CHUNKS ((uint64_t)16)
 
 static int no_room(struct err *e)
 {
@@ -340,7 +340,7 @@ static struct column_log *log_load(struct column *c, uint64_t which, struct err 
     entries = NULL;
     if (log_pass(log, place, NULL, e) != 0)
         goto fail;
-    for (unsigned i = 0; i < LOG_CHUNKS; i++) {
+    for (size_t i = 0; i < LOG_CHUNKS; i++) {
         l->first[i + 1] = l->first[i] + place[i];
         place[i] = l->first[i];
     }

@@ -365,7 +365,6 @@ static int capture_connected(struct capture *c, struct connection *connection)
     enum session_end end;
     const struct trace_options options = {.spool_dir = c->spool_dir};
     int status;
-    c->trace = &t;
     c->version = version_to_write(c, connection->version);
     printf("%s, protocol %u (%s)\n", connection->welcome.program_name,
            connection->version->protocol, connection->version->facts.releases);
@@ -373,6 +372,7 @@ static int capture_connected(struct capture *c, struct connection *connection)
         close(connection->fd);
         return fail(c, &e, 5);
     }
+    c->trace = &t;
     if (record(c, connection, &t, &end, &e) != 0 || summary_write_facts(&t, &e) != 0 ||
         save(c, &t, c->version, &e) != 0) {
         status = fail(c, &e, 5);
@@ -381,6 +381,7 @@ static int capture_connected(struct capture *c, struct connection *connection)
         if (c->summary && print_summary(&t, &e) != 0)
             fprintf(stderr, "tidemark: no summary: %s\n", e.text);
     }
+    c->trace = NULL;
     trace_release(&t);
     return status;
 }

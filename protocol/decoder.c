@@ -352,7 +352,7 @@ static int decode_items(struct decoder *d, const uint8_t *bytes, size_t len)
         if (it->tail != WIRE_TAIL_NONE) {
             if (take_tail(d, it, p, left, &tail) < 0)
                 return -1;
-            next = (const uint8_t *)tail.p + tail.len;
+            next += wire_tail_size((enum wire_tail)it->tail) + tail.len;
         }
         d->stats.kinds[it->kind]++;
         if (is_serial_stack(d, it, tail, next, end)) {

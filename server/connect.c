@@ -138,7 +138,7 @@ static bool from_target(const struct attempt *a, const struct sockaddr_in *from)
 static void take_announcements(struct attempt *a)
 {
     uint8_t bytes[BROADCAST_SIZE_MAX + 1];
-    struct sockaddr_in from;
+    struct sockaddr_in from = {0};
     socklen_t from_len = sizeof from;
     ssize_t n;
     while (a->announcements >= 0 && (n = recvfrom(a->announcements, bytes, sizeof bytes, 0,

@@ -29,16 +29,17 @@ static void proc_address(const struct sockaddr_storage *s, char out[48])
         snprintf(out, 48, "%08X%08X%08X%08X:%04X", w[0], w[1], w[2], w[3], ntohs(v6->sin6_port));
         return;
     }
-    const struct sockaddr_in *v4 = (const struct sockaddr_in *)s;
-    snprintf(out, 48, "%08X:%04X", v4->sin_addr.s_addr, ntohs(v4->sin_port));
+    struct sockaddr_in v4;
+    memcpy(&v4, s, sizeof v4);
+    snprintf(out, 48, "%08X:%04X", v4.sin_addr.s_addr, ntohs(v4.sin_port));
 }
 
 /* A dual-stack listener's end of an IPv4 connection stands in the IPv6 table. */
 static void proc_address_mapped(const struct sockaddr_storage *s, char out[48])
 {
-    const struct sockaddr_in *v4 = (const struct sockaddr_in *)s;
-    snprintf(out, 48, "0000000000000000FFFF0000%08X:%04X", v4->sin_addr.s_addr,
-             ntohs(v4->sin_port));
+    struct sockaddr_in v4;
+    memcpy(&v4, s, sizeof v4);
+    snprintf(out, 48, "0000000000000000FFFF0000%08X:%04X", v4.sin_addr.s_addr, ntohs(v4.sin_port));
 }
 
 /* The inode of the socket whose local address is `local` and whose peer is `remote`. */
@@ -59,7 +60,7 @@ static unsigned long find_inode(const char *table, const char *local, const char
 
 static unsigned long peer_inode(int fd)
 {
-    struct sockaddr_storage us, them;
+    struct sockaddr_storage us = {0}, them = {0};
     socklen_t us_len = sizeof us, them_len = sizeof them;
     char ours[48], theirs[48];
     if (getsockname(fd, (struct sockaddr *)&us, &us_len) != 0 ||

@@ -126,15 +126,17 @@ static uint16_t print_address(const struct sockaddr_storage *a, char *out, size_
 {
     char host[INET6_ADDRSTRLEN] = "?";
     if (a->ss_family == AF_INET6) {
-        const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)a;
-        inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof host);
-        snprintf(out, size, "[%s]:%u", host, ntohs(in6->sin6_port));
-        return ntohs(in6->sin6_port);
+        struct sockaddr_in6 in6;
+        memcpy(&in6, a, sizeof in6);
+        inet_ntop(AF_INET6, &in6.sin6_addr, host, sizeof host);
+        snprintf(out, size, "[%s]:%u", host, ntohs(in6.sin6_port));
+        return ntohs(in6.sin6_port);
     }
-    const struct sockaddr_in *in = (const struct sockaddr_in *)a;
-    inet_ntop(AF_INET, &in->sin_addr, host, sizeof host);
-    snprintf(out, size, "%s:%u", host, ntohs(in->sin_port));
-    return ntohs(in->sin_port);
+    struct sockaddr_in in;
+    memcpy(&in, a, sizeof in);
+    inet_ntop(AF_INET, &in.sin_addr, host, sizeof host);
+    snprintf(out, size, "%s:%u", host, ntohs(in.sin_port));
+    return ntohs(in.sin_port);
 }
 
 static int listen_on(struct replay *r, struct err *e)

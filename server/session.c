@@ -14,9 +14,9 @@
 #include "protocol/query.h"
 #include "server/modules.h"
 
-#define RECEIVE_SIZE (512u << 10)
+#define RECEIVE_SIZE ((size_t)512 << 10)
 #define RECEIVES_PER_TURN 8
-#define PACKETS_SIZE (QUERY_SPACE_MAX * QUERY_PACKET_SIZE)
+#define PACKETS_SIZE ((size_t)QUERY_SPACE_MAX * QUERY_PACKET_SIZE)
 #define TICK_MS 100
 
 struct session {

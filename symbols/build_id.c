@@ -128,8 +128,8 @@ void build_id_text(const struct build_id *id, char out[2 * BUILD_ID_MAX + 1])
         return;
     }
     for (unsigned i = 0; i < id->len; i++) {
-        out[2 * i] = digits[id->bytes[i] >> 4];
-        out[2 * i + 1] = digits[id->bytes[i] & 15];
+        out[(size_t)2 * i] = digits[id->bytes[i] >> 4];
+        out[(size_t)2 * i + 1] = digits[id->bytes[i] & 15];
     }
-    out[2 * id->len] = 0;
+    out[(size_t)2 * id->len] = 0;
 }

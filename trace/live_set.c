@@ -1,6 +1,7 @@
 #include "trace/live_set.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "base/map.h"
@@ -63,8 +64,7 @@ static bool live_set_grow(struct live_set *s)
     bigger.slots = slots_alloc(n);
     if (!bigger.slots)
         return false;
-    for (size_t i = 0; i < n; i++)
-        bigger.slots[i].callstack = LIVE_SLOT_FREE;
+    memset(bigger.slots, 0xff, n * sizeof *bigger.slots); /* LIVE_SLOT_FREE everywhere */
     for (size_t i = 0; s->slots && i <= s->mask; i++) {
         if (s->slots[i].callstack == LIVE_SLOT_FREE)
             continue;
