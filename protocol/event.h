@@ -97,7 +97,6 @@ enum event_kind {
     EVENT_SYMBOL,
     EVENT_SYMBOL_CODE,
     EVENT_SOURCE_CODE,
-    EVENT_SYMBOL_CODE_MISSING,
     EVENT_SOURCE_CODE_MISSING,
     /* the session itself; no payload */
     EVENT_TERMINATE,

@@ -265,11 +265,14 @@ static int ingest_frame(struct ingest *in, const struct event *ev, struct err *e
     if ((known && known->n) || ev->frames.n == 0)
         return 0;
     struct frame_inline inlines[UINT8_MAX];
+    /* Wrappers that official captures leave out are left out here too. */
+    const struct event_inline *told = ev->frames.inlines + ev->frames.skip;
+    unsigned n = (unsigned)ev->frames.n - ev->frames.skip;
     uint32_t image = strings_intern(&t->strings, ev->frames.image, e);
     if (!image)
         return -1;
-    for (unsigned i = 0; i < ev->frames.n; i++) {
-        const struct event_inline *from = &ev->frames.inlines[i];
+    for (unsigned i = 0; i < n; i++) {
+        const struct event_inline *from = &told[i];
         inlines[i] =
             (struct frame_inline){.function = strings_intern(&t->strings, from->function, e),
                                   .file = strings_intern(&t->strings, from->file, e),
@@ -277,8 +280,8 @@ static int ingest_frame(struct ingest *in, const struct event *ev, struct err *e
                                   .symbol = from->symbol};
         if (!inlines[i].function || !inlines[i].file)
             return -1;
-        if (from->symbol && ingest_new_symbol(in, &inlines[i], image, from->symbol_len,
-                                              i + 1 < ev->frames.n, e) != 0)
+        if (from->symbol &&
+            ingest_new_symbol(in, &inlines[i], image, from->symbol_len, i + 1 < n, e) != 0)
             return -1;
     }
     bool fresh;
@@ -287,7 +290,7 @@ static int ingest_frame(struct ingest *in, const struct event *ev, struct err *e
         return no_room(e);
     if (fresh)
         *symbol = inlines[0].symbol;
-    return callstacks_resolve(&t->callstacks, id, image, inlines, ev->frames.n, e);
+    return callstacks_resolve(&t->callstacks, id, image, inlines, n, e);
 }
 
 static int ingest_symbol(struct ingest *in, const struct event *ev, struct err *e)

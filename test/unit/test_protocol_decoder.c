@@ -137,7 +137,6 @@ static void test_empty_slots(void **state)
     expect_error_item("", "FrameImage", NONE, NULL, "no FrameImageData came before it");
     expect_error_item("", "CallstackFrame", NONE, NULL, "no CallstackFrameSize announced it");
     expect_error_item("", "SourceLocation", NONE, NULL, "it answers no query");
-    expect_error_item("", "AckSymbolCodeNotAvailable", NONE, NULL, "it answers no query");
 }
 
 static void test_full_slots(void **state)
