@@ -17,6 +17,7 @@
 /* A client waits this long for our request and then hangs up without a word: wire-protocol 1.3. */
 #define CONNECT_MS 5000
 #define ADDRESSES_MAX 8
+#define LOOPBACK_BROADCAST 0x7fffffffu /* 127.255.255.255 */
 
 struct target {
     struct sockaddr_storage at[ADDRESSES_MAX];
@@ -97,14 +98,25 @@ static int resolve(const struct connect_options *o, struct target *t, struct err
 
 /* ---- announcements */
 
-/* Listens to clients' broadcasts if the port is free to share; the capture works without. */
-static int open_announcements(void)
+static bool is_loopback(const struct sockaddr_storage *s)
+{
+    if (s->ss_family == AF_INET6)
+        return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)s)->sin6_addr);
+    return s->ss_family == AF_INET &&
+           ntohl(((const struct sockaddr_in *)s)->sin_addr.s_addr) >> 24 == 127;
+}
+
+/*
+ * Listens to clients' broadcasts if the port is free to share; the capture works without. For a
+ * client on this host only the loopback's broadcast address: nothing listens further than asked.
+ */
+static int open_announcements(const struct target *t)
 {
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
     int yes = 1;
-    struct sockaddr_in any = {.sin_family = AF_INET,
-                              .sin_port = htons(BROADCAST_PORT),
-                              .sin_addr.s_addr = htonl(INADDR_ANY)};
+    in_addr_t where = is_loopback(&t->at[0]) ? LOOPBACK_BROADCAST : INADDR_ANY;
+    struct sockaddr_in any = {
+        .sin_family = AF_INET, .sin_port = htons(BROADCAST_PORT), .sin_addr.s_addr = htonl(where)};
     if (fd < 0)
         return -1;
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
@@ -113,14 +125,6 @@ static int open_announcements(void)
         return -1;
     }
     return fd;
-}
-
-static bool is_loopback(const struct sockaddr_storage *s)
-{
-    if (s->ss_family == AF_INET6)
-        return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)s)->sin6_addr);
-    return s->ss_family == AF_INET &&
-           ntohl(((const struct sockaddr_in *)s)->sin_addr.s_addr) >> 24 == 127;
 }
 
 /* An announcement tells our client's protocol when it comes from its address and names its port. */
@@ -408,7 +412,7 @@ enum connect_failure connect_client(const struct connect_options *o, struct stop
         return CONNECT_NO_CLIENT;
     if (o->timeout >= 0)
         a.deadline = monotonic_ns() + (long long)(o->timeout * 1e9) + 1;
-    a.announcements = open_announcements();
+    a.announcements = open_announcements(&a.target);
     enum connect_failure why = connect_loop(&a, c, e);
     if (a.announcements >= 0)
         close(a.announcements);

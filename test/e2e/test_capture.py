@@ -89,6 +89,23 @@ class FindingTheProtocol(Case):
         self.assertIn("does not speak protocol 82", result.stderr)
         self.assert_clean()
 
+    def test_an_announced_number_is_offered_first(self):
+        port = free_port()
+        capture = subprocess.Popen([TIDEMARK, "capture", "-o", str(self.dir / "x"), "-p",
+                                    str(port)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   text=True)
+        time.sleep(0.5)
+        announcement = struct.pack("<HHIQi", 3, port, 67, 4242, 1) + b"fake\0"
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_BROADCAST, 1)
+            s.sendto(announcement, ("127.255.255.255", 8086))
+        client = FakeClient(frame(b"\x39"), speaks=67, port=port)  # item Terminate
+        out, err = capture.communicate(timeout=30)
+        client.end()
+        self.assertEqual(capture.returncode, 0, out + err)
+        self.assertIn("protocol 67", out)
+        self.assertEqual(client.refused, [])
+
     def test_ipv6_loopback_alone(self):
         with replaying(WIRE / "v0.13.1" / "memscen.c2s.bin", "-a", "::1") as (_, port):
             result = run("capture", "-o", self.dir / "x", "-p", port, "--connect-timeout", 20)
@@ -105,9 +122,10 @@ class FindingTheProtocol(Case):
         self.assertEqual(capture.returncode, 0, out + err)
 
 
-def listener():
+def listener(port=0):
     s = socket.socket()
-    s.bind(("127.0.0.1", 0))
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.bind(("127.0.0.1", port))
     s.listen(4)
     return s, s.getsockname()[1]
 
@@ -123,8 +141,9 @@ def welcome(timer_mul=1.0, flags=0):
 class FakeClient:
     """A client made by hand: one connection, protocol 74, then `body` bytes."""
 
-    def __init__(self, body, status=1, close=False, speaks=74, timer_mul=1.0):
-        self.socket, self.port = listener()
+    def __init__(self, body, status=1, close=False, speaks=74, timer_mul=1.0, port=0):
+        self.socket, self.port = listener(port)
+        self.refused = []
         self.timer_mul = timer_mul
         self.body, self.status, self.close, self.speaks = body, status, close, speaks
         self.queries = b""
@@ -136,6 +155,7 @@ class FakeClient:
             peer, _ = self.socket.accept()
             request = peer.recv(12)
             if self.status == 1 and struct.unpack("<I", request[8:])[0] != self.speaks:
+                self.refused.append(struct.unpack("<I", request[8:])[0])
                 peer.sendall(b"\x02")
                 peer.close()
                 continue
