@@ -428,6 +428,18 @@ static int finish_fault(struct ingest *in, const struct memory_fault *f, struct 
     return !failed && vec_push(&t->messages, m) ? 0 : no_room(e);
 }
 
+/*
+ * When most frees are of blocks never seen, the program reports only some of its allocations (Kit:
+ * those above 1 KiB) or was caught late. Those frees are counted; they are nobody's fault.
+ */
+static bool mostly_unknown(const struct trace *t)
+{
+    uint64_t known = 0;
+    for (size_t i = 0; i < t->memory.pools.len; i++)
+        known += t->memory.pools.at[i]->totals.frees;
+    return t->memory.unknown_frees > known;
+}
+
 static int compare_messages(const void *a, const void *b)
 {
     const struct trace_message *x = a;
@@ -464,7 +476,7 @@ int ingest_finish(struct ingest *in, struct err *e)
     if (t->threads.overflow &&
         trace_add_fact(t, e, "overflow.threads", "%" PRIu64, t->threads.overflow) != 0)
         return -1;
-    for (size_t i = 0; i < t->memory.faults.len; i++) {
+    for (size_t i = 0; i < t->memory.faults.len && !mostly_unknown(t); i++) {
         if (finish_fault(in, &t->memory.faults.at[i], e) != 0)
             return -1;
     }

@@ -122,6 +122,9 @@ static struct memory_free make_free(int64_t time_alloc, int64_t time, uint16_t t
     uint64_t after = time > time_alloc ? (uint64_t)time - (uint64_t)time_alloc : 0;
     if (after > BITS48 - 1)
         after = BITS48 - 1;
+    /* A time of -1 reads as live: a free in that nanosecond counts as in the next. */
+    if ((uint64_t)time_alloc + after == UINT64_MAX)
+        after++;
     return (struct memory_free){(after + 1) | (uint64_t)thread << 48, callstack};
 }
 
