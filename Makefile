@@ -29,6 +29,9 @@ LIBS    := $(FOLDERS:%=$(BUILD)/lib%.a)
 .PHONY: all list deps deps-test deps-test-full run test unit e2e check-layers asan fuzz bench \
         format format-check tidy install install-compat uninstall deb clean
 
+# Keep objects: make would remove those that only a chain of pattern rules made.
+.SECONDARY:
+
 ## all: builds build/tidemark
 all: deps $(BUILD)/tidemark
 

@@ -227,7 +227,7 @@ static void prepare_steps(struct walk *w)
         w->steps[i] = (struct step){
             .read = codec_reader(i),
             .size = (uint16_t)codec_size(&w->codec, i),
-            .room = leaf ? (uint16_t)(BATCH_BYTES / record_size(i)) : 1,
+            .room = (uint16_t)(leaf ? BATCH_BYTES / record_size(i) : 1),
             .leaf = leaf,
             .check = check_wanted(i),
             .put = !w->options->wanted || w->options->wanted[i],
