@@ -24,6 +24,9 @@
 /* The summary at the end is for a terminal; `tidemark report` shows the rest. */
 #define SITES_SHOWN 20
 
+/* Below this the buffer would not hold a chunk of each column. */
+#define BUFFER_LEAST ((size_t)1 << 20)
+
 static const char usage[] =
     "usage: tidemark capture -o FILE [OPTIONS]\n"
     "\n"
@@ -42,6 +45,7 @@ static const char usage[] =
     "      --trace-version V   file version to write (default: the client's generation)\n"
     "      --compression SPEC  lz4, lz4hc, zstd (default) or zstd:LEVEL\n"
     "      --spool DIR         where event data that does not fit in memory goes (FILE's folder)\n"
+    "      --buffer SIZE       event data kept in memory before it goes there (96M)\n"
     "      --no-summary        print no summary\n"
     "  -h, --help              this text\n"
     "  -V, --version           the version\n"
@@ -62,6 +66,7 @@ struct capture {
     uint32_t trace_version; /* 0: by the client's protocol */
     struct container_options container;
     char *spool_dir;
+    size_t buffer;     /* 0: the store's default */
     char *part_output; /* of the part being recorded, when it is not the first */
     unsigned parts;    /* begun */
     struct trace *trace;
@@ -77,6 +82,7 @@ enum {
     OPTION_TRACE_VERSION,
     OPTION_COMPRESSION,
     OPTION_SPOOL,
+    OPTION_BUFFER,
     OPTION_NO_SUMMARY,
 };
 
@@ -87,6 +93,7 @@ static const struct option long_options[] = {
     {"trace-version", required_argument, NULL, OPTION_TRACE_VERSION},
     {"compression", required_argument, NULL, OPTION_COMPRESSION},
     {"spool", required_argument, NULL, OPTION_SPOOL},
+    {"buffer", required_argument, NULL, OPTION_BUFFER},
     {"no-summary", no_argument, NULL, OPTION_NO_SUMMARY},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
@@ -143,6 +150,11 @@ static bool parse_option(struct capture *c, int option, const char *value, struc
         free(c->spool_dir);
         c->spool_dir = strdup(value);
         return c->spool_dir || (err_no_memory(e, "options"), false);
+    case OPTION_BUFFER:
+        if (format_parse_bytes("--buffer", value, &n, e) != 0)
+            return false;
+        c->buffer = n < BUFFER_LEAST ? BUFFER_LEAST : (size_t)n;
+        return true;
     case OPTION_NO_SUMMARY:
         c->summary = false;
         return true;
@@ -363,7 +375,7 @@ static int capture_connected(struct capture *c, struct connection *connection)
     struct trace t;
     struct err e = {0};
     enum session_end end;
-    const struct trace_options options = {.spool_dir = c->spool_dir};
+    const struct trace_options options = {.spool_dir = c->spool_dir, .resident_budget = c->buffer};
     int status;
     c->version = version_to_write(c, connection->version);
     printf("%s, protocol %u (%s)\n", connection->welcome.program_name,
