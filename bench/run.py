@@ -56,7 +56,8 @@ def capture(tool, recording, output, *args):
     """Plays a recording to a capture tool."""
     replay = subprocess.Popen([str(TIDEMARK), "replay", str(recording), "-p", str(PORT)],
                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    replay.stdout.readline()
+    if not replay.stdout.readline():
+        sys.exit(f"{recording} cannot be replayed on port {PORT}")
     try:
         return Run([*tool, "-f", "-o", output, "-p", PORT, *args], watch_saving=True)
     finally:

@@ -5,6 +5,7 @@
 
 #include <getopt.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -207,6 +208,12 @@ static int fail(const struct capture *c, const struct err *e, int official)
 static int check_output(const struct capture *c, struct err *e)
 {
     struct outfile probe;
+    struct stat st;
+    /* Opened and closed, a pipe would tell its reader that all has come. */
+    if (stat(c->output, &st) == 0 && S_ISFIFO(st.st_mode))
+        return access(c->output, W_OK) == 0
+                   ? 0
+                   : err_errno(e, ERR_OUTPUT, "cannot write %s", c->output);
     if (outfile_open(&probe, c->output, c->replace, e) != 0)
         return -1;
     outfile_abort(&probe);
@@ -370,6 +377,15 @@ static int status_of(enum session_end end)
     }
 }
 
+static void print_client(const struct connection *connection)
+{
+    struct buf name = {0};
+    format_terminal(&name, view_of(connection->welcome.program_name));
+    printf("%s, protocol %u (%s)\n", buf_str(&name), connection->version->protocol,
+           connection->version->facts.releases);
+    buf_release(&name);
+}
+
 static int capture_connected(struct capture *c, struct connection *connection)
 {
     struct trace t;
@@ -378,8 +394,7 @@ static int capture_connected(struct capture *c, struct connection *connection)
     const struct trace_options options = {.spool_dir = c->spool_dir, .resident_budget = c->buffer};
     int status;
     c->version = version_to_write(c, connection->version);
-    printf("%s, protocol %u (%s)\n", connection->welcome.program_name,
-           connection->version->protocol, connection->version->facts.releases);
+    print_client(connection);
     if (trace_init(&t, &options, &e) != 0) {
         close(connection->fd);
         return fail(c, &e, 5);
@@ -431,8 +446,11 @@ static int capture_main(int argc, char **argv, bool drop_in)
                         .stop = {.fd = -1},
                         .terminal = isatty(STDOUT_FILENO)};
     int status = parse_arguments(&c, argc, argv);
-    if (status < 0)
+    if (status < 0) {
+        /* A reader of our words that goes away is no reason to lose a recording. */
+        signal(SIGPIPE, SIG_IGN);
         status = capture_run(&c);
+    }
     stop_release(&c.stop);
     free(c.spool_dir);
     free(c.part_output);

@@ -3,6 +3,7 @@
  * (tracy-capture, capture, …): then argv[0] picks the command and its drop-in behaviour.
  */
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -84,8 +85,22 @@ static int close_stdout(int status)
     return status;
 }
 
+/*
+ * A standard stream that the caller closed must not become the number of a file or a socket, which
+ * messages would then be written into. What takes its place fails as the closed one would.
+ */
+static void hold_standard_streams(void)
+{
+    static const int modes[] = {O_WRONLY, O_RDONLY, O_RDONLY};
+    for (int fd = 0; fd < 3; fd++) {
+        if (fcntl(fd, F_GETFD) < 0)
+            (void)open("/dev/null", modes[fd]); /* takes the lowest number: this one */
+    }
+}
+
 int main(int argc, char **argv)
 {
+    hold_standard_streams();
     const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
     const char *name = argc > 0 ? (slash ? slash + 1 : argv[0]) : "tidemark";
     const struct command *c = find_command(drop_ins, LENGTH(drop_ins), name);

@@ -1,28 +1,36 @@
-/* One line per row, fields quoted as in RFC 4180, lines ended by LF. */
+/*
+ * One line per row, fields quoted as in RFC 4180, lines ended by LF. People look at CSV on
+ * terminals, too: control characters of the trace are escaped, except for line ends in quotes.
+ */
 
 #include <inttypes.h>
 
 #include "base/format.h"
 #include "report/sink.h"
 
+static bool is_line_end(char c)
+{
+    return c == '\n' || c == '\r';
+}
+
 static void field(struct report *r, struct view text)
 {
     struct buf *b = &r->buf;
     bool quote = false;
     for (size_t i = 0; i < text.len && !quote; i++)
-        quote = text.p[i] == ',' || text.p[i] == '"' || text.p[i] == '\n' || text.p[i] == '\r';
+        quote = text.p[i] == ',' || text.p[i] == '"' || is_line_end(text.p[i]);
     if (!quote) {
-        format_utf8(b, text);
+        format_terminal(b, text);
         return;
     }
     buf_puts(b, "\"");
     while (text.len) {
         size_t n = 0;
-        while (n < text.len && text.p[n] != '"')
+        while (n < text.len && text.p[n] != '"' && !is_line_end(text.p[n]))
             n++;
-        format_utf8(b, (struct view){text.p, n});
+        format_terminal(b, (struct view){text.p, n});
         if (n < text.len)
-            buf_puts(b, "\"\"");
+            buf_put(b, text.p[n] == '"' ? "\"\"" : text.p + n, text.p[n] == '"' ? 2 : 1);
         n += n < text.len;
         text.p += n;
         text.len -= n;

@@ -54,10 +54,26 @@ json_t *json_callstack(const struct trace *t, uint32_t callstack)
     return list;
 }
 
+/*
+ * jansson escapes the control characters below 0x20 only. The others, which terminals obey as well,
+ * can stand in strings alone, so they are escaped wherever they are: DEL, and C1 (U+0080 to U+009F,
+ * 0xc2 and a second byte). jansson hands over whole characters.
+ */
 static int put_text(const char *text, size_t len, void *ctx)
 {
     struct buf *out = ctx;
-    buf_put(out, text, len);
+    size_t from = 0;
+    for (size_t i = 0; i < len; i++) {
+        const uint8_t *p = (const uint8_t *)text + i;
+        bool c1 = p[0] == 0xc2 && i + 1 < len && p[1] < 0xa0;
+        if (p[0] != 0x7f && !c1)
+            continue;
+        buf_put(out, text + from, i - from);
+        buf_printf(out, "\\u%04x", (unsigned)p[c1]);
+        i += c1;
+        from = i + 1;
+    }
+    buf_put(out, text + from, len - from);
     return out->failed ? -1 : 0;
 }
 
