@@ -7,8 +7,8 @@
  * memory_sweep, a saved trace.
  *
  * All figures are defined on usage at the END of each distinct nanosecond, frees before allocations
- * (DESIGN 5), so they do not depend on the order of steps within a nanosecond, which a saved trace
- * does not keep. A time that runs backwards counts as the newest time seen in the pool.
+ * (ARCHITECTURE.md), so they do not depend on the order of steps within a nanosecond, which a saved
+ * trace does not keep. A time that runs backwards counts as the newest time seen in the pool.
  *
  * The first time a highest usage is reached counts. What every counter held at that moment is kept
  * copy-on-write: each new peak of a pool has a number, and the first change of a counter after it

@@ -36,7 +36,7 @@ int err_no_memory(struct err *e, const char *what);
 int err_errno(struct err *e, enum err_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* The exit status of a tidemark command that ends with this error (DESIGN: 0 to 5). */
+/* The exit status of a tidemark command that ends with this error (0 to 5). */
 int err_exit_status(const struct err *e);
 
 #endif

@@ -8,10 +8,17 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+/*
+ * What is written as it is: pipes and devices, and whatever a name in /dev or /proc leads to
+ * (/dev/stdout may lead to a regular file, but the name there is not ours to replace).
+ */
 static bool is_special(const char *path)
 {
     struct stat st;
-    return stat(path, &st) == 0 && !S_ISREG(st.st_mode) && !S_ISDIR(st.st_mode);
+    if (stat(path, &st) != 0)
+        return false;
+    return !S_ISREG(st.st_mode) || strncmp(path, "/dev/", 5) == 0 ||
+           strncmp(path, "/proc/", 6) == 0;
 }
 
 static int outfile_create_temporary(struct outfile *o, struct err *e)
@@ -34,7 +41,9 @@ static int outfile_create_temporary(struct outfile *o, struct err *e)
     }
     mode_t mask = umask(0);
     umask(mask);
-    if (fchmod(o->fd, 0666 & ~mask) != 0)
+    struct stat old;
+    mode_t mode = stat(o->path, &old) == 0 ? old.st_mode & 0777 : 0666 & ~mask;
+    if (fchmod(o->fd, mode) != 0)
         return err_errno(e, ERR_OUTPUT, "cannot set the mode of %s", o->path);
     return 0;
 }
@@ -45,7 +54,11 @@ int outfile_open(struct outfile *o, const char *path, bool replace, struct err *
     struct stat st;
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return err_set(e, ERR_OUTPUT, "%s is a folder", path);
-    o->path = strdup(path);
+    /* A link stays: the file that it leads to is replaced. */
+    if (!is_special(path) && lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+        o->path = realpath(path, NULL);
+    if (!o->path)
+        o->path = strdup(path);
     if (!o->path)
         return err_no_memory(e, "the output's name");
     int status;

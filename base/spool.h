@@ -108,14 +108,27 @@ static inline void column_drop_last(struct column *c)
 
 int column_patch_slow(struct column *c, uint64_t index, const void *element, struct err *e);
 
-/* Overwrites an element of a patchable column. `index` must be below len. */
+/*
+ * An element of `size` bytes, to be overwritten in place; NULL when its chunk is raw no more, which
+ * calls for column_patch_slow. `index` must be below len.
+ */
+static inline void *column_raw(const struct column *c, uint64_t index, size_t size)
+{
+    const struct column_chunk *k = c->chunks.at[index / COLUMN_CHUNK];
+    return k->raw ? k->raw + (index & (COLUMN_CHUNK - 1)) * size : NULL;
+}
+
+/*
+ * Overwrites an element of a patchable column. `index` must be below len. Where the type is known
+ * column_raw is faster: a copy of a length known only at run time waits for the element's stores.
+ */
 static inline int column_patch(struct column *c, uint64_t index, const void *element, struct err *e)
 {
-    struct column_chunk *k = c->chunks.at[index / COLUMN_CHUNK];
-    if (!k->raw)
-        return column_patch_slow(c, index, element, e);
     size_t size = c->layout->element;
-    __builtin_memcpy(k->raw + (index & (COLUMN_CHUNK - 1)) * size, element, size);
+    uint8_t *at = column_raw(c, index, size);
+    if (!at)
+        return column_patch_slow(c, index, element, e);
+    __builtin_memcpy(at, element, size);
     return 0;
 }
 

@@ -3,6 +3,7 @@
  * summary.
  */
 
+#include <fcntl.h>
 #include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -68,6 +69,7 @@ struct capture {
     struct container_options container;
     char *spool_dir;
     size_t buffer;     /* 0: the store's default */
+    int fifo;          /* the output when it is one, held open until it is written; else -1 */
     char *part_output; /* of the part being recorded, when it is not the first */
     unsigned parts;    /* begun */
     struct trace *trace;
@@ -184,7 +186,7 @@ static int parse_arguments(struct capture *c, int argc, char **argv)
     }
     if (optind < argc)
         err_set(&e, ERR_USAGE, "what is '%s' for?", argv[optind]);
-    else if (!c->output)
+    else if (!c->output || !*c->output)
         err_set(&e, ERR_USAGE, "no output file: -o FILE");
     else
         return -1;
@@ -200,20 +202,20 @@ bad:
 /* An error's exit status: own, or the official tool's (capture/src/capture.cpp @ v0.14.0). */
 static int fail(const struct capture *c, const struct err *e, int official)
 {
-    fprintf(stderr, "tidemark: %s\n", e->text);
+    print_error(e);
     return c->drop_in ? official : err_exit_status(e);
 }
 
 /* Better to know now than after an hour of recording. Leaves nothing behind. */
-static int check_output(const struct capture *c, struct err *e)
+static int check_output(struct capture *c, struct err *e)
 {
     struct outfile probe;
     struct stat st;
-    /* Opened and closed, a pipe would tell its reader that all has come. */
-    if (stat(c->output, &st) == 0 && S_ISFIFO(st.st_mode))
-        return access(c->output, W_OK) == 0
-                   ? 0
-                   : err_errno(e, ERR_OUTPUT, "cannot write %s", c->output);
+    if (stat(c->output, &st) == 0 && S_ISFIFO(st.st_mode)) {
+        /* Opened and closed again it would tell its reader that all has come. */
+        c->fifo = open(c->output, O_WRONLY | O_CLOEXEC);
+        return c->fifo < 0 ? err_errno(e, ERR_OUTPUT, "cannot write %s", c->output) : 0;
+    }
     if (outfile_open(&probe, c->output, c->replace, e) != 0)
         return -1;
     outfile_abort(&probe);
@@ -224,6 +226,8 @@ static int check_output(const struct capture *c, struct err *e)
 static int choose_spool(struct capture *c, struct err *e)
 {
     struct stat st;
+    if (c->spool_dir && access(c->spool_dir, W_OK | X_OK) != 0)
+        return err_errno(e, ERR_OUTPUT, "cannot spool into %s", c->spool_dir);
     if (c->spool_dir)
         return 0;
     if (stat(c->output, &st) == 0 && !S_ISREG(st.st_mode))
@@ -261,31 +265,6 @@ static uint32_t version_to_write(const struct capture *c, const struct wire_vers
     return c->trace_version ? c->trace_version : FILE_VERSION(v[0], v[1], v[2]);
 }
 
-static int save(struct capture *c, struct trace *t, uint32_t version, struct err *e)
-{
-    struct trace_write_stats stats;
-    struct buf losses = {0};
-    char bytes[FORMAT_SIZE], text[FILE_VERSION_TEXT_SIZE];
-    struct save_options options = {
-        .layout = file_layout_find(version), .container = c->container, .replace = c->replace};
-    printf("Saving trace...");
-    fflush(stdout);
-    const char *output = c->part_output ? c->part_output : c->output;
-    if (trace_save_file(t, output, &options, &stats, &losses, e) != 0) {
-        printf(" failed!\n");
-        buf_release(&losses);
-        return -1;
-    }
-    printf(" done!\nTrace size %s (%.2f%% ratio), version %s\n",
-           format_bytes(bytes, stats.file_bytes),
-           100.0 * (double)stats.file_bytes / (double)stats.inner_bytes,
-           file_version_text(version, text));
-    if (losses.len)
-        fprintf(stderr, "tidemark: version %s cannot hold: %s\n", text, buf_str(&losses));
-    buf_release(&losses);
-    return 0;
-}
-
 /* "x.tracy" → "x.2.tracy"; without -f the first such name that is free. */
 static char *next_part_name(struct capture *c)
 {
@@ -300,6 +279,49 @@ static char *next_part_name(struct capture *c)
             snprintf(name, len, "%.*s.%u%s", stem, c->output, c->parts, dot ? dot : "");
     } while (name && !c->replace && access(name, F_OK) == 0);
     return name;
+}
+
+/* A file that came to have the output's name while we recorded is not ours to replace. */
+static int keep_newcomer(struct capture *c)
+{
+    struct stat st;
+    const char *output = c->part_output ? c->part_output : c->output;
+    if (c->replace || stat(output, &st) != 0 || !S_ISREG(st.st_mode))
+        return 0;
+    char *name = next_part_name(c);
+    if (!name)
+        return -1;
+    fprintf(stderr, "tidemark: %s came to exist meanwhile; saving to %s\n", output, name);
+    free(c->part_output);
+    c->part_output = name;
+    return 0;
+}
+
+static int save(struct capture *c, struct trace *t, uint32_t version, struct err *e)
+{
+    struct trace_write_stats stats;
+    struct buf losses = {0};
+    char bytes[FORMAT_SIZE], text[FILE_VERSION_TEXT_SIZE];
+    struct save_options options = {
+        .layout = file_layout_find(version), .container = c->container, .replace = c->replace};
+    printf("Saving trace...");
+    fflush(stdout);
+    if (keep_newcomer(c) != 0)
+        return err_no_memory(e, "the output's name");
+    const char *output = c->part_output ? c->part_output : c->output;
+    if (trace_save_file(t, output, &options, &stats, &losses, e) != 0) {
+        printf(" failed!\n");
+        buf_release(&losses);
+        return -1;
+    }
+    printf(" done!\nTrace size %s (%.2f%% ratio), version %s\n",
+           format_bytes(bytes, stats.file_bytes),
+           100.0 * (double)stats.file_bytes / (double)stats.inner_bytes,
+           file_version_text(version, text));
+    if (losses.len)
+        fprintf(stderr, "tidemark: version %s cannot hold: %s\n", text, buf_str(&losses));
+    buf_release(&losses);
+    return 0;
 }
 
 /* The session's call when a trace can hold no more: save it and go on in the next. */
@@ -357,7 +379,7 @@ static int record(struct capture *c, struct connection *connection, struct trace
     printf("%s after %s of the client's time\n", session_end_text(*end),
            format_duration(time, t->facts.last_time));
     if (e->code != ERR_NONE)
-        fprintf(stderr, "tidemark: %s\n", e->text);
+        print_error(e);
     if (unanswered)
         fprintf(stderr, "tidemark: %" PRIu64 " names were asked for and never told\n", unanswered);
     return 0;
@@ -441,6 +463,7 @@ static int capture_main(int argc, char **argv, bool drop_in)
                         .summary = true,
                         .drop_in = drop_in,
                         .parts = 1,
+                        .fifo = -1,
                         .seconds = -1,
                         .container = container_options_default(),
                         .stop = {.fd = -1},
@@ -452,6 +475,8 @@ static int capture_main(int argc, char **argv, bool drop_in)
         status = capture_run(&c);
     }
     stop_release(&c.stop);
+    if (c.fifo >= 0)
+        close(c.fifo);
     free(c.spool_dir);
     free(c.part_output);
     return status;

@@ -6,6 +6,7 @@
 
 #include "analysis/overview.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "report/overview.h"
 #include "trace/load.h"
 
@@ -93,6 +94,6 @@ int cmd_info(int argc, char **argv)
     }
     if (status == 0)
         return 0;
-    fprintf(stderr, "tidemark: %s\n", e.text);
+    print_error(&e);
     return err_exit_status(&e);
 }

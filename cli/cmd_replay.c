@@ -145,7 +145,7 @@ int cmd_replay(int argc, char **argv)
     status = stopped && replay_stats(r)->connections == 0 ? 5 : 0;
     goto out;
 bad:
-    fprintf(stderr, "tidemark: %s\n", e.text);
+    print_error(&e);
     status = err_exit_status(&e);
 out:
     stop_release(&stop);

@@ -9,6 +9,7 @@
 #include "base/format.h"
 #include "base/outfile.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "report/report.h"
 #include "trace/load.h"
 
@@ -210,7 +211,7 @@ int cmd_report(int argc, char **argv)
             trace_release(&t);
         }
         if (status != 0) {
-            fprintf(stderr, "tidemark: %s\n", e.text);
+            print_error(&e);
             status = err_exit_status(&e);
         }
     }

@@ -350,7 +350,7 @@ static int update_main(int argc, char **argv, bool drop_in)
         return status;
     if (update_run(&u, &e) == 0)
         return 0;
-    fprintf(stderr, "tidemark: %s\n", e.text);
+    print_error(&e);
     return drop_in ? 1 : err_exit_status(&e);
 }
 

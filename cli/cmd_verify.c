@@ -10,6 +10,7 @@
 #include "analysis/verify.h"
 #include "base/format.h"
 #include "cli/commands.h"
+#include "cli/options.h"
 #include "report/verify.h"
 #include "trace/load.h"
 
@@ -186,6 +187,6 @@ int cmd_verify(int argc, char **argv)
     }
     if (status == 0)
         return holds ? 0 : 1;
-    fprintf(stderr, "tidemark: %s\n", e.text);
+    print_error(&e);
     return err_exit_status(&e);
 }

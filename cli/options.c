@@ -2,9 +2,12 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
+
+#include "base/format.h"
 
 bool option_u64(const char *text, const char *option, uint64_t least, uint64_t most, uint64_t *out,
                 struct err *e)
@@ -55,4 +58,12 @@ bool option_compression(const char *text, struct container_options *out, struct 
         return false;
     }
     return true;
+}
+
+void print_error(const struct err *e)
+{
+    struct buf text = {0};
+    format_terminal(&text, view_of(e->text));
+    fprintf(stderr, "tidemark: %s\n", buf_str(&text));
+    buf_release(&text);
 }

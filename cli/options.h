@@ -2,7 +2,8 @@
 #define TIDEMARK_CLI_OPTIONS_H
 
 /*
- * Values of command-line options: parsed in full or refused with ERR_USAGE naming the option.
+ * Values of command-line options: parsed in full or refused with ERR_USAGE naming the option; and
+ * the words that a command fails with.
  */
 
 #include <stdbool.h>
@@ -20,5 +21,9 @@ bool option_seconds(const char *text, const char *option, double *out, struct er
 
 /* "lz4", "lz4hc", "zstd" or "zstd:LEVEL"; streams stay as they were. */
 bool option_compression(const char *text, struct container_options *out, struct err *e);
+
+/* "tidemark: TEXT" on standard error. A trace may have named what it tells: escaped for terminals.
+ */
+void print_error(const struct err *e);
 
 #endif

@@ -2,7 +2,7 @@
 #define TIDEMARK_REPORT_REPORT_H
 
 /*
- * A memory summary as text, JSON ("schema": "tidemark.report/1", DESIGN.md) or CSV. Text of the
+ * A memory summary as text, JSON ("schema": "tidemark.report/1") or CSV. Text of the
  * trace is made harmless on the way: control characters are escaped for terminals, bytes that are
  * no UTF-8 are replaced in JSON.
  */

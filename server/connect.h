@@ -3,7 +3,7 @@
 
 /*
  * From an address to a client that has said welcome: waiting for a client that is not there yet,
- * both address families, and finding out which protocol number it speaks (DESIGN.md, 1).
+ * both address families, and finding out which protocol number it speaks (ARCHITECTURE.md).
  */
 
 #include <stdbool.h>

@@ -35,13 +35,21 @@ struct session {
 
     const struct session_limits *limits;
     struct stop *stop;
-    long long began, last_bytes, last_tick; /* monotonic ns */
+    long long began, last_tick; /* monotonic ns */
     uint64_t tick_bytes;
-    long long drain_until; /* 0 while not draining */
+    uint64_t items_seen, answers_seen; /* as of the times below */
+    long long last_item, last_answer;  /* monotonic ns */
+    long long drain_until;             /* 0 while not draining */
     enum session_end drain_end;
 };
 
 /* ---- beginning */
+
+/* A time that the file can hold, whatever the client claims. */
+static int64_t clock_in_trace(int64_t time)
+{
+    return time < 0 ? 0 : time > INGEST_TIME_LIMIT ? INGEST_TIME_LIMIT : time;
+}
 
 static void session_facts(struct session *s)
 {
@@ -50,7 +58,7 @@ static void session_facts(struct session *s)
     f->timer_mul = w->timer_mul;
     f->resolution = welcome_period(w, w->resolution);
     f->delay = welcome_period(w, w->delay);
-    f->init_end = welcome_time(w, w->init_end);
+    f->init_end = clock_in_trace(welcome_time(w, w->init_end));
     f->last_time = f->init_end;
     f->pid = w->pid;
     f->sampling_period = w->sampling_period;
@@ -232,7 +240,6 @@ static int session_take(struct session *s, struct err *e)
             s->closed = true;
             return 0;
         }
-        s->last_bytes = monotonic_ns();
         if (session_feed(s, s->receive, (size_t)n, e) != 0)
             return -1;
         if ((size_t)n < RECEIVE_SIZE / 4)
@@ -314,10 +321,34 @@ static int session_tick(struct session *s, long long now, struct err *e)
     return modules_refresh(&s->modules, s->trace, now, e);
 }
 
+/*
+ * Whether a client that has said that it ends is worth waiting for: something came of it lately,
+ * and some answer not too long ago. Keep-alives and the bytes of frames never finished do not
+ * count.
+ */
+static bool session_quiet(struct session *s, long long now)
+{
+    const struct decoder_stats *stats = decoder_stats(s->decoder);
+    uint64_t items = stats->items - stats->kinds[WIRE_KEEP_ALIVE];
+    struct query_stats queries;
+    uint64_t answers = 0;
+    query_stats(s->query, &queries);
+    for (int i = 0; i < QUERY_KIND_COUNT; i++)
+        answers += queries.asked[i] - queries.pending[i];
+    if (items != s->items_seen || !decoder_terminated(s->decoder))
+        s->last_item = now;
+    if (answers != s->answers_seen || !decoder_terminated(s->decoder))
+        s->last_answer = now;
+    s->items_seen = items;
+    s->answers_seen = answers;
+    return now - s->last_item > (long long)(s->limits->quiet_seconds * 1e9) ||
+           now - s->last_answer > 20 * (long long)(s->limits->quiet_seconds * 1e9);
+}
+
 /* Whether the session is over, and how. */
 static bool session_over(struct session *s, long long now, enum session_end *end)
 {
-    bool quiet = now - s->last_bytes > (long long)(s->limits->quiet_seconds * 1e9);
+    bool quiet = session_quiet(s, now);
     if (decoder_terminated(s->decoder)) {
         *end = SESSION_COMPLETE;
         if (s->closed || decoder_settled(s->decoder) || quiet)
@@ -438,7 +469,7 @@ enum session_end session_run(struct session *s, const struct session_limits *lim
 {
     s->limits = limits;
     s->stop = stop;
-    s->began = s->last_bytes = s->last_tick = monotonic_ns();
+    s->began = s->last_tick = monotonic_ns();
     *e = (struct err){0};
     if (limits->part_full) {
         s->ingest.part_full = session_part_full;

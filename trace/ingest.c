@@ -88,41 +88,31 @@ static int carry_out_free(struct ingest *in, const struct waiting_event *w, stru
     return 0;
 }
 
-/* After a fault that ends the capture, what waits behind it is not wanted any more. */
-static int carry_out(struct ingest *in, const struct waiting_event *w, struct err *e)
-{
-    int status = w->is_alloc ? carry_out_alloc(in, w, e) : carry_out_free(in, w, e);
-    if (status != 0)
-        in->waiting_count = 0;
-    return status;
-}
-
-/* Takes the oldest waiting event out first when there is no room for one more. */
 static int ingest_memory(struct ingest *in, const struct event *ev, struct err *e)
 {
-    struct waiting_event *w = &in->waiting[in->waiting_next];
-    if (in->waiting_count == INGEST_WAITING) {
-        in->waiting_count--;
-        if (carry_out(in, w, e) != 0)
-            return -1;
-    }
+    struct waiting_event *w = &in->waiting[in->waiting_count];
     w->is_alloc = ev->kind == EVENT_MEM_ALLOC;
     w->ptr = ev->mem.ptr;
     w->size = ev->mem.size;
     if (ingest_pool(in, ev->mem.pool, &w->pool, e) != 0 || ingest_place(in, ev, &w->at, e) != 0)
         return -1;
     live_set_prefetch(&in->trace->memory.pools.at[w->pool]->live, w->ptr);
-    in->waiting_next = (in->waiting_next + 1) % INGEST_WAITING;
-    in->waiting_count++;
-    return 0;
+    return ++in->waiting_count < INGEST_WAITING ? 0 : ingest_settle(in, e);
 }
 
 int ingest_settle(struct ingest *in, struct err *e)
 {
-    while (in->waiting_count) {
-        unsigned oldest = (in->waiting_next + INGEST_WAITING - in->waiting_count) % INGEST_WAITING;
-        in->waiting_count--;
-        if (carry_out(in, &in->waiting[oldest], e) != 0)
+    unsigned n = in->waiting_count;
+    /* After a fault that ends the capture, what waits behind it is not wanted any more. */
+    in->waiting_count = 0;
+    for (unsigned i = 0; i < n; i++) {
+        const struct waiting_event *w = &in->waiting[i];
+        if (!w->is_alloc)
+            memory_prefetch_free(&in->trace->memory, w->pool, w->ptr);
+    }
+    for (unsigned i = 0; i < n; i++) {
+        const struct waiting_event *w = &in->waiting[i];
+        if ((w->is_alloc ? carry_out_alloc(in, w, e) : carry_out_free(in, w, e)) != 0)
             return -1;
     }
     return 0;
@@ -262,12 +252,12 @@ static int ingest_frame(struct ingest *in, const struct event *ev, struct err *e
     struct trace *t = in->trace;
     uint64_t id = ev->frames.address & ((UINT64_C(1) << 62) - 1);
     const struct frame *known = callstacks_find_frame(&t->callstacks, id);
-    if ((known && known->n) || ev->frames.n == 0)
+    /* Wrappers that official captures leave out are left out here too. */
+    unsigned n = ev->frames.n > ev->frames.skip ? (unsigned)ev->frames.n - ev->frames.skip : 0;
+    if ((known && known->n) || n == 0)
         return 0;
     struct frame_inline inlines[UINT8_MAX];
-    /* Wrappers that official captures leave out are left out here too. */
     const struct event_inline *told = ev->frames.inlines + ev->frames.skip;
-    unsigned n = (unsigned)ev->frames.n - ev->frames.skip;
     uint32_t image = strings_intern(&t->strings, ev->frames.image, e);
     if (!image)
         return -1;

@@ -9,17 +9,21 @@
 #include "trace/store.h"
 
 /*
- * Memory events wait here for a moment: by the time one is carried out, the slot of its address,
- * asked for when it came, has arrived from main memory.
+ * Memory events are carried out so many at a time: by then the slots of their addresses, asked for
+ * when they came, have arrived from main memory, and what the slots point at can be asked for.
  */
-#define INGEST_WAITING 16u
+#define INGEST_WAITING 32u
 
+/*
+ * Address and size stand apart: side by side, compilers copy them out of struct event as one
+ * vector, which the processor cannot take from the two stores that have just made them.
+ */
 struct waiting_event {
-    bool is_alloc;
-    uint32_t pool;
     uint64_t ptr;
-    uint64_t size;
     struct memory_place at;
+    uint64_t size;
+    uint32_t pool;
+    bool is_alloc;
 };
 
 /* 95 % of 2^47 ns, which are 39 hours: server/TracyEvent.hpp Int48 @ v0.14.0. */
@@ -48,7 +52,6 @@ struct ingest {
     int64_t time_limit;     /* ns; INGEST_TIME_LIMIT, or less in tests */
     uint64_t time_overflow; /* times that did not fit */
     struct waiting_event waiting[INGEST_WAITING];
-    unsigned waiting_next; /* where the next one goes, and the oldest stands once it is full */
     unsigned waiting_count;
     uint64_t last_pool_key; /* a cache of one */
     uint32_t last_pool;

@@ -6,8 +6,6 @@
 
 #include "base/map.h"
 
-#define LIVE_SLOT_FREE UINT32_MAX
-
 static inline size_t home_of(const struct live_set *s, uint64_t ptr)
 {
     unsigned __int128 p = (unsigned __int128)(ptr ^ s->seed) * 0xd6e8feb86659fd93u;
@@ -78,14 +76,19 @@ static bool live_set_grow(struct live_set *s)
     return true;
 }
 
-bool live_set_add(struct live_set *s, const struct live_block *b)
+struct live_slot *live_set_seek(struct live_set *s, uint64_t ptr)
 {
     if ((!s->slots || s->count >= (s->mask + 1) / 8 * 5) && !live_set_grow(s))
-        return false;
-    size_t i = home_of(s, b->ptr);
-    while (s->slots[i].callstack != LIVE_SLOT_FREE)
+        return NULL;
+    size_t i = home_of(s, ptr);
+    while (s->slots[i].callstack != LIVE_SLOT_FREE && s->slots[i].ptr != ptr)
         i = (i + 1) & s->mask;
-    s->slots[i] = (struct live_slot){
+    return &s->slots[i];
+}
+
+void live_set_fill(struct live_set *s, struct live_slot *slot, const struct live_block *b)
+{
+    *slot = (struct live_slot){
         .ptr = b->ptr,
         .size_thread = b->size | (uint64_t)b->thread << 48,
         .time_index_high = ((uint64_t)b->time & ((UINT64_C(1) << 48) - 1)) | (b->index >> 32) << 48,
@@ -93,7 +96,6 @@ bool live_set_add(struct live_set *s, const struct live_block *b)
         .callstack = b->callstack,
     };
     s->count++;
-    return true;
 }
 
 void live_set_remove(struct live_set *s, struct live_slot *slot)

@@ -10,6 +10,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define LIVE_SLOT_FREE UINT32_MAX
+
 /* A live block. */
 struct live_block {
     uint64_t ptr;
@@ -43,8 +45,19 @@ void live_set_prefetch(const struct live_set *s, uint64_t ptr);
 /* The slot of `ptr`, or NULL. Valid until the set changes. */
 struct live_slot *live_set_find(const struct live_set *s, uint64_t ptr);
 
-/* Adds a block whose address is not in the set. False when memory is short. */
-bool live_set_add(struct live_set *s, const struct live_block *b);
+/*
+ * The slot of `ptr`, or the vacant one that live_set_fill may fill with it. Valid until the set
+ * changes. NULL when memory is short.
+ */
+struct live_slot *live_set_seek(struct live_set *s, uint64_t ptr);
+
+static inline bool live_slot_vacant(const struct live_slot *slot)
+{
+    return slot->callstack == LIVE_SLOT_FREE;
+}
+
+/* Adds a block in the vacant slot that live_set_seek gave for its address. */
+void live_set_fill(struct live_set *s, struct live_slot *slot, const struct live_block *b);
 
 /* Removes the block of a slot that live_set_find gave. */
 void live_set_remove(struct live_set *s, struct live_slot *slot);

@@ -137,7 +137,10 @@ static int pool_end_block(struct memory *m, uint32_t pool, struct live_slot *slo
     struct pool *p = m->pools.at[pool];
     struct live_block block = live_slot_block(slot);
     struct memory_free fill = make_free(block.time, at->time, at->thread, at->callstack);
-    if (column_patch(&p->frees, block.index, &fill, e) != 0)
+    struct memory_free *stored = column_raw(&p->frees, block.index, sizeof fill);
+    if (stored)
+        *stored = fill;
+    else if (column_patch_slow(&p->frees, block.index, &fill, e) != 0)
         return -1;
     live_set_remove(&p->live, slot);
     p->totals.frees++;
@@ -173,21 +176,25 @@ int memory_alloc(struct memory *m, uint32_t pool, uint64_t ptr, uint64_t size,
                  struct memory_place at, bool *fault, struct err *e)
 {
     struct pool *p = m->pools.at[pool];
-    struct live_slot *old = live_set_find(&p->live, ptr);
-    *fault = old != NULL;
-    if (old) {
+    struct live_slot *slot = live_set_seek(&p->live, ptr);
+    if (!slot)
+        return err_no_memory(e, "live allocations");
+    *fault = !live_slot_vacant(slot);
+    if (*fault) {
         struct memory_fault_sample sample = {.time = at.time,
                                              .ptr = ptr,
                                              .size = size,
                                              .thread = at.thread,
-                                             .other_callstack = old->callstack};
+                                             .other_callstack = slot->callstack};
         m->double_allocations++;
         if (memory_note_fault(m, FAULT_ALLOC_TWICE, pool, at.callstack, &sample, e) != 0)
             return -1;
         /* As the official server does when told to ignore it: the old block ends here. */
         struct memory_place end = {.time = at.time, .thread = at.thread};
-        if (pool_end_block(m, pool, old, &end, e) != 0)
+        if (pool_end_block(m, pool, slot, &end, e) != 0)
             return -1;
+        /* Closing the gap moved others. One fewer needs no growth, so this cannot fail. */
+        slot = live_set_seek(&p->live, ptr);
     }
     struct live_block block = {.ptr = ptr,
                                .size = size & BITS48,
@@ -197,8 +204,7 @@ int memory_alloc(struct memory *m, uint32_t pool, uint64_t ptr, uint64_t size,
                                .thread = at.thread};
     if (pool_append(p, &block, &still_live, e) != 0)
         return -1;
-    if (!live_set_add(&p->live, &block))
-        return err_no_memory(e, "live allocations");
+    live_set_fill(&p->live, slot, &block);
     p->totals.live++;
     p->totals.live_bytes += block.size;
     return observe(m, MEMORY_ALLOC, pool, &at, &block, e);
@@ -220,6 +226,15 @@ int memory_free(struct memory *m, uint32_t pool, uint64_t ptr, struct memory_pla
         return 0;
     struct memory_fault_sample sample = {.time = at.time, .ptr = ptr, .thread = at.thread};
     return memory_note_fault(m, FAULT_FREE_UNKNOWN, pool, at.callstack, &sample, e);
+}
+
+void memory_prefetch_free(const struct memory *m, uint32_t pool, uint64_t ptr)
+{
+    const struct pool *p = m->pools.at[pool];
+    const struct live_slot *slot = live_set_find(&p->live, ptr);
+    if (slot)
+        __builtin_prefetch(
+            column_raw(&p->frees, live_slot_block(slot).index, sizeof(struct memory_free)), 1);
 }
 
 static int compare_index(const void *a, const void *b)

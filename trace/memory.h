@@ -151,6 +151,12 @@ int memory_alloc(struct memory *m, uint32_t pool, uint64_t ptr, uint64_t size,
 int memory_free(struct memory *m, uint32_t pool, uint64_t ptr, struct memory_place at,
                 bool is_fault, bool *found, struct err *e);
 
+/*
+ * Brings closer what memory_free(ptr) will write to, when the block is live already. To be called a
+ * few events ahead, live_set_prefetch(ptr) a few events before that.
+ */
+void memory_prefetch_free(const struct memory *m, uint32_t pool, uint64_t ptr);
+
 /* Frees every live block of the pool, in order of allocation. */
 int memory_discard(struct memory *m, uint32_t pool, struct memory_place at, struct err *e);
 

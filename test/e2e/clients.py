@@ -67,7 +67,7 @@ def no_callstacks(output):
 
 
 def pack(inner):
-    """The file around an inner stream, as `tZst`: what damages the inner stream is damaged alone."""
+    """The file around an inner stream, as `tZst`: its blocks stay whole when the stream is not."""
     compressor = zstandard.ZstdCompressor(level=1).compressobj()
     out = [b"tZst"]
     for i in range(0, len(inner), BLOCK):

@@ -141,7 +141,8 @@ def welcome(timer_mul=1.0, flags=0):
 class FakeClient:
     """A client made by hand: one connection, protocol 74, then `body` bytes."""
 
-    def __init__(self, body, status=1, close=False, speaks=74, timer_mul=1.0, port=0):
+    def __init__(self, body, status=1, close=False, speaks=74, timer_mul=1.0, port=0, after=b""):
+        self.after = after
         self.socket, self.port = listener(port)
         self.refused = []
         self.timer_mul = timer_mul
@@ -163,6 +164,12 @@ class FakeClient:
         peer.sendall(bytes([self.status]))
         if self.status == 1:
             peer.sendall(welcome(self.timer_mul) + self.body)
+        while self.after:
+            try:
+                time.sleep(0.2)
+                peer.sendall(self.after)
+            except OSError:
+                return
         if self.close:
             peer.close()
         else:
@@ -290,6 +297,15 @@ class OddClients(Case):
                          [(0x1000, 64, 0, 0), (0x2000, 32, 0, None)])
         self.assertEqual(then.memory_by_pool()[0][0][4], (0x401000,))
 
+    def test_keep_alives_after_the_end_do_not_hold_us(self):
+        """Item Terminate, then a KeepAlive every 0.2 s while a name stays unanswered."""
+        client = FakeClient(frame(callstack(0x401000) + alloc(10, 7, 0x1000, 64) + TERMINATE),
+                            after=frame(b"\x3c"))
+        began = time.monotonic()
+        result = self.run_capture(client)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertLess(time.monotonic() - began, 20)
+
     def test_the_client_is_told_to_let_go(self):
         client = FakeClient(frame(TERMINATE))
         result = self.run_capture(client)
@@ -354,6 +370,30 @@ class BadUsage(Case):
         self.assertEqual(result.returncode, 5)
         self.assertEqual(out.read_text(), "precious")
         self.assert_clean("x")
+
+    def test_a_link_stays_and_its_file_is_replaced(self):
+        (self.dir / "real").write_text("old")
+        os.chmod(self.dir / "real", 0o600)
+        os.symlink("real", self.dir / "link")
+        result = self.capture(self.recording, self.dir / "link", "-f")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertTrue(os.path.islink(self.dir / "link"))
+        self.assertEqual(os.stat(self.dir / "real").st_mode & 0o777, 0o600)
+        self.assertEqual(Trace(self.dir / "real").memory_events, 9001)
+
+    def test_an_output_that_came_to_exist_meanwhile(self):
+        out = self.dir / "x.tracy"
+        client = FakeClient(frame(callstack(0x401000) + alloc(10, 7, 0x1000, 64)))
+        capture = subprocess.Popen([TIDEMARK, "capture", "-o", str(out), "-p", str(client.port)],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        time.sleep(1)
+        out.write_text("precious")
+        _, err = interrupt(capture)
+        client.end()
+        self.assertEqual(capture.returncode, 0, err)
+        self.assertIn("meanwhile", err)
+        self.assertEqual(out.read_text(), "precious")
+        self.assertEqual(len(Trace(self.dir / "x.2.tracy").pools[0]["events"]), 1)
 
     def test_folder_that_is_not_there(self):
         result = run("capture", "-o", self.dir / "no" / "x", "-p", free_port())

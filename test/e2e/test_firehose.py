@@ -1,0 +1,93 @@
+"""A lot of events through a small buffer, so that most of them go through the spool file, held
+against what the program that wrote the stream counted."""
+
+import json
+import os
+import subprocess
+import threading
+import time
+
+from tools import FIREHOSE, TIDEMARK, Case, replaying, report
+from tracyfile import Trace
+
+FIELDS = {"allocations": "allocs", "frees": "frees", "live_allocations": "live",
+          "live_bytes": "live_bytes", "total_bytes": "total_bytes", "peak_bytes": "peak_bytes"}
+
+
+class SpoolWatch(threading.Thread):
+    """Looks whether a process has an unlinked file in a folder, and how large it becomes."""
+
+    def __init__(self, pid, folder):
+        super().__init__(daemon=True)
+        self.pid, self.folder, self.largest = pid, str(folder), 0
+        self.start()
+
+    def run(self):
+        fds = f"/proc/{self.pid}/fd"
+        while os.path.exists(fds):
+            try:
+                for fd in os.listdir(fds):
+                    link = os.readlink(f"{fds}/{fd}")
+                    if link.startswith(self.folder) and link.endswith(" (deleted)"):
+                        self.largest = max(self.largest, os.stat(f"{fds}/{fd}").st_size)
+            except OSError:
+                pass
+            time.sleep(0.005)
+
+
+class Firehose(Case):
+    def record(self, protocol, depth):
+        recording, spool = self.dir / "f.c2s.bin", self.dir / "spool"
+        spool.mkdir()
+        subprocess.run([FIREHOSE, "-o", str(recording), "--events", "300000", "--depth", str(depth),
+                        "--protocol", str(protocol), "--live", "20000"], check=True)
+        with replaying(recording) as (_, port):
+            capture = subprocess.Popen([TIDEMARK, "capture", "-o", str(self.dir / "x.tracy"), "-p",
+                                        str(port), "--buffer", "1M", "--spool", str(spool)],
+                                       stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            watch = SpoolWatch(capture.pid, spool)
+            out, err = capture.communicate(timeout=60)
+        watch.join(timeout=10)
+        self.assertEqual((capture.returncode, err), (0, ""), out)
+        self.assertRegex(out, rf"protocol {protocol} ")
+        self.assertGreater(watch.largest, 0, "nothing went through the spool")
+        self.assertEqual(os.listdir(spool), [])
+        return json.loads((self.dir / "f.truth.json").read_text())
+
+    def check(self, protocol, depth):
+        truth = self.record(protocol, depth)
+        doc = report(self.dir / "x.tracy")
+        pools = {pool["name"]: pool for pool in doc["pools"]}
+        self.assertEqual(sorted(pools), sorted(p["name"] or "default" for p in truth["pools"]))
+        for want in truth["pools"]:
+            got = pools[want["name"] or "default"]
+            for ours, theirs in FIELDS.items():
+                self.assertEqual(got[ours], want[theirs], f"{want['name']}: {ours}")
+        self.assertEqual(sum(p["allocs"] + p["frees"] for p in truth["pools"]),
+                         truth["memory_events"])
+        self.assertEqual(doc["faults"], [])
+        self.assertTrue(doc["trace"]["complete"])
+        if depth:
+            named = [c for c in doc["checks"] if c["name"] == "call-stacks"]
+            self.assertRegex(named[0]["detail"], r"^([\d,]+) of \1 allocations have a call stack")
+        self.assert_second_reader(truth)
+
+    def assert_second_reader(self, truth):
+        """The file itself, read without the program under test."""
+        events = [pool["events"] for pool in Trace(self.dir / "x.tracy").pools.values()]
+        self.assertEqual(sum(map(len, events)), sum(p["allocs"] for p in truth["pools"]))
+        self.assertEqual(sum(row[3] is not None for rows in events for row in rows),
+                         sum(p["frees"] for p in truth["pools"]))
+        self.assertEqual(sum(row[1] for rows in events for row in rows),
+                         sum(p["total_bytes"] for p in truth["pools"]))
+
+
+def add_tests():
+    for protocol in (63, 72, 82):
+        for depth in (0, 8):
+            def test(self, protocol=protocol, depth=depth):
+                self.check(protocol, depth)
+            setattr(Firehose, f"test_protocol_{protocol}_depth_{depth}", test)
+
+
+add_tests()

@@ -1,0 +1,168 @@
+"""Captures in odd surroundings: standard streams that are closed or full, pipes, signals, a client
+that is busy, and a client with a hostile name."""
+
+import contextlib
+import os
+import shlex
+import signal
+import socket
+import struct
+import subprocess
+import threading
+import time
+
+from test_capture import TERMINATE, frame, listener, welcome
+from clients import alloc_plain, thread_name
+from tools import LIMIT, TIDEMARK, WIRE, Case, free_port, replaying, run
+from tracyfile import Trace
+
+RECORDING = WIRE / "v0.14.0" / "memscen.c2s.bin"
+
+
+class Streams(Case):
+    def shell(self, redirections, *args):
+        """A capture of the recording by a shell, which closes and redirects streams."""
+        with replaying(RECORDING) as (_, port):
+            command = shlex.join([TIDEMARK, "capture", "-o", str(self.dir / "x"), "-p", str(port),
+                                  *map(str, args)])
+            return subprocess.run(["sh", "-c", f"{command} {redirections}"], timeout=LIMIT,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, check=False)
+
+    def assert_whole(self):
+        self.assertEqual(Trace(self.dir / "x").memory_events, 9001)
+        (self.dir / "x").unlink()
+        self.assert_clean()
+
+    def test_closed_streams(self):
+        """What is opened later must not get the number of a stream that messages are written to."""
+        for redirections in ("<&-", ">&-", "2>&-", "<&- >&-", "<&- >&- 2>&-", ">/dev/full"):
+            with self.subTest(redirections):
+                self.shell(redirections, "--buffer", "1M")
+                self.assert_whole()
+
+    def test_a_reader_that_goes_away(self):
+        """The first line is read, then nobody is there any more: the trace is saved still."""
+        self.shell("| head -n 1")
+        until = time.monotonic() + 20
+        while not (self.dir / "x").exists() and time.monotonic() < until:
+            time.sleep(0.01)
+        self.assert_whole()
+
+    def test_a_named_pipe_as_output(self):
+        pipe = self.dir / "pipe"
+        os.mkfifo(pipe)
+        with open(self.dir / "x", "wb") as copy, replaying(RECORDING) as (_, port):
+            reader = subprocess.Popen(["cat", str(pipe)], stdout=copy)
+            result = run("capture", "-o", pipe, "-f", "-p", port)
+            reader.wait(timeout=LIMIT)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        pipe.unlink()
+        self.assert_whole()
+
+
+class Usage(Case):
+    def test_what_cannot_end_well_is_refused_at_once(self):
+        for status, words, args in (
+                (2, "no output file", ("-o", "")),
+                (4, "cannot spool into", ("-o", self.dir / "x", "--spool", self.dir / "none"))):
+            result = run("capture", "-p", free_port(), *args)
+            self.assertEqual(result.returncode, status)
+            self.assertIn(words, result.stderr)
+        self.assert_clean()
+
+
+class Clients(Case):
+    def test_a_hostile_program_name(self):
+        data = bytearray(welcome())
+        data[90:120] = b"\x1b]0;owned\x07\x1b[2J\xff\x7f".ljust(30, b"\0")
+        with contextlib.closing(listener()[0]) as server:
+            threading.Thread(target=serve_once, args=(server, bytes(data)), daemon=True).start()
+            result = run("capture", "-o", self.dir / "x", "-p", server.getsockname()[1],
+                         "--protocol", 74, "--connect-timeout", 5)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("\\x1b]0;owned\\x07\\x1b[2J\\xff\\x7f, protocol 74", result.stdout)
+
+    def test_a_tunnel_that_hangs_up_is_tried_again(self):
+        """With growing pauses, and with the same number: only an answer moves on to the next."""
+        offers, times = [], []
+        with contextlib.closing(listener()[0]) as server:
+            def tunnel():
+                for i in range(5):
+                    peer, _ = server.accept()
+                    times.append(time.monotonic())
+                    if i % 2:
+                        peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                                        struct.pack("ii", 1, 0))
+                    else:
+                        offers.append(peer.recv(12))
+                    peer.close()
+            threading.Thread(target=tunnel, daemon=True).start()
+            result = run("capture", "-o", self.dir / "x", "-p", server.getsockname()[1],
+                         "--connect-timeout", 1)
+        self.assertEqual(result.returncode, 5)
+        self.assertEqual(len(offers), 3)
+        self.assertEqual(len(set(offers)), 1)
+        self.assertGreater(times[4] - times[3], times[1] - times[0])
+        self.assert_clean()
+
+    def test_a_client_that_serves_another(self):
+        with contextlib.closing(listener()[0]) as server:
+            result = run("capture", "-o", self.dir / "x", "-p", server.getsockname()[1],
+                         "--connect-timeout", 1)
+        self.assertEqual(result.returncode, 5)
+        self.assertIn("another server may be capturing it", result.stderr)
+        self.assert_clean()
+
+
+class Signals(Case):
+    def recording(self):
+        """A capture that is at work, slowly."""
+        return replaying(RECORDING, "--rate", "100K")
+
+    def start(self, port):
+        capture = subprocess.Popen([TIDEMARK, "capture", "-o", str(self.dir / "x"), "-p",
+                                    str(port)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   text=True)
+        time.sleep(0.7)
+        return capture
+
+    def test_twice(self):
+        with self.recording() as (_, port):
+            capture = self.start(port)
+            began = time.monotonic()
+            capture.send_signal(signal.SIGTERM)
+            time.sleep(0.2)
+            if capture.poll() is None:
+                capture.send_signal(signal.SIGTERM)
+            out, err = capture.communicate(timeout=LIMIT)
+        self.assertEqual(capture.returncode, 0, err)
+        self.assertLess(time.monotonic() - began, 1.5)
+        self.assertIn("stopped by signal", out)
+        self.assertGreater(Trace(self.dir / "x").memory_events, 0)
+
+    def test_killed(self):
+        with self.recording() as (_, port):
+            capture = self.start(port)
+            capture.kill()
+            capture.communicate(timeout=LIMIT)
+        self.assert_clean()
+
+    def test_stopped_and_continued(self):
+        with self.recording() as (_, port):
+            capture = self.start(port)
+            capture.send_signal(signal.SIGSTOP)
+            time.sleep(0.5)
+            capture.send_signal(signal.SIGCONT)
+            _, err = capture.communicate(timeout=LIMIT)
+        self.assertEqual(capture.returncode, 0, err)
+        self.assertEqual(Trace(self.dir / "x").memory_events, 9001)
+
+
+def serve_once(server, greeting):
+    peer, _ = server.accept()
+    peer.recv(12)
+    items = thread_name(7, b"main") + alloc_plain(10, 7, 0x1000, 64) + TERMINATE
+    peer.sendall(b"\x01" + greeting + frame(items))
+    while peer.recv(4096):
+        pass
+    peer.close()
