@@ -94,7 +94,7 @@ static void add_up(struct rig *r, struct sums *s)
         size_t n = (size_t)(end - all) < sizeof line ? (size_t)(end - all) : sizeof line - 1;
         memcpy(line, all, n);
         line[n] = 0;
-        int kind = atoi(line);
+        int kind = (int)strtol(line, NULL, 10);
         uint64_t pool, ptr, size;
         const char *at = strstr(line, " pool=");
         if (kind > EVENT_MEM_FREE || !at)

@@ -60,7 +60,7 @@ static struct replay_stats finish(struct server *s)
 
 static uint16_t port_of(const struct server *s)
 {
-    return (uint16_t)atoi(strrchr(replay_address(s->replay), ':') + 1);
+    return (uint16_t)strtoul(strrchr(replay_address(s->replay), ':') + 1, NULL, 10);
 }
 
 static int dial(const struct server *s)
