@@ -226,6 +226,7 @@ void column_clear(struct column *c)
     c->logs.len = 0;
     c->chunks.len = 0;
     c->len = 0;
+    c->tail = c->limit = NULL;
 }
 
 void column_release(struct column *c)
@@ -238,31 +239,55 @@ void column_release(struct column *c)
     *c = (struct column){0};
 }
 
-/* The newest chunk is full, or there is none: queue it and begin another. */
+/* The first chunk grows until it is a whole one. */
+static int column_grow_first(struct column *c, struct err *e)
+{
+    size_t size = c->layout->element;
+    size_t room = c->chunks.len ? (size_t)(c->limit - c->chunks.at[0]->raw) * 4 : 0;
+    size_t most = raw_bytes(c);
+    if (room < COLUMN_FIRST * size)
+        room = COLUMN_FIRST * size;
+    if (room > most)
+        room = most;
+    if (c->chunks.len == 0) {
+        struct column_chunk *k = calloc(1, sizeof *k);
+        if (!k || !vec_push(&c->chunks, k)) {
+            free(k);
+            return no_room(e);
+        }
+        k->owner = c;
+    }
+    struct column_chunk *k = c->chunks.at[0];
+    uint8_t *raw = realloc(k->raw, room);
+    if (!raw)
+        return no_room(e);
+    k->raw = raw;
+    c->tail = raw + c->len * size;
+    c->limit = raw + room;
+    return 0;
+}
+
+/* The newest chunk has no room, or there is none. */
 int column_append_slow(struct column *c, struct err *e)
 {
     struct spool *s = c->spool;
-    if (c->len < (uint64_t)c->chunks.len * COLUMN_CHUNK)
-        return 0; /* column_drop_last went back to the start of this chunk */
-    if (c->chunks.len && queue_push(&s->raw, c->chunks.at[c->chunks.len - 1], raw_bytes(c), e) != 0)
-        return -1;
-    if (spool_settle(s, e) != 0)
-        return -1;
+    if (c->len < COLUMN_CHUNK)
+        return column_grow_first(c, e);
     struct column_chunk *k = calloc(1, sizeof *k);
-    if (!k || !vec_reserve(&c->chunks, c->chunks.len + 1)) {
-        free(k);
-        return no_room(e);
-    }
-    k->owner = c;
-    k->raw = c->spare ? c->spare : malloc(raw_bytes(c));
+    uint8_t *raw = c->spare ? c->spare : malloc(raw_bytes(c));
     c->spare = NULL;
-    if (!k->raw) {
+    /* Queued last: a chunk must not be queued twice when an append is tried again. */
+    if (!k || !raw || !vec_reserve(&c->chunks, c->chunks.len + 1) ||
+        queue_push(&s->raw, c->chunks.at[c->chunks.len - 1], raw_bytes(c), e) != 0) {
         free(k);
+        free(raw);
         return no_room(e);
     }
+    *k = (struct column_chunk){.raw = raw, .owner = c};
     c->chunks.at[c->chunks.len++] = k;
     c->tail = k->raw;
-    return 0;
+    c->limit = k->raw + raw_bytes(c);
+    return spool_settle(s, e);
 }
 
 int column_patch_slow(struct column *c, uint64_t index, const void *element, struct err *e)

@@ -26,6 +26,7 @@
 #include "base/vec.h"
 
 #define COLUMN_CHUNK 65536u /* elements */
+#define COLUMN_FIRST 64u    /* elements that a column's first chunk begins with: many stay short */
 
 struct column;
 
@@ -66,6 +67,7 @@ struct column {
     bool patchable;
     uint64_t len;
     uint8_t *tail;  /* where the next element goes */
+    uint8_t *limit; /* where the newest chunk's room ends */
     uint8_t *spare; /* a raw buffer to use again */
     VEC(struct column_chunk *) chunks;
     struct pack_layout log_layout;
@@ -91,7 +93,7 @@ int column_append_slow(struct column *c, struct err *e);
  */
 static inline void *column_append(struct column *c, struct err *e)
 {
-    if ((c->len & (COLUMN_CHUNK - 1)) == 0 && column_append_slow(c, e) != 0)
+    if (c->tail == c->limit && column_append_slow(c, e) != 0)
         return NULL;
     uint8_t *p = c->tail;
     c->tail += c->layout->element;

@@ -5,15 +5,11 @@
 
 #include "base/buf.h"
 #include "trace/carry.h"
+#include "trace/ingest_internal.h"
 
 /* Message severities and sources of the file: public/common/TracyQueue.hpp @ v0.14.0. */
 #define SEVERITY_WARNING 3
 #define SOURCE_USER 0
-
-static int no_room(struct err *e)
-{
-    return err_no_memory(e, "the trace");
-}
 
 /* ---- memory */
 
@@ -30,8 +26,7 @@ static int ingest_pool(struct ingest *in, uint64_t key, uint32_t *number, struct
     return 0;
 }
 
-/* A time of the client's clock on this part's. */
-static int64_t part_time(struct ingest *in, int64_t time)
+int64_t ingest_part_time(struct ingest *in, int64_t time)
 {
     int64_t t;
     if (__builtin_sub_overflow(time, in->time_base, &t))
@@ -46,15 +41,20 @@ static int64_t part_time(struct ingest *in, int64_t time)
 static int ingest_place(struct ingest *in, const struct event *ev, struct memory_place *at,
                         struct err *e)
 {
-    at->time = part_time(in, ev->time);
+    at->time = ingest_part_time(in, ev->time);
     at->callstack = ev->callstack;
-    if (trace_thread_number(in->trace, ev->thread, &at->thread, e) != 0)
+    return ingest_thread(in, ev->thread, &at->thread, e);
+}
+
+int ingest_thread(struct ingest *in, uint64_t id, uint16_t *number, struct err *e)
+{
+    if (trace_thread_number(in->trace, id, number, e) != 0)
         return -1;
-    in->trace->threads.list.at[at->thread].listed = true;
+    in->trace->threads.list.at[*number].listed = true;
     return 0;
 }
 
-static void ingest_time(struct ingest *in, int64_t time)
+void ingest_time(struct ingest *in, int64_t time)
 {
     if (time > in->trace->facts.last_time)
         in->trace->facts.last_time = time;
@@ -130,182 +130,6 @@ static int ingest_discard(struct ingest *in, const struct event *ev, struct err 
     return memory_discard(&in->trace->memory, (uint32_t)*pool, at, e);
 }
 
-/* ---- names */
-
-static int ingest_name_at(struct ingest *in, const struct event *ev, struct err *e)
-{
-    uint32_t text = strings_intern(&in->trace->strings, ev->name.text, e);
-    return text ? strings_bind(&in->trace->strings, ev->name.key, text, e) : -1;
-}
-
-static int ingest_thread_name(struct ingest *in, const struct event *ev, struct err *e)
-{
-    uint16_t number;
-    uint32_t text = strings_intern(&in->trace->strings, ev->name.text, e);
-    if (!text || trace_thread_number(in->trace, ev->name.key, &number, e) != 0)
-        return -1;
-    struct trace_thread *t = &in->trace->threads.list.at[number];
-    if (t->id == ev->name.key && !t->name)
-        t->name = text;
-    return 0;
-}
-
-static int ingest_group_hint(struct ingest *in, const struct event *ev, struct err *e)
-{
-    uint16_t number;
-    if (trace_thread_number(in->trace, ev->thread, &number, e) != 0)
-        return -1;
-    in->trace->threads.list.at[number].group_hint = ev->fiber.group_hint;
-    return 0;
-}
-
-static int ingest_location(struct ingest *in, const struct event *ev, struct err *e)
-{
-    struct trace *t = in->trace;
-    bool fresh;
-    if (t->locations.len >= t->location_limit) {
-        t->location_overflow += !map_find(&t->location_numbers, ev->srcloc_reply.pointer);
-        return 0;
-    }
-    uint64_t *number = map_add(&t->location_numbers, ev->srcloc_reply.pointer, &fresh);
-    if (!number)
-        return no_room(e);
-    if (!fresh)
-        return 0;
-    *number = t->locations.len;
-    struct trace_location location = {.pointer = ev->srcloc_reply.pointer,
-                                      .name = ev->srcloc_reply.name,
-                                      .function = ev->srcloc_reply.function,
-                                      .file = ev->srcloc_reply.file,
-                                      .line = ev->srcloc_reply.line,
-                                      .color = ev->srcloc_reply.color,
-                                      .known = true};
-    return vec_push(&t->locations, location) ? 0 : no_room(e);
-}
-
-/* ---- call stacks and symbols */
-
-static int ingest_callstack(void *ctx, const uint64_t *frames, uint32_t n, uint32_t *id,
-                            bool *fresh, struct err *e)
-{
-    struct ingest *in = ctx;
-    return callstacks_intern(&in->trace->callstacks, frames, n, id, fresh, e);
-}
-
-/* The number of a key, the next free one when new. False when memory is short. */
-static bool number_of(struct map *m, uint64_t key, uint64_t *number, bool *fresh)
-{
-    uint64_t next = m->count;
-    uint64_t *value = map_add(m, key, fresh);
-    if (!value)
-        return false;
-    if (*fresh)
-        *value = next;
-    *number = *value;
-    return true;
-}
-
-static int ingest_custom_frame(void *ctx, struct view function, struct view file, uint32_t line,
-                               uint64_t *frame, struct err *e)
-{
-    struct ingest *in = ctx;
-    struct trace *t = in->trace;
-    struct frame_inline one = {.function = strings_intern(&t->strings, function, e),
-                               .file = strings_intern(&t->strings, file, e),
-                               .line = line};
-    if (!one.function || !one.file)
-        return -1;
-    /* Equal frames are one frame, so that equal stacks stay one stack. */
-    uint64_t source, number;
-    bool fresh;
-    if (!number_of(&in->custom_sources, (uint64_t)one.function << 32 | one.file, &source, &fresh) ||
-        !number_of(&in->custom_frames, source << 32 | line, &number, &fresh))
-        return no_room(e);
-    *frame = FRAME_ID_CUSTOM | number;
-    return fresh ? callstacks_resolve(&t->callstacks, *frame, 0, &one, 1, e) : 0;
-}
-
-/* A symbol seen for the first time: its own file and line come with the SYMBOL answer. */
-static int ingest_new_symbol(struct ingest *in, const struct frame_inline *f, uint32_t image,
-                             uint32_t size, bool is_inline, struct err *e)
-{
-    struct trace *t = in->trace;
-    bool fresh;
-    uint64_t *number = map_add(&t->symbol_numbers, f->symbol, &fresh);
-    if (!number)
-        return no_room(e);
-    if (!fresh)
-        return 0;
-    *number = t->symbols.len;
-    struct trace_symbol symbol = {.address = f->symbol,
-                                  .name = f->function,
-                                  .image = image,
-                                  .call_file = f->file,
-                                  .call_line = f->line,
-                                  .size = size < 1u << 24 ? size : (1u << 24) - 1,
-                                  .is_inline = is_inline};
-    return vec_push(&t->symbols, symbol) ? 0 : no_room(e);
-}
-
-static int ingest_frame(struct ingest *in, const struct event *ev, struct err *e)
-{
-    struct trace *t = in->trace;
-    uint64_t id = ev->frames.address & ((UINT64_C(1) << 62) - 1);
-    const struct frame *known = callstacks_find_frame(&t->callstacks, id);
-    /* Wrappers that official captures leave out are left out here too. */
-    unsigned n = ev->frames.n > ev->frames.skip ? (unsigned)ev->frames.n - ev->frames.skip : 0;
-    if ((known && known->n) || n == 0)
-        return 0;
-    struct frame_inline inlines[UINT8_MAX];
-    const struct event_inline *told = ev->frames.inlines + ev->frames.skip;
-    uint32_t image = strings_intern(&t->strings, ev->frames.image, e);
-    if (!image)
-        return -1;
-    for (unsigned i = 0; i < n; i++) {
-        const struct event_inline *from = &told[i];
-        inlines[i] =
-            (struct frame_inline){.function = strings_intern(&t->strings, from->function, e),
-                                  .file = strings_intern(&t->strings, from->file, e),
-                                  .line = from->line,
-                                  .symbol = from->symbol};
-        if (!inlines[i].function || !inlines[i].file)
-            return -1;
-        if (from->symbol &&
-            ingest_new_symbol(in, &inlines[i], image, from->symbol_len, i + 1 < n, e) != 0)
-            return -1;
-    }
-    bool fresh;
-    uint64_t *symbol = map_add(&t->code_symbols, ev->frames.address, &fresh);
-    if (!symbol)
-        return no_room(e);
-    if (fresh)
-        *symbol = inlines[0].symbol;
-    return callstacks_resolve(&t->callstacks, id, image, inlines, n, e);
-}
-
-static int ingest_symbol(struct ingest *in, const struct event *ev, struct err *e)
-{
-    struct trace *t = in->trace;
-    const uint64_t *number = map_find(&t->symbol_numbers, ev->symbol.address);
-    if (!number)
-        return 0; /* an answer to a question that our frames do not raise */
-    struct trace_symbol *s = &t->symbols.at[*number];
-    if (s->known)
-        return 0;
-    s->file = strings_intern(&t->strings, ev->symbol.file, e);
-    s->line = ev->symbol.line;
-    s->known = true;
-    return s->file ? 0 : -1;
-}
-
-static int ingest_app_info(struct ingest *in, const struct event *ev, struct err *e)
-{
-    uint32_t text = strings_intern(&in->trace->strings, ev->text, e);
-    if (!text)
-        return -1;
-    return vec_push(&in->trace->app_info, text) ? 0 : no_room(e);
-}
-
 /* The clock of this part is at its end: finish it and begin the next one at `time`. */
 static int ingest_next_part(struct ingest *in, int64_t time, struct err *e)
 {
@@ -326,6 +150,84 @@ static inline bool beyond_end(const struct ingest *in, int64_t time)
            in->parts < INGEST_PARTS_MAX;
 }
 
+static int ingest_nothing(struct ingest *in, const struct event *ev, struct err *e)
+{
+    (void)in;
+    (void)ev;
+    (void)e;
+    return 0;
+}
+
+/* Which file takes a kind of event. */
+static ingest_part *part_of(enum event_kind kind)
+{
+    static ingest_part *const parts[EVENT_KIND_COUNT] = {
+        [EVENT_ZONE_BEGIN] = ingest_zone_event,
+        [EVENT_ZONE_END] = ingest_zone_event,
+        [EVENT_ZONE_TEXT] = ingest_zone_event,
+        [EVENT_ZONE_NAME] = ingest_zone_event,
+        [EVENT_ZONE_COLOR] = ingest_zone_event,
+        [EVENT_ZONE_VALUE] = ingest_zone_event,
+        [EVENT_ZONE_VALIDATION] = ingest_zone_event,
+        [EVENT_MESSAGE] = ingest_message_event,
+        [EVENT_FIBER_ENTER] = ingest_thread_event,
+        [EVENT_FIBER_LEAVE] = ingest_thread_event,
+        [EVENT_THREAD_GROUP_HINT] = ingest_thread_event,
+        [EVENT_THREAD_NAME] = ingest_thread_event,
+        [EVENT_FRAME_MARK] = ingest_frame_event,
+        [EVENT_FRAME_START] = ingest_frame_event,
+        [EVENT_FRAME_END] = ingest_frame_event,
+        [EVENT_FRAME_VSYNC] = ingest_frame_event,
+        [EVENT_FRAME_IMAGE] = ingest_frame_event,
+        [EVENT_SECTION_SETUP] = ingest_section_event,
+        [EVENT_SECTION_ENTER] = ingest_section_event,
+        [EVENT_SECTION_LEAVE] = ingest_section_event,
+        [EVENT_PLOT] = ingest_plot_event,
+        [EVENT_PLOT_CONFIG] = ingest_plot_event,
+        [EVENT_SYS_TIME] = ingest_plot_event,
+        [EVENT_SYS_POWER] = ingest_plot_event,
+        [EVENT_LOCK_ANNOUNCE] = ingest_lock_event,
+        [EVENT_LOCK_TERMINATE] = ingest_lock_event,
+        [EVENT_LOCK_WAIT] = ingest_lock_event,
+        [EVENT_LOCK_OBTAIN] = ingest_lock_event,
+        [EVENT_LOCK_RELEASE] = ingest_lock_event,
+        [EVENT_LOCK_MARK] = ingest_lock_event,
+        [EVENT_LOCK_NAME] = ingest_lock_event,
+        [EVENT_GPU_CONTEXT] = ingest_gpu_event,
+        [EVENT_GPU_CONTEXT_NAME] = ingest_gpu_event,
+        [EVENT_GPU_ZONE_BEGIN] = ingest_gpu_event,
+        [EVENT_GPU_ZONE_END] = ingest_gpu_event,
+        [EVENT_GPU_TIME] = ingest_gpu_event,
+        [EVENT_GPU_CALIBRATION] = ingest_gpu_event,
+        [EVENT_GPU_TIME_SYNC] = ingest_gpu_event,
+        [EVENT_GPU_NOTE_NAME] = ingest_gpu_event,
+        [EVENT_GPU_NOTE] = ingest_gpu_event,
+        [EVENT_CONTEXT_SWITCH] = ingest_sched_event,
+        [EVENT_THREAD_WAKEUP] = ingest_sched_event,
+        [EVENT_TID_TO_PID] = ingest_sched_event,
+        [EVENT_EXTERNAL_NAME] = ingest_sched_event,
+        [EVENT_EXTERNAL_THREAD_NAME] = ingest_sched_event,
+        [EVENT_SAMPLE] = ingest_sample_event,
+        [EVENT_SWITCH_SAMPLE] = ingest_sample_event,
+        [EVENT_HW_SAMPLE] = ingest_sample_event,
+        [EVENT_CPU_TOPOLOGY] = ingest_system_event,
+        [EVENT_PARAM] = ingest_system_event,
+        [EVENT_CRASH_REPORT] = ingest_system_event,
+        [EVENT_APP_INFO] = ingest_name_event,
+        [EVENT_STRING] = ingest_name_event,
+        [EVENT_PLOT_NAME] = ingest_name_event,
+        [EVENT_FRAME_NAME] = ingest_name_event,
+        [EVENT_FIBER_NAME] = ingest_name_event,
+        [EVENT_SOURCE_LOCATION] = ingest_name_event,
+        [EVENT_CALLSTACK_FRAME] = ingest_symbol_event,
+        [EVENT_SYMBOL] = ingest_symbol_event,
+        [EVENT_SYMBOL_CODE] = ingest_symbol_event,
+        [EVENT_SOURCE_CODE] = ingest_symbol_event,
+        [EVENT_SOURCE_CODE_MISSING] = ingest_symbol_event,
+    };
+    return parts[kind] ? parts[kind] : ingest_nothing;
+}
+
 static int ingest_event(void *ctx, const struct event *ev, struct err *e)
 {
     struct ingest *in = ctx;
@@ -337,37 +239,11 @@ static int ingest_event(void *ctx, const struct event *ev, struct err *e)
         return ingest_memory(in, ev, e);
     case EVENT_MEM_DISCARD:
         return ingest_discard(in, ev, e);
-    case EVENT_STRING:
-    case EVENT_PLOT_NAME:
-    case EVENT_FRAME_NAME:
-    case EVENT_FIBER_NAME:
-        return ingest_name_at(in, ev, e);
-    case EVENT_THREAD_NAME:
-        return ingest_thread_name(in, ev, e);
-    case EVENT_THREAD_GROUP_HINT:
-        return ingest_group_hint(in, ev, e);
-    case EVENT_SOURCE_LOCATION:
-        return ingest_location(in, ev, e);
-    case EVENT_CALLSTACK_FRAME:
-        return ingest_frame(in, ev, e);
-    case EVENT_SYMBOL:
-        return ingest_symbol(in, ev, e);
-    case EVENT_APP_INFO:
-        return ingest_app_info(in, ev, e);
     case EVENT_CRASH:
         in->crashed = true;
         return 0;
-    case EVENT_ZONE_BEGIN:
-    case EVENT_ZONE_END:
-    case EVENT_MESSAGE:
-    case EVENT_FRAME_MARK:
-    case EVENT_FRAME_START:
-    case EVENT_FRAME_END:
-    case EVENT_PLOT:
-        ingest_time(in, part_time(in, ev->time));
-        return 0;
     default:
-        return 0;
+        return part_of(ev->kind)(in, ev, e);
     }
 }
 
@@ -385,6 +261,7 @@ void ingest_release(struct ingest *in)
 {
     map_release(&in->custom_sources);
     map_release(&in->custom_frames);
+    map_release(&in->payloads);
 }
 
 /* ---- the end */
@@ -415,7 +292,7 @@ static int finish_fault(struct ingest *in, const struct memory_fault *f, struct 
     ingest_time(in, s->time);
     if (!m.text)
         return -1;
-    return !failed && vec_push(&t->messages, m) ? 0 : no_room(e);
+    return !failed && vec_push(&t->messages, m) ? 0 : err_no_memory(e, "the trace");
 }
 
 /*

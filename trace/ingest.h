@@ -55,8 +55,11 @@ struct ingest {
     unsigned waiting_count;
     uint64_t last_pool_key; /* a cache of one */
     uint32_t last_pool;
+    uint64_t last_location; /* a cache of one, empty while its number is 0 */
+    int16_t last_location_number;
     struct map custom_sources; /* (function, file) → number */
     struct map custom_frames;  /* (source number, line) → number */
+    struct map payloads;       /* hash of a source location payload → its index */
     bool crashed;
     struct event_sink sink; /* give this to the decoder */
 };

@@ -3,29 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace/save_internal.h"
 #include "trace/version.h"
 
 /* Official readers copy header texts to a fixed buffer: file-format.md 3.1. */
 #define HEADER_TEXT_MAX 1023u
 #define BATCH 1024u
-#define CPUS 256u
-
-struct saver {
-    struct trace *t;
-    const struct record_sink *sink;
-    struct err *e;
-};
-
-static int put(struct saver *s, enum record_type type, const void *rec)
-{
-    return record_put(s->sink, type, rec, 1, s->e);
-}
-
-static int put_count(struct saver *s, enum record_type type, uint64_t n)
-{
-    struct rec_count count = {n};
-    return put(s, type, &count);
-}
 
 static struct view header_text(const struct saver *s, uint32_t number)
 {
@@ -33,18 +16,6 @@ static struct view header_text(const struct saver *s, uint32_t number)
     if (v.len > HEADER_TEXT_MAX)
         v.len = HEADER_TEXT_MAX;
     return v;
-}
-
-static struct rec_string_ref ref_of(uint32_t number)
-{
-    return number ? (struct rec_string_ref){number - 1, STRING_REF_INDEX}
-                  : (struct rec_string_ref){0};
-}
-
-static struct rec_string_ref ref_at(uint64_t pointer)
-{
-    return pointer ? (struct rec_string_ref){pointer, STRING_REF_POINTER}
-                   : (struct rec_string_ref){0};
 }
 
 static int save_header(struct saver *s)
@@ -68,25 +39,25 @@ static int save_header(struct saver *s)
                            .executable_time = f->executable_time,
                            .host_info = header_text(s, f->host_info)};
     memcpy(h.cpu_manufacturer, f->cpu_manufacturer, sizeof h.cpu_manufacturer);
-    struct rec_crash crash = {0};
-    if (put(s, REC_HEADER, &h) != 0 || put_count(s, REC_PACKAGES, 0) != 0)
-        return -1;
-    return put(s, REC_CRASH, &crash);
+    return put(s, REC_HEADER, &h);
 }
 
-/* The base set that every capture has: start, end of initialisation, and the connection. */
-static int save_frames(struct saver *s)
+static int save_location_payloads(struct saver *s)
 {
-    const struct trace_facts *f = &s->t->facts;
-    struct rec_frame_set base = {.name = 0, .continuous = 1, .n = f->on_demand ? 3 : 2};
-    struct rec_frame frames[3] = {{.start = 0, .end = -1, .image = -1},
-                                  {.start = f->init_end, .end = -1, .image = -1},
-                                  {.start = f->on_demand_time, .end = -1, .image = -1}};
-    if (put_count(s, REC_FRAME_SETS, 1) != 0 || put(s, REC_FRAME_SET, &base) != 0 ||
-        record_put(s->sink, REC_FRAME, frames, (size_t)base.n, s->e) != 0 ||
-        put_count(s, REC_SECTION_LISTS, 0) != 0)
+    const struct trace *t = s->t;
+    if (put_count(s, REC_SOURCE_LOCATION_PAYLOADS, t->location_payloads.len) != 0)
         return -1;
-    return put_count(s, REC_SECTION_CATEGORIES, 0);
+    for (size_t i = 0; i < t->location_payloads.len; i++) {
+        const struct trace_location_payload *p = &t->location_payloads.at[i];
+        struct rec_source_location r = {.name = ref_of(p->name),
+                                        .function = ref_of(p->function),
+                                        .file = ref_of(p->file),
+                                        .line = p->line,
+                                        .color = p->color};
+        if (put(s, REC_SOURCE_LOCATION_PAYLOAD, &r) != 0)
+            return -1;
+    }
+    return 0;
 }
 
 static int compare_pairs(const void *a, const void *b)
@@ -96,9 +67,7 @@ static int compare_pairs(const void *a, const void *b)
     return x->key < y->key ? -1 : x->key > y->key;
 }
 
-/* A map as a list of pairs ordered by key, so that equal captures give equal files. */
-static int save_map(struct saver *s, enum record_type list, enum record_type one,
-                    const struct map *m)
+int save_map(struct saver *s, enum record_type list, enum record_type one, const struct map *m)
 {
     if (put_count(s, list, m->count) != 0)
         return -1;
@@ -143,15 +112,14 @@ static int save_thread_tables(struct saver *s)
         if (name.value && put(s, REC_THREAD_NAME, &name) != 0)
             return -1;
     }
-    if (put_count(s, REC_EXTERNAL_NAMES, 0) != 0 ||
-        put_count(s, REC_LOCAL_THREADS, threads->list.len) != 0)
+    if (save_external_names(s) != 0 || put_count(s, REC_LOCAL_THREADS, threads->list.len) != 0)
         return -1;
     for (size_t i = 0; i < threads->list.len; i++) {
         struct rec_id id = {threads->list.at[i].id};
         if (put(s, REC_LOCAL_THREAD, &id) != 0)
             return -1;
     }
-    return put_count(s, REC_EXTERNAL_THREADS, 0);
+    return save_external_threads(s);
 }
 
 static int save_locations(struct saver *s)
@@ -180,81 +148,7 @@ static int save_locations(struct saver *s)
         if (put(s, REC_SOURCE_LOCATION_EXPAND, &pointer) != 0)
             return -1;
     }
-    if (put_count(s, REC_SOURCE_LOCATION_PAYLOADS, 0) != 0 || put_count(s, REC_ZONE_STATS, n) != 0)
-        return -1;
-    for (size_t i = 0; i < n; i++) {
-        struct rec_zone_stat stat = {(int16_t)(i + 1), 0};
-        if (put(s, REC_ZONE_STAT, &stat) != 0)
-            return -1;
-    }
-    return put_count(s, REC_GPU_ZONE_STATS, 0);
-}
-
-/* A message's key only links the thread's list to it. */
-static uint64_t message_key(size_t index)
-{
-    return index + 1;
-}
-
-static int save_messages(struct saver *s)
-{
-    const struct trace *t = s->t;
-    if (put_count(s, REC_LOCKS, 0) != 0 || put_count(s, REC_MESSAGES, t->messages.len) != 0)
-        return -1;
-    for (size_t i = 0; i < t->messages.len; i++) {
-        const struct trace_message *m = &t->messages.at[i];
-        struct rec_message r = {.key = message_key(i),
-                                .time = m->time,
-                                .text = ref_of(m->text),
-                                .color = m->color,
-                                .callstack = m->callstack,
-                                .source = m->source,
-                                .severity = m->severity};
-        if (put(s, REC_MESSAGE, &r) != 0)
-            return -1;
-    }
-    struct rec_zone_extra none = {0};
-    if (put_count(s, REC_ZONE_EXTRAS, 1) != 0)
-        return -1;
-    return put(s, REC_ZONE_EXTRA, &none);
-}
-
-static int save_thread(struct saver *s, uint16_t number)
-{
-    const struct trace *t = s->t;
-    const struct trace_thread *th = &t->threads.list.at[number];
-    struct rec_thread r = {.id = th->id, .is_fiber = th->is_fiber, .group_hint = th->group_hint};
-    uint64_t messages = 0;
-    for (size_t i = 0; i < t->messages.len; i++)
-        messages += t->messages.at[i].thread == number;
-    if (put(s, REC_THREAD, &r) != 0 || put_count(s, REC_THREAD_MESSAGES, messages) != 0)
-        return -1;
-    for (size_t i = 0; messages && i < t->messages.len; i++) {
-        struct rec_id key = {message_key(i)};
-        if (t->messages.at[i].thread == number && put(s, REC_THREAD_MESSAGE, &key) != 0)
-            return -1;
-    }
-    if (put_count(s, REC_SWITCH_SAMPLES, 0) != 0)
-        return -1;
-    return put_count(s, REC_SAMPLES, 0);
-}
-
-static int save_threads(struct saver *s)
-{
-    const struct trace_threads *threads = &s->t->threads;
-    struct rec_threads head = {0};
-    for (size_t i = 0; i < threads->list.len; i++)
-        head.n += threads->list.at[i].listed;
-    if (put(s, REC_THREADS, &head) != 0)
-        return -1;
-    for (size_t i = 0; i < threads->list.len; i++) {
-        if (threads->list.at[i].listed && save_thread(s, (uint16_t)i) != 0)
-            return -1;
-    }
-    struct rec_threads none = {0};
-    if (put(s, REC_GPU_CONTEXTS, &none) != 0)
-        return -1;
-    return put_count(s, REC_PLOTS, 0);
+    return 0;
 }
 
 static void fill_events(struct rec_memory_event *out, const struct memory_alloc *a,
@@ -385,24 +279,6 @@ static int save_app_info(struct saver *s)
     return 0;
 }
 
-/* Frame images, context switches, process data: lists that a capture leaves empty. */
-static int save_empty_middle(struct saver *s)
-{
-    struct rec_blob no_dictionary = {{NULL, 0}};
-    if (put(s, REC_FRAME_IMAGE_DICT, &no_dictionary) != 0 ||
-        put_count(s, REC_FRAME_IMAGES, 0) != 0 ||
-        put_count(s, REC_CONTEXT_SWITCH_THREADS, 0) != 0 ||
-        put_count(s, REC_CPU_SWITCH_LISTS, 0) != 0)
-        return -1;
-    for (unsigned cpu = 0; cpu < CPUS; cpu++) {
-        if (put_count(s, REC_CPU_SWITCH_LIST, 0) != 0)
-            return -1;
-    }
-    if (put_count(s, REC_TID_TO_PIDS, 0) != 0)
-        return -1;
-    return put_count(s, REC_CPU_THREADS, 0);
-}
-
 static int save_symbols(struct saver *s)
 {
     const struct trace *t = s->t;
@@ -426,20 +302,46 @@ static int save_symbols(struct saver *s)
         if (put(s, REC_SYMBOL, &r) != 0)
             return -1;
     }
-    if (put_count(s, REC_SYMBOL_CODES, 0) != 0 ||
-        save_map(s, REC_CODE_SYMBOLS, REC_CODE_SYMBOL, &t->code_symbols) != 0 ||
-        put_count(s, REC_HW_SAMPLES, 0) != 0)
-        return -1;
-    return put_count(s, REC_SOURCE_FILES, 0);
+    return 0;
+}
+
+static int save_code_symbols(struct saver *s)
+{
+    return save_map(s, REC_CODE_SYMBOLS, REC_CODE_SYMBOL, &s->t->code_symbols);
 }
 
 int trace_save(struct trace *t, const struct record_sink *sink, struct err *e)
 {
     struct saver s = {t, sink, e};
     static int (*const parts[])(struct saver *) = {
-        save_header,   save_frames,       save_strings, save_thread_tables, save_locations,
-        save_messages, save_threads,      save_memory,  save_callstacks,    save_callstack_frames,
-        save_app_info, save_empty_middle, save_symbols,
+        save_header,
+        save_topology,
+        save_crash,
+        save_frame_sets,
+        save_sections,
+        save_strings,
+        save_thread_tables,
+        save_locations,
+        save_location_payloads,
+        save_zone_stats,
+        save_gpu_zone_stats,
+        save_locks,
+        save_messages,
+        save_zone_extras,
+        save_threads,
+        save_gpu,
+        save_plots,
+        save_memory,
+        save_callstacks,
+        save_callstack_frames,
+        save_app_info,
+        save_frame_images,
+        save_context_switches,
+        save_symbols,
+        save_symbol_codes,
+        save_code_symbols,
+        save_hw_samples,
+        save_source_files,
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
         if (parts[i](&s) != 0)

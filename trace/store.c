@@ -38,6 +38,7 @@ void trace_release(struct trace *t)
     map_release(&t->threads.numbers);
     vec_release(&t->locations);
     map_release(&t->location_numbers);
+    vec_release(&t->location_payloads);
     vec_release(&t->symbols);
     map_release(&t->symbol_numbers);
     map_release(&t->code_symbols);

@@ -65,13 +65,24 @@ struct trace_threads {
 /* Source location numbers are 16-bit and signed; 32,767 means none. */
 #define LOCATIONS_MAX 32766u
 
+/* Number i + 1 in the file is locations.at[i], number -1 - i is location_payloads.at[i]. */
 struct trace_location {
     uint64_t pointer;
     uint64_t name, function, file; /* client pointers */
     uint32_t line;
     uint32_t color;
-    bool known;
+    bool known; /* the client has said what it is */
 };
+
+/* A source location that came with its zone. Texts are string numbers. */
+struct trace_location_payload {
+    uint32_t name, function, file;
+    uint32_t line;
+    uint32_t color;
+};
+
+/* What the file has for "no source location". */
+#define LOCATION_NONE INT16_MAX
 
 struct trace_symbol {
     uint64_t address;
@@ -101,6 +112,7 @@ struct trace {
     size_t location_limit;       /* LOCATIONS_MAX, or less in tests */
     uint64_t location_overflow;  /* locations beyond it, which are not kept */
     struct map location_numbers; /* client pointer → index in locations */
+    VEC(struct trace_location_payload) location_payloads;
     VEC(struct trace_symbol) symbols;
     struct map symbol_numbers;          /* address → index in symbols */
     struct map code_symbols;            /* code address → symbol address */

@@ -1,0 +1,40 @@
+#ifndef TIDEMARK_TRACE_INGEST_INTERNAL_H
+#define TIDEMARK_TRACE_INGEST_INTERNAL_H
+
+/*
+ * What the files of the ingest share. Each takes some kinds of events (the table in ingest.c) into
+ * its part of the store.
+ */
+
+#include "trace/ingest.h"
+
+typedef int ingest_part(struct ingest *in, const struct event *ev, struct err *e);
+
+ingest_part ingest_zone_event, ingest_message_event, ingest_thread_event, ingest_frame_event,
+    ingest_section_event, ingest_plot_event, ingest_lock_event, ingest_gpu_event,
+    ingest_sched_event, ingest_sample_event, ingest_system_event, ingest_name_event,
+    ingest_symbol_event;
+
+/* A time of the client's clock on this part's, held within the format's 48 bits. */
+int64_t ingest_part_time(struct ingest *in, int64_t time);
+
+/* The trace lasts at least until `time`, which is on this part's clock. */
+void ingest_time(struct ingest *in, int64_t time);
+
+/* The number of a thread that has events of its own, so that the file lists it. */
+int ingest_thread(struct ingest *in, uint64_t id, uint16_t *number, struct err *e);
+
+/*
+ * The number of a source location in the file: of the client's pointer to one, or, when `payload`
+ * is set, of what came with the event. LOCATION_NONE, counted, when the table is full.
+ */
+int ingest_location_number(struct ingest *in, uint64_t pointer,
+                           const struct event_location *payload, int16_t *number, struct err *e);
+
+/* The call stack half of struct event_sink; `ctx` is the ingest. */
+int ingest_callstack(void *ctx, const uint64_t *frames, uint32_t n, uint32_t *id, bool *fresh,
+                     struct err *e);
+int ingest_custom_frame(void *ctx, struct view function, struct view file, uint32_t line,
+                        uint64_t *frame, struct err *e);
+
+#endif

@@ -1,0 +1,133 @@
+/* Call stacks, what their frames stand for, symbols. */
+
+#include "trace/ingest_internal.h"
+
+static int no_room(struct err *e)
+{
+    return err_no_memory(e, "the trace");
+}
+
+int ingest_callstack(void *ctx, const uint64_t *frames, uint32_t n, uint32_t *id, bool *fresh,
+                     struct err *e)
+{
+    struct ingest *in = ctx;
+    return callstacks_intern(&in->trace->callstacks, frames, n, id, fresh, e);
+}
+
+/* The number of a key, the next free one when new. False when memory is short. */
+static bool number_of(struct map *m, uint64_t key, uint64_t *number, bool *fresh)
+{
+    uint64_t next = m->count;
+    uint64_t *value = map_add(m, key, fresh);
+    if (!value)
+        return false;
+    if (*fresh)
+        *value = next;
+    *number = *value;
+    return true;
+}
+
+int ingest_custom_frame(void *ctx, struct view function, struct view file, uint32_t line,
+                        uint64_t *frame, struct err *e)
+{
+    struct ingest *in = ctx;
+    struct trace *t = in->trace;
+    struct frame_inline one = {.function = strings_intern(&t->strings, function, e),
+                               .file = strings_intern(&t->strings, file, e),
+                               .line = line};
+    if (!one.function || !one.file)
+        return -1;
+    /* Equal frames are one frame, so that equal stacks stay one stack. */
+    uint64_t source, number;
+    bool fresh;
+    if (!number_of(&in->custom_sources, (uint64_t)one.function << 32 | one.file, &source, &fresh) ||
+        !number_of(&in->custom_frames, source << 32 | line, &number, &fresh))
+        return no_room(e);
+    *frame = FRAME_ID_CUSTOM | number;
+    return fresh ? callstacks_resolve(&t->callstacks, *frame, 0, &one, 1, e) : 0;
+}
+
+/* A symbol seen for the first time: its own file and line come with the SYMBOL answer. */
+static int ingest_new_symbol(struct ingest *in, const struct frame_inline *f, uint32_t image,
+                             uint32_t size, bool is_inline, struct err *e)
+{
+    struct trace *t = in->trace;
+    bool fresh;
+    uint64_t *number = map_add(&t->symbol_numbers, f->symbol, &fresh);
+    if (!number)
+        return no_room(e);
+    if (!fresh)
+        return 0;
+    *number = t->symbols.len;
+    struct trace_symbol symbol = {.address = f->symbol,
+                                  .name = f->function,
+                                  .image = image,
+                                  .call_file = f->file,
+                                  .call_line = f->line,
+                                  .size = size < 1u << 24 ? size : (1u << 24) - 1,
+                                  .is_inline = is_inline};
+    return vec_push(&t->symbols, symbol) ? 0 : no_room(e);
+}
+
+static int ingest_frame(struct ingest *in, const struct event *ev, struct err *e)
+{
+    struct trace *t = in->trace;
+    uint64_t id = ev->frames.address & ((UINT64_C(1) << 62) - 1);
+    const struct frame *known = callstacks_find_frame(&t->callstacks, id);
+    /* Wrappers that official captures leave out are left out here too. */
+    unsigned n = ev->frames.n > ev->frames.skip ? (unsigned)ev->frames.n - ev->frames.skip : 0;
+    if ((known && known->n) || n == 0)
+        return 0;
+    struct frame_inline inlines[UINT8_MAX];
+    const struct event_inline *told = ev->frames.inlines + ev->frames.skip;
+    uint32_t image = strings_intern(&t->strings, ev->frames.image, e);
+    if (!image)
+        return -1;
+    for (unsigned i = 0; i < n; i++) {
+        const struct event_inline *from = &told[i];
+        inlines[i] =
+            (struct frame_inline){.function = strings_intern(&t->strings, from->function, e),
+                                  .file = strings_intern(&t->strings, from->file, e),
+                                  .line = from->line,
+                                  .symbol = from->symbol};
+        if (!inlines[i].function || !inlines[i].file)
+            return -1;
+        if (from->symbol &&
+            ingest_new_symbol(in, &inlines[i], image, from->symbol_len, i + 1 < n, e) != 0)
+            return -1;
+    }
+    bool fresh;
+    uint64_t *symbol = map_add(&t->code_symbols, ev->frames.address, &fresh);
+    if (!symbol)
+        return no_room(e);
+    if (fresh)
+        *symbol = inlines[0].symbol;
+    return callstacks_resolve(&t->callstacks, id, image, inlines, n, e);
+}
+
+static int ingest_symbol(struct ingest *in, const struct event *ev, struct err *e)
+{
+    struct trace *t = in->trace;
+    const uint64_t *number = map_find(&t->symbol_numbers, ev->symbol.address);
+    if (!number)
+        return 0; /* an answer to a question that our frames do not raise */
+    struct trace_symbol *s = &t->symbols.at[*number];
+    if (s->known)
+        return 0;
+    s->file = strings_intern(&t->strings, ev->symbol.file, e);
+    s->line = ev->symbol.line;
+    s->known = true;
+    return s->file ? 0 : -1;
+}
+
+int ingest_symbol_event(struct ingest *in, const struct event *ev, struct err *e)
+{
+    switch (ev->kind) {
+    case EVENT_CALLSTACK_FRAME:
+        return ingest_frame(in, ev, e);
+    case EVENT_SYMBOL:
+        return ingest_symbol(in, ev, e);
+    default:
+        return 0;
+    }
+}
