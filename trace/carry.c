@@ -66,6 +66,7 @@ int trace_carry_over(struct trace *t, struct err *e)
     map_release(&m->fault_numbers);
     m->unknown_frees = m->null_frees = m->double_allocations = 0;
     t->messages.len = 0;
+    gpu_carry(&t->gpu);
     carry_app_info(t);
     t->facts.last_time = 1;
     t->facts.init_end = 0;

@@ -139,6 +139,7 @@ static int ingest_next_part(struct ingest *in, int64_t time, struct err *e)
     in->parts++;
     in->time_base = time;
     in->time_overflow = 0;
+    in->gpu_strays = 0;
     return trace_add_fact(in->trace, e, "part",
                           "%u, begins %" PRId64 " ns after the client's start", in->parts + 1,
                           time);
@@ -342,6 +343,8 @@ int ingest_finish(struct ingest *in, struct err *e)
         return -1;
     if (t->threads.overflow &&
         trace_add_fact(t, e, "overflow.threads", "%" PRIu64, t->threads.overflow) != 0)
+        return -1;
+    if (in->gpu_strays && trace_add_fact(t, e, "gpu_strays", "%" PRIu64, in->gpu_strays) != 0)
         return -1;
     for (size_t i = 0; i < t->memory.faults.len && !mostly_unknown(t); i++) {
         if (finish_fault(in, &t->memory.faults.at[i], e) != 0)

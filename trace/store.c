@@ -19,6 +19,7 @@ int trace_init(struct trace *t, const struct trace_options *options, struct err 
         return -1;
     strings_init(&t->strings);
     memory_init(&t->memory, &t->spool);
+    gpu_init(&t->gpu, &t->spool);
     t->threads.limit = THREADS_MAX;
     t->location_limit = LOCATIONS_MAX;
     uint16_t none;
@@ -32,6 +33,7 @@ int trace_init(struct trace *t, const struct trace_options *options, struct err 
 void trace_release(struct trace *t)
 {
     memory_release(&t->memory);
+    gpu_release(&t->gpu);
     strings_release(&t->strings);
     callstacks_release(&t->callstacks);
     vec_release(&t->threads.list);

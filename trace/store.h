@@ -16,6 +16,7 @@
 #include "base/vec.h"
 #include "base/view.h"
 #include "trace/callstacks.h"
+#include "trace/gpu.h"
 #include "trace/memory.h"
 #include "trace/strings.h"
 
@@ -108,6 +109,7 @@ struct trace {
     struct trace_threads threads;
     struct callstacks callstacks;
     struct memory memory;
+    struct gpu gpu;
     VEC(struct trace_location) locations;
     size_t location_limit;       /* LOCATIONS_MAX, or less in tests */
     uint64_t location_overflow;  /* locations beyond it, which are not kept */
