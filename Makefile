@@ -170,8 +170,8 @@ $(TIDIED:%=tidy-%): tidy-%: | $(BUILD)/gen/wire_table.c
 ## ---- installing
 
 MAN      := $(sort $(wildcard man/*.[1-9]))
-DROP_INS := tracy-capture tracy-update
-COMPAT   := capture capture-release iree-tracy-capture update
+DROP_INS := tracy-capture tracy-capture-daemon tracy-update
+COMPAT   := capture capture-release iree-tracy-capture capture-daemon update
 
 ## install: the program, its man pages and the tracy-* names under PREFIX
 install: all

@@ -48,6 +48,7 @@ static const char usage[] =
     "      --compression SPEC  lz4, lz4hc, zstd (default) or zstd:LEVEL\n"
     "      --spool DIR         where event data that does not fit in memory goes (FILE's folder)\n"
     "      --buffer SIZE       event data kept in memory before it goes there (96M)\n"
+    "      --progress SECONDS  print a progress line so often, also when not on a terminal\n"
     "      --no-summary        print no summary\n"
     "  -h, --help              this text\n"
     "  -V, --version           the version\n"
@@ -64,6 +65,8 @@ struct capture {
     bool summary;
     bool drop_in; /* called by an official tool's name: its exit codes, its words */
     double seconds;
+    double progress;      /* seconds between progress lines; < 0: on a terminal only */
+    double last_progress; /* when the last one was printed */
     uint64_t memory_limit;
     uint32_t trace_version; /* 0: by the client's protocol */
     struct container_options container;
@@ -86,6 +89,7 @@ enum {
     OPTION_COMPRESSION,
     OPTION_SPOOL,
     OPTION_BUFFER,
+    OPTION_PROGRESS,
     OPTION_NO_SUMMARY,
 };
 
@@ -97,6 +101,7 @@ static const struct option long_options[] = {
     {"compression", required_argument, NULL, OPTION_COMPRESSION},
     {"spool", required_argument, NULL, OPTION_SPOOL},
     {"buffer", required_argument, NULL, OPTION_BUFFER},
+    {"progress", required_argument, NULL, OPTION_PROGRESS},
     {"no-summary", no_argument, NULL, OPTION_NO_SUMMARY},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
@@ -158,6 +163,8 @@ static bool parse_option(struct capture *c, int option, const char *value, struc
             return false;
         c->buffer = n < BUFFER_LEAST ? BUFFER_LEAST : (size_t)n;
         return true;
+    case OPTION_PROGRESS:
+        return option_seconds(value, "--progress", &c->progress, e);
     case OPTION_NO_SUMMARY:
         c->summary = false;
         return true;
@@ -242,18 +249,21 @@ static int choose_spool(struct capture *c, struct err *e)
 
 static void show_progress(void *ctx, const struct session_progress *p)
 {
-    const struct capture *c = ctx;
+    struct capture *c = ctx;
     char rate[FORMAT_SIZE], in[FORMAT_SIZE], events[FORMAT_SIZE];
     char live[FORMAT_SIZE], bytes[FORMAT_SIZE], time[FORMAT_SIZE];
-    if (!c->terminal)
+    if (!c->terminal && (c->progress < 0 || p->seconds - c->last_progress < c->progress))
         return;
-    printf("\r\033[K%s/s | %s, %.1f%% | %s events | %s live, %s | %s",
+    c->last_progress = p->seconds;
+    printf("%s%s/s | %s, %.1f%% | %s events | %s live, %s | %s", c->terminal ? "\r\033[K" : "",
            format_bytes(rate, (uint64_t)p->bytes_per_second), format_bytes(in, p->bytes_in),
            p->compression * 100, format_count(events, p->memory_events),
            format_count(live, p->live_allocations), format_bytes(bytes, p->live_bytes),
            format_duration(time, p->last_time));
     if (p->queries)
         printf(" | %u names asked", p->queries);
+    if (!c->terminal)
+        putchar('\n');
     fflush(stdout);
 }
 
@@ -465,6 +475,7 @@ static int capture_main(int argc, char **argv, bool drop_in)
                         .parts = 1,
                         .fifo = -1,
                         .seconds = -1,
+                        .progress = -1,
                         .container = container_options_default(),
                         .stop = {.fd = -1},
                         .terminal = isatty(STDOUT_FILENO)};

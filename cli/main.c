@@ -20,6 +20,7 @@ struct command {
 
 static const struct command commands[] = {
     {"capture", cmd_capture, "record one client to a trace and print its memory summary"},
+    {"daemon", cmd_daemon, "record every client that announces itself, each to a trace"},
     {"report", cmd_report, "print the memory summary of a trace: by site, call stack, pool, …"},
     {"info", cmd_info, "print what is in a trace"},
     {"verify", cmd_verify, "check that memory data is really there; exit status 0 or 1"},
@@ -35,6 +36,8 @@ static const struct command drop_ins[] = {
     {"capture", cmd_capture_drop_in, NULL},
     {"capture-release", cmd_capture_drop_in, NULL},
     {"iree-tracy-capture", cmd_capture_drop_in, NULL},
+    {"tracy-capture-daemon", cmd_daemon_drop_in, NULL},
+    {"capture-daemon", cmd_daemon_drop_in, NULL},
     {"tracy-update", cmd_update_drop_in, NULL},
     {"update", cmd_update_drop_in, NULL},
 };

@@ -12,6 +12,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "server/discovery.h"
+
 #define RETRY_FIRST_MS 20
 #define RETRY_MOST_MS 500
 /* A client waits this long for our request and then hangs up without a word: wire-protocol 1.3. */
@@ -59,7 +61,23 @@ static void target_add(struct target *t, const struct sockaddr *address, socklen
     }
 }
 
-/* A client limited to this host may listen on ::1 alone or on 127.0.0.1 alone: try the other too.
+static void target_add_v4_loopback(struct target *t, uint16_t port)
+{
+    struct sockaddr_in at = {
+        .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    target_add(t, (const struct sockaddr *)&at, sizeof at);
+}
+
+static void target_add_v6_loopback(struct target *t, uint16_t port)
+{
+    struct sockaddr_in6 at = {
+        .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
+    target_add(t, (const struct sockaddr *)&at, sizeof at);
+}
+
+/*
+ * A client limited to this host may listen on ::1 alone or on 127.0.0.1 alone, and announces
+ * itself from the host's outer address all the same: try the others too.
  */
 static void target_add_other_loopback(struct target *t, uint16_t port)
 {
@@ -67,15 +85,12 @@ static void target_add_other_loopback(struct target *t, uint16_t port)
     const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)&t->at[0];
     if (t->n != 1)
         return;
-    if (v4->sin_family == AF_INET && v4->sin_addr.s_addr == htonl(INADDR_LOOPBACK)) {
-        struct sockaddr_in6 other = {
-            .sin6_family = AF_INET6, .sin6_port = htons(port), .sin6_addr = IN6ADDR_LOOPBACK_INIT};
-        target_add(t, (const struct sockaddr *)&other, sizeof other);
+    if (v4->sin_family == AF_INET && address_is_own(v4)) {
+        if (v4->sin_addr.s_addr != htonl(INADDR_LOOPBACK))
+            target_add_v4_loopback(t, port);
+        target_add_v6_loopback(t, port);
     } else if (v6->sin6_family == AF_INET6 && IN6_IS_ADDR_LOOPBACK(&v6->sin6_addr)) {
-        struct sockaddr_in other = {.sin_family = AF_INET,
-                                    .sin_port = htons(port),
-                                    .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-        target_add(t, (const struct sockaddr *)&other, sizeof other);
+        target_add_v4_loopback(t, port);
     }
 }
 

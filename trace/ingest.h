@@ -60,7 +60,7 @@ struct ingest {
     struct map custom_sources; /* (function, file) → number */
     struct map custom_frames;  /* (source number, line) → number */
     struct map payloads;       /* hash of a source location payload → its index */
-    uint64_t gpu_strays; /* GPU items that fit no context or no open zone */
+    uint64_t gpu_strays;       /* GPU items that fit no context or no open zone */
     bool crashed;
     struct event_sink sink; /* give this to the decoder */
 };
