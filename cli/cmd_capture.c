@@ -18,6 +18,7 @@
 #include "base/outfile.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cli/preload.h"
 #include "report/report.h"
 #include "server/connect.h"
 #include "server/session.h"
@@ -50,6 +51,8 @@ static const char usage[] =
     "      --buffer SIZE       event data kept in memory before it goes there (96M)\n"
     "      --progress SECONDS  print a progress line so often, also when not on a terminal\n"
     "      --no-summary        print no summary\n"
+    "      --drop-preload NAME start again without the preloaded library of that name; known\n"
+    "                          allocation wrappers are dropped without being named\n"
     "  -h, --help              this text\n"
     "  -V, --version           the version\n"
     "\n"
@@ -70,6 +73,7 @@ struct capture {
     uint64_t memory_limit;
     uint32_t trace_version; /* 0: by the client's protocol */
     struct container_options container;
+    VEC(const char *) unwanted; /* preloaded libraries to start again without */
     char *spool_dir;
     size_t buffer;     /* 0: the store's default */
     int fifo;          /* the output when it is one, held open until it is written; else -1 */
@@ -91,6 +95,7 @@ enum {
     OPTION_BUFFER,
     OPTION_PROGRESS,
     OPTION_NO_SUMMARY,
+    OPTION_DROP_PRELOAD,
 };
 
 static const struct option long_options[] = {
@@ -103,6 +108,7 @@ static const struct option long_options[] = {
     {"buffer", required_argument, NULL, OPTION_BUFFER},
     {"progress", required_argument, NULL, OPTION_PROGRESS},
     {"no-summary", no_argument, NULL, OPTION_NO_SUMMARY},
+    {"drop-preload", required_argument, NULL, OPTION_DROP_PRELOAD},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
     {NULL, 0, NULL, 0},
@@ -168,6 +174,8 @@ static bool parse_option(struct capture *c, int option, const char *value, struc
     case OPTION_NO_SUMMARY:
         c->summary = false;
         return true;
+    case OPTION_DROP_PRELOAD:
+        return vec_push(&c->unwanted, value) || (err_no_memory(e, "options"), false);
     default:
         err_set(e, ERR_USAGE, "%s", "");
         return false;
@@ -481,6 +489,7 @@ static int capture_main(int argc, char **argv, bool drop_in)
                         .terminal = isatty(STDOUT_FILENO)};
     int status = parse_arguments(&c, argc, argv);
     if (status < 0) {
+        preload_drop(!drop_in, argv, c.unwanted.at, c.unwanted.len);
         /* A reader of our words that goes away is no reason to lose a recording. */
         signal(SIGPIPE, SIG_IGN);
         status = capture_run(&c);
@@ -488,6 +497,7 @@ static int capture_main(int argc, char **argv, bool drop_in)
     stop_release(&c.stop);
     if (c.fifo >= 0)
         close(c.fifo);
+    vec_release(&c.unwanted);
     free(c.spool_dir);
     free(c.part_output);
     return status;

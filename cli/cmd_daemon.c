@@ -18,6 +18,7 @@
 #include "cli/captures.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cli/preload.h"
 #include "protocol/version.h"
 #include "server/discovery.h"
 #include "server/stop.h"
@@ -436,6 +437,7 @@ static int daemon_main(int argc, char **argv, bool drop_in)
         hand_on(&d, "--progress", "0.5");
     }
     if (status < 0) {
+        preload_drop(!drop_in, argv, NULL, 0);
         signal(SIGPIPE, SIG_IGN);
         status = daemon_run(&d);
     }

@@ -9,6 +9,7 @@ import struct
 import subprocess
 import time
 
+from clients import thread_name
 from test_capture import FakeClient, alloc, frame, listener
 from tools import LIMIT, TIDEMARK, WIRE, Case, interrupt, replaying, report, run
 
@@ -71,7 +72,7 @@ class Daemon(Case):
             self.assertGreater(report(self.traces / name)["pools"][0]["allocations"], 1000)
 
     def test_a_program_that_comes_back(self):
-        stream = frame(alloc(10, 7, 0x1000, 64) + b"\x3b")
+        stream = frame(thread_name(7, b"main") + alloc(10, 7, 0x1000, 64) + b"\x3b")
         with self.daemon() as process:
             for turn in (1, 2):
                 client = FakeClient(stream, port=0 if turn == 1 else port)
@@ -105,7 +106,7 @@ class Daemon(Case):
     def test_a_signal_saves_what_has_come(self):
         # Never ends by itself: the stream lacks item Terminate.
         with self.daemon() as process:
-            client = FakeClient(frame(alloc(10, 7, 0x1000, 64)))
+            client = FakeClient(frame(thread_name(7, b"main") + alloc(10, 7, 0x1000, 64)))
             announce(self.udp, client.port)
             self.wait_for(process, "protocol 74")
             time.sleep(0.5)
@@ -118,7 +119,7 @@ class Daemon(Case):
 
     def test_one_that_dies_takes_no_other_with_it(self):
         with self.daemon() as process:
-            clients = [FakeClient(frame(alloc(10, 7, 0x1000, 64))) for _ in range(2)]
+            clients = [FakeClient(frame(thread_name(7, b"main") + alloc(10, 7, 0x1000, 64))) for _ in range(2)]
             for i, client in enumerate(clients):
                 announce(self.udp, client.port, pid=10 + i)
             self.wait_for(process, "protocol 74", 2)
@@ -150,7 +151,7 @@ class Daemon(Case):
 
     def test_no_more_than_asked_for(self):
         with self.daemon("--max-clients", "1") as process:
-            clients = [FakeClient(frame(alloc(10, 7, 0x1000, 64))) for _ in range(2)]
+            clients = [FakeClient(frame(thread_name(7, b"main") + alloc(10, 7, 0x1000, 64))) for _ in range(2)]
             for i, client in enumerate(clients):
                 announce(self.udp, client.port, pid=10 + i)
                 time.sleep(0.2)
