@@ -24,6 +24,7 @@ static const struct command commands[] = {
     {"report", cmd_report, "print the memory summary of a trace: by site, call stack, pool, …"},
     {"info", cmd_info, "print what is in a trace"},
     {"verify", cmd_verify, "check that memory data is really there; exit status 0 or 1"},
+    {"dump", cmd_dump, "print everything in a trace in a form that can be compared"},
     {"update", cmd_update, "strip, convert or recompress a trace"},
     {"replay", cmd_replay, "play a recorded client to a server"},
     {"help", cmd_help, "print this list"},

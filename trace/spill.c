@@ -1,23 +1,18 @@
 #include "trace/spill.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "base/tempfile.h"
 
 #define MERGE_MIN 16u /* records of a run read at once, at least */
 
 void spill_init(struct spill *s, size_t size, size_t capacity, const char *dir)
 {
-    *s = (struct spill){.size = size, .dir = dir, .fd = -1};
+    *s = (struct spill){.size = size, .dir = tempfile_dir(dir), .fd = -1};
     s->capacity = capacity ? capacity : SPILL_BYTES / size;
-    if (!s->dir)
-        s->dir = getenv("TMPDIR");
-    if (!s->dir || !*s->dir)
-        s->dir = "/var/tmp";
 }
 
 void spill_release(struct spill *s)
@@ -83,37 +78,15 @@ static int sort_buffer(struct spill *s, struct err *e)
 
 /* ---- on disk */
 
-static int open_temporary(struct spill *s, struct err *e)
-{
-    s->fd = open(s->dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (s->fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
-        char path[4096];
-        int len = snprintf(path, sizeof path, "%s/tidemark-sort-XXXXXX", s->dir);
-        if (len > 0 && (size_t)len < sizeof path)
-            s->fd = mkostemp(path, O_CLOEXEC);
-        if (s->fd >= 0)
-            unlink(path);
-    }
-    if (s->fd < 0)
-        return err_errno(e, ERR_OUTPUT, "cannot make a temporary file in %s", s->dir);
-    return 0;
-}
-
 static int write_run(struct spill *s, struct err *e)
 {
-    if (sort_buffer(s, e) != 0 || (s->fd < 0 && open_temporary(s, e) != 0))
+    if (sort_buffer(s, e) != 0 || (s->fd < 0 && (s->fd = tempfile_open(s->dir, e)) < 0))
         return -1;
     size_t bytes = s->n * s->size;
     if (!vec_push(&s->runs, (struct spill_run){s->end, s->n}))
         return err_no_memory(e, "sorting");
-    for (size_t done = 0; done < bytes;) {
-        ssize_t n = pwrite(s->fd, s->buf + done, bytes - done, (off_t)(s->end + done));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return err_errno(e, ERR_OUTPUT, "cannot write a temporary file in %s", s->dir);
-        done += (size_t)n;
-    }
+    if (tempfile_write(s->fd, s->dir, s->buf, bytes, s->end, e) != 0)
+        return -1;
     s->end += bytes;
     s->n = 0;
     return 0;
@@ -163,15 +136,8 @@ static int input_fill(struct merge *m, struct merge_input *in, struct err *e)
     size_t size = m->s->size;
     in->pos = 0;
     in->n = in->rest.n < m->piece ? (size_t)in->rest.n : m->piece;
-    for (size_t done = 0; done < in->n * size;) {
-        ssize_t n =
-            pread(m->s->fd, in->buf + done, in->n * size - done, (off_t)(in->rest.offset + done));
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n <= 0)
-            return err_errno(e, ERR_OUTPUT, "cannot read a temporary file in %s", m->s->dir);
-        done += (size_t)n;
-    }
+    if (tempfile_read(m->s->fd, m->s->dir, in->buf, in->n * size, in->rest.offset, e) != 0)
+        return -1;
     in->rest.offset += in->n * size;
     in->rest.n -= in->n;
     return 0;

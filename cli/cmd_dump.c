@@ -1,0 +1,294 @@
+/* tidemark dump: everything in a trace as lines that do not depend on who wrote it. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analysis/dump.h"
+#include "base/outfile.h"
+#include "base/tempfile.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "report/dump_format.h"
+#include "trace/reader.h"
+
+static const char usage[] =
+    "usage: tidemark dump FILE [OPTIONS]\n"
+    "\n"
+    "Prints everything in a trace as lines, the same whichever tool wrote it and in whatever "
+    "order\n"
+    "it stored things, so that two traces can be compared. FILE - is standard input.\n"
+    "\n"
+    "      --section NAMES  only these, separated by commas; may be repeated\n"
+    "      --limit N        at most N lines of each section\n"
+    "      --format F       text or jsonl (text)\n"
+    "      --common V       only what a trace of file version V can hold\n"
+    "      --all            also what Tidemark itself added: its facts and its messages about\n"
+    "                       memory faults\n"
+    "  -o, --output OUT     write to a file instead of standard output\n"
+    "  -f, --force          replace OUT if it exists\n"
+    "  -h, --help           this text\n"
+    "\n"
+    "Exit status: 0 done; 2 usage; 3 unreadable trace; 4 OUT exists or cannot be written.\n";
+
+struct dump_command {
+    const char *trace;
+    const char *output;
+    bool force;
+    bool some_sections;
+    struct dump_options options;
+};
+
+enum { OPTION_SECTION = 256, OPTION_LIMIT, OPTION_FORMAT, OPTION_COMMON, OPTION_ALL };
+
+static const struct option long_options[] = {
+    {"section", required_argument, NULL, OPTION_SECTION},
+    {"limit", required_argument, NULL, OPTION_LIMIT},
+    {"format", required_argument, NULL, OPTION_FORMAT},
+    {"common", required_argument, NULL, OPTION_COMMON},
+    {"all", no_argument, NULL, OPTION_ALL},
+    {"output", required_argument, NULL, 'o'},
+    {"force", no_argument, NULL, 'f'},
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+/* ---- arguments */
+
+static int unknown_section(struct view name, struct err *e)
+{
+    struct buf names = {0};
+    for (unsigned i = 0; i < DUMP_SECTION_COUNT; i++)
+        buf_printf(&names, "%s%s", i ? ", " : "", dump_section_name(i));
+    fprintf(stderr, "dump: the sections are %s\n", buf_str(&names));
+    buf_release(&names);
+    return err_set(e, ERR_USAGE, "there is no section '%.*s'", (int)(name.len < 64 ? name.len : 64),
+                   name.p);
+}
+
+static int parse_sections(struct dump_command *c, const char *list, struct err *e)
+{
+    c->some_sections = true;
+    for (;;) {
+        struct view name = {list, strcspn(list, ",")};
+        unsigned i = 0;
+        while (i < DUMP_SECTION_COUNT && !view_equal(name, view_of(dump_section_name(i))))
+            i++;
+        if (i == DUMP_SECTION_COUNT)
+            return unknown_section(name, e);
+        c->options.sections[i] = true;
+        if (list[name.len] == 0)
+            return 0;
+        list += name.len + 1;
+    }
+}
+
+static int parse_format(struct dump_command *c, const char *name, struct err *e)
+{
+    if (strcmp(name, "text") == 0)
+        c->options.format = &dump_format_text;
+    else if (strcmp(name, "jsonl") == 0)
+        c->options.format = &dump_format_jsonl;
+    else
+        return err_set(e, ERR_USAGE, "--format is text or jsonl, not '%s'", name);
+    return 0;
+}
+
+static int parse_option(struct dump_command *c, int option, const char *value, struct err *e)
+{
+    uint32_t version;
+    switch (option) {
+    case OPTION_SECTION:
+        return parse_sections(c, value, e);
+    case OPTION_LIMIT:
+        return option_u64(value, "--limit", 0, UINT64_MAX, &c->options.limit, e) ? 0 : -1;
+    case OPTION_FORMAT:
+        return parse_format(c, value, e);
+    case OPTION_COMMON:
+        if (file_version_parse(value, &version, e) != 0)
+            return -1;
+        c->options.common = file_layout_find(version);
+        return 0;
+    case OPTION_ALL:
+        c->options.own = true;
+        return 0;
+    case 'o':
+        c->output = value;
+        return 0;
+    case 'f':
+        c->force = true;
+        return 0;
+    default:
+        return err_set(e, ERR_USAGE, "%s", "");
+    }
+}
+
+/* Returns -1 to go on, else the exit status. */
+static int parse_arguments(struct dump_command *c, int argc, char **argv)
+{
+    struct err e = {0};
+    int option;
+    while ((option = getopt_long(argc, argv, "o:fh", long_options, NULL)) != -1) {
+        if (option == 'h') {
+            fputs(usage, stdout);
+            return 0;
+        }
+        if (parse_option(c, option, optarg, &e) != 0)
+            goto bad;
+    }
+    if (optind + 1 == argc) {
+        c->trace = argv[optind];
+        if (!c->some_sections)
+            memset(c->options.sections, true, sizeof c->options.sections);
+        return -1;
+    }
+    if (optind == argc)
+        err_set(&e, ERR_USAGE, "which trace?");
+    else
+        err_set(&e, ERR_USAGE, "what is '%s' for?", argv[optind + 1]);
+bad:
+    if (e.text[0])
+        fprintf(stderr, "dump: %s\n", e.text);
+    fputs("usage: tidemark dump FILE [OPTIONS]; `tidemark dump --help` tells more\n", stderr);
+    return 2;
+}
+
+/* ---- input */
+
+struct input {
+    int fd;
+    const char *name;
+    off_t begin;
+};
+
+static int input_read(void *ctx, const struct record_sink *sink, const bool *wanted, struct err *e)
+{
+    const struct input *in = ctx;
+    struct trace_info info;
+    const struct trace_read_options options = {.wanted = wanted};
+    if (lseek(in->fd, in->begin, SEEK_SET) < 0)
+        return err_errno(e, ERR_INPUT, "cannot go back to the beginning of %s", in->name);
+    return trace_read(in->fd, in->name, sink, &options, &info, e);
+}
+
+/* A pipe can be read but once: its bytes go to a temporary file. */
+static int spool_pipe(struct input *in, struct err *e)
+{
+    static const size_t room = (size_t)256 << 10;
+    const char *dir = tempfile_dir(NULL);
+    char *bytes = malloc(room);
+    int fd = bytes ? tempfile_open(dir, e) : err_no_memory(e, "the input");
+    int status = fd < 0 ? -1 : 0;
+    uint64_t end = 0;
+    while (status == 0) {
+        ssize_t n = read(in->fd, bytes, room);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            status = err_errno(e, ERR_INPUT, "cannot read %s", in->name);
+        if (n <= 0)
+            break;
+        status = tempfile_write(fd, dir, bytes, (size_t)n, end, e);
+        end += (uint64_t)n;
+    }
+    free(bytes);
+    if (status != 0) {
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
+    if (in->fd != STDIN_FILENO)
+        close(in->fd);
+    in->fd = fd;
+    return 0;
+}
+
+static int input_open(struct input *in, const char *path, struct err *e)
+{
+    bool standard = strcmp(path, "-") == 0;
+    *in = (struct input){.fd = STDIN_FILENO, .name = standard ? "standard input" : path};
+    if (!standard)
+        in->fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (in->fd < 0)
+        return err_errno(e, ERR_INPUT, "cannot open %s", path);
+    in->begin = lseek(in->fd, 0, SEEK_CUR);
+    if (in->begin >= 0)
+        return 0;
+    in->begin = 0;
+    return spool_pipe(in, e);
+}
+
+static void input_close(struct input *in)
+{
+    if (in->fd > STDIN_FILENO)
+        close(in->fd);
+}
+
+/* ---- output */
+
+struct output {
+    int fd;
+    const char *name;
+};
+
+static int output_write(void *ctx, const void *bytes, size_t n, struct err *e)
+{
+    const struct output *out = ctx;
+    const char *p = bytes;
+    while (n > 0) {
+        ssize_t done = write(out->fd, p, n);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done < 0)
+            return err_errno(e, ERR_OUTPUT, "cannot write %s", out->name);
+        p += done;
+        n -= (size_t)done;
+    }
+    return 0;
+}
+
+static int dump_file(struct dump_command *c, struct output *out, struct err *e)
+{
+    struct input in;
+    struct dump_source source = {&in, input_read};
+    c->options.write = output_write;
+    c->options.write_ctx = out;
+    int status = input_open(&in, c->trace, e);
+    if (status == 0)
+        status = dump_run(&source, &c->options, e);
+    input_close(&in);
+    return status;
+}
+
+static int run(struct dump_command *c, struct err *e)
+{
+    struct outfile file;
+    struct output out = {STDOUT_FILENO, "to standard output"};
+    if (!c->output)
+        return dump_file(c, &out, e);
+    if (outfile_open(&file, c->output, c->force, e) != 0)
+        return -1;
+    out = (struct output){file.fd, c->output};
+    int status = dump_file(c, &out, e);
+    if (status == 0)
+        return outfile_commit(&file, e);
+    outfile_abort(&file);
+    return -1;
+}
+
+int cmd_dump(int argc, char **argv)
+{
+    struct dump_command c = {.options = {.limit = UINT64_MAX, .format = &dump_format_text}};
+    struct err e = {0};
+    int status = parse_arguments(&c, argc, argv);
+    if (status >= 0)
+        return status;
+    if (run(&c, &e) == 0)
+        return 0;
+    print_error(&e);
+    return err_exit_status(&e);
+}

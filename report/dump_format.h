@@ -1,0 +1,15 @@
+#ifndef TIDEMARK_REPORT_DUMP_FORMAT_H
+#define TIDEMARK_REPORT_DUMP_FORMAT_H
+
+/*
+ * The lines of a dump. Text: the section's name and NAME=VALUE pairs, texts in double quotes with
+ * escapes. JSON: one object on each line, "section" first. Both are exact: different values give
+ * different lines.
+ */
+
+#include "analysis/dump.h"
+
+extern const struct dump_format dump_format_text;
+extern const struct dump_format dump_format_jsonl;
+
+#endif
