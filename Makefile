@@ -134,7 +134,8 @@ asan:
 ## fuzz: each fuzz target for FUZZ_SECONDS (60) under ASan and UBSan
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := $(patsubst test/fuzz/%.c,build-fuzz/%,$(sort $(wildcard test/fuzz/fuzz_*.c)))
-FUZZ_SOURCES := $(sort $(wildcard base/*.c protocol/*.c symbols/*.c trace/*.c)) $(BUILD)/gen/wire_table.c
+FUZZ_SOURCES := $(sort $(wildcard base/*.c protocol/*.c symbols/*.c trace/*.c analysis/dump*.c)) \
+                report/dump_format.c $(BUILD)/gen/wire_table.c
 
 build-fuzz/%: test/fuzz/%.c $(FUZZ_SOURCES) | deps-test
 	@mkdir -p $(@D)

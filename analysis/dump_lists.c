@@ -213,22 +213,18 @@ int dump_section_category(struct dump *d, const void *recs, size_t n, struct err
     return 0;
 }
 
-/* ---- names. A key that no string has is no name, as for official readers. */
-
-static void field_of_key(struct dump *d, const char *name, uint64_t key)
-{
-    struct view text;
-    if (dump_text_of_key(&d->t, key, &text))
-        dump_text(d, name, text);
-}
+/* ---- names. What has a key that no string has is not there, as for official readers. */
 
 int dump_string_pointer(struct dump *d, const void *recs, size_t n, struct err *e)
 {
     const struct rec_pair *r = recs;
+    struct view text;
     for (size_t i = 0; i < n; i++) {
+        if (!dump_text_of_key(&d->t, r[i].value, &text))
+            continue;
         dump_begin(d, DUMP_STRINGS, 0, r[i].key, 0);
         dump_address(d, "pointer", r[i].key);
-        field_of_key(d, "text", r[i].value);
+        dump_text(d, "text", text);
         if (dump_end(d, e) != 0)
             return -1;
     }
@@ -238,10 +234,13 @@ int dump_string_pointer(struct dump *d, const void *recs, size_t n, struct err *
 int dump_thread_name(struct dump *d, const void *recs, size_t n, struct err *e)
 {
     const struct rec_pair *r = recs;
+    struct view text;
     for (size_t i = 0; i < n; i++) {
+        if (!dump_text_of_key(&d->t, r[i].value, &text))
+            continue;
         dump_begin(d, DUMP_THREAD_NAMES, 0, r[i].key, 0);
         dump_number(d, "thread", r[i].key);
-        field_of_key(d, "name", r[i].value);
+        dump_text(d, "name", text);
         if (dump_end(d, e) != 0)
             return -1;
     }
@@ -251,11 +250,15 @@ int dump_thread_name(struct dump *d, const void *recs, size_t n, struct err *e)
 int dump_external_name(struct dump *d, const void *recs, size_t n, struct err *e)
 {
     const struct rec_external_name *r = recs;
+    struct view program, name;
     for (size_t i = 0; i < n; i++) {
+        if (!dump_text_of_key(&d->t, r[i].program_key, &program) ||
+            !dump_text_of_key(&d->t, r[i].thread_key, &name))
+            continue;
         dump_begin(d, DUMP_EXTERNAL_NAMES, 0, r[i].id, 0);
         dump_number(d, "thread", r[i].id);
-        field_of_key(d, "program", r[i].program_key);
-        field_of_key(d, "name", r[i].thread_key);
+        dump_text(d, "program", program);
+        dump_text(d, "name", name);
         if (dump_end(d, e) != 0)
             return -1;
     }
