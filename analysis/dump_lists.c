@@ -34,7 +34,8 @@ static int trace_real(struct dump *d, const char *name, double value, struct err
 
 static int dump_clock(struct dump *d, const struct rec_header *h, struct err *e)
 {
-    if (d->t.layout->delay && trace_integer(d, "delay", h->delay, e) != 0)
+    /* Versions from 0.12.3 on have no delay, so it is nothing that two versions have in common. */
+    if (d->t.layout->delay && !d->o->common && trace_integer(d, "delay", h->delay, e) != 0)
         return -1;
     if (trace_integer(d, "resolution", h->resolution, e) != 0 ||
         trace_real(d, "timer_multiplier", h->timer_mul, e) != 0)
