@@ -50,6 +50,7 @@ struct wire_facts {
 
     bool welcome_delay;      /* the welcome message has the queue delay */
     bool external_name_prio; /* ExternalName goes through the priority queue */
+    bool zone_value_hex;     /* a zone's value reads "255 [0xff]", not "255" */
     enum literal_tag literal_tag;
     uint8_t query_code[QUERY_KIND_COUNT];
 

@@ -65,8 +65,10 @@ int trace_carry_over(struct trace *t, struct err *e)
     m->faults.len = 0;
     map_release(&m->fault_numbers);
     m->unknown_frees = m->null_frees = m->double_allocations = 0;
-    t->messages.len = 0;
     gpu_carry(&t->gpu);
+    messages_clear(&t->messages);
+    if (zones_carry(&t->zones, e) != 0)
+        return -1;
     carry_app_info(t);
     t->facts.last_time = 1;
     t->facts.init_end = 0;

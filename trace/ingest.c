@@ -1,15 +1,9 @@
 #include "trace/ingest.h"
 
 #include <inttypes.h>
-#include <stdlib.h>
 
-#include "base/buf.h"
 #include "trace/carry.h"
 #include "trace/ingest_internal.h"
-
-/* Message severities and sources of the file: public/common/TracyQueue.hpp @ v0.14.0. */
-#define SEVERITY_WARNING 3
-#define SOURCE_USER 0
 
 /* ---- memory */
 
@@ -50,8 +44,8 @@ int ingest_thread(struct ingest *in, uint64_t id, uint16_t *number, struct err *
 {
     if (trace_thread_number(in->trace, id, number, e) != 0)
         return -1;
-    in->trace->threads.list.at[*number].listed = true;
-    return 0;
+    return in->trace->threads.list.at[*number].listed ? 0
+                                                      : trace_list_thread(in->trace, *number, e);
 }
 
 void ingest_time(struct ingest *in, int64_t time)
@@ -140,6 +134,7 @@ static int ingest_next_part(struct ingest *in, int64_t time, struct err *e)
     in->time_base = time;
     in->time_overflow = 0;
     in->gpu_strays = 0;
+    in->fiber_leaves = 0;
     return trace_add_fact(in->trace, e, "part",
                           "%u, begins %" PRId64 " ns after the client's start", in->parts + 1,
                           time);
@@ -218,7 +213,7 @@ static ingest_part *part_of(enum event_kind kind)
         [EVENT_STRING] = ingest_name_event,
         [EVENT_PLOT_NAME] = ingest_name_event,
         [EVENT_FRAME_NAME] = ingest_name_event,
-        [EVENT_FIBER_NAME] = ingest_name_event,
+        [EVENT_FIBER_NAME] = ingest_thread_event,
         [EVENT_SOURCE_LOCATION] = ingest_name_event,
         [EVENT_CALLSTACK_FRAME] = ingest_symbol_event,
         [EVENT_SYMBOL] = ingest_symbol_event,
@@ -263,94 +258,57 @@ void ingest_release(struct ingest *in)
     map_release(&in->custom_sources);
     map_release(&in->custom_frames);
     map_release(&in->payloads);
+    map_release(&in->fibers);
 }
 
 /* ---- the end */
 
-static int finish_fault(struct ingest *in, const struct memory_fault *f, struct err *e)
+/* Gives the call stack that stands in for those beyond the limit its one frame. */
+static int name_other_callstack(struct trace *t, struct err *e)
+{
+    struct frame_inline other = {.function = strings_intern(&t->strings, view_of("(other)"), e)};
+    const struct callstack *stack = callstacks_get(&t->callstacks, t->callstacks.other);
+    uint32_t frame = t->callstacks.nodes.at[stack->node].frame;
+    other.file = other.function;
+    if (!other.function)
+        return -1;
+    return callstacks_resolve(&t->callstacks, t->callstacks.frames.at[frame].id, 0, &other, 1, e);
+}
+
+/* What was beyond the format's limits, and what the client did that cannot be. */
+static int add_facts(struct ingest *in, struct err *e)
 {
     struct trace *t = in->trace;
-    const struct memory_fault_sample *s = &f->first[0];
-    char room[32];
-    struct view pool = trace_pool_name(t, t->memory.pools.at[f->pool], room);
-    struct buf text = {0};
-    buf_printf(&text, "tidemark: %s 0x%" PRIx64 " in pool %.*s",
-               f->kind == FAULT_FREE_UNKNOWN ? "free of unknown address"
-                                             : "allocation at live address",
-               s->ptr, (int)pool.len, pool.p);
-    if (f->count > 1)
-        buf_printf(&text, " and %" PRIu64 " more from the same call stack", f->count - 1);
-    struct trace_message m = {.time = s->time,
-                              .thread = s->thread,
-                              .source = SOURCE_USER,
-                              .severity = SEVERITY_WARNING,
-                              .color = 0xff4040,
-                              .callstack = f->callstack};
-    m.text = strings_intern(&t->strings, (struct view){buf_str(&text), text.len}, e);
-    bool failed = text.failed;
-    buf_release(&text);
-    t->threads.list.at[s->thread].listed = true;
-    ingest_time(in, s->time);
-    if (!m.text)
-        return -1;
-    return !failed && vec_push(&t->messages, m) ? 0 : err_no_memory(e, "the trace");
-}
-
-/*
- * When most frees are of blocks never seen, the program reports only some of its allocations (Kit:
- * those above 1 KiB) or was caught late. Those frees are counted; they are nobody's fault.
- */
-static bool mostly_unknown(const struct trace *t)
-{
-    uint64_t known = 0;
-    for (size_t i = 0; i < t->memory.pools.len; i++)
-        known += t->memory.pools.at[i]->totals.frees;
-    return t->memory.unknown_frees > known;
-}
-
-static int compare_messages(const void *a, const void *b)
-{
-    const struct trace_message *x = a;
-    const struct trace_message *y = b;
-    return x->time < y->time ? -1 : x->time > y->time;
+    const struct zone_faults *zones = &t->zones.faults;
+    const struct {
+        const char *key;
+        uint64_t n;
+    } facts[] = {
+        {"overflow.callstacks", t->callstacks.overflow},
+        {"overflow.strings", t->strings.overflow},
+        {"overflow.times", in->time_overflow},
+        {"overflow.source_locations", t->location_overflow},
+        {"overflow.threads", t->threads.overflow},
+        {"overflow.zone_depth", zones->depth},
+        {"overflow.zone_extras", zones->extras},
+        {"zone_ends_without_zone", zones->ends},
+        {"zone_ends_out_of_order", zones->validations},
+        {"zone_notes_without_zone", zones->notes},
+        {"fiber_leaves_without_fiber", in->fiber_leaves},
+        {"gpu_strays", in->gpu_strays},
+    };
+    for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
+        if (facts[i].n && trace_add_fact(t, e, facts[i].key, "%" PRIu64, facts[i].n) != 0)
+            return -1;
+    }
+    return 0;
 }
 
 int ingest_finish(struct ingest *in, struct err *e)
 {
     struct trace *t = in->trace;
-    if (ingest_settle(in, e) != 0)
+    if (ingest_settle(in, e) != 0 || zones_settle(&t->zones, e) != 0 ||
+        (t->callstacks.other && name_other_callstack(t, e) != 0) || add_facts(in, e) != 0)
         return -1;
-    if (t->callstacks.other) {
-        struct frame_inline other = {.function =
-                                         strings_intern(&t->strings, view_of("(other)"), e)};
-        const struct callstack *stack = callstacks_get(&t->callstacks, t->callstacks.other);
-        uint32_t frame = t->callstacks.nodes.at[stack->node].frame;
-        other.file = other.function;
-        if (!other.function ||
-            callstacks_resolve(&t->callstacks, t->callstacks.frames.at[frame].id, 0, &other, 1,
-                               e) != 0 ||
-            trace_add_fact(t, e, "overflow.callstacks", "%" PRIu64, t->callstacks.overflow) != 0)
-            return -1;
-    }
-    if (t->strings.overflow &&
-        trace_add_fact(t, e, "overflow.strings", "%" PRIu64, t->strings.overflow) != 0)
-        return -1;
-    if (in->time_overflow &&
-        trace_add_fact(t, e, "overflow.times", "%" PRIu64, in->time_overflow) != 0)
-        return -1;
-    if (t->location_overflow &&
-        trace_add_fact(t, e, "overflow.source_locations", "%" PRIu64, t->location_overflow) != 0)
-        return -1;
-    if (t->threads.overflow &&
-        trace_add_fact(t, e, "overflow.threads", "%" PRIu64, t->threads.overflow) != 0)
-        return -1;
-    if (in->gpu_strays && trace_add_fact(t, e, "gpu_strays", "%" PRIu64, in->gpu_strays) != 0)
-        return -1;
-    for (size_t i = 0; i < t->memory.faults.len && !mostly_unknown(t); i++) {
-        if (finish_fault(in, &t->memory.faults.at[i], e) != 0)
-            return -1;
-    }
-    if (t->messages.len)
-        qsort(t->messages.at, t->messages.len, sizeof t->messages.at[0], compare_messages);
-    return 0;
+    return ingest_fault_messages(in, e);
 }

@@ -34,6 +34,8 @@ struct ingest {
     struct trace *trace;
     /* Set from the client's welcome: frees of unknown blocks are expected, not faults. */
     bool unknown_frees_expected;
+    /* Set from the client's version: a zone's value is said in hexadecimal, too. */
+    bool zone_values_in_hex;
     /*
      * End at the first memory fault, as the official server does: the sink then returns ERR_CHECK
      * with that server's name of the failure.
@@ -61,6 +63,8 @@ struct ingest {
     struct map custom_frames;  /* (source number, line) → number */
     struct map payloads;       /* hash of a source location payload → its index */
     uint64_t gpu_strays;       /* GPU items that fit no context or no open zone */
+    struct map fibers;         /* client pointer of a fiber's name → its thread id */
+    uint64_t fiber_leaves;     /* of threads that run no fiber */
     bool crashed;
     struct event_sink sink; /* give this to the decoder */
 };

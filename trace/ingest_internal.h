@@ -6,6 +6,8 @@
  * its part of the store.
  */
 
+#include <string.h>
+
 #include "trace/ingest.h"
 
 typedef int ingest_part(struct ingest *in, const struct event *ev, struct err *e);
@@ -23,6 +25,19 @@ void ingest_time(struct ingest *in, int64_t time);
 
 /* The number of a thread that has events of its own, so that the file lists it. */
 int ingest_thread(struct ingest *in, uint64_t id, uint16_t *number, struct err *e);
+
+/*
+ * A text as far as the official server keeps it, which is to its first zero byte: a text that a
+ * program sends with its length may hold one.
+ */
+static inline struct view ingest_text(struct view text)
+{
+    const char *nul = text.len ? memchr(text.p, 0, text.len) : NULL;
+    return nul ? (struct view){text.p, (size_t)(nul - text.p)} : text;
+}
+
+/* Records the memory faults as messages with the call stacks that they came from. */
+int ingest_fault_messages(struct ingest *in, struct err *e);
 
 /*
  * The number of a source location in the file: of the client's pointer to one, or, when `payload`

@@ -118,6 +118,7 @@ static int ingest_app_info(struct ingest *in, const struct event *ev, struct err
     uint32_t text = strings_intern(&in->trace->strings, ev->text, e);
     if (!text)
         return -1;
+    ingest_time(in, ingest_part_time(in, ev->time));
     return vec_push(&in->trace->app_info, text) ? 0 : no_room(e);
 }
 

@@ -57,6 +57,7 @@ int save_locks(struct saver *s);                           /* LOCKS */
 int save_messages(struct saver *s);                        /* MESSAGES */
 int save_zone_extras(struct saver *s);                     /* ZONE_EXTRAS */
 int save_threads(struct saver *s);                         /* THREADS */
+int save_thread_zones(struct saver *s, uint16_t thread);   /* ZONE_BEGIN, ZONE_END */
 int save_thread_samples(struct saver *s, uint16_t thread); /* SWITCH_SAMPLES, SAMPLES */
 int save_gpu(struct saver *s);                             /* GPU_CONTEXTS */
 int save_plots(struct saver *s);                           /* PLOTS */

@@ -1,52 +1,48 @@
-/* Threads with their zones and messages. */
+/* Threads with what is theirs, and the messages of all. */
 
 #include "trace/save_internal.h"
 
-int save_zone_stats(struct saver *s)
+/* A message's key only links the thread's list to it. */
+static uint64_t message_key(uint64_t number)
 {
-    size_t n = s->t->locations.len;
-    if (put_count(s, REC_ZONE_STATS, n) != 0)
-        return -1;
-    for (size_t i = 0; i < n; i++) {
-        struct rec_zone_stat stat = {(int16_t)(i + 1), 0};
-        if (put(s, REC_ZONE_STAT, &stat) != 0)
-            return -1;
-    }
-    return 0;
+    return number + 1;
 }
 
-/* A message's key only links the thread's list to it. */
-static uint64_t message_key(size_t index)
+static int save_message(void *ctx, const struct message *m, uint64_t number, struct err *e)
 {
-    return index + 1;
+    struct saver *s = ctx;
+    struct rec_message r = {.key = message_key(number),
+                            .time = m->time,
+                            .text =
+                                message_is_literal(m) ? ref_at(m->text) : ref_of((uint32_t)m->text),
+                            .color = m->color,
+                            .callstack = m->callstack,
+                            .source = message_source(m),
+                            .severity = message_severity(m)};
+    return record_put(s->sink, REC_MESSAGE, &r, 1, e);
 }
 
 int save_messages(struct saver *s)
 {
-    const struct trace *t = s->t;
-    if (put_count(s, REC_MESSAGES, t->messages.len) != 0)
+    struct messages *m = &s->t->messages;
+    if (put_count(s, REC_MESSAGES, m->list.len) != 0)
         return -1;
-    for (size_t i = 0; i < t->messages.len; i++) {
-        const struct trace_message *m = &t->messages.at[i];
-        struct rec_message r = {.key = message_key(i),
-                                .time = m->time,
-                                .text = ref_of(m->text),
-                                .color = m->color,
-                                .callstack = m->callstack,
-                                .source = m->source,
-                                .severity = m->severity};
-        if (put(s, REC_MESSAGE, &r) != 0)
-            return -1;
-    }
-    return 0;
+    return messages_walk(m, save_message, s, s->e);
 }
 
-int save_zone_extras(struct saver *s)
+static int save_message_link(void *ctx, uint64_t number, struct err *e)
 {
-    struct rec_zone_extra none = {0};
-    if (put_count(s, REC_ZONE_EXTRAS, 1) != 0)
+    struct saver *s = ctx;
+    struct rec_id key = {message_key(number)};
+    return record_put(s->sink, REC_THREAD_MESSAGE, &key, 1, e);
+}
+
+static int save_thread_messages(struct saver *s, uint16_t number)
+{
+    struct message_thread *t = messages_of(&s->t->messages, number);
+    if (put_count(s, REC_THREAD_MESSAGES, t ? t->links.len : 0) != 0)
         return -1;
-    return put(s, REC_ZONE_EXTRA, &none);
+    return t ? messages_walk_thread(&s->t->messages, t, save_message_link, s, s->e) : 0;
 }
 
 static int save_thread(struct saver *s, uint16_t number)
@@ -54,29 +50,26 @@ static int save_thread(struct saver *s, uint16_t number)
     const struct trace *t = s->t;
     const struct trace_thread *th = &t->threads.list.at[number];
     struct rec_thread r = {.id = th->id, .is_fiber = th->is_fiber, .group_hint = th->group_hint};
-    uint64_t messages = 0;
-    for (size_t i = 0; i < t->messages.len; i++)
-        messages += t->messages.at[i].thread == number;
-    if (put(s, REC_THREAD, &r) != 0 || put_count(s, REC_THREAD_MESSAGES, messages) != 0)
-        return -1;
-    for (size_t i = 0; messages && i < t->messages.len; i++) {
-        struct rec_id key = {message_key(i)};
-        if (t->messages.at[i].thread == number && put(s, REC_THREAD_MESSAGE, &key) != 0)
-            return -1;
+    const struct zone_thread *zones = zones_of(&t->zones, number);
+    if (zones) {
+        r.zones = zones->begins.len;
+        r.n = (uint32_t)zones->roots;
     }
+    if (put(s, REC_THREAD, &r) != 0 || save_thread_zones(s, number) != 0 ||
+        save_thread_messages(s, number) != 0)
+        return -1;
     return save_thread_samples(s, number);
 }
 
 int save_threads(struct saver *s)
 {
-    const struct trace_threads *threads = &s->t->threads;
-    struct rec_threads head = {0};
-    for (size_t i = 0; i < threads->list.len; i++)
-        head.n += threads->list.at[i].listed;
+    const struct trace *t = s->t;
+    struct rec_threads head = {
+        .zones = t->zones.count, .child_lists = t->zones.parents, .n = t->threads.order.len};
     if (put(s, REC_THREADS, &head) != 0)
         return -1;
-    for (size_t i = 0; i < threads->list.len; i++) {
-        if (threads->list.at[i].listed && save_thread(s, (uint16_t)i) != 0)
+    for (size_t i = 0; i < t->threads.order.len; i++) {
+        if (save_thread(s, t->threads.order.at[i]) != 0)
             return -1;
     }
     return 0;

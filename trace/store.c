@@ -20,10 +20,13 @@ int trace_init(struct trace *t, const struct trace_options *options, struct err 
     strings_init(&t->strings);
     memory_init(&t->memory, &t->spool);
     gpu_init(&t->gpu, &t->spool);
+    messages_init(&t->messages, &t->spool);
     t->threads.limit = THREADS_MAX;
     t->location_limit = LOCATIONS_MAX;
     uint16_t none;
-    if (callstacks_init(&t->callstacks, e) != 0 || trace_thread_number(t, 0, &none, e) != 0) {
+    if (callstacks_init(&t->callstacks, e) != 0 ||
+        zones_init(&t->zones, &t->spool, &t->strings, e) != 0 ||
+        trace_thread_number(t, 0, &none, e) != 0) {
         trace_release(t);
         return -1;
     }
@@ -34,9 +37,12 @@ void trace_release(struct trace *t)
 {
     memory_release(&t->memory);
     gpu_release(&t->gpu);
+    zones_release(&t->zones);
+    messages_release(&t->messages);
     strings_release(&t->strings);
     callstacks_release(&t->callstacks);
     vec_release(&t->threads.list);
+    vec_release(&t->threads.order);
     map_release(&t->threads.numbers);
     vec_release(&t->locations);
     map_release(&t->location_numbers);
@@ -44,7 +50,6 @@ void trace_release(struct trace *t)
     vec_release(&t->symbols);
     map_release(&t->symbol_numbers);
     map_release(&t->code_symbols);
-    vec_release(&t->messages);
     vec_release(&t->app_info);
     spool_release(&t->spool);
 }
@@ -78,6 +83,15 @@ int trace_thread_number(struct trace *t, uint64_t id, uint16_t *number, struct e
     th->last_id = id;
     th->last_number = *number = (uint16_t)*found;
     return 0;
+}
+
+int trace_list_thread(struct trace *t, uint16_t number, struct err *e)
+{
+    struct trace_thread *th = &t->threads.list.at[number];
+    if (th->listed)
+        return 0;
+    th->listed = vec_push(&t->threads.order, number);
+    return th->listed ? 0 : err_no_memory(e, "threads");
 }
 
 struct view trace_pool_name(const struct trace *t, const struct pool *p, char room[32])

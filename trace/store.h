@@ -18,7 +18,9 @@
 #include "trace/callstacks.h"
 #include "trace/gpu.h"
 #include "trace/memory.h"
+#include "trace/messages.h"
 #include "trace/strings.h"
+#include "trace/zones.h"
 
 /* Facts of the whole trace: the file's header. Texts are string numbers. */
 struct trace_facts {
@@ -56,6 +58,7 @@ struct trace_thread {
 
 struct trace_threads {
     VEC(struct trace_thread) list; /* list.at[0] has id 0, as in the file */
+    VEC(uint16_t) order;           /* the listed ones, in the order in which they became so */
     struct map numbers;            /* id → index */
     uint64_t last_id;              /* a cache of one */
     uint16_t last_number;
@@ -93,15 +96,6 @@ struct trace_symbol {
     bool known; /* the client said where it is defined */
 };
 
-struct trace_message {
-    int64_t time;
-    uint16_t thread;
-    uint8_t source, severity;
-    uint32_t text; /* string number */
-    uint32_t color;
-    uint32_t callstack;
-};
-
 struct trace {
     struct spool spool;
     struct trace_facts facts;
@@ -110,16 +104,17 @@ struct trace {
     struct callstacks callstacks;
     struct memory memory;
     struct gpu gpu;
+    struct zones zones;
+    struct messages messages;
     VEC(struct trace_location) locations;
     size_t location_limit;       /* LOCATIONS_MAX, or less in tests */
     uint64_t location_overflow;  /* locations beyond it, which are not kept */
     struct map location_numbers; /* client pointer → index in locations */
     VEC(struct trace_location_payload) location_payloads;
     VEC(struct trace_symbol) symbols;
-    struct map symbol_numbers;          /* address → index in symbols */
-    struct map code_symbols;            /* code address → symbol address */
-    VEC(struct trace_message) messages; /* in order of time */
-    VEC(uint32_t) app_info;             /* string numbers; our own facts are "tidemark.KEY=VALUE" */
+    struct map symbol_numbers; /* address → index in symbols */
+    struct map code_symbols;   /* code address → symbol address */
+    VEC(uint32_t) app_info;    /* string numbers; our own facts are "tidemark.KEY=VALUE" */
 };
 
 struct trace_options {
@@ -132,6 +127,9 @@ void trace_release(struct trace *t);
 
 /* The number of a thread id, added when new. Past 65,536 threads further ones share the last. */
 int trace_thread_number(struct trace *t, uint64_t id, uint16_t *number, struct err *e);
+
+/* Has the file's thread list name the thread, at the place of its first call. */
+int trace_list_thread(struct trace *t, uint16_t number, struct err *e);
 
 /* Name of a pool: "default" for key 0, the text at its key, or "pool 0x…" while unknown. */
 struct view trace_pool_name(const struct trace *t, const struct pool *p, char room[32]);
