@@ -36,6 +36,12 @@ static inline struct view ingest_text(struct view text)
     return nul ? (struct view){text.p, (size_t)(nul - text.p)} : text;
 }
 
+/* 0xRRGGBB as the file has it: 0xBBGGRR (server/TracyWorker.cpp AddSourceLocation @ v0.14.0). */
+static inline uint32_t ingest_color(uint32_t rgb)
+{
+    return (rgb & 0xFF) << 16 | (rgb & 0xFF00) | (rgb >> 16 & 0xFF);
+}
+
 /* Records the memory faults as messages with the call stacks that they came from. */
 int ingest_fault_messages(struct ingest *in, struct err *e);
 

@@ -18,7 +18,7 @@ int ingest_message_event(struct ingest *in, const struct event *ev, struct err *
                            .literal = ev->message.literal != 0,
                            .source = ev->message.source,
                            .severity = ev->message.severity,
-                           .color = OPAQUE | ev->message.color,
+                           .color = OPAQUE | ingest_color(ev->message.color),
                            .callstack = ev->callstack};
     uint16_t thread;
     if (ingest_thread(in, ev->thread, &thread, e) != 0)
@@ -50,7 +50,7 @@ static int message_of_fault(struct ingest *in, const struct memory_fault *f, str
     struct message_in m = {.time = s->time,
                            .source = SOURCE_USER,
                            .severity = SEVERITY_WARNING,
-                           .color = OPAQUE | 0xff4040,
+                           .color = OPAQUE | ingest_color(0xff4040),
                            .callstack = f->callstack};
     m.text = strings_intern(&t->strings, (struct view){buf_str(&text), text.len}, e);
     bool failed = text.failed;

@@ -56,7 +56,7 @@ static int ingest_location(struct ingest *in, const struct event *ev, struct err
                                      .function = ev->srcloc_reply.function,
                                      .file = ev->srcloc_reply.file,
                                      .line = ev->srcloc_reply.line,
-                                     .color = ev->srcloc_reply.color,
+                                     .color = ingest_color(ev->srcloc_reply.color),
                                      .known = true};
     return 0;
 }
@@ -69,7 +69,7 @@ static int payload_number(struct ingest *in, const struct event_location *from, 
     struct trace_location_payload p = {.function = strings_intern(&t->strings, from->function, e),
                                        .file = strings_intern(&t->strings, from->file, e),
                                        .line = from->line,
-                                       .color = from->color};
+                                       .color = ingest_color(from->color)};
     if (from->name.len)
         p.name = strings_intern(&t->strings, from->name, e);
     if (!p.function || !p.file || (from->name.len && !p.name))

@@ -53,7 +53,7 @@ static int ingest_zone_note(struct ingest *in, const struct event *ev, struct er
     case EVENT_ZONE_NAME:
         return zones_set_name(z, thread, ingest_text(ev->text), e);
     case EVENT_ZONE_COLOR:
-        return zones_set_color(z, thread, (uint32_t)ev->number, e);
+        return zones_set_color(z, thread, ingest_color((uint32_t)ev->number), e);
     default:
         return ingest_zone_value(in, thread, ev->number, e);
     }

@@ -42,7 +42,7 @@ struct messages {
     bool disorder;
 };
 
-/* What a message says of itself. `color` is 0xAARRGGBB as in the file; 0xFFFFFFFF is none. */
+/* What a message says of itself. `color` is 0xAABBGGRR as in the file; 0xFFFFFFFF is none. */
 struct message_in {
     int64_t time;
     uint64_t text;

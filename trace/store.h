@@ -74,15 +74,15 @@ struct trace_location {
     uint64_t pointer;
     uint64_t name, function, file; /* client pointers */
     uint32_t line;
-    uint32_t color;
-    bool known; /* the client has said what it is */
+    uint32_t color; /* 0xBBGGRR, 0 = none */
+    bool known;     /* the client has said what it is */
 };
 
 /* A source location that came with its zone. Texts are string numbers. */
 struct trace_location_payload {
     uint32_t name, function, file;
     uint32_t line;
-    uint32_t color;
+    uint32_t color; /* 0xBBGGRR, 0 = none */
 };
 
 /* What the file has for "no source location". */

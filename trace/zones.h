@@ -43,7 +43,7 @@ struct zone_end {
 struct zone_extra {
     uint32_t callstack;
     uint32_t text, name; /* string numbers */
-    uint32_t color;      /* 0xRRGGBB, 0 = none */
+    uint32_t color;      /* 0xBBGGRR, 0 = none */
 };
 
 /* The extra of an open zone: texts are joined in `text` and become a string at the end. */
