@@ -32,20 +32,26 @@ int64_t ingest_part_time(struct ingest *in, int64_t time)
     return t;
 }
 
+/* A free lists its thread only when it finds its block, as with the official server. */
 static int ingest_place(struct ingest *in, const struct event *ev, struct memory_place *at,
                         struct err *e)
 {
     at->time = ingest_part_time(in, ev->time);
     at->callstack = ev->callstack;
-    return ingest_thread(in, ev->thread, &at->thread, e);
+    return ev->kind == EVENT_MEM_FREE ? trace_thread_number(in->trace, ev->thread, &at->thread, e)
+                                      : ingest_thread(in, ev->thread, &at->thread, e);
+}
+
+static inline int list_thread(struct ingest *in, uint16_t number, struct err *e)
+{
+    return in->trace->threads.list.at[number].listed ? 0 : trace_list_thread(in->trace, number, e);
 }
 
 int ingest_thread(struct ingest *in, uint64_t id, uint16_t *number, struct err *e)
 {
     if (trace_thread_number(in->trace, id, number, e) != 0)
         return -1;
-    return in->trace->threads.list.at[*number].listed ? 0
-                                                      : trace_list_thread(in->trace, *number, e);
+    return list_thread(in, *number, e);
 }
 
 void ingest_time(struct ingest *in, int64_t time)
@@ -73,9 +79,11 @@ static int carry_out_free(struct ingest *in, const struct waiting_event *w, stru
     bool is_fault = !in->unknown_frees_expected;
     if (memory_free(&in->trace->memory, w->pool, w->ptr, w->at, is_fault, &found, e) != 0)
         return -1;
-    if (found)
+    if (found) {
         ingest_time(in, w->at.time);
-    else if (is_fault && in->strict && w->ptr != 0)
+        return list_thread(in, w->at.thread, e);
+    }
+    if (is_fault && in->strict && w->ptr != 0)
         return err_set(e, ERR_CHECK,
                        "MemFree: memory free of 0x%" PRIx64 " without a matching allocation",
                        w->ptr);
