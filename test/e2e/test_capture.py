@@ -40,13 +40,29 @@ class SameBytesSameTrace(Case):
         used = {frame for stack in ours.callstacks[1:] for frame in stack}
         for frame in used:
             self.assertEqual(ours.frames.get(frame), official.frames.get(frame), hex(frame))
-        for thread in ours.listed_threads:
-            self.assertEqual(ours.thread_names.get(thread), official.thread_names.get(thread))
+        self.assert_same_threads(ours, official)
         self.assertEqual(ours.resolution, official.resolution)
         self.assertEqual(ours.program, official.program)
         self.assertEqual(ours.host_info, official.host_info)
         self.assert_clean("out.tracy")
         return out
+
+    def assert_same_threads(self, ours, official):
+        """Threads and fibers with their names, zones and messages."""
+        self.assertEqual(sorted(ours.thread_details), sorted(official.thread_details))
+        self.assertEqual((ours.zones, ours.zone_lists), (official.zones, official.zone_lists))
+        self.assertEqual({k: n for k, n in ours.zones_ended.items() if n},
+                         {k: n for k, n in official.zones_ended.items() if n})
+        self.assertEqual(ours.resolved_messages(ours.messages),
+                         official.resolved_messages(official.messages))
+        for thread, mine in ours.thread_details.items():
+            theirs = official.thread_details[thread]
+            self.assertEqual(ours.thread_names.get(thread), official.thread_names.get(thread))
+            for field in ("zones", "fiber", "hint"):
+                self.assertEqual(mine[field], theirs[field], f"{field} of {thread}")
+            self.assert_same_events(ours.resolved_zones(thread), official.resolved_zones(thread))
+            self.assertEqual(ours.resolved_messages(mine["messages"]),
+                             official.resolved_messages(theirs["messages"]))
 
     def assert_same_events(self, mine, theirs):
         self.assertEqual(len(mine), len(theirs))

@@ -43,7 +43,8 @@ class Trace:
         self.header()
         self.frames_and_sections()
         self.names()
-        self.locations_and_locks()
+        self.locations()
+        self.locks()
         self.messages_and_threads()
         self.gpu()
         self.plots()
@@ -62,6 +63,9 @@ class Trace:
 
     def u64(self):
         return self.take("Q")
+
+    def u32(self):
+        return self.take("I")
 
     def bytes(self, n):
         if self.pos + n > len(self.inner):
@@ -140,51 +144,94 @@ class Trace:
     def pairs(self):
         return [self.take("QQ") for _ in range(self.u64())]
 
-    def locations_and_locks(self):
-        self.skip_list(43)
-        self.skip_list(8)
-        self.skip_list(35)
+    def locations(self):
+        """Source locations by number; zones_ended: what the file says of each."""
+        by_pointer = {self.u64(): self.location() for _ in range(self.u64())}
+        expand = [self.u64() for _ in range(self.u64())]
+        self.source_locations = {i: by_pointer[p] for i, p in enumerate(expand) if i > 0}
+        self.source_locations[0] = None
+        for i in range(self.u64()):
+            self.source_locations[-1 - i] = self.location()
+        self.zones_ended = {}
+        for _ in range(self.u64()):
+            number, ended = self.take("hQ")
+            location = self.source_locations[number]
+            self.zones_ended[location] = self.zones_ended.get(location, 0) + ended
         self.skip_list(10)
-        self.skip_list(10)
+
+    def location(self):
+        return (self.sref(), self.sref(), self.sref(), *self.take("II"))
+
+    def sref(self):
+        value, flags = self.take("QB")
+        if flags == 3:
+            return self.strings[value]
+        return self.pointers.get(value, b"???") if flags == 2 else None
+
+    def locks(self):
         for _ in range(self.u64()):
             self.bytes(27)
             self.skip_list(8)
             self.skip_list(12)
 
     def messages_and_threads(self):
-        self.messages = []
+        by_key = {}
         time = 0
         for _ in range(self.u64()):
-            _key, delta, value, flags, _color = self.take("QqQBI")
+            key, delta = self.take("Qq")
             time += delta
-            stack = self.u24()
-            if self.at_least(0, 13, 2):
-                self.take("BB")
-            text = self.strings[value] if flags == 3 else self.pointers.get(value)
-            self.messages.append((time, text, stack))
-        self.skip_list(12)
-        self.zones, _lists = self.take("QQ")
-        self.listed_threads = []
+            text, color, stack = self.sref(), self.u32(), self.u24()
+            kind = self.take("BB") if self.at_least(0, 13, 2) else None
+            by_key[key] = (time, text, stack, color, kind)
+        self.messages = list(by_key.values())
+        self.zone_extras = [(self.u24(), self.text(self.u24()), self.text(self.u24()), self.u24())
+                            for _ in range(self.u64())]
+        self.zones, self.zone_lists = self.take("QQ")
+        self.thread_details = {}
         for _ in range(self.u64()):
-            self.listed_threads.append(self.take("QQQB")[0])
-            if self.at_least(0, 11, 1):
-                self.take("i")
-            self.zone_tree("I", "hqI", "q")
-            self.skip_list(8)
+            thread, zones, _kernel, fiber = self.take("QQQB")
+            hint = self.take("i") if self.at_least(0, 11, 1) else None
+            tree = self.zone_tree("I", "hqI", "q")
+            messages = [by_key[self.u64()] for _ in range(self.u64())]
+            self.thread_details[thread] = {"zones": zones, "fiber": fiber, "hint": hint,
+                                           "tree": tree, "messages": messages}
             self.skip_list(11)
             self.skip_list(11)
+        self.listed_threads = list(self.thread_details)
 
     def zone_tree(self, count, begin, end):
-        left = [self.take(count)]
+        """The zones as (begin's fields, ..., children) and (end's fields, ...), in file order."""
+        records, left = [], [self.take(count)]
         while left:
             if left[-1] == 0:
                 left.pop()
                 if left:
-                    self.take(end)
+                    records.append((self.take(end),))
                 continue
             left[-1] -= 1
-            self.take(begin)
+            fields = self.take(begin)
             left.append(self.take(count))
+            records.append((*fields, left[-1]))
+        return records
+
+    def resolved_zones(self, thread):
+        """A thread's zones with absolute times, and what their numbers stand for."""
+        time, out = 0, []
+        for record in self.thread_details[thread]["tree"]:
+            if len(record) == 1:
+                time += record[0]
+                out.append(("end", time))
+                continue
+            location, delta, extra, children = record
+            time += delta
+            stack, text, name, color = self.zone_extras[extra]
+            out.append(("begin", time, self.source_locations[location], self.callstacks[stack],
+                        text, name, color, children))
+        return out
+
+    def resolved_messages(self, messages):
+        return [(time, text, self.callstacks[stack], color, kind)
+                for time, text, stack, color, kind in messages]
 
     def gpu(self):
         self.take("QQ")
