@@ -32,19 +32,26 @@ int64_t ingest_part_time(struct ingest *in, int64_t time)
     return t;
 }
 
-/* A free lists its thread only when it finds its block, as with the official server. */
-static int ingest_place(struct ingest *in, const struct event *ev, struct memory_place *at,
-                        struct err *e)
-{
-    at->time = ingest_part_time(in, ev->time);
-    at->callstack = ev->callstack;
-    return ev->kind == EVENT_MEM_FREE ? trace_thread_number(in->trace, ev->thread, &at->thread, e)
-                                      : ingest_thread(in, ev->thread, &at->thread, e);
-}
-
 static inline int list_thread(struct ingest *in, uint16_t number, struct err *e)
 {
     return in->trace->threads.list.at[number].listed ? 0 : trace_list_thread(in->trace, number, e);
+}
+
+/* For events that the file links to their thread by its place in the table of local threads. */
+static inline int use_thread(struct ingest *in, uint16_t number, struct err *e)
+{
+    const struct trace_thread *th = &in->trace->threads.list.at[number];
+    if (th->listed && th->local)
+        return 0;
+    return trace_list_thread(in->trace, number, e) != 0 ? -1
+                                                        : trace_local_thread(in->trace, number, e);
+}
+
+int ingest_local_thread(struct ingest *in, uint64_t id, uint16_t *number, struct err *e)
+{
+    if (trace_thread_number(in->trace, id, number, e) != 0)
+        return -1;
+    return use_thread(in, *number, e);
 }
 
 int ingest_thread(struct ingest *in, uint64_t id, uint16_t *number, struct err *e)
@@ -52,6 +59,16 @@ int ingest_thread(struct ingest *in, uint64_t id, uint16_t *number, struct err *
     if (trace_thread_number(in->trace, id, number, e) != 0)
         return -1;
     return list_thread(in, *number, e);
+}
+
+/* A free lists its thread only when it finds its block, as with the official server. */
+static int ingest_place(struct ingest *in, const struct event *ev, struct memory_place *at,
+                        struct err *e)
+{
+    at->time = ingest_part_time(in, ev->time);
+    at->callstack = ev->callstack;
+    return ev->kind == EVENT_MEM_FREE ? trace_thread_number(in->trace, ev->thread, &at->thread, e)
+                                      : ingest_local_thread(in, ev->thread, &at->thread, e);
 }
 
 void ingest_time(struct ingest *in, int64_t time)
@@ -81,7 +98,7 @@ static int carry_out_free(struct ingest *in, const struct waiting_event *w, stru
         return -1;
     if (found) {
         ingest_time(in, w->at.time);
-        return list_thread(in, w->at.thread, e);
+        return use_thread(in, w->at.thread, e);
     }
     if (is_fault && in->strict && w->ptr != 0)
         return err_set(e, ERR_CHECK,

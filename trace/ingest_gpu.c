@@ -66,7 +66,12 @@ static int gpu_begin(struct ingest *in, struct gpu_context *c, const struct even
     if (ingest_location_number(in, ev->gpu.srcloc, ev->gpu.payload, &location, e) != 0)
         return -1;
     /* A context of one thread needs no thread per zone; its items may name one all the same. */
-    if (c->thread == 0 && trace_thread_number(in->trace, ev->thread, &thread, e) != 0)
+    if (c->thread == 0 && (trace_thread_number(in->trace, ev->thread, &thread, e) != 0 ||
+                           trace_local_thread(in->trace, thread, e) != 0))
+        return -1;
+    /* A GPU zone lists no thread, but the call stack that its thread sent ahead of it does. */
+    uint16_t listed;
+    if (ev->callstack && !ev->gpu.serial && ingest_thread(in, ev->thread, &listed, e) != 0)
         return -1;
     zone.location = location;
     zone.thread = thread;

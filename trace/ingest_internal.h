@@ -26,6 +26,9 @@ void ingest_time(struct ingest *in, int64_t time);
 /* The number of a thread that has events of its own, so that the file lists it. */
 int ingest_thread(struct ingest *in, uint64_t id, uint16_t *number, struct err *e);
 
+/* The same for memory events and messages, with a place in the table of local threads. */
+int ingest_local_thread(struct ingest *in, uint64_t id, uint16_t *number, struct err *e);
+
 /*
  * A text as far as the official server keeps it, which is to its first zero byte: a text that a
  * program sends with its length may hold one.

@@ -21,7 +21,7 @@ int ingest_message_event(struct ingest *in, const struct event *ev, struct err *
                            .color = OPAQUE | ingest_color(ev->message.color),
                            .callstack = ev->callstack};
     uint16_t thread;
-    if (ingest_thread(in, ev->thread, &thread, e) != 0)
+    if (ingest_local_thread(in, ev->thread, &thread, e) != 0)
         return -1;
     if (!m.literal) {
         m.text = strings_intern(&in->trace->strings, ingest_text(ev->message.text), e);
@@ -60,8 +60,9 @@ static int message_of_fault(struct ingest *in, const struct memory_fault *f, str
     if (failed)
         return err_no_memory(e, "the trace");
     ingest_time(in, s->time);
-    return trace_list_thread(t, s->thread, e) != 0 ? -1
-                                                   : messages_add(&t->messages, s->thread, &m, e);
+    if (trace_list_thread(t, s->thread, e) != 0 || trace_local_thread(t, s->thread, e) != 0)
+        return -1;
+    return messages_add(&t->messages, s->thread, &m, e);
 }
 
 /*

@@ -51,7 +51,7 @@ static int ingest_fiber_enter(struct ingest *in, const struct event *ev, struct 
     struct trace_thread *t = &in->trace->threads.list.at[fiber];
     if (fresh && t->id == ev->thread)
         t->group_hint = ev->fiber.group_hint;
-    return ingest_thread(in, ev->fiber.thread, &thread, e);
+    return ingest_local_thread(in, ev->fiber.thread, &thread, e);
 }
 
 static int ingest_fiber_leave(struct ingest *in, const struct event *ev)

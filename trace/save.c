@@ -115,7 +115,7 @@ static int save_thread_tables(struct saver *s)
     if (save_external_names(s) != 0 || put_count(s, REC_LOCAL_THREADS, threads->list.len) != 0)
         return -1;
     for (size_t i = 0; i < threads->list.len; i++) {
-        struct rec_id id = {threads->list.at[i].id};
+        struct rec_id id = {threads->list.at[s->places_threads[i]].id};
         if (put(s, REC_LOCAL_THREAD, &id) != 0)
             return -1;
     }
@@ -152,7 +152,7 @@ static int save_locations(struct saver *s)
 }
 
 static void fill_events(struct rec_memory_event *out, const struct memory_alloc *a,
-                        const struct memory_free *f, size_t n)
+                        const struct memory_free *f, size_t n, const uint16_t *places)
 {
     for (size_t i = 0; i < n; i++) {
         out[i] = (struct rec_memory_event){.ptr = a[i].ptr,
@@ -161,8 +161,8 @@ static void fill_events(struct rec_memory_event *out, const struct memory_alloc 
                                            .time_free = memory_free_time(&a[i], &f[i]),
                                            .callstack_alloc = a[i].callstack,
                                            .callstack_free = f[i].callstack,
-                                           .thread_alloc = memory_alloc_thread(&a[i]),
-                                           .thread_free = memory_free_thread(&f[i])};
+                                           .thread_alloc = places[memory_alloc_thread(&a[i])],
+                                           .thread_free = places[memory_free_thread(&f[i])]};
     }
 }
 
@@ -184,7 +184,7 @@ static int save_pool_events(struct saver *s, struct pool *p)
         }
         for (size_t i = 0; i < n && status == 0; i += BATCH) {
             size_t run = n - i < BATCH ? n - i : BATCH;
-            fill_events(batch, a + i, f + i, run);
+            fill_events(batch, a + i, f + i, run, s->thread_places);
             status = record_put(s->sink, REC_MEMORY_EVENT, batch, run, e);
         }
     }
@@ -310,9 +310,37 @@ static int save_code_symbols(struct saver *s)
     return save_map(s, REC_CODE_SYMBOLS, REC_CODE_SYMBOL, &s->t->code_symbols);
 }
 
-int trace_save(struct trace *t, const struct record_sink *sink, struct err *e)
+static void add_place(struct saver *s, size_t *n, uint16_t number)
 {
-    struct saver s = {t, sink, e};
+    if (s->thread_places[number] || number == 0)
+        return;
+    s->places_threads[*n] = number;
+    s->thread_places[number] = (uint16_t)(*n)++;
+}
+
+/*
+ * Orders the table of local threads: none first, the local ones in their order, then the listed
+ * ones in theirs, as an official program that loads the file would add them, then the others.
+ */
+static int place_threads(struct saver *s)
+{
+    const struct trace_threads *threads = &s->t->threads;
+    size_t n = 1;
+    s->thread_places = calloc(THREADS_MAX, sizeof *s->thread_places);
+    s->places_threads = calloc(threads->list.len, sizeof *s->places_threads);
+    if (!s->thread_places || !s->places_threads)
+        return err_no_memory(s->e, "saving");
+    for (size_t i = 0; i < threads->locals.len; i++)
+        add_place(s, &n, threads->locals.at[i]);
+    for (size_t i = 0; i < threads->order.len; i++)
+        add_place(s, &n, threads->order.at[i]);
+    for (size_t i = 0; i < threads->list.len; i++)
+        add_place(s, &n, (uint16_t)i);
+    return 0;
+}
+
+static int save_parts(struct saver *s)
+{
     static int (*const parts[])(struct saver *) = {
         save_header,
         save_topology,
@@ -344,8 +372,19 @@ int trace_save(struct trace *t, const struct record_sink *sink, struct err *e)
         save_source_files,
     };
     for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++) {
-        if (parts[i](&s) != 0)
+        if (parts[i](s) != 0)
             return -1;
     }
     return 0;
+}
+
+int trace_save(struct trace *t, const struct record_sink *sink, struct err *e)
+{
+    struct saver s = {.t = t, .sink = sink, .e = e};
+    int status = place_threads(&s);
+    if (status == 0)
+        status = save_parts(&s);
+    free(s.thread_places);
+    free(s.places_threads);
+    return status;
 }

@@ -50,7 +50,7 @@ static int put_zone(struct zone_saver *z, const struct gpu_zone *zone,
                                        .gpu_start = gpu_time_at(zone->cpu_start, start),
                                        .srcloc = zone->location,
                                        .callstack = zone->callstack,
-                                       .thread = zone->thread,
+                                       .thread = z->s->thread_places[zone->thread],
                                        .n = end->children};
     struct open_zone open = {.children = end->children,
                              .end = {.cpu_end = gpu_time_at(zone->cpu_start, end->cpu_end),

@@ -14,6 +14,8 @@ struct saver {
     struct trace *t;
     const struct record_sink *sink;
     struct err *e;
+    uint16_t *thread_places;  /* thread number → place in the file's table of local threads */
+    uint16_t *places_threads; /* and back */
 };
 
 static inline int put(struct saver *s, enum record_type type, const void *rec)

@@ -43,6 +43,7 @@ void trace_release(struct trace *t)
     callstacks_release(&t->callstacks);
     vec_release(&t->threads.list);
     vec_release(&t->threads.order);
+    vec_release(&t->threads.locals);
     map_release(&t->threads.numbers);
     vec_release(&t->locations);
     map_release(&t->location_numbers);
@@ -92,6 +93,15 @@ int trace_list_thread(struct trace *t, uint16_t number, struct err *e)
         return 0;
     th->listed = vec_push(&t->threads.order, number);
     return th->listed ? 0 : err_no_memory(e, "threads");
+}
+
+int trace_local_thread(struct trace *t, uint16_t number, struct err *e)
+{
+    struct trace_thread *th = &t->threads.list.at[number];
+    if (th->local)
+        return 0;
+    th->local = vec_push(&t->threads.locals, number);
+    return th->local ? 0 : err_no_memory(e, "threads");
 }
 
 struct view trace_pool_name(const struct trace *t, const struct pool *p, char room[32])

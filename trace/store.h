@@ -53,12 +53,14 @@ struct trace_thread {
     uint32_t name; /* string number, 0 unknown */
     bool is_fiber;
     bool listed; /* has events of its own, so the file's thread list names it */
+    bool local;  /* has its place in the file's table of local threads */
     int32_t group_hint;
 };
 
 struct trace_threads {
     VEC(struct trace_thread) list; /* list.at[0] has id 0, as in the file */
     VEC(uint16_t) order;           /* the listed ones, in the order in which they became so */
+    VEC(uint16_t) locals;          /* the local ones, likewise */
     struct map numbers;            /* id → index */
     uint64_t last_id;              /* a cache of one */
     uint16_t last_number;
@@ -130,6 +132,13 @@ int trace_thread_number(struct trace *t, uint64_t id, uint16_t *number, struct e
 
 /* Has the file's thread list name the thread, at the place of its first call. */
 int trace_list_thread(struct trace *t, uint16_t number, struct err *e);
+
+/*
+ * Gives the thread the next place in the file's table of local threads, if it has none. The
+ * official server does so at the first memory event, message, fiber or GPU zone of a thread, and
+ * its csvexport shows the places (server/TracyWorker.cpp CompressThread @ v0.9.1 … v0.14.0).
+ */
+int trace_local_thread(struct trace *t, uint16_t number, struct err *e);
 
 /* Name of a pool: "default" for key 0, the text at its key, or "pool 0x…" while unknown. */
 struct view trace_pool_name(const struct trace *t, const struct pool *p, char room[32]);

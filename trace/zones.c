@@ -150,7 +150,7 @@ static int place_notes(struct zones *z, struct zone_notes *n, struct err *e)
  * The notes of an open zone, made at the first use: the official server numbers its extras in the
  * order in which zones ask for one. NULL when memory is short.
  */
-static struct zone_notes *notes_of(struct zones *z, struct open_zone *zone, struct err *e)
+static struct zone_notes *notes_of(struct zones *z, struct live_zone *zone, struct err *e)
 {
     if (zone->notes)
         return zone->notes;
@@ -192,10 +192,10 @@ static void recycle_notes(struct zones *z, struct zone_notes *n)
 }
 
 /* The zone that a note is meant for. NULL, counted, when there is none. */
-static struct open_zone *noted_zone(struct zones *z, uint16_t thread)
+static struct live_zone *noted_zone(struct zones *z, uint16_t thread)
 {
     struct zone_thread *t = zones_of(z, thread);
-    struct open_zone *top = t && t->open.len ? &t->open.at[t->open.len - 1] : NULL;
+    struct live_zone *top = t && t->open.len ? &t->open.at[t->open.len - 1] : NULL;
     if (top && top->validation != t->next_validation)
         top = NULL;
     if (t)
@@ -206,7 +206,7 @@ static struct open_zone *noted_zone(struct zones *z, uint16_t thread)
 
 int zones_add_text(struct zones *z, uint16_t thread, struct view text, struct err *e)
 {
-    struct open_zone *zone = noted_zone(z, thread);
+    struct live_zone *zone = noted_zone(z, thread);
     if (!zone)
         return 0;
     struct zone_notes *n = notes_of(z, zone, e);
@@ -221,7 +221,7 @@ int zones_add_text(struct zones *z, uint16_t thread, struct view text, struct er
 
 int zones_set_name(struct zones *z, uint16_t thread, struct view name, struct err *e)
 {
-    struct open_zone *zone = noted_zone(z, thread);
+    struct live_zone *zone = noted_zone(z, thread);
     if (!zone)
         return 0;
     uint32_t number = strings_intern(z->strings, name, e);
@@ -234,7 +234,7 @@ int zones_set_name(struct zones *z, uint16_t thread, struct view name, struct er
 
 int zones_set_color(struct zones *z, uint16_t thread, uint32_t color, struct err *e)
 {
-    struct open_zone *zone = noted_zone(z, thread);
+    struct live_zone *zone = noted_zone(z, thread);
     if (!zone)
         return 0;
     struct zone_notes *n = notes_of(z, zone, e);
@@ -290,8 +290,8 @@ int zones_begin(struct zones *z, uint16_t thread, int64_t time, int16_t srcloc, 
     if (append_zone(z, t, time, srcloc, e) != 0)
         return -1;
     count_child(z, t, t->open.len);
-    struct open_zone *zone = &t->open.at[t->open.len++];
-    *zone = (struct open_zone){.index = t->begins.len - 1,
+    struct live_zone *zone = &t->open.at[t->open.len++];
+    *zone = (struct live_zone){.index = t->begins.len - 1,
                                .start = time,
                                .validation = t->next_validation,
                                .srcloc = srcloc};
@@ -305,7 +305,7 @@ int zones_begin(struct zones *z, uint16_t thread, int64_t time, int16_t srcloc, 
     return 0;
 }
 
-static int put_end(struct zones *z, struct zone_thread *t, const struct open_zone *zone,
+static int put_end(struct zones *z, struct zone_thread *t, const struct live_zone *zone,
                    uint64_t length, struct err *e)
 {
     struct zone_end end = {length, zone->children, zone->notes ? zone->notes->index : 0};
@@ -334,7 +334,7 @@ int zones_end(struct zones *z, uint16_t thread, int64_t time, bool *found, struc
         z->faults.ends++;
         return 0;
     }
-    struct open_zone *zone = &t->open.at[t->open.len - 1];
+    struct live_zone *zone = &t->open.at[t->open.len - 1];
     z->faults.validations += zone->validation != t->next_validation;
     t->next_validation = 0;
     if (put_end(z, t, zone, zone_length(zone->start, time), e) != 0 ||
@@ -375,7 +375,7 @@ static int carry_thread(struct zones *z, struct zone_thread *t, struct err *e)
     column_clear(&t->ends);
     t->roots = 0;
     for (size_t i = 0; i < t->open.len; i++) {
-        struct open_zone *zone = &t->open.at[i];
+        struct live_zone *zone = &t->open.at[i];
         if (append_zone(z, t, 0, zone->srcloc, e) != 0)
             return -1;
         count_child(z, t, i);

@@ -54,7 +54,7 @@ struct zone_notes {
     uint32_t index; /* its place in zones.extras */
 };
 
-struct open_zone {
+struct live_zone {
     uint64_t index; /* in the thread's columns */
     int64_t start;
     struct zone_notes *notes; /* NULL: none */
@@ -66,7 +66,7 @@ struct open_zone {
 struct zone_thread {
     struct column begins; /* struct zone_begin */
     struct column ends;   /* struct zone_end, same indices */
-    VEC(struct open_zone) open;
+    VEC(struct live_zone) open;
     uint64_t roots;
     uint32_t next_validation; /* id that the client said ahead of the next zone event */
 };
