@@ -142,16 +142,6 @@ struct thread_state *decoder_current(struct decoder *d)
     return t->fiber ? &d->states.at[t->fiber - 1] : t;
 }
 
-int decoder_take_thread_stack(struct decoder *d, uint32_t *id)
-{
-    struct thread_state *t = decoder_current(d);
-    if (!t)
-        return -1;
-    *id = t->callstack;
-    t->callstack = 0;
-    return 0;
-}
-
 HANDLER(on_thread_context)
 {
     uint32_t thread = field_u32(it, p, AT_THREAD);

@@ -193,9 +193,6 @@ static inline int decoder_note_thread(struct decoder *d, uint32_t id)
 /* The thread or fiber that items without a thread of their own belong to. NULL after an error. */
 struct thread_state *decoder_current(struct decoder *d);
 
-/* The call stack that waits on the current thread, in *id; the slot is empty afterwards. */
-int decoder_take_thread_stack(struct decoder *d, uint32_t *id);
-
 /* CallstackPayload and CallstackSerial in one: the addresses become the serial call stack. */
 int decoder_serial_stack(struct decoder *d, struct view addresses);
 

@@ -61,8 +61,13 @@ HANDLER(on_gpu_zone_begin)
     if (it->flags & WIRE_F_CALLSTACK && ev.gpu.serial) {
         ev.callstack = d->serial_stack;
         d->serial_stack = 0;
-    } else if (it->flags & WIRE_F_CALLSTACK && decoder_take_thread_stack(d, &ev.callstack) < 0) {
-        return -1;
+    } else if (it->flags & WIRE_F_CALLSTACK) {
+        struct thread_state *t = decoder_current(d);
+        if (!t)
+            return -1;
+        ev.gpu.caller = t->id;
+        ev.callstack = t->callstack;
+        t->callstack = 0;
     }
     return decoder_emit(d, &ev);
 }

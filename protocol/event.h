@@ -183,6 +183,7 @@ struct event {
             bool serial;
             uint64_t srcloc;
             const struct event_location *payload;
+            uint64_t caller;   /* ZONE_BEGIN that takes its thread's call stack: that thread */
             int64_t gpu_time;  /* TIME, CALIBRATION, TIME_SYNC: raw GPU ticks */
             int64_t cpu_delta; /* CALIBRATION: ns (not ticks) */
             int64_t note;      /* NOTE, NOTE_NAME */

@@ -69,9 +69,9 @@ static int gpu_begin(struct ingest *in, struct gpu_context *c, const struct even
     if (c->thread == 0 && (trace_thread_number(in->trace, ev->thread, &thread, e) != 0 ||
                            trace_local_thread(in->trace, thread, e) != 0))
         return -1;
-    /* A GPU zone lists no thread, but the call stack that its thread sent ahead of it does. */
+    /* A GPU zone lists no thread, but looking for its thread's call stack does, found or not. */
     uint16_t listed;
-    if (ev->callstack && !ev->gpu.serial && ingest_thread(in, ev->thread, &listed, e) != 0)
+    if (ev->gpu.caller && ingest_thread(in, ev->gpu.caller, &listed, e) != 0)
         return -1;
     zone.location = location;
     zone.thread = thread;

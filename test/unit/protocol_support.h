@@ -156,6 +156,8 @@ static inline void print_system_event(struct buf *b, const struct event *ev)
     case EVENT_GPU_ZONE_END:
         print_some(b, " context=%u query=%u serial=%d", ev->gpu.context, ev->gpu.query,
                    ev->gpu.serial);
+        if (ev->gpu.caller)
+            print_some(b, " caller=%u", (unsigned)ev->gpu.caller);
         if (ev->kind == EVENT_GPU_ZONE_BEGIN)
             print_location(b, ev->gpu.srcloc, ev->gpu.payload);
         break;

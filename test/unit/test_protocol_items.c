@@ -129,11 +129,13 @@ static const struct expectation expectations[] = {
     {"GpuZoneBegin", "", EVENT_GPU_ZONE_BEGIN,
      "cs=0 thread={thread} t={time} context={context} query={queryId} serial=0 srcloc={srcloc}"},
     {"GpuZoneBeginCallstack", "T", EVENT_GPU_ZONE_BEGIN,
-     "cs=1 thread={thread} t={time} context={context} query={queryId} serial=0 srcloc={srcloc}"},
+     "cs=1 thread={thread} t={time} context={context} query={queryId} serial=0 caller=7 "
+     "srcloc={srcloc}"},
     {"GpuZoneBeginAllocSrcLoc", "L", EVENT_GPU_ZONE_BEGIN,
      "cs=0 thread={thread} t={time} context={context} query={queryId} serial=0" LOCATION_TEXT},
     {"GpuZoneBeginAllocSrcLocCallstack", "TL", EVENT_GPU_ZONE_BEGIN,
-     "cs=1 thread={thread} t={time} context={context} query={queryId} serial=0" LOCATION_TEXT},
+     "cs=1 thread={thread} t={time} context={context} query={queryId} serial=0 "
+     "caller=7" LOCATION_TEXT},
     {"GpuZoneEnd", "", EVENT_GPU_ZONE_END,
      "cs=0 thread={thread} t={time} context={context} query={queryId} serial=0"},
     {"GpuZoneBeginSerial", "", EVENT_GPU_ZONE_BEGIN,
