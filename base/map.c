@@ -101,6 +101,26 @@ uint64_t *map_add(struct map *m, uint64_t key, bool *fresh)
     return map_place(m, key, fresh ? fresh : &ignored);
 }
 
+void map_remove(struct map *m, uint64_t key)
+{
+    uint64_t *value = map_find(m, key);
+    if (!value)
+        return;
+    size_t hole =
+        (size_t)((struct map_slot *)((uint8_t *)value - offsetof(struct map_slot, value)) -
+                 m->slots);
+    /* Entries behind the hole move up, unless that would be before the place their key asks for. */
+    for (size_t i = (hole + 1) & m->mask; m->used[i]; i = (i + 1) & m->mask) {
+        size_t home = map_hash(m->slots[i].key) & m->mask;
+        if (((i - home) & m->mask) < ((i - hole) & m->mask))
+            continue;
+        m->slots[hole] = m->slots[i];
+        hole = i;
+    }
+    m->used[hole] = 0;
+    m->count--;
+}
+
 const struct map_slot *map_next(const struct map *m, size_t *iter)
 {
     if (!m->slots)

@@ -37,6 +37,9 @@ uint64_t *map_find(const struct map *m, uint64_t key);
  */
 uint64_t *map_add(struct map *m, uint64_t key, bool *fresh);
 
+/* Takes `key` out, when it is there. Values found before are not valid any more. */
+void map_remove(struct map *m, uint64_t key);
+
 /* Walks all entries in no particular order: start with *iter = 0; NULL at the end. */
 const struct map_slot *map_next(const struct map *m, size_t *iter);
 

@@ -94,6 +94,20 @@ static int spool_read(struct spool *s, uint8_t *p, size_t n, uint64_t at, struct
     return 0;
 }
 
+int spool_store(struct spool *s, const void *bytes, size_t n, uint64_t *place, struct err *e)
+{
+    if (spool_write(s, bytes, n, s->end, e) != 0)
+        return -1;
+    *place = s->end;
+    s->end += n;
+    return 0;
+}
+
+int spool_load(struct spool *s, void *bytes, size_t n, uint64_t place, struct err *e)
+{
+    return spool_read(s, bytes, n, place, e);
+}
+
 static uint8_t *spool_scratch(struct spool *s, size_t n)
 {
     if (s->scratch_size < n) {
