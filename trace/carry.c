@@ -67,7 +67,11 @@ int trace_carry_over(struct trace *t, struct err *e)
     m->unknown_frees = m->null_frees = m->double_allocations = 0;
     gpu_carry(&t->gpu);
     messages_clear(&t->messages);
-    if (zones_carry(&t->zones, e) != 0)
+    frame_images_carry(&t->frame_images, t->frame_sets.list.at[FRAME_SET_BASE].count);
+    plots_carry(&t->plots);
+    t->system.crash = (struct system_crash){0};
+    if (zones_carry(&t->zones, e) != 0 || frame_sets_carry(&t->frame_sets, e) != 0 ||
+        sections_carry(&t->sections, e) != 0 || locks_carry(&t->locks, e) != 0)
         return -1;
     carry_app_info(t);
     t->facts.last_time = 1;

@@ -236,8 +236,8 @@ static ingest_part *part_of(enum event_kind kind)
         [EVENT_CRASH_REPORT] = ingest_system_event,
         [EVENT_APP_INFO] = ingest_name_event,
         [EVENT_STRING] = ingest_name_event,
-        [EVENT_PLOT_NAME] = ingest_name_event,
-        [EVENT_FRAME_NAME] = ingest_name_event,
+        [EVENT_PLOT_NAME] = ingest_plot_event,
+        [EVENT_FRAME_NAME] = ingest_frame_event,
         [EVENT_FIBER_NAME] = ingest_thread_event,
         [EVENT_SOURCE_LOCATION] = ingest_name_event,
         [EVENT_CALLSTACK_FRAME] = ingest_symbol_event,
@@ -334,6 +334,8 @@ int ingest_finish(struct ingest *in, struct err *e)
     struct trace *t = in->trace;
     if (ingest_settle(in, e) != 0 || zones_settle(&t->zones, e) != 0 ||
         (t->callstacks.other && name_other_callstack(t, e) != 0) || add_facts(in, e) != 0)
+        return -1;
+    if (ingest_finish_frames(in, e) != 0 || ingest_finish_locks(in, e) != 0)
         return -1;
     return ingest_fault_messages(in, e);
 }

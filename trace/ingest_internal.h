@@ -17,6 +17,10 @@ ingest_part ingest_zone_event, ingest_message_event, ingest_thread_event, ingest
     ingest_sched_event, ingest_sample_event, ingest_system_event, ingest_name_event,
     ingest_symbol_event;
 
+/* The facts of a part of the trace, at its end. */
+int ingest_finish_frames(struct ingest *in, struct err *e);
+int ingest_finish_locks(struct ingest *in, struct err *e);
+
 /* A time of the client's clock on this part's, held within the format's 48 bits. */
 int64_t ingest_part_time(struct ingest *in, int64_t time);
 

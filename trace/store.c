@@ -21,10 +21,15 @@ int trace_init(struct trace *t, const struct trace_options *options, struct err 
     memory_init(&t->memory, &t->spool);
     gpu_init(&t->gpu, &t->spool);
     messages_init(&t->messages, &t->spool);
+    frame_images_init(&t->frame_images, &t->spool);
+    sections_init(&t->sections, &t->spool);
+    plots_init(&t->plots, &t->spool);
+    locks_init(&t->locks, &t->spool);
     t->threads.limit = THREADS_MAX;
     t->location_limit = LOCATIONS_MAX;
     uint16_t none;
-    if (callstacks_init(&t->callstacks, e) != 0 ||
+    if (frame_sets_init(&t->frame_sets, &t->spool, e) != 0 ||
+        callstacks_init(&t->callstacks, e) != 0 ||
         zones_init(&t->zones, &t->spool, &t->strings, e) != 0 ||
         trace_thread_number(t, 0, &none, e) != 0) {
         trace_release(t);
@@ -39,6 +44,12 @@ void trace_release(struct trace *t)
     gpu_release(&t->gpu);
     zones_release(&t->zones);
     messages_release(&t->messages);
+    frame_sets_release(&t->frame_sets);
+    frame_images_release(&t->frame_images);
+    sections_release(&t->sections);
+    plots_release(&t->plots);
+    locks_release(&t->locks);
+    system_release(&t->system);
     strings_release(&t->strings);
     callstacks_release(&t->callstacks);
     vec_release(&t->threads.list);

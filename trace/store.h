@@ -16,11 +16,17 @@
 #include "base/vec.h"
 #include "base/view.h"
 #include "trace/callstacks.h"
+#include "trace/frame_images.h"
+#include "trace/frame_sets.h"
 #include "trace/gpu.h"
+#include "trace/locks.h"
 #include "trace/memory.h"
 #include "trace/messages.h"
 #include "trace/strings.h"
 #include "trace/zones.h"
+#include "trace/plots.h"
+#include "trace/sections.h"
+#include "trace/system.h"
 
 /* Facts of the whole trace: the file's header. Texts are string numbers. */
 struct trace_facts {
@@ -108,6 +114,12 @@ struct trace {
     struct gpu gpu;
     struct zones zones;
     struct messages messages;
+    struct frame_sets frame_sets;
+    struct frame_images frame_images;
+    struct sections sections;
+    struct plots plots;
+    struct locks locks;
+    struct system_facts system;
     VEC(struct trace_location) locations;
     size_t location_limit;       /* LOCATIONS_MAX, or less in tests */
     uint64_t location_overflow;  /* locations beyond it, which are not kept */
