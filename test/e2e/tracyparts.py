@@ -29,7 +29,8 @@ class Parts(Trace):
                 for _ in range(cores):
                     core = self.take("I")
                     cpus = [self.take("I") for _ in range(self.u64())]
-                    self.topology[package, die, core] = cpus
+                    # Without dies, two may have cores of the same number.
+                    self.topology.setdefault((package, die, core), []).extend(cpus)
         assert self.pos == end - 28
         self.pos = end
 
