@@ -51,6 +51,11 @@ static inline uint32_t ingest_color(uint32_t rgb)
 
 /* Records the memory faults as messages with the call stacks that they came from. */
 int ingest_fault_messages(struct ingest *in, struct err *e);
+/* A fiber begins or ends to run on a thread: EVENT_FIBER_ENTER, EVENT_FIBER_LEAVE. */
+int ingest_fiber_switch(struct ingest *in, const struct event *ev, struct err *e);
+
+/* What is left to do after the last event, and facts about what could not be kept. */
+int ingest_sched_finish(struct ingest *in, struct err *e);
 
 /*
  * The number of a source location in the file: of the client's pointer to one, or, when `payload`

@@ -41,7 +41,6 @@ static int ingest_fiber_enter(struct ingest *in, const struct event *ev, struct 
 {
     uint16_t fiber, thread;
     bool fresh;
-    ingest_time(in, ingest_part_time(in, ev->time));
     uint64_t *id = map_add(&in->fibers, ev->fiber.fiber, &fresh);
     if (!id)
         return err_no_memory(e, "fibers");
@@ -51,14 +50,15 @@ static int ingest_fiber_enter(struct ingest *in, const struct event *ev, struct 
     struct trace_thread *t = &in->trace->threads.list.at[fiber];
     if (fresh && t->id == ev->thread)
         t->group_hint = ev->fiber.group_hint;
-    return ingest_local_thread(in, ev->fiber.thread, &thread, e);
+    if (ingest_local_thread(in, ev->fiber.thread, &thread, e) != 0)
+        return -1;
+    return ingest_fiber_switch(in, ev, e);
 }
 
-static int ingest_fiber_leave(struct ingest *in, const struct event *ev)
+static int ingest_fiber_leave(struct ingest *in, const struct event *ev, struct err *e)
 {
-    ingest_time(in, ingest_part_time(in, ev->time));
     in->fiber_leaves += ev->thread == ev->fiber.thread; /* there was no fiber to leave */
-    return 0;
+    return ingest_fiber_switch(in, ev, e);
 }
 
 int ingest_thread_event(struct ingest *in, const struct event *ev, struct err *e)
@@ -73,6 +73,6 @@ int ingest_thread_event(struct ingest *in, const struct event *ev, struct err *e
     case EVENT_FIBER_ENTER:
         return ingest_fiber_enter(in, ev, e);
     default:
-        return ingest_fiber_leave(in, ev);
+        return ingest_fiber_leave(in, ev, e);
     }
 }

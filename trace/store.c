@@ -25,6 +25,7 @@ int trace_init(struct trace *t, const struct trace_options *options, struct err 
     sections_init(&t->sections, &t->spool);
     plots_init(&t->plots, &t->spool);
     locks_init(&t->locks, &t->spool);
+    sched_init(&t->sched, &t->spool);
     t->threads.limit = THREADS_MAX;
     t->location_limit = LOCATIONS_MAX;
     uint16_t none;
@@ -50,6 +51,7 @@ void trace_release(struct trace *t)
     plots_release(&t->plots);
     locks_release(&t->locks);
     system_release(&t->system);
+    sched_release(&t->sched);
     strings_release(&t->strings);
     callstacks_release(&t->callstacks);
     vec_release(&t->threads.list);
