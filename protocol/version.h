@@ -55,6 +55,9 @@ struct wire_facts {
     uint8_t query_code[QUERY_KIND_COUNT];
 
     uint8_t file_version[3]; /* the default stamp of a trace of this client: major, minor, patch */
+
+    /* Call stack and hardware samples do not make the trace last longer. */
+    bool samples_end_nothing;
 };
 
 struct wire_version {

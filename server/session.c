@@ -120,6 +120,8 @@ static int session_open(struct session *s, bool strict, struct err *e)
     s->ingest.unknown_frees_expected =
         (s->c.welcome.flags & (WELCOME_ON_DEMAND | WELCOME_IGNORE_MEM_FAULTS)) != 0;
     s->ingest.zone_values_in_hex = s->c.version->facts.zone_value_hex;
+    s->ingest.samples_end_nothing = s->c.version->facts.samples_end_nothing;
+    s->trace->samples.combine = (s->c.welcome.flags & WELCOME_COMBINE_SAMPLES) != 0;
     session_place_clock(s);
     struct query_config query = {.version = s->c.version,
                                  .space = query_space_for((size_t)sndbuf),

@@ -66,6 +66,7 @@ int trace_carry_over(struct trace *t, struct err *e)
     map_release(&m->fault_numbers);
     m->unknown_frees = m->null_frees = m->double_allocations = 0;
     sched_carry(&t->sched);
+    samples_clear(&t->samples);
     gpu_carry(&t->gpu);
     messages_clear(&t->messages);
     frame_images_carry(&t->frame_images, t->frame_sets.list.at[FRAME_SET_BASE].count);

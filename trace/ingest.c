@@ -338,6 +338,7 @@ int ingest_finish(struct ingest *in, struct err *e)
     if (ingest_finish_frames(in, e) != 0 || ingest_finish_locks(in, e) != 0)
         return -1;
     if (ingest_sched_finish(in, e) != 0)
-        return -1;
+        if (ingest_sched_finish(in, e) != 0 || ingest_samples_finish(in, e) != 0)
+            return -1;
     return ingest_fault_messages(in, e);
 }

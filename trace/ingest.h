@@ -41,6 +41,8 @@ struct ingest {
      * with that server's name of the failure.
      */
     bool strict;
+    /* Samples do not make the trace last longer: a fact of the client's protocol. */
+    bool samples_end_nothing;
     /*
      * The file has 48 bits for a time: at 95 % of them `part_full` is called, between two events,
      * with everything until then in the store. It saves the trace; the ingest then carries the live

@@ -382,8 +382,10 @@ int trace_save(struct trace *t, const struct record_sink *sink, struct err *e)
 {
     struct saver s = {.t = t, .sink = sink, .e = e};
     int status = place_threads(&s);
+    column_reader_init(&s.samples, &t->samples.sorted);
     if (status == 0)
         status = save_parts(&s);
+    column_reader_release(&s.samples);
     free(s.thread_places);
     free(s.places_threads);
     return status;

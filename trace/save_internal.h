@@ -16,6 +16,10 @@ struct saver {
     struct err *e;
     uint16_t *thread_places;  /* thread number → place in the file's table of local threads */
     uint16_t *places_threads; /* and back */
+    /* The samples of a thread stand together, most often behind those of the one saved before. */
+    struct column_reader samples;
+    const struct sample *sample; /* the next one, with samples_left - 1 behind it */
+    size_t samples_left;
 };
 
 static inline int put(struct saver *s, enum record_type type, const void *rec)

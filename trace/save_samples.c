@@ -2,12 +2,48 @@
 
 #include "trace/save_internal.h"
 
+#define BATCH 256u
+
+static int next_samples(struct saver *s)
+{
+    s->sample = column_reader_next(&s->samples, &s->samples_left, s->e);
+    if (s->sample)
+        return 0;
+    return s->e->code ? -1 : err_set(s->e, ERR_INPUT, "samples are missing");
+}
+
+static int put_samples(struct saver *s, enum record_type list, enum record_type one, uint64_t n)
+{
+    struct rec_sample batch[BATCH];
+    if (put_count(s, list, n) != 0)
+        return -1;
+    while (n) {
+        if (s->samples_left == 0 && next_samples(s) != 0)
+            return -1;
+        size_t run = n < BATCH ? (size_t)n : BATCH;
+        if (run > s->samples_left)
+            run = s->samples_left;
+        for (size_t i = 0; i < run; i++)
+            batch[i] = (struct rec_sample){s->sample[i].time, s->sample[i].callstack};
+        if (record_put(s->sink, one, batch, run, s->e) != 0)
+            return -1;
+        s->sample += run;
+        s->samples_left -= run;
+        n -= run;
+    }
+    return 0;
+}
+
 int save_thread_samples(struct saver *s, uint16_t thread)
 {
-    (void)thread;
-    if (put_count(s, REC_SWITCH_SAMPLES, 0) != 0)
+    struct sample_thread t = samples_of(&s->t->samples, thread);
+    if (t.switch_samples + t.samples && s->samples.next - s->samples_left != t.first) {
+        s->samples.next = t.first;
+        s->samples_left = 0;
+    }
+    if (put_samples(s, REC_SWITCH_SAMPLES, REC_SWITCH_SAMPLE, t.switch_samples) != 0)
         return -1;
-    return put_count(s, REC_SAMPLES, 0);
+    return put_samples(s, REC_SAMPLES, REC_SAMPLE, t.samples);
 }
 
 int save_symbol_codes(struct saver *s)
@@ -15,9 +51,32 @@ int save_symbol_codes(struct saver *s)
     return put_count(s, REC_SYMBOL_CODES, 0);
 }
 
+static int put_hw_address(void *ctx, const struct hw_address *hw, struct err *e)
+{
+    struct rec_id id = {hw->ip};
+    (void)e;
+    return put(ctx, REC_HW_SAMPLE, &id);
+}
+
+static int put_hw_list(void *ctx, uint64_t count, struct err *e)
+{
+    (void)e;
+    return put_count(ctx, REC_HW_SAMPLE_LIST, count);
+}
+
+static int put_hw_time(void *ctx, int64_t time, struct err *e)
+{
+    struct rec_time r = {time};
+    (void)e;
+    return put(ctx, REC_HW_SAMPLE_TIME, &r);
+}
+
 int save_hw_samples(struct saver *s)
 {
-    return put_count(s, REC_HW_SAMPLES, 0);
+    struct hw_sink to = {s, put_hw_address, put_hw_list, put_hw_time};
+    if (put_count(s, REC_HW_SAMPLES, s->t->samples.hw.len) != 0)
+        return -1;
+    return samples_walk_hw(&s->t->samples, s->t->spool.dir, &to, s->e);
 }
 
 int save_source_files(struct saver *s)

@@ -49,7 +49,10 @@ static int save_thread(struct saver *s, uint16_t number)
 {
     const struct trace *t = s->t;
     const struct trace_thread *th = &t->threads.list.at[number];
-    struct rec_thread r = {.id = th->id, .is_fiber = th->is_fiber, .group_hint = th->group_hint};
+    struct rec_thread r = {.id = th->id,
+                           .is_fiber = th->is_fiber,
+                           .group_hint = th->group_hint,
+                           .kernel_samples = samples_of(&t->samples, number).kernel};
     const struct zone_thread *zones = zones_of(&t->zones, number);
     if (zones) {
         r.zones = zones->begins.len;

@@ -5,6 +5,9 @@
 
 #include "trace/spill.h"
 
+/* Records of a sort that are in memory. */
+#define SORTED_IN_MEMORY ((size_t)1 << 18)
+
 static int no_room(struct err *e)
 {
     return err_no_memory(e, "context switches");
@@ -314,7 +317,7 @@ int sched_wakeup(struct sched *s, int64_t time, uint32_t thread, bool on_cpu, ui
         return -1;
     if (!t)
         return 0;
-    if (t->count && t->last.end == -1) {
+    if (t->count && t->last.end < 0) { /* also when it ended before the clock began */
         if (on_cpu) {
             t->pending_wakeup = time;
             t->pending_cpu = cpu;
@@ -446,7 +449,7 @@ int sched_walk_threads(struct sched *s, const uint32_t *order, size_t n, const c
     uint64_t *counts = malloc((n + 1) * sizeof *counts);
     struct walk w = {.to = to, .counts = counts};
     int status = places && counts ? 0 : no_room(e);
-    spill_init(&sp, sizeof(struct sorted_run), 0, dir);
+    spill_init(&sp, sizeof(struct sorted_run), SORTED_IN_MEMORY, dir);
     for (size_t i = 0; status == 0 && i < s->threads.len; i++)
         places[i] = UINT32_MAX;
     for (size_t i = 0; status == 0 && i < n; i++) {
@@ -493,7 +496,7 @@ int sched_walk_cpus(struct sched *s, const char *dir, const struct sched_lists *
     uint64_t counts[SCHED_CPUS] = {0};
     struct walk w = {.to = to, .counts = counts};
     struct spill sp;
-    spill_init(&sp, sizeof(struct sorted_run), 0, dir);
+    spill_init(&sp, sizeof(struct sorted_run), SORTED_IN_MEMORY, dir);
     int status = add_cpu_runs(s, &sp, e);
     for (unsigned i = 0; status == 0 && s->cpus && i < SCHED_CPUS; i++) {
         const struct sched_cpu *c = &s->cpus[i];

@@ -26,6 +26,7 @@ int trace_init(struct trace *t, const struct trace_options *options, struct err 
     plots_init(&t->plots, &t->spool);
     locks_init(&t->locks, &t->spool);
     sched_init(&t->sched, &t->spool);
+    samples_init(&t->samples, &t->spool);
     t->threads.limit = THREADS_MAX;
     t->location_limit = LOCATIONS_MAX;
     uint16_t none;
@@ -52,6 +53,7 @@ void trace_release(struct trace *t)
     locks_release(&t->locks);
     system_release(&t->system);
     sched_release(&t->sched);
+    samples_release(&t->samples);
     strings_release(&t->strings);
     callstacks_release(&t->callstacks);
     vec_release(&t->threads.list);

@@ -22,6 +22,7 @@
 #include "trace/locks.h"
 #include "trace/memory.h"
 #include "trace/messages.h"
+#include "trace/samples.h"
 #include "trace/sched.h"
 #include "trace/strings.h"
 #include "trace/zones.h"
@@ -122,6 +123,7 @@ struct trace {
     struct locks locks;
     struct system_facts system;
     struct sched sched;
+    struct samples samples;
     VEC(struct trace_location) locations;
     size_t location_limit;       /* LOCATIONS_MAX, or less in tests */
     uint64_t location_overflow;  /* locations beyond it, which are not kept */
