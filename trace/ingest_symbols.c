@@ -127,6 +127,8 @@ int ingest_symbol_event(struct ingest *in, const struct event *ev, struct err *e
         return ingest_frame(in, ev, e);
     case EVENT_SYMBOL:
         return ingest_symbol(in, ev, e);
+    case EVENT_SYMBOL_CODE:
+        return keyed_blobs_add(&in->trace->symbol_codes, ev->name.key, ev->name.text, e);
     default:
         return 0;
     }

@@ -282,9 +282,12 @@ static int save_app_info(struct saver *s)
 static int save_symbols(struct saver *s)
 {
     const struct trace *t = s->t;
-    struct rec_symbols head = {.n = t->symbols.len};
-    for (size_t i = 0; i < t->symbols.len; i++)
-        head.inlined += t->symbols.at[i].is_inline;
+    struct rec_symbols head = {0};
+    /* As in official captures: a symbol that the client has not told of is left out. */
+    for (size_t i = 0; i < t->symbols.len; i++) {
+        head.n += t->symbols.at[i].known;
+        head.inlined += t->symbols.at[i].known && t->symbols.at[i].is_inline;
+    }
     head.regular = head.n - head.inlined;
     if (put(s, REC_SYMBOLS, &head) != 0)
         return -1;
@@ -299,7 +302,7 @@ static int save_symbols(struct saver *s)
                                .call_line = y->call_line,
                                .is_inline = y->is_inline,
                                .size = y->size};
-        if (put(s, REC_SYMBOL, &r) != 0)
+        if (y->known && put(s, REC_SYMBOL, &r) != 0)
             return -1;
     }
     return 0;

@@ -48,7 +48,20 @@ int save_thread_samples(struct saver *s, uint16_t thread)
 
 int save_symbol_codes(struct saver *s)
 {
-    return put_count(s, REC_SYMBOL_CODES, 0);
+    struct keyed_blobs_reader reader;
+    struct rec_symbol_code r;
+    int more;
+    if (put_count(s, REC_SYMBOL_CODES, s->t->symbol_codes.list.len) != 0)
+        return -1;
+    keyed_blobs_reader_init(&reader, &s->t->symbol_codes);
+    while ((more = keyed_blobs_next(&reader, &r.address, &r.bytes, s->e)) == 1) {
+        if (put(s, REC_SYMBOL_CODE, &r) != 0) {
+            more = -1;
+            break;
+        }
+    }
+    keyed_blobs_reader_release(&reader);
+    return more;
 }
 
 static int put_hw_address(void *ctx, const struct hw_address *hw, struct err *e)
@@ -81,5 +94,20 @@ int save_hw_samples(struct saver *s)
 
 int save_source_files(struct saver *s)
 {
-    return put_count(s, REC_SOURCE_FILES, 0);
+    struct keyed_blobs_reader reader;
+    struct rec_source_file r;
+    uint64_t path;
+    int more;
+    if (put_count(s, REC_SOURCE_FILES, s->t->sources.list.len) != 0)
+        return -1;
+    keyed_blobs_reader_init(&reader, &s->t->sources);
+    while ((more = keyed_blobs_next(&reader, &path, &r.bytes, s->e)) == 1) {
+        r.path = strings_get(&s->t->strings, (uint32_t)path);
+        if (put(s, REC_SOURCE_FILE, &r) != 0) {
+            more = -1;
+            break;
+        }
+    }
+    keyed_blobs_reader_release(&reader);
+    return more;
 }

@@ -27,6 +27,8 @@ int trace_init(struct trace *t, const struct trace_options *options, struct err 
     locks_init(&t->locks, &t->spool);
     sched_init(&t->sched, &t->spool);
     samples_init(&t->samples, &t->spool);
+    keyed_blobs_init(&t->symbol_codes, &t->spool);
+    keyed_blobs_init(&t->sources, &t->spool);
     t->threads.limit = THREADS_MAX;
     t->location_limit = LOCATIONS_MAX;
     uint16_t none;
@@ -54,6 +56,8 @@ void trace_release(struct trace *t)
     system_release(&t->system);
     sched_release(&t->sched);
     samples_release(&t->samples);
+    keyed_blobs_release(&t->symbol_codes);
+    keyed_blobs_release(&t->sources);
     strings_release(&t->strings);
     callstacks_release(&t->callstacks);
     vec_release(&t->threads.list);

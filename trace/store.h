@@ -15,6 +15,7 @@
 #include "base/spool.h"
 #include "base/vec.h"
 #include "base/view.h"
+#include "trace/keyed_blobs.h"
 #include "trace/callstacks.h"
 #include "trace/frame_images.h"
 #include "trace/frame_sets.h"
@@ -130,9 +131,11 @@ struct trace {
     struct map location_numbers; /* client pointer → index in locations */
     VEC(struct trace_location_payload) location_payloads;
     VEC(struct trace_symbol) symbols;
-    struct map symbol_numbers; /* address → index in symbols */
-    struct map code_symbols;   /* code address → symbol address */
-    VEC(uint32_t) app_info;    /* string numbers; our own facts are "tidemark.KEY=VALUE" */
+    struct map symbol_numbers;       /* address → index in symbols */
+    struct map code_symbols;         /* code address → symbol address */
+    struct keyed_blobs symbol_codes; /* symbol address → its machine code */
+    struct keyed_blobs sources;      /* string number of a file's name → its text */
+    VEC(uint32_t) app_info;          /* string numbers; our own facts are "tidemark.KEY=VALUE" */
 };
 
 struct trace_options {
