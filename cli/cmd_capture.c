@@ -398,6 +398,7 @@ static int record(struct capture *c, struct connection *connection, struct trace
            format_duration(time, t->facts.last_time));
     if (e->code != ERR_NONE)
         print_error(e);
+    *e = (struct err){0}; /* said; what follows begins without an error */
     if (unanswered)
         fprintf(stderr, "tidemark: %" PRIu64 " names were asked for and never told\n", unanswered);
     return 0;
