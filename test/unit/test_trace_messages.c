@@ -18,6 +18,8 @@ struct saved {
     VEC(struct rec_thread) threads;
     VEC(uint64_t) links; /* message keys of all threads, each list closed by 0 */
     VEC(struct rec_pair) names;
+    VEC(uint64_t) locals;
+    VEC(struct rec_memory_event) memory;
 };
 
 struct fixture {
@@ -42,6 +44,8 @@ static void fixture_release(struct fixture *f)
     vec_release(&f->s.threads);
     vec_release(&f->s.links);
     vec_release(&f->s.names);
+    vec_release(&f->s.locals);
+    vec_release(&f->s.memory);
     ingest_release(&f->in);
     trace_release(&f->t);
 }
@@ -72,6 +76,13 @@ static int keep(void *ctx, enum record_type type, const void *recs, size_t n, st
     case REC_THREAD_NAME:
         for (size_t i = 0; i < n; i++)
             assert_true(vec_push(&s->names, ((const struct rec_pair *)recs)[i]));
+        break;
+    case REC_LOCAL_THREAD:
+        assert_true(vec_push(&s->locals, ((const struct rec_id *)recs)->id));
+        break;
+    case REC_MEMORY_EVENT:
+        for (size_t i = 0; i < n; i++)
+            assert_true(vec_push(&s->memory, ((const struct rec_memory_event *)recs)[i]));
         break;
     case REC_MESSAGE:
         assert_true(vec_push(&s->messages, *(const struct rec_message *)recs));
@@ -262,6 +273,32 @@ static void expected_unknown_frees_list_no_thread(void **state)
     fixture_release(&f);
 }
 
+/* Zones list a thread, but only later events give it its place in the table of local threads. */
+static void local_threads_have_their_order(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    struct event ev = {.kind = EVENT_ZONE_BEGIN, .thread = 5, .time = 1};
+    put(&f, &ev);
+    ev.thread = 4;
+    put(&f, &ev);
+    put_message(&f, 3, 2, "third");
+    put_memory(&f, EVENT_MEM_ALLOC, 2, 3, 0x1000);
+    put_memory(&f, EVENT_MEM_FREE, 4, 4, 0x1000);
+    save(&f);
+    static const uint64_t locals[] = {0, 3, 2, 4, 5}, listed[] = {5, 4, 3, 2};
+    assert_int_equal(f.s.locals.len, 5);
+    assert_memory_equal(f.s.locals.at, locals, sizeof locals);
+    assert_int_equal(f.s.threads.len, 4);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(f.s.threads.at[i].id, listed[i]);
+    assert_int_equal(f.s.memory.len, 1);
+    assert_int_equal(locals[f.s.memory.at[0].thread_alloc], 2);
+    assert_int_equal(locals[f.s.memory.at[0].thread_free], 4);
+    fixture_release(&f);
+}
+
 /* ---- threads and fibers */
 
 static void put_fiber(struct fixture *f, enum event_kind kind, uint64_t fiber, uint64_t key,
@@ -326,6 +363,7 @@ int main(void)
         cmocka_unit_test(many_messages_are_sorted),
         cmocka_unit_test(memory_faults_are_sorted_in),
         cmocka_unit_test(expected_unknown_frees_list_no_thread),
+        cmocka_unit_test(local_threads_have_their_order),
         cmocka_unit_test(fibers_are_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
