@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/blobs.h"
 #include "base/buf.h"
 #include "base/cursor.h"
 #include "base/map.h"
@@ -113,6 +114,36 @@ static void packing_is_lossless(void **state)
     }
 }
 
+static void entries_leave_a_map(void **state)
+{
+    (void)state;
+    enum { KEYS = 300 };
+    uint64_t expected[KEYS] = {0}, seed = 2;
+    struct map m = {0};
+    size_t count = 0;
+    map_remove(&m, 7);
+    for (int i = 0; i < 100000; i++) {
+        uint64_t key = next_random(&seed) % KEYS;
+        if (next_random(&seed) % 2) {
+            uint64_t *value = map_add(&m, key, NULL);
+            assert_non_null(value);
+            count += expected[key] == 0;
+            *value = expected[key] = (uint64_t)i + 1;
+        } else {
+            map_remove(&m, key);
+            count -= expected[key] != 0;
+            expected[key] = 0;
+        }
+        assert_int_equal(m.count, count);
+        key = next_random(&seed) % KEYS;
+        const uint64_t *found = map_find(&m, key);
+        assert_true(found ? *found == expected[key] : expected[key] == 0);
+    }
+    for (uint64_t key = 0; key < KEYS; key++)
+        assert_int_equal(map_find(&m, key) != NULL, expected[key] != 0);
+    map_release(&m);
+}
+
 /* Two columns on one small spool: most chunks go to disk, and patches reach them there. */
 static void columns_keep_every_element(void **state)
 {
@@ -165,6 +196,73 @@ static void columns_keep_every_element(void **state)
     column_release(&patched);
     spool_release(&s);
     free(expected);
+}
+
+/* Bytes of blob `i`: some compress, some do not, one is larger than the buffer. */
+static size_t fill_blob(uint8_t *out, unsigned i)
+{
+    size_t n = i == 7 ? 2 * BLOBS_BUFFER : (size_t)i * 37 % 9000;
+    uint64_t seed = i;
+    for (size_t k = 0; k < n; k++)
+        out[k] = i % 3 == 0 ? (uint8_t)(k / 50) : (uint8_t)next_random(&seed);
+    return n;
+}
+
+static void blobs_come_back(void **state)
+{
+    (void)state;
+    enum { N = 900 };
+    static struct blob blobs[N];
+    struct spool s;
+    struct blobs b;
+    struct err e = {0};
+    uint8_t *bytes = malloc(2 * BLOBS_BUFFER), *back = malloc(2 * BLOBS_BUFFER);
+    assert_true(bytes && back);
+    assert_int_equal(spool_init(&s, NULL, 1u << 20, &e), 0);
+    blobs_init(&b, &s);
+    for (int round = 0; round < 2; round++) {
+        for (unsigned i = 0; i < N; i++) {
+            size_t n = fill_blob(bytes, i);
+            assert_int_equal(blobs_add(&b, bytes, (uint32_t)n, &blobs[i], &e), 0);
+            assert_int_equal(blobs[i].size, n);
+            assert_true(blobs[i].stored <= n);
+        }
+        assert_true(blobs[3].stored < blobs[3].size);
+        assert_true(b.runs.len > 2);
+        for (unsigned i = N; i-- > 0;) {
+            size_t n = fill_blob(bytes, i);
+            assert_int_equal(blobs_get(&b, &blobs[i], back, &e), 0);
+            assert_memory_equal(back, bytes, n);
+        }
+        blobs_clear(&b);
+    }
+    blobs_release(&b);
+    spool_release(&s);
+    free(bytes);
+    free(back);
+}
+
+static void few_blobs_make_no_file(void **state)
+{
+    (void)state;
+    struct spool s;
+    struct blobs b;
+    struct blob blob;
+    struct err e = {0};
+    char back[8];
+    assert_int_equal(spool_init(&s, "/nonexistent-folder", 1, &e), 0);
+    blobs_init(&b, &s);
+    assert_int_equal(blobs_add(&b, "some", 4, &blob, &e), 0);
+    assert_int_equal(blobs_get(&b, &blob, back, &e), 0);
+    assert_memory_equal(back, "some", 4);
+    static uint8_t large[2 * BLOBS_BUFFER];
+    uint64_t seed = 1;
+    for (size_t i = 0; i < sizeof large; i++)
+        large[i] = (uint8_t)next_random(&seed);
+    assert_int_equal(blobs_add(&b, large, sizeof large, &blob, &e), -1);
+    assert_int_equal(e.code, ERR_OUTPUT);
+    blobs_release(&b);
+    spool_release(&s);
 }
 
 static void a_spool_without_a_folder_is_an_error(void **state)
@@ -246,6 +344,9 @@ int main(void)
         cmocka_unit_test(map_agrees_with_a_plain_array),
         cmocka_unit_test(packing_is_lossless),
         cmocka_unit_test(columns_keep_every_element),
+        cmocka_unit_test(entries_leave_a_map),
+        cmocka_unit_test(blobs_come_back),
+        cmocka_unit_test(few_blobs_make_no_file),
         cmocka_unit_test(a_spool_without_a_folder_is_an_error),
         cmocka_unit_test(outfile_replaces_only_when_whole),
     };
