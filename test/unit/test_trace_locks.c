@@ -150,6 +150,8 @@ static void many_events_go_to_disk_and_come_back(void **state)
     memset(expected, 0, sizeof expected);
     for (uint32_t i = 0; i < LOCKS; i++)
         announce(&f, i, 0, 0);
+    for (unsigned at = 1; at < 4; at++)
+        mark_at(&f, 0, 77, 0x5000 + at - 1); /* nobody's, but it numbers the locations */
     uint64_t seed = 11;
     for (int i = 0; i < EVENTS; i++) {
         uint32_t id = (uint32_t)(next_random(&seed) % LOCKS);
