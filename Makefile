@@ -18,7 +18,7 @@ SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-fr
 CPPFLAGS += -I. -I$(BUILD)/gen -D_GNU_SOURCE -DTIDEMARK_VERSION='"$(VERSION)"'
 CFLAGS   += -std=c17 -g $(OPT) $(WARN) $(SANFLAGS)
 LDFLAGS  += $(SANFLAGS)
-LDLIBS   := -llz4 -lzstd -lxxhash -ljansson -lpthread -lm
+LDLIBS   := -llz4 -lzstd -lxxhash -ljansson -lcapstone -lpthread -lm
 
 Q := $(if $(V),,@)
 
@@ -67,7 +67,8 @@ $(BUILD)/gen/wire_table.o: $(BUILD)/gen/wire_table.c
 
 ## ---- what the machine must have
 
-DEPS       := gcc make mawk pkg-config liblz4-dev libzstd-dev libxxhash-dev libjansson-dev
+DEPS       := gcc make mawk pkg-config liblz4-dev libzstd-dev libxxhash-dev libjansson-dev \
+              libcapstone-dev
 DEPS_TEST  := libcmocka-dev clang clang-format clang-tidy libclang-rt-dev llvm python3 \
               python3-zstandard python3-lz4 mandoc shellcheck debhelper
 APT         = $(if $(filter 0,$(shell id -u)),,sudo )apt-get
@@ -141,7 +142,7 @@ build-fuzz/%: test/fuzz/%.c $(FUZZ_SOURCES) | deps-test
 	@mkdir -p $(@D)
 	@echo "  FUZZ $@"
 	$(Q)clang $(CPPFLAGS) -std=c17 -g -O1 -fsanitize=fuzzer,address,undefined \
-	    -fno-sanitize-recover=undefined -o $@ $< $(FUZZ_SOURCES) -llz4 -lzstd -lxxhash -lm
+	    -fno-sanitize-recover=undefined -o $@ $< $(FUZZ_SOURCES) -llz4 -lzstd -lxxhash -lcapstone -lm
 
 fuzz: $(FUZZ_TARGETS)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) sh test/fuzz/run $(FUZZ_TARGETS)

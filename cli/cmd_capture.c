@@ -50,6 +50,8 @@ static const char usage[] =
     "      --spool DIR         where event data that does not fit in memory goes (FILE's folder)\n"
     "      --buffer SIZE       event data kept in memory before it goes there (96M)\n"
     "      --progress SECONDS  print a progress line so often, also when not on a terminal\n"
+    "      --no-code           do not ask for machine code and the lines of its instructions\n"
+    "      --no-sources        do not ask for the texts of source files\n"
     "      --no-summary        print no summary\n"
     "      --drop-preload NAME start again without the preloaded library of that name; known\n"
     "                          allocation wrappers are dropped without being named\n"
@@ -64,7 +66,7 @@ struct capture {
     struct connect_options connect;
     const char *output;
     bool replace;
-    bool strict;
+    struct session_options session;
     bool summary;
     bool drop_in; /* called by an official tool's name: its exit codes, its words */
     double seconds;
@@ -94,6 +96,8 @@ enum {
     OPTION_SPOOL,
     OPTION_BUFFER,
     OPTION_PROGRESS,
+    OPTION_NO_CODE,
+    OPTION_NO_SOURCES,
     OPTION_NO_SUMMARY,
     OPTION_DROP_PRELOAD,
 };
@@ -107,6 +111,8 @@ static const struct option long_options[] = {
     {"spool", required_argument, NULL, OPTION_SPOOL},
     {"buffer", required_argument, NULL, OPTION_BUFFER},
     {"progress", required_argument, NULL, OPTION_PROGRESS},
+    {"no-code", no_argument, NULL, OPTION_NO_CODE},
+    {"no-sources", no_argument, NULL, OPTION_NO_SOURCES},
     {"no-summary", no_argument, NULL, OPTION_NO_SUMMARY},
     {"drop-preload", required_argument, NULL, OPTION_DROP_PRELOAD},
     {"help", no_argument, NULL, 'h'},
@@ -147,7 +153,13 @@ static bool parse_option(struct capture *c, int option, const char *value, struc
     case 'm':
         return parse_memory_limit(c, value, e);
     case OPTION_STRICT:
-        c->strict = true;
+        c->session.strict = true;
+        return true;
+    case OPTION_NO_CODE:
+        c->session.no_code = true;
+        return true;
+    case OPTION_NO_SOURCES:
+        c->session.no_sources = true;
         return true;
     case OPTION_CONNECT_TIMEOUT:
         return option_seconds(value, "--connect-timeout", &c->connect.timeout, e);
@@ -385,7 +397,7 @@ static int record(struct capture *c, struct connection *connection, struct trace
                                           .part_ctx = c,
                                           .progress_ctx = c,
                                           .progress = show_progress};
-    struct session *s = session_new(connection, t, c->strict, e);
+    struct session *s = session_new(connection, t, &c->session, e);
     if (!s)
         return -1;
     *end = session_run(s, &limits, &c->stop, e);

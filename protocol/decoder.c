@@ -19,6 +19,8 @@ struct decoder *decoder_new(const struct decoder_config *config)
     d->clock = (struct wire_clock){.begin = w->init_begin, .mul = w->timer_mul};
     d->query = config->query;
     d->sink = config->sink;
+    d->read_code = config->read_code;
+    d->sources.wanted = w->exec_time != 0;
     /*
      * Clients of 32 bits mean to clear the upper 16 bits of a size but clear other bytes
      * (TracyProfiler.hpp SendMemAlloc, all numbers).
@@ -38,6 +40,8 @@ void decoder_free(struct decoder *d)
     buf_release(&d->reply.text);
     map_release(&d->threads);
     map_release(&d->fibers);
+    map_release(&d->code_sizes);
+    sources_release(&d->sources);
     vec_release(&d->states);
     free(d);
 }

@@ -24,11 +24,25 @@
 
 struct decoder; /* opaque */
 
+/*
+ * Who finds instructions in machine code, so that the client is asked which lines they come from:
+ * calls `found` with the address of each instruction and of each target of a jump or call. -1 only
+ * when memory is short or `found` says so; bytes that are no instructions end it.
+ */
+typedef int code_found_fn(void *ctx, uint64_t address, struct err *e);
+
+struct code_reader {
+    void *ctx;
+    int (*read)(void *ctx, uint64_t address, struct view code, code_found_fn *found,
+                void *found_ctx, struct err *e);
+};
+
 struct decoder_config {
     const struct wire_version *version;
     const struct welcome *welcome; /* read during decoder_new only */
     struct query *query;           /* outlives the decoder; its owner sends what it queues */
     struct event_sink sink;
+    struct code_reader read_code; /* read may be NULL: lines of instructions are not asked for */
 };
 
 /* NULL when memory is short. */

@@ -59,7 +59,20 @@ HANDLER(on_name)
     if (count_answer(d, query_answered(d->query, (enum query_kind)what[it->kind].query, key),
                      &deliver) < 0)
         return -1;
-    return deliver ? emit_name(d, (enum event_kind)what[it->kind].event, key, tail) : 0;
+    if (!deliver)
+        return 0;
+    if (emit_name(d, (enum event_kind)what[it->kind].event, key, tail) < 0)
+        return -1;
+    switch (it->kind) {
+    case WIRE_STRING_DATA:
+        return sources_string(d, key, tail);
+    case WIRE_SYMBOL_CODE:
+        return code_received(d, key, tail);
+    case WIRE_SOURCE_CODE:
+        return sources_received(d, key);
+    default:
+        return 0;
+    }
 }
 
 HANDLER(on_external_thread_name)
@@ -86,7 +99,8 @@ HANDLER(on_source_location)
     ev.srcloc_reply.color = load_u24(p + it->at[AT_SRCLOC_COLOR]);
     if (query_ask(d->query, QUERY_STRING, ev.srcloc_reply.name, d->err) < 0 ||
         query_ask(d->query, QUERY_STRING, ev.srcloc_reply.file, d->err) < 0 ||
-        query_ask(d->query, QUERY_STRING, ev.srcloc_reply.function, d->err) < 0)
+        query_ask(d->query, QUERY_STRING, ev.srcloc_reply.function, d->err) < 0 ||
+        sources_pointer(d, ev.srcloc_reply.file) < 0)
         return -1;
     return decoder_emit(d, &ev);
 }
@@ -120,7 +134,9 @@ static int finish_reply(struct decoder *d)
     while (ev.frames.skip + 1u < r->count && skip_file(inlines[ev.frames.skip].file))
         ev.frames.skip++;
     for (unsigned i = ev.frames.skip; i < r->count; i++)
-        if (query_ask(d->query, QUERY_SYMBOL, inlines[i].symbol, d->err) < 0)
+        if (query_ask(d->query, QUERY_SYMBOL, inlines[i].symbol, d->err) < 0 ||
+            code_note_size(d, inlines[i].symbol, inlines[i].symbol_len) < 0 ||
+            sources_text(d, inlines[i].file, ev.frames.image) < 0)
             return -1;
     return decoder_emit(d, &ev);
 }
@@ -180,7 +196,12 @@ HANDLER(on_symbol)
     if (slot_take(d, &d->single, "SingleStringData", &ev.symbol.file) < 0 ||
         count_answer(d, query_answered(d->query, QUERY_SYMBOL, ev.symbol.address), &deliver) < 0)
         return -1;
-    return deliver ? decoder_emit(d, &ev) : 0;
+    if (!deliver)
+        return 0;
+    if (code_ask(d, ev.symbol.address) < 0 ||
+        sources_text(d, ev.symbol.file, (struct view){NULL, 0}) < 0)
+        return -1;
+    return decoder_emit(d, &ev);
 }
 
 /* ---- answers without content */
@@ -196,10 +217,13 @@ HANDLER(on_ack)
         if (count_answer(d, query_answered(d->query, QUERY_SOURCE_CODE, ev.name.key), &deliver) < 0)
             return -1;
         return deliver ? decoder_emit(d, &ev) : 0;
+    case WIRE_ACK_NO_SYMBOL_CODE:
+        d->stats.unasked += !query_answered_no_code(d->query);
+        return 0;
     default:
         /*
-         * "Done" and "no such code": without a key they say nothing, but give back a unit of query
-         * space. A recording holds those that answer another server's queries.
+         * "Done": without a key it says nothing, but gives back a unit of query space. A recording
+         * holds those that answer another server's queries.
          */
         d->stats.unasked += !query_answered_noop(d->query);
         return 0;

@@ -49,6 +49,17 @@ struct frame_reply {
     } frames[UINT8_MAX];
 };
 
+/* File names that get a number, and instructions whose lines are asked for. */
+#define SOURCES_MAX 65536u
+#define CODE_LINES_MAX ((uint64_t)1 << 20)
+
+struct decoder_sources {
+    bool wanted;          /* the client has said when its executable was made */
+    struct map texts;     /* hash of a name → how it was met */
+    struct map pointers;  /* client pointer of a name → the same */
+    VEC(uint64_t) hashes; /* by number */
+};
+
 #define RECENT 256 /* must be a power of two */
 #define CUSTOM_FRAMES_MAX 64
 #define NATIVE_FRAMES_MAX (UINT16_MAX / 8)
@@ -91,6 +102,12 @@ struct decoder {
     uint64_t open_zones;
     uint64_t recent_threads[RECENT]; /* known to have been asked: id + 1 */
     uint64_t recent_pools[RECENT];   /* the pointer itself */
+
+    /* code and source texts */
+    struct decoder_sources sources;
+    struct map code_sizes; /* symbol → bytes; of symbols whose code may be asked for */
+    struct code_reader read_code;
+    uint64_t code_lines;
 
     bool terminated, crashed;
     struct decoder_stats stats;
@@ -195,6 +212,23 @@ struct thread_state *decoder_current(struct decoder *d);
 
 /* CallstackPayload and CallstackSerial in one: the addresses become the serial call stack. */
 int decoder_serial_stack(struct decoder *d, struct view addresses);
+
+/* ---- code and source texts */
+
+void sources_release(struct decoder_sources *s);
+
+/* A file's name was met as it is, or the pointer to one, or the answer to such a pointer. */
+int sources_text(struct decoder *d, struct view file, struct view image);
+int sources_pointer(struct decoder *d, uint64_t file);
+int sources_string(struct decoder *d, uint64_t pointer, struct view text);
+
+/* The text of a file came. */
+int sources_received(struct decoder *d, uint64_t id);
+
+/* A symbol was named with its size; the client told of it; its code came. */
+int code_note_size(struct decoder *d, uint64_t symbol, uint32_t size);
+int code_ask(struct decoder *d, uint64_t symbol);
+int code_received(struct decoder *d, uint64_t symbol, struct view code);
 
 /* ---- handlers, by file */
 

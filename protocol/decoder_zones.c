@@ -38,8 +38,9 @@ static int parse_location(struct decoder *d, struct view bytes, struct event_loc
 
 HANDLER(on_srcloc_payload)
 {
-    struct event_location ignored;
-    if (parse_location(d, tail, &ignored) < 0)
+    struct event_location location;
+    if (parse_location(d, tail, &location) < 0 ||
+        sources_text(d, location.file, (struct view){NULL, 0}) < 0)
         return -1;
     return slot_fill(d, &d->location, "SourceLocationPayload", tail);
 }

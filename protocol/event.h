@@ -98,11 +98,19 @@ enum event_kind {
     EVENT_SYMBOL_CODE,
     EVENT_SOURCE_CODE,
     EVENT_SOURCE_CODE_MISSING,
+    /*
+     * A file that is asked for, if at all, in this order: key counts from 0. Answers to our own
+     * questions carry it with EVENT_SOURCE_OURS added, those in a recording of the official
+     * server's session without, provided that it had none of the files itself.
+     */
+    EVENT_SOURCE_NAME,
     /* the session itself; no payload */
     EVENT_TERMINATE,
     EVENT_KEEP_ALIVE,
     EVENT_KIND_COUNT
 };
+
+#define EVENT_SOURCE_OURS ((uint64_t)1 << 30)
 
 /* A source location that travels with its zone (srcloc payload) or answers a query. */
 struct event_location {

@@ -14,12 +14,20 @@ enum key_state {
     KEY_SENT = 4,
     KEY_ANSWERED = 8,
     KEY_THREAD_NAMED = 16, /* external names: the first half of the answer came */
+    KEY_PATIENT = 32,      /* waits in the queue that comes last */
 };
 
 struct packet {
     enum query_kind kind;
     uint64_t key;
+    uint32_t extra;
 };
+
+/*
+ * While more packets than this are unanswered no patient one is sent, so that what is wanted soon
+ * never stands behind many that a client answers slowly.
+ */
+#define PATIENT_FLIGHT 256u
 
 /* First in, first out: at[head … len). */
 struct packets {
@@ -32,6 +40,7 @@ struct query {
     struct map keys[QUERY_KIND_COUNT];
     struct packets urgent; /* the official server's priority queue */
     struct packets normal;
+    struct packets patient;   /* sent when nothing else is in flight */
     struct packets locations; /* source locations in the order of asking, all unanswered */
     struct query_stats stats;
     uint32_t flight[QUERY_KIND_COUNT]; /* sent and unanswered */
@@ -63,11 +72,12 @@ void query_free(struct query *q)
         map_release(&q->keys[kind]);
     vec_release(&q->urgent.v);
     vec_release(&q->normal.v);
+    vec_release(&q->patient.v);
     vec_release(&q->locations.v);
     free(q);
 }
 
-static bool packets_push(struct packets *p, enum query_kind kind, uint64_t key)
+static bool packets_push(struct packets *p, enum query_kind kind, uint64_t key, uint32_t extra)
 {
     if (p->head == p->v.len)
         p->head = p->v.len = 0;
@@ -76,7 +86,7 @@ static bool packets_push(struct packets *p, enum query_kind kind, uint64_t key)
         p->v.len -= p->head;
         p->head = 0;
     }
-    return vec_push(&p->v, (struct packet){.kind = kind, .key = key});
+    return vec_push(&p->v, (struct packet){.kind = kind, .key = key, .extra = extra});
 }
 
 static bool packets_empty(const struct packets *p)
@@ -108,7 +118,27 @@ static unsigned answers_to(enum query_kind kind)
     return kind == QUERY_EXTERNAL_NAME ? 2 : 1;
 }
 
-int query_ask(struct query *q, enum query_kind kind, uint64_t key, struct err *e)
+/* Counts a query that is put in a queue. */
+static void count_queued(struct query *q, enum query_kind kind)
+{
+    q->stats.asked[kind]++;
+    q->stats.pending[kind] += answers_to(kind);
+    q->stats.queued++;
+}
+
+/* A frame that was asked for patiently is wanted now: the later of its two packets falls away. */
+static int hurry(struct query *q, enum query_kind kind, uint64_t key, uint64_t *state,
+                 struct err *e)
+{
+    if (!(*state & KEY_PATIENT) || *state & (KEY_SENT | KEY_ANSWERED))
+        return 0;
+    *state &= ~(uint64_t)KEY_PATIENT;
+    return packets_push(&q->normal, kind, key, 0) ? 0
+                                                  : err_no_memory(e, "the queries to the client");
+}
+
+static int ask(struct query *q, enum query_kind kind, uint64_t key, uint32_t extra, bool patient,
+               struct err *e)
 {
     if (key == 0 && kind != QUERY_THREAD) /* a client would follow the null pointer */
         return 0;
@@ -122,25 +152,81 @@ int query_ask(struct query *q, enum query_kind kind, uint64_t key, struct err *e
     if (!state)
         return err_no_memory(e, "the names asked of the client");
     if (!fresh)
-        return 0;
+        return patient ? 0 : hurry(q, kind, key, state, e);
     *state = KEY_SEEN;
-    if (kind == QUERY_SOURCE_LOCATION && !packets_push(&q->locations, kind, key))
+    if (kind == QUERY_SOURCE_LOCATION && !packets_push(&q->locations, kind, key, 0))
         return err_no_memory(e, "the source locations asked of the client");
-    if (!(q->config.ask >> kind & 1))
+    if (!query_wants(q, kind))
         return 0;
-    if (!packets_push(is_urgent(q, kind) ? &q->urgent : &q->normal, kind, key))
+    struct packets *queue = patient ? &q->patient : is_urgent(q, kind) ? &q->urgent : &q->normal;
+    if (!packets_push(queue, kind, key, extra))
         return err_no_memory(e, "the queries to the client");
-    *state |= KEY_ASKED;
-    q->stats.asked[kind]++;
-    q->stats.pending[kind] += answers_to(kind);
-    q->stats.queued++;
+    *state |= patient ? KEY_ASKED | KEY_PATIENT : KEY_ASKED;
+    count_queued(q, kind);
     return 0;
+}
+
+int query_ask(struct query *q, enum query_kind kind, uint64_t key, struct err *e)
+{
+    return ask(q, kind, key, 0, false, e);
+}
+
+int query_ask_patiently(struct query *q, enum query_kind kind, uint64_t key, struct err *e)
+{
+    return ask(q, kind, key, 0, true, e);
+}
+
+int query_ask_code(struct query *q, uint64_t symbol, uint32_t size, struct err *e)
+{
+    return ask(q, QUERY_SYMBOL_CODE, symbol, size, false, e);
+}
+
+bool query_wants(const struct query *q, enum query_kind kind)
+{
+    return q->config.ask >> kind & 1;
+}
+
+/* Bytes on their way to the client, terminated by a NUL: their number, then 12 to a packet. */
+static bool push_transfer(struct query *q, struct view text)
+{
+    if (!packets_push(&q->normal, QUERY_DATA_TRANSFER, text.len + 1, 0))
+        return false;
+    count_queued(q, QUERY_DATA_TRANSFER);
+    for (size_t at = 0; at <= text.len; at += 12) {
+        uint8_t part[12] = {0};
+        size_t n = text.len - at < sizeof part ? text.len - at : sizeof part;
+        if (n)
+            memcpy(part, text.p + at, n);
+        if (!packets_push(&q->normal, QUERY_DATA_TRANSFER_PART, load_u64(part), load_u32(part + 8)))
+            return false;
+        count_queued(q, QUERY_DATA_TRANSFER_PART);
+    }
+    return true;
+}
+
+int query_ask_source(struct query *q, uint32_t id, struct view image, struct view file,
+                     struct err *e)
+{
+    if (!query_wants(q, QUERY_SOURCE_CODE))
+        return 0;
+    if ((image.len && !push_transfer(q, image)) || !push_transfer(q, file))
+        return err_no_memory(e, "the queries to the client");
+    return query_ask(q, QUERY_SOURCE_CODE, id, e);
 }
 
 /* Kinds that a client without call stacks answers with a keyless "done". */
 static uint32_t noop_candidates(const struct query *q)
 {
     return q->flight[QUERY_CALLSTACK_FRAME] + q->flight[QUERY_SYMBOL] + q->flight[QUERY_PARAMETER];
+}
+
+/* A query in flight has its answer. */
+static void land(struct query *q, enum query_kind kind)
+{
+    if (q->flight[kind] == 0)
+        return; /* answers without a key, meant for another server's queries, were taken for it */
+    q->flight[kind]--;
+    q->flight_total--;
 }
 
 /* Gives back what a query took: its unit of space, or its place in a queue. */
@@ -153,8 +239,7 @@ static void settle(struct query *q, enum query_kind kind, uint64_t state)
         q->stats.queued--;
         return;
     }
-    q->flight[kind]--;
-    q->flight_total--;
+    land(q, kind);
     if (q->noops > noop_candidates(q))
         q->noops--;
 }
@@ -217,8 +302,27 @@ bool query_take_source_location(struct query *q, uint64_t *key)
     return true;
 }
 
+/* An answer without a key to a kind of query of which each has exactly one answer. */
+static bool land_keyless(struct query *q, enum query_kind kind)
+{
+    if (q->flight[kind] == 0)
+        return false;
+    land(q, kind);
+    q->stats.pending[kind] -= q->stats.pending[kind] != 0;
+    return true;
+}
+
+bool query_answered_no_code(struct query *q)
+{
+    bool ours = land_keyless(q, QUERY_SYMBOL_CODE);
+    q->stats.unasked_noops += !ours;
+    return ours;
+}
+
 bool query_answered_noop(struct query *q)
 {
+    if (land_keyless(q, QUERY_DATA_TRANSFER) || land_keyless(q, QUERY_DATA_TRANSFER_PART))
+        return true;
     if (q->noops >= noop_candidates(q)) {
         q->stats.unasked_noops++;
         return false;
@@ -228,30 +332,40 @@ bool query_answered_noop(struct query *q)
 }
 
 static void encode(const struct wire_version *version, enum query_kind kind, uint64_t key,
-                   uint8_t out[QUERY_PACKET_SIZE])
+                   uint32_t extra, uint8_t out[QUERY_PACKET_SIZE])
 {
     out[0] = version->facts.query_code[kind];
     store_u64(out + 1, key);
-    store_u32(out + 9, 0);
+    store_u32(out + 9, extra);
+}
+
+/* The state of what a packet asks for, or NULL for the parts of a transfer. */
+static uint64_t *packet_state(struct query *q, const struct packet *p)
+{
+    bool transfer = p->kind == QUERY_DATA_TRANSFER || p->kind == QUERY_DATA_TRANSFER_PART;
+    return transfer ? NULL : map_find(&q->keys[p->kind], p->key);
 }
 
 /* Sends from one queue while there is space and room; returns bytes written. */
-static size_t flush_queue(struct query *q, struct packets *p, uint8_t *out, size_t cap)
+static size_t flush_queue(struct query *q, struct packets *p, uint32_t space, uint8_t *out,
+                          size_t cap)
 {
     size_t n = 0;
     while (!packets_empty(p)) {
         struct packet packet = p->v.at[p->head];
-        uint64_t *state = map_find(&q->keys[packet.kind], packet.key);
-        if (*state & KEY_ANSWERED) { /* a recording answered before we could ask */
+        uint64_t *state = packet_state(q, &packet);
+        /* A recording answered before we could ask, or it went by the other queue. */
+        if (state && *state & (KEY_ANSWERED | KEY_SENT)) {
             p->head++;
             continue;
         }
-        if (q->flight_total - q->noops >= q->config.space || cap - n < QUERY_PACKET_SIZE)
+        if (q->flight_total - q->noops >= space || cap - n < QUERY_PACKET_SIZE)
             break;
-        encode(q->config.version, packet.kind, packet.key, out + n);
+        encode(q->config.version, packet.kind, packet.key, packet.extra, out + n);
         n += QUERY_PACKET_SIZE;
         p->head++;
-        *state |= KEY_SENT;
+        if (state)
+            *state |= KEY_SENT;
         q->stats.queued--;
         q->stats.sent++;
         q->flight[packet.kind]++;
@@ -262,13 +376,33 @@ static size_t flush_queue(struct query *q, struct packets *p, uint8_t *out, size
 
 size_t query_flush(struct query *q, uint8_t *out, size_t cap)
 {
-    size_t n = flush_queue(q, &q->urgent, out, cap);
-    return n + flush_queue(q, &q->normal, out + n, cap - n);
+    uint32_t space = q->config.space;
+    size_t n = flush_queue(q, &q->urgent, space, out, cap);
+    n += flush_queue(q, &q->normal, space, out + n, cap - n);
+    if (!packets_empty(&q->urgent) || !packets_empty(&q->normal))
+        return n;
+    return n + flush_queue(q, &q->patient, space < PATIENT_FLIGHT ? space : PATIENT_FLIGHT, out + n,
+                           cap - n);
+}
+
+void query_forget_patient(struct query *q)
+{
+    struct packets *p = &q->patient;
+    for (; !packets_empty(p); p->head++) {
+        const struct packet *packet = &p->v.at[p->head];
+        uint64_t *state = map_find(&q->keys[packet->kind], packet->key);
+        if (!(*state & KEY_PATIENT) || *state & (KEY_ANSWERED | KEY_SENT))
+            continue;
+        *state = KEY_SEEN;
+        q->stats.pending[packet->kind] -= answers_to(packet->kind);
+        q->stats.asked[packet->kind]--;
+        q->stats.queued--;
+    }
 }
 
 void query_encode_terminate(const struct wire_version *version, uint8_t out[QUERY_PACKET_SIZE])
 {
-    encode(version, QUERY_TERMINATE, 0, out);
+    encode(version, QUERY_TERMINATE, 0, 0, out);
 }
 
 bool query_packet_parse(const struct wire_version *version, const uint8_t in[QUERY_PACKET_SIZE],

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/view.h"
 #include "protocol/version.h"
 
 #define QUERY_PACKET_SIZE 13u
@@ -31,7 +32,7 @@ struct query; /* opaque */
 /* Query space for a socket whose SO_SNDBUF getsockopt gives as `sndbuf` bytes. At least 1. */
 uint32_t query_space_for(size_t sndbuf);
 
-/* What is asked by default: every name, location, frame and symbol; no code, no source text. */
+/* What is asked in any case: every name, location, frame and symbol; no code, no source text. */
 #define QUERY_ASK_DEFAULT                                                                          \
     (1u << QUERY_STRING | 1u << QUERY_THREAD | 1u << QUERY_SOURCE_LOCATION |                       \
      1u << QUERY_PLOT_NAME | 1u << QUERY_FRAME_NAME | 1u << QUERY_FIBER_NAME |                     \
@@ -55,6 +56,22 @@ void query_free(struct query *q);
  */
 int query_ask(struct query *q, enum query_kind kind, uint64_t key, struct err *e);
 
+/* The same, but sent only when nothing else waits and little is in flight. */
+int query_ask_patiently(struct query *q, enum query_kind kind, uint64_t key, struct err *e);
+
+/* Whether that kind is asked at all. */
+bool query_wants(const struct query *q, enum query_kind kind);
+
+/* Machine code of a symbol: never ask for more bytes than the client said it has. */
+int query_ask_code(struct query *q, uint64_t symbol, uint32_t size, struct err *e);
+
+/*
+ * The text of a source file. Its name travels ahead, that of the image (may be empty) before it;
+ * the answer has only `id`, which is not 0.
+ */
+int query_ask_source(struct query *q, uint32_t id, struct view image, struct view file,
+                     struct err *e);
+
 enum query_answer {
     ANSWER_EXPECTED, /* it was asked and this is its first answer */
     ANSWER_UNASKED,  /* nobody asked here: the stream answers somebody else's query */
@@ -76,7 +93,13 @@ bool query_take_source_location(struct query *q, uint64_t *key);
 /* A reply that says only "done": true when some query in flight can be what it answers. */
 bool query_answered_noop(struct query *q);
 
+/* A symbol has no code to give; which one is not said. False when none was asked for. */
+bool query_answered_no_code(struct query *q);
+
 /* ---- the session's side */
+
+/* Drops what was asked patiently and not sent yet: nobody will wait for it. */
+void query_forget_patient(struct query *q);
 
 /*
  * Moves queries into `out` as space allows, the priority queue first; returns the bytes written, a

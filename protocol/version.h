@@ -58,6 +58,8 @@ struct wire_facts {
 
     /* Call stack and hardware samples do not make the trace last longer. */
     bool samples_end_nothing;
+    /* The client looks whether code that is asked for can be read before it reads it. */
+    bool code_checked;
 };
 
 struct wire_version {

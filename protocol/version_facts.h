@@ -29,52 +29,53 @@
 /* How servers write a zone's value: changed within 72, by commit 8f25eaf5. */
 #define DECIMAL false
 #define HEX true
-#define SAMPLES_END_NOTHING true
-#define SAMPLES_EXTEND false
+/* Samples do not make a trace last longer; code is read without a check: both until 65. */
+#define BEFORE_66 true, false
+#define SINCE_66 false, true
 #define RELEASE(TEXT) TEXT, false
 #define BETWEEN(TEXT) TEXT, true
 
 /* clang-format off */
 #define WIRE_FACTS_63 {RELEASE("v0.9, v0.9.1"), DELAY, NO_PRIO, \
-                       DECIMAL, LITERAL_PLAIN, CODES_63, {0, 9, 0}, SAMPLES_END_NOTHING}
+                       DECIMAL, LITERAL_PLAIN, CODES_63, {0, 9, 0}, BEFORE_66}
 #define WIRE_FACTS_64 {RELEASE("v0.10"), DELAY, NO_PRIO, \
-                       DECIMAL, LITERAL_PLAIN, CODES_63, {0, 10, 0}, SAMPLES_END_NOTHING}
+                       DECIMAL, LITERAL_PLAIN, CODES_63, {0, 10, 0}, BEFORE_66}
 #define WIRE_FACTS_65 {BETWEEN("development, October 2023 to February 2024"), DELAY, NO_PRIO, \
-                       DECIMAL, LITERAL_PLAIN, CODES_63, {0, 10, 0}, SAMPLES_END_NOTHING}
+                       DECIMAL, LITERAL_PLAIN, CODES_63, {0, 10, 0}, BEFORE_66}
 #define WIRE_FACTS_66 {RELEASE("v0.11.0"), DELAY, PRIO, \
-                       DECIMAL, LITERAL_PLAIN, CODES_66, {0, 11, 0}, SAMPLES_EXTEND}
+                       DECIMAL, LITERAL_PLAIN, CODES_66, {0, 11, 0}, SINCE_66}
 #define WIRE_FACTS_67 {BETWEEN("development, August 2024"), DELAY, PRIO, \
-                       DECIMAL, LITERAL_PLAIN, CODES_66, {0, 11, 1}, SAMPLES_EXTEND}
+                       DECIMAL, LITERAL_PLAIN, CODES_66, {0, 11, 1}, SINCE_66}
 #define WIRE_FACTS_68 {BETWEEN("development, August 2024"), DELAY, PRIO, \
-                       DECIMAL, LITERAL_PLAIN, CODES_66, {0, 11, 1}, SAMPLES_EXTEND}
+                       DECIMAL, LITERAL_PLAIN, CODES_66, {0, 11, 1}, SINCE_66}
 #define WIRE_FACTS_69 {RELEASE("v0.11.1"), DELAY, PRIO, \
-                       DECIMAL, LITERAL_PLAIN, CODES_66, {0, 11, 1}, SAMPLES_EXTEND}
+                       DECIMAL, LITERAL_PLAIN, CODES_66, {0, 11, 1}, SINCE_66}
 #define WIRE_FACTS_70 {BETWEEN("development, September 2024"), DELAY, PRIO, \
-                       DECIMAL, LITERAL_PLAIN, CODES_66, {0, 11, 2}, SAMPLES_EXTEND}
+                       DECIMAL, LITERAL_PLAIN, CODES_66, {0, 11, 2}, SINCE_66}
 #define WIRE_FACTS_71 {BETWEEN("development, October 2024"), DELAY, PRIO, \
-                       DECIMAL, LITERAL_PLAIN, CODES_66, {0, 11, 2}, SAMPLES_EXTEND}
+                       DECIMAL, LITERAL_PLAIN, CODES_66, {0, 11, 2}, SINCE_66}
 #define WIRE_FACTS_72 {BETWEEN("development, October 2024 to May 2025; IREE"), DELAY, PRIO, \
-                       HEX, LITERAL_PLAIN, CODES_66, {0, 11, 2}, SAMPLES_EXTEND}
+                       HEX, LITERAL_PLAIN, CODES_66, {0, 11, 2}, SINCE_66}
 #define WIRE_FACTS_73 {BETWEEN("development, May 2025"), DELAY, PRIO, \
-                       HEX, LITERAL_PLAIN, CODES_66, {0, 11, 3}, SAMPLES_EXTEND}
+                       HEX, LITERAL_PLAIN, CODES_66, {0, 11, 3}, SINCE_66}
 #define WIRE_FACTS_74 {RELEASE("v0.12.0 to v0.12.2"), DELAY, PRIO, \
-                       HEX, LITERAL_PLAIN, CODES_66, {0, 12, 0}, SAMPLES_EXTEND}
+                       HEX, LITERAL_PLAIN, CODES_66, {0, 12, 0}, SINCE_66}
 #define WIRE_FACTS_75 {BETWEEN("development, July 2025"), NO_DELAY, PRIO, \
-                       HEX, LITERAL_PLAIN, CODES_66, {0, 12, 3}, SAMPLES_EXTEND}
+                       HEX, LITERAL_PLAIN, CODES_66, {0, 12, 3}, SINCE_66}
 #define WIRE_FACTS_76 {RELEASE("v0.13.0, v0.13.1"), NO_DELAY, PRIO, \
-                       HEX, LITERAL_PLAIN, CODES_66, {0, 13, 0}, SAMPLES_EXTEND}
+                       HEX, LITERAL_PLAIN, CODES_66, {0, 13, 0}, SINCE_66}
 #define WIRE_FACTS_77 {BETWEEN("development, December 2025 to May 2026"), NO_DELAY, PRIO, \
-                       HEX, LITERAL_TAG_HIGH, CODES_66, {0, 13, 2}, SAMPLES_EXTEND}
+                       HEX, LITERAL_TAG_HIGH, CODES_66, {0, 13, 2}, SINCE_66}
 #define WIRE_FACTS_78 {BETWEEN("development, May to June 2026"), NO_DELAY, PRIO, \
-                       HEX, LITERAL_TAG_HIGH, CODES_66, {0, 13, 3}, SAMPLES_EXTEND}
+                       HEX, LITERAL_TAG_HIGH, CODES_66, {0, 13, 3}, SINCE_66}
 #define WIRE_FACTS_79 {BETWEEN("development, June 2026"), NO_DELAY, PRIO, \
-                       HEX, LITERAL_TAG_LOW, CODES_66, {0, 13, 3}, SAMPLES_EXTEND}
+                       HEX, LITERAL_TAG_LOW, CODES_66, {0, 13, 3}, SINCE_66}
 #define WIRE_FACTS_80 {BETWEEN("development, June 2026"), NO_DELAY, PRIO, \
-                       HEX, LITERAL_TAG_LOW, CODES_66, {0, 13, 3}, SAMPLES_EXTEND}
+                       HEX, LITERAL_TAG_LOW, CODES_66, {0, 13, 3}, SINCE_66}
 #define WIRE_FACTS_81 {BETWEEN("development, June to July 2026"), NO_DELAY, PRIO, \
-                       HEX, LITERAL_TAG_LOW, CODES_66, {0, 13, 4}, SAMPLES_EXTEND}
+                       HEX, LITERAL_TAG_LOW, CODES_66, {0, 13, 4}, SINCE_66}
 #define WIRE_FACTS_82 {RELEASE("v0.14.0"), NO_DELAY, PRIO, \
-                       HEX, LITERAL_TAG_LOW, CODES_66, {0, 14, 0}, SAMPLES_EXTEND}
+                       HEX, LITERAL_TAG_LOW, CODES_66, {0, 14, 0}, SINCE_66}
 /* clang-format on */
 
 #endif

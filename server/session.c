@@ -13,6 +13,7 @@
 #include "protocol/frame.h"
 #include "protocol/query.h"
 #include "server/modules.h"
+#include "symbols/instructions.h"
 
 #define RECEIVE_SIZE ((size_t)512 << 10)
 #define RECEIVES_PER_TURN 8
@@ -27,8 +28,9 @@ struct session {
     struct decoder *decoder;
     struct frame_reader *frames;
     struct modules modules;
-    uint8_t *receive; /* RECEIVE_SIZE bytes */
-    uint8_t *packets; /* queries on their way to the socket */
+    struct instructions *instructions; /* NULL when code is not asked for */
+    uint8_t *receive;                  /* RECEIVE_SIZE bytes */
+    uint8_t *packets;                  /* queries on their way to the socket */
     size_t packets_len;
     size_t packets_sent;
     bool closed; /* the client's side of the connection */
@@ -107,7 +109,45 @@ static void session_place_clock(struct session *s)
     f->last_time = 1;
 }
 
-static int session_open(struct session *s, bool strict, struct err *e)
+/*
+ * What to ask of this client. Code and source texts only of one that offers them. Clients before
+ * protocol 66 would read the code without looking whether it is still there.
+ */
+static uint32_t session_asks(const struct session *s, const struct session_options *options)
+{
+    uint32_t ask = QUERY_ASK_DEFAULT;
+    if (!(s->c.welcome.flags & WELCOME_CODE_TRANSFER))
+        return ask;
+    if (!options->no_code && s->c.version->facts.code_checked)
+        ask |= 1u << QUERY_SYMBOL_CODE;
+    if (!options->no_sources)
+        ask |= 1u << QUERY_SOURCE_CODE;
+    return ask;
+}
+
+static int session_instructions(void *ctx, uint64_t address, struct view code, code_found_fn *found,
+                                void *found_ctx, struct err *e)
+{
+    struct session *s = ctx;
+    return instructions_walk(s->instructions, address, code, found, found_ctx, e);
+}
+
+/* With code goes the line that each instruction comes from: the profiler shows both. */
+static void session_read_code(struct session *s, struct decoder_config *decoder)
+{
+    static const enum instruction_set sets[] = {[ARCH_X86] = CODE_X86,
+                                                [ARCH_X64] = CODE_X64,
+                                                [ARCH_ARM32] = CODE_ARM32,
+                                                [ARCH_ARM64] = CODE_ARM64};
+    uint8_t arch = s->c.welcome.cpu_arch;
+    if (arch == ARCH_UNKNOWN || arch >= sizeof sets / sizeof sets[0])
+        return;
+    s->instructions = instructions_new(sets[arch]);
+    if (s->instructions)
+        decoder->read_code = (struct code_reader){s, session_instructions};
+}
+
+static int session_open(struct session *s, const struct session_options *options, struct err *e)
 {
     int sndbuf = 0;
     socklen_t len = sizeof sndbuf;
@@ -116,7 +156,7 @@ static int session_open(struct session *s, bool strict, struct err *e)
     session_facts(s);
     if (session_texts(s, e) != 0 || ingest_init(&s->ingest, s->trace, e) != 0)
         return -1;
-    s->ingest.strict = strict;
+    s->ingest.strict = options->strict;
     s->ingest.unknown_frees_expected =
         (s->c.welcome.flags & (WELCOME_ON_DEMAND | WELCOME_IGNORE_MEM_FAULTS)) != 0;
     s->ingest.zone_values_in_hex = s->c.version->facts.zone_value_hex;
@@ -125,12 +165,14 @@ static int session_open(struct session *s, bool strict, struct err *e)
     session_place_clock(s);
     struct query_config query = {.version = s->c.version,
                                  .space = query_space_for((size_t)sndbuf),
-                                 .ask = QUERY_ASK_DEFAULT};
+                                 .ask = session_asks(s, options)};
     s->query = query_new(&query);
     struct decoder_config decoder = {.version = s->c.version,
                                      .welcome = &s->c.welcome,
                                      .query = s->query,
                                      .sink = s->ingest.sink};
+    if (query.ask >> QUERY_SYMBOL_CODE & 1)
+        session_read_code(s, &decoder);
     s->decoder = s->query ? decoder_new(&decoder) : NULL;
     s->frames = frame_reader_new();
     s->receive = malloc(RECEIVE_SIZE);
@@ -141,7 +183,8 @@ static int session_open(struct session *s, bool strict, struct err *e)
     return 0;
 }
 
-struct session *session_new(struct connection *c, struct trace *t, bool strict, struct err *e)
+struct session *session_new(struct connection *c, struct trace *t,
+                            const struct session_options *options, struct err *e)
 {
     struct session *s = calloc(1, sizeof *s);
     if (!s) {
@@ -153,7 +196,7 @@ struct session *session_new(struct connection *c, struct trace *t, bool strict, 
     s->c = *c;
     s->trace = t;
     c->fd = -1;
-    if (session_open(s, strict, e) == 0)
+    if (session_open(s, options, e) == 0)
         return s;
     session_free(s);
     return NULL;
@@ -167,6 +210,7 @@ void session_free(struct session *s)
         close(s->c.fd);
     decoder_free(s->decoder);
     query_free(s->query);
+    instructions_free(s->instructions);
     frame_reader_free(s->frames);
     ingest_release(&s->ingest);
     modules_release(&s->modules);
@@ -305,6 +349,7 @@ static void session_begin_drain(struct session *s, long long now, enum session_e
 {
     if (s->drain_until)
         return;
+    query_forget_patient(s->query);
     s->drain_end = why;
     s->drain_until = now + (long long)(s->limits->drain_seconds * 1e9) + 1;
 }

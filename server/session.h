@@ -58,12 +58,18 @@ struct session_limits {
 
 struct session; /* opaque */
 
+struct session_options {
+    bool strict;     /* end at the first memory fault */
+    bool no_code;    /* do not ask for machine code, nor for the lines of its instructions */
+    bool no_sources; /* do not ask for the texts of source files */
+};
+
 /*
  * A session over a connection, which it takes over (also on failure), and a store that outlives
- * it and was just initialised. `strict` ends it at the first memory fault. NULL when memory is
- * short.
+ * it and was just initialised. NULL when memory is short.
  */
-struct session *session_new(struct connection *c, struct trace *t, bool strict, struct err *e);
+struct session *session_new(struct connection *c, struct trace *t,
+                            const struct session_options *options, struct err *e);
 
 /*
  * Runs to the end. `e` holds the cause for BROKEN, FAULT and NO_ROOM. The connection is closed

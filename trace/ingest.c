@@ -245,6 +245,7 @@ static ingest_part *part_of(enum event_kind kind)
         [EVENT_SYMBOL_CODE] = ingest_symbol_event,
         [EVENT_SOURCE_CODE] = ingest_symbol_event,
         [EVENT_SOURCE_CODE_MISSING] = ingest_symbol_event,
+        [EVENT_SOURCE_NAME] = ingest_symbol_event,
     };
     return parts[kind] ? parts[kind] : ingest_nothing;
 }
@@ -284,6 +285,7 @@ void ingest_release(struct ingest *in)
     map_release(&in->custom_frames);
     map_release(&in->payloads);
     map_release(&in->fibers);
+    vec_release(&in->source_names);
 }
 
 /* ---- the end */
@@ -337,8 +339,8 @@ int ingest_finish(struct ingest *in, struct err *e)
         return -1;
     if (ingest_finish_frames(in, e) != 0 || ingest_finish_locks(in, e) != 0)
         return -1;
-    if (ingest_sched_finish(in, e) != 0)
-        if (ingest_sched_finish(in, e) != 0 || ingest_samples_finish(in, e) != 0)
-            return -1;
+    if (ingest_sched_finish(in, e) != 0 || ingest_samples_finish(in, e) != 0 ||
+        ingest_sources_finish(in, e) != 0)
+        return -1;
     return ingest_fault_messages(in, e);
 }

@@ -68,7 +68,9 @@ struct ingest {
     struct map fibers;         /* client pointer of a fiber's name → its thread id */
     uint64_t fiber_leaves;     /* of threads that run no fiber */
     bool crashed;
-    struct event_sink sink; /* give this to the decoder */
+    VEC(uint32_t) source_names; /* string numbers, in the order of EVENT_SOURCE_NAME */
+    uint64_t recorded_sources;  /* answers, also empty ones, to another server's questions */
+    struct event_sink sink;     /* give this to the decoder */
 };
 
 /* `t` must outlive the ingest. The default pool is made at once, as in every capture. */

@@ -57,6 +57,7 @@ int ingest_fiber_switch(struct ingest *in, const struct event *ev, struct err *e
 /* What is left to do after the last event, and facts about what could not be kept. */
 int ingest_sched_finish(struct ingest *in, struct err *e);
 int ingest_samples_finish(struct ingest *in, struct err *e);
+int ingest_sources_finish(struct ingest *in, struct err *e);
 
 /*
  * The number of a source location in the file: of the client's pointer to one, or, when `payload`

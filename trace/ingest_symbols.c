@@ -2,6 +2,8 @@
 
 #include "trace/ingest_internal.h"
 
+#include <inttypes.h>
+
 static int no_room(struct err *e)
 {
     return err_no_memory(e, "the trace");
@@ -120,6 +122,55 @@ static int ingest_symbol(struct ingest *in, const struct event *ev, struct err *
     return s->file ? 0 : -1;
 }
 
+/* Kept under the number that it carries; at the end it is known which file that is. */
+static int ingest_source(struct ingest *in, const struct event *ev, struct err *e)
+{
+    in->recorded_sources += !(ev->name.key & EVENT_SOURCE_OURS);
+    if (ev->kind == EVENT_SOURCE_CODE_MISSING)
+        return 0;
+    return keyed_blobs_add(&in->trace->sources, ev->name.key, ev->name.text, e);
+}
+
+static int ingest_source_name(struct ingest *in, const struct event *ev, struct err *e)
+{
+    uint32_t name = strings_intern(&in->trace->strings, ev->name.text, e);
+    if (!name)
+        return -1;
+    return vec_push(&in->source_names, name) ? 0 : no_room(e);
+}
+
+/*
+ * The file that a text belongs to, or 0. Another server's numbers are known only if it asked for
+ * every file: had it had one itself, they would be others.
+ */
+static uint32_t source_name(const struct ingest *in, uint64_t key)
+{
+    uint64_t number = key & ~EVENT_SOURCE_OURS;
+    if (!(key & EVENT_SOURCE_OURS) && in->recorded_sources != in->source_names.len)
+        return 0;
+    return number < in->source_names.len ? in->source_names.at[number] : 0;
+}
+
+int ingest_sources_finish(struct ingest *in, struct err *e)
+{
+    struct trace *t = in->trace;
+    struct map named = {0};
+    uint64_t nameless = 0;
+    t->source_paths.len = 0;
+    for (size_t i = 0; i < t->sources.list.len; i++) {
+        uint32_t name = source_name(in, t->sources.list.at[i].key);
+        bool fresh = false;
+        nameless += name == 0;
+        if ((name && !map_add(&named, name, &fresh)) ||
+            !vec_push(&t->source_paths, fresh ? name : 0)) {
+            map_release(&named);
+            return no_room(e);
+        }
+    }
+    map_release(&named);
+    return nameless ? trace_add_fact(t, e, "nameless_sources", "%" PRIu64, nameless) : 0;
+}
+
 int ingest_symbol_event(struct ingest *in, const struct event *ev, struct err *e)
 {
     switch (ev->kind) {
@@ -129,6 +180,11 @@ int ingest_symbol_event(struct ingest *in, const struct event *ev, struct err *e
         return ingest_symbol(in, ev, e);
     case EVENT_SYMBOL_CODE:
         return keyed_blobs_add(&in->trace->symbol_codes, ev->name.key, ev->name.text, e);
+    case EVENT_SOURCE_CODE:
+    case EVENT_SOURCE_CODE_MISSING:
+        return ingest_source(in, ev, e);
+    case EVENT_SOURCE_NAME:
+        return ingest_source_name(in, ev, e);
     default:
         return 0;
     }

@@ -94,16 +94,20 @@ int save_hw_samples(struct saver *s)
 
 int save_source_files(struct saver *s)
 {
+    const struct trace *t = s->t;
     struct keyed_blobs_reader reader;
     struct rec_source_file r;
-    uint64_t path;
+    uint64_t key, n = 0;
     int more;
-    if (put_count(s, REC_SOURCE_FILES, s->t->sources.list.len) != 0)
+    for (size_t i = 0; i < t->source_paths.len; i++)
+        n += t->source_paths.at[i] != 0;
+    if (put_count(s, REC_SOURCE_FILES, n) != 0)
         return -1;
     keyed_blobs_reader_init(&reader, &s->t->sources);
-    while ((more = keyed_blobs_next(&reader, &path, &r.bytes, s->e)) == 1) {
-        r.path = strings_get(&s->t->strings, (uint32_t)path);
-        if (put(s, REC_SOURCE_FILE, &r) != 0) {
+    for (size_t i = 0; (more = keyed_blobs_next(&reader, &key, &r.bytes, s->e)) == 1; i++) {
+        uint32_t path = i < t->source_paths.len ? t->source_paths.at[i] : 0;
+        r.path = strings_get(&t->strings, path);
+        if (path && put(s, REC_SOURCE_FILE, &r) != 0) {
             more = -1;
             break;
         }

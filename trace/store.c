@@ -58,6 +58,7 @@ void trace_release(struct trace *t)
     samples_release(&t->samples);
     keyed_blobs_release(&t->symbol_codes);
     keyed_blobs_release(&t->sources);
+    vec_release(&t->source_paths);
     strings_release(&t->strings);
     callstacks_release(&t->callstacks);
     vec_release(&t->threads.list);

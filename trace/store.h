@@ -134,7 +134,8 @@ struct trace {
     struct map symbol_numbers;       /* address → index in symbols */
     struct map code_symbols;         /* code address → symbol address */
     struct keyed_blobs symbol_codes; /* symbol address → its machine code */
-    struct keyed_blobs sources;      /* string number of a file's name → its text */
+    struct keyed_blobs sources;      /* texts of source files by their answer's number */
+    VEC(uint32_t) source_paths;      /* of the i-th of them, at the end; 0: not to be saved */
     VEC(uint32_t) app_info;          /* string numbers; our own facts are "tidemark.KEY=VALUE" */
 };
 

@@ -1,0 +1,101 @@
+#include "symbols/instructions.h"
+
+#include <capstone/capstone.h>
+#include <stdlib.h>
+
+struct instructions {
+    enum instruction_set set;
+    csh handle;
+    cs_insn *one; /* used again for each */
+};
+
+static cs_err open_handle(enum instruction_set set, csh *handle)
+{
+    switch (set) {
+    case CODE_X86:
+        return cs_open(CS_ARCH_X86, CS_MODE_32, handle);
+    case CODE_X64:
+        return cs_open(CS_ARCH_X86, CS_MODE_64, handle);
+    case CODE_ARM32:
+        return cs_open(CS_ARCH_ARM, CS_MODE_ARM, handle);
+    case CODE_ARM64:
+        return cs_open(CS_ARCH_ARM64, CS_MODE_ARM, handle);
+    }
+    return CS_ERR_ARCH;
+}
+
+struct instructions *instructions_new(enum instruction_set set)
+{
+    struct instructions *in = calloc(1, sizeof *in);
+    if (!in)
+        return NULL;
+    in->set = set;
+    if (open_handle(set, &in->handle) == CS_ERR_OK &&
+        cs_option(in->handle, CS_OPT_DETAIL, CS_OPT_ON) == CS_ERR_OK)
+        in->one = cs_malloc(in->handle);
+    if (in->one)
+        return in;
+    instructions_free(in);
+    return NULL;
+}
+
+void instructions_free(struct instructions *in)
+{
+    if (!in)
+        return;
+    if (in->one)
+        cs_free(in->one, 1);
+    if (in->handle)
+        cs_close(&in->handle);
+    free(in);
+}
+
+static bool leads_away(const cs_detail *detail)
+{
+    for (unsigned i = 0; i < detail->groups_count; i++) {
+        if (detail->groups[i] == CS_GRP_JUMP || detail->groups[i] == CS_GRP_CALL)
+            return true;
+    }
+    return false;
+}
+
+/* The address that a jump or call names, or 0. */
+static uint64_t target(const struct instructions *in)
+{
+    const cs_detail *detail = in->one->detail;
+    if (!leads_away(detail))
+        return 0;
+    switch (in->set) {
+    case CODE_X86:
+    case CODE_X64: {
+        const cs_x86 *x86 = &detail->x86;
+        bool named = x86->op_count == 1 && x86->operands[0].type == X86_OP_IMM;
+        return named ? (uint64_t)x86->operands[0].imm : 0;
+    }
+    case CODE_ARM32: {
+        const cs_arm *arm = &detail->arm;
+        bool named = arm->op_count == 1 && arm->operands[0].type == ARM_OP_IMM;
+        return named ? (uint32_t)arm->operands[0].imm : 0;
+    }
+    case CODE_ARM64: {
+        const cs_arm64 *arm64 = &detail->arm64;
+        bool named = arm64->op_count == 1 && arm64->operands[0].type == ARM64_OP_IMM;
+        return named ? (uint64_t)arm64->operands[0].imm : 0;
+    }
+    }
+    return 0;
+}
+
+int instructions_walk(struct instructions *in, uint64_t address, struct view code,
+                      int (*found)(void *ctx, uint64_t address, struct err *e), void *ctx,
+                      struct err *e)
+{
+    const uint8_t *p = (const uint8_t *)code.p;
+    size_t left = code.len;
+    while (left && cs_disasm_iter(in->handle, &p, &left, &address, in->one)) {
+        uint64_t to = target(in);
+        if (found(ctx, in->one->address, e) != 0 || (to && found(ctx, to, e) != 0))
+            return -1;
+    }
+    return 0;
+}

@@ -1,0 +1,30 @@
+#ifndef TIDEMARK_SYMBOLS_INSTRUCTIONS_H
+#define TIDEMARK_SYMBOLS_INSTRUCTIONS_H
+
+/*
+ * Machine code to the addresses of its instructions, and of where its jumps and calls lead.
+ */
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/view.h"
+
+enum instruction_set { CODE_X86, CODE_X64, CODE_ARM32, CODE_ARM64 };
+
+struct instructions; /* opaque */
+
+/* NULL when memory is short or the disassembler does not know the processor. */
+struct instructions *instructions_new(enum instruction_set set);
+void instructions_free(struct instructions *in);
+
+/*
+ * Calls `found` with the address of each instruction of `code`, which lies at `address`, and of the
+ * target of each jump and call that names one. Ends without an error at bytes that are no
+ * instruction. -1 only when `found` says so.
+ */
+int instructions_walk(struct instructions *in, uint64_t address, struct view code,
+                      int (*found)(void *ctx, uint64_t address, struct err *e), void *ctx,
+                      struct err *e);
+
+#endif
