@@ -13,6 +13,15 @@ static int no_room(struct err *e)
     return err_no_memory(e, "samples");
 }
 
+/* The error of a reader, which gives NULL at the end, too; `e` may hold an older one. */
+static int pass_on(const struct err *own, struct err *e)
+{
+    if (own->code == 0)
+        return 0;
+    *e = *own;
+    return -1;
+}
+
 /* ---- life */
 
 struct arrived_sample {
@@ -212,15 +221,16 @@ static int read_arrived(struct finish *f, struct spill *times, struct err *e)
     const struct arrived_sample *r;
     int status = 0;
     size_t n;
+    struct err own = {0};
     column_reader_init(&reader, &f->s->arrived);
-    while (status == 0 && (r = column_reader_next(&reader, &n, e))) {
+    while (status == 0 && (r = column_reader_next(&reader, &n, &own))) {
         for (size_t i = 0; i < n && status == 0; i++) {
             struct sorted_sample one = {r[i].time, r[i]};
             status = times ? spill_add(times, &one, 1, e) : add_to_lists(f, &r[i], e);
         }
     }
     column_reader_release(&reader);
-    return status != 0 || e->code ? -1 : 0;
+    return status == 0 ? pass_on(&own, e) : -1;
 }
 
 static bool is_kernel(const struct callstacks *stacks, uint32_t callstack)
@@ -382,15 +392,16 @@ static int add_hw(struct column *c, struct spill *to, struct err *e)
     const struct hw_time *r;
     int status = 0;
     size_t n;
+    struct err own = {0};
     column_reader_init(&reader, c);
-    while (status == 0 && (r = column_reader_next(&reader, &n, e))) {
+    while (status == 0 && (r = column_reader_next(&reader, &n, &own))) {
         for (size_t i = 0; i < n && status == 0; i++) {
             struct sorted_hw one = {r[i].time, r[i]};
             status = spill_add(to, &one, 1, e);
         }
     }
     column_reader_release(&reader);
-    return status != 0 || e->code ? -1 : 0;
+    return status == 0 ? pass_on(&own, e) : -1;
 }
 
 static int compare_addresses(const void *a, const void *b, void *ctx)

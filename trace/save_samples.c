@@ -6,6 +6,7 @@
 
 static int next_samples(struct saver *s)
 {
+    *s->e = (struct err){0};
     s->sample = column_reader_next(&s->samples, &s->samples_left, s->e);
     if (s->sample)
         return 0;

@@ -13,6 +13,15 @@ static int no_room(struct err *e)
     return err_no_memory(e, "context switches");
 }
 
+/* The error of a reader, which gives NULL at the end, too; `e` may hold an older one. */
+static int pass_on(const struct err *own, struct err *e)
+{
+    if (own->code == 0)
+        return 0;
+    *e = *own;
+    return -1;
+}
+
 /* ---- what is kept of a finished stretch */
 
 /* As distances to the start, wakeup and end take few bits. */
@@ -414,7 +423,8 @@ static int add_runs(struct sched *s, struct spill *sp, const uint32_t *places, s
     const struct stored_run *r;
     int status = 0;
     size_t n;
-    while (status == 0 && (r = column_reader_next(&reader, &n, e))) {
+    struct err own = {0};
+    while (status == 0 && (r = column_reader_next(&reader, &n, &own))) {
         for (size_t i = 0; i < n && status == 0; i++) {
             if (places[r[i].list] == UINT32_MAX)
                 continue;
@@ -431,7 +441,7 @@ static int add_runs(struct sched *s, struct spill *sp, const uint32_t *places, s
         }
     }
     column_reader_release(&reader);
-    return status != 0 || e->code ? -1 : 0;
+    return status == 0 ? pass_on(&own, e) : -1;
 }
 
 static int drain(struct spill *sp, struct walk *w, uint32_t lists, struct err *e)
@@ -478,7 +488,8 @@ static int add_cpu_runs(struct sched *s, struct spill *sp, struct err *e)
     const struct stored_cpu_run *r;
     int status = 0;
     size_t n;
-    while (status == 0 && (r = column_reader_next(&reader, &n, e))) {
+    struct err own = {0};
+    while (status == 0 && (r = column_reader_next(&reader, &n, &own))) {
         for (size_t i = 0; i < n && status == 0; i++) {
             struct sorted_run out = {.list = r[i].cpu,
                                      .run = {.start = r[i].start,
@@ -488,7 +499,7 @@ static int add_cpu_runs(struct sched *s, struct spill *sp, struct err *e)
         }
     }
     column_reader_release(&reader);
-    return status != 0 || e->code ? -1 : 0;
+    return status == 0 ? pass_on(&own, e) : -1;
 }
 
 int sched_walk_cpus(struct sched *s, const char *dir, const struct sched_lists *to, struct err *e)

@@ -35,6 +35,7 @@ struct log_sink {
     bool keep_lines;     /* else only the last one */
     struct buf line;     /* the last event */
     struct buf lines;    /* all of them, one per line, when kept */
+    struct buf sources;  /* "number name" of EVENT_SOURCE_NAME, one per line */
     VEC(uint64_t) chain; /* hash of all events up to each */
     VEC(struct stack_copy) stacks;
     VEC(uint32_t) buckets; /* stack ids by hash; 0 = free */
@@ -279,6 +280,11 @@ static inline void print_event(struct buf *b, const struct event *ev)
 static inline int log_event(void *ctx, const struct event *ev, struct err *e)
 {
     struct log_sink *s = ctx;
+    if (ev->kind == EVENT_SOURCE_NAME) { /* comes beside others; has tests of its own */
+        buf_printf(&s->sources, "%" PRIu64 " %.*s\n", ev->name.key, (int)ev->name.text.len,
+                   ev->name.text.p);
+        return 0;
+    }
     if (s->fail_after && s->chain.len + 1 == s->fail_after)
         return err_set(e, ERR_OUTPUT, "the sink is full");
     s->counts[ev->kind]++;
@@ -349,6 +355,7 @@ static inline void log_sink_release(struct log_sink *s)
     vec_release(&s->chain);
     buf_release(&s->line);
     buf_release(&s->lines);
+    buf_release(&s->sources);
 }
 
 /* ---- a decoder with everything around it */

@@ -5,6 +5,7 @@
 struct packet {
     uint8_t code;
     uint64_t ptr;
+    uint32_t extra;
 };
 
 static struct query *make(uint32_t protocol, uint32_t space)
@@ -31,8 +32,7 @@ static size_t flush(struct query *q, struct packet *out, size_t cap)
     n /= QUERY_PACKET_SIZE;
     for (size_t i = 0; i < n; i++) {
         const uint8_t *p = bytes + i * QUERY_PACKET_SIZE;
-        out[i] = (struct packet){p[0], load_u64(p + 1)};
-        assert_int_equal(load_u32(p + 9), 0);
+        out[i] = (struct packet){p[0], load_u64(p + 1), load_u32(p + 9)};
     }
     return n;
 }
@@ -75,16 +75,17 @@ static void test_order(void **state)
         ask(q, QUERY_PLOT_NAME, 3);
         ask(q, QUERY_SYMBOL_CODE, 9); /* not wanted by default */
         bool old = protocol == 63;
-        static const struct packet want_old[] = {{1, 3}, {3, 5},  {2, 0}, {4, 3},
-                                                 {9, 1}, {10, 2}, {11, 4}};
-        static const struct packet want_new[] = {{8, 2}, {1, 3},  {3, 5}, {2, 0},
-                                                 {4, 3}, {10, 1}, {11, 4}};
+        static const struct packet want_old[] = {{1, 3, 0}, {3, 5, 0},  {2, 0, 0}, {4, 3, 0},
+                                                 {9, 1, 0}, {10, 2, 0}, {11, 4, 0}};
+        static const struct packet want_new[] = {{8, 2, 0}, {1, 3, 0},  {3, 5, 0}, {2, 0, 0},
+                                                 {4, 3, 0}, {10, 1, 0}, {11, 4, 0}};
         const struct packet *want = old ? want_old : want_new;
         assert_int_equal(stats(q).queued, 7);
         assert_int_equal(flush(q, p, sizeof p / sizeof *p * QUERY_PACKET_SIZE), 7);
         for (size_t i = 0; i < 7; i++) {
             assert_int_equal(p[i].code, want[i].code);
             assert_int_equal(p[i].ptr, want[i].ptr);
+            assert_int_equal(p[i].extra, 0);
         }
         assert_int_equal(stats(q).queued, 0);
         assert_int_equal(stats(q).flight, 7);
@@ -252,6 +253,139 @@ static void test_long_queue(void **state)
     query_free(q);
 }
 
+#define ASK_CODE (QUERY_ASK_DEFAULT | 1u << QUERY_SYMBOL_CODE | 1u << QUERY_SOURCE_CODE)
+
+static struct query *make_asking_code(uint32_t space)
+{
+    struct query *q = query_new(
+        &(struct query_config){.version = wire_version_find(82), .space = space, .ask = ASK_CODE});
+    assert_non_null(q);
+    return q;
+}
+
+/* A code query has the size; one that has no code is answered without a key. */
+static void test_code(void **state)
+{
+    (void)state;
+    struct query *q = make_asking_code(2);
+    struct packet p[8];
+    struct err e = {0};
+    for (uint64_t symbol = 1; symbol <= 4; symbol++)
+        assert_int_equal(query_ask_code(q, symbol, (uint32_t)symbol * 100, &e), 0);
+    assert_false(query_answered_no_code(q)); /* none is on its way yet */
+    assert_int_equal(flush(q, p, sizeof p), 2);
+    assert_int_equal(p[1].code, 12);
+    assert_int_equal(p[1].ptr, 2);
+    assert_int_equal(p[1].extra, 200);
+    assert_true(query_answered_no_code(q));
+    assert_int_equal(flush(q, p, sizeof p), 1);
+    assert_int_equal(query_answered(q, QUERY_SYMBOL_CODE, 2), ANSWER_EXPECTED);
+    assert_int_equal(query_answered(q, QUERY_SYMBOL_CODE, 3), ANSWER_EXPECTED);
+    assert_int_equal(flush(q, p, sizeof p), 1);
+    assert_false(query_idle(q));
+    assert_true(query_answered_no_code(q));
+    assert_true(query_idle(q)); /* each had one answer, whichever it was */
+    assert_false(query_answered_no_code(q));
+    assert_int_equal(stats(q).unasked_noops, 2);
+    query_free(q);
+}
+
+/* The names travel ahead, in order and NUL-terminated, each packet answered by a "done". */
+static void test_sources(void **state)
+{
+    (void)state;
+    struct query *q = make_asking_code(100);
+    struct packet p[16];
+    struct err e = {0};
+    struct view file = view_of("/source/ab.c"); /* 12 bytes: the NUL takes a packet of its own */
+    assert_int_equal(query_ask_source(q, 77, view_of("a.out"), file, &e), 0);
+    assert_int_equal(flush(q, p, 208), 6);
+    static const uint8_t codes[] = {14, 15, 14, 15, 15, 13};
+    for (size_t i = 0; i < sizeof codes; i++)
+        assert_int_equal(p[i].code, codes[i]);
+    assert_int_equal(p[0].ptr, 6);
+    assert_int_equal(p[2].ptr, 13);
+    char text[24];
+    for (size_t i = 0; i < 2; i++) {
+        memcpy(text + 12 * i, &p[3 + i].ptr, 8);
+        memcpy(text + 12 * i + 8, &p[3 + i].extra, 4);
+    }
+    assert_string_equal(text, "/source/ab.c");
+    assert_int_equal(p[5].ptr, 77);
+    ask(q, QUERY_CALLSTACK_FRAME, 5);
+    assert_int_equal(flush(q, p, 208), 1);
+    for (int i = 0; i < 5; i++)
+        assert_true(query_answered_noop(q));
+    assert_int_equal(stats(q).flight, 2);
+    assert_int_equal(stats(q).pending[QUERY_DATA_TRANSFER_PART], 0);
+    assert_int_equal(query_answered(q, QUERY_CALLSTACK_FRAME, 5), ANSWER_EXPECTED);
+    assert_int_equal(query_answered(q, QUERY_SOURCE_CODE, 77), ANSWER_EXPECTED);
+    assert_true(query_idle(q));
+    query_free(q);
+    q = make(82, 100); /* not wanted: nothing is sent */
+    assert_int_equal(query_ask_source(q, 77, view_of(""), file, &e), 0);
+    assert_int_equal(flush(q, p, 208), 0);
+    query_free(q);
+}
+
+/* What has time waits for all else, comes sooner when it is wanted now, and can be forgotten. */
+static void test_patience(void **state)
+{
+    (void)state;
+    static struct packet p[2000];
+    struct query *q = make(82, 5000);
+    struct err e = {0};
+    for (uint64_t key = 1; key <= 1000; key++)
+        assert_int_equal(query_ask_patiently(q, QUERY_CALLSTACK_FRAME, key, &e), 0);
+    ask(q, QUERY_CALLSTACK_FRAME, 900); /* now a call stack has it */
+    ask(q, QUERY_CALLSTACK_FRAME, 900);
+    ask(q, QUERY_STRING, 5);
+    assert_int_equal(stats(q).queued, 1001);
+    size_t n = flush(q, p, 26000);
+    assert_true(n > 10 && n < 500); /* never many in flight */
+    assert_int_equal(p[0].code, 1);
+    assert_int_equal(p[1].ptr, 900);
+    assert_int_equal(p[2].ptr, 1);
+    assert_int_equal(query_answered(q, QUERY_CALLSTACK_FRAME, 1), ANSWER_EXPECTED);
+    assert_int_equal(query_answered(q, QUERY_CALLSTACK_FRAME, 901), ANSWER_EXPECTED);
+    ask(q, QUERY_SYMBOL, 3);
+    assert_int_equal(flush(q, p, 26000), 1);
+    query_forget_patient(q);
+    assert_int_equal(stats(q).queued, 0);
+    assert_int_equal(flush(q, p, 26000), 0);
+    query_answered(q, QUERY_STRING, 5);
+    query_answered(q, QUERY_SYMBOL, 3);
+    for (uint64_t key = 1; key <= 1000; key++)
+        query_answered(q, QUERY_CALLSTACK_FRAME, key);
+    assert_int_equal(stats(q).flight, 0);
+    assert_int_equal(stats(q).pending[QUERY_CALLSTACK_FRAME], 0);
+    assert_true(query_idle(q));
+    query_free(q);
+}
+
+/* A whole queue of them, as space comes back, is sent once each. */
+static void test_patience_pays(void **state)
+{
+    (void)state;
+    static struct packet p[2000];
+    struct query *q = make(82, 5000);
+    struct err e = {0};
+    size_t sent = 0, n;
+    for (uint64_t key = 1; key <= 3000; key++) {
+        assert_int_equal(query_ask_patiently(q, QUERY_CALLSTACK_FRAME, key, &e), 0);
+        if (key % 7 == 0)
+            ask(q, QUERY_CALLSTACK_FRAME, key);
+    }
+    while ((n = flush(q, p, 26000)) > 0) {
+        for (size_t i = 0; i < n; i++)
+            assert_int_equal(query_answered(q, QUERY_CALLSTACK_FRAME, p[i].ptr), ANSWER_EXPECTED);
+        sent += n;
+    }
+    assert_int_equal(sent, 3000);
+    assert_true(query_idle(q));
+    query_free(q);
+}
+
 static void test_packets(void **state)
 {
     (void)state;
@@ -287,6 +421,8 @@ int main(void)
         cmocka_unit_test(test_external_names), cmocka_unit_test(test_source_locations),
         cmocka_unit_test(test_unwanted_kinds), cmocka_unit_test(test_idle),
         cmocka_unit_test(test_long_queue),     cmocka_unit_test(test_packets),
+        cmocka_unit_test(test_code),           cmocka_unit_test(test_sources),
+        cmocka_unit_test(test_patience),       cmocka_unit_test(test_patience_pays),
     };
     return cmocka_run_group_tests_name("protocol queries", tests, NULL, NULL);
 }
