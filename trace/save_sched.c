@@ -36,7 +36,10 @@ int save_external_threads(struct saver *s)
 static bool is_kept(const struct trace *t, uint64_t id)
 {
     const uint64_t *number = map_find(&t->threads.numbers, id);
-    return number && t->threads.list.at[*number].listed;
+    if (!number)
+        return false;
+    const struct zone_thread *zones = zones_of(&t->zones, (uint16_t)*number);
+    return (zones && zones->begins.len) || samples_of(&t->samples, (uint16_t)*number).samples;
 }
 
 struct switch_saver {
