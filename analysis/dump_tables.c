@@ -64,7 +64,7 @@ struct view dump_location(const struct dump_tables *t, int16_t srcloc)
 uint64_t dump_custom_frame(const struct dump_tables *t, uint64_t frame)
 {
     const uint64_t *hash = map_find(&t->custom_frames, frame);
-    return hash ? *hash : 0;
+    return hash ? *hash : frame;
 }
 
 /* ---- fields */

@@ -63,7 +63,10 @@ uint32_t dump_rank(const struct dump_tables *t, uint64_t pointer);
 /* Rendered fields of a source location, empty when there is none. */
 struct view dump_location(const struct dump_tables *t, int16_t srcloc);
 
-/* The hash of a frame of a call stack that the client described itself; see FRAME_ID_CUSTOM. */
+/*
+ * The hash of a frame of a call stack that the client described itself (FRAME_ID_CUSTOM); the frame
+ * itself when its description is missing.
+ */
 uint64_t dump_custom_frame(const struct dump_tables *t, uint64_t frame);
 
 uint64_t dump_hash(struct view bytes);

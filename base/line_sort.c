@@ -183,7 +183,8 @@ static int input_need(struct merge *m, struct merge_input *in, size_t n, struct 
     size_t have = in->buf.len - in->pos;
     if (have >= n)
         return 0;
-    memmove(in->buf.data, in->buf.data + in->pos, have);
+    if (have > 0)
+        memmove(in->buf.data, in->buf.data + in->pos, have);
     in->buf.len = have;
     in->pos = 0;
     size_t want = n - have > m->piece ? n - have : m->piece;
