@@ -4,6 +4,7 @@ the same bytes, and what its options do."""
 import difflib
 import json
 import os
+import re
 import subprocess
 import unittest
 
@@ -18,27 +19,12 @@ VERSIONS = ("0.9.0", "0.9.2", "0.11.0", "0.11.1", "0.11.2", "0.11.3", "0.12.3", 
 # Sections in which a capture does not equal the official one of the same bytes yet. Whoever makes
 # one equal takes it out; a section that is not here must be equal for every recording.
 NOT_EQUAL_YET = {
-    "allocated-source-locations",
-    "context-switches",
-    "frame-images",
-    "frame-sets",
-    "frames",
-    "gpu-contexts",
-    "gpu-zones",
-    "lock-events",
-    "locks",
-    "messages",
-    "plot-points",
-    "plots",
-    "section-categories",
-    "sections",
     "source-files",
-    "source-locations",
-    "strings",
-    "thread-names",
-    "threads",
-    "topology",
-    "zones",
+}
+
+# Fields that an official release gets wrong: they are compared without.
+OFFICIAL_FAULTS = {
+    ("v0.12.2", "context-switches"): " start=",  # 0 for fibers
 }
 
 
@@ -48,6 +34,10 @@ def dump(trace, *args, **kwargs):
     if result.returncode != 0:
         raise AssertionError(f"dump {trace}: {result.stderr}")
     return result.stdout.splitlines()
+
+
+def without(field, lines):
+    return [re.sub(field + "[^ ]*", "", line) for line in lines] if field else lines
 
 
 def by_section(lines):
@@ -86,8 +76,10 @@ class Equality(Dump):
                 self.assertEqual(result.returncode, 0, result.stderr)
                 theirs, ours = by_section(dump(official)), by_section(dump(own))
                 for section in sorted((theirs.keys() | ours.keys()) - NOT_EQUAL_YET):
+                    field = OFFICIAL_FAULTS.get((release, section))
                     with self.subTest(release=release, recording=name, section=section):
-                        self.assert_equal_lines(theirs.get(section, []), ours.get(section, []))
+                        self.assert_equal_lines(without(field, theirs.get(section, [])),
+                                                without(field, ours.get(section, [])))
 
     def test_of_a_trace_and_its_copy(self):
         for path in sorted(TRACES.glob("*/*.tracy")):
