@@ -269,11 +269,12 @@ static void dump_release(struct dump *d)
 
 int dump_run(const struct dump_source *source, const struct dump_options *options, struct err *e)
 {
-    struct dump d = {.o = options, .t.format = options->format};
+    struct dump d = {.o = options};
     struct converted converted = {source, options};
     struct dump_source other = {&converted, read_converted};
     if (options->common)
         source = &other;
+    dump_tables_init(&d.t, options);
     line_sort_init(&d.sort, options->sort_bytes, options->spill_dir);
     line_sort_init(&d.messages, options->sort_bytes, options->spill_dir);
     int status = dump_tables_read(&d.t, source, options->sections[DUMP_FRAMES], e);

@@ -93,9 +93,9 @@ int dump_zone_begin(struct dump *d, const void *recs, size_t n, struct err *e)
 
 static void extra_fields(struct dump *d, uint32_t number)
 {
-    if (number == 0 || number >= d->t.extras.len)
+    const struct rec_zone_extra *extra = number ? dump_extras_get(&d->t.extras, number) : NULL;
+    if (!extra)
         return;
-    const struct dump_extra *extra = &d->t.extras.at[number];
     dump_string_field(d, "zone_name", extra->name);
     if (extra->color != 0)
         dump_address(d, "zone_color", extra->color);

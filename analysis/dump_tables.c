@@ -224,17 +224,6 @@ static int put_payloads(struct dump_tables *t, const struct rec_source_location 
     return 0;
 }
 
-static int put_extras(struct dump_tables *t, const struct rec_zone_extra *r, size_t n,
-                      struct err *e)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct dump_extra extra = {r[i].callstack, r[i].text, r[i].name, r[i].color};
-        if (!vec_push(&t->extras, extra))
-            return no_room(e);
-    }
-    return 0;
-}
-
 /* A frame that the client described itself has a number where others have an address. */
 static int put_callstack(struct dump_tables *t, const struct rec_callstack *r, struct err *e)
 {
@@ -332,7 +321,7 @@ static int tables_put(void *ctx, enum record_type type, const void *recs, size_t
     case REC_SOURCE_LOCATION_PAYLOAD:
         return put_payloads(t, recs, n, e);
     case REC_ZONE_EXTRA:
-        return put_extras(t, recs, n, e);
+        return dump_extras_add(&t->extras, recs, n, e);
     case REC_GPU_CONTEXT:
         return put_gpu_context(t, recs, e);
     case REC_CALLSTACK:
@@ -409,6 +398,12 @@ static int rank_gpu_contexts(struct dump_tables *t, struct err *e)
     return 0;
 }
 
+void dump_tables_init(struct dump_tables *t, const struct dump_options *options)
+{
+    *t = (struct dump_tables){.format = options->format};
+    dump_extras_init(&t->extras, options->spill_dir);
+}
+
 int dump_tables_read(struct dump_tables *t, const struct dump_source *source, bool images,
                      struct err *e)
 {
@@ -424,7 +419,8 @@ int dump_tables_read(struct dump_tables *t, const struct dump_source *source, bo
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
         wanted[tables[i]] = true;
     wanted[REC_FRAME_IMAGE] = images;
-    if (source->read(source->ctx, &sink, wanted, e) != 0 || rank_pointers(t, e) != 0 ||
+    if (source->read(source->ctx, &sink, wanted, e) != 0 ||
+        dump_extras_finish(&t->extras, e) != 0 || rank_pointers(t, e) != 0 ||
         rank_gpu_contexts(t, e) != 0)
         return -1;
     if (!t->custom_stacks)
@@ -446,7 +442,7 @@ void dump_tables_release(struct dump_tables *t)
     vec_release(&t->locations);
     vec_release(&t->location_expands);
     vec_release(&t->payloads);
-    vec_release(&t->extras);
+    dump_extras_release(&t->extras);
     vec_release(&t->callstacks);
     vec_release(&t->frames);
     map_release(&t->custom_frames);

@@ -7,16 +7,13 @@
  */
 
 #include "analysis/dump.h"
+#include "analysis/dump_extras.h"
 #include "base/map.h"
 #include "base/vec.h"
 
 /* A part of a buffer. */
 struct slice {
     size_t at, len;
-};
-
-struct dump_extra {
-    uint32_t callstack, text, name, color;
 };
 
 struct dump_gpu_context {
@@ -37,7 +34,7 @@ struct dump_tables {
     VEC(struct slice) locations;    /* rendered fields */
     VEC(uint64_t) location_expands; /* client pointers */
     VEC(struct slice) payloads;     /* rendered fields */
-    VEC(struct dump_extra) extras;
+    struct dump_extras extras;
     VEC(uint64_t) callstacks; /* hashes of their frames */
     VEC(uint64_t) frames;     /* of the call stack at hand */
     struct map custom_frames; /* frame id → hash of what it stands for */
@@ -46,6 +43,8 @@ struct dump_tables {
     VEC(struct dump_gpu_context) gpu_contexts;
     VEC(uint32_t) gpu_ranks; /* by number in the file */
 };
+
+void dump_tables_init(struct dump_tables *t, const struct dump_options *options);
 
 /* Reads them. `images`: those of frame images, too. */
 int dump_tables_read(struct dump_tables *t, const struct dump_source *source, bool images,

@@ -6,12 +6,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "analysis/dump.h"
+#include "base/format.h"
 #include "base/outfile.h"
 #include "base/tempfile.h"
 #include "cli/commands.h"
+#include "cli/interrupt.h"
 #include "cli/options.h"
 #include "report/dump_format.h"
 #include "trace/reader.h"
@@ -157,75 +161,118 @@ bad:
     return 2;
 }
 
-/* ---- input */
+/* ---- while it runs */
+
+/* A trace is read twice, sometimes three times. */
+#define PASSES 2u
 
 struct input {
     int fd;
     const char *name;
     off_t begin;
+    uint64_t size; /* 0 when not known */
+    unsigned pass; /* from 1 */
+    struct interrupt interrupt;
+    bool terminal; /* there is one for progress, and the lines go elsewhere */
+    bool shown;    /* a progress line stands there */
+    uint64_t next_show;
 };
+
+static uint64_t now_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static int progress(void *ctx, uint64_t file_bytes, struct err *e)
+{
+    struct input *in = ctx;
+    if (interrupt_came(&in->interrupt))
+        return err_set(e, ERR_OUTPUT, "interrupted");
+    if (!in->terminal || in->size == 0 || in->pass > PASSES || now_ns() < in->next_show)
+        return 0;
+    char percent[FORMAT_SIZE];
+    uint64_t done = (in->pass - 1) * in->size + file_bytes;
+    fprintf(stderr, "\r\033[K%s", format_percent(percent, done, PASSES * in->size));
+    in->next_show = now_ns() + 200000000u;
+    in->shown = true;
+    return 0;
+}
+
+/* ---- input */
 
 static int input_read(void *ctx, const struct record_sink *sink, const bool *wanted, struct err *e)
 {
-    const struct input *in = ctx;
+    struct input *in = ctx;
     struct trace_info info;
-    const struct trace_read_options options = {.wanted = wanted};
+    const struct trace_read_options options = {
+        .wanted = wanted, .progress = progress, .progress_ctx = in};
+    in->pass++;
     if (lseek(in->fd, in->begin, SEEK_SET) < 0)
         return err_errno(e, ERR_INPUT, "cannot go back to the beginning of %s", in->name);
     return trace_read(in->fd, in->name, sink, &options, &info, e);
 }
 
-/* A pipe can be read but once: its bytes go to a temporary file. */
-static int spool_pipe(struct input *in, struct err *e)
+/* Copies the rest of `from` to the temporary file `to`. */
+static int copy_pipe(int from, const char *name, int to, const char *dir, struct err *e)
 {
     static const size_t room = (size_t)256 << 10;
-    const char *dir = tempfile_dir(NULL);
     char *bytes = malloc(room);
-    int fd = bytes ? tempfile_open(dir, e) : err_no_memory(e, "the input");
-    int status = fd < 0 ? -1 : 0;
+    int status = bytes ? 0 : err_no_memory(e, "the input");
     uint64_t end = 0;
     while (status == 0) {
-        ssize_t n = read(in->fd, bytes, room);
+        ssize_t n = read(from, bytes, room);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0)
-            status = err_errno(e, ERR_INPUT, "cannot read %s", in->name);
+            status = err_errno(e, ERR_INPUT, "cannot read %s", name);
         if (n <= 0)
             break;
-        status = tempfile_write(fd, dir, bytes, (size_t)n, end, e);
+        status = tempfile_write(to, dir, bytes, (size_t)n, end, e);
         end += (uint64_t)n;
     }
     free(bytes);
-    if (status != 0) {
-        if (fd >= 0)
-            close(fd);
-        return -1;
-    }
-    if (in->fd != STDIN_FILENO)
-        close(in->fd);
-    in->fd = fd;
-    return 0;
-}
-
-static int input_open(struct input *in, const char *path, struct err *e)
-{
-    bool standard = strcmp(path, "-") == 0;
-    *in = (struct input){.fd = STDIN_FILENO, .name = standard ? "standard input" : path};
-    if (!standard)
-        in->fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (in->fd < 0)
-        return err_errno(e, ERR_INPUT, "cannot open %s", path);
-    in->begin = lseek(in->fd, 0, SEEK_CUR);
-    if (in->begin >= 0)
-        return 0;
-    in->begin = 0;
-    return spool_pipe(in, e);
+    return status;
 }
 
 static void input_close(struct input *in)
 {
     if (in->fd > STDIN_FILENO)
         close(in->fd);
+    in->fd = -1;
+}
+
+/* A pipe can be read but once: its bytes go to a temporary file. */
+static int spool_pipe(struct input *in, struct err *e)
+{
+    const char *dir = tempfile_dir(NULL);
+    int fd = tempfile_open(dir, e);
+    int status = fd < 0 ? -1 : copy_pipe(in->fd, in->name, fd, dir, e);
+    input_close(in);
+    in->fd = fd;
+    return status;
+}
+
+static int input_open(struct input *in, const char *path, struct err *e)
+{
+    bool standard = strcmp(path, "-") == 0;
+    struct stat st;
+    *in = (struct input){.fd = STDIN_FILENO, .name = standard ? "standard input" : path};
+    if (!standard)
+        in->fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (in->fd < 0)
+        return err_errno(e, ERR_INPUT, "cannot open %s", path);
+    in->begin = lseek(in->fd, 0, SEEK_CUR);
+    if (in->begin < 0) {
+        in->begin = 0;
+        if (spool_pipe(in, e) != 0)
+            return -1;
+    }
+    if (fstat(in->fd, &st) == 0 && S_ISREG(st.st_mode))
+        in->size = (uint64_t)st.st_size;
+    in->next_show = now_ns() + 1000000000u;
+    return 0;
 }
 
 /* ---- output */
@@ -233,12 +280,15 @@ static void input_close(struct input *in)
 struct output {
     int fd;
     const char *name;
+    const struct interrupt *interrupt;
 };
 
 static int output_write(void *ctx, const void *bytes, size_t n, struct err *e)
 {
     const struct output *out = ctx;
     const char *p = bytes;
+    if (interrupt_came(out->interrupt))
+        return err_set(e, ERR_OUTPUT, "interrupted");
     while (n > 0) {
         ssize_t done = write(out->fd, p, n);
         if (done < 0 && errno == EINTR)
@@ -251,33 +301,45 @@ static int output_write(void *ctx, const void *bytes, size_t n, struct err *e)
     return 0;
 }
 
-static int dump_file(struct dump_command *c, struct output *out, struct err *e)
+static int write_dump(const struct dump_command *c, struct input *in, int fd, const char *name,
+                      struct err *e)
 {
-    struct input in;
-    struct dump_source source = {&in, input_read};
-    c->options.write = output_write;
-    c->options.write_ctx = out;
-    int status = input_open(&in, c->trace, e);
-    if (status == 0)
-        status = dump_run(&source, &c->options, e);
-    input_close(&in);
+    struct output out = {fd, name, &in->interrupt};
+    struct dump_source source = {in, input_read};
+    struct dump_options options = c->options;
+    options.write = output_write;
+    options.write_ctx = &out;
+    in->terminal = isatty(STDERR_FILENO) == 1 && isatty(fd) != 1;
+    int status = dump_run(&source, &options, e);
+    if (in->shown)
+        fputs("\r\033[K", stderr);
     return status;
 }
 
-static int run(struct dump_command *c, struct err *e)
+static int write_file(const struct dump_command *c, struct input *in, struct err *e)
 {
     struct outfile file;
-    struct output out = {STDOUT_FILENO, "to standard output"};
-    if (!c->output)
-        return dump_file(c, &out, e);
     if (outfile_open(&file, c->output, c->force, e) != 0)
         return -1;
-    out = (struct output){file.fd, c->output};
-    int status = dump_file(c, &out, e);
+    interrupt_hold(&in->interrupt);
+    int status = write_dump(c, in, file.fd, c->output, e);
     if (status == 0)
-        return outfile_commit(&file, e);
+        status = outfile_commit(&file, e);
     outfile_abort(&file);
-    return -1;
+    interrupt_release(&in->interrupt);
+    return status;
+}
+
+static int run(const struct dump_command *c, struct err *e)
+{
+    struct input in;
+    int status = input_open(&in, c->trace, e);
+    if (status == 0 && c->output)
+        status = write_file(c, &in, e);
+    else if (status == 0)
+        status = write_dump(c, &in, STDOUT_FILENO, "to standard output", e);
+    input_close(&in);
+    return status;
 }
 
 int cmd_dump(int argc, char **argv)

@@ -5,7 +5,9 @@ import difflib
 import json
 import os
 import re
+import signal
 import subprocess
+import time
 import unittest
 
 from clients import alloc_plain, capture_items, thread_name
@@ -206,6 +208,22 @@ class Options(Dump):
                 self.assertEqual(result.stdout, "")
                 self.assertTrue(result.stderr)
         self.assertFalse(os.path.exists(out))
+
+    def test_interrupted(self):
+        """Whenever the signal comes, nothing half-written is left."""
+        out = self.dir / "out.txt"
+        out.write_text("old")
+        whole = run("dump", EVERYTHING).stdout
+        for milliseconds in range(0, 30, 3):
+            process = subprocess.Popen([TIDEMARK, "dump", EVERYTHING, "-f", "-o", out],
+                                       stderr=subprocess.PIPE)
+            time.sleep(milliseconds / 1000)
+            process.send_signal(signal.SIGINT)
+            process.communicate(timeout=LIMIT)
+            self.assert_clean("out.txt")
+            self.assertIn(process.returncode, (0, -signal.SIGINT))
+            self.assertIn(out.read_text(), ("old", whole) if process.returncode else (whole,))
+            out.write_text("old")
 
     def test_full_disk(self):
         result = subprocess.run(f"{TIDEMARK} dump {EVERYTHING} > /dev/full", shell=True,
