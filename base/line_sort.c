@@ -41,7 +41,8 @@ static int no_room(struct err *e)
 static uint64_t big_endian(const uint8_t *p, size_t len)
 {
     uint8_t padded[8] = {0};
-    memcpy(padded, p, len < 8 ? len : 8);
+    if (len > 0)
+        memcpy(padded, p, len < 8 ? len : 8);
     return __builtin_bswap64(load_u64(padded));
 }
 
@@ -147,7 +148,8 @@ int line_sort_add(struct line_sort *s, struct view key, struct view text, struct
     uint8_t *p = buf_reserve(&s->lines, entry.len);
     if (!p)
         return no_room(e);
-    memcpy(p, key.p, key.len);
+    if (key.len > 0)
+        memcpy(p, key.p, key.len);
     if (text.len > 0)
         memcpy(p + key.len, text.p, text.len);
     s->lines.len += entry.len;

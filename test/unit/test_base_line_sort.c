@@ -44,7 +44,7 @@ static void fill(struct lines *l, size_t n, unsigned spread, uint64_t seed)
         memset(&l->at[i], 0, sizeof l->at[i]);
         l->at[i].len = (x >> 40) % 40;
         for (size_t k = 0; k < l->at[i].len; k++)
-            l->at[i].bytes[k] = k < 12 ? 7 : (uint8_t)((x >> 20) % spread);
+            l->at[i].bytes[k] = (uint8_t)(k < 12 ? 7 : (x >> 20) % spread);
     }
 }
 
