@@ -15,6 +15,8 @@ int cmd_dump(int argc, char **argv);
 int cmd_info(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_report(int argc, char **argv);
+int cmd_csvexport(int argc, char **argv);
+int cmd_csvexport_drop_in(int argc, char **argv);
 int cmd_update(int argc, char **argv);
 int cmd_update_drop_in(int argc, char **argv); /* called as tracy-update and the like */
 int cmd_verify(int argc, char **argv);

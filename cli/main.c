@@ -26,6 +26,7 @@ static const struct command commands[] = {
     {"verify", cmd_verify, "check that memory data is really there; exit status 0 or 1"},
     {"dump", cmd_dump, "print everything in a trace in a form that can be compared"},
     {"update", cmd_update, "strip, convert or recompress a trace"},
+    {"csvexport", cmd_csvexport, "print zones, messages, plots or memory of a trace as CSV"},
     {"replay", cmd_replay, "play a recorded client to a server"},
     {"help", cmd_help, "print this list"},
     {"version", cmd_version, "print the version"},
@@ -41,6 +42,9 @@ static const struct command drop_ins[] = {
     {"capture-daemon", cmd_daemon_drop_in, NULL},
     {"tracy-update", cmd_update_drop_in, NULL},
     {"update", cmd_update_drop_in, NULL},
+    {"tracy-csvexport", cmd_csvexport_drop_in, NULL},
+    {"csvexport", cmd_csvexport_drop_in, NULL},
+    {"iree-tracy-csvexport", cmd_csvexport_drop_in, NULL},
 };
 
 #define LENGTH(A) (sizeof(A) / sizeof(A)[0])

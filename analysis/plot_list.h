@@ -1,0 +1,66 @@
+#ifndef TIDEMARK_ANALYSIS_PLOT_LIST_H
+#define TIDEMARK_ANALYSIS_PLOT_LIST_H
+
+/*
+ * The plots of a trace: those that it stores, and the use of each memory pool, which it does not
+ * store and official tools compute when they load it. In file-backed columns.
+ *
+ * Source: `ReconstructMemAllocPlot` and `GetFirstTime` in server/TracyWorker.cpp @ v0.14.0.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/spool.h"
+#include "base/vec.h"
+#include "trace/record.h"
+#include "trace/spill.h"
+
+struct plot_point {
+    int64_t time; /* ns */
+    double value;
+};
+
+/* Takes a plot's next points; `name` is a client pointer. */
+struct plot_sink {
+    void *ctx;
+    int (*put)(void *ctx, uint64_t name, const struct plot_point *points, size_t n, struct err *e);
+};
+
+struct stored_plot {
+    uint64_t name;
+    uint64_t n;
+};
+
+struct plot_list {
+    struct plot_sink sink;
+    struct spool spool;
+    struct column points; /* of the stored plots, one after another */
+    VEC(struct stored_plot) plots;
+    struct column allocs; /* of the pool at hand, in order of the file */
+    struct spill frees;   /* of the pool at hand */
+    int64_t first_time;   /* when the pools' plots begin */
+    bool on_demand;
+    uint64_t sets, frames; /* frame sets, and frames of the first, seen so far */
+};
+
+/* `l` must not move afterwards. */
+int plot_list_init(struct plot_list *l, const struct plot_sink *sink, const char *dir,
+                   struct err *e);
+void plot_list_release(struct plot_list *l);
+
+/* Marks the record types that plots come from. */
+void plot_list_wanted(bool wanted[REC_TYPE_COUNT]);
+
+/*
+ * Takes a record. Each pool's plot is handed over when the pool is complete, as official tools have
+ * them before the stored ones.
+ */
+int plot_list_put(struct plot_list *l, enum record_type type, const void *recs, size_t n,
+                  struct err *e);
+
+/* Hands over the stored plots. */
+int plot_list_finish(struct plot_list *l, struct err *e);
+
+#endif

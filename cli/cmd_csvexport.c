@@ -1,0 +1,258 @@
+/*
+ * tidemark csvexport, and the drop-in for tracy-csvexport: zones, GPU zones, messages, plots and
+ * memory of a trace as CSV.
+ * Options, output and exit codes when called by the official name: csvexport/src/csvexport.cpp @
+ * v0.14.0.
+ */
+
+#include <fcntl.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analysis/export.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "report/official_csv.h"
+#include "trace/reader.h"
+
+static const char usage[] =
+    "usage: tidemark csvexport [OPTIONS] FILE\n"
+    "\n"
+    "Prints what is in a trace as CSV: without a mode, figures of the zones of each source\n"
+    "location. FILE - is standard input.\n"
+    "\n"
+    "  -u, --unwrap         a row for each zone of the processors\n"
+    "  -p, --plot           with -u: the points of all plots, too\n"
+    "  -g, --gpu            a row for each GPU zone\n"
+    "  -m, --messages       a row for each message\n"
+    "  -f, --filter TEXT    only zones whose name contains TEXT\n"
+    "  -c, --case           tell capital letters from small ones in TEXT\n"
+    "  -e, --self           times without those of the zones inside\n"
+    "  -t, --truncated_mean[=N]  the N-th percentile (90) of each row, and the mean up to it\n"
+    "  -s, --sep TEXT       what stands between two columns (,)\n"
+    "      --compat TAG     columns and options of an official release, v0.9.0 to v0.14.0\n"
+    "  -h, --help           this text\n"
+    "  -V, --version        the version\n"
+    "\n"
+    "Nothing is quoted in these modes, as in the official tool.\n"
+    "Exit status: 0 done; 2 usage; 3 unreadable trace; 4 output cannot be written.\n";
+
+struct csvexport {
+    const char *name; /* by which the program was called */
+    bool drop_in;     /* the official tool's: its exit codes */
+    const char *trace;
+    const char *separator;
+    const char *compat;
+    bool unwrap, gpu, messages;
+    struct csv_release release;
+    struct export_options options;
+};
+
+enum { OPTION_COMPAT = 256 };
+
+static const struct option long_options[] = {
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},
+    {"filter", required_argument, NULL, 'f'},
+    {"sep", required_argument, NULL, 's'},
+    {"case", no_argument, NULL, 'c'},
+    {"self", no_argument, NULL, 'e'},
+    {"unwrap", no_argument, NULL, 'u'},
+    {"gpu", no_argument, NULL, 'g'},
+    {"messages", no_argument, NULL, 'm'},
+    {"plot", no_argument, NULL, 'p'},
+    {"truncated_mean", optional_argument, NULL, 't'},
+    {"compat", required_argument, NULL, OPTION_COMPAT},
+    {NULL, 0, NULL, 0},
+};
+
+/* ---- arguments */
+
+static bool is_number(const char *text)
+{
+    return text[0] && strspn(text, "0123456789") == strlen(text);
+}
+
+/*
+ * The percentile. Its value may be glued to the option; a number that stands alone is one, too, as
+ * the official help tells it, unless it is the last argument, which is the trace. Like the official
+ * tool, its names take anything and force it into the range.
+ */
+static int parse_percent(struct csvexport *c, int argc, char **argv, const char *value,
+                         struct err *e)
+{
+    uint64_t n = 90;
+    if (!value && optind + 1 < argc && is_number(argv[optind]))
+        value = argv[optind++];
+    if (value && c->drop_in) {
+        long forced = strtol(value, NULL, 10);
+        n = forced < 1 ? 1 : forced > 99 ? 99 : (uint64_t)forced;
+    } else if (value && !option_u64(value, "--truncated_mean", 1, 99, &n, e)) {
+        return -1;
+    }
+    c->options.percent = (int)n;
+    return 0;
+}
+
+static int parse_option(struct csvexport *c, int option, const char *value, struct err *e)
+{
+    switch (option) {
+    case 'f':
+        c->options.filter.part = value;
+        return 0;
+    case 's':
+        c->separator = value;
+        return 0;
+    case 'c':
+        c->options.filter.case_sensitive = true;
+        return 0;
+    case 'e':
+        c->options.self = true;
+        return 0;
+    case 'u':
+        c->unwrap = true;
+        return 0;
+    case 'g':
+        c->gpu = true;
+        return 0;
+    case 'm':
+        c->messages = true;
+        return 0;
+    case 'p':
+        c->options.plots = true;
+        return 0;
+    case OPTION_COMPAT:
+        c->compat = value;
+        return csv_release_parse(value, &c->release, e);
+    default:
+        return err_set(e, ERR_USAGE, "%s", "");
+    }
+}
+
+/* A release refuses what it does not know yet. */
+static int check_release(const struct csvexport *c, struct err *e)
+{
+    const struct csv_release *r = &c->release;
+    const char *option = c->messages && !r->messages                 ? "-m"
+                         : c->gpu && !r->gpu                         ? "-g"
+                         : c->options.plots && !r->gpu               ? "-p"
+                         : c->options.percent > 0 && !r->percentiles ? "--truncated_mean"
+                                                                     : NULL;
+    if (!option)
+        return 0;
+    return err_set(e, ERR_USAGE, "the csvexport of %s has no option %s", c->compat, option);
+}
+
+static void choose_kind(struct csvexport *c)
+{
+    c->options.kind = c->messages ? EXPORT_MESSAGES
+                      : c->gpu    ? EXPORT_GPU_ZONES
+                      : c->unwrap ? EXPORT_ZONES
+                                  : EXPORT_ZONE_STATS;
+}
+
+/* Returns -1 to go on, else the exit status. */
+static int parse_arguments(struct csvexport *c, int argc, char **argv)
+{
+    struct err e = {0};
+    int option;
+    while ((option = getopt_long(argc, argv, "hf:s:ceugmpt::V", long_options, NULL)) != -1) {
+        if (option == 'h') {
+            fputs(usage, c->drop_in ? stderr : stdout);
+            return 0;
+        }
+        if (option == 'V') {
+            printf("tidemark %s\n", TIDEMARK_VERSION);
+            return 0;
+        }
+        if ((option == 't' ? parse_percent(c, argc, argv, optarg, &e)
+                           : parse_option(c, option, optarg, &e)) != 0)
+            goto bad;
+    }
+    if (optind + 1 != argc) {
+        err_set(&e, ERR_USAGE, optind == argc ? "which trace?" : "one trace at a time");
+        goto bad;
+    }
+    c->trace = argv[optind];
+    if (check_release(c, &e) != 0)
+        goto bad;
+    choose_kind(c);
+    return -1;
+bad:
+    if (e.text[0])
+        fprintf(stderr, "%s: %s\n", c->name, e.text);
+    fputs("usage: csvexport [OPTIONS] FILE; `tidemark csvexport --help` tells more\n", stderr);
+    return c->drop_in ? 1 : 2;
+}
+
+/* ---- the work */
+
+static int read_trace(const struct csvexport *c, int fd, struct export *x, struct err *e)
+{
+    bool wanted[REC_TYPE_COUNT];
+    struct record_sink sink = export_sink(x);
+    struct trace_read_options options = {.wanted = wanted};
+    struct trace_info info;
+    const char *name = fd == STDIN_FILENO ? "standard input" : c->trace;
+    export_wanted(x, wanted);
+    if (trace_read(fd, name, &sink, &options, &info, e) != 0)
+        return -1;
+    return export_finish(x, e);
+}
+
+static int export_zones(const struct csvexport *c, int fd, struct err *e)
+{
+    struct official_csv csv = {.out = stdout,
+                               .release = c->release,
+                               .kind = c->options.kind,
+                               .self = c->options.self,
+                               .percentiles = c->options.percent > 0,
+                               .separator = view_of(c->separator)};
+    struct export_rows rows = official_csv_rows(&csv);
+    struct export *x = export_open(&c->options, &rows, e);
+    int status = x ? read_trace(c, fd, x, e) : -1;
+    if (status == 0)
+        status = official_csv_finish(&csv, e);
+    export_free(x);
+    official_csv_release(&csv);
+    return status;
+}
+
+static int run(const struct csvexport *c, struct err *e)
+{
+    bool standard_input = strcmp(c->trace, "-") == 0;
+    int fd = standard_input ? STDIN_FILENO : open(c->trace, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_errno(e, ERR_INPUT, "cannot open %s", c->trace);
+    int status = export_zones(c, fd, e);
+    if (!standard_input)
+        close(fd);
+    return status;
+}
+
+static int csvexport_main(int argc, char **argv, bool drop_in)
+{
+    struct csvexport c = {
+        .name = argv[0], .drop_in = drop_in, .separator = ",", .release = csv_release_newest()};
+    struct err e = {0};
+    int status = parse_arguments(&c, argc, argv);
+    if (status >= 0)
+        return status;
+    if (run(&c, &e) == 0)
+        return 0;
+    print_error(&e);
+    return drop_in ? 1 : err_exit_status(&e);
+}
+
+int cmd_csvexport(int argc, char **argv)
+{
+    return csvexport_main(argc, argv, false);
+}
+
+int cmd_csvexport_drop_in(int argc, char **argv)
+{
+    return csvexport_main(argc, argv, true);
+}
