@@ -48,7 +48,8 @@ struct export *export_open(const struct export_options *options, const struct ex
     const struct plot_sink sink = {x, put_plot};
     int percent = options->kind == EXPORT_ZONE_STATS ? options->percent : 0;
     if (zone_stats_init(&x->stats, percent, options->self, options->spool_dir, e) == 0 &&
-        plot_list_init(&x->plots, &sink, options->spool_dir, e) == 0)
+        plot_list_init(&x->plots, &sink, options->spool_dir, e) == 0 &&
+        gpu_list_init(&x->gpu, &x->groups, options->spool_dir, e) == 0)
         return x;
     export_free(x);
     return NULL;
@@ -226,15 +227,6 @@ static int begin_zone(struct export *x, const struct rec_zone_begin *r, struct e
     return zone_walk_begin(&x->walk, r, e);
 }
 
-static int end_gpu_zone(struct export *x, const struct rec_gpu_zone_end *r, struct err *e)
-{
-    struct gpu_zone z;
-    if (!gpu_list_end(&x->gpu, r, &z) || !takes(x, z.srcloc))
-        return 0;
-    struct zone_row row = {.start = z.start, .span = z.span};
-    return zone_list_add(&x->list, zone_groups_rank_of(&x->groups, z.srcloc), z.number, &row, e);
-}
-
 static int put_messages(struct export *x, const struct rec_message *r, size_t n, struct err *e)
 {
     for (size_t i = 0; i < n; i++) {
@@ -271,8 +263,7 @@ static int put_record(struct export *x, enum record_type type, const void *recs,
     case REC_ZONE_EXTRA:
         return add_texts(x, recs, n, e);
     case REC_THREAD:
-        x->thread = names_thread_number(&x->names, ((const struct rec_thread *)recs)->id);
-        return 0;
+        return names_add_thread(&x->names, ((const struct rec_thread *)recs)->id, &x->thread, e);
     case REC_ZONE_BEGIN:
         return begin_zone(x, recs, e);
     case REC_ZONE_END:
@@ -286,7 +277,7 @@ static int put_record(struct export *x, enum record_type type, const void *recs,
     case REC_GPU_ZONE_BEGIN:
         return gpu_list_begin(&x->gpu, recs, e);
     case REC_GPU_ZONE_END:
-        return end_gpu_zone(x, recs, e);
+        return gpu_list_end(&x->gpu, recs, e);
     default:
         return names_put(&x->names, type, recs, n, e);
     }
@@ -313,7 +304,9 @@ int export_finish(struct export *x, struct err *e)
     case EXPORT_ZONES:
         return x->options.plots ? plot_list_finish(&x->plots, e) : 0;
     case EXPORT_GPU_ZONES:
-        return gpu_list_finish(&x->gpu, &x->list, e) == 0 ? put_list(x, e) : -1;
+        if (gpu_list_finish(&x->gpu, &x->names, &x->options.filter, &x->list, e) != 0)
+            return -1;
+        return put_list(x, e);
     case EXPORT_MESSAGES:
         return 0;
     }

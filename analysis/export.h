@@ -51,7 +51,7 @@ struct export_rows {
     int (*begin)(void *ctx, uint64_t messages, struct err *e);
     int (*stat)(void *ctx, const struct export_place *p, const struct zone_figures *f,
                 int64_t last_time, struct err *e);
-    /* `text`: of the zone, p == NULL when it has none; `thread`: its number or THREAD_UNKNOWN */
+    /* `text`: of the zone, p == NULL when it has none */
     int (*zone)(void *ctx, const struct export_place *p, const struct zone_row *z, struct view text,
                 struct err *e);
     int (*gpu_zone)(void *ctx, const struct export_place *p, const struct zone_row *z,

@@ -193,10 +193,12 @@ struct view names_location_name(const struct names *n, const struct rec_source_l
     return names_ref(n, l->name.flags & 2 ? &l->name : &l->function);
 }
 
-uint32_t names_thread_number(const struct names *n, uint64_t id)
+int names_add_thread(struct names *n, uint64_t id, uint32_t *number, struct err *e)
 {
-    const uint64_t *number = map_find(&n->thread_numbers, id);
-    return number ? (uint32_t)*number : THREAD_UNKNOWN;
+    if (!map_find(&n->thread_numbers, id) && put_threads(n, &(struct rec_id){id}, 1, e) != 0)
+        return -1;
+    *number = (uint16_t)*map_find(&n->thread_numbers, id);
+    return 0;
 }
 
 struct view names_thread(const struct names *n, uint32_t number)

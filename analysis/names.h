@@ -19,8 +19,6 @@
 #include "trace/record.h"
 #include "trace/strings.h"
 
-#define THREAD_UNKNOWN UINT32_MAX
-
 struct names {
     struct strings strings;
     struct map string_keys;  /* a string's key in the file → its number */
@@ -54,8 +52,11 @@ const struct rec_source_location *names_location(const struct names *n, int16_t 
 /* What its zones are called: its own name, else the function's. */
 struct view names_location_name(const struct names *n, const struct rec_source_location *l);
 
-/* The number of a thread id, or THREAD_UNKNOWN. */
-uint32_t names_thread_number(const struct names *n, uint64_t id);
+/*
+ * The number of a thread id. One that is not in the list is added to it, as official tools do while
+ * they read the threads: the first of several fibers often is not.
+ */
+int names_add_thread(struct names *n, uint64_t id, uint32_t *number, struct err *e);
 
 /* A thread's name by its number, empty when it has none. */
 struct view names_thread(const struct names *n, uint32_t number);

@@ -9,7 +9,6 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "base/vec.h"
 #include "trace/spill.h"
 
 struct zone_row {
@@ -27,15 +26,8 @@ static inline uint32_t zone_row_rank(const struct zone_row *r)
     return (uint32_t)((uint64_t)r->place >> ZONE_NUMBER_BITS);
 }
 
-/* The zones numbered from `first` on come in the place from `moved` on. */
-struct zone_segment {
-    uint64_t first;
-    uint64_t moved;
-};
-
 struct zone_list {
     struct spill rows;
-    VEC(struct zone_segment) segments; /* by `first`; none: nothing moves */
 };
 
 void zone_list_init(struct zone_list *l, const char *dir);

@@ -236,8 +236,7 @@ static int zone_row(void *ctx, const struct export_place *p, const struct zone_r
     put_i64(w, z->span);
     if (w->release.messages) {
         put_separator(w);
-        if (z->thread != THREAD_UNKNOWN)
-            put_u64(w, z->thread);
+        put_u64(w, z->thread);
     }
     if (w->release.gpu)
         put_separator(w);
