@@ -1,5 +1,7 @@
 #include "analysis/plot_list.h"
 
+#include <stdlib.h>
+
 #define SPOOL_BUDGET ((size_t)16 << 20)
 #define FIRST_FRAME 3 /* of an on-demand client: the one after connecting */
 
@@ -28,28 +30,33 @@ int plot_list_init(struct plot_list *l, const struct plot_sink *sink, const char
     spill_init(&l->frees, sizeof(struct change), 0, dir);
     if (spool_init(&l->spool, dir, SPOOL_BUDGET, e) != 0)
         return -1;
-    column_init(&l->points, &l->spool, &point_layout, false);
+    column_init(&l->stored.points, &l->spool, &point_layout, false);
+    column_init(&l->pools.points, &l->spool, &point_layout, false);
     column_init(&l->allocs, &l->spool, &change_layout, false);
     return 0;
 }
 
 void plot_list_release(struct plot_list *l)
 {
-    if (l->points.spool) {
-        column_release(&l->points);
+    if (l->stored.points.spool) {
+        column_release(&l->stored.points);
+        column_release(&l->pools.points);
         column_release(&l->allocs);
         spool_release(&l->spool);
     }
     spill_release(&l->frees);
-    vec_release(&l->plots);
+    vec_release(&l->stored.plots);
+    vec_release(&l->pools.plots);
+    hash_order_release(&l->order);
+    map_release(&l->pool_numbers);
     *l = (struct plot_list){.frees.fd = -1};
 }
 
 void plot_list_wanted(bool wanted[REC_TYPE_COUNT])
 {
-    static const enum record_type types[] = {REC_HEADER,  REC_FRAME_SET,  REC_FRAME,
-                                             REC_PLOT,    REC_PLOT_POINT, REC_MEMORY_EVENT,
-                                             REC_POOL_END};
+    static const enum record_type types[] = {REC_HEADER,       REC_FRAME_SET,  REC_FRAME,
+                                             REC_PLOT,         REC_PLOT_POINT, REC_POOL,
+                                             REC_MEMORY_EVENT, REC_POOL_END};
     for (size_t i = 0; i < sizeof types / sizeof *types; i++)
         wanted[types[i]] = true;
 }
@@ -67,7 +74,7 @@ static void put_frames(struct plot_list *l, const struct rec_frame *r, size_t n)
 static int put_points(struct plot_list *l, const struct rec_plot_point *r, size_t n, struct err *e)
 {
     for (size_t i = 0; i < n; i++) {
-        struct plot_point *p = column_append(&l->points, e);
+        struct plot_point *p = column_append(&l->stored.points, e);
         if (!p)
             return -1;
         *p = (struct plot_point){r[i].time, r[i].value};
@@ -92,30 +99,21 @@ static int put_events(struct plot_list *l, const struct rec_memory_event *r, siz
 
 /* ---- the use of a pool */
 
-#define POINTS_AT_ONCE 1024
-
 struct use {
     struct plot_list *list;
-    uint64_t name;
     struct column_reader reader;
     const struct change *allocs; /* the run at hand */
     size_t at, n;
     double bytes;
-    size_t count;
-    struct plot_point points[POINTS_AT_ONCE];
 };
-
-static int flush_use(struct use *u, struct err *e)
-{
-    size_t n = u->count;
-    u->count = 0;
-    return n ? u->list->sink.put(u->list->sink.ctx, u->name, u->points, n, e) : 0;
-}
 
 static int add_point(struct use *u, int64_t time, struct err *e)
 {
-    u->points[u->count++] = (struct plot_point){time, u->bytes};
-    return u->count == POINTS_AT_ONCE ? flush_use(u, e) : 0;
+    struct plot_point *p = column_append(&u->list->pools.points, e);
+    if (!p)
+        return -1;
+    *p = (struct plot_point){time, u->bytes};
+    return 0;
 }
 
 /* The next allocation: 1, 0 when there is none, -1 on an error. */
@@ -162,22 +160,46 @@ static int add_frees(void *ctx, const void *recs, size_t n, struct err *e)
     return 0;
 }
 
-static int put_use(struct plot_list *l, uint64_t name, struct err *e)
+/* A pool's key comes once; where it does not, the first one decides the order. */
+static int list_pool(struct plot_list *l, uint64_t name, struct err *e)
 {
-    struct use u = {.list = l, .name = name};
+    struct listed_plot plot = {.name = name, .key = l->pool, .first = l->pools.points.len};
+    bool fresh;
+    uint64_t *number = map_add(&l->pool_numbers, l->pool, &fresh);
+    if (!number || !vec_push(&l->pools.plots, plot))
+        return err_no_memory(e, "plots");
+    if (!fresh)
+        return err_set(e, ERR_INPUT, "two memory pools have the key 0x%llx",
+                       (unsigned long long)l->pool);
+    *number = l->pools.plots.len - 1;
+    return 0;
+}
+
+static int add_use(struct plot_list *l, struct use *u, struct err *e)
+{
     int there;
+    if (add_point(u, l->first_time, e) != 0 || spill_drain(&l->frees, add_frees, u, e) != 0)
+        return -1;
+    while ((there = next_alloc(u, e)) != 0) {
+        if (there < 0 || add_alloc(u, e) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int end_pool(struct plot_list *l, uint64_t name, struct err *e)
+{
+    struct use u = {.list = l};
     if (l->allocs.len == 0)
         return 0;
+    if (list_pool(l, name, e) != 0)
+        return -1;
     column_reader_init(&u.reader, &l->allocs);
-    int status = add_point(&u, l->first_time, e);
-    if (status == 0)
-        status = spill_drain(&l->frees, add_frees, &u, e);
-    while (status == 0 && (there = next_alloc(&u, e)) != 0)
-        status = there < 0 ? -1 : add_alloc(&u, e);
-    if (status == 0)
-        status = flush_use(&u, e);
+    int status = add_use(l, &u, e);
     column_reader_release(&u.reader);
     column_clear(&l->allocs);
+    struct listed_plot *plot = &l->pools.plots.at[l->pools.plots.len - 1];
+    plot->n = l->pools.points.len - plot->first;
     return status;
 }
 
@@ -198,44 +220,77 @@ int plot_list_put(struct plot_list *l, enum record_type type, const void *recs, 
         return 0;
     case REC_PLOT: {
         const struct rec_plot *r = recs;
-        if (!vec_push(&l->plots, (struct stored_plot){r->name, r->n}))
-            return err_no_memory(e, "plots");
-        return 0;
+        struct listed_plot plot = {.name = r->name, .first = l->stored.points.len, .n = r->n};
+        return vec_push(&l->stored.plots, plot) ? 0 : err_no_memory(e, "plots");
     }
     case REC_PLOT_POINT:
         return put_points(l, recs, n, e);
+    case REC_POOL:
+        l->pool = ((const struct rec_pool *)recs)->key;
+        return hash_order_add(&l->order, l->pool, NULL, e);
     case REC_MEMORY_EVENT:
         return put_events(l, recs, n, e);
     case REC_POOL_END:
-        return put_use(l, ((const struct rec_pool_end *)recs)->name, e);
+        return end_pool(l, ((const struct rec_pool_end *)recs)->name, e);
     default:
         return 0;
     }
 }
 
-int plot_list_finish(struct plot_list *l, struct err *e)
+static int hand_over(struct plot_list *l, struct plot_column *c, const struct listed_plot *plot,
+                     struct err *e)
 {
     struct column_reader reader;
     const struct plot_point *points;
-    struct err none = {0};
-    size_t n = 0, plot = 0;
-    uint64_t left = l->plots.len ? l->plots.at[0].n : 0;
+    struct err failed = {0};
+    size_t n;
     int status = 0;
-    column_reader_init(&reader, &l->points);
-    while (status == 0 && (points = column_reader_next(&reader, &n, &none)) && n > 0) {
-        for (size_t at = 0; status == 0 && at < n;) {
-            while (left == 0)
-                left = l->plots.at[++plot].n;
-            size_t part = n - at < left ? n - at : (size_t)left;
-            status = l->sink.put(l->sink.ctx, l->plots.at[plot].name, points + at, part, e);
-            at += part;
-            left -= part;
-        }
-    }
-    if (status == 0 && none.code != ERR_NONE) {
-        *e = none;
-        status = -1;
+    column_reader_init(&reader, &c->points);
+    reader.next = plot->first;
+    for (uint64_t left = plot->n; status == 0 && left > 0; left -= n) {
+        points = column_reader_next(&reader, &n, &failed);
+        if (!points)
+            break;
+        n = n < left ? n : (size_t)left;
+        status = l->sink.put(l->sink.ctx, plot->name, points, n, e);
     }
     column_reader_release(&reader);
+    if (status == 0 && failed.code != ERR_NONE) {
+        *e = failed;
+        status = -1;
+    }
+    return status;
+}
+
+/* Positions of the pools in the order of their hash map. */
+static int order_pools(const struct plot_list *l, size_t *positions)
+{
+    size_t iter = 0, n = 0;
+    uint64_t key;
+    while (hash_order_next(&l->order, &iter, &key)) {
+        const uint64_t *number = map_find(&l->pool_numbers, key);
+        if (number)
+            positions[n++] = (size_t)*number;
+    }
+    return (int)n;
+}
+
+static int finish_pools(struct plot_list *l, struct err *e)
+{
+    size_t *positions = malloc((l->pools.plots.len + 1) * sizeof *positions);
+    if (!positions)
+        return err_no_memory(e, "plots");
+    int status = 0;
+    for (int i = order_pools(l, positions); status == 0 && i-- > 0;)
+        status = hand_over(l, &l->pools, &l->pools.plots.at[positions[i]], e);
+    free(positions);
+    return status;
+}
+
+int plot_list_finish(struct plot_list *l, struct err *e)
+{
+    int status = finish_pools(l, e);
+    for (size_t i = 0; status == 0 && i < l->stored.plots.len; i++)
+        status = hand_over(l, &l->stored, &l->stored.plots.at[i], e);
     return status;
 }

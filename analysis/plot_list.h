@@ -11,7 +11,9 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "analysis/hash_order.h"
 #include "base/err.h"
+#include "base/map.h"
 #include "base/spool.h"
 #include "base/vec.h"
 #include "trace/record.h"
@@ -28,19 +30,29 @@ struct plot_sink {
     int (*put)(void *ctx, uint64_t name, const struct plot_point *points, size_t n, struct err *e);
 };
 
-struct stored_plot {
+struct listed_plot {
     uint64_t name;
+    uint64_t key;   /* of the pool */
+    uint64_t first; /* place of its first point in the column */
     uint64_t n;
+};
+
+struct plot_column {
+    struct column points;
+    VEC(struct listed_plot) plots;
 };
 
 struct plot_list {
     struct plot_sink sink;
     struct spool spool;
-    struct column points; /* of the stored plots, one after another */
-    VEC(struct stored_plot) plots;
-    struct column allocs; /* of the pool at hand, in order of the file */
-    struct spill frees;   /* of the pool at hand */
-    int64_t first_time;   /* when the pools' plots begin */
+    struct plot_column stored;
+    struct plot_column pools; /* in the order of the file */
+    struct hash_order order;  /* of the keys of pools */
+    struct map pool_numbers;  /* key → position in `pools` */
+    uint64_t pool;            /* key of the pool at hand */
+    struct column allocs;     /* of that pool, in order of the file */
+    struct spill frees;       /* of that pool */
+    int64_t first_time;       /* when the pools' plots begin */
     bool on_demand;
     uint64_t sets, frames; /* frame sets, and frames of the first, seen so far */
 };
@@ -53,14 +65,14 @@ void plot_list_release(struct plot_list *l);
 /* Marks the record types that plots come from. */
 void plot_list_wanted(bool wanted[REC_TYPE_COUNT]);
 
-/*
- * Takes a record. Each pool's plot is handed over when the pool is complete, as official tools have
- * them before the stored ones.
- */
 int plot_list_put(struct plot_list *l, enum record_type type, const void *recs, size_t n,
                   struct err *e);
 
-/* Hands over the stored plots. */
+/*
+ * Hands over all plots: those of pools first. Official tools compute these in a thread for each
+ * pool, started in the order of a hash map of their keys, and put each before the others when it is
+ * done. Here the order is that of threads which end as they began, which is the likeliest one.
+ */
 int plot_list_finish(struct plot_list *l, struct err *e);
 
 #endif
