@@ -167,6 +167,11 @@ struct view names_pointer(const struct names *n, uint64_t pointer)
     return names_string(n, strings_at_pointer(&n->strings, pointer));
 }
 
+bool names_knows(const struct names *n, uint64_t pointer)
+{
+    return strings_at_pointer(&n->strings, pointer) != 0;
+}
+
 struct view names_ref(const struct names *n, const struct rec_string_ref *r)
 {
     if (r->flags & 1)

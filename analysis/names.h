@@ -46,6 +46,9 @@ struct view names_string(const struct names *n, uint32_t number);
 struct view names_pointer(const struct names *n, uint64_t pointer);
 struct view names_ref(const struct names *n, const struct rec_string_ref *r);
 
+/* Whether a client pointer has a text. */
+bool names_knows(const struct names *n, uint64_t pointer);
+
 /* A source location; NULL for "none", and for one that the trace does not describe. */
 const struct rec_source_location *names_location(const struct names *n, int16_t srcloc);
 

@@ -13,9 +13,14 @@
 #include <unistd.h>
 
 #include "analysis/export.h"
+#include "analysis/memory_rows.h"
+#include "analysis/summary.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "report/memory_csv.h"
 #include "report/official_csv.h"
+#include "report/report.h"
+#include "trace/load.h"
 #include "trace/reader.h"
 
 static const char usage[] =
@@ -37,10 +42,19 @@ static const char usage[] =
     "  -h, --help           this text\n"
     "  -V, --version        the version\n"
     "\n"
-    "Nothing is quoted in these modes, as in the official tool.\n"
+    "Nothing is quoted in these modes, as in the official tool. Modes of our own, quoted where it\n"
+    "needs be and without other options:\n"
+    "      --memory         a row for each memory event, with the numbers of its call stacks\n"
+    "      --memory-sites   a row for each allocation site\n"
+    "      --callstacks     a row for each function of each call stack\n"
+    "\n"
     "Exit status: 0 done; 2 usage; 3 unreadable trace; 4 output cannot be written.\n";
 
+enum mode { MODE_OFFICIAL, MODE_MEMORY, MODE_MEMORY_SITES, MODE_CALLSTACKS };
+
 struct csvexport {
+    enum mode mode;
+    bool official;    /* options of the official modes were given */
     const char *name; /* by which the program was called */
     bool drop_in;     /* the official tool's: its exit codes */
     const char *trace;
@@ -51,7 +65,7 @@ struct csvexport {
     struct export_options options;
 };
 
-enum { OPTION_COMPAT = 256 };
+enum { OPTION_COMPAT = 256, OPTION_MEMORY, OPTION_MEMORY_SITES, OPTION_CALLSTACKS };
 
 static const struct option long_options[] = {
     {"help", no_argument, NULL, 'h'},
@@ -66,6 +80,9 @@ static const struct option long_options[] = {
     {"plot", no_argument, NULL, 'p'},
     {"truncated_mean", optional_argument, NULL, 't'},
     {"compat", required_argument, NULL, OPTION_COMPAT},
+    {"memory", no_argument, NULL, OPTION_MEMORY},
+    {"memory-sites", no_argument, NULL, OPTION_MEMORY_SITES},
+    {"callstacks", no_argument, NULL, OPTION_CALLSTACKS},
     {NULL, 0, NULL, 0},
 };
 
@@ -94,11 +111,13 @@ static int parse_percent(struct csvexport *c, int argc, char **argv, const char 
         return -1;
     }
     c->options.percent = (int)n;
+    c->official = true;
     return 0;
 }
 
-static int parse_option(struct csvexport *c, int option, const char *value, struct err *e)
+static int parse_official(struct csvexport *c, int option, const char *value, struct err *e)
 {
+    c->official = true;
     switch (option) {
     case 'f':
         c->options.filter.part = value;
@@ -130,6 +149,27 @@ static int parse_option(struct csvexport *c, int option, const char *value, stru
     default:
         return err_set(e, ERR_USAGE, "%s", "");
     }
+}
+
+static int parse_option(struct csvexport *c, int option, const char *value, struct err *e)
+{
+    enum mode mode = option == OPTION_MEMORY         ? MODE_MEMORY
+                     : option == OPTION_MEMORY_SITES ? MODE_MEMORY_SITES
+                     : option == OPTION_CALLSTACKS   ? MODE_CALLSTACKS
+                                                     : MODE_OFFICIAL;
+    if (mode == MODE_OFFICIAL)
+        return parse_official(c, option, value, e);
+    if (c->mode != MODE_OFFICIAL && c->mode != mode)
+        return err_set(e, ERR_USAGE, "one of --memory, --memory-sites and --callstacks");
+    c->mode = mode;
+    return 0;
+}
+
+static int check_mode(const struct csvexport *c, struct err *e)
+{
+    if (c->mode == MODE_OFFICIAL || !c->official)
+        return 0;
+    return err_set(e, ERR_USAGE, "--memory, --memory-sites and --callstacks take no other options");
 }
 
 /* A release refuses what it does not know yet. */
@@ -177,7 +217,7 @@ static int parse_arguments(struct csvexport *c, int argc, char **argv)
         goto bad;
     }
     c->trace = argv[optind];
-    if (check_release(c, &e) != 0)
+    if (check_mode(c, &e) != 0 || check_release(c, &e) != 0)
         goto bad;
     choose_kind(c);
     return -1;
@@ -190,20 +230,30 @@ bad:
 
 /* ---- the work */
 
-static int read_trace(const struct csvexport *c, int fd, struct export *x, struct err *e)
+static int read_trace(const struct csvexport *c, const struct record_sink *sink, const bool *wanted,
+                      struct err *e)
+{
+    struct trace_read_options options = {.wanted = wanted};
+    struct trace_info info;
+    if (strcmp(c->trace, "-") == 0)
+        return trace_read(STDIN_FILENO, "standard input", sink, &options, &info, e);
+    int fd = open(c->trace, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_errno(e, ERR_INPUT, "cannot open %s", c->trace);
+    int status = trace_read(fd, c->trace, sink, &options, &info, e);
+    close(fd);
+    return status;
+}
+
+static int read_export(const struct csvexport *c, struct export *x, struct err *e)
 {
     bool wanted[REC_TYPE_COUNT];
     struct record_sink sink = export_sink(x);
-    struct trace_read_options options = {.wanted = wanted};
-    struct trace_info info;
-    const char *name = fd == STDIN_FILENO ? "standard input" : c->trace;
     export_wanted(x, wanted);
-    if (trace_read(fd, name, &sink, &options, &info, e) != 0)
-        return -1;
-    return export_finish(x, e);
+    return read_trace(c, &sink, wanted, e) == 0 ? export_finish(x, e) : -1;
 }
 
-static int export_zones(const struct csvexport *c, int fd, struct err *e)
+static int export_official(const struct csvexport *c, struct err *e)
 {
     struct official_csv csv = {.out = stdout,
                                .release = c->release,
@@ -213,7 +263,7 @@ static int export_zones(const struct csvexport *c, int fd, struct err *e)
                                .separator = view_of(c->separator)};
     struct export_rows rows = official_csv_rows(&csv);
     struct export *x = export_open(&c->options, &rows, e);
-    int status = x ? read_trace(c, fd, x, e) : -1;
+    int status = x ? read_export(c, x, e) : -1;
     if (status == 0)
         status = official_csv_finish(&csv, e);
     export_free(x);
@@ -221,16 +271,73 @@ static int export_zones(const struct csvexport *c, int fd, struct err *e)
     return status;
 }
 
+static int export_memory(const struct csvexport *c, struct err *e)
+{
+    struct memory_csv csv = {.out = stdout};
+    struct memory_rows rows;
+    bool wanted[REC_TYPE_COUNT];
+    memory_rows_init(&rows, memory_csv_row, &csv);
+    struct record_sink sink = memory_rows_sink(&rows);
+    memory_rows_wanted(wanted);
+    int status = memory_csv_begin(&csv, e);
+    if (status == 0)
+        status = read_trace(c, &sink, wanted, e);
+    if (status == 0)
+        status = memory_csv_finish(&csv, e);
+    memory_rows_release(&rows);
+    memory_csv_release(&csv);
+    return status;
+}
+
+static int write_sites(const struct csvexport *c, struct trace *t, struct err *e)
+{
+    const struct summary_options options = {.by = GROUP_SITE};
+    const struct summary_selection all = {.sort = SORT_SIZE};
+    const struct report_options form = {.format = REPORT_CSV};
+    struct summary s;
+    if (trace_load(t, c->trace, NULL, NULL, e) != 0 || summary_build(&s, t, &options, e) != 0)
+        return -1;
+    summary_select(&s.sites, &all);
+    int status = report_write(&s, &form, stdout, e);
+    summary_release(&s);
+    return status;
+}
+
+static int write_callstacks(const struct csvexport *c, struct trace *t, struct err *e)
+{
+    struct memory_csv csv = {.out = stdout};
+    int status = trace_load_names(t, c->trace, e);
+    if (status == 0)
+        status = memory_csv_callstacks(&csv, t, e);
+    if (status == 0)
+        status = memory_csv_finish(&csv, e);
+    memory_csv_release(&csv);
+    return status;
+}
+
+/* What needs the trace in the store. */
+static int export_loaded(const struct csvexport *c, struct err *e)
+{
+    struct trace t;
+    if (trace_init(&t, NULL, e) != 0)
+        return -1;
+    int status = c->mode == MODE_MEMORY_SITES ? write_sites(c, &t, e) : write_callstacks(c, &t, e);
+    trace_release(&t);
+    return status;
+}
+
 static int run(const struct csvexport *c, struct err *e)
 {
-    bool standard_input = strcmp(c->trace, "-") == 0;
-    int fd = standard_input ? STDIN_FILENO : open(c->trace, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return err_errno(e, ERR_INPUT, "cannot open %s", c->trace);
-    int status = export_zones(c, fd, e);
-    if (!standard_input)
-        close(fd);
-    return status;
+    switch (c->mode) {
+    case MODE_OFFICIAL:
+        return export_official(c, e);
+    case MODE_MEMORY:
+        return export_memory(c, e);
+    case MODE_MEMORY_SITES:
+    case MODE_CALLSTACKS:
+        return export_loaded(c, e);
+    }
+    return 0;
 }
 
 static int csvexport_main(int argc, char **argv, bool drop_in)
@@ -241,6 +348,10 @@ static int csvexport_main(int argc, char **argv, bool drop_in)
     int status = parse_arguments(&c, argc, argv);
     if (status >= 0)
         return status;
+    if (drop_in && strcmp(c.trace, "-") != 0 && access(c.trace, R_OK) != 0) {
+        fprintf(stderr, "Could not open file %s\n", c.trace); /* the official words */
+        return 1;
+    }
     if (run(&c, &e) == 0)
         return 0;
     print_error(&e);

@@ -1,41 +1,13 @@
-/*
- * One line per row, fields quoted as in RFC 4180, lines ended by LF. People look at CSV on
- * terminals, too: control characters of the trace are escaped, except for line ends in quotes.
- */
+/* The rows of a report as CSV. */
 
 #include <inttypes.h>
 
-#include "base/format.h"
+#include "report/csv_field.h"
 #include "report/sink.h"
-
-static bool is_line_end(char c)
-{
-    return c == '\n' || c == '\r';
-}
 
 static void field(struct report *r, struct view text)
 {
-    struct buf *b = &r->buf;
-    bool quote = false;
-    for (size_t i = 0; i < text.len && !quote; i++)
-        quote = text.p[i] == ',' || text.p[i] == '"' || is_line_end(text.p[i]);
-    if (!quote) {
-        format_terminal(b, text);
-        return;
-    }
-    buf_puts(b, "\"");
-    while (text.len) {
-        size_t n = 0;
-        while (n < text.len && text.p[n] != '"' && !is_line_end(text.p[n]))
-            n++;
-        format_terminal(b, (struct view){text.p, n});
-        if (n < text.len)
-            buf_put(b, text.p[n] == '"' ? "\"\"" : text.p + n, text.p[n] == '"' ? 2 : 1);
-        n += n < text.len;
-        text.p += n;
-        text.len -= n;
-    }
-    buf_puts(b, "\"");
+    csv_field(&r->buf, text);
 }
 
 static void csv_rows_begin(struct report *r, const struct row_list *rows, bool groups)

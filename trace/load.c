@@ -337,8 +337,8 @@ static void choose_wanted(bool wanted[REC_TYPE_COUNT])
         wanted[unwanted[i]] = false;
 }
 
-static int load_fd(struct trace *t, int fd, const char *path, struct trace_counts *counts,
-                   struct trace_info *info, struct err *e)
+static int load_fd(struct trace *t, int fd, const char *path, bool events,
+                   struct trace_counts *counts, struct trace_info *info, struct err *e)
 {
     struct loader l = {.t = t, .counts = counts};
     struct record_sink sink = {&l, load_put};
@@ -346,6 +346,7 @@ static int load_fd(struct trace *t, int fd, const char *path, struct trace_count
     struct trace_read_options options = {.wanted = wanted};
     struct trace_info unused;
     choose_wanted(wanted);
+    wanted[REC_MEMORY_EVENT] = events;
     int status = trace_read(fd, path, &sink, &options, info ? info : &unused, e);
     for (int i = 0; i < TEXT_COUNT; i++)
         buf_release(&l.texts[i]);
@@ -354,17 +355,28 @@ static int load_fd(struct trace *t, int fd, const char *path, struct trace_count
     return status;
 }
 
-int trace_load(struct trace *t, const char *path, struct trace_counts *counts,
-               struct trace_info *info, struct err *e)
+static int load_path(struct trace *t, const char *path, bool events, struct trace_counts *counts,
+                     struct trace_info *info, struct err *e)
 {
     if (counts)
         *counts = (struct trace_counts){0};
     if (strcmp(path, "-") == 0)
-        return load_fd(t, STDIN_FILENO, "standard input", counts, info, e);
+        return load_fd(t, STDIN_FILENO, "standard input", events, counts, info, e);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return err_errno(e, ERR_INPUT, "cannot open %s", path);
-    int status = load_fd(t, fd, path, counts, info, e);
+    int status = load_fd(t, fd, path, events, counts, info, e);
     close(fd);
     return status;
+}
+
+int trace_load(struct trace *t, const char *path, struct trace_counts *counts,
+               struct trace_info *info, struct err *e)
+{
+    return load_path(t, path, true, counts, info, e);
+}
+
+int trace_load_names(struct trace *t, const char *path, struct err *e)
+{
+    return load_path(t, path, false, NULL, NULL, e);
 }

@@ -32,4 +32,7 @@ struct trace_info; /* trace/reader.h: container, compression, sizes, warnings */
 int trace_load(struct trace *t, const char *path, struct trace_counts *counts,
                struct trace_info *info, struct err *e);
 
+/* The same without the memory events, whose pools stay empty: for what is asked of the names. */
+int trace_load_names(struct trace *t, const char *path, struct err *e);
+
 #endif
