@@ -27,7 +27,7 @@ int plot_list_init(struct plot_list *l, const struct plot_sink *sink, const char
                    struct err *e)
 {
     *l = (struct plot_list){.sink = *sink};
-    spill_init(&l->frees, sizeof(struct change), 0, dir);
+    spill_init(&l->frees, sizeof(struct change), SPOOL_BUDGET / sizeof(struct change), dir);
     if (spool_init(&l->spool, dir, SPOOL_BUDGET, e) != 0)
         return -1;
     column_init(&l->stored.points, &l->spool, &point_layout, false);

@@ -1,8 +1,11 @@
 #include "analysis/zone_list.h"
 
+/* As much again is needed while it is sorted. */
+#define BUFFER_BYTES ((size_t)16 << 20)
+
 void zone_list_init(struct zone_list *l, const char *dir)
 {
-    spill_init(&l->rows, sizeof(struct zone_row), 0, dir);
+    spill_init(&l->rows, sizeof(struct zone_row), BUFFER_BYTES / sizeof(struct zone_row), dir);
 }
 
 void zone_list_release(struct zone_list *l)

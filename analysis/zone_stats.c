@@ -6,6 +6,7 @@
 #include "analysis/zone_groups.h"
 
 #define NUMBER_BITS 48
+#define BUFFER_BYTES ((size_t)16 << 20) /* of each sorter; as much again while it sorts */
 
 struct span_record {
     int64_t location; /* as unsigned */
@@ -20,8 +21,10 @@ struct square_record {
 int zone_stats_init(struct zone_stats *s, int percent, bool self, const char *dir, struct err *e)
 {
     *s = (struct zone_stats){.self = self, .percent = percent};
-    spill_init(&s->squares, sizeof(struct square_record), 0, dir);
-    spill_init(&s->spans, sizeof(struct span_record), 0, dir);
+    spill_init(&s->squares, sizeof(struct square_record),
+               BUFFER_BYTES / sizeof(struct square_record), dir);
+    spill_init(&s->spans, sizeof(struct span_record), BUFFER_BYTES / sizeof(struct span_record),
+               dir);
     s->at = calloc(ZONE_GROUPS_MAX, sizeof *s->at);
     return s->at ? 0 : err_no_memory(e, "figures of zones");
 }
@@ -182,7 +185,7 @@ int zone_stats_finish(struct zone_stats *s, struct err *e)
     if (s->percent == 0)
         return 0;
     struct percentile_pass pass = {.stats = s, .location = -1};
-    spill_init(&pass.sorted, sizeof(int64_t), 0, s->spans.dir);
+    spill_init(&pass.sorted, sizeof(int64_t), BUFFER_BYTES / sizeof(int64_t), s->spans.dir);
     int status = spill_drain(&s->spans, put_spans, &pass, e);
     if (status == 0)
         status = close_location(&pass, e);

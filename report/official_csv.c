@@ -72,12 +72,22 @@ static void put_separator(struct official_csv *w)
 
 static void put_u64(struct official_csv *w, uint64_t n)
 {
+    static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930"
+                                "31323334353637383940414243444546474849505152535455565758596061"
+                                "62636465666768697071727374757677787980818283848586878889909192"
+                                "93949596979899";
     char digits[20];
     size_t at = sizeof digits;
-    do {
-        digits[--at] = (char)('0' + n % 10);
-        n /= 10;
-    } while (n > 0);
+    for (; n >= 100; n /= 100) {
+        at -= 2;
+        memcpy(digits + at, pairs + 2 * (n % 100), 2);
+    }
+    if (n >= 10) {
+        at -= 2;
+        memcpy(digits + at, pairs + 2 * n, 2);
+    } else {
+        digits[--at] = (char)('0' + n);
+    }
     buf_put(&w->buf, digits + at, sizeof digits - at);
 }
 
@@ -211,14 +221,28 @@ static int stat_row(void *ctx, const struct export_place *p, const struct zone_f
     return end_row(w, e);
 }
 
-/* Zones without a text repeat the one before of their source location, as the official tool does.
- */
-static void keep_value(struct official_csv *w, const struct export_place *p, struct view text)
+/* The columns that all zones of a source location share. */
+static void set_prefix(struct official_csv *w, const struct export_place *p)
 {
-    if (!w->any || w->rank != p->rank)
-        buf_clear(&w->value);
+    struct buf row = w->buf;
+    if (w->any && w->rank == p->rank)
+        return;
     w->any = true;
     w->rank = p->rank;
+    buf_clear(&w->value);
+    buf_clear(&w->prefix);
+    w->buf = w->prefix;
+    put_place(w, p);
+    put_field(w, p->line);
+    w->prefix = w->buf;
+    w->buf = row;
+    w->buf.failed |= w->prefix.failed;
+}
+
+/* Zones without a text repeat the one before of their source location, as the official tool does.
+ */
+static void keep_value(struct official_csv *w, struct view text)
+{
     if (text.p) {
         buf_clear(&w->value);
         buf_put(&w->value, text.p, text.len);
@@ -230,8 +254,8 @@ static int zone_row(void *ctx, const struct export_place *p, const struct zone_r
                     struct view text, struct err *e)
 {
     struct official_csv *w = ctx;
-    put_place(w, p);
-    put_field(w, p->line);
+    set_prefix(w, p);
+    buf_put(&w->buf, w->prefix.data, w->prefix.len);
     put_field(w, z->start);
     put_i64(w, z->span);
     if (w->release.messages) {
@@ -241,7 +265,7 @@ static int zone_row(void *ctx, const struct export_place *p, const struct zone_r
     if (w->release.gpu)
         put_separator(w);
     if (w->release.zone_texts) {
-        keep_value(w, p, text);
+        keep_value(w, text);
         buf_put(&w->buf, w->value.data, w->value.len);
     }
     return end_row(w, e);
@@ -301,5 +325,6 @@ int official_csv_finish(struct official_csv *w, struct err *e)
 void official_csv_release(struct official_csv *w)
 {
     buf_release(&w->buf);
+    buf_release(&w->prefix);
     buf_release(&w->value);
 }

@@ -41,9 +41,10 @@ struct official_csv {
     bool percentiles;
     struct view separator;
     struct buf buf; /* what is not written yet */
-    /* the zone before */
+    /* of the zone before: its source location, the columns that this fills, and its text */
     bool any;
     uint32_t rank;
+    struct buf prefix;
     struct buf value;
 };
 
