@@ -207,9 +207,12 @@ static int add_texts(struct export *x, const struct rec_zone_extra *r, size_t n,
 static int end_zone(struct export *x, const struct rec_zone_end *r, struct err *e)
 {
     struct walked_zone z = zone_walk_end(&x->walk, r);
-    uint32_t rank = zone_groups_rank_of(&x->groups, z.srcloc);
-    if (x->options.kind == EXPORT_ZONE_STATS)
+    if (x->options.kind == EXPORT_ZONE_STATS) {
+        if (zone_stats_of(&x->stats, z.srcloc)->count == 0)
+            zone_groups_rank_of(&x->groups, z.srcloc);
         return zone_stats_end(&x->stats, &z, e);
+    }
+    uint32_t rank = zone_groups_rank_of(&x->groups, z.srcloc);
     struct zone_row row = {.start = z.start, .span = z.end - z.start, .thread = x->thread};
     if (z.end < 0 || row.span <= 0 || !takes(x, z.srcloc))
         return 0;
@@ -243,8 +246,8 @@ static int reach_gpu(struct export *x, struct err *e)
     return x->options.kind == EXPORT_ZONES ? put_list(x, e) : 0;
 }
 
-static int put_record(struct export *x, enum record_type type, const void *recs, size_t n,
-                      struct err *e)
+static __attribute__((noinline)) int put_record(struct export *x, enum record_type type,
+                                                const void *recs, size_t n, struct err *e)
 {
     switch (type) {
     case REC_HEADER:
@@ -264,10 +267,6 @@ static int put_record(struct export *x, enum record_type type, const void *recs,
         return add_texts(x, recs, n, e);
     case REC_THREAD:
         return names_add_thread(&x->names, ((const struct rec_thread *)recs)->id, &x->thread, e);
-    case REC_ZONE_BEGIN:
-        return begin_zone(x, recs, e);
-    case REC_ZONE_END:
-        return end_zone(x, recs, e);
     case REC_GPU_CONTEXTS:
         return reach_gpu(x, e);
     case REC_GPU_CONTEXT:
@@ -286,6 +285,10 @@ static int put_record(struct export *x, enum record_type type, const void *recs,
 static int export_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
 {
     struct export *x = ctx;
+    if (type == REC_ZONE_BEGIN) /* these two make up most of a trace */
+        return begin_zone(x, recs, e);
+    if (type == REC_ZONE_END)
+        return end_zone(x, recs, e);
     if (x->options.plots && plot_list_put(&x->plots, type, recs, n, e) != 0)
         return -1;
     return put_record(x, type, recs, n, e);

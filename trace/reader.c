@@ -34,6 +34,7 @@ struct walk {
     enum trace_part part; /* the part at hand, TRACE_PART_COUNT before the first */
     uint64_t part_start;
     struct step steps[REC_TYPE_COUNT];
+    bool sink_failed; /* errors of a sink carry their own place */
 };
 
 static const struct trace_read_options default_options;
@@ -198,6 +199,46 @@ static int enter(struct walk *w, const struct record_place *place)
     return w->e->code == ERR_INPUT ? check_failed(place, 0, w->e, "%s", cause) : -1;
 }
 
+static int put(struct walk *w, enum record_type type, size_t n)
+{
+    if (record_put(w->sink, type, w->batch, n, w->e) == 0)
+        return 0;
+    w->sink_failed = true;
+    return -1;
+}
+
+/* One record of a fixed size whose bytes are there, checked and put. */
+static inline int take_one(struct walk *w, const struct record_place *place)
+{
+    const struct step *step = &w->steps[place->type];
+    step->read(&w->codec, w->in.pos, w->batch, 1);
+    if (w->codec.out_of_range)
+        return range_failed(place, 0, w->e);
+    if (step->check && check_records(&w->checks, place, w->batch, 1, w->e) != 0)
+        return -1;
+    w->in.pos += step->size;
+    return step->put ? put(w, place->type, 1) : 0;
+}
+
+/*
+ * Zones are the longest list of many traces, and most have none inside: then the end follows at
+ * once, without a round through the grammar. The bytes of both are there.
+ */
+static int walk_zone(struct walk *w, struct grammar_slot *slot)
+{
+    struct record_place place = {slot->type, slot->total - slot->left + 1, slot->total,
+                                 in_stream_offset(&w->in), w->steps[REC_ZONE_BEGIN].size};
+    const struct rec_zone_begin *zone = w->batch;
+    slot->left--;
+    if (take_one(w, &place) != 0)
+        return -1;
+    if (zone->n > 0)
+        return enter(w, &place);
+    place = (struct record_place){REC_ZONE_END, 1, 1, in_stream_offset(&w->in),
+                                  w->steps[REC_ZONE_END].size};
+    return take_one(w, &place);
+}
+
 /* A batch of records of the type that comes next, checked and put. */
 static int walk_step(struct walk *w, struct grammar_slot *slot)
 {
@@ -215,7 +256,7 @@ static int walk_step(struct walk *w, struct grammar_slot *slot)
     if (status != 0 || (step->check && check_records(&w->checks, &place, w->batch, n, w->e) != 0))
         return -1;
     slot->left -= n;
-    if (step->put && record_put(w->sink, place.type, w->batch, n, w->e) != 0)
+    if (step->put && put(w, place.type, n) != 0)
         return -1;
     return step->leaf ? 0 : enter(w, &place);
 }
@@ -269,7 +310,10 @@ static int walk_all(struct walk *w)
         unsigned part = part_of[slot->type];
         if (part != 0 && part - 1 != w->part)
             enter_part(w, part - 1);
-        if (walk_step(w, slot) != 0)
+        bool zone = slot->type == REC_ZONE_BEGIN &&
+                    in_stream_left(&w->in) >=
+                        (size_t)w->steps[REC_ZONE_BEGIN].size + w->steps[REC_ZONE_END].size;
+        if ((zone ? walk_zone(w, slot) : walk_step(w, slot)) != 0)
             return -1;
     }
     enter_part(w, TRACE_PART_COUNT);
@@ -343,26 +387,10 @@ static int read_container(struct container_reader *c, struct walk *w)
     return 0;
 }
 
-/* Errors of a sink carry their own place. */
-struct guarded_sink {
-    const struct record_sink *sink;
-    bool failed;
-};
-
-static int guarded_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
-{
-    struct guarded_sink *g = ctx;
-    int status = record_put(g->sink, type, recs, n, e);
-    g->failed = status != 0;
-    return status;
-}
-
 int trace_read(int fd, const char *name, const struct record_sink *sink,
                const struct trace_read_options *options, struct trace_info *info, struct err *e)
 {
-    struct guarded_sink guarded = {.sink = sink};
-    struct record_sink inner = {&guarded, guarded_put};
-    struct walk w = {.sink = &inner,
+    struct walk w = {.sink = sink,
                      .options = options ? options : &default_options,
                      .info = info,
                      .e = e,
@@ -375,7 +403,7 @@ int trace_read(int fd, const char *name, const struct record_sink *sink,
         status = read_container(c, &w);
     }
     container_reader_free(c);
-    if (status != 0 && !guarded.failed)
+    if (status != 0 && !w.sink_failed)
         err_prefix(e, "%s", name);
     return status;
 }
