@@ -120,10 +120,71 @@ static void test_an_error_of_the_taker(void **state)
     }
 }
 
+/* Records of the sizes that have copies of their own, long enough to be sorted digit by digit. */
+struct wide {
+    int64_t time;
+    uint64_t number;
+    uint64_t check;
+    uint64_t filler;
+};
+
+struct width {
+    size_t size, n;
+    int64_t last;
+    uint64_t last_number;
+};
+
+static int check_width(void *ctx, const void *recs, size_t n, struct err *e)
+{
+    struct width *w = ctx;
+    (void)e;
+    for (size_t i = 0; i < n; i++) {
+        struct wide r = {0};
+        memcpy(&r, (const uint8_t *)recs + i * w->size, w->size);
+        assert_true(w->n == 0 || r.time >= w->last);
+        if (w->size > 8 && w->n > 0 && r.time == w->last)
+            assert_true(r.number > w->last_number);
+        if (w->size > 16)
+            assert_int_equal(r.check, (uint64_t)r.time ^ r.number);
+        w->last = r.time;
+        w->last_number = r.number;
+        w->n++;
+    }
+    return 0;
+}
+
+static void test_long_lists_of_each_size(void **state)
+{
+    static const int64_t spreads[] = {1, 7, 5000, INT64_C(1) << 46, INT64_MAX};
+    (void)state;
+    for (size_t size = 8; size <= 32; size += 8) {
+        for (size_t k = 0; k < sizeof spreads / sizeof *spreads; k++) {
+            struct spill s;
+            struct err e = {0};
+            struct width w = {.size = size};
+            uint64_t x = 88172645463325252u + k;
+            spill_init(&s, size, k % 2 ? 7000 : 0, NULL);
+            for (uint64_t i = 0; i < 30000; i++) {
+                x ^= x << 13;
+                x ^= x >> 7;
+                x ^= x << 17;
+                struct wide r = {.time = (int64_t)(x >> 1) % spreads[k], .number = i};
+                r.time = x & 1 ? -r.time : r.time;
+                r.check = (uint64_t)r.time ^ i;
+                assert_int_equal(spill_add(&s, &r, 1, &e), 0);
+            }
+            assert_int_equal(spill_drain(&s, check_width, &w, &e), 0);
+            assert_int_equal(w.n, 30000);
+            spill_release(&s);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_sizes_and_capacities),
+        cmocka_unit_test(test_long_lists_of_each_size),
         cmocka_unit_test(test_a_folder_that_is_not_there),
         cmocka_unit_test(test_an_error_of_the_taker),
     };
