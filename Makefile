@@ -135,7 +135,7 @@ asan:
 ## fuzz: each fuzz target for FUZZ_SECONDS (60) under ASan and UBSan
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := $(patsubst test/fuzz/%.c,build-fuzz/%,$(sort $(wildcard test/fuzz/fuzz_*.c)))
-FUZZ_SOURCES := $(sort $(wildcard base/*.c protocol/*.c symbols/*.c trace/*.c analysis/dump*.c)) \
+FUZZ_SOURCES := $(sort $(wildcard base/*.c protocol/*.c symbols/*.c trace/*.c analysis/*.c)) \
                 report/dump_format.c $(BUILD)/gen/wire_table.c
 
 build-fuzz/%: test/fuzz/%.c $(FUZZ_SOURCES) | deps-test
@@ -172,8 +172,9 @@ $(TIDIED:%=tidy-%): tidy-%: | $(BUILD)/gen/wire_table.c
 ## ---- installing
 
 MAN      := $(sort $(wildcard man/*.[1-9]))
-DROP_INS := tracy-capture tracy-capture-daemon tracy-update
+DROP_INS := tracy-capture tracy-capture-daemon tracy-csvexport tracy-update
 COMPAT   := capture capture-release iree-tracy-capture capture-daemon update
+COMPAT   += csvexport iree-tracy-csvexport
 
 ## install: the program, its man pages and the tracy-* names under PREFIX
 install: all

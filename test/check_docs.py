@@ -29,7 +29,7 @@ def table_names(name):
 
 def shown_options(text):
     """Options that a usage text explains: one line each, `-f, --force` counts as two."""
-    rows = re.findall(r"^ {2,}(-\w\b)?(?:, )?(--[a-z][a-z-]*)?", text, re.M)
+    rows = re.findall(r"^ {2,}(-\w\b)?(?:, )?(--[a-z][a-z_-]*)?", text, re.M)
     return {option for row in rows for option in row if option}
 
 

@@ -171,6 +171,10 @@ class Own(Case):
                     self.assertEqual(len(mine) - len(live), pool["frees"])
                     self.assertEqual(sum(int(e["size"]) for e in mine), pool["total_bytes"])
                     self.assertEqual(sum(int(e["size"]) for e in live), pool["live_bytes"])
+                    self.assertEqual(
+                        sorted((int(e["address"], 16), int(e["size"])) for e in live),
+                        sorted((int(str(b["address"]), 0), b["size"])
+                               for b in pool["live_blocks"]))
                 self.assertEqual(len(events), sum(p["allocs"] for p in truth["pools"]))
                 for e in events:
                     self.assertEqual(e["free_ns"] == "", e["free_thread"] == "")
