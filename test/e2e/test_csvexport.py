@@ -173,7 +173,7 @@ class Own(Case):
                     self.assertEqual(sum(int(e["size"]) for e in live), pool["live_bytes"])
                     self.assertEqual(
                         sorted((int(e["address"], 16), int(e["size"])) for e in live),
-                        sorted((int(str(b["address"]), 0), b["size"])
+                        sorted((int(str(b["addr"]), 0), b["size"])
                                for b in pool["live_blocks"]))
                 self.assertEqual(len(events), sum(p["allocs"] for p in truth["pools"]))
                 for e in events:

@@ -1,6 +1,6 @@
 /*
- * Fuzz target: an uncompressed trace through csvexport. The first byte chooses the mode. Whatever
- * is accepted must come out as rows of ordered source locations.
+ * A trace through csvexport. The first byte picks the mode, the second a file version, the rest is
+ * the inner stream behind the version number. Rows must come in order of their source locations.
  */
 
 #include <stdbool.h>
@@ -9,11 +9,15 @@
 #include <string.h>
 
 #include "analysis/export.h"
+#include "trace/codec.h"
 #include "trace/reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+/* The number of the version, then what was given. */
 struct bytes {
+    uint8_t magic[INNER_MAGIC_SIZE];
+    bool begun;
     const uint8_t *p;
     size_t left;
 };
@@ -23,6 +27,11 @@ static ssize_t read_bytes(void *ctx, uint8_t *out, size_t room, struct err *e)
     struct bytes *b = ctx;
     size_t n = b->left < room ? b->left : room;
     (void)e;
+    if (!b->begun) {
+        b->begun = true;
+        memcpy(out, b->magic, sizeof b->magic);
+        return sizeof b->magic;
+    }
     memcpy(out, b->p, n);
     b->p += n;
     b->left -= n;
@@ -110,7 +119,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct err e = {0};
     struct trace_info info;
     bool wanted[REC_TYPE_COUNT];
-    if (size < 1)
+    unsigned n;
+    const struct file_layout *all = file_layout_all(&n);
+    if (size < 2)
         return 0;
     const struct export_options options = {.kind = data[0] % 4,
                                            .self = data[0] >> 2 & 1,
@@ -119,7 +130,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
                                            .filter = {data[0] >> 5 & 1 ? "o" : NULL, false}};
     const struct export_rows rows = {&seen,         take_begin,   take_stat,  take_zone,
                                      take_gpu_zone, take_message, take_points};
-    struct bytes bytes = {data + 1, size - 1};
+    struct bytes bytes = {.p = data + 2, .left = size - 2};
+    codec_write_magic(all[data[1] % n].version, bytes.magic);
     struct export *x = export_open(&options, &rows, &e);
     if (!x)
         return 0;
