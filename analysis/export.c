@@ -24,7 +24,7 @@ struct export
     int64_t last_time;
 };
 
-static int put_plot(void *ctx, uint64_t name, const struct plot_point *points, size_t n,
+static int put_plot(void *ctx, uint64_t name, const struct listed_point *points, size_t n,
                     struct err *e)
 {
     struct export *x = ctx;

@@ -57,7 +57,7 @@ struct export_rows {
     int (*gpu_zone)(void *ctx, const struct export_place *p, const struct zone_row *z,
                     struct err *e);
     int (*message)(void *ctx, struct view text, int64_t time, struct err *e);
-    int (*points)(void *ctx, struct view plot, const struct plot_point *points, size_t n,
+    int (*points)(void *ctx, struct view plot, const struct listed_point *points, size_t n,
                   struct err *e);
 };
 

@@ -12,7 +12,7 @@ struct change {
 };
 
 static const struct pack_layout point_layout = {
-    .element = sizeof(struct plot_point),
+    .element = sizeof(struct listed_point),
     .count = 2,
     .fields = {{0, 8, PACK_STEP}, {8, 8, PACK_OFFSET}},
 };
@@ -74,10 +74,10 @@ static void put_frames(struct plot_list *l, const struct rec_frame *r, size_t n)
 static int put_points(struct plot_list *l, const struct rec_plot_point *r, size_t n, struct err *e)
 {
     for (size_t i = 0; i < n; i++) {
-        struct plot_point *p = column_append(&l->stored.points, e);
+        struct listed_point *p = column_append(&l->stored.points, e);
         if (!p)
             return -1;
-        *p = (struct plot_point){r[i].time, r[i].value};
+        *p = (struct listed_point){r[i].time, r[i].value};
     }
     return 0;
 }
@@ -109,10 +109,10 @@ struct use {
 
 static int add_point(struct use *u, int64_t time, struct err *e)
 {
-    struct plot_point *p = column_append(&u->list->pools.points, e);
+    struct listed_point *p = column_append(&u->list->pools.points, e);
     if (!p)
         return -1;
-    *p = (struct plot_point){time, u->bytes};
+    *p = (struct listed_point){time, u->bytes};
     return 0;
 }
 
@@ -241,7 +241,7 @@ static int hand_over(struct plot_list *l, struct plot_column *c, const struct li
                      struct err *e)
 {
     struct column_reader reader;
-    const struct plot_point *points;
+    const struct listed_point *points;
     struct err failed = {0};
     size_t n;
     int status = 0;

@@ -19,7 +19,7 @@
 #include "trace/record.h"
 #include "trace/spill.h"
 
-struct plot_point {
+struct listed_point {
     int64_t time; /* ns */
     double value;
 };
@@ -27,7 +27,8 @@ struct plot_point {
 /* Takes a plot's next points; `name` is a client pointer. */
 struct plot_sink {
     void *ctx;
-    int (*put)(void *ctx, uint64_t name, const struct plot_point *points, size_t n, struct err *e);
+    int (*put)(void *ctx, uint64_t name, const struct listed_point *points, size_t n,
+               struct err *e);
 };
 
 struct listed_plot {

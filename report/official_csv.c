@@ -289,7 +289,7 @@ static int message_row(void *ctx, struct view text, int64_t time, struct err *e)
     return end_row(w, e);
 }
 
-static int point_rows(void *ctx, struct view plot, const struct plot_point *points, size_t n,
+static int point_rows(void *ctx, struct view plot, const struct listed_point *points, size_t n,
                       struct err *e)
 {
     struct official_csv *w = ctx;

@@ -104,7 +104,7 @@ static int take_message(void *ctx, struct view text, int64_t time, struct err *e
     return 0;
 }
 
-static int take_points(void *ctx, struct view plot, const struct plot_point *points, size_t n,
+static int take_points(void *ctx, struct view plot, const struct listed_point *points, size_t n,
                        struct err *e)
 {
     (void)points, (void)e;
