@@ -9,6 +9,7 @@
 
 #include "base/bytes.h"
 #include "protocol/decoder.h"
+#include "symbols/instructions.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -180,13 +181,20 @@ static int decode(struct decoder *d, const struct wire_version *v, const uint8_t
     return rc;
 }
 
+static int read_code(void *ctx, uint64_t address, struct view code, code_found_fn *found,
+                     void *found_ctx, struct err *e)
+{
+    return instructions_walk(ctx, address, code, found, found_ctx, e);
+}
+
 static struct outcome run(const struct wire_version *v, const uint8_t *data, size_t size,
                           bool one_by_one)
 {
     struct outcome o = {0};
-    struct welcome w = {.timer_mul = 0.5, .init_begin = 1000, .cpu_arch = ARCH_X64};
+    struct welcome w = {.timer_mul = 0.5, .init_begin = 1000, .cpu_arch = ARCH_X64, .exec_time = 1};
     struct query *q =
-        query_new(&(struct query_config){.version = v, .space = 100, .ask = QUERY_ASK_DEFAULT});
+        query_new(&(struct query_config){.version = v, .space = 100, .ask = UINT32_MAX});
+    struct instructions *instructions = instructions_new(CODE_X64);
     struct decoder *d =
         decoder_new(&(struct decoder_config){.version = v,
                                              .welcome = &w,
@@ -194,10 +202,11 @@ static struct outcome run(const struct wire_version *v, const uint8_t *data, siz
                                              .sink = {.ctx = &o,
                                                       .event = take_event,
                                                       .callstack = take_callstack,
-                                                      .custom_frame = take_custom_frame}});
+                                                      .custom_frame = take_custom_frame},
+                                             .read_code = {instructions, read_code}});
     uint8_t packets[QUERY_PACKET_SIZE * 64];
     struct query_stats stats;
-    if (!q || !d)
+    if (!q || !d || !instructions)
         abort();
     o.rc = decode(d, v, data, size, one_by_one);
     while (query_flush(q, packets, sizeof packets) > 0)
@@ -205,8 +214,10 @@ static struct outcome run(const struct wire_version *v, const uint8_t *data, siz
     query_stats(q, &stats);
     if (stats.flight > 100)
         abort();
+    query_forget_patient(q);
     decoder_settled(d);
     decoder_free(d);
+    instructions_free(instructions);
     query_free(q);
     return o;
 }
