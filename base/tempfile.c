@@ -63,3 +63,24 @@ int tempfile_read(int fd, const char *dir, void *bytes, size_t n, uint64_t at, s
     }
     return 0;
 }
+
+int tempfile_copy(int from, const char *dir, struct err *e)
+{
+    char bytes[65536];
+    int fd = tempfile_open(dir, e);
+    for (uint64_t end = 0; fd >= 0;) {
+        ssize_t got = read(from, bytes, sizeof bytes);
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got == 0)
+            return fd;
+        if (got < 0)
+            err_errno(e, ERR_INPUT, "cannot read");
+        if (got < 0 || tempfile_write(fd, dir, bytes, (size_t)got, end, e) != 0) {
+            close(fd);
+            fd = -1;
+        }
+        end += got > 0 ? (uint64_t)got : 0;
+    }
+    return -1;
+}

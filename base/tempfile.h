@@ -19,4 +19,10 @@ int tempfile_write(int fd, const char *dir, const void *bytes, size_t n, uint64_
                    struct err *e);
 int tempfile_read(int fd, const char *dir, void *bytes, size_t n, uint64_t at, struct err *e);
 
+/*
+ * Copies what is left to read of `from` to a new temporary file, positioned at its start. Returns
+ * it, or -1 with `e`: ERR_INPUT for reading, ERR_OUTPUT for writing.
+ */
+int tempfile_copy(int from, const char *dir, struct err *e);
+
 #endif

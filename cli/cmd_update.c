@@ -1,6 +1,6 @@
 /*
- * tidemark update, and the drop-in for tracy-update: rewrites a trace, stripped, recompressed or in
- * another file version, in one pass and bounded memory.
+ * tidemark update, and the drop-in for tracy-update: rewrites a trace in bounded memory, stripped,
+ * cut, recompressed, with names added, or in another file version.
  * What it prints and how it exits when called by the official name: update/src/update.cpp @
  * v0.14.0.
  */
@@ -19,19 +19,21 @@
 
 #include "base/format.h"
 #include "base/outfile.h"
+#include "base/tempfile.h"
+#include "base/vec.h"
 #include "cli/commands.h"
 #include "cli/options.h"
-#include "trace/convert.h"
-#include "trace/reader.h"
+#include "cli/update_resolve.h"
+#include "trace/rewrite.h"
 #include "trace/strip.h"
-#include "trace/writer.h"
 
 static const char usage[] =
     "usage: tidemark update [OPTIONS] INPUT OUTPUT\n"
     "\n"
-    "Rewrites a trace: strips what is not wanted, compresses it anew, converts it to the file\n"
-    "version of an older or newer Tracy. INPUT may be - for standard input. OUTPUT is replaced\n"
-    "when the new one is whole; it may be INPUT itself.\n"
+    "Rewrites a trace: strips what is not wanted, cuts it to a range of time, compresses it anew,\n"
+    "names its call stack frames, converts it to the file version of an older or newer Tracy.\n"
+    "INPUT may be - for standard input. OUTPUT is replaced when the new one is whole; it may be\n"
+    "INPUT itself.\n"
     "\n"
     "  -4                   compress with LZ4\n"
     "  -h                   compress with LZ4 HC\n"
@@ -41,7 +43,20 @@ static const char usage[] =
     "  -j STREAMS           compression streams, 1 to 255; -1: one per processor\n"
     "  -s FLAGS             strip: l locks, m messages, p plots, M memory, i frame images,\n"
     "                       c context switches, s samples, C symbol code, S source files\n"
+    "      --keep-pools A,B   keep only the memory pools of these names or keys (0x...); the\n"
+    "                       default pool is called default\n"
+    "      --drop-pools A,B   drop the memory pools of these names or keys\n"
+    "      --range A:B      keep what happened from A to B, ns since the trace began or with a\n"
+    "                       unit, such as 1.5s:2m\n"
     "      --trace-version V  file version to write (default: that of INPUT)\n"
+    "  -d                   add a dictionary for the frame images\n"
+    "  -c                   add source files that the trace names, as they are on this machine\n"
+    "  -r                   resolve unresolved call stack frames by addr2line\n"
+    "  -R                   make all call stack frames unresolved, before -r\n"
+    "  -p REGEX;PATH        replace what is found in the paths of images by another path\n"
+    "  -a TOOL              ask this tool instead of addr2line\n"
+    "  -A ARGUMENTS         further arguments for the tool\n"
+    "  -v                   tell each frame that is resolved\n"
     "  -f                   replace OUTPUT if it exists (always done)\n"
     "      --help           this text\n"
     "  -V, --version        the version\n"
@@ -51,28 +66,41 @@ static const char usage[] =
 struct update {
     const char *input;
     const char *output;
-    bool drop_in; /* called by the official tool's name: its exit codes */
-    const char *strip;
-    struct convert_options convert;
+    bool drop_in;     /* called by the official tool's name: its exit codes */
+    char letters[16]; /* to strip, each once */
+    struct rewrite_options rewrite;
+    struct update_resolve resolve;
+    VEC(const char *) pools;
     struct trace_writer_options writer;
     /* while it runs */
     int in;
+    off_t in_begin;   /* where in the input the trace begins */
     uint64_t in_size; /* 0 when not known */
-    bool terminal;    /* stderr is one */
-    bool shown;       /* a progress line stands there */
-    uint64_t begin;   /* ns */
+    unsigned pass;
+    bool terminal;  /* stderr is one */
+    bool shown;     /* a progress line stands there */
+    uint64_t begin; /* ns */
     uint64_t next_show;
     sigset_t held; /* signals kept back so that the temporary file can be removed first */
     bool holding;
     sigset_t mask_before;
 };
 
-enum { OPTION_HELP = 256, OPTION_TRACE_VERSION };
+enum {
+    OPTION_HELP = 256,
+    OPTION_TRACE_VERSION,
+    OPTION_KEEP_POOLS,
+    OPTION_DROP_POOLS,
+    OPTION_RANGE
+};
 
 static const struct option long_options[] = {
     {"help", no_argument, NULL, OPTION_HELP},
     {"version", no_argument, NULL, 'V'},
     {"trace-version", required_argument, NULL, OPTION_TRACE_VERSION},
+    {"keep-pools", required_argument, NULL, OPTION_KEEP_POOLS},
+    {"drop-pools", required_argument, NULL, OPTION_DROP_POOLS},
+    {"range", required_argument, NULL, OPTION_RANGE},
     {NULL, 0, NULL, 0},
 };
 
@@ -114,10 +142,83 @@ static bool parse_streams(struct update *u, const char *text, struct err *e)
     return true;
 }
 
-static bool parse_option(struct update *u, int option, const char *value, struct err *e)
+static bool parse_strip(struct update *u, const char *letters, struct err *e)
 {
     struct strip probe;
     struct record_sink nowhere = {0};
+    strip_init(&probe, &nowhere);
+    if (strip_add(&probe, letters, e) != 0)
+        return false;
+    /* Given twice, both count. */
+    for (const char *p = letters; *p; p++) {
+        size_t n = strlen(u->letters);
+        if (!strchr(u->letters, *p))
+            u->letters[n] = *p;
+    }
+    return true;
+}
+
+static bool parse_pools(struct update *u, bool drop, const char *names, struct err *e)
+{
+    if (u->pools.len > 0 && u->rewrite.pools.drop != drop) {
+        err_set(e, ERR_USAGE, "--keep-pools and --drop-pools exclude each other");
+        return false;
+    }
+    u->rewrite.pools.drop = drop;
+    if (!vec_push(&u->pools, names)) {
+        err_no_memory(e, "names of pools");
+        return false;
+    }
+    return true;
+}
+
+/* As in the official tool a substitution that is none is told and left out. */
+static bool parse_substitution(struct update *u, const char *text, struct err *e)
+{
+    if (substitutions_add(&u->resolve.substitutions, text, e) == 0)
+        return true;
+    if (!u->drop_in || e->code != ERR_USAGE)
+        return false;
+    print_error(e);
+    *e = (struct err){0};
+    return true;
+}
+
+/* Options that look outside of the trace, or at names in it. */
+static bool parse_name_option(struct update *u, int option, const char *value, struct err *e)
+{
+    switch (option) {
+    case 'd':
+        u->rewrite.image_dict = true;
+        return true;
+    case 'c':
+        u->rewrite.cache_sources = true;
+        return true;
+    case 'r':
+        u->rewrite.symbols.resolve = true;
+        return true;
+    case 'R':
+        u->rewrite.symbols.reset = true;
+        return true;
+    case 'p':
+        return parse_substitution(u, value, e);
+    case 'a':
+        u->resolve.tool.tool = value;
+        return true;
+    case 'A':
+        u->resolve.tool.arguments = value;
+        return true;
+    case 'v':
+        u->resolve.verbose = true;
+        return true;
+    default:
+        err_set(e, ERR_USAGE, "%s", "");
+        return false;
+    }
+}
+
+static bool parse_option(struct update *u, int option, const char *value, struct err *e)
+{
     uint32_t version;
     switch (option) {
     case '4':
@@ -134,19 +235,22 @@ static bool parse_option(struct update *u, int option, const char *value, struct
     case 'j':
         return parse_streams(u, value, e);
     case 's':
-        strip_init(&probe, &nowhere);
-        u->strip = value;
-        return strip_add(&probe, value, e) == 0;
+        return parse_strip(u, value, e);
     case 'f':
         return true;
+    case OPTION_KEEP_POOLS:
+    case OPTION_DROP_POOLS:
+        return parse_pools(u, option == OPTION_DROP_POOLS, value, e);
+    case OPTION_RANGE:
+        u->rewrite.has_range = true;
+        return option_range(value, "--range", &u->rewrite.range.begin, &u->rewrite.range.end, e);
     case OPTION_TRACE_VERSION:
         if (file_version_parse(value, &version, e) != 0)
             return false;
-        u->convert.target = file_layout_find(version);
+        u->rewrite.convert.target = file_layout_find(version);
         return true;
     default:
-        err_set(e, ERR_USAGE, "%s", "");
-        return false;
+        return parse_name_option(u, option, value, e);
     }
 }
 
@@ -155,7 +259,7 @@ static int parse_arguments(struct update *u, int argc, char **argv)
 {
     struct err e = {0};
     int option;
-    while ((option = getopt_long(argc, argv, "4hez:j:s:fV", long_options, NULL)) != -1) {
+    while ((option = getopt_long(argc, argv, "4hez:j:s:fVdcrRp:a:A:v", long_options, NULL)) != -1) {
         if (option == OPTION_HELP) {
             fputs(usage, stdout);
             return 0;
@@ -170,14 +274,18 @@ static int parse_arguments(struct update *u, int argc, char **argv)
     if (argc == optind + 2) {
         u->input = argv[optind];
         u->output = argv[optind + 1];
+        u->rewrite.pools.names = u->pools.at;
+        u->rewrite.pools.n = u->pools.len;
         return -1;
     }
     err_set(&e, ERR_USAGE, "an input and an output are needed");
 bad:
     if (e.text[0])
         fprintf(stderr, "%s: %s\n", argv[0], e.text);
-    fputs("usage: update [-4|-h|-e|-z LEVEL] [-j STREAMS] [-s FLAGS] [--trace-version V] INPUT "
-          "OUTPUT\n`tidemark update --help` tells more.\n",
+    fputs("usage: update [-4|-h|-e|-z LEVEL] [-j STREAMS] [-s FLAGS] [-dcrRv] [-p REGEX;PATH]\n"
+          "              [-a TOOL] [-A ARGUMENTS] [--keep-pools A,B | --drop-pools A,B]\n"
+          "              [--range A:B] [--trace-version V] INPUT OUTPUT\n"
+          "`tidemark update --help` tells more.\n",
           stderr);
     return u->drop_in ? 1 : 2;
 }
@@ -234,7 +342,9 @@ static int progress(void *ctx, uint64_t file_bytes, struct err *e)
     if (!u->terminal || u->in_size == 0 || now < u->next_show)
         return 0;
     char percent[FORMAT_SIZE];
-    fprintf(stderr, "\r\033[K%s", format_percent(percent, file_bytes, u->in_size));
+    unsigned passes = rewrite_passes(&u->rewrite);
+    fprintf(stderr, "\r\033[K%s",
+            format_percent(percent, u->in_size * u->pass + file_bytes, u->in_size * passes));
     u->next_show = now + 200000000u;
     u->shown = true;
     return 0;
@@ -242,47 +352,54 @@ static int progress(void *ctx, uint64_t file_bytes, struct err *e)
 
 /* ---- the work */
 
-struct outcome {
-    struct trace_info info;
-    struct trace_write_stats stats;
-    struct buf losses;
-};
-
-static int copy_trace(struct update *u, struct trace_writer *w, struct outcome *o, struct err *e)
+/* For struct rewrite_source. */
+static int read_pass(void *ctx, unsigned pass, const struct record_sink *sink, const bool *wanted,
+                     struct trace_info *info, struct err *e)
 {
-    struct strip strip;
-    struct convert *convert;
-    bool wanted[REC_TYPE_COUNT];
-    struct record_sink to_writer = trace_writer_sink(w);
-    if (convert_open(&convert, &to_writer, &u->convert, e) != 0)
-        return -1;
-    struct record_sink to_convert = convert_sink(convert);
-    strip_init(&strip, &to_convert);
-    struct record_sink to_strip = strip_sink(&strip);
-    memset(wanted, true, sizeof wanted);
-    int status = u->strip ? strip_add(&strip, u->strip, e) : 0;
-    strip_unwanted(&strip, wanted);
+    struct update *u = ctx;
     const struct trace_read_options options = {
         .wanted = wanted, .progress = progress, .progress_ctx = u};
-    if (status == 0)
-        status = trace_read(u->in, u->input, &to_strip, &options, &o->info, e);
-    if (status == 0)
-        status = trace_writer_finish(w, &o->stats, e);
-    convert_losses(convert, &o->losses);
-    convert_free(convert);
-    return status;
+    u->pass = pass;
+    if (pass > 0 && lseek(u->in, u->in_begin, SEEK_SET) < 0)
+        return err_errno(e, ERR_INPUT, "cannot read %s again", u->input);
+    return trace_read(u->in, u->input, sink, &options, info, e);
 }
+
+struct outcome {
+    struct rewrite_outcome rewrite;
+    struct trace_write_stats stats;
+};
 
 static int write_trace(struct update *u, int fd, struct outcome *o, struct err *e)
 {
     struct trace_writer *w;
+    const struct rewrite_source source = {.ctx = u, .read = read_pass};
     if (trace_writer_open(&w, fd, &u->writer, e) != 0)
         return -1;
-    int status = copy_trace(u, w, o, e);
+    int status = rewrite_trace(&source, &u->rewrite, w, &o->rewrite, e);
+    if (status == 0)
+        status = trace_writer_finish(w, &o->stats, e);
     trace_writer_free(w);
     if (u->shown)
         fputs("\r\033[K", stderr);
     return status;
+}
+
+/* What is worth knowing beside the summary. */
+static void report_oddities(const struct update *u, struct outcome *o, const char *target)
+{
+    const struct rewrite_outcome *r = &o->rewrite;
+    for (unsigned i = 0; i < r->info.warning_count; i++)
+        fprintf(stderr, "tidemark: %s: %s\n", u->input, r->info.warnings[i]);
+    if (r->losses.len > 0)
+        fprintf(stderr, "tidemark: version %s cannot hold: %s\n", target,
+                buf_str(&o->rewrite.losses));
+    if (r->sources.too_large > 0)
+        fprintf(stderr,
+                "tidemark: source files of more than %" PRIu64 " MiB left out: %" PRIu64 "\n",
+                SOURCE_CACHE_FILE_MAX >> 20, r->sources.too_large);
+    if (u->rewrite.image_dict && r->dict_size == 0)
+        fprintf(stderr, "tidemark: too few frame images for a dictionary; none was added\n");
 }
 
 /* As the official tool reports, except that "load" is everything but compressing and writing. */
@@ -290,17 +407,18 @@ static void report(const struct update *u, struct outcome *o, FILE *to)
 {
     char from[FILE_VERSION_TEXT_SIZE], target[FILE_VERSION_TEXT_SIZE];
     char in_bytes[FORMAT_SIZE], out_bytes[FORMAT_SIZE], load[FORMAT_SIZE], save[FORMAT_SIZE];
-    const struct file_layout *layout = u->convert.target ? u->convert.target : o->info.layout;
-    uint64_t in = o->info.container.file_bytes, out = o->stats.file_bytes;
+    const struct trace_info *info = &o->rewrite.info;
+    const struct file_layout *layout =
+        u->rewrite.convert.target ? u->rewrite.convert.target : info->layout;
+    uint64_t in = info->container.file_bytes, out = o->stats.file_bytes;
     int64_t save_ns = (int64_t)o->stats.compress_ns;
     int64_t load_ns = (int64_t)(now_ns() - u->begin) - save_ns;
     file_version_text(layout->version, target);
-    for (unsigned i = 0; i < o->info.warning_count; i++)
-        fprintf(stderr, "tidemark: %s: %s\n", u->input, o->info.warnings[i]);
-    if (o->losses.len > 0)
-        fprintf(stderr, "tidemark: version %s cannot hold: %s\n", target, buf_str(&o->losses));
+    report_oddities(u, o, target);
+    if (u->rewrite.symbols.reset)
+        fprintf(to, "Reset %" PRIu64 " callstack frames.\n", o->rewrite.frames);
     fprintf(to, "%s (%s) {%s} -> %s (%s) {%s, %.2f%%}  %s load, %s save, %.2f%% change\n", u->input,
-            file_version_text(o->info.version, from), format_bytes(in_bytes, in), u->output, target,
+            file_version_text(info->version, from), format_bytes(in_bytes, in), u->output, target,
             format_bytes(out_bytes, out), 100.0 * (double)out / (double)o->stats.inner_bytes,
             format_duration(load, load_ns > 0 ? load_ns : 0), format_duration(save, save_ns),
             100.0 * (double)out / (double)in);
@@ -312,15 +430,34 @@ static int update_file(struct update *u, struct err *e)
     struct outcome o = {0};
     if (outfile_open(&out, u->output, true, e) != 0)
         return -1;
-    bool to_file = out.temporary != NULL;
+    FILE *say = out.temporary ? stdout : stderr;
+    u->resolve.say = say;
     int status = write_trace(u, out.fd, &o, e);
     if (status == 0)
         status = outfile_commit(&out, e);
     if (status == 0)
-        report(u, &o, to_file ? stdout : stderr);
+        report(u, &o, say);
     outfile_abort(&out);
-    buf_release(&o.losses);
+    buf_release(&o.rewrite.losses);
     return status;
+}
+
+/* What is read more than once and cannot be read twice goes to a temporary file. */
+static int make_rereadable(struct update *u, struct err *e)
+{
+    struct stat st;
+    u->in_begin = lseek(u->in, 0, SEEK_CUR);
+    bool can_seek = u->in_begin >= 0 && fstat(u->in, &st) == 0 && S_ISREG(st.st_mode);
+    if (can_seek || rewrite_passes(&u->rewrite) == 1)
+        return 0;
+    int copy = tempfile_copy(u->in, tempfile_dir(NULL), e);
+    if (copy < 0)
+        return err_prefix(e, "%s", u->input);
+    if (u->in != STDIN_FILENO)
+        close(u->in);
+    u->in = copy;
+    u->in_begin = 0;
+    return 0;
 }
 
 static int update_run(struct update *u, struct err *e)
@@ -332,9 +469,12 @@ static int update_run(struct update *u, struct err *e)
     u->in = standard_input ? STDIN_FILENO : open(u->input, O_RDONLY | O_CLOEXEC);
     if (u->in < 0)
         return err_errno(e, ERR_INPUT, "cannot open %s", u->input);
-    hold_signals(u);
-    int status = update_file(u, e);
-    if (!standard_input)
+    int status = make_rereadable(u, e);
+    if (status == 0) {
+        hold_signals(u);
+        status = update_file(u, e);
+    }
+    if (u->in != STDIN_FILENO)
         close(u->in);
     if (u->holding)
         sigprocmask(SIG_SETMASK, &u->mask_before, NULL);
@@ -346,12 +486,17 @@ static int update_main(int argc, char **argv, bool drop_in)
     struct update u = {.drop_in = drop_in, .writer = trace_writer_options_default()};
     struct err e = {0};
     int status = parse_arguments(&u, argc, argv);
-    if (status >= 0)
-        return status;
-    if (update_run(&u, &e) == 0)
-        return 0;
-    print_error(&e);
-    return drop_in ? 1 : err_exit_status(&e);
+    if (status < 0) {
+        u.rewrite.strip = u.letters[0] ? u.letters : NULL;
+        u.rewrite.resolve = update_resolve;
+        u.rewrite.resolve_ctx = &u.resolve;
+        status = update_run(&u, &e) == 0 ? 0 : drop_in ? 1 : err_exit_status(&e);
+        if (status != 0)
+            print_error(&e);
+    }
+    vec_release(&u.pools);
+    substitutions_release(&u.resolve.substitutions);
+    return status;
 }
 
 int cmd_update(int argc, char **argv)

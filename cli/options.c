@@ -67,3 +67,52 @@ void print_error(const struct err *e)
     fprintf(stderr, "tidemark: %s\n", buf_str(&text));
     buf_release(&text);
 }
+
+/* A time up to `end`, in ns. False when it is none. */
+static bool parse_time(const char *text, const char *end, int64_t *ns)
+{
+    static const struct {
+        const char *name;
+        double ns;
+    } units[] = {{"ns", 1},  {"", 1},     {"us", 1e3},   {"\u00b5s", 1e3}, {"ms", 1e6},
+                 {"s", 1e9}, {"m", 60e9}, {"min", 60e9}, {"h", 3600e9}};
+    char *after;
+    char copy[64];
+    size_t len = (size_t)(end - text);
+    if (len == 0 || len >= sizeof copy || text[0] < '0' || text[0] > '9')
+        return false;
+    memcpy(copy, text, len);
+    copy[len] = 0;
+    errno = 0;
+    unsigned long long whole = strtoull(copy, &after, 10);
+    if (*after == 0 && errno == 0 && whole <= INT64_MAX) {
+        *ns = (int64_t)whole;
+        return true;
+    }
+    if (strpbrk(copy, "xX"))
+        return false;
+    double value = strtod(copy, &after);
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        double product = value * units[i].ns;
+        if (strcmp(after, units[i].name) == 0 && isfinite(product) && product < 9e18) {
+            *ns = (int64_t)llround(product);
+            return true;
+        }
+    }
+    return false;
+}
+
+bool option_range(const char *text, const char *option, int64_t *begin, int64_t *end, struct err *e)
+{
+    const char *colon = strchr(text, ':');
+    const char *last = text + strlen(text);
+    *begin = INT64_MIN;
+    *end = INT64_MAX;
+    bool ok = colon && (colon == text || parse_time(text, colon, begin)) &&
+              (colon + 1 == last || parse_time(colon + 1, last, end)) && *begin < *end;
+    if (!ok)
+        err_set(e, ERR_USAGE,
+                "%s takes a range of time such as 1.5s:2m, the end later than the begin, not '%s'",
+                option, text);
+    return ok;
+}

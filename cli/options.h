@@ -26,4 +26,11 @@ bool option_compression(const char *text, struct container_options *out, struct 
  */
 void print_error(const struct err *e);
 
+/*
+ * A stretch of time "A:B", in nanoseconds since the trace began or with a unit (ns, us, ms, s, m,
+ * h), such as "1.5s:2m". Either side may be left out. B is not part of it and must be later than A.
+ */
+bool option_range(const char *text, const char *option, int64_t *begin, int64_t *end,
+                  struct err *e);
+
 #endif
