@@ -297,10 +297,11 @@ class Trace:
         for _ in range(self.u64()):
             value, flags = self.take("QB")
             self.app_info.append(self.strings[value] if flags == 3 else self.pointers.get(value))
-        self.bytes(self.take("I"))
+        self.image_dict = self.bytes(self.take("I"))
+        self.images = []
         for _ in range(self.u64()):
-            w, h, _flip = self.take("HHB")
-            self.bytes(w * h // 2)
+            w, h, flip = self.take("HHB")
+            self.images.append((w, h, flip, self.bytes(w * h // 2)))
         for _ in range(self.u64()):
             self.u64()
             self.skip_list(36 if self.at_least(0, 11, 3) else 35)
