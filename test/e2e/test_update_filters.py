@@ -144,8 +144,10 @@ class Names(Filters):
         out = self.dir / "out"
         result = self.update("-r", "-p", f"^.*$;{self.program}", self.trace, out)
         self.assertIn("Path substituted to: ", result.stdout)
-        self.assertEqual([(f[1], f[2]) for f in self.named(out)][:1],
-                         [(str(self.dir / "small.c").encode(), 3)])
+        for _name, file, line, _symbol in self.named(out):
+            self.assertEqual(file, str(self.dir / "small.c").encode())
+            self.assertIn(line, (2, 3, 4))  # which one is the compiler's choice
+        self.assertTrue(self.named(out))
         self.assertIn("change", result.stdout.splitlines()[-1])
         verbose = self.update("-rv", "-p", f".+;{self.program}", self.trace, out).stdout
         self.assertIn("-> 'deep'", verbose)
