@@ -26,7 +26,8 @@ static void gather(const struct pack_layout *l, const struct pack_field *f, cons
 {
     uint64_t mask = field_mask(f);
     /* Reading eight bytes is allowed only where eight bytes follow. */
-    size_t wide = f->offset + 8u <= l->element ? n : n ? n - 1 : 0;
+    size_t all = n * l->element, reach = f->offset + 8u;
+    size_t wide = all < reach ? 0 : (all - reach) / l->element + 1;
     for (size_t i = 0; i < wide; i++)
         values[i] = load_u64(from + i * l->element + f->offset) & mask;
     for (size_t i = wide; i < n; i++) {

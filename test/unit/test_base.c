@@ -18,6 +18,7 @@
 #include "base/cursor.h"
 #include "base/map.h"
 #include "base/outfile.h"
+#include "base/pack.h"
 #include "base/spool.h"
 
 static uint64_t next_random(uint64_t *state)
@@ -111,6 +112,34 @@ static void packing_is_lossless(void **state)
         free(packed);
         free(out);
         free(in);
+    }
+}
+
+/* Nothing is read beyond the elements, however small they are. */
+static void small_elements_pack_exactly(void **state)
+{
+    (void)state;
+    uint64_t seed = 4;
+    for (uint8_t size = 1; size <= 12; size++) {
+        struct pack_layout l = {.element = size, .count = 1, .fields = {{0, size, PACK_OFFSET}}};
+        if (size > 8)
+            l = (struct pack_layout){
+                .element = size,
+                .count = 2,
+                .fields = {{0, 8, PACK_STEP}, {8, (uint8_t)(size - 8), PACK_OFFSET}}};
+        for (size_t n = 1; n < 300; n += 1 + n / 7) {
+            uint8_t *elements = malloc(n * size), *back = malloc(n * size);
+            uint8_t *packed = malloc(pack_bound(&l, n));
+            assert_true(elements && back && packed);
+            for (size_t i = 0; i < n * size; i++)
+                elements[i] = (uint8_t)next_random(&seed);
+            assert_true(pack_elements(&l, elements, n, packed) <= pack_bound(&l, n));
+            unpack_elements(&l, packed, n, back);
+            assert_memory_equal(back, elements, n * size);
+            free(elements);
+            free(back);
+            free(packed);
+        }
     }
 }
 
@@ -344,6 +373,7 @@ int main(void)
         cmocka_unit_test(map_agrees_with_a_plain_array),
         cmocka_unit_test(packing_is_lossless),
         cmocka_unit_test(columns_keep_every_element),
+        cmocka_unit_test(small_elements_pack_exactly),
         cmocka_unit_test(entries_leave_a_map),
         cmocka_unit_test(blobs_come_back),
         cmocka_unit_test(few_blobs_make_no_file),
