@@ -2,8 +2,6 @@
 apart from the C reader like everything in tracyfile.py. Everything is resolved: names by text,
 source locations by content, maps by key."""
 
-import struct
-
 from tracyfile import Trace
 
 
@@ -65,27 +63,8 @@ class Parts(Trace):
     def section(self):
         return self.i48(), self.i48(), self.u24()
 
-    def srcloc(self):
-        refs = [self.take("QB") for _ in range(3)]
-        return (*refs, *self.take("II"))
-
-    def locations_and_locks(self):
-        static = {}
-        for _ in range(self.u64()):
-            pointer = self.u64()
-            static[pointer] = self.srcloc()
-        expand = [self.u64() for _ in range(self.u64())]
-        payload = [self.srcloc() for _ in range(self.u64())]
-        self.skip_list(10)
-        self.skip_list(10)
-
-        def location(number):
-            if number == 0:
-                return None
-            found = static.get(expand[number]) if number > 0 else payload[-1 - number]
-            return found and tuple(self.ref(r) for r in found[:3]) + found[3:]
-
-        self.locks = {}
+    def locks(self):
+        self.lock_map = {}
         for _ in range(self.u64()):
             number, name = self.take("I"), self.u24()
             srcloc, kind, valid, announced, ended = self.take("hBBqq")
@@ -94,13 +73,10 @@ class Parts(Trace):
             for _ in range(self.u64()):
                 delta, at, thread, event = self.take("qhBB")
                 time += delta
-                events.append((time, location(at), threads[thread], event))
-            self.locks[number] = (self.text(name), location(srcloc), kind, valid, announced,
-                                  ended, threads, events)
-
-    def ref(self, ref):
-        value, flags = ref
-        return self.strings[value] if flags == 3 else self.pointers.get(value) if flags else None
+                events.append((time, self.source_locations.get(at), threads[thread], event))
+            at = self.source_locations.get(srcloc)
+            self.lock_map[number] = (self.text(name), at, kind, valid, announced, ended, threads,
+                                     events)
 
     def plots(self):
         self.plot_list = []
@@ -141,7 +117,7 @@ class Parts(Trace):
             "frame sets": self.named_frame_sets(),
             "sections": sections,
             "section texts": {c: self.text(t) for c, t in self.section_texts.items()},
-            "locks": self.locks,
+            "locks": self.lock_map,
             "plots": self.plot_list,
             "images": (self.image_dictionary, self.images),
             "topology": self.topology,
