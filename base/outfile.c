@@ -21,17 +21,90 @@ static bool is_special(const char *path)
            strncmp(path, "/proc/", 6) == 0;
 }
 
-static int outfile_create_temporary(struct outfile *o, struct err *e)
+/* The length of the folder in front of the name, with its slash; 0 for none. */
+static size_t folder_length(const char *path)
 {
-    static const char suffix[] = ".XXXXXX";
-    const char *slash = strrchr(o->path, '/');
-    size_t dir = slash ? (size_t)(slash - o->path) + 1 : 0;
-    size_t len = strlen(o->path) + sizeof suffix + 1;
-    o->temporary = malloc(len);
+    const char *slash = strrchr(path, '/');
+    return slash ? (size_t)(slash - path) + 1 : 0;
+}
+
+/* A name for mkostemp beside `path`: hidden, and short enough whatever the name at hand. */
+static char *temporary_name(const char *path)
+{
+    static const char name[] = ".tidemark-XXXXXX";
+    size_t dir = folder_length(path);
+    char *out = malloc(dir + sizeof name);
+    if (out) {
+        memcpy(out, path, dir);
+        memcpy(out + dir, name, sizeof name);
+    }
+    return out;
+}
+
+/* Gives the file without a name open at `fd` a name. 0 or -1 with errno. */
+static int link_to(int fd, const char *path)
+{
+    char self[32];
+    snprintf(self, sizeof self, "/proc/self/fd/%d", fd);
+    return linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
+}
+
+/* Links the file without a name to a new temporary one, which is put into *name. */
+static int link_to_temporary(int fd, const char *path, char **name)
+{
+    int status = -1;
+    for (int tries = 0; tries < 100 && status != 0; tries++) {
+        if (!(*name = temporary_name(path)))
+            return -1;
+        /* mkostemp chooses the name; only the free name is wanted, not its file. */
+        int other = mkostemp(*name, O_CLOEXEC);
+        if (other >= 0) {
+            close(other);
+            unlink(*name);
+            status = link_to(fd, *name);
+        }
+        if (status != 0) {
+            int saved = errno;
+            free(*name);
+            *name = NULL;
+            if (other < 0 || saved != EEXIST) {
+                errno = saved;
+                return -1;
+            }
+        }
+    }
+    return status;
+}
+
+static int open_nameless(const char *path)
+{
+    size_t dir = folder_length(path);
+    char *folder = dir ? strndup(path, dir) : strdup(".");
+    int fd = folder ? open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666) : -1;
+    free(folder);
+    return fd;
+}
+
+/* A file without a name, when one can be had here that can get a name later; else -1. */
+static int open_unlinked(const char *path)
+{
+    /* Better to know before the first byte: some systems have such files and refuse the link. */
+    int probe = open_nameless(path);
+    char *name = NULL;
+    bool works = probe >= 0 && link_to_temporary(probe, path, &name) == 0;
+    if (works)
+        unlink(name);
+    free(name);
+    if (probe >= 0)
+        close(probe);
+    return works ? open_nameless(path) : -1;
+}
+
+static int open_temporary(struct outfile *o, struct err *e)
+{
+    o->temporary = temporary_name(o->path);
     if (!o->temporary)
         return err_no_memory(e, "the output's name");
-    /* A hidden name, so that a glob for the output never sees the unfinished file. */
-    snprintf(o->temporary, len, "%.*s.%s%s", (int)dir, o->path, o->path + dir, suffix);
     o->fd = mkostemp(o->temporary, O_CLOEXEC);
     if (o->fd < 0) {
         err_errno(e, ERR_OUTPUT, "cannot write %s", o->path);
@@ -41,34 +114,43 @@ static int outfile_create_temporary(struct outfile *o, struct err *e)
     }
     mode_t mask = umask(0);
     umask(mask);
+    if (fchmod(o->fd, 0666 & ~mask) != 0)
+        return err_errno(e, ERR_OUTPUT, "cannot set the mode of %s", o->path);
+    return 0;
+}
+
+static int outfile_create(struct outfile *o, struct err *e)
+{
     struct stat old;
-    mode_t mode = stat(o->path, &old) == 0 ? old.st_mode & 0777 : 0666 & ~mask;
-    if (fchmod(o->fd, mode) != 0)
+    o->fd = open_unlinked(o->path);
+    if (o->fd < 0 && open_temporary(o, e) != 0)
+        return -1;
+    if (stat(o->path, &old) == 0 && fchmod(o->fd, old.st_mode & 0777) != 0)
         return err_errno(e, ERR_OUTPUT, "cannot set the mode of %s", o->path);
     return 0;
 }
 
 int outfile_open(struct outfile *o, const char *path, bool replace, struct err *e)
 {
-    *o = (struct outfile){.fd = -1};
+    *o = (struct outfile){.fd = -1, .direct = is_special(path), .replace = replace};
     struct stat st;
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return err_set(e, ERR_OUTPUT, "%s is a folder", path);
     /* A link stays: the file that it leads to is replaced. */
-    if (!is_special(path) && lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
+    if (!o->direct && lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
         o->path = realpath(path, NULL);
     if (!o->path)
         o->path = strdup(path);
     if (!o->path)
         return err_no_memory(e, "the output's name");
     int status;
-    if (is_special(path)) {
+    if (o->direct) {
         o->fd = open(path, O_WRONLY | O_CLOEXEC);
         status = o->fd < 0 ? err_errno(e, ERR_OUTPUT, "cannot write %s", path) : 0;
     } else if (!replace && lstat(path, &st) == 0) {
         status = err_set(e, ERR_OUTPUT, "%s exists already (use -f to replace it)", path);
     } else {
-        status = outfile_create_temporary(o, e);
+        status = outfile_create(o, e);
     }
     if (status != 0)
         outfile_abort(o);
@@ -78,31 +160,60 @@ int outfile_open(struct outfile *o, const char *path, bool replace, struct err *
 /* Makes the rename itself durable. Folders that cannot be synced are no reason to fail. */
 static void sync_folder(const char *path)
 {
-    const char *slash = strrchr(path, '/');
-    char *dir = slash ? strndup(path, (size_t)(slash - path) + 1) : strdup(".");
-    int fd = dir ? open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+    size_t dir = folder_length(path);
+    char *folder = dir ? strndup(path, dir) : strdup(".");
+    int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     if (fd >= 0) {
         (void)fsync(fd);
         close(fd);
     }
-    free(dir);
+    free(folder);
+}
+
+/* A name that must be free: what has it stays. */
+static int name_new(struct outfile *o)
+{
+    if (!o->temporary)
+        return link_to(o->fd, o->path);
+    if (link(o->temporary, o->path) == 0) {
+        unlink(o->temporary);
+        return 0;
+    }
+    /* File systems without hard links: the gap between the two steps is as small as can be. */
+    if (errno == EEXIST || access(o->path, F_OK) == 0)
+        return errno = EEXIST, -1;
+    return rename(o->temporary, o->path);
+}
+
+static int name_replacing(struct outfile *o)
+{
+    if (!o->temporary && link_to_temporary(o->fd, o->path, &o->temporary) != 0)
+        return -1;
+    return rename(o->temporary, o->path);
+}
+
+static int outfile_name(struct outfile *o, struct err *e)
+{
+    if (fsync(o->fd) != 0)
+        return err_errno(e, ERR_OUTPUT, "cannot write %s", o->path);
+    if ((o->replace ? name_replacing(o) : name_new(o)) == 0) {
+        free(o->temporary);
+        o->temporary = NULL;
+        sync_folder(o->path);
+        return 0;
+    }
+    if (errno == EEXIST)
+        return err_set(e, ERR_OUTPUT, "%s came to exist meanwhile (use -f to replace it)", o->path);
+    return err_errno(e, ERR_OUTPUT, "cannot name the finished file %s", o->path);
 }
 
 int outfile_commit(struct outfile *o, struct err *e)
 {
-    int status = 0;
-    if (o->temporary && fsync(o->fd) != 0)
-        status = err_errno(e, ERR_OUTPUT, "cannot write %s", o->path);
-    if (close(o->fd) != 0 && status == 0)
+    int status = o->direct ? 0 : outfile_name(o, e);
+    /* Of a pipe or a device this is the last word; a file is synced and has its name. */
+    if (close(o->fd) != 0 && status == 0 && o->direct)
         status = err_errno(e, ERR_OUTPUT, "cannot write %s", o->path);
     o->fd = -1;
-    if (status == 0 && o->temporary && rename(o->temporary, o->path) != 0)
-        status = err_errno(e, ERR_OUTPUT, "cannot rename the finished file to %s", o->path);
-    if (status == 0 && o->temporary) {
-        sync_folder(o->path);
-        free(o->temporary);
-        o->temporary = NULL;
-    }
     outfile_abort(o);
     return status;
 }

@@ -1,6 +1,7 @@
 """`tidemark update`: what it leaves as it was, what it converts and says, what it strips, and that
 an output is whole or not there. Files are read by tracyfile.py."""
 
+import contextlib
 import json
 import os
 import signal
@@ -235,9 +236,20 @@ class Output(Update):
                 self.assertEqual(out.read_text(), "precious")
                 self.assert_clean(*before)
 
+    def has_temporary(self, process):
+        """Whether the process writes into a file of the folder that has no name, or a hidden one."""
+        fds = f"/proc/{process.pid}/fd"
+        for fd in os.listdir(fds):
+            with contextlib.suppress(OSError):
+                name = os.readlink(f"{fds}/{fd}")
+                if name.startswith(f"{self.dir}/") and os.stat(f"{fds}/{fd}").st_size > 0 and (
+                        name.endswith(" (deleted)") or "/.tidemark-" in name):
+                    return True
+        return False
+
     def wait_for_temporary(self, process):
-        until = time.monotonic() + 20
-        while not [name for name in os.listdir(self.dir) if name.startswith(".out.")]:
+        until = time.monotonic() + LIMIT
+        while not self.has_temporary(process):
             self.assertIsNone(process.poll(), "it was done before it could be interrupted")
             self.assertLess(time.monotonic(), until)
             time.sleep(0.005)
