@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "server/address.h"
 #include "server/discovery.h"
 
 #define RETRY_FIRST_MS 20
@@ -96,14 +97,9 @@ static void target_add_other_loopback(struct target *t, uint16_t port)
 
 static int resolve(const struct connect_options *o, struct target *t, struct err *e)
 {
-    char port[8];
-    snprintf(port, sizeof port, "%u", o->port);
-    struct addrinfo hints = {.ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM};
     struct addrinfo *list = NULL;
-    int status = getaddrinfo(o->address, port, &hints, &list);
-    if (status != 0)
-        return err_set(e, ERR_CONNECT, "cannot resolve the address %s: %s", o->address,
-                       gai_strerror(status));
+    if (address_resolve(o->address, o->port, 0, &list, e) != 0)
+        return -1;
     for (const struct addrinfo *i = list; i; i = i->ai_next)
         target_add(t, i->ai_addr, i->ai_addrlen);
     freeaddrinfo(list);
@@ -220,6 +216,7 @@ static int open_any(struct attempt *a)
 }
 
 enum take { TAKE_OK, TAKE_CLOSED, TAKE_STOPPED, TAKE_LATE };
+enum probe { PROBE_DONE, PROBE_MISMATCH, PROBE_AGAIN };
 
 /* Reads exactly `n` bytes. */
 static enum take take_bytes(struct attempt *a, int fd, uint8_t *out, size_t n)
@@ -257,31 +254,43 @@ static enum connect_failure fail(enum connect_failure why, struct err *e, const 
     return why;
 }
 
-static enum connect_failure take_welcome(struct attempt *a, struct connection *c, struct err *e)
+/* What an answer that did not come in full means. */
+static enum probe not_taken(enum take t, enum connect_failure *why, struct err *e)
+{
+    if (t == TAKE_CLOSED)
+        return PROBE_AGAIN; /* a tunnel whose far end is not there yet or went, or a slow start */
+    if (t == TAKE_STOPPED)
+        *why = fail(CONNECT_STOPPED, e, "stopped while waiting for the client");
+    else
+        *why = fail(CONNECT_NO_CLIENT, e,
+                    "the client took the connection but did not answer in time: another server "
+                    "may be capturing it");
+    return PROBE_DONE;
+}
+
+static enum probe take_welcome(struct attempt *a, struct connection *c, enum connect_failure *why,
+                               struct err *e)
 {
     uint8_t bytes[WELCOME_SIZE_MAX];
     uint8_t payload[ON_DEMAND_SIZE];
-    enum take t = take_bytes(a, c->fd, bytes, wire_version_welcome_size(c->version));
-    if (t == TAKE_OK) {
-        if (welcome_parse(c->version, bytes, wire_version_welcome_size(c->version), &c->welcome,
-                          e) != 0) {
-            e->code = ERR_CONNECT;
-            return CONNECT_DROPPED;
-        }
-        if (!(c->welcome.flags & WELCOME_ON_DEMAND))
-            return CONNECT_OK;
-        t = take_bytes(a, c->fd, payload, sizeof payload);
-        if (t == TAKE_OK) {
-            on_demand_parse(payload, &c->on_demand);
-            return CONNECT_OK;
-        }
+    size_t size = wire_version_welcome_size(c->version);
+    enum take t = take_bytes(a, c->fd, bytes, size);
+    if (t != TAKE_OK)
+        return not_taken(t, why, e);
+    if (welcome_parse(c->version, bytes, size, &c->welcome, e) != 0) {
+        e->code = ERR_CONNECT;
+        *why = CONNECT_DROPPED;
+        return PROBE_DONE;
     }
-    if (t == TAKE_STOPPED)
-        return fail(CONNECT_STOPPED, e, "stopped during the handshake");
-    return fail(CONNECT_DROPPED, e, "the client hung up during the handshake");
+    if (c->welcome.flags & WELCOME_ON_DEMAND) {
+        t = take_bytes(a, c->fd, payload, sizeof payload);
+        if (t != TAKE_OK)
+            return not_taken(t, why, e);
+        on_demand_parse(payload, &c->on_demand);
+    }
+    *why = CONNECT_OK;
+    return PROBE_DONE;
 }
-
-enum probe { PROBE_DONE, PROBE_MISMATCH, PROBE_AGAIN };
 
 /* Offers one protocol number on a fresh connection. */
 static enum probe probe_once(struct attempt *a, uint32_t protocol, struct connection *c,
@@ -293,20 +302,9 @@ static enum probe probe_once(struct attempt *a, uint32_t protocol, struct connec
     handshake_request_encode(protocol, request);
     if (send(c->fd, request, sizeof request, MSG_NOSIGNAL) != (ssize_t)sizeof request)
         return PROBE_AGAIN;
-    switch (take_bytes(a, c->fd, &byte, 1)) {
-    case TAKE_OK:
-        break;
-    case TAKE_CLOSED:
-        return PROBE_AGAIN; /* a tunnel whose far end is not there yet, or a slow start */
-    case TAKE_STOPPED:
-        *why = fail(CONNECT_STOPPED, e, "stopped while waiting for the client");
-        return PROBE_DONE;
-    case TAKE_LATE:
-        *why = fail(CONNECT_NO_CLIENT, e,
-                    "the client took the connection but did not answer in time: another server "
-                    "may be capturing it");
-        return PROBE_DONE;
-    }
+    enum take t = take_bytes(a, c->fd, &byte, 1);
+    if (t != TAKE_OK)
+        return not_taken(t, why, e);
     if (handshake_status_parse(byte, &status, e) != 0) {
         err_prefix(e, "what answers there is no Tracy client");
         e->code = ERR_CONNECT;
@@ -319,7 +317,7 @@ static enum probe probe_once(struct attempt *a, uint32_t protocol, struct connec
                     "before; restart the program, or build it with TRACY_ON_DEMAND");
     } else {
         c->version = wire_version_find(protocol);
-        *why = take_welcome(a, c, e);
+        return take_welcome(a, c, why, e);
     }
     return PROBE_DONE;
 }

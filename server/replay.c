@@ -15,6 +15,7 @@
 #include "base/bytes.h"
 #include "protocol/handshake.h"
 #include "protocol/query.h"
+#include "server/address.h"
 
 #define CHUNK 65536
 #define HANDSHAKE_MS 2000 /* a client waits so long for a request */
@@ -141,14 +142,9 @@ static uint16_t print_address(const struct sockaddr_storage *a, char *out, size_
 
 static int listen_on(struct replay *r, struct err *e)
 {
-    char port[8];
-    snprintf(port, sizeof port, "%u", r->options.port);
-    struct addrinfo hints = {
-        .ai_family = AF_UNSPEC, .ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     struct addrinfo *found;
-    int why = getaddrinfo(r->options.address, port, &hints, &found);
-    if (why != 0)
-        return err_set(e, ERR_CONNECT, "%s: %s", r->options.address, gai_strerror(why));
+    if (address_resolve(r->options.address, r->options.port, AI_PASSIVE, &found, e) != 0)
+        return -1;
     struct sockaddr_storage bound = {0};
     socklen_t len = sizeof bound;
     int one = 1;
@@ -177,37 +173,14 @@ static bool is_loopback(const struct sockaddr *a)
            IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)a)->sin6_addr);
 }
 
-/* "127.0.0.1", "127.0.0.1:9000", "[::1]:9000", "::1" → host and port. */
-static int split_address(const char *text, char *host, size_t size, const char **port)
-{
-    const char *end = text + strlen(text);
-    *port = NULL;
-    if (*text == '[') {
-        text++;
-        end = strchr(text, ']');
-        if (!end)
-            return -1;
-        *port = end[1] == ':' ? end + 2 : NULL;
-    } else if (strchr(text, ':') && strchr(text, ':') == strrchr(text, ':')) {
-        end = strchr(text, ':');
-        *port = end + 1;
-    }
-    size_t n = (size_t)(end - text);
-    if (n >= size)
-        return -1;
-    memcpy(host, text, n);
-    host[n] = 0;
-    return 0;
-}
-
 static int open_announcer(struct replay *r, struct err *e)
 {
-    char host[64];
+    char host[NI_MAXHOST];
     char default_port[8];
     const char *port;
     const char *to = r->options.announce;
     snprintf(default_port, sizeof default_port, "%u", BROADCAST_PORT);
-    if (split_address(to, host, sizeof host, &port) < 0)
+    if (address_split(to, host, &port) != 0)
         return err_set(e, ERR_USAGE, "%s is no address", to);
     struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = AI_NUMERICHOST};
     struct addrinfo *found;
