@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/saturate.h"
+
 /* What nearly every step touches: one cache line. */
 struct hot {
     uint64_t live_bytes;
@@ -168,15 +170,15 @@ static void counter_alloc(struct pool_account *p, struct hot *h, struct cold *c,
     if (h->count == 0)
         c->first_time = p->now;
     h->count++;
-    h->bytes += size;
+    h->bytes = saturating_add(h->bytes, size);
     h->live_count++;
-    h->live_bytes += size;
+    h->live_bytes = saturating_add(h->live_bytes, size);
     if (size > h->largest)
         h->largest = size;
     p->figures.allocations++;
-    p->figures.total_bytes += size;
+    p->figures.total_bytes = saturating_add(p->figures.total_bytes, size);
     p->figures.live++;
-    p->figures.live_bytes += size;
+    p->figures.live_bytes = saturating_add(p->figures.live_bytes, size);
 }
 
 static inline void thread_step(struct thread_state *t, int64_t now)
@@ -231,10 +233,10 @@ int accounting_op(void *ctx, const struct memory_op *op, struct err *e)
         return 0;
     }
     h->live_count--;
-    h->live_bytes -= op->block.size;
+    h->live_bytes = saturating_sub(h->live_bytes, op->block.size);
     p->figures.frees++;
     p->figures.live--;
-    p->figures.live_bytes -= op->block.size;
+    p->figures.live_bytes = saturating_sub(p->figures.live_bytes, op->block.size);
     if (op->block.thread == op->thread && thread->previous <= op->block.time) {
         c->temporary++;
         p->figures.temporary++;

@@ -14,7 +14,8 @@
  * copy-on-write: each new peak of a pool has a number, and the first change of a counter after it
  * saves the counter's value. Nothing is copied per step.
  *
- * An observer must see every step from the first one. Sums wrap at 2^64 bytes.
+ * An observer must see every step from the first one. Sums stop at 2^64 - 1 bytes
+ * (base/saturate.h).
  */
 
 #include <stdbool.h>

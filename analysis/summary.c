@@ -6,6 +6,8 @@
 
 #include "analysis/sites.h"
 #include "analysis/summary_parts.h"
+#include "base/saturate.h"
+#include "trace/carry.h"
 
 static const char *const grouping_names[] = {
     [GROUP_SITE] = "site", [GROUP_FUNCTION] = "function", [GROUP_CALLSTACK] = "callstack",
@@ -69,34 +71,41 @@ static int compare_pools(const void *a, const void *b)
     return order ? order : (x->number > y->number) - (x->number < y->number);
 }
 
+/* That no pool is called so; tells the names that there are, or the first of them. */
+static int no_such_pool(const struct trace *t, const char *wanted, struct err *e)
+{
+    struct buf names = {0};
+    for (size_t i = 0; i < t->memory.pools.len && names.len < 400; i++) {
+        char room[32];
+        struct view name = trace_pool_name(t, t->memory.pools.at[i], room);
+        buf_printf(&names, "%s%.*s", i ? ", " : "", name.len > 100 ? 100 : (int)name.len, name.p);
+    }
+    int status = names.failed ? err_no_memory(e, "pool names")
+                              : err_set(e, ERR_USAGE, "no pool is called '%s'; the trace has: %s",
+                                        wanted, names.len ? buf_str(&names) : "none");
+    buf_release(&names);
+    return status;
+}
+
 /* The pools that `wanted` names (NULL: all that have events), in order. */
 static int list_pools(struct summary *s, const char *wanted, struct named_pool *list, size_t *n,
                       struct err *e)
 {
     const struct memory *m = &s->trace->memory;
-    struct buf names = {0};
     *n = 0;
     for (size_t i = 0; i < m->pools.len; i++) {
         char room[32];
         struct view name = trace_pool_name(s->trace, m->pools.at[i], room);
-        if (name.p == room && !(name = summary_keep(s, name)).p) {
-            buf_release(&names);
+        if (name.p == room && !(name = summary_keep(s, name)).p)
             return err_no_memory(e, "pool names");
-        }
         if (wanted ? view_equal(name, view_of(wanted)) : m->pools.at[i]->totals.allocations != 0)
             list[(*n)++] = (struct named_pool){name, (uint32_t)i};
-        if (names.len < 400)
-            buf_printf(&names, "%s%.*s", names.len ? ", " : "",
-                       name.len > 100 ? 100 : (int)name.len, name.p);
     }
-    int status = 0;
     if (wanted && *n == 0)
-        status = err_set(e, ERR_USAGE, "no pool is called '%s'; the trace has: %s", wanted,
-                         names.len ? buf_str(&names) : "none");
-    buf_release(&names);
+        return no_such_pool(s->trace, wanted, e);
     if (*n)
         qsort(list, *n, sizeof *list, compare_pools);
-    return status;
+    return 0;
 }
 
 static int add_pool(struct summary *s, const struct named_pool *p, struct err *e)
@@ -371,8 +380,8 @@ static void sum_pools(struct builder *b)
         s->allocations += f->allocations;
         s->frees += f->frees;
         s->live += f->live;
-        s->live_bytes += f->live_bytes;
-        s->total_bytes += f->total_bytes;
+        s->live_bytes = saturating_add(s->live_bytes, f->live_bytes);
+        s->total_bytes = saturating_add(s->total_bytes, f->total_bytes);
     }
 }
 
@@ -405,7 +414,8 @@ int summary_build(struct summary *s, struct trace *t, const struct summary_optio
                   struct err *e)
 {
     *s = (struct summary){.trace = t, .by = options->by};
-    s->complete = !trace_fact(t, "incomplete", 0).p;
+    s->continued = view_equal(trace_fact(t, "end", 0), view_of(PART_CONTINUED));
+    s->complete = !s->continued && !trace_fact(t, "incomplete", 0).p;
     if (t->facts.file_version)
         file_version_text(t->facts.file_version, s->file_version);
     struct builder b = {.s = s, .trace = t, .options = options};

@@ -8,6 +8,7 @@
 
 #include "analysis/summary_parts.h"
 #include "base/format.h"
+#include "base/saturate.h"
 
 /* ---- coverage */
 
@@ -79,8 +80,8 @@ static void say_no_data(struct summary *s)
     buf_puts(v, "no memory data: ");
     if (s->unknown_frees) {
         char n[FORMAT_SIZE];
-        buf_printf(v, "%s frees came, but not one allocation of a block (late start?)",
-                   format_count(n, s->unknown_frees));
+        buf_printf(v, "%s came, but not one allocation of a block (late start?)",
+                   format_counted(n, s->unknown_frees, "free"));
     } else if (t->memory.pools.len == 0) {
         buf_puts(v, "it was stripped from this trace (a capture always holds a memory pool, "
                     "this file holds none)");
@@ -113,14 +114,11 @@ static void say_figures(struct summary *s)
     char a[FORMAT_SIZE];
     char b[FORMAT_SIZE];
     struct buf *v = &s->verdict;
-    buf_printf(v, "%s memory events in ", format_count(a, s->allocations + s->frees));
-    if (s->pools.len == 1)
-        buf_puts(v, "1 pool");
-    else
-        buf_printf(v, "%s pools", format_count(a, s->pools.len));
-    buf_printf(v, ": %s allocations (%s)", format_count(a, s->allocations),
+    buf_printf(v, "%s in %s", format_counted(a, s->allocations + s->frees, "memory event"),
+               format_counted(b, s->pools.len, "pool"));
+    buf_printf(v, ": %s (%s)", format_counted(a, s->allocations, "allocation"),
                format_bytes(b, s->total_bytes));
-    buf_printf(v, ", %s frees", format_count(a, s->frees));
+    buf_printf(v, ", %s", format_counted(a, s->frees, "free"));
     if (s->live == 0)
         buf_puts(v, "; nothing is still live");
     else
@@ -148,9 +146,12 @@ static void say_notes(struct summary *s)
                    format_count(a, s->unknown_frees),
                    format_count(b, s->unknown_frees + s->matched_frees));
     else if (faults)
-        buf_printf(&s->verdict, "; %s memory fault%s", format_count(a, faults),
-                   faults == 1 ? "" : "s");
-    if (!s->complete)
+        buf_printf(&s->verdict, "; %s", format_counted(a, faults, "memory fault"));
+    if (s->total_bytes == SATURATED)
+        buf_puts(&s->verdict, "; sums of 16 EiB stand for more");
+    if (s->continued)
+        buf_puts(&s->verdict, "; the trace goes on in the next part");
+    else if (!s->complete)
         buf_puts(&s->verdict, "; the trace is incomplete");
 }
 
@@ -185,7 +186,7 @@ static bool check_data(struct summary *s)
     const struct summary_coverage *c = &s->coverage;
     if (s->allocations == 0)
         return check(s, "memory-data", false, "%s", buf_str(&s->verdict));
-    return check(s, "memory-data", true, "%s allocations", format_count(a, s->allocations)) &&
+    return check(s, "memory-data", true, "%s", format_counted(a, s->allocations, "allocation")) &&
            check(s, "call-stacks", c->with_callstack >= c->allocations - c->with_callstack,
                  "%s of %s allocations have a call stack", format_count(a, c->with_callstack),
                  format_count(b, c->allocations)) &&
@@ -209,8 +210,8 @@ static bool check_faults(struct summary *s)
         unknown = 0;
     char b[FORMAT_SIZE];
     return check(s, "no-faults", unknown == 0 && twice == 0 && s->faults_left_out == 0,
-                 "%s frees of unknown addresses, %s allocations at live addresses",
-                 format_count(a, unknown), format_count(b, twice));
+                 "%s of unknown addresses, %s at live addresses",
+                 format_counted(a, unknown, "free"), format_counted(b, twice, "allocation"));
 }
 
 static bool check_trace(struct summary *s)
@@ -224,14 +225,16 @@ static bool check_trace(struct summary *s)
                     s->partial ? "most frees are of blocks whose allocation was never reported: "
                                  "size threshold or late start"
                                : "frees match allocations");
-    if (!s->complete)
+    if (s->continued)
+        ok = ok && check(s, "complete", false, "the trace goes on in the next part");
+    else if (!s->complete)
         ok = ok && check(s, "complete", false, "the trace is incomplete: %.*s",
                          why.len > 200 ? 200 : (int)why.len, why.p);
     else
         ok = ok && check(s, "complete", true, "the trace does not say that it is incomplete");
     if (disorder)
         ok = ok &&
-             check(s, "order", false, "%s allocations are out of order", format_count(a, disorder));
+             check(s, "order", false, "%s out of order", format_counted(a, disorder, "allocation"));
     return ok;
 }
 

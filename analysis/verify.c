@@ -32,8 +32,8 @@ static void verify_data(struct verifier *v)
     char a[FORMAT_SIZE];
     char b[FORMAT_SIZE];
     if (v->s->allocations)
-        check(v, "memory-data", true, "%s allocations, %s frees",
-              format_count(a, v->s->allocations), format_count(b, v->s->frees));
+        check(v, "memory-data", true, "%s, %s", format_counted(a, v->s->allocations, "allocation"),
+              format_counted(b, v->s->frees, "free"));
     else
         check(v, "memory-data", false, "%.*s", (int)v->s->verdict.len,
               (const char *)v->s->verdict.data);
@@ -48,8 +48,8 @@ static void verify_allocations(struct verifier *v)
     double within = v->options->within;
     bool few = got * within < want;
     bool many = got > want * within;
-    check(v, "allocations", !few && !many, "%s allocations%s, expected %s within a factor of %g",
-          format_count(a, v->s->allocations),
+    check(v, "allocations", !few && !many, "%s%s, expected %s within a factor of %g",
+          format_counted(a, v->s->allocations, "allocation"),
           few    ? ": too few"
           : many ? ": too many"
                  : "",

@@ -47,21 +47,25 @@ void buf_puts(struct buf *b, const char *s)
     buf_put(b, s, strlen(s));
 }
 
+void buf_vprintf(struct buf *b, const char *fmt, va_list ap)
+{
+    va_list again;
+    va_copy(again, ap);
+    int n = vsnprintf(NULL, 0, fmt, ap);
+    uint8_t *p = n < 0 ? NULL : buf_reserve(b, (size_t)n + 1);
+    if (p) {
+        vsnprintf((char *)p, (size_t)n + 1, fmt, again);
+        b->len += (size_t)n;
+    }
+    va_end(again);
+}
+
 void buf_printf(struct buf *b, const char *fmt, ...)
 {
     va_list ap;
     va_start(ap, fmt);
-    int n = vsnprintf(NULL, 0, fmt, ap);
+    buf_vprintf(b, fmt, ap);
     va_end(ap);
-    if (n < 0)
-        return;
-    uint8_t *p = buf_reserve(b, (size_t)n + 1);
-    if (!p)
-        return;
-    va_start(ap, fmt);
-    vsnprintf((char *)p, (size_t)n + 1, fmt, ap);
-    va_end(ap);
-    b->len += (size_t)n;
 }
 
 const char *buf_str(struct buf *b)

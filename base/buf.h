@@ -7,6 +7,7 @@
  * Zero-initialise to get an empty buffer.
  */
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -33,6 +34,7 @@ uint8_t *buf_reserve(struct buf *b, size_t n);
 void buf_put(struct buf *b, const void *bytes, size_t n);
 void buf_puts(struct buf *b, const char *s);
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void buf_vprintf(struct buf *b, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 
 /* The contents with a terminating NUL that is not counted in len; "" when allocation failed. */
 const char *buf_str(struct buf *b);

@@ -23,6 +23,13 @@ const char *format_count(char out[FORMAT_SIZE], uint64_t n)
     return out;
 }
 
+const char *format_counted(char out[FORMAT_SIZE], uint64_t n, const char *noun)
+{
+    char digits[FORMAT_SIZE];
+    snprintf(out, FORMAT_SIZE, "%.26s %.19s%s", format_count(digits, n), noun, n == 1 ? "" : "s");
+    return out;
+}
+
 const char *format_bytes(char out[FORMAT_SIZE], uint64_t bytes)
 {
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};

@@ -19,6 +19,9 @@
 /* "17,808". All of these write to `out` and return it. */
 const char *format_count(char out[FORMAT_SIZE], uint64_t n);
 
+/* "1 allocation", "17,808 allocations"; `noun` in the singular, of those that take an s. */
+const char *format_counted(char out[FORMAT_SIZE], uint64_t n, const char *noun);
+
 /* Bytes with a binary unit: "512 B", "7.87 KiB", "16.0 EiB". Four digits at most. */
 const char *format_bytes(char out[FORMAT_SIZE], uint64_t bytes);
 

@@ -102,7 +102,7 @@ static void put_memory(struct buf *b, const struct overview *o)
         label(b, i ? "" : "pools");
         format_terminal(b, p->name);
         buf_printf(
-            b, ": %s allocations, %s live, peak %s\n", format_count(n, p->figures.allocations),
+            b, ": %s, %s live, peak %s\n", format_counted(n, p->figures.allocations, "allocation"),
             format_bytes(live, p->figures.live_bytes), format_bytes(peak, p->figures.peak_bytes));
     }
 }
@@ -142,7 +142,9 @@ static void put_facts(struct buf *b, const struct overview *o)
 {
     char n[FORMAT_SIZE];
     label(b, "complete");
-    buf_puts(b, o->summary->complete ? "yes, as far as the trace says" : "no");
+    buf_puts(b, o->summary->continued  ? "no, it goes on in the next part"
+                : o->summary->complete ? "yes, as far as the trace says"
+                                       : "no");
     buf_puts(b, "\n");
     for (size_t i = 0; i < o->facts.len; i++) {
         const struct overview_fact *f = &o->facts.at[i];

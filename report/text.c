@@ -246,14 +246,14 @@ static void put_stacks(struct report *r, const struct summary_row *row)
         if (!callstacks_get(&r->s->trace->callstacks, stack->callstack))
             continue;
         if (r->s->by != GROUP_CALLSTACK)
-            buf_printf(&r->buf, "    %s allocations, %s\n",
-                       format_count(count, stack->figures.count),
+            buf_printf(&r->buf, "    %s, %s\n",
+                       format_counted(count, stack->figures.count, "allocation"),
                        format_bytes(bytes, stack->figures.bytes));
         put_callstack(r, stack->callstack);
     }
     if (row->stack_count > n)
-        buf_printf(&r->buf, "    and %s smaller call stacks (--by callstack lists them)\n",
-                   format_count(count, row->stack_count - n));
+        buf_printf(&r->buf, "    and %s (--by callstack lists all)\n",
+                   format_counted(count, row->stack_count - n, "smaller call stack"));
 }
 
 static void text_row(struct report *r, const struct summary_row *row)
@@ -286,17 +286,17 @@ static void text_row(struct report *r, const struct summary_row *row)
 static void text_rows_end(struct report *r, const struct row_list *rows, bool groups)
 {
     static const char *const names[] = {
-        [GROUP_SITE] = "sites", [GROUP_FUNCTION] = "functions", [GROUP_CALLSTACK] = "call stacks",
-        [GROUP_POOL] = "pools", [GROUP_THREAD] = "threads",
+        [GROUP_SITE] = "site", [GROUP_FUNCTION] = "function", [GROUP_CALLSTACK] = "call stack",
+        [GROUP_POOL] = "pool", [GROUP_THREAD] = "thread",
     };
     const char *name = names[groups ? r->s->by : GROUP_SITE];
     char n[FORMAT_SIZE];
     if (rows->cut)
-        buf_printf(&r->buf, "%s more %s are not shown (--limit 0 shows all)\n",
-                   format_count(n, rows->cut), name);
+        buf_printf(&r->buf, "%s more %s%s not shown (--limit 0 shows all)\n",
+                   format_count(n, rows->cut), name, rows->cut == 1 ? " is" : "s are");
     if (rows->filtered)
-        buf_printf(&r->buf, "%s %s are below --min-size or --min-count\n",
-                   format_count(n, rows->filtered), name);
+        buf_printf(&r->buf, "%s %s below --min-size or --min-count\n",
+                   format_counted(n, rows->filtered, name), rows->filtered == 1 ? "is" : "are");
 }
 
 /* ---- faults, checks */
@@ -340,11 +340,11 @@ static void text_faults_end(struct report *r)
 {
     char n[FORMAT_SIZE];
     if (r->s->faults.len > FAULTS_MAX && !r->options->stack_traces)
-        buf_printf(&r->buf, "  and faults at %s more call stacks (--stack-traces shows all)\n",
-                   format_count(n, r->s->faults.len - FAULTS_MAX));
+        buf_printf(&r->buf, "  and faults at %s (--stack-traces shows all)\n",
+                   format_counted(n, r->s->faults.len - FAULTS_MAX, "more call stack"));
     if (r->s->faults_left_out)
-        buf_printf(&r->buf, "  and faults at %s more call stacks that the trace does not name\n",
-                   format_count(n, r->s->faults_left_out));
+        buf_printf(&r->buf, "  and faults at %s that the trace does not name\n",
+                   format_counted(n, r->s->faults_left_out, "more call stack"));
 }
 
 static void text_checks_begin(struct report *r)

@@ -3,23 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int compare_index(const void *a, const void *b)
-{
-    const struct live_block *x = a;
-    const struct live_block *y = b;
-    return x->index < y->index ? -1 : x->index > y->index;
-}
-
 static int carry_pool(struct memory *m, uint32_t number, struct err *e)
 {
     struct pool *p = m->pools.at[number];
-    size_t n = p->live.count, iter = 0;
-    struct live_block *blocks = malloc((n + 1) * sizeof *blocks);
+    size_t n = p->live.count;
+    struct live_block *blocks = live_set_list(&p->live);
     if (!blocks)
         return err_no_memory(e, "carrying live allocations over");
-    for (size_t i = 0; i < n && live_set_next(&p->live, &iter, &blocks[i]); i++)
-        ;
-    qsort(blocks, n, sizeof *blocks, compare_index);
     column_clear(&p->allocs);
     column_clear(&p->frees);
     live_set_release(&p->live);
@@ -64,7 +54,7 @@ int trace_carry_over(struct trace *t, struct err *e)
     m->observer = observer;
     m->faults.len = 0;
     map_release(&m->fault_numbers);
-    m->unknown_frees = m->null_frees = m->double_allocations = 0;
+    m->unknown_frees = m->null_frees = m->double_allocations = m->pool_overflow = 0;
     sched_carry(&t->sched);
     samples_clear(&t->samples);
     gpu_carry(&t->gpu);

@@ -93,7 +93,8 @@ static int carry_out_alloc(struct ingest *in, const struct waiting_event *w, str
 static int carry_out_free(struct ingest *in, const struct waiting_event *w, struct err *e)
 {
     bool found;
-    bool is_fault = !in->unknown_frees_expected;
+    bool is_fault =
+        !in->unknown_frees_expected && in->trace->memory.pools.at[w->pool]->key != POOL_OTHER;
     if (memory_free(&in->trace->memory, w->pool, w->ptr, w->at, is_fault, &found, e) != 0)
         return -1;
     if (found) {
@@ -337,7 +338,8 @@ int ingest_finish(struct ingest *in, struct err *e)
     if (ingest_settle(in, e) != 0 || zones_settle(&t->zones, e) != 0 ||
         (t->callstacks.other && name_other_callstack(t, e) != 0) || add_facts(in, e) != 0)
         return -1;
-    if (ingest_finish_frames(in, e) != 0 || ingest_finish_locks(in, e) != 0)
+    if (trace_note_other_pools(t, e) != 0 || ingest_finish_frames(in, e) != 0 ||
+        ingest_finish_locks(in, e) != 0)
         return -1;
     if (ingest_sched_finish(in, e) != 0 || ingest_samples_finish(in, e) != 0 ||
         ingest_sources_finish(in, e) != 0)

@@ -127,3 +127,21 @@ bool live_set_next(const struct live_set *s, size_t *iter, struct live_block *ou
     }
     return false;
 }
+
+static int compare_index(const void *a, const void *b)
+{
+    const struct live_block *x = a;
+    const struct live_block *y = b;
+    return x->index < y->index ? -1 : x->index > y->index;
+}
+
+struct live_block *live_set_list(const struct live_set *s)
+{
+    size_t iter = 0;
+    struct live_block *blocks = malloc((s->count + 1) * sizeof *blocks);
+    for (size_t i = 0; blocks && i < s->count && live_set_next(s, &iter, &blocks[i]); i++)
+        ;
+    if (blocks && s->count)
+        qsort(blocks, s->count, sizeof *blocks, compare_index);
+    return blocks;
+}

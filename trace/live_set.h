@@ -65,6 +65,9 @@ void live_set_remove(struct live_set *s, struct live_slot *slot);
 /* Visits every block in no particular order: *iter starts at 0; false at the end. */
 bool live_set_next(const struct live_set *s, size_t *iter, struct live_block *out);
 
+/* All blocks in order of allocation; the caller's to free. NULL when memory is short. */
+struct live_block *live_set_list(const struct live_set *s);
+
 static inline struct live_block live_slot_block(const struct live_slot *s)
 {
     return (struct live_block){

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/saturate.h"
+
 #define BITS48 ((UINT64_C(1) << 48) - 1)
 
 static const struct pack_layout alloc_layout = {
@@ -49,14 +51,18 @@ void memory_release(struct memory *m)
 int memory_pool(struct memory *m, uint64_t key, uint32_t *number, struct err *e)
 {
     uint64_t *found = map_find(&m->pool_numbers, key);
+    if (!found && m->pools.len >= POOLS_MAX - 1) {
+        m->pool_overflow++;
+        key = POOL_OTHER;
+        found = map_find(&m->pool_numbers, key);
+    }
     if (found) {
         *number = (uint32_t)*found;
         return 0;
     }
-    if (m->pools.len >= POOLS_MAX)
-        return err_set(e, ERR_INPUT, "more than %u memory pools", POOLS_MAX);
     struct pool *p = calloc(1, sizeof *p);
-    uint64_t *value = p ? map_add(&m->pool_numbers, key, NULL) : NULL;
+    uint64_t *value =
+        p && vec_reserve(&m->pools, m->pools.len + 1) ? map_add(&m->pool_numbers, key, NULL) : NULL;
     if (!value || !vec_push(&m->pools, p)) {
         free(p);
         return err_no_memory(e, "a memory pool");
@@ -106,7 +112,7 @@ static int pool_append(struct pool *p, const struct live_block *b, const struct 
         p->last_time = b->time;
     struct pool_totals *t = &p->totals;
     t->allocations++;
-    t->total_bytes += b->size;
+    t->total_bytes = saturating_add(t->total_bytes, b->size);
     uint64_t high = b->ptr > UINT64_MAX - b->size ? UINT64_MAX : b->ptr + b->size;
     if (b->ptr < t->low_address)
         t->low_address = b->ptr;
@@ -145,7 +151,7 @@ static int pool_end_block(struct memory *m, uint32_t pool, struct live_slot *slo
     live_set_remove(&p->live, slot);
     p->totals.frees++;
     p->totals.live--;
-    p->totals.live_bytes -= block.size;
+    p->totals.live_bytes = saturating_sub(p->totals.live_bytes, block.size);
     return observe(m, MEMORY_FREE, pool, at, &block, e);
 }
 
@@ -179,7 +185,8 @@ int memory_alloc(struct memory *m, uint32_t pool, uint64_t ptr, uint64_t size,
     struct live_slot *slot = live_set_seek(&p->live, ptr);
     if (!slot)
         return err_no_memory(e, "live allocations");
-    *fault = !live_slot_vacant(slot);
+    bool taken = !live_slot_vacant(slot);
+    *fault = taken && p->key != POOL_OTHER;
     if (*fault) {
         struct memory_fault_sample sample = {.time = at.time,
                                              .ptr = ptr,
@@ -189,6 +196,8 @@ int memory_alloc(struct memory *m, uint32_t pool, uint64_t ptr, uint64_t size,
         m->double_allocations++;
         if (memory_note_fault(m, FAULT_ALLOC_TWICE, pool, at.callstack, &sample, e) != 0)
             return -1;
+    }
+    if (taken) {
         /* As the official server does when told to ignore it: the old block ends here. */
         struct memory_place end = {.time = at.time, .thread = at.thread};
         if (pool_end_block(m, pool, slot, &end, e) != 0)
@@ -206,7 +215,7 @@ int memory_alloc(struct memory *m, uint32_t pool, uint64_t ptr, uint64_t size,
         return -1;
     live_set_fill(&p->live, slot, &block);
     p->totals.live++;
-    p->totals.live_bytes += block.size;
+    p->totals.live_bytes = saturating_add(p->totals.live_bytes, block.size);
     return observe(m, MEMORY_ALLOC, pool, &at, &block, e);
 }
 
@@ -222,7 +231,7 @@ int memory_free(struct memory *m, uint32_t pool, uint64_t ptr, struct memory_pla
         return 0;
     }
     m->unknown_frees++;
-    if (!is_fault)
+    if (!is_fault || m->pools.at[pool]->key == POOL_OTHER)
         return 0;
     struct memory_fault_sample sample = {.time = at.time, .ptr = ptr, .thread = at.thread};
     return memory_note_fault(m, FAULT_FREE_UNKNOWN, pool, at.callstack, &sample, e);
@@ -237,26 +246,15 @@ void memory_prefetch_free(const struct memory *m, uint32_t pool, uint64_t ptr)
             column_raw(&p->frees, live_slot_block(slot).index, sizeof(struct memory_free)), 1);
 }
 
-static int compare_index(const void *a, const void *b)
-{
-    const struct live_block *x = a;
-    const struct live_block *y = b;
-    return x->index < y->index ? -1 : x->index > y->index;
-}
-
 int memory_discard(struct memory *m, uint32_t pool, struct memory_place at, struct err *e)
 {
     struct pool *p = m->pools.at[pool];
     size_t n = p->live.count;
     if (n == 0)
         return 0;
-    struct live_block *blocks = malloc(n * sizeof *blocks);
+    struct live_block *blocks = live_set_list(&p->live);
     if (!blocks)
         return err_no_memory(e, "a pool's live allocations");
-    size_t iter = 0;
-    for (size_t i = 0; i < n && live_set_next(&p->live, &iter, &blocks[i]); i++)
-        ;
-    qsort(blocks, n, sizeof *blocks, compare_index);
     int status = 0;
     for (size_t i = 0; i < n && status == 0; i++)
         status = pool_end_block(m, pool, live_set_find(&p->live, blocks[i].ptr), &at, e);
@@ -280,7 +278,7 @@ int memory_append(struct memory *m, uint32_t pool, const struct memory_event_in 
         return -1;
     if (is_live) {
         p->totals.live++;
-        p->totals.live_bytes += block.size;
+        p->totals.live_bytes = saturating_add(p->totals.live_bytes, block.size);
     } else {
         p->totals.frees++;
     }

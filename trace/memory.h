@@ -101,6 +101,7 @@ struct memory {
     struct spool *spool;
     VEC(struct pool *) pools;
     struct map pool_numbers; /* key → index in pools */
+    uint64_t pool_overflow;  /* look-ups that POOL_OTHER stood in for */
     VEC(struct memory_fault) faults;
     struct map fault_numbers;
     uint64_t unknown_frees; /* all, also those that are not faults (on-demand clients) */
@@ -112,10 +113,15 @@ struct memory {
 void memory_init(struct memory *m, struct spool *spool);
 void memory_release(struct memory *m);
 
-/* A sane program has a handful of pools; more than this is an attack on our memory. */
+/*
+ * A sane program has a handful of pools; more than this is an attack on our memory. So the last of
+ * these stands for all pools that have no place any more: its events are kept, but as its addresses
+ * come from several pools, what looks like a fault in it is none.
+ */
 #define POOLS_MAX 4096u
+#define POOL_OTHER UINT64_MAX /* its key, which is no pointer */
 
-/* The number of the pool with that key, made when new. An error past POOLS_MAX pools. */
+/* The number of the pool with that key, made when new; past the limit that of POOL_OTHER. */
 int memory_pool(struct memory *m, uint64_t key, uint32_t *number, struct err *e);
 
 /*
@@ -139,7 +145,7 @@ struct memory_place {
 
 /*
  * Records an allocation. An address that is live already is a fault: it is counted, the old block
- * counts as freed now, and the new one is recorded. *fault tells.
+ * counts as freed now, and the new one is recorded. *fault tells. (No fault in POOL_OTHER.)
  */
 int memory_alloc(struct memory *m, uint32_t pool, uint64_t ptr, uint64_t size,
                  struct memory_place at, bool *fault, struct err *e);

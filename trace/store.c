@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 
+#define OTHER_POOLS "(other pools)"
 #define RESIDENT_DEFAULT (UINT64_C(96) << 20)
 
 int trace_init(struct trace *t, const struct trace_options *options, struct err *e)
@@ -128,22 +129,33 @@ struct view trace_pool_name(const struct trace *t, const struct pool *p, char ro
 {
     if (p->key == 0)
         return view_of("default");
+    if (p->key == POOL_OTHER)
+        return view_of(OTHER_POOLS);
     uint32_t name = strings_at_pointer(&t->strings, p->key);
     if (name)
         return strings_get(&t->strings, name);
-    snprintf(room, 32, "pool 0x%" PRIx64, p->key);
+    snprintf(room, 32, "0x%" PRIx64, p->key);
     return view_of(room);
+}
+
+int trace_note_other_pools(struct trace *t, struct err *e)
+{
+    if (t->memory.pool_overflow == 0)
+        return 0;
+    uint32_t name = strings_intern(&t->strings, view_of(OTHER_POOLS), e);
+    if (!name || strings_bind(&t->strings, POOL_OTHER, name, e) != 0)
+        return -1;
+    return trace_add_fact(t, e, "overflow.pools", "%" PRIu64, t->memory.pool_overflow);
 }
 
 int trace_add_fact(struct trace *t, struct err *e, const char *key, const char *fmt, ...)
 {
-    char value[1024];
-    va_list ap;
-    va_start(ap, fmt);
-    vsnprintf(value, sizeof value, fmt, ap);
-    va_end(ap);
     struct buf text = {0};
-    buf_printf(&text, "tidemark.%s=%s", key, value);
+    va_list ap;
+    buf_printf(&text, "tidemark.%s=", key);
+    va_start(ap, fmt);
+    buf_vprintf(&text, fmt, ap);
+    va_end(ap);
     uint32_t number = strings_intern(&t->strings, (struct view){buf_str(&text), text.len}, e);
     bool failed = text.failed;
     buf_release(&text);

@@ -160,8 +160,11 @@ int trace_list_thread(struct trace *t, uint16_t number, struct err *e);
  */
 int trace_local_thread(struct trace *t, uint16_t number, struct err *e);
 
-/* Name of a pool: "default" for key 0, the text at its key, or "pool 0x…" while unknown. */
+/* Name of a pool: "default" for key 0, the text at its key, or "0x…" while unknown. */
 struct view trace_pool_name(const struct trace *t, const struct pool *p, char room[32]);
+
+/* When there were too many pools: names the one that stands for them, and adds the fact. */
+int trace_note_other_pools(struct trace *t, struct err *e);
 
 /* Adds "tidemark.KEY=VALUE" to the app info; VALUE is printf-formatted. */
 int trace_add_fact(struct trace *t, struct err *e, const char *key, const char *fmt, ...)

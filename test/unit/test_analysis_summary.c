@@ -334,7 +334,7 @@ static void test_facts_of_others_are_no_faults(void **state)
                      0);
     build(&s, &f, (struct summary_options){.by = GROUP_SITE});
     assert_int_equal(s.faults.len, 1);
-    assert_true(name_is(s.faults.at[0].pool, "pool 0x77"));
+    assert_true(name_is(s.faults.at[0].pool, "0x77"));
     assert_int_equal(s.faults.at[0].samples[0].time, -5);
     assert_int_equal(s.faults.at[0].site.function.len, 0);
     assert_int_equal(s.unknown_frees, 0);
@@ -376,6 +376,48 @@ static void expect_no_data(struct fixture *f, const char *why)
     summary_release(&s);
 }
 
+/* Twice as many bytes as 64 bits count: the figures stop at the top, and the verdict says so. */
+static void test_sums_beyond_64_bits(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct summary s;
+    const struct summary_options options = {.by = GROUP_SITE};
+    fixture_init(&f);
+    for (uint64_t i = 1; i <= 1 << 17; i++)
+        fixture_alloc(&f, 0, i << 4, (UINT64_C(1) << 48) - 1, 0);
+    fixture_free(&f, 0, 16, 0);
+    assert_int_equal(summary_build(&s, &f.trace, &options, &f.e), 0);
+    assert_true(s.total_bytes == UINT64_MAX);
+    assert_true(s.live_bytes == UINT64_MAX);
+    assert_true(s.pools.at[0].figures.peak_bytes == UINT64_MAX);
+    assert_true(s.sites.at[0].figures.bytes == UINT64_MAX);
+    assert_true(s.sites.at[0].figures.live_bytes == UINT64_MAX);
+    assert_non_null(strstr(buf_str(&s.verdict), "sums of 16 EiB stand for more"));
+    summary_release(&s);
+    fixture_release(&f);
+}
+
+/* A part that another one goes on from is not complete, but nothing of it is missing. */
+static void test_a_part_that_is_continued(void **state)
+{
+    (void)state;
+    struct fixture f;
+    struct summary s;
+    const struct summary_options options = {.by = GROUP_SITE};
+    fixture_init(&f);
+    fixture_alloc(&f, 0, 16, 16, 0);
+    assert_int_equal(trace_add_fact(&f.trace, &f.e, "end", "continued in the next part"), 0);
+    assert_int_equal(summary_build(&s, &f.trace, &options, &f.e), 0);
+    assert_true(s.continued);
+    assert_false(s.complete);
+    assert_string_equal(buf_str(&s.verdict),
+                        "1 memory event in 1 pool: 1 allocation (16 B), 0 frees; 1 still live "
+                        "(16 B); peak 16 B; the trace goes on in the next part");
+    summary_release(&s);
+    fixture_release(&f);
+}
+
 static void test_no_memory_data(void **state)
 {
     (void)state;
@@ -389,7 +431,7 @@ static void test_no_memory_data(void **state)
     fixture_stack(&f, 0x10, "tracy::Profiler::MemAllocCallstack(void const*, int)", "x", 1);
     expect_no_data(&f, "stripped from this trace (call stacks");
     fixture_free(&f, 0, 0x1000, 0);
-    expect_no_data(&f, "1 frees came, but not one allocation");
+    expect_no_data(&f, "1 free came, but not one allocation");
     fixture_release(&f);
 }
 
@@ -490,6 +532,8 @@ int main(void)
         cmocka_unit_test(test_a_trace_without_faults_gets_no_facts),
         cmocka_unit_test(test_facts_of_others_are_no_faults),
         cmocka_unit_test(test_mostly_unknown_frees_are_a_threshold),
+        cmocka_unit_test(test_sums_beyond_64_bits),
+        cmocka_unit_test(test_a_part_that_is_continued),
         cmocka_unit_test(test_no_memory_data),
         cmocka_unit_test(test_verify),
         cmocka_unit_test(test_verify_without_stacks_or_names),

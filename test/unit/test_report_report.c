@@ -86,7 +86,7 @@ static void test_text(void **state)
     char *text = report_of(&f, GROUP_SITE, (struct report_options){.stack_traces = true},
                            (struct summary_selection){.sort = SORT_PEAK, .min_count = 1});
     expect_printable(text);
-    static const char first[] = "5 memory events in 2 pools: 4 allocations (2.86 MiB), 1 frees; ";
+    static const char first[] = "5 memory events in 2 pools: 4 allocations (2.86 MiB), 1 free; ";
     assert_memory_equal(text, first, sizeof first - 1);
     assert_non_null(strstr(text, "Source location"));
     assert_non_null(strstr(text, "Peak at"));
@@ -102,7 +102,7 @@ static void test_text(void **state)
     text = report_of(&f, GROUP_SITE, (struct report_options){0},
                      (struct summary_selection){.limit = 1, .min_size = 2});
     assert_non_null(strstr(text, "2 more sites are not shown (--limit 0 shows all)"));
-    assert_non_null(strstr(text, "1 sites are below --min-size or --min-count"));
+    assert_non_null(strstr(text, "1 site is below --min-size or --min-count"));
     assert_null(strstr(text, "At peak"));
     free(text);
 
@@ -374,7 +374,7 @@ static void test_verify_output(void **state)
     struct fixture f;
     fill(&f);
     char *text = verify_of(&f, false);
-    static const char first[] = "ok memory-data: 4 allocations, 1 frees\nFAILED samples: no ";
+    static const char first[] = "ok memory-data: 4 allocations, 1 free\nFAILED samples: no ";
     assert_memory_equal(text, first, sizeof first - 1);
     free(text);
     json_t *doc = parse(verify_of(&f, true));

@@ -258,14 +258,63 @@ static void pools_have_a_ceiling(void **state)
     (void)state;
     struct trace t;
     struct err e = {0};
-    uint32_t pool;
+    uint32_t pool, other;
+    char room[32];
     assert_int_equal(trace_init(&t, NULL, &e), 0);
-    for (uint64_t i = 0; i < POOLS_MAX; i++)
+    for (uint64_t i = 0; i < POOLS_MAX - 1; i++) {
         assert_int_equal(memory_pool(&t.memory, i, &pool, &e), 0);
-    assert_int_equal(memory_pool(&t.memory, POOLS_MAX, &pool, &e), -1);
-    assert_int_equal(e.code, ERR_INPUT);
+        assert_int_equal(pool, i);
+    }
+    assert_int_equal(trace_note_other_pools(&t, &e), 0);
+    assert_int_equal(t.app_info.len, 0);
+    /* All further ones are one, which has a name. */
+    assert_int_equal(memory_pool(&t.memory, POOLS_MAX, &other, &e), 0);
+    assert_int_equal(other, POOLS_MAX - 1);
+    assert_int_equal(memory_pool(&t.memory, POOLS_MAX + 1, &pool, &e), 0);
+    assert_int_equal(pool, other);
+    assert_int_equal(t.memory.pool_overflow, 2);
+    assert_true(
+        view_equal(trace_pool_name(&t, t.memory.pools.at[other], room), view_of("(other pools)")));
     assert_int_equal(memory_pool(&t.memory, 7, &pool, &e), 0);
     assert_int_equal(pool, 7);
+    /* Equal addresses of different pools are no faults there. */
+    struct memory_place at = {.time = 1};
+    bool fault, found;
+    assert_int_equal(memory_alloc(&t.memory, other, 0x1000, 16, at, &fault, &e), 0);
+    assert_int_equal(memory_alloc(&t.memory, other, 0x1000, 32, at, &fault, &e), 0);
+    assert_false(fault);
+    assert_int_equal(memory_free(&t.memory, other, 0x1000, at, true, &found, &e), 0);
+    assert_true(found);
+    assert_int_equal(memory_free(&t.memory, other, 0x1000, at, true, &found, &e), 0);
+    assert_false(found);
+    assert_int_equal(t.memory.faults.len, 0);
+    assert_int_equal(t.memory.pools.at[other]->totals.allocations, 2);
+    assert_int_equal(trace_note_other_pools(&t, &e), 0);
+    assert_true(view_equal(trace_fact(&t, "overflow.pools", 0), view_of("2")));
+    assert_int_not_equal(strings_at_pointer(&t.strings, POOL_OTHER), 0);
+    trace_release(&t);
+}
+
+/* 2^17 live blocks of nearly 2^48 bytes each are twice what 64 bits can count. */
+static void sums_stop_at_the_top(void **state)
+{
+    (void)state;
+    struct trace t;
+    struct err e = {0};
+    uint32_t pool;
+    const uint64_t size = (UINT64_C(1) << 48) - 1, count = 1 << 17;
+    assert_int_equal(trace_init(&t, NULL, &e), 0);
+    assert_int_equal(memory_pool(&t.memory, 0, &pool, &e), 0);
+    struct memory_place at = {.time = 1};
+    bool flag;
+    for (uint64_t i = 1; i <= count; i++)
+        assert_int_equal(memory_alloc(&t.memory, pool, i << 4, size, at, &flag, &e), 0);
+    const struct pool_totals *totals = &t.memory.pools.at[pool]->totals;
+    assert_true(totals->total_bytes == UINT64_MAX);
+    assert_true(totals->live_bytes == UINT64_MAX);
+    assert_int_equal(memory_free(&t.memory, pool, 16, at, true, &flag, &e), 0);
+    assert_true(totals->live_bytes == UINT64_MAX);
+    assert_int_equal(totals->live, count - 1);
     trace_release(&t);
 }
 
@@ -276,6 +325,7 @@ int main(void)
         cmocka_unit_test(sweep_breaks_ties_as_defined),
         cmocka_unit_test(extreme_values_survive),
         cmocka_unit_test(pools_have_a_ceiling),
+        cmocka_unit_test(sums_stop_at_the_top),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
