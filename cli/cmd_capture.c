@@ -5,7 +5,6 @@
 
 #include <fcntl.h>
 #include <getopt.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,12 +19,15 @@
 #include "cli/options.h"
 #include "cli/preload.h"
 #include "report/report.h"
+#include "server/address.h"
 #include "server/connect.h"
 #include "server/session.h"
 #include "trace/save_file.h"
 
 /* The summary at the end is for a terminal; `tidemark report` shows the rest. */
 #define SITES_SHOWN 20
+
+#define SAVE_TRIES 4u
 
 /* Below this the buffer would not hold a chunk of each column. */
 #define BUFFER_LEAST ((size_t)1 << 20)
@@ -84,7 +86,9 @@ struct capture {
     struct trace *trace;
     uint32_t version; /* to write */
     struct stop stop;
-    bool terminal; /* stdout is one */
+    unsigned stops_before; /* requests to stop that came before saving began */
+    bool told_saving;      /* what a further one would do */
+    bool terminal;         /* stdout is one */
 };
 
 enum {
@@ -281,7 +285,7 @@ static void show_progress(void *ctx, const struct session_progress *p)
            format_count(live, p->live_allocations), format_bytes(bytes, p->live_bytes),
            format_duration(time, p->last_time));
     if (p->queries)
-        printf(" | %u names asked", p->queries);
+        printf(" | %s asked", format_counted(time, p->queries, "name"));
     if (!c->terminal)
         putchar('\n');
     fflush(stdout);
@@ -311,20 +315,58 @@ static char *next_part_name(struct capture *c)
     return name;
 }
 
+static const char *output_of(const struct capture *c)
+{
+    return c->part_output ? c->part_output : c->output;
+}
+
 /* A file that came to have the output's name while we recorded is not ours to replace. */
-static int keep_newcomer(struct capture *c)
+static bool is_newcomer_there(const struct capture *c)
 {
     struct stat st;
-    const char *output = c->part_output ? c->part_output : c->output;
-    if (c->replace || stat(output, &st) != 0 || !S_ISREG(st.st_mode))
-        return 0;
+    return !c->replace && stat(output_of(c), &st) == 0 && S_ISREG(st.st_mode);
+}
+
+static int make_way(struct capture *c, struct err *e)
+{
     char *name = next_part_name(c);
     if (!name)
-        return -1;
-    fprintf(stderr, "tidemark: %s came to exist meanwhile; saving to %s\n", output, name);
+        return err_no_memory(e, "the output's name");
+    fprintf(stderr, "tidemark: %s came to exist meanwhile; saving to %s\n", output_of(c), name);
     free(c->part_output);
     c->part_output = name;
     return 0;
+}
+
+/* A first request to stop while saving is answered, a second one is obeyed. */
+static int still_saving(void *ctx, struct err *e)
+{
+    struct capture *c = ctx;
+    (void)stop_asked(&c->stop);
+    unsigned asked = c->stop.count - c->stops_before;
+    if (asked > 1)
+        return err_set(e, ERR_OUTPUT, "interrupted, nothing is saved");
+    if (asked && !c->told_saving) {
+        c->told_saving = true;
+        fprintf(stderr, "tidemark: saving; a second signal gives the trace up\n");
+    }
+    return 0;
+}
+
+/* Writes the trace, under another name when its own gets taken even while it is written. */
+static int save_somewhere(struct capture *c, struct trace *t, const struct save_options *options,
+                          struct trace_write_stats *stats, struct buf *losses, struct err *e)
+{
+    for (unsigned tries = 1;; tries++) {
+        if (is_newcomer_there(c) && make_way(c, e) != 0)
+            return -1;
+        buf_clear(losses);
+        if (trace_save_file(t, output_of(c), options, stats, losses, e) == 0)
+            return 0;
+        if (tries == SAVE_TRIES || !is_newcomer_there(c))
+            return -1;
+        *e = (struct err){0};
+    }
 }
 
 static int save(struct capture *c, struct trace *t, uint32_t version, struct err *e)
@@ -332,14 +374,17 @@ static int save(struct capture *c, struct trace *t, uint32_t version, struct err
     struct trace_write_stats stats;
     struct buf losses = {0};
     char bytes[FORMAT_SIZE], text[FILE_VERSION_TEXT_SIZE];
-    struct save_options options = {
-        .layout = file_layout_find(version), .container = c->container, .replace = c->replace};
+    struct save_options options = {.layout = file_layout_find(version),
+                                   .container = c->container,
+                                   .replace = c->replace,
+                                   .going = still_saving,
+                                   .going_ctx = c};
+    (void)stop_asked(&c->stop);
+    c->stops_before = c->stop.count;
+    c->told_saving = false;
     printf("Saving trace...");
     fflush(stdout);
-    if (keep_newcomer(c) != 0)
-        return err_no_memory(e, "the output's name");
-    const char *output = c->part_output ? c->part_output : c->output;
-    if (trace_save_file(t, output, &options, &stats, &losses, e) != 0) {
+    if (save_somewhere(c, t, &options, &stats, &losses, e) != 0) {
         printf(" failed!\n");
         buf_release(&losses);
         return -1;
@@ -369,6 +414,14 @@ static int save_part(void *ctx, struct err *e)
         return err_no_memory(e, "the output's name");
     printf("going on in %s\n", c->part_output);
     return 0;
+}
+
+/* A reader that stalls must not make us immortal: into a pipe, signals do what they always do. */
+static void let_go_of_signals(struct capture *c)
+{
+    struct stat st;
+    if (stat(c->output, &st) == 0 && !S_ISREG(st.st_mode))
+        stop_release(&c->stop);
 }
 
 static int print_summary(struct trace *t, struct err *e)
@@ -412,7 +465,8 @@ static int record(struct capture *c, struct connection *connection, struct trace
         print_error(e);
     *e = (struct err){0}; /* said; what follows begins without an error */
     if (unanswered)
-        fprintf(stderr, "tidemark: %" PRIu64 " names were asked for and never told\n", unanswered);
+        fprintf(stderr, "tidemark: %s asked for and never told\n",
+                format_counted(time, unanswered, "name"));
     return 0;
 }
 
@@ -453,13 +507,20 @@ static int capture_connected(struct capture *c, struct connection *connection)
         return fail(c, &e, 5);
     }
     c->trace = &t;
-    if (record(c, connection, &t, &end, &e) != 0 || summary_write_facts(&t, &e) != 0 ||
-        save(c, &t, c->version, &e) != 0) {
+    status = record(c, connection, &t, &end, &e);
+    let_go_of_signals(c);
+    if (status != 0 || summary_write_facts(&t, &e) != 0 || save(c, &t, c->version, &e) != 0) {
         status = fail(c, &e, 5);
     } else {
         status = c->drop_in ? 0 : status_of(end);
-        if (c->summary && print_summary(&t, &e) != 0)
-            fprintf(stderr, "tidemark: no summary: %s\n", e.text);
+        /* The trace is safe: from here on signals do what they always do. */
+        stop_release(&c->stop);
+        if (c->summary && print_summary(&t, &e) != 0) {
+            err_prefix(&e, "the trace is saved, but there is no summary");
+            print_error(&e);
+            if (status == 0 && !c->drop_in)
+                status = err_exit_status(&e);
+        }
     }
     c->trace = NULL;
     trace_release(&t);
@@ -480,7 +541,8 @@ static int capture_run(struct capture *c)
         return fail(c, &e, access(c->output, F_OK) == 0 && !c->replace ? 4 : 5);
     if (choose_spool(c, &e) != 0 || stop_init(&c->stop, &e) != 0)
         return fail(c, &e, 5);
-    printf("Connecting to %s:%u...\n", c->connect.address, c->connect.port);
+    char address[ADDRESS_TEXT_SIZE];
+    printf("Connecting to %s...\n", address_text(address, c->connect.address, c->connect.port));
     fflush(stdout);
     enum connect_failure failure = connect_client(&c->connect, &c->stop, &connection, &e);
     if (failure != CONNECT_OK)

@@ -64,7 +64,16 @@ void print_error(const struct err *e)
 {
     struct buf text = {0};
     format_terminal(&text, view_of(e->text));
-    fprintf(stderr, "tidemark: %s\n", buf_str(&text));
+    const char *escaped = buf_str(&text);
+    if (!text.failed) {
+        fprintf(stderr, "tidemark: %s\n", escaped);
+    } else {
+        /* Not even memory for these words: plain characters need none. */
+        fputs("tidemark: ", stderr);
+        for (const char *p = e->text; *p; p++)
+            fputc(*p >= ' ' && *p < 0x7f ? *p : '?', stderr);
+        fputc('\n', stderr);
+    }
     buf_release(&text);
 }
 

@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <netinet/in.h>
@@ -42,83 +43,100 @@ static void proc_address_mapped(const struct sockaddr_storage *s, char out[48])
     snprintf(out, 48, "0000000000000000FFFF0000%08X:%04X", v4.sin_addr.s_addr, ntohs(v4.sin_port));
 }
 
-/* The inode of the socket whose local address is `local` and whose peer is `remote`. */
-static unsigned long find_inode(const char *table, const char *local, const char *remote)
+/* What cannot be looked at is not ours to see, except when it was for want of memory. */
+static int unseen(struct err *e)
 {
-    char line[512], l[64], r[64];
-    unsigned long inode = 0, found = 0;
-    FILE *f = fopen(table, "re");
-    while (f && !found && fgets(line, sizeof line, f)) {
-        if (sscanf(line, " %*d: %63s %63s %*s %*s %*s %*s %*s %*s %lu", l, r, &inode) == 3 &&
-            strcmp(l, local) == 0 && strcmp(r, remote) == 0)
-            found = inode;
-    }
-    if (f)
-        fclose(f);
-    return found;
+    return errno == ENOMEM ? err_no_memory(e, "the module table") : 0;
 }
 
-static unsigned long peer_inode(int fd)
+/* *found is the inode of the socket with address `local` and peer `remote`, 0 when there is none.
+ */
+static int find_inode(const char *table, const char *local, const char *remote,
+                      unsigned long *found, struct err *e)
+{
+    char line[512], l[64], r[64];
+    unsigned long inode = 0;
+    *found = 0;
+    FILE *f = fopen(table, "re");
+    if (!f)
+        return unseen(e);
+    while (!*found && fgets(line, sizeof line, f)) {
+        if (sscanf(line, " %*d: %63s %63s %*s %*s %*s %*s %*s %*s %lu", l, r, &inode) == 3 &&
+            strcmp(l, local) == 0 && strcmp(r, remote) == 0)
+            *found = inode;
+    }
+    fclose(f);
+    return 0;
+}
+
+static int peer_inode(int fd, unsigned long *inode, struct err *e)
 {
     struct sockaddr_storage us = {0}, them = {0};
     socklen_t us_len = sizeof us, them_len = sizeof them;
     char ours[48], theirs[48];
+    *inode = 0;
     if (getsockname(fd, (struct sockaddr *)&us, &us_len) != 0 ||
         getpeername(fd, (struct sockaddr *)&them, &them_len) != 0)
         return 0;
     proc_address(&us, ours);
     proc_address(&them, theirs);
     if (us.ss_family == AF_INET6)
-        return find_inode("/proc/net/tcp6", theirs, ours);
-    unsigned long inode = find_inode("/proc/net/tcp", theirs, ours);
-    if (!inode) {
-        proc_address_mapped(&us, ours);
-        proc_address_mapped(&them, theirs);
-        inode = find_inode("/proc/net/tcp6", theirs, ours);
-    }
-    return inode;
+        return find_inode("/proc/net/tcp6", theirs, ours, inode, e);
+    if (find_inode("/proc/net/tcp", theirs, ours, inode, e) != 0 || *inode)
+        return *inode ? 0 : -1;
+    proc_address_mapped(&us, ours);
+    proc_address_mapped(&them, theirs);
+    return find_inode("/proc/net/tcp6", theirs, ours, inode, e);
 }
 
-static bool process_has_socket(const char *pid, const char *link)
+static int process_has_socket(const char *pid, const char *link, bool *found, struct err *e)
 {
     char path[64], target[64];
-    bool found = false;
+    *found = false;
     snprintf(path, sizeof path, "/proc/%.16s/fd", pid);
     DIR *d = opendir(path);
     if (!d)
-        return false;
-    for (struct dirent *entry; !found && (entry = readdir(d));) {
+        return unseen(e);
+    for (struct dirent *entry; !*found && (entry = readdir(d));) {
         ssize_t n = readlinkat(dirfd(d), entry->d_name, target, sizeof target - 1);
         if (n > 0) {
             target[n] = 0;
-            found = strcmp(target, link) == 0;
+            *found = strcmp(target, link) == 0;
         }
     }
     closedir(d);
-    return found;
+    return 0;
 }
 
-static pid_t socket_owner(unsigned long inode)
+/* *owner is a process that has the socket, 0 when none shows. */
+static int socket_owner(unsigned long inode, pid_t *owner, struct err *e)
 {
     char link[48];
-    pid_t owner = 0;
+    int status = 0;
+    *owner = 0;
     snprintf(link, sizeof link, "socket:[%lu]", inode);
     DIR *d = opendir("/proc");
     if (!d)
-        return 0;
-    for (struct dirent *entry; !owner && (entry = readdir(d));) {
-        if (entry->d_name[0] >= '1' && entry->d_name[0] <= '9' &&
-            process_has_socket(entry->d_name, link))
-            owner = (pid_t)strtol(entry->d_name, NULL, 10);
+        return unseen(e);
+    for (struct dirent *entry; !*owner && status == 0 && (entry = readdir(d));) {
+        bool found;
+        if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
+            continue;
+        status = process_has_socket(entry->d_name, link, &found, e);
+        if (status == 0 && found)
+            *owner = (pid_t)strtol(entry->d_name, NULL, 10);
     }
     closedir(d);
-    return owner;
+    return status;
 }
 
-void modules_init(struct modules *m, int fd)
+int modules_init(struct modules *m, int fd, struct err *e)
 {
-    unsigned long inode = peer_inode(fd);
-    *m = (struct modules){.pid = inode ? socket_owner(inode) : 0};
+    unsigned long inode;
+    *m = (struct modules){0};
+    if (peer_inode(fd, &inode, e) != 0)
+        return -1;
+    return inode ? socket_owner(inode, &m->pid, e) : 0;
 }
 
 void modules_release(struct modules *m)
@@ -128,11 +146,12 @@ void modules_release(struct modules *m)
 
 /* ---- what it has mapped */
 
-static void module_build_id(pid_t pid, const char *start, const char *end, const char *path,
-                            char text[2 * BUILD_ID_MAX + 1])
+static int module_build_id(pid_t pid, const char *start, const char *end, const char *path,
+                           char text[2 * BUILD_ID_MAX + 1], struct err *e)
 {
     char place[4200];
     struct build_id id = {0};
+    int status = 0;
     /* map_files reaches the very file that is mapped, also when it was replaced since. */
     snprintf(place, sizeof place, "/proc/%d/map_files/%s-%s", (int)pid, start, end);
     int fd = open(place, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -141,10 +160,13 @@ static void module_build_id(pid_t pid, const char *start, const char *end, const
         fd = open(place, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     }
     if (fd >= 0) {
-        (void)build_id_read(fd, &id);
+        errno = 0;
+        if (!build_id_read(fd, &id))
+            status = unseen(e);
         close(fd);
     }
     build_id_text(&id, text);
+    return status;
 }
 
 /* One line of maps: "start-end perms offset dev inode path". */
@@ -168,7 +190,8 @@ static int module_line(struct modules *m, struct trace *t, char *line, struct er
         return err_no_memory(e, "the module table");
     if (!fresh)
         return 0;
-    module_build_id(m->pid, start, end, path, build_id);
+    if (module_build_id(m->pid, start, end, path, build_id, e) != 0)
+        return -1;
     return trace_add_fact(t, e, "module", "%s-%s %s %s %s", start, end, offset, build_id, path);
 }
 
@@ -181,9 +204,12 @@ static int modules_read(struct modules *m, struct trace *t, struct err *e)
     snprintf(path, sizeof path, "/proc/%d/maps", (int)m->pid);
     FILE *f = fopen(path, "re");
     if (!f)
-        return 0; /* gone, or not ours to look at */
+        return unseen(e); /* gone, or not ours to look at */
+    errno = 0;
     while (status == 0 && getline(&line, &cap, f) >= 0)
         status = module_line(m, t, line, e);
+    if (status == 0 && !feof(f))
+        status = unseen(e);
     free(line);
     fclose(f);
     return status;

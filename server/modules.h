@@ -26,8 +26,11 @@ struct modules {
     struct map seen;     /* hash of (start, path) → 1 */
 };
 
-/* Looks for the process at the other end of the connected TCP socket `fd`. */
-void modules_init(struct modules *m, int fd);
+/*
+ * Looks for the process at the other end of the connected TCP socket `fd`. That there is none, or
+ * that it cannot be looked at, is no error; that memory is short is one, here and below.
+ */
+int modules_init(struct modules *m, int fd, struct err *e);
 void modules_release(struct modules *m);
 
 /*

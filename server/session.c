@@ -9,11 +9,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/saturate.h"
 #include "protocol/decoder.h"
 #include "protocol/frame.h"
 #include "protocol/query.h"
 #include "server/modules.h"
 #include "symbols/instructions.h"
+#include "trace/carry.h"
 
 #define RECEIVE_SIZE ((size_t)512 << 10)
 #define RECEIVES_PER_TURN 8
@@ -179,8 +181,7 @@ static int session_open(struct session *s, const struct session_options *options
     s->packets = malloc(PACKETS_SIZE);
     if (!s->decoder || !s->frames || !s->receive || !s->packets)
         return err_no_memory(e, "the session");
-    modules_init(&s->modules, s->c.fd);
-    return 0;
+    return modules_init(&s->modules, s->c.fd, e);
 }
 
 struct session *session_new(struct connection *c, struct trace *t,
@@ -338,7 +339,7 @@ static void session_report(struct session *s, long long now)
         const struct pool_totals *t = &s->trace->memory.pools.at[i]->totals;
         p.memory_events += t->allocations + t->frees;
         p.live_allocations += t->live;
-        p.live_bytes += t->live_bytes;
+        p.live_bytes = saturating_add(p.live_bytes, t->live_bytes);
     }
     s->tick_bytes = frames->bytes_in;
     if (s->limits->progress)
@@ -467,7 +468,7 @@ const char *session_end_text(enum session_end end)
     case SESSION_NO_ROOM:
         return "no room left";
     case SESSION_PART_FULL:
-        return "continued in the next part";
+        return PART_CONTINUED;
     }
     return "?";
 }
@@ -510,7 +511,8 @@ static int session_part_full(void *ctx, struct err *e)
 {
     struct session *s = ctx;
     const struct err none = {0};
-    if (session_end_facts(s, SESSION_PART_FULL, &none, e) != 0)
+    if (modules_finish(&s->modules, s->trace, e) != 0 ||
+        session_end_facts(s, SESSION_PART_FULL, &none, e) != 0)
         return -1;
     return s->limits->part_full(s->limits->part_ctx, e);
 }

@@ -13,18 +13,27 @@ int stop_init(struct stop *s, struct err *e)
     sigemptyset(&set);
     sigaddset(&set, SIGINT);
     sigaddset(&set, SIGTERM);
-    sigaddset(&set, SIGHUP);
-    if (sigprocmask(SIG_BLOCK, &set, NULL) != 0 ||
-        (s->fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC)) < 0)
-        return err_errno(e, ERR_OUTPUT, "cannot watch for signals");
-    return 0;
+    struct sigaction hangup;
+    if (sigaction(SIGHUP, NULL, &hangup) != 0 || hangup.sa_handler != SIG_IGN)
+        sigaddset(&set, SIGHUP);
+    s->fd = signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (s->fd >= 0 && sigprocmask(SIG_BLOCK, &set, &s->before) == 0)
+        return 0;
+    err_errno(e, ERR_OUTPUT, "cannot watch for signals");
+    if (s->fd >= 0)
+        close(s->fd);
+    s->fd = -1;
+    return -1;
 }
 
 void stop_release(struct stop *s)
 {
-    if (s->fd >= 0)
-        close(s->fd);
+    if (s->fd < 0)
+        return;
+    (void)stop_asked(s);
+    close(s->fd);
     s->fd = -1;
+    sigprocmask(SIG_SETMASK, &s->before, NULL);
 }
 
 bool stop_asked(struct stop *s)

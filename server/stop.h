@@ -6,18 +6,26 @@
  * ends at once and nothing happens inside a signal handler.
  */
 
+#include <signal.h>
 #include <stdbool.h>
 
 #include "base/err.h"
 
 struct stop {
-    int fd;         /* becomes readable; -1: nobody can ask */
-    unsigned count; /* signals taken so far */
-    int signal;     /* the first one */
+    int fd;          /* becomes readable; -1: nobody can ask */
+    unsigned count;  /* signals taken so far */
+    int signal;      /* the first one */
+    sigset_t before; /* the signals that were blocked then */
 };
 
-/* Blocks the three signals for the process and opens the descriptor. */
+/*
+ * Blocks the three signals for the process and opens the descriptor. SIGHUP is left alone when it
+ * is ignored, as nohup does it. SIGINT and SIGTERM are not: shells make what they start in the
+ * background ignore SIGINT, and scripts stop a capture with it all the same.
+ */
 int stop_init(struct stop *s, struct err *e);
+
+/* Takes what has arrived, then leaves the signals to what they did before. Harmless when closed. */
 void stop_release(struct stop *s);
 
 /* Takes what has arrived. True when a stop was asked for, now or before. */

@@ -18,7 +18,8 @@ struct build_id {
 
 /*
  * Reads the build id of the file open at `fd` by its program headers (32- and 64-bit,
- * little-endian). The file may be anything: false when it is no ELF file or has no build id.
+ * little-endian). The file may be anything: false when it is no ELF file or has no build id, and
+ * then errno is ENOMEM when memory was short.
  */
 bool build_id_read(int fd, struct build_id *out);
 

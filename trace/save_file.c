@@ -1,8 +1,32 @@
 #include "trace/save_file.h"
 
+#include <time.h>
+
 #include "base/outfile.h"
 #include "trace/convert.h"
 #include "trace/save.h"
+
+#define ASK_EVERY_NS 20000000
+
+/* Between conversion and writer: asks whether to go on, but no more often than costs nothing. */
+struct watch {
+    const struct save_options *options;
+    struct record_sink to;
+    struct timespec asked;
+};
+
+static int watch_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
+{
+    struct watch *w = ctx;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    if (now.tv_sec != w->asked.tv_sec || now.tv_nsec - w->asked.tv_nsec >= ASK_EVERY_NS) {
+        w->asked = now;
+        if (w->options->going(w->options->going_ctx, e) != 0)
+            return -1;
+    }
+    return record_put(&w->to, type, recs, n, e);
+}
 
 static int save_to_fd(struct trace *t, int fd, const struct save_options *options,
                       struct trace_write_stats *stats, struct buf *losses, struct err *e)
@@ -11,9 +35,12 @@ static int save_to_fd(struct trace *t, int fd, const struct save_options *option
     struct convert_options conversion = {.target = options->layout, .spill_dir = t->spool.dir};
     struct trace_writer *writer = NULL;
     struct convert *convert = NULL;
+    struct watch watch = {.options = options};
     int status = trace_writer_open(&writer, fd, &to, e);
     if (status == 0) {
-        struct record_sink sink = trace_writer_sink(writer);
+        watch.to = trace_writer_sink(writer);
+        struct record_sink sink =
+            options->going ? (struct record_sink){.ctx = &watch, .put = watch_put} : watch.to;
         status = convert_open(&convert, &sink, &conversion, e);
     }
     if (status == 0) {
@@ -24,6 +51,8 @@ static int save_to_fd(struct trace *t, int fd, const struct save_options *option
         status = trace_writer_finish(writer, stats, e);
     if (status == 0)
         convert_losses(convert, losses);
+    if (status == 0 && losses->failed)
+        status = err_no_memory(e, "what the version cannot hold");
     convert_free(convert);
     trace_writer_free(writer);
     return status;

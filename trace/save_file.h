@@ -17,6 +17,12 @@ struct save_options {
     const struct file_layout *layout;
     struct container_options container;
     bool replace; /* an existing file */
+    /*
+     * Called now and then while it goes on, at least every few blocks: -1 with an error gives up.
+     * NULL: nobody asks.
+     */
+    int (*going)(void *ctx, struct err *e);
+    void *going_ctx;
 };
 
 /*

@@ -312,6 +312,14 @@ class OddClients(Case):
         self.assertEqual([row[:4] for row in then.pools[0]["events"]],
                          [(0x1000, 64, 0, 0), (0x2000, 32, 0, None)])
         self.assertEqual(then.memory_by_pool()[0][0][4], (0x401000,))
+        # Each part says what was mapped; only the last one is complete.
+        for name, complete in (("x", False), ("x.2", True)):
+            doc = json.loads(run("info", self.dir / name, "--format", "json").stdout)
+            self.assertEqual(doc["complete"], complete)
+            self.assertIn("module", {f["key"] for f in doc["facts"]})
+        self.assertIn("complete                   no, it goes on in the next part",
+                      run("info", self.dir / "x").stdout)
+        self.assertIn("the trace goes on in the next part", run("report", self.dir / "x").stdout)
 
     def test_keep_alives_after_the_end_do_not_hold_us(self):
         """Item Terminate, then a KeepAlive every 0.2 s while a name stays unanswered."""

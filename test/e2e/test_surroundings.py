@@ -2,6 +2,7 @@
 that is busy, and a client with a hostile name."""
 
 import contextlib
+import json
 import os
 import shlex
 import signal
@@ -12,8 +13,8 @@ import threading
 import time
 
 from test_capture import TERMINATE, frame, listener, welcome
-from clients import alloc_plain, thread_name
-from tools import LIMIT, TIDEMARK, WIRE, Case, free_port, replaying, run
+from clients import alloc_plain, capture_items, string, thread_name
+from tools import LIMIT, TIDEMARK, WIRE, Case, free_port, replaying, report, run
 from tracyfile import Trace
 
 RECORDING = WIRE / "v0.14.0" / "memscen.c2s.bin"
@@ -105,6 +106,66 @@ class Clients(Case):
         self.assertGreater(times[4] - times[3], times[1] - times[0])
         self.assert_clean()
 
+    def test_a_welcome_that_is_cut_short_is_asked_for_again(self):
+        """A tunnel may go away at any byte: after the status, within the welcome message."""
+        with contextlib.closing(listener()[0]) as server:
+            def serve():
+                for cut in (1, 700, 1178):
+                    peer, _ = server.accept()
+                    peer.recv(12)
+                    peer.sendall((b"\x01" + welcome())[:cut])
+                    peer.close()
+                serve_once(server, welcome())
+            threading.Thread(target=serve, daemon=True).start()
+            result = run("capture", "-o", self.dir / "x", "-p", server.getsockname()[1],
+                         "--protocol", 74, "--connect-timeout", 10)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(Trace(self.dir / "x").memory_events, 1)
+
+    def test_a_welcome_that_never_comes_in_full(self):
+        with contextlib.closing(listener()[0]) as server:
+            def serve():
+                with contextlib.suppress(OSError):
+                    while True:
+                        peer, _ = server.accept()
+                        peer.recv(12)
+                        peer.sendall(b"\x01")
+                        peer.close()
+            threading.Thread(target=serve, daemon=True).start()
+            result = run("capture", "-o", self.dir / "x", "-p", server.getsockname()[1],
+                         "--protocol", 74, "--connect-timeout", 1)
+        self.assertEqual(result.returncode, 5)
+        self.assertRegex(result.stderr, "hung up during the handshake|did not answer in time")
+        self.assert_clean()
+
+    def test_addresses_in_brackets(self):
+        with replaying(RECORDING, "-a", "[::1]") as (_, port):
+            result = run("capture", "-o", self.dir / "x", "-a", "[::1]", "-p", port)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(f"Connecting to [::1]:{port}...", result.stdout)
+        for address in ("[::1", "[::1]x", "[::1]:1", "127.0.0.1:1"):
+            result = run("capture", "-o", self.dir / "y", "-a", address, "-p", port)
+            self.assertEqual(result.returncode, 5, address)
+            self.assertIn(f"cannot resolve the address {address}", result.stderr)
+
+    def test_more_pools_than_there_is_room_for(self):
+        """All allocations of the last thousand are in the pool that stands for them."""
+        items = thread_name(7, b"main")
+        for i in range(5000):
+            items += string(0x10000 + 8 * i, b"p%d" % i)
+            items += alloc_plain(10, 7, 0x1000 + i % 50 * 64, 64, pool=0x10000 + 8 * i)
+        result = capture_items(self.dir / "x", items)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        doc = report(self.dir / "x")
+        pools = {p["name"]: p["allocations"] for p in doc["pools"]}
+        self.assertEqual(sum(pools.values()), 5000)
+        self.assertEqual(len(pools), 4095)
+        self.assertEqual(pools["(other pools)"], 5000 - 4094)
+        self.assertEqual(doc["faults"], [])
+        facts = {f["key"]: f["value"] for f in
+                 json.loads(run("info", self.dir / "x", "--format", "json").stdout)["facts"]}
+        self.assertEqual(facts["overflow.pools"], str(5000 - 4094))
+
     def test_a_client_that_serves_another(self):
         with contextlib.closing(listener()[0]) as server:
             result = run("capture", "-o", self.dir / "x", "-p", server.getsockname()[1],
@@ -139,6 +200,24 @@ class Signals(Case):
         self.assertLess(time.monotonic() - began, 1.5)
         self.assertIn("stopped by signal", out)
         self.assertGreater(Trace(self.dir / "x").memory_events, 0)
+
+    def test_a_hangup_that_is_ignored(self):
+        """As nohup has it; SIGINT, which shells have background jobs ignore, still ends it."""
+        def ignore():
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+        with self.recording() as (_, port):
+            capture = subprocess.Popen([TIDEMARK, "capture", "-o", str(self.dir / "x"), "-p",
+                                        str(port)], stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE, text=True, preexec_fn=ignore)
+            time.sleep(0.5)
+            capture.send_signal(signal.SIGHUP)
+            time.sleep(0.5)
+            self.assertIsNone(capture.poll())
+            capture.send_signal(signal.SIGINT)
+            out, err = capture.communicate(timeout=LIMIT)
+        self.assertEqual(capture.returncode, 0, err)
+        self.assertIn("stopped by signal", out)
 
     def test_killed(self):
         with self.recording() as (_, port):
