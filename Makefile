@@ -15,9 +15,13 @@ WARN := -Wall -Wextra -Werror -Wshadow -Wconversion -Wno-sign-conversion -Wstric
         -Wmissing-prototypes -Wpointer-arith -Wformat=2 -Wundef -Wvla
 OPT  := $(if $(DEBUG),-O0,-O2)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+# Against what hostile bytes might reach in spite of all; they cost nothing that can be measured.
+HARDEN   := $(if $(SAN)$(DEBUG),,-fstack-protector-strong -fPIE)
+FORTIFY  := $(if $(SAN)$(DEBUG),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+HARDLINK := $(if $(SAN)$(DEBUG),,-pie -Wl,-z,relro,-z,now)
 CPPFLAGS += -I. -I$(BUILD)/gen -D_GNU_SOURCE -DTIDEMARK_VERSION='"$(VERSION)"'
-CFLAGS   += -std=c17 -g $(OPT) $(WARN) $(SANFLAGS)
-LDFLAGS  += $(SANFLAGS)
+CFLAGS   += -std=c17 -g $(OPT) $(HARDEN) $(FORTIFY) $(WARN) $(SANFLAGS)
+LDFLAGS  += $(HARDLINK) $(SANFLAGS)
 LDLIBS   := -llz4 -lzstd -lxxhash -ljansson -lcapstone -lpthread -lm
 
 Q := $(if $(V),,@)
@@ -26,8 +30,8 @@ Q := $(if $(V),,@)
 FOLDERS := server report analysis symbols trace protocol base
 LIBS    := $(FOLDERS:%=$(BUILD)/lib%.a)
 
-.PHONY: all list deps deps-test deps-test-full run test unit e2e check-layers asan fuzz bench \
-        format format-check tidy install install-compat uninstall deb clean
+.PHONY: all list deps deps-test deps-test-full deps-deb run test unit e2e check-layers check-docs \
+        asan fuzz bench format format-check tidy install install-compat uninstall deb clean
 
 # Keep objects: make would remove those that only a chain of pattern rules made.
 .SECONDARY:
@@ -56,6 +60,13 @@ $(foreach f,$(FOLDERS),$(eval $(call folder_library,$(f))))
 $(BUILD)/tidemark: $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard cli/*.c))) $(LIBS)
 	$(if $(V),,@echo "  LD   $@")
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+# The version stands in CHANGELOG.md, and only the commands tell it. The file changes when it does.
+$(BUILD)/gen/version: CHANGELOG.md
+	@mkdir -p $(@D)
+	@echo '$(VERSION)' | cmp -s - $@ || echo '$(VERSION)' > $@
+
+$(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard cli/*.c))): $(BUILD)/gen/version
 
 # The wire tables are data: generated from the item list, one array per protocol number.
 $(BUILD)/gen/wire_table.c: protocol/queue-items.tsv protocol/gen-wire-table.awk
@@ -103,30 +114,45 @@ $(BUILD)/test/unit/%: $(BUILD)/test/unit/%.o $(LIBS)
 	$(if $(V),,@echo "  LD   $@")
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 
+# This one makes allocations fail: those of our own code go through it.
+$(BUILD)/test/unit/test_trace_failures: LDFLAGS += \
+    $(foreach f,malloc calloc realloc aligned_alloc strdup,-Wl,--wrap=$(f))
+
 BENCH_TOOLS := $(patsubst bench/%.c,$(BUILD)/bench/%,$(sort $(wildcard bench/*.c)))
 
 $(BUILD)/bench/%: $(BUILD)/bench/%.o $(LIBS)
 	$(if $(V),,@echo "  LD   $@")
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
+# Makes allocations and system calls of a program fail; never under sanitizers itself.
+$(BUILD)/test/preload.so: test/preload.c
+	@mkdir -p $(@D)
+	$(Q)$(CC) -std=c17 -D_GNU_SOURCE -O2 -g $(WARN) -shared -fPIC -o $@ $<
+
+TEST_TOOLS := $(BENCH_TOOLS) $(BUILD)/test/preload.so
+
 ## run: plays a recorded client to `tidemark capture` and prints its memory summary
 run: all
 	@BUILD=$(BUILD) sh test/run-example
 
 ## test: builds and runs all tests; ends with "N passed, N failed"
-test: deps-test $(BUILD)/tidemark $(UNIT_TESTS) $(BENCH_TOOLS)
+test: deps-test $(BUILD)/tidemark $(UNIT_TESTS) $(TEST_TOOLS)
 	@BUILD=$(BUILD) CC=$(CC) $(PYTHON) test/run_tests.py
 
 ## unit, e2e: only those tests
 unit: deps-test $(UNIT_TESTS)
 	@BUILD=$(BUILD) $(PYTHON) test/run_tests.py --only unit
 
-e2e: deps-test $(BUILD)/tidemark $(BENCH_TOOLS)
+e2e: deps-test $(BUILD)/tidemark $(TEST_TOOLS)
 	@BUILD=$(BUILD) $(PYTHON) test/run_tests.py --only e2e
 
 ## check-layers: holds every #include against the folder table
 check-layers:
 	@$(PYTHON) test/check_layers.py
+
+## check-docs: holds the documents against the program
+check-docs: deps-test $(BUILD)/tidemark
+	@BUILD=$(BUILD) $(PYTHON) test/check_docs.py
 
 ## asan: the tests again under AddressSanitizer and UBSan
 asan:
@@ -153,7 +179,7 @@ bench: all $(BENCH_TOOLS)
 
 ## ---- style
 
-SOURCE_DIRS := base protocol trace symbols analysis report server cli test/unit test/fuzz bench
+SOURCE_DIRS := base protocol trace symbols analysis report server cli test test/unit test/fuzz bench
 SOURCES     := $(sort $(wildcard $(SOURCE_DIRS:%=%/*.[ch])))
 TIDIED      := $(filter %.c,$(filter-out test/% bench/%,$(SOURCES)))
 
@@ -194,8 +220,12 @@ uninstall:
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,tidemark $(DROP_INS) $(COMPAT))
 	rm -f $(foreach page,$(MAN),$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $(page)))/$(notdir $(page)))
 
+# dpkg-shlibdeps is in it.
+deps-deb: deps
+	$(call install_packages,dpkg-dev)
+
 ## deb: a Debian package in $(BUILD)
-deb: all
+deb: all deps-deb
 	@BUILD=$(BUILD) VERSION=$(VERSION) sh test/build-deb
 
 ## clean: removes everything built

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 
 #include "base/bytes.h"
 
@@ -85,14 +86,15 @@ static int read_magic(struct container_reader *r, struct err *e)
     if (got < 0)
         return -1;
     if (got == 0)
-        return err_set(e, ERR_INPUT, "the file ends inside the container header");
+        return err_set(e, ERR_INPUT, "the file ends inside the container header, at offset %llu",
+                       (unsigned long long)r->info.file_bytes);
     unsigned codec = r->buf[r->pos];
     unsigned streams = r->buf[r->pos + 1];
     r->pos += 2;
     if (codec > 1)
-        return err_set(e, ERR_INPUT, "container header: unknown compression %u", codec);
+        return err_set(e, ERR_INPUT, "container header: unknown compression %u at offset 4", codec);
     if (streams == 0)
-        return err_set(e, ERR_INPUT, "container header: no compression streams");
+        return err_set(e, ERR_INPUT, "container header: no compression streams at offset 5");
     r->info.kind = CONTAINER_STREAMS;
     r->info.codec = codec ? CODEC_ZSTD : CODEC_LZ4;
     r->info.streams = streams;
@@ -190,6 +192,8 @@ static ssize_t decode_zstd(struct container_reader *r, struct decoder *d, const 
     while (from.pos < from.size && to.pos < to.size) {
         size_t in_before = from.pos, out_before = to.pos;
         size_t got = ZSTD_decompressStream(d->zstd, &to, &from);
+        if (ZSTD_getErrorCode(got) == ZSTD_error_memory_allocation)
+            return err_no_memory(e, "a zstd decoder");
         if (ZSTD_isError(got))
             return block_error(r, size, e, ZSTD_getErrorName(got));
         if (from.pos == in_before && to.pos == out_before)
@@ -212,11 +216,15 @@ static int next_block(struct container_reader *r, const uint8_t **in, uint32_t *
     if (r->short_block)
         return err_set(e, ERR_INPUT,
                        "block %llu ends the stream early: it holds %zu bytes and more blocks "
-                       "follow, but all except the last must hold 65536",
-                       (unsigned long long)r->info.blocks - 1, r->short_block);
+                       "follow at offset %llu, but all except the last must hold 65536",
+                       (unsigned long long)r->info.blocks - 1, r->short_block,
+                       (unsigned long long)file_offset(r));
     if (got == 0)
-        return err_set(e, ERR_INPUT, "the file ends inside the size of block %llu",
-                       (unsigned long long)r->info.blocks);
+        return err_set(e, ERR_INPUT,
+                       "the file ends inside the size of block %llu, %zu of 4 bytes after offset "
+                       "%llu",
+                       (unsigned long long)r->info.blocks, left,
+                       (unsigned long long)file_offset(r));
     *size = load_u32(r->buf + r->pos);
     if (*size == 0 || *size > BLOCK_COMPRESSED_MAX)
         return block_error(r, *size, e, "impossible block size");

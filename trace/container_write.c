@@ -214,7 +214,7 @@ static int container_put(void *ctx, const uint8_t *block, size_t len, struct err
         return -1;
     size_t size = encode(w, c, block, len, w->buf + w->len + 4);
     if (size == 0)
-        return err_set(e, ERR_OUTPUT, "compression failed at block %llu",
+        return err_set(e, ERR_OUTPUT, "compression failed at block %llu (out of memory?)",
                        (unsigned long long)w->blocks);
     store_u32(w->buf + w->len, (uint32_t)size);
     w->last = w->len;

@@ -1,6 +1,7 @@
 #include "trace/gpu.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const struct pack_layout zone_layout = {
     .element = sizeof(struct gpu_zone),
@@ -188,20 +189,19 @@ static int expect_time(struct gpu_context *c, uint16_t query, uint32_t pending, 
 
 static int append_zone(struct gpu_thread *th, const struct gpu_zone *zone, struct err *e)
 {
-    struct gpu_zone *z = column_append(&th->zones, e);
-    if (!z)
-        return -1;
-    *z = *zone;
-    struct gpu_zone_end *end = column_append(&th->ends, e);
-    if (!end)
-        return -1;
-    *end = (struct gpu_zone_end){0};
-    struct column *stamps[] = {&th->starts, &th->stops};
-    for (int i = 0; i < 2; i++) {
-        uint64_t *stamp = column_append(stamps[i], e);
-        if (!stamp)
+    struct column *columns[] = {&th->zones, &th->ends, &th->starts, &th->stops};
+    const size_t sizes[] = {sizeof *zone, sizeof(struct gpu_zone_end), sizeof(uint64_t),
+                            sizeof(uint64_t)};
+    for (int i = 0; i < 4; i++) {
+        void *room = column_append(columns[i], e);
+        if (!room) {
+            while (i-- > 0)
+                column_drop_last(columns[i]); /* the columns stay in step */
             return -1;
-        *stamp = 0;
+        }
+        memset(room, 0, sizes[i]);
+        if (i == 0)
+            memcpy(room, zone, sizeof *zone);
     }
     return 0;
 }
@@ -218,14 +218,16 @@ int gpu_zone_begin(struct gpu *g, struct gpu_context *c, const struct gpu_zone *
                             .thread = thread,
                             .location = zone->location,
                             .uses = 1};
-    if (append_zone(th, zone, e) != 0 || pending_add(c, &p, &index, e) != 0)
+    /* A zone that is in the columns stands on the stack too, whatever fails. */
+    if (!vec_reserve(&th->stack, th->stack.len + 1))
+        return no_room(e);
+    if (pending_add(c, &p, &index, e) != 0 || append_zone(th, zone, e) != 0)
         return -1;
     if (th->stack.len)
         g->parents += th->stack.at[th->stack.len - 1].children++ == 0;
     else
         th->roots++;
-    if (!vec_push(&th->stack, (struct gpu_open){.pending = index}))
-        return no_room(e);
+    th->stack.at[th->stack.len++] = (struct gpu_open){.pending = index};
     return expect_time(c, zone->query, index, e);
 }
 

@@ -73,8 +73,10 @@ static int plot_new(struct plots *p, const struct plot *plot, uint32_t *number, 
 
 static int plot_list(struct plots *p, uint32_t number, struct err *e)
 {
+    if (!vec_push(&p->order, number))
+        return no_room(e);
     p->list.at[number].listed = true;
-    return vec_push(&p->order, number) ? 0 : no_room(e);
+    return 0;
 }
 
 /* The plot's name is known: it gets its place in the file, or becomes part of the one that has it.

@@ -1,0 +1,225 @@
+"""Memory that runs out anywhere, kills and signals at the worst moment: what is left then."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import time
+
+from tools import BUILD, FIREHOSE, LIMIT, TIDEMARK, TRACES, WIRE, Case, replaying, run
+
+PRELOAD = str(BUILD / "test" / "preload.so")
+TRACE = TRACES / "v0.14.0" / "memscen_freeunknown.tracy"
+OTHER = TRACES / "v0.14.0" / "allscen.tracy"
+OLD = b"what was there before"
+
+
+def run_poorly(*args, **how):
+    """A run of the program with things missing: test/preload.c tells which."""
+    env = dict(os.environ, LD_PRELOAD=PRELOAD, **how)
+    # Under a sanitizer its own library is to come second, and NULL is an answer.
+    env["ASAN_OPTIONS"] = "verify_asan_link_order=0:allocator_may_return_null=1"
+    return run(*args, env=env)
+
+
+class OutOfMemory(Case):
+    """One allocation of a run fails, or one and all that follow; every so many runs, another one."""
+
+    def count(self, args):
+        counted = self.dir / "count"
+        result = run_poorly(*args, FAILMALLOC_COUNT=str(counted))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        n = int(counted.read_text())
+        counted.unlink()
+        if n == 0:
+            self.skipTest("this build does not let its allocations be replaced")
+        return n, result.stdout
+
+    def check(self, step, args, output=None, client=contextlib.nullcontext, same=True):
+        """Failures end with the exit status for short memory and words that say so; a run that can
+        do without what failed (a buffer of the C library) does all of its job."""
+        with client() as served:
+            n, good = self.count(served(args) if served else args)
+        failed = 0
+        for which in ("FAILMALLOC_AT", "FAILMALLOC_FROM"):
+            for i in range(1, n + 1, step):
+                if output:
+                    (self.dir / output).write_bytes(OLD)
+                with client() as served:
+                    result = run_poorly(*(served(args) if served else args), **{which: str(i)})
+                where = f"{args[0]} {which}={i}: {result.returncode} {result.stderr}"
+                self.assertIn(result.returncode, (0, 4), where)
+                self.assertNotIn("Sanitizer", result.stderr, where)
+                if result.returncode == 4:
+                    failed += 1
+                    self.assertIn("memory", result.stderr, where)
+                elif same:
+                    self.assertEqual(result.stdout, good, where)
+                if output:
+                    self.assert_clean(output)
+                    if (self.dir / output).read_bytes() == OLD:
+                        self.assertEqual(result.returncode, 4, where)
+                    else:
+                        whole = run("info", self.dir / output)
+                        self.assertEqual(whole.returncode, 0, where + whole.stderr)
+        self.assertGreater(failed, n // step // 2)
+
+    def test_info(self):
+        self.check(5, ("info", TRACE))
+        self.check(23, ("info", OTHER, "--format", "json"))
+
+    def test_report(self):
+        self.check(7, ("report", TRACE, "--stack-traces"))
+        self.check(211, ("report", TRACE, "--format", "json"))
+
+    def test_verify(self):
+        self.check(5, ("verify", TRACE, "--require-symbols", 10))
+
+    def test_update(self):
+        self.check(1, ("update", TRACE, self.dir / "x"), "x", same=False)
+        self.check(1, ("update", "-s", "lpiC", "-h", "--trace-version", "0.9.0", OTHER,
+                       self.dir / "x"), "x", same=False)
+
+    def test_capture(self):
+        @contextlib.contextmanager
+        def client():
+            with replaying(WIRE / "v0.14.0" / "memscen.c2s.bin") as (_, port):
+                yield lambda args: (*args, "-p", port)
+        self.check(9, ("capture", "-f", "--connect-timeout", 10, "--buffer", "1M", "-o",
+                        self.dir / "x"), "x", client, same=False)
+
+
+class WhileSaving(Case):
+    """A save that takes seconds: the highest level of zstd."""
+
+    @contextlib.contextmanager
+    def saving(self, *args, replace=True):
+        subprocess.run([FIREHOSE, "-o", str(self.dir / "f.c2s.bin"), "--events", "60000",
+                        "--depth", "0", "--protocol", "82"], check=True)
+        if replace:
+            (self.dir / "x").write_bytes(OLD)
+            args = ("-f", *args)
+        with replaying(self.dir / "f.c2s.bin") as (_, port):
+            process = subprocess.Popen(
+                [TIDEMARK, "capture", "-o", str(self.dir / "x"), "-p", str(port),
+                 "--compression", "zstd:22", *args], stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE, text=True)
+            said = ""
+            while not said.endswith("Saving trace..."):
+                piece = process.stdout.read(1)
+                self.assertTrue(piece, process.stderr)
+                said += piece
+            time.sleep(0.1)
+            yield process
+        for path in self.dir.glob("f.*"):
+            path.unlink()
+
+    def test_one_signal_lets_it_finish(self):
+        with self.saving("--no-summary") as process:
+            process.send_signal(signal.SIGTERM)
+            out, err = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 0, err)
+        self.assertIn("done!", out)
+        self.assertIn("a second signal gives the trace up", err)
+        self.assertEqual(run("verify", self.dir / "x").returncode, 0)
+        self.assert_clean("x")
+
+    def test_a_second_one_gives_it_up(self):
+        with self.saving() as process:
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.3)
+            process.send_signal(signal.SIGTERM)
+            began = time.monotonic()
+            out, err = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 4, out + err)
+        self.assertLess(time.monotonic() - began, 5)
+        self.assertIn("nothing is saved", err)
+        self.assertEqual((self.dir / "x").read_bytes(), OLD)
+        self.assert_clean("x")
+
+    def test_killed(self):
+        with self.saving() as process:
+            process.kill()
+            process.communicate(timeout=LIMIT)
+        self.assertEqual((self.dir / "x").read_bytes(), OLD)
+        self.assert_clean("x")
+
+
+    def test_a_file_that_takes_the_name_meanwhile(self):
+        with self.saving("--no-summary", replace=False) as process:
+            (self.dir / "x").write_bytes(OLD)
+            out, err = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 0, out + err)
+        self.assertIn("came to exist meanwhile; saving to", err)
+        self.assertEqual((self.dir / "x").read_bytes(), OLD)
+        self.assertEqual(run("verify", self.dir / "x.2").returncode, 0)
+        self.assert_clean("x", "x.2")
+
+
+class Outputs(Case):
+    def test_update_from_a_pipe_killed(self):
+        (self.dir / "x").write_bytes(OLD)
+        process = subprocess.Popen([TIDEMARK, "update", "-", str(self.dir / "x")],
+                                   stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                   stderr=subprocess.DEVNULL)
+        process.stdin.write(TRACE.read_bytes()[:5000])
+        process.stdin.flush()
+        time.sleep(0.3)
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, -signal.SIGTERM)
+        self.assertEqual((self.dir / "x").read_bytes(), OLD)
+        self.assert_clean("x")
+
+    def test_the_longest_name(self):
+        name = "x" * 255
+        for _ in range(2):
+            result = run("update", TRACE, self.dir / name)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assert_clean(name)
+        result = run("update", TRACE, self.dir / (name + "x"))
+        self.assertEqual(result.returncode, 4)
+        self.assertIn("File name too long", result.stderr)
+
+    def test_a_hard_link_is_parted(self):
+        (self.dir / "x").write_bytes(OLD)
+        os.link(self.dir / "x", self.dir / "y")
+        result = run("update", TRACE, self.dir / "x")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual((self.dir / "y").read_bytes(), OLD)
+        self.assertNotEqual((self.dir / "x").read_bytes(), OLD)
+
+    def test_poor_file_systems(self):
+        """Without files that have no name, without links, and without both."""
+        out = self.dir / "x"
+        mask = os.umask(0)
+        os.umask(mask)
+        modes = {"new": 0o666 & ~mask, "replaced": 0o600}
+        for how in ({"NO_TMPFILE": "1"}, {"NO_LINK": "1"}, {"NO_TMPFILE": "1", "NO_LINK": "1"}):
+            with self.subTest(how):
+                for what in ("new", "replaced"):
+                    result = run_poorly("report", TRACE, "--output", out, "--force", **how)
+                    self.assertEqual(result.returncode, 0, result.stderr)
+                    self.assert_clean("x")
+                    self.assertEqual(out.stat().st_mode & 0o777, modes[what])
+                    out.chmod(0o600)
+                old = out.read_bytes()
+                result = run_poorly("report", TRACE, "--output", out, **how)
+                self.assertEqual(result.returncode, 4)
+                self.assertEqual(out.read_bytes(), old)
+                out.unlink()
+                result = run_poorly("report", TRACE, "--output", out, **how)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assert_clean("x")
+                out.unlink()
+
+    def test_modes(self):
+        old = os.umask(0o027)
+        try:
+            run("update", TRACE, self.dir / "x")
+        finally:
+            os.umask(old)
+        self.assertEqual((self.dir / "x").stat().st_mode & 0o777, 0o640)
+        (self.dir / "x").chmod(0o604)
+        run("update", TRACE, self.dir / "x")
+        self.assertEqual((self.dir / "x").stat().st_mode & 0o777, 0o604)
