@@ -162,6 +162,8 @@ static int write_all(struct chain *c, struct trace_writer *writer, struct err *e
         return -1;
     int status = run(c, STAGE_WRITE, convert_sink(c->convert), wanted, e);
     convert_losses(c->convert, &c->outcome->losses);
+    if (status == 0 && c->outcome->losses.failed)
+        status = err_no_memory(e, "what the version cannot hold");
     return status;
 }
 
