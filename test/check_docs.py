@@ -75,6 +75,7 @@ def check_names(commands):
 def check_facts():
     source = "".join(p.read_text() for f in check_layers.MAY for p in (ROOT / f).glob("*.c"))
     keys = set(re.findall(r'trace_add_fact\([\w>-]+, \w+,\s*"([\w.]+)"', source))
+    keys |= set(re.findall(r'^ +\{"([\w.]+)", (?:t|in|zones)->', source, re.M))  # tables of them
     keys |= set(re.findall(r'write_count\(\w+, "([\w.]+)"', source))
     if not keys:
         yield "no facts found in the sources"
