@@ -2,8 +2,8 @@
 #define TIDEMARK_TRACE_SAVE_H
 
 /*
- * The store as a stream of records, in file order. What the store does not hold (zones, locks, …
- * on the capture side) comes out as empty lists, which is valid.
+ * The store as a stream of records, in file order. A store that was loaded from a file holds only
+ * what reports need; what it does not hold comes out as empty lists, which is valid.
  */
 
 #include "trace/record.h"
