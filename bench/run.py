@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Speed and memory of capture, load and save on generated streams, beside what the machine allows
-on the same bytes, and beside the official tools when OFFICIAL names the folder that has them.
+"""Speed and memory of capture, load, save and update on generated streams, beside what the machine
+allows on the same bytes, and beside the official tools when OFFICIAL names the folder that has them.
 
     make bench [OFFICIAL=dir] [BENCH_EVENTS="1000000 10000000"] [BENCH_DEPTHS="0 16"]
 
@@ -89,6 +89,45 @@ def show_limits(recording, trace, folder, events):
               f"ns per event, {int(size) / max(float(seconds), 1e-9) / 1e6:,.0f} MB/s", flush=True)
 
 
+# What `update` is asked for, and what the official tool is asked for beside it: None for what it
+# does not do.
+UPDATES = (
+    ("update, own level", (), ()),
+    ("update -z 1", ("-z", "1"), ("-z", "1")),
+    ("update -z 3", ("-z", "3"), ("-z", "3")),
+    ("update -z 9", ("-z", "9"), ("-z", "9")),
+    ("update -4", ("-4",), ("-4",)),
+    ("strip, -s M", ("-s", "M"), ("-s", "M")),
+    ("convert to 0.11.1", ("--trace-version", "0.11.1"), None),
+    ("drop a pool", ("--drop-pools", "default"), None),
+    ("a range of time", ("--range", "50ms:200ms"), None),
+)
+ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
+
+
+def least(runs):
+    return min(run.cpu for run in runs), max(run.memory for run in runs)
+
+
+def bench_update(folder, trace):
+    """Ours and the official tool take turns on the same trace; the least time of each counts."""
+    out = folder / "again.tracy"
+    for name, args, theirs in UPDATES:
+        runs, official = [], []
+        for _ in range(ROUNDS):
+            runs.append(Run([TIDEMARK, "update", *args, trace, out]))
+            size = out.stat().st_size
+            if OFFICIAL and theirs is not None:
+                official.append(Run([pathlib.Path(OFFICIAL) / "update", *theirs, trace, out]))
+        cpu, memory = least(runs)
+        text = f"  {name:28} {cpu:6.2f} CPU-s, peak {mib(memory):>9}, file {mib(size):>9}"
+        if official:
+            other, other_memory = least(official)
+            text += (f"; official {other:6.2f} CPU-s, peak {mib(other_memory):>9}, "
+                     f"file {mib(out.stat().st_size):>9}: {cpu / other:.2f}x its CPU")
+        print(text, flush=True)
+
+
 def bench_stream(folder, events, depth):
     recording = folder / "firehose.c2s.bin"
     ours, theirs = folder / "ours.tracy", folder / "official.tracy"
@@ -105,15 +144,15 @@ def bench_stream(folder, events, depth):
     load = Run([TIDEMARK, "report", ours])
     print(f"  {'load and report':28} {load.cpu:6.2f} CPU-s, {inner / load.cpu / 1e6:,.0f} MB/s, "
           f"peak {mib(load.memory)}")
-    update = Run([TIDEMARK, "update", ours, folder / "again.tracy"])
-    print(f"  {'load and save (update)':28} {update.cpu:6.2f} CPU-s, "
-          f"{inner / update.cpu / 1e6:,.0f} MB/s, peak {mib(update.memory)}")
+    if not OFFICIAL:
+        bench_update(folder, ours)
     show_limits(recording, ours, folder, events)
     if OFFICIAL:
         official = capture([pathlib.Path(OFFICIAL) / "capture"], recording, theirs)
         show_capture("official capture", official, events, theirs.stat().st_size)
         loaded = Run([pathlib.Path(OFFICIAL) / "update", theirs, folder / "again.tracy"])
         print(f"  {'official update':28} {loaded.cpu:6.2f} CPU-s, peak {mib(loaded.memory)}")
+        bench_update(folder, theirs)
         compare("events per CPU-s", official.cpu, mine.cpu)
         compare("ingest alone", official.cpu_before_saving, mine.cpu_before_saving)
         compare("peak memory", mine.memory, official.memory)
