@@ -430,7 +430,7 @@ static int update_file(struct update *u, struct err *e)
     struct outcome o = {0};
     if (outfile_open(&out, u->output, true, e) != 0)
         return -1;
-    FILE *say = out.temporary ? stdout : stderr;
+    FILE *say = out.direct ? stderr : stdout;
     u->resolve.say = say;
     int status = write_trace(u, out.fd, &o, e);
     if (status == 0)
