@@ -116,7 +116,9 @@ int frame_images_by_frame(struct frame_images *f, struct column *refs, struct er
     size_t n;
     int status = 0;
     column_init(refs, f->list.spool, &ref_layout, false);
-    spill_init(&by_frame, sizeof(struct frame_image_ref), 0, f->list.spool->dir);
+    const size_t most = SPILL_BYTES / sizeof(struct frame_image_ref);
+    spill_init(&by_frame, sizeof(struct frame_image_ref),
+               f->list.len < most ? (size_t)f->list.len + 1 : most, f->list.spool->dir);
     column_reader_init(&r, &f->list);
     uint32_t number = 0;
     for (const struct frame_image *p; status == 0 && (p = column_reader_next(&r, &n, &failed));) {

@@ -1,9 +1,11 @@
 #include "trace/grouper.h"
 
-void grouper_init(struct grouper *g, const char *dir)
+void grouper_init(struct grouper *g, uint64_t items, const char *dir)
 {
-    spill_init(&g->by_time, sizeof(struct group_item), 0, dir);
-    spill_init(&g->by_list, sizeof(struct group_item), 0, dir);
+    const size_t most = SPILL_BYTES / sizeof(struct group_item);
+    size_t capacity = items < most ? (size_t)items + 1 : most; /* 0 would be the default */
+    spill_init(&g->by_time, sizeof(struct group_item), capacity, dir);
+    spill_init(&g->by_list, sizeof(struct group_item), capacity, dir);
 }
 
 void grouper_release(struct grouper *g)

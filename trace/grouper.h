@@ -27,8 +27,8 @@ struct grouper {
     struct spill by_list;
 };
 
-/* `dir` is where temporary files go, as for spill_init. */
-void grouper_init(struct grouper *g, const char *dir);
+/* For at most `items`, in bounded memory. `dir` is where temporary files go, as for spill_init. */
+void grouper_init(struct grouper *g, uint64_t items, const char *dir);
 void grouper_release(struct grouper *g);
 
 /* All items of one list must be added with the same `sorted`. */
