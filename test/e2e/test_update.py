@@ -242,7 +242,7 @@ class Output(Update):
         for fd in os.listdir(fds):
             with contextlib.suppress(OSError):
                 name = os.readlink(f"{fds}/{fd}")
-                if name.startswith(f"{self.dir}/") and os.stat(f"{fds}/{fd}").st_size > 0 and (
+                if name.startswith(f"{self.dir}/") and (
                         name.endswith(" (deleted)") or "/.tidemark-" in name):
                     return True
         return False
