@@ -768,6 +768,8 @@ void codec_write(struct codec *c, enum record_type type, const void *recs, size_
     const uint8_t *p = recs;
     size_t stride = record_size(type);
     size_t size = codec_size(c, type);
+    if (type == REC_MEMORY_EVENT)
+        out_stream_begin_events(out);
     while (n > 0) {
         size_t part = size ? OUT_STREAM_ROOM / size : 1;
         part = part < n ? part : n;
@@ -775,6 +777,8 @@ void codec_write(struct codec *c, enum record_type type, const void *recs, size_
             uint8_t *to = out_stream_reserve(out, part * size);
             codecs[type]->write(c, to, p, part);
             out_stream_commit(out, to + part * size);
+            if (type == REC_MEMORY_EVENT)
+                out_stream_end_events(out);
         } else {
             codecs[type]->put(c, p, out);
         }

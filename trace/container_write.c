@@ -8,20 +8,28 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
-#include <zstd.h>
 
 #include "base/bytes.h"
+#include "trace/event_match.h"
 
 #define WRITE_PIECE ((size_t)1 << 20)
 
 /* Old readers map the file; what is said at avoid_page_end hangs on the page size. */
 #define PAGE 4096u
 
+struct block {
+    const uint8_t *bytes;
+    size_t len;
+    size_t first, end; /* which of them are memory events */
+};
+
 /* The state of one compression stream, made when its first block comes. */
 struct encoder {
     LZ4_stream_t *lz4;
     LZ4_streamHC_t *lz4_hc;
     ZSTD_CCtx *zstd;
+    struct event_match *match; /* CONTAINER_LEVEL_OWN only */
+    const struct block *block; /* that is being compressed */
     /* LZ4 refers back to the stream's block before, which therefore stays where it was. */
     uint8_t *blocks[2];
     unsigned turn;
@@ -35,6 +43,7 @@ struct container_writer {
     size_t last;               /* where in buf the newest block begins */
     size_t last_len;           /* its uncompressed size */
     const uint8_t *last_input; /* and bytes (LZ4 only) */
+    size_t first, end;         /* memory events of the block that comes next */
     uint64_t written;          /* bytes that have left buf */
     uint64_t blocks;
     uint64_t time;
@@ -105,6 +114,7 @@ void container_writer_free(struct container_writer *w)
         if (c->lz4_hc)
             LZ4_freeStreamHC(c->lz4_hc);
         ZSTD_freeCCtx(c->zstd);
+        event_match_free(c->match);
         free(c->blocks[0]);
         free(c->blocks[1]);
     }
@@ -128,6 +138,32 @@ static int flush(struct container_writer *w, struct err *e)
     return 0;
 }
 
+/*
+ * Called by zstd for the sequences of a block. Blocks that are mostly something else than memory
+ * events, and whatever zstd has cut differently, are left to its own search.
+ */
+static size_t produce_sequences(void *state, ZSTD_Sequence *out, size_t room, const void *bytes,
+                                size_t len, const void *dictionary, size_t dictionary_len,
+                                int level, size_t window)
+{
+    (void)dictionary, (void)dictionary_len, (void)level;
+    struct encoder *c = state;
+    const struct block *b = c->block;
+    if (len != b->len || b->end - b->first < len / 4 * 3 || room < ZSTD_sequenceBound(len))
+        return ZSTD_SEQUENCE_PRODUCER_ERROR;
+    return event_match_block(c->match, bytes, len, b->first, b->end, window, out);
+}
+
+/* zstd with our own search for matches in memory events. */
+static int encoder_init_match(struct encoder *c, struct err *e)
+{
+    c->match = event_match_new();
+    if (!c->match)
+        return err_no_memory(e, "a zstd encoder");
+    ZSTD_registerSequenceProducer(c->zstd, c, produce_sequences);
+    return 0;
+}
+
 static int encoder_init_zstd(struct encoder *c, int level, struct err *e)
 {
     c->zstd = ZSTD_createCCtx();
@@ -143,6 +179,8 @@ static int encoder_init_zstd(struct encoder *c, int level, struct err *e)
         {ZSTD_c_strategy, ZSTD_fast, true},
         {ZSTD_c_hashLog, 17, true},
         {ZSTD_c_minMatch, 5, true},
+        {ZSTD_c_enableSeqProducerFallback, 1, true},
+        {ZSTD_c_searchForExternalRepcodes, ZSTD_ps_enable, true},
     };
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
         if (settings[i].own && level != CONTAINER_LEVEL_OWN)
@@ -150,7 +188,7 @@ static int encoder_init_zstd(struct encoder *c, int level, struct err *e)
         if (ZSTD_isError(ZSTD_CCtx_setParameter(c->zstd, settings[i].parameter, settings[i].value)))
             return err_set(e, ERR_OUTPUT, "zstd refuses level %d", level);
     }
-    return 0;
+    return level == CONTAINER_LEVEL_OWN ? encoder_init_match(c, e) : 0;
 }
 
 static int encoder_init(struct encoder *c, const struct container_options *o, struct err *e)
@@ -175,23 +213,32 @@ static int encoder_init(struct encoder *c, const struct container_options *o, st
     return c->lz4 || c->lz4_hc ? 0 : err_no_memory(e, "an LZ4 encoder");
 }
 
-/* Compresses a block to `out`, which has room for BLOCK_COMPRESSED_MAX bytes. 0 when it fails. */
-static size_t encode(struct container_writer *w, struct encoder *c, const uint8_t *block,
-                     size_t len, uint8_t *out)
+static size_t encode_zstd(struct encoder *c, const struct block *block, uint8_t *out)
 {
-    if (c->zstd) {
-        ZSTD_inBuffer from = {block, len, 0};
-        ZSTD_outBuffer to = {out, BLOCK_COMPRESSED_MAX, 0};
-        size_t left = ZSTD_compressStream2(c->zstd, &to, &from, ZSTD_e_flush);
-        return left == 0 ? to.pos : 0;
-    }
+    ZSTD_inBuffer from = {block->bytes, block->len, 0};
+    ZSTD_outBuffer to = {out, BLOCK_COMPRESSED_MAX, 0};
+    c->block = block;
+    size_t left = ZSTD_compressStream2(c->zstd, &to, &from, ZSTD_e_flush);
+    c->block = NULL;
+    if (c->match)
+        event_match_next(c->match, block->len);
+    return left == 0 ? to.pos : 0;
+}
+
+/* Compresses a block to `out`, which has room for BLOCK_COMPRESSED_MAX bytes. 0 when it fails. */
+static size_t encode(struct container_writer *w, struct encoder *c, const struct block *block,
+                     uint8_t *out)
+{
+    if (c->zstd)
+        return encode_zstd(c, block, out);
     uint8_t *in = c->blocks[c->turn];
     c->turn ^= 1;
-    memcpy(in, block, len);
+    memcpy(in, block->bytes, block->len);
     w->last_input = in;
-    int got = c->lz4 ? LZ4_compress_fast_continue(c->lz4, (const char *)in, (char *)out, (int)len,
+    int len = (int)block->len;
+    int got = c->lz4 ? LZ4_compress_fast_continue(c->lz4, (const char *)in, (char *)out, len,
                                                   BLOCK_COMPRESSED_MAX, 1)
-                     : LZ4_compress_HC_continue(c->lz4_hc, (const char *)in, (char *)out, (int)len,
+                     : LZ4_compress_HC_continue(c->lz4_hc, (const char *)in, (char *)out, len,
                                                 BLOCK_COMPRESSED_MAX);
     return got > 0 ? (size_t)got : 0;
 }
@@ -203,16 +250,25 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static int container_put(void *ctx, const uint8_t *block, size_t len, struct err *e)
+static void container_events(void *ctx, size_t first, size_t end)
 {
     struct container_writer *w = ctx;
+    w->first = first;
+    w->end = end;
+}
+
+static int container_put(void *ctx, const uint8_t *bytes, size_t len, struct err *e)
+{
+    struct container_writer *w = ctx;
+    const struct block block = {bytes, len, w->first, w->end};
+    w->first = w->end = 0;
     uint64_t begin = now_ns();
     if (WRITE_PIECE - w->len < 4 + (size_t)BLOCK_COMPRESSED_MAX && flush(w, e) != 0)
         return -1;
     struct encoder *c = &w->encoders[w->blocks % w->options.streams];
     if (encoder_init(c, &w->options, e) != 0)
         return -1;
-    size_t size = encode(w, c, block, len, w->buf + w->len + 4);
+    size_t size = encode(w, c, &block, w->buf + w->len + 4);
     if (size == 0)
         return err_set(e, ERR_OUTPUT, "compression failed at block %llu (out of memory?)",
                        (unsigned long long)w->blocks);
@@ -270,7 +326,7 @@ static void avoid_page_end(struct container_writer *w)
 
 struct block_sink container_writer_sink(struct container_writer *w)
 {
-    return (struct block_sink){.ctx = w, .put = container_put};
+    return (struct block_sink){.ctx = w, .put = container_put, .events = container_events};
 }
 
 int container_writer_finish(struct container_writer *w, struct err *e)

@@ -407,6 +407,9 @@ struct rec_pool {
     uint64_t frees;
 };
 
+/* Bytes of a memory event in a file of any version: x_memory_event in codec.c. */
+#define MEMORY_EVENT_SIZE 42u
+
 struct rec_memory_event {
     uint64_t ptr;
     uint64_t size;

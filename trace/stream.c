@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace/record.h"
+
 #define IN_STREAM_CAP (4 * (size_t)SOURCE_ROOM)
 
 int in_stream_init(struct in_stream *s, struct byte_source source, struct err *e)
@@ -70,8 +72,21 @@ void out_stream_release(struct out_stream *s)
     s->buf = NULL;
 }
 
+/* Tells the sink which part of the block at hand is memory events. */
+static void out_stream_tell_events(struct out_stream *s, size_t len)
+{
+    uint64_t end = s->events_end < s->total + len ? s->events_end : s->total + len;
+    uint64_t first = s->events_begin;
+    if (first < s->total) /* the first one that begins in this block */
+        first = s->total + MEMORY_EVENT_SIZE - 1 - (s->total - first - 1) % MEMORY_EVENT_SIZE;
+    if (first < end)
+        s->sink.events(s->sink.ctx, (size_t)(first - s->total), (size_t)(end - s->total));
+}
+
 static void out_stream_hand_over(struct out_stream *s, const uint8_t *block, size_t len)
 {
+    if (!s->failed && s->sink.events)
+        out_stream_tell_events(s, len);
     if (!s->failed && s->sink.put(s->sink.ctx, block, len, &s->err) != 0)
         s->failed = true;
     s->total += len;

@@ -65,10 +65,15 @@ static inline int in_stream_need(struct in_stream *s, size_t n, struct err *e)
     return in_stream_left(s) >= n ? 1 : in_stream_fill(s, n, e);
 }
 
-/* Takes blocks: each of BLOCK_SIZE bytes but the last, which may be shorter, never empty. */
+/*
+ * Takes blocks: each of BLOCK_SIZE bytes but the last, which may be shorter, never empty. `events`,
+ * which may be NULL, is told before a block that its bytes [first, end) are whole memory events,
+ * which compress better when that is known.
+ */
 struct block_sink {
     void *ctx;
     int (*put)(void *ctx, const uint8_t *block, size_t len, struct err *e);
+    void (*events)(void *ctx, size_t first, size_t end);
 };
 
 /* An error sticks in `err`, and what is written after it is dropped. */
@@ -76,7 +81,9 @@ struct out_stream {
     struct block_sink sink;
     uint8_t *buf;
     size_t len;
-    uint64_t total; /* bytes handed over */
+    uint64_t total;        /* bytes handed over */
+    uint64_t events_begin; /* where the newest run of memory events is in the stream */
+    uint64_t events_end;
     bool failed;
     struct err err;
 };
@@ -111,6 +118,20 @@ void out_stream_put(struct out_stream *s, const void *bytes, size_t n);
 static inline uint64_t out_stream_offset(const struct out_stream *s)
 {
     return s->total + s->len;
+}
+
+/* To be called right before and after writing memory events. Runs that touch become one. */
+static inline void out_stream_begin_events(struct out_stream *s)
+{
+    if (s->events_end == out_stream_offset(s))
+        return;
+    out_stream_flush_blocks(s); /* they have to do with the run before */
+    s->events_begin = s->events_end = out_stream_offset(s);
+}
+
+static inline void out_stream_end_events(struct out_stream *s)
+{
+    s->events_end = out_stream_offset(s);
 }
 
 /* Hands over what is left. Returns 0, or -1 with the error that stuck. */

@@ -48,7 +48,7 @@ static int rewrite(const struct buf *in, const struct file_layout *target, struc
 {
     struct pieces pieces = {in->data, in->len, 0};
     struct byte_source source = {&pieces, read_piece};
-    struct block_sink blocks = {out, put_block};
+    struct block_sink blocks = {.ctx = out, .put = put_block};
     struct trace_writer *w = NULL;
     struct convert *c = NULL;
     struct trace_info info;

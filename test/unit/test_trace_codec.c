@@ -24,7 +24,7 @@ static void ends_init(struct ends *x, const struct file_layout *layout, uint64_t
     memset(x, 0, sizeof *x);
     assert_int_equal(codec_init(&x->writer, layout, &e), 0);
     assert_int_equal(codec_init(&x->reader, layout, &e), 0);
-    struct block_sink sink = {&x->bytes, put_block_to_buf};
+    struct block_sink sink = {.ctx = &x->bytes, .put = put_block_to_buf};
     assert_int_equal(out_stream_init(&x->out, sink, &e), 0);
     sample_init(&x->sample, layout, seed);
 }

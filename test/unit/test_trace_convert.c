@@ -138,7 +138,7 @@ static int convert(const struct buf *in, const struct file_layout *target, struc
     struct trace_writer *w;
     struct convert *c;
     struct trace_info info;
-    struct block_sink blocks = {out, put_block_to_buf};
+    struct block_sink blocks = {.ctx = out, .put = put_block_to_buf};
     const struct convert_options options = {.target = target, .spill_records = 16};
     memset(losses, 0, sizeof *losses);
     assert_int_equal(trace_writer_open_inner(&w, NULL, blocks, e), 0);
@@ -189,7 +189,7 @@ static void make_trace(const struct file_layout *layout, uint64_t seed,
     static struct sample sample;
     struct err e = {0};
     struct trace_writer *w;
-    struct block_sink blocks = {out, put_block_to_buf};
+    struct block_sink blocks = {.ctx = out, .put = put_block_to_buf};
     out->len = 0;
     sample_init(&sample, layout, seed);
     assert_int_equal(trace_writer_open_inner(&w, layout, blocks, &e), 0);

@@ -58,7 +58,7 @@ static void make_trace(const struct file_layout *layout, uint64_t seed, struct b
     static struct sample sample;
     struct err e = {0};
     struct trace_writer *w;
-    struct block_sink blocks = {out, put_block_to_buf};
+    struct block_sink blocks = {.ctx = out, .put = put_block_to_buf};
     sample_init(&sample, layout, seed);
     assert_int_equal(trace_writer_open_inner(&w, layout, blocks, &e), 0);
     struct record_sink sink = trace_writer_sink(w);
@@ -72,7 +72,7 @@ static int copy_trace(const struct buf *in, size_t piece, struct buf *out, struc
                       struct err *e)
 {
     struct trace_writer *w;
-    struct block_sink blocks = {out, put_block_to_buf};
+    struct block_sink blocks = {.ctx = out, .put = put_block_to_buf};
     assert_int_equal(trace_writer_open_inner(&w, NULL, blocks, e), 0);
     struct record_sink sink = trace_writer_sink(w);
     int status = read_inner_into(in->data, in->len, piece, &sink, info, e);
@@ -350,7 +350,7 @@ static void test_indices_that_point_nowhere(void **state)
         struct trace_writer *w;
         struct trace_info info;
         struct err e = {0};
-        struct block_sink blocks = {&inner, put_block_to_buf};
+        struct block_sink blocks = {.ctx = &inner, .put = put_block_to_buf};
         struct record_sink nowhere = {NULL, put_nowhere};
         sample_init(&sample, layout, 3);
         assert_int_equal(trace_writer_open_inner(&w, layout, blocks, &e), 0);
@@ -384,7 +384,7 @@ static void test_source_location_none(void **state)
         struct trace_writer *w;
         struct trace_info info;
         struct err e = {0};
-        struct block_sink blocks = {&inner, put_block_to_buf};
+        struct block_sink blocks = {.ctx = &inner, .put = put_block_to_buf};
         struct record_sink nowhere = {NULL, put_nowhere};
         sample_init(&sample, layout, 3);
         assert_int_equal(trace_writer_open_inner(&w, layout, blocks, &e), 0);

@@ -21,7 +21,7 @@ static void make_trace(const struct file_layout *layout, uint64_t seed, struct b
     static struct sample sample;
     struct err e = {0};
     struct trace_writer *w;
-    struct block_sink blocks = {out, put_block_to_buf};
+    struct block_sink blocks = {.ctx = out, .put = put_block_to_buf};
     sample_init(&sample, layout, seed);
     assert_int_equal(trace_writer_open_inner(&w, layout, blocks, &e), 0);
     struct record_sink sink = trace_writer_sink(w);
@@ -40,7 +40,7 @@ static void strip_trace(const struct buf *in, const char *letters, bool skip, st
     bool wanted[REC_TYPE_COUNT];
     struct memory_source m = {in->data, in->len, 0, SIZE_MAX};
     struct byte_source source = {&m, read_memory_source};
-    struct block_sink blocks = {out, put_block_to_buf};
+    struct block_sink blocks = {.ctx = out, .put = put_block_to_buf};
     assert_int_equal(trace_writer_open_inner(&w, NULL, blocks, &e), 0);
     struct record_sink to_writer = trace_writer_sink(w);
     strip_init(&strip, &to_writer);

@@ -36,7 +36,7 @@ static int write_meddled(const struct file_layout *layout, struct meddler *m, st
 {
     static struct sample sample;
     struct buf inner = {0};
-    struct block_sink blocks = {&inner, put_block_to_buf};
+    struct block_sink blocks = {.ctx = &inner, .put = put_block_to_buf};
     struct trace_writer *w;
     sample_init(&sample, layout, 4);
     assert_int_equal(trace_writer_open_inner(&w, layout, blocks, e), 0);
@@ -101,7 +101,7 @@ static void test_header_texts(void **state)
         struct trace_writer *w;
         struct buf inner = {0};
         struct err e = {0};
-        struct block_sink blocks = {&inner, put_block_to_buf};
+        struct block_sink blocks = {.ctx = &inner, .put = put_block_to_buf};
         struct rec_header header = {.version = FILE_VERSION_MIN, .host_info = {text, len}};
         assert_int_equal(trace_writer_open_inner(&w, NULL, blocks, &e), 0);
         assert_int_equal(put_one(w, REC_HEADER, &header, &e), len == 1024 ? -1 : 0);
@@ -137,7 +137,7 @@ static void test_too_many_source_locations(void **state)
     struct buf inner = {0};
     struct err e = {0};
     struct trace_writer *w;
-    struct block_sink blocks = {&inner, put_block_to_buf};
+    struct block_sink blocks = {.ctx = &inner, .put = put_block_to_buf};
     const struct file_layout *layout = file_layout_find(FILE_VERSION(0, 12, 2));
     sample_init(&sample, layout, 4);
     assert_int_equal(trace_writer_open_inner(&w, layout, blocks, &e), 0);
@@ -220,7 +220,7 @@ static void test_an_error_sticks(void **state)
     struct trace_info info;
     struct err e = {0};
     struct trace_writer *w;
-    struct block_sink refuses = {NULL, refuse_block};
+    struct block_sink refuses = {.put = refuse_block};
     int in = open_fixture("fixtures/traces/v0.14.0/memscen.tracy");
     assert_int_equal(trace_writer_open_inner(&w, NULL, refuses, &e), 0);
     struct record_sink sink = trace_writer_sink(w);

@@ -214,7 +214,7 @@ static inline void oracle_check(struct oracle *o, struct trace *t)
     o->thread = NULL;
     o->zones_seen = o->lists_seen = o->threads_seen = 0;
     assert_int_equal(
-        trace_writer_open_inner(&w, NULL, (struct block_sink){NULL, oracle_drop_block}, &e), 0);
+        trace_writer_open_inner(&w, NULL, (struct block_sink){.put = oracle_drop_block}, &e), 0);
     o->also = trace_writer_sink(w);
     struct record_sink sink = {o, oracle_put};
     if (trace_save(t, &sink, &e) != 0 || trace_writer_finish(w, &stats, &e) != 0)
