@@ -24,12 +24,14 @@ static int take_pool(struct decoder *d, uint64_t *pool)
 }
 
 /*
- * What allocations and frees have in common. The call stack may be missing: a build without
- * unwinder sends …Callstack items without one.
+ * Allocations and frees. Programs mix them in no order that a processor could predict, so nothing
+ * here depends on which of them it is: where a free has no size, whatever stands at its beginning
+ * is masked away. The call stack may be missing: a build without unwinder sends …Callstack items
+ * without one.
  */
-static inline int memory_event(struct decoder *d, const struct wire_item *it, const uint8_t *p,
-                               enum event_kind kind, uint64_t size)
+HANDLER(on_memory_event)
 {
+    bool is_alloc = it->kind == WIRE_MEM_ALLOC;
     struct event *ev = &d->memory_event;
     d->ref_serial += field_u64(it, p, AT_TIME);
     uint32_t thread = field_u32(it, p, AT_THREAD);
@@ -38,7 +40,7 @@ static inline int memory_event(struct decoder *d, const struct wire_item *it, co
         return -1;
     if (it->flags & WIRE_F_NAMED && take_pool(d, &pool) < 0)
         return -1;
-    ev->kind = kind;
+    ev->kind = is_alloc ? EVENT_MEM_ALLOC : EVENT_MEM_FREE;
     ev->callstack = 0;
     if (it->flags & WIRE_F_CALLSTACK) {
         ev->callstack = d->serial_stack;
@@ -48,19 +50,8 @@ static inline int memory_event(struct decoder *d, const struct wire_item *it, co
     ev->time = clock_ns(&d->clock, (int64_t)d->ref_serial);
     ev->mem.pool = pool;
     ev->mem.ptr = field_u64(it, p, AT_MEM_PTR);
-    ev->mem.size = size;
+    ev->mem.size = load_u48(p + it->at[AT_MEM_SIZE]) & d->size_mask & -(uint64_t)is_alloc;
     return decoder_emit(d, ev);
-}
-
-HANDLER(on_mem_alloc)
-{
-    return memory_event(d, it, p, EVENT_MEM_ALLOC,
-                        load_u48(p + it->at[AT_MEM_SIZE]) & d->size_mask);
-}
-
-HANDLER(on_mem_free)
-{
-    return memory_event(d, it, p, EVENT_MEM_FREE, 0);
 }
 
 /*

@@ -232,7 +232,7 @@ int code_received(struct decoder *d, uint64_t symbol, struct view code);
 
 /* ---- handlers, by file */
 
-decoder_handler on_mem_alloc, on_mem_free, on_mem_discard, on_mem_name;
+decoder_handler on_memory_event, on_mem_discard, on_mem_name;
 decoder_handler on_callstack_payload, on_callstack_alloc_payload, on_callstack_serial, on_callstack;
 decoder_handler on_sample;
 
