@@ -32,7 +32,6 @@ void callstacks_release(struct callstacks *c)
     free(c->children);
     vec_release(&c->list);
     free(c->contents);
-    vec_release(&c->checks);
     map_release(&c->frame_numbers);
     vec_release(&c->frames);
     vec_release(&c->inlines);
@@ -146,14 +145,14 @@ int callstacks_append(struct callstacks *c, const uint64_t *frame_ids, uint32_t 
 static bool callstacks_grow_contents(struct callstacks *c)
 {
     size_t mask = c->contents_mask * 2 + 1;
-    uint64_t *table = calloc(mask + 1, sizeof *table);
+    struct callstack_slot *table = calloc(mask + 1, sizeof *table);
     if (!table)
         return false;
     for (size_t i = 0; i <= c->contents_mask; i++) {
-        if (!c->contents[i])
+        if (!c->contents[i].id)
             continue;
-        size_t at = (size_t)(c->contents[i] >> 32) & mask;
-        while (table[at])
+        size_t at = c->contents[i].tag & mask;
+        while (table[at].id)
             at = (at + 1) & mask;
         table[at] = c->contents[i];
     }
@@ -182,27 +181,24 @@ int callstacks_intern(struct callstacks *c, const uint64_t *frame_ids, uint32_t 
 {
     XXH128_hash_t hash = XXH3_128bits_withSecretandSeed(frame_ids, n * sizeof *frame_ids, c->secret,
                                                         sizeof c->secret, c->seed);
-    uint64_t tag = hash.low64 >> 32;
-    size_t at = (size_t)tag & c->contents_mask;
+    uint32_t tag = (uint32_t)(hash.low64 >> 32);
+    size_t at = tag & c->contents_mask;
     *fresh = false;
-    for (; c->contents[at]; at = (at + 1) & c->contents_mask) {
-        uint32_t found = (uint32_t)c->contents[at];
-        if (c->contents[at] >> 32 == tag && c->checks.at[found - 1] == hash.high64) {
-            *id = found;
+    for (; c->contents[at].id; at = (at + 1) & c->contents_mask) {
+        const struct callstack_slot *slot = &c->contents[at];
+        if (slot->check == hash.high64 && slot->tag == tag) {
+            *id = slot->id;
             return 0;
         }
     }
     if (c->list.len >= (uint64_t)c->limit * 95 / 100)
         return callstacks_take_other(c, id, e);
-    if (!vec_reserve(&c->checks, c->list.len + 1))
-        return err_no_memory(e, "call stacks");
     if (callstacks_append(c, frame_ids, n, e) != 0)
         return -1;
     *id = (uint32_t)c->list.len;
     *fresh = true;
-    c->checks.at[*id - 1] = hash.high64;
-    c->contents[at] = tag << 32 | *id;
-    if (++c->contents_count > (c->contents_mask + 1) / 2 && !callstacks_grow_contents(c))
+    c->contents[at] = (struct callstack_slot){.check = hash.high64, .tag = tag, .id = *id};
+    if (++c->contents_count > (c->contents_mask + 1) / 4 * 3 && !callstacks_grow_contents(c))
         return err_no_memory(e, "call stacks");
     return 0;
 }

@@ -50,17 +50,23 @@ struct frame {
 /*
  * A call stack's content is known by 96 bits of a hash that is seeded anew in every process: no
  * client can prepare two stacks that collide, and comparing frames would cost a walk through cold
- * memory for every event. 32 of the bits stand in the table, 64 beside the call stack.
+ * memory for every event.
  */
 #define CALLSTACKS_SECRET 192u
+
+/* A call stack by its contents: 96 bits of a hash with a secret seed stand for them. */
+struct callstack_slot {
+    uint64_t check;
+    uint32_t tag; /* these bits choose the slot */
+    uint32_t id;  /* 0 = empty */
+};
 
 struct callstacks {
     VEC(struct callstack_node) nodes; /* nodes.at[0] is the root */
     uint32_t *children;               /* hash of (parent, frame) → node */
     size_t children_mask;
-    VEC(struct callstack) list; /* list.at[id - 1] */
-    uint64_t *contents;         /* hash table: 32 bits of the hash, id; 0 = empty */
-    VEC(uint64_t) checks;       /* checks.at[id - 1]: the other 64 bits */
+    VEC(struct callstack) list;      /* list.at[id - 1] */
+    struct callstack_slot *contents; /* hash table */
     size_t contents_mask;
     size_t contents_count;
     uint64_t seed;
