@@ -95,7 +95,7 @@ static int carry_out_free(struct ingest *in, const struct waiting_event *w, stru
     bool found;
     bool is_fault =
         !in->unknown_frees_expected && in->trace->memory.pools.at[w->pool]->key != POOL_OTHER;
-    if (memory_free(&in->trace->memory, w->pool, w->ptr, w->at, is_fault, &found, e) != 0)
+    if (memory_free(&in->trace->memory, w->pool, w->ptr, w->guess, w->at, is_fault, &found, e) != 0)
         return -1;
     if (found) {
         ingest_time(in, w->at.time);
@@ -126,9 +126,9 @@ int ingest_settle(struct ingest *in, struct err *e)
     /* After a fault that ends the capture, what waits behind it is not wanted any more. */
     in->waiting_count = 0;
     for (unsigned i = 0; i < n; i++) {
-        const struct waiting_event *w = &in->waiting[i];
+        struct waiting_event *w = &in->waiting[i];
         if (!w->is_alloc)
-            memory_prefetch_free(&in->trace->memory, w->pool, w->ptr);
+            w->guess = memory_prefetch_free(&in->trace->memory, w->pool, w->ptr);
     }
     for (unsigned i = 0; i < n; i++) {
         const struct waiting_event *w = &in->waiting[i];

@@ -22,6 +22,7 @@ struct waiting_event {
     uint64_t ptr;
     struct memory_place at;
     uint64_t size;
+    size_t guess; /* a free: where its block is in the live set */
     uint32_t pool;
     bool is_alloc;
 };

@@ -6,34 +6,10 @@
 
 #include "base/map.h"
 
-static inline size_t home_of(const struct live_set *s, uint64_t ptr)
-{
-    unsigned __int128 p = (unsigned __int128)(ptr ^ s->seed) * 0xd6e8feb86659fd93u;
-    return (size_t)((uint64_t)p ^ (uint64_t)(p >> 64)) & s->mask;
-}
-
 void live_set_release(struct live_set *s)
 {
     free(s->slots);
     *s = (struct live_set){0};
-}
-
-void live_set_prefetch(const struct live_set *s, uint64_t ptr)
-{
-    if (s->slots)
-        __builtin_prefetch(&s->slots[home_of(s, ptr)], 1);
-}
-
-struct live_slot *live_set_find(const struct live_set *s, uint64_t ptr)
-{
-    if (!s->slots)
-        return NULL;
-    for (size_t i = home_of(s, ptr);; i = (i + 1) & s->mask) {
-        if (s->slots[i].callstack == LIVE_SLOT_FREE)
-            return NULL;
-        if (s->slots[i].ptr == ptr)
-            return &s->slots[i];
-    }
 }
 
 /*
@@ -66,7 +42,7 @@ static bool live_set_grow(struct live_set *s)
     for (size_t i = 0; s->slots && i <= s->mask; i++) {
         if (s->slots[i].callstack == LIVE_SLOT_FREE)
             continue;
-        size_t at = home_of(&bigger, s->slots[i].ptr);
+        size_t at = live_set_home(&bigger, s->slots[i].ptr);
         while (bigger.slots[at].callstack != LIVE_SLOT_FREE)
             at = (at + 1) & bigger.mask;
         bigger.slots[at] = s->slots[i];
@@ -80,7 +56,7 @@ struct live_slot *live_set_seek(struct live_set *s, uint64_t ptr)
 {
     if ((!s->slots || s->count >= (s->mask + 1) / 8 * 5) && !live_set_grow(s))
         return NULL;
-    size_t i = home_of(s, ptr);
+    size_t i = live_set_home(s, ptr);
     while (s->slots[i].callstack != LIVE_SLOT_FREE && s->slots[i].ptr != ptr)
         i = (i + 1) & s->mask;
     return &s->slots[i];
@@ -104,7 +80,7 @@ void live_set_remove(struct live_set *s, struct live_slot *slot)
     size_t gap = (size_t)(slot - s->slots);
     for (size_t i = (gap + 1) & s->mask; s->slots[i].callstack != LIVE_SLOT_FREE;
          i = (i + 1) & s->mask) {
-        size_t home = home_of(s, s->slots[i].ptr);
+        size_t home = live_set_home(s, s->slots[i].ptr);
         if (((i - home) & s->mask) >= ((i - gap) & s->mask)) {
             s->slots[gap] = s->slots[i];
             gap = i;

@@ -39,22 +39,58 @@ struct live_set {
 
 void live_set_release(struct live_set *s);
 
-/* Brings the memory that live_set_find(ptr) will touch closer. */
-void live_set_prefetch(const struct live_set *s, uint64_t ptr);
+/* Where the search for `ptr` begins. There must be slots. */
+static inline size_t live_set_home(const struct live_set *s, uint64_t ptr)
+{
+    unsigned __int128 p = (unsigned __int128)(ptr ^ s->seed) * 0xd6e8feb86659fd93u;
+    return (size_t)((uint64_t)p ^ (uint64_t)(p >> 64)) & s->mask;
+}
+
+static inline bool live_slot_vacant(const struct live_slot *slot)
+{
+    return slot->callstack == LIVE_SLOT_FREE;
+}
+
+/*
+ * Brings the memory that live_set_find(ptr) will touch closer. Always inlined: gcc drops calls of
+ * functions that do nothing but prefetch.
+ */
+static inline __attribute__((always_inline)) void live_set_prefetch(const struct live_set *s,
+                                                                    uint64_t ptr)
+{
+    if (s->slots)
+        __builtin_prefetch(&s->slots[live_set_home(s, ptr)], 1);
+}
 
 /* The slot of `ptr`, or NULL. Valid until the set changes. */
-struct live_slot *live_set_find(const struct live_set *s, uint64_t ptr);
+static inline struct live_slot *live_set_find(const struct live_set *s, uint64_t ptr)
+{
+    if (!s->slots)
+        return NULL;
+    for (size_t i = live_set_home(s, ptr);; i = (i + 1) & s->mask) {
+        if (live_slot_vacant(&s->slots[i]))
+            return NULL;
+        if (s->slots[i].ptr == ptr)
+            return &s->slots[i];
+    }
+}
+
+/*
+ * The same, with a guess: where the slot of `ptr` was when the set was last asked. Whatever has
+ * changed since, a slot that holds the address is the one.
+ */
+static inline struct live_slot *live_set_find_near(const struct live_set *s, uint64_t ptr,
+                                                   size_t guess)
+{
+    struct live_slot *slot = s->slots ? &s->slots[guess & s->mask] : NULL;
+    return slot && slot->ptr == ptr && !live_slot_vacant(slot) ? slot : live_set_find(s, ptr);
+}
 
 /*
  * The slot of `ptr`, or the vacant one that live_set_fill may fill with it. Valid until the set
  * changes. NULL when memory is short.
  */
 struct live_slot *live_set_seek(struct live_set *s, uint64_t ptr);
-
-static inline bool live_slot_vacant(const struct live_slot *slot)
-{
-    return slot->callstack == LIVE_SLOT_FREE;
-}
 
 /* Adds a block in the vacant slot that live_set_seek gave for its address. */
 void live_set_fill(struct live_set *s, struct live_slot *slot, const struct live_block *b);

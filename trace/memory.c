@@ -219,10 +219,10 @@ int memory_alloc(struct memory *m, uint32_t pool, uint64_t ptr, uint64_t size,
     return observe(m, MEMORY_ALLOC, pool, &at, &block, e);
 }
 
-int memory_free(struct memory *m, uint32_t pool, uint64_t ptr, struct memory_place at,
+int memory_free(struct memory *m, uint32_t pool, uint64_t ptr, size_t guess, struct memory_place at,
                 bool is_fault, bool *found, struct err *e)
 {
-    struct live_slot *slot = live_set_find(&m->pools.at[pool]->live, ptr);
+    struct live_slot *slot = live_set_find_near(&m->pools.at[pool]->live, ptr, guess);
     *found = slot != NULL;
     if (slot)
         return pool_end_block(m, pool, slot, &at, e);
@@ -237,13 +237,15 @@ int memory_free(struct memory *m, uint32_t pool, uint64_t ptr, struct memory_pla
     return memory_note_fault(m, FAULT_FREE_UNKNOWN, pool, at.callstack, &sample, e);
 }
 
-void memory_prefetch_free(const struct memory *m, uint32_t pool, uint64_t ptr)
+size_t memory_prefetch_free(const struct memory *m, uint32_t pool, uint64_t ptr)
 {
     const struct pool *p = m->pools.at[pool];
     const struct live_slot *slot = live_set_find(&p->live, ptr);
-    if (slot)
-        __builtin_prefetch(
-            column_raw(&p->frees, live_slot_block(slot).index, sizeof(struct memory_free)), 1);
+    if (!slot)
+        return 0;
+    __builtin_prefetch(
+        column_raw(&p->frees, live_slot_block(slot).index, sizeof(struct memory_free)), 1);
+    return (size_t)(slot - p->live.slots);
 }
 
 int memory_discard(struct memory *m, uint32_t pool, struct memory_place at, struct err *e)
