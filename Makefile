@@ -161,14 +161,21 @@ asan:
 ## fuzz: each fuzz target for FUZZ_SECONDS (60) under ASan and UBSan
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := $(patsubst test/fuzz/%.c,build-fuzz/%,$(sort $(wildcard test/fuzz/fuzz_*.c)))
-FUZZ_SOURCES := $(sort $(wildcard base/*.c protocol/*.c symbols/*.c trace/*.c analysis/*.c)) \
-                report/dump_format.c $(BUILD)/gen/wire_table.c
+FUZZ_OBJECTS := $(patsubst %.c,build-fuzz/obj/%.o,$(sort $(wildcard base/*.c protocol/*.c symbols/*.c \
+                  trace/*.c import/*.c analysis/*.c)) report/dump_format.c) build-fuzz/obj/wire_table.o
+FUZZ_FLAGS   := -std=c17 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
 
-build-fuzz/%: test/fuzz/%.c $(FUZZ_SOURCES) | deps-test
+build-fuzz/obj/%.o: %.c
 	@mkdir -p $(@D)
+	$(Q)clang $(CPPFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
+
+build-fuzz/obj/wire_table.o: $(BUILD)/gen/wire_table.c
+	@mkdir -p $(@D)
+	$(Q)clang $(CPPFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -c -o $@ $<
+
+build-fuzz/%: test/fuzz/%.c $(FUZZ_OBJECTS) | deps-test
 	@echo "  FUZZ $@"
-	$(Q)clang $(CPPFLAGS) -std=c17 -g -O1 -fsanitize=fuzzer,address,undefined \
-	    -fno-sanitize-recover=undefined -o $@ $< $(FUZZ_SOURCES) -llz4 -lzstd -lxxhash -lcapstone -lm
+	$(Q)clang $(CPPFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $< $(FUZZ_OBJECTS) $(LDLIBS)
 
 fuzz: $(FUZZ_TARGETS)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) sh test/fuzz/run $(FUZZ_TARGETS)
@@ -232,4 +239,4 @@ deb: all deps-deb
 clean:
 	rm -rf build build-asan build-fuzz $(BUILD)
 
--include $(shell find $(BUILD) -name '*.d' 2>/dev/null)
+-include $(shell find $(BUILD) build-fuzz -name "*.d" 2>/dev/null)
