@@ -114,7 +114,7 @@ static int be_capture(const struct captures *c, const struct capture *one, int w
         arguments[n++] = "--protocol";
         arguments[n++] = protocol;
     }
-    for (char *const *o = c->options; *o && n < ARGUMENTS_MAX - 1; o++)
+    for (const char *const *o = c->options; *o && n < ARGUMENTS_MAX - 1; o++)
         arguments[n++] = *o;
     arguments[n] = NULL;
     /* A group of its own: a terminal's SIGINT goes to the daemon, which passes it on once. */
@@ -123,7 +123,7 @@ static int be_capture(const struct captures *c, const struct capture *one, int w
     close(words);
     setvbuf(stdout, NULL, _IOLBF, 0);
     optind = 0;
-    int status = cmd_capture_drop_in(n, (char **)(uintptr_t)arguments);
+    int status = cmd_capture_drop_in(n, (char **)arguments);
     return fflush(stdout) == 0 || status ? status : 5;
 }
 

@@ -42,7 +42,7 @@ struct captures {
     unsigned running;
     unsigned begun;
     const char *dir;
-    char *const *options; /* handed on to each capture, NULL at the end */
+    const char *const *options; /* handed on to each capture, NULL at the end */
 };
 
 void captures_release(struct captures *c);

@@ -62,7 +62,7 @@ struct daemon {
     unsigned max_clients;
     bool drop_in;
     bool terminal;
-    char *options[OPTIONS_MAX + 1]; /* for each capture, NULL at the end */
+    const char *options[OPTIONS_MAX + 1]; /* for each capture, NULL at the end */
     unsigned option_count;
     struct captures captures;
     struct stop stop;
@@ -107,12 +107,12 @@ static void hand_on(struct daemon *d, const char *option, const char *value)
 {
     for (unsigned i = 0; i + 1 < d->option_count; i += 2) {
         if (strcmp(d->options[i], option) == 0) {
-            d->options[i + 1] = (char *)(uintptr_t)value;
+            d->options[i + 1] = value;
             return;
         }
     }
-    d->options[d->option_count++] = (char *)(uintptr_t)option;
-    d->options[d->option_count++] = (char *)(uintptr_t)value;
+    d->options[d->option_count++] = option;
+    d->options[d->option_count++] = value;
 }
 
 /* Better to refuse a bad value now than at the first client. */
