@@ -259,6 +259,8 @@ static int column_grow_first(struct column *c, struct err *e)
     size_t size = c->layout->element;
     size_t room = c->chunks.len ? (size_t)(c->limit - c->chunks.at[0]->raw) * 4 : 0;
     size_t most = raw_bytes(c);
+    if (size == 0)
+        return err_set(e, ERR_INPUT, "a column of elements without bytes");
     if (room < COLUMN_FIRST * size)
         room = COLUMN_FIRST * size;
     if (room > most)

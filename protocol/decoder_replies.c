@@ -112,6 +112,7 @@ static int finish_reply(struct decoder *d)
 {
     struct frame_reply *r = &d->reply;
     struct event_inline inlines[UINT8_MAX];
+    const unsigned n = r->count;
     r->open = false;
     if (!r->deliver)
         return 0;
@@ -119,10 +120,10 @@ static int finish_reply(struct decoder *d)
     struct event ev = {.kind = EVENT_CALLSTACK_FRAME};
     ev.frames.address = r->address;
     ev.frames.image = (struct view){text, r->image_len};
-    ev.frames.n = (uint8_t)r->count;
+    ev.frames.n = (uint8_t)n;
     ev.frames.inlines = inlines;
     text = text ? text + r->image_len : NULL;
-    for (unsigned i = 0; i < r->count; i++) {
+    for (unsigned i = 0; i < n; i++) {
         inlines[i].function = (struct view){text, r->frames[i].function_len};
         text = text ? text + r->frames[i].function_len : NULL;
         inlines[i].file = (struct view){text, r->frames[i].file_len};
@@ -131,9 +132,9 @@ static int finish_reply(struct decoder *d)
         inlines[i].symbol = r->frames[i].symbol;
         inlines[i].symbol_len = r->frames[i].symbol_len;
     }
-    while (ev.frames.skip + 1u < r->count && skip_file(inlines[ev.frames.skip].file))
+    while (ev.frames.skip + 1u < n && skip_file(inlines[ev.frames.skip].file))
         ev.frames.skip++;
-    for (unsigned i = ev.frames.skip; i < r->count; i++)
+    for (unsigned i = ev.frames.skip; i < n; i++)
         if (query_ask(d->query, QUERY_SYMBOL, inlines[i].symbol, d->err) < 0 ||
             code_note_size(d, inlines[i].symbol, inlines[i].symbol_len) < 0 ||
             sources_text(d, inlines[i].file, ev.frames.image) < 0)

@@ -38,7 +38,7 @@ static int parse_location(struct decoder *d, struct view bytes, struct event_loc
 
 HANDLER(on_srcloc_payload)
 {
-    struct event_location location;
+    struct event_location location = {0};
     if (parse_location(d, tail, &location) < 0 ||
         sources_text(d, location.file, (struct view){NULL, 0}) < 0)
         return -1;

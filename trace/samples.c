@@ -122,6 +122,8 @@ static int join_stacks(struct callstacks *stacks, uint32_t inner, uint32_t outer
 {
     const struct callstack *parts[2] = {callstacks_get(stacks, inner),
                                         callstacks_get(stacks, outer)};
+    if (!parts[0] || !parts[1])
+        return err_set(e, ERR_INPUT, "a sample has a call stack that is not there");
     size_t room = (size_t)parts[0]->len + parts[1]->len, n = 0;
     uint64_t *frames = malloc((room + 1) * sizeof *frames);
     if (!frames)
@@ -421,6 +423,7 @@ static int walk_hw(struct hw_walk *w, const char *dir, struct err *e)
     int status = add_hw(&w->s->hw_times, &times, e);
     if (status == 0)
         status = spill_drain(&times, by_list, w, e);
+    w->next = NULL;
     spill_release(&times);
     if (status == 0)
         status = spill_drain(&lists, put_hw, w, e);

@@ -30,6 +30,12 @@ static unsigned first_frames(const struct saver *s)
     return s->t->facts.on_demand ? 3 : 2;
 }
 
+static void order_set(struct frame_save *save, uint32_t number)
+{
+    save->lists[number] = save->n;
+    save->order[save->n++] = number;
+}
+
 /* Sets whose name was never told come last. */
 static int order_sets(struct frame_save *save)
 {
@@ -39,13 +45,11 @@ static int order_sets(struct frame_save *save)
     if (!save->order || !save->lists)
         return err_no_memory(save->s->e, "saving");
     for (size_t i = 0; i < f->order.len; i++)
-        save->order[save->n++] = f->order.at[i];
+        order_set(save, f->order.at[i]);
     for (uint32_t i = 0; i < f->list.len; i++) {
         if (!f->list.at[i].listed && f->list.at[i].into == i)
-            save->order[save->n++] = i;
+            order_set(save, i);
     }
-    for (uint32_t i = 0; i < save->n; i++)
-        save->lists[save->order[i]] = i;
     return 0;
 }
 
