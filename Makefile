@@ -22,12 +22,12 @@ HARDLINK := $(if $(SAN)$(DEBUG),,-pie -Wl,-z,relro,-z,now)
 CPPFLAGS += -I. -I$(BUILD)/gen -D_GNU_SOURCE -DTIDEMARK_VERSION='"$(VERSION)"'
 CFLAGS   += -std=c17 -g $(OPT) $(HARDEN) $(FORTIFY) $(WARN) $(SANFLAGS)
 LDFLAGS  += $(HARDLINK) $(SANFLAGS)
-LDLIBS   := -llz4 -lzstd -lxxhash -ljansson -lcapstone -lpthread -lm
+LDLIBS   := -llz4 -lzstd -lz -lxxhash -ljansson -lyajl -lcapstone -lpthread -lm
 
 Q := $(if $(V),,@)
 
 # Folders in dependency order, the lowest last: a library may use those to its right.
-FOLDERS := server report analysis symbols trace protocol base
+FOLDERS := import server report analysis symbols trace protocol base
 LIBS    := $(FOLDERS:%=$(BUILD)/lib%.a)
 
 .PHONY: all list deps deps-test deps-test-full deps-deb run test unit e2e check-layers check-docs \
@@ -79,7 +79,7 @@ $(BUILD)/gen/wire_table.o: $(BUILD)/gen/wire_table.c
 ## ---- what the machine must have
 
 DEPS       := gcc make mawk pkg-config liblz4-dev libzstd-dev libxxhash-dev libjansson-dev \
-              libcapstone-dev
+              libcapstone-dev libyajl-dev zlib1g-dev
 DEPS_TEST  := libcmocka-dev clang clang-format clang-tidy libclang-rt-dev llvm python3 \
               python3-zstandard python3-lz4 mandoc shellcheck debhelper
 APT         = $(if $(filter 0,$(shell id -u)),,sudo )apt-get
@@ -186,7 +186,8 @@ bench: all $(BENCH_TOOLS)
 
 ## ---- style
 
-SOURCE_DIRS := base protocol trace symbols analysis report server cli test test/unit test/fuzz bench
+SOURCE_DIRS := base protocol trace import symbols analysis report server cli test test/unit \
+               test/fuzz bench
 SOURCES     := $(sort $(wildcard $(SOURCE_DIRS:%=%/*.[ch])))
 TIDIED      := $(filter %.c,$(filter-out test/% bench/%,$(SOURCES)))
 
@@ -205,9 +206,10 @@ $(TIDIED:%=tidy-%): tidy-%: | $(BUILD)/gen/wire_table.c
 ## ---- installing
 
 MAN      := $(sort $(wildcard man/*.[1-9]))
-DROP_INS := tracy-capture tracy-capture-daemon tracy-csvexport tracy-update
+DROP_INS := tracy-capture tracy-capture-daemon tracy-csvexport tracy-update \
+            tracy-import-chrome
 COMPAT   := capture capture-release iree-tracy-capture capture-daemon update
-COMPAT   += csvexport iree-tracy-csvexport
+COMPAT   += csvexport iree-tracy-csvexport import-chrome
 
 ## install: the program, its man pages and the tracy-* names under PREFIX
 install: all

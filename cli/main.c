@@ -27,6 +27,7 @@ static const struct command commands[] = {
     {"dump", cmd_dump, "print everything in a trace in a form that can be compared"},
     {"update", cmd_update, "strip, convert or recompress a trace"},
     {"csvexport", cmd_csvexport, "print zones, messages, plots or memory of a trace as CSV"},
+    {"import", cmd_import, "make a trace of a Chrome trace or a recording of heaptrack"},
     {"replay", cmd_replay, "play a recorded client to a server"},
     {"help", cmd_help, "print this list"},
     {"version", cmd_version, "print the version"},
@@ -45,6 +46,8 @@ static const struct command drop_ins[] = {
     {"tracy-csvexport", cmd_csvexport_drop_in, NULL},
     {"csvexport", cmd_csvexport_drop_in, NULL},
     {"iree-tracy-csvexport", cmd_csvexport_drop_in, NULL},
+    {"tracy-import-chrome", cmd_import_drop_in, NULL},
+    {"import-chrome", cmd_import_drop_in, NULL},
 };
 
 #define LENGTH(A) (sizeof(A) / sizeof(A)[0])

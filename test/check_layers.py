@@ -9,15 +9,17 @@ MAY = {
     "base": {"base"},
     "protocol": {"base", "protocol"},
     "trace": {"base", "trace", "protocol/event.h"},
+    "import": {"base", "import", "trace", "protocol/event.h"},
     "symbols": {"base", "symbols"},
     "analysis": {"base", "trace", "analysis"},
     "report": {"base", "analysis", "report"},
     "server": {"base", "protocol", "trace", "symbols", "analysis", "report", "server"},
-    "cli": {"base", "protocol", "trace", "symbols", "analysis", "report", "server", "cli"},
+    "cli": {"base", "protocol", "trace", "symbols", "analysis", "report", "server", "import",
+            "cli"},
     "bench": {"base", "protocol", "trace", "symbols", "analysis", "report", "server"},
 }
 # Wire and symbol code that must stay a pure function of its input.
-NO_SOCKETS = {"protocol", "trace", "symbols", "analysis", "report", "base"}
+NO_SOCKETS = {"protocol", "trace", "import", "symbols", "analysis", "report", "base"}
 SOCKET_HEADERS = {"sys/socket.h", "netinet/in.h", "netdb.h", "arpa/inet.h"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 

@@ -49,8 +49,9 @@ struct frame_sets {
     struct map told;     /* client pointer of a name → its text */
     struct map by_text;  /* text → number of the set that is listed under it */
     struct map vsync;    /* system's id of a display → set number */
-    uint64_t lone_ends;  /* ends of sets that had no frame */
-    uint64_t misfits;    /* frames begun or ended twice, or marked in a set of the other kind */
+    bool no_base; /* set by an importer: the file has no base set, there were no marks of it */
+    uint64_t lone_ends; /* ends of sets that had no frame */
+    uint64_t misfits;   /* frames begun or ended twice, or marked in a set of the other kind */
 };
 
 /* Makes the base set. The spool must outlive the sets. */

@@ -44,7 +44,7 @@ static int order_sets(struct frame_save *save)
     save->lists = malloc(f->list.len * sizeof *save->lists);
     if (!save->order || !save->lists)
         return err_no_memory(save->s->e, "saving");
-    for (size_t i = 0; i < f->order.len; i++)
+    for (size_t i = f->no_base ? 1 : 0; i < f->order.len; i++) /* the base set is the first */
         order_set(save, f->order.at[i]);
     for (uint32_t i = 0; i < f->list.len; i++) {
         if (!f->list.at[i].listed && f->list.at[i].into == i)
@@ -58,7 +58,7 @@ static int begin_set(void *ctx, uint32_t list, struct err *e)
     (void)e;
     struct frame_save *save = ctx;
     const struct frame_set *set = &save->s->t->frame_sets.list.at[save->order[list]];
-    save->base = list == 0;
+    save->base = save->order[list] == FRAME_SET_BASE;
     save->index = 0;
     struct rec_frame_set r = {.name = set->name,
                               .continuous = set->continuous,
@@ -118,7 +118,8 @@ static int group_frames(const struct frame_save *save, struct grouper *g)
     struct err *e = save->s->e;
     size_t n = 0;
     int status = 0;
-    for (unsigned i = 0; i < first_frames(save->s) && status == 0; i++) {
+    unsigned begun = f->no_base ? 0 : first_frames(save->s);
+    for (unsigned i = 0; i < begun && status == 0; i++) {
         struct group_item item = {.time = first[i], .value = (uint64_t)FRAME_NO_END};
         status = grouper_add(g, item, f->list.at[FRAME_SET_BASE].merged, e);
     }

@@ -1,0 +1,320 @@
+/*
+ * tidemark import, and the drop-in for tracy-import-chrome: a file of another tool becomes a trace.
+ */
+
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/format.h"
+#include "base/outfile.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "import/import.h"
+#include "trace/save_file.h"
+
+static const char usage[] =
+    "usage: tidemark import [OPTIONS] FILE OUT\n"
+    "\n"
+    "Makes a trace of a Chrome trace (JSON) or of a recording of heaptrack, plain or compressed\n"
+    "with gzip or zstd.\n"
+    "\n"
+    "  -f, --force             replace OUT if it exists\n"
+    "      --format FORMAT     chrome or heaptrack (default: what FILE looks like)\n"
+    "      --trace-version V   file version to write (0.14.0)\n"
+    "      --compression SPEC  lz4, lz4hc, zstd (default) or zstd:LEVEL\n"
+    "  -h, --help              this text\n"
+    "  -V, --version           the version\n"
+    "\n"
+    "Exit status: 0 done; 2 usage; 3 FILE cannot be read to its end; 4 OUT exists or cannot be\n"
+    "written.\n";
+
+static const char drop_in_usage[] = "tracy-import-chrome %s (tidemark)\n\n"
+                                    "Usage: import-chrome input.json output.tracy\n\n"
+                                    "`tidemark import --help` tells more.\n";
+
+struct importing {
+    const char *input;
+    const char *output;
+    enum import_format format; /* IMPORT_UNKNOWN: find out */
+    bool replace;
+    bool drop_in;
+    uint32_t version;
+    struct container_options container;
+    char *dir; /* of the output: for temporary files */
+};
+
+/* ---- arguments */
+
+enum {
+    OPTION_FORMAT = 256,
+    OPTION_TRACE_VERSION,
+    OPTION_COMPRESSION,
+};
+
+static const struct option long_options[] = {
+    {"force", no_argument, NULL, 'f'},
+    {"format", required_argument, NULL, OPTION_FORMAT},
+    {"trace-version", required_argument, NULL, OPTION_TRACE_VERSION},
+    {"compression", required_argument, NULL, OPTION_COMPRESSION},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},
+    {NULL, 0, NULL, 0},
+};
+
+static bool parse_format(struct importing *m, const char *text, struct err *e)
+{
+    if (strcmp(text, "chrome") == 0)
+        m->format = IMPORT_CHROME;
+    else if (strcmp(text, "heaptrack") == 0)
+        m->format = IMPORT_HEAPTRACK;
+    else
+        return err_set(e, ERR_USAGE, "--format is chrome or heaptrack, not '%s'", text) == 0;
+    return true;
+}
+
+static bool parse_option(struct importing *m, int option, const char *value, struct err *e)
+{
+    switch (option) {
+    case 'f':
+        m->replace = true;
+        return true;
+    case OPTION_FORMAT:
+        return parse_format(m, value, e);
+    case OPTION_TRACE_VERSION:
+        return file_version_parse(value, &m->version, e) == 0;
+    case OPTION_COMPRESSION:
+        return option_compression(value, &m->container, e);
+    default:
+        err_set(e, ERR_USAGE, "%s", "");
+        return false;
+    }
+}
+
+static int usage_error(const struct importing *m, const char *name, const struct err *e)
+{
+    if (e->text[0])
+        fprintf(stderr, "%s: %s\n", name, e->text);
+    if (m->drop_in)
+        printf(drop_in_usage, TIDEMARK_VERSION);
+    else
+        fputs("usage: tidemark import [OPTIONS] FILE OUT\n"
+              "`tidemark import --help` tells more.\n",
+              stderr);
+    return m->drop_in ? 1 : 2;
+}
+
+/* Returns -1 to go on, else the exit status. */
+static int parse_arguments(struct importing *m, int argc, char **argv)
+{
+    struct err e = {0};
+    int option;
+    while ((option = getopt_long(argc, argv, "fhV", long_options, NULL)) != -1) {
+        if (option == 'h') {
+            fputs(usage, stdout);
+            return 0;
+        }
+        if (option == 'V') {
+            printf("tidemark %s\n", TIDEMARK_VERSION);
+            return 0;
+        }
+        if (!parse_option(m, option, optarg, &e))
+            return usage_error(m, argv[0], &e);
+    }
+    if (argc - optind != 2) {
+        if (!m->drop_in)
+            err_set(&e, ERR_USAGE, "%s",
+                    argc - optind < 2 ? "a file to read and one to write are needed"
+                                      : "too many files");
+        return usage_error(m, argv[0], &e);
+    }
+    m->input = argv[optind];
+    m->output = argv[optind + 1];
+    return -1;
+}
+
+/* ---- the work */
+
+/* The official tool's words while it works, one over the other: import-chrome.cpp @ v0.14.0. */
+static void say(const struct importing *m, const char *words)
+{
+    if (m->drop_in) {
+        fputs(words, stdout);
+        fflush(stdout);
+    }
+}
+
+static int choose_dir(struct importing *m, struct err *e)
+{
+    const char *slash = strrchr(m->output, '/');
+    size_t len = slash ? (size_t)(slash - m->output) : 0;
+    if (strncmp(m->output, "/dev/", 5) == 0)
+        return 0;
+    m->dir = slash ? strndup(len ? m->output : "/", len ? len : 1) : strdup(".");
+    return m->dir ? 0 : err_no_memory(e, "options");
+}
+
+/* Better to know now than after reading a long file. Leaves nothing behind. */
+static int check_output(const struct importing *m, struct err *e)
+{
+    struct outfile probe;
+    if (outfile_open(&probe, m->output, m->replace, e) != 0)
+        return -1;
+    outfile_abort(&probe);
+    return 0;
+}
+
+/* The official importer names the trace as it names its files. */
+static int name_trace(const struct importing *m, struct trace *t, struct err *e)
+{
+    t->facts.capture_name = strings_intern(&t->strings, view_of(m->output), e);
+    if (!t->facts.program)
+        t->facts.program = strings_intern(&t->strings, view_of(m->input), e);
+    return t->facts.capture_name && t->facts.program ? 0 : -1;
+}
+
+static int read_events(const struct importing *m, struct import_source *s, struct ingest *in,
+                       struct import_counts *counts, struct err *e)
+{
+    struct view head;
+    enum import_format format = m->format;
+    if (import_source_peek(s, &head, e) != 0)
+        return -1;
+    if (format == IMPORT_UNKNOWN)
+        format = m->drop_in ? IMPORT_CHROME : import_detect(head);
+    switch (format) {
+    case IMPORT_CHROME:
+        return import_chrome(s, in, m->dir, counts, e);
+    case IMPORT_HEAPTRACK:
+        return import_heaptrack(s, in, counts, e);
+    default:
+        return err_set(e, ERR_INPUT, "neither a Chrome trace nor a recording of heaptrack");
+    }
+}
+
+static void report_count(uint64_t n, const char *what, const char **between)
+{
+    if (n == 0)
+        return;
+    printf("%s%" PRIu64 " %s", *between, n, what);
+    *between = ", ";
+}
+
+static void report(const struct importing *m, const struct trace *t,
+                   const struct import_counts *counts, const struct trace_write_stats *stats)
+{
+    char bytes[FORMAT_SIZE], time[FORMAT_SIZE], version[FILE_VERSION_TEXT_SIZE];
+    const char *between = "";
+    report_count(counts->zones, "zones", &between);
+    report_count(counts->messages, "messages", &between);
+    report_count(counts->frames, "frames", &between);
+    report_count(counts->plot_values, "values of plots", &between);
+    report_count(counts->allocations, "allocations", &between);
+    report_count(counts->frees, "frees", &between);
+    printf("%s in %s\nTrace size %s, version %s\n", *between ? "" : "no events",
+           format_duration(time, t->facts.last_time), format_bytes(bytes, stats->file_bytes),
+           file_version_text(m->version, version));
+}
+
+static void report_oddities(const struct importing *m, const struct ingest *in,
+                            const struct import_counts *counts, struct buf *losses)
+{
+    char version[FILE_VERSION_TEXT_SIZE];
+    for (enum import_note n = 0; n < NOTE_COUNT; n++) {
+        if (counts->notes[n])
+            fprintf(stderr, "tidemark: %" PRIu64 " %s\n", counts->notes[n], import_note_text(n));
+    }
+    if (in->time_overflow)
+        fprintf(stderr, "tidemark: %" PRIu64 " times beyond the 37 hours that a trace can hold\n",
+                in->time_overflow);
+    if (in->trace->location_overflow)
+        fprintf(stderr, "tidemark: %" PRIu64 " zones without a name: a trace has room for %u\n",
+                in->trace->location_overflow, LOCATIONS_MAX);
+    if (losses->len)
+        fprintf(stderr, "tidemark: version %s cannot hold: %s\n",
+                file_version_text(m->version, version), buf_str(losses));
+}
+
+static int make_trace(const struct importing *m, struct import_source *s, struct trace *t,
+                      struct err *e)
+{
+    struct ingest in;
+    struct import_counts counts = {0};
+    struct trace_write_stats stats;
+    struct buf losses = {0};
+    const struct save_options options = {
+        .layout = file_layout_find(m->version), .container = m->container, .replace = m->replace};
+    if (ingest_init(&in, t, e) != 0)
+        return -1;
+    say(m, "\33[2KParsing...\r");
+    int status = read_events(m, s, &in, &counts, e);
+    if (status != 0)
+        err_prefix(e, "%s", m->input);
+    say(m, "\33[2KProcessing...\r");
+    if (status == 0)
+        status = name_trace(m, t, e);
+    if (status == 0) {
+        say(m, "\33[2KSaving...\r");
+        status = trace_save_file(t, m->output, &options, &stats, &losses, e);
+    }
+    if (status == 0) {
+        say(m, "\33[2KCleanup...\n");
+        if (!m->drop_in)
+            report(m, t, &counts, &stats);
+        report_oddities(m, &in, &counts, &losses);
+    }
+    buf_release(&losses);
+    ingest_release(&in);
+    return status;
+}
+
+static int import_run(struct importing *m, struct err *e)
+{
+    struct import_source s;
+    struct trace t;
+    say(m, "Loading...\r");
+    if (import_source_open(&s, m->input, e) != 0)
+        return -1;
+    int status = check_output(m, e);
+    if (status == 0)
+        status = choose_dir(m, e);
+    if (status == 0) {
+        const struct trace_options options = {.spool_dir = m->dir};
+        status = trace_init(&t, &options, e);
+        if (status == 0) {
+            status = make_trace(m, &s, &t, e);
+            trace_release(&t);
+        }
+    }
+    import_source_close(&s);
+    return status;
+}
+
+static int import_main(int argc, char **argv, bool drop_in)
+{
+    struct importing m = {.drop_in = drop_in,
+                          .replace = drop_in,
+                          .version = FILE_VERSION(0, 14, 0),
+                          .container = container_options_default()};
+    struct err e = {0};
+    int status = parse_arguments(&m, argc, argv);
+    if (status < 0) {
+        status = import_run(&m, &e) == 0 ? 0 : drop_in ? 1 : err_exit_status(&e);
+        if (status != 0)
+            print_error(&e);
+    }
+    free(m.dir);
+    return status;
+}
+
+int cmd_import(int argc, char **argv)
+{
+    return import_main(argc, argv, false);
+}
+
+int cmd_import_drop_in(int argc, char **argv)
+{
+    return import_main(argc, argv, true);
+}

@@ -1,0 +1,430 @@
+/*
+ * Chrome trace JSON into a trace. Events come in any order, so all of them are sorted by time
+ * before the ingest gets them: zones first, messages and values of plots after, as in the official
+ * importer (import/src/import-chrome.cpp, server/TracyWorker.cpp @ v0.14.0), which decides the
+ * order of threads.
+ */
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "import/chrome_plots.h"
+#include "trace/spill.h"
+
+/* Of each of the two lists, before it goes to a temporary file. */
+#define RECORDS_IN_MEMORY ((size_t)1 << 19)
+
+/* Beyond the year 2060 even on a clock that began in 1970; sums of three fit 64 bits as ns. */
+#define TIME_MAX_US 3e15
+
+/* The beginning or, with name 0, end of a zone. Texts are string numbers. */
+struct zone_record {
+    int64_t time;
+    uint64_t thread;
+    uint32_t name, file, line, text;
+};
+
+enum note_kind {
+    RECORD_MESSAGE,
+    RECORD_FRAME,
+    RECORD_VALUE,
+};
+
+struct note_record {
+    int64_t time;
+    uint64_t owner; /* thread, or key of a plot */
+    uint32_t kind;
+    uint32_t text;
+    double value;
+};
+
+struct chrome_import {
+    struct ingest *in;
+    struct import_counts *counts;
+    struct chrome_ids ids;
+    struct chrome_plots plots;
+    struct spill zones; /* struct zone_record */
+    struct spill notes; /* struct note_record */
+    struct buf text;
+    int64_t first, last; /* times */
+    bool any, any_zone;
+    int64_t base;      /* becomes 0 */
+    struct map frames; /* text → key of the frame set */
+};
+
+/* ---- reading */
+
+/* Microseconds with fractions → nanoseconds, cut as the official importer cuts them. */
+static bool time_of(const struct chrome_event *ev, enum chrome_field field, int64_t *time)
+{
+    double us;
+    if (!chrome_text_number(chrome_field_text(ev, field), &us) || fabs(us) > TIME_MAX_US)
+        return false;
+    *time = (int64_t)(us * 1000.);
+    return true;
+}
+
+static void note_time(struct chrome_import *c, int64_t time)
+{
+    c->first = !c->any || time < c->first ? time : c->first;
+    c->last = !c->any || time > c->last ? time : c->last;
+    c->any = true;
+}
+
+/* "file:line"; without a colon all of it is the file. */
+static int put_location(struct chrome_import *c, const struct chrome_event *ev,
+                        struct zone_record *z, struct err *e)
+{
+    struct view loc = chrome_field_text(ev, FIELD_LOCATION);
+    const char *colon = loc.len ? memrchr(loc.p, ':', loc.len) : NULL;
+    if (colon) {
+        for (const char *p = colon + 1; p < loc.p + loc.len && isdigit((unsigned char)*p); p++)
+            z->line = z->line > UINT32_MAX / 10 - 1 ? z->line : z->line * 10 + (uint32_t)(*p - '0');
+        loc.len = (size_t)(colon - loc.p);
+    }
+    z->file = strings_intern(&c->in->trace->strings, loc, e);
+    return z->file ? 0 : -1;
+}
+
+/* Each argument is a line "name: value". */
+static int put_text(struct chrome_import *c, const struct json_text *args, uint32_t *text,
+                    struct err *e)
+{
+    if (args->members.len == 0)
+        return 0;
+    buf_clear(&c->text);
+    for (size_t i = 0; i < args->members.len; i++) {
+        struct view key = json_text_key_of(args, &args->members.at[i]);
+        struct view value = json_text_value_of(args, &args->members.at[i]);
+        buf_put(&c->text, key.p, key.len);
+        buf_puts(&c->text, ": ");
+        buf_put(&c->text, value.p, value.len);
+        buf_puts(&c->text, "\n");
+    }
+    if (c->text.failed)
+        return err_no_memory(e, "a zone's text");
+    *text = strings_intern(&c->in->trace->strings,
+                           (struct view){(const char *)c->text.data, c->text.len}, e);
+    return *text ? 0 : -1;
+}
+
+static int add_zone_end(struct chrome_import *c, int64_t time, uint64_t thread, struct err *e)
+{
+    const struct zone_record z = {.time = time, .thread = thread};
+    note_time(c, time);
+    c->any_zone = true;
+    return spill_add(&c->zones, &z, 1, e);
+}
+
+static int add_zone(struct chrome_import *c, const struct chrome_event *ev, int64_t time,
+                    struct err *e)
+{
+    struct zone_record z = {.time = time};
+    if (chrome_thread_of(&c->ids, ev, &z.thread, e) != 0 || put_location(c, ev, &z, e) != 0 ||
+        put_text(c, &ev->args, &z.text, e) != 0)
+        return -1;
+    z.name = strings_intern(&c->in->trace->strings, chrome_field_text(ev, FIELD_NAME), e);
+    if (!z.name)
+        return -1;
+    note_time(c, time);
+    c->any_zone = true;
+    c->counts->zones++;
+    return spill_add(&c->zones, &z, 1, e);
+}
+
+static int add_complete(struct chrome_import *c, const struct chrome_event *ev, int64_t time,
+                        struct err *e)
+{
+    int64_t duration;
+    uint64_t thread;
+    if (!time_of(ev, FIELD_DURATION, &duration) || duration < 0) {
+        c->counts->notes[NOTE_NO_DURATION]++;
+        duration = 0;
+    }
+    if (add_zone(c, ev, time, e) != 0 || chrome_thread_of(&c->ids, ev, &thread, e) != 0)
+        return -1;
+    return add_zone_end(c, time + duration, thread, e);
+}
+
+/* A trace format without frames marks them with instants that have the word in their names. */
+static bool is_frame(struct view name)
+{
+    static const char word[] = "frame";
+    size_t n = sizeof word - 1;
+    for (size_t i = 0; i + n <= name.len; i++) {
+        size_t k = 0;
+        while (k < n && tolower((unsigned char)name.p[i + k]) == word[k])
+            k++;
+        if (k == n)
+            return true;
+    }
+    return false;
+}
+
+static int add_note(struct chrome_import *c, struct note_record *r, struct view text, struct err *e)
+{
+    r->text = strings_intern(&c->in->trace->strings, text, e);
+    if (!r->text)
+        return -1;
+    c->counts->messages += r->kind == RECORD_MESSAGE;
+    c->counts->frames += r->kind == RECORD_FRAME;
+    note_time(c, r->time);
+    return spill_add(&c->notes, r, 1, e);
+}
+
+static int add_instant(struct chrome_import *c, const struct chrome_event *ev, int64_t time,
+                       struct err *e)
+{
+    struct view name = chrome_field_text(ev, FIELD_NAME);
+    struct note_record r = {.time = time, .kind = is_frame(name) ? RECORD_FRAME : RECORD_MESSAGE};
+    if (chrome_thread_of(&c->ids, ev, &r.owner, e) != 0)
+        return -1;
+    return add_note(c, &r, name, e);
+}
+
+static int add_flow(struct chrome_import *c, const struct chrome_event *ev, int64_t time,
+                    const char *what, struct err *e)
+{
+    struct view name = chrome_field_text(ev, FIELD_NAME), id = chrome_field_text(ev, FIELD_ID);
+    struct note_record r = {.time = time, .kind = RECORD_MESSAGE};
+    if (chrome_thread_of(&c->ids, ev, &r.owner, e) != 0)
+        return -1;
+    buf_clear(&c->text);
+    buf_puts(&c->text, what);
+    buf_put(&c->text, id.p, id.len);
+    buf_puts(&c->text, ": ");
+    buf_put(&c->text, name.p, name.len);
+    if (c->text.failed)
+        return err_no_memory(e, "a flow's text");
+    return add_note(c, &r, (struct view){(const char *)c->text.data, c->text.len}, e);
+}
+
+static int add_counter(struct chrome_import *c, const struct chrome_event *ev, int64_t time,
+                       struct err *e)
+{
+    const struct json_text *args = &ev->args;
+    for (size_t i = 0; i < args->members.len; i++) {
+        const struct json_member *m = &args->members.at[i];
+        struct note_record r = {.time = time, .kind = RECORD_VALUE};
+        if (m->kind != JSON_NUMBER || !chrome_text_number(json_text_value_of(args, m), &r.value)) {
+            c->counts->notes[NOTE_PLOT_VALUES]++;
+            continue;
+        }
+        int64_t n = chrome_plot_number(&c->plots, &c->ids, ev, json_text_key_of(args, m), e);
+        if (n < -1)
+            return -1;
+        if (n < 0) {
+            c->counts->notes[NOTE_TOO_MANY_PLOTS]++;
+            continue;
+        }
+        r.owner = CHROME_PLOT_KEY + (uint64_t)n;
+        c->counts->plot_values++;
+        note_time(c, time);
+        if (spill_add(&c->notes, &r, 1, e) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int add_timed(struct chrome_import *c, const struct chrome_event *ev, char phase,
+                     struct err *e)
+{
+    int64_t time;
+    uint64_t thread;
+    if (!time_of(ev, FIELD_TIME, &time)) {
+        c->counts->notes[NOTE_NO_TIME]++;
+        return 0;
+    }
+    switch (phase) {
+    case 'b':
+    case 'B':
+        return add_zone(c, ev, time, e);
+    case 'e':
+    case 'E':
+        return chrome_thread_of(&c->ids, ev, &thread, e) != 0 ? -1
+                                                              : add_zone_end(c, time, thread, e);
+    case 'X':
+        return add_complete(c, ev, time, e);
+    case 'C':
+        return add_counter(c, ev, time, e);
+    case 's':
+        return add_flow(c, ev, time, "flow begins ", e);
+    case 't':
+        return add_flow(c, ev, time, "flow goes on ", e);
+    case 'f':
+        return add_flow(c, ev, time, "flow ends ", e);
+    default:
+        return add_instant(c, ev, time, e);
+    }
+}
+
+static int add_event(void *ctx, const struct chrome_event *ev, struct err *e)
+{
+    struct chrome_import *c = ctx;
+    struct view phase = chrome_field_text(ev, FIELD_PHASE);
+    if (phase.len == 0) {
+        c->counts->notes[NOTE_NO_PHASE]++;
+        return 0;
+    }
+    if (phase.len == 1 && phase.p[0] == 'M')
+        return chrome_metadata(&c->ids, ev, c->counts, e);
+    if (phase.len == 1 && memchr("bBeEXiInCstf", phase.p[0], 12))
+        return add_timed(c, ev, phase.p[0], e);
+    c->counts->notes[NOTE_OTHER_PHASES]++;
+    return 0;
+}
+
+/* ---- handing over */
+
+static int hand(struct chrome_import *c, const struct event *ev, struct err *e)
+{
+    return c->in->sink.event(c->in->sink.ctx, ev, e);
+}
+
+static int put_zone(struct chrome_import *c, const struct zone_record *z, struct err *e)
+{
+    const struct strings *s = &c->in->trace->strings;
+    struct event ev = {.kind = EVENT_ZONE_END, .thread = z->thread, .time = z->time - c->base};
+    if (!z->name)
+        return hand(c, &ev, e);
+    const struct event_location location = {
+        .function = strings_get(s, z->name), .file = strings_get(s, z->file), .line = z->line};
+    ev.kind = EVENT_ZONE_BEGIN;
+    ev.zone.payload = &location;
+    if (hand(c, &ev, e) != 0)
+        return -1;
+    if (!z->text)
+        return 0;
+    ev = (struct event){.kind = EVENT_ZONE_TEXT, .thread = z->thread, .time = ev.time};
+    ev.text = strings_get(s, z->text);
+    return hand(c, &ev, e);
+}
+
+static int put_zones(void *ctx, const void *recs, size_t n, struct err *e)
+{
+    const struct zone_record *z = recs;
+    for (size_t i = 0; i < n; i++) {
+        if (put_zone(ctx, &z[i], e) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* The first mark of a set gives it its key and tells its name. */
+static int put_frame(struct chrome_import *c, const struct note_record *r, struct err *e)
+{
+    bool fresh;
+    uint64_t next = c->frames.count + 1;
+    uint64_t *key = map_add(&c->frames, r->text, &fresh);
+    if (!key)
+        return err_no_memory(e, "frames");
+    if (fresh)
+        *key = next;
+    struct event mark = {.kind = EVENT_FRAME_MARK, .time = r->time - c->base};
+    struct event name = {.kind = EVENT_FRAME_NAME};
+    mark.frame_mark.name = name.name.key = *key;
+    name.name.text = strings_get(&c->in->trace->strings, r->text);
+    if (hand(c, &mark, e) != 0)
+        return -1;
+    return fresh ? hand(c, &name, e) : 0;
+}
+
+static int put_note(struct chrome_import *c, const struct note_record *r, struct err *e)
+{
+    struct event ev = {.time = r->time - c->base};
+    switch (r->kind) {
+    case RECORD_FRAME:
+        return put_frame(c, r, e);
+    case RECORD_VALUE:
+        ev.kind = EVENT_PLOT;
+        ev.plot.name = r->owner;
+        ev.plot.value = r->value;
+        return hand(c, &ev, e);
+    default:
+        ev.kind = EVENT_MESSAGE;
+        ev.thread = r->owner;
+        ev.message.text = strings_get(&c->in->trace->strings, r->text);
+        ev.message.color = 0xFFFFFFFF;
+        ev.message.severity = 2;
+        return hand(c, &ev, e);
+    }
+}
+
+static int put_notes(void *ctx, const void *recs, size_t n, struct err *e)
+{
+    const struct note_record *r = recs;
+    for (size_t i = 0; i < n; i++) {
+        if (put_note(ctx, &r[i], e) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/*
+ * The official importer begins at the first event if there are zones, and else leaves times as they
+ * are; that is kept only where the format can hold such times.
+ */
+static int64_t base_of(const struct chrome_import *c)
+{
+    if (!c->any)
+        return 0;
+    if (!c->any_zone && c->first >= 0 && c->last <= INGEST_TIME_LIMIT)
+        return 0;
+    return c->first;
+}
+
+/* Without frames the base set is there, and two marks, which the store has by itself. */
+static int name_base_set(struct chrome_import *c, struct err *e)
+{
+    struct event ev = {.kind = EVENT_FRAME_NAME};
+    c->in->trace->frame_sets.no_base = c->frames.count > 0;
+    ev.name.text = view_of("Frame");
+    return c->frames.count ? 0 : hand(c, &ev, e);
+}
+
+/* Threads of processes have ids as only fibers have in a capture. */
+static void deny_fibers(struct trace *t)
+{
+    for (size_t i = 0; i < t->threads.list.len; i++)
+        t->threads.list.at[i].is_fiber = false;
+}
+
+static int put_everything(struct chrome_import *c, struct err *e)
+{
+    c->base = base_of(c);
+    if (spill_drain(&c->zones, put_zones, c, e) != 0 ||
+        spill_drain(&c->notes, put_notes, c, e) != 0 || name_base_set(c, e) != 0 ||
+        chrome_plots_finish(&c->plots, &c->ids, c->in, e) != 0 ||
+        chrome_ids_finish(&c->ids, c->in, e) != 0)
+        return -1;
+    if (trace_add_fact(c->in->trace, e, "imported", "Chrome trace JSON") != 0 ||
+        ingest_finish(c->in, e) != 0)
+        return -1;
+    deny_fibers(c->in->trace);
+    /* An end without a zone lasts as long as any other event. */
+    int64_t end = c->any ? c->last - c->base : 0;
+    struct trace_facts *facts = &c->in->trace->facts;
+    end = end < INGEST_TIME_LIMIT ? end : INGEST_TIME_LIMIT;
+    facts->last_time = end > facts->last_time ? end : facts->last_time;
+    return 0;
+}
+
+int import_chrome(struct import_source *s, struct ingest *in, const char *dir,
+                  struct import_counts *counts, struct err *e)
+{
+    struct chrome_import c = {.in = in, .counts = counts, .ids = {.trace = in->trace}};
+    spill_init(&c.zones, sizeof(struct zone_record), RECORDS_IN_MEMORY, dir);
+    spill_init(&c.notes, sizeof(struct note_record), RECORDS_IN_MEMORY, dir);
+    int status = chrome_read(s, counts, add_event, &c, e);
+    if (status == 0)
+        status = put_everything(&c, e);
+    spill_release(&c.zones);
+    spill_release(&c.notes);
+    chrome_plots_release(&c.plots);
+    chrome_ids_release(&c.ids);
+    map_release(&c.frames);
+    buf_release(&c.text);
+    return status;
+}

@@ -1,0 +1,336 @@
+#include "import/chrome_event.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <yajl/yajl_parse.h>
+
+/* Objects and arrays within one another; real files have less than ten. */
+#define DEPTH_MAX 256u
+
+/* Nobody writes such an event, or a text of that length beside the events. */
+#define PIECE_MAX ((uint64_t)64 << 20)
+
+struct chrome_reader {
+    struct chrome_event event;
+    struct import_counts *counts;
+    chrome_event_put *put;
+    void *ctx;
+    struct err *e;
+    unsigned depth;        /* of what is open */
+    unsigned events_depth; /* within the list of events, or 0 */
+    bool list_next;        /* the value to come is the list */
+    bool bare_list;        /* the whole text is the list */
+    bool seen_list;
+    bool in_event;
+    int field;      /* of the value to come, or -1 */
+    bool in_args;   /* pieces go to event.args */
+    bool args_next; /* the value to come is the arguments */
+    uint64_t fed;   /* bytes handed to the parser before this block */
+    uint64_t mark;  /* where the event, or else the last piece, began; a lower bound */
+    char last;      /* byte that is no white space */
+};
+
+struct view chrome_field_text(const struct chrome_event *ev, enum chrome_field field)
+{
+    const struct chrome_value *v = &ev->fields[field];
+    if (v->kind != JSON_STRING && v->kind != JSON_NUMBER)
+        return (struct view){"", 0};
+    return (struct view){(const char *)ev->texts.data + v->start, v->len};
+}
+
+bool chrome_text_number(struct view text, double *value)
+{
+    char room[400], *end;
+    if (text.len == 0 || text.len >= sizeof room)
+        return false;
+    memcpy(room, text.p, text.len);
+    room[text.len] = 0;
+    *value = strtod(room, &end);
+    return end == room + text.len && isfinite(*value);
+}
+
+/* ---- the parser's calls: 1 to go on, 0 with the error filled */
+
+static int go_on(int status)
+{
+    return status == 0;
+}
+
+static void begin_event(struct chrome_reader *r)
+{
+    r->in_event = true;
+    r->field = -1;
+    buf_clear(&r->event.texts);
+    memset(r->event.fields, 0, sizeof r->event.fields);
+    json_text_clear(&r->event.args);
+}
+
+static int end_event(struct chrome_reader *r)
+{
+    r->in_event = false;
+    if (r->event.texts.failed)
+        return err_no_memory(r->e, "an event");
+    return r->put(r->ctx, &r->event, r->e);
+}
+
+static bool is_event_level(const struct chrome_reader *r)
+{
+    return r->in_event && r->depth == r->events_depth + 1;
+}
+
+static void note_piece(struct chrome_reader *r)
+{
+    if (!r->in_event)
+        r->mark = r->fed;
+}
+
+/* A value that is no object or array. */
+static int put_scalar(struct chrome_reader *r, enum json_kind kind, struct view text)
+{
+    note_piece(r);
+    r->list_next = false;
+    if (r->in_args || (is_event_level(r) && r->args_next)) {
+        r->args_next = false;
+        switch (kind) {
+        case JSON_STRING:
+            return json_text_string(&r->event.args, text, r->e);
+        case JSON_NUMBER:
+            return json_text_number(&r->event.args, text, r->e);
+        case JSON_BOOLEAN:
+            return json_text_word(&r->event.args, text.p, kind, r->e);
+        default:
+            /* Arguments that are nothing have no text; a member that is nothing has. */
+            return r->in_args ? json_text_word(&r->event.args, "null", kind, r->e) : 0;
+        }
+    }
+    if (r->events_depth && r->depth == r->events_depth)
+        r->counts->notes[NOTE_NOT_EVENTS]++;
+    if (!is_event_level(r) || r->field < 0)
+        return 0;
+    r->event.fields[r->field] = (struct chrome_value){kind, r->event.texts.len, text.len};
+    buf_put(&r->event.texts, text.p, text.len);
+    return 0;
+}
+
+static int on_null(void *ctx)
+{
+    return go_on(put_scalar(ctx, JSON_NOTHING, view_of("")));
+}
+
+static int on_boolean(void *ctx, int value)
+{
+    return go_on(put_scalar(ctx, JSON_BOOLEAN, view_of(value ? "true" : "false")));
+}
+
+static int on_number(void *ctx, const char *text, size_t len)
+{
+    return go_on(put_scalar(ctx, JSON_NUMBER, (struct view){text, len}));
+}
+
+static int on_string(void *ctx, const unsigned char *text, size_t len)
+{
+    return go_on(put_scalar(ctx, JSON_STRING, (struct view){(const char *)text, len}));
+}
+
+static int on_key(void *ctx, const unsigned char *text, size_t len)
+{
+    static const struct {
+        const char *name;
+        enum chrome_field field;
+    } fields[] = {{"ph", FIELD_PHASE},     {"name", FIELD_NAME},   {"ts", FIELD_TIME},
+                  {"dur", FIELD_DURATION}, {"pid", FIELD_PROCESS}, {"tid", FIELD_THREAD},
+                  {"loc", FIELD_LOCATION}, {"id", FIELD_ID}};
+    struct chrome_reader *r = ctx;
+    const struct view key = {(const char *)text, len};
+    note_piece(r);
+    if (r->in_args)
+        return go_on(json_text_key(&r->event.args, key, r->e));
+    if (!r->bare_list && r->depth == 1)
+        r->list_next = view_equal(key, view_of("traceEvents"));
+    if (!is_event_level(r))
+        return 1;
+    r->field = -1;
+    r->args_next = view_equal(key, view_of("args"));
+    if (r->args_next)
+        json_text_clear(&r->event.args);
+    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
+        if (view_equal(key, view_of(fields[i].name)))
+            r->field = (int)fields[i].field;
+    }
+    return 1;
+}
+
+static int open_container(struct chrome_reader *r, bool is_object)
+{
+    note_piece(r);
+    if (r->depth == DEPTH_MAX)
+        return err_set(r->e, ERR_INPUT, "objects and arrays nest deeper than %u", DEPTH_MAX);
+    bool at_event = is_event_level(r);
+    r->depth++;
+    if (r->in_args || (at_event && r->args_next)) {
+        r->in_args = true;
+        r->args_next = false;
+        return json_text_open(&r->event.args, is_object, r->e);
+    }
+    if (at_event && r->field >= 0) /* no value that a field can have */
+        r->event.fields[r->field].kind = JSON_CONTAINER;
+    if (!r->events_depth) {
+        if (!is_object && (r->depth == 1 || (r->depth == 2 && r->list_next))) {
+            r->bare_list = r->depth == 1;
+            r->events_depth = r->depth;
+            r->seen_list = true;
+        }
+    } else if (r->depth == r->events_depth + 1) {
+        if (is_object)
+            begin_event(r);
+        else
+            r->counts->notes[NOTE_NOT_EVENTS]++;
+    }
+    r->list_next = false;
+    return 0;
+}
+
+static int close_container(struct chrome_reader *r)
+{
+    r->depth--;
+    if (r->in_args) {
+        if (json_text_close(&r->event.args, r->e) != 0)
+            return -1;
+        r->in_args = r->event.args.levels.len > 0;
+        return 0;
+    }
+    if (r->depth < r->events_depth)
+        r->events_depth = 0;
+    else if (r->in_event && r->depth == r->events_depth && end_event(r) != 0)
+        return -1;
+    note_piece(r);
+    return 0;
+}
+
+static int on_open_object(void *ctx)
+{
+    return go_on(open_container(ctx, true));
+}
+
+static int on_open_array(void *ctx)
+{
+    return go_on(open_container(ctx, false));
+}
+
+static int on_close(void *ctx)
+{
+    return go_on(close_container(ctx));
+}
+
+/* ---- feeding it */
+
+static int parse_failed(struct chrome_reader *r, yajl_handle h, yajl_status status, struct err *e)
+{
+    uint64_t at = r->fed + yajl_get_bytes_consumed(h);
+    if (status == yajl_status_client_canceled)
+        return e->code == ERR_INPUT ? err_prefix(e, "JSON text, byte %" PRIu64, at) : -1;
+    unsigned char *why = yajl_get_error(h, 0, NULL, 0);
+    const char *text = why ? (const char *)why : "no memory";
+    err_set(e, ERR_INPUT, "JSON text, byte %" PRIu64 ": %.*s", at, (int)strcspn(text, "\n"), text);
+    if (why)
+        yajl_free_error(h, why);
+    return -1;
+}
+
+/*
+ * Chrome takes a list whose end was never written, since programs that are killed leave such. What
+ * comes here is between two events, or else the parser refuses the end that is put to it.
+ */
+static int end_list(struct chrome_reader *r, yajl_handle h, struct err *e)
+{
+    const char *end = r->last == ',' ? "{}]" : "]";
+    uint64_t no_phase = r->counts->notes[NOTE_NO_PHASE];
+    if (yajl_parse(h, (const unsigned char *)end, strlen(end)) != yajl_status_ok ||
+        yajl_complete_parse(h) != yajl_status_ok || r->depth)
+        return e->code ? -1
+                       : err_set(e, ERR_INPUT,
+                                 "the JSON text ends after %" PRIu64 " bytes, within "
+                                 "a value",
+                                 r->fed);
+    r->counts->notes[NOTE_NO_PHASE] = no_phase;
+    r->counts->notes[NOTE_UNFINISHED_LIST]++;
+    return 0;
+}
+
+static int feed(struct chrome_reader *r, yajl_handle h, struct view bytes, struct err *e)
+{
+    yajl_status status = yajl_parse(h, (const unsigned char *)bytes.p, bytes.len);
+    if (status != yajl_status_ok)
+        return parse_failed(r, h, status, e);
+    for (size_t i = bytes.len; i-- > 0;) {
+        if (!memchr(" \t\r\n", bytes.p[i], 4)) {
+            r->last = bytes.p[i];
+            break;
+        }
+    }
+    for (size_t i = yajl_get_bytes_consumed(h); i < bytes.len; i++)
+        r->counts->notes[NOTE_TRAILING_BYTES] += !memchr(" \t\r\n", bytes.p[i], 4);
+    r->fed += bytes.len;
+    if (r->fed - r->mark > PIECE_MAX)
+        return err_set(e, ERR_INPUT,
+                       "JSON text, byte %" PRIu64 ": an event or a text in it is "
+                       "longer than 64 MiB",
+                       r->mark);
+    return 0;
+}
+
+static int feed_all(struct chrome_reader *r, struct import_source *s, yajl_handle h, struct err *e)
+{
+    struct view bytes;
+    if (import_source_peek(s, &bytes, e) != 0)
+        return -1;
+    size_t skip = bytes.len >= 3 && memcmp(bytes.p, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
+    for (;;) {
+        if (import_source_next(s, &bytes, e) != 0)
+            return -1;
+        if (bytes.len == 0)
+            break;
+        bytes.p += skip;
+        bytes.len -= skip;
+        r->fed += skip;
+        skip = 0;
+        if (feed(r, h, bytes, e) != 0)
+            return -1;
+    }
+    if (r->bare_list && r->depth)
+        return end_list(r, h, e);
+    yajl_status status = yajl_complete_parse(h);
+    if (status != yajl_status_ok)
+        return parse_failed(r, h, status, e);
+    if (!r->seen_list)
+        return err_set(e, ERR_INPUT,
+                       "there is no list of events: neither is the JSON text a list, "
+                       "nor an object with one under \"traceEvents\"");
+    return 0;
+}
+
+int chrome_read(struct import_source *s, struct import_counts *counts, chrome_event_put *put,
+                void *ctx, struct err *e)
+{
+    static const yajl_callbacks calls = {.yajl_null = on_null,
+                                         .yajl_boolean = on_boolean,
+                                         .yajl_number = on_number,
+                                         .yajl_string = on_string,
+                                         .yajl_start_map = on_open_object,
+                                         .yajl_map_key = on_key,
+                                         .yajl_end_map = on_close,
+                                         .yajl_start_array = on_open_array,
+                                         .yajl_end_array = on_close};
+    struct chrome_reader r = {.counts = counts, .put = put, .ctx = ctx, .e = e, .field = -1};
+    yajl_handle h = yajl_alloc(&calls, NULL, &r);
+    if (!h)
+        return err_no_memory(e, "the JSON parser");
+    /* Names may have any bytes; whoever shows them escapes them. */
+    yajl_config(h, yajl_dont_validate_strings, 1);
+    yajl_config(h, yajl_allow_trailing_garbage, 1);
+    int status = feed_all(&r, s, h, e);
+    yajl_free(h);
+    buf_release(&r.event.texts);
+    json_text_release(&r.event.args);
+    return status;
+}

@@ -1,0 +1,60 @@
+#ifndef TIDEMARK_IMPORT_CHROME_IDS_H
+#define TIDEMARK_IMPORT_CHROME_IDS_H
+
+/*
+ * Threads and processes of a Chrome trace. A trace has one space of thread ids, so a thread of a
+ * process gets the process's number in the upper 32 bits: import/src/import-chrome.cpp @ v0.14.0.
+ * Ids that are texts get numbers.
+ */
+
+#include "import/chrome_event.h"
+
+/* An id as the file has it. */
+struct chrome_id {
+    uint64_t number;
+    uint32_t text; /* its number among the trace's strings when it is no number, else 0 */
+    bool there;
+};
+
+struct chrome_thread {
+    struct chrome_id process, thread;
+    uint64_t id;   /* in the trace */
+    uint32_t name; /* string number, or 0 */
+    int32_t sort_index;
+    bool sorted; /* has one */
+};
+
+struct chrome_process {
+    struct chrome_id id;
+    uint32_t name;
+};
+
+struct chrome_ids {
+    struct trace *trace;
+    VEC(struct chrome_thread) threads;
+    VEC(struct chrome_process) processes;
+    struct map by_pair; /* hash of (process, thread) → index in threads */
+    struct map by_id;   /* id in the trace → index in threads */
+};
+
+void chrome_ids_release(struct chrome_ids *ids);
+
+/* The id that a field tells. */
+int chrome_id_of(struct chrome_ids *ids, const struct chrome_event *ev, enum chrome_field field,
+                 struct chrome_id *id, struct err *e);
+
+/* The trace's id of an event's thread. */
+int chrome_thread_of(struct chrome_ids *ids, const struct chrome_event *ev, uint64_t *thread,
+                     struct err *e);
+
+/* What a metadata event says of its thread or process. */
+int chrome_metadata(struct chrome_ids *ids, const struct chrome_event *ev,
+                    struct import_counts *counts, struct err *e);
+
+/* Hands over the names of all threads that have events, and the facts about processes. */
+int chrome_ids_finish(const struct chrome_ids *ids, struct ingest *in, struct err *e);
+
+/* "PID" or the like, a space, and the id. */
+void chrome_id_put(const struct chrome_ids *ids, struct buf *to, struct chrome_id id);
+
+#endif

@@ -1,0 +1,36 @@
+#ifndef TIDEMARK_IMPORT_CHROME_PLOTS_H
+#define TIDEMARK_IMPORT_CHROME_PLOTS_H
+
+/*
+ * Counters of a Chrome trace: each member of a counter event's arguments is a value of one plot. A
+ * plot is named by its member, as the official importer does it, unless several counters have a
+ * member of that name (which are one plot there): then the counter's name stands before it, and the
+ * process behind it when that is needed, too.
+ */
+
+#include "import/chrome_ids.h"
+
+/* Beyond the keys of frame sets: both name their texts by key. */
+#define CHROME_PLOT_KEY ((uint64_t)1 << 32)
+
+struct chrome_plot {
+    struct chrome_id process;
+    uint32_t counter, id, member; /* string numbers; id 0: none */
+};
+
+struct chrome_plots {
+    VEC(struct chrome_plot) list;
+    struct map numbers; /* hash of a plot → index */
+};
+
+void chrome_plots_release(struct chrome_plots *p);
+
+/* The number of the plot, or -1 when there are too many; -2 with `e` filled. */
+int64_t chrome_plot_number(struct chrome_plots *p, struct chrome_ids *ids,
+                           const struct chrome_event *ev, struct view member, struct err *e);
+
+/* Hands over the names: plot n has the key CHROME_PLOT_KEY + n. */
+int chrome_plots_finish(const struct chrome_plots *p, const struct chrome_ids *ids,
+                        struct ingest *in, struct err *e);
+
+#endif

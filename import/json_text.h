@@ -1,0 +1,79 @@
+#ifndef TIDEMARK_IMPORT_JSON_TEXT_H
+#define TIDEMARK_IMPORT_JSON_TEXT_H
+
+/*
+ * One JSON value that comes in pieces, kept as its members, each with its text: compact, the
+ * members of objects in order of their names, the last of several with one name, numbers in the
+ * shortest form that is the same number. Texts are as the official importer has them
+ * (nlohmann::json::dump of import/src/import-chrome.cpp @ v0.14.0).
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/vec.h"
+#include "base/view.h"
+
+enum json_kind {
+    JSON_NOTHING, /* null */
+    JSON_BOOLEAN,
+    JSON_NUMBER,
+    JSON_STRING,
+    JSON_CONTAINER,
+};
+
+/* Places in json_text.bytes. */
+struct json_member {
+    size_t key, key_len;
+    size_t value, value_len;
+    size_t order; /* in which it came */
+    enum json_kind kind;
+};
+
+struct json_level {
+    size_t first; /* of its members */
+    size_t start; /* of its members' bytes */
+    size_t key, key_len;
+    bool is_object;
+};
+
+struct json_text {
+    struct buf bytes;
+    struct buf scratch;
+    VEC(struct json_member) members; /* at the end: those of the value itself */
+    VEC(struct json_level) levels;
+    size_t key, key_len; /* of the value to come */
+    size_t order;
+};
+
+void json_text_release(struct json_text *j);
+void json_text_clear(struct json_text *j);
+
+/* The pieces, in order. The first is the beginning of an object or array, or a value of its own. */
+int json_text_open(struct json_text *j, bool is_object, struct err *e);
+int json_text_close(struct json_text *j, struct err *e);
+int json_text_key(struct json_text *j, struct view key, struct err *e);
+int json_text_string(struct json_text *j, struct view text, struct err *e);
+int json_text_number(struct json_text *j, struct view digits, struct err *e);
+int json_text_word(struct json_text *j, const char *word, enum json_kind kind, struct err *e);
+
+/* Of a member of the finished value: strings without quotation marks, all else as JSON. */
+static inline struct view json_text_key_of(const struct json_text *j, const struct json_member *m)
+{
+    return (struct view){(const char *)j->bytes.data + m->key, m->key_len};
+}
+
+static inline struct view json_text_value_of(const struct json_text *j, const struct json_member *m)
+{
+    return (struct view){(const char *)j->bytes.data + m->value, m->value_len};
+}
+
+/* The member of that name of the finished value, or NULL. */
+const struct json_member *json_text_find(const struct json_text *j, const char *key);
+
+/* A number as text: an integer when it is one and fits 64 bits, else the shortest fraction. */
+void json_number_text(struct buf *to, struct view digits);
+
+#endif
