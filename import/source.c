@@ -28,7 +28,7 @@ static int refill(struct import_source *s, struct err *e)
             n = read(s->fd, s->in, SOURCE_BLOCK);
         while (n < 0 && errno == EINTR);
         if (n < 0)
-            return err_errno(e, ERR_INPUT, "cannot read %s", s->path);
+            return err_errno(e, ERR_INPUT, "cannot be read");
         got = (size_t)n;
     }
     s->in_at = 0;
@@ -66,7 +66,7 @@ static int source_begin(struct import_source *s, struct err *e)
 
 int import_source_open(struct import_source *s, const char *path, struct err *e)
 {
-    *s = (struct import_source){.path = path, .fd = open(path, O_RDONLY | O_CLOEXEC)};
+    *s = (struct import_source){.fd = open(path, O_RDONLY | O_CLOEXEC)};
     if (s->fd < 0)
         return err_errno(e, ERR_INPUT, "cannot open %s", path);
     if (source_begin(s, e) == 0)
@@ -77,7 +77,7 @@ int import_source_open(struct import_source *s, const char *path, struct err *e)
 
 int import_source_memory(struct import_source *s, struct view bytes, struct err *e)
 {
-    *s = (struct import_source){.path = "the input", .fd = -1, .file = bytes};
+    *s = (struct import_source){.fd = -1, .file = bytes};
     if (source_begin(s, e) == 0)
         return 0;
     import_source_close(s);
@@ -100,7 +100,7 @@ void import_source_close(struct import_source *s)
 
 static int damaged(const struct import_source *s, const char *why, struct err *e)
 {
-    return err_set(e, ERR_INPUT, "%s: cannot be decompressed after %" PRIu64 " bytes: %s", s->path,
+    return err_set(e, ERR_INPUT, "cannot be decompressed after %" PRIu64 " bytes: %s",
                    s->given + s->block_len, why);
 }
 
@@ -184,9 +184,8 @@ int import_source_peek(struct import_source *s, struct view *bytes, struct err *
             return -1;
         if (s->at_end && s->inside && s->block_len == before)
             return err_set(e, ERR_INPUT,
-                           "%s is cut off: its compressed data ends after %" PRIu64
-                           " bytes of text",
-                           s->path, s->given + s->block_len);
+                           "cut off: the compressed data ends after %" PRIu64 " bytes of text",
+                           s->given + s->block_len);
     }
     *bytes = (struct view){(const char *)s->block, s->block_len};
     return 0;

@@ -24,7 +24,6 @@ enum source_kind {
 #define SOURCE_BLOCK ((size_t)64 << 10)
 
 struct import_source {
-    const char *path;
     int fd; /* -1: the bytes are in memory */
     enum source_kind kind;
     bool at_end; /* of the file */
@@ -40,7 +39,7 @@ struct import_source {
     ZSTD_DStream *zstd;
 };
 
-/* `path` must outlive the source. ERR_INPUT when it cannot be read. */
+/* ERR_INPUT when it cannot be opened or read. Errors of the other calls do not name the file. */
 int import_source_open(struct import_source *s, const char *path, struct err *e);
 
 /* The same for bytes in memory, which must outlive the source. */
