@@ -33,7 +33,7 @@ struct chrome_reader {
 struct view chrome_field_text(const struct chrome_event *ev, enum chrome_field field)
 {
     const struct chrome_value *v = &ev->fields[field];
-    if (v->kind != JSON_STRING && v->kind != JSON_NUMBER)
+    if ((v->kind != JSON_STRING && v->kind != JSON_NUMBER) || v->len == 0)
         return (struct view){"", 0};
     return (struct view){(const char *)ev->texts.data + v->start, v->len};
 }

@@ -12,6 +12,8 @@ void heaptrack_lines_release(struct heaptrack_lines *l)
 
 static void begin_line(struct heaptrack_line *line, struct view text)
 {
+    if (text.len == 0)
+        text.p = "";
     line->mode = text.len ? text.p[0] : '#';
     line->p = text.p + (text.len > 2 ? 2 : text.len);
     line->end = text.p + text.len;

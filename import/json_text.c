@@ -213,12 +213,11 @@ int json_text_word(struct json_text *j, const char *word, enum json_kind kind, s
 
 /* ---- the end of an object or array */
 
-static int compare_members(const void *a, const void *b, void *bytes)
+static int compare_members(const void *a, const void *b, void *ctx)
 {
     const struct json_member *x = a, *y = b;
-    const uint8_t *p = bytes;
-    size_t n = x->key_len < y->key_len ? x->key_len : y->key_len;
-    int c = n ? memcmp(p + x->key, p + y->key, n) : 0;
+    const char *p = json_text_key_of(ctx, x).p, *q = json_text_key_of(ctx, y).p;
+    int c = memcmp(p, q, x->key_len < y->key_len ? x->key_len : y->key_len);
     if (c == 0 && x->key_len != y->key_len)
         c = x->key_len < y->key_len ? -1 : 1;
     return c ? c : (x->order > y->order) - (x->order < y->order);
@@ -233,11 +232,11 @@ static bool same_key(const struct json_text *j, const struct json_member *a,
 /* By name, and of several with one name the last. */
 static void sort_members(struct json_text *j, size_t first)
 {
-    struct json_member *m = j->members.at + first;
     size_t n = j->members.len - first, kept = 0;
     if (n == 0)
         return;
-    qsort_r(m, n, sizeof *m, compare_members, j->bytes.data);
+    struct json_member *m = j->members.at + first;
+    qsort_r(m, n, sizeof *m, compare_members, j);
     for (size_t i = 0; i < n; i++) {
         if (i + 1 == n || !same_key(j, &m[i], &m[i + 1]))
             m[kept++] = m[i];

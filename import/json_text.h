@@ -59,15 +59,20 @@ int json_text_string(struct json_text *j, struct view text, struct err *e);
 int json_text_number(struct json_text *j, struct view digits, struct err *e);
 int json_text_word(struct json_text *j, const char *word, enum json_kind kind, struct err *e);
 
+static inline struct view json_text_view(const struct json_text *j, size_t start, size_t len)
+{
+    return len ? (struct view){(const char *)j->bytes.data + start, len} : (struct view){"", 0};
+}
+
 /* Of a member of the finished value: strings without quotation marks, all else as JSON. */
 static inline struct view json_text_key_of(const struct json_text *j, const struct json_member *m)
 {
-    return (struct view){(const char *)j->bytes.data + m->key, m->key_len};
+    return json_text_view(j, m->key, m->key_len);
 }
 
 static inline struct view json_text_value_of(const struct json_text *j, const struct json_member *m)
 {
-    return (struct view){(const char *)j->bytes.data + m->value, m->value_len};
+    return json_text_view(j, m->value, m->value_len);
 }
 
 /* The member of that name of the finished value, or NULL. */
