@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/summary.h"
 #include "base/format.h"
 #include "base/outfile.h"
 #include "cli/commands.h"
@@ -253,6 +254,8 @@ static int make_trace(const struct importing *m, struct import_source *s, struct
     if (status != 0)
         err_prefix(e, "%s", m->input);
     say(m, "\33[2KProcessing...\r");
+    if (status == 0 && counts.allocations)
+        status = summary_write_facts(t, e);
     if (status == 0)
         status = name_trace(m, t, e);
     if (status == 0) {
