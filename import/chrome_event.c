@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 #include <math.h>
+#include <setjmp.h>
 #include <yajl/yajl_parse.h>
 
 /* Objects and arrays within one another; real files have less than ten. */
@@ -16,6 +17,8 @@ struct chrome_reader {
     chrome_event_put *put;
     void *ctx;
     struct err *e;
+    yajl_handle parser;
+    jmp_buf no_memory;
     unsigned depth;        /* of what is open */
     unsigned events_depth; /* within the list of events, or 0 */
     bool list_next;        /* the value to come is the list */
@@ -222,6 +225,30 @@ static int on_close(void *ctx)
     return go_on(close_container(ctx));
 }
 
+/* ---- memory: the parser does not look whether it gets any, so a call that fails leaves it */
+
+static void *parser_malloc(void *ctx, size_t size)
+{
+    void *p = malloc(size);
+    if (!p)
+        longjmp(*(jmp_buf *)ctx, 1);
+    return p;
+}
+
+static void *parser_realloc(void *ctx, void *old, size_t size)
+{
+    void *p = realloc(old, size);
+    if (!p)
+        longjmp(*(jmp_buf *)ctx, 1);
+    return p;
+}
+
+static void parser_free(void *ctx, void *p)
+{
+    (void)ctx;
+    free(p);
+}
+
 /* ---- feeding it */
 
 static int parse_failed(struct chrome_reader *r, yajl_handle h, yajl_status status, struct err *e)
@@ -309,8 +336,8 @@ static int feed_all(struct chrome_reader *r, struct import_source *s, yajl_handl
     return 0;
 }
 
-int chrome_read(struct import_source *s, struct import_counts *counts, chrome_event_put *put,
-                void *ctx, struct err *e)
+/* What lives across the jump is the reader's, or volatile. */
+static int read_guarded(struct chrome_reader *r, struct import_source *s)
 {
     static const yajl_callbacks calls = {.yajl_null = on_null,
                                          .yajl_boolean = on_boolean,
@@ -321,15 +348,23 @@ int chrome_read(struct import_source *s, struct import_counts *counts, chrome_ev
                                          .yajl_end_map = on_close,
                                          .yajl_start_array = on_open_array,
                                          .yajl_end_array = on_close};
-    struct chrome_reader r = {.counts = counts, .put = put, .ctx = ctx, .e = e, .field = -1};
-    yajl_handle h = yajl_alloc(&calls, NULL, &r);
-    if (!h)
-        return err_no_memory(e, "the JSON parser");
+    yajl_alloc_funcs memory = {parser_malloc, parser_realloc, parser_free, &r->no_memory};
+    if (setjmp(r->no_memory) != 0)
+        return err_no_memory(r->e, "the JSON parser");
+    r->parser = yajl_alloc(&calls, &memory, r);
     /* Names may have any bytes; whoever shows them escapes them. */
-    yajl_config(h, yajl_dont_validate_strings, 1);
-    yajl_config(h, yajl_allow_trailing_garbage, 1);
-    int status = feed_all(&r, s, h, e);
-    yajl_free(h);
+    yajl_config(r->parser, yajl_dont_validate_strings, 1);
+    yajl_config(r->parser, yajl_allow_trailing_garbage, 1);
+    return feed_all(r, s, r->parser, r->e);
+}
+
+int chrome_read(struct import_source *s, struct import_counts *counts, chrome_event_put *put,
+                void *ctx, struct err *e)
+{
+    struct chrome_reader r = {.counts = counts, .put = put, .ctx = ctx, .e = e, .field = -1};
+    int status = read_guarded(&r, s);
+    if (r.parser)
+        yajl_free(r.parser);
     buf_release(&r.event.texts);
     json_text_release(&r.event.args);
     return status;

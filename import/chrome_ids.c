@@ -21,6 +21,7 @@ void chrome_ids_release(struct chrome_ids *ids)
     vec_release(&ids->threads);
     vec_release(&ids->processes);
     map_release(&ids->by_pair);
+    map_release(&ids->by_process);
     map_release(&ids->by_id);
 }
 
@@ -76,8 +77,9 @@ static uint64_t id_in_trace(const struct chrome_ids *ids, const struct chrome_id
     if (!process->there)
         return thread->number;
     uint64_t upper = process->number << 32, lower = thread->number & UINT32_MAX;
+    uint64_t next = XXH3_64bits(&thread->number, sizeof thread->number);
     for (const uint64_t *at; (at = map_find(&ids->by_id, upper | lower));
-         lower = (lower + 1) & UINT32_MAX) {
+         lower = next++ & UINT32_MAX) {
         const struct chrome_thread *other = &ids->threads.at[*at];
         if (other->thread.number <= UINT32_MAX && thread->number <= UINT32_MAX &&
             !other->thread.text && !thread->text)
@@ -134,18 +136,21 @@ static int name_process(struct chrome_ids *ids, const struct chrome_event *ev, u
     struct chrome_id id;
     if (chrome_id_of(ids, ev, FIELD_PROCESS, &id, e) != 0)
         return -1;
-    for (size_t i = 0; i < ids->processes.len; i++) {
-        struct chrome_process *p = &ids->processes.at[i];
-        if (p->id.number == id.number && p->id.text == id.text) {
-            p->name = name;
-            return 0;
-        }
+    uint64_t hash = pair_hash(&id, &id);
+    uint64_t *known = map_find(&ids->by_process, hash);
+    if (known) {
+        ids->processes.at[*known].name = name;
+        return 0;
     }
     if (ids->processes.len == PROCESSES_KEPT) {
         counts->notes[NOTE_TOO_MANY_PROCESSES]++;
         return 0;
     }
-    return vec_push(&ids->processes, (struct chrome_process){id, name}) ? 0 : no_room(e);
+    known = map_add(&ids->by_process, hash, NULL);
+    if (!known || !vec_push(&ids->processes, (struct chrome_process){id, name}))
+        return no_room(e);
+    *known = ids->processes.len - 1;
+    return 0;
 }
 
 static int name_thread(struct chrome_ids *ids, const struct chrome_event *ev, uint32_t name,

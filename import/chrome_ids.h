@@ -33,8 +33,9 @@ struct chrome_ids {
     struct trace *trace;
     VEC(struct chrome_thread) threads;
     VEC(struct chrome_process) processes;
-    struct map by_pair; /* hash of (process, thread) → index in threads */
-    struct map by_id;   /* id in the trace → index in threads */
+    struct map by_process; /* hash of a process → index in processes */
+    struct map by_pair;    /* hash of (process, thread) → index in threads */
+    struct map by_id;      /* id in the trace → index in threads */
 };
 
 void chrome_ids_release(struct chrome_ids *ids);
@@ -54,7 +55,7 @@ int chrome_metadata(struct chrome_ids *ids, const struct chrome_event *ev,
 /* Hands over the names of all threads that have events, and the facts about processes. */
 int chrome_ids_finish(const struct chrome_ids *ids, struct ingest *in, struct err *e);
 
-/* "PID" or the like, a space, and the id. */
+/* The id as the file has it. */
 void chrome_id_put(const struct chrome_ids *ids, struct buf *to, struct chrome_id id);
 
 #endif

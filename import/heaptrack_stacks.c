@@ -7,6 +7,9 @@
 #define FRAMES_MAX 255u
 #define INLINES_MAX 255u
 
+/* Segments at one time; more are left out. */
+#define MODULES_MAX 16384u
+
 static int no_room(struct err *e)
 {
     return err_no_memory(e, "call stacks");
@@ -92,6 +95,37 @@ int heaptrack_exe_line(struct heaptrack_stacks *s, struct heaptrack_line *line, 
     return s->exe ? 1 : -1;
 }
 
+/* How many segments begin at or before an address. */
+static size_t segments_until(const struct heaptrack_stacks *s, uint64_t address)
+{
+    size_t low = 0, high = s->modules.len;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (s->modules.at[middle].start <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static const struct heaptrack_module *module_at(const struct heaptrack_stacks *s, uint64_t address)
+{
+    size_t n = segments_until(s, address);
+    return n && address < s->modules.at[n - 1].end ? &s->modules.at[n - 1] : NULL;
+}
+
+/* Keeps the segments in order of their addresses. */
+static int add_segment(struct heaptrack_stacks *s, const struct heaptrack_module *m, struct err *e)
+{
+    size_t at = segments_until(s, m->start), behind = s->modules.len - at;
+    if (!vec_push(&s->modules, *m))
+        return no_room(e);
+    memmove(&s->modules.at[at + 1], &s->modules.at[at], behind * sizeof *m);
+    s->modules.at[at] = *m;
+    return 0;
+}
+
 int heaptrack_module_line(struct heaptrack_stacks *s, struct heaptrack_line *line, struct err *e)
 {
     struct heaptrack_module m = {0};
@@ -114,20 +148,12 @@ int heaptrack_module_line(struct heaptrack_stacks *s, struct heaptrack_line *lin
         m.start = m.base + start;
         if (__builtin_add_overflow(m.start, size, &m.end))
             continue;
-        if (!vec_push(&s->modules, m))
-            return no_room(e);
+        if (s->modules.len == MODULES_MAX)
+            return 0;
+        if (add_segment(s, &m, e) != 0)
+            return -1;
     }
     return 1;
-}
-
-static const struct heaptrack_module *module_at(const struct heaptrack_stacks *s, uint64_t address)
-{
-    for (size_t i = 0; i < s->modules.len; i++) {
-        const struct heaptrack_module *m = &s->modules.at[i];
-        if (address >= m->start && address < m->end)
-            return m;
-    }
-    return NULL;
 }
 
 static int raw_ip(struct heaptrack_stacks *s, uint64_t address, uint32_t *ip, struct err *e)
@@ -237,8 +263,10 @@ int heaptrack_callstack(struct heaptrack_stacks *s, uint64_t trace, uint32_t *ca
         *callstack = first->callstack;
         return 0;
     }
-    for (uint64_t at = trace; at && n < FRAMES_MAX; at = s->traces.at[at - 1].parent) {
+    uint64_t at = trace;
+    for (unsigned depth = 0; at && depth < FRAMES_MAX; depth++) {
         uint32_t ip = s->traces.at[at - 1].ip;
+        at = s->traces.at[at - 1].parent;
         if (ip == UINT32_MAX)
             continue;
         ips[n] = ip;

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
+#include <zstd_errors.h>
 
 static int no_room(struct err *e)
 {
@@ -66,7 +67,9 @@ static int source_begin(struct import_source *s, struct err *e)
 
 int import_source_open(struct import_source *s, const char *path, struct err *e)
 {
-    *s = (struct import_source){.fd = open(path, O_RDONLY | O_CLOEXEC)};
+    bool standard = strcmp(path, "-") == 0;
+    *s = (struct import_source){.fd = standard ? fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3)
+                                               : open(path, O_RDONLY | O_CLOEXEC)};
     if (s->fd < 0)
         return err_errno(e, ERR_INPUT, "cannot open %s", path);
     if (source_begin(s, e) == 0)
@@ -143,6 +146,8 @@ static int unpack_zstd(struct import_source *s, struct err *e)
     size_t status = ZSTD_decompressStream(s->zstd, &out, &in);
     s->in_at = in.pos;
     s->block_len = out.pos;
+    if (ZSTD_getErrorCode(status) == ZSTD_error_memory_allocation)
+        return no_room(e);
     if (ZSTD_isError(status))
         return damaged(s, ZSTD_getErrorName(status), e);
     s->inside = status != 0;

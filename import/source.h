@@ -39,7 +39,8 @@ struct import_source {
     ZSTD_DStream *zstd;
 };
 
-/* ERR_INPUT when it cannot be opened or read. Errors of the other calls do not name the file. */
+/* "-" is standard input. ERR_INPUT when it cannot be opened or read. Errors of the other calls do
+ * not name the file. */
 int import_source_open(struct import_source *s, const char *path, struct err *e);
 
 /* The same for bytes in memory, which must outlive the source. */

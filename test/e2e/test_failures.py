@@ -6,7 +6,7 @@ import signal
 import subprocess
 import time
 
-from tools import BUILD, FIREHOSE, LIMIT, TIDEMARK, TRACES, WIRE, Case, replaying, run
+from tools import BUILD, FIREHOSE, LIMIT, ROOT, TIDEMARK, TRACES, WIRE, Case, replaying, run
 
 PRELOAD = str(BUILD / "test" / "preload.so")
 TRACE = TRACES / "v0.14.0" / "memscen_freeunknown.tracy"
@@ -74,6 +74,13 @@ class OutOfMemory(Case):
 
     def test_verify(self):
         self.check(5, ("verify", TRACE, "--require-symbols", 10))
+
+    def test_import(self):
+        seeds = ROOT / "test" / "fuzz" / "seeds"
+        for name in ("fuzz_import_chrome/object", "fuzz_import_chrome/gzip",
+                     "fuzz_import_chrome/zstd", "fuzz_import_heaptrack/interpreted",
+                     "fuzz_import_heaptrack/raw"):
+            self.check(3, ("import", "-f", seeds / name, self.dir / "x"), "x", same=False)
 
     def test_update(self):
         self.check(1, ("update", TRACE, self.dir / "x"), "x", same=False)
