@@ -206,8 +206,8 @@ $(TIDIED:%=tidy-%): tidy-%: | $(BUILD)/gen/wire_table.c
 ## ---- installing
 
 MAN      := $(sort $(wildcard man/*.[1-9]))
-DROP_INS := tracy-capture tracy-capture-daemon tracy-csvexport tracy-update
-DROP_INS += tracy-import-chrome
+DROP_INS := tracy-capture tracy-capture-daemon tracy-csvexport tracy-import-chrome tracy-merge
+DROP_INS += tracy-update
 COMPAT   := capture capture-release iree-tracy-capture capture-daemon update
 COMPAT   += csvexport iree-tracy-csvexport import-chrome
 

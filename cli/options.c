@@ -111,6 +111,18 @@ static bool parse_time(const char *text, const char *end, int64_t *ns)
     return false;
 }
 
+bool option_time(const char *text, const char *option, int64_t *out, struct err *e)
+{
+    bool negative = *text == '-';
+    const char *digits = text + negative;
+    if (!parse_time(digits, digits + strlen(digits), out)) {
+        err_set(e, ERR_USAGE, "%s takes a time such as 1.5s, not '%s'", option, text);
+        return false;
+    }
+    *out = negative ? -*out : *out;
+    return true;
+}
+
 bool option_range(const char *text, const char *option, int64_t *begin, int64_t *end, struct err *e)
 {
     const char *colon = strchr(text, ':');

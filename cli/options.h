@@ -26,6 +26,9 @@ bool option_compression(const char *text, struct container_options *out, struct 
  */
 void print_error(const struct err *e);
 
+/* A time in nanoseconds or with a unit (ns, us, ms, s, m, h), such as -1.5s. */
+bool option_time(const char *text, const char *option, int64_t *out, struct err *e);
+
 /*
  * A stretch of time "A:B", in nanoseconds since the trace began or with a unit (ns, us, ms, s, m,
  * h), such as "1.5s:2m". Either side may be left out. B is not part of it and must be later than A.

@@ -1,0 +1,367 @@
+/*
+ * tidemark merge, and the drop-in for tracy-merge: one trace of several.
+ * Options, words and exit status when called by the official name: merge/src/merge.cpp @ v0.14.0.
+ */
+
+#include <fcntl.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/format.h"
+#include "base/outfile.h"
+#include "base/tempfile.h"
+#include "base/vec.h"
+#include "cli/commands.h"
+#include "cli/interrupt.h"
+#include "cli/options.h"
+#include "trace/merge.h"
+
+static const char usage[] =
+    "usage: tidemark merge [OPTIONS] OUTPUT INPUT...\n"
+    "       tracy-merge [OPTIONS] -o OUTPUT INPUT...\n"
+    "\n"
+    "Makes one trace of several, with everything that they hold. Threads get the names of their\n"
+    "programs, and so do pools, plots, locks and whatever else would have the same name.\n"
+    "An INPUT may be - for standard input.\n"
+    "\n"
+    "  -o, --output FILE      the output, instead of the first argument\n"
+    "  -f, --force            replace OUTPUT if it exists\n"
+    "      --offset N=TIME    input N (1 is the first) begins TIME after input 1, for example\n"
+    "                         2=1.5s or 3=-200ms; given once for each such input\n"
+    "      --align HOW        inputs without an offset: epoch, by the clock of the day, which\n"
+    "                         traces hold in seconds (the default), or begin: all begin together\n"
+    "      --trace-version V  file version to write (default: the newest of the inputs')\n"
+    "      --compression C    lz4, lz4hc, zstd or zstd:LEVEL\n"
+    "  -h, --help             this text\n"
+    "  -V, --version          the version\n"
+    "\n"
+    "Exit status: 0 done; 2 usage; 3 an input is no trace or damaged, or the traces do not fit\n"
+    "into one; 4 OUTPUT exists or cannot be written. As tracy-merge: 0 or 1.\n";
+
+struct input {
+    const char *path;
+    int fd;
+    off_t begin;
+};
+
+struct merging {
+    bool drop_in;
+    bool force;
+    const char *output;
+    struct merge_options options;
+    struct trace_writer_options writer;
+    VEC(struct merge_input_options) inputs;
+    VEC(struct input) files;
+    VEC(const char *) offsets;
+    struct interrupt interrupt;
+};
+
+enum { OPTION_OFFSET = 256, OPTION_ALIGN, OPTION_TRACE_VERSION, OPTION_COMPRESSION };
+
+static const struct option long_options[] = {
+    {"output", required_argument, NULL, 'o'},
+    {"force", no_argument, NULL, 'f'},
+    {"offset", required_argument, NULL, OPTION_OFFSET},
+    {"align", required_argument, NULL, OPTION_ALIGN},
+    {"trace-version", required_argument, NULL, OPTION_TRACE_VERSION},
+    {"compression", required_argument, NULL, OPTION_COMPRESSION},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},
+    {NULL, 0, NULL, 0},
+};
+
+/* ---- arguments */
+
+static bool parse_align(struct merging *g, const char *value, struct err *e)
+{
+    g->options.align_begin = strcmp(value, "begin") == 0;
+    if (g->options.align_begin || strcmp(value, "epoch") == 0)
+        return true;
+    err_set(e, ERR_USAGE, "--align is epoch or begin, not '%s'", value);
+    return false;
+}
+
+static bool parse_option(struct merging *g, int option, const char *value, struct err *e)
+{
+    uint32_t version;
+    switch (option) {
+    case 'o':
+        g->output = value;
+        return true;
+    case 'f':
+        g->force = true;
+        return true;
+    case OPTION_OFFSET:
+        if (vec_push(&g->offsets, value))
+            return true;
+        err_no_memory(e, "offsets");
+        return false;
+    case OPTION_ALIGN:
+        return parse_align(g, value, e);
+    case OPTION_TRACE_VERSION:
+        if (file_version_parse(value, &version, e) != 0)
+            return false;
+        g->options.target = file_layout_find(version);
+        return true;
+    case OPTION_COMPRESSION:
+        return option_compression(value, &g->writer.container, e);
+    default:
+        err_set(e, ERR_USAGE, "%s", "");
+        return false;
+    }
+}
+
+/* "N=TIME", when it is known how many inputs there are. */
+static bool parse_offset(struct merging *g, const char *text, struct err *e)
+{
+    char *end;
+    unsigned long n = strtoul(text, &end, 10);
+    if (end == text || text[0] < '0' || text[0] > '9' || *end != '=' || n < 1 ||
+        n > g->inputs.len) {
+        err_set(e, ERR_USAGE, "--offset takes N=TIME with an input from 1 to %zu, not '%s'",
+                g->inputs.len, text);
+        return false;
+    }
+    struct merge_input_options *in = &g->inputs.at[n - 1];
+    in->has_offset = true;
+    return option_time(end + 1, "--offset", &in->offset, e);
+}
+
+static int add_input(struct merging *g, const char *path, struct err *e)
+{
+    if (!vec_push(&g->inputs, (struct merge_input_options){.name = path}) ||
+        !vec_push(&g->files, (struct input){path, -1, 0}))
+        return err_no_memory(e, "names of inputs");
+    return 0;
+}
+
+static int take_inputs(struct merging *g, int argc, char **argv, struct err *e)
+{
+    if (!g->output && !g->drop_in && optind < argc)
+        g->output = argv[optind++];
+    if (!g->output)
+        return err_set(e, ERR_USAGE,
+                       g->drop_in ? "Error: Output file is required (-o)" : "an output is needed");
+    if (optind == argc)
+        return err_set(e, ERR_USAGE,
+                       g->drop_in ? "Error: At least one input file is required"
+                                  : "an input is needed");
+    for (; optind < argc; optind++) {
+        if (add_input(g, argv[optind], e) != 0)
+            return -1;
+    }
+    for (size_t i = 0; i < g->offsets.len; i++) {
+        if (!parse_offset(g, g->offsets.at[i], e))
+            return -1;
+    }
+    g->options.inputs = g->inputs.at;
+    g->options.n = g->inputs.len;
+    return 0;
+}
+
+/* Returns -1 to go on, else the exit status. */
+static int parse_arguments(struct merging *g, int argc, char **argv)
+{
+    struct err e = {0};
+    int option;
+    while ((option = getopt_long(argc, argv, "o:fhV", long_options, NULL)) != -1) {
+        if (option == 'h') {
+            fputs(usage, stdout);
+            return 0;
+        }
+        if (option == 'V') {
+            printf("%s %s\n", g->drop_in ? "tracy-merge, tidemark" : "tidemark", TIDEMARK_VERSION);
+            return 0;
+        }
+        if (!parse_option(g, option, optarg, &e))
+            goto bad;
+    }
+    if (take_inputs(g, argc, argv, &e) == 0)
+        return -1;
+bad:
+    if (e.text[0])
+        fprintf(stderr, "%s%s%s\n", g->drop_in ? "" : argv[0], g->drop_in ? "" : ": ", e.text);
+    fputs("usage: tidemark merge [-f] [--offset N=TIME] [--align epoch|begin] [--trace-version V]\n"
+          "                      [--compression C] OUTPUT INPUT...\n"
+          "       tracy-merge -o OUTPUT [-f] INPUT...\n"
+          "`tidemark merge --help` tells more.\n",
+          stderr);
+    return g->drop_in ? 1 : 2;
+}
+
+/* ---- the work */
+
+static int progress(void *ctx, uint64_t file_bytes, struct err *e)
+{
+    const struct merging *g = ctx;
+    (void)file_bytes;
+    return interrupt_came(&g->interrupt) ? err_set(e, ERR_OUTPUT, "interrupted") : 0;
+}
+
+/* For struct merge_source. */
+static int read_input(void *ctx, size_t input, unsigned pass, const struct record_sink *sink,
+                      const bool *wanted, struct trace_info *info, struct err *e)
+{
+    struct merging *g = ctx;
+    const struct input *in = &g->files.at[input];
+    const struct trace_read_options options = {
+        .wanted = wanted, .progress = progress, .progress_ctx = g};
+    if (pass == 0 && g->drop_in && strcmp(g->output, "/dev/stdout") != 0)
+        printf("Reading: %s\n", in->path);
+    if (lseek(in->fd, in->begin, SEEK_SET) < 0)
+        return err_errno(e, ERR_INPUT, "cannot read %s again", in->path);
+    return trace_read(in->fd, in->path, sink, &options, info, e);
+}
+
+/* Inputs are read twice: what cannot be goes to a temporary file. */
+static int open_input(struct input *in, struct err *e)
+{
+    struct stat st;
+    bool standard_input = strcmp(in->path, "-") == 0;
+    in->fd = standard_input ? dup(STDIN_FILENO) : open(in->path, O_RDONLY | O_CLOEXEC);
+    if (in->fd < 0)
+        return err_errno(e, ERR_INPUT, "cannot open %s", in->path);
+    in->begin = lseek(in->fd, 0, SEEK_CUR);
+    if (in->begin >= 0 && fstat(in->fd, &st) == 0 && S_ISREG(st.st_mode))
+        return 0;
+    int copy = tempfile_copy(in->fd, tempfile_dir(NULL), e);
+    close(in->fd);
+    in->fd = copy;
+    in->begin = 0;
+    return copy < 0 ? err_prefix(e, "%s", in->path) : 0;
+}
+
+static int write_trace(struct merging *g, int fd, struct merge_outcome *o,
+                       struct trace_write_stats *stats, struct err *e)
+{
+    struct trace_writer *w;
+    const struct merge_source source = {.ctx = g, .read = read_input};
+    if (trace_writer_open(&w, fd, &g->writer, e) != 0)
+        return -1;
+    int status = merge_traces(&source, &g->options, w, o, e);
+    if (status == 0)
+        status = trace_writer_finish(w, stats, e);
+    trace_writer_free(w);
+    return status;
+}
+
+/* Notes name files: what is in those names reaches a terminal escaped, line by line. */
+static void say_notes(struct merge_outcome *o)
+{
+    for (const char *line = buf_str(&o->notes); *line;) {
+        size_t len = strcspn(line, "\n");
+        struct buf text = {0};
+        format_terminal(&text, (struct view){line, len});
+        fprintf(stderr, "tidemark: %s\n", buf_str(&text));
+        buf_release(&text);
+        line += len + (line[len] == '\n');
+    }
+}
+
+static void report(const struct merging *g, struct merge_outcome *o,
+                   const struct trace_write_stats *stats, FILE *to)
+{
+    char size[FORMAT_SIZE], version[FILE_VERSION_TEXT_SIZE];
+    double ratio = 100.0 * (double)stats->file_bytes / (double)stats->inner_bytes;
+    file_version_text(o->layout->version, version);
+    format_bytes(size, stats->file_bytes);
+    say_notes(o);
+    if (o->losses.len > 0)
+        fprintf(stderr, "tidemark: version %s cannot hold: %s\n", version, buf_str(&o->losses));
+    if (g->drop_in) {
+        fprintf(to,
+                "\nMerging %zu trace(s)...\n  Total zones: %" PRIu64 "\n  Total messages: %" PRIu64
+                "\n  Total threads: %" PRIu64 "\nWriting: %s\nDone. Output size: %s (%.2f%% "
+                "ratio)\n",
+                g->options.n, o->zones, o->messages, o->threads, g->output, size, ratio);
+        return;
+    }
+    fprintf(to,
+            "%zu traces -> %s (%s) {%s, %.2f%%}  %" PRIu64 " zones, %" PRIu64 " GPU zones, %" PRIu64
+            " messages, %" PRIu64 " memory events, %" PRIu64 " threads, %" PRIu64 " pools\n",
+            g->options.n, g->output, version, size, ratio, o->zones, o->gpu_zones, o->messages,
+            o->memory_events, o->threads, o->pools);
+}
+
+static int merge_files(struct merging *g, struct err *e)
+{
+    struct outfile out;
+    struct merge_outcome o = {0};
+    struct trace_write_stats stats;
+    if (outfile_open(&out, g->output, g->force, e) != 0)
+        return -1;
+    bool direct = out.direct;
+    int status = write_trace(g, out.fd, &o, &stats, e);
+    if (status == 0)
+        status = outfile_commit(&out, e);
+    if (status == 0)
+        report(g, &o, &stats, direct ? stderr : stdout);
+    outfile_abort(&out);
+    buf_release(&o.notes);
+    buf_release(&o.losses);
+    return status;
+}
+
+static int merge_run(struct merging *g, struct err *e)
+{
+    int status = 0;
+    for (size_t i = 0; i < g->files.len && status == 0; i++)
+        status = open_input(&g->files.at[i], e);
+    if (status != 0)
+        return -1;
+    interrupt_hold(&g->interrupt);
+    return merge_files(g, e);
+}
+
+static void release(struct merging *g)
+{
+    for (size_t i = 0; i < g->files.len; i++) {
+        if (g->files.at[i].fd >= 0)
+            close(g->files.at[i].fd);
+    }
+    vec_release(&g->files);
+    vec_release(&g->inputs);
+    vec_release(&g->offsets);
+    interrupt_release(&g->interrupt);
+}
+
+/* The official tool looks before it reads. */
+static bool refuses_output(const struct merging *g)
+{
+    struct stat st;
+    if (!g->drop_in || g->force || stat(g->output, &st) != 0)
+        return false;
+    fprintf(stderr, "Error: Output file already exists: %s\nUse -f to overwrite\n", g->output);
+    return true;
+}
+
+static int merge_main(int argc, char **argv, bool drop_in)
+{
+    struct merging g = {.drop_in = drop_in, .writer = trace_writer_options_default()};
+    struct err e = {0};
+    int status = parse_arguments(&g, argc, argv);
+    if (status < 0) {
+        status = refuses_output(&g) ? 1 : 0;
+        if (status == 0 && merge_run(&g, &e) != 0) {
+            print_error(&e);
+            status = drop_in ? 1 : err_exit_status(&e);
+        }
+    }
+    release(&g);
+    return status;
+}
+
+int cmd_merge(int argc, char **argv)
+{
+    return merge_main(argc, argv, false);
+}
+
+int cmd_merge_drop_in(int argc, char **argv)
+{
+    return merge_main(argc, argv, true);
+}
