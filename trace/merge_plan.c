@@ -107,10 +107,15 @@ no_memory:
 
 static int plan_pointers(struct merge *m, struct err *e)
 {
+    bool zero_bound = false;
     for (size_t i = 0; i < m->n; i++) {
         struct merge_input *in = m->order[i];
         for (size_t k = 0; k < in->pointers.len; k++) {
             struct merge_pointer p = {in->pointers.at[k].key, (uint32_t)in->pointers.at[k].value};
+            /* Captures bind 0, which is every input's base frame set, to its name. */
+            if (p.pointer == 0 && zero_bound)
+                continue;
+            zero_bound |= p.pointer == 0;
             if (merge_pointer(in, &p.pointer, e) != 0)
                 return -1;
             if (!vec_push(&m->pointers, p))
