@@ -228,7 +228,7 @@ static int put_crashes(struct merge *m, struct err *e)
             continue;
         if (!first && (merge_thread(in, &thread, e) != 0 ||
                        merge_fact(m, e, "crash=%zu|%" PRId64 "|%" PRIu64 "|%" PRIu64 "|%.*s", i + 1,
-                                  in->crash.time + in->shift, thread,
+                                  (int64_t)((uint64_t)in->crash.time + (uint64_t)in->shift), thread,
                                   callstack(in, in->crash.callstack), (int)text.len, text.p) != 0))
             return -1;
         first = false;

@@ -99,12 +99,12 @@ static int put_crash(struct merge *m, struct err *e)
         if (!merge_has_crash(in))
             continue;
         crash = in->crash;
+        if (in->shift > 0 && crash.time > MERGE_TIME_MAX - in->shift)
+            return err_set(e, ERR_INPUT, "%s: its crash comes too late for the format", in->name);
         crash.time += in->shift;
         crash.callstack += crash.callstack ? (uint32_t)in->callstack_base : 0;
         if (merge_thread(in, &crash.thread, e) != 0 || merge_pointer(in, &crash.message, e) != 0)
             return -1;
-        if (crash.time > MERGE_TIME_MAX)
-            return err_set(e, ERR_INPUT, "%s: its crash comes too late for the format", in->name);
         break;
     }
     return record_put(&m->out, REC_CRASH, &crash, 1, e);

@@ -14,18 +14,20 @@ typedef int map_fn(struct merge_input *in, void *rec, struct err *e);
 static int bad_time(const struct merge_input *in, int64_t time, struct err *e)
 {
     return err_set(e, ERR_INPUT,
-                   "%s: a time of %" PRId64 " ns, %" PRId64
-                   " ns later than in its trace, does not fit the 48 bits of the format",
+                   "%s: a time of %" PRId64 " ns, and %" PRId64
+                   " ns later than that, does not fit the 48 bits of the format",
                    in->name, time, in->shift);
 }
 
-/* Times of a file have 48 bits, so the sum cannot overflow. */
+/* What does not move stays as it is, even where a file has what no clock shows. */
 static inline int later(const struct merge_input *in, int64_t *time, struct err *e)
 {
-    *time += in->shift;
-    if (*time <= MERGE_TIME_MAX && *time >= MERGE_TIME_MIN)
+    if (in->shift == 0)
         return 0;
-    return bad_time(in, *time, e);
+    if (*time > MERGE_TIME_MAX - in->shift || *time < MERGE_TIME_MIN)
+        return bad_time(in, *time, e);
+    *time += in->shift;
+    return 0;
 }
 
 static inline int later_end(const struct merge_input *in, int64_t *time, struct err *e)

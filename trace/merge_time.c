@@ -82,7 +82,8 @@ static int shift(struct merge *m, struct err *e)
         struct merge_input *in = m->order[i];
         in->index = i;
         in->shift = in->position - first;
-        if (in->shift > MERGE_TIME_MAX || in->header.last_time > MERGE_TIME_MAX - in->shift)
+        if (in->shift > MERGE_TIME_MAX ||
+            (in->shift > 0 && in->header.last_time > MERGE_TIME_MAX - in->shift))
             return too_far(in, e);
     }
     return 0;
