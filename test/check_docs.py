@@ -77,6 +77,7 @@ def check_facts():
     keys = set(re.findall(r'trace_add_fact\([\w>-]+, \w+,\s*"([\w.]+)"', source))
     keys |= set(re.findall(r'^ +\{"([\w.]+)", (?:t|in|zones)->', source, re.M))  # tables of them
     keys |= set(re.findall(r'write_count\(\w+, "([\w.]+)"', source))
+    keys |= set(re.findall(r'merge_fact\([\w>-]+, e,\s*"([\w.]+)=', source))
     if not keys:
         yield "no facts found in the sources"
     for key in sorted(keys):

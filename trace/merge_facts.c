@@ -2,7 +2,7 @@
  * Application info: that of all inputs, and facts about the merge. Our own facts about an input
  * (ARCHITECTURE.md, "Our facts in a trace") must not be taken for facts about the whole:
  *
- *     counts                are added up
+ *     counts                are added up, whatever they count
  *     module, fault         go on, with addresses, pools, threads and call stacks as they now are
  *     incomplete            goes on, with the program's name
  *     everything else       becomes tidemark.input=N|KEY=VALUE
@@ -20,15 +20,10 @@
 
 #define PREFIX "tidemark."
 
-/* Counts of which the sum is the count of the whole. */
-static const char *const counts[] = {"unknown_frees", "null_frees", "double_allocations",
-                                     "faults_left_out"};
-
-#define COUNTS (sizeof counts / sizeof counts[0])
-
 struct facts {
     struct merge *m;
-    uint64_t sums[COUNTS];
+    struct map sums;    /* key, a number in merge.aside → the sum of such counts */
+    VEC(uint32_t) keys; /* in order of appearance */
 };
 
 int merge_fact(struct merge *m, struct err *e, const char *fmt, ...)
@@ -154,6 +149,19 @@ static bool key_is(struct view key, const char *name)
     return view_equal(key, view_of(name));
 }
 
+static int add_count(struct facts *f, struct view key, uint64_t n, struct err *e)
+{
+    bool fresh;
+    uint32_t number = strings_intern(&f->m->aside, key, e);
+    if (!number)
+        return -1;
+    uint64_t *sum = map_add(&f->sums, number, &fresh);
+    if (!sum || (fresh && !vec_push(&f->keys, number)))
+        return err_no_memory(e, "facts");
+    *sum = saturating_add(*sum, n);
+    return 0;
+}
+
 static int put_fact(struct facts *f, struct merge_input *in, struct view text, struct err *e)
 {
     struct view key, value = {text.p + sizeof PREFIX - 1, text.len - (sizeof PREFIX - 1)};
@@ -161,12 +169,9 @@ static int put_fact(struct facts *f, struct merge_input *in, struct view text, s
     bool done = false;
     uint64_t n;
     take_until(&value, '=', &key);
-    for (size_t i = 0; i < COUNTS; i++) {
-        if (key_is(key, counts[i]) && parse(value, 10, &n)) {
-            f->sums[i] = saturating_add(f->sums[i], n);
-            return 0;
-        }
-    }
+    if (!key_is(key, "protocol") && isdigit((unsigned char)(value.len ? *value.p : 0)) &&
+        parse(value, 10, &n))
+        return add_count(f, key, n, e);
     if (key_is(key, "incomplete"))
         return merge_fact(f->m, e, "incomplete=%.*s: %.*s", (int)label.len, label.p, (int)value.len,
                           value.p);
@@ -236,22 +241,36 @@ static int put_crashes(struct merge *m, struct err *e)
     return 0;
 }
 
-int merge_plan_facts(struct merge *m, struct err *e)
+static int put_counts(struct facts *f, struct err *e)
 {
-    struct facts f = {.m = m};
+    for (size_t i = 0; i < f->keys.len; i++) {
+        struct view key = strings_get(&f->m->aside, f->keys.at[i]);
+        const uint64_t *sum = map_find(&f->sums, f->keys.at[i]);
+        if (merge_fact(f->m, e, "%.*s=%" PRIu64, (int)key.len, key.p, sum ? *sum : 0) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int put_facts(struct facts *f, struct err *e)
+{
+    struct merge *m = f->m;
     for (size_t i = 0; i < m->n; i++) {
-        if (put_app_info(&f, m->order[i], e) != 0)
+        if (put_app_info(f, m->order[i], e) != 0)
             return -1;
     }
     for (size_t i = 0; i < m->n; i++) {
         if (put_input(m, m->order[i], e) != 0)
             return -1;
     }
-    if (put_crashes(m, e) != 0)
-        return -1;
-    for (size_t i = 0; i < COUNTS; i++) {
-        if (f.sums[i] > 0 && merge_fact(m, e, "%s=%" PRIu64, counts[i], f.sums[i]) != 0)
-            return -1;
-    }
-    return 0;
+    return put_crashes(m, e) != 0 ? -1 : put_counts(f, e);
+}
+
+int merge_plan_facts(struct merge *m, struct err *e)
+{
+    struct facts f = {.m = m};
+    int status = put_facts(&f, e);
+    map_release(&f.sums);
+    vec_release(&f.keys);
+    return status;
 }
