@@ -70,7 +70,7 @@ static int save_and_read(void *ctx, struct err *e)
 {
     struct ingest *in = ctx;
     struct buf bytes = {0};
-    struct block_sink blocks = {&bytes, put_block};
+    struct block_sink blocks = {.ctx = &bytes, .put = put_block};
     struct record_sink nowhere = {NULL, put_nowhere};
     struct pieces pieces = {&bytes, 0};
     struct byte_source source = {&pieces, read_piece};

@@ -66,7 +66,7 @@ static int merge(const struct inputs *in, const struct merge_options *options, s
     struct trace_writer *w = NULL;
     struct merge_outcome outcome = {0};
     const struct merge_source source = {(void *)in, read_input};
-    const struct block_sink blocks = {out, put_block};
+    const struct block_sink blocks = {.ctx = out, .put = put_block};
     *e = (struct err){0};
     int status = trace_writer_open_inner(&w, NULL, blocks, e);
     if (status == 0)

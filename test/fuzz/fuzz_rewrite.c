@@ -78,7 +78,7 @@ static int rewrite(const struct buf *in, const struct rewrite_options *options, 
     struct trace_writer *w = NULL;
     struct rewrite_outcome outcome = {0};
     const struct rewrite_source source = {(void *)in, read_pass};
-    struct block_sink blocks = {out, put_block};
+    struct block_sink blocks = {.ctx = out, .put = put_block};
     *e = (struct err){0};
     int status = trace_writer_open_inner(&w, NULL, blocks, e);
     if (status == 0)

@@ -52,7 +52,7 @@ static int import_put_nowhere(void *ctx, enum record_type type, const void *recs
 static inline void import_save_and_read(struct trace *t)
 {
     struct buf bytes = {0};
-    struct block_sink blocks = {&bytes, import_put_block};
+    struct block_sink blocks = {.ctx = &bytes, .put = import_put_block};
     struct record_sink nowhere = {NULL, import_put_nowhere};
     struct import_pieces pieces = {&bytes, 0};
     struct byte_source source = {&pieces, import_read_piece};

@@ -440,7 +440,7 @@ static void make_trace(const struct file_layout *layout, uint64_t seed, struct b
     static struct sample sample;
     struct err e = {0};
     struct trace_writer *w;
-    struct block_sink blocks = {out, put_block_to_buf};
+    struct block_sink blocks = {.ctx = out, .put = put_block_to_buf};
     sample_init(&sample, layout, seed);
     sample.brief = true;
     assert_int_equal(trace_writer_open_inner(&w, layout, blocks, &e), 0);

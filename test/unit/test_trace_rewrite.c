@@ -295,7 +295,7 @@ static void move_source(const char *to, uint64_t built, struct buf *out)
     struct trace_writer *w;
     struct trace_info info;
     struct err e = {0};
-    struct block_sink blocks = {out, put_block_to_buf};
+    struct block_sink blocks = {.ctx = out, .put = put_block_to_buf};
     whole_fixture(ALLSCEN, &inner);
     assert_int_equal(trace_writer_open_inner(&w, NULL, blocks, &e), 0);
     struct moved m = {trace_writer_sink(w), "/home/dev/scen/allscen.cpp", to, built};

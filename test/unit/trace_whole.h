@@ -118,7 +118,7 @@ static inline int whole_rewrite(const struct buf *in, const struct rewrite_optio
     struct trace_writer *w;
     struct rewrite_outcome ignored = {0};
     const struct rewrite_source source = {(void *)in, whole_read_pass};
-    const struct block_sink blocks = {out, put_block_to_buf};
+    const struct block_sink blocks = {.ctx = out, .put = put_block_to_buf};
     outcome = outcome ? outcome : &ignored;
     assert_int_equal(trace_writer_open_inner(&w, NULL, blocks, e), 0);
     int status = rewrite_trace(&source, options, w, outcome, e);
