@@ -5,7 +5,12 @@
 #include <stdio.h>
 #include <string.h>
 
-int (err_set)(struct err *e, enum err_code code, const char *fmt, ...)
+#undef err_set
+#undef err_prefix
+#undef err_no_memory
+#undef err_errno
+
+int err_set(struct err *e, enum err_code code, const char *fmt, ...)
 {
     if (e) {
         va_list ap;
@@ -17,7 +22,7 @@ int (err_set)(struct err *e, enum err_code code, const char *fmt, ...)
     return -1;
 }
 
-int (err_prefix)(struct err *e, const char *fmt, ...)
+int err_prefix(struct err *e, const char *fmt, ...)
 {
     if (e) {
         char prefix[256];
@@ -33,12 +38,12 @@ int (err_prefix)(struct err *e, const char *fmt, ...)
     return -1;
 }
 
-int (err_no_memory)(struct err *e, const char *what)
+int err_no_memory(struct err *e, const char *what)
 {
     return err_set(e, ERR_MEMORY, "out of memory for %s", what);
 }
 
-int (err_errno)(struct err *e, enum err_code code, const char *fmt, ...)
+int err_errno(struct err *e, enum err_code code, const char *fmt, ...)
 {
     int saved = errno;
     if (e) {
