@@ -259,12 +259,12 @@ static int column_grow_first(struct column *c, struct err *e)
     size_t size = c->layout->element;
     size_t room = c->chunks.len ? (size_t)(c->limit - c->chunks.at[0]->raw) * 4 : 0;
     size_t most = raw_bytes(c);
-    if (size == 0)
-        return err_set(e, ERR_INPUT, "a column of elements without bytes");
     if (room < COLUMN_FIRST * size)
         room = COLUMN_FIRST * size;
     if (room > most)
         room = most;
+    if (room == 0)
+        return err_set(e, ERR_INPUT, "a column of elements without bytes");
     if (c->chunks.len == 0) {
         struct column_chunk *k = calloc(1, sizeof *k);
         if (!k || !vec_push(&c->chunks, k)) {
