@@ -15,6 +15,7 @@
 #include "trace/convert.h"
 #include "trace/ingest.h"
 #include "trace/load.h"
+#include "trace/merge.h"
 #include "trace/save.h"
 
 static struct {
@@ -212,6 +213,42 @@ static int convert_job(const void *what, uint64_t *bytes, struct err *e)
     return status;
 }
 
+/* The inputs of a merge. */
+static int read_input(void *ctx, size_t input, unsigned pass, const struct record_sink *sink,
+                      const bool *wanted, struct trace_info *info, struct err *e)
+{
+    const char *const *paths = ctx;
+    const struct trace_read_options options = {.wanted = wanted};
+    (void)pass;
+    int fd = open_fixture(paths[input]);
+    int status = trace_read(fd, paths[input], sink, &options, info, e);
+    close(fd);
+    return status;
+}
+
+static int merge_job(const void *what, uint64_t *bytes, struct err *e)
+{
+    const struct merge_input_options inputs[] = {{.name = "a"},
+                                                 {.name = "b", .has_offset = true, .offset = 7}};
+    const struct merge_options options = {.inputs = inputs, .n = 2, .spill_records = 16};
+    const struct merge_source source = {(void *)what, read_input};
+    struct merge_outcome outcome = {0};
+    struct trace_write_stats stats = {0};
+    struct trace_writer *w = NULL;
+    int out = null_file();
+    int status = trace_writer_open(&w, out, NULL, e);
+    if (status == 0)
+        status = merge_traces(&source, &options, w, &outcome, e);
+    if (status == 0)
+        status = trace_writer_finish(w, &stats, e);
+    *bytes = stats.inner_bytes;
+    trace_writer_free(w);
+    buf_release(&outcome.notes);
+    buf_release(&outcome.losses);
+    close(out);
+    return status;
+}
+
 /* ---- the sweep */
 
 /* A job: 0 with what came out of it, as a number of bytes, or -1. */
@@ -277,6 +314,14 @@ static void conversions(void **state)
         sweep(convert_job, &jobs[i]);
 }
 
+static void merges(void **state)
+{
+    (void)state;
+    static const char *const paths[] = {"fixtures/traces/v0.14.0/memscen_freeunknown.tracy",
+                                        "fixtures/traces/v0.11.1/memscen_freeunknown.tracy"};
+    sweep(merge_job, paths);
+}
+
 int main(void)
 {
     allocations.first = SIZE_MAX;
@@ -284,6 +329,7 @@ int main(void)
         cmocka_unit_test(captures),
         cmocka_unit_test(summaries),
         cmocka_unit_test(conversions),
+        cmocka_unit_test(merges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
