@@ -270,7 +270,7 @@ static int add_event(void *ctx, const struct chrome_event *ev, struct err *e)
     }
     if (phase.len == 1 && phase.p[0] == 'M')
         return chrome_metadata(&c->ids, ev, c->counts, e);
-    if (phase.len == 1 && memchr("bBeEXiInCstf", phase.p[0], 12))
+    if (phase.len == 1 && phase.p[0] && strchr("bBeEXiInCstf", phase.p[0]))
         return add_timed(c, ev, phase.p[0], e);
     c->counts->notes[NOTE_OTHER_PHASES]++;
     return 0;

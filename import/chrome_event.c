@@ -290,13 +290,13 @@ static int feed(struct chrome_reader *r, yajl_handle h, struct view bytes, struc
     if (status != yajl_status_ok)
         return parse_failed(r, h, status, e);
     for (size_t i = bytes.len; i-- > 0;) {
-        if (!memchr(" \t\r\n", bytes.p[i], 4)) {
+        if (!json_is_space(bytes.p[i])) {
             r->last = bytes.p[i];
             break;
         }
     }
     for (size_t i = yajl_get_bytes_consumed(h); i < bytes.len; i++)
-        r->counts->notes[NOTE_TRAILING_BYTES] += !memchr(" \t\r\n", bytes.p[i], 4);
+        r->counts->notes[NOTE_TRAILING_BYTES] += !json_is_space(bytes.p[i]);
     r->fed += bytes.len;
     if (r->fed - r->mark > PIECE_MAX)
         return err_set(e, ERR_INPUT,

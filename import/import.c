@@ -1,5 +1,7 @@
 #include "import/import.h"
 
+#include "import/json_text.h"
+
 const char *import_note_text(enum import_note note)
 {
     static const char *const texts[NOTE_COUNT] = {
@@ -34,7 +36,7 @@ static bool looks_like_heaptrack(struct view b)
 enum import_format import_detect(struct view bytes)
 {
     size_t i = bytes.len >= 3 && memcmp(bytes.p, "\xef\xbb\xbf", 3) == 0 ? 3 : 0;
-    while (i < bytes.len && memchr(" \t\r\n", bytes.p[i], 4))
+    while (i < bytes.len && json_is_space(bytes.p[i]))
         i++;
     if (i < bytes.len && (bytes.p[i] == '[' || bytes.p[i] == '{'))
         return IMPORT_CHROME;

@@ -60,7 +60,7 @@ static void put_decimal(struct buf *to, const char *digits, int n, int point)
 
 static void put_fraction(struct buf *to, double v)
 {
-    char text[40], digits[20];
+    char text[40], digits[20] = "0";
     if (signbit(v))
         buf_u8(to, '-');
     v = fabs(v);

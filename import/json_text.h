@@ -16,6 +16,12 @@
 #include "base/vec.h"
 #include "base/view.h"
 
+/* White space between JSON values. */
+static inline bool json_is_space(char c)
+{
+    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
+}
+
 enum json_kind {
     JSON_NOTHING, /* null */
     JSON_BOOLEAN,
