@@ -45,11 +45,6 @@ struct json_level {
     bool is_object;
 };
 
-static inline bool json_is_space(char c)
-{
-    return c == ' ' || c == '\t' || c == '\r' || c == '\n';
-}
-
 struct json_text {
     struct buf bytes;
     struct buf scratch;
