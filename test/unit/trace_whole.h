@@ -11,8 +11,8 @@
 
 struct whole_record {
     enum record_type type;
-    uint8_t bytes[184]; /* the struct of its type */
-    char *text;         /* of the blob or string that it views, NULL for others */
+    _Alignas(8) uint8_t bytes[184]; /* the struct of its type */
+    char *text;                     /* of the blob or string that it views, NULL for others */
     size_t text_len;
 };
 
