@@ -159,11 +159,8 @@ static int put_extras(struct merge *m, struct err *e)
 {
     struct rec_zone_extra none = {0};
     uint64_t n = 1;
-    for (size_t i = 0; i < m->n; i++) {
-        if (count_of(m->order[i]) != m->order[i]->extras)
-            return err_set(e, ERR_INPUT, "%s changed while it was read", m->order[i]->name);
+    for (size_t i = 0; i < m->n; i++)
         n += m->order[i]->extras > 0 ? m->order[i]->extras - 1 : 0;
-    }
     if (merge_put_count(m, REC_ZONE_EXTRAS, n, e) != 0)
         return -1;
     return m->order[0]->extras > 0 ? 0 : record_put(&m->out, REC_ZONE_EXTRA, &none, 1, e);
@@ -228,9 +225,37 @@ static int put_special(struct merge *m, enum record_type type, struct err *e)
     }
 }
 
+/*
+ * Numbers of the first reading are used as indices in the second: tables must be as long as they
+ * were, also when somebody writes to an input meanwhile.
+ */
+static int check_unchanged(const struct merge_input *in, enum record_type type, struct err *e)
+{
+    const struct {
+        enum record_type type;
+        uint64_t n;
+    } lengths[] = {{REC_STRINGS, in->strings.len},
+                   {REC_LOCAL_THREADS, in->local_threads.len},
+                   {REC_EXTERNAL_THREADS, in->external_threads.len},
+                   {REC_SOURCE_LOCATION_EXPANDS, in->expands.len},
+                   {REC_SOURCE_LOCATION_PAYLOADS, in->payloads.len},
+                   {REC_ZONE_EXTRAS, in->extras},
+                   {REC_CALLSTACKS, in->callstacks},
+                   {REC_FRAME_IMAGES, in->images}};
+    for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
+        if (lengths[i].type == type && lengths[i].n != count_of(in))
+            return err_set(e, ERR_INPUT, "%s changed while it was read", in->name);
+    }
+    return 0;
+}
+
 static int put_head(struct merge *m, enum record_type type, struct err *e)
 {
     bool done;
+    for (size_t i = 0; i < m->n; i++) {
+        if (check_unchanged(m->order[i], type, e) != 0)
+            return -1;
+    }
     for (size_t i = 0; i < m->n; i++)
         m->order[i]->drop = manners[type] == TABLE;
     if (type == REC_MESSAGES)
