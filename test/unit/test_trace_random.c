@@ -184,7 +184,7 @@ static void tree_bytes(const struct tree *t, const struct file_layout *layout, s
 {
     struct trace_writer *w;
     struct err e = {0};
-    const struct block_sink blocks = {out, put_block_to_buf};
+    const struct block_sink blocks = {.ctx = out, .put = put_block_to_buf};
     assert_int_equal(trace_writer_open_inner(&w, layout, blocks, &e), 0);
     struct record_sink sink = trace_writer_sink(w);
     assert_int_equal(tree_emit(t, 0, &sink, &e), 0);
