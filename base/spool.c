@@ -19,8 +19,9 @@ static int no_room(struct err *e)
 
 int spool_init(struct spool *s, const char *dir, size_t budget, struct err *e)
 {
-    /* A quarter raw keeps most frees, which follow their allocation soon, from needing a log. */
-    *s = (struct spool){.fd = -1, .raw_budget = budget / 4, .packed_budget = budget - budget / 4};
+    /* So much raw keeps most frees, which follow their allocation soon, from needing a log. */
+    size_t raw = budget / 10 * 3;
+    *s = (struct spool){.fd = -1, .raw_budget = raw, .packed_budget = budget - raw};
     if (!dir)
         dir = getenv("TMPDIR");
     if (!dir || !*dir)

@@ -53,6 +53,7 @@ struct frame {
  * memory for every event.
  */
 #define CALLSTACKS_SECRET 192u
+#define CALLSTACKS_KEYS 64u /* frames of a stack that the faster of two hashes takes; even */
 
 /* A call stack by its contents: 96 bits of a hash with a secret seed stand for them. */
 struct callstack_slot {
@@ -70,8 +71,9 @@ struct callstacks {
     size_t contents_mask;
     size_t contents_count;
     uint64_t seed;
-    uint8_t secret[CALLSTACKS_SECRET]; /* of the hash, made from the seed */
-    struct map frame_numbers;          /* frame id → frame number + 1 */
+    uint8_t secret[CALLSTACKS_SECRET];  /* of the hash, made from the seed */
+    uint64_t keys[CALLSTACKS_KEYS + 5]; /* the same for the faster hash: by frame, and its own */
+    struct map frame_numbers;           /* frame id → frame number + 1 */
     VEC(struct frame) frames;
     VEC(struct frame_inline) inlines;
     uint32_t limit;    /* CALLSTACKS_MAX, or less in tests */

@@ -9,14 +9,14 @@
 
 static int ingest_pool(struct ingest *in, uint64_t key, uint32_t *number, struct err *e)
 {
-    if (key == in->last_pool_key) {
-        *number = in->last_pool;
+    struct recent_pool *recent = &in->recent_pools[(key >> 4 ^ key >> 8) % INGEST_RECENT_POOLS];
+    if (__builtin_expect(recent->known && key == recent->key, 1)) {
+        *number = recent->number;
         return 0;
     }
     if (memory_pool(&in->trace->memory, key, number, e) != 0)
         return -1;
-    in->last_pool_key = key;
-    in->last_pool = *number;
+    *recent = (struct recent_pool){.key = key, .number = *number, .known = true};
     return 0;
 }
 
@@ -67,8 +67,12 @@ static int ingest_place(struct ingest *in, const struct event *ev, struct memory
 {
     at->time = ingest_part_time(in, ev->time);
     at->callstack = ev->callstack;
-    return ev->kind == EVENT_MEM_FREE ? trace_thread_number(in->trace, ev->thread, &at->thread, e)
-                                      : ingest_local_thread(in, ev->thread, &at->thread, e);
+    if (trace_thread_number(in->trace, ev->thread, &at->thread, e) != 0)
+        return -1;
+    /* Asked in this order: which kind comes next nobody can predict. */
+    const struct trace_thread *th = &in->trace->threads.list.at[at->thread];
+    return (th->listed && th->local) || ev->kind == EVENT_MEM_FREE ? 0
+                                                                   : use_thread(in, at->thread, e);
 }
 
 void ingest_time(struct ingest *in, int64_t time)
@@ -95,7 +99,7 @@ static int carry_out_free(struct ingest *in, const struct waiting_event *w, stru
     bool found;
     bool is_fault =
         !in->unknown_frees_expected && in->trace->memory.pools.at[w->pool]->key != POOL_OTHER;
-    if (memory_free(&in->trace->memory, w->pool, w->ptr, w->guess, w->at, is_fault, &found, e) != 0)
+    if (memory_free(&in->trace->memory, w->pool, w->ptr, w->at, is_fault, &found, e) != 0)
         return -1;
     if (found) {
         ingest_time(in, w->at.time);
@@ -108,34 +112,65 @@ static int carry_out_free(struct ingest *in, const struct waiting_event *w, stru
     return 0;
 }
 
-static int ingest_memory(struct ingest *in, const struct event *ev, struct err *e)
+/* Carries out a block of events and leaves it empty. */
+static int carry_out(struct ingest *in, struct waiting_block *b, struct err *e)
 {
-    struct waiting_event *w = &in->waiting[in->waiting_count];
-    w->is_alloc = ev->kind == EVENT_MEM_ALLOC;
-    w->ptr = ev->mem.ptr;
-    w->size = ev->mem.size;
-    if (ingest_pool(in, ev->mem.pool, &w->pool, e) != 0 || ingest_place(in, ev, &w->at, e) != 0)
-        return -1;
-    live_set_prefetch(&in->trace->memory.pools.at[w->pool]->live, w->ptr);
-    return ++in->waiting_count < INGEST_WAITING ? 0 : ingest_settle(in, e);
-}
-
-int ingest_settle(struct ingest *in, struct err *e)
-{
-    unsigned n = in->waiting_count;
-    /* After a fault that ends the capture, what waits behind it is not wanted any more. */
-    in->waiting_count = 0;
+    unsigned n = b->count;
+    b->count = b->free_count = 0;
     for (unsigned i = 0; i < n; i++) {
-        struct waiting_event *w = &in->waiting[i];
-        if (!w->is_alloc)
-            w->guess = memory_prefetch_free(&in->trace->memory, w->pool, w->ptr);
-    }
-    for (unsigned i = 0; i < n; i++) {
-        const struct waiting_event *w = &in->waiting[i];
+        const struct waiting_event *w = &b->events[i];
         if ((w->is_alloc ? carry_out_alloc(in, w, e) : carry_out_free(in, w, e)) != 0)
             return -1;
     }
     return 0;
+}
+
+/* A block is full: each of those that wait makes a step, and the oldest one's place is free. */
+static int ingest_advance(struct ingest *in, struct err *e)
+{
+    const struct memory *m = &in->trace->memory;
+    struct waiting_block *newest = &in->waiting[in->filling];
+    struct waiting_block *middle = &in->waiting[(in->filling + INGEST_BLOCKS - 1) % INGEST_BLOCKS];
+    for (unsigned i = 0; i < newest->count; i++) {
+        const struct waiting_event *w = &newest->events[i];
+        live_set_prefetch_slot(&m->pools.at[w->pool]->live, w->ptr);
+    }
+    for (unsigned i = 0; i < middle->free_count; i++) {
+        const struct waiting_event *w = &middle->events[middle->frees[i]];
+        memory_prefetch_free(m, w->pool, w->ptr);
+    }
+    in->filling = (in->filling + 1) % INGEST_BLOCKS;
+    return carry_out(in, &in->waiting[in->filling], e);
+}
+
+static int ingest_memory(struct ingest *in, const struct event *ev, struct err *e)
+{
+    struct waiting_block *b = &in->waiting[in->filling];
+    struct waiting_event *w = &b->events[b->count];
+    bool is_alloc = ev->kind == EVENT_MEM_ALLOC;
+    w->is_alloc = is_alloc;
+    w->ptr = ev->mem.ptr;
+    w->size = ev->mem.size;
+    if (ingest_pool(in, ev->mem.pool, &w->pool, e) != 0 || ingest_place(in, ev, &w->at, e) != 0)
+        return -1;
+    live_set_prefetch_tags(&in->trace->memory.pools.at[w->pool]->live, ev->mem.ptr);
+    b->frees[b->free_count] = (uint8_t)b->count;
+    b->free_count += !is_alloc;
+    return ++b->count < INGEST_BLOCK ? 0 : ingest_advance(in, e);
+}
+
+int ingest_settle(struct ingest *in, struct err *e)
+{
+    int status = 0;
+    for (unsigned i = 1; i <= INGEST_BLOCKS; i++) {
+        struct waiting_block *b = &in->waiting[(in->filling + i) % INGEST_BLOCKS];
+        /* After a fault that ends the capture, what waits behind it is not wanted any more. */
+        if (status != 0)
+            b->count = b->free_count = 0;
+        else
+            status = carry_out(in, b, e);
+    }
+    return status;
 }
 
 static int ingest_discard(struct ingest *in, const struct event *ev, struct err *e)
@@ -277,7 +312,8 @@ int ingest_init(struct ingest *in, struct trace *t, struct err *e)
                                    .event = ingest_event,
                                    .callstack = ingest_callstack,
                                    .custom_frame = ingest_custom_frame};
-    return memory_pool(&t->memory, 0, &in->last_pool, e);
+    uint32_t number;
+    return ingest_pool(in, 0, &number, e);
 }
 
 void ingest_release(struct ingest *in)

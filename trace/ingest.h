@@ -9,10 +9,13 @@
 #include "trace/store.h"
 
 /*
- * Memory events are carried out so many at a time: by then the slots of their addresses, asked for
- * when they came, have arrived from main memory, and what the slots point at can be asked for.
+ * Memory events wait in blocks, while what they need comes from main memory: asked for when an
+ * event comes are the tags of its address, when its block is full the slots that these point to,
+ * and a block later the frees that the slots point to. Small blocks: a processor can ask for a
+ * dozen or two of cache lines at a time.
  */
-#define INGEST_WAITING 32u
+#define INGEST_BLOCK 8u
+#define INGEST_BLOCKS 3u
 
 /*
  * Address and size stand apart: side by side, compilers copy them out of struct event as one
@@ -22,9 +25,23 @@ struct waiting_event {
     uint64_t ptr;
     struct memory_place at;
     uint64_t size;
-    size_t guess; /* a free: where its block is in the live set */
     uint32_t pool;
     bool is_alloc;
+};
+
+#define INGEST_RECENT_POOLS 16u
+
+struct recent_pool {
+    uint64_t key;
+    uint32_t number;
+    bool known;
+};
+
+struct waiting_block {
+    struct waiting_event events[INGEST_BLOCK];
+    uint8_t frees[INGEST_BLOCK + 1]; /* which of them are frees */
+    unsigned count;
+    unsigned free_count;
 };
 
 /* 95 % of 2^47 ns, which are 39 hours: server/TracyEvent.hpp Int48 @ v0.14.0. */
@@ -56,10 +73,9 @@ struct ingest {
     int64_t time_base;      /* ns; where this part begins on the client's clock */
     int64_t time_limit;     /* ns; INGEST_TIME_LIMIT, or less in tests */
     uint64_t time_overflow; /* times that did not fit */
-    struct waiting_event waiting[INGEST_WAITING];
-    unsigned waiting_count;
-    uint64_t last_pool_key; /* a cache of one */
-    uint32_t last_pool;
+    struct waiting_block waiting[INGEST_BLOCKS];
+    unsigned filling; /* which of these takes the next event; behind it the oldest */
+    struct recent_pool recent_pools[INGEST_RECENT_POOLS]; /* a cache, by the pools' keys */
     uint64_t last_location; /* a cache of one, empty while its number is 0 */
     int16_t last_location_number;
     struct map custom_sources; /* (function, file) → number */

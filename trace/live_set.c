@@ -6,8 +6,13 @@
 
 #include "base/map.h"
 
+#define HUGE_PAGE ((size_t)2 << 20)
+
+_Static_assert(sizeof(struct live_tags) == 16, "a group's tags are one vector");
+
 void live_set_release(struct live_set *s)
 {
+    free(s->tags);
     free(s->slots);
     *s = (struct live_set){0};
 }
@@ -16,86 +21,92 @@ void live_set_release(struct live_set *s)
  * Look-ups jump about the whole table: huge pages spare a walk of the page table for each. A table
  * below that size stays on ordinary pages.
  */
-static struct live_slot *slots_alloc(size_t n)
+static void *table_alloc(size_t bytes)
 {
-    const size_t huge = (size_t)2 << 20;
-    if (n > SIZE_MAX / 2 / sizeof(struct live_slot))
-        return NULL;
-    size_t bytes = n * sizeof(struct live_slot);
-    if (bytes < huge)
-        return malloc(bytes);
-    struct live_slot *slots = aligned_alloc(huge, bytes);
-    if (slots)
-        (void)madvise(slots, bytes, MADV_HUGEPAGE);
-    return slots;
+    if (bytes < HUGE_PAGE)
+        return aligned_alloc(64, (bytes + 63) / 64 * 64);
+    bytes = (bytes + HUGE_PAGE - 1) / HUGE_PAGE * HUGE_PAGE;
+    void *table = aligned_alloc(HUGE_PAGE, bytes);
+    if (table)
+        (void)madvise(table, bytes, MADV_HUGEPAGE);
+    return table;
 }
 
+static bool live_set_alloc(struct live_set *s, size_t groups)
+{
+    if (groups > SIZE_MAX / 4 / (LIVE_GROUP * sizeof *s->slots))
+        return false;
+    s->groups = groups;
+    s->limit = groups * LIVE_GROUP / 4 * 3;
+    s->tags = table_alloc(groups * sizeof *s->tags);
+    s->slots = table_alloc(groups * LIVE_GROUP * sizeof *s->slots);
+    if (s->tags && s->slots) {
+        memset(s->tags, 0, groups * sizeof *s->tags);
+        return true;
+    }
+    free(s->tags);
+    free(s->slots);
+    return false;
+}
+
+/* A vacant slot for a hash, marked as taken. There must be one. */
+static struct live_slot *live_set_take(struct live_set *s, uint64_t hash)
+{
+    size_t group = live_set_home(s, hash);
+    struct live_tags *t;
+    unsigned vacant;
+    while ((vacant = live_tags_match(t = &s->tags[group], 0)) == 0) {
+        t->passed = (uint8_t)(t->passed + (t->passed < UINT8_MAX));
+        if (++group == s->groups)
+            group = 0;
+    }
+    unsigned i = (unsigned)__builtin_ctz(vacant);
+    t->at[i] = live_hash_tag(hash);
+    s->count++;
+    return &s->slots[group * LIVE_GROUP + i];
+}
+
+/* By half, so that little room stands empty. */
 static bool live_set_grow(struct live_set *s)
 {
-    size_t n = s->slots ? (s->mask + 1) * 2 : 64;
-    struct live_set bigger = {.mask = n - 1, .count = s->count};
-    bigger.seed = s->slots ? s->seed : map_hash(0x6c697665);
-    bigger.slots = slots_alloc(n);
-    if (!bigger.slots)
+    struct live_set bigger = {.seed = s->groups ? s->seed : map_hash(0x6c697665)};
+    if (!live_set_alloc(&bigger, s->groups ? s->groups + (s->groups + 1) / 2 : 4))
         return false;
-    memset(bigger.slots, 0xff, n * sizeof *bigger.slots); /* LIVE_SLOT_FREE everywhere */
-    for (size_t i = 0; s->slots && i <= s->mask; i++) {
-        if (s->slots[i].callstack == LIVE_SLOT_FREE)
-            continue;
-        size_t at = live_set_home(&bigger, s->slots[i].ptr);
-        while (bigger.slots[at].callstack != LIVE_SLOT_FREE)
-            at = (at + 1) & bigger.mask;
-        bigger.slots[at] = s->slots[i];
+    for (size_t group = 0; group < s->groups; group++) {
+        for (unsigned i = 0; i < LIVE_GROUP; i++) {
+            const struct live_slot *slot = &s->slots[group * LIVE_GROUP + i];
+            if (s->tags[group].at[i])
+                *live_set_take(&bigger, live_set_hash(&bigger, slot->ptr)) = *slot;
+        }
     }
-    free(s->slots);
+    live_set_release(s);
     *s = bigger;
     return true;
 }
 
-struct live_slot *live_set_seek(struct live_set *s, uint64_t ptr)
+struct live_slot *live_set_add(struct live_set *s, uint64_t ptr)
 {
-    if ((!s->slots || s->count >= (s->mask + 1) / 8 * 5) && !live_set_grow(s))
+    if (s->count >= s->limit && !live_set_grow(s))
         return NULL;
-    size_t i = live_set_home(s, ptr);
-    while (s->slots[i].callstack != LIVE_SLOT_FREE && s->slots[i].ptr != ptr)
-        i = (i + 1) & s->mask;
-    return &s->slots[i];
-}
-
-void live_set_fill(struct live_set *s, struct live_slot *slot, const struct live_block *b)
-{
-    *slot = (struct live_slot){
-        .ptr = b->ptr,
-        .size_thread = b->size | (uint64_t)b->thread << 48,
-        .time_index_high = ((uint64_t)b->time & ((UINT64_C(1) << 48) - 1)) | (b->index >> 32) << 48,
-        .index_low = (uint32_t)b->index,
-        .callstack = b->callstack,
-    };
-    s->count++;
+    return live_set_take(s, live_set_hash(s, ptr));
 }
 
 void live_set_remove(struct live_set *s, struct live_slot *slot)
 {
-    /* Close the gap: move back every follower that probing could no longer reach across it. */
-    size_t gap = (size_t)(slot - s->slots);
-    for (size_t i = (gap + 1) & s->mask; s->slots[i].callstack != LIVE_SLOT_FREE;
-         i = (i + 1) & s->mask) {
-        size_t home = live_set_home(s, s->slots[i].ptr);
-        if (((i - home) & s->mask) >= ((i - gap) & s->mask)) {
-            s->slots[gap] = s->slots[i];
-            gap = i;
-        }
-    }
-    s->slots[gap].callstack = LIVE_SLOT_FREE;
+    size_t at = (size_t)(slot - s->slots), group = at / LIVE_GROUP;
+    s->tags[group].at[at % LIVE_GROUP] = 0;
     s->count--;
+    for (size_t i = live_set_home(s, live_set_hash(s, slot->ptr)); i != group;
+         i = i + 1 == s->groups ? 0 : i + 1) {
+        struct live_tags *t = &s->tags[i];
+        t->passed = (uint8_t)(t->passed - (t->passed < UINT8_MAX));
+    }
 }
 
 bool live_set_next(const struct live_set *s, size_t *iter, struct live_block *out)
 {
-    if (!s->slots)
-        return false;
-    for (size_t i = *iter; i <= s->mask; i++) {
-        if (s->slots[i].callstack == LIVE_SLOT_FREE)
+    for (size_t i = *iter; i < s->groups * LIVE_GROUP; i++) {
+        if (!s->tags[i / LIVE_GROUP].at[i % LIVE_GROUP])
             continue;
         *out = live_slot_block(&s->slots[i]);
         *iter = i + 1;

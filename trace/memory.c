@@ -182,11 +182,8 @@ int memory_alloc(struct memory *m, uint32_t pool, uint64_t ptr, uint64_t size,
                  struct memory_place at, bool *fault, struct err *e)
 {
     struct pool *p = m->pools.at[pool];
-    struct live_slot *slot = live_set_seek(&p->live, ptr);
-    if (!slot)
-        return err_no_memory(e, "live allocations");
-    bool taken = !live_slot_vacant(slot);
-    *fault = taken && p->key != POOL_OTHER;
+    struct live_slot *slot = live_set_find(&p->live, ptr);
+    *fault = slot && p->key != POOL_OTHER;
     if (*fault) {
         struct memory_fault_sample sample = {.time = at.time,
                                              .ptr = ptr,
@@ -197,13 +194,11 @@ int memory_alloc(struct memory *m, uint32_t pool, uint64_t ptr, uint64_t size,
         if (memory_note_fault(m, FAULT_ALLOC_TWICE, pool, at.callstack, &sample, e) != 0)
             return -1;
     }
-    if (taken) {
+    if (slot) {
         /* As the official server does when told to ignore it: the old block ends here. */
         struct memory_place end = {.time = at.time, .thread = at.thread};
         if (pool_end_block(m, pool, slot, &end, e) != 0)
             return -1;
-        /* Closing the gap moved others. One fewer needs no growth, so this cannot fail. */
-        slot = live_set_seek(&p->live, ptr);
     }
     struct live_block block = {.ptr = ptr,
                                .size = size & BITS48,
@@ -211,18 +206,22 @@ int memory_alloc(struct memory *m, uint32_t pool, uint64_t ptr, uint64_t size,
                                .index = p->allocs.len,
                                .callstack = at.callstack,
                                .thread = at.thread};
-    if (pool_append(p, &block, &still_live, e) != 0)
+    if (!(slot = live_set_add(&p->live, ptr)))
+        return err_no_memory(e, "live allocations");
+    live_slot_fill(slot, &block);
+    if (pool_append(p, &block, &still_live, e) != 0) {
+        live_set_remove(&p->live, slot);
         return -1;
-    live_set_fill(&p->live, slot, &block);
+    }
     p->totals.live++;
     p->totals.live_bytes = saturating_add(p->totals.live_bytes, block.size);
     return observe(m, MEMORY_ALLOC, pool, &at, &block, e);
 }
 
-int memory_free(struct memory *m, uint32_t pool, uint64_t ptr, size_t guess, struct memory_place at,
+int memory_free(struct memory *m, uint32_t pool, uint64_t ptr, struct memory_place at,
                 bool is_fault, bool *found, struct err *e)
 {
-    struct live_slot *slot = live_set_find_near(&m->pools.at[pool]->live, ptr, guess);
+    struct live_slot *slot = live_set_find(&m->pools.at[pool]->live, ptr);
     *found = slot != NULL;
     if (slot)
         return pool_end_block(m, pool, slot, &at, e);
@@ -237,15 +236,13 @@ int memory_free(struct memory *m, uint32_t pool, uint64_t ptr, size_t guess, str
     return memory_note_fault(m, FAULT_FREE_UNKNOWN, pool, at.callstack, &sample, e);
 }
 
-size_t memory_prefetch_free(const struct memory *m, uint32_t pool, uint64_t ptr)
+void memory_prefetch_free(const struct memory *m, uint32_t pool, uint64_t ptr)
 {
     const struct pool *p = m->pools.at[pool];
     const struct live_slot *slot = live_set_find(&p->live, ptr);
-    if (!slot)
-        return 0;
-    __builtin_prefetch(
-        column_raw(&p->frees, live_slot_block(slot).index, sizeof(struct memory_free)), 1);
-    return (size_t)(slot - p->live.slots);
+    if (slot)
+        __builtin_prefetch(
+            column_raw(&p->frees, live_slot_block(slot).index, sizeof(struct memory_free)), 1);
 }
 
 int memory_discard(struct memory *m, uint32_t pool, struct memory_place at, struct err *e)

@@ -153,16 +153,15 @@ int memory_alloc(struct memory *m, uint32_t pool, uint64_t ptr, uint64_t size,
 /*
  * Records a free. *found is false when the address is not live in the pool: nothing is recorded but
  * the count in unknown_frees, and, when `is_fault`, a fault. A free of the null pointer is ignored.
- * `guess` is what memory_prefetch_free gave, or anything else.
  */
-int memory_free(struct memory *m, uint32_t pool, uint64_t ptr, size_t guess, struct memory_place at,
+int memory_free(struct memory *m, uint32_t pool, uint64_t ptr, struct memory_place at,
                 bool is_fault, bool *found, struct err *e);
 
 /*
  * Brings closer what memory_free(ptr) will write to, when the block is live already. To be called a
- * few events ahead, live_set_prefetch(ptr) a few events before that. Returns a guess for that call.
+ * few events ahead, live_set_prefetch_slot(ptr) a few events before that.
  */
-size_t memory_prefetch_free(const struct memory *m, uint32_t pool, uint64_t ptr);
+void memory_prefetch_free(const struct memory *m, uint32_t pool, uint64_t ptr);
 
 /* Frees every live block of the pool, in order of allocation. */
 int memory_discard(struct memory *m, uint32_t pool, struct memory_place at, struct err *e);

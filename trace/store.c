@@ -9,7 +9,7 @@
 #include "base/buf.h"
 
 #define OTHER_POOLS "(other pools)"
-#define RESIDENT_DEFAULT (UINT64_C(96) << 20)
+#define RESIDENT_DEFAULT (UINT64_C(80) << 20)
 
 int trace_init(struct trace *t, const struct trace_options *options, struct err *e)
 {

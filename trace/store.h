@@ -141,7 +141,7 @@ struct trace {
 
 struct trace_options {
     const char *spool_dir;  /* NULL: the default of spool_init */
-    size_t resident_budget; /* bytes of event columns kept in memory; 0: 96 MiB */
+    size_t resident_budget; /* bytes of event columns kept in memory; 0: 80 MiB */
 };
 
 int trace_init(struct trace *t, const struct trace_options *options, struct err *e);

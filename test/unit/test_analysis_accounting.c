@@ -70,7 +70,7 @@ static void step_free(struct history *h, int64_t now)
     b->free_thread = rnd(h, 4) ? b->thread : (uint16_t)rnd(h, THREADS);
     bool found;
     struct memory_place at = {now, b->free_thread, 0};
-    assert_int_equal(memory_free(&h->trace.memory, b->pool, b->ptr, 0, at, true, &found, &e), 0);
+    assert_int_equal(memory_free(&h->trace.memory, b->pool, b->ptr, at, true, &found, &e), 0);
     assert_true(found);
 }
 

@@ -163,8 +163,7 @@ static void histories_agree_with_brute_force(void **state)
                     model_end(m, pool, i);
                 else
                     m->unknown++;
-                assert_int_equal(memory_free(&t.memory, pool, address(i), i, at, true, &flag, &e),
-                                 0);
+                assert_int_equal(memory_free(&t.memory, pool, address(i), at, true, &flag, &e), 0);
                 assert_int_equal(flag, known);
             }
         }
@@ -245,9 +244,9 @@ static void extreme_values_survive(void **state)
     struct live_block b = live_slot_block(slot);
     assert_true(b.size == (UINT64_C(1) << 48) - 1 && b.time == latest && b.thread == 65535);
     assert_true(t.memory.pools.at[pool]->totals.high_address == UINT64_MAX);
-    assert_int_equal(memory_free(&t.memory, pool, 0, 7, at, true, &found, &e), 0);
+    assert_int_equal(memory_free(&t.memory, pool, 0, at, true, &found, &e), 0);
     assert_true(found);
-    assert_int_equal(memory_free(&t.memory, pool, 0, 7, at, true, &found, &e), 0);
+    assert_int_equal(memory_free(&t.memory, pool, 0, at, true, &found, &e), 0);
     assert_false(found); /* free(NULL) is no fault */
     assert_int_equal(t.memory.null_frees, 1);
     assert_int_equal(t.memory.faults.len, 0);
