@@ -13,6 +13,7 @@ static int carry_pool(struct memory *m, uint32_t number, struct err *e)
     column_clear(&p->allocs);
     column_clear(&p->frees);
     live_set_release(&p->live);
+    live_set_init(&p->live);
     p->totals = (struct pool_totals){.low_address = UINT64_MAX};
     p->last_time = INT64_MIN;
     p->disorder = 0;

@@ -67,12 +67,16 @@ static int ingest_place(struct ingest *in, const struct event *ev, struct memory
 {
     at->time = ingest_part_time(in, ev->time);
     at->callstack = ev->callstack;
-    if (trace_thread_number(in->trace, ev->thread, &at->thread, e) != 0)
+    at->thread = in->last_thread;
+    if (__builtin_expect(in->last_thread && ev->thread == in->last_thread_id, 1))
+        return 0;
+    if (trace_thread_number(in->trace, ev->thread, &at->thread, e) != 0 ||
+        (ev->kind != EVENT_MEM_FREE && use_thread(in, at->thread, e) != 0))
         return -1;
-    /* Asked in this order: which kind comes next nobody can predict. */
     const struct trace_thread *th = &in->trace->threads.list.at[at->thread];
-    return (th->listed && th->local) || ev->kind == EVENT_MEM_FREE ? 0
-                                                                   : use_thread(in, at->thread, e);
+    in->last_thread = th->listed && th->local && th->id == ev->thread ? at->thread : 0;
+    in->last_thread_id = ev->thread;
+    return 0;
 }
 
 void ingest_time(struct ingest *in, int64_t time)
@@ -133,11 +137,11 @@ static int ingest_advance(struct ingest *in, struct err *e)
     struct waiting_block *middle = &in->waiting[(in->filling + INGEST_BLOCKS - 1) % INGEST_BLOCKS];
     for (unsigned i = 0; i < newest->count; i++) {
         const struct waiting_event *w = &newest->events[i];
-        live_set_prefetch_slot(&m->pools.at[w->pool]->live, w->ptr);
+        live_set_prefetch_slot(&m->pools.at[w->pool]->live, w->hash);
     }
     for (unsigned i = 0; i < middle->free_count; i++) {
         const struct waiting_event *w = &middle->events[middle->frees[i]];
-        memory_prefetch_free(m, w->pool, w->ptr);
+        memory_prefetch_free(m, w->pool, w->ptr, w->hash);
     }
     in->filling = (in->filling + 1) % INGEST_BLOCKS;
     return carry_out(in, &in->waiting[in->filling], e);
@@ -147,13 +151,16 @@ static int ingest_memory(struct ingest *in, const struct event *ev, struct err *
 {
     struct waiting_block *b = &in->waiting[in->filling];
     struct waiting_event *w = &b->events[b->count];
+    const struct live_set *live;
     bool is_alloc = ev->kind == EVENT_MEM_ALLOC;
     w->is_alloc = is_alloc;
     w->ptr = ev->mem.ptr;
     w->size = ev->mem.size;
     if (ingest_pool(in, ev->mem.pool, &w->pool, e) != 0 || ingest_place(in, ev, &w->at, e) != 0)
         return -1;
-    live_set_prefetch_tags(&in->trace->memory.pools.at[w->pool]->live, ev->mem.ptr);
+    live = &in->trace->memory.pools.at[w->pool]->live;
+    w->hash = live_set_hash(live, ev->mem.ptr);
+    live_set_prefetch_tags(live, w->hash);
     b->frees[b->free_count] = (uint8_t)b->count;
     b->free_count += !is_alloc;
     return ++b->count < INGEST_BLOCK ? 0 : ingest_advance(in, e);
@@ -192,6 +199,7 @@ static int ingest_next_part(struct ingest *in, int64_t time, struct err *e)
         trace_carry_over(in->trace, e) != 0)
         return -1;
     in->parts++;
+    in->last_thread = 0;
     in->time_base = time;
     in->time_overflow = 0;
     in->gpu_strays = 0;

@@ -25,6 +25,7 @@ struct waiting_event {
     uint64_t ptr;
     struct memory_place at;
     uint64_t size;
+    uint64_t hash; /* of the address in its pool's live set */
     uint32_t pool;
     bool is_alloc;
 };
@@ -74,7 +75,9 @@ struct ingest {
     int64_t time_limit;     /* ns; INGEST_TIME_LIMIT, or less in tests */
     uint64_t time_overflow; /* times that did not fit */
     struct waiting_block waiting[INGEST_BLOCKS];
-    unsigned filling; /* which of these takes the next event; behind it the oldest */
+    unsigned filling;     /* which of these takes the next event; behind it the oldest */
+    uint16_t last_thread; /* the last memory event's, when the file has it; else 0 */
+    uint64_t last_thread_id;
     struct recent_pool recent_pools[INGEST_RECENT_POOLS]; /* a cache, by the pools' keys */
     uint64_t last_location; /* a cache of one, empty while its number is 0 */
     int16_t last_location_number;

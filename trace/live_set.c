@@ -10,6 +10,11 @@
 
 _Static_assert(sizeof(struct live_tags) == 16, "a group's tags are one vector");
 
+void live_set_init(struct live_set *s)
+{
+    *s = (struct live_set){.seed = map_hash(0x6c697665)};
+}
+
 void live_set_release(struct live_set *s)
 {
     free(s->tags);
@@ -69,7 +74,7 @@ static struct live_slot *live_set_take(struct live_set *s, uint64_t hash)
 /* By half, so that little room stands empty. */
 static bool live_set_grow(struct live_set *s)
 {
-    struct live_set bigger = {.seed = s->groups ? s->seed : map_hash(0x6c697665)};
+    struct live_set bigger = {.seed = s->seed};
     if (!live_set_alloc(&bigger, s->groups ? s->groups + (s->groups + 1) / 2 : 4))
         return false;
     for (size_t group = 0; group < s->groups; group++) {
@@ -84,20 +89,19 @@ static bool live_set_grow(struct live_set *s)
     return true;
 }
 
-struct live_slot *live_set_add(struct live_set *s, uint64_t ptr)
+struct live_slot *live_set_add(struct live_set *s, uint64_t hash)
 {
     if (s->count >= s->limit && !live_set_grow(s))
         return NULL;
-    return live_set_take(s, live_set_hash(s, ptr));
+    return live_set_take(s, hash);
 }
 
-void live_set_remove(struct live_set *s, struct live_slot *slot)
+void live_set_remove(struct live_set *s, struct live_slot *slot, uint64_t hash)
 {
     size_t at = (size_t)(slot - s->slots), group = at / LIVE_GROUP;
     s->tags[group].at[at % LIVE_GROUP] = 0;
     s->count--;
-    for (size_t i = live_set_home(s, live_set_hash(s, slot->ptr)); i != group;
-         i = i + 1 == s->groups ? 0 : i + 1) {
+    for (size_t i = live_set_home(s, hash); i != group; i = i + 1 == s->groups ? 0 : i + 1) {
         struct live_tags *t = &s->tags[i];
         t->passed = (uint8_t)(t->passed - (t->passed < UINT8_MAX));
     }

@@ -51,9 +51,11 @@ struct live_set {
     uint64_t seed;
 };
 
+/* An empty set. Which place an address has depends on the seed, that of this process. */
+void live_set_init(struct live_set *s);
 void live_set_release(struct live_set *s);
 
-/* What places the block of that address. */
+/* What places the block of that address, from live_set_init to live_set_release. */
 static inline uint64_t live_set_hash(const struct live_set *s, uint64_t ptr)
 {
     unsigned __int128 p = (unsigned __int128)(ptr ^ s->seed) * 0xd6e8feb86659fd93u;
@@ -93,19 +95,18 @@ static inline unsigned live_tags_match(const struct live_tags *t, uint8_t tag)
  * inlined: gcc drops calls of functions that do nothing but prefetch.
  */
 static inline __attribute__((always_inline)) void live_set_prefetch_tags(const struct live_set *s,
-                                                                         uint64_t ptr)
+                                                                         uint64_t hash)
 {
     if (s->groups)
-        __builtin_prefetch(&s->tags[live_set_home(s, live_set_hash(s, ptr))], 1);
+        __builtin_prefetch(&s->tags[live_set_home(s, hash)], 1);
 }
 
 /* The slot that most likely has the block, or else will have it. */
 static inline __attribute__((always_inline)) void live_set_prefetch_slot(const struct live_set *s,
-                                                                         uint64_t ptr)
+                                                                         uint64_t hash)
 {
     if (!s->groups)
         return;
-    uint64_t hash = live_set_hash(s, ptr);
     size_t group = live_set_home(s, hash);
     unsigned match = live_tags_match(&s->tags[group], live_hash_tag(hash));
     unsigned vacant = live_tags_match(&s->tags[group], 0);
@@ -114,10 +115,9 @@ static inline __attribute__((always_inline)) void live_set_prefetch_slot(const s
     __builtin_prefetch(&s->slots[group * LIVE_GROUP + slot], 1);
 }
 
-/* The slot of `ptr`, or NULL. Valid until the set changes. */
-static inline struct live_slot *live_set_find(const struct live_set *s, uint64_t ptr)
+/* The slot of `ptr`, which has that hash, or NULL. Valid until the set changes. */
+static inline struct live_slot *live_set_find(const struct live_set *s, uint64_t ptr, uint64_t hash)
 {
-    uint64_t hash = live_set_hash(s, ptr);
     size_t group = live_set_home(s, hash);
     for (size_t left = s->groups; left; left--) {
         const struct live_tags *t = &s->tags[group];
@@ -135,13 +135,13 @@ static inline struct live_slot *live_set_find(const struct live_set *s, uint64_t
 }
 
 /*
- * A slot for a block whose address is not in the set yet, to be filled by live_slot_fill. Other
- * slots may move. NULL when memory is short.
+ * A slot for a block whose address, of that hash, is not in the set yet, to be filled by
+ * live_slot_fill. Other slots may move. NULL when memory is short.
  */
-struct live_slot *live_set_add(struct live_set *s, uint64_t ptr);
+struct live_slot *live_set_add(struct live_set *s, uint64_t hash);
 
-/* Removes the block of a slot that live_set_find gave. */
-void live_set_remove(struct live_set *s, struct live_slot *slot);
+/* Removes the block of a slot that live_set_find gave for that hash. */
+void live_set_remove(struct live_set *s, struct live_slot *slot, uint64_t hash);
 
 /* Visits every block in no particular order: *iter starts at 0; false at the end. */
 bool live_set_next(const struct live_set *s, size_t *iter, struct live_block *out);

@@ -72,15 +72,15 @@ int memory_pool(struct memory *m, uint64_t key, uint32_t *number, struct err *e)
     p->last_time = INT64_MIN;
     column_init(&p->allocs, m->spool, &alloc_layout, false);
     column_init(&p->frees, m->spool, &free_layout, true);
+    live_set_init(&p->live);
     *value = *number = (uint32_t)(m->pools.len - 1);
     return 0;
 }
 
-static int observe(struct memory *m, enum memory_op_kind kind, uint32_t pool,
-                   const struct memory_place *at, const struct live_block *block, struct err *e)
+static int tell_observer(struct memory *m, enum memory_op_kind kind, uint32_t pool,
+                         const struct memory_place *at, const struct live_block *block,
+                         struct err *e)
 {
-    if (!m->observer.op)
-        return 0;
     struct memory_op op = {.kind = kind,
                            .pool = pool,
                            .time = at->time,
@@ -90,8 +90,15 @@ static int observe(struct memory *m, enum memory_op_kind kind, uint32_t pool,
     return m->observer.op(m->observer.ctx, &op, e);
 }
 
-static int pool_append(struct pool *p, const struct live_block *b, const struct memory_free *f,
-                       struct err *e)
+static inline int observe(struct memory *m, enum memory_op_kind kind, uint32_t pool,
+                          const struct memory_place *at, const struct live_block *block,
+                          struct err *e)
+{
+    return m->observer.op ? tell_observer(m, kind, pool, at, block, e) : 0;
+}
+
+static inline int pool_append(struct pool *p, const struct live_block *b,
+                              const struct memory_free *f, struct err *e)
 {
     struct memory_alloc *alloc = column_append(&p->allocs, e);
     if (!alloc)
@@ -136,9 +143,12 @@ static struct memory_free make_free(int64_t time_alloc, int64_t time, uint16_t t
 
 static const struct memory_free still_live = {0, 0};
 
-/* Ends the life of a block: fill in its free, take it from the live set, tell the observer. */
-static int pool_end_block(struct memory *m, uint32_t pool, struct live_slot *slot,
-                          const struct memory_place *at, struct err *e)
+/*
+ * Ends the life of a block, whose address has that hash: fill in its free, take it from the live
+ * set, tell the observer.
+ */
+static inline int pool_end_block(struct memory *m, uint32_t pool, struct live_slot *slot,
+                                 uint64_t hash, const struct memory_place *at, struct err *e)
 {
     struct pool *p = m->pools.at[pool];
     struct live_block block = live_slot_block(slot);
@@ -148,7 +158,7 @@ static int pool_end_block(struct memory *m, uint32_t pool, struct live_slot *slo
         *stored = fill;
     else if (column_patch_slow(&p->frees, block.index, &fill, e) != 0)
         return -1;
-    live_set_remove(&p->live, slot);
+    live_set_remove(&p->live, slot, hash);
     p->totals.frees++;
     p->totals.live--;
     p->totals.live_bytes = saturating_sub(p->totals.live_bytes, block.size);
@@ -182,7 +192,8 @@ int memory_alloc(struct memory *m, uint32_t pool, uint64_t ptr, uint64_t size,
                  struct memory_place at, bool *fault, struct err *e)
 {
     struct pool *p = m->pools.at[pool];
-    struct live_slot *slot = live_set_find(&p->live, ptr);
+    uint64_t hash = live_set_hash(&p->live, ptr);
+    struct live_slot *slot = live_set_find(&p->live, ptr, hash);
     *fault = slot && p->key != POOL_OTHER;
     if (*fault) {
         struct memory_fault_sample sample = {.time = at.time,
@@ -197,7 +208,7 @@ int memory_alloc(struct memory *m, uint32_t pool, uint64_t ptr, uint64_t size,
     if (slot) {
         /* As the official server does when told to ignore it: the old block ends here. */
         struct memory_place end = {.time = at.time, .thread = at.thread};
-        if (pool_end_block(m, pool, slot, &end, e) != 0)
+        if (pool_end_block(m, pool, slot, hash, &end, e) != 0)
             return -1;
     }
     struct live_block block = {.ptr = ptr,
@@ -206,11 +217,11 @@ int memory_alloc(struct memory *m, uint32_t pool, uint64_t ptr, uint64_t size,
                                .index = p->allocs.len,
                                .callstack = at.callstack,
                                .thread = at.thread};
-    if (!(slot = live_set_add(&p->live, ptr)))
+    if (!(slot = live_set_add(&p->live, hash)))
         return err_no_memory(e, "live allocations");
     live_slot_fill(slot, &block);
     if (pool_append(p, &block, &still_live, e) != 0) {
-        live_set_remove(&p->live, slot);
+        live_set_remove(&p->live, slot, hash);
         return -1;
     }
     p->totals.live++;
@@ -221,10 +232,12 @@ int memory_alloc(struct memory *m, uint32_t pool, uint64_t ptr, uint64_t size,
 int memory_free(struct memory *m, uint32_t pool, uint64_t ptr, struct memory_place at,
                 bool is_fault, bool *found, struct err *e)
 {
-    struct live_slot *slot = live_set_find(&m->pools.at[pool]->live, ptr);
+    const struct live_set *live = &m->pools.at[pool]->live;
+    uint64_t hash = live_set_hash(live, ptr);
+    struct live_slot *slot = live_set_find(live, ptr, hash);
     *found = slot != NULL;
     if (slot)
-        return pool_end_block(m, pool, slot, &at, e);
+        return pool_end_block(m, pool, slot, hash, &at, e);
     if (ptr == 0) {
         m->null_frees++;
         return 0;
@@ -236,10 +249,10 @@ int memory_free(struct memory *m, uint32_t pool, uint64_t ptr, struct memory_pla
     return memory_note_fault(m, FAULT_FREE_UNKNOWN, pool, at.callstack, &sample, e);
 }
 
-void memory_prefetch_free(const struct memory *m, uint32_t pool, uint64_t ptr)
+void memory_prefetch_free(const struct memory *m, uint32_t pool, uint64_t ptr, uint64_t hash)
 {
     const struct pool *p = m->pools.at[pool];
-    const struct live_slot *slot = live_set_find(&p->live, ptr);
+    const struct live_slot *slot = live_set_find(&p->live, ptr, hash);
     if (slot)
         __builtin_prefetch(
             column_raw(&p->frees, live_slot_block(slot).index, sizeof(struct memory_free)), 1);
@@ -255,8 +268,11 @@ int memory_discard(struct memory *m, uint32_t pool, struct memory_place at, stru
     if (!blocks)
         return err_no_memory(e, "a pool's live allocations");
     int status = 0;
-    for (size_t i = 0; i < n && status == 0; i++)
-        status = pool_end_block(m, pool, live_set_find(&p->live, blocks[i].ptr), &at, e);
+    for (size_t i = 0; i < n && status == 0; i++) {
+        uint64_t hash = live_set_hash(&p->live, blocks[i].ptr);
+        struct live_slot *slot = live_set_find(&p->live, blocks[i].ptr, hash);
+        status = pool_end_block(m, pool, slot, hash, &at, e);
+    }
     free(blocks);
     return status;
 }

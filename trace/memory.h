@@ -159,9 +159,9 @@ int memory_free(struct memory *m, uint32_t pool, uint64_t ptr, struct memory_pla
 
 /*
  * Brings closer what memory_free(ptr) will write to, when the block is live already. To be called a
- * few events ahead, live_set_prefetch_slot(ptr) a few events before that.
+ * few events ahead, live_set_prefetch_slot a few events before that; `hash` as there.
  */
-void memory_prefetch_free(const struct memory *m, uint32_t pool, uint64_t ptr);
+void memory_prefetch_free(const struct memory *m, uint32_t pool, uint64_t ptr, uint64_t hash);
 
 /* Frees every live block of the pool, in order of allocation. */
 int memory_discard(struct memory *m, uint32_t pool, struct memory_place at, struct err *e);

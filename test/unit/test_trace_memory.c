@@ -239,7 +239,8 @@ static void extreme_values_survive(void **state)
         memory_alloc(&t.memory, pool, UINT64_MAX, (UINT64_C(1) << 48) - 1, at, &fault, &e), 0);
     assert_int_equal(memory_alloc(&t.memory, pool, 0, 0, at, &fault, &e), 0);
     assert_false(fault);
-    struct live_slot *slot = live_set_find(&t.memory.pools.at[pool]->live, UINT64_MAX);
+    const struct live_set *live = &t.memory.pools.at[pool]->live;
+    struct live_slot *slot = live_set_find(live, UINT64_MAX, live_set_hash(live, UINT64_MAX));
     assert_non_null(slot);
     struct live_block b = live_slot_block(slot);
     assert_true(b.size == (UINT64_C(1) << 48) - 1 && b.time == latest && b.thread == 65535);
