@@ -58,7 +58,7 @@ static inline void fixture_free(struct fixture *f, uint32_t pool, uint64_t ptr, 
 {
     bool found;
     struct memory_place at = {++f->now, 0, stack};
-    assert_int_equal(memory_free(&f->trace.memory, pool, ptr, 0, at, true, &found, &f->e), 0);
+    assert_int_equal(memory_free(&f->trace.memory, pool, ptr, at, true, &found, &f->e), 0);
     f->trace.facts.last_time = f->now;
 }
 

@@ -284,9 +284,9 @@ static void pools_have_a_ceiling(void **state)
     assert_int_equal(memory_alloc(&t.memory, other, 0x1000, 16, at, &fault, &e), 0);
     assert_int_equal(memory_alloc(&t.memory, other, 0x1000, 32, at, &fault, &e), 0);
     assert_false(fault);
-    assert_int_equal(memory_free(&t.memory, other, 0x1000, 3, at, true, &found, &e), 0);
+    assert_int_equal(memory_free(&t.memory, other, 0x1000, at, true, &found, &e), 0);
     assert_true(found);
-    assert_int_equal(memory_free(&t.memory, other, 0x1000, 3, at, true, &found, &e), 0);
+    assert_int_equal(memory_free(&t.memory, other, 0x1000, at, true, &found, &e), 0);
     assert_false(found);
     assert_int_equal(t.memory.faults.len, 0);
     assert_int_equal(t.memory.pools.at[other]->totals.allocations, 2);
@@ -313,7 +313,7 @@ static void sums_stop_at_the_top(void **state)
     const struct pool_totals *totals = &t.memory.pools.at[pool]->totals;
     assert_true(totals->total_bytes == UINT64_MAX);
     assert_true(totals->live_bytes == UINT64_MAX);
-    assert_int_equal(memory_free(&t.memory, pool, 16, 9, at, true, &flag, &e), 0);
+    assert_int_equal(memory_free(&t.memory, pool, 16, at, true, &flag, &e), 0);
     assert_true(totals->live_bytes == UINT64_MAX);
     assert_int_equal(totals->live, count - 1);
     trace_release(&t);
