@@ -60,6 +60,9 @@ struct wire_facts {
     bool samples_end_nothing;
     /* The client looks whether code that is asked for can be read before it reads it. */
     bool code_checked;
+    /* A client without code transfer has no source texts either; older ones send them all the same.
+     */
+    bool sources_with_code;
 };
 
 struct wire_version {

@@ -30,8 +30,10 @@
 #define DECIMAL false
 #define HEX true
 /* Samples do not make a trace last longer; code is read without a check: both until 65. */
-#define BEFORE_66 true, false
-#define SINCE_66 false, true
+#define BEFORE_66 true, false, false
+#define SINCE_66 false, true, false
+/* Without code transfer there are no source texts either: commit 5d2c3533. */
+#define SINCE_82 false, true, true
 #define RELEASE(TEXT) TEXT, false
 #define BETWEEN(TEXT) TEXT, true
 
@@ -75,7 +77,7 @@
 #define WIRE_FACTS_81 {BETWEEN("development, June to July 2026"), NO_DELAY, PRIO, \
                        HEX, LITERAL_TAG_LOW, CODES_66, {0, 13, 4}, SINCE_66}
 #define WIRE_FACTS_82 {RELEASE("v0.14.0"), NO_DELAY, PRIO, \
-                       HEX, LITERAL_TAG_LOW, CODES_66, {0, 14, 0}, SINCE_66}
+                       HEX, LITERAL_TAG_LOW, CODES_66, {0, 14, 0}, SINCE_82}
 /* clang-format on */
 
 #endif

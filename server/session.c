@@ -112,17 +112,17 @@ static void session_place_clock(struct session *s)
 }
 
 /*
- * What to ask of this client. Code and source texts only of one that offers them. Clients before
- * protocol 66 would read the code without looking whether it is still there.
+ * What to ask of this client. Code only of one that offers it; source texts of older ones in any
+ * case, as the official server does. Clients before protocol 66 would read the code without looking
+ * whether it is still there.
  */
 static uint32_t session_asks(const struct session *s, const struct session_options *options)
 {
     uint32_t ask = QUERY_ASK_DEFAULT;
-    if (!(s->c.welcome.flags & WELCOME_CODE_TRANSFER))
-        return ask;
-    if (!options->no_code && s->c.version->facts.code_checked)
+    bool offered = s->c.welcome.flags & WELCOME_CODE_TRANSFER;
+    if (!options->no_code && offered && s->c.version->facts.code_checked)
         ask |= 1u << QUERY_SYMBOL_CODE;
-    if (!options->no_sources)
+    if (!options->no_sources && (offered || !s->c.version->facts.sources_with_code))
         ask |= 1u << QUERY_SOURCE_CODE;
     return ask;
 }

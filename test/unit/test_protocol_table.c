@@ -226,6 +226,8 @@ static void test_facts(void **state)
         assert_int_equal(f->query_code[QUERY_DISCONNECT], protocol <= 65 ? 8 : 9);
         assert_int_equal(f->query_code[QUERY_CALLSTACK_FRAME], protocol <= 65 ? 9 : 10);
         assert_int_equal(f->external_name_prio, protocol >= 66);
+        assert_int_equal(f->code_checked, protocol >= 66);
+        assert_int_equal(f->sources_with_code, protocol >= 82);
         assert_int_equal(f->literal_tag, protocol <= 76   ? LITERAL_PLAIN
                                          : protocol <= 78 ? LITERAL_TAG_HIGH
                                                           : LITERAL_TAG_LOW);
