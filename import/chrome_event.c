@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <math.h>
 #include <setjmp.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <yajl/yajl_parse.h>
 
 /* Objects and arrays within one another; real files have less than ten. */
@@ -10,6 +12,12 @@
 
 /* Nobody writes such an event, or a text of that length beside the events. */
 #define PIECE_MAX ((uint64_t)64 << 20)
+
+/* Stands before each piece of the parser's memory. */
+struct parser_block {
+    _Alignas(max_align_t) struct parser_block *next;
+    struct parser_block *before;
+};
 
 struct chrome_reader {
     struct chrome_event event;
@@ -19,10 +27,11 @@ struct chrome_reader {
     struct err *e;
     yajl_handle parser;
     jmp_buf no_memory;
-    unsigned depth;        /* of what is open */
-    unsigned events_depth; /* within the list of events, or 0 */
-    bool list_next;        /* the value to come is the list */
-    bool bare_list;        /* the whole text is the list */
+    struct parser_block blocks; /* a ring: the parser's memory */
+    unsigned depth;             /* of what is open */
+    unsigned events_depth;      /* within the list of events, or 0 */
+    bool list_next;             /* the value to come is the list */
+    bool bare_list;             /* the whole text is the list */
     bool seen_list;
     bool in_event;
     int field;      /* of the value to come, or -1 */
@@ -225,28 +234,54 @@ static int on_close(void *ctx)
     return go_on(close_container(ctx));
 }
 
-/* ---- memory: the parser does not look whether it gets any, so a call that fails leaves it */
+/*
+ * ---- memory: the parser does not look whether it gets any, so a call that fails leaves it. What
+ * it had got by then is freed from the ring.
+ */
 
-static void *parser_malloc(void *ctx, size_t size)
+static void block_link(struct parser_block *b, struct parser_block *ring)
 {
-    void *p = malloc(size);
-    if (!p)
-        longjmp(*(jmp_buf *)ctx, 1);
-    return p;
+    b->next = ring->next;
+    b->before = ring;
+    ring->next->before = b;
+    ring->next = b;
+}
+
+static void block_unlink(struct parser_block *b)
+{
+    b->before->next = b->next;
+    b->next->before = b->before;
 }
 
 static void *parser_realloc(void *ctx, void *old, size_t size)
 {
-    void *p = realloc(old, size);
-    if (!p)
-        longjmp(*(jmp_buf *)ctx, 1);
-    return p;
+    struct chrome_reader *r = ctx;
+    struct parser_block *b = old ? (struct parser_block *)old - 1 : NULL;
+    if (b)
+        block_unlink(b);
+    struct parser_block *grown = size <= SIZE_MAX - sizeof *b ? realloc(b, sizeof *b + size) : NULL;
+    if (!grown) {
+        if (b)
+            block_link(b, &r->blocks);
+        longjmp(r->no_memory, 1);
+    }
+    block_link(grown, &r->blocks);
+    return grown + 1;
+}
+
+static void *parser_malloc(void *ctx, size_t size)
+{
+    return parser_realloc(ctx, NULL, size);
 }
 
 static void parser_free(void *ctx, void *p)
 {
     (void)ctx;
-    free(p);
+    if (!p)
+        return;
+    struct parser_block *b = (struct parser_block *)p - 1;
+    block_unlink(b);
+    free(b);
 }
 
 /* ---- feeding it */
@@ -348,7 +383,7 @@ static int read_guarded(struct chrome_reader *r, struct import_source *s)
                                          .yajl_end_map = on_close,
                                          .yajl_start_array = on_open_array,
                                          .yajl_end_array = on_close};
-    yajl_alloc_funcs memory = {parser_malloc, parser_realloc, parser_free, &r->no_memory};
+    yajl_alloc_funcs memory = {parser_malloc, parser_realloc, parser_free, r};
     if (setjmp(r->no_memory) != 0)
         return err_no_memory(r->e, "the JSON parser");
     r->parser = yajl_alloc(&calls, &memory, r);
@@ -362,9 +397,10 @@ int chrome_read(struct import_source *s, struct import_counts *counts, chrome_ev
                 void *ctx, struct err *e)
 {
     struct chrome_reader r = {.counts = counts, .put = put, .ctx = ctx, .e = e, .field = -1};
+    r.blocks.next = r.blocks.before = &r.blocks;
     int status = read_guarded(&r, s);
-    if (r.parser)
-        yajl_free(r.parser);
+    while (r.blocks.next != &r.blocks)
+        parser_free(&r, r.blocks.next + 1);
     buf_release(&r.event.texts);
     json_text_release(&r.event.args);
     return status;

@@ -20,6 +20,10 @@ TRACES = ROOT / "fixtures" / "traces"
 RELEASES = ("v0.9.1", "v0.10", "v0.11.1", "v0.12.2", "v0.13.1", "v0.14.0")
 LIMIT = 120
 
+# Under nohup, or in a script's background, signals come ignored; the tests send them.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 
 def run(*args, **kwargs):
     """Runs the program to its end. Output is text; the status is not checked."""
