@@ -399,8 +399,10 @@ int chrome_read(struct import_source *s, struct import_counts *counts, chrome_ev
     struct chrome_reader r = {.counts = counts, .put = put, .ctx = ctx, .e = e, .field = -1};
     r.blocks.next = r.blocks.before = &r.blocks;
     int status = read_guarded(&r, s);
-    while (r.blocks.next != &r.blocks)
-        parser_free(&r, r.blocks.next + 1);
+    for (struct parser_block *b = r.blocks.next, *next; b != &r.blocks; b = next) {
+        next = b->next;
+        free(b);
+    }
     buf_release(&r.event.texts);
     json_text_release(&r.event.args);
     return status;

@@ -84,8 +84,9 @@ static bool live_set_grow(struct live_set *s)
                 *live_set_take(&bigger, live_set_hash(&bigger, slot->ptr)) = *slot;
         }
     }
-    live_set_release(s);
+    struct live_set old = *s;
     *s = bigger;
+    live_set_release(&old);
     return true;
 }
 
