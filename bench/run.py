@@ -128,6 +128,45 @@ def bench_update(folder, trace):
         print(text, flush=True)
 
 
+# What `csvexport` is asked for; what begins with two dashes the official tool does not know.
+EXPORTS = ((), ("-u", "-p"), ("--memory",))
+
+
+def bench_csvexport(trace):
+    for args in EXPORTS:
+        runs, official = [], []
+        for _ in range(ROUNDS):
+            runs.append(Run([TIDEMARK, "csvexport", *args, trace]))
+            if OFFICIAL and not any(a.startswith("--") for a in args):
+                official.append(Run([pathlib.Path(OFFICIAL) / "csvexport", *args, trace]))
+        cpu, memory = least(runs)
+        text = f"  {' '.join(('csvexport', *args)):28} {cpu:6.2f} CPU-s, peak {mib(memory):>9}"
+        if official:
+            other, other_memory = least(official)
+            text += (f"; official {other:6.2f} CPU-s, peak {mib(other_memory):>9}: "
+                     f"{cpu / other:.2f}x its CPU")
+        print(text, flush=True)
+
+
+class Best:
+    """The least of several captures of one stream: each figure for itself."""
+
+    def __init__(self, runs):
+        self.cpu = min(run.cpu for run in runs)
+        self.cpu_before_saving = min(run.cpu_before_saving for run in runs)
+        self.memory = max(run.memory for run in runs)
+
+
+def capture_in_turns(recording, ours, theirs):
+    """Ours and the official capture take turns, since other work on the machine disturbs both."""
+    mine, official = [], []
+    for _ in range(ROUNDS):
+        mine.append(capture([TIDEMARK, "capture"], recording, ours, "--no-summary"))
+        if OFFICIAL:
+            official.append(capture([pathlib.Path(OFFICIAL) / "capture"], recording, theirs))
+    return Best(mine), Best(official) if official else None
+
+
 def bench_stream(folder, events, depth):
     recording = folder / "firehose.c2s.bin"
     ours, theirs = folder / "ours.tracy", folder / "official.tracy"
@@ -135,7 +174,7 @@ def bench_stream(folder, events, depth):
     subprocess.run([str(BUILD / "bench" / "firehose"), "--events", str(events), "--depth",
                     str(depth), "-o", str(recording)], check=True, stdout=subprocess.DEVNULL)
     print(f"  stream {mib(recording.stat().st_size)}")
-    mine = capture([TIDEMARK, "capture"], recording, ours, "--no-summary")
+    mine, official = capture_in_turns(recording, ours, theirs)
     show_capture("capture and save", mine, events, ours.stat().st_size)
     summed = capture([TIDEMARK, "capture"], recording, ours)
     show_capture("capture, save, summary", summed, events, ours.stat().st_size)
@@ -146,13 +185,14 @@ def bench_stream(folder, events, depth):
           f"peak {mib(load.memory)}")
     if not OFFICIAL:
         bench_update(folder, ours)
+        bench_csvexport(ours)
     show_limits(recording, ours, folder, events)
     if OFFICIAL:
-        official = capture([pathlib.Path(OFFICIAL) / "capture"], recording, theirs)
         show_capture("official capture", official, events, theirs.stat().st_size)
         loaded = Run([pathlib.Path(OFFICIAL) / "update", theirs, folder / "again.tracy"])
         print(f"  {'official update':28} {loaded.cpu:6.2f} CPU-s, peak {mib(loaded.memory)}")
         bench_update(folder, theirs)
+        bench_csvexport(theirs)
         compare("events per CPU-s", official.cpu, mine.cpu)
         compare("ingest alone", official.cpu_before_saving, mine.cpu_before_saving)
         compare("peak memory", mine.memory, official.memory)
