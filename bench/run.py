@@ -28,17 +28,19 @@ PORT = 19086
 class Run:
     """One finished process: CPU-seconds in all and until it began to save, and peak memory."""
 
-    def __init__(self, args, watch_saving=False):
+    def __init__(self, args, watch_saving=False, output=None):
         self.cpu_before_saving = None
-        process = subprocess.Popen([str(a) for a in args], stdout=subprocess.PIPE,
-                                   stderr=subprocess.STDOUT)
+        # What is long goes to `output` at once: this process's size would count for its children.
+        process = subprocess.Popen([str(a) for a in args], stdout=output or subprocess.PIPE,
+                                   stderr=subprocess.PIPE if output else subprocess.STDOUT)
+        stream = process.stderr if output else process.stdout
         text = b""
-        while chunk := os.read(process.stdout.fileno(), 65536):
+        while chunk := os.read(stream.fileno(), 65536):
             text += chunk
             if watch_saving and self.cpu_before_saving is None and b"Saving trace" in text:
                 self.cpu_before_saving = cpu_of(process.pid)
         _, status, usage = os.wait4(process.pid, 0)
-        process.stdout.close()
+        stream.close()
         process.returncode = os.waitstatus_to_exitcode(status)
         self.output = text.decode(errors="replace")
         if process.returncode != 0:
@@ -136,9 +138,10 @@ def bench_csvexport(trace):
     for args in EXPORTS:
         runs, official = [], []
         for _ in range(ROUNDS):
-            runs.append(Run([TIDEMARK, "csvexport", *args, trace]))
+            runs.append(Run([TIDEMARK, "csvexport", *args, trace], output=subprocess.DEVNULL))
             if OFFICIAL and not any(a.startswith("--") for a in args):
-                official.append(Run([pathlib.Path(OFFICIAL) / "csvexport", *args, trace]))
+                official.append(Run([pathlib.Path(OFFICIAL) / "csvexport", *args, trace],
+                                    output=subprocess.DEVNULL))
         cpu, memory = least(runs)
         text = f"  {' '.join(('csvexport', *args)):28} {cpu:6.2f} CPU-s, peak {mib(memory):>9}"
         if official:
