@@ -244,8 +244,10 @@ struct model_list {
 
 static void model_push(struct model_list *l, const struct sched_run *run)
 {
-    l->runs = realloc(l->runs, (l->n + 1) * sizeof *run);
-    assert_non_null(l->runs);
+    if ((l->n & (l->n - 1)) == 0) { /* doubled: sanitizers copy at each step */
+        l->runs = realloc(l->runs, (l->n ? l->n * 2 : 1) * sizeof *run);
+        assert_non_null(l->runs);
+    }
     l->runs[l->n++] = *run;
 }
 
