@@ -105,8 +105,8 @@ static int count_range(struct chain *c, struct err *e)
     bool wanted[REC_TYPE_COUNT];
     memset(wanted, true, sizeof wanted);
     range_count_wanted(wanted);
-    if (c->pools)
-        wanted[REC_POOLS] = wanted[REC_POOL_END] = true;
+    /* The filters before this one make pools of their own from these. */
+    wanted[REC_POOLS] = wanted[REC_POOL_END] = true;
     if (run(c, STAGE_RANGE, range_count_sink(c->range), wanted, e) != 0)
         return -1;
     return range_counted(c->range, e);

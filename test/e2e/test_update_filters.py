@@ -105,6 +105,16 @@ class Ranges(Filters):
         self.assertEqual((self.dir / "file").read_bytes(), (self.dir / "pipe").read_bytes())
         self.assert_clean("file", "pipe")
 
+    def test_with_every_letter(self):
+        """What is stripped is stripped in the counting pass, too."""
+        out = self.dir / "out"
+        for letters in ("l", "m", "p", "M", "i", "c", "s", "C", "S", "lmpMicsCS"):
+            for pools in ((), ("--keep-pools", "default"), ("--drop-pools", "default")):
+                with self.subTest(letters=letters, pools=pools):
+                    self.update("-s", letters, "--range", "50ms:200ms", *pools, MEMSCEN, out)
+                    events = sum(map(len, Trace(out).memory_by_pool().values()))
+                    self.assertEqual(events == 0, "M" in letters)
+
     def test_wrong_ranges(self):
         for text in ("", "5", "2s:1s", "1s:1s", "a:b", "1s:2x", "-1:5", "0x1:5", "1:2:3"):
             with self.subTest(text):

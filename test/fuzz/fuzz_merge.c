@@ -13,6 +13,7 @@
 #include "base/bytes.h"
 #include "trace/codec.h"
 #include "trace/merge.h"
+#include "test/fuzz/pieces.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -20,24 +21,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define CHOICE_BYTES 7u
 
 enum { ALIGN_BEGIN = 1, TWICE = 2, WITH_OFFSET = 4, GOOD_FIRST = 8, SMALL_SPILL = 16 };
-
-struct pieces {
-    const uint8_t *bytes;
-    size_t len, pos;
-};
-
-static ssize_t read_piece(void *ctx, uint8_t *out, size_t room, struct err *e)
-{
-    struct pieces *p = ctx;
-    (void)e;
-    size_t n = p->len - p->pos;
-    n = n < room ? n : room;
-    n = n < 1999 ? n : 1999; /* so that records straddle pieces */
-    if (n > 0)
-        memcpy(out, p->bytes + p->pos, n);
-    p->pos += n;
-    return (ssize_t)n;
-}
 
 struct inputs {
     const struct buf *bufs[3];

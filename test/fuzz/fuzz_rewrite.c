@@ -14,6 +14,7 @@
 #include "base/bytes.h"
 #include "trace/codec.h"
 #include "trace/rewrite.h"
+#include "test/fuzz/pieces.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -21,24 +22,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 #define CHOICE_BYTES 9u
 
 enum { WITH_POOLS = 2, WITH_RANGE = 4, WITH_SYMBOLS = 8, WITH_RESET = 16, WITH_DICT = 32 };
-
-struct pieces {
-    const uint8_t *bytes;
-    size_t len, pos;
-};
-
-static ssize_t read_piece(void *ctx, uint8_t *out, size_t room, struct err *e)
-{
-    struct pieces *p = ctx;
-    (void)e;
-    size_t n = p->len - p->pos;
-    n = n < room ? n : room;
-    n = n < 1999 ? n : 1999; /* so that records straddle pieces */
-    if (n > 0)
-        memcpy(out, p->bytes + p->pos, n);
-    p->pos += n;
-    return (ssize_t)n;
-}
 
 static int read_pass(void *ctx, unsigned pass, const struct record_sink *sink, const bool *wanted,
                      struct trace_info *info, struct err *e)

@@ -14,26 +14,9 @@
 #include "trace/convert.h"
 #include "trace/reader.h"
 #include "trace/writer.h"
+#include "test/fuzz/pieces.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-
-struct pieces {
-    const uint8_t *bytes;
-    size_t len, pos;
-};
-
-static ssize_t read_piece(void *ctx, uint8_t *out, size_t room, struct err *e)
-{
-    struct pieces *p = ctx;
-    (void)e;
-    size_t n = p->len - p->pos;
-    n = n < room ? n : room;
-    n = n < 999 ? n : 999; /* so that records straddle pieces */
-    if (n > 0)
-        memcpy(out, p->bytes + p->pos, n);
-    p->pos += n;
-    return (ssize_t)n;
-}
 
 static int put_block(void *ctx, const uint8_t *block, size_t len, struct err *e)
 {
