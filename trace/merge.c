@@ -53,6 +53,9 @@ static void release(struct merge *m)
     vec_release(&m->payloads);
     vec_release(&m->expands);
     vec_release(&m->app_info);
+    vec_release(&m->images);
+    vec_release(&m->base_images);
+    vec_release(&m->placed_images);
     vec_release(&m->stats);
     map_release(&m->stats_at);
     spill_release(&m->messages);

@@ -55,7 +55,7 @@ struct merge_source {
 struct merge_outcome {
     const struct file_layout *layout; /* that was written */
     uint64_t zones, gpu_zones, messages, memory_events, threads, pools;
-    uint64_t images_left_out; /* only one input's frames can have images */
+    uint64_t images_left_out; /* trace/merge_images.c */
     struct buf notes;         /* lines about what was not as one might expect */
     struct buf losses;        /* what the version cannot hold, as in trace/convert.h */
 };

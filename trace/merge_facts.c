@@ -231,6 +231,10 @@ static int put_crashes(struct merge *m, struct err *e)
         uint64_t thread = in->crash.thread;
         if (!merge_has_crash(in))
             continue;
+        if (!first)
+            buf_printf(&m->outcome->notes,
+                       "%s: its crash becomes a fact, as a trace has room for one crash\n",
+                       in->name);
         if (!first && (merge_thread(in, &thread, e) != 0 ||
                        merge_fact(m, e, "crash=%zu|%" PRId64 "|%" PRIu64 "|%" PRIu64 "|%.*s", i + 1,
                                   (int64_t)((uint64_t)in->crash.time + (uint64_t)in->shift), thread,

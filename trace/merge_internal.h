@@ -96,6 +96,7 @@ struct merge_input {
     bool drop;               /* records of the list at hand are not written */
     size_t next[KIND_COUNT]; /* things of each kind so far */
     size_t next_file;
+    uint64_t next_image;
     const struct merge_named *pool;
     uint64_t extras_seen;
 };
@@ -111,6 +112,14 @@ struct merge_ids {
 struct merge_pointer {
     uint64_t pointer;
     uint32_t text;
+};
+
+/* A frame image of an input, and the frame of the base set that it belongs to. */
+struct merge_image {
+    int64_t time; /* at which its frame begins, where that is not of the base set */
+    uint64_t frame;
+    uint32_t image; /* its number in the input */
+    uint32_t input; /* in order of time */
 };
 
 struct merge_timed_message {
@@ -142,6 +151,13 @@ struct merge {
     struct rec_pools pools;
     uint64_t files;
 
+    /* When more than one input has frame images: those that are kept, in their order. */
+    VEC(struct merge_image) images;
+    VEC(int32_t) base_images;           /* of the base set's input, by number: place in `images` */
+    VEC(struct rec_pair) placed_images; /* frame of the base set, place in `images` */
+    uint64_t base_frame;                /* frames of the base set so far, when written */
+    size_t next_placed;
+
     struct record_sink out;
     struct convert *convert;
     void *scratch;
@@ -165,6 +181,8 @@ int merge_plan_times(struct merge *m, struct err *e);     /* merge_time.c: order
 int merge_plan_locations(struct merge *m, struct err *e); /* merge_locations.c */
 int merge_plan_names(struct merge *m, struct err *e);     /* merge_names.c: what has a name */
 int merge_plan_facts(struct merge *m, struct err *e);     /* merge_facts.c: application info */
+
+int merge_plan_images(struct merge *m, struct err *e); /* merge_images.c */
 
 /* The number of "TEXT (PROGRAM)". 0 with `e` on an error. */
 uint32_t merge_labelled(struct merge *m, const struct merge_input *in, struct view text,
@@ -210,6 +228,14 @@ int merge_put_table(struct merge *m, enum record_type type, bool *done, struct e
 
 /* A count record. */
 int merge_put_count(struct merge *m, enum record_type type, uint64_t n, struct err *e);
+
+/* ---- merge_images.c: frame images, when more than one input has some */
+
+/* What the image of the next frame of the input is in the output, -1 none. */
+int32_t merge_frame_image(struct merge_input *in, int32_t image);
+
+/* The whole list; all inputs wait before theirs, and then before the list after it. */
+int merge_put_images(struct merge *m, struct err *e);
 
 static inline bool merge_has_crash(const struct merge_input *in)
 {

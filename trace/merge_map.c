@@ -125,8 +125,7 @@ MAP(map_frame_set, frame_set)
 
 MAP(map_frame, frame)
 {
-    if (in != in->m->base)
-        r->image = -1;
+    r->image = merge_frame_image(in, r->image);
     return later(in, &r->start, e) != 0 ? -1 : later_end(in, &r->end, e);
 }
 

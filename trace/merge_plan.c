@@ -235,16 +235,6 @@ static void choose_base(struct merge *m)
         if (m->order[i]->images > 0 && m->base->images == 0)
             m->base = m->order[i];
     }
-    for (size_t i = 0; i < m->n; i++) {
-        struct merge_input *in = m->order[i];
-        if (in == m->base || in->images == 0)
-            continue;
-        m->outcome->images_left_out += in->images;
-        buf_printf(&m->outcome->notes,
-                   "%s: its %" PRIu64 " frame images are left out; a trace can show those of one "
-                   "program only\n",
-                   in->name, in->images);
-    }
 }
 
 static int check_strings(const struct merge *m, struct err *e)
@@ -262,7 +252,8 @@ int merge_plan(struct merge *m, struct err *e)
         plan_addresses(m, e) != 0)
         return -1;
     choose_base(m);
-    if (plan_pointers(m, e) != 0 || merge_plan_names(m, e) != 0 || merge_plan_locations(m, e) != 0)
+    if (merge_plan_images(m, e) != 0 || plan_pointers(m, e) != 0 || merge_plan_names(m, e) != 0 ||
+        merge_plan_locations(m, e) != 0)
         return -1;
     return merge_plan_facts(m, e) != 0 ? -1 : check_strings(m, e);
 }

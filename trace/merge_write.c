@@ -67,6 +67,11 @@ static const uint8_t manners[REC_TYPE_COUNT] = {
 static int input_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
 {
     struct merge_input *in = ctx;
+    /* Images of several inputs alternate (merge_put_images). */
+    if (type == REC_FRAME_IMAGE && in->m->images.len > 0) {
+        in->at = type;
+        return step_wait(&in->step, e) != 0 ? -1 : merge_put_records(in, type, recs, n, e);
+    }
     if (manners[type] == NO_ROOT)
         return merge_put_records(in, type, recs, n, e);
     in->at = type;
@@ -193,6 +198,8 @@ static int put_symbols(struct merge *m, struct err *e)
 
 static int put_images(struct merge *m, struct err *e)
 {
+    if (m->images.len > 0)
+        return merge_put_images(m, e);
     for (size_t i = 0; i < m->n; i++)
         m->order[i]->drop = m->order[i] != m->base;
     return merge_put_count(m, REC_FRAME_IMAGES, count_of(m->base), e);
@@ -322,6 +329,8 @@ static int go_on(struct merge *m, enum record_type type, struct err *e)
     for (size_t i = 0; i < m->n; i++) {
         if (type == REC_FRAME_SETS && m->order[i] == m->base)
             continue;
+        if (type == REC_FRAME_IMAGES && m->images.len > 0)
+            continue; /* has been gone through */
         if (step_on(&m->order[i]->step, e) != 0)
             return -1;
     }

@@ -2,15 +2,19 @@
 time, whatever the inputs' versions and their order; and nothing comes out when something is
 wrong."""
 
+import bisect
 import collections
 import csv
 import io
 import json
 import os
 import re
+import struct
 import subprocess
 
+from clients import capture_items, string
 from test_capture import TERMINATE, FakeClient, alloc, callstack, frame, free
+from tracyparts import Parts
 from tools import LIMIT, RELEASES, TIDEMARK, TRACES, WIRE, Case, report, run
 
 ALLSCEN = TRACES / "v0.14.0" / "allscen.tracy"
@@ -228,6 +232,89 @@ class Telling(Merge):
                 times = [sample["time_ns"] for sample in old["samples"]]
                 self.assertEqual([sample["time_ns"] - max(shift, 0) for sample in new["samples"]],
                                  times)
+
+
+class Images(Merge):
+    """Frame images of all inputs are with frames of the base set, in its order."""
+
+    @staticmethod
+    def base_frames(trace, shift=0):
+        frames = [json.loads(line) for line in
+                  lines(trace, "--section", "frames", "--format", "jsonl")]
+        return [(f["start"] + shift, f.get("image")) for f in frames if "set" not in f]
+
+    @staticmethod
+    def expected(base, others):
+        """The frame that lasts when an image is taken has it, or the next, or none."""
+        starts = [start for start, _ in base]
+        images = [image for _, image in base]
+        lost = 0
+        for start, image in sorted((f for frames in others for f in frames if f[1]),
+                                   key=lambda f: f[0]):
+            at = bisect.bisect_right(starts, start) - 1
+            places = [i for i in (at, at + 1) if at >= 0 and i < len(images) and not images[i]]
+            if places:
+                images[places[0]] = image
+            else:
+                lost += 1
+        return list(zip(starts, images)), lost
+
+    def check(self, inputs, shifts):
+        out = self.dir / "out"
+        offsets = [arg for i, shift in enumerate(shifts[1:], 2)
+                   for arg in ("--offset", f"{i}={shift}")]
+        result = self.merge("-f", *offsets, out, *inputs)
+        base, *others = [self.base_frames(path, shift) for path, shift in zip(inputs, shifts)]
+        expected, lost = self.expected(base, others)
+        self.assertEqual(self.base_frames(out), expected)
+        left_out = sum(int(n) for n in re.findall(r": (\d+) frame images are left out",
+                                                  result.stderr))
+        self.assertEqual(left_out, lost)
+        trace = Parts(out)
+        numbers = [frame[2] for frame in trace.frame_sets[0][2] if frame[2] >= 0]
+        self.assertEqual(numbers, list(range(len(trace.images))))
+        return lost
+
+    def test_images_of_all_inputs(self):
+        older = TRACES / "v0.10" / "allscen.tracy"
+        self.assertEqual(self.check((ALLSCEN, SYS), (0, 1000)), 0)
+        self.check((ALLSCEN, SYS, older), (0, 7, 1000000))
+        self.assertEqual(self.check((ALLSCEN, ALLSCEN), (0, 5)), 0)
+        lost = self.check((ALLSCEN, ALLSCEN, ALLSCEN), (0, 5, 6))
+        self.assertGreater(lost, 0)
+
+    def test_images_beside_the_base_set(self):
+        """They have no frame there when it begins later, and the last when it ends earlier."""
+        base = self.base_frames(ALLSCEN)
+        late = base[-1][0]
+        self.assertGreater(self.check((ALLSCEN, SYS), (0, late)), 0)
+        self.assertGreater(self.check((ALLSCEN, SYS, SYS), (0, 0, late)), 0)
+
+    def test_base_set_is_of_an_input_with_images(self):
+        """The base set is of an input that has images, whatever begins first."""
+        out = self.dir / "out"
+        result = self.merge("--offset", "2=1ms", out, OLD, ALLSCEN)
+        self.assertNotIn("images", result.stderr)
+        self.assertEqual(self.base_frames(out), self.base_frames(ALLSCEN, 1000000))
+
+
+class Crashes(Merge):
+    def test_only_one_is_the_trace_s(self):
+        """The others are facts, and said."""
+        out = self.dir / "out"
+        paths = [self.dir / name for name in ("early", "late")]
+        for path, time in zip(paths, (100, 200)):
+            items = string(0x9000, b"SIGSEGV %d" % time) + struct.pack("<BqQ", 65, time, 0x9000)
+            self.assertEqual(capture_items(path, items).returncode, 0)
+        result = self.merge("--offset", "2=1ms", out, *paths)
+        self.assertIn(f"{paths[1]}: its crash becomes a fact", result.stderr)
+        self.assertNotIn(f"{paths[0]}: its crash", result.stderr)
+        crashes = [json.loads(line) for line in
+                   lines(out, "--section", "crash", "--format", "jsonl")]
+        self.assertEqual([crash["message"] for crash in crashes], ["SIGSEGV 100"])
+        time = Parts(paths[1]).crash[1] + 10**6
+        self.assertTrue(any(f"tidemark.crash=2|{time}|0|0|SIGSEGV 200" in line
+                            for line in lines(out, "--all")))
 
 
 class Refusing(Merge):
