@@ -4,7 +4,6 @@
  */
 
 #include <fcntl.h>
-#include <getopt.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -134,8 +133,9 @@ static bool parse_memory_limit(struct capture *c, const char *text, struct err *
     return true;
 }
 
-static bool parse_option(struct capture *c, int option, const char *value, struct err *e)
+static bool parse_option(void *ctx, int option, const char *value, struct err *e)
 {
+    struct capture *c = ctx;
     uint64_t n;
     switch (option) {
     case 'a':
@@ -193,41 +193,35 @@ static bool parse_option(struct capture *c, int option, const char *value, struc
     case OPTION_DROP_PRELOAD:
         return vec_push(&c->unwanted, value) || (err_no_memory(e, "options"), false);
     default:
-        err_set(e, ERR_USAGE, "%s", "");
         return false;
     }
+}
+
+static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
+{
+    const struct capture *c = ctx;
+    if (n > 0)
+        err_set(e, ERR_USAGE, "what is '%s' for?", arguments[0]);
+    else if (!c->output || !*c->output)
+        err_set(e, ERR_USAGE, "no output file: -o FILE");
+    else
+        return true;
+    return false;
 }
 
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(struct capture *c, int argc, char **argv)
 {
-    struct err e = {0};
-    int option;
-    while ((option = getopt_long(argc, argv, "a:o:p:fs:m:hV", long_options, NULL)) != -1) {
-        if (option == 'h') {
-            fputs(usage, stdout);
-            return 0;
-        }
-        if (option == 'V') {
-            printf("tidemark %s\n", TIDEMARK_VERSION);
-            return 0;
-        }
-        if (!parse_option(c, option, optarg, &e))
-            goto bad;
-    }
-    if (optind < argc)
-        err_set(&e, ERR_USAGE, "what is '%s' for?", argv[optind]);
-    else if (!c->output || !*c->output)
-        err_set(&e, ERR_USAGE, "no output file: -o FILE");
-    else
-        return -1;
-bad:
-    if (e.text[0])
-        fprintf(stderr, "%s: %s\n", argv[0], e.text);
-    fputs("usage: capture -o output.tracy [-a address] [-p port] [-f] [-s seconds] [-m memlimit]\n"
-          "`tidemark capture --help` tells more.\n",
-          stderr);
-    return c->drop_in ? 1 : 2;
+    const struct command_line line = {
+        .letters = "a:o:p:fs:m:hV",
+        .names = long_options,
+        .usage = usage,
+        .hint = "usage: capture -o output.tracy [-a address] [-p port] [-f] [-s seconds] "
+                "[-m memlimit]\n`tidemark capture --help` tells more.\n",
+        .refused = c->drop_in ? 1 : 2,
+        .take = parse_option,
+        .rest = parse_rest};
+    return command_line_parse(&line, c, argc, argv);
 }
 
 /* An error's exit status: own, or the official tool's (capture/src/capture.cpp @ v0.14.0). */

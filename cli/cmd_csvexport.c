@@ -6,7 +6,6 @@
  */
 
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,9 +53,10 @@ enum mode { MODE_OFFICIAL, MODE_MEMORY, MODE_MEMORY_SITES, MODE_CALLSTACKS };
 
 struct csvexport {
     enum mode mode;
-    bool official;    /* options of the official modes were given */
-    const char *name; /* by which the program was called */
-    bool drop_in;     /* the official tool's: its exit codes */
+    bool official; /* options of the official modes were given */
+    int argc;
+    char **argv;
+    bool drop_in; /* the official tool's: its exit codes */
     const char *trace;
     const char *separator;
     const char *compat;
@@ -98,12 +98,11 @@ static bool is_number(const char *text)
  * the official help tells it, unless it is the last argument, which is the trace. Like the official
  * tool, its names take anything and force it into the range.
  */
-static int parse_percent(struct csvexport *c, int argc, char **argv, const char *value,
-                         struct err *e)
+static int parse_percent(struct csvexport *c, const char *value, struct err *e)
 {
     uint64_t n = 90;
-    if (!value && optind + 1 < argc && is_number(argv[optind]))
-        value = argv[optind++];
+    if (!value && optind + 1 < c->argc && is_number(c->argv[optind]))
+        value = c->argv[optind++];
     if (value && c->drop_in) {
         long forced = strtol(value, NULL, 10);
         n = forced < 1 ? 1 : forced > 99 ? 99 : (uint64_t)forced;
@@ -111,7 +110,6 @@ static int parse_percent(struct csvexport *c, int argc, char **argv, const char 
         return -1;
     }
     c->options.percent = (int)n;
-    c->official = true;
     return 0;
 }
 
@@ -143,15 +141,17 @@ static int parse_official(struct csvexport *c, int option, const char *value, st
     case 'p':
         c->options.plots = true;
         return 0;
+    case 't':
+        return parse_percent(c, value, e);
     case OPTION_COMPAT:
         c->compat = value;
         return csv_release_parse(value, &c->release, e);
     default:
-        return err_set(e, ERR_USAGE, "%s", "");
+        return -1;
     }
 }
 
-static int parse_option(struct csvexport *c, int option, const char *value, struct err *e)
+static int parse_mode_option(struct csvexport *c, int option, const char *value, struct err *e)
 {
     enum mode mode = option == OPTION_MEMORY         ? MODE_MEMORY
                      : option == OPTION_MEMORY_SITES ? MODE_MEMORY_SITES
@@ -194,38 +194,40 @@ static void choose_kind(struct csvexport *c)
                                   : EXPORT_ZONE_STATS;
 }
 
+static bool parse_option(void *ctx, int option, const char *value, struct err *e)
+{
+    return parse_mode_option(ctx, option, value, e) == 0;
+}
+
+static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
+{
+    struct csvexport *c = ctx;
+    if (n != 1) {
+        err_set(e, ERR_USAGE, n == 0 ? "which trace?" : "one trace at a time");
+        return false;
+    }
+    c->trace = arguments[0];
+    if (check_mode(c, e) != 0 || check_release(c, e) != 0)
+        return false;
+    choose_kind(c);
+    return true;
+}
+
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(struct csvexport *c, int argc, char **argv)
 {
-    struct err e = {0};
-    int option;
-    while ((option = getopt_long(argc, argv, "hf:s:ceugmpt::V", long_options, NULL)) != -1) {
-        if (option == 'h') {
-            fputs(usage, c->drop_in ? stderr : stdout);
-            return 0;
-        }
-        if (option == 'V') {
-            printf("tidemark %s\n", TIDEMARK_VERSION);
-            return 0;
-        }
-        if ((option == 't' ? parse_percent(c, argc, argv, optarg, &e)
-                           : parse_option(c, option, optarg, &e)) != 0)
-            goto bad;
-    }
-    if (optind + 1 != argc) {
-        err_set(&e, ERR_USAGE, optind == argc ? "which trace?" : "one trace at a time");
-        goto bad;
-    }
-    c->trace = argv[optind];
-    if (check_mode(c, &e) != 0 || check_release(c, &e) != 0)
-        goto bad;
-    choose_kind(c);
-    return -1;
-bad:
-    if (e.text[0])
-        fprintf(stderr, "%s: %s\n", c->name, e.text);
-    fputs("usage: csvexport [OPTIONS] FILE; `tidemark csvexport --help` tells more\n", stderr);
-    return c->drop_in ? 1 : 2;
+    const struct command_line line = {
+        .letters = "hf:s:ceugmpt::V",
+        .names = long_options,
+        .usage = usage,
+        .hint = "usage: csvexport [OPTIONS] FILE; `tidemark csvexport --help` tells more\n",
+        .usage_to = c->drop_in ? stderr : stdout,
+        .refused = c->drop_in ? 1 : 2,
+        .take = parse_option,
+        .rest = parse_rest};
+    c->argc = argc;
+    c->argv = argv;
+    return command_line_parse(&line, c, argc, argv);
 }
 
 /* ---- the work */
@@ -342,8 +344,7 @@ static int run(const struct csvexport *c, struct err *e)
 
 static int csvexport_main(int argc, char **argv, bool drop_in)
 {
-    struct csvexport c = {
-        .name = argv[0], .drop_in = drop_in, .separator = ",", .release = csv_release_newest()};
+    struct csvexport c = {.drop_in = drop_in, .separator = ",", .release = csv_release_newest()};
     struct err e = {0};
     int status = parse_arguments(&c, argc, argv);
     if (status >= 0)

@@ -4,7 +4,6 @@
  */
 
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
@@ -138,13 +137,13 @@ static bool parse_handed_on(struct daemon *d, int option, const char *value, str
         hand_on(d, "--buffer", value);
         return format_parse_bytes("--buffer", value, &n, e) == 0;
     default:
-        err_set(e, ERR_USAGE, "%s", "");
         return false;
     }
 }
 
-static bool parse_option(struct daemon *d, int option, const char *value, struct err *e)
+static bool parse_option(void *ctx, int option, const char *value, struct err *e)
 {
+    struct daemon *d = ctx;
     uint64_t n;
     switch (option) {
     case 'o':
@@ -176,36 +175,31 @@ static bool parse_option(struct daemon *d, int option, const char *value, struct
     }
 }
 
+static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
+{
+    const struct daemon *d = ctx;
+    if (n > 0)
+        err_set(e, ERR_USAGE, "what is '%s' for?", arguments[0]);
+    else if (!d->dir || !*d->dir)
+        err_set(e, ERR_USAGE, "Output directory is required (-o)");
+    else
+        return true;
+    return false;
+}
+
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(struct daemon *d, int argc, char **argv)
 {
-    struct err e = {0};
-    int option;
-    while ((option = getopt_long(argc, argv, "o:p:m:hV", long_options, NULL)) != -1) {
-        if (option == 'h') {
-            fputs(usage, stdout);
-            return 0;
-        }
-        if (option == 'V') {
-            printf("tidemark %s\n", TIDEMARK_VERSION);
-            return 0;
-        }
-        if (!parse_option(d, option, optarg, &e))
-            goto bad;
-    }
-    if (optind < argc)
-        err_set(&e, ERR_USAGE, "what is '%s' for?", argv[optind]);
-    else if (!d->dir || !*d->dir)
-        err_set(&e, ERR_USAGE, "Output directory is required (-o)");
-    else
-        return -1;
-bad:
-    if (e.text[0])
-        fprintf(stderr, "%s: %s\n", argv[0], e.text);
-    fputs("usage: capture-daemon -o DIR [-p PORT] [-m PERCENT] [--filter-name TEXT] "
-          "[--filter-port PORT]\n`tidemark daemon --help` tells more.\n",
-          stderr);
-    return d->drop_in ? 1 : 2;
+    const struct command_line line = {
+        .letters = "o:p:m:hV",
+        .names = long_options,
+        .usage = usage,
+        .hint = "usage: capture-daemon -o DIR [-p PORT] [-m PERCENT] [--filter-name TEXT] "
+                "[--filter-port PORT]\n`tidemark daemon --help` tells more.\n",
+        .refused = d->drop_in ? 1 : 2,
+        .take = parse_option,
+        .rest = parse_rest};
+    return command_line_parse(&line, d, argc, argv);
 }
 
 /* mkdir -p */

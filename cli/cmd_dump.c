@@ -2,7 +2,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -102,63 +101,42 @@ static int parse_format(struct dump_command *c, const char *name, struct err *e)
     return 0;
 }
 
-static int parse_option(struct dump_command *c, int option, const char *value, struct err *e)
+static bool parse_option(void *ctx, int option, const char *value, struct err *e)
 {
+    struct dump_command *c = ctx;
     uint32_t version;
     switch (option) {
     case OPTION_SECTION:
-        return parse_sections(c, value, e);
+        return parse_sections(c, value, e) == 0;
     case OPTION_LIMIT:
-        return option_u64(value, "--limit", 0, UINT64_MAX, &c->options.limit, e) ? 0 : -1;
+        return option_u64(value, "--limit", 0, UINT64_MAX, &c->options.limit, e);
     case OPTION_FORMAT:
-        return parse_format(c, value, e);
+        return parse_format(c, value, e) == 0;
     case OPTION_COMMON:
         if (file_version_parse(value, &version, e) != 0)
-            return -1;
+            return false;
         c->options.common = file_layout_find(version);
-        return 0;
+        return true;
     case OPTION_ALL:
         c->options.own = true;
-        return 0;
+        return true;
     case 'o':
         c->output = value;
-        return 0;
+        return true;
     case 'f':
         c->force = true;
-        return 0;
+        return true;
     default:
-        return err_set(e, ERR_USAGE, "%s", "");
+        return false;
     }
 }
 
-/* Returns -1 to go on, else the exit status. */
-static int parse_arguments(struct dump_command *c, int argc, char **argv)
+static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
 {
-    struct err e = {0};
-    int option;
-    while ((option = getopt_long(argc, argv, "o:fh", long_options, NULL)) != -1) {
-        if (option == 'h') {
-            fputs(usage, stdout);
-            return 0;
-        }
-        if (parse_option(c, option, optarg, &e) != 0)
-            goto bad;
-    }
-    if (optind + 1 == argc) {
-        c->trace = argv[optind];
-        if (!c->some_sections)
-            memset(c->options.sections, true, sizeof c->options.sections);
-        return -1;
-    }
-    if (optind == argc)
-        err_set(&e, ERR_USAGE, "which trace?");
-    else
-        err_set(&e, ERR_USAGE, "what is '%s' for?", argv[optind + 1]);
-bad:
-    if (e.text[0])
-        fprintf(stderr, "dump: %s\n", e.text);
-    fputs("usage: tidemark dump FILE [OPTIONS]; `tidemark dump --help` tells more\n", stderr);
-    return 2;
+    struct dump_command *c = ctx;
+    if (!c->some_sections)
+        memset(c->options.sections, true, sizeof c->options.sections);
+    return option_one_trace(n, arguments, &c->trace, e);
 }
 
 /* ---- while it runs */
@@ -344,9 +322,16 @@ static int run(const struct dump_command *c, struct err *e)
 
 int cmd_dump(int argc, char **argv)
 {
+    const struct command_line line = {
+        .letters = "o:fh",
+        .names = long_options,
+        .usage = usage,
+        .hint = "usage: tidemark dump FILE [OPTIONS]; `tidemark dump --help` tells more\n",
+        .take = parse_option,
+        .rest = parse_rest};
     struct dump_command c = {.options = {.limit = UINT64_MAX, .format = &dump_format_text}};
     struct err e = {0};
-    int status = parse_arguments(&c, argc, argv);
+    int status = command_line_parse(&line, &c, argc, argv);
     if (status >= 0)
         return status;
     if (run(&c, &e) == 0)

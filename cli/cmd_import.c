@@ -2,7 +2,6 @@
  * tidemark import, and the drop-in for tracy-import-chrome: a file of another tool becomes a trace.
  */
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +31,7 @@ static const char usage[] =
     "Exit status: 0 done; 2 usage; 3 FILE cannot be read to its end; 4 OUT exists or cannot be\n"
     "written.\n";
 
-static const char drop_in_usage[] = "tracy-import-chrome %s (tidemark)\n\n"
+static const char drop_in_usage[] = "tracy-import-chrome " TIDEMARK_VERSION " (tidemark)\n\n"
                                     "Usage: import-chrome input.json output.tracy\n\n"
                                     "`tidemark import --help` tells more.\n";
 
@@ -76,8 +75,9 @@ static bool parse_format(struct importing *m, const char *text, struct err *e)
     return true;
 }
 
-static bool parse_option(struct importing *m, int option, const char *value, struct err *e)
+static bool parse_option(void *ctx, int option, const char *value, struct err *e)
 {
+    struct importing *m = ctx;
     switch (option) {
     case 'f':
         m->replace = true;
@@ -89,51 +89,39 @@ static bool parse_option(struct importing *m, int option, const char *value, str
     case OPTION_COMPRESSION:
         return option_compression(value, &m->container, e);
     default:
-        err_set(e, ERR_USAGE, "%s", "");
         return false;
     }
 }
 
-static int usage_error(const struct importing *m, const char *name, const struct err *e)
+static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
 {
-    if (e->text[0])
-        fprintf(stderr, "%s: %s\n", name, e->text);
-    if (m->drop_in)
-        printf(drop_in_usage, TIDEMARK_VERSION);
-    else
-        fputs("usage: tidemark import [OPTIONS] FILE OUT\n"
-              "`tidemark import --help` tells more.\n",
-              stderr);
-    return m->drop_in ? 1 : 2;
+    struct importing *m = ctx;
+    if (n != 2) {
+        if (!m->drop_in)
+            err_set(e, ERR_USAGE, "%s",
+                    n < 2 ? "a file to read and one to write are needed" : "too many files");
+        return false;
+    }
+    m->input = arguments[0];
+    m->output = arguments[1];
+    return true;
 }
 
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(struct importing *m, int argc, char **argv)
 {
-    struct err e = {0};
-    int option;
-    while ((option = getopt_long(argc, argv, "fhV", long_options, NULL)) != -1) {
-        if (option == 'h') {
-            fputs(usage, stdout);
-            return 0;
-        }
-        if (option == 'V') {
-            printf("tidemark %s\n", TIDEMARK_VERSION);
-            return 0;
-        }
-        if (!parse_option(m, option, optarg, &e))
-            return usage_error(m, argv[0], &e);
-    }
-    if (argc - optind != 2) {
-        if (!m->drop_in)
-            err_set(&e, ERR_USAGE, "%s",
-                    argc - optind < 2 ? "a file to read and one to write are needed"
-                                      : "too many files");
-        return usage_error(m, argv[0], &e);
-    }
-    m->input = argv[optind];
-    m->output = argv[optind + 1];
-    return -1;
+    const struct command_line line = {.letters = "fhV",
+                                      .names = long_options,
+                                      .usage = usage,
+                                      .hint = m->drop_in
+                                                  ? drop_in_usage
+                                                  : "usage: tidemark import [OPTIONS] FILE OUT\n"
+                                                    "`tidemark import --help` tells more.\n",
+                                      .hint_to = m->drop_in ? stdout : stderr,
+                                      .refused = m->drop_in ? 1 : 2,
+                                      .take = parse_option,
+                                      .rest = parse_rest};
+    return command_line_parse(&line, m, argc, argv);
 }
 
 /* ---- the work */

@@ -1,6 +1,5 @@
 /* tidemark info: what is in a trace file. */
 
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,48 +29,41 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-/* Returns -1 to go on, else the exit status. */
-static int parse_arguments(int argc, char **argv, const char **trace, bool *json)
+struct info_command {
+    const char *trace;
+    bool json;
+};
+
+static bool parse_option(void *ctx, int option, const char *value, struct err *e)
 {
-    int option;
-    while ((option = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
-        if (option == 'h') {
-            fputs(usage, stdout);
-            return 0;
-        }
-        if (option != OPTION_FORMAT)
-            goto bad;
-        *json = strcmp(optarg, "json") == 0;
-        if (!*json && strcmp(optarg, "text") != 0) {
-            fprintf(stderr, "info: --format is text or json, not '%s'\n", optarg);
-            goto bad;
-        }
-    }
-    if (optind + 1 == argc) {
-        *trace = argv[optind];
-        return -1;
-    }
-    if (optind == argc)
-        fputs("info: which trace?\n", stderr);
-    else
-        fprintf(stderr, "info: what is '%s' for?\n", argv[optind + 1]);
-bad:
-    fputs("usage: tidemark info FILE [OPTIONS]; `tidemark info --help` tells more\n", stderr);
-    return 2;
+    struct info_command *c = ctx;
+    if (option != OPTION_FORMAT)
+        return false;
+    c->json = strcmp(value, "json") == 0;
+    if (c->json || strcmp(value, "text") == 0)
+        return true;
+    err_set(e, ERR_USAGE, "--format is text or json, not '%s'", value);
+    return false;
 }
 
-static int run(const char *path, bool json, struct trace *t, struct err *e)
+static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
+{
+    return option_one_trace(n, arguments, &((struct info_command *)ctx)->trace, e);
+}
+
+static int run(const struct info_command *c, struct trace *t, struct err *e)
 {
     static const struct summary_options everything = {.by = GROUP_SITE};
     struct trace_counts counts;
     struct trace_info info;
     struct summary s;
     struct overview o;
-    if (trace_load(t, path, &counts, &info, e) != 0 || summary_build(&s, t, &everything, e) != 0)
+    if (trace_load(t, c->trace, &counts, &info, e) != 0 ||
+        summary_build(&s, t, &everything, e) != 0)
         return -1;
     int status = overview_build(&o, t, &counts, &info, &s, e);
     if (status == 0) {
-        status = overview_write(&o, json, stdout, e);
+        status = overview_write(&o, c->json, stdout, e);
         overview_release(&o);
     }
     summary_release(&s);
@@ -80,16 +72,22 @@ static int run(const char *path, bool json, struct trace *t, struct err *e)
 
 int cmd_info(int argc, char **argv)
 {
-    const char *path = NULL;
-    bool json = false;
+    const struct command_line line = {
+        .letters = "h",
+        .names = long_options,
+        .usage = usage,
+        .hint = "usage: tidemark info FILE [OPTIONS]; `tidemark info --help` tells more\n",
+        .take = parse_option,
+        .rest = parse_rest};
+    struct info_command c = {0};
     struct err e = {0};
     struct trace t;
-    int status = parse_arguments(argc, argv, &path, &json);
+    int status = command_line_parse(&line, &c, argc, argv);
     if (status >= 0)
         return status;
     status = trace_init(&t, NULL, &e);
     if (status == 0) {
-        status = run(path, json, &t, &e);
+        status = run(&c, &t, &e);
         trace_release(&t);
     }
     if (status == 0)

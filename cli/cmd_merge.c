@@ -4,7 +4,6 @@
  */
 
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -86,8 +85,9 @@ static bool parse_align(struct merging *g, const char *value, struct err *e)
     return false;
 }
 
-static bool parse_option(struct merging *g, int option, const char *value, struct err *e)
+static bool parse_option(void *ctx, int option, const char *value, struct err *e)
 {
+    struct merging *g = ctx;
     uint32_t version;
     switch (option) {
     case 'o':
@@ -111,7 +111,6 @@ static bool parse_option(struct merging *g, int option, const char *value, struc
     case OPTION_COMPRESSION:
         return option_compression(value, &g->writer.container, e);
     default:
-        err_set(e, ERR_USAGE, "%s", "");
         return false;
     }
 }
@@ -140,58 +139,52 @@ static int add_input(struct merging *g, const char *path, struct err *e)
     return 0;
 }
 
-static int take_inputs(struct merging *g, int argc, char **argv, struct err *e)
+static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
 {
-    if (!g->output && !g->drop_in && optind < argc)
-        g->output = argv[optind++];
-    if (!g->output)
-        return err_set(e, ERR_USAGE,
-                       g->drop_in ? "Error: Output file is required (-o)" : "an output is needed");
-    if (optind == argc)
-        return err_set(e, ERR_USAGE,
-                       g->drop_in ? "Error: At least one input file is required"
-                                  : "an input is needed");
-    for (; optind < argc; optind++) {
-        if (add_input(g, argv[optind], e) != 0)
-            return -1;
+    struct merging *g = ctx;
+    if (!g->output && !g->drop_in && n > 0) {
+        g->output = *arguments++;
+        n--;
+    }
+    if (!g->output || n == 0) {
+        err_set(e, ERR_USAGE, "%s",
+                !g->output
+                    ? (g->drop_in ? "Error: Output file is required (-o)" : "an output is needed")
+                    : (g->drop_in ? "Error: At least one input file is required"
+                                  : "an input is needed"));
+        return false;
+    }
+    for (int i = 0; i < n; i++) {
+        if (add_input(g, arguments[i], e) != 0)
+            return false;
     }
     for (size_t i = 0; i < g->offsets.len; i++) {
         if (!parse_offset(g, g->offsets.at[i], e))
-            return -1;
+            return false;
     }
     g->options.inputs = g->inputs.at;
     g->options.n = g->inputs.len;
-    return 0;
+    return true;
 }
 
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(struct merging *g, int argc, char **argv)
 {
-    struct err e = {0};
-    int option;
-    while ((option = getopt_long(argc, argv, "o:fhV", long_options, NULL)) != -1) {
-        if (option == 'h') {
-            fputs(usage, stdout);
-            return 0;
-        }
-        if (option == 'V') {
-            printf("%s %s\n", g->drop_in ? "tracy-merge, tidemark" : "tidemark", TIDEMARK_VERSION);
-            return 0;
-        }
-        if (!parse_option(g, option, optarg, &e))
-            goto bad;
-    }
-    if (take_inputs(g, argc, argv, &e) == 0)
-        return -1;
-bad:
-    if (e.text[0])
-        fprintf(stderr, "%s%s%s\n", g->drop_in ? "" : argv[0], g->drop_in ? "" : ": ", e.text);
-    fputs("usage: tidemark merge [-f] [--offset N=TIME] [--align epoch|begin] [--trace-version V]\n"
-          "                      [--compression C] OUTPUT INPUT...\n"
-          "       tracy-merge -o OUTPUT [-f] INPUT...\n"
-          "`tidemark merge --help` tells more.\n",
-          stderr);
-    return g->drop_in ? 1 : 2;
+    const struct command_line line = {
+        .letters = "o:fhV",
+        .names = long_options,
+        .usage = usage,
+        .hint = "usage: tidemark merge [-f] [--offset N=TIME] [--align epoch|begin] "
+                "[--trace-version V]\n"
+                "                      [--compression C] OUTPUT INPUT...\n"
+                "       tracy-merge -o OUTPUT [-f] INPUT...\n"
+                "`tidemark merge --help` tells more.\n",
+        .version = g->drop_in ? "tracy-merge, tidemark" : NULL,
+        .nameless_errors = g->drop_in,
+        .refused = g->drop_in ? 1 : 2,
+        .take = parse_option,
+        .rest = parse_rest};
+    return command_line_parse(&line, g, argc, argv);
 }
 
 /* ---- the work */

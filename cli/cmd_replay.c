@@ -1,6 +1,5 @@
 /* tidemark replay: a recorded client, played to the server that connects. */
 
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -50,8 +49,9 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-static bool parse_option(struct replay_options *o, int option, const char *value, struct err *e)
+static bool parse_option(void *ctx, int option, const char *value, struct err *e)
 {
+    struct replay_options *o = ctx;
     uint64_t n;
     switch (option) {
     case 'a':
@@ -77,38 +77,33 @@ static bool parse_option(struct replay_options *o, int option, const char *value
     case OPTION_BROADCAST:
         o->announce = value ? value : "127.0.0.1";
         return true;
-    default: /* getopt has said what is wrong */
-        err_set(e, ERR_USAGE, "%s", "");
+    default:
         return false;
     }
+}
+
+static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
+{
+    struct replay_options *o = ctx;
+    if (n == 1)
+        o->recording = arguments[0];
+    else if (n == 0)
+        err_set(e, ERR_USAGE, "no recording");
+    else
+        err_set(e, ERR_USAGE, "what is '%s' for?", arguments[1]);
+    return n == 1;
 }
 
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(struct replay_options *o, int argc, char **argv)
 {
-    struct err e = {0};
-    int option;
-    while ((option = getopt_long(argc, argv, "a:p:h", long_options, NULL)) != -1) {
-        if (option == 'h') {
-            fputs(usage, stdout);
-            return 0;
-        }
-        if (!parse_option(o, option, optarg, &e))
-            goto bad;
-    }
-    if (argc - optind == 1) {
-        o->recording = argv[optind];
-        return -1;
-    }
-    if (argc == optind)
-        err_set(&e, ERR_USAGE, "no recording");
-    else
-        err_set(&e, ERR_USAGE, "what is '%s' for?", argv[optind + 1]);
-bad:
-    if (e.text[0])
-        fprintf(stderr, "tidemark replay: %s\n", e.text);
-    fputs("`tidemark replay --help` tells more.\n", stderr);
-    return 2;
+    const struct command_line line = {.letters = "a:p:h",
+                                      .names = long_options,
+                                      .usage = usage,
+                                      .hint = "`tidemark replay --help` tells more.\n",
+                                      .take = parse_option,
+                                      .rest = parse_rest};
+    return command_line_parse(&line, o, argc, argv);
 }
 
 static void print_end(const struct replay_stats *s)

@@ -1,6 +1,5 @@
 /* tidemark report: the memory summary of a saved trace. */
 
-#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -82,83 +81,61 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-static int parse_option(struct report_command *c, int option, const char *value, struct err *e)
+static bool refuse(struct err *e, const char *option, const char *values, const char *value)
 {
+    err_set(e, ERR_USAGE, "%s is %s, not '%s'", option, values, value);
+    return false;
+}
+
+static bool parse_option(void *ctx, int option, const char *value, struct err *e)
+{
+    struct report_command *c = ctx;
     switch (option) {
     case OPTION_BY:
-        return grouping_parse(value, &c->summary.by)
-                   ? 0
-                   : err_set(e, ERR_USAGE,
-                             "--by is site, function, callstack, pool or thread, not '%s'", value);
+        return grouping_parse(value, &c->summary.by) ||
+               refuse(e, "--by", "site, function, callstack, pool or thread", value);
     case OPTION_SORT:
-        return sort_key_parse(value, &c->selection.sort)
-                   ? 0
-                   : err_set(e, ERR_USAGE,
-                             "--sort is size, count, live, peak, at-peak, temporary or name, "
-                             "not '%s'",
-                             value);
+        return sort_key_parse(value, &c->selection.sort) ||
+               refuse(e, "--sort", "size, count, live, peak, at-peak, temporary or name", value);
     case OPTION_MIN_SIZE:
-        return format_parse_bytes("--min-size", value, &c->selection.min_size, e);
+        return format_parse_bytes("--min-size", value, &c->selection.min_size, e) == 0;
     case OPTION_MIN_COUNT:
-        return format_parse_count("--min-count", value, &c->selection.min_count, e);
+        return format_parse_count("--min-count", value, &c->selection.min_count, e) == 0;
     case OPTION_LIMIT:
         c->limit_given = true;
-        return format_parse_count("--limit", value, &c->selection.limit, e);
+        return format_parse_count("--limit", value, &c->selection.limit, e) == 0;
     case OPTION_POOL:
         c->summary.pool = value;
-        return 0;
+        return true;
     case OPTION_SKIP:
-        return skiplist_add(&c->skip, value, e);
+        return skiplist_add(&c->skip, value, e) == 0;
     case OPTION_STACK_TRACES:
         c->report.stack_traces = true;
-        return 0;
+        return true;
     case OPTION_FORMAT:
-        return report_format_parse(value, &c->report.format)
-                   ? 0
-                   : err_set(e, ERR_USAGE, "--format is text, json or csv, not '%s'", value);
+        return report_format_parse(value, &c->report.format) ||
+               refuse(e, "--format", "text, json or csv", value);
     case OPTION_OUTPUT:
         c->output = value;
-        return 0;
+        return true;
     case 'f':
         c->force = true;
-        return 0;
+        return true;
     default:
-        return err_set(e, ERR_USAGE, "%s", "");
+        return false;
     }
 }
 
-/* Returns -1 to go on, else the exit status. */
-static int parse_arguments(struct report_command *c, int argc, char **argv)
+static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
 {
-    struct err e = {0};
-    int option;
-    while ((option = getopt_long(argc, argv, "fh", long_options, NULL)) != -1) {
-        if (option == 'h') {
-            fputs(usage, stdout);
-            return 0;
-        }
-        if (parse_option(c, option, optarg, &e) != 0)
-            goto bad;
-    }
-    if (optind + 1 == argc) {
-        c->trace = argv[optind];
-        if (!c->limit_given && c->report.format == REPORT_TEXT)
-            c->selection.limit = TEXT_LIMIT;
-        c->report.sort = c->selection.sort;
-        if (c->summary.by == GROUP_CALLSTACK)
-            c->report.stack_traces = true;
-        c->summary.stacks = c->report.stack_traces;
-        return -1;
-    }
-    if (optind == argc)
-        err_set(&e, ERR_USAGE, "which trace?");
-    else
-        err_set(&e, ERR_USAGE, "what is '%s' for?", argv[optind + 1]);
-bad:
-    if (e.text[0])
-        fprintf(stderr, "report: %s\n", e.text);
-    fputs("usage: tidemark report FILE [OPTIONS]; `tidemark report --help` tells more\n", stderr);
-    return 2;
+    struct report_command *c = ctx;
+    if (!c->limit_given && c->report.format == REPORT_TEXT)
+        c->selection.limit = TEXT_LIMIT;
+    c->report.sort = c->selection.sort;
+    if (c->summary.by == GROUP_CALLSTACK)
+        c->report.stack_traces = true;
+    c->summary.stacks = c->report.stack_traces;
+    return option_one_trace(n, arguments, &c->trace, e);
 }
 
 /* The report into a file that appears when it is whole. */
@@ -199,11 +176,18 @@ static int run(struct report_command *c, struct trace *t, struct err *e)
 
 int cmd_report(int argc, char **argv)
 {
+    const struct command_line line = {
+        .letters = "fh",
+        .names = long_options,
+        .usage = usage,
+        .hint = "usage: tidemark report FILE [OPTIONS]; `tidemark report --help` tells more\n",
+        .take = parse_option,
+        .rest = parse_rest};
     struct report_command c = {0};
     struct err e = {0};
     struct trace t;
     c.summary.skip = &c.skip;
-    int status = parse_arguments(&c, argc, argv);
+    int status = command_line_parse(&line, &c, argc, argv);
     if (status < 0) {
         status = trace_init(&t, NULL, &e);
         if (status == 0) {

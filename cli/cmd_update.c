@@ -6,7 +6,6 @@
  */
 
 #include <fcntl.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -212,13 +211,13 @@ static bool parse_name_option(struct update *u, int option, const char *value, s
         u->resolve.verbose = true;
         return true;
     default:
-        err_set(e, ERR_USAGE, "%s", "");
         return false;
     }
 }
 
-static bool parse_option(struct update *u, int option, const char *value, struct err *e)
+static bool parse_option(void *ctx, int option, const char *value, struct err *e)
 {
+    struct update *u = ctx;
     uint32_t version;
     switch (option) {
     case '4':
@@ -254,40 +253,37 @@ static bool parse_option(struct update *u, int option, const char *value, struct
     }
 }
 
+static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
+{
+    struct update *u = ctx;
+    if (n != 2) {
+        err_set(e, ERR_USAGE, "an input and an output are needed");
+        return false;
+    }
+    u->input = arguments[0];
+    u->output = arguments[1];
+    u->rewrite.pools.names = u->pools.at;
+    u->rewrite.pools.n = u->pools.len;
+    return true;
+}
+
 /* Returns -1 to go on, else the exit status. */
 static int parse_arguments(struct update *u, int argc, char **argv)
 {
-    struct err e = {0};
-    int option;
-    while ((option = getopt_long(argc, argv, "4hez:j:s:fVdcrRp:a:A:v", long_options, NULL)) != -1) {
-        if (option == OPTION_HELP) {
-            fputs(usage, stdout);
-            return 0;
-        }
-        if (option == 'V') {
-            printf("tidemark %s\n", TIDEMARK_VERSION);
-            return 0;
-        }
-        if (!parse_option(u, option, optarg, &e))
-            goto bad;
-    }
-    if (argc == optind + 2) {
-        u->input = argv[optind];
-        u->output = argv[optind + 1];
-        u->rewrite.pools.names = u->pools.at;
-        u->rewrite.pools.n = u->pools.len;
-        return -1;
-    }
-    err_set(&e, ERR_USAGE, "an input and an output are needed");
-bad:
-    if (e.text[0])
-        fprintf(stderr, "%s: %s\n", argv[0], e.text);
-    fputs("usage: update [-4|-h|-e|-z LEVEL] [-j STREAMS] [-s FLAGS] [-dcrRv] [-p REGEX;PATH]\n"
-          "              [-a TOOL] [-A ARGUMENTS] [--keep-pools A,B | --drop-pools A,B]\n"
-          "              [--range A:B] [--trace-version V] INPUT OUTPUT\n"
-          "`tidemark update --help` tells more.\n",
-          stderr);
-    return u->drop_in ? 1 : 2;
+    const struct command_line line = {
+        .letters = "4hez:j:s:fVdcrRp:a:A:v",
+        .names = long_options,
+        .help = OPTION_HELP,
+        .usage = usage,
+        .hint = "usage: update [-4|-h|-e|-z LEVEL] [-j STREAMS] [-s FLAGS] [-dcrRv] "
+                "[-p REGEX;PATH]\n"
+                "              [-a TOOL] [-A ARGUMENTS] [--keep-pools A,B | --drop-pools A,B]\n"
+                "              [--range A:B] [--trace-version V] INPUT OUTPUT\n"
+                "`tidemark update --help` tells more.\n",
+        .refused = u->drop_in ? 1 : 2,
+        .take = parse_option,
+        .rest = parse_rest};
+    return command_line_parse(&line, u, argc, argv);
 }
 
 /* ---- while it runs */

@@ -1,7 +1,6 @@
 /* tidemark verify: is the data that a build or a test counts on really in a trace? */
 
 #include <errno.h>
-#include <getopt.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -77,67 +76,46 @@ static int parse_real(const char *option, const char *text, double least, double
     return 0;
 }
 
-static int parse_option(struct verify_command *c, int option, const char *value, struct err *e)
+static bool parse_option(void *ctx, int option, const char *value, struct err *e)
 {
+    struct verify_command *c = ctx;
     struct verify_options *v = &c->verify;
     switch (option) {
     case OPTION_EXPECT:
         v->expect_allocations = true;
-        return format_parse_count("--expect-allocations", value, &v->allocations, e);
+        return format_parse_count("--expect-allocations", value, &v->allocations, e) == 0;
     case OPTION_WITHIN:
-        return parse_real("--within", value, 1, 1e9, &v->within, e);
+        return parse_real("--within", value, 1, 1e9, &v->within, e) == 0;
     case OPTION_POOL:
         c->summary.pool = value;
-        return 0;
+        return true;
     case OPTION_CALLSTACKS:
         v->require_callstacks = true;
-        return value ? parse_real("--require-callstacks", value, 0, 100, &v->callstacks_percent, e)
-                     : 0;
+        return !value ||
+               parse_real("--require-callstacks", value, 0, 100, &v->callstacks_percent, e) == 0;
     case OPTION_SYMBOLS:
         v->require_symbols = true;
-        return parse_real("--require-symbols", value, 0, 100, &v->symbols_percent, e);
+        return parse_real("--require-symbols", value, 0, 100, &v->symbols_percent, e) == 0;
     case OPTION_SAMPLES:
         v->require_samples = true;
-        return 0;
+        return true;
     case OPTION_CONTEXT_SWITCHES:
         v->require_context_switches = true;
-        return 0;
+        return true;
     case OPTION_FORMAT:
         c->json = strcmp(value, "json") == 0;
-        return c->json || strcmp(value, "text") == 0
-                   ? 0
-                   : err_set(e, ERR_USAGE, "--format is text or json, not '%s'", value);
+        if (c->json || strcmp(value, "text") == 0)
+            return true;
+        err_set(e, ERR_USAGE, "--format is text or json, not '%s'", value);
+        return false;
     default:
-        return err_set(e, ERR_USAGE, "%s", "");
+        return false;
     }
 }
 
-/* Returns -1 to go on, else the exit status. */
-static int parse_arguments(struct verify_command *c, int argc, char **argv)
+static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
 {
-    struct err e = {0};
-    int option;
-    while ((option = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
-        if (option == 'h') {
-            fputs(usage, stdout);
-            return 0;
-        }
-        if (parse_option(c, option, optarg, &e) != 0)
-            goto bad;
-    }
-    if (optind + 1 == argc) {
-        c->trace = argv[optind];
-        return -1;
-    }
-    if (optind == argc)
-        err_set(&e, ERR_USAGE, "which trace?");
-    else
-        err_set(&e, ERR_USAGE, "what is '%s' for?", argv[optind + 1]);
-bad:
-    if (e.text[0])
-        fprintf(stderr, "verify: %s\n", e.text);
-    fputs("usage: tidemark verify FILE [OPTIONS]; `tidemark verify --help` tells more\n", stderr);
-    return 2;
+    return option_one_trace(n, arguments, &((struct verify_command *)ctx)->trace, e);
 }
 
 /* A pool that is not there is a check that does not hold, not a wrong command line. */
@@ -173,11 +151,18 @@ static int run(struct verify_command *c, struct trace *t, bool *holds, struct er
 
 int cmd_verify(int argc, char **argv)
 {
+    const struct command_line line = {
+        .letters = "h",
+        .names = long_options,
+        .usage = usage,
+        .hint = "usage: tidemark verify FILE [OPTIONS]; `tidemark verify --help` tells more\n",
+        .take = parse_option,
+        .rest = parse_rest};
     struct verify_command c = {.verify.within = 10};
     struct err e = {0};
     struct trace t;
     bool holds = false;
-    int status = parse_arguments(&c, argc, argv);
+    int status = command_line_parse(&line, &c, argc, argv);
     if (status >= 0)
         return status;
     status = trace_init(&t, NULL, &e);

@@ -9,6 +9,48 @@
 
 #include "base/format.h"
 
+static int parse(const struct command_line *l, void *ctx, int argc, char **argv, struct err *e)
+{
+    int option, help = l->help ? l->help : 'h';
+    while ((option = getopt_long(argc, argv, l->letters, l->names, NULL)) != -1) {
+        if (option == help) {
+            fputs(l->usage, l->usage_to ? l->usage_to : stdout);
+            return 0;
+        }
+        if (option == 'V') {
+            printf("%s %s\n", l->version ? l->version : "tidemark", TIDEMARK_VERSION);
+            return 0;
+        }
+        if (option == '?' || !l->take(ctx, option, optarg, e))
+            return 1;
+    }
+    return l->rest(ctx, argc - optind, argv + optind, e) ? -1 : 1;
+}
+
+int command_line_parse(const struct command_line *line, void *ctx, int argc, char **argv)
+{
+    struct err e = {0};
+    int status = parse(line, ctx, argc, argv, &e);
+    if (status <= 0)
+        return status;
+    if (e.text[0]) /* getopt_long has told its own */
+        fprintf(stderr, "%s%s%s\n", line->nameless_errors ? "" : argv[0],
+                line->nameless_errors ? "" : ": ", e.text);
+    fputs(line->hint, line->hint_to ? line->hint_to : stderr);
+    return line->refused ? line->refused : 2;
+}
+
+bool option_one_trace(int n, char **arguments, const char **trace, struct err *e)
+{
+    if (n == 1)
+        *trace = arguments[0];
+    else if (n == 0)
+        err_set(e, ERR_USAGE, "which trace?");
+    else
+        err_set(e, ERR_USAGE, "what is '%s' for?", arguments[1]);
+    return n == 1;
+}
+
 bool option_u64(const char *text, const char *option, uint64_t least, uint64_t most, uint64_t *out,
                 struct err *e)
 {

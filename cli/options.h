@@ -2,15 +2,40 @@
 #define TIDEMARK_CLI_OPTIONS_H
 
 /*
- * Values of command-line options: parsed in full or refused with ERR_USAGE naming the option; and
- * the words that a command fails with.
+ * Command lines. Values of options are parsed in full or refused with ERR_USAGE naming the option.
+ * Also the words that a command fails with.
  */
 
+#include <getopt.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "base/err.h"
 #include "trace/container.h"
+
+/* How a command reads its arguments. */
+struct command_line {
+    const char *letters; /* as getopt_long takes them */
+    const struct option *names;
+    int help;             /* the option that prints `usage`; 0: 'h' */
+    const char *usage;    /* all that --help tells */
+    const char *hint;     /* what follows an error */
+    const char *version;  /* whose version 'V' prints; NULL: tidemark */
+    FILE *usage_to;       /* NULL: standard output */
+    FILE *hint_to;        /* NULL: standard error */
+    bool nameless_errors; /* without the command's name before them */
+    int refused;          /* the exit status of a wrong command line; 0: 2 */
+    /* Each option, and then the arguments that are none. False with `e` when they are wrong. */
+    bool (*take)(void *ctx, int option, const char *value, struct err *e);
+    bool (*rest)(void *ctx, int n, char **arguments, struct err *e);
+};
+
+/* -1 to go on; else what the command exits with: help was asked for, or something is wrong. */
+int command_line_parse(const struct command_line *line, void *ctx, int argc, char **argv);
+
+/* For `rest`: one trace. */
+bool option_one_trace(int n, char **arguments, const char **trace, struct err *e);
 
 /* A decimal number from `least` to `most`. */
 bool option_u64(const char *text, const char *option, uint64_t least, uint64_t most, uint64_t *out,
