@@ -192,28 +192,6 @@ static int input_read(void *ctx, const struct record_sink *sink, const bool *wan
     return trace_read(in->fd, in->name, sink, &options, &info, e);
 }
 
-/* Copies the rest of `from` to the temporary file `to`. */
-static int copy_pipe(int from, const char *name, int to, const char *dir, struct err *e)
-{
-    static const size_t room = (size_t)256 << 10;
-    char *bytes = malloc(room);
-    int status = bytes ? 0 : err_no_memory(e, "the input");
-    uint64_t end = 0;
-    while (status == 0) {
-        ssize_t n = read(from, bytes, room);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            status = err_errno(e, ERR_INPUT, "cannot read %s", name);
-        if (n <= 0)
-            break;
-        status = tempfile_write(to, dir, bytes, (size_t)n, end, e);
-        end += (uint64_t)n;
-    }
-    free(bytes);
-    return status;
-}
-
 static void input_close(struct input *in)
 {
     if (in->fd > STDIN_FILENO)
@@ -224,12 +202,10 @@ static void input_close(struct input *in)
 /* A pipe can be read but once: its bytes go to a temporary file. */
 static int spool_pipe(struct input *in, struct err *e)
 {
-    const char *dir = tempfile_dir(NULL);
-    int fd = tempfile_open(dir, e);
-    int status = fd < 0 ? -1 : copy_pipe(in->fd, in->name, fd, dir, e);
+    int fd = tempfile_copy(in->fd, tempfile_dir(NULL), e);
     input_close(in);
     in->fd = fd;
-    return status;
+    return fd < 0 ? err_prefix(e, "%s", in->name) : 0;
 }
 
 static int input_open(struct input *in, const char *path, struct err *e)

@@ -7,7 +7,6 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +20,7 @@
 #include "base/tempfile.h"
 #include "base/vec.h"
 #include "cli/commands.h"
+#include "cli/interrupt.h"
 #include "cli/options.h"
 #include "cli/update_resolve.h"
 #include "trace/rewrite.h"
@@ -80,9 +80,7 @@ struct update {
     bool shown;     /* a progress line stands there */
     uint64_t begin; /* ns */
     uint64_t next_show;
-    sigset_t held; /* signals kept back so that the temporary file can be removed first */
-    bool holding;
-    sigset_t mask_before;
+    struct interrupt interrupt;
 };
 
 enum {
@@ -295,44 +293,20 @@ static uint64_t now_ns(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-static const int endings[] = {SIGINT, SIGTERM, SIGHUP};
-
-/*
- * Interrupted, the process must not leave its temporary file behind: the signals are held back and
- * looked for between blocks. Not on a pipe, where reading could wait for ever.
- */
+/* Not on a pipe, where reading could wait for ever. */
 static void hold_signals(struct update *u)
 {
     struct stat st;
     if (fstat(u->in, &st) != 0 || !S_ISREG(st.st_mode))
         return;
     u->in_size = (uint64_t)st.st_size;
-    sigemptyset(&u->held);
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        /* nohup and shells in the background ignore some: those stay ignored */
-        struct sigaction now;
-        if (sigaction(endings[i], NULL, &now) == 0 && now.sa_handler != SIG_IGN)
-            sigaddset(&u->held, endings[i]);
-    }
-    u->holding = sigprocmask(SIG_BLOCK, &u->held, &u->mask_before) == 0;
-}
-
-static bool interrupted(const struct update *u)
-{
-    sigset_t pending;
-    if (!u->holding || sigpending(&pending) != 0)
-        return false;
-    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
-        if (sigismember(&u->held, endings[i]) == 1 && sigismember(&pending, endings[i]) == 1)
-            return true;
-    }
-    return false;
+    interrupt_hold(&u->interrupt);
 }
 
 static int progress(void *ctx, uint64_t file_bytes, struct err *e)
 {
     struct update *u = ctx;
-    if (interrupted(u))
+    if (interrupt_came(&u->interrupt))
         return err_set(e, ERR_OUTPUT, "interrupted");
     uint64_t now = now_ns();
     if (!u->terminal || u->in_size == 0 || now < u->next_show)
@@ -472,8 +446,7 @@ static int update_run(struct update *u, struct err *e)
     }
     if (u->in != STDIN_FILENO)
         close(u->in);
-    if (u->holding)
-        sigprocmask(SIG_SETMASK, &u->mask_before, NULL);
+    interrupt_release(&u->interrupt);
     return status;
 }
 
