@@ -22,7 +22,7 @@ HARDLINK := $(if $(SAN)$(DEBUG),,-pie -Wl,-z,relro,-z,now)
 CPPFLAGS += -I. -I$(BUILD)/gen -D_GNU_SOURCE -DTIDEMARK_VERSION='"$(VERSION)"'
 CFLAGS   += -std=c17 -g $(OPT) $(HARDEN) $(FORTIFY) $(WARN) $(SANFLAGS)
 LDFLAGS  += $(HARDLINK) $(SANFLAGS)
-LDLIBS   := -llz4 -lzstd -lz -lxxhash -ljansson -lyajl -lcapstone -lpthread -lm
+LDLIBS   := -llz4 -lzstd -lz -llzma -lxxhash -ljansson -lyajl -lcapstone -lpthread -lm
 
 Q := $(if $(V),,@)
 
@@ -79,7 +79,7 @@ $(BUILD)/gen/wire_table.o: $(BUILD)/gen/wire_table.c
 ## ---- what the machine must have
 
 DEPS       := gcc make mawk pkg-config liblz4-dev libzstd-dev libxxhash-dev libjansson-dev \
-              libcapstone-dev libyajl-dev zlib1g-dev
+              libcapstone-dev libyajl-dev zlib1g-dev liblzma-dev
 DEPS_TEST  := libcmocka-dev clang clang-format clang-tidy libclang-rt-dev llvm python3 \
               python3-zstandard python3-lz4 mandoc shellcheck debhelper
 APT         = $(if $(filter 0,$(shell id -u)),,sudo )apt-get

@@ -77,8 +77,8 @@ static uint64_t padded(uint64_t n, uint64_t align)
     return (n + a - 1) & ~(a - 1);
 }
 
-/* Walks the notes of one segment: u32 name size, u32 size, u32 type, name, contents, padded. */
-static bool find_in_notes(const uint8_t *notes, size_t len, uint64_t align, struct build_id *out)
+/* u32 name size, u32 size, u32 type, name, contents, padded. */
+bool build_id_in_notes(const uint8_t *notes, size_t len, uint64_t align, struct build_id *out)
 {
     struct cursor c = cursor_over(notes, len);
     while (cursor_left(&c) >= 12) {
@@ -114,7 +114,7 @@ bool build_id_read(int fd, struct build_id *out)
             continue;
         uint8_t *notes = malloc((size_t)size);
         if (notes && read_at(fd, notes, (size_t)size, offset))
-            found = find_in_notes(notes, (size_t)size, align, out);
+            found = build_id_in_notes(notes, (size_t)size, align, out);
         free(notes);
     }
     return found;

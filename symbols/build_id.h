@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 #define BUILD_ID_MAX 64u
 
@@ -22,6 +23,17 @@ struct build_id {
  * then errno is ENOMEM when memory was short.
  */
 bool build_id_read(int fd, struct build_id *out);
+
+/*
+ * Looks for a build id in the notes that a segment or section holds; `align` is what it states.
+ * False, and nothing written, when there is none.
+ */
+bool build_id_in_notes(const uint8_t *notes, size_t len, uint64_t align, struct build_id *out);
+
+static inline bool build_id_equal(const struct build_id *a, const struct build_id *b)
+{
+    return a->len == b->len && memcmp(a->bytes, b->bytes, a->len) == 0;
+}
 
 /* Lower-case hexadecimal with a terminating NUL; "-" when there is none. */
 void build_id_text(const struct build_id *id, char out[2 * BUILD_ID_MAX + 1]);
