@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "trace/load_zones.h"
 #include "trace/reader.h"
 
 /* Texts of the header wait until the string list is read: its positions are the string numbers. */
@@ -17,6 +18,8 @@ struct loader {
     struct map string_keys;  /* a string's key in the file → its number */
     struct map thread_names; /* thread id → string number */
     uint32_t pool;           /* being filled */
+    bool has_more;           /* zones or frames are wanted */
+    struct zone_loader more;
 };
 
 static int no_room(struct err *e)
@@ -317,6 +320,8 @@ static int load_put(void *ctx, enum record_type type, const void *recs, size_t n
     struct loader *l = ctx;
     if (l->counts)
         count_record(l->counts, type, recs);
+    if (l->has_more && zone_loader_put(&l->more, l->t, type, recs, n, e) != 0)
+        return -1;
     return load_record(l, type, recs, n, e);
 }
 
@@ -337,17 +342,29 @@ static void choose_wanted(bool wanted[REC_TYPE_COUNT])
         wanted[unwanted[i]] = false;
 }
 
-static int load_fd(struct trace *t, int fd, const char *path, bool events,
-                   struct trace_counts *counts, struct trace_info *info, struct err *e)
+/* How a file is loaded. */
+struct load_plan {
+    const struct trace_load_options *more;
+    bool events; /* memory events, too */
+    struct trace_counts *counts;
+    struct trace_info *info;
+};
+
+static int load_fd(struct trace *t, int fd, const char *path, const struct load_plan *plan,
+                   struct err *e)
 {
-    struct loader l = {.t = t, .counts = counts};
+    struct loader l = {.t = t, .counts = plan->counts};
     struct record_sink sink = {&l, load_put};
     bool wanted[REC_TYPE_COUNT];
     struct trace_read_options options = {.wanted = wanted};
     struct trace_info unused;
     choose_wanted(wanted);
-    wanted[REC_MEMORY_EVENT] = events;
-    int status = trace_read(fd, path, &sink, &options, info ? info : &unused, e);
+    wanted[REC_MEMORY_EVENT] = plan->events;
+    wanted[REC_ZONE_BEGIN] = wanted[REC_ZONE_END] = plan->more->zones;
+    wanted[REC_FRAME] = plan->more->frames;
+    l.has_more = plan->more->zones || plan->more->frames;
+    int status = trace_read(fd, path, &sink, &options, plan->info ? plan->info : &unused, e);
+    zone_loader_release(&l.more);
     for (int i = 0; i < TEXT_COUNT; i++)
         buf_release(&l.texts[i]);
     map_release(&l.string_keys);
@@ -355,28 +372,37 @@ static int load_fd(struct trace *t, int fd, const char *path, bool events,
     return status;
 }
 
-static int load_path(struct trace *t, const char *path, bool events, struct trace_counts *counts,
-                     struct trace_info *info, struct err *e)
+static int load_path(struct trace *t, const char *path, const struct load_plan *plan, struct err *e)
 {
-    if (counts)
-        *counts = (struct trace_counts){0};
+    if (plan->counts)
+        *plan->counts = (struct trace_counts){0};
     if (strcmp(path, "-") == 0)
-        return load_fd(t, STDIN_FILENO, "standard input", events, counts, info, e);
+        return load_fd(t, STDIN_FILENO, "standard input", plan, e);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return err_errno(e, ERR_INPUT, "cannot open %s", path);
-    int status = load_fd(t, fd, path, events, counts, info, e);
+    int status = load_fd(t, fd, path, plan, e);
     close(fd);
     return status;
+}
+
+int trace_load_with(struct trace *t, const char *path, const struct trace_load_options *options,
+                    struct trace_counts *counts, struct trace_info *info, struct err *e)
+{
+    const struct load_plan plan = {options, true, counts, info};
+    return load_path(t, path, &plan, e);
 }
 
 int trace_load(struct trace *t, const char *path, struct trace_counts *counts,
                struct trace_info *info, struct err *e)
 {
-    return load_path(t, path, true, counts, info, e);
+    static const struct trace_load_options nothing_more = {0};
+    return trace_load_with(t, path, &nothing_more, counts, info, e);
 }
 
 int trace_load_names(struct trace *t, const char *path, struct err *e)
 {
-    return load_path(t, path, false, NULL, NULL, e);
+    static const struct trace_load_options nothing_more = {0};
+    const struct load_plan plan = {&nothing_more, false, NULL, NULL};
+    return load_path(t, path, &plan, e);
 }

@@ -32,6 +32,16 @@ struct trace_info; /* trace/reader.h: container, compression, sizes, warnings */
 int trace_load(struct trace *t, const char *path, struct trace_counts *counts,
                struct trace_info *info, struct err *e);
 
+/* What a question needs beside memory events. */
+struct trace_load_options {
+    bool zones;  /* of threads that have a number, into t->zones, without texts and call stacks */
+    bool frames; /* of the base set, into t->frame_sets */
+};
+
+/* The same with more. */
+int trace_load_with(struct trace *t, const char *path, const struct trace_load_options *options,
+                    struct trace_counts *counts, struct trace_info *info, struct err *e);
+
 /* The same without the memory events, whose pools stay empty: for what is asked of the names. */
 int trace_load_names(struct trace *t, const char *path, struct err *e);
 

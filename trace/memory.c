@@ -86,7 +86,8 @@ static int tell_observer(struct memory *m, enum memory_op_kind kind, uint32_t po
                            .time = at->time,
                            .thread = at->thread,
                            .callstack = at->callstack,
-                           .block = *block};
+                           .block = *block,
+                           .freed = -1};
     return m->observer.op(m->observer.ctx, &op, e);
 }
 

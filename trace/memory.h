@@ -60,6 +60,8 @@ struct memory_op {
     uint16_t thread;         /* who did it: local thread index */
     uint32_t callstack;      /* of this step (a free has its own), 0 = none */
     struct live_block block; /* what was allocated or freed */
+    int64_t freed;           /* an allocation of a sweep: when it is freed, -1 never; else -1 */
+    bool temporary;          /* a free: judged by analysis/selection.h, else false */
 };
 
 /*

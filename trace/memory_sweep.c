@@ -120,7 +120,8 @@ static int sweep_frees(struct sweep *s, uint64_t until, struct err *e)
                                .time = s->now,
                                .thread = p->thread,
                                .callstack = p->callstack,
-                               .block = p->block};
+                               .block = p->block,
+                               .freed = -1};
         if (!vec_push(&s->vacant, item.slot))
             return err_no_memory(e, "pending frees");
         if (s->to->op(s->to->ctx, &op, e) != 0)
@@ -162,7 +163,8 @@ static int sweep_alloc(struct sweep *s, const struct pool_cursor *c, struct err 
                            .pool = c->number,
                            .time = s->now,
                            .thread = memory_alloc_thread(c->alloc),
-                           .callstack = c->alloc->callstack};
+                           .callstack = c->alloc->callstack,
+                           .freed = memory_free_time(c->alloc, c->fill)};
     op.block = (struct live_block){.ptr = c->alloc->ptr,
                                    .size = memory_alloc_size(c->alloc),
                                    .time = s->now,

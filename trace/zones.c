@@ -402,3 +402,33 @@ int zones_carry(struct zones *z, struct err *e)
     }
     return 0;
 }
+
+/* ---- of a saved trace */
+
+int zones_put(struct zones *z, uint16_t thread, const struct zone_begin *b, uint32_t children,
+              uint64_t *index, struct err *e)
+{
+    struct zone_thread *t = thread_of(z, thread, e);
+    if (!t)
+        return -1;
+    *index = t->begins.len;
+    struct zone_begin *begin = column_append(&t->begins, e);
+    if (!begin)
+        return -1;
+    *begin = *b;
+    struct zone_end *end = column_append(&t->ends, e);
+    if (!end) {
+        column_drop_last(&t->begins); /* the two columns stay in step */
+        return -1;
+    }
+    *end = (struct zone_end){.children = children};
+    z->count++;
+    return 0;
+}
+
+int zones_put_end(struct zones *z, uint16_t thread, uint64_t index, int64_t start, int64_t end,
+                  uint32_t children, struct err *e)
+{
+    struct zone_end value = {.length = zone_length(start, end), .children = children};
+    return column_patch(&z->threads.at[thread]->ends, index, &value, e);
+}

@@ -120,6 +120,15 @@ int zones_set_color(struct zones *z, uint16_t thread, uint32_t color, struct err
  */
 int zones_settle(struct zones *z, struct err *e);
 
+/*
+ * Puts a zone of a saved trace behind the others of its thread, in the order of the file; its end
+ * is said afterwards at *index, when it has one.
+ */
+int zones_put(struct zones *z, uint16_t thread, const struct zone_begin *b, uint32_t children,
+              uint64_t *index, struct err *e);
+int zones_put_end(struct zones *z, uint16_t thread, uint64_t index, int64_t start, int64_t end,
+                  uint32_t children, struct err *e);
+
 /* Begins a new part: drops all zones and begins those that are open anew at time 0. */
 int zones_carry(struct zones *z, struct err *e);
 

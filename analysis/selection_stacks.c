@@ -1,0 +1,85 @@
+/* Which call stacks an expression matches. */
+
+#include <regex.h>
+#include <stdlib.h>
+
+#include "analysis/frames.h"
+#include "analysis/selection_parts.h"
+
+enum { UNSEEN, NO, YES };
+
+struct matcher {
+    const struct trace *trace;
+    regex_t regex;
+    uint8_t *frames; /* frame number → UNSEEN, NO, YES */
+    uint8_t *nodes;  /* node → the same: does it or one further out match? */
+};
+
+static bool matches(const struct matcher *m, struct view text)
+{
+    regmatch_t bounds = {.rm_so = 0, .rm_eo = (regoff_t)text.len};
+    return text.len && regexec(&m->regex, text.p, 1, &bounds, REG_STARTEND) == 0;
+}
+
+static uint8_t look_at_frame(struct matcher *m, uint32_t frame)
+{
+    uint8_t *seen = &m->frames[frame];
+    if (*seen != UNSEEN)
+        return *seen;
+    *seen = NO;
+    for (uint32_t i = 0; i < frame_depth(m->trace, frame) && *seen == NO; i++) {
+        struct frame_view f = frame_describe(m->trace, frame, i);
+        if (matches(m, f.function) || matches(m, f.file) || matches(m, f.image))
+            *seen = YES;
+    }
+    return *seen;
+}
+
+/* Each node is looked at once: those further out are settled by then, or become so. */
+static uint8_t look_at_stack(struct matcher *m, uint32_t node)
+{
+    const struct callstacks *c = &m->trace->callstacks;
+    uint32_t at = node;
+    uint8_t found = NO;
+    for (; at; at = c->nodes.at[at].parent) {
+        if (m->nodes[at] == UNSEEN)
+            m->nodes[at] = look_at_frame(m, c->nodes.at[at].frame) == YES ? YES : UNSEEN;
+        if (m->nodes[at] != UNSEEN) {
+            found = m->nodes[at];
+            break;
+        }
+    }
+    for (; node && m->nodes[node] == UNSEEN; node = c->nodes.at[node].parent)
+        m->nodes[node] = found;
+    return found;
+}
+
+static int match_all(struct matcher *m, struct selection *s, struct err *e)
+{
+    const struct callstacks *c = &m->trace->callstacks;
+    m->frames = calloc(c->frames.len + 1, 1);
+    m->nodes = calloc(c->nodes.len + 1, 1);
+    s->callstacks = calloc(c->list.len + 1, 1);
+    if (!m->frames || !m->nodes || !s->callstacks)
+        return err_no_memory(e, "call stacks");
+    for (size_t id = 1; id <= c->list.len; id++)
+        s->callstacks[id] = look_at_stack(m, c->list.at[id - 1].node) == YES;
+    return 0;
+}
+
+int selection_match_callstacks(struct selection *s, struct err *e)
+{
+    struct matcher m = {.trace = s->trace};
+    int wrong = regcomp(&m.regex, s->options.match, REG_EXTENDED);
+    if (wrong) {
+        char text[160];
+        regerror(wrong, &m.regex, text, sizeof text);
+        return err_set(e, ERR_USAGE, "--match: '%s' is no regular expression: %s", s->options.match,
+                       text);
+    }
+    int status = match_all(&m, s, e);
+    regfree(&m.regex);
+    free(m.frames);
+    free(m.nodes);
+    return status;
+}
