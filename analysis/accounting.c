@@ -20,6 +20,7 @@ struct cold {
     uint64_t at_peak_bytes;
     uint64_t at_peak_count;
     uint64_t temporary;
+    uint64_t temporary_bytes;
     int64_t first_time;
 };
 
@@ -239,6 +240,7 @@ int accounting_op(void *ctx, const struct memory_op *op, struct err *e)
     p->figures.live_bytes = saturating_sub(p->figures.live_bytes, op->block.size);
     if (op->block.thread == op->thread && thread->previous <= op->block.time) {
         c->temporary++;
+        c->temporary_bytes = saturating_add(c->temporary_bytes, op->block.size);
         p->figures.temporary++;
     }
     return 0;
@@ -285,6 +287,7 @@ static bool counter_read(const struct pool_account *p, uint32_t key, struct coun
         .at_peak_bytes = unchanged ? h->live_bytes : c->at_peak_bytes,
         .at_peak_count = unchanged ? h->live_count : c->at_peak_count,
         .temporary = c->temporary,
+        .temporary_bytes = c->temporary_bytes,
         .largest = h->largest,
         .first_time = c->first_time,
         .last_time = h->last_time,

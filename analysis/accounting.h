@@ -35,6 +35,7 @@ struct counter {
     uint64_t at_peak_bytes; /* its live_bytes when the pool stood highest */
     uint64_t at_peak_count;
     uint64_t temporary; /* see struct pool_figures */
+    uint64_t temporary_bytes;
     uint64_t largest;   /* block */
     int64_t first_time; /* ns; of its first allocation */
     int64_t last_time;  /* ns; of its last step, allocation or free */

@@ -12,6 +12,7 @@ int cmd_capture_drop_in(int argc, char **argv); /* called as tracy-capture and t
 int cmd_daemon(int argc, char **argv);
 int cmd_daemon_drop_in(int argc, char **argv); /* called as tracy-capture-daemon */
 int cmd_dump(int argc, char **argv);
+int cmd_export(int argc, char **argv);
 int cmd_import(int argc, char **argv);
 int cmd_import_drop_in(int argc, char **argv); /* called as tracy-import-chrome */
 int cmd_info(int argc, char **argv);

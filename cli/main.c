@@ -28,6 +28,7 @@ static const struct command commands[] = {
     {"update", cmd_update, "strip, convert or recompress a trace"},
     {"merge", cmd_merge, "make one trace of several"},
     {"csvexport", cmd_csvexport, "print zones, messages, plots or memory of a trace as CSV"},
+    {"export", cmd_export, "write a trace for other tools: pprof, speedscope, flame graphs, …"},
     {"import", cmd_import, "make a trace of a Chrome trace or a recording of heaptrack"},
     {"replay", cmd_replay, "play a recorded client to a server"},
     {"help", cmd_help, "print this list"},

@@ -221,7 +221,9 @@ static void expect_counter(const struct history *h, const struct view_of_history
         want.bytes += b->size;
         want.live_count += is_live;
         want.live_bytes += is_live ? b->size : 0;
-        want.temporary += is_temporary(h, v, i);
+        bool temporary = is_temporary(h, v, i);
+        want.temporary += temporary;
+        want.temporary_bytes += temporary ? b->size : 0;
         want.largest = b->size > want.largest ? b->size : want.largest;
         want.first_time = b->start < want.first_time ? b->start : want.first_time;
         int64_t last = is_live ? b->start : b->end;
@@ -238,6 +240,7 @@ static void expect_counter(const struct history *h, const struct view_of_history
     assert_int_equal(got->live_count, want.live_count);
     assert_int_equal(got->live_bytes, want.live_bytes);
     assert_int_equal(got->temporary, want.temporary);
+    assert_int_equal(got->temporary_bytes, want.temporary_bytes);
     assert_int_equal(got->largest, want.largest);
     assert_int_equal(got->first_time, want.first_time);
     assert_int_equal(got->last_time, want.last_time);
