@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/prefault.h"
 
 #define LOG_CHUNKS ((uint64_t)16)
 
@@ -159,6 +160,7 @@ static int chunk_pack(struct spool *s, struct column_chunk *k, struct err *e)
         free(packed);
         return no_room(e);
     }
+    prefault(packed, len);
     memcpy(packed, room, len);
     s->raw.bytes -= raw_bytes(c);
     free(c->spare);
@@ -291,7 +293,8 @@ int column_append_slow(struct column *c, struct err *e)
     if (c->len < COLUMN_CHUNK)
         return column_grow_first(c, e);
     struct column_chunk *k = calloc(1, sizeof *k);
-    uint8_t *raw = c->spare ? c->spare : malloc(raw_bytes(c));
+    bool fresh = !c->spare;
+    uint8_t *raw = fresh ? malloc(raw_bytes(c)) : c->spare;
     c->spare = NULL;
     /* Queued last: a chunk must not be queued twice when an append is tried again. */
     if (!k || !raw || !vec_reserve(&c->chunks, c->chunks.len + 1) ||
@@ -300,6 +303,8 @@ int column_append_slow(struct column *c, struct err *e)
         free(raw);
         return no_room(e);
     }
+    if (fresh)
+        prefault(raw, raw_bytes(c));
     *k = (struct column_chunk){.raw = raw, .owner = c};
     c->chunks.at[c->chunks.len++] = k;
     c->tail = k->raw;
