@@ -22,7 +22,7 @@ HARDLINK := $(if $(SAN)$(DEBUG),,-pie -Wl,-z,relro,-z,now)
 CPPFLAGS += -I. -I$(BUILD)/gen -D_GNU_SOURCE -DTIDEMARK_VERSION='"$(VERSION)"'
 CFLAGS   += -std=c17 -g $(OPT) $(HARDEN) $(FORTIFY) $(WARN) $(SANFLAGS)
 LDFLAGS  += $(HARDLINK) $(SANFLAGS)
-LDLIBS   := -llz4 -lzstd -lz -llzma -lxxhash -ljansson -lyajl -lcapstone -lpthread -lm
+LDLIBS   := -llz4 -lzstd -lz -llzma -lxxhash -ljansson -lyajl -lcapstone -ldw -lelf -liberty -lpthread -lm
 
 Q := $(if $(V),,@)
 
@@ -49,6 +49,19 @@ $(BUILD)/%.o: %.c | deps
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  CC   $<")
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+# libdwarf and libdw have more than thirty functions of the same names. So the file that uses
+# libdwarf is linked with libdwarf's archive here, and of the result only its own name stays global.
+hide_libdwarf = $(LD) -r -o $@.whole $@.own "$$($(CC) -print-file-name=libdwarf.a)" && \
+                $(OBJCOPY) --keep-global-symbol=dwarf_libdwarf $@.whole $@ && \
+                rm -f $@.whole $@.own
+OBJCOPY ?= objcopy
+
+$(BUILD)/symbols/dwarf_libdwarf.o: symbols/dwarf_libdwarf.c | deps
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "  CC   $<")
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -MF $(@:.o=.d) -MT $@ -c -o $@.own $<
+	$(Q)$(hide_libdwarf)
 
 define folder_library
 $(BUILD)/lib$(1).a: $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard $(1)/*.c))) $(if $(filter protocol,$(1)),$(BUILD)/gen/wire_table.o)
@@ -79,7 +92,8 @@ $(BUILD)/gen/wire_table.o: $(BUILD)/gen/wire_table.c
 ## ---- what the machine must have
 
 DEPS       := gcc make mawk pkg-config liblz4-dev libzstd-dev libxxhash-dev libjansson-dev \
-              libcapstone-dev libyajl-dev zlib1g-dev liblzma-dev
+              libcapstone-dev libyajl-dev zlib1g-dev liblzma-dev libdw-dev libdwarf-dev \
+              libelf-dev libiberty-dev binutils
 DEPS_TEST  := libcmocka-dev clang clang-format clang-tidy libclang-rt-dev llvm python3 \
               python3-zstandard python3-lz4 mandoc shellcheck debhelper
 APT         = $(if $(filter 0,$(shell id -u)),,sudo )apt-get
@@ -168,6 +182,12 @@ FUZZ_FLAGS   := -std=c17 -g -O1 -fsanitize=address,undefined -fno-sanitize-recov
 build-fuzz/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)clang $(CPPFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
+
+build-fuzz/obj/symbols/dwarf_libdwarf.o: symbols/dwarf_libdwarf.c
+	@mkdir -p $(@D)
+	$(Q)clang $(CPPFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -MMD -MP -MF $(@:.o=.d) -MT $@ \
+	    -c -o $@.own $<
+	$(Q)$(hide_libdwarf)
 
 build-fuzz/obj/wire_table.o: $(BUILD)/gen/wire_table.c
 	@mkdir -p $(@D)

@@ -51,7 +51,7 @@ const char *dwarf_section_name(enum dwarf_section s);
 int dwarf_sections_read(struct dwarf_sections *out, struct elf_file *f, bool split, struct err *e);
 
 enum dwarf_unit_kind {
-    DWARF_UNIT_FULL,     /* a compilation unit, or a partial one (dwz) */
+    DWARF_UNIT_FULL,     /* a compilation unit, or a partial one (dwz), or a skeleton of DWARF 4 */
     DWARF_UNIT_SKELETON, /* the rest is in a .dwo or .dwp file */
     DWARF_UNIT_SPLIT,    /* that rest */
     DWARF_UNIT_TYPE      /* types only: nothing to see here */
@@ -59,11 +59,10 @@ enum dwarf_unit_kind {
 
 struct dwarf_unit {
     uint64_t offset; /* of its header in .debug_info */
-    uint64_t end;    /* of the unit: offset of the next one */
     uint64_t root;   /* offset of its first entry */
     uint16_t version;
     enum dwarf_unit_kind kind;
-    uint64_t id; /* of a skeleton or split unit from DWARF 5 on, else 0 */
+    uint64_t id; /* of a skeleton or split unit; 0 where only an attribute of the root tells it */
 };
 
 /* A place in the tree of entries. Given back with `release`. */
@@ -92,9 +91,9 @@ struct dwarf_entry {
     const char *split_name; /* .dwo file */
     uint64_t split_id;      /* in DWARF 4 it is an attribute */
     bool has_lines;
-    uint64_t lines_offset;       /* in .debug_line */
-    uint64_t address_base;       /* in .debug_addr */
-    uint64_t ranges_base;        /* in .debug_ranges, for the split unit (DWARF 4) */
+    uint64_t lines_offset; /* in .debug_line */
+    uint64_t address_base; /* in .debug_addr */
+    uint64_t ranges_base;  /* in .debug_ranges, for the split unit (DWARF 4) */
     bool has_address_base;
 };
 
@@ -116,6 +115,11 @@ struct dwarf_line_sink {
     bool (*file)(void *user, uint32_t number, struct view path);
     bool (*row)(void *user, const struct dwarf_row *row);
     void *user;
+};
+
+struct dwarf_base {
+    uint64_t address;
+    bool of_skeleton;
 };
 
 typedef bool dwarf_range_fn(void *user, uint64_t low, uint64_t high);
@@ -147,14 +151,15 @@ struct dwarf_back_end {
     int (*read)(void *reader, const struct dwarf_node *node, struct dwarf_entry *entry);
 
     /*
-     * The ranges of an entry with `has_ranges`. `base` is the unit's address where its own first
-     * entry has none (a split unit's stands in its skeleton).
+     * The ranges of an entry with `has_ranges`. They may count from the address of the unit, which
+     * is the one of its first entry, or of its skeleton's: then the unit itself does not know it.
      */
-    int (*ranges)(void *reader, const struct dwarf_node *node, uint64_t base, dwarf_range_fn *fn,
-                  void *user);
+    int (*ranges)(void *reader, const struct dwarf_node *node, struct dwarf_base base,
+                  dwarf_range_fn *fn, void *user);
 
-    /* The line table that the first entry of a unit names. */
+    /* The line table that the first entry of a unit names, as it stands there or sorted. */
     int (*lines)(void *reader, const struct dwarf_node *root, const struct dwarf_line_sink *sink);
+    bool rows_sorted; /* by address, all sequences together */
 };
 
 extern const struct dwarf_back_end dwarf_libdwarf;

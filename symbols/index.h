@@ -5,9 +5,9 @@
  * From addresses of one image to functions, inlined calls, files and lines: our own sorted index,
  * filled by walking its DWARF (symbols/dwarf.h).
  *
- * First come the ranges of all units, then, in parallel, the units themselves: all of them, or those
- * that cover the addresses that will be asked for. An index can be kept in a cache file with what it
- * has so far, and be extended later.
+ * First come the ranges of all units, then, in parallel, the units themselves: all of them, or
+ * those that cover the addresses that will be asked for. An index can be kept in a cache file with
+ * what it has so far, and be extended later.
  *
  * Addresses are those of the ELF file (what the linker gave; a load bias is the caller's business).
  * They are looked up as they are: who has a return address asks for the one before it (pc - 1).
@@ -25,7 +25,7 @@ struct symbol_index;
 
 /* Who walks the DWARF. */
 enum index_back_end {
-    INDEX_AUTO,     /* libdwarf where the version at hand reads this image exactly, else libdw */
+    INDEX_AUTO, /* libdwarf where the version at hand reads this image exactly, else libdw */
     INDEX_LIBDWARF,
     INDEX_LIBDW,
 };
@@ -71,11 +71,11 @@ struct symbol_frame {
 
 /* What an index holds, and what had to be left out. */
 struct index_facts {
-    size_t units;           /* that have code */
+    size_t units; /* that have code */
     size_t units_built;
     size_t units_incomplete; /* of those built: something in them cannot be read, or is too much */
-    size_t splits_missing;   /* .dwo files that are not there: only lines are known of these units */
-    uint64_t bytes;          /* memory taken */
+    size_t splits_missing; /* .dwo files that are not there: only lines are known of these units */
+    uint64_t bytes;        /* memory taken */
     enum index_back_end back_end; /* that was taken; INDEX_AUTO when loaded from a file */
     char first_fault[160];        /* the first reason for an incomplete unit; "" */
 };
@@ -105,10 +105,10 @@ int symbol_index_extend(struct symbol_index *x, struct elf_file *debug, struct e
                         const struct index_options *options, struct err *e);
 
 /*
- * The frames at an address, innermost first, at most `max` (the outermost are left out); *n says how
- * many there are in all. Returns true when something is known of the address. A frame may have a file
- * and a line but no function (assembly). Views are valid as long as the index. Not for two threads at
- * once: names are demangled when first asked for.
+ * The frames at an address, innermost first, at most `max` (the outermost are left out); *n says
+ * how many there are in all. Returns true when something is known of the address. A frame may have
+ * a file and a line but no function (assembly). Views are valid as long as the index. Not for two
+ * threads at once: names are demangled when first asked for.
  */
 bool symbol_index_lookup(struct symbol_index *x, uint64_t address, struct symbol_frame *frames,
                          size_t max, size_t *n);
@@ -122,8 +122,8 @@ void symbol_index_facts(const struct symbol_index *x, struct index_facts *out);
  * The cache file. `key` is what tells this build of the image from others (build id, size, hash of
  * headers); a file with another key, of another version or cut short is not taken (ERR_INPUT). What
  * is in it may be anything: every place in it is checked when it is used. Saving writes to `fd` at
- * its start, and cuts the file to its length; who wants it to be there at once or not at all renames
- * (base/outfile.h).
+ * its start, and cuts the file to its length; who wants it to be there at once or not at all
+ * renames (base/outfile.h).
  */
 int symbol_index_save(const struct symbol_index *x, int fd, struct view key, struct err *e);
 int symbol_index_load(struct symbol_index **out, int fd, struct view key, struct err *e);

@@ -1,0 +1,782 @@
+/*
+ * The back end that walks with libdwarf. It is linked with libdwarf's archive into one object whose
+ * only global name is `dwarf_libdwarf` (Makefile): libdwarf and libdw define more than thirty
+ * functions of the same names.
+ */
+
+#include <libdwarf/dwarf.h>
+#include <libdwarf/libdwarf.h>
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "base/bytes.h"
+#include "symbols/dwarf.h"
+
+#define MAX_FILES 20000 /* of one line table */
+
+struct image {
+    const struct dwarf_sections *sections;
+    Dwarf_Obj_Access_Interface access;
+    Dwarf_Debug debug;
+};
+
+struct reader {
+    struct image main;
+    struct image alternate;
+    uint64_t next; /* offset of the next unit's header */
+};
+
+/* ---- sections in memory as libdwarf's object access wants them; section 0 is the empty one */
+
+static int access_info(void *object, Dwarf_Half index, Dwarf_Obj_Access_Section *out, int *error)
+{
+    const struct image *m = object;
+    (void)error;
+    *out = (Dwarf_Obj_Access_Section){.name = ""};
+    if (index > DWARF_SECTIONS)
+        return DW_DLV_NO_ENTRY;
+    if (index > 0 && m->sections->at[index - 1].len > 0) {
+        out->name = dwarf_section_name(index - 1);
+        out->size = m->sections->at[index - 1].len;
+        out->type = 1; /* SHT_PROGBITS */
+    }
+    return DW_DLV_OK;
+}
+
+static Dwarf_Endianness access_order(void *object)
+{
+    (void)object;
+    return DW_OBJECT_LSB;
+}
+
+static Dwarf_Small access_length_size(void *object)
+{
+    const struct image *m = object;
+    return m->sections->is_64 ? 8 : 4;
+}
+
+static Dwarf_Unsigned access_count(void *object)
+{
+    (void)object;
+    return DWARF_SECTIONS + 1;
+}
+
+static int access_load(void *object, Dwarf_Half index, Dwarf_Small **bytes, int *error)
+{
+    const struct image *m = object;
+    (void)error;
+    if (index == 0 || index > DWARF_SECTIONS || m->sections->at[index - 1].len == 0)
+        return DW_DLV_NO_ENTRY;
+    *bytes = (Dwarf_Small *)(uintptr_t)m->sections->at[index - 1].p;
+    return DW_DLV_OK;
+}
+
+static const Dwarf_Obj_Access_Methods access_methods = {
+    .get_section_info = access_info,
+    .get_byte_order = access_order,
+    .get_length_size = access_length_size,
+    .get_pointer_size = access_length_size,
+    .get_section_count = access_count,
+    .load_section = access_load,
+};
+
+/* ---- opening */
+
+static void forget(Dwarf_Debug debug, Dwarf_Error *error)
+{
+    if (*error)
+        dwarf_dealloc_error(debug, *error);
+    *error = NULL;
+}
+
+/*
+ * libdwarf keeps a tree of all it allocates, to free what its user forgets; it takes more time than
+ * the walk. It is a switch for the whole library, to be set before the first use.
+ */
+static void without_tracking(void)
+{
+    dwarf_set_de_alloc_flag(0);
+}
+
+static int image_open(struct image *m, const struct dwarf_sections *sections, struct err *e)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
+    Dwarf_Error error = NULL;
+    Dwarf_Unsigned count;
+    pthread_once(&once, without_tracking);
+    m->sections = sections;
+    m->access = (Dwarf_Obj_Access_Interface){.object = m, .methods = &access_methods};
+    pthread_mutex_lock(&one_at_a_time); /* opening uses static memory of the library */
+    int status = dwarf_object_init_b(&m->access, NULL, NULL, DW_GROUPNUMBER_ANY, &m->debug, &error);
+    pthread_mutex_unlock(&one_at_a_time);
+    if (status != DW_DLV_OK) {
+        err_set(e, ERR_INPUT, "libdwarf: %s",
+                status == DW_DLV_ERROR ? dwarf_errmsg(error) : "no debug information");
+        forget(NULL, &error);
+        m->debug = NULL;
+        return -1;
+    }
+    if (sections->at[DWARF_RNGLISTS].len > 0 &&
+        dwarf_load_rnglists(m->debug, &count, &error) == DW_DLV_ERROR)
+        forget(m->debug, &error);
+    return 0;
+}
+
+static void image_close(struct image *m)
+{
+    Dwarf_Error error = NULL;
+    if (m->debug)
+        dwarf_object_finish(m->debug, &error);
+}
+
+static void libdwarf_close(void *reader)
+{
+    struct reader *r = reader;
+    if (!r)
+        return;
+    image_close(&r->main);
+    image_close(&r->alternate);
+    free(r);
+}
+
+static int libdwarf_open(void **reader, const struct dwarf_sections *sections,
+                         const struct dwarf_sections *alternate, struct err *e)
+{
+    struct reader *r = calloc(1, sizeof *r);
+    if (!r)
+        return err_no_memory(e, "a DWARF reader");
+    int status = image_open(&r->main, sections, e);
+    if (status == 0 && alternate)
+        status = image_open(&r->alternate, alternate, e);
+    if (status != 0) {
+        libdwarf_close(r);
+        return -1;
+    }
+    *reader = r;
+    return 0;
+}
+
+static const char *libdwarf_version(void)
+{
+    return dwarf_package_version();
+}
+
+/* ---- walking */
+
+static Dwarf_Die die_of(const struct dwarf_node *node)
+{
+    return (Dwarf_Die)(uintptr_t)node->store[0]; // NOLINT(performance-no-int-to-ptr)
+}
+
+static Dwarf_Debug debug_of(const struct reader *r, const struct dwarf_node *node)
+{
+    return node->alternate ? r->alternate.debug : r->main.debug;
+}
+
+/* What a call that makes a DIE gave: 1, 0 or -1. */
+static int node_set(Dwarf_Debug debug, struct dwarf_node *node, bool alternate, int status,
+                    Dwarf_Die die, Dwarf_Error *error)
+{
+    node->alternate = alternate;
+    node->store[0] = (uintptr_t)(status == DW_DLV_OK ? die : NULL);
+    if (status == DW_DLV_ERROR)
+        forget(debug, error);
+    return status == DW_DLV_OK ? 1 : status == DW_DLV_NO_ENTRY ? 0 : -1;
+}
+
+static enum dwarf_unit_kind unit_kind(Dwarf_Half type)
+{
+    switch (type) {
+    case DW_UT_type:
+    case DW_UT_split_type:
+        return DWARF_UNIT_TYPE;
+    case DW_UT_skeleton:
+        return DWARF_UNIT_SKELETON;
+    case DW_UT_split_compile:
+        return DWARF_UNIT_SPLIT;
+    default:
+        return DWARF_UNIT_FULL;
+    }
+}
+
+static int root_offset(struct reader *r, uint64_t *offset, struct err *e)
+{
+    Dwarf_Error error = NULL;
+    Dwarf_Die die = NULL;
+    Dwarf_Off at = 0;
+    int status = dwarf_siblingof_b(r->main.debug, NULL, 1, &die, &error);
+    if (status == DW_DLV_OK) {
+        status = dwarf_dieoffset(die, &at, &error);
+        dwarf_dealloc_die(die);
+    }
+    *offset = at;
+    if (status == DW_DLV_OK)
+        return 1;
+    err_set(e, ERR_INPUT, ".debug_info: %s",
+            status == DW_DLV_ERROR ? dwarf_errmsg(error) : "a unit without entries");
+    forget(r->main.debug, &error);
+    return -1;
+}
+
+static int libdwarf_next_unit(void *reader, struct dwarf_unit *unit, struct err *e)
+{
+    struct reader *r = reader;
+    Dwarf_Error error = NULL;
+    Dwarf_Half version = 0, type = 0;
+    Dwarf_Unsigned next = 0;
+    Dwarf_Sig8 id = {{0}};
+    int status = dwarf_next_cu_header_d(r->main.debug, 1, NULL, &version, NULL, NULL, NULL, NULL,
+                                        &id, NULL, &next, &type, &error);
+    if (status == DW_DLV_NO_ENTRY)
+        return 0;
+    if (status != DW_DLV_OK) {
+        err_set(e, ERR_INPUT, ".debug_info: %s", dwarf_errmsg(error));
+        forget(r->main.debug, &error);
+        return -1;
+    }
+    *unit = (struct dwarf_unit){.offset = r->next,
+                                .version = version,
+                                .kind = unit_kind(type),
+                                .id = load_u64(id.signature)};
+    r->next = next;
+    return root_offset(r, &unit->root, e);
+}
+
+static int libdwarf_node_at(void *reader, bool alternate, uint64_t offset, struct dwarf_node *node)
+{
+    struct reader *r = reader;
+    Dwarf_Debug debug = alternate ? r->alternate.debug : r->main.debug;
+    Dwarf_Error error = NULL;
+    Dwarf_Die die = NULL;
+    if (!debug)
+        return -1;
+    int status = dwarf_offdie_b(debug, offset, 1, &die, &error);
+    return node_set(debug, node, alternate, status, die, &error) == 1 ? 1 : -1;
+}
+
+static int libdwarf_child(void *reader, const struct dwarf_node *node, struct dwarf_node *child)
+{
+    Dwarf_Error error = NULL;
+    Dwarf_Die die = NULL;
+    int status = dwarf_child(die_of(node), &die, &error);
+    return node_set(debug_of(reader, node), child, node->alternate, status, die, &error);
+}
+
+static int libdwarf_sibling(void *reader, const struct dwarf_node *node, struct dwarf_node *sibling)
+{
+    Dwarf_Debug debug = debug_of(reader, node);
+    Dwarf_Error error = NULL;
+    Dwarf_Die die = NULL;
+    int status = dwarf_siblingof_b(debug, die_of(node), 1, &die, &error);
+    return node_set(debug, sibling, node->alternate, status, die, &error);
+}
+
+static void libdwarf_release(void *reader, struct dwarf_node *node)
+{
+    (void)reader;
+    if (node->store[0])
+        dwarf_dealloc_die(die_of(node));
+    node->store[0] = 0;
+}
+
+static unsigned libdwarf_tag(void *reader, const struct dwarf_node *node)
+{
+    Dwarf_Error error = NULL;
+    Dwarf_Half tag = 0;
+    if (dwarf_tag(die_of(node), &tag, &error) == DW_DLV_ERROR)
+        forget(debug_of(reader, node), &error);
+    return tag;
+}
+
+static uint64_t libdwarf_offset(void *reader, const struct dwarf_node *node)
+{
+    Dwarf_Error error = NULL;
+    Dwarf_Off offset = 0;
+    if (dwarf_dieoffset(die_of(node), &offset, &error) == DW_DLV_ERROR)
+        forget(debug_of(reader, node), &error);
+    return offset;
+}
+
+/* ---- attributes */
+
+struct attribute {
+    const struct reader *reader;
+    Dwarf_Debug debug;
+    Dwarf_Attribute attr;
+    Dwarf_Half form;
+    bool alternate; /* of an entry in the alternate file */
+};
+
+/* The string at an offset of the alternate file's .debug_str. */
+static const char *alternate_string(const struct attribute *a)
+{
+    const struct dwarf_sections *s = a->reader->alternate.sections;
+    Dwarf_Error error = NULL;
+    Dwarf_Off offset = 0;
+    if (dwarf_global_formref(a->attr, &offset, &error) != DW_DLV_OK) {
+        forget(a->debug, &error);
+        return NULL;
+    }
+    if (!s || offset >= s->at[DWARF_STR].len)
+        return NULL;
+    const char *text = s->at[DWARF_STR].p + offset;
+    return memchr(text, 0, s->at[DWARF_STR].len - offset) ? text : NULL;
+}
+
+static const char *string_of(const struct attribute *a)
+{
+    Dwarf_Error error = NULL;
+    char *text = NULL;
+    if (a->form == DW_FORM_GNU_strp_alt || a->form == DW_FORM_strp_sup)
+        return alternate_string(a);
+    if (dwarf_formstring(a->attr, &text, &error) == DW_DLV_OK)
+        return text;
+    forget(a->debug, &error);
+    return NULL;
+}
+
+static bool number_of(const struct attribute *a, uint64_t *out)
+{
+    Dwarf_Error error = NULL;
+    Dwarf_Unsigned value = 0;
+    Dwarf_Signed with_sign = 0;
+    int status = dwarf_formudata(a->attr, &value, &error);
+    if (status != DW_DLV_OK) {
+        forget(a->debug, &error);
+        status = dwarf_formsdata(a->attr, &with_sign, &error);
+        value = with_sign < 0 ? 0 : (Dwarf_Unsigned)with_sign;
+    }
+    if (status != DW_DLV_OK)
+        forget(a->debug, &error);
+    *out = value;
+    return status == DW_DLV_OK;
+}
+
+static uint32_t small_number(const struct attribute *a)
+{
+    uint64_t value;
+    return number_of(a, &value) && value <= UINT32_MAX ? (uint32_t)value : 0;
+}
+
+static bool offset_of(const struct attribute *a, uint64_t *out)
+{
+    Dwarf_Error error = NULL;
+    Dwarf_Off offset = 0;
+    if (dwarf_global_formref(a->attr, &offset, &error) == DW_DLV_OK) {
+        *out = offset;
+        return true;
+    }
+    forget(a->debug, &error);
+    return number_of(a, out);
+}
+
+static bool address_of(const struct attribute *a, uint64_t *out)
+{
+    Dwarf_Error error = NULL;
+    Dwarf_Addr address = 0;
+    if (dwarf_formaddr(a->attr, &address, &error) != DW_DLV_OK) {
+        forget(a->debug, &error);
+        return false;
+    }
+    *out = address;
+    return true;
+}
+
+static bool is_address(Dwarf_Half form)
+{
+    return form == DW_FORM_addr || form == DW_FORM_addrx || form == DW_FORM_GNU_addr_index ||
+           (form >= DW_FORM_addrx1 && form <= DW_FORM_addrx4);
+}
+
+static struct dwarf_reference reference_of(const struct attribute *a)
+{
+    struct dwarf_reference out = {.alternate = a->alternate || a->form == DW_FORM_GNU_ref_alt};
+    Dwarf_Error error = NULL;
+    Dwarf_Off offset = 0;
+    if (dwarf_global_formref(a->attr, &offset, &error) == DW_DLV_OK) {
+        out.present = true;
+        out.offset = offset;
+    } else {
+        forget(a->debug, &error);
+    }
+    return out;
+}
+
+/* Attributes of the first entry of a unit. */
+static void read_of_unit(const struct attribute *a, Dwarf_Half what, struct dwarf_entry *entry)
+{
+    switch (what) {
+    case DW_AT_comp_dir:
+        entry->directory = string_of(a);
+        break;
+    case DW_AT_dwo_name:
+    case DW_AT_GNU_dwo_name:
+        entry->split_name = string_of(a);
+        break;
+    case DW_AT_GNU_dwo_id:
+        number_of(a, &entry->split_id);
+        break;
+    case DW_AT_stmt_list:
+        entry->has_lines = offset_of(a, &entry->lines_offset);
+        break;
+    case DW_AT_addr_base:
+    case DW_AT_GNU_addr_base:
+        entry->has_address_base = offset_of(a, &entry->address_base);
+        break;
+    case DW_AT_GNU_ranges_base:
+        offset_of(a, &entry->ranges_base);
+        break;
+    default:
+        break;
+    }
+}
+
+static void read_attribute(const struct attribute *a, Dwarf_Half what, struct dwarf_entry *entry,
+                           bool *high_is_size)
+{
+    switch (what) {
+    case DW_AT_name:
+        entry->name = string_of(a);
+        break;
+    case DW_AT_linkage_name:
+    case DW_AT_MIPS_linkage_name:
+        entry->linkage_name = string_of(a);
+        break;
+    case DW_AT_low_pc:
+        entry->has_low = address_of(a, &entry->low);
+        break;
+    case DW_AT_high_pc:
+        *high_is_size = !is_address(a->form);
+        entry->has_high = *high_is_size ? number_of(a, &entry->high) : address_of(a, &entry->high);
+        break;
+    case DW_AT_ranges:
+        entry->has_ranges = true;
+        break;
+    case DW_AT_abstract_origin:
+        entry->origin = reference_of(a);
+        break;
+    case DW_AT_specification:
+        entry->specification = reference_of(a);
+        break;
+    case DW_AT_call_file:
+        entry->call_file = small_number(a);
+        break;
+    case DW_AT_call_line:
+        entry->call_line = small_number(a);
+        break;
+    case DW_AT_call_column:
+        entry->call_column = small_number(a);
+        break;
+    default:
+        read_of_unit(a, what, entry);
+        break;
+    }
+}
+
+static int libdwarf_read(void *reader, const struct dwarf_node *node, struct dwarf_entry *entry)
+{
+    struct attribute a = {
+        .reader = reader, .debug = debug_of(reader, node), .alternate = node->alternate};
+    Dwarf_Error error = NULL;
+    Dwarf_Attribute *list = NULL;
+    Dwarf_Signed n = 0;
+    bool high_is_size = false;
+    *entry = (struct dwarf_entry){0};
+    int status = dwarf_attrlist(die_of(node), &list, &n, &error);
+    if (status == DW_DLV_ERROR) {
+        forget(a.debug, &error);
+        return -1;
+    }
+    for (Dwarf_Signed i = 0; status == DW_DLV_OK && i < n; i++) {
+        Dwarf_Half what = 0;
+        a.attr = list[i];
+        if (dwarf_whatattr(a.attr, &what, &error) == DW_DLV_OK &&
+            dwarf_whatform(a.attr, &a.form, &error) == DW_DLV_OK)
+            read_attribute(&a, what, entry, &high_is_size);
+        else
+            forget(a.debug, &error);
+        dwarf_dealloc_attribute(list[i]);
+    }
+    if (status == DW_DLV_OK)
+        dwarf_dealloc(a.debug, list, DW_DLA_LIST);
+    if (high_is_size && entry->has_high)
+        entry->high += entry->low;
+    return 1;
+}
+
+/* ---- ranges */
+
+/* DWARF 2 to 4: .debug_ranges, with the base applied here. */
+static int old_ranges(struct reader *r, const struct dwarf_node *node, uint64_t offset,
+                      uint64_t base, dwarf_range_fn *fn, void *user)
+{
+    Dwarf_Debug debug = debug_of(r, node);
+    Dwarf_Error error = NULL;
+    Dwarf_Ranges *list = NULL;
+    Dwarf_Signed n = 0;
+    Dwarf_Unsigned bytes = 0;
+    int status = dwarf_get_ranges_b(debug, offset, die_of(node), NULL, &list, &n, &bytes, &error);
+    if (status != DW_DLV_OK) {
+        if (status == DW_DLV_ERROR)
+            forget(debug, &error);
+        return -1;
+    }
+    for (Dwarf_Signed i = 0; i < n; i++) {
+        if (list[i].dwr_type == DW_RANGES_ADDRESS_SELECTION)
+            base = list[i].dwr_addr2;
+        else if (list[i].dwr_type == DW_RANGES_END ||
+                 !fn(user, base + list[i].dwr_addr1, base + list[i].dwr_addr2))
+            break;
+    }
+    dwarf_ranges_dealloc(debug, list, n);
+    return 1;
+}
+
+/*
+ * Where a list of .debug_rnglists begins whose number is `index`. libdwarf 20210528 wants a base
+ * for that, which a split unit does not have: its table of offsets follows the section's one
+ * header.
+ */
+static bool split_list_offset(const struct dwarf_sections *s, uint64_t index, uint64_t *offset)
+{
+    struct view v = s->at[DWARF_RNGLISTS];
+    const uint8_t *p = (const uint8_t *)v.p;
+    bool wide = v.len >= 20 && load_u32(p) == UINT32_MAX;
+    size_t header = wide ? 20 : 12, size = wide ? 8 : 4;
+    if (v.len < header || index >= load_u32(p + header - 4) || index > (v.len - header) / size - 1)
+        return false;
+    const uint8_t *entry = p + header + index * size;
+    *offset = header + (wide ? load_u64(entry) : load_u32(entry));
+    return *offset < v.len;
+}
+
+static int each_entry(Dwarf_Rnglists_Head head, Dwarf_Unsigned n, struct dwarf_base base,
+                      dwarf_range_fn *fn, void *user)
+{
+    Dwarf_Error error = NULL;
+    uint64_t add = base.of_skeleton ? base.address : 0;
+    for (Dwarf_Unsigned i = 0; i < n; i++) {
+        unsigned length = 0, code = 0;
+        Dwarf_Unsigned raw1, raw2, low = 0, high = 0;
+        Dwarf_Bool unavailable = 0;
+        if (dwarf_get_rnglists_entry_fields_a(head, i, &length, &code, &raw1, &raw2, &unavailable,
+                                              &low, &high, &error) != DW_DLV_OK)
+            return -1;
+        if (code == DW_RLE_end_of_list)
+            break;
+        if (code == DW_RLE_base_address || code == DW_RLE_base_addressx) {
+            add = 0;
+            continue;
+        }
+        if (code == DW_RLE_offset_pair) {
+            low += add;
+            high += add;
+        }
+        if (!unavailable && !fn(user, low, high))
+            break;
+    }
+    return 1;
+}
+
+static int new_ranges(struct reader *r, const struct attribute *a, struct dwarf_base base,
+                      dwarf_range_fn *fn, void *user)
+{
+    const struct dwarf_sections *s = a->alternate ? r->alternate.sections : r->main.sections;
+    Dwarf_Error error = NULL;
+    Dwarf_Rnglists_Head head = NULL;
+    Dwarf_Unsigned n = 0, at = 0;
+    uint64_t value = 0;
+    bool numbered = a->form == DW_FORM_rnglistx;
+    if (!(numbered ? number_of(a, &value) : offset_of(a, &value)))
+        return -1;
+    int status = dwarf_rnglists_get_rle_head(a->attr, a->form, value, &head, &n, &at, &error);
+    if (status == DW_DLV_ERROR && numbered && split_list_offset(s, value, &value)) {
+        forget(a->debug, &error);
+        status =
+            dwarf_rnglists_get_rle_head(a->attr, DW_FORM_sec_offset, value, &head, &n, &at, &error);
+    }
+    if (status != DW_DLV_OK) {
+        if (status == DW_DLV_ERROR)
+            forget(a->debug, &error);
+        return -1;
+    }
+    status = each_entry(head, n, base, fn, user);
+    dwarf_dealloc_rnglists_head(head);
+    return status;
+}
+
+static int libdwarf_ranges(void *reader, const struct dwarf_node *node, struct dwarf_base base,
+                           dwarf_range_fn *fn, void *user)
+{
+    struct attribute a = {
+        .reader = reader, .debug = debug_of(reader, node), .alternate = node->alternate};
+    Dwarf_Error error = NULL;
+    Dwarf_Half version = 0, size = 0;
+    uint64_t offset = 0;
+    int status = -1;
+    if (dwarf_attr(die_of(node), DW_AT_ranges, &a.attr, &error) != DW_DLV_OK ||
+        dwarf_whatform(a.attr, &a.form, &error) != DW_DLV_OK) {
+        forget(a.debug, &error);
+        return -1;
+    }
+    dwarf_get_version_of_die(die_of(node), &version, &size);
+    if (version >= 5)
+        status = new_ranges(reader, &a, base, fn, user);
+    else if (offset_of(&a, &offset))
+        status = old_ranges(reader, node, offset, base.address, fn, user);
+    dwarf_dealloc_attribute(a.attr);
+    return status;
+}
+
+/* ---- lines */
+
+/* Adds a part of a path after a slash. */
+static void join(struct buf *path, const char *part)
+{
+    if (!part || !part[0])
+        return;
+    if (path->len > 0 && path->data[path->len - 1] != '/' && part[0] != '/')
+        buf_u8(path, '/');
+    buf_puts(path, part);
+}
+
+/* The directory of compilation where the other parts are relative, directory, name. */
+static void whole_path(struct buf *path, const char *compilation, const char *directory,
+                       const char *name)
+{
+    buf_clear(path);
+    if (name[0] != '/' && (!directory || directory[0] != '/'))
+        join(path, compilation);
+    if (name[0] != '/')
+        join(path, directory);
+    join(path, name);
+}
+
+/* What libdwarf tells of file `i`. False when it has no name. */
+static bool file_parts(Dwarf_Debug debug, Dwarf_Line_Context context, Dwarf_Signed i, bool from_0,
+                       const char **directory, const char **name)
+{
+    Dwarf_Error error = NULL;
+    Dwarf_Unsigned number = 0;
+    if (dwarf_srclines_files_data_b(context, i, name, &number, NULL, NULL, NULL, &error) !=
+        DW_DLV_OK) {
+        forget(debug, &error);
+        return false;
+    }
+    if ((number > 0 || from_0) &&
+        dwarf_srclines_include_dir_data(context, (Dwarf_Signed)number, directory, &error) ==
+            DW_DLV_ERROR)
+        forget(debug, &error);
+    return *name != NULL;
+}
+
+/*
+ * Files are numbered from 0 in DWARF 5, from 1 before. libdwarf walks a list for each number, so
+ * their count is bounded. (dwarf_srcfiles would give all at once, but works in static memory.)
+ */
+static int give_files(Dwarf_Debug debug, Dwarf_Line_Context context, bool from_0,
+                      const struct dwarf_line_sink *sink)
+{
+    Dwarf_Error error = NULL;
+    const char *compilation = NULL;
+    Dwarf_Signed first = 0, n = 0, end = 0;
+    struct buf path = {0};
+    bool goes_on = true;
+    if (dwarf_srclines_files_indexes(context, &first, &n, &end, &error) != DW_DLV_OK ||
+        dwarf_srclines_comp_dir(context, &compilation, &error) != DW_DLV_OK) {
+        forget(debug, &error);
+        return -1;
+    }
+    for (Dwarf_Signed i = first; goes_on && i < end && i < MAX_FILES; i++) {
+        const char *directory = NULL, *name = NULL;
+        if (!file_parts(debug, context, i, from_0, &directory, &name))
+            continue;
+        whole_path(&path, compilation, directory, name);
+        goes_on = !path.failed && sink->file(sink->user, (uint32_t)i,
+                                             (struct view){(const char *)path.data, path.len});
+    }
+    buf_release(&path);
+    return goes_on && end <= MAX_FILES ? 1 : -1;
+}
+
+static bool row_of(Dwarf_Debug debug, Dwarf_Line line, struct dwarf_row *row)
+{
+    Dwarf_Error error = NULL;
+    Dwarf_Addr address = 0;
+    Dwarf_Unsigned number = 0, column = 0, file = 0;
+    Dwarf_Bool end = 0;
+    if (dwarf_lineaddr(line, &address, &error) != DW_DLV_OK ||
+        dwarf_lineno(line, &number, &error) != DW_DLV_OK ||
+        dwarf_lineoff_b(line, &column, &error) != DW_DLV_OK ||
+        dwarf_line_srcfileno(line, &file, &error) != DW_DLV_OK ||
+        dwarf_lineendsequence(line, &end, &error) != DW_DLV_OK) {
+        forget(debug, &error);
+        return false;
+    }
+    *row = (struct dwarf_row){.address = address,
+                              .file = file <= UINT32_MAX ? (uint32_t)file : UINT32_MAX,
+                              .line = number <= UINT32_MAX ? (uint32_t)number : 0,
+                              .column = column <= UINT32_MAX ? (uint32_t)column : 0,
+                              .end = end};
+    return true;
+}
+
+static int give_rows(Dwarf_Debug debug, Dwarf_Line_Context context,
+                     const struct dwarf_line_sink *sink)
+{
+    Dwarf_Error error = NULL;
+    Dwarf_Line *lines = NULL;
+    Dwarf_Signed n = 0;
+    struct dwarf_row row;
+    int status = dwarf_srclines_from_linecontext(context, &lines, &n, &error);
+    if (status != DW_DLV_OK) {
+        if (status == DW_DLV_ERROR)
+            forget(debug, &error);
+        return status == DW_DLV_NO_ENTRY ? 1 : -1;
+    }
+    for (Dwarf_Signed i = 0; i < n; i++) {
+        if (row_of(debug, lines[i], &row) && !sink->row(sink->user, &row))
+            break;
+    }
+    return 1;
+}
+
+static int libdwarf_lines(void *reader, const struct dwarf_node *root,
+                          const struct dwarf_line_sink *sink)
+{
+    Dwarf_Debug debug = debug_of(reader, root);
+    Dwarf_Error error = NULL;
+    Dwarf_Line_Context context = NULL;
+    Dwarf_Unsigned version = 0;
+    Dwarf_Small tables = 0;
+    int status = dwarf_srclines_b(die_of(root), &version, &tables, &context, &error);
+    if (status != DW_DLV_OK) {
+        if (status == DW_DLV_ERROR)
+            forget(debug, &error);
+        return -1;
+    }
+    status = give_files(debug, context, version >= 5, sink);
+    if (status == 1)
+        status = give_rows(debug, context, sink);
+    dwarf_srclines_dealloc_b(context);
+    return status;
+}
+
+const struct dwarf_back_end dwarf_libdwarf = {
+    .name = "libdwarf",
+    .version = libdwarf_version,
+    .open = libdwarf_open,
+    .close = libdwarf_close,
+    .next_unit = libdwarf_next_unit,
+    .node_at = libdwarf_node_at,
+    .child = libdwarf_child,
+    .sibling = libdwarf_sibling,
+    .release = libdwarf_release,
+    .tag = libdwarf_tag,
+    .offset = libdwarf_offset,
+    .read = libdwarf_read,
+    .ranges = libdwarf_ranges,
+    .lines = libdwarf_lines,
+};

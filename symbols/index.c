@@ -1,0 +1,306 @@
+/* Looking up, in what was built or loaded. */
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <xxhash.h>
+
+#include "symbols/demangle.h"
+#include "symbols/index_parts.h"
+
+void symbol_index_free(struct symbol_index *x)
+{
+    if (!x)
+        return;
+    for (size_t i = 0; i < x->units.len; i++) {
+        if (x->units.at[i].owned)
+            free((void *)(uintptr_t)x->units.at[i].block.p);
+    }
+    vec_release(&x->units);
+    vec_release(&x->ranges);
+    for (size_t i = 0; i < x->names.len; i++) {
+        if (x->names.at[i].owned)
+            free((void *)(uintptr_t)x->names.at[i].function);
+    }
+    vec_release(&x->names);
+    map_release(&x->name_by_hash);
+    buf_release(&x->room);
+    if (x->mapped)
+        munmap(x->mapped, x->mapped_size);
+    free(x);
+}
+
+/* ---- units by address */
+
+static const struct index_range *range_at(const struct symbol_index *x, uint64_t address)
+{
+    size_t low = 0, high = x->ranges.len;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (x->ranges.at[middle].low <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const struct index_range *r = low > 0 ? &x->ranges.at[low - 1] : NULL;
+    return r && address < r->high && r->unit < x->units.len ? r : NULL;
+}
+
+struct index_unit *index_unit_at(const struct symbol_index *x, uint64_t address)
+{
+    const struct index_range *r = range_at(x, address);
+    return r ? &x->units.at[r->unit] : NULL;
+}
+
+bool symbol_index_covers(const struct symbol_index *x, uint64_t address)
+{
+    return range_at(x, address) != NULL;
+}
+
+bool symbol_index_lacks(const struct symbol_index *x, const uint64_t *addresses, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct index_unit *u = index_unit_at(x, addresses[i]);
+        if (u && u->state == UNIT_WAITING)
+            return true;
+    }
+    return false;
+}
+
+struct claim_end {
+    uint64_t address;
+    uint32_t unit;
+    bool begins;
+};
+
+static int compare_ends(const void *a, const void *b)
+{
+    const struct claim_end *x = a, *y = b;
+    return (x->address > y->address) - (x->address < y->address);
+}
+
+/* How often each unit claims the address at hand, and which do, as a heap with the lowest on top.
+ */
+struct claimants {
+    uint32_t *count;
+    uint32_t *heap;
+    size_t len;
+};
+
+static void claimants_push(struct claimants *c, uint32_t unit)
+{
+    size_t i = c->len++;
+    for (; i > 0 && c->heap[(i - 1) / 2] > unit; i = (i - 1) / 2)
+        c->heap[i] = c->heap[(i - 1) / 2];
+    c->heap[i] = unit;
+}
+
+static void claimants_pop(struct claimants *c)
+{
+    uint32_t last = c->heap[--c->len];
+    size_t i = 0;
+    for (size_t child; (child = 2 * i + 1) < c->len; i = child) {
+        if (child + 1 < c->len && c->heap[child + 1] < c->heap[child])
+            child++;
+        if (c->heap[child] >= last)
+            break;
+        c->heap[i] = c->heap[child];
+    }
+    c->heap[i] = last;
+}
+
+static bool add_range(struct symbol_index *x, uint64_t low, uint64_t high, struct claimants *c)
+{
+    struct index_range *last = x->ranges.len ? &x->ranges.at[x->ranges.len - 1] : NULL;
+    if (last && last->high == low && c->count[last->unit] > 0) {
+        last->high = high;
+        return true;
+    }
+    while (c->len > 0 && c->count[c->heap[0]] == 0)
+        claimants_pop(c);
+    if (c->len == 0)
+        return true;
+    return vec_push(&x->ranges, (struct index_range){.low = low, .high = high, .unit = c->heap[0]});
+}
+
+static bool sweep(struct symbol_index *x, const struct claim_end *ends, size_t n,
+                  struct claimants *c)
+{
+    size_t open = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0 && ends[i - 1].address < ends[i].address && open > 0 &&
+            !add_range(x, ends[i - 1].address, ends[i].address, c))
+            return false;
+        if (ends[i].begins) {
+            open++;
+            c->count[ends[i].unit]++;
+            claimants_push(c, ends[i].unit);
+        } else {
+            open--;
+            c->count[ends[i].unit]--;
+        }
+    }
+    return true;
+}
+
+bool index_settle(struct symbol_index *x, unit_claims *claims)
+{
+    size_t n = claims->len;
+    struct claim_end *ends = calloc(2 * n + 1, sizeof *ends);
+    struct claimants c = {.count = calloc(x->units.len + 1, sizeof(uint32_t)),
+                          .heap = calloc(n + 1, sizeof(uint32_t))};
+    bool fits = ends && c.count && c.heap;
+    x->ranges.len = 0;
+    if (fits) {
+        for (size_t i = 0; i < n; i++) {
+            const struct unit_claim *claim = &claims->at[i];
+            ends[2 * i] = (struct claim_end){claim->low, claim->unit, true};
+            ends[2 * i + 1] = (struct claim_end){claim->high, claim->unit, false};
+        }
+        qsort(ends, 2 * n, sizeof *ends, compare_ends);
+        fits = sweep(x, ends, 2 * n, &c);
+    }
+    free(ends);
+    free(c.count);
+    free(c.heap);
+    return fits;
+}
+
+/* ---- names */
+
+uint64_t index_hash(const char *linkage)
+{
+    return XXH3_64bits(linkage, strlen(linkage));
+}
+
+bool index_add_name(struct symbol_index *x, uint64_t hash, const struct index_name *name)
+{
+    bool fresh;
+    uint64_t *slot = map_add(&x->name_by_hash, hash, &fresh);
+    if (!slot || !vec_push(&x->names, *name))
+        return false;
+    if (fresh || *slot == 0)
+        *slot = x->names.len;
+    return true;
+}
+
+static const struct index_name *find_name(const struct symbol_index *x, uint64_t hash,
+                                          const char *linkage)
+{
+    const uint64_t *slot = map_find(&x->name_by_hash, hash);
+    if (!slot || *slot == 0)
+        return NULL;
+    const struct index_name *name = &x->names.at[*slot - 1];
+    return strcmp(name->linkage, linkage) == 0 ? name : NULL;
+}
+
+/* The name as people write it; the linkage name where there is none or memory is short. */
+static const char *function_name(struct symbol_index *x, const char *linkage)
+{
+    if (linkage[0] != '_')
+        return linkage;
+    uint64_t hash = index_hash(linkage);
+    const struct index_name *known = find_name(x, hash, linkage);
+    if (known)
+        return known->function;
+    struct index_name name = {.linkage = linkage, .function = linkage};
+    buf_clear(&x->room);
+    x->room.failed = false;
+    if (demangle(linkage, &x->room) && !x->room.failed) {
+        char *text = malloc(x->room.len + 1);
+        if (!text)
+            return linkage;
+        memcpy(text, x->room.data, x->room.len);
+        text[x->room.len] = 0;
+        name.function = text;
+        name.owned = true;
+    }
+    if (!index_add_name(x, hash, &name)) {
+        if (name.owned)
+            free((void *)(uintptr_t)name.function);
+        return linkage;
+    }
+    x->bytes += name.owned ? x->room.len + 1 : 0;
+    return name.function;
+}
+
+/* ---- frames */
+
+/* What is known of the place in a frame: of the address itself, or of a call. */
+struct place {
+    uint32_t file, line, column;
+};
+
+static void set_place(struct symbol_frame *f, const struct block *b, const struct place *p)
+{
+    f->file = view_of(block_file(b, p->file));
+    f->line = p->line;
+    f->column = p->column;
+}
+
+static void set_function(struct symbol_index *x, struct symbol_frame *f, const struct block *b,
+                         const struct block_scope *scope)
+{
+    const char *linkage = block_string(b, scope->name);
+    f->linkage = view_of(linkage);
+    f->function = view_of(function_name(x, linkage));
+    f->inlined = (scope->flags & SCOPE_INLINED) != 0;
+    f->function_address = scope->low == UINT32_MAX ? 0 : b->header.base + scope->low;
+}
+
+/* From the innermost scope outwards; each says where it was called, in the frame after it. */
+static size_t give_frames(struct symbol_index *x, const struct block *b, uint32_t scope,
+                          struct place at, struct symbol_frame *frames, size_t max)
+{
+    size_t n = 0;
+    while (scope != 0) {
+        const struct block_scope *s = &b->scopes[scope - 1];
+        if (n < max) {
+            frames[n] = (struct symbol_frame){0};
+            set_place(&frames[n], b, &at);
+            set_function(x, &frames[n], b, s);
+        }
+        n++;
+        at = (struct place){s->call_file, s->call_line, s->call_column};
+        /* Lower numbers only, so that it comes to an end whatever a cache file says. */
+        scope = (s->flags & SCOPE_INLINED) && s->parent < scope ? s->parent : 0;
+    }
+    return n;
+}
+
+bool symbol_index_lookup(struct symbol_index *x, uint64_t address, struct symbol_frame *frames,
+                         size_t max, size_t *n)
+{
+    struct block b;
+    const struct index_unit *u = index_unit_at(x, address);
+    *n = 0;
+    if (!u || u->state == UNIT_WAITING || !block_open(&b, u->block))
+        return false;
+    const struct block_row *row = block_row_at(&b, address);
+    uint32_t scope = block_scope_at(&b, address);
+    struct place at = {0};
+    if (row)
+        at = (struct place){row->file, row->line, row->column};
+    *n = give_frames(x, &b, scope, at, frames, max);
+    if (scope != 0 || !row)
+        return scope != 0;
+    *n = 1;
+    if (max > 0) {
+        frames[0] = (struct symbol_frame){0};
+        set_place(&frames[0], &b, &at);
+    }
+    return true;
+}
+
+void symbol_index_facts(const struct symbol_index *x, struct index_facts *out)
+{
+    *out = (struct index_facts){
+        .units = x->units.len, .bytes = x->bytes + x->mapped_size, .back_end = x->back_end};
+    for (size_t i = 0; i < x->units.len; i++) {
+        const struct index_unit *u = &x->units.at[i];
+        out->units_built += u->state != UNIT_WAITING;
+        out->units_incomplete += u->state == UNIT_PARTLY;
+        out->splits_missing += (u->flags & UNIT_SPLIT_MISSING) != 0;
+    }
+    memcpy(out->first_fault, x->fault, sizeof out->first_fault);
+}

@@ -1,0 +1,78 @@
+/* What the index knows of one unit: finding one's way in the bytes. */
+
+#include "symbols/index_block.h"
+
+size_t block_size(const struct block_header *h)
+{
+    /* 32-bit counts of small records: the sum stays far below 2^64. */
+    return sizeof *h + (size_t)h->n_scopes * sizeof(struct block_scope) +
+           (size_t)h->n_segments * sizeof(struct block_segment) +
+           (size_t)h->n_rows * sizeof(struct block_row) + (size_t)h->n_files * sizeof(uint32_t) +
+           h->n_strings;
+}
+
+bool block_open(struct block *b, struct view bytes)
+{
+    if (bytes.len < sizeof b->header)
+        return false;
+    memcpy(&b->header, bytes.p, sizeof b->header);
+    if (block_size(&b->header) != bytes.len || b->header.n_strings == 0)
+        return false;
+    b->scopes = (const void *)(bytes.p + sizeof b->header);
+    b->segments = (const void *)(b->scopes + b->header.n_scopes);
+    b->rows = (const void *)(b->segments + b->header.n_segments);
+    b->files = (const void *)(b->rows + b->header.n_rows);
+    b->strings = (const char *)(b->files + b->header.n_files);
+    return b->strings[0] == 0 && b->strings[b->header.n_strings - 1] == 0;
+}
+
+const char *block_string(const struct block *b, uint32_t at)
+{
+    return at < b->header.n_strings ? b->strings + at : "";
+}
+
+const char *block_file(const struct block *b, uint32_t file)
+{
+    return file > 0 && file <= b->header.n_files ? block_string(b, b->files[file - 1]) : "";
+}
+
+/* The address as an offset of this block; false when it lies outside of what offsets can say. */
+static bool offset_of(const struct block *b, uint64_t address, uint32_t *offset)
+{
+    *offset = (uint32_t)(address - b->header.base);
+    return address >= b->header.base && address - b->header.base < UINT32_MAX;
+}
+
+const struct block_row *block_row_at(const struct block *b, uint64_t address)
+{
+    size_t low = 0, high = b->header.n_rows;
+    uint32_t offset;
+    if (!offset_of(b, address, &offset))
+        return NULL;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (b->rows[middle].start <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    const struct block_row *row = low > 0 ? &b->rows[low - 1] : NULL;
+    return row && !(row->flags & ROW_GAP) ? row : NULL;
+}
+
+uint32_t block_scope_at(const struct block *b, uint64_t address)
+{
+    size_t low = 0, high = b->header.n_segments;
+    uint32_t offset;
+    if (!offset_of(b, address, &offset))
+        return 0;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (b->segments[middle].start <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    uint32_t scope = low > 0 ? b->segments[low - 1].scope : 0;
+    return scope <= b->header.n_scopes ? scope : 0;
+}

@@ -1,0 +1,83 @@
+#ifndef TIDEMARK_SYMBOLS_INDEX_BLOCK_H
+#define TIDEMARK_SYMBOLS_INDEX_BLOCK_H
+
+/*
+ * What the index knows of one unit, in one piece of bytes that is the same in memory and in the
+ * cache file:
+ *
+ *     header | scopes | segments | rows | files | strings
+ *
+ * All numbers are little-endian; places of addresses are offsets from `base`; places of strings are
+ * offsets into `strings`, which begins with an empty string and ends with a NUL. Bytes from a cache
+ * file may be anything: block_open checks sizes, and each number is checked where it is used.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/view.h"
+
+struct block_header {
+    uint64_t base; /* address that the offsets count from */
+    uint32_t n_scopes, n_segments, n_rows, n_files;
+    uint32_t n_strings; /* bytes */
+    uint32_t reserved;  /* 0 */
+};
+
+#define SCOPE_INLINED 1u
+
+/* A function with code, or one inlined into the scope `parent`. */
+struct block_scope {
+    uint32_t parent; /* number + 1; 0: none. Always lower than the scope's own number */
+    uint32_t name;   /* string: linkage name, else the plain one; 0: none */
+    uint32_t flags;
+    uint32_t low;       /* lowest address; UINT32_MAX: none */
+    uint32_t call_file; /* where the call stood: file + 1; 0: not known */
+    uint32_t call_line;
+    uint32_t call_column;
+};
+
+/* From `start` on, up to the next segment, the innermost scope is this one. */
+struct block_segment {
+    uint32_t start;
+    uint32_t scope; /* number + 1; 0: none */
+};
+
+#define ROW_GAP 1u /* nothing is known from here on */
+
+/* From `start` on, up to the next row. */
+struct block_row {
+    uint32_t start;
+    uint32_t line;
+    uint32_t file; /* number + 1; 0: not known */
+    uint16_t column;
+    uint16_t flags;
+};
+
+/* A block with its parts found; `bytes` are somebody else's. */
+struct block {
+    struct block_header header;
+    const struct block_scope *scopes;
+    const struct block_segment *segments;
+    const struct block_row *rows;
+    const uint32_t *files; /* strings */
+    const char *strings;
+};
+
+/* Bytes of a block with a header like this one; 0 when that is more than memory can have. */
+size_t block_size(const struct block_header *h);
+
+/* Finds the parts. False when `bytes` (aligned to 8) is not a block of exactly that size. */
+bool block_open(struct block *b, struct view bytes);
+
+/* "" where `at` is no place of a string. */
+const char *block_string(const struct block *b, uint32_t at);
+/* Of `file`, a number + 1. */
+const char *block_file(const struct block *b, uint32_t file);
+
+/* The row and the scope (number + 1) at an address; NULL and 0 when there is none. */
+const struct block_row *block_row_at(const struct block *b, uint64_t address);
+uint32_t block_scope_at(const struct block *b, uint64_t address);
+
+#endif
