@@ -8,6 +8,7 @@
 #include <libelf.h>
 #include <stdlib.h>
 
+#include "base/buf.h"
 #include "symbols/dwarf.h"
 
 #define STRINGS_SIZE 256 /* names of all sections */
@@ -380,15 +381,28 @@ static int libdw_ranges(void *reader, const struct dwarf_node *node, struct dwar
     return at < 0 ? -1 : 1;
 }
 
-/* Before DWARF 5, whose tables count from 0, libdw puts "???" in file 0. */
-static bool give_files(Dwarf_Files *files, size_t n, const struct dwarf_line_sink *sink)
+/*
+ * Before DWARF 5, whose tables count from 0, libdw puts "???" in file 0. Of a skeleton unit it
+ * gives relative paths.
+ */
+static bool give_files(Dwarf_Files *files, size_t n, const char *directory,
+                       const struct dwarf_line_sink *sink)
 {
-    for (size_t i = 0; i < n && i <= UINT32_MAX; i++) {
-        const char *path = dwarf_filesrc(files, i, NULL, NULL);
-        if (path && strcmp(path, "???") != 0 && !sink->file(sink->user, (uint32_t)i, view_of(path)))
-            return false;
+    struct buf path = {0};
+    bool goes_on = true;
+    for (size_t i = 0; goes_on && i < n && i <= UINT32_MAX; i++) {
+        const char *name = dwarf_filesrc(files, i, NULL, NULL);
+        if (!name || strcmp(name, "???") == 0)
+            continue;
+        buf_clear(&path);
+        if (name[0] != '/' && directory)
+            buf_printf(&path, "%s/", directory);
+        buf_puts(&path, name);
+        goes_on = !path.failed && sink->file(sink->user, (uint32_t)i,
+                                             (struct view){(const char *)path.data, path.len});
     }
-    return true;
+    buf_release(&path);
+    return goes_on;
 }
 
 static bool row_of(Dwarf_Line *line, struct dwarf_row *row)
@@ -406,6 +420,13 @@ static bool row_of(Dwarf_Line *line, struct dwarf_row *row)
     return true;
 }
 
+/* Of compilation; NULL when it is not stated. */
+static const char *directory_of(const struct dwarf_node *root)
+{
+    Dwarf_Attribute attr;
+    return dwarf_formstring(dwarf_attr(die_of(root), DW_AT_comp_dir, &attr));
+}
+
 static int libdw_lines(void *reader, const struct dwarf_node *root,
                        const struct dwarf_line_sink *sink)
 {
@@ -417,7 +438,7 @@ static int libdw_lines(void *reader, const struct dwarf_node *root,
     if (dwarf_getsrclines(die_of(root), &lines, &n_lines) != 0 ||
         dwarf_getsrcfiles(die_of(root), &files, &n_files) != 0)
         return -1;
-    if (!give_files(files, n_files, sink))
+    if (!give_files(files, n_files, directory_of(root), sink))
         return 0;
     for (size_t i = 0; i < n_lines; i++) {
         if (row_of(dwarf_onesrcline(lines, i), &row) && !sink->row(sink->user, &row))

@@ -83,7 +83,6 @@ static int build_init(struct index_build *b, struct symbol_index *x, struct elf_
 
 static void build_release(struct index_build *b)
 {
-    split_package_release(&b->package);
     code_map_release(&b->code);
     vec_release(&b->todo);
     vec_release(&b->claims);
@@ -116,6 +115,16 @@ static bool take_claim(void *user, uint64_t low, uint64_t high)
     return !sink->failed;
 }
 
+/*
+ * Whether what the unit's first entry says is not all: DWARF 2 has no word for code in several
+ * places, so the range of the main part stands for all where compilers keep to the letter.
+ */
+static bool says_too_little(const struct dwarf_unit *unit, const struct dwarf_entry *entry,
+                            bool says_anything)
+{
+    return !says_anything || (unit->version == 2 && !entry->has_ranges);
+}
+
 /* Adds the unit if it has code or does not say. False when memory is short. */
 static bool scan_unit(struct index_build *b, void *reader, const struct dwarf_unit *unit)
 {
@@ -123,22 +132,24 @@ static bool scan_unit(struct index_build *b, void *reader, const struct dwarf_un
     struct dwarf_entry entry;
     struct claim_sink sink = {.build = b, .unit = (uint32_t)b->x->units.len};
     size_t before = b->claims.len;
-    bool wanted = false;
+    bool wanted = false, walked = false;
     if (unit->kind == DWARF_UNIT_TYPE || b->ops->node_at(reader, false, unit->root, &root) != 1)
         return true;
     unsigned tag = b->ops->tag(reader, &root);
     if ((tag == DW_TAG_compile_unit || tag == DW_TAG_skeleton_unit) &&
         b->ops->read(reader, &root, &entry) == 1) {
         walk_unit_ranges(b->ops, reader, &root, &entry, take_claim, &sink);
-        wanted = !sink.any || b->claims.len > before;
+        walked = says_too_little(unit, &entry, sink.any);
+        wanted = walked || b->claims.len > before;
     }
     b->ops->release(reader, &root);
     if (sink.failed || b->x->units.len >= UINT32_MAX)
         return false;
-    if (wanted && !vec_push(&b->x->units, (struct index_unit){.root = unit->root}))
+    struct index_unit added = {.root = unit->root, .split_id = unit->id};
+    if (wanted && !vec_push(&b->x->units, added))
         return false;
     /* Its code is where its functions are. */
-    return !wanted || sink.any || vec_push(&b->todo, (struct todo){sink.unit, 0});
+    return !walked || vec_push(&b->todo, (struct todo){sink.unit, 0});
 }
 
 static int scan_units(struct index_build *b, struct err *e)
@@ -197,7 +208,8 @@ static bool room_left(struct index_build *b)
 }
 
 /* Line table and functions of a unit; *split_missing tells that its functions are elsewhere. */
-static void walk_unit(struct worker *w, const struct dwarf_node *root, bool *split_missing)
+static void walk_unit(struct worker *w, const struct dwarf_node *root, uint64_t split_id,
+                      bool *split_missing)
 {
     struct dwarf_entry entry;
     const struct dwarf_back_end *ops = w->build->ops;
@@ -208,7 +220,9 @@ static void walk_unit(struct worker *w, const struct dwarf_node *root, bool *spl
     w->walk.base = (struct dwarf_base){.address = entry.has_low ? entry.low : 0};
     if (entry.has_lines)
         walk_lines(&w->walk, root);
-    *split_missing = entry.split_name && !split_walk(w->build, &w->walk, &entry);
+    if (split_id == 0)
+        split_id = entry.split_id;
+    *split_missing = entry.split_name && !split_walk(w->build, &w->walk, &entry, split_id);
     if (!entry.split_name || *split_missing)
         walk_functions(&w->walk, root);
 }
@@ -237,7 +251,7 @@ static void build_unit(struct worker *w, uint32_t unit)
         b->ops->node_at(w->walk.reader, false, b->x->units.at[unit].root, &root) != 1) {
         w->maker.fault = "a unit cannot be opened";
     } else {
-        walk_unit(w, &root, &split_missing);
+        walk_unit(w, &root, b->x->units.at[unit].split_id, &split_missing);
         b->ops->release(w->walk.reader, &root);
     }
     w->work += w->maker.rows.len + w->maker.scopes.len;

@@ -29,9 +29,10 @@ struct index_build {
 };
 
 /*
- * Walks the functions of the split unit that `skeleton` names, with its own reader. False when it
- * is not to be found.
+ * Walks the functions of the split unit that belongs to `skeleton`, with a reader of its own. False
+ * when it is not to be found, or what is found has another id.
  */
-bool split_walk(struct index_build *b, struct unit_walk *w, const struct dwarf_entry *skeleton);
+bool split_walk(struct index_build *b, struct unit_walk *w, const struct dwarf_entry *skeleton,
+                uint64_t id);
 
 #endif

@@ -24,7 +24,8 @@ enum unit_state {
 #define UNIT_SPLIT_MISSING 1u
 
 struct index_unit {
-    uint64_t root; /* offset of its first entry in .debug_info */
+    uint64_t root;     /* offset of its first entry in .debug_info */
+    uint64_t split_id; /* of a skeleton from DWARF 5 on; 0 where an attribute may tell it */
     uint32_t state;
     uint32_t flags;
     struct view block; /* aligned to 8; no bytes unless built */
