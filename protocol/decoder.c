@@ -370,7 +370,9 @@ int decoder_frame(struct decoder *d, const uint8_t *bytes, size_t len, struct er
                        d->version->protocol, d->stats.frames + 1);
     d->err = e;
     d->frame = bytes;
-    if (decode_items(d, bytes, len) < 0 || keep_slots(d) < 0) {
+    int status = decode_items(d, bytes, len);
+    /* Of two errors the first in the stream counts: what waits came before the item in hand. */
+    if (decoder_emit_memory(d) < 0 || status < 0 || keep_slots(d) < 0) {
         d->broken = true;
         return -1;
     }

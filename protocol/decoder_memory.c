@@ -23,16 +23,28 @@ static int take_pool(struct decoder *d, uint64_t *pool)
     return query_ask(d->query, QUERY_STRING, d->pool, d->err);
 }
 
+int decoder_emit_memory(struct decoder *d)
+{
+    unsigned n = d->memory_count;
+    int status = 0;
+    d->memory_count = 0;
+    if (d->sink.memory)
+        return n ? d->sink.memory(d->sink.ctx, d->memory, n, d->err) : 0;
+    for (unsigned i = 0; i < n && status == 0; i++)
+        status = d->sink.event(d->sink.ctx, &d->memory[i], d->err);
+    return status;
+}
+
 /*
- * Allocations and frees. Programs mix them in no order that a processor could predict, so nothing
- * here depends on which of them it is: where a free has no size, whatever stands at its beginning
- * is masked away. The call stack may be missing: a build without unwinder sends …Callstack items
- * without one.
+ * Allocations and frees, which wait for others of their kind. Programs mix them in no order that a
+ * processor could predict, so nothing here depends on which of them it is: where a free has no
+ * size, whatever stands at its beginning is masked away. The call stack may be missing: a build
+ * without unwinder sends …Callstack items without one.
  */
 HANDLER(on_memory_event)
 {
     bool is_alloc = it->kind == WIRE_MEM_ALLOC;
-    struct event *ev = &d->memory_event;
+    struct event *ev = &d->memory[d->memory_count];
     d->ref_serial += field_u64(it, p, AT_TIME);
     uint32_t thread = field_u32(it, p, AT_THREAD);
     uint64_t pool = 0;
@@ -51,7 +63,7 @@ HANDLER(on_memory_event)
     ev->mem.pool = pool;
     ev->mem.ptr = field_u64(it, p, AT_MEM_PTR);
     ev->mem.size = load_u48(p + it->at[AT_MEM_SIZE]) & d->size_mask & -(uint64_t)is_alloc;
-    return decoder_emit(d, ev);
+    return ++d->memory_count < MEMORY_BATCH ? 0 : decoder_emit_memory(d);
 }
 
 /*

@@ -61,6 +61,7 @@ struct decoder_sources {
 };
 
 #define RECENT 256 /* must be a power of two */
+#define MEMORY_BATCH 64u
 #define CUSTOM_FRAMES_MAX 64
 #define NATIVE_FRAMES_MAX (UINT16_MAX / 8)
 
@@ -111,7 +112,9 @@ struct decoder {
 
     bool terminated, crashed;
     struct decoder_stats stats;
-    struct event memory_event; /* reused: memory events are too many to clear one each */
+    /* Memory events not handed over yet. What they do not have in common is 0 from the start. */
+    unsigned memory_count;
+    struct event memory[MEMORY_BATCH];
     uint64_t frames[CUSTOM_FRAMES_MAX + NATIVE_FRAMES_MAX];
 };
 
@@ -182,8 +185,13 @@ static inline int64_t decoder_time(const struct decoder *d, const struct wire_it
     return clock_ns(&d->clock, (int64_t)field_u64(it, p, AT_TIME));
 }
 
+/* Hands over the memory events that wait. */
+int decoder_emit_memory(struct decoder *d);
+
 static inline int decoder_emit(struct decoder *d, const struct event *ev)
 {
+    if (d->memory_count && decoder_emit_memory(d) < 0)
+        return -1;
     return d->sink.event(d->sink.ctx, ev, d->err);
 }
 

@@ -274,6 +274,12 @@ struct event_sink {
     void *ctx;
     int (*event)(void *ctx, const struct event *ev, struct err *e);
     /*
+     * Takes `n` ≥ 1 events in their order, all of them EVENT_MEM_ALLOC or EVENT_MEM_FREE. Most of a
+     * stream is memory events, and whoever is handed many at a time can work ahead. NULL: they come
+     * through `event`, one by one.
+     */
+    int (*memory)(void *ctx, const struct event *events, size_t n, struct err *e);
+    /*
      * Interns a call stack of `n` ≥ 1 frame ids, innermost first, and gives its id (≥ 1) in *id.
      * A frame id is a client address without its top two bits, or what custom_frame gave.
      * *fresh: never seen before (the decoder then asks for the frames it does not know).

@@ -278,7 +278,7 @@ static int session_feed(struct session *s, const uint8_t *bytes, size_t len, str
 }
 
 /* Takes what the socket has. 0, or -1 with `e` filled. */
-static int session_take(struct session *s, struct err *e)
+static int session_receive(struct session *s, struct err *e)
 {
     for (int i = 0; i < RECEIVES_PER_TURN && !s->closed; i++) {
         ssize_t n = recv(s->c.fd, s->receive, RECEIVE_SIZE, MSG_DONTWAIT);
@@ -294,17 +294,6 @@ static int session_take(struct session *s, struct err *e)
             return 0;
     }
     return 0;
-}
-
-/* The same, with what is decoded carried out; of two errors the first in the stream counts. */
-static int session_receive(struct session *s, struct err *e)
-{
-    struct err later = {0};
-    int taken = session_take(s, e);
-    int settled = ingest_settle(&s->ingest, &later);
-    if (settled != 0 && (taken == 0 || later.code == ERR_CHECK))
-        *e = later;
-    return taken != 0 || settled != 0 ? -1 : 0;
 }
 
 /* ---- limits */

@@ -21,8 +21,10 @@ static int carry_pool(struct memory *m, uint32_t number, struct err *e)
     for (size_t i = 0; i < n && status == 0; i++) {
         const struct memory_place at = {.thread = blocks[i].thread,
                                         .callstack = blocks[i].callstack};
+        struct memory_aim aim;
         bool fault;
-        status = memory_alloc(m, number, blocks[i].ptr, blocks[i].size, at, &fault, e);
+        memory_aim_at(&aim, p, blocks[i].ptr);
+        status = memory_alloc(m, &aim, blocks[i].size, &at, &fault, e);
     }
     free(blocks);
     return status;

@@ -5,22 +5,7 @@
 #include "trace/carry.h"
 #include "trace/ingest_internal.h"
 
-/* ---- memory */
-
-static int ingest_pool(struct ingest *in, uint64_t key, uint32_t *number, struct err *e)
-{
-    struct recent_pool *recent = &in->recent_pools[(key >> 4 ^ key >> 8) % INGEST_RECENT_POOLS];
-    if (__builtin_expect(recent->known && key == recent->key, 1)) {
-        *number = recent->number;
-        return 0;
-    }
-    if (memory_pool(&in->trace->memory, key, number, e) != 0)
-        return -1;
-    *recent = (struct recent_pool){.key = key, .number = *number, .known = true};
-    return 0;
-}
-
-int64_t ingest_part_time(struct ingest *in, int64_t time)
+int64_t ingest_far_time(struct ingest *in, int64_t time)
 {
     int64_t t;
     if (__builtin_sub_overflow(time, in->time_base, &t))
@@ -37,8 +22,7 @@ static inline int list_thread(struct ingest *in, uint16_t number, struct err *e)
     return in->trace->threads.list.at[number].listed ? 0 : trace_list_thread(in->trace, number, e);
 }
 
-/* For events that the file links to their thread by its place in the table of local threads. */
-static inline int use_thread(struct ingest *in, uint16_t number, struct err *e)
+int ingest_use_thread(struct ingest *in, uint16_t number, struct err *e)
 {
     const struct trace_thread *th = &in->trace->threads.list.at[number];
     if (th->listed && th->local)
@@ -51,7 +35,7 @@ int ingest_local_thread(struct ingest *in, uint64_t id, uint16_t *number, struct
 {
     if (trace_thread_number(in->trace, id, number, e) != 0)
         return -1;
-    return use_thread(in, *number, e);
+    return ingest_use_thread(in, *number, e);
 }
 
 int ingest_thread(struct ingest *in, uint64_t id, uint16_t *number, struct err *e)
@@ -61,142 +45,10 @@ int ingest_thread(struct ingest *in, uint64_t id, uint16_t *number, struct err *
     return list_thread(in, *number, e);
 }
 
-/* A free lists its thread only when it finds its block, as with the official server. */
-static int ingest_place(struct ingest *in, const struct event *ev, struct memory_place *at,
-                        struct err *e)
-{
-    at->time = ingest_part_time(in, ev->time);
-    at->callstack = ev->callstack;
-    at->thread = in->last_thread;
-    if (__builtin_expect(in->last_thread && ev->thread == in->last_thread_id, 1))
-        return 0;
-    if (trace_thread_number(in->trace, ev->thread, &at->thread, e) != 0 ||
-        (ev->kind != EVENT_MEM_FREE && use_thread(in, at->thread, e) != 0))
-        return -1;
-    const struct trace_thread *th = &in->trace->threads.list.at[at->thread];
-    in->last_thread = th->listed && th->local && th->id == ev->thread ? at->thread : 0;
-    in->last_thread_id = ev->thread;
-    return 0;
-}
-
-void ingest_time(struct ingest *in, int64_t time)
-{
-    if (time > in->trace->facts.last_time)
-        in->trace->facts.last_time = time;
-}
-
-static int carry_out_alloc(struct ingest *in, const struct waiting_event *w, struct err *e)
-{
-    bool fault;
-    ingest_time(in, w->at.time);
-    if (memory_alloc(&in->trace->memory, w->pool, w->ptr, w->size, w->at, &fault, e) != 0)
-        return -1;
-    if (fault && in->strict)
-        return err_set(e, ERR_CHECK,
-                       "MemAllocTwice: memory allocation at 0x%" PRIx64 ", which is live already",
-                       w->ptr);
-    return 0;
-}
-
-static int carry_out_free(struct ingest *in, const struct waiting_event *w, struct err *e)
-{
-    bool found;
-    bool is_fault =
-        !in->unknown_frees_expected && in->trace->memory.pools.at[w->pool]->key != POOL_OTHER;
-    if (memory_free(&in->trace->memory, w->pool, w->ptr, w->at, is_fault, &found, e) != 0)
-        return -1;
-    if (found) {
-        ingest_time(in, w->at.time);
-        return use_thread(in, w->at.thread, e);
-    }
-    if (is_fault && in->strict && w->ptr != 0)
-        return err_set(e, ERR_CHECK,
-                       "MemFree: memory free of 0x%" PRIx64 " without a matching allocation",
-                       w->ptr);
-    return 0;
-}
-
-/* Carries out a block of events and leaves it empty. */
-static int carry_out(struct ingest *in, struct waiting_block *b, struct err *e)
-{
-    unsigned n = b->count;
-    b->count = b->free_count = 0;
-    for (unsigned i = 0; i < n; i++) {
-        const struct waiting_event *w = &b->events[i];
-        if ((w->is_alloc ? carry_out_alloc(in, w, e) : carry_out_free(in, w, e)) != 0)
-            return -1;
-    }
-    return 0;
-}
-
-/* A block is full: each of those that wait makes a step, and the oldest one's place is free. */
-static int ingest_advance(struct ingest *in, struct err *e)
-{
-    const struct memory *m = &in->trace->memory;
-    struct waiting_block *newest = &in->waiting[in->filling];
-    struct waiting_block *middle = &in->waiting[(in->filling + INGEST_BLOCKS - 1) % INGEST_BLOCKS];
-    for (unsigned i = 0; i < newest->count; i++) {
-        const struct waiting_event *w = &newest->events[i];
-        live_set_prefetch_slot(&m->pools.at[w->pool]->live, w->hash);
-    }
-    for (unsigned i = 0; i < middle->free_count; i++) {
-        const struct waiting_event *w = &middle->events[middle->frees[i]];
-        memory_prefetch_free(m, w->pool, w->ptr, w->hash);
-    }
-    in->filling = (in->filling + 1) % INGEST_BLOCKS;
-    return carry_out(in, &in->waiting[in->filling], e);
-}
-
-static int ingest_memory(struct ingest *in, const struct event *ev, struct err *e)
-{
-    struct waiting_block *b = &in->waiting[in->filling];
-    struct waiting_event *w = &b->events[b->count];
-    const struct live_set *live;
-    bool is_alloc = ev->kind == EVENT_MEM_ALLOC;
-    w->is_alloc = is_alloc;
-    w->ptr = ev->mem.ptr;
-    w->size = ev->mem.size;
-    if (ingest_pool(in, ev->mem.pool, &w->pool, e) != 0 || ingest_place(in, ev, &w->at, e) != 0)
-        return -1;
-    live = &in->trace->memory.pools.at[w->pool]->live;
-    w->hash = live_set_hash(live, ev->mem.ptr);
-    live_set_prefetch_tags(live, w->hash);
-    b->frees[b->free_count] = (uint8_t)b->count;
-    b->free_count += !is_alloc;
-    return ++b->count < INGEST_BLOCK ? 0 : ingest_advance(in, e);
-}
-
-int ingest_settle(struct ingest *in, struct err *e)
-{
-    int status = 0;
-    for (unsigned i = 1; i <= INGEST_BLOCKS; i++) {
-        struct waiting_block *b = &in->waiting[(in->filling + i) % INGEST_BLOCKS];
-        /* After a fault that ends the capture, what waits behind it is not wanted any more. */
-        if (status != 0)
-            b->count = b->free_count = 0;
-        else
-            status = carry_out(in, b, e);
-    }
-    return status;
-}
-
-static int ingest_discard(struct ingest *in, const struct event *ev, struct err *e)
-{
-    const uint64_t *pool = map_find(&in->trace->memory.pool_numbers, ev->mem.pool);
-    struct memory_place at;
-    if (!pool)
-        return 0; /* a pool that never had an allocation */
-    if (ingest_settle(in, e) != 0 || ingest_place(in, ev, &at, e) != 0)
-        return -1;
-    ingest_time(in, at.time);
-    return memory_discard(&in->trace->memory, (uint32_t)*pool, at, e);
-}
-
 /* The clock of this part is at its end: finish it and begin the next one at `time`. */
-static int ingest_next_part(struct ingest *in, int64_t time, struct err *e)
+int ingest_next_part(struct ingest *in, int64_t time, struct err *e)
 {
-    if (ingest_settle(in, e) != 0 || in->part_full(in->part_full_ctx, e) != 0 ||
-        trace_carry_over(in->trace, e) != 0)
+    if (in->part_full(in->part_full_ctx, e) != 0 || trace_carry_over(in->trace, e) != 0)
         return -1;
     in->parts++;
     in->last_thread = 0;
@@ -207,12 +59,6 @@ static int ingest_next_part(struct ingest *in, int64_t time, struct err *e)
     return trace_add_fact(in->trace, e, "part",
                           "%u, begins %" PRId64 " ns after the client's start", in->parts + 1,
                           time);
-}
-
-static inline bool beyond_end(const struct ingest *in, int64_t time)
-{
-    return time > in->time_base && time - in->time_base > in->time_limit && in->part_full &&
-           in->parts < INGEST_PARTS_MAX;
 }
 
 static int ingest_nothing(struct ingest *in, const struct event *ev, struct err *e)
@@ -297,12 +143,12 @@ static ingest_part *part_of(enum event_kind kind)
 static int ingest_event(void *ctx, const struct event *ev, struct err *e)
 {
     struct ingest *in = ctx;
-    if (__builtin_expect(beyond_end(in, ev->time), 0) && ingest_next_part(in, ev->time, e) != 0)
+    if (ev->kind == EVENT_MEM_ALLOC || ev->kind == EVENT_MEM_FREE)
+        return ingest_memory(in, ev, 1, e);
+    if (__builtin_expect(ingest_beyond_end(in, ev->time), 0) &&
+        ingest_next_part(in, ev->time, e) != 0)
         return -1;
     switch (ev->kind) {
-    case EVENT_MEM_ALLOC:
-    case EVENT_MEM_FREE:
-        return ingest_memory(in, ev, e);
     case EVENT_MEM_DISCARD:
         return ingest_discard(in, ev, e);
     case EVENT_CRASH:
@@ -318,10 +164,11 @@ int ingest_init(struct ingest *in, struct trace *t, struct err *e)
     *in = (struct ingest){.trace = t, .time_limit = INGEST_TIME_LIMIT};
     in->sink = (struct event_sink){.ctx = in,
                                    .event = ingest_event,
+                                   .memory = ingest_memory,
                                    .callstack = ingest_callstack,
                                    .custom_frame = ingest_custom_frame};
     uint32_t number;
-    return ingest_pool(in, 0, &number, e);
+    return memory_pool(&t->memory, 0, &number, e);
 }
 
 void ingest_release(struct ingest *in)
@@ -379,7 +226,7 @@ static int add_facts(struct ingest *in, struct err *e)
 int ingest_finish(struct ingest *in, struct err *e)
 {
     struct trace *t = in->trace;
-    if (ingest_settle(in, e) != 0 || zones_settle(&t->zones, e) != 0 ||
+    if (zones_settle(&t->zones, e) != 0 ||
         (t->callstacks.other && name_other_callstack(t, e) != 0) || add_facts(in, e) != 0)
         return -1;
     if (trace_note_other_pools(t, e) != 0 || ingest_finish_frames(in, e) != 0 ||

@@ -8,41 +8,11 @@
 #include "protocol/event.h"
 #include "trace/store.h"
 
-/*
- * Memory events wait in blocks, while what they need comes from main memory: asked for when an
- * event comes are the tags of its address, when its block is full the slots that these point to,
- * and a block later the frees that the slots point to. Small blocks: a processor can ask for a
- * dozen or two of cache lines at a time.
- */
-#define INGEST_BLOCK 8u
-#define INGEST_BLOCKS 3u
-
-/*
- * Address and size stand apart: side by side, compilers copy them out of struct event as one
- * vector, which the processor cannot take from the two stores that have just made them.
- */
-struct waiting_event {
-    uint64_t ptr;
-    struct memory_place at;
-    uint64_t size;
-    uint64_t hash; /* of the address in its pool's live set */
-    uint32_t pool;
-    bool is_alloc;
-};
-
 #define INGEST_RECENT_POOLS 16u
 
 struct recent_pool {
     uint64_t key;
-    uint32_t number;
-    bool known;
-};
-
-struct waiting_block {
-    struct waiting_event events[INGEST_BLOCK];
-    uint8_t frees[INGEST_BLOCK + 1]; /* which of them are frees */
-    unsigned count;
-    unsigned free_count;
+    struct pool *pool; /* NULL: none known */
 };
 
 /* 95 % of 2^47 ns, which are 39 hours: server/TracyEvent.hpp Int48 @ v0.14.0. */
@@ -74,9 +44,7 @@ struct ingest {
     int64_t time_base;      /* ns; where this part begins on the client's clock */
     int64_t time_limit;     /* ns; INGEST_TIME_LIMIT, or less in tests */
     uint64_t time_overflow; /* times that did not fit */
-    struct waiting_block waiting[INGEST_BLOCKS];
-    unsigned filling;     /* which of these takes the next event; behind it the oldest */
-    uint16_t last_thread; /* the last memory event's, when the file has it; else 0 */
+    uint16_t last_thread;   /* the last memory event's, when the file has it; else 0 */
     uint64_t last_thread_id;
     struct recent_pool recent_pools[INGEST_RECENT_POOLS]; /* a cache, by the pools' keys */
     uint64_t last_location; /* a cache of one, empty while its number is 0 */
@@ -96,9 +64,6 @@ struct ingest {
 /* `t` must outlive the ingest. The default pool is made at once, as in every capture. */
 int ingest_init(struct ingest *in, struct trace *t, struct err *e);
 void ingest_release(struct ingest *in);
-
-/* Carries out the memory events that wait. To be called when no more bytes are at hand. */
-int ingest_settle(struct ingest *in, struct err *e);
 
 /*
  * To be called once after the last event: names the stand-ins for what was beyond the format's

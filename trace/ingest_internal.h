@@ -17,20 +17,47 @@ ingest_part ingest_zone_event, ingest_message_event, ingest_thread_event, ingest
     ingest_sched_event, ingest_sample_event, ingest_system_event, ingest_name_event,
     ingest_symbol_event;
 
+/* Allocations and frees: the sink's `memory`; `ctx` is the ingest. */
+int ingest_memory(void *ctx, const struct event *events, size_t n, struct err *e);
+int ingest_discard(struct ingest *in, const struct event *ev, struct err *e);
+
+/* Whether an event of that time begins the next part, and how the ingest goes over to it. */
+static inline bool ingest_beyond_end(const struct ingest *in, int64_t time)
+{
+    return time > in->time_base && time - in->time_base > in->time_limit && in->part_full &&
+           in->parts < INGEST_PARTS_MAX;
+}
+int ingest_next_part(struct ingest *in, int64_t time, struct err *e);
+
 /* The facts of a part of the trace, at its end. */
 int ingest_finish_frames(struct ingest *in, struct err *e);
 int ingest_finish_locks(struct ingest *in, struct err *e);
 
 /* A time of the client's clock on this part's, held within the format's 48 bits. */
-int64_t ingest_part_time(struct ingest *in, int64_t time);
+int64_t ingest_far_time(struct ingest *in, int64_t time); /* where that takes some care */
+static inline int64_t ingest_part_time(struct ingest *in, int64_t time)
+{
+    uint64_t t = (uint64_t)time - (uint64_t)in->time_base;
+    return __builtin_expect(time >= in->time_base && t <= (uint64_t)in->time_limit, 1)
+               ? (int64_t)t
+               : ingest_far_time(in, time);
+}
 
 /* The trace lasts at least until `time`, which is on this part's clock. */
-void ingest_time(struct ingest *in, int64_t time);
+static inline void ingest_time(struct ingest *in, int64_t time)
+{
+    if (time > in->trace->facts.last_time)
+        in->trace->facts.last_time = time;
+}
 
 /* The number of a thread that has events of its own, so that the file lists it. */
 int ingest_thread(struct ingest *in, uint64_t id, uint16_t *number, struct err *e);
 
-/* The same for memory events and messages, with a place in the table of local threads. */
+/*
+ * The same for memory events and messages, which the file links to their thread by its place in the
+ * table of local threads.
+ */
+int ingest_use_thread(struct ingest *in, uint16_t number, struct err *e);
 int ingest_local_thread(struct ingest *in, uint64_t id, uint16_t *number, struct err *e);
 
 /*

@@ -90,22 +90,11 @@ static bool live_set_grow(struct live_set *s)
     return true;
 }
 
-struct live_slot *live_set_add(struct live_set *s, uint64_t hash)
+struct live_slot *live_set_add_slow(struct live_set *s, uint64_t hash)
 {
     if (s->count >= s->limit && !live_set_grow(s))
         return NULL;
     return live_set_take(s, hash);
-}
-
-void live_set_remove(struct live_set *s, struct live_slot *slot, uint64_t hash)
-{
-    size_t at = (size_t)(slot - s->slots), group = at / LIVE_GROUP;
-    s->tags[group].at[at % LIVE_GROUP] = 0;
-    s->count--;
-    for (size_t i = live_set_home(s, hash); i != group; i = i + 1 == s->groups ? 0 : i + 1) {
-        struct live_tags *t = &s->tags[i];
-        t->passed = (uint8_t)(t->passed - (t->passed < UINT8_MAX));
-    }
 }
 
 bool live_set_next(const struct live_set *s, size_t *iter, struct live_block *out)

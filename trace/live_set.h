@@ -101,18 +101,39 @@ static inline __attribute__((always_inline)) void live_set_prefetch_tags(const s
         __builtin_prefetch(&s->tags[live_set_home(s, hash)], 1);
 }
 
-/* The slot that most likely has the block, or else will have it. */
-static inline __attribute__((always_inline)) void live_set_prefetch_slot(const struct live_set *s,
-                                                                         uint64_t hash)
+/* The slot that most likely has the block, or else will have it; gives its number. */
+static inline __attribute__((always_inline)) size_t live_set_prefetch_slot(const struct live_set *s,
+                                                                           uint64_t hash)
 {
     if (!s->groups)
-        return;
+        return 0;
     size_t group = live_set_home(s, hash);
     unsigned match = live_tags_match(&s->tags[group], live_hash_tag(hash));
     unsigned vacant = live_tags_match(&s->tags[group], 0);
     /* The first match, else the first vacant one, without a branch that nobody could predict. */
     unsigned slot = (unsigned)__builtin_ctz(match | vacant << 16 | 1u << 31) % 16;
-    __builtin_prefetch(&s->slots[group * LIVE_GROUP + slot], 1);
+    size_t number = group * LIVE_GROUP + slot;
+    __builtin_prefetch(&s->slots[number], 1);
+    return number;
+}
+
+/* A slot's tag: a group has one more byte than slots. */
+static inline uint8_t *live_set_tag(const struct live_set *s, size_t number)
+{
+    return (uint8_t *)s->tags + number + number / LIVE_GROUP;
+}
+
+/*
+ * The slot with that number, which live_set_prefetch_slot gave, when it has `ptr`: true for nearly
+ * all blocks that are live, and cheaper than live_set_find. Else NULL, which says nothing.
+ */
+static inline struct live_slot *live_set_guess(const struct live_set *s, size_t number,
+                                               uint64_t ptr)
+{
+    return number < s->groups * LIVE_GROUP && *live_set_tag(s, number) &&
+                   s->slots[number].ptr == ptr
+               ? &s->slots[number]
+               : NULL;
 }
 
 /* The slot of `ptr`, which has that hash, or NULL. Valid until the set changes. */
@@ -134,14 +155,40 @@ static inline struct live_slot *live_set_find(const struct live_set *s, uint64_t
     return NULL;
 }
 
+/* live_set_add where the first group is full, or the set. */
+struct live_slot *live_set_add_slow(struct live_set *s, uint64_t hash);
+
 /*
  * A slot for a block whose address, of that hash, is not in the set yet, to be filled by
  * live_slot_fill. Other slots may move. NULL when memory is short.
  */
-struct live_slot *live_set_add(struct live_set *s, uint64_t hash);
+static inline struct live_slot *live_set_add(struct live_set *s, uint64_t hash)
+{
+    if (__builtin_expect(s->count < s->limit, 1)) {
+        size_t group = live_set_home(s, hash);
+        unsigned vacant = live_tags_match(&s->tags[group], 0);
+        if (__builtin_expect(vacant != 0, 1)) {
+            unsigned i = (unsigned)__builtin_ctz(vacant);
+            s->tags[group].at[i] = live_hash_tag(hash);
+            s->count++;
+            return &s->slots[group * LIVE_GROUP + i];
+        }
+    }
+    return live_set_add_slow(s, hash);
+}
 
 /* Removes the block of a slot that live_set_find gave for that hash. */
-void live_set_remove(struct live_set *s, struct live_slot *slot, uint64_t hash);
+static inline void live_set_remove(struct live_set *s, struct live_slot *slot, uint64_t hash)
+{
+    size_t at = (size_t)(slot - s->slots), group = at / LIVE_GROUP;
+    *live_set_tag(s, at) = 0;
+    s->count--;
+    for (size_t i = live_set_home(s, hash); __builtin_expect(i != group, 0);
+         i = i + 1 == s->groups ? 0 : i + 1) {
+        struct live_tags *t = &s->tags[i];
+        t->passed = (uint8_t)(t->passed - (t->passed < UINT8_MAX));
+    }
+}
 
 /* Visits every block in no particular order: *iter starts at 0; false at the end. */
 bool live_set_next(const struct live_set *s, size_t *iter, struct live_block *out);

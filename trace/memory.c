@@ -68,34 +68,37 @@ int memory_pool(struct memory *m, uint64_t key, uint32_t *number, struct err *e)
         return err_no_memory(e, "a memory pool");
     }
     p->key = key;
+    p->number = (uint32_t)(m->pools.len - 1);
     p->totals.low_address = UINT64_MAX;
     p->last_time = INT64_MIN;
     column_init(&p->allocs, m->spool, &alloc_layout, false);
     column_init(&p->frees, m->spool, &free_layout, true);
     live_set_init(&p->live);
-    *value = *number = (uint32_t)(m->pools.len - 1);
+    *value = *number = p->number;
     return 0;
 }
 
-static int tell_observer(struct memory *m, enum memory_op_kind kind, uint32_t pool,
-                         const struct memory_place *at, const struct live_block *block,
-                         struct err *e)
+/* The block is still in its slot, also when the slot has just become vacant. */
+static __attribute__((noinline)) int tell_observer(struct memory *m, enum memory_op_kind kind,
+                                                   const struct pool *p,
+                                                   const struct memory_place *at,
+                                                   const struct live_slot *slot, struct err *e)
 {
     struct memory_op op = {.kind = kind,
-                           .pool = pool,
+                           .pool = p->number,
                            .time = at->time,
                            .thread = at->thread,
                            .callstack = at->callstack,
-                           .block = *block,
+                           .block = live_slot_block(slot),
                            .freed = -1};
     return m->observer.op(m->observer.ctx, &op, e);
 }
 
-static inline int observe(struct memory *m, enum memory_op_kind kind, uint32_t pool,
-                          const struct memory_place *at, const struct live_block *block,
+static inline int observe(struct memory *m, enum memory_op_kind kind, const struct pool *p,
+                          const struct memory_place *at, const struct live_slot *slot,
                           struct err *e)
 {
-    return m->observer.op ? tell_observer(m, kind, pool, at, block, e) : 0;
+    return __builtin_expect(m->observer.op != NULL, 0) ? tell_observer(m, kind, p, at, slot, e) : 0;
 }
 
 static inline int pool_append(struct pool *p, const struct live_block *b,
@@ -144,26 +147,33 @@ static struct memory_free make_free(int64_t time_alloc, int64_t time, uint16_t t
 
 static const struct memory_free still_live = {0, 0};
 
+/* Fills in a free whose chunk is packed already. */
+static __attribute__((noinline)) int log_free(struct pool *p, uint64_t index,
+                                              struct memory_free fill, struct err *e)
+{
+    return column_patch_slow(&p->frees, index, &fill, e);
+}
+
 /*
  * Ends the life of a block, whose address has that hash: fill in its free, take it from the live
  * set, tell the observer.
  */
-static inline int pool_end_block(struct memory *m, uint32_t pool, struct live_slot *slot,
-                                 uint64_t hash, const struct memory_place *at, struct err *e)
+static inline __attribute__((always_inline)) int
+pool_end_block(struct memory *m, struct pool *p, struct live_slot *slot, uint64_t hash,
+               const struct memory_place *at, struct err *e)
 {
-    struct pool *p = m->pools.at[pool];
     struct live_block block = live_slot_block(slot);
     struct memory_free fill = make_free(block.time, at->time, at->thread, at->callstack);
     struct memory_free *stored = column_raw(&p->frees, block.index, sizeof fill);
-    if (stored)
+    if (__builtin_expect(stored != NULL, 1))
         *stored = fill;
-    else if (column_patch_slow(&p->frees, block.index, &fill, e) != 0)
+    else if (log_free(p, block.index, fill, e) != 0)
         return -1;
     live_set_remove(&p->live, slot, hash);
     p->totals.frees++;
     p->totals.live--;
     p->totals.live_bytes = saturating_sub(p->totals.live_bytes, block.size);
-    return observe(m, MEMORY_FREE, pool, at, &block, e);
+    return observe(m, MEMORY_FREE, p, at, slot, e);
 }
 
 static int memory_note_fault(struct memory *m, enum memory_fault_kind kind, uint32_t pool,
@@ -189,74 +199,81 @@ static int memory_note_fault(struct memory *m, enum memory_fault_kind kind, uint
     return 0;
 }
 
-int memory_alloc(struct memory *m, uint32_t pool, uint64_t ptr, uint64_t size,
-                 struct memory_place at, bool *fault, struct err *e)
+/* An allocation at the address of a live block. */
+static __attribute__((noinline)) int
+memory_alloc_twice(struct memory *m, const struct memory_aim *aim, struct live_slot *slot,
+                   uint64_t size, const struct memory_place *at, bool *fault, struct err *e)
 {
-    struct pool *p = m->pools.at[pool];
-    uint64_t hash = live_set_hash(&p->live, ptr);
-    struct live_slot *slot = live_set_find(&p->live, ptr, hash);
-    *fault = slot && p->key != POOL_OTHER;
+    *fault = aim->pool->key != POOL_OTHER;
     if (*fault) {
-        struct memory_fault_sample sample = {.time = at.time,
-                                             .ptr = ptr,
+        struct memory_fault_sample sample = {.time = at->time,
+                                             .ptr = aim->ptr,
                                              .size = size,
-                                             .thread = at.thread,
+                                             .thread = at->thread,
                                              .other_callstack = slot->callstack};
         m->double_allocations++;
-        if (memory_note_fault(m, FAULT_ALLOC_TWICE, pool, at.callstack, &sample, e) != 0)
+        if (memory_note_fault(m, FAULT_ALLOC_TWICE, aim->pool->number, at->callstack, &sample, e) !=
+            0)
             return -1;
     }
-    if (slot) {
-        /* As the official server does when told to ignore it: the old block ends here. */
-        struct memory_place end = {.time = at.time, .thread = at.thread};
-        if (pool_end_block(m, pool, slot, hash, &end, e) != 0)
-            return -1;
-    }
-    struct live_block block = {.ptr = ptr,
+    /* As the official server does when told to ignore it: the old block ends here. */
+    struct memory_place end = {.time = at->time, .thread = at->thread};
+    return pool_end_block(m, aim->pool, slot, aim->hash, &end, e);
+}
+
+int memory_alloc(struct memory *m, const struct memory_aim *aim, uint64_t size,
+                 const struct memory_place *at, bool *fault, struct err *e)
+{
+    struct pool *p = aim->pool;
+    struct live_slot *slot = live_set_find(&p->live, aim->ptr, aim->hash);
+    *fault = false;
+    if (__builtin_expect(slot != NULL, 0) &&
+        memory_alloc_twice(m, aim, slot, size, at, fault, e) != 0)
+        return -1;
+    struct live_block block = {.ptr = aim->ptr,
                                .size = size & BITS48,
-                               .time = at.time,
+                               .time = at->time,
                                .index = p->allocs.len,
-                               .callstack = at.callstack,
-                               .thread = at.thread};
-    if (!(slot = live_set_add(&p->live, hash)))
+                               .callstack = at->callstack,
+                               .thread = at->thread};
+    if (!(slot = live_set_add(&p->live, aim->hash)))
         return err_no_memory(e, "live allocations");
     live_slot_fill(slot, &block);
     if (pool_append(p, &block, &still_live, e) != 0) {
-        live_set_remove(&p->live, slot, hash);
+        live_set_remove(&p->live, slot, aim->hash);
         return -1;
     }
     p->totals.live++;
     p->totals.live_bytes = saturating_add(p->totals.live_bytes, block.size);
-    return observe(m, MEMORY_ALLOC, pool, &at, &block, e);
+    return observe(m, MEMORY_ALLOC, p, at, slot, e);
 }
 
-int memory_free(struct memory *m, uint32_t pool, uint64_t ptr, struct memory_place at,
-                bool is_fault, bool *found, struct err *e)
+static __attribute__((noinline)) int memory_free_unknown(struct memory *m,
+                                                         const struct memory_aim *aim,
+                                                         const struct memory_place *at,
+                                                         bool is_fault, struct err *e)
 {
-    const struct live_set *live = &m->pools.at[pool]->live;
-    uint64_t hash = live_set_hash(live, ptr);
-    struct live_slot *slot = live_set_find(live, ptr, hash);
-    *found = slot != NULL;
-    if (slot)
-        return pool_end_block(m, pool, slot, hash, &at, e);
-    if (ptr == 0) {
+    if (aim->ptr == 0) {
         m->null_frees++;
         return 0;
     }
     m->unknown_frees++;
-    if (!is_fault || m->pools.at[pool]->key == POOL_OTHER)
+    if (!is_fault || aim->pool->key == POOL_OTHER)
         return 0;
-    struct memory_fault_sample sample = {.time = at.time, .ptr = ptr, .thread = at.thread};
-    return memory_note_fault(m, FAULT_FREE_UNKNOWN, pool, at.callstack, &sample, e);
+    struct memory_fault_sample sample = {.time = at->time, .ptr = aim->ptr, .thread = at->thread};
+    return memory_note_fault(m, FAULT_FREE_UNKNOWN, aim->pool->number, at->callstack, &sample, e);
 }
 
-void memory_prefetch_free(const struct memory *m, uint32_t pool, uint64_t ptr, uint64_t hash)
+int memory_free(struct memory *m, const struct memory_aim *aim, const struct memory_place *at,
+                bool is_fault, bool *found, struct err *e)
 {
-    const struct pool *p = m->pools.at[pool];
-    const struct live_slot *slot = live_set_find(&p->live, ptr, hash);
-    if (slot)
-        __builtin_prefetch(
-            column_raw(&p->frees, live_slot_block(slot).index, sizeof(struct memory_free)), 1);
+    struct live_set *live = &aim->pool->live;
+    struct live_slot *slot = live_set_guess(live, aim->slot, aim->ptr);
+    if (!slot)
+        slot = live_set_find(live, aim->ptr, aim->hash);
+    *found = slot != NULL;
+    return slot ? pool_end_block(m, aim->pool, slot, aim->hash, at, e)
+                : memory_free_unknown(m, aim, at, is_fault, e);
 }
 
 int memory_discard(struct memory *m, uint32_t pool, struct memory_place at, struct err *e)
@@ -272,7 +289,7 @@ int memory_discard(struct memory *m, uint32_t pool, struct memory_place at, stru
     for (size_t i = 0; i < n && status == 0; i++) {
         uint64_t hash = live_set_hash(&p->live, blocks[i].ptr);
         struct live_slot *slot = live_set_find(&p->live, blocks[i].ptr, hash);
-        status = pool_end_block(m, pool, slot, hash, &at, e);
+        status = pool_end_block(m, p, slot, hash, &at, e);
     }
     free(blocks);
     return status;

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "memory_steps.h"
 #include "trace/store.h"
 
 struct fixture {
@@ -50,7 +51,7 @@ static inline void fixture_alloc(struct fixture *f, uint32_t pool, uint64_t ptr,
 {
     bool fault;
     struct memory_place at = {++f->now, 0, stack};
-    assert_int_equal(memory_alloc(&f->trace.memory, pool, ptr, size, at, &fault, &f->e), 0);
+    assert_int_equal(alloc_in(&f->trace.memory, pool, ptr, size, at, &fault, &f->e), 0);
     f->trace.facts.last_time = f->now;
 }
 
@@ -58,7 +59,7 @@ static inline void fixture_free(struct fixture *f, uint32_t pool, uint64_t ptr, 
 {
     bool found;
     struct memory_place at = {++f->now, 0, stack};
-    assert_int_equal(memory_free(&f->trace.memory, pool, ptr, at, true, &found, &f->e), 0);
+    assert_int_equal(free_in(&f->trace.memory, pool, ptr, at, true, &found, &f->e), 0);
     f->trace.facts.last_time = f->now;
 }
 

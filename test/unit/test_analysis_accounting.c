@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "analysis/accounting.h"
+#include "memory_steps.h"
 #include "trace/store.h"
 
 #define POOLS 3
@@ -53,7 +54,7 @@ static void step_alloc(struct history *h, int64_t now)
                         .end = INT64_MAX};
     bool fault;
     struct memory_place at = {now, b->thread, b->stack};
-    assert_int_equal(memory_alloc(&h->trace.memory, b->pool, b->ptr, b->size, at, &fault, &e), 0);
+    assert_int_equal(alloc_in(&h->trace.memory, b->pool, b->ptr, b->size, at, &fault, &e), 0);
     assert_false(fault);
     h->n++;
 }
@@ -70,7 +71,7 @@ static void step_free(struct history *h, int64_t now)
     b->free_thread = rnd(h, 4) ? b->thread : (uint16_t)rnd(h, THREADS);
     bool found;
     struct memory_place at = {now, b->free_thread, 0};
-    assert_int_equal(memory_free(&h->trace.memory, b->pool, b->ptr, at, true, &found, &e), 0);
+    assert_int_equal(free_in(&h->trace.memory, b->pool, b->ptr, at, true, &found, &e), 0);
     assert_true(found);
 }
 

@@ -116,15 +116,15 @@ static int feed(struct capture *c, struct err *e)
         if (decoder_frame(c->decoder, frame.bytes, frame.len, e) != 0)
             return -1;
     }
-    return got < 0 ? -1 : ingest_settle(&c->in, e);
+    return got;
 }
 
 /* As a session does: what had come when memory ran out is saved, if there is memory for that. */
 static int finish(struct capture *c, int status, uint64_t *bytes, struct err *e)
 {
     struct err late = {0};
-    bool saved = ingest_settle(&c->in, &late) == 0 && ingest_finish(&c->in, &late) == 0 &&
-                 summary_write_facts(&c->t, &late) == 0 && save(&c->t, bytes, &late) == 0;
+    bool saved = ingest_finish(&c->in, &late) == 0 && summary_write_facts(&c->t, &late) == 0 &&
+                 save(&c->t, bytes, &late) == 0;
     if (!saved && status == 0)
         *e = late;
     return saved ? status : -1;

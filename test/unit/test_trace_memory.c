@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory_steps.h"
 #include "trace/store.h"
 
 #define POOLS 3
@@ -155,7 +156,7 @@ static void histories_agree_with_brute_force(void **state)
                 uint64_t size = next_random(&random) % 5000;
                 bool twice = m->blocks[pool][i].live;
                 model_alloc(m, pool, i, size, now, at.callstack);
-                assert_int_equal(memory_alloc(&t.memory, pool, address(i), size, at, &flag, &e), 0);
+                assert_int_equal(alloc_in(&t.memory, pool, address(i), size, at, &flag, &e), 0);
                 assert_int_equal(flag, twice);
             } else {
                 bool known = m->blocks[pool][i].live;
@@ -163,7 +164,7 @@ static void histories_agree_with_brute_force(void **state)
                     model_end(m, pool, i);
                 else
                     m->unknown++;
-                assert_int_equal(memory_free(&t.memory, pool, address(i), at, true, &flag, &e), 0);
+                assert_int_equal(free_in(&t.memory, pool, address(i), at, true, &flag, &e), 0);
                 assert_int_equal(flag, known);
             }
         }
@@ -235,9 +236,9 @@ static void extreme_values_survive(void **state)
     struct memory_place at = {.time = latest, .thread = 65535, .callstack = 0xffffff};
     assert_int_equal(trace_init(&t, NULL, &e), 0);
     assert_int_equal(memory_pool(&t.memory, UINT64_MAX, &pool, &e), 0);
-    assert_int_equal(
-        memory_alloc(&t.memory, pool, UINT64_MAX, (UINT64_C(1) << 48) - 1, at, &fault, &e), 0);
-    assert_int_equal(memory_alloc(&t.memory, pool, 0, 0, at, &fault, &e), 0);
+    assert_int_equal(alloc_in(&t.memory, pool, UINT64_MAX, (UINT64_C(1) << 48) - 1, at, &fault, &e),
+                     0);
+    assert_int_equal(alloc_in(&t.memory, pool, 0, 0, at, &fault, &e), 0);
     assert_false(fault);
     const struct live_set *live = &t.memory.pools.at[pool]->live;
     struct live_slot *slot = live_set_find(live, UINT64_MAX, live_set_hash(live, UINT64_MAX));
@@ -245,9 +246,9 @@ static void extreme_values_survive(void **state)
     struct live_block b = live_slot_block(slot);
     assert_true(b.size == (UINT64_C(1) << 48) - 1 && b.time == latest && b.thread == 65535);
     assert_true(t.memory.pools.at[pool]->totals.high_address == UINT64_MAX);
-    assert_int_equal(memory_free(&t.memory, pool, 0, at, true, &found, &e), 0);
+    assert_int_equal(free_in(&t.memory, pool, 0, at, true, &found, &e), 0);
     assert_true(found);
-    assert_int_equal(memory_free(&t.memory, pool, 0, at, true, &found, &e), 0);
+    assert_int_equal(free_in(&t.memory, pool, 0, at, true, &found, &e), 0);
     assert_false(found); /* free(NULL) is no fault */
     assert_int_equal(t.memory.null_frees, 1);
     assert_int_equal(t.memory.faults.len, 0);
@@ -281,12 +282,12 @@ static void pools_have_a_ceiling(void **state)
     /* Equal addresses of different pools are no faults there. */
     struct memory_place at = {.time = 1};
     bool fault, found;
-    assert_int_equal(memory_alloc(&t.memory, other, 0x1000, 16, at, &fault, &e), 0);
-    assert_int_equal(memory_alloc(&t.memory, other, 0x1000, 32, at, &fault, &e), 0);
+    assert_int_equal(alloc_in(&t.memory, other, 0x1000, 16, at, &fault, &e), 0);
+    assert_int_equal(alloc_in(&t.memory, other, 0x1000, 32, at, &fault, &e), 0);
     assert_false(fault);
-    assert_int_equal(memory_free(&t.memory, other, 0x1000, at, true, &found, &e), 0);
+    assert_int_equal(free_in(&t.memory, other, 0x1000, at, true, &found, &e), 0);
     assert_true(found);
-    assert_int_equal(memory_free(&t.memory, other, 0x1000, at, true, &found, &e), 0);
+    assert_int_equal(free_in(&t.memory, other, 0x1000, at, true, &found, &e), 0);
     assert_false(found);
     assert_int_equal(t.memory.faults.len, 0);
     assert_int_equal(t.memory.pools.at[other]->totals.allocations, 2);
@@ -309,11 +310,11 @@ static void sums_stop_at_the_top(void **state)
     struct memory_place at = {.time = 1};
     bool flag;
     for (uint64_t i = 1; i <= count; i++)
-        assert_int_equal(memory_alloc(&t.memory, pool, i << 4, size, at, &flag, &e), 0);
+        assert_int_equal(alloc_in(&t.memory, pool, i << 4, size, at, &flag, &e), 0);
     const struct pool_totals *totals = &t.memory.pools.at[pool]->totals;
     assert_true(totals->total_bytes == UINT64_MAX);
     assert_true(totals->live_bytes == UINT64_MAX);
-    assert_int_equal(memory_free(&t.memory, pool, 16, at, true, &flag, &e), 0);
+    assert_int_equal(free_in(&t.memory, pool, 16, at, true, &flag, &e), 0);
     assert_true(totals->live_bytes == UINT64_MAX);
     assert_int_equal(totals->live, count - 1);
     trace_release(&t);

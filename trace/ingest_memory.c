@@ -1,0 +1,185 @@
+/*
+ * Memory events, which most captures consist of. They come many at a time, and this is what makes
+ * it worth while: what an event needs lies in cold memory, so each block of a few events is looked
+ * at several times before its turn, always behind other blocks. First the tags of the addresses are
+ * asked for, then the blocks' slots, which the tags lead to, then the frees to be filled in, which
+ * the slots lead to, and when the block's turn comes all of it is there. Small blocks: a processor
+ * can ask for a dozen or two of cache lines at a time.
+ */
+
+#include <inttypes.h>
+
+#include "trace/ingest_internal.h"
+
+#define BLOCK ((size_t)8)
+#define BATCH ((size_t)64) /* events looked at together */
+
+/* What is looked up ahead for a batch. */
+struct ahead {
+    const struct event *events;
+    size_t n;
+    struct memory_aim aims[BATCH];
+};
+
+static inline int find_pool(struct ingest *in, uint64_t key, struct pool **pool, struct err *e)
+{
+    struct recent_pool *recent = &in->recent_pools[(key >> 4 ^ key >> 8) % INGEST_RECENT_POOLS];
+    *pool = recent->pool;
+    if (__builtin_expect(recent->pool && key == recent->key, 1))
+        return 0;
+    uint32_t number;
+    if (memory_pool(&in->trace->memory, key, &number, e) != 0)
+        return -1;
+    *pool = in->trace->memory.pools.at[number];
+    *recent = (struct recent_pool){.key = key, .pool = *pool};
+    return 0;
+}
+
+/* A free lists its thread only when it finds its block, as with the official server. */
+static inline int find_place(struct ingest *in, const struct event *ev, struct memory_place *at,
+                             struct err *e)
+{
+    at->time = ingest_part_time(in, ev->time);
+    at->callstack = ev->callstack;
+    at->thread = in->last_thread;
+    if (__builtin_expect(in->last_thread && ev->thread == in->last_thread_id, 1))
+        return 0;
+    if (trace_thread_number(in->trace, ev->thread, &at->thread, e) != 0 ||
+        (ev->kind != EVENT_MEM_FREE && ingest_use_thread(in, at->thread, e) != 0))
+        return -1;
+    const struct trace_thread *th = &in->trace->threads.list.at[at->thread];
+    in->last_thread = th->listed && th->local && th->id == ev->thread ? at->thread : 0;
+    in->last_thread_id = ev->thread;
+    return 0;
+}
+
+static int put_alloc(struct ingest *in, const struct event *ev, const struct memory_aim *aim,
+                     struct err *e)
+{
+    struct memory_place at;
+    bool fault;
+    if (find_place(in, ev, &at, e) != 0)
+        return -1;
+    ingest_time(in, at.time);
+    if (memory_alloc(&in->trace->memory, aim, ev->mem.size, &at, &fault, e) != 0)
+        return -1;
+    if (fault && in->strict)
+        return err_set(e, ERR_CHECK,
+                       "MemAllocTwice: memory allocation at 0x%" PRIx64 ", which is live already",
+                       aim->ptr);
+    return 0;
+}
+
+static int put_free(struct ingest *in, const struct event *ev, const struct memory_aim *aim,
+                    struct err *e)
+{
+    struct memory_place at;
+    bool found;
+    bool is_fault = !in->unknown_frees_expected && aim->pool->key != POOL_OTHER;
+    if (find_place(in, ev, &at, e) != 0 ||
+        memory_free(&in->trace->memory, aim, &at, is_fault, &found, e) != 0)
+        return -1;
+    if (found) {
+        ingest_time(in, at.time);
+        return at.thread == in->last_thread ? 0 : ingest_use_thread(in, at.thread, e);
+    }
+    if (is_fault && in->strict && aim->ptr != 0)
+        return err_set(e, ERR_CHECK,
+                       "MemFree: memory free of 0x%" PRIx64 " without a matching allocation",
+                       aim->ptr);
+    return 0;
+}
+
+/* ---- the steps of a block; `from` may lie beyond the last event, or before the first one */
+
+static inline size_t block_end(const struct ahead *h, size_t from)
+{
+    return from >= h->n ? from : from + BLOCK < h->n ? from + BLOCK : h->n;
+}
+
+static inline int aim_block(struct ingest *in, struct ahead *h, size_t from, struct err *e)
+{
+    for (size_t i = from, end = block_end(h, from); i < end; i++) {
+        struct pool *pool;
+        if (find_pool(in, h->events[i].mem.pool, &pool, e) != 0)
+            return -1;
+        memory_aim_at(&h->aims[i], pool, h->events[i].mem.ptr);
+    }
+    return 0;
+}
+
+static inline __attribute__((always_inline)) void fetch_blocks(struct ahead *h, size_t from)
+{
+    for (size_t i = from, end = block_end(h, from); i < end; i++)
+        memory_prefetch_block(&h->aims[i]);
+}
+
+/* Which of them are frees nobody can predict, so they are listed without a branch. */
+static inline __attribute__((always_inline)) void fetch_frees(const struct ahead *h, size_t from)
+{
+    size_t frees[BLOCK + 1], count = 0;
+    for (size_t i = from, end = block_end(h, from); i < end; i++) {
+        frees[count] = i;
+        count += h->events[i].kind == EVENT_MEM_FREE;
+    }
+    for (size_t i = 0; i < count; i++)
+        memory_prefetch_free(&h->aims[frees[i]]);
+}
+
+static inline int put_block(struct ingest *in, const struct ahead *h, size_t from, struct err *e)
+{
+    for (size_t i = from, end = block_end(h, from); i < end; i++) {
+        const struct event *ev = &h->events[i];
+        if ((ev->kind == EVENT_MEM_ALLOC ? put_alloc(in, ev, &h->aims[i], e)
+                                         : put_free(in, ev, &h->aims[i], e)) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int put_batch(struct ingest *in, const struct event *events, size_t n, struct err *e)
+{
+    struct ahead h; /* most of it is not needed to begin with */
+    h.events = events;
+    h.n = n;
+    for (size_t at = 0; at < n + 3 * BLOCK; at += BLOCK) {
+        if (aim_block(in, &h, at, e) != 0)
+            return -1;
+        fetch_blocks(&h, at - BLOCK);
+        fetch_frees(&h, at - 2 * BLOCK);
+        if (put_block(in, &h, at - 3 * BLOCK, e) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- in */
+
+int ingest_memory(void *ctx, const struct event *events, size_t n, struct err *e)
+{
+    struct ingest *in = ctx;
+    while (n) {
+        size_t run = 0;
+        if (ingest_beyond_end(in, events->time) && ingest_next_part(in, events->time, e) != 0)
+            return -1;
+        while (run < n && run < BATCH && (run == 0 || !ingest_beyond_end(in, events[run].time)))
+            run++;
+        if (put_batch(in, events, run, e) != 0)
+            return -1;
+        events += run;
+        n -= run;
+    }
+    return 0;
+}
+
+int ingest_discard(struct ingest *in, const struct event *ev, struct err *e)
+{
+    const uint64_t *pool = map_find(&in->trace->memory.pool_numbers, ev->mem.pool);
+    struct memory_place at;
+    if (!pool)
+        return 0; /* a pool that never had an allocation */
+    if (find_place(in, ev, &at, e) != 0)
+        return -1;
+    ingest_time(in, at.time);
+    return memory_discard(&in->trace->memory, (uint32_t)*pool, at, e);
+}
