@@ -1,5 +1,6 @@
 #include "base/pack.h"
 
+#include <stdbool.h>
 #include <string.h>
 
 #include "base/bytes.h"
@@ -72,58 +73,61 @@ static inline uint64_t unzigzag(uint64_t z)
     return z >> 1 ^ (0 - (z & 1));
 }
 
-/* Turns values into what is stored; returns the value that undoes it. */
-static uint64_t reduce(enum pack_mode mode, uint64_t *values, size_t n)
+/* How a run's field is stored: each value less `base`, in `bits` bits. */
+struct reduced {
+    uint64_t head; /* what the way back begins with */
+    uint64_t base;
+    unsigned bits;
+};
+
+static inline unsigned bits_of(uint64_t value)
 {
-    uint64_t base = values[0];
-    if (mode == PACK_STEP) {
-        for (size_t i = n; i-- > 1;)
-            values[i] = zigzag(values[i] - values[i - 1]);
-        values[0] = 0;
-        return base;
-    }
-    for (size_t i = 1; i < n; i++)
-        base = values[i] < base ? values[i] : base;
-    for (size_t i = 0; i < n; i++)
-        values[i] -= base;
-    return base;
+    return value ? 64 - (unsigned)__builtin_clzll(value) : 0;
 }
 
-static void restore(enum pack_mode mode, uint64_t base, uint64_t mask, uint64_t *values, size_t n)
+static struct reduced reduce_offsets(const uint64_t *values, size_t n)
 {
-    if (mode == PACK_STEP) {
-        for (size_t i = 0; i < n; i++)
-            values[i] = base = (base + unzigzag(values[i])) & mask;
-        return;
+    uint64_t least = values[0], most = values[0];
+    for (size_t i = 1; i < n; i++) {
+        least = values[i] < least ? values[i] : least;
+        most = values[i] > most ? values[i] : most;
     }
-    for (size_t i = 0; i < n; i++)
-        values[i] += base;
+    return (struct reduced){least, least, bits_of(most - least)};
 }
 
-static unsigned bits_for(const uint64_t *values, size_t n)
+/* Turns values into the steps between them, the first one into 0. */
+static struct reduced reduce_steps(uint64_t *values, size_t n)
 {
-    uint64_t all = 0;
-    for (size_t i = 0; i < n; i++)
+    uint64_t first = values[0], before = first, all = 0;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t value = values[i];
+        values[i] = zigzag(value - before);
         all |= values[i];
-    return all ? 64 - (unsigned)__builtin_clzll(all) : 0;
+        before = value;
+    }
+    return (struct reduced){first, 0, bits_of(all)};
 }
 
-/* Writes n values of `bits` bits each; the bytes up to the next multiple of 8 bits are zeroed. */
-static uint8_t *write_bits(uint8_t *out, const uint64_t *values, size_t n, unsigned bits)
+static void restore_steps(uint64_t first, uint64_t mask, uint64_t *values, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        values[i] = first = (first + unzigzag(values[i])) & mask;
+}
+
+/* Writes n reduced values; the bytes up to the next multiple of 8 bits are zeroed. */
+static uint8_t *write_bits(uint8_t *out, const uint64_t *values, size_t n, struct reduced r)
 {
     uint64_t word = 0;
     unsigned used = 0;
-    for (size_t i = 0; i < n; i++) {
-        word |= values[i] << used;
-        if (used + bits >= 64) {
+    for (size_t i = 0; i < n && r.bits; i++) {
+        uint64_t value = values[i] - r.base;
+        word |= value << used;
+        used += r.bits;
+        if (used >= 64) {
             store_u64(out, word);
             out += 8;
-            word = used ? values[i] >> (64 - used) : 0;
-            used = used + bits - 64;
-            if (used == 0)
-                word = 0;
-        } else {
-            used += bits;
+            used -= 64;
+            word = used ? value >> (r.bits - used) : 0;
         }
     }
     if (used) {
@@ -133,18 +137,23 @@ static uint8_t *write_bits(uint8_t *out, const uint64_t *values, size_t n, unsig
     return out;
 }
 
-static const uint8_t *read_bits(const uint8_t *in, uint64_t *values, size_t n, unsigned bits)
+/* Reads n values, adding `base` to each. */
+static const uint8_t *read_bits(const uint8_t *in, uint64_t *values, size_t n, uint64_t base,
+                                unsigned bits)
 {
     uint64_t mask = bits == 64 ? UINT64_MAX : (UINT64_C(1) << bits) - 1;
     size_t at = 0; /* in bits */
-    if (bits <= 56) {
+    if (bits == 0) {
+        for (size_t i = 0; i < n; i++)
+            values[i] = base;
+    } else if (bits <= 56) {
         for (size_t i = 0; i < n; i++, at += bits)
-            values[i] = load_u64(in + at / 8) >> at % 8 & mask;
+            values[i] = base + (load_u64(in + at / 8) >> at % 8 & mask);
     } else {
         for (size_t i = 0; i < n; i++, at += bits) {
             unsigned __int128 wide = load_u64(in + at / 8);
             wide |= (unsigned __int128)in[at / 8 + 8] << 64;
-            values[i] = (uint64_t)(wide >> at % 8) & mask;
+            values[i] = base + ((uint64_t)(wide >> at % 8) & mask);
         }
     }
     return in + (at + 7) / 8;
@@ -159,9 +168,11 @@ size_t pack_elements(const struct pack_layout *l, const uint8_t *elements, size_
         for (unsigned i = 0; i < l->count; i++) {
             const struct pack_field *f = &l->fields[i];
             gather(l, f, elements + done * l->element, run, values);
-            store_u64(p, reduce((enum pack_mode)f->mode, values, run));
-            p[8] = (uint8_t)bits_for(values, run);
-            p = write_bits(p + RUN_HEAD, values, run, p[8]);
+            struct reduced r =
+                f->mode == PACK_STEP ? reduce_steps(values, run) : reduce_offsets(values, run);
+            store_u64(p, r.head);
+            p[8] = (uint8_t)r.bits;
+            p = write_bits(p + RUN_HEAD, values, run, r);
         }
     }
     memset(p, 0, SLACK);
@@ -176,10 +187,11 @@ void unpack_elements(const struct pack_layout *l, const uint8_t *packed, size_t 
         size_t run = n - done < RUN ? n - done : RUN;
         for (unsigned i = 0; i < l->count; i++) {
             const struct pack_field *f = &l->fields[i];
-            uint64_t base = load_u64(packed);
-            unsigned bits = packed[8];
-            packed = read_bits(packed + RUN_HEAD, values, run, bits);
-            restore((enum pack_mode)f->mode, base, field_mask(f), values, run);
+            uint64_t head = load_u64(packed);
+            bool steps = f->mode == PACK_STEP;
+            packed = read_bits(packed + RUN_HEAD, values, run, steps ? 0 : head, packed[8]);
+            if (steps)
+                restore_steps(head, field_mask(f), values, run);
             scatter(l, f, elements + done * l->element, run, values);
         }
     }
