@@ -232,8 +232,6 @@ static decoder_handler *const handlers[WIRE_KIND_COUNT] = {
     [WIRE_LOCK_RELEASE] = on_lock_event,
     [WIRE_LOCK_MARK] = on_lock_mark,
     [WIRE_LOCK_NAME] = on_lock_name,
-    [WIRE_MEM_ALLOC] = on_memory_event,
-    [WIRE_MEM_FREE] = on_memory_event,
     [WIRE_MEM_DISCARD] = on_mem_discard,
     [WIRE_MEM_NAME] = on_mem_name,
     [WIRE_GPU_CONTEXT] = on_gpu_context,
@@ -341,6 +339,11 @@ static int decode_items(struct decoder *d, const uint8_t *bytes, size_t len)
         size_t left = (size_t)(end - p);
         if (left < it->size)
             return decoder_fail(d, "%u bytes long, but its frame ends after %zu", it->size, left);
+        if (wire_is_memory_event(it)) {
+            if (!(p = decoder_memory_run(d, p, end)))
+                return -1;
+            continue;
+        }
         const uint8_t *next = p + it->size;
         struct view tail = {0};
         if (it->tail != WIRE_TAIL_NONE) {

@@ -36,12 +36,12 @@ int decoder_emit_memory(struct decoder *d)
 }
 
 /*
- * Allocations and frees, which wait for others of their kind. Programs mix them in no order that a
- * processor could predict, so nothing here depends on which of them it is: where a free has no
- * size, whatever stands at its beginning is masked away. The call stack may be missing: a build
+ * An allocation or a free, which then waits for others of their kind. Programs mix them in no order
+ * that a processor could predict, so nothing here depends on which of them it is: where a free has
+ * no size, whatever stands at its beginning is masked away. The call stack may be missing: a build
  * without unwinder sends …Callstack items without one.
  */
-HANDLER(on_memory_event)
+static inline int add_memory_event(struct decoder *d, const struct wire_item *it, const uint8_t *p)
 {
     bool is_alloc = it->kind == WIRE_MEM_ALLOC;
     struct event *ev = &d->memory[d->memory_count];
@@ -64,6 +64,22 @@ HANDLER(on_memory_event)
     ev->mem.ptr = field_u64(it, p, AT_MEM_PTR);
     ev->mem.size = load_u48(p + it->at[AT_MEM_SIZE]) & d->size_mask & -(uint64_t)is_alloc;
     return ++d->memory_count < MEMORY_BATCH ? 0 : decoder_emit_memory(d);
+}
+
+const uint8_t *decoder_memory_run(struct decoder *d, const uint8_t *p, const uint8_t *end)
+{
+    const struct wire_item *it = &d->items[*p];
+    do {
+        d->item = p;
+        d->stats.kinds[it->kind]++;
+        if (add_memory_event(d, it, p) < 0)
+            return NULL;
+        p += it->size;
+        if (p == end || *p >= d->item_count)
+            break;
+        it = &d->items[*p];
+    } while (wire_is_memory_event(it) && it->size <= end - p);
+    return p;
 }
 
 /*

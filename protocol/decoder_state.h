@@ -238,9 +238,22 @@ int code_note_size(struct decoder *d, uint64_t symbol, uint32_t size);
 int code_ask(struct decoder *d, uint64_t symbol);
 int code_received(struct decoder *d, uint64_t symbol, struct view code);
 
+/* ---- memory events */
+
+static inline bool wire_is_memory_event(const struct wire_item *it)
+{
+    return it->kind == WIRE_MEM_ALLOC || it->kind == WIRE_MEM_FREE;
+}
+
+/*
+ * Allocations and frees that stand one behind the other. The first one is at `p` and lies in the
+ * frame. Returns where something else begins, or NULL after an error.
+ */
+const uint8_t *decoder_memory_run(struct decoder *d, const uint8_t *p, const uint8_t *end);
+
 /* ---- handlers, by file */
 
-decoder_handler on_memory_event, on_mem_discard, on_mem_name;
+decoder_handler on_mem_discard, on_mem_name;
 decoder_handler on_callstack_payload, on_callstack_alloc_payload, on_callstack_serial, on_callstack;
 decoder_handler on_sample;
 
