@@ -37,6 +37,7 @@ void spool_release(struct spool *s)
         close(s->fd);
     vec_release(&s->raw.list);
     vec_release(&s->packed.list);
+    slab_release(&s->buffers);
     free(s->scratch);
     free(s->dir);
     *s = (struct spool){.fd = -1};
@@ -148,6 +149,16 @@ static void queue_forget(struct chunk_queue *q, const struct column *c)
     }
 }
 
+/* Only a column's first chunk, which grows, has a buffer of its own. */
+static void chunk_drop_raw(struct column *c, struct column_chunk *k)
+{
+    if (k == c->chunks.at[0])
+        free(k->raw);
+    else if (k->raw)
+        slab_give(&c->spool->buffers, k->raw, raw_bytes(c));
+    k->raw = NULL;
+}
+
 static int chunk_pack(struct spool *s, struct column_chunk *k, struct err *e)
 {
     struct column *c = k->owner;
@@ -163,9 +174,7 @@ static int chunk_pack(struct spool *s, struct column_chunk *k, struct err *e)
     prefault(packed, len);
     memcpy(packed, room, len);
     s->raw.bytes -= raw_bytes(c);
-    free(c->spare);
-    c->spare = k->raw;
-    k->raw = NULL;
+    chunk_drop_raw(c, k);
     k->packed = packed;
     k->packed_len = len;
     return 0;
@@ -231,10 +240,11 @@ void column_clear(struct column *c)
             s->raw.bytes -= raw_bytes(c);
         if (k->packed)
             s->packed.bytes -= k->packed_len;
-        free(k->raw);
+        chunk_drop_raw(c, k);
         free(k->packed);
-        free(k);
     }
+    for (size_t i = 0; i < c->chunks.len; i++)
+        free(c->chunks.at[i]);
     for (size_t i = 0; i < c->logs.len; i++) {
         if (c->logs.at[i])
             column_release(c->logs.at[i]);
@@ -252,7 +262,6 @@ void column_release(struct column *c)
         column_clear(c);
     vec_release(&c->chunks);
     vec_release(&c->logs);
-    free(c->spare);
     *c = (struct column){0};
 }
 
@@ -293,18 +302,15 @@ int column_append_slow(struct column *c, struct err *e)
     if (c->len < COLUMN_CHUNK)
         return column_grow_first(c, e);
     struct column_chunk *k = calloc(1, sizeof *k);
-    bool fresh = !c->spare;
-    uint8_t *raw = fresh ? malloc(raw_bytes(c)) : c->spare;
-    c->spare = NULL;
+    uint8_t *raw = slab_take(&s->buffers, raw_bytes(c));
     /* Queued last: a chunk must not be queued twice when an append is tried again. */
     if (!k || !raw || !vec_reserve(&c->chunks, c->chunks.len + 1) ||
         queue_push(&s->raw, c->chunks.at[c->chunks.len - 1], raw_bytes(c), e) != 0) {
         free(k);
-        free(raw);
+        if (raw)
+            slab_give(&s->buffers, raw, raw_bytes(c));
         return no_room(e);
     }
-    if (fresh)
-        prefault(raw, raw_bytes(c));
     *k = (struct column_chunk){.raw = raw, .owner = c};
     c->chunks.at[c->chunks.len++] = k;
     c->tail = k->raw;

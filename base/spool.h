@@ -23,6 +23,7 @@
 
 #include "base/err.h"
 #include "base/pack.h"
+#include "base/slab.h"
 #include "base/vec.h"
 
 #define COLUMN_CHUNK 65536u /* elements */
@@ -53,6 +54,7 @@ struct spool {
     size_t packed_budget;
     struct chunk_queue raw; /* full ones only */
     struct chunk_queue packed;
+    struct slab buffers; /* of raw chunks, but each column's first */
     uint8_t *scratch;
     size_t scratch_size;
 };
@@ -72,7 +74,6 @@ struct column {
     uint64_t len;
     uint8_t *tail;  /* where the next element goes */
     uint8_t *limit; /* where the newest chunk's room ends */
-    uint8_t *spare; /* a raw buffer to use again */
     VEC(struct column_chunk *) chunks;
     struct pack_layout log_layout;
     VEC(struct column *) logs; /* overwrites of the n-th 16 chunks, or NULL */

@@ -30,12 +30,16 @@ struct memory_free {
     uint32_t callstack;
 } __attribute__((packed));
 
+/*
+ * Counters that a free changes do not stand side by side: compilers would change them as one
+ * vector, which the processor cannot take from the two stores of an allocation just before.
+ */
 struct pool_totals {
-    uint64_t allocations;
     uint64_t frees;
+    uint64_t allocations;
     uint64_t live; /* blocks */
-    uint64_t live_bytes;
     uint64_t total_bytes;
+    uint64_t live_bytes;
     uint64_t low_address;  /* lowest ptr, UINT64_MAX while empty */
     uint64_t high_address; /* highest ptr + size */
 };
