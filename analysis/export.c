@@ -104,6 +104,21 @@ void export_wanted(const struct export *x, bool wanted[REC_TYPE_COUNT])
         plot_list_wanted(wanted);
 }
 
+enum record_type export_until(const struct export *x)
+{
+    switch (x->options.kind) {
+    case EXPORT_ZONES:
+        return x->options.plots ? REC_CALLSTACKS : REC_PLOTS;
+    case EXPORT_ZONE_STATS:
+        return REC_GPU_CONTEXTS;
+    case EXPORT_GPU_ZONES:
+        return REC_PLOTS;
+    case EXPORT_MESSAGES:
+        return REC_ZONE_EXTRAS;
+    }
+    return 0;
+}
+
 /* ---- rows */
 
 static struct export_place place_of(const struct export *x, uint32_t rank)
@@ -225,9 +240,12 @@ static int end_zone(struct export *x, const struct rec_zone_end *r, struct err *
 
 static int begin_zone(struct export *x, const struct rec_zone_begin *r, struct err *e)
 {
-    if (x->options.kind == EXPORT_ZONE_STATS)
-        zone_stats_begin(&x->stats, r->srcloc);
-    return zone_walk_begin(&x->walk, r, e);
+    if (zone_walk_begin(&x->walk, r, e) != 0)
+        return -1;
+    if (x->options.kind != EXPORT_ZONE_STATS)
+        return 0;
+    struct walked_zone *z = &x->walk.open.at[x->walk.open.len - 1];
+    return zone_stats_begin(&x->stats, r->srcloc, &z->number, e);
 }
 
 static int put_messages(struct export *x, const struct rec_message *r, size_t n, struct err *e)

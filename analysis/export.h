@@ -71,6 +71,9 @@ void export_free(struct export *x);
 /* Marks the record types that are needed, for struct trace_read_options. */
 void export_wanted(const struct export *x, bool wanted[REC_TYPE_COUNT]);
 
+/* Nothing from this root record on is needed: `until` of struct trace_read_options. */
+enum record_type export_until(const struct export *x);
+
 struct record_sink export_sink(struct export *x);
 
 /* The trace is complete: gives what is left. */

@@ -5,20 +5,8 @@
 #define SPOOL_BUDGET ((size_t)16 << 20)
 #define FIRST_FRAME 3 /* of an on-demand client: the one after connecting */
 
-/* An allocation or a free: when, and how many bytes. */
-struct change {
-    int64_t time;
-    uint64_t size;
-};
-
 static const struct pack_layout point_layout = {
     .element = sizeof(struct listed_point),
-    .count = 2,
-    .fields = {{0, 8, PACK_STEP}, {8, 8, PACK_OFFSET}},
-};
-
-static const struct pack_layout change_layout = {
-    .element = sizeof(struct change),
     .count = 2,
     .fields = {{0, 8, PACK_STEP}, {8, 8, PACK_OFFSET}},
 };
@@ -27,12 +15,12 @@ int plot_list_init(struct plot_list *l, const struct plot_sink *sink, const char
                    struct err *e)
 {
     *l = (struct plot_list){.sink = *sink};
-    spill_init(&l->frees, sizeof(struct change), SPOOL_BUDGET / sizeof(struct change), dir);
+    l->use.late_frees.fd = -1;
     if (spool_init(&l->spool, dir, SPOOL_BUDGET, e) != 0)
         return -1;
     column_init(&l->stored.points, &l->spool, &point_layout, false);
     column_init(&l->pools.points, &l->spool, &point_layout, false);
-    column_init(&l->allocs, &l->spool, &change_layout, false);
+    pool_use_init(&l->use, &l->pools.points, &l->spool, dir);
     return 0;
 }
 
@@ -41,15 +29,14 @@ void plot_list_release(struct plot_list *l)
     if (l->stored.points.spool) {
         column_release(&l->stored.points);
         column_release(&l->pools.points);
-        column_release(&l->allocs);
+        pool_use_release(&l->use);
         spool_release(&l->spool);
     }
-    spill_release(&l->frees);
     vec_release(&l->stored.plots);
     vec_release(&l->pools.plots);
     hash_order_release(&l->order);
     map_release(&l->pool_numbers);
-    *l = (struct plot_list){.frees.fd = -1};
+    *l = (struct plot_list){0};
 }
 
 void plot_list_wanted(bool wanted[REC_TYPE_COUNT])
@@ -82,88 +69,10 @@ static int put_points(struct plot_list *l, const struct rec_plot_point *r, size_
     return 0;
 }
 
-static int put_events(struct plot_list *l, const struct rec_memory_event *r, size_t n,
-                      struct err *e)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct change *c = column_append(&l->allocs, e);
-        if (!c)
-            return -1;
-        *c = (struct change){r[i].time_alloc, r[i].size};
-        struct change freed = {r[i].time_free, r[i].size};
-        if (freed.time >= 0 && spill_add(&l->frees, &freed, 1, e) != 0)
-            return -1;
-    }
-    return 0;
-}
-
-/* ---- the use of a pool */
-
-struct use {
-    struct plot_list *list;
-    struct column_reader reader;
-    const struct change *allocs; /* the run at hand */
-    size_t at, n;
-    double bytes;
-};
-
-static int add_point(struct use *u, int64_t time, struct err *e)
-{
-    struct listed_point *p = column_append(&u->list->pools.points, e);
-    if (!p)
-        return -1;
-    *p = (struct listed_point){time, u->bytes};
-    return 0;
-}
-
-/* The next allocation: 1, 0 when there is none, -1 on an error. */
-static int next_alloc(struct use *u, struct err *e)
-{
-    if (u->at < u->n)
-        return 1;
-    struct err none = {0};
-    u->at = 0;
-    u->allocs = column_reader_next(&u->reader, &u->n, &none);
-    if (u->allocs && u->n > 0)
-        return 1;
-    u->n = 0;
-    if (none.code == ERR_NONE)
-        return 0;
-    *e = none;
-    return -1;
-}
-
-static int add_alloc(struct use *u, struct err *e)
-{
-    const struct change *c = &u->allocs[u->at++];
-    u->bytes += (double)(int64_t)c->size;
-    return add_point(u, c->time, e);
-}
-
-/* A free comes before an allocation of the same time. */
-static int add_frees(void *ctx, const void *recs, size_t n, struct err *e)
-{
-    struct use *u = ctx;
-    const struct change *c = recs;
-    for (size_t i = 0; i < n; i++) {
-        int there;
-        while ((there = next_alloc(u, e)) > 0 && u->allocs[u->at].time < c[i].time) {
-            if (add_alloc(u, e) != 0)
-                return -1;
-        }
-        if (there < 0)
-            return -1;
-        u->bytes -= (double)(int64_t)c[i].size;
-        if (add_point(u, c[i].time, e) != 0)
-            return -1;
-    }
-    return 0;
-}
-
 /* A pool's key comes once; where it does not, the first one decides the order. */
-static int list_pool(struct plot_list *l, uint64_t name, struct err *e)
+static int list_pool(struct plot_list *l, struct err *e)
 {
-    struct listed_plot plot = {.name = name, .key = l->pool, .first = l->pools.points.len};
+    struct listed_plot plot = {.key = l->pool, .first = l->pools.points.len};
     bool fresh;
     uint64_t *number = map_add(&l->pool_numbers, l->pool, &fresh);
     if (!number || !vec_push(&l->pools.plots, plot))
@@ -172,33 +81,26 @@ static int list_pool(struct plot_list *l, uint64_t name, struct err *e)
         return err_set(e, ERR_INPUT, "two memory pools have the key 0x%llx",
                        (unsigned long long)l->pool);
     *number = l->pools.plots.len - 1;
-    return 0;
+    l->pool_listed = true;
+    return pool_use_begin(&l->use, l->first_time, e);
 }
 
-static int add_use(struct plot_list *l, struct use *u, struct err *e)
+static int put_events(struct plot_list *l, const struct rec_memory_event *r, size_t n,
+                      struct err *e)
 {
-    int there;
-    if (add_point(u, l->first_time, e) != 0 || spill_drain(&l->frees, add_frees, u, e) != 0)
+    if (!l->pool_listed && list_pool(l, e) != 0)
         return -1;
-    while ((there = next_alloc(u, e)) != 0) {
-        if (there < 0 || add_alloc(u, e) != 0)
-            return -1;
-    }
-    return 0;
+    return pool_use_add(&l->use, r, n, e);
 }
 
 static int end_pool(struct plot_list *l, uint64_t name, struct err *e)
 {
-    struct use u = {.list = l};
-    if (l->allocs.len == 0)
+    if (!l->pool_listed)
         return 0;
-    if (list_pool(l, name, e) != 0)
-        return -1;
-    column_reader_init(&u.reader, &l->allocs);
-    int status = add_use(l, &u, e);
-    column_reader_release(&u.reader);
-    column_clear(&l->allocs);
     struct listed_plot *plot = &l->pools.plots.at[l->pools.plots.len - 1];
+    l->pool_listed = false;
+    int status = pool_use_end(&l->use, e);
+    plot->name = name;
     plot->n = l->pools.points.len - plot->first;
     return status;
 }

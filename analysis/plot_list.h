@@ -5,24 +5,19 @@
  * The plots of a trace: those that it stores, and the use of each memory pool, which it does not
  * store and official tools compute when they load it. In file-backed columns.
  *
- * Source: `ReconstructMemAllocPlot` and `GetFirstTime` in server/TracyWorker.cpp @ v0.14.0.
+ * Source: `GetFirstTime` in server/TracyWorker.cpp @ v0.14.0.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "analysis/hash_order.h"
+#include "analysis/pool_use.h"
 #include "base/err.h"
 #include "base/map.h"
 #include "base/spool.h"
 #include "base/vec.h"
 #include "trace/record.h"
-#include "trace/spill.h"
-
-struct listed_point {
-    int64_t time; /* ns */
-    double value;
-};
 
 /* Takes a plot's next points; `name` is a client pointer. */
 struct plot_sink {
@@ -51,8 +46,8 @@ struct plot_list {
     struct hash_order order;  /* of the keys of pools */
     struct map pool_numbers;  /* key → position in `pools` */
     uint64_t pool;            /* key of the pool at hand */
-    struct column allocs;     /* of that pool, in order of the file */
-    struct spill frees;       /* of that pool */
+    bool pool_listed;         /* it has events */
+    struct pool_use use;      /* of that pool */
     int64_t first_time;       /* when the pools' plots begin */
     bool on_demand;
     uint64_t sets, frames; /* frame sets, and frames of the first, seen so far */

@@ -8,19 +8,23 @@
 #define NUMBER_BITS 48
 #define BUFFER_BYTES ((size_t)16 << 20) /* of each sorter; as much again while it sorts */
 
+/* Durations of nested zones that may wait in memory: 16 MiB, and as much again while they grow. */
+#define WAITING_MAX ((size_t)2 << 20)
+#define SPANS_KEPT 64 /* room that a location keeps between its outermost zones */
+
 struct span_record {
     int64_t location; /* as unsigned */
     int64_t span;
 };
 
 struct square_record {
-    int64_t place; /* location, then number of the zone */
+    int64_t place; /* location, then number of the zone among those of the location */
     int64_t span;
 };
 
 int zone_stats_init(struct zone_stats *s, int percent, bool self, const char *dir, struct err *e)
 {
-    *s = (struct zone_stats){.self = self, .percent = percent};
+    *s = (struct zone_stats){.self = self, .percent = percent, .waiting_max = WAITING_MAX};
     spill_init(&s->squares, sizeof(struct square_record),
                BUFFER_BYTES / sizeof(struct square_record), dir);
     spill_init(&s->spans, sizeof(struct span_record), BUFFER_BYTES / sizeof(struct span_record),
@@ -31,6 +35,8 @@ int zone_stats_init(struct zone_stats *s, int percent, bool self, const char *di
 
 void zone_stats_release(struct zone_stats *s)
 {
+    for (size_t i = 0; s->at && i < ZONE_GROUPS_MAX; i++)
+        vec_release(&s->at[i].spans);
     free(s->at);
     spill_release(&s->squares);
     spill_release(&s->spans);
@@ -51,37 +57,98 @@ static void count_span(struct zone_figures *f, int64_t span, int64_t self)
     f->self_total = wrapping_sum(f->self_total, self);
 }
 
-/*
- * Zones of a location end in the order in which they began until one is nested into another. From
- * then on they are sorted first: those that had ended before all began before, too.
- */
-static int add_square(struct zone_stats *s, struct zone_figures *f, const struct walked_zone *z,
-                      int64_t span, struct err *e)
+static int spill_square(struct zone_stats *s, int16_t srcloc, uint64_t number, int64_t span,
+                        struct err *e)
 {
-    if (!f->nested) {
-        f->sum_squares += (double)span * (double)span;
-        return 0;
-    }
-    uint64_t place = (uint64_t)(uint16_t)z->srcloc << NUMBER_BITS | z->number;
+    uint64_t place = (uint64_t)(uint16_t)srcloc << NUMBER_BITS | number;
     struct square_record r = {(int64_t)place, span};
     return spill_add(&s->squares, &r, 1, e);
 }
 
-int zone_stats_end(struct zone_stats *s, const struct walked_zone *z, struct err *e)
+/* From now on the durations of a location are sorted; all that were added before began before. */
+static int sort_location(struct zone_stats *s, int16_t srcloc, struct err *e)
 {
-    struct zone_figures *f = zone_stats_of(s, z->srcloc);
-    int64_t span = z->end - z->start;
-    f->open--;
-    if (z->end < 0 || span <= 0)
+    struct zone_figures *f = zone_stats_of(s, srcloc);
+    for (size_t i = 0; i < f->spans.len; i++) {
+        if (spill_square(s, srcloc, f->outermost + i, f->spans.at[i], e) != 0)
+            return -1;
+    }
+    s->waiting -= f->spans.len;
+    vec_release(&f->spans);
+    f->sorted = true;
+    return 0;
+}
+
+/*
+ * Squares are added in the order in which the zones began. That is also the order in which they end
+ * until one is nested into another of its location: then the durations wait until the outermost one
+ * has ended. Those for which there is no room are sorted.
+ */
+int zone_stats_nested(struct zone_stats *s, int16_t srcloc, struct err *e)
+{
+    struct zone_figures *f = zone_stats_of(s, srcloc);
+    size_t n = (size_t)(f->begun - f->outermost);
+    if (f->sorted)
         return 0;
+    if (s->waiting + n - f->spans.len > s->waiting_max)
+        return sort_location(s, srcloc, e);
+    if (!vec_reserve(&f->spans, n))
+        return err_no_memory(e, "figures of zones");
+    s->waiting += n - f->spans.len;
+    while (f->spans.len < n)
+        f->spans.at[f->spans.len++] = 0;
+    return 0;
+}
+
+static void add_square(struct zone_figures *f, int64_t span)
+{
+    f->sum_squares += (double)span * (double)span;
+}
+
+/* The outermost zone has ended. What did not count is 0, and adds nothing. */
+static void add_waiting(struct zone_stats *s, struct zone_figures *f)
+{
+    for (size_t i = 0; i < f->spans.len; i++)
+        add_square(f, f->spans.at[i]);
+    s->waiting -= f->spans.len;
+    f->spans.len = 0;
+    if (f->spans.cap > SPANS_KEPT)
+        vec_release(&f->spans);
+}
+
+static int keep_square(struct zone_stats *s, struct zone_figures *f, const struct walked_zone *z,
+                       int64_t span, struct err *e)
+{
+    if (f->sorted)
+        return spill_square(s, z->srcloc, z->number, span, e);
+    if (f->spans.len == 0)
+        add_square(f, span);
+    else
+        f->spans.at[z->number - f->outermost] = span;
+    return 0;
+}
+
+static int count_zone(struct zone_stats *s, struct zone_figures *f, const struct walked_zone *z,
+                      int64_t span, struct err *e)
+{
     count_span(f, span, (int64_t)((uint64_t)span - (uint64_t)z->ended_children));
-    if (add_square(s, f, z, span, e) != 0)
+    if (keep_square(s, f, z, span, e) != 0)
         return -1;
     if (s->percent == 0)
         return 0;
     struct span_record r = {(uint16_t)z->srcloc,
                             s->self ? (int64_t)((uint64_t)span - (uint64_t)z->children) : span};
     return spill_add(&s->spans, &r, 1, e);
+}
+
+int zone_stats_end(struct zone_stats *s, const struct walked_zone *z, struct err *e)
+{
+    struct zone_figures *f = zone_stats_of(s, z->srcloc);
+    int64_t span = z->end - z->start;
+    int status = z->end < 0 || span <= 0 ? 0 : count_zone(s, f, z, span, e);
+    if (--f->open == 0)
+        add_waiting(s, f);
+    return status;
 }
 
 static int put_squares(void *ctx, const void *recs, size_t n, struct err *e)

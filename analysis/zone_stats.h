@@ -26,16 +26,22 @@ struct zone_figures {
     double sum_squares; /* of the durations, also where self times are asked for */
     int64_t percentile; /* of durations or self times, as asked for */
     int64_t truncated_mean;
-    uint32_t open; /* while reading: how deep the location is nested into itself */
-    bool nested;   /* it was nested at least once */
+
+    /* While reading: */
+    uint64_t begun;     /* zones so far */
+    uint64_t outermost; /* number of the open one that is in no other of the location */
+    uint32_t open;      /* how deep the location is nested into itself */
+    bool sorted;        /* its durations wait in zone_stats.squares from now on */
+    VEC(int64_t) spans; /* of those from the outermost one on, when it is not the only one */
 };
 
 struct zone_stats {
-    struct zone_figures *at; /* by source location, as unsigned */
-    bool self;               /* percentile and mean are of self times */
-    int percent;             /* 1 to 99, 0: neither is wanted */
-    struct spill squares;    /* of nested locations, whose zones do not end in order */
-    struct spill spans;      /* all of them, by location */
+    struct zone_figures *at;     /* by source location, as unsigned */
+    bool self;                   /* percentile and mean are of self times */
+    int percent;                 /* 1 to 99, 0: neither is wanted */
+    size_t waiting, waiting_max; /* elements of all `spans` */
+    struct spill squares;        /* of locations for whose `spans` there is no room */
+    struct spill spans;          /* all of them, by location */
 };
 
 /* `percent`: the percentile to compute, 0 none. `dir`: for temporary files, see spill.h. */
@@ -47,14 +53,21 @@ static inline struct zone_figures *zone_stats_of(struct zone_stats *s, int16_t s
     return &s->at[(uint16_t)srcloc];
 }
 
-/* A zone begins. */
-static inline void zone_stats_begin(struct zone_stats *s, int16_t srcloc)
+int zone_stats_nested(struct zone_stats *s, int16_t srcloc, struct err *e);
+
+/* A zone begins. *number is that among the zones of its location. */
+static inline int zone_stats_begin(struct zone_stats *s, int16_t srcloc, uint64_t *number,
+                                   struct err *e)
 {
     struct zone_figures *f = zone_stats_of(s, srcloc);
-    f->nested |= f->open++ > 0;
+    *number = f->begun++;
+    if (f->open++ > 0)
+        return zone_stats_nested(s, srcloc, e);
+    f->outermost = *number;
+    return 0;
 }
 
-/* It has ended. */
+/* It has ended; z->number is what zone_stats_begin gave. */
 int zone_stats_end(struct zone_stats *s, const struct walked_zone *z, struct err *e);
 
 /* All zones were there: completes the figures. */

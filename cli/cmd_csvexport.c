@@ -233,9 +233,9 @@ static int parse_arguments(struct csvexport *c, int argc, char **argv)
 /* ---- the work */
 
 static int read_trace(const struct csvexport *c, const struct record_sink *sink, const bool *wanted,
-                      struct err *e)
+                      enum record_type until, struct err *e)
 {
-    struct trace_read_options options = {.wanted = wanted};
+    struct trace_read_options options = {.wanted = wanted, .until = until};
     struct trace_info info;
     if (strcmp(c->trace, "-") == 0)
         return trace_read(STDIN_FILENO, "standard input", sink, &options, &info, e);
@@ -252,7 +252,7 @@ static int read_export(const struct csvexport *c, struct export *x, struct err *
     bool wanted[REC_TYPE_COUNT];
     struct record_sink sink = export_sink(x);
     export_wanted(x, wanted);
-    return read_trace(c, &sink, wanted, e) == 0 ? export_finish(x, e) : -1;
+    return read_trace(c, &sink, wanted, export_until(x), e) == 0 ? export_finish(x, e) : -1;
 }
 
 static int export_official(const struct csvexport *c, struct err *e)
@@ -283,7 +283,7 @@ static int export_memory(const struct csvexport *c, struct err *e)
     memory_rows_wanted(wanted);
     int status = memory_csv_begin(&csv, e);
     if (status == 0)
-        status = read_trace(c, &sink, wanted, e);
+        status = read_trace(c, &sink, wanted, REC_CALLSTACKS, e);
     if (status == 0)
         status = memory_csv_finish(&csv, e);
     memory_rows_release(&rows);

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/digits.h"
+
 #define WRITE_AT 65536u
 #define MESSAGES_NONE "There are currently no messages!\n"
 
@@ -70,45 +72,50 @@ static void put_separator(struct official_csv *w)
     put_view(w, w->separator);
 }
 
+/* Room for a row's numbers and separators, to be filled from there to what is given to end_fields.
+ */
+static char *begin_fields(struct official_csv *w, size_t numbers, size_t views)
+{
+    return (char *)buf_reserve(&w->buf, numbers * DIGITS_ROOM + views);
+}
+
+static void end_fields(struct official_csv *w, const char *p)
+{
+    w->buf.len = (size_t)((const uint8_t *)p - w->buf.data);
+}
+
+static char *copy_view(char *p, struct view text)
+{
+    if (text.len > 0)
+        memcpy(p, text.p, text.len);
+    return p + text.len;
+}
+
 static void put_u64(struct official_csv *w, uint64_t n)
 {
-    static const char pairs[] = "00010203040506070809101112131415161718192021222324252627282930"
-                                "31323334353637383940414243444546474849505152535455565758596061"
-                                "62636465666768697071727374757677787980818283848586878889909192"
-                                "93949596979899";
-    char digits[20];
-    size_t at = sizeof digits;
-    for (; n >= 100; n /= 100) {
-        at -= 2;
-        memcpy(digits + at, pairs + 2 * (n % 100), 2);
-    }
-    if (n >= 10) {
-        at -= 2;
-        memcpy(digits + at, pairs + 2 * n, 2);
-    } else {
-        digits[--at] = (char)('0' + n);
-    }
-    buf_put(&w->buf, digits + at, sizeof digits - at);
+    char *p = begin_fields(w, 1, 0);
+    if (p)
+        end_fields(w, digits_u64(p, n));
 }
 
 static void put_i64(struct official_csv *w, int64_t n)
 {
-    if (n < 0)
-        buf_put(&w->buf, "-", 1);
-    put_u64(w, n < 0 ? 0 - (uint64_t)n : (uint64_t)n);
+    char *p = begin_fields(w, 1, 0);
+    if (p)
+        end_fields(w, digits_i64(p, n));
 }
 
 /* Six decimals. What is not a number is negative on the processors that official tools run on. */
+static char *copy_double(char *p, double x)
+{
+    return isnan(x) ? copy_view(p, view_of("-nan")) : digits_f64(p, x);
+}
+
 static void put_double(struct official_csv *w, double x)
 {
-    if (isnan(x)) {
-        buf_puts(&w->buf, "-nan");
-    } else if (fabs(x) < 9e15 && x == (double)(int64_t)x && (x != 0 || !signbit(x))) {
-        put_i64(w, (int64_t)x);
-        buf_put(&w->buf, ".000000", 7);
-    } else {
-        buf_printf(&w->buf, "%f", x);
-    }
+    char *p = begin_fields(w, 1, 0);
+    if (p)
+        end_fields(w, copy_double(p, x));
 }
 
 static int end_row(struct official_csv *w, struct err *e)
@@ -255,15 +262,15 @@ static int zone_row(void *ctx, const struct export_place *p, const struct zone_r
 {
     struct official_csv *w = ctx;
     set_prefix(w, p);
-    buf_put(&w->buf, w->prefix.data, w->prefix.len);
-    put_field(w, z->start);
-    put_i64(w, z->span);
-    if (w->release.messages) {
-        put_separator(w);
-        put_u64(w, z->thread);
+    char *to = begin_fields(w, 3, w->prefix.len + 3 * w->separator.len);
+    if (to) {
+        to = copy_view(to, (struct view){(const char *)w->prefix.data, w->prefix.len});
+        to = copy_view(digits_i64(to, z->start), w->separator);
+        to = digits_i64(to, z->span);
+        if (w->release.messages)
+            to = digits_u64(copy_view(to, w->separator), z->thread);
+        end_fields(w, w->release.gpu ? copy_view(to, w->separator) : to);
     }
-    if (w->release.gpu)
-        put_separator(w);
     if (w->release.zone_texts) {
         keep_value(w, text);
         buf_put(&w->buf, w->value.data, w->value.len);
@@ -289,18 +296,33 @@ static int message_row(void *ctx, struct view text, int64_t time, struct err *e)
     return end_row(w, e);
 }
 
+/* Their name and the empty columns beside their time are the same in all rows. */
+static void set_point_prefix(struct official_csv *w, struct view plot)
+{
+    buf_clear(&w->value);
+    for (int column = 0; column < 3; column++)
+        buf_put(&w->value, w->separator.p, w->separator.len);
+    buf_clear(&w->prefix);
+    buf_put(&w->prefix, plot.p, plot.len);
+    buf_put(&w->prefix, w->value.data, w->value.len);
+    w->buf.failed |= w->prefix.failed | w->value.failed;
+    w->any = false;
+}
+
 static int point_rows(void *ctx, struct view plot, const struct listed_point *points, size_t n,
                       struct err *e)
 {
     struct official_csv *w = ctx;
+    set_point_prefix(w, plot);
+    const struct view before = {(const char *)w->prefix.data, w->prefix.len};
+    const struct view between = {(const char *)w->value.data, w->value.len};
     for (size_t i = 0; i < n; i++) {
-        put_view(w, plot);
-        for (int column = 0; column < 3; column++)
-            put_separator(w);
-        put_i64(w, points[i].time);
-        for (int column = 0; column < 3; column++)
-            put_separator(w);
-        put_double(w, points[i].value);
+        char *p = begin_fields(w, 2, before.len + between.len);
+        if (p) {
+            p = digits_i64(copy_view(p, before), points[i].time);
+            p = copy_double(copy_view(p, between), points[i].value);
+            end_fields(w, p);
+        }
         if (end_row(w, e) != 0)
             return -1;
     }

@@ -57,6 +57,9 @@ int container_reader_open(struct container_reader **out, int fd,
 void container_reader_free(struct container_reader *r);
 
 /* The inner stream. Errors name block and file offset. */
+/* Goes on to the end of the file, block by block, without looking into them. */
+int container_reader_skip(struct container_reader *r, struct err *e);
+
 struct byte_source container_reader_source(struct container_reader *r);
 
 const struct container_info *container_reader_info(const struct container_reader *r);

@@ -263,6 +263,19 @@ static ssize_t container_read(void *ctx, uint8_t *out, size_t room, struct err *
     return got;
 }
 
+int container_reader_skip(struct container_reader *r, struct err *e)
+{
+    const uint8_t *in;
+    uint32_t size;
+    int more;
+    r->short_block = 0; /* how long those that follow are is not known */
+    while ((more = next_block(r, &in, &size, e)) > 0) {
+        r->pos += 4 + (size_t)size;
+        r->info.blocks++;
+    }
+    return more;
+}
+
 struct byte_source container_reader_source(struct container_reader *r)
 {
     return (struct byte_source){.ctx = r, .read = container_read};

@@ -1,11 +1,12 @@
 /*
  * Replays the stored history of the pools in order of time. Allocations stand in that order
- * already; their frees wait in a monotone radix heap (Ahuja, Mehlhorn, Orlin, Tarjan 1990: keys
- * never go below the last one taken out), which holds as many entries as blocks are live.
+ * already; their frees wait in a heap (base/radix_heap.h), which holds as many entries as blocks
+ * are live.
  */
 
 #include <stdlib.h>
 
+#include "base/radix_heap.h"
 #include "trace/memory.h"
 
 /* A free that lies ahead. */
@@ -16,20 +17,10 @@ struct pending {
     uint16_t thread;
 };
 
-struct heap_item {
-    uint64_t key; /* time with the sign bit flipped, so that it orders as unsigned */
-    uint32_t slot;
-};
-
-#define BUCKETS 65
-
 struct sweep {
     struct memory *memory;
     const struct memory_observer *to;
-    VEC(struct heap_item) buckets[BUCKETS];
-    uint64_t bucket_min[BUCKETS];
-    uint64_t occupied; /* bit i: bucket i + 1 is not empty */
-    uint64_t last;
+    struct radix_heap heap; /* time_key of a free → its slot in `pending` */
     VEC(struct pending) pending;
     VEC(uint32_t) vacant;
     int64_t now;
@@ -46,6 +37,7 @@ struct pool_cursor {
     uint64_t index; /* of *alloc in the pool */
 };
 
+/* The sign bit flipped, so that times order as unsigned numbers. */
 static uint64_t time_key(int64_t time)
 {
     return (uint64_t)time ^ UINT64_C(1) << 63;
@@ -56,64 +48,16 @@ static int64_t key_time(uint64_t key)
     return (int64_t)(key ^ UINT64_C(1) << 63);
 }
 
-static unsigned bucket_of(const struct sweep *s, uint64_t key)
-{
-    return key == s->last ? 0 : 64 - (unsigned)__builtin_clzll(key ^ s->last);
-}
-
-static bool heap_push(struct sweep *s, uint64_t key, uint32_t slot)
-{
-    unsigned b = bucket_of(s, key);
-    if (!vec_push(&s->buckets[b], (struct heap_item){key, slot}))
-        return false;
-    if (s->buckets[b].len == 1 || key < s->bucket_min[b])
-        s->bucket_min[b] = key;
-    if (b)
-        s->occupied |= UINT64_C(1) << (b - 1);
-    return true;
-}
-
-/* The smallest key; false when the heap is empty. */
-static bool heap_peek(const struct sweep *s, uint64_t *key)
-{
-    if (s->buckets[0].len) {
-        *key = s->last;
-        return true;
-    }
-    if (!s->occupied)
-        return false;
-    *key = s->bucket_min[__builtin_ctzll(s->occupied) + 1];
-    return true;
-}
-
-/* Brings the smallest keys to bucket 0. The heap is not empty. */
-static bool heap_settle(struct sweep *s)
-{
-    if (s->buckets[0].len)
-        return true;
-    unsigned b = (unsigned)__builtin_ctzll(s->occupied) + 1;
-    s->last = s->bucket_min[b];
-    /* Every item of bucket b lands in a lower one: b itself is free to be emptied after the loop.
-     */
-    for (size_t i = 0; i < s->buckets[b].len; i++) {
-        struct heap_item item = s->buckets[b].at[i];
-        if (!heap_push(s, item.key, item.slot))
-            return false;
-    }
-    s->buckets[b].len = 0;
-    s->occupied &= ~(UINT64_C(1) << (b - 1));
-    return true;
-}
-
 /* Hands over every free at or before `until`. */
 static int sweep_frees(struct sweep *s, uint64_t until, struct err *e)
 {
+    struct radix_item item;
     uint64_t key;
-    while (heap_peek(s, &key) && key <= until) {
-        if (!heap_settle(s))
+    while (radix_heap_peek(&s->heap, &key) && key <= until) {
+        if (!radix_heap_pop(&s->heap, &item))
             return err_no_memory(e, "pending frees");
-        struct heap_item item = s->buckets[0].at[--s->buckets[0].len];
-        const struct pending *p = &s->pending.at[item.slot];
+        uint32_t slot = (uint32_t)item.value;
+        const struct pending *p = &s->pending.at[slot];
         s->now = key_time(item.key);
         struct memory_op op = {.kind = MEMORY_FREE,
                                .pool = p->pool,
@@ -122,7 +66,7 @@ static int sweep_frees(struct sweep *s, uint64_t until, struct err *e)
                                .callstack = p->callstack,
                                .block = p->block,
                                .freed = -1};
-        if (!vec_push(&s->vacant, item.slot))
+        if (!vec_push(&s->vacant, slot))
             return err_no_memory(e, "pending frees");
         if (s->to->op(s->to->ctx, &op, e) != 0)
             return -1;
@@ -148,7 +92,7 @@ static bool sweep_expect_free(struct sweep *s, const struct pool_cursor *c,
                                            .pool = c->number,
                                            .callstack = c->fill->callstack,
                                            .thread = memory_free_thread(c->fill)};
-    return heap_push(s, time_key(time < s->now ? s->now : time), slot);
+    return radix_heap_push(&s->heap, time_key(time < s->now ? s->now : time), slot);
 }
 
 /* The pool's next allocation, with the frees that come before it. */
@@ -275,8 +219,7 @@ int memory_sweep(struct memory *m, int64_t only, const struct memory_observer *t
         column_reader_release(&cursors[i].allocs);
         column_reader_release(&cursors[i].frees);
     }
-    for (size_t i = 0; i < BUCKETS; i++)
-        vec_release(&s.buckets[i]);
+    radix_heap_release(&s.heap);
     vec_release(&s.pending);
     vec_release(&s.vacant);
     free(cursors);

@@ -34,6 +34,8 @@ struct walk {
     enum trace_part part; /* the part at hand, TRACE_PART_COUNT before the first */
     uint64_t part_start;
     struct step steps[REC_TYPE_COUNT];
+    size_t zone_size; /* bytes of a zone's beginning and end */
+    bool stopped;     /* before options->until */
     bool sink_failed; /* errors of a sink carry their own place */
 };
 
@@ -207,36 +209,72 @@ static int put(struct walk *w, enum record_type type, size_t n)
     return -1;
 }
 
-/* One record of a fixed size whose bytes are there, checked and put. */
-static inline int take_one(struct walk *w, const struct record_place *place)
+/* Checks one record for which the fast way has no answer, or says what is wrong with it. */
+static __attribute__((noinline)) int check_zone(struct walk *w, enum record_type type,
+                                                uint64_t number, uint64_t total)
 {
-    const struct step *step = &w->steps[place->type];
-    step->read(&w->codec, w->in.pos, w->batch, 1);
+    struct record_place place = {type, number, total, in_stream_offset(&w->in),
+                                 w->steps[type].size};
     if (w->codec.out_of_range)
-        return range_failed(place, 0, w->e);
-    if (step->check && check_records(&w->checks, place, w->batch, 1, w->e) != 0)
+        return range_failed(&place, 0, w->e);
+    return check_records(&w->checks, &place, w->batch, 1, w->e);
+}
+
+static inline int take_zone_begin(struct walk *w, struct grammar_slot *slot)
+{
+    const struct rec_zone_begin *zone = w->batch;
+    const struct checks *k = &w->checks;
+    w->steps[REC_ZONE_BEGIN].read(&w->codec, w->in.pos, w->batch, 1);
+    bool known = zone->srcloc < 0 ? (uint64_t) - (int64_t)zone->srcloc <= k->payloads
+                                  : (uint64_t)zone->srcloc < k->expands;
+    bool sound = !w->codec.out_of_range && (zone->extra == 0 || zone->extra < k->extras) && known;
+    if (!sound && check_zone(w, REC_ZONE_BEGIN, slot->total - slot->left + 1, slot->total) != 0)
         return -1;
-    w->in.pos += step->size;
-    return step->put ? put(w, place->type, 1) : 0;
+    slot->left--;
+    w->in.pos += w->steps[REC_ZONE_BEGIN].size;
+    return w->steps[REC_ZONE_BEGIN].put ? put(w, REC_ZONE_BEGIN, 1) : 0;
+}
+
+static inline int take_zone_end(struct walk *w)
+{
+    w->steps[REC_ZONE_END].read(&w->codec, w->in.pos, w->batch, 1);
+    if (w->codec.out_of_range)
+        return check_zone(w, REC_ZONE_END, 1, 1);
+    w->in.pos += w->steps[REC_ZONE_END].size;
+    return w->steps[REC_ZONE_END].put ? put(w, REC_ZONE_END, 1) : 0;
+}
+
+/* A zone begins. Most have none inside: then the end follows at once. */
+static inline int walk_zone(struct walk *w, struct grammar_slot *slot)
+{
+    const struct rec_zone_begin *zone = w->batch;
+    struct record_place place = {REC_ZONE_BEGIN, slot->total - slot->left + 1, slot->total,
+                                 in_stream_offset(&w->in), w->steps[REC_ZONE_BEGIN].size};
+    if (take_zone_begin(w, slot) != 0)
+        return -1;
+    return zone->n > 0 ? enter(w, &place) : take_zone_end(w);
 }
 
 /*
- * Zones are the longest list of many traces, and most have none inside: then the end follows at
- * once, without a round through the grammar. The bytes of both are there.
+ * Zones are the longest list of many traces. As long as the bytes of a beginning and an end are
+ * there, they need no round through the steps of other records.
  */
-static int walk_zone(struct walk *w, struct grammar_slot *slot)
+static int walk_zones(struct walk *w)
 {
-    struct record_place place = {slot->type, slot->total - slot->left + 1, slot->total,
-                                 in_stream_offset(&w->in), w->steps[REC_ZONE_BEGIN].size};
-    const struct rec_zone_begin *zone = w->batch;
-    slot->left--;
-    if (take_one(w, &place) != 0)
-        return -1;
-    if (zone->n > 0)
-        return enter(w, &place);
-    place = (struct record_place){REC_ZONE_END, 1, 1, in_stream_offset(&w->in),
-                                  w->steps[REC_ZONE_END].size};
-    return take_one(w, &place);
+    struct grammar_slot *slot;
+    while ((slot = grammar_next(&w->grammar)) && in_stream_left(&w->in) >= w->zone_size) {
+        if (slot->type == REC_ZONE_BEGIN) {
+            if (walk_zone(w, slot) != 0)
+                return -1;
+        } else if (slot->type == REC_ZONE_END) {
+            slot->left--;
+            if (take_zone_end(w) != 0)
+                return -1;
+        } else {
+            return 0;
+        }
+    }
+    return 0;
 }
 
 /* A batch of records of the type that comes next, checked and put. */
@@ -274,6 +312,7 @@ static void prepare_steps(struct walk *w)
             .put = !w->options->wanted || w->options->wanted[i],
         };
     }
+    w->zone_size = (size_t)w->steps[REC_ZONE_BEGIN].size + w->steps[REC_ZONE_END].size;
 }
 
 static int walk_magic(struct walk *w)
@@ -310,10 +349,12 @@ static int walk_all(struct walk *w)
         unsigned part = part_of[slot->type];
         if (part != 0 && part - 1 != w->part)
             enter_part(w, part - 1);
-        bool zone = slot->type == REC_ZONE_BEGIN &&
-                    in_stream_left(&w->in) >=
-                        (size_t)w->steps[REC_ZONE_BEGIN].size + w->steps[REC_ZONE_END].size;
-        if ((zone ? walk_zone(w, slot) : walk_step(w, slot)) != 0)
+        if (w->options->until != 0 && slot->type == w->options->until) {
+            w->stopped = true;
+            return 0;
+        }
+        bool zones = slot->type == REC_ZONE_BEGIN && in_stream_left(&w->in) >= w->zone_size;
+        if ((zones ? walk_zones(w) : walk_step(w, slot)) != 0)
             return -1;
     }
     enter_part(w, TRACE_PART_COUNT);
@@ -331,7 +372,7 @@ static int walk_run(struct walk *w, struct byte_source source)
         w->batch = malloc(BATCH_BYTES);
         status = w->batch ? walk_all(w) : err_no_memory(w->e, "a batch of records");
     }
-    if (status == 0 && in_stream_left(&w->in) > 0)
+    if (status == 0 && !w->stopped && in_stream_left(&w->in) > 0)
         warn(w->info, "%zu bytes after the end of the trace in its last block",
              in_stream_left(&w->in));
     free(w->batch);
@@ -378,6 +419,7 @@ static int read_container(struct container_reader *c, struct walk *w)
     struct progress p = {container_reader_source(c), container_reader_info(c), w->info, w->options};
     uint64_t trailing;
     if (walk_run(w, (struct byte_source){&p, progress_read}) != 0 ||
+        (w->stopped && container_reader_skip(c, w->e) != 0) ||
         container_reader_trailing(c, &trailing, w->e) != 0)
         return -1;
     w->info->container = *p.container;

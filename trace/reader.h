@@ -72,7 +72,12 @@ struct trace_info {
 };
 
 struct trace_read_options {
-    const bool *wanted;  /* REC_TYPE_COUNT flags: the types to put; NULL: all. All are checked. */
+    const bool *wanted; /* REC_TYPE_COUNT flags: the types to put; NULL: all. All are checked. */
+    /*
+     * A root record: nothing from it on is put, nor read: of what follows only the lengths of the
+     * blocks are looked at, and info->inner_bytes stays 0. 0: all is read.
+     */
+    enum record_type until;
     uint64_t record_max; /* bytes of the longest record to take; 0: TRACE_RECORD_MAX */
     struct container_limits limits;
     /* NULL, or called after every block; -1 with `e` filled stops the reading. */

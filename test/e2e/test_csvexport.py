@@ -116,9 +116,12 @@ class Official(Case):
     def test_damaged_and_missing_traces(self):
         cut = self.dir / "cut.tracy"
         cut.write_bytes(ALLSCEN.read_bytes()[:40000])
+        # What lies behind what is printed is not looked into, but must be there.
+        late = self.dir / "late.tracy"
+        late.write_bytes(ALLSCEN.read_bytes()[:-1])
         for options in ([], ["-u", "-p"], ["-g"], ["-m"], ["-t"], ["--memory"],
                         ["--memory-sites"], ["--callstacks"]):
-            for trace in (cut, self.dir / "none.tracy", ROOT / "README.md"):
+            for trace in (cut, late, self.dir / "none.tracy", ROOT / "README.md"):
                 result = run("csvexport", *options, trace)
                 self.assertEqual(result.returncode, 3, (options, trace))
                 self.assertIn("tidemark: ", result.stderr)

@@ -13,6 +13,7 @@
 
 #include "analysis/hash_order.h"
 #include "analysis/names.h"
+#include "analysis/pool_use.h"
 #include "analysis/zone_groups.h"
 #include "analysis/zone_stats.h"
 #include "analysis/zone_texts.h"
@@ -126,8 +127,10 @@ static size_t make_zones(struct zone_stats *s, struct made_zone *made, uint64_t 
             struct rec_zone_begin r = {.srcloc = srcloc == 1 && depth ? 2 : srcloc, .start = now};
             made[n] = (struct made_zone){r.srcloc, now, -1, false};
             open[depth++] = n++;
-            zone_stats_begin(s, r.srcloc);
             assert_int_equal(zone_walk_begin(&walk, &r, &e), 0);
+            struct walked_zone *open_zone = &walk.open.at[walk.open.len - 1];
+            assert_int_equal(open_zone->number, n - 1);
+            assert_int_equal(zone_stats_begin(s, r.srcloc, &open_zone->number, &e), 0);
         } else {
             bool ended = next_random(&random) % 50 != 0;
             struct rec_zone_end r = {ended ? now : -1};
@@ -135,7 +138,6 @@ static size_t make_zones(struct zone_stats *s, struct made_zone *made, uint64_t 
             struct made_zone *m = &made[open[--depth]];
             m->end = r.end;
             m->counts = ended;
-            assert_int_equal(z.number, open[depth]);
             assert_int_equal(zone_stats_end(s, &z, &e), 0);
         }
     }
@@ -149,18 +151,20 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static void test_figures_are_summed_in_order(void **state)
+/* `waiting_max`: durations that may wait in memory; 0: as many as usual. */
+static void check_figures(size_t waiting_max)
 {
     static struct made_zone made[ZONES];
     static int64_t spans[ZONES];
     struct zone_stats s;
     struct err e = {0};
-    (void)state;
     assert_int_equal(zone_stats_init(&s, 75, false, NULL, &e), 0);
+    s.waiting_max = waiting_max ? waiting_max : s.waiting_max;
     size_t n = make_zones(&s, made, 5);
+    assert_false(zone_stats_of(&s, 1)->sorted);
+    assert_int_equal(zone_stats_of(&s, 2)->sorted, waiting_max != 0);
+    assert_int_equal(s.waiting, 0);
     assert_int_equal(zone_stats_finish(&s, &e), 0);
-    assert_false(zone_stats_of(&s, 1)->nested);
-    assert_true(zone_stats_of(&s, 2)->nested);
     for (int16_t srcloc = -4; srcloc < 6; srcloc++) {
         const struct zone_figures *f = zone_stats_of(&s, srcloc);
         double squares = 0;
@@ -193,6 +197,107 @@ static void test_figures_are_summed_in_order(void **state)
         assert_int_equal(f->truncated_mean, sum / counted);
     }
     zone_stats_release(&s);
+}
+
+static void test_figures_are_summed_in_order(void **state)
+{
+    (void)state;
+    check_figures(0);
+}
+
+/* In the same order, though they are sorted in part or all. */
+static void test_figures_without_room(void **state)
+{
+    (void)state;
+    for (size_t room = 1; room <= 64; room *= 4)
+        check_figures(room);
+}
+
+/* ---- the use of a pool */
+
+#define POOL_EVENTS 5000
+
+static int by_time(const void *a, const void *b)
+{
+    const struct listed_point *x = a, *y = b;
+    return x->time < y->time ? -1 : x->time > y->time;
+}
+
+static void take_points(struct column *c, struct listed_point *points)
+{
+    struct column_reader reader;
+    const struct listed_point *run;
+    struct err e = {0};
+    size_t n, at = 0;
+    column_reader_init(&reader, c);
+    while ((run = column_reader_next(&reader, &n, &e)) && n > 0) {
+        memcpy(points + at, run, n * sizeof *run);
+        at += n;
+    }
+    column_reader_release(&reader);
+    assert_int_equal(e.code, ERR_NONE);
+}
+
+/* Points of a pool whose frees wait in memory up to `waiting_max`. Two pools, one after the other.
+ */
+static size_t use_pool(size_t waiting_max, struct listed_point *points, bool *sorted)
+{
+    static const struct pack_layout layout = {
+        sizeof(struct listed_point), 2, {{0, 8, PACK_STEP}, {8, 8, PACK_OFFSET}}};
+    struct spool spool;
+    struct column column;
+    struct pool_use u;
+    struct err e = {0};
+    uint64_t random = 9;
+    assert_int_equal(spool_init(&spool, NULL, 1 << 20, &e), 0);
+    column_init(&column, &spool, &layout, false);
+    pool_use_init(&u, &column, &spool, NULL);
+    u.waiting_max = waiting_max;
+    for (int pool = 0; pool < 2; pool++) {
+        int64_t now = 0;
+        assert_int_equal(pool_use_begin(&u, 7, &e), 0);
+        for (int i = 0; i < POOL_EVENTS; i++) {
+            now += (int64_t)(next_random(&random) % 4); /* often the same time */
+            struct rec_memory_event r = {.time_alloc = now,
+                                         .size = next_random(&random) % 1000,
+                                         .time_free = now + (int64_t)(next_random(&random) % 200)};
+            r.time_free = next_random(&random) % 10 ? r.time_free : -1;
+            assert_int_equal(pool_use_add(&u, &r, 1, &e), 0);
+        }
+        *sorted = u.sorting;
+        assert_int_equal(pool_use_end(&u, &e), 0);
+    }
+    size_t n = (size_t)column.len;
+    take_points(&column, points);
+    pool_use_release(&u);
+    column_release(&column);
+    spool_release(&spool);
+    return n;
+}
+
+static void test_use_of_a_pool(void **state)
+{
+    static struct listed_point points[4 * POOL_EVENTS + 2], other[4 * POOL_EVENTS + 2];
+    static struct listed_point ordered[4 * POOL_EVENTS + 2];
+    bool sorted;
+    (void)state;
+    size_t n = use_pool(POOL_EVENTS, points, &sorted);
+    assert_false(sorted);
+    assert_true(n > 3 * POOL_EVENTS);
+    assert_true(points[0].time == 7 && points[0].value == 0);
+    size_t second = 1;
+    while (second < n && !(points[second].time == 7 && points[second].value == 0))
+        second++;
+    assert_true(second < n);
+    memcpy(ordered, points + 1, (second - 1) * sizeof *points);
+    qsort(ordered, second - 1, sizeof *points, by_time);
+    for (size_t i = 1; i < second; i++)
+        assert_int_equal(points[i].time, ordered[i - 1].time);
+    for (size_t room = 1; room < 400; room *= 3) {
+        assert_int_equal(use_pool(room, other, &sorted), n);
+        assert_memory_equal(points, other, n * sizeof *points);
+        assert_int_equal(sorted, room < 80);
+    }
 }
 
 static void test_percentiles_of_few_values(void **state)
@@ -310,6 +415,8 @@ int main(void)
         cmocka_unit_test(test_order_of_few_keys),
         cmocka_unit_test(test_order_of_many_keys),
         cmocka_unit_test(test_figures_are_summed_in_order),
+        cmocka_unit_test(test_figures_without_room),
+        cmocka_unit_test(test_use_of_a_pool),
         cmocka_unit_test(test_percentiles_of_few_values),
         cmocka_unit_test(test_texts_beyond_memory),
         cmocka_unit_test(test_texts_without_a_folder),

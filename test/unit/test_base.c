@@ -16,9 +16,11 @@
 #include "base/blobs.h"
 #include "base/buf.h"
 #include "base/cursor.h"
+#include "base/digits.h"
 #include "base/map.h"
 #include "base/outfile.h"
 #include "base/pack.h"
+#include "base/radix_heap.h"
 #include "base/spool.h"
 
 static uint64_t next_random(uint64_t *state)
@@ -366,6 +368,89 @@ static void outfile_replaces_only_when_whole(void **state)
     assert_int_equal(rmdir(dir), 0); /* no temporary is left */
 }
 
+/* ---- numbers as text */
+
+static void assert_f64(double x)
+{
+    char expected[DIGITS_ROOM + 1], text[DIGITS_ROOM + 1];
+    snprintf(expected, sizeof expected, "%f", x);
+    *digits_f64(text, x) = 0;
+    assert_string_equal(text, expected);
+}
+
+static void numbers_are_those_of_printf(void **state)
+{
+    (void)state;
+    uint64_t seed = 3;
+    char expected[32], text[DIGITS_ROOM + 1];
+    for (int i = 0; i < 200000; i++) {
+        uint64_t n = (next_random(&seed) << 33 ^ next_random(&seed)) >> (i % 64);
+        double x;
+        memcpy(&x, &n, sizeof x);
+        assert_f64(x);                                     /* any bits */
+        assert_f64((double)(int64_t)n / (1 << (i % 30)));  /* ties are frequent */
+        assert_f64(-(double)(n % 1000000000) / 1000000.0); /* six decimals */
+        snprintf(expected, sizeof expected, "%lld", (long long)n);
+        *digits_i64(text, (int64_t)n) = 0;
+        assert_string_equal(text, expected);
+    }
+    static const double edges[] = {0.,     -0.,   0.5e-6, 1.5e-6,    -1e-7,
+                                   1e-300, 1e300, 9e12,   9e12 + .5, 8999999999999.9999,
+                                   9e15,   -9e15, 9.5e15};
+    for (size_t i = 0; i < sizeof edges / sizeof *edges; i++)
+        assert_f64(edges[i]);
+    uint64_t power = 1;
+    for (int i = 0; i < 20; i++, power *= 10) {
+        for (uint64_t n = power - 1; n <= power; n++) {
+            snprintf(expected, sizeof expected, "%llu", (unsigned long long)n);
+            *digits_u64(text, n) = 0;
+            assert_string_equal(text, expected);
+        }
+    }
+    *digits_u64(text, UINT64_MAX) = 0;
+    assert_string_equal(text, "18446744073709551615");
+}
+
+/* ---- the radix heap against a plain list */
+
+static void heap_gives_the_least_in_order(void **state)
+{
+    (void)state;
+    enum { ITEMS = 3000 };
+    static struct radix_item list[ITEMS];
+    struct radix_heap h = {0};
+    struct radix_item item = {0};
+    uint64_t seed = 11, now = 0, key, next = 0;
+    size_t n = 0;
+    for (int i = 0; i < 60000; i++) {
+        bool push = n < ITEMS && (n == 0 || next_random(&seed) % 100 < (i < 30000 ? 55 : 45));
+        if (push) {
+            key = now + (next_random(&seed) % 8) * (next_random(&seed) % 3 ? 1 : 1 << 20);
+            assert_true(radix_heap_push(&h, key, next));
+            list[n++] = (struct radix_item){key, next++};
+            continue;
+        }
+        size_t least = 0; /* of equal keys the one that came first */
+        for (size_t k = 1; k < n; k++) {
+            if (list[k].key < list[least].key ||
+                (list[k].key == list[least].key && list[k].value < list[least].value))
+                least = k;
+        }
+        assert_true(radix_heap_peek(&h, &key));
+        assert_int_equal(key, list[least].key);
+        assert_true(radix_heap_pop(&h, &item));
+        assert_int_equal(item.key, list[least].key);
+        assert_int_equal(item.value, list[least].value);
+        now = item.key;
+        list[least] = list[--n];
+        assert_int_equal(h.count, n);
+    }
+    while (n-- > 0)
+        assert_true(radix_heap_pop(&h, &item));
+    assert_false(radix_heap_peek(&h, &key));
+    radix_heap_release(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -376,6 +461,8 @@ int main(void)
         cmocka_unit_test(small_elements_pack_exactly),
         cmocka_unit_test(entries_leave_a_map),
         cmocka_unit_test(blobs_come_back),
+        cmocka_unit_test(numbers_are_those_of_printf),
+        cmocka_unit_test(heap_gives_the_least_in_order),
         cmocka_unit_test(few_blobs_make_no_file),
         cmocka_unit_test(a_spool_without_a_folder_is_an_error),
         cmocka_unit_test(outfile_replaces_only_when_whole),

@@ -1,0 +1,18 @@
+#ifndef TIDEMARK_BASE_DIGITS_H
+#define TIDEMARK_BASE_DIGITS_H
+
+/* Numbers as text, for output of millions of lines: printf without its costs. */
+
+#include <stdint.h>
+
+/* Room that a number takes at most, of either kind. */
+#define DIGITS_ROOM 336
+
+/* Decimal. Returns where the text ends; there is no NUL. */
+char *digits_u64(char *to, uint64_t n);
+char *digits_i64(char *to, int64_t n);
+
+/* As printf's "%f" in the C locale: six decimals, correctly rounded. */
+char *digits_f64(char *to, double x);
+
+#endif

@@ -1,0 +1,53 @@
+#include "base/radix_heap.h"
+
+void radix_heap_release(struct radix_heap *h)
+{
+    for (size_t i = 0; i < RADIX_HEAP_BUCKETS; i++)
+        vec_release(&h->buckets[i]);
+    *h = (struct radix_heap){0};
+}
+
+/* Empties bucket 0 when all of it is gone, so that it does not grow without end. */
+static void drop_taken(struct radix_heap *h)
+{
+    if (h->taken == h->buckets[0].len)
+        h->taken = h->buckets[0].len = 0;
+}
+
+static inline __attribute__((always_inline)) bool put(struct radix_heap *h, struct radix_item item)
+{
+    unsigned b = item.key == h->last ? 0 : 64 - (unsigned)__builtin_clzll(item.key ^ h->last);
+    if (!vec_push(&h->buckets[b], item))
+        return false;
+    if (b > 0 && (h->buckets[b].len == 1 || item.key < h->least[b]))
+        h->least[b] = item.key;
+    if (b > 0)
+        h->occupied |= UINT64_C(1) << (b - 1);
+    return true;
+}
+
+bool radix_heap_push(struct radix_heap *h, uint64_t key, uint64_t value)
+{
+    drop_taken(h);
+    if (!put(h, (struct radix_item){key < h->last ? h->last : key, value}))
+        return false;
+    h->count++;
+    return true;
+}
+
+bool radix_heap_settle(struct radix_heap *h)
+{
+    drop_taken(h);
+    if (h->buckets[0].len > 0)
+        return true;
+    unsigned b = (unsigned)__builtin_ctzll(h->occupied) + 1;
+    h->last = h->least[b];
+    /* Every item of bucket b lands in a lower one, so b itself does not change meanwhile. */
+    for (size_t i = 0; i < h->buckets[b].len; i++) {
+        if (!put(h, h->buckets[b].at[i]))
+            return false;
+    }
+    h->buckets[b].len = 0;
+    h->occupied &= ~(UINT64_C(1) << (b - 1));
+    return true;
+}
