@@ -115,7 +115,7 @@ int sources_received(struct decoder *d, uint64_t id)
 int code_note_size(struct decoder *d, uint64_t symbol, uint32_t size)
 {
     bool fresh;
-    if (!query_wants(d->query, QUERY_SYMBOL_CODE) || size == 0 || size > CODE_MAX)
+    if (!query_wants(d->query, QUERY_SYMBOL_CODE) || symbol == 0)
         return 0;
     uint64_t *at = map_add(&d->code_sizes, symbol, &fresh);
     if (!at)
@@ -128,7 +128,8 @@ int code_note_size(struct decoder *d, uint64_t symbol, uint32_t size)
 int code_ask(struct decoder *d, uint64_t symbol)
 {
     const uint64_t *size = map_find(&d->code_sizes, symbol);
-    return size ? query_ask_code(d->query, symbol, (uint32_t)*size, d->err) : 0;
+    bool wanted = size && *size > 0 && *size <= CODE_MAX;
+    return wanted ? query_ask_code(d->query, symbol, (uint32_t)*size, d->err) : 0;
 }
 
 /* An instruction, or where it leads. */

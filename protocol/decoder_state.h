@@ -233,7 +233,10 @@ int sources_string(struct decoder *d, uint64_t pointer, struct view text);
 /* The text of a file came. */
 int sources_received(struct decoder *d, uint64_t id);
 
-/* A symbol was named with its size; the client told of it; its code came. */
+/*
+ * A symbol was named with its size, of which the first counts, as in the official server (functions
+ * that were inlined have none); the client told of it; its code came.
+ */
 int code_note_size(struct decoder *d, uint64_t symbol, uint32_t size);
 int code_ask(struct decoder *d, uint64_t symbol);
 int code_received(struct decoder *d, uint64_t symbol, struct view code);

@@ -110,6 +110,9 @@ static void no_code_of_odd_sizes_or_unwanted(void **state)
     put_frame(&c, 0x1000, file, 1, 0x1000, 0);
     put_frame(&c, 0x2000, file, 1, 0x2000, (128u << 10) + 1);
     put_frame(&c, 0x3000, file, 1, 0x3000, 128u << 10);
+    /* The frame that a symbol is first met in decides, though another tells of it otherwise. */
+    put_frame(&c, 0x1004, file, 1, 0x1000, 16);
+    put_frame(&c, 0x3004, file, 1, 0x3000, 0);
     for (uint64_t symbol = 0x1000; symbol <= 0x3000; symbol += 0x1000)
         put_symbol(&c, symbol, "a.c");
     assert_int_equal(asked(&c, QUERY_SYMBOL_CODE), 1);
