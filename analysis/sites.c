@@ -4,17 +4,22 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* What is known of a frame's site. */
+#include "analysis/program_frames.h"
+
 #define UNSEEN UINT32_MAX
-#define NOT_PROGRAM (UINT32_MAX - 1)
+
+/* The site at a function of a frame, as found last. */
+struct known_site {
+    uint32_t site; /* UNSEEN: not yet */
+    uint32_t inlined;
+};
 
 struct builder {
     struct sites *sites;
     const struct trace *trace;
-    const struct skiplist *skip;
     enum site_detail detail;
-    uint32_t *of_frame; /* frame number → site of its innermost program function */
-    uint8_t *is_client; /* frame number → does it hold a function of the instrumentation? */
+    struct program_frames program;
+    struct known_site *of_frame; /* by frame number */
     struct map numbers; /* content hash → site number; the next key where two contents collide */
     XXH64_hash_t seed;
     struct buf content;
@@ -65,7 +70,7 @@ static uint32_t site_number(struct builder *b, struct frame_view f, struct err *
             return (uint32_t)*number;
         if (number && !fresh)
             continue;
-        if (!number || b->sites->list.len >= NOT_PROGRAM ||
+        if (!number || b->sites->list.len >= UNSEEN ||
             !vec_push(&b->sites->list, (struct site){.frame = f})) {
             err_no_memory(e, "allocation sites");
             return UNSEEN;
@@ -75,79 +80,19 @@ static uint32_t site_number(struct builder *b, struct frame_view f, struct err *
     }
 }
 
-static enum frame_class class_of(const struct builder *b, const struct frame_view *f)
-{
-    if (f->function.len == 0 && f->file.len == 0)
-        return FRAME_PROGRAM;
-    return skiplist_class(b->skip, f->function, f->file);
-}
-
-/*
- * Looks for the innermost function of a frame that belongs to the program. What instrumentation
- * called is instrumentation, whatever its name.
- */
-static int look_at_frame(struct builder *b, uint32_t frame, struct err *e)
-{
-    uint32_t depth = frame_depth(b->trace, frame);
-    uint32_t found = depth;
-    struct frame_view f;
-    for (uint32_t i = 0; i < depth; i++) {
-        f = frame_describe(b->trace, frame, i);
-        enum frame_class class = class_of(b, &f);
-        if (class == FRAME_PROGRAM && found == depth)
-            found = i;
-        if (class == FRAME_INSTRUMENTATION) {
-            b->is_client[frame] = 1;
-            found = depth;
-        }
-    }
-    b->of_frame[frame] = NOT_PROGRAM;
-    if (found < depth) {
-        f = frame_describe(b->trace, frame, found);
-        b->of_frame[frame] = site_number(b, f, e);
-    }
-    return b->of_frame[frame] == UNSEEN ? -1 : 0;
-}
-
-/* No frame is of the program: the innermost one that is not instrumentation, or the outermost. */
-static uint32_t site_of_machinery(struct builder *b, uint32_t callstack, struct err *e)
-{
-    struct frame_walk w = frame_walk_start(b->trace, callstack);
-    struct frame_view f = {.function = {"", 0}, .file = {"", 0}, .image = {"", 0}};
-    while (frame_walk_next(&w, &f) && class_of(b, &f) == FRAME_INSTRUMENTATION)
-        ;
-    return site_number(b, f, e);
-}
-
-/*
- * Instrumentation sits at the inner end of a call stack. Deeper down such frames are something
- * else: the threads of the client itself.
- */
-#define CLIENT_FRAMES_MAX 8
-
 /* The site of a call stack; UNSEEN on an error. */
 static uint32_t site_of_callstack(struct builder *b, uint32_t callstack, struct err *e)
 {
-    const struct callstacks *c = &b->trace->callstacks;
-    uint32_t start = c->list.at[callstack - 1].node;
-    if (start == 0)
+    struct stack_place at = program_frames_begin(&b->program, callstack);
+    if (at.node == 0)
         return SITE_NO_CALLSTACK;
-    uint32_t node = start;
-    for (int i = 0; node && i < CLIENT_FRAMES_MAX; i++, node = c->nodes.at[node].parent) {
-        uint32_t frame = c->nodes.at[node].frame;
-        if (b->of_frame[frame] == UNSEEN && look_at_frame(b, frame, e) != 0)
-            return UNSEEN;
-        if (b->is_client[frame])
-            start = node;
-    }
-    for (node = start; node; node = c->nodes.at[node].parent) {
-        uint32_t frame = c->nodes.at[node].frame;
-        if (b->of_frame[frame] == UNSEEN && look_at_frame(b, frame, e) != 0)
-            return UNSEEN;
-        if (b->of_frame[frame] != NOT_PROGRAM)
-            return b->of_frame[frame];
-    }
-    return site_of_machinery(b, callstack, e);
+    uint32_t frame = b->trace->callstacks.nodes.at[at.node].frame;
+    struct known_site *known = &b->of_frame[frame];
+    if (known->site != UNSEEN && known->inlined == at.inlined)
+        return known->site;
+    known->inlined = at.inlined;
+    known->site = site_number(b, frame_describe(b->trace, frame, at.inlined), e);
+    return known->site;
 }
 
 static int build(struct builder *b, struct err *e)
@@ -157,12 +102,11 @@ static int build(struct builder *b, struct err *e)
     s->callstack_count = b->trace->callstacks.list.len + 1;
     s->of_callstack = calloc(s->callstack_count, sizeof *s->of_callstack);
     b->of_frame = malloc((frames + 1) * sizeof *b->of_frame);
-    b->is_client = calloc(frames + 1, 1);
     struct site none = {.frame = {.function = {"", 0}, .file = {"", 0}, .image = {"", 0}}};
-    if (!s->of_callstack || !b->of_frame || !b->is_client || !vec_push(&s->list, none))
+    if (!s->of_callstack || !b->of_frame || !vec_push(&s->list, none))
         return err_no_memory(e, "allocation sites");
     for (size_t i = 0; i < frames; i++)
-        b->of_frame[i] = UNSEEN;
+        b->of_frame[i].site = UNSEEN;
     for (size_t id = 1; id < s->callstack_count; id++) {
         s->of_callstack[id] = site_of_callstack(b, (uint32_t)id, e);
         if (s->of_callstack[id] == UNSEEN)
@@ -175,11 +119,11 @@ int sites_build(struct sites *s, const struct trace *t, const struct skiplist *s
                 enum site_detail detail, struct err *e)
 {
     *s = (struct sites){0};
-    struct builder b = {.sites = s, .trace = t, .skip = skip, .detail = detail};
+    struct builder b = {.sites = s, .trace = t, .detail = detail};
     b.seed = map_hash(UINT64_C(0x7369746573));
-    int status = build(&b, e);
+    int status = program_frames_init(&b.program, t, skip, e) == 0 ? build(&b, e) : -1;
+    program_frames_release(&b.program);
     free(b.of_frame);
-    free(b.is_client);
     map_release(&b.numbers);
     buf_release(&b.content);
     if (status != 0)
