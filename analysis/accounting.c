@@ -209,7 +209,11 @@ int accounting_op(void *ctx, const struct memory_op *op, struct err *e)
     struct pool_account *p = pool < a->pools.len ? a->pools.at[pool] : NULL;
     if (!p && !(p = accounting_add_pool(a, pool, e)))
         return -1;
-    uint32_t key = accounting_key(a, op);
+    uint32_t key;
+    if (!a->options.key_of)
+        key = accounting_key(a, op);
+    else if (a->options.key_of(a->options.key_ctx, op, &key, e) != 0)
+        return -1;
     struct page *page = pool_page(p, key, e);
     struct thread_state *thread = page ? pool_thread(p, op->thread, e) : NULL;
     if (!thread)
@@ -238,7 +242,8 @@ int accounting_op(void *ctx, const struct memory_op *op, struct err *e)
     p->figures.frees++;
     p->figures.live--;
     p->figures.live_bytes = saturating_sub(p->figures.live_bytes, op->block.size);
-    if (op->block.thread == op->thread && thread->previous <= op->block.time) {
+    if (a->options.judged ? op->temporary
+                          : op->block.thread == op->thread && thread->previous <= op->block.time) {
         c->temporary++;
         c->temporary_bytes = saturating_add(c->temporary_bytes, op->block.size);
         p->figures.temporary++;

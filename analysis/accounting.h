@@ -63,6 +63,10 @@ struct accounting_options {
     const uint32_t *groups; /* call stack id → key, ids from group_count on get 0; NULL: the id */
     size_t group_count;
     bool by_thread; /* the key is the allocating thread's number */
+    bool judged;    /* steps come from a selection, which tells what is temporary */
+    /* Gives the key of a step, instead of the above; NULL: as above. */
+    int (*key_of)(void *ctx, const struct memory_op *op, uint32_t *key, struct err *e);
+    void *key_ctx;
 };
 
 struct pool_account;
