@@ -9,83 +9,17 @@
 
 #include "base/format.h"
 #include "report/sink.h"
+#include "report/text_cells.h"
 
 #define NAME_WIDTH_MAX 80u
 #define STACKS_PER_ROW 3u
 #define FAULTS_MAX 20u
 
-/* ---- cells */
-
-static void pad(struct buf *b, size_t from, size_t to)
-{
-    for (; from < to; from++)
-        buf_puts(b, " ");
-}
-
-static void cell(struct buf *b, const char *text, size_t width)
-{
-    buf_puts(b, "  ");
-    pad(b, format_width(view_of(text)), width);
-    buf_puts(b, text);
-}
-
-static void cell_count(struct buf *b, uint64_t n, size_t width)
-{
-    char text[FORMAT_SIZE];
-    cell(b, format_count(text, n), width);
-}
-
-static void cell_bytes(struct buf *b, uint64_t n, size_t width)
-{
-    char text[FORMAT_SIZE];
-    cell(b, format_bytes(text, n), width);
-}
-
-/* Text of the trace, left-aligned. A text wider than the column has a line of its own. */
-static void cell_text(struct buf *b, struct view text, size_t width)
-{
-    size_t start = b->len;
-    format_terminal(b, text);
-    if (b->failed)
-        return;
-    size_t got = format_width((struct view){(const char *)b->data + start, b->len - start});
-    if (got > width) {
-        buf_puts(b, "\n");
-        got = 0;
-    }
-    pad(b, got, width);
-}
-
-static size_t text_width(struct report *r, struct view text)
-{
-    struct buf b = {0};
-    format_terminal(&b, text);
-    r->failed |= b.failed;
-    size_t width = format_width((struct view){(const char *)b.data, b.len});
-    buf_release(&b);
-    return width;
-}
-
-static struct view base_name(struct view path)
-{
-    size_t at = path.len;
-    while (at && path.p[at - 1] != '/' && path.p[at - 1] != '\\')
-        at--;
-    return (struct view){path.p + at, path.len - at};
-}
-
 /* "function (file.cpp:12)", raw bytes. */
 static void put_location(struct buf *out, const struct summary_row *row)
 {
     summary_row_name(out, row);
-    struct view file = base_name(row->frame.file);
-    if (file.len == 0)
-        return;
-    buf_puts(out, " (");
-    buf_put(out, file.p, file.len);
-    if (row->frame.line)
-        buf_printf(out, ":%" PRIu32, row->frame.line);
-    buf_puts(out, ")");
+    put_source(out, &row->frame);
 }
 
 /* ---- begin, pools */
@@ -102,7 +36,7 @@ static void text_pools_begin(struct report *r)
         return;
     r->width = strlen("Pool");
     for (size_t i = 0; i < r->s->pools.len; i++) {
-        size_t width = text_width(r, r->s->pools.at[i].name);
+        size_t width = text_width(r->s->pools.at[i].name, &r->failed);
         if (width > r->width && width <= NAME_WIDTH_MAX)
             r->width = width;
     }
@@ -186,7 +120,8 @@ static void text_rows_begin(struct report *r, const struct row_list *rows, bool 
     for (size_t i = 0; i < rows->len; i++) {
         buf_clear(&location);
         put_location(&location, &rows->at[i]);
-        size_t width = text_width(r, (struct view){(const char *)location.data, location.len});
+        size_t width =
+            text_width((struct view){(const char *)location.data, location.len}, &r->failed);
         if (width > r->width && width <= NAME_WIDTH_MAX)
             r->width = width;
     }
@@ -204,36 +139,12 @@ static void text_rows_begin(struct report *r, const struct row_list *rows, bool 
     buf_puts(&r->buf, "\n");
 }
 
-static void put_frame(struct report *r, const struct frame_view *f)
-{
-    struct buf name = {0};
-    frame_name(&name, f);
-    buf_puts(&r->buf, f->is_inline ? "      inl. " : "           ");
-    format_terminal(&r->buf, (struct view){(const char *)name.data, name.len});
-    if (f->offset)
-        buf_printf(&r->buf, " + %" PRIu64, f->offset);
-    if (f->file.len) {
-        buf_puts(&r->buf, "  ");
-        format_terminal(&r->buf, f->file);
-        if (f->line)
-            buf_printf(&r->buf, ":%" PRIu32, f->line);
-    }
-    if (f->function.len && f->image.len) {
-        buf_puts(&r->buf, "  [");
-        format_terminal(&r->buf, base_name(f->image));
-        buf_puts(&r->buf, "]");
-    }
-    buf_puts(&r->buf, "\n");
-    r->failed |= name.failed;
-    buf_release(&name);
-}
-
 static void put_callstack(struct report *r, uint32_t callstack)
 {
     struct frame_walk walk = frame_walk_start(r->s->trace, callstack);
     struct frame_view f;
     while (frame_walk_next(&walk, &f))
-        put_frame(r, &f);
+        put_stack_line(&r->buf, &f, 11);
 }
 
 static void put_stacks(struct report *r, const struct summary_row *row)
