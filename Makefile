@@ -22,7 +22,8 @@ HARDLINK := $(if $(SAN)$(DEBUG),,-pie -Wl,-z,relro,-z,now)
 CPPFLAGS += -I. -I$(BUILD)/gen -D_GNU_SOURCE -DTIDEMARK_VERSION='"$(VERSION)"'
 CFLAGS   += -std=c17 -g $(OPT) $(HARDEN) $(FORTIFY) $(WARN) $(SANFLAGS)
 LDFLAGS  += $(HARDLINK) $(SANFLAGS)
-LDLIBS   := -llz4 -lzstd -lz -llzma -lxxhash -ljansson -lyajl -lcapstone -ldw -lelf -liberty -lpthread -lm
+LDLIBS   := -llz4 -lzstd -lz -llzma -lxxhash -ljansson -lyajl -lcapstone -lsqlite3 -ldw -lelf \
+            -liberty -lpthread -lm
 
 Q := $(if $(V),,@)
 
@@ -93,7 +94,7 @@ $(BUILD)/gen/wire_table.o: $(BUILD)/gen/wire_table.c
 
 DEPS       := gcc make mawk pkg-config liblz4-dev libzstd-dev libxxhash-dev libjansson-dev \
               libcapstone-dev libyajl-dev zlib1g-dev liblzma-dev libdw-dev libdwarf-dev \
-              libelf-dev libiberty-dev binutils
+              libelf-dev libiberty-dev libsqlite3-dev binutils
 DEPS_TEST  := libcmocka-dev clang clang-format clang-tidy libclang-rt-dev llvm python3 \
               python3-zstandard python3-lz4 mandoc shellcheck debhelper
 APT         = $(if $(filter 0,$(shell id -u)),,sudo )apt-get

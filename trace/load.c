@@ -18,7 +18,7 @@ struct loader {
     struct map string_keys;  /* a string's key in the file → its number */
     struct map thread_names; /* thread id → string number */
     uint32_t pool;           /* being filled */
-    bool has_more;           /* zones or frames are wanted */
+    const struct trace_load_options *options;
     struct zone_loader more;
 };
 
@@ -120,6 +120,21 @@ static int load_local_threads(struct loader *l, const struct rec_id *r, size_t n
         if (fresh)
             *number = threads->list.len - 1;
     }
+    return 0;
+}
+
+/* A thread that has zones but no place among the local ones; often the first of several fibers. */
+static int load_thread(struct loader *l, const struct rec_thread *r, struct err *e)
+{
+    uint16_t number;
+    const uint64_t *name = map_find(&l->thread_names, r->id);
+    size_t known = l->t->threads.list.len;
+    if (trace_thread_number(l->t, r->id, &number, e) != 0)
+        return -1;
+    if (l->t->threads.list.len > known && name)
+        l->t->threads.list.at[number].name = (uint32_t)*name;
+    if (r->is_fiber)
+        l->t->threads.list.at[number].is_fiber = true;
     return 0;
 }
 
@@ -228,12 +243,14 @@ static int load_record(void *ctx, enum record_type type, const void *recs, size_
         return 0;
     case REC_LOCAL_THREAD:
         return load_local_threads(l, recs, n, e);
+    case REC_THREAD:
+        return load_thread(l, recs, e);
     case REC_SOURCE_LOCATION:
         return load_locations(l, recs, n, e);
     case REC_POOL:
         return memory_pool(&l->t->memory, ((const struct rec_pool *)recs)->key, &l->pool, e);
     case REC_MEMORY_EVENT:
-        return load_memory_events(l, recs, n, e);
+        return l->options->no_events ? 0 : load_memory_events(l, recs, n, e);
     case REC_CALLSTACK: {
         const struct rec_callstack *r = recs;
         return callstacks_append(&l->t->callstacks, r->frames, r->len, e);
@@ -320,9 +337,14 @@ static int load_put(void *ctx, enum record_type type, const void *recs, size_t n
     struct loader *l = ctx;
     if (l->counts)
         count_record(l->counts, type, recs);
-    if (l->has_more && zone_loader_put(&l->more, l->t, type, recs, n, e) != 0)
+    const struct trace_load_options *o = l->options;
+    bool zone = type == REC_ZONE_BEGIN || type == REC_ZONE_END;
+    if ((zone ? o->zones : o->zones || o->frames) &&
+        zone_loader_put(&l->more, l->t, type, recs, n, e) != 0)
         return -1;
-    return load_record(l, type, recs, n, e);
+    if (load_record(l, type, recs, n, e) != 0)
+        return -1;
+    return o->beside && o->beside_wanted[type] ? record_put(o->beside, type, recs, n, e) : 0;
 }
 
 /* The many records that are only counted, by their heads: the reader need not hand them over. */
@@ -344,8 +366,7 @@ static void choose_wanted(bool wanted[REC_TYPE_COUNT])
 
 /* How a file is loaded. */
 struct load_plan {
-    const struct trace_load_options *more;
-    bool events; /* memory events, too */
+    const struct trace_load_options *options;
     struct trace_counts *counts;
     struct trace_info *info;
 };
@@ -353,16 +374,18 @@ struct load_plan {
 static int load_fd(struct trace *t, int fd, const char *path, const struct load_plan *plan,
                    struct err *e)
 {
-    struct loader l = {.t = t, .counts = plan->counts};
+    const struct trace_load_options *o = plan->options;
+    struct loader l = {.t = t, .counts = plan->counts, .options = o};
     struct record_sink sink = {&l, load_put};
     bool wanted[REC_TYPE_COUNT];
     struct trace_read_options options = {.wanted = wanted};
     struct trace_info unused;
     choose_wanted(wanted);
-    wanted[REC_MEMORY_EVENT] = plan->events;
-    wanted[REC_ZONE_BEGIN] = wanted[REC_ZONE_END] = plan->more->zones;
-    wanted[REC_FRAME] = plan->more->frames;
-    l.has_more = plan->more->zones || plan->more->frames;
+    wanted[REC_MEMORY_EVENT] = !o->no_events;
+    wanted[REC_ZONE_BEGIN] = wanted[REC_ZONE_END] = o->zones;
+    wanted[REC_FRAME] = o->frames;
+    for (size_t i = 0; o->beside && i < REC_TYPE_COUNT; i++)
+        wanted[i] |= o->beside_wanted[i];
     int status = trace_read(fd, path, &sink, &options, plan->info ? plan->info : &unused, e);
     zone_loader_release(&l.more);
     for (int i = 0; i < TEXT_COUNT; i++)
@@ -389,7 +412,7 @@ static int load_path(struct trace *t, const char *path, const struct load_plan *
 int trace_load_with(struct trace *t, const char *path, const struct trace_load_options *options,
                     struct trace_counts *counts, struct trace_info *info, struct err *e)
 {
-    const struct load_plan plan = {options, true, counts, info};
+    const struct load_plan plan = {options, counts, info};
     return load_path(t, path, &plan, e);
 }
 
@@ -402,7 +425,6 @@ int trace_load(struct trace *t, const char *path, struct trace_counts *counts,
 
 int trace_load_names(struct trace *t, const char *path, struct err *e)
 {
-    static const struct trace_load_options nothing_more = {0};
-    const struct load_plan plan = {&nothing_more, false, NULL, NULL};
-    return load_path(t, path, &plan, e);
+    static const struct trace_load_options names = {.no_events = true};
+    return trace_load_with(t, path, &names, NULL, NULL, e);
 }

@@ -36,6 +36,13 @@ int trace_load(struct trace *t, const char *path, struct trace_counts *counts,
 struct trace_load_options {
     bool zones;  /* of threads that have a number, into t->zones, without texts and call stacks */
     bool frames; /* of the base set, into t->frame_sets */
+    bool no_events; /* no memory events: the pools stay empty */
+    /*
+     * NULL, or takes each record of the types that `beside_wanted` (REC_TYPE_COUNT flags) marks,
+     * after the store has taken it: so names are there when events come that refer to them.
+     */
+    const struct record_sink *beside;
+    const bool *beside_wanted;
 };
 
 /* The same with more. */

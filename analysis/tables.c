@@ -1,0 +1,30 @@
+#include "analysis/tables.h"
+
+#include "analysis/table_cells.h"
+#include "trace/load.h"
+
+int tables_export(const char *path, const struct table_sink *sink, const char *spool_dir,
+                  struct err *e)
+{
+    const struct trace_options options = {.spool_dir = spool_dir};
+    const bool *w = sink->wanted;
+    bool events = w[TABLE_OF_ALLOCATIONS] || w[TABLE_OF_POOLS] || w[TABLE_OF_TOTALS];
+    bool wanted[REC_TYPE_COUNT];
+    struct table_records records;
+    struct trace t;
+    if (trace_init(&t, &options, e) != 0)
+        return -1;
+    table_records_init(&records, sink, &t, spool_dir);
+    table_records_wanted(sink, wanted);
+    struct record_sink beside = table_records_sink(&records);
+    const struct trace_load_options load = {
+        .no_events = !events, .beside = &beside, .beside_wanted = wanted};
+    int status = trace_load_with(&t, path, &load, NULL, NULL, e);
+    if (status == 0)
+        status = table_records_finish(&records, e);
+    if (status == 0)
+        status = table_store_rows(sink, &t, e);
+    table_records_release(&records);
+    trace_release(&t);
+    return status;
+}

@@ -1,0 +1,27 @@
+#ifndef TIDEMARK_CLI_EXPORT_TABLES_H
+#define TIDEMARK_CLI_EXPORT_TABLES_H
+
+/* tidemark export: the formats that hold a trace as tables. */
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "analysis/tables.h"
+#include "base/err.h"
+#include "report/table_files.h"
+
+struct export_tables {
+    const char *trace;  /* "-": standard input */
+    const char *output; /* "-": standard output, for a single table */
+    bool force;
+    enum table_file_format format;
+    bool wanted[TABLE_COUNT];
+    bool single; /* one table: `output` is a file; else a folder with a file for each */
+};
+
+int export_table_files(const struct export_tables *x, struct err *e);
+
+/* All tables; format, wanted and single mean nothing. */
+int export_sqlite(const struct export_tables *x, struct err *e);
+
+#endif
