@@ -61,6 +61,12 @@ static struct cell text_cell(const struct table_records *r, uint32_t number)
     return cell_nonempty(strings_get(&r->t->strings, number));
 }
 
+/* Clients say "no color" in two ways. */
+static struct cell color_cell(uint32_t color)
+{
+    return color == UINT32_MAX ? cell_none() : cell_nonzero(color);
+}
+
 /* The number of the text that a reference leads to, 0 for none. */
 static uint32_t ref_number(const struct table_records *r, const struct rec_string_ref *ref)
 {
@@ -158,7 +164,7 @@ static int put_location(struct table_records *r, int64_t id, const struct rec_so
     cells[LOCATION_FUNCTION] = text_cell(r, ref_number(r, &l->function));
     cells[LOCATION_FILE] = text_cell(r, ref_number(r, &l->file));
     cells[LOCATION_LINE] = cell_nonzero(l->line);
-    cells[LOCATION_COLOR] = cell_nonzero(l->color);
+    cells[LOCATION_COLOR] = color_cell(l->color);
     return put_row(r, TABLE_OF_SOURCE_LOCATIONS, cells, e);
 }
 
@@ -280,7 +286,7 @@ static int put_messages(void *ctx, const void *recs, size_t n, struct err *e)
         cells[MESSAGE_TEXT] = text_cell(r, m[i].text);
         cells[MESSAGE_SEVERITY] = cell_count(m[i].severity);
         cells[MESSAGE_SOURCE] = cell_count(m[i].source);
-        cells[MESSAGE_COLOR] = cell_nonzero(m[i].color);
+        cells[MESSAGE_COLOR] = color_cell(m[i].color);
         cells[MESSAGE_CALLSTACK] = cell_nonzero(m[i].callstack);
         if (put_row(r, TABLE_OF_MESSAGES, cells, e) != 0)
             return -1;
@@ -330,7 +336,7 @@ static int end_zone(struct table_records *r, const struct rec_zone_end *end, str
     cells[ZONE_END] = z.end < 0 ? cell_none() : cell_integer(z.end);
     cells[ZONE_NAME] = text_cell(r, extra[EXTRA_NAME]);
     cells[ZONE_TEXT] = text_cell(r, extra[EXTRA_TEXT]);
-    cells[ZONE_COLOR] = cell_nonzero(extra[EXTRA_COLOR]);
+    cells[ZONE_COLOR] = color_cell(extra[EXTRA_COLOR]);
     cells[ZONE_CALLSTACK] = cell_nonzero(extra[EXTRA_CALLSTACK]);
     return put_row(r, TABLE_OF_ZONES, cells, e);
 }

@@ -5,9 +5,11 @@
 #include <string.h>
 
 #include "analysis/frames.h"
+#include "analysis/selection.h"
 #include "analysis/sites.h"
 #include "analysis/summary.h"
 #include "analysis/table_cells.h"
+#include "analysis/usage.h"
 #include "base/format.h"
 
 struct store_rows {
@@ -163,7 +165,7 @@ static int put_totals(const struct store_rows *s, const struct summary *sum, str
     return 0;
 }
 
-/* ---- allocations */
+/* ---- usage */
 
 /* The number of the pool's row: pools of one name are one. 0 for a pool without events. */
 static uint64_t pool_row(const struct summary *sum, uint64_t key)
@@ -177,6 +179,36 @@ static uint64_t pool_row(const struct summary *sum, uint64_t key)
     }
     return 0;
 }
+
+struct usage_rows {
+    const struct store_rows *s;
+    const struct summary *sum;
+};
+
+static int put_usage(void *ctx, const struct usage_point *p, struct err *e)
+{
+    const struct usage_rows *u = ctx;
+    struct cell cells[TABLE_USAGE_WIDTH];
+    cells[USAGE_POOL] = cell_count(pool_row(u->sum, p->key));
+    cells[USAGE_TIME] = cell_integer(p->time);
+    cells[USAGE_BYTES] = cell_count(p->bytes);
+    cells[USAGE_ALLOCATIONS] = cell_count(p->count);
+    return put_row(u->s, TABLE_OF_USAGE, cells, e);
+}
+
+static int put_all_usage(const struct store_rows *s, const struct summary *sum, struct err *e)
+{
+    static const struct selection_options everything = {0};
+    struct usage_rows u = {s, sum};
+    struct selection selection;
+    if (selection_init(&selection, s->t, &everything, e) != 0)
+        return -1;
+    int status = usage_walk(&selection, s->sink->points, put_usage, &u, e);
+    selection_release(&selection);
+    return status;
+}
+
+/* ---- allocations */
 
 static struct cell thread_cell(const struct store_rows *s, uint16_t number)
 {
@@ -257,6 +289,8 @@ static int put_memory(const struct store_rows *s, struct err *e)
         status = put_pools(s, &sum, e);
     if (status == 0 && wants(s, TABLE_OF_TOTALS))
         status = put_totals(s, &sum, e);
+    if (status == 0 && wants(s, TABLE_OF_USAGE))
+        status = put_all_usage(s, &sum, e);
     if (status == 0 && wants(s, TABLE_OF_ALLOCATIONS))
         status = put_allocations(s, &sum, e);
     summary_release(&sum);
@@ -370,8 +404,7 @@ static int put_frames(struct store_rows *s, struct err *e)
 static int put_all(struct store_rows *s, struct err *e)
 {
     static const struct skiplist rules = {0};
-    bool memory =
-        wants(s, TABLE_OF_POOLS) || wants(s, TABLE_OF_TOTALS) || wants(s, TABLE_OF_ALLOCATIONS);
+    bool memory = tables_need_events(s->sink->wanted);
     if ((wants(s, TABLE_OF_FACTS) && put_facts(s, e) != 0) ||
         (wants(s, TABLE_OF_THREADS) && put_threads(s, e) != 0) ||
         sites_build(&s->sites, s->t, &rules, SITE_BY_LINE, e) != 0)

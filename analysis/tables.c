@@ -7,8 +7,6 @@ int tables_export(const char *path, const struct table_sink *sink, const char *s
                   struct err *e)
 {
     const struct trace_options options = {.spool_dir = spool_dir};
-    const bool *w = sink->wanted;
-    bool events = w[TABLE_OF_ALLOCATIONS] || w[TABLE_OF_POOLS] || w[TABLE_OF_TOTALS];
     bool wanted[REC_TYPE_COUNT];
     struct table_records records;
     struct trace t;
@@ -18,7 +16,7 @@ int tables_export(const char *path, const struct table_sink *sink, const char *s
     table_records_wanted(sink, wanted);
     struct record_sink beside = table_records_sink(&records);
     const struct trace_load_options load = {
-        .no_events = !events, .beside = &beside, .beside_wanted = wanted};
+        .no_events = !tables_need_events(sink->wanted), .beside = &beside, .beside_wanted = wanted};
     int status = trace_load_with(&t, path, &load, NULL, NULL, e);
     if (status == 0)
         status = table_records_finish(&records, e);

@@ -119,6 +119,12 @@ struct cell {
     COLUMN(POOL_LOW, "low_address", ADDRESS, true)                                                 \
     COLUMN(POOL_HIGH, "high_address", ADDRESS, true)
 
+#define TABLE_USAGE(COLUMN)                                                                        \
+    COLUMN(USAGE_POOL, "pool", COUNT, false)                                                       \
+    COLUMN(USAGE_TIME, "time_ns", INTEGER, false)                                                  \
+    COLUMN(USAGE_BYTES, "live_bytes", COUNT, false)                                                \
+    COLUMN(USAGE_ALLOCATIONS, "live_allocations", COUNT, false)
+
 #define TABLE_ALLOCATIONS(COLUMN)                                                                  \
     COLUMN(ALLOCATION_ID, "id", COUNT, false)                                                      \
     COLUMN(ALLOCATION_POOL, "pool", COUNT, false)                                                  \
@@ -191,6 +197,7 @@ struct cell {
     TABLE(TABLE_OF_FRAME_SETS, TABLE_FRAME_SETS, "frame_sets", 1)                                  \
     TABLE(TABLE_OF_FRAME_MARKS, TABLE_FRAME_MARKS, "frame_marks", 2)                               \
     TABLE(TABLE_OF_POOLS, TABLE_POOLS, "pools", 1)                                                 \
+    TABLE(TABLE_OF_USAGE, TABLE_USAGE, "pool_usage", 0)                                            \
     TABLE(TABLE_OF_ALLOCATIONS, TABLE_ALLOCATIONS, "allocations", 1)                               \
     TABLE(TABLE_OF_TOTALS, TABLE_TOTALS, "callstack_totals", 0)                                    \
     TABLE(TABLE_OF_SITES, TABLE_SITES, "sites", 1)                                                 \
@@ -244,7 +251,10 @@ struct table_sink {
     void *ctx;
     int (*row)(void *ctx, enum table_id table, const struct cell *cells, struct err *e);
     bool wanted[TABLE_COUNT]; /* rows of other tables are not made */
+    uint64_t points;          /* of pool_usage, see usage.h */
 };
+
+#define TABLES_POINTS 10000u /* what is offered when nobody asks for another number */
 
 /*
  * Reads the trace at `path` ("-": standard input) and makes the rows of the wanted tables. Memory

@@ -7,6 +7,7 @@
 
 #include "base/buf.h"
 #include "base/outfile.h"
+#include "report/chrome.h"
 #include "report/sqlite_db.h"
 
 /* ---- a file for each table */
@@ -95,14 +96,14 @@ static int close_outputs(struct table_outputs *o, const struct export_tables *x,
     return status;
 }
 
-static int write_tables(const struct export_tables *x, FILE *const out[TABLE_COUNT],
-                        struct err *e)
+static int write_tables(const struct export_tables *x, FILE *const out[TABLE_COUNT], struct err *e)
 {
     struct table_files *f =
         table_files_open(x->format, out, "tidemark version " TIDEMARK_VERSION, e);
     if (!f)
         return -1;
     struct table_sink sink = table_files_sink(f);
+    sink.points = x->points;
     int status = tables_export(x->trace, &sink, NULL, e);
     if (status == 0)
         status = table_files_finish(f, e);
@@ -127,6 +128,7 @@ static int write_database(const struct export_tables *x, int fd, struct err *e)
     if (!d)
         return -1;
     struct table_sink sink = sqlite_db_sink(d);
+    sink.points = x->points;
     int status = tables_export(x->trace, &sink, NULL, e);
     if (status == 0)
         status = sqlite_db_finish(d, e);
@@ -141,12 +143,27 @@ int export_sqlite(const struct export_tables *x, struct err *e)
     if (outfile_open(&o, x->output, x->force, e) != 0)
         return -1;
     if (o.direct)
-        status = err_set(e, ERR_OUTPUT, "%s: a database is written to a regular file only",
-                         x->output);
+        status =
+            err_set(e, ERR_OUTPUT, "%s: a database is written to a regular file only", x->output);
     else
         status = write_database(x, o.fd, e);
     if (status == 0)
         return outfile_commit(&o, e);
     outfile_abort(&o);
     return -1;
+}
+
+/* ---- Chrome's trace events */
+
+int export_chrome(const char *trace, uint64_t points, FILE *out, struct err *e)
+{
+    struct chrome *c = chrome_open(out, points, e);
+    if (!c)
+        return -1;
+    struct table_sink sink = chrome_sink(c);
+    int status = tables_export(trace, &sink, NULL, e);
+    if (status == 0)
+        status = chrome_finish(c, e);
+    chrome_free(c);
+    return status;
 }

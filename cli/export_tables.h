@@ -15,6 +15,7 @@ struct export_tables {
     const char *output; /* "-": standard output, for a single table */
     bool force;
     enum table_file_format format;
+    uint64_t points; /* see usage.h */
     bool wanted[TABLE_COUNT];
     bool single; /* one table: `output` is a file; else a folder with a file for each */
 };
@@ -23,5 +24,7 @@ int export_table_files(const struct export_tables *x, struct err *e);
 
 /* All tables; format, wanted and single mean nothing. */
 int export_sqlite(const struct export_tables *x, struct err *e);
+
+int export_chrome(const char *trace, uint64_t points, FILE *out, struct err *e);
 
 #endif

@@ -23,6 +23,7 @@ static const char before[] = "PRAGMA page_size = 8192;"
                              "BEGIN;";
 
 static const char indices[] =
+    "CREATE INDEX pool_usage_by_time ON pool_usage(pool, time_ns);"
     "CREATE INDEX allocations_by_time ON allocations(alloc_ns);"
     "CREATE INDEX allocations_by_address ON allocations(address, alloc_ns);"
     "CREATE INDEX allocations_by_callstack ON allocations(alloc_callstack);"

@@ -1,0 +1,23 @@
+#ifndef TIDEMARK_CLI_EXPORT_STACKS_H
+#define TIDEMARK_CLI_EXPORT_STACKS_H
+
+/* tidemark export: the formats that hold what each call stack allocated. */
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "base/err.h"
+#include "report/stack_formats.h"
+
+enum stack_format { STACKS_FOLDED, STACKS_PPROF, STACKS_SPEEDSCOPE };
+
+struct export_stacks {
+    const char *trace; /* "-": standard input */
+    enum stack_format format;
+    bool all_frames;
+    struct stack_format_options options;
+};
+
+int export_stacks(const struct export_stacks *x, FILE *out, struct err *e);
+
+#endif
