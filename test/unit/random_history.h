@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "memory_steps.h"
 #include "trace/store.h"
 
 #define RH_POOLS 3
@@ -150,7 +151,7 @@ static inline void rh_alloc(struct random_history *h)
                      h->blocks[i].end == INT64_MAX;
     }
     struct memory_place at = {h->now, b->thread, h->stacks[b->stack].id};
-    assert_int_equal(memory_alloc(&h->trace.memory, b->pool, b->ptr, b->size, at, &fault, &e), 0);
+    assert_int_equal(alloc_in(&h->trace.memory, b->pool, b->ptr, b->size, at, &fault, &e), 0);
     assert_false(fault);
     h->n++;
 }
@@ -166,7 +167,7 @@ static inline void rh_free(struct random_history *h)
     b->end = h->now;
     b->free_thread = rh_rnd(h, 4) ? b->thread : (uint16_t)rh_rnd(h, RH_THREADS);
     struct memory_place at = {h->now, b->free_thread, 0};
-    assert_int_equal(memory_free(&h->trace.memory, b->pool, b->ptr, at, true, &found, &e), 0);
+    assert_int_equal(free_in(&h->trace.memory, b->pool, b->ptr, at, true, &found, &e), 0);
     assert_true(found);
 }
 
