@@ -94,9 +94,10 @@ $(BUILD)/gen/wire_table.o: $(BUILD)/gen/wire_table.c
 
 DEPS       := gcc make mawk pkg-config liblz4-dev libzstd-dev libxxhash-dev libjansson-dev \
               libcapstone-dev libyajl-dev zlib1g-dev liblzma-dev libdw-dev libdwarf-dev \
-              libelf-dev libiberty-dev libsqlite3-dev binutils
+              libelf-dev libiberty-dev libsqlite3-dev libdebuginfod-dev binutils
 DEPS_TEST  := libcmocka-dev clang clang-format clang-tidy libclang-rt-dev llvm python3 \
               python3-zstandard python3-lz4 mandoc shellcheck debhelper
+DEPS_FULL  := debuginfod
 APT         = $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 missing     = $(shell dpkg-query -W -f '$${db:Status-Status} $${Package}\n' $(1) 2>&1 | \
                 awk '/no packages found|^[^i]/ { print "x" }' | head -n 1)
@@ -118,8 +119,9 @@ deps:
 deps-test: deps
 	$(call install_packages,$(DEPS_TEST))
 
-## deps-test-full: and the heavy ones that only CI needs (none so far)
+## deps-test-full: and the heavy ones that only CI needs
 deps-test-full: deps-test
+	$(call install_packages,$(DEPS_FULL))
 
 ## ---- tests
 
@@ -140,11 +142,12 @@ $(BUILD)/bench/%: $(BUILD)/bench/%.o $(LIBS)
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
 # Makes allocations and system calls of a program fail; never under sanitizers itself.
-$(BUILD)/test/preload.so: test/preload.c
+# The other makes a server bind the loopback interface.
+$(BUILD)/test/%.so: test/%.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c17 -D_GNU_SOURCE -O2 -g $(WARN) -shared -fPIC -o $@ $<
 
-TEST_TOOLS := $(BENCH_TOOLS) $(BUILD)/test/preload.so
+TEST_TOOLS := $(BENCH_TOOLS) $(BUILD)/test/preload.so $(BUILD)/test/loopback.so
 
 ## run: plays a recorded client to `tidemark capture` and prints its memory summary
 run: all
@@ -155,7 +158,7 @@ test: deps-test $(BUILD)/tidemark $(UNIT_TESTS) $(TEST_TOOLS)
 	@BUILD=$(BUILD) CC=$(CC) $(PYTHON) test/run_tests.py
 
 ## unit, e2e: only those tests
-unit: deps-test $(UNIT_TESTS)
+unit: deps-test $(UNIT_TESTS) $(TEST_TOOLS)
 	@BUILD=$(BUILD) $(PYTHON) test/run_tests.py --only unit
 
 e2e: deps-test $(BUILD)/tidemark $(TEST_TOOLS)
