@@ -1,6 +1,7 @@
 /*
  * Loaded into a server that a test starts (LD_PRELOAD): whatever address it binds, it gets that of
- * the loopback interface. Debian 12's debuginfod has no option for it.
+ * the loopback interface, 127.0.0.1 also for sockets of both kinds. Debian 12's debuginfod has no
+ * option for it.
  */
 
 #include <dlfcn.h>
@@ -21,7 +22,9 @@ int bind(int fd, const struct sockaddr *address, socklen_t len)
     }
     if (address->sa_family == AF_INET6 && len >= sizeof v6) {
         memcpy(&v6, address, sizeof v6);
-        v6.sin6_addr = in6addr_loopback;
+        static const struct in6_addr mapped = {
+            {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 127, 0, 0, 1}}};
+        v6.sin6_addr = mapped;
         return real(fd, (const struct sockaddr *)&v6, sizeof v6);
     }
     return real(fd, address, len);
