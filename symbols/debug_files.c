@@ -539,7 +539,7 @@ int debug_dwo_find(const struct debug_search *s, const struct debug_file *image,
     if (path_join(&stated, comp_dir, name)) {
         struct view path = {(const char *)stated.data, stated.len};
         found = stated.failed ? err_no_memory(e, "a path") : try_substituted(&f, path);
-        if (found == 0 && s->trust_paths && path.p[0] == '/')
+        if (found == 0 && path.p[0] == '/')
             found = try_stated(&f, view_of("/"), path);
     }
     if (found == 0)
