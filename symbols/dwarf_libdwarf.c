@@ -556,10 +556,10 @@ static int each_entry(Dwarf_Rnglists_Head head, Dwarf_Unsigned n, struct dwarf_b
                       dwarf_range_fn *fn, void *user)
 {
     Dwarf_Error error = NULL;
-    uint64_t add = base.of_skeleton ? base.address : 0;
+    bool from_skeleton = base.of_skeleton; /* libdwarf has no base to count from */
     for (Dwarf_Unsigned i = 0; i < n; i++) {
         unsigned length = 0, code = 0;
-        Dwarf_Unsigned raw1, raw2, low = 0, high = 0;
+        Dwarf_Unsigned raw1 = 0, raw2 = 0, low = 0, high = 0;
         Dwarf_Bool unavailable = 0;
         if (dwarf_get_rnglists_entry_fields_a(head, i, &length, &code, &raw1, &raw2, &unavailable,
                                               &low, &high, &error) != DW_DLV_OK)
@@ -567,12 +567,13 @@ static int each_entry(Dwarf_Rnglists_Head head, Dwarf_Unsigned n, struct dwarf_b
         if (code == DW_RLE_end_of_list)
             break;
         if (code == DW_RLE_base_address || code == DW_RLE_base_addressx) {
-            add = 0;
+            from_skeleton = false;
             continue;
         }
-        if (code == DW_RLE_offset_pair) {
-            low += add;
-            high += add;
+        if (code == DW_RLE_offset_pair && from_skeleton) {
+            low = base.address + raw1;
+            high = base.address + raw2;
+            unavailable = 0;
         }
         if (!unavailable && !fn(user, low, high))
             break;

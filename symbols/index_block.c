@@ -28,7 +28,12 @@ bool block_open(struct block *b, struct view bytes)
 
 const char *block_string(const struct block *b, uint32_t at)
 {
-    return at < b->header.n_strings ? b->strings + at : "";
+    if (at >= b->header.n_strings)
+        return "";
+    size_t most = b->header.n_strings - at;
+    if (most > BLOCK_STRING_MAX && !memchr(b->strings + at, 0, BLOCK_STRING_MAX))
+        return "";
+    return b->strings + at;
 }
 
 const char *block_file(const struct block *b, uint32_t file)

@@ -71,6 +71,8 @@ size_t block_size(const struct block_header *h);
 /* Finds the parts. False when `bytes` (aligned to 8) is not a block of exactly that size. */
 bool block_open(struct block *b, struct view bytes);
 
+#define BLOCK_STRING_MAX ((size_t)1 << 20) /* bytes, with the NUL: longer ones are not given */
+
 /* "" where `at` is no place of a string. */
 const char *block_string(const struct block *b, uint32_t at);
 /* Of `file`, a number + 1. */

@@ -276,7 +276,7 @@ def separate(folder):
     return Image(folder / "program.debug", image.path)
 
 
-def dwz(folder, common):
+def dwz(folder, common, *more):
     """Two programs with what they share in a third file (or one alone)."""
     tool("dwz")
     image = program(folder, "gcc", ["-O2"])
@@ -285,17 +285,26 @@ def dwz(folder, common):
         sh(folder, "dwz", "program", "-o", "small")
         return Image(folder / "small", folder / "whole")
     sh(folder, "g++", "-g", "-O2", "-DTWIN", "main.cc.o", "other.cc.o", "plain.c.o", "-o", "twin")
-    sh(folder, "dwz", "-m", "common", "program", "twin")
+    sh(folder, "dwz", *more, "-m", "common", "program", "twin")
     return Image(image.path, folder / "whole", ["-a", folder / "common"])
 
 
+def split(folder, compiler, version, flags=("-O2",)):
+    """The reference is the same program with all in one file: llvm-symbolizer 14 does not count
+    ranges of a split unit from the address that its skeleton states."""
+    program(folder, compiler, [*flags, f"-gdwarf-{version}"])
+    (folder / "program").rename(folder / "whole")
+    program(folder, compiler, [*flags, f"-gdwarf-{version}", "-gsplit-dwarf"])
+    return Image(folder / "program", folder / "whole")
+
+
 def package(folder, compiler, version, packer):
-    flags = ["-O2", f"-gdwarf-{version}", "-gsplit-dwarf"]
-    image = program(folder, compiler, flags)
     tool(packer)
+    image = split(folder, compiler, version)
     sh(folder, packer, "-e", "program", "-o", "program.dwp")
-    sh(folder, "mkdir", "empty")
-    return Image(image.path, None, ["-p", folder / "program.dwp", "-d", folder / "empty"])
+    (folder / "empty").mkdir()
+    image.arguments = ["-p", str(folder / "program.dwp"), "-d", str(folder / "empty")]
+    return image
 
 
 def freestanding(folder, target, link):
@@ -331,10 +340,6 @@ def d(folder):
     return Image(folder / "program")
 
 
-def split(folder, compiler, version, *more):
-    return program(folder, compiler, ["-O2", f"-gdwarf-{version}", "-gsplit-dwarf", *more])
-
-
 IMAGES = {
     "gcc-O0": lambda f: program(f, "gcc", ["-O0"]),
     "gcc-O2": lambda f: program(f, "gcc", ["-O2"]),
@@ -362,11 +367,11 @@ IMAGES = {
     "clang-lto": lambda f: program(f, "clang", ["-O2", "-flto"], ["-fuse-ld=" + tool("lld")]),
     "gcc-split": lambda f: split(f, "gcc", 5),
     "gcc-split-4": lambda f: split(f, "gcc", 4),
-    "gcc-split-O0": lambda f: program(f, "gcc", ["-O0", "-gsplit-dwarf"]),
+    "gcc-split-O0": lambda f: split(f, "gcc", 5, ["-O0"]),
     "clang-split": lambda f: split(f, "clang", 5),
     "clang-split-4": lambda f: split(f, "clang", 4),
-    "clang-split-inlining": lambda f: split(f, "clang", 5, "-fsplit-dwarf-inlining"),
-    "clang-split-sections": lambda f: split(f, "clang", 5, "-ffunction-sections"),
+    "clang-split-inlining": lambda f: split(f, "clang", 5, ["-O2", "-fsplit-dwarf-inlining"]),
+    "clang-split-sections": lambda f: split(f, "clang", 5, ["-O2", "-ffunction-sections"]),
     "gcc-package-4": lambda f: package(f, "gcc", 4, "dwp"),
     "clang-package": lambda f: package(f, "clang", 5, "llvm-dwp"),
     "clang-package-4": lambda f: package(f, "clang", 4, "llvm-dwp"),
@@ -376,6 +381,7 @@ IMAGES = {
     "separate": separate,
     "dwz": lambda f: dwz(f, False),
     "dwz-common": lambda f: dwz(f, True),
+    "dwz-supplement": lambda f: dwz(f, True, "--dwarf-5"),
     "aarch64": lambda f: freestanding(f, "aarch64-linux-gnu", []),
     "i386": lambda f: freestanding(f, "i386-linux-gnu", ["-m", "elf_i386"]),
     "rust": rust,
