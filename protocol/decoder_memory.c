@@ -25,6 +25,8 @@ static int take_pool(struct decoder *d, uint64_t *pool)
 
 int decoder_emit_memory(struct decoder *d)
 {
+    if (decoder_settle_stacks(d) < 0)
+        return -1;
     unsigned n = d->memory_count;
     int status = 0;
     d->memory_count = 0;
@@ -57,6 +59,8 @@ static inline int add_memory_event(struct decoder *d, const struct wire_item *it
     if (it->flags & WIRE_F_CALLSTACK) {
         ev->callstack = d->serial_stack;
         d->serial_stack = 0;
+        if (d->stack_count && !d->stacks[d->stack_count - 1].taker)
+            d->stacks[d->stack_count - 1].taker = d->memory_count + 1;
     }
     ev->thread = thread;
     ev->time = clock_ns(&d->clock, (int64_t)d->ref_serial);
@@ -90,14 +94,14 @@ const uint8_t *decoder_memory_run(struct decoder *d, const uint8_t *p, const uin
 HANDLER(on_mem_discard)
 {
     struct event ev = {.kind = EVENT_MEM_DISCARD, .thread = field_u32(it, p, AT_THREAD)};
+    uint32_t stack;
     d->ref_serial += field_u64(it, p, AT_TIME);
-    if (decoder_note_thread(d, (uint32_t)ev.thread) < 0)
+    if (decoder_note_thread(d, (uint32_t)ev.thread) < 0 || decoder_take_serial_stack(d, &stack) < 0)
         return -1;
     if (it->flags & WIRE_F_CALLSTACK)
-        ev.callstack = d->serial_stack;
-    else if (d->serial_stack)
+        ev.callstack = stack;
+    else if (stack)
         d->stats.stale_callstacks++;
-    d->serial_stack = 0;
     ev.time = clock_ns(&d->clock, (int64_t)d->ref_serial);
     ev.mem.pool = field_u64(it, p, AT_MEM_POOL);
     return decoder_emit(d, &ev);
@@ -195,6 +199,8 @@ static int take_stack(struct decoder *d, uint32_t *id)
     size_t native = d->stack.full ? d->stack.bytes.len / 8 : 0;
     size_t custom = d->has_custom ? d->custom_count : 0;
     const char *addresses = d->stack.bytes.p;
+    if (decoder_settle_stacks(d) < 0)
+        return -1;
     d->stack.full = false;
     d->has_custom = false;
     for (size_t i = 0; i < custom; i++)
@@ -203,16 +209,63 @@ static int take_stack(struct decoder *d, uint32_t *id)
     return intern(d, custom + native, addresses, native, id);
 }
 
+static int look_up_stack(struct decoder *d, const struct waiting_stack *w)
+{
+    uint32_t *id = w->taker ? &d->memory[w->taker - 1].callstack : &d->serial_stack;
+    size_t n = w->addresses.len / 8;
+    if (d->sink.callstack_find && (*id = d->sink.callstack_find(d->sink.ctx, w->key)))
+        return 0;
+    copy_frames(d->frames, w->addresses.p, n);
+    return intern(d, n, w->addresses.p, n, id);
+}
+
+int decoder_settle_stacks(struct decoder *d)
+{
+    unsigned n = d->stack_count;
+    d->stack_count = 0;
+    for (unsigned i = 0; i < n; i++) {
+        if (look_up_stack(d, &d->stacks[i]) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 int decoder_serial_stack(struct decoder *d, struct view addresses)
 {
+    bool no_room =
+        d->stack_count == MEMORY_BATCH || (d->stack_count && !d->stacks[d->stack_count - 1].taker);
+    if (no_room && decoder_settle_stacks(d) < 0)
+        return -1;
     d->stats.stale_callstacks += d->serial_stack != 0;
-    copy_frames(d->frames, addresses.p, addresses.len / 8);
-    return intern(d, addresses.len / 8, addresses.p, addresses.len / 8, &d->serial_stack);
+    d->serial_stack = 0;
+    size_t n = addresses.len / 8;
+    if (n == 0)
+        return 0;
+    struct waiting_stack *w = &d->stacks[d->stack_count++];
+    w->addresses = addresses;
+    w->taker = 0;
+    if (d->sink.callstack_ahead) {
+        copy_frames(d->frames, addresses.p, n);
+        w->key = d->sink.callstack_ahead(d->sink.ctx, d->frames, (uint32_t)n);
+    }
+    return 0;
+}
+
+int decoder_take_serial_stack(struct decoder *d, uint32_t *id)
+{
+    if (decoder_settle_stacks(d) < 0)
+        return -1;
+    *id = d->serial_stack;
+    d->serial_stack = 0;
+    return 0;
 }
 
 HANDLER(on_callstack_serial)
 {
-    d->stats.stale_callstacks += d->serial_stack != 0;
+    uint32_t before;
+    if (decoder_take_serial_stack(d, &before) < 0)
+        return -1;
+    d->stats.stale_callstacks += before != 0;
     return take_stack(d, &d->serial_stack);
 }
 

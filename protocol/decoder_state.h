@@ -33,6 +33,16 @@ struct thread_state {
     uint32_t callstack; /* waiting for its zone or message; 0 = none */
 };
 
+/*
+ * A serial call stack that is looked up later, with those of other events, or when somebody needs
+ * its id: by then the sink has asked memory for it.
+ */
+struct waiting_stack {
+    struct view addresses; /* in the frame in hand */
+    struct callstack_key key;
+    unsigned taker; /* the memory event that has taken it: its index + 1; 0 = none yet */
+};
+
 /* A call-stack frame's answer: CallstackFrameSize, then so many CallstackFrames. */
 struct frame_reply {
     uint64_t address;
@@ -91,6 +101,8 @@ struct decoder {
     unsigned custom_count;
     uint64_t custom[CUSTOM_FRAMES_MAX];
     uint32_t serial_stack;
+    unsigned stack_count;
+    struct waiting_stack stacks[MEMORY_BATCH]; /* only the last one may have no taker */
     struct frame_reply reply;
 
     /* threads */
@@ -220,6 +232,12 @@ struct thread_state *decoder_current(struct decoder *d);
 
 /* CallstackPayload and CallstackSerial in one: the addresses become the serial call stack. */
 int decoder_serial_stack(struct decoder *d, struct view addresses);
+
+/* The serial call stack that waits for its item, 0 for none; none waits any more. */
+int decoder_take_serial_stack(struct decoder *d, uint32_t *id);
+
+/* Looks up all that wait. To be done before another one is interned, and at the end of a frame. */
+int decoder_settle_stacks(struct decoder *d);
 
 /* ---- code and source texts */
 

@@ -59,8 +59,8 @@ HANDLER(on_gpu_zone_begin)
     if (it->flags & WIRE_F_PAYLOAD)
         ev.gpu.payload = &payload;
     if (it->flags & WIRE_F_CALLSTACK && ev.gpu.serial) {
-        ev.callstack = d->serial_stack;
-        d->serial_stack = 0;
+        if (decoder_take_serial_stack(d, &ev.callstack) < 0)
+            return -1;
     } else if (it->flags & WIRE_F_CALLSTACK) {
         struct thread_state *t = decoder_current(d);
         if (!t)

@@ -267,6 +267,12 @@ struct event {
     };
 };
 
+/* What stands for the frames of a call stack: bits of a hash, as many as make it exact. */
+struct callstack_key {
+    uint64_t check;
+    uint32_t tag;
+};
+
 /*
  * Who takes events. All functions return 0 (or an id), or -1 with `e` filled to end the stream.
  */
@@ -286,6 +292,13 @@ struct event_sink {
      */
     int (*callstack)(void *ctx, const uint64_t *frames, uint32_t n, uint32_t *id, bool *fresh,
                      struct err *e);
+    /*
+     * A look-up in two steps, which take longest when they follow at once: callstack_ahead has what
+     * callstack_find needs brought closer. That gives 0 for one not seen before: then `callstack`
+     * is to be called. Both may be NULL.
+     */
+    struct callstack_key (*callstack_ahead)(void *ctx, const uint64_t *frames, uint32_t n);
+    uint32_t (*callstack_find)(void *ctx, struct callstack_key key);
     /* Gives the frame id (bit 62 set) of a frame that the client describes in full (scripts). */
     int (*custom_frame)(void *ctx, struct view function, struct view file, uint32_t line,
                         uint64_t *frame, struct err *e);

@@ -17,8 +17,9 @@
 #include "symbols/instructions.h"
 #include "trace/carry.h"
 
-#define RECEIVE_SIZE ((size_t)512 << 10)
-#define RECEIVES_PER_TURN 8
+/* Small enough that what is received stays in the processor's cache until it is decoded. */
+#define RECEIVE_SIZE ((size_t)128 << 10)
+#define RECEIVES_PER_TURN 32
 #define PACKETS_SIZE ((size_t)QUERY_SPACE_MAX * QUERY_PACKET_SIZE)
 #define TICK_MS 100
 

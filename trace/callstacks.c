@@ -178,24 +178,18 @@ static int callstacks_take_other(struct callstacks *c, uint32_t *id, struct err 
     return 0;
 }
 
-/* What a call stack's place is chosen by, and what stands for its contents there. */
-struct stack_hash {
-    uint64_t check;
-    uint32_t tag;
-};
-
 /*
  * The sum of products of neighbours, each with a secret added, is a universal hash: which stacks
  * collide depends on the secrets alone (NH of Black, Halevi, Krawczyk, Krovetz, Rogaway: UMAC,
  * 1999). With multiplications that need not wait for one another it takes a third of the time of
  * XXH3, which hashes the rare deeper stacks.
  */
-static struct stack_hash hash_stack(const struct callstacks *c, const uint64_t *ids, uint32_t n)
+static struct callstack_key hash_stack(const struct callstacks *c, const uint64_t *ids, uint32_t n)
 {
     if (n > CALLSTACKS_KEYS) {
         XXH128_hash_t h = XXH3_128bits_withSecretandSeed(ids, n * sizeof *ids, c->secret,
                                                          sizeof c->secret, c->seed);
-        return (struct stack_hash){h.high64, (uint32_t)(h.low64 >> 32)};
+        return (struct callstack_key){h.high64, (uint32_t)(h.low64 >> 32)};
     }
     const uint64_t *keys = c->keys;
     const uint64_t *own = keys + CALLSTACKS_KEYS;
@@ -207,30 +201,49 @@ static struct stack_hash hash_stack(const struct callstacks *c, const uint64_t *
     uint64_t low = (uint64_t)sum, high = (uint64_t)(sum >> 64);
     unsigned __int128 mixed = (unsigned __int128)(low ^ own[3]) * 0x9e3779b97f4a7c15u;
     high = (high ^ own[4]) * 0xd6e8feb86659fd93u;
-    return (struct stack_hash){(uint64_t)mixed ^ high,
-                               (uint32_t)(mixed >> 64) ^ (uint32_t)(high >> 32)};
+    return (struct callstack_key){(uint64_t)mixed ^ high,
+                                  (uint32_t)(mixed >> 64) ^ (uint32_t)(high >> 32)};
+}
+
+/* Where it is, or else where it would be. */
+static inline size_t find_slot(const struct callstacks *c, struct callstack_key key)
+{
+    size_t at = key.tag & c->contents_mask;
+    for (;; at = (at + 1) & c->contents_mask) {
+        const struct callstack_slot *slot = &c->contents[at];
+        if (slot->id == 0 || (slot->check == key.check && slot->tag == key.tag))
+            return at;
+    }
+}
+
+struct callstack_key callstacks_ahead(const struct callstacks *c, const uint64_t *frame_ids,
+                                      uint32_t n)
+{
+    struct callstack_key key = hash_stack(c, frame_ids, n);
+    __builtin_prefetch(&c->contents[key.tag & c->contents_mask]);
+    return key;
+}
+
+uint32_t callstacks_find(const struct callstacks *c, struct callstack_key key)
+{
+    return c->contents[find_slot(c, key)].id;
 }
 
 int callstacks_intern(struct callstacks *c, const uint64_t *frame_ids, uint32_t n, uint32_t *id,
                       bool *fresh, struct err *e)
 {
-    const struct stack_hash hash = hash_stack(c, frame_ids, n);
-    size_t at = hash.tag & c->contents_mask;
+    const struct callstack_key key = hash_stack(c, frame_ids, n);
+    size_t at = find_slot(c, key);
     *fresh = false;
-    for (; c->contents[at].id; at = (at + 1) & c->contents_mask) {
-        const struct callstack_slot *slot = &c->contents[at];
-        if (slot->check == hash.check && slot->tag == hash.tag) {
-            *id = slot->id;
-            return 0;
-        }
-    }
+    if ((*id = c->contents[at].id))
+        return 0;
     if (c->list.len >= (uint64_t)c->limit * 95 / 100)
         return callstacks_take_other(c, id, e);
     if (callstacks_append(c, frame_ids, n, e) != 0)
         return -1;
     *id = (uint32_t)c->list.len;
     *fresh = true;
-    c->contents[at] = (struct callstack_slot){.check = hash.check, .tag = hash.tag, .id = *id};
+    c->contents[at] = (struct callstack_slot){.check = key.check, .tag = key.tag, .id = *id};
     /* At most half full: a search that always ends at the same step is one that can be foretold. */
     if (++c->contents_count > (c->contents_mask + 1) / 2 && !callstacks_grow_contents(c))
         return err_no_memory(e, "call stacks");

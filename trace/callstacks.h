@@ -16,6 +16,7 @@
 #include "base/err.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "protocol/event.h"
 
 /* The file has 24 bits for a call stack number (server/TracyEvent.hpp Int24 @ v0.14.0). */
 #define CALLSTACKS_MAX ((1u << 24) - 1)
@@ -90,6 +91,14 @@ void callstacks_release(struct callstacks *c);
  */
 int callstacks_intern(struct callstacks *c, const uint64_t *frame_ids, uint32_t n, uint32_t *id,
                       bool *fresh, struct err *e);
+
+/*
+ * The first half of it alone, in two steps: between them what the second needs comes from memory.
+ * 0 when there is no such call stack yet.
+ */
+struct callstack_key callstacks_ahead(const struct callstacks *c, const uint64_t *frame_ids,
+                                      uint32_t n);
+uint32_t callstacks_find(const struct callstacks *c, struct callstack_key key);
 
 /* Appends without looking for an equal one, so that ids equal a file's positions. */
 int callstacks_append(struct callstacks *c, const uint64_t *frame_ids, uint32_t n, struct err *e);

@@ -166,6 +166,8 @@ int ingest_init(struct ingest *in, struct trace *t, struct err *e)
                                    .event = ingest_event,
                                    .memory = ingest_memory,
                                    .callstack = ingest_callstack,
+                                   .callstack_ahead = ingest_callstack_ahead,
+                                   .callstack_find = ingest_callstack_find,
                                    .custom_frame = ingest_custom_frame};
     uint32_t number;
     return memory_pool(&t->memory, 0, &number, e);
