@@ -23,6 +23,8 @@ static const char usage[] =
     "  -p PORT                 listen on this port (8086); 0 takes any free one\n"
     "      --once              end after one server had it (the default)\n"
     "      --count N           end after N servers had it; 0: play until stopped\n"
+    "      --hold              keep the connection open behind the end, also of a recording\n"
+    "                          without the client's farewell\n"
     "      --rate BYTES        send at most so many bytes per second (64K, 1.5M)\n"
     "      --broadcast[=ADDR]  announce the client by UDP to a loopback address\n"
     "                          (127.0.0.1:8086) while nobody is connected\n"
@@ -35,6 +37,7 @@ enum {
     OPTION_PROTOCOL = 256,
     OPTION_ONCE,
     OPTION_COUNT,
+    OPTION_HOLD,
     OPTION_RATE,
     OPTION_BROADCAST,
 };
@@ -43,6 +46,7 @@ static const struct option long_options[] = {
     {"protocol", required_argument, NULL, OPTION_PROTOCOL},
     {"once", no_argument, NULL, OPTION_ONCE},
     {"count", required_argument, NULL, OPTION_COUNT},
+    {"hold", no_argument, NULL, OPTION_HOLD},
     {"rate", required_argument, NULL, OPTION_RATE},
     {"broadcast", optional_argument, NULL, OPTION_BROADCAST},
     {"help", no_argument, NULL, 'h'},
@@ -72,6 +76,9 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
         return true;
     case OPTION_COUNT:
         return option_u64(value, "--count", 0, UINT64_MAX, &o->connections, e);
+    case OPTION_HOLD:
+        o->hold = true;
+        return true;
     case OPTION_RATE:
         return format_parse_bytes("--rate", value, &o->rate, e) == 0;
     case OPTION_BROADCAST:

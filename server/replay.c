@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "protocol/ending.h"
 #include "protocol/handshake.h"
 #include "protocol/query.h"
 #include "server/address.h"
@@ -20,6 +21,7 @@
 #define CHUNK 65536
 #define HANDSHAKE_MS 2000 /* a client waits so long for a request */
 #define ANNOUNCE_NS 3000000000LL
+#define END_MS 500 /* within which a server lets go of a client that said that it ends */
 #define RECORDING_SUFFIX ".c2s.bin"
 #define REQUEST_SUFFIX ".s2c.bin"
 
@@ -42,12 +44,14 @@ struct replay {
 /* One connection that gets the recording. */
 struct play {
     int fd;
-    long long begin;     /* monotonic, ns */
-    uint64_t sent;       /* bytes of the recording */
-    bool at_end;         /* the recording has been read to its end */
-    bool over;           /* the server is gone or said Terminate */
-    size_t have, done;   /* chunk: bytes read from the file, bytes sent */
-    size_t packet_bytes; /* of the query packet in hand */
+    long long begin;       /* monotonic, ns */
+    uint64_t sent;         /* bytes of the recording */
+    bool at_end;           /* the recording has been read to its end */
+    bool over;             /* the server is gone or said Terminate */
+    bool looked;           /* what the end is like has been looked up */
+    struct ending *ending; /* of a recording that can be read but once */
+    size_t have, done;     /* chunk: bytes read from the file, bytes sent */
+    size_t packet_bytes;   /* of the query packet in hand */
     uint8_t packet[QUERY_PACKET_SIZE];
     uint8_t chunk[CHUNK];
 };
@@ -313,6 +317,8 @@ static int refill(struct replay *r, struct play *p, struct err *e)
     while (n < 0 && errno == EINTR);
     if (n < 0)
         return err_errno(e, ERR_INPUT, "%s", r->options.recording);
+    if (p->ending)
+        ending_feed(p->ending, p->chunk, (size_t)n);
     p->have = (size_t)n;
     p->done = 0;
     p->at_end = n == 0;
@@ -342,27 +348,81 @@ static void send_some(struct replay *r, struct play *p, size_t most)
     r->stats.bytes += (uint64_t)sent;
 }
 
-/* Plays the recording; then holds the line until the server lets go. */
-static int play(struct replay *r, int fd, struct stop *stop, struct err *e)
+/* ---- the end of the recording */
+
+/* Reads all of the recording again: most have been let go of by then. */
+static int look_again(struct replay *r, struct play *p, struct ending *g, struct stop *stop,
+                      struct err *e)
 {
-    struct play *p = calloc(1, sizeof *p);
-    if (!p)
+    int rc =
+        lseek(r->file, 0, SEEK_SET) < 0 ? err_errno(e, ERR_INPUT, "%s", r->options.recording) : 0;
+    for (p->at_end = false; rc == 0 && !p->at_end && !ending_said(g) && !stop_asked(stop);) {
+        rc = refill(r, p, e);
+        if (rc == 0)
+            ending_feed(g, p->chunk, p->have);
+    }
+    p->at_end = true;
+    p->have = p->done = 0;
+    return rc;
+}
+
+/* Nothing more comes, unless the client said that it ends: then the server is to let go. */
+static int finish(struct replay *r, struct play *p, struct stop *stop, struct err *e)
+{
+    const struct wire_version *v = wire_version_find(r->protocol);
+    p->looked = true;
+    if (!v)
+        return 0;
+    struct ending *g = p->ending ? p->ending : ending_new(v);
+    if (!g)
         return err_no_memory(e, "a connection");
-    p->fd = fd;
-    p->begin = monotonic_ns();
-    int rc = 0;
+    int rc = p->ending ? 0 : look_again(r, p, g, stop, e);
+    if (rc == 0 && !ending_said(g))
+        (void)shutdown(p->fd,
+                       SHUT_WR); /* closed, with queries unread, what is on its way is lost */
+    if (g != p->ending)
+        ending_free(g);
+    return rc;
+}
+
+/* ---- playing */
+
+static int play_on(struct replay *r, struct play *p, struct stop *stop, struct err *e)
+{
     while (!p->over && !stop_asked(stop)) {
-        if (p->done == p->have && !p->at_end && (rc = refill(r, p, e)) < 0)
-            break;
+        if (p->done == p->have && !p->at_end && refill(r, p, e) < 0)
+            return -1;
         size_t most = p->at_end ? 0 : allowance(r, p);
         bool throttled = !p->at_end && most == 0;
+        bool ending = p->at_end && !p->looked && !r->options.hold;
         short events = (short)(POLLIN | (most ? POLLOUT : 0));
-        short ready = stop_wait(stop, fd, events, throttled ? 10 : -1);
+        short ready = stop_wait(stop, p->fd, events, throttled ? 10 : ending ? END_MS : -1);
         if (ready & (POLLIN | POLLHUP | POLLERR))
             drain_queries(r, p);
         if (ready & POLLOUT && !p->over)
             send_some(r, p, most);
+        if (ending && ready == 0 && !stop_asked(stop) && finish(r, p, stop, e) != 0)
+            return -1;
     }
+    return 0;
+}
+
+/* Plays the recording; then waits for the server to let go. */
+static int play(struct replay *r, int fd, struct stop *stop, struct err *e)
+{
+    const struct wire_version *v = wire_version_find(r->protocol);
+    bool once = strcmp(r->options.recording, "-") == 0;
+    struct play *p = calloc(1, sizeof *p);
+    if (p && v && once)
+        p->ending = ending_new(v);
+    if (!p || (v && once && !p->ending)) {
+        free(p);
+        return err_no_memory(e, "a connection");
+    }
+    p->fd = fd;
+    p->begin = monotonic_ns();
+    int rc = play_on(r, p, stop, e);
+    ending_free(p->ending);
     free(p);
     return rc;
 }

@@ -4,7 +4,10 @@
 /*
  * A recorded client, played to whichever server connects. The recording holds every byte that the
  * client sent, answers included, so queries are read and dropped; only the handshake and the end
- * are acted on. It does not decode what it plays: any recording can be played, a broken one too.
+ * are acted on. Any recording can be played, a broken one too.
+ *
+ * A client that says that it ends waits for the server to let go, and so does the replay of one. A
+ * recording that just breaks off ends as the client's connection did: nothing more comes.
  */
 
 #include <stdbool.h>
@@ -21,6 +24,7 @@ struct replay_options {
     uint16_t port;         /* 0: any free one */
     uint64_t connections;  /* servers to play to before the end; 0: until stopped */
     uint64_t rate;         /* bytes per second; 0: as fast as the server takes them */
+    bool hold;             /* keep the connection open behind the end of any recording */
     const char *announce;  /* loopback address[:port] that gets UDP announcements, or NULL */
 };
 

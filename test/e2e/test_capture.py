@@ -352,7 +352,7 @@ class Stopping(Case):
 
     def test_signals_save(self):
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            with self.subTest(number), replaying(self.cut()) as (_, port):
+            with self.subTest(number), replaying(self.cut(), "--hold") as (_, port):
                 capture = self.start(port, "-f")
                 time.sleep(1)
                 out, err = interrupt(capture, number)
@@ -361,12 +361,30 @@ class Stopping(Case):
                 self.assertGreater(Trace(self.dir / "x").memory_events, 3000)
 
     def test_time_limit(self):
-        with replaying(self.cut()) as (_, port):
+        with replaying(self.cut(), "--hold") as (_, port):
             capture = self.start(port, "-s", 1)
             out, err = capture.communicate(timeout=30)
         self.assertEqual(capture.returncode, 0, err)
         self.assertIn("time limit", out)
         self.assertGreater(Trace(self.dir / "x").memory_events, 3000)
+
+    def test_recording_that_breaks_off(self):
+        """Its replay ends as the client did, from a file and from a pipe."""
+        cut = self.cut()
+        with replaying(cut) as (replay, port):
+            out, err = self.start(port).communicate(timeout=30)
+            self.assertIn("the client vanished", out + err)
+            self.assertEqual(replay.wait(timeout=30), 0)
+        events = Trace(self.dir / "x").memory_events
+        self.assertGreater(events, 3000)
+        with open(cut, "rb") as stdin, subprocess.Popen(
+                [TIDEMARK, "replay", "-", "--protocol", "74", "-p", "0"], stdin=stdin,
+                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as replay:
+            port = int(replay.stdout.readline().rsplit(":", 1)[1])
+            out, err = self.start(port, "-f").communicate(timeout=30)
+            self.assertIn("the client vanished", out + err)
+            self.assertEqual(replay.wait(timeout=30), 0)
+        self.assertEqual(Trace(self.dir / "x").memory_events, events)
 
     def test_signal_before_there_is_a_client(self):
         capture = self.start(free_port())

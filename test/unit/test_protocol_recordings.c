@@ -4,6 +4,7 @@
  * events however the bytes are cut.
  */
 
+#include "protocol/ending.h"
 #include "protocol_support.h"
 
 #include <jansson.h>
@@ -298,12 +299,45 @@ static void test_flipped_bits(void **state)
     recording_release(&rec);
 }
 
+/* Every client said that it ends, at some byte and not before, however its bytes are cut. */
+static void test_ending(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < TAGS; i++) {
+        struct recording rec;
+        recording_load(&rec, tags[i], "allscen");
+        size_t said[3];
+        for (size_t k = 0; k < 3; k++) {
+            static const size_t pieces[] = {1, 997, 65536};
+            struct ending *g = ending_new(wire_version_find(rec.protocol));
+            assert_non_null(g);
+            said[k] = 0;
+            for (size_t at = 0; at < rec.len; at += pieces[k]) {
+                size_t n = rec.len - at < pieces[k] ? rec.len - at : pieces[k];
+                ending_feed(g, rec.bytes + at, n);
+                if (said[k] == 0 && ending_said(g))
+                    said[k] = at + n;
+            }
+            assert_true(said[k] > rec.len / 2);
+            ending_free(g);
+        }
+        assert_true(said[1] - said[0] < 997);
+        assert_true(said[2] - said[0] < 65536);
+        /* What cannot be decoded says nothing. */
+        struct ending *g = ending_new(wire_version_find(rec.protocol));
+        ending_feed(g, rec.bytes + 1, rec.len - 1);
+        assert_false(ending_said(g));
+        ending_free(g);
+        recording_release(&rec);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_memscen_totals), cmocka_unit_test(test_allscen_totals),
         cmocka_unit_test(test_pieces),         cmocka_unit_test(test_truncated),
-        cmocka_unit_test(test_flipped_bits),
+        cmocka_unit_test(test_flipped_bits),   cmocka_unit_test(test_ending),
     };
     return cmocka_run_group_tests_name("protocol recordings", tests, NULL, NULL);
 }
