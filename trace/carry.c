@@ -60,13 +60,13 @@ int trace_carry_over(struct trace *t, struct err *e)
     m->unknown_frees = m->null_frees = m->double_allocations = m->pool_overflow = 0;
     sched_carry(&t->sched);
     samples_clear(&t->samples);
-    gpu_carry(&t->gpu);
     messages_clear(&t->messages);
     frame_images_carry(&t->frame_images, t->frame_sets.list.at[FRAME_SET_BASE].count);
     plots_carry(&t->plots);
     t->system.crash = (struct system_crash){0};
     if (zones_carry(&t->zones, e) != 0 || frame_sets_carry(&t->frame_sets, e) != 0 ||
-        sections_carry(&t->sections, e) != 0 || locks_carry(&t->locks, e) != 0)
+        sections_carry(&t->sections, e) != 0 || gpu_carry(&t->gpu, e) != 0 ||
+        locks_carry(&t->locks, e) != 0)
         return -1;
     carry_app_info(t);
     t->facts.last_time = 1;

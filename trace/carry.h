@@ -4,7 +4,8 @@
 /*
  * Going on in a second trace when the first one has come to an end of the format: names, call
  * stacks and frames stay, live blocks are carried over as allocations at the new trace's beginning,
- * all other events are dropped (they stand in the first trace).
+ * zones that are open or wait for GPU times begin there anew, all other events are dropped (they
+ * stand in the first trace).
  */
 
 #include "trace/store.h"

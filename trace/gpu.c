@@ -45,8 +45,7 @@ static void thread_free(struct gpu_thread *th)
     free(th);
 }
 
-/* What a context holds of its zones. */
-static void context_clear(struct gpu_context *c)
+static void context_free(struct gpu_context *c)
 {
     for (size_t i = 0; i < c->threads.len; i++)
         thread_free(c->threads.at[i]);
@@ -57,15 +56,8 @@ static void context_clear(struct gpu_context *c)
     for (size_t i = 0; c->queries && i <= UINT16_MAX / GPU_QUERY_PAGE; i++)
         free(c->queries[i]);
     free(c->queries);
-    c->queries = NULL;
     vec_release(&c->notes);
     map_release(&c->note_numbers);
-    c->zones = 0;
-}
-
-static void context_free(struct gpu_context *c)
-{
-    context_clear(c);
     vec_release(&c->note_names);
     map_release(&c->note_name_numbers);
     map_release(&c->note_ids);
@@ -79,14 +71,6 @@ void gpu_release(struct gpu *g)
     vec_release(&g->contexts);
     map_release(&g->location_counts);
     *g = (struct gpu){0};
-}
-
-void gpu_carry(struct gpu *g)
-{
-    for (size_t i = 0; i < g->contexts.len; i++)
-        context_clear(g->contexts.at[i]);
-    map_release(&g->location_counts);
-    g->parents = 0;
 }
 
 struct gpu_context *gpu_context_at(const struct gpu *g, uint8_t number)
@@ -216,8 +200,11 @@ int gpu_zone_begin(struct gpu *g, struct gpu_context *c, const struct gpu_zone *
                             .cpu_start = zone->cpu_start,
                             .gpu_start = -1,
                             .thread = thread,
+                            .callstack = zone->callstack,
                             .location = zone->location,
-                            .uses = 1};
+                            .query = zone->query,
+                            .uses = 1,
+                            .open = true};
     /* A zone that is in the columns stands on the stack too, whatever fails. */
     if (!vec_reserve(&th->stack, th->stack.len + 1))
         return no_room(e);
@@ -241,9 +228,10 @@ int gpu_zone_end(struct gpu *g, struct gpu_context *c, uint16_t thread, uint16_t
     if (!*found)
         return 0;
     struct gpu_open open = th->stack.at[--th->stack.len];
-    const struct gpu_pending *p = &c->pending.at[open.pending];
+    struct gpu_pending *p = &c->pending.at[open.pending];
     struct gpu_zone_end end = {.cpu_end = gpu_distance(p->cpu_start, time),
                                .children = open.children};
+    p->open = false;
     if (column_patch(&th->ends, p->zone, &end, e) != 0 ||
         expect_time(c, query, open.pending, e) != 0)
         return -1;
@@ -272,6 +260,9 @@ int gpu_query_time(struct gpu *g, struct gpu_context *c, uint16_t query, int64_t
     uint32_t index = *slot - 1;
     struct gpu_pending *p = &c->pending.at[index];
     struct gpu_thread *th = c->threads.at[p->thread];
+    /* What went on before this part is said to begin with it. */
+    if (p->carried && time < 0)
+        time = 0;
     uint64_t stamp = gpu_distance(p->cpu_start, time);
     /* A start before the trace's beginning counts as none, as in the official server. */
     bool is_start = p->gpu_start < 0;
@@ -336,6 +327,133 @@ int gpu_settle(struct gpu *g, struct err *e)
                     return -1;
             }
         }
+    }
+    return 0;
+}
+
+/* ---- the next part of a capture */
+
+/* A zone of the part before, at the beginning of this one. */
+static int carry_zone(struct gpu_context *c, struct gpu_pending *p, uint32_t children,
+                      struct err *e)
+{
+    struct gpu_thread *th = c->threads.at[p->thread];
+    const struct gpu_zone zone = {.callstack = p->callstack,
+                                  .location = p->location,
+                                  .thread = th->number,
+                                  .query = p->query};
+    const struct gpu_zone_end end = {.cpu_end = p->open ? 0 : gpu_distance(0, 0),
+                                     .children = children};
+    const uint64_t start = gpu_distance(0, 0);
+    p->zone = th->zones.len;
+    p->cpu_start = 0;
+    p->carried = true;
+    if (append_zone(th, &zone, e) != 0 || column_patch(&th->ends, p->zone, &end, e) != 0)
+        return -1;
+    if (p->gpu_start < 0)
+        return 0;
+    p->gpu_start = 0;
+    c->zones++;
+    return column_patch(&th->starts, p->zone, &start, e);
+}
+
+static void clear_threads(struct gpu_context *c)
+{
+    for (size_t i = 0; i < c->threads.len; i++) {
+        struct gpu_thread *th = c->threads.at[i];
+        column_clear(&th->zones);
+        column_clear(&th->ends);
+        column_clear(&th->starts);
+        column_clear(&th->stops);
+        th->roots = 0;
+    }
+}
+
+/* First what only waits for GPU times, then what is open: a zone, then the one inside it. */
+static int carry_zones(struct gpu *g, struct gpu_context *c, struct err *e)
+{
+    for (size_t i = 0; i < c->pending.len; i++) {
+        struct gpu_pending *p = &c->pending.at[i];
+        if (p->uses == 0 || p->open)
+            continue;
+        c->threads.at[p->thread]->roots++;
+        if (carry_zone(c, p, 0, e) != 0)
+            return -1;
+    }
+    for (size_t i = 0; i < c->threads.len; i++) {
+        struct gpu_thread *th = c->threads.at[i];
+        th->roots += th->stack.len > 0;
+        for (size_t d = 0; d < th->stack.len; d++) {
+            struct gpu_open *open = &th->stack.at[d];
+            open->children = d + 1 < th->stack.len;
+            g->parents += open->children;
+            if (carry_zone(c, &c->pending.at[open->pending], open->children, e) != 0)
+                return -1;
+        }
+    }
+    return 0;
+}
+
+/* Threads without zones are not told of. */
+static int drop_threads(struct gpu_context *c, struct err *e)
+{
+    uint32_t *places = malloc((c->threads.len + 1) * sizeof *places);
+    uint32_t kept = 0;
+    if (!places)
+        return no_room(e);
+    map_release(&c->thread_numbers);
+    for (size_t i = 0; i < c->threads.len; i++) {
+        struct gpu_thread *th = c->threads.at[i];
+        places[i] = kept;
+        if (th->zones.len > 0)
+            c->threads.at[kept++] = th;
+        else
+            thread_free(th);
+    }
+    c->threads.len = kept;
+    for (size_t i = 0; i < c->pending.len; i++)
+        c->pending.at[i].thread = c->pending.at[i].uses ? places[c->pending.at[i].thread] : 0;
+    free(places);
+    for (uint32_t i = 0; i < kept; i++) {
+        uint64_t *at = map_add(&c->thread_numbers, c->threads.at[i]->number, NULL);
+        if (!at)
+            return no_room(e);
+        *at = i;
+    }
+    return 0;
+}
+
+/* Annotations of zones that go on are kept. */
+static int carry_notes(struct gpu_context *c, struct err *e)
+{
+    struct map queries = {0};
+    int status = 0;
+    size_t n = c->notes.len;
+    for (size_t i = 0; i < c->pending.len && status == 0; i++) {
+        if (c->pending.at[i].uses && !map_add(&queries, c->pending.at[i].query, NULL))
+            status = no_room(e);
+    }
+    map_release(&c->note_numbers);
+    c->notes.len = 0;
+    for (size_t i = 0; i < n && status == 0; i++) {
+        struct gpu_note note = c->notes.at[i];
+        if (map_find(&queries, note.query))
+            status = gpu_set_note(c, note.query, note.id, note.value, e);
+    }
+    map_release(&queries);
+    return status;
+}
+
+int gpu_carry(struct gpu *g, struct err *e)
+{
+    map_release(&g->location_counts);
+    g->parents = 0;
+    for (size_t i = 0; i < g->contexts.len; i++) {
+        struct gpu_context *c = g->contexts.at[i];
+        c->zones = 0;
+        clear_threads(c);
+        if (carry_zones(g, c, e) != 0 || drop_threads(c, e) != 0 || carry_notes(c, e) != 0)
+            return -1;
     }
     return 0;
 }

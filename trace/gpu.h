@@ -53,8 +53,12 @@ struct gpu_pending {
     int64_t cpu_start;
     int64_t gpu_start; /* -1: not known yet */
     uint32_t thread;   /* index in the context's list */
+    uint32_t callstack;
     int16_t location;
-    uint8_t uses; /* one for the stack, one for each query */
+    uint16_t query; /* of its beginning */
+    uint8_t uses;   /* one for the stack, one for each query; 0: a place that is not used */
+    bool open;      /* on the stack */
+    bool carried;   /* began in an earlier part of the capture */
 };
 
 struct gpu_open {
@@ -154,7 +158,10 @@ int gpu_set_note(struct gpu_context *c, uint16_t query, int64_t id, double value
 /* Writes down what is known of zones that are still open, so that the columns are complete. */
 int gpu_settle(struct gpu *g, struct err *e);
 
-/* Drops zones and annotation values, keeps contexts and names: for the next part of a capture. */
-void gpu_carry(struct gpu *g);
+/*
+ * Begins a new part of a capture: drops zones and annotation values, keeps contexts and names.
+ * Zones that are open on the CPU or wait for GPU times begin anew at time 0.
+ */
+int gpu_carry(struct gpu *g, struct err *e);
 
 #endif

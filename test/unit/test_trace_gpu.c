@@ -236,6 +236,96 @@ static void strays_are_counted(void **state)
     fixture_release(&f);
 }
 
+/* ---- the next part of a capture */
+
+static int part_full(void *ctx, struct err *e)
+{
+    struct fixture *f = ctx;
+    assert_string_equal(saved(f), "location 2: 1\n"
+                                  "2 zones 1 parents\n"
+                                  "context thread 0 type 2 zones 2 overflow 0\n"
+                                  "thread 6 roots 1\n"
+                                  "( 1500 -1 at 1 children 0\n"
+                                  ") 1600 -1 query 40\n"
+                                  "thread 7 roots 1\n"
+                                  "( 2000 2000 at 2 children 2\n"
+                                  "( 2010 -1 at 1 children 0\n"
+                                  ") 2015 -1 query 1\n"
+                                  "( 2020 -1 at 3 children 0\n"
+                                  ") -1 -1 query 5\n"
+                                  ") -1 -1 query 0\n"
+                                  "thread 8 roots 1\n"
+                                  "( 2030 2050 at 2 children 0\n"
+                                  ") 2035 2060 query 6\n"
+                                  "note 1 = 7\n"
+                                  "note 1 = 8\n");
+    (void)e;
+    return 0;
+}
+
+static void note(struct fixture *f, uint16_t query, double value)
+{
+    struct event ev = {.kind = EVENT_GPU_NOTE};
+    ev.gpu.query = query;
+    ev.gpu.note = 1;
+    ev.gpu.value = value;
+    put(f, &ev);
+}
+
+/* What is open, and what the GPU has not told of yet, goes on in the next part. */
+static void zones_go_on_in_the_next_part(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f, 0);
+    new_context(&f, 0, 0, 0, 1.f);
+    begin(&f, 0, 6, 40, 1500); /* ended, not measured */
+    end(&f, 0, 6, 41, 1600);
+    begin(&f, 0, 7, 0, 2000); /* open and begun on the GPU */
+    begin(&f, 0, 7, 1, 2010); /* ended, not measured */
+    end(&f, 0, 7, 2, 2015);
+    begin(&f, 0, 7, 5, 2020); /* open, not measured */
+    begin(&f, 0, 8, 6, 2030); /* complete */
+    end(&f, 0, 8, 7, 2035);
+    gpu_time(&f, 0, 0, 1100);
+    gpu_time(&f, 0, 6, 1150);
+    gpu_time(&f, 0, 7, 1160);
+    note(&f, 5, 7);
+    note(&f, 6, 8);
+    f.in.time_limit = 10000;
+    f.in.part_full = part_full;
+    f.in.part_full_ctx = &f;
+    begin(&f, 0, 7, 9, 50000);
+    gpu_time(&f, 0, 1, 20000); /* before this part */
+    gpu_time(&f, 0, 2, 49200);
+    gpu_time(&f, 0, 5, 49300);
+    gpu_time(&f, 0, 40, 49110);
+    end(&f, 0, 7, 10, 50010);
+    end(&f, 0, 7, 11, 50020);
+    end(&f, 0, 7, 12, 50030);
+    gpu_time(&f, 0, 12, 49500);
+    note(&f, 9, 9);
+    assert_string_equal(saved(&f), "location 1: 1\n"
+                                   "location 2: 1\n"
+                                   "4 zones 2 parents\n"
+                                   "context thread 0 type 2 zones 4 overflow 0\n"
+                                   "thread 6 roots 1\n"
+                                   "( 0 10 at 1 children 0\n"
+                                   ") 0 -1 query 40\n"
+                                   "thread 7 roots 2\n"
+                                   "( 0 0 at 1 children 0\n"
+                                   ") 0 100 query 1\n"
+                                   "( 0 0 at 2 children 1\n"
+                                   "( 0 200 at 3 children 1\n"
+                                   "( 0 -1 at 2 children 0\n"
+                                   ") 10 -1 query 9\n"
+                                   ") 20 -1 query 5\n"
+                                   ") 30 400 query 0\n"
+                                   "note 1 = 7\n"
+                                   "note 1 = 9\n");
+    fixture_release(&f);
+}
+
 /* ---- many zones, against a plain tree */
 
 enum { ZONES = 300000, THREADS = 3, DEPTH = 40 };
@@ -347,6 +437,7 @@ int main(void)
         cmocka_unit_test(clocks),
         cmocka_unit_test(annotations_keep_the_newest_value),
         cmocka_unit_test(strays_are_counted),
+        cmocka_unit_test(zones_go_on_in_the_next_part),
         cmocka_unit_test(many_zones_stay_a_tree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
