@@ -248,6 +248,8 @@ static int count_list(struct range *r, enum record_type type, const void *rec, s
         range_begin_points(r);
     else if (type == REC_POOL)
         range_begin_pool(r);
+    else if (type == REC_CPU_SWITCH_LIST)
+        r->cpus.lists++;
     else if (type == REC_THREAD_MESSAGES && end_thread_zones(r, e) != 0)
         return -1;
     return n == 0 ? end_list(r, e) : 0;
@@ -279,6 +281,8 @@ static int count_elements(struct range *r, enum record_type type, const void *re
         range_count_points(r, recs, n);
     else if (type == REC_MEMORY_EVENT)
         range_count_memory(r, recs, n);
+    else if (type == REC_CPU_SWITCH)
+        status = range_count_cpu_switches(r, recs, n, e);
     else
         status = count_plain(r, type, recs, n, e);
     r->list.left -= n < r->list.left ? n : r->list.left;
@@ -329,6 +333,13 @@ static int count_other(struct range *r, enum record_type type, const void *rec, 
         return count_gpu_zone_end(r, rec, e);
     case REC_PLOTS:
         return end_gpu_context(r, e);
+    case REC_EXTERNAL_THREAD:
+        return range_add_cpu_thread(r, ((const struct rec_id *)rec)->id, e);
+    case REC_CPU_THREADS:
+        return range_sum_cpu_threads(r, e);
+    case REC_CPU_THREAD:
+        range_count_cpu_threads(r, rec, 1);
+        break;
     case REC_HW_SAMPLE:
         r->hw_list = 0;
         r->hw_kept = false;
@@ -360,9 +371,10 @@ static int count_put(void *ctx, enum record_type type, const void *recs, size_t 
 
 void range_count_wanted(bool *wanted)
 {
-    static const enum record_type others[] = {REC_HEADER,       REC_ZONE_BEGIN, REC_ZONE_END,
-                                              REC_GPU_CONTEXT,  REC_GPU_THREAD, REC_GPU_ZONE_BEGIN,
-                                              REC_GPU_ZONE_END, REC_PLOTS,      REC_HW_SAMPLE};
+    static const enum record_type others[] = {
+        REC_HEADER,     REC_ZONE_BEGIN,      REC_ZONE_END,     REC_GPU_CONTEXT,
+        REC_GPU_THREAD, REC_GPU_ZONE_BEGIN,  REC_GPU_ZONE_END, REC_PLOTS,
+        REC_HW_SAMPLE,  REC_EXTERNAL_THREAD, REC_CPU_THREADS,  REC_CPU_THREAD};
     bool needed[REC_TYPE_COUNT] = {false};
     for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
         needed[others[i]] = true;
@@ -555,6 +567,8 @@ static int put_one(struct range *r, enum record_type type, const void *rec, stru
         return put_switch_thread(r, rec, e);
     case REC_CPU_SWITCH_LISTS:
         return pass_count(r, type, r->totals[REC_CPU_SWITCH], e);
+    case REC_CPU_THREADS:
+        return pass_count(r, type, r->totals[REC_CPU_THREAD], e);
     case REC_HW_SAMPLES:
         return pass_count(r, type, r->totals[REC_HW_SAMPLE], e);
     case REC_HW_SAMPLE:
@@ -587,6 +601,8 @@ static int range_put(void *ctx, enum record_type type, const void *recs, size_t 
         return put_elements(r, type, recs, n, e);
     if (type == REC_ZONE_STAT)
         return put_zone_stats(r, type, &r->zones, recs, n, e);
+    if (type == REC_CPU_THREAD)
+        return range_put_cpu_threads(r, recs, n, e);
     if (type == REC_GPU_ZONE_STAT)
         return put_zone_stats(r, type, &r->gpu_zones, recs, n, e);
     if (n > 1 && type != REC_FRAME_IMAGE && type != REC_ZONE_END && type != REC_GPU_ZONE_END &&
@@ -609,6 +625,7 @@ int range_open(struct range **out, const struct range_options *options, struct e
     if (!r)
         return err_no_memory(e, "a range");
     r->options = *options;
+    range_cpus_init(&r->cpus, options->spill_dir);
     r->has_spool = spool_init(&r->spool, options->spill_dir, SPOOL_BUDGET, e) == 0;
     if (!r->has_spool || range_zones_init(&r->zones, &r->spool, options->spill_dir, e) != 0 ||
         range_zones_init(&r->gpu_zones, &r->spool, options->spill_dir, e) != 0) {
@@ -625,6 +642,7 @@ void range_free(struct range *r)
 {
     if (!r)
         return;
+    range_cpus_release(&r->cpus);
     range_zones_release(&r->zones);
     range_zones_release(&r->gpu_zones);
     for (unsigned i = 0; i < REC_TYPE_COUNT; i++)

@@ -20,9 +20,11 @@
  *
  * Lists that become empty go (plots, context switches of a thread, hardware samples of an address,
  * frame sets but the base one); threads, locks, pools and GPU contexts stay. Names, source
- * locations, call stacks, symbols, crash, times of processors and GPU annotations are not events
- * and stay as they are. A thread's number of kernel samples, which would take the call stacks to
- * count anew, is held to its number of samples.
+ * locations, call stacks, symbols, crash and GPU annotations are not events and stay as they are. A
+ * thread's totals on processors are computed from the processors' switches, of which the part
+ * within the range counts; where all of these do not make up the trace's own totals, they stay. A
+ * thread's number of kernel samples, which would take the call stacks to count anew, is held to its
+ * number of samples.
  *
  * Memory: tables of a few MiB, 16 bytes for each kept message, 4 for each kept frame image. All
  * else that has to be remembered between the passes goes to a temporary file.

@@ -13,6 +13,7 @@
 #include "base/vec.h"
 #include "trace/range.h"
 #include "trace/range_zones.h"
+#include "trace/spill.h"
 
 /* Frames that are copied to be changed. */
 #define PART_MAX 512u
@@ -42,6 +43,22 @@ struct point {
     double before_value, min, max, sum;
 };
 
+/* A thread on the processors: in all of the trace, and in the range. */
+struct cpu_totals {
+    int64_t all_running; /* ns */
+    int64_t running;
+    uint32_t all_regions, regions;
+    uint32_t migrations;
+    int16_t cpu; /* the latest one in the range, -1 none */
+};
+
+struct range_cpus {
+    struct map numbers;            /* thread id → its external number */
+    VEC(struct cpu_totals) totals; /* by external number */
+    struct spill runs;
+    unsigned lists; /* of processors so far */
+};
+
 struct range {
     struct range_options options;
     struct record_sink next;
@@ -56,6 +73,7 @@ struct range {
     uint64_t image;       /* position of the next one */
     struct map messages;  /* keys of those kept */
     struct range_zones zones, gpu_zones;
+    struct range_cpus cpus;
     uint64_t thread_zones, thread_roots, depth;
     uint64_t context_zones;
     bool in_context, in_gpu_thread;
@@ -106,6 +124,18 @@ int range_put_frame_set(struct range *r, const struct rec_frame_set *set, struct
 void range_sort_images(struct range *r);
 int range_put_frames(struct range *r, const struct rec_frame *frames, size_t n, struct err *e);
 int range_put_image(struct range *r, const void *rec, struct err *e);
+
+/* ---- threads on processors: trace/range_cpus.c */
+
+void range_cpus_init(struct range_cpus *c, const char *dir);
+void range_cpus_release(struct range_cpus *c);
+int range_add_cpu_thread(struct range *r, uint64_t id, struct err *e);
+int range_count_cpu_switches(struct range *r, const struct rec_cpu_switch *switches, size_t n,
+                             struct err *e);
+int range_sum_cpu_threads(struct range *r, struct err *e);
+void range_count_cpu_threads(struct range *r, const struct rec_cpu_thread *threads, size_t n);
+int range_put_cpu_threads(struct range *r, const struct rec_cpu_thread *threads, size_t n,
+                          struct err *e);
 
 /* ---- plots and pools: trace/range_values.c */
 

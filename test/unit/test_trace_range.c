@@ -224,6 +224,76 @@ static void describe_thread_message(struct scene *s, uint64_t key)
         SAY("of the thread %llx\n", (ll)key);
 }
 
+/* ---- threads on processors */
+
+struct on_cpu {
+    int64_t start;
+    size_t order; /* in the file */
+    int cpu;
+};
+
+static int by_start(const void *a, const void *b)
+{
+    const struct on_cpu *x = a, *y = b;
+    if (x->start != y->start)
+        return x->start < y->start ? -1 : 1;
+    return x->order < y->order ? -1 : 1;
+}
+
+static unsigned migrations(const struct on_cpu *runs, size_t n)
+{
+    unsigned moves = 0;
+    for (size_t i = 1; i < n; i++)
+        moves += runs[i].cpu != runs[i - 1].cpu;
+    return moves;
+}
+
+/* What the processors' switches of [begin, end) make up of the thread. */
+static struct rec_cpu_thread on_processors(const struct whole *w, uint64_t tid, int64_t begin,
+                                           int64_t end)
+{
+    struct rec_cpu_thread sum = {.tid = tid};
+    VEC(struct on_cpu) runs = {0};
+    size_t number = 0, at = SIZE_MAX;
+    int cpu = -1;
+    for (size_t i = 0; i < w->list.len; i++) {
+        if (w->list.at[i].type == REC_EXTERNAL_THREAD) {
+            if (at == SIZE_MAX && WHOLE(id, w, i)->id == tid)
+                at = number;
+            number++;
+        }
+        cpu += w->list.at[i].type == REC_CPU_SWITCH_LIST;
+        const struct rec_cpu_switch *s = WHOLE(cpu_switch, w, i);
+        if (w->list.at[i].type != REC_CPU_SWITCH || s->thread != at || s->start >= end ||
+            (s->end >= 0 && s->end < begin))
+            continue;
+        assert_true(vec_push(&runs, (struct on_cpu){s->start, i, cpu}));
+        if (s->end == -1)
+            continue;
+        int64_t from = s->start < begin ? begin : s->start, to = s->end > end ? end : s->end;
+        sum.running_regions++;
+        sum.running_time += to > from || begin == INT64_MIN ? to - from : 0;
+    }
+    if (runs.len > 0)
+        qsort(runs.at, runs.len, sizeof *runs.at, by_start);
+    sum.migrations = migrations(runs.at, runs.len);
+    vec_release(&runs);
+    return sum;
+}
+
+static void describe_cpu_thread(struct scene *s, const struct rec_cpu_thread *thread)
+{
+    struct rec_cpu_thread t = *thread;
+    struct rec_cpu_thread all = on_processors(&s->trace, t.tid, INT64_MIN, INT64_MAX);
+    bool known = all.running_regions == t.running_regions && all.running_time == t.running_time;
+    if (!s->all && known) {
+        t = on_processors(&s->trace, t.tid, s->begin, s->end);
+        if (t.running_regions == 0 && t.migrations == 0)
+            return;
+    }
+    SAY("ran %llx %lld %u %u\n", (ll)t.tid, (ll)t.running_time, t.running_regions, t.migrations);
+}
+
 /* The records whose place in a list is all that counts. */
 static void describe_plain(struct scene *s, size_t i)
 {
@@ -304,6 +374,9 @@ static void describe(struct scene *s)
             break;
         case REC_HW_SAMPLE:
             describe_hw(s, i);
+            break;
+        case REC_CPU_THREAD:
+            describe_cpu_thread(s, WHOLE(cpu_thread, &s->trace, i));
             break;
         default:
             describe_plain(s, i);
@@ -408,10 +481,15 @@ static void cut(const struct buf *inner, const struct whole *whole, int64_t begi
     buf_release(&out);
 }
 
-/* The made-up traces have no base frame set and threads with other messages than the trace. */
+/*
+ * The made-up traces have no base frame set, threads with other messages than the trace, and totals
+ * of processors that nothing made up.
+ */
 struct mended {
     struct record_sink next;
     bool based;
+    struct rec_cpu_thread totals[16]; /* of the first external threads */
+    size_t externals, totals_used;
     VEC(uint64_t) keys;
     size_t used;
 };
@@ -426,6 +504,15 @@ static int mend_put(void *ctx, enum record_type type, const void *recs, size_t n
         m->based = true;
         return record_put(&m->next, type, &set, n, e);
     }
+    if (type == REC_EXTERNAL_THREAD && m->externals < 16)
+        m->totals[m->externals++].tid = ((const struct rec_id *)recs)->id;
+    const struct rec_cpu_switch *on = recs;
+    if (type == REC_CPU_SWITCH && on->thread < m->externals && on->end != -1) {
+        m->totals[on->thread].running_regions++;
+        m->totals[on->thread].running_time += on->end - on->start;
+    }
+    if (type == REC_CPU_THREAD && m->totals_used < m->externals)
+        return record_put(&m->next, type, &m->totals[m->totals_used++], 1, e);
     if (type == REC_MESSAGE)
         assert_true(vec_push(&m->keys, ((const struct rec_message *)recs)->key));
     if (type == REC_THREAD_MESSAGE && m->keys.len > 0) {
