@@ -22,6 +22,10 @@ int cmd_replay(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_csvexport(int argc, char **argv);
 int cmd_csvexport_drop_in(int argc, char **argv);
+int cmd_tree(int argc, char **argv);
+int cmd_find(int argc, char **argv);
+int cmd_map(int argc, char **argv);
+int cmd_timeline(int argc, char **argv);
 int cmd_update(int argc, char **argv);
 int cmd_update_drop_in(int argc, char **argv); /* called as tracy-update and the like */
 int cmd_verify(int argc, char **argv);

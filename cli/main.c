@@ -22,6 +22,8 @@ static const struct command commands[] = {
     {"capture", cmd_capture, "record one client to a trace and print its memory summary"},
     {"daemon", cmd_daemon, "record every client that announces itself, each to a trace"},
     {"report", cmd_report, "print the memory summary of a trace: by site, call stack, pool, …"},
+    {"tree", cmd_tree, "print the call-stack tree of a trace's allocations, top-down or bottom-up"},
+    {"find", cmd_find, "find the allocations that covered an address, and when"},
     {"info", cmd_info, "print what is in a trace"},
     {"verify", cmd_verify, "check that memory data is really there; exit status 0 or 1"},
     {"dump", cmd_dump, "print everything in a trace in a form that can be compared"},

@@ -1,0 +1,140 @@
+#include "cli/question.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "base/format.h"
+#include "base/outfile.h"
+#include "trace/load.h"
+
+bool refuse_value(struct err *e, const char *option, const char *values, const char *value)
+{
+    err_set(e, ERR_USAGE, "%s is %s, not '%s'", option, values, value);
+    return false;
+}
+
+/* "A:B", "A:", ":B" or "A" alone. */
+static bool take_size(struct selection_options *o, const char *value, struct err *e)
+{
+    const char *colon = strchr(value, ':');
+    char least[64];
+    size_t n = colon ? (size_t)(colon - value) : strlen(value);
+    if (n >= sizeof least)
+        return refuse_value(e, "--size", "a range such as 1K:2M", value);
+    memcpy(least, value, n);
+    least[n] = 0;
+    const char *most = colon ? colon + 1 : least;
+    o->has_size = true;
+    o->size_min = 0;
+    o->size_max = UINT64_MAX;
+    if ((n && format_parse_bytes("--size", least, &o->size_min, e) != 0) ||
+        (*most && format_parse_bytes("--size", most, &o->size_max, e) != 0))
+        return false;
+    return o->size_min <= o->size_max ||
+           refuse_value(e, "--size", "a range whose end is not below its begin", value);
+}
+
+bool question_take(struct question *q, int option, const char *value, struct err *e)
+{
+    struct selection_options *o = &q->selection;
+    switch (option) {
+    case QUESTION_POOL:
+        o->pool = value;
+        return true;
+    case QUESTION_THREAD:
+        o->thread = value;
+        return true;
+    case QUESTION_RANGE:
+        o->has_range = true;
+        return option_range(value, "--range", &o->begin, &o->end, e);
+    case QUESTION_AT:
+        o->has_at = true;
+        return option_time(value, "--at", &o->at, e);
+    case QUESTION_SIZE:
+        return take_size(o, value, e);
+    case QUESTION_MATCH:
+        o->match = value;
+        return true;
+    case QUESTION_FRAME:
+        o->has_frame = true;
+        return option_u64(value, "--frame", 0, UINT64_MAX, &o->frame, e);
+    case QUESTION_ZONE:
+        o->zone = value;
+        return true;
+    case QUESTION_FORMAT:
+        return report_format_parse(value, &q->format) ||
+               refuse_value(e, "--format", "text, json or csv", value);
+    case QUESTION_OUTPUT:
+        q->output = value;
+        return true;
+    case 'f':
+        q->force = true;
+        return true;
+    default:
+        return false;
+    }
+}
+
+static int answer_into_file(const struct question *q, question_answer *answer, void *ctx,
+                            struct trace *t, struct err *e)
+{
+    struct outfile o;
+    if (outfile_open(&o, q->output, q->force, e) != 0)
+        return -1;
+    int fd = dup(o.fd);
+    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+    int status;
+    if (!out) {
+        status = err_errno(e, ERR_OUTPUT, "cannot write %s", q->output);
+        if (fd >= 0)
+            close(fd);
+    } else {
+        status = answer(ctx, t, out, e);
+        if (fclose(out) != 0 && status == 0)
+            status = err_errno(e, ERR_OUTPUT, "cannot write %s", q->output);
+    }
+    if (status == 0)
+        return outfile_commit(&o, e);
+    /* A check that does not hold is an answer, too. */
+    if (e->code == ERR_CHECK)
+        return outfile_commit(&o, e) == 0 ? -1 : -1;
+    outfile_abort(&o);
+    return -1;
+}
+
+int question_run(const struct question *q, question_answer *answer, void *ctx)
+{
+    const struct trace_load_options more = {.zones = q->zones || q->selection.zone,
+                                            .frames = q->zones || q->selection.has_frame};
+    struct err e = {0};
+    struct trace t;
+    int status = trace_init(&t, NULL, &e);
+    if (status == 0) {
+        status = trace_load_with(&t, q->trace, &more, NULL, NULL, &e);
+        if (status == 0)
+            status =
+                q->output ? answer_into_file(q, answer, ctx, &t, &e) : answer(ctx, &t, stdout, &e);
+        trace_release(&t);
+    }
+    if (status == 0)
+        return 0;
+    print_error(&e);
+    return err_exit_status(&e);
+}
+
+bool terminal_takes_colors(FILE *out)
+{
+    const char *no_color = getenv("NO_COLOR");
+    const char *term = getenv("TERM");
+    return isatty(fileno(out)) && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
+}
+
+unsigned terminal_width(FILE *out)
+{
+    struct winsize size;
+    if (!isatty(fileno(out)) || ioctl(fileno(out), TIOCGWINSZ, &size) != 0 || size.ws_col < 20)
+        return 80;
+    return size.ws_col;
+}

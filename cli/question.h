@@ -1,0 +1,95 @@
+#ifndef TIDEMARK_CLI_QUESTION_H
+#define TIDEMARK_CLI_QUESTION_H
+
+/*
+ * What all commands have in common that ask a question of a trace: which allocations it is about,
+ * the form of the answer and where it goes.
+ */
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "analysis/selection.h"
+#include "base/err.h"
+#include "cli/options.h"
+#include "report/report.h"
+
+struct question {
+    const char *trace;
+    const char *output; /* NULL: standard output */
+    bool force;
+    bool zones; /* load zones and frames in any case */
+    enum report_format format;
+    struct selection_options selection;
+};
+
+enum {
+    QUESTION_POOL = 512,
+    QUESTION_THREAD,
+    QUESTION_RANGE,
+    QUESTION_AT,
+    QUESTION_SIZE,
+    QUESTION_MATCH,
+    QUESTION_FRAME,
+    QUESTION_ZONE,
+    QUESTION_FORMAT,
+    QUESTION_OUTPUT,
+};
+
+#define SELECTION_LONG_OPTIONS                                                                     \
+    {"pool", required_argument, NULL, QUESTION_POOL},                                              \
+        {"thread", required_argument, NULL, QUESTION_THREAD},                                      \
+        {"range", required_argument, NULL, QUESTION_RANGE},                                        \
+        {"at", required_argument, NULL, QUESTION_AT},                                              \
+        {"size", required_argument, NULL, QUESTION_SIZE},                                          \
+        {"match", required_argument, NULL, QUESTION_MATCH},                                        \
+        {"frame", required_argument, NULL, QUESTION_FRAME},                                        \
+    {                                                                                              \
+        "zone", required_argument, NULL, QUESTION_ZONE                                             \
+    }
+
+#define OUTPUT_LONG_OPTIONS                                                                        \
+    {"format", required_argument, NULL, QUESTION_FORMAT},                                          \
+        {"output", required_argument, NULL, QUESTION_OUTPUT}, {"force", no_argument, NULL, 'f'},   \
+    {                                                                                              \
+        "help", no_argument, NULL, 'h'                                                             \
+    }
+
+#define SELECTION_USAGE                                                                            \
+    "Which allocations:\n"                                                                         \
+    "      --pool NAME     of this pool\n"                                                         \
+    "      --thread NAME   allocated by the threads of this name or id\n"                          \
+    "      --range A:B     allocated from A until before B; what happens from B on is not seen\n"  \
+    "                      (ns since the trace began, or with a unit: 1.5s:2m)\n"                  \
+    "      --at T          live at this time\n"                                                    \
+    "      --size A:B      of A to B bytes; either may be left out, and end in K, M, G\n"          \
+    "      --match REGEX   with a function, file or image in the call stack that matches\n"        \
+    "                      (POSIX extended)\n"                                                     \
+    "      --frame N       allocated within frame N of the trace, from 0 on\n"                     \
+    "      --zone NAME     allocated within a zone of this name on the same thread\n"
+
+#define OUTPUT_USAGE                                                                               \
+    "      --format F      text, json or csv (text)\n"                                             \
+    "      --output FILE   write to FILE instead of standard output\n"                             \
+    "  -f, --force         replace FILE when it exists\n"                                          \
+    "  -h, --help          this text\n"
+
+/* Takes one of the above. False with `e` filled when it is wrong, or empty when it is unknown. */
+bool question_take(struct question *q, int option, const char *value, struct err *e);
+
+/* For messages on a wrong value. Returns false. */
+bool refuse_value(struct err *e, const char *option, const char *values, const char *value);
+
+/*
+ * Loads the trace with what the selection needs, and has the answer written to where it should go:
+ * a file appears when it is whole. Returns the exit status; errors are printed.
+ */
+typedef int question_answer(void *ctx, struct trace *t, FILE *out, struct err *e);
+int question_run(const struct question *q, question_answer *answer, void *ctx);
+
+/* Whether `out` is a terminal that may be coloured (NO_COLOR, TERM=dumb), and its width (80). */
+bool terminal_takes_colors(FILE *out);
+unsigned terminal_width(FILE *out);
+
+#endif
