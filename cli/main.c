@@ -24,6 +24,8 @@ static const struct command commands[] = {
     {"report", cmd_report, "print the memory summary of a trace: by site, call stack, pool, …"},
     {"tree", cmd_tree, "print the call-stack tree of a trace's allocations, top-down or bottom-up"},
     {"find", cmd_find, "find the allocations that covered an address, and when"},
+    {"map", cmd_map, "draw where live blocks lie, how old and how scattered they are"},
+    {"timeline", cmd_timeline, "draw memory use over time"},
     {"info", cmd_info, "print what is in a trace"},
     {"verify", cmd_verify, "check that memory data is really there; exit status 0 or 1"},
     {"dump", cmd_dump, "print everything in a trace in a form that can be compared"},

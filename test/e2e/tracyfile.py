@@ -2,6 +2,7 @@
 under test for its own opinion. Slow and plain: it walks every section and keeps what tests compare.
 Layout facts: server/TracyWorker.cpp `Worker::Write` @ v0.9.1 ... v0.14.0."""
 
+import itertools
 import struct
 
 import lz4.block
@@ -120,7 +121,10 @@ class Trace:
         for _ in range(self.u64()):
             name, continuous, n = self.take("QBQ")
             self.frame_sets.append((name, n))
-            self.bytes(n * (12 if continuous else 20))
+            data = self.bytes(n * (12 if continuous else 20))
+            if name == 0 and continuous:
+                deltas = [start for start, _ in struct.iter_unpack("<qi", data)]
+                self.base_frames = list(itertools.accumulate(deltas))
         if self.at_least(0, 13, 5):
             for _ in range(self.u64()):
                 self.take("H")

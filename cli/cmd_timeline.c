@@ -1,0 +1,105 @@
+/* tidemark timeline: memory use over time. */
+
+#include <stdlib.h>
+
+#include "cli/commands.h"
+#include "cli/question.h"
+#include "report/timeline.h"
+
+#define BUCKETS 200
+#define BUCKETS_MAX 1000000
+#define CHART_MARGIN 12 /* columns beside a chart */
+
+static const char usage[] =
+    "usage: tidemark timeline FILE [OPTIONS]\n"
+    "\n"
+    "Prints how much memory was in use over time, for each pool. FILE - is standard input.\n"
+    "With --range: in this stretch of time, with blocks that were allocated before it.\n"
+    "\n"
+    "      --buckets N     pieces of time (text: as many as the terminal is wide, else 200)\n"
+    "      --rows N        text: the chart's height (8)\n"
+    "\n" SELECTION_USAGE "\n" OUTPUT_USAGE "\n"
+    "Exit status: 0 done; 2 usage; 3 unreadable trace; 4 output exists or cannot be written.\n";
+
+struct timeline_command {
+    struct question question;
+    struct timeline_report_options report;
+    uint64_t buckets; /* 0: not given */
+    int64_t begin, end;
+};
+
+enum { OPTION_BUCKETS = 256, OPTION_ROWS };
+
+static const struct option long_options[] = {
+    {"buckets", required_argument, NULL, OPTION_BUCKETS},
+    {"rows", required_argument, NULL, OPTION_ROWS},
+    SELECTION_LONG_OPTIONS,
+    OUTPUT_LONG_OPTIONS,
+    {NULL, 0, NULL, 0},
+};
+
+static bool take_option(void *ctx, int option, const char *value, struct err *e)
+{
+    struct timeline_command *c = ctx;
+    uint64_t rows;
+    switch (option) {
+    case OPTION_BUCKETS:
+        return option_u64(value, "--buckets", 1, BUCKETS_MAX, &c->buckets, e);
+    case OPTION_ROWS:
+        if (!option_u64(value, "--rows", 1, 200, &rows, e))
+            return false;
+        c->report.rows = (unsigned)rows;
+        return true;
+    default:
+        return question_take(&c->question, option, value, e);
+    }
+}
+
+static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
+{
+    struct timeline_command *c = ctx;
+    struct selection_options *s = &c->question.selection;
+    c->report.format = c->question.format;
+    /* The range is what is drawn: what is in use then may have been allocated before. */
+    c->begin = s->has_range && s->begin != INT64_MIN ? s->begin : 0;
+    c->end = s->has_range ? s->end : INT64_MAX;
+    s->has_range = false;
+    return option_one_trace(n, arguments, &c->question.trace, e);
+}
+
+static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
+{
+    struct timeline_command *c = ctx;
+    struct selection s;
+    struct timeline line;
+    bool drawn = c->report.format == REPORT_TEXT;
+    uint64_t buckets = c->buckets ? c->buckets
+                       : drawn    ? terminal_width(out) - CHART_MARGIN
+                                  : BUCKETS;
+    if (selection_init(&s, t, &c->question.selection, e) != 0)
+        return -1;
+    c->report.colors = drawn && terminal_takes_colors(out);
+    int64_t last = selection_end(&s);
+    int64_t end = c->end <= last ? c->end : last + 1;
+    int status = timeline_build(&line, &s, c->begin, end, buckets, e);
+    if (status == 0) {
+        status = timeline_write(&line, t, &c->report, out, e);
+        timeline_release(&line);
+    }
+    selection_release(&s);
+    return status;
+}
+
+int cmd_timeline(int argc, char **argv)
+{
+    const struct command_line line = {
+        .letters = "fh",
+        .names = long_options,
+        .usage = usage,
+        .hint = "usage: tidemark timeline FILE [OPTIONS]; `tidemark timeline --help` tells more\n",
+        .take = take_option,
+        .rest = take_rest};
+    struct timeline_command c = {.report.rows = 8};
+    int status = command_line_parse(&line, &c, argc, argv);
+    return status >= 0 ? status : question_run(&c.question, answer, &c);
+}

@@ -1,0 +1,305 @@
+"""`tree`, `find`, `map` and `timeline`: what they say of every fixture, held against a second reader
+of the files and against sums made the slow way."""
+
+import collections
+import csv
+import io
+import json
+import re
+
+from tools import RELEASES, TRACES, WIRE, Case, report, run
+from tracyfile import Trace
+
+MEMSCEN = TRACES / "v0.14.0" / "memscen.tracy"
+THREADS = TRACES / "v0.14.0" / "memscen_mt.tracy"
+FILES = [TRACES / r / f"{n}.tracy" for r in RELEASES for n in ("memscen", "allscen", "memscen_mt")]
+PLACEHOLDERS = (b"[unknown]", b"[unresolved]", b"[error]", b"???")
+
+
+def text(command, *args):
+    result = run(command, *args)
+    if result.returncode != 0:
+        raise AssertionError(f"{command} {args}: {result.stderr}")
+    return result.stdout
+
+
+def ask(command, *args):
+    return json.loads(text(command, *args, "--format", "json"))
+
+
+def rows(command, *args):
+    return list(csv.DictReader(io.StringIO(text(command, *args, "--format", "csv"))))
+
+
+def frame_label(trace, frame):
+    """What the profiler groups by: the outermost function of a frame."""
+    image, inlines = trace.frames.get(frame, (b"", []))
+    name = re.sub(rb" \+ \d+$", b"", inlines[-1][0] or b"") if inlines else b""
+    if not name or name in PLACEHOLDERS:
+        return "[unknown]"
+    return name.decode(errors="replace")
+
+
+def profiler_tree(trace, events, outer_first):
+    """Way of names -> [count, bytes], as the Memory tab sums up its trees."""
+    tree = collections.defaultdict(lambda: [0, 0])
+    for event in events:
+        names = [frame_label(trace, f) for f in trace.callstacks[event[4]] or ()]
+        if outer_first:
+            names.reverse()
+        for n in range(1, len(names) + 1):
+            tree[tuple(names[:n])][0] += 1
+            tree[tuple(names[:n])][1] += event[1]
+    return tree
+
+
+def our_tree(doc, figure):
+    """The same of `tree`: without what stands for no call stack."""
+    ways, tree = {None: ()}, collections.defaultdict(lambda: [0, 0])
+    for node in doc["nodes"]:
+        name = node["name"]
+        if name == "[no call stack]":
+            continue
+        name = "[unknown]" if name.startswith("[unknown]") else name
+        way = ways[node["parent"]] + (name,)
+        ways[node["id"]] = way
+        tree[way][0] += node["inclusive"][figure[0]]
+        tree[way][1] += node["inclusive"][figure[1]]
+    return {way: sums for way, sums in tree.items() if sums[0]}
+
+
+class Tree(Case):
+    def test_the_profilers_counts(self):
+        """Its Memory tab: both trees, all allocations and only the active ones, pool by pool."""
+        for path in FILES:
+            if not path.exists():
+                continue
+            trace = Trace(path)
+            for key, pool in trace.pools.items():
+                name = "default" if key == 0 else trace.pointers[pool["name_key"]].decode()
+                if len(pool["events"]) == 0:
+                    continue
+                active = [e for e in pool["events"] if e[3] is None]
+                for flag, outer_first in (("--top-down", True), ("--bottom-up", False)):
+                    with self.subTest(path=path, pool=name, direction=flag):
+                        doc = ask("tree", path, flag, "--pool", name, "--no-inlines",
+                                  "--all-frames")
+                        self.assertEqual(doc["total"]["count"], len(pool["events"]))
+                        self.assertEqual(doc["total"]["live_bytes"], sum(e[1] for e in active))
+                        self.assertEqual(our_tree(doc, ("count", "bytes")),
+                                         profiler_tree(trace, pool["events"], outer_first))
+                        self.assertEqual(our_tree(doc, ("live_count", "live_bytes")),
+                                         profiler_tree(trace, active, outer_first))
+
+    def test_it_agrees_with_the_report(self):
+        for path in (MEMSCEN, THREADS):
+            sites = report(path, "--by", "function")
+            for figure in ("bytes", "count", "live_bytes", "temporary"):
+                want, got = collections.Counter(), collections.Counter()
+                for row in sites["groups"]:
+                    want[row["function"] or "[no call stack]"] += row[figure]
+                for node in ask("tree", path, "--bottom-up", "--depth", 1)["nodes"]:
+                    got[node["name"]] += node["exclusive"][figure]
+                self.assertEqual(+got, +want)
+
+    def test_by_thread(self):
+        want = collections.Counter()
+        for row in report(THREADS, "--by", "thread")["groups"]:
+            want[row["name"]] += row["count"]
+        got = {n["name"]: n["inclusive"]["count"]
+               for n in ask("tree", THREADS, "--by", "thread", "--depth", 1)["nodes"]}
+        self.assertEqual(got, dict(want))
+        name, count = want.most_common(1)[0]
+        self.assertEqual(ask("tree", THREADS, "--thread", name)["total"]["count"], count)
+
+    def test_formats(self):
+        doc, table = ask("tree", MEMSCEN), rows("tree", MEMSCEN)
+        self.assertEqual(doc["schema"], "tidemark.tree/1")
+        self.assertEqual([n["id"] for n in doc["nodes"]], [int(r["id"]) for r in table])
+        for node, row in zip(doc["nodes"], table):
+            self.assertEqual(node["name"], row["name"])
+            self.assertEqual(node["inclusive"]["bytes"], int(row["bytes"]))
+            self.assertEqual(node["exclusive"]["temporary"], int(row["own_temporary"]))
+        lines = text("tree", MEMSCEN, "--metric", "count").splitlines()
+        self.assertRegex(lines[0], r"^ +Count +Share +Own +Size  Function$")
+        self.assertRegex(lines[1], r"^ +9,001 +100 % .*  all$")
+        self.assertRegex(text("tree", MEMSCEN), r"(?m)^ +└ .* smaller ones$|│ └ \d+ smaller ones$")
+        self.assertNotIn("smaller", text("tree", MEMSCEN, "--min-share", 0))
+
+    def test_zones(self):
+        """Zones that have no others in them: the truth names the innermost."""
+        for release in RELEASES:
+            truth = json.loads((WIRE / release / "memscen.truth.json").read_text())
+            allocs = {z["innermost_zone"]: z["allocs"] for z in truth["zones"]}
+            for zone in ("read_image", "line_buffer", "spike"):
+                doc = ask("tree", TRACES / release / "wire_memscen.tracy", "--zone", zone)
+                self.assertEqual(doc["total"]["count"], allocs[zone], (release, zone))
+
+    def test_frames_and_times(self):
+        for release in RELEASES:
+            path = TRACES / release / "memscen.tracy"
+            trace = Trace(path)
+            events = [e for pool in trace.pools.values() for e in pool["events"]]
+            for frame in (0, 3, len(trace.base_frames) - 1):
+                begin, *rest = trace.base_frames[frame:frame + 2]
+                end = rest[0] if rest else 1 << 62
+                want = [e for e in events if begin <= e[2] < end]
+                doc = ask("tree", path, "--frame", frame)
+                self.assertEqual(doc["total"]["count"], len(want))
+                self.assertEqual(doc["total"]["live_count"],
+                                 sum(e[3] is None or e[3] >= end for e in want))
+                self.assertEqual(ask("tree", path, "--range", f"{begin}:{min(end, 1 << 60)}")["nodes"],
+                                 doc["nodes"])
+                live = [e for e in events if e[2] <= begin and (e[3] is None or e[3] > begin)]
+                doc = ask("tree", path, "--at", begin)
+                self.assertEqual(doc["total"]["count"], len(live))
+                self.assertEqual(doc["total"]["live_bytes"], sum(e[1] for e in live))
+            self.assertEqual(run("tree", path, "--frame", 1 << 40).returncode, 2)
+
+    def test_sizes_and_expressions(self):
+        trace = Trace(MEMSCEN)
+        events = [e for pool in trace.pools.values() for e in pool["events"]]
+        for size, want in (("1K:2K", (1024, 2048)), (":100", (0, 100)), ("4K:", (4096, 1 << 60)),
+                           ("64", (64, 64))):
+            self.assertEqual(ask("tree", MEMSCEN, "--size", size)["total"]["count"],
+                             sum(want[0] <= e[1] <= want[1] for e in events))
+        sites = report(MEMSCEN)["sites"]
+        self.assertEqual(ask("tree", MEMSCEN, "--match", "^text_(scratch|intern)")["total"]["count"],
+                         sum(s["count"] for s in sites
+                             if re.match("text_(scratch|intern)", s["function"] or "")))
+
+    def test_refusals(self):
+        for args in (("--by", "x"), ("--metric", "y"), ("--min-share", "101"), ("--size", "2K:1K"),
+                     ("--match", "("), ("--pool", "nobody"), ("--zone", "nowhere"),
+                     ("--range", "2:1"), ("--thread", "none"), ("--format", "xml")):
+            result = run("tree", MEMSCEN, *args)
+            self.assertEqual(result.returncode, 2, args)
+            self.assertIn(args[1] if args[0] != "--match" else "expression", result.stderr)
+
+    def test_into_a_file(self):
+        out = self.dir / "tree.json"
+        text("tree", MEMSCEN, "--format", "json", "--output", out)
+        self.assertEqual(json.loads(out.read_text()), ask("tree", MEMSCEN))
+        self.assertEqual(run("tree", MEMSCEN, "--output", out).returncode, 4)
+        text("tree", MEMSCEN, "-f", "--output", out)
+        self.assert_clean("tree.json")
+
+
+class Find(Case):
+    def test_every_allocation_of_an_address(self):
+        for path in (MEMSCEN, THREADS, TRACES / "v0.9.1" / "allscen.tracy"):
+            trace = Trace(path)
+            events = [e for pool in trace.pools.values() for e in pool["events"]]
+            for event in events[::len(events) // 7]:
+                address = event[0] + event[1] // 2
+                want = sorted((e[2], e[0], e[1], e[3]) for e in events
+                              if e[0] <= address <= e[0] + max(e[1], 1) - 1)
+                doc = ask("find", path, hex(address))
+                got = sorted((a["time_ns"], int(a["address"], 16), a["size"], a["freed_ns"])
+                             for a in doc["allocations"])
+                self.assertEqual(got, want)
+                self.assertEqual(doc["found"], len(want))
+
+    def test_before_and_after(self):
+        events = [e for e in Trace(MEMSCEN).pools[0]["events"]]
+        uses = collections.Counter(e[0] for e in events)
+        address = uses.most_common(1)[0][0]
+        history = [e for e in events if e[0] <= address < e[0] + e[1]]
+        middle = history[len(history) // 2]
+        doc = ask("find", MEMSCEN, address, "--pool", "default", "--at", middle[2])
+        found = {a["when"]: a for a in doc["allocations"]}
+        self.assertEqual(found["at"]["time_ns"], middle[2])
+        self.assertEqual(found["after"]["time_ns"], min(e[2] for e in history if e[2] > middle[2]))
+        self.assertEqual(found["before"]["freed_ns"],
+                         max(e[3] for e in history if e[3] is not None and e[3] <= middle[2]))
+        shown = text("find", MEMSCEN, address, "--at", middle[2], "--stack-traces")
+        self.assertIn("before: 0x", shown)
+        self.assertIn("after: 0x", shown)
+        self.assertIn("worker", shown)
+
+    def test_ranges_and_limits(self):
+        pools = report(MEMSCEN)["pools"]
+        low, high = pools[0]["low_address"], pools[0]["high_address"]
+        doc = ask("find", MEMSCEN, f"{low}-{high}", "--pool", "default")
+        self.assertEqual(doc["found"], pools[0]["allocations"])
+        self.assertEqual((doc["live"], doc["live_bytes"]),
+                         (pools[0]["live_allocations"], pools[0]["live_bytes"]))
+        self.assertEqual(len(rows("find", MEMSCEN, f"{low}-{high}", "--limit", 7)), 7)
+        shown = text("find", MEMSCEN, f"{low}-{high}", "--pool", "default")
+        self.assertIn("the newest 20 of them", shown)
+        self.assertEqual(ask("find", MEMSCEN, "0x10+16")["allocations"], [])
+        for bad in ("0x", "12z", "5-4", "5+0", "-1", "", "1-"):
+            self.assertEqual(run("find", MEMSCEN, "--", bad).returncode, 2, bad)
+        self.assertEqual(run("find", MEMSCEN).returncode, 2)
+
+
+class Map(Case):
+    def test_samples_and_cells(self):
+        for path in (MEMSCEN, TRACES / "v0.10" / "memscen.tracy"):
+            trace = Trace(path)
+            pools = {("default" if k == 0 else trace.pointers[p["name_key"]].decode()): p
+                     for k, p in trace.pools.items()}
+            doc = ask("map", path, "--samples", 20)
+            self.assertEqual(doc["schema"], "tidemark.map/1")
+            for pool in doc["pools"]:
+                events = pools[pool["name"]]["events"]
+                for s in pool["samples"]:
+                    time = s["time_ns"]
+                    live = [e for e in events if e[2] <= time and (e[3] is None or e[3] > time)]
+                    self.assertEqual((s["blocks"], s["bytes"]),
+                                     (len(live), sum(e[1] for e in live)))
+                    pages = {p for e in live for p in range(e[0] >> 12,
+                                                            (e[0] + max(e[1], 1) - 1 >> 12) + 1)}
+                    self.assertEqual(s["page_bytes"], 4096 * len(pages))
+                drawn = sum(sum(line["used_bytes"]) for line in pool["lines"])
+                self.assertEqual(drawn, pool["samples"][-1]["covered_bytes"])
+            self.assertEqual(len(rows("map", path, "--samples", 20)), 20 * len(doc["pools"]))
+
+    def test_text(self):
+        shown = text("map", MEMSCEN, "--pool", "default")
+        self.assertNotIn("\033", shown)
+        self.assertRegex(shown, r"^pool default at .*: 182 live blocks, 218 KiB, from 0x")
+        drawn = [line for line in shown.splitlines() if line.endswith("│")]
+        self.assertTrue(0 < len(drawn) <= 32)
+        self.assertEqual({len(line) for line in drawn}, {16 + 1 + 1 + 64 + 1})
+        self.assertEqual(run("map", MEMSCEN, "--columns", 100).returncode, 2)
+
+
+class Timeline(Case):
+    def test_buckets(self):
+        for path in (MEMSCEN, THREADS):
+            trace, pools = Trace(path), {p["name"]: p for p in report(path)["pools"]}
+            doc = ask("timeline", path, "--buckets", 50)
+            self.assertEqual(doc["schema"], "tidemark.timeline/1")
+            for series in doc["pools"]:
+                pool, buckets = pools[series["name"]], series["buckets"]
+                top = max(buckets, key=lambda b: b["high_bytes"])
+                self.assertEqual((top["high_bytes"], top["high_time_ns"]),
+                                 (pool["peak_bytes"], pool["peak_time_ns"]))
+                self.assertEqual(buckets[-1]["last_bytes"], pool["live_bytes"])
+                self.assertEqual(buckets[-1]["end_ns"], trace.last_time + 1)
+                self.assertEqual(sum(b["allocations"] for b in buckets), pool["allocations"])
+                self.assertEqual(sum(b["freed_bytes"] for b in buckets),
+                                 pool["total_bytes"] - pool["live_bytes"])
+                self.assertIn(pool["peak_bytes"], [p["bytes"] for p in series["peaks"]])
+                # What the tree shows at a peak is what the peak holds.
+                peak = series["peaks"][0]
+                tree = ask("tree", path, "--pool", series["name"], "--at", peak["time_ns"])
+                self.assertEqual(tree["total"]["bytes"], peak["bytes"])
+            self.assertEqual(len(rows("timeline", path, "--buckets", 50)), 50 * len(doc["pools"]))
+
+    def test_a_window(self):
+        """Blocks from before the window are in use in it."""
+        whole = ask("timeline", MEMSCEN, "--buckets", 1)["pools"][0]["buckets"][0]
+        middle = (whole["high_time_ns"] + whole["end_ns"]) // 2
+        late = ask("timeline", MEMSCEN, "--range", f"{middle}:")["pools"][0]["buckets"]
+        self.assertEqual(late[0]["begin_ns"], middle)
+        self.assertEqual(late[-1]["last_bytes"], whole["last_bytes"])
+        self.assertGreater(late[0]["low_bytes"], 0)
+
+    def test_text(self):
+        shown = text("timeline", MEMSCEN, "--rows", 4)
+        self.assertIn("pool default: 218 KiB in use at the end in 182 blocks", shown)
+        self.assertIn("peaks: 8.00 MiB at ", shown)
+        self.assertTrue(all(len(line) <= 80 for line in shown.splitlines()
+                            if not line.startswith("peaks")))
