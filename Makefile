@@ -31,13 +31,13 @@ Q := $(if $(V),,@)
 FOLDERS := import server report analysis symbols trace protocol base
 LIBS    := $(FOLDERS:%=$(BUILD)/lib%.a)
 
-.PHONY: all list deps deps-test deps-test-full deps-deb run test unit e2e check-layers check-docs \
+.PHONY: all web list deps deps-test deps-test-full deps-deb run test unit e2e check-layers check-docs \
         asan fuzz bench format format-check tidy install install-compat uninstall deb clean
 
 # Keep objects: make would remove those that only a chain of pattern rules made.
 .SECONDARY:
 
-## all: builds build/tidemark
+## all: builds build/tidemark, with the page of `report --format html` if node and npm are there
 all: deps $(BUILD)/tidemark
 
 ## list: prints the targets
@@ -65,7 +65,7 @@ $(BUILD)/symbols/dwarf_libdwarf.o: symbols/dwarf_libdwarf.c | deps
 	$(Q)$(hide_libdwarf)
 
 define folder_library
-$(BUILD)/lib$(1).a: $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard $(1)/*.c))) $(if $(filter protocol,$(1)),$(BUILD)/gen/wire_table.o)
+$(BUILD)/lib$(1).a: $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard $(1)/*.c))) $(if $(filter protocol,$(1)),$(BUILD)/gen/wire_table.o) $(if $(filter report,$(1)),$(BUILD)/gen/page_template.o)
 	@rm -f $$@
 	$$(Q)$$(AR) rcs $$@ $$^
 endef
@@ -89,6 +89,28 @@ $(BUILD)/gen/wire_table.c: protocol/queue-items.tsv protocol/gen-wire-table.awk
 
 $(BUILD)/gen/wire_table.o: $(BUILD)/gen/wire_table.c
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+# The page is built from web/ and becomes a C array. Without node, npm or their registry there is an
+# empty one; `make web` says what is wrong. PAGE=no: do not try.
+PAGE        ?= $(if $(shell command -v node && command -v npm),yes,no)
+WEB_SOURCES := $(sort $(wildcard web/*.* web/src/*)) web/.npmrc
+
+$(BUILD)/gen/page_template.c: $(WEB_SOURCES)
+	@mkdir -p $(@D)
+	@if [ "$(PAGE)" = no ]; then \
+	    sh web/build --empty $(BUILD); \
+	elif ! sh web/build $(BUILD) 2>$(BUILD)/gen/page.log; then \
+	    echo "  the page was not built: $(BUILD)/gen/page.log tells why, \`make web\` tries again"; \
+	    sh web/build --empty $(BUILD); \
+	fi
+
+$(BUILD)/gen/page_template.o: $(BUILD)/gen/page_template.c
+	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+## web: builds the page of `report --format html`, which needs node and npm, into build/tidemark
+web: deps
+	@sh web/build $(BUILD)
+	@$(MAKE) --no-print-directory all
 
 ## ---- what the machine must have
 

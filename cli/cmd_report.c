@@ -4,11 +4,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "analysis/page_data.h"
 #include "analysis/summary.h"
 #include "base/format.h"
 #include "base/outfile.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "report/html.h"
 #include "report/report.h"
 #include "trace/load.h"
 
@@ -30,8 +32,9 @@ static const char usage[] =
     "      --skip REGEX    pass over functions or files that match when looking for the site\n"
     "                      (POSIX extended; may be given several times)\n"
     "      --stack-traces  print the call stacks under each row (text; JSON has the largest one)\n"
-    "      --format F      text, json or csv (text)\n"
-    "      --output FILE   write to FILE instead of standard output\n"
+    "      --format F      text, json, csv or html (text); html is one page for a browser, which\n"
+    "                      chooses and sorts rows itself: only --pool and --skip go with it\n"
+    "  -o, --output FILE   write to FILE instead of standard output\n"
     "  -f, --force         replace FILE when it exists\n"
     "  -h, --help          this text\n"
     "\n"
@@ -46,6 +49,8 @@ struct report_command {
     const char *output;
     bool force;
     bool limit_given;
+    bool rows_chosen; /* by an option that the page has no use for */
+    bool html;
     struct summary_options summary;
     struct summary_selection selection;
     struct report_options report;
@@ -62,7 +67,6 @@ enum {
     OPTION_SKIP,
     OPTION_STACK_TRACES,
     OPTION_FORMAT,
-    OPTION_OUTPUT,
 };
 
 static const struct option long_options[] = {
@@ -75,7 +79,7 @@ static const struct option long_options[] = {
     {"skip", required_argument, NULL, OPTION_SKIP},
     {"stack-traces", no_argument, NULL, OPTION_STACK_TRACES},
     {"format", required_argument, NULL, OPTION_FORMAT},
-    {"output", required_argument, NULL, OPTION_OUTPUT},
+    {"output", required_argument, NULL, 'o'},
     {"force", no_argument, NULL, 'f'},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
@@ -87,9 +91,25 @@ static bool refuse(struct err *e, const char *option, const char *values, const 
     return false;
 }
 
+static bool parse_format(struct report_command *c, const char *value, struct err *e)
+{
+    c->html = strcmp(value, "html") == 0;
+    if (c->html && !html_available()) {
+        err_set(e, ERR_USAGE,
+                "this program was built without the page that --format html needs; "
+                "`make web` builds it when node and npm are there");
+        return false;
+    }
+    return c->html || report_format_parse(value, &c->report.format) ||
+           refuse(e, "--format", "text, json, csv or html", value);
+}
+
 static bool parse_option(void *ctx, int option, const char *value, struct err *e)
 {
     struct report_command *c = ctx;
+    if (option != 'f' && option != 'o' && option != OPTION_FORMAT && option != OPTION_POOL &&
+        option != OPTION_SKIP)
+        c->rows_chosen = true;
     switch (option) {
     case OPTION_BY:
         return grouping_parse(value, &c->summary.by) ||
@@ -113,9 +133,8 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
         c->report.stack_traces = true;
         return true;
     case OPTION_FORMAT:
-        return report_format_parse(value, &c->report.format) ||
-               refuse(e, "--format", "text, json or csv", value);
-    case OPTION_OUTPUT:
+        return parse_format(c, value, e);
+    case 'o':
         c->output = value;
         return true;
     case 'f':
@@ -129,17 +148,42 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
 static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
 {
     struct report_command *c = ctx;
+    if (c->html && c->rows_chosen) {
+        err_set(e, ERR_USAGE,
+                "rows are chosen and sorted in the page: of the options that do so, "
+                "only --pool and --skip go with --format html");
+        return false;
+    }
     if (!c->limit_given && c->report.format == REPORT_TEXT)
         c->selection.limit = TEXT_LIMIT;
     c->report.sort = c->selection.sort;
     if (c->summary.by == GROUP_CALLSTACK)
         c->report.stack_traces = true;
-    c->summary.stacks = c->report.stack_traces;
+    c->summary.stacks = c->report.stack_traces || c->html;
+    if (c->html)
+        c->summary.by = GROUP_THREAD;
     return option_one_trace(n, arguments, &c->trace, e);
 }
 
+static int write_page(struct trace *t, const struct summary *s, FILE *out, struct err *e)
+{
+    struct page_data d;
+    if (page_data_build(&d, t, s, e) != 0)
+        return -1;
+    int status = html_write(&d, out, e);
+    page_data_release(&d);
+    return status;
+}
+
+static int write_to(const struct report_command *c, struct trace *t, const struct summary *s,
+                    FILE *out, struct err *e)
+{
+    return c->html ? write_page(t, s, out, e) : report_write(s, &c->report, out, e);
+}
+
 /* The report into a file that appears when it is whole. */
-static int write_file(const struct report_command *c, const struct summary *s, struct err *e)
+static int write_file(const struct report_command *c, struct trace *t, const struct summary *s,
+                      struct err *e)
 {
     struct outfile o;
     if (outfile_open(&o, c->output, c->force, e) != 0)
@@ -152,7 +196,7 @@ static int write_file(const struct report_command *c, const struct summary *s, s
         if (fd >= 0)
             close(fd);
     } else {
-        status = report_write(s, &c->report, out, e);
+        status = write_to(c, t, s, out, e);
         if (fclose(out) != 0 && status == 0)
             status = err_errno(e, ERR_OUTPUT, "cannot write %s", c->output);
     }
@@ -167,9 +211,11 @@ static int run(struct report_command *c, struct trace *t, struct err *e)
     struct summary s;
     if (trace_load(t, c->trace, NULL, NULL, e) != 0 || summary_build(&s, t, &c->summary, e) != 0)
         return -1;
-    summary_select(&s.sites, &c->selection);
-    summary_select(&s.groups, &c->selection);
-    int status = c->output ? write_file(c, &s, e) : report_write(&s, &c->report, stdout, e);
+    if (!c->html) {
+        summary_select(&s.sites, &c->selection);
+        summary_select(&s.groups, &c->selection);
+    }
+    int status = c->output ? write_file(c, t, &s, e) : write_to(c, t, &s, stdout, e);
     summary_release(&s);
     return status;
 }
@@ -177,7 +223,7 @@ static int run(struct report_command *c, struct trace *t, struct err *e)
 int cmd_report(int argc, char **argv)
 {
     const struct command_line line = {
-        .letters = "fh",
+        .letters = "fho:",
         .names = long_options,
         .usage = usage,
         .hint = "usage: tidemark report FILE [OPTIONS]; `tidemark report --help` tells more\n",

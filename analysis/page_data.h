@@ -1,0 +1,80 @@
+#ifndef TIDEMARK_ANALYSIS_PAGE_DATA_H
+#define TIDEMARK_ANALYSIS_PAGE_DATA_H
+
+/*
+ * What the page (report/html.h) shows, in bounded size: the history of page_series.h for those
+ * pools, threads, allocation sites and call stacks that matter most, and the names of these. What
+ * matters is the largest share that one has of its pool's bytes, allocations, live bytes, temporary
+ * allocations, or of what the pool held at its peak. Whatever has no place of its own is counted
+ * with "other" ones, and how many those are is told.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/frames.h"
+#include "analysis/page_series.h"
+#include "analysis/summary.h"
+#include "base/err.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "base/view.h"
+
+#define PAGE_POOLS_MAX 24u /* of their own; one more is for the others */
+#define PAGE_THREADS_MAX 32u
+#define PAGE_SITES_MAX 2000u
+#define PAGE_STACKS_MAX 6000u
+#define PAGE_NODES_MAX 40000u
+#define PAGE_TEXT_MAX 900000u /* bytes of names, as they are written */
+#define PAGE_STRING_MAX 1000u /* bytes shown of one name */
+
+struct page_pool {
+    struct view name; /* empty: all other pools */
+    uint32_t count;   /* of pools: 1, or how many the others are */
+    int64_t only;     /* its index in summary.pools, or -1 */
+};
+
+struct page_thread {
+    struct view name; /* empty: unknown */
+    uint64_t id;
+    bool rest; /* all other threads */
+};
+
+struct page_site {
+    struct frame_view frame;
+    bool no_callstack; /* allocations without a call stack */
+    bool rest;         /* all other sites */
+};
+
+struct page_stack {
+    uint32_t site; /* index in sites */
+    uint32_t node; /* innermost; 0: not told apart from others of the same site */
+};
+
+struct page_node {
+    uint32_t parent; /* 0 = root */
+    uint32_t frame;  /* index in frames */
+};
+
+struct page_data {
+    const struct summary *summary;
+    VEC(struct page_pool) pools;
+    VEC(struct page_thread) threads; /* the last one is "rest", if there is one */
+    VEC(struct page_site) sites;     /* the first one is "rest" */
+    VEC(struct page_stack) stacks;   /* the first one is "rest" */
+    VEC(struct page_node) nodes;     /* the first one is the root */
+    VEC(struct frame_view) frames;
+    struct page_series series;
+    int64_t from, to; /* ns; of the first and the last memory event shown */
+    uint64_t other_threads, other_sites, other_stacks; /* how many have no place of their own */
+    uint64_t text;                                     /* bytes of names so far */
+};
+
+/*
+ * `s` is a summary with stacks = true and by = GROUP_THREAD, and must outlive `d`, which need not
+ * be initialised. It stays valid as long as the trace does.
+ */
+int page_data_build(struct page_data *d, struct trace *t, const struct summary *s, struct err *e);
+void page_data_release(struct page_data *d);
+
+#endif

@@ -1,0 +1,86 @@
+// Elements are made here, their text through textContent alone: nothing of a trace becomes markup.
+
+export const $ = (id) => document.getElementById(id);
+
+export function make(name, attributes = {}, ...children) {
+  const element = document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) {
+    if (key === "text") element.textContent = value;
+    else if (key.startsWith("on")) element.addEventListener(key.slice(2), value);
+    else if (value !== undefined && value !== false) element.setAttribute(key, value === true ? "" : value);
+  }
+  element.append(...children);
+  return element;
+}
+
+// A text of the trace, kept apart from the direction of what is around it.
+export const foreign = (text, className) => make("bdi", { text, class: className });
+
+// Tables with a caption, columns {name, value, show, text, title} and sortable heads.
+export class Table {
+  constructor(element, caption, columns, options = {}) {
+    Object.assign(this, { element, columns, options, sort: options.sort ?? -1, down: true, limit: options.limit ?? 100, rows: [] });
+    element.append(make("caption", { text: caption, class: options.captionHidden === false ? "" : "hidden" }));
+    const head = make("tr");
+    columns.forEach((column, i) => head.append(this.head(column, i)));
+    this.body = make("tbody");
+    element.append(make("thead", {}, head), this.body);
+    if (options.more) options.more.addEventListener("click", () => this.showMore());
+  }
+
+  head(column, i) {
+    const th = make("th", { scope: "col", class: column.text ? "" : "number", title: column.title });
+    if (!this.options.sortable) {
+      th.textContent = column.name;
+      return th;
+    }
+    th.append(make("button", { type: "button", text: column.name, onclick: () => this.sortBy(i) }));
+    column.element = th;
+    return th;
+  }
+
+  sortBy(i) {
+    this.down = this.sort === i ? !this.down : !this.columns[i].text;
+    this.sort = i;
+    this.draw();
+  }
+
+  show(rows) {
+    this.rows = rows;
+    this.draw();
+  }
+
+  showMore() {
+    const from = this.limit;
+    this.limit += 500;
+    this.draw();
+    this.body.children[from]?.querySelector("button")?.focus();
+  }
+
+  draw() {
+    const column = this.columns[this.sort];
+    const sign = this.down ? -1 : 1;
+    const rows = column ? this.rows.slice().sort((a, b) => sign * compare(column.value(a), column.value(b))) : this.rows;
+    this.columns.forEach((c, i) => c.element?.setAttribute("aria-sort", i !== this.sort ? "none" : this.down ? "descending" : "ascending"));
+    this.body.replaceChildren(...rows.slice(0, this.limit).map((row) => this.line(row)));
+    const more = this.options.more;
+    if (!more) return;
+    more.hidden = rows.length <= this.limit;
+    more.textContent = `Show more (${rows.length - this.limit} rows are not shown)`;
+  }
+
+  line(row) {
+    const tr = make("tr");
+    this.columns.forEach((column, i) => {
+      const cell = make(i === 0 ? "th" : "td", { scope: i === 0 ? "row" : undefined, class: column.text ? "" : "number" });
+      const shown = column.show ? column.show(row) : column.value(row);
+      cell.append(shown instanceof Node ? shown : String(shown));
+      tr.append(cell);
+    });
+    return tr;
+  }
+}
+
+function compare(a, b) {
+  return typeof a === "number" ? a - b : a < b ? -1 : a > b ? 1 : 0;
+}

@@ -1,0 +1,41 @@
+// Numbers for people, as base/format.c prints them.
+
+const UNITS = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+
+export function bytes(n) {
+  const sign = n < 0 ? "-" : "";
+  let value = Math.abs(n);
+  let unit = 0;
+  while (value >= 1000 && unit < UNITS.length - 1) {
+    value /= 1024;
+    unit++;
+  }
+  const digits = unit === 0 || value >= 100 ? 0 : value >= 10 ? 1 : 2;
+  return `${sign}${value.toFixed(digits)} ${UNITS[unit]}`;
+}
+
+export function count(n) {
+  return Math.round(n).toLocaleString("en-US");
+}
+
+export function amount(n, unit) {
+  return unit === "bytes" ? bytes(n) : count(n);
+}
+
+export function percent(part, whole) {
+  if (!whole) return "–";
+  const p = (100 * part) / whole;
+  return `${p >= 99.95 && part < whole ? "99.9" : p.toFixed(1)} %`;
+}
+
+// Nanoseconds.
+export function duration(ns) {
+  const n = Math.abs(ns);
+  const sign = ns < 0 ? "-" : "";
+  if (n < 1e3) return `${sign}${Math.round(n)} ns`;
+  if (n < 1e6) return `${sign}${(n / 1e3).toFixed(2)} µs`;
+  if (n < 1e9) return `${sign}${(n / 1e6).toFixed(2)} ms`;
+  if (n < 120e9) return `${sign}${(n / 1e9).toFixed(3)} s`;
+  if (n < 7200e9) return `${sign}${Math.floor(n / 60e9)} min ${((n % 60e9) / 1e9).toFixed(1)} s`;
+  return `${sign}${Math.floor(n / 3600e9)} h ${Math.floor((n % 3600e9) / 60e9)} min`;
+}

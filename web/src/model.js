@@ -1,0 +1,283 @@
+// The data of the page, and its figures for any range of steps. The numbers in the cells of keys
+// are those of enum page_value in analysis/page_series.h.
+
+import { inflate, readCells } from "./unpack.js";
+
+const [ALLOCS, ALLOC_BYTES, FREES, FREE_BYTES, TEMPORARY, TEMPORARY_BYTES, PEAK, PEAK_BYTES, VALUES] = [0, 1, 2, 3, 4, 5, 6, 7, 8];
+const CLASSES = 64;
+
+export async function load(data) {
+  const [cells, histogram, blocks, points, pieces] = await Promise.all([data.cells, data.histogram, data.blocks, data.points, data.pieces].map(inflate));
+  const m = new Model(data);
+  m.cells = readCells(cells, m.steps, VALUES);
+  m.histogram = readCells(histogram, m.steps, 2);
+  m.blocks = readCells(blocks, m.steps, 3);
+  m.readPoints(points);
+  m.readPieces(pieces);
+  return m;
+}
+
+class Model {
+  constructor(data) {
+    this.data = data;
+    this.steps = data.time.steps;
+    this.slots = data.time.slots;
+    this.perStep = this.slots / this.steps;
+    this.keyCount = data.keys.length / 3;
+    const column = (from, width) => Uint32Array.from({ length: this.keyCount }, (_, i) => data.keys[i * width + from]);
+    this.keyPool = column(0, 3);
+    this.keyThread = column(1, 3);
+    this.keyStack = column(2, 3);
+    this.readStacks();
+  }
+
+  // ---- tables
+
+  readStacks() {
+    const { stacks, nodes, sites } = this.data;
+    this.stackSite = stacks.filter((_, i) => i % 2 === 0);
+    this.stackNode = stacks.filter((_, i) => i % 2 === 1);
+    this.nodeParent = [0];
+    this.nodeFrame = [-1];
+    for (let i = 0; i < nodes.length; i += 2) {
+      this.nodeParent.push(i / 2 + 1 - nodes[i]);
+      this.nodeFrame.push(nodes[i + 1]);
+    }
+    this.children = this.nodeParent.map(() => []);
+    for (let i = 1; i < this.nodeParent.length; i++) this.children[this.nodeParent[i]].push(i);
+    this.frames = this.data.frames.map((f) => this.frame(f));
+    this.sites = sites.map((f) => this.site(f));
+  }
+
+  frame([fn, file, line, image, address]) {
+    const s = this.data.strings;
+    const at = address !== "0" ? ` (0x${address})` : "";
+    const name = s[fn] || `[unknown]${s[image] ? ` ${s[image]}` : ""}${at}`;
+    const path = s[file];
+    const short = path.slice(path.lastIndexOf("/") + 1);
+    return { name, path, line, image: s[image], place: short ? (line ? `${short}:${line}` : short) : "" };
+  }
+
+  site(f) {
+    if (f === 1) return { name: "(other sites)", path: "", line: 0, image: "", place: "", rest: true };
+    if (f === 2) return { name: "[no call stack]", path: "", line: 0, image: "", place: "" };
+    return this.frame(f);
+  }
+
+  poolName(i) {
+    const p = this.data.pools[i];
+    return p.name || (p.low === undefined ? `(${p.count} other pools)` : "(no name)");
+  }
+
+  threadName(i) {
+    const t = this.data.threads[i];
+    if (t.rest) return "(other threads)";
+    return t.name || `thread ${t.id}`;
+  }
+
+  // ---- history
+
+  readPoints(reader) {
+    const pools = this.data.pools.length;
+    this.points = [];
+    for (let p = 0; p < pools; p++) {
+      const at = { max: new Float64Array(this.slots), end: new Float64Array(this.slots), blocks: new Float64Array(this.slots), allocs: new Float64Array(this.slots) };
+      let end = 0;
+      let blocks = 0;
+      for (let i = 0; i < this.slots; i++) {
+        at.max[i] = end + reader.signed();
+        end += reader.signed();
+        blocks += reader.signed();
+        at.end[i] = end;
+        at.blocks[i] = blocks;
+        at.allocs[i] = reader.unsigned();
+      }
+      this.points.push(at);
+    }
+  }
+
+  readPieces(reader) {
+    this.pieces = [];
+    let last = 0n;
+    let lastPool = -1;
+    for (let i = 0; i < this.data.pieceCount; i++) {
+      const pool = reader.unsigned();
+      if (pool !== lastPool) last = 0n;
+      last += BigInt(reader.unsigned());
+      this.pieces.push({ pool, number: last, address: last << BigInt(this.data.pieceShift) });
+      lastPool = pool;
+    }
+  }
+
+  // Nanoseconds since the trace began.
+  slotTime(slot) {
+    return Math.min(this.data.time.from + slot * this.data.time.slot, this.data.time.to);
+  }
+
+  stepTime(step) {
+    return this.slotTime(step * this.perStep);
+  }
+
+  stepNs() {
+    return this.data.time.slot * this.perStep;
+  }
+
+  // The step in which a pool stands highest, the first of several.
+  peakStep(pool, from, to) {
+    const max = this.points[pool].max;
+    let best = from * this.perStep;
+    for (let i = best + 1; i < to * this.perStep; i++) if (max[i] > max[best]) best = i;
+    return { step: Math.floor(best / this.perStep), slot: best, bytes: max[best] };
+  }
+
+  // What every key did within the steps [from, to).
+  query(from, to) {
+    const n = this.keyCount;
+    const column = () => new Float64Array(n);
+    const q = { from, to, total: { count: column(), bytes: column() }, frees: { count: column(), bytes: column() }, temporary: { count: column(), bytes: column() }, before: { count: column(), bytes: column() }, live: { count: column(), bytes: column() }, peak: { count: column(), bytes: column() } };
+    q.peaks = this.data.pools.map((_, pool) => this.peakStep(pool, from, to));
+    const { first, keys, v } = this.cells;
+    const live = q.live;
+    for (let step = 0; step < to; step++) {
+      if (step === from) {
+        q.before.count.set(live.count);
+        q.before.bytes.set(live.bytes);
+      }
+      if (step >= from) this.notePeaks(q, step);
+      for (let i = first[step]; i < first[step + 1]; i++) {
+        const key = keys[i];
+        live.count[key] += v[ALLOCS][i] - v[FREES][i];
+        live.bytes[key] += v[ALLOC_BYTES][i] - v[FREE_BYTES][i];
+        if (step < from) continue;
+        q.total.count[key] += v[ALLOCS][i];
+        q.total.bytes[key] += v[ALLOC_BYTES][i];
+        q.frees.count[key] += v[FREES][i];
+        q.frees.bytes[key] += v[FREE_BYTES][i];
+        q.temporary.count[key] += v[TEMPORARY][i];
+        q.temporary.bytes[key] += v[TEMPORARY_BYTES][i];
+      }
+    }
+    return q;
+  }
+
+  // Pools that are highest in this step: what was live at its begin, and what came until then.
+  notePeaks(q, step) {
+    const pools = q.peaks.map((p) => p.step === step);
+    if (!pools.includes(true)) return;
+    for (let key = 0; key < this.keyCount; key++) {
+      if (!pools[this.keyPool[key]]) continue;
+      q.peak.count[key] = q.live.count[key];
+      q.peak.bytes[key] = q.live.bytes[key];
+    }
+    const { first, keys, v } = this.cells;
+    for (let i = first[step]; i < first[step + 1]; i++) {
+      if (!pools[this.keyPool[keys[i]]]) continue;
+      q.peak.count[keys[i]] += v[PEAK][i];
+      q.peak.bytes[keys[i]] += v[PEAK_BYTES][i];
+    }
+  }
+
+  // Which keys the filters let through: 1 or 0 each.
+  mask(filter) {
+    return Uint8Array.from({ length: this.keyCount }, (_, k) => filter.pools[this.keyPool[k]] && filter.threads[this.keyThread[k]] && (filter.site < 0 || this.stackSite[this.keyStack[k]] === filter.site) ? 1 : 0);
+  }
+
+  // Use at the end of every step, of the keys in the mask.
+  useByStep(mask, unit) {
+    const [plus, minus] = unit === "bytes" ? [ALLOC_BYTES, FREE_BYTES] : [ALLOCS, FREES];
+    const { first, keys, v } = this.cells;
+    const out = new Float64Array(this.steps);
+    let use = 0;
+    for (let step = 0; step < this.steps; step++) {
+      let allocs = 0;
+      for (let i = first[step]; i < first[step + 1]; i++) {
+        if (!mask[keys[i]]) continue;
+        allocs += v[ALLOCS][i];
+        use += v[plus][i] - v[minus][i];
+      }
+      out[step] = unit === "allocs" ? allocs : use;
+    }
+    return out;
+  }
+
+  // Live bytes of each (site, pool) at `samples` moments of the range, its begin and end included.
+  growth(from, to, mask, samples) {
+    const n = Math.min(samples, to - from + 1);
+    const at = Array.from({ length: n }, (_, i) => from + Math.round(((to - from) * i) / (n - 1 || 1)));
+    const rows = new Map();
+    const { first, keys, v } = this.cells;
+    const use = new Map();
+    let next = 0;
+    for (let step = 0; step <= to; step++) {
+      for (; next < n && at[next] === step; next++) {
+        for (const [row, bytes] of use) {
+          if (!rows.has(row)) rows.set(row, new Float64Array(n));
+          rows.get(row)[next] = bytes;
+        }
+      }
+      if (step === to) break;
+      for (let i = first[step]; i < first[step + 1]; i++) {
+        if (!mask[keys[i]]) continue;
+        const row = this.row(keys[i]);
+        use.set(row, (use.get(row) || 0) + v[ALLOC_BYTES][i] - v[FREE_BYTES][i]);
+      }
+    }
+    return { times: at.map((step) => this.stepTime(step)), rows };
+  }
+
+  // A row of the sites table: a site within a pool.
+  row(key) {
+    return this.stackSite[this.keyStack[key]] * this.data.pools.length + this.keyPool[key];
+  }
+
+  rowSite(row) {
+    return Math.floor(row / this.data.pools.length);
+  }
+
+  rowPool(row) {
+    return row % this.data.pools.length;
+  }
+
+  // Blocks by class of size or lifetime within the range.
+  classes(from, to, which, filter) {
+    const threads = this.data.threads.length;
+    const out = Array.from({ length: CLASSES }, () => ({ count: 0, bytes: 0 }));
+    const { first, keys, v } = this.histogram;
+    for (let i = first[from]; i < first[to]; i++) {
+      const key = keys[i];
+      const rest = Math.floor(key / CLASSES);
+      const owner = Math.floor(rest / 2);
+      if (rest % 2 !== which || !filter.pools[Math.floor(owner / threads)] || !filter.threads[owner % threads]) continue;
+      out[key % CLASSES].count += v[0][i];
+      out[key % CLASSES].bytes += v[1][i];
+    }
+    return out;
+  }
+
+  // For each piece of the map: bytes in use at the end of the range, the last step in which a
+  // block was allocated in it, and how many were within the range.
+  mapAt(from, to) {
+    const n = this.pieces.length;
+    const bytes = new Float64Array(n);
+    const cover = new Float64Array(n);
+    const last = new Int32Array(n).fill(-1);
+    const allocs = new Float64Array(n);
+    const { first, keys, v } = this.blocks;
+    for (let step = 0; step < to; step++) {
+      for (let i = first[step]; i < first[step + 1]; i++) {
+        const piece = keys[i];
+        bytes[piece] += v[0][i];
+        cover[piece] += v[1][i];
+        if (v[2][i]) last[piece] = step;
+        if (step >= from) allocs[piece] += v[2][i];
+      }
+    }
+    const size = 2 ** this.data.pieceShift;
+    let whole = 0;
+    for (let i = 0; i < n; i++) {
+      whole += cover[i];
+      bytes[i] += whole * size;
+    }
+    return { bytes, last, allocs, size };
+  }
+}

@@ -1,0 +1,43 @@
+// Memory faults, checks, and what was left out of the page.
+
+import { bytes, count, duration } from "./format.js";
+import { $, foreign, make, Table } from "./dom.js";
+
+const KINDS = { "free-of-unknown": "free of an unknown address", "allocated-twice": "allocated at a live address" };
+
+export function showNotes(model, licences) {
+  const { data } = model;
+  const faults = new Table($("faults-table"), "Memory faults of the whole trace", [
+    { name: "Fault", text: true, value: (r) => KINDS[r.kind] ?? r.kind },
+    { name: "At", text: true, value: (r) => model.frame(r.site).name, show: (r) => make("span", {}, foreign(model.frame(r.site).name), foreign(model.frame(r.site).place, "place")) },
+    { name: "Pool", text: true, value: (r) => r.pool, show: (r) => foreign(r.pool) },
+    { name: "Times", value: (r) => r.count, show: (r) => count(r.count) },
+    { name: "First", value: (r) => r.time, show: (r) => (r.time < 0 ? "–" : duration(r.time)) },
+    { name: "Address", text: true, value: (r) => r.address, show: (r) => `0x${r.address}` },
+  ]);
+  faults.show(data.faults);
+  $("faults-none").textContent = data.faults.length ? (data.faultsLeftOut ? `${count(data.faultsLeftOut)} more kinds of faults are not listed.` : "") : "There are none.";
+  $("faults-table").hidden = !data.faults.length;
+  $("checks").replaceChildren(...data.checks.map((c) => make("li", {}, `${c.holds ? "holds" : "does not hold"}: ${c.name}: `, foreign(c.detail))));
+  $("bounds").replaceChildren(...bounds(model).map((text) => make("li", { text })));
+  $("licences").replaceChildren(
+    ...licences.map((l) => make("details", {}, make("summary", { text: `${l.name} ${l.version} (${l.license})` }), make("pre", { text: l.text, tabindex: "0" }))),
+  );
+}
+
+function bounds(model) {
+  const { data } = model;
+  const { other } = data;
+  const texts = [
+    `Time is told in ${count(model.steps)} steps of ${duration(model.stepNs())}: a range begins and ends with a step. Within that, figures are exact; the plot has ${count(data.time.slots)} points.`,
+    `Addresses are told in pieces of ${bytes(2 ** data.pieceShift)}.`,
+  ];
+  if (other.stacks) texts.push(`${count(other.stacks)} call stacks with the smallest shares are not told apart: they count with their site.`);
+  if (other.sites) texts.push(`${count(other.sites)} sites with the smallest shares count together, as "(other sites)".`);
+  if (other.threads) texts.push(`${count(other.threads)} threads with the smallest shares count together, as "(other threads)".`);
+  const pools = data.pools.find((p) => p.count > 1);
+  if (pools) texts.push(`${count(pools.count)} pools with the lowest peaks count together.`);
+  if (other.allocations) texts.push(`${count(other.allocations)} allocations came in pairs of thread and call stack for which there was no room: they count as "(other threads)" and "(other sites)".`);
+  if (texts.length === 2) texts.push("Every pool, thread, site and call stack of the trace is told apart.");
+  return texts;
+}

@@ -1,0 +1,134 @@
+// The table of allocation sites, and what is known of one.
+
+import { bytes, count, percent } from "./format.js";
+import { $, foreign, make, Table } from "./dom.js";
+
+const STACKS_SHOWN = 20;
+
+export class Sites {
+  constructor(model, filterSite) {
+    Object.assign(this, { model, filterSite, rows: [], open: null });
+    const named = (r) => this.nameCell(r);
+    this.table = new Table(
+      $("sites-table"),
+      "Allocation sites in the range",
+      [
+        { name: "Site", text: true, value: (r) => r.site.name, show: named },
+        { name: "Pool", text: true, value: (r) => r.pool, show: (r) => foreign(r.pool) },
+        { name: "Count", value: (r) => r.count, show: (r) => count(r.count), title: "allocations within the range" },
+        { name: "Size", value: (r) => r.bytes, show: (r) => bytes(r.bytes), title: "bytes of all of them" },
+        { name: "Live", value: (r) => r.live, show: (r) => bytes(r.live), title: "in use at the end of the range" },
+        { name: "Growth", value: (r) => r.growth, show: (r) => bytes(r.growth), title: "in use at the end of the range less that at its begin" },
+        { name: "At peak", value: (r) => r.peak, show: (r) => bytes(r.peak), title: "what it held when its pool stood highest within the range" },
+        { name: "Temporary", value: (r) => r.temporary, show: (r) => count(r.temporary), title: "blocks that the next memory event of the same thread in that pool freed" },
+      ],
+      { sortable: true, sort: 3, limit: 200, more: $("sites-more") },
+    );
+    $("sites-search").addEventListener("input", () => this.search());
+    $("site-close").addEventListener("click", () => this.close());
+    $("site-only").addEventListener("click", () => this.filterSite(this.open));
+  }
+
+  nameCell(row) {
+    const button = make("button", { type: "button", class: "link", onclick: () => this.show(row.siteNumber) }, foreign(row.site.name));
+    const cell = make("span", {}, button);
+    if (row.site.place) cell.append(foreign(row.site.place, "place"));
+    return cell;
+  }
+
+  // Rows of the keys in the mask.
+  update(query, mask) {
+    const { model } = this;
+    const rows = new Map();
+    for (let key = 0; key < model.keyCount; key++) {
+      if (!mask[key]) continue;
+      const number = model.row(key);
+      let row = rows.get(number);
+      if (!row) {
+        const siteNumber = model.rowSite(number);
+        row = { siteNumber, site: model.sites[siteNumber], pool: model.poolName(model.rowPool(number)), count: 0, bytes: 0, live: 0, growth: 0, peak: 0, temporary: 0 };
+        rows.set(number, row);
+      }
+      row.count += query.total.count[key];
+      row.bytes += query.total.bytes[key];
+      row.live += query.live.bytes[key];
+      row.growth += query.live.bytes[key] - query.before.bytes[key];
+      row.peak += query.peak.bytes[key];
+      row.temporary += query.temporary.count[key];
+    }
+    Object.assign(this, { query, mask });
+    this.rows = [...rows.values()].filter((r) => r.count || r.live || r.peak || r.growth);
+    this.search();
+    if (this.open !== null) this.describe();
+  }
+
+  search() {
+    const term = $("sites-search").value.trim().toLowerCase();
+    const rows = term ? this.rows.filter((r) => [r.site.name, r.site.path, r.site.image, r.pool].some((t) => t.toLowerCase().includes(term))) : this.rows;
+    $("sites-count").textContent = `${count(rows.length)} of ${count(this.rows.length)} rows`;
+    this.table.show(rows);
+  }
+
+  // ---- one site
+
+  show(site) {
+    this.open = site;
+    this.describe();
+    $("site").hidden = false;
+    $("site-title").focus();
+  }
+
+  close() {
+    this.open = null;
+    $("site").hidden = true;
+    $("sites-search").focus();
+  }
+
+  describe() {
+    const { model } = this;
+    const site = model.sites[this.open];
+    $("site-title").replaceChildren(foreign(site.name), site.path ? foreign(` ${site.path}${site.line ? `:${site.line}` : ""}`, "place") : "");
+    const stacks = new Map();
+    for (let key = 0; key < model.keyCount; key++) {
+      const stack = model.keyStack[key];
+      if (!this.mask[key] || model.stackSite[stack] !== this.open) continue;
+      const figures = stacks.get(stack) ?? { stack, count: 0, bytes: 0, live: 0, peak: 0 };
+      figures.count += this.query.total.count[key];
+      figures.bytes += this.query.total.bytes[key];
+      figures.live += this.query.live.bytes[key];
+      figures.peak += this.query.peak.bytes[key];
+      stacks.set(stack, figures);
+    }
+    const list = [...stacks.values()].sort((a, b) => b.bytes - a.bytes || b.live - a.live);
+    const whole = list.reduce((sum, s) => sum + s.bytes, 0);
+    $("site-stacks").replaceChildren(
+      ...list.slice(0, STACKS_SHOWN).flatMap((s) => this.stackElements(s, whole)),
+      list.length > STACKS_SHOWN ? make("p", { class: "note", text: `${count(list.length - STACKS_SHOWN)} call stacks with less are not listed; the flame graph has them.` }) : "",
+    );
+    this.source(site);
+  }
+
+  stackElements(s, whole) {
+    const { model } = this;
+    const title = make("h4", { text: `${bytes(s.bytes)} in ${count(s.count)} allocations (${percent(s.bytes, whole)}), ${bytes(s.live)} live, ${bytes(s.peak)} at the peak` });
+    const node = model.stackNode[s.stack];
+    if (!node) return [title, make("p", { class: "note", text: model.sites[this.open].rest || s.stack === 0 ? "Sites too small for a row of their own." : "Without a call stack, or in call stacks too small to be told apart here." })];
+    const frames = make("ol", { class: "stack" });
+    for (let n = node; n; n = model.nodeParent[n]) {
+      const frame = model.frames[model.nodeFrame[n]];
+      frames.append(make("li", {}, foreign(frame.name), frame.place ? foreign(` ${frame.place}`, "place") : ""));
+    }
+    return [title, frames];
+  }
+
+  // Source text and instructions, where the trace has them.
+  source() {
+    const parts = [];
+    for (const text of (this.model.data.sources ?? []).filter((s) => s.site === this.open)) {
+      const pre = make("pre", { tabindex: "0", "aria-label": text.title });
+      text.lines.forEach(([number, line, here]) => pre.append(make("span", { class: here ? "here" : "", text: `${number} ${line}\n` })));
+      parts.push(make("h4", { text: text.title }), pre);
+    }
+    $("site-source").replaceChildren(...parts);
+  }
+}

@@ -1,0 +1,37 @@
+// Whether a site's live bytes go on growing: Mann and Kendall's test for a trend in values that
+// need not follow any distribution, and the median of all slopes (Theil, Sen).
+
+// The test's figure: beyond 2.33 a series without a trend comes in one case of a hundred.
+export const SIGNIFICANT = 2.33;
+
+export function mannKendall(values) {
+  const n = values.length;
+  let s = 0;
+  for (let i = 0; i < n; i++) for (let j = i + 1; j < n; j++) s += Math.sign(values[j] - values[i]);
+  const equal = new Map();
+  for (const v of values) equal.set(v, (equal.get(v) || 0) + 1);
+  let variance = n * (n - 1) * (2 * n + 5);
+  for (const t of equal.values()) variance -= t * (t - 1) * (2 * t + 5);
+  return variance > 0 && s !== 0 ? (s - Math.sign(s)) / Math.sqrt(variance / 18) : 0;
+}
+
+// By unit of time.
+export function medianSlope(times, values) {
+  const slopes = [];
+  for (let i = 0; i < values.length; i++) {
+    for (let j = i + 1; j < values.length; j++) if (times[j] > times[i]) slopes.push((values[j] - values[i]) / (times[j] - times[i]));
+  }
+  slopes.sort((a, b) => a - b);
+  const middle = slopes.length >> 1;
+  if (!slopes.length) return 0;
+  return slopes.length % 2 ? slopes[middle] : (slopes[middle - 1] + slopes[middle]) / 2;
+}
+
+// "growing": a trend that is still there in the second half; "early": all there after the first
+// quarter; else "held".
+export function judge(values) {
+  const last = values[values.length - 1];
+  const half = values.slice(values.length >> 1);
+  if (mannKendall(values) > SIGNIFICANT && last > half[0] && mannKendall(half) > 1) return "growing";
+  return values[values.length >> 2] >= 0.95 * last ? "early" : "held";
+}
