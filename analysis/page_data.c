@@ -30,6 +30,7 @@ struct builder {
     struct map frame_numbers;
     struct map texts; /* addresses of names counted already */
     struct candidates candidates;
+    size_t sites_max, stacks_max; /* places; fewer when there is too much history for all */
 };
 
 #define UNASSIGNED UINT32_MAX
@@ -261,7 +262,7 @@ static int choose_sites(struct builder *b, struct err *e)
         return err_no_memory(e, "allocation sites");
     for (size_t i = 0; i < b->candidates.len; i++) {
         const struct summary_row *row = &rows->at[b->candidates.at[i].row];
-        if (d->sites.len > PAGE_SITES_MAX ||
+        if (d->sites.len > b->sites_max ||
             d->text + frame_cost(b, &row->frame) > PAGE_TEXT_MAX / 2) {
             d->other_sites++;
             continue;
@@ -387,7 +388,7 @@ static int place_stack(struct builder *b, const struct candidate *c, struct err 
         return 0;
     }
     struct page_stack stack = {.site = (uint32_t)*site};
-    if (b->d->stacks.len >= PAGE_STACKS_MAX || !stack_fits(b, c->number))
+    if (b->d->stacks.len > b->stacks_max || !stack_fits(b, c->number))
         return fold_stack(b, c->number, stack.site, e);
     if (stack_node(b, c->number, &stack.node, e) != 0)
         return -1;
@@ -483,12 +484,9 @@ static int align_steps(struct page_series *s, struct err *e)
     return 0;
 }
 
-static int build(struct builder *b, struct err *e)
+static int build_series(struct builder *b, struct err *e)
 {
     struct page_data *d = b->d;
-    if (choose_pools(b, e) != 0 || choose_threads(b, e) != 0 || choose_sites(b, e) != 0 ||
-        choose_stacks(b, e) != 0 || find_span(b, e) != 0)
-        return -1;
     const struct page_series_options o = {
         .pools = b->pools,
         .pool_count = (uint32_t)d->pools.len,
@@ -505,6 +503,66 @@ static int build(struct builder *b, struct err *e)
     if (page_series_build(&d->series, &b->trace->memory, &o, e) != 0)
         return -1;
     return align_steps(&d->series, e);
+}
+
+/* Gives back all sites and call stacks, for another choice. */
+static void forget_places(struct builder *b)
+{
+    struct page_data *d = b->d;
+    d->sites.len = d->stacks.len = d->nodes.len = d->frames.len = 0;
+    d->other_sites = d->other_stacks = 0;
+    d->text = 0;
+    map_release(&b->site_numbers);
+    map_release(&b->site_rests);
+    map_release(&b->node_numbers);
+    map_release(&b->frame_numbers);
+    map_release(&b->texts);
+    memset(b->stacks, 0, b->stack_limit * sizeof *b->stacks);
+    page_series_release(&d->series);
+}
+
+/*
+ * Whether there are too many keys for steps as short as they should be; then there are to be so
+ * many fewer places that they fit.
+ */
+static bool must_shrink(struct builder *b)
+{
+    const struct page_series *s = &b->d->series;
+    double keys = (double)s->keys.len;
+    double scale = keys > PAGE_KEYS_WANTED ? PAGE_KEYS_WANTED / keys : 1;
+    uint32_t steps = page_cells_steps(&s->cells);
+    if (steps < PAGE_STEPS_MIN) {
+        double room = (double)PAGE_CELLS_MAX * steps / PAGE_STEPS_MIN;
+        double fit = room / (double)(s->cells.list.len + 1);
+        scale = fit < scale ? fit : scale;
+    }
+    size_t places = b->d->sites.len > b->d->stacks.len ? b->d->sites.len : b->d->stacks.len;
+    if (scale >= 1 || places <= PAGE_PLACES_MIN)
+        return false;
+    b->sites_max = (size_t)((double)b->d->sites.len * scale * 0.9);
+    b->stacks_max = (size_t)((double)b->d->stacks.len * scale * 0.9);
+    if (b->sites_max < PAGE_PLACES_MIN)
+        b->sites_max = PAGE_PLACES_MIN;
+    if (b->stacks_max < PAGE_PLACES_MIN)
+        b->stacks_max = PAGE_PLACES_MIN;
+    return true;
+}
+
+#define ATTEMPTS 4
+
+static int build(struct builder *b, struct err *e)
+{
+    b->sites_max = PAGE_SITES_MAX;
+    b->stacks_max = PAGE_STACKS_MAX;
+    if (choose_pools(b, e) != 0 || choose_threads(b, e) != 0 || find_span(b, e) != 0)
+        return -1;
+    for (int attempt = 1;; attempt++) {
+        if (choose_sites(b, e) != 0 || choose_stacks(b, e) != 0 || build_series(b, e) != 0)
+            return -1;
+        if (attempt == ATTEMPTS || !must_shrink(b))
+            return 0;
+        forget_places(b);
+    }
 }
 
 int page_data_build(struct page_data *d, struct trace *t, const struct summary *s, struct err *e)

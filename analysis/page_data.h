@@ -24,6 +24,9 @@
 #define PAGE_THREADS_MAX 32u
 #define PAGE_SITES_MAX 2000u
 #define PAGE_STACKS_MAX 6000u
+#define PAGE_STEPS_MIN 64u /* there are fewer sites and stacks rather than so few steps */
+#define PAGE_KEYS_WANTED 16384u
+#define PAGE_PLACES_MIN 32u /* sites, stacks: there are not fewer than these, however */
 #define PAGE_NODES_MAX 40000u
 #define PAGE_TEXT_MAX 900000u /* bytes of names, as they are written */
 #define PAGE_STRING_MAX 1000u /* bytes shown of one name */

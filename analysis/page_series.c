@@ -320,8 +320,7 @@ static int take_step(void *ctx, const struct memory_op *op, struct err *e)
 /* ---- all of it */
 
 /* Shows every block to the map; the order does not matter. */
-static int read_addresses(struct page_series *s, struct pool *pool, uint32_t number,
-                          struct err *e)
+static int read_addresses(struct page_series *s, struct pool *pool, uint32_t number, struct err *e)
 {
     struct column_reader r;
     column_reader_init(&r, &pool->allocs);

@@ -1,13 +1,19 @@
 #include "report/html.h"
 
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/format.h"
 #include "report/html_pack.h"
 #include "report/page_template.h"
 
-/* Of the packed history; the page's bound of 5 MB leaves room for names and the program. */
-#define HISTORY_TEXT_MAX 2600000u
+/*
+ * Bytes of the page but for the timeline and the map, which are small. The history gets what the
+ * rest leaves, or this.
+ */
+#define PAGE_SIZE 4500000u
+#define LEAST_HISTORY 1000000u
+
 #define FAULTS_MAX 200u
 
 struct page {
@@ -74,6 +80,31 @@ static void put_member(struct page *p, const char *name, struct view text)
     buf_puts(&p->out, ",");
 }
 
+/* Closes a list of things that each end with a comma. */
+static void end_list(struct buf *out, const char *end)
+{
+    if (out->len && out->data[out->len - 1] == ',')
+        out->len--;
+    buf_puts(out, end);
+}
+
+/* A list of the lines of a text. */
+static void put_lines(struct page *p, const char *name, struct view text)
+{
+    buf_printf(&p->out, "\"%s\":[", name);
+    while (text.len) {
+        const char *end = memchr(text.p, '\n', text.len);
+        size_t n = end ? (size_t)(end - text.p) : text.len;
+        if (n) {
+            put_text(p, &p->out, (struct view){text.p, n});
+            buf_puts(&p->out, ",");
+        }
+        text.p += n + (end != NULL);
+        text.len -= n + (end != NULL);
+    }
+    end_list(&p->out, "],");
+}
+
 /* The number of a text in the page's list; 0 is the empty text. */
 static uint32_t string_number(struct page *p, struct view text)
 {
@@ -93,14 +124,6 @@ static uint32_t string_number(struct page *p, struct view text)
         put_text(p, &p->strings, text);
     }
     return (uint32_t)*number;
-}
-
-/* Closes a list of things that each end with a comma. */
-static void end_list(struct buf *out, const char *end)
-{
-    if (out->len && out->data[out->len - 1] == ',')
-        out->len--;
-    buf_puts(out, end);
 }
 
 /* ---- tables */
@@ -123,7 +146,7 @@ static void put_trace(struct page *p)
     buf_puts(&p->out, "\"trace\":{");
     put_member(p, "program", strings_get(&t->strings, t->facts.program));
     put_member(p, "name", strings_get(&t->strings, t->facts.capture_name));
-    put_member(p, "host", strings_get(&t->strings, t->facts.host_info));
+    put_lines(p, "host", strings_get(&t->strings, t->facts.host_info));
     put_member(p, "version", view_of(s->file_version));
     put_member(p, "captured", view_of(format_date(date, t->facts.capture_time)));
     buf_printf(&p->out, "\"duration\":%" PRId64 ",\"complete\":%s},", t->facts.last_time,
@@ -226,26 +249,38 @@ static size_t cells_of_step(const struct page_cells *c, size_t i, uint32_t step)
     return n - i;
 }
 
-/* Each cell: the key less the one before, which pairs of values there are, these. */
+/* Which values of a cell are not 0, a bit each. */
+static unsigned values_of(const struct page_cells *c, const struct page_cell *cell)
+{
+    unsigned which = 0;
+    for (unsigned k = 0; k < c->options.values; k++)
+        which |= (unsigned)(cell->v[k] != 0) << k;
+    return which;
+}
+
+/*
+ * What is alike stands together, so that it compresses well: how many cells each step has; the
+ * keys, each less the one before; which values there are; then these, one kind after the other.
+ */
 static void pack_cells(const struct page_cells *c, struct buf *raw)
 {
-    size_t i = 0;
-    for (uint32_t step = 0; step < page_cells_steps(c); step++) {
-        size_t n = cells_of_step(c, i, step);
-        uint32_t last = 0;
-        pack_unsigned(raw, n);
-        for (size_t end = i + n; i < end; i++) {
-            const struct page_cell *cell = &c->list.at[i];
-            unsigned which = 0;
-            for (unsigned k = 0; k < c->options.values; k++)
-                which |= (cell->v[k] != 0) << k;
-            pack_unsigned(raw, cell->key - last);
-            pack_unsigned(raw, which);
-            last = cell->key;
-            for (unsigned k = 0; k < c->options.values; k++) {
-                if (cell->v[k])
-                    pack_signed(raw, cell->v[k]);
-            }
+    size_t n = c->list.len;
+    for (size_t i = 0, step = 0; step < page_cells_steps(c); step++) {
+        size_t cells = cells_of_step(c, i, (uint32_t)step);
+        pack_unsigned(raw, cells);
+        i += cells;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct page_cell *cell = &c->list.at[i];
+        bool first = i == 0 || cell[-1].step != cell->step;
+        pack_unsigned(raw, cell->key - (first ? 0 : cell[-1].key));
+    }
+    for (size_t i = 0; i < n; i++)
+        pack_unsigned(raw, values_of(c, &c->list.at[i]));
+    for (unsigned k = 0; k < c->options.values; k++) {
+        for (size_t i = 0; i < n; i++) {
+            if (c->list.at[i].v[k])
+                pack_signed(raw, c->list.at[i].v[k]);
         }
     }
 }
@@ -274,8 +309,10 @@ static int put_history(struct page *p, struct err *e)
 {
     struct page_series *s = &p->d->series;
     struct buf packed = {0};
+    size_t taken = page_template.head_len + page_template.tail_len + p->out.len + p->strings.len;
+    size_t room = taken + LEAST_HISTORY < PAGE_SIZE ? PAGE_SIZE - taken : LEAST_HISTORY;
     int status = pack_history(s, &packed, e);
-    while (status == 0 && packed.len > HISTORY_TEXT_MAX && page_cells_steps(&s->cells) > 1) {
+    while (status == 0 && packed.len > room && page_cells_steps(&s->cells) > 1) {
         struct page_cells *all[] = {&s->cells, &s->histogram, &s->blocks};
         for (size_t i = 0; i < 3 && status == 0; i++)
             status = page_cells_halve(all[i], e);

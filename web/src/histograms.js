@@ -7,12 +7,13 @@ const columns = (name, range) => [
   { name, text: true, value: (r) => r.class, show: (r) => range(r.class) },
   { name: "Blocks", value: (r) => r.count, show: (r) => count(r.count) },
   { name: "Bytes", value: (r) => r.bytes, show: (r) => bytes(r.bytes) },
-  { name: "Share of blocks", text: true, value: (r) => r.share, show: (r) => bar(r.share) },
+  { name: "Share of blocks", text: true, value: (r) => r.share, show: bar },
 ];
 
-function bar(share) {
+// As long as the share is of the largest one.
+function bar({ share, most }) {
   const element = make("span", { class: "bar", role: "img", "aria-label": `${(100 * share).toFixed(1)} percent` });
-  element.style.width = `${Math.max(0.5, 100 * share)}%`;
+  element.style.width = `${Math.max(0.5, (100 * share) / most)}%`;
   return element;
 }
 
@@ -34,9 +35,10 @@ export class Histograms {
     const classes = this.model.classes(range.from, range.to, which, filter);
     const first = classes.findIndex((c) => c.count);
     const last = classes.findLastIndex((c) => c.count);
-    const most = classes.reduce((m, c) => m + c.count, 0);
     if (first < 0) return [];
-    return classes.slice(first, last + 1).map((c, i) => ({ class: first + i, ...c, share: c.count / most }));
+    const whole = classes.reduce((sum, c) => sum + c.count, 0);
+    const most = Math.max(...classes.map((c) => c.count)) / whole;
+    return classes.slice(first, last + 1).map((c, i) => ({ class: first + i, ...c, share: c.count / whole, most }));
   }
 }
 

@@ -5,7 +5,7 @@ import { judge, mannKendall, medianSlope, SIGNIFICANT } from "./trend.js";
 import { $, foreign, make, Table } from "./dom.js";
 
 const SAMPLES = 49;
-const WORDS = { growing: "still growing", early: "since the beginning", held: "held" };
+const WORDS = { growing: "still growing", early: "since the beginning", varies: "goes up and down" };
 
 export class Leaks {
   constructor(model, openSite) {

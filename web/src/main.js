@@ -274,7 +274,7 @@ function showTrace({ trace, verdict }) {
   const program = trace.program || trace.name || "unknown program";
   document.title = `${program}: memory report`;
   $("program").replaceChildren(foreign(program), ": memory report");
-  const facts = [trace.captured !== "unknown" && `captured ${trace.captured}`, trace.host.split("\n")[0], trace.version && `trace version ${trace.version}`, `${duration(trace.duration)} long`, !trace.complete && "incomplete"];
+  const facts = [trace.captured !== "unknown" && `captured ${trace.captured}`, ...trace.host, trace.version && `trace version ${trace.version}`, `${duration(trace.duration)} long`, !trace.complete && "incomplete"];
   $("origin").replaceChildren(foreign(facts.filter(Boolean).join(" · ")));
   $("verdict").replaceChildren(foreign(verdict));
 }

@@ -4,6 +4,8 @@ import uPlot from "uplot";
 import { amount, duration } from "./format.js";
 import { make } from "./dom.js";
 
+const TICKS = Array.from({ length: 60 }, (_, i) => 2 ** i); // of bytes
+
 const css = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
 export class Timeline {
@@ -35,7 +37,7 @@ export class Timeline {
       scales: { x: { time: false, range: (_, min, max) => this.view ?? [min, max] }, y: { range: (_, min, max) => [Math.min(0, min), max || 1] } },
       axes: [
         { ...axis, values: (_, ticks) => ticks.map((t) => duration(t * 1e9)), space: 90 },
-        { ...axis, values: (_, ticks) => ticks.map((t) => amount(t, this.unit)), size: 78 },
+        { ...axis, values: (_, ticks) => ticks.map((t) => amount(t, this.unit)), size: 78, ...(this.unit === "bytes" ? { incrs: TICKS } : {}) },
       ],
       series: [{ label: "time", value: (_, v) => (v === null ? "–" : duration(v * 1e9)) }, ...this.lines.map((line, i) => this.series(line, i))],
       hooks: { setSelect: [(plot) => this.selected(plot)], ready: [() => this.mark()] },

@@ -27,11 +27,12 @@ export function medianSlope(times, values) {
   return slopes.length % 2 ? slopes[middle] : (slopes[middle - 1] + slopes[middle]) / 2;
 }
 
-// "growing": a trend that is still there in the second half; "early": all there after the first
-// quarter; else "held".
+// "growing": a trend that is still there in the second half; "early": there after the first quarter
+// and the same ever since; else it "varies".
 export function judge(values) {
   const last = values[values.length - 1];
   const half = values.slice(values.length >> 1);
   if (mannKendall(values) > SIGNIFICANT && last > half[0] && mannKendall(half) > 1) return "growing";
-  return values[values.length >> 2] >= 0.95 * last ? "early" : "held";
+  const since = values.slice(values.length >> 2);
+  return since.every((v) => Math.abs(v - last) <= 0.05 * last) ? "early" : "varies";
 }

@@ -32,20 +32,23 @@ export class Reader {
   }
 }
 
-// Cells by step: for each the key, and up to `values` numbers.
+// Cells by step: for each the key, and up to `values` numbers. How they stand is told at pack_cells
+// in report/html.c.
 export function readCells(reader, steps, values) {
   const first = new Uint32Array(steps + 1);
-  const keys = [];
-  const columns = Array.from({ length: values }, () => []);
+  for (let step = 0; step < steps; step++) first[step + 1] = first[step] + reader.unsigned();
+  const n = first[steps];
+  const keys = new Uint32Array(n);
   for (let step = 0; step < steps; step++) {
     let key = 0;
-    for (let n = reader.unsigned(); n > 0; n--) {
-      key += reader.unsigned();
-      const which = reader.unsigned();
-      keys.push(key);
-      for (let i = 0; i < values; i++) columns[i].push(which & (1 << i) ? reader.signed() : 0);
-    }
-    first[step + 1] = keys.length;
+    for (let i = first[step]; i < first[step + 1]; i++) keys[i] = key += reader.unsigned();
   }
-  return { first, keys: Uint32Array.from(keys), v: columns.map((c) => Float64Array.from(c)) };
+  const which = new Uint8Array(n);
+  for (let i = 0; i < n; i++) which[i] = reader.unsigned();
+  const v = Array.from({ length: values }, (_, k) => {
+    const column = new Float64Array(n);
+    for (let i = 0; i < n; i++) if (which[i] & (1 << k)) column[i] = reader.signed();
+    return column;
+  });
+  return { first, keys, v };
 }

@@ -1,0 +1,146 @@
+"""Reads what `report --format html` wrote: the data block, and the numbers packed in it, without the
+page's own code."""
+
+import base64
+import json
+import re
+import zlib
+
+BLOCK = re.compile(r'<script type="application/json" id="data">(.*?)</script>', re.S)
+VALUES = ("allocs", "alloc_bytes", "frees", "free_bytes", "temporary", "temporary_bytes", "peak",
+          "peak_bytes")
+
+
+class Reader:
+    def __init__(self, text):
+        self.bytes = zlib.decompress(base64.b64decode(text, validate=True))
+        self.at = 0
+
+    def unsigned(self):
+        n = shift = 0
+        while True:
+            b = self.bytes[self.at]
+            self.at += 1
+            n |= (b & 127) << shift
+            shift += 7
+            if b < 128:
+                return n
+
+    def signed(self):
+        n = self.unsigned()
+        return -(n + 1) // 2 if n & 1 else n // 2
+
+    def done(self):
+        return self.at == len(self.bytes)
+
+
+class Page:
+    def __init__(self, path):
+        self.html = path.read_text(encoding="utf-8")
+        blocks = BLOCK.findall(self.html)
+        if len(blocks) != 1:
+            raise AssertionError(f"{len(blocks)} blocks of data")
+        self.block = blocks[0]
+        self.data = json.loads(self.block)
+        self.steps = self.data["time"]["steps"]
+        self.keys = self.triples(self.data["keys"])
+        stacks = self.data["stacks"]
+        self.stack_sites, self.stack_nodes = stacks[0::2], stacks[1::2]
+        self.cells = self.read_cells("cells", 8)
+
+    @staticmethod
+    def triples(flat):
+        return list(zip(flat[0::3], flat[1::3], flat[2::3]))
+
+    def read_cells(self, name, values):
+        """(step, key, [values]) of each cell."""
+        reader, steps, keys = Reader(self.data[name]), [], []
+        for step in range(self.steps):
+            steps += [step] * reader.unsigned()
+        for i, step in enumerate(steps):
+            key = reader.unsigned()
+            keys.append(key + (keys[-1] if i and steps[i - 1] == step else 0))
+        which = [reader.unsigned() for _ in steps]
+        columns = [[reader.signed() if bits >> k & 1 else 0 for bits in which]
+                   for k in range(values)]
+        out = list(zip(steps, keys, zip(*columns)))
+        if not reader.done():
+            raise AssertionError(f"{name}: bytes left over")
+        return out
+
+    def points(self):
+        """For each pool a list of (max, end, blocks, allocs)."""
+        reader, out = Reader(self.data["points"]), []
+        for _ in self.data["pools"]:
+            end = blocks = 0
+            points = []
+            for _ in range(self.data["time"]["slots"]):
+                high = end + reader.signed()
+                end += reader.signed()
+                blocks += reader.signed()
+                points.append((high, end, blocks, reader.unsigned()))
+            out.append(points)
+        if not reader.done():
+            raise AssertionError("points: bytes left over")
+        return out
+
+    def step_begin(self, step):
+        """ns; the first nanosecond of a step."""
+        time = self.data["time"]
+        return time["from"] + step * time["slot"] * (time["slots"] // self.steps)
+
+    def site(self, number):
+        """(function or None, file or None, line or None) as the JSON report has them."""
+        entry = self.data["sites"][number]
+        if isinstance(entry, int):
+            return {1: "rest", 2: (None, None, None)}[entry]
+        strings = self.data["strings"]
+        function, file, line = entry[:3]
+        return strings[function] or None, strings[file] or None, line or None
+
+    def peak_step(self, pool, first, last, points):
+        """The step of a pool's highest slot within steps [first, last)."""
+        per = self.data["time"]["slots"] // self.steps
+        slots = range(first * per, last * per)
+        return max(slots, key=lambda i: (points[pool][i][0], -i)) // per
+
+    def figures(self, first, last):
+        """What each (pool, site) did within steps [first, last), by the rules of the page."""
+        points = self.points()
+        peak_steps = [self.peak_step(p, first, last, points) for p in range(len(self.data["pools"]))]
+        live, out = {}, {}
+        by_step = {}
+        for step, key, v in self.cells:
+            by_step.setdefault(step, []).append((key, dict(zip(VALUES, v))))
+        at_peak = {}
+        for step in range(last):
+            for pool, peak_step in enumerate(peak_steps):
+                if peak_step != step:
+                    continue
+                for key, n in live.items():
+                    if self.keys[key][0] == pool:
+                        at_peak[key] = at_peak.get(key, 0) + n[1]
+                for key, v in by_step.get(step, []):
+                    if self.keys[key][0] == pool:
+                        at_peak[key] = at_peak.get(key, 0) + v["peak_bytes"]
+            for key, v in by_step.get(step, []):
+                n = live.setdefault(key, [0, 0])
+                n[0] += v["allocs"] - v["frees"]
+                n[1] += v["alloc_bytes"] - v["free_bytes"]
+                if step >= first:
+                    row = out.setdefault(self.row(key), dict.fromkeys(
+                        ("count", "bytes", "live", "live_bytes", "at_peak", "temporary"), 0))
+                    row["count"] += v["allocs"]
+                    row["bytes"] += v["alloc_bytes"]
+                    row["temporary"] += v["temporary"]
+        for key, n in live.items():
+            row = out.setdefault(self.row(key), dict.fromkeys(
+                ("count", "bytes", "live", "live_bytes", "at_peak", "temporary"), 0))
+            row["live"] += n[0]
+            row["live_bytes"] += n[1]
+            row["at_peak"] += at_peak.get(key, 0)
+        return out
+
+    def row(self, key):
+        pool, _, stack = self.keys[key]
+        return self.data["pools"][pool]["name"], self.site(self.stack_sites[stack])

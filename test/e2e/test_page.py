@@ -1,0 +1,412 @@
+"""`tidemark report --format html`: the figures in the page against other reports of the same trace,
+its bounds, and that nothing in a trace becomes part of the document. What a browser makes of it is
+in test/web/page_test.mjs, which runs when Chromium and the test's packages are there
+(`make deps-test-full`)."""
+
+import csv
+import html.parser
+import io
+import json
+import os
+import random
+import re
+import shutil
+import subprocess
+import unittest
+
+from clients import alloc_plain, capture_items, frame_name, string, thread_name
+from pagedata import Page, Reader
+from test_capture import alloc, callstack
+from tools import BUILD, FIREHOSE, RELEASES, ROOT, TIDEMARK, TRACES, Case, replaying, report, run
+
+MT = TRACES / "v0.14.0" / "memscen_mt.tracy"
+FAULTS = TRACES / "v0.14.0" / "memscen_freeunknown.tracy"
+BUILT = "without the page" not in run("report", MT, "--format", "html", "--by", "site").stderr
+UNBUILT = "the page is not built: no node and npm"
+HOSTILE = ('</script><script>alert(1)</script>', '"><img src=x onerror=alert(2)>', "' onload='x",
+           "<!--", "\u2028\u2029", "{{7*7}}", "${7*7}", "&lt;b&gt;", "a\nb\tc", "\u202edcba\u2066",
+           "javascript:alert(3)", "]]>", "\\u003cscript\\u003e", "naïve 漢字 🌊")
+
+
+def make_page(trace, output, *args):
+    result = run("report", trace, "--format", "html", "-o", output, *args)
+    if result.returncode != 0:
+        raise AssertionError(result.stderr)
+    return Page(output)
+
+
+def events_of(trace):
+    result = run("csvexport", trace, "--memory")
+    return list(csv.DictReader(io.StringIO(result.stdout)))
+
+
+class Options(Case):
+    def test_without_the_page_it_says_so(self):
+        if BUILT:
+            self.skipTest("the page is built")
+        result = run("report", MT, "--format", "html", "-o", self.dir / "x.html")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("`make web` builds it", result.stderr)
+        self.assert_clean()
+
+    def test_a_program_without_the_page(self):
+        """The template that is compiled in where node is missing."""
+        subprocess.run(["sh", "web/build", "--empty", str(self.dir)], cwd=ROOT, check=True)
+        source = (self.dir / "gen" / "page_template.c").read_text()
+        self.assertIn('page_template = {"", 0, "", 0}', source)
+
+    @unittest.skipUnless(BUILT, UNBUILT)
+    def test_options_that_choose_rows_are_refused(self):
+        for option in (["--by", "thread"], ["--sort", "live"], ["--limit", "3"],
+                       ["--min-size", "1K"], ["--min-count", "2"], ["--stack-traces"]):
+            with self.subTest(option=option):
+                result = run("report", MT, "--format", "html", *option)
+                self.assertEqual((result.returncode, result.stdout), (2, ""))
+                self.assertIn("go with --format html", result.stderr)
+
+    @unittest.skipUnless(BUILT, UNBUILT)
+    def test_one_pool(self):
+        page = make_page(MT, self.dir / "x.html", "--pool", "arena")
+        self.assertEqual([p["name"] for p in page.data["pools"]], ["arena"])
+        rows = page.figures(0, page.steps)
+        self.assertEqual({pool for pool, _ in rows}, {"arena"})
+        pool = report(MT, "--pool", "arena")["pools"][0]
+        self.assertEqual(sum(r["count"] for r in rows.values()), pool["allocations"])
+
+    @unittest.skipUnless(BUILT, UNBUILT)
+    def test_standard_output_and_files(self):
+        result = run("report", MT, "--format", "html")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        output = self.dir / "x.html"
+        output.write_text("mine")
+        self.assertEqual(run("report", MT, "--format", "html", "-o", output).returncode, 4)
+        self.assertEqual(output.read_text(), "mine")
+        self.assertEqual(run("report", MT, "--format", "html", "-fo", output).returncode, 0)
+        self.assertEqual(output.read_text(), result.stdout)
+        self.assertEqual(run("report", MT, "--format", "html", "-o", "/dev/full", "-f").returncode, 4)
+
+
+@unittest.skipUnless(BUILT, UNBUILT)
+class Figures(Case):
+    def test_whole_trace_is_as_in_the_report(self):
+        for release in RELEASES:
+            for name in ("memscen", "wire_memscen", "allscen"):
+                with self.subTest(release=release, name=name):
+                    self.compare(TRACES / release / f"{name}.tracy")
+        self.compare(MT)
+        self.compare(FAULTS)
+
+    def compare(self, trace):
+        page, doc = make_page(trace, self.dir / "x.html", "--force"), report(trace)
+        rows = page.figures(0, page.steps)
+        wanted = {}
+        for site in doc["sites"]:
+            place = (site["pool"], (site["function"], site["file"], site["line"]))
+            row = wanted.setdefault(place, dict.fromkeys(
+                ("count", "bytes", "live", "live_bytes", "at_peak", "temporary"), 0))
+            for key, field in (("count", "count"), ("bytes", "bytes"), ("live", "live_count"),
+                               ("live_bytes", "live_bytes"), ("at_peak", "at_peak_bytes"),
+                               ("temporary", "temporary")):
+                row[key] += site[field]
+        self.assertGreater(len(wanted), 0)
+        self.assertEqual(rows, wanted)
+        for pool, points in zip(doc["pools"], page.points()):
+            self.assertEqual(max(p[0] for p in points), pool["peak_bytes"])
+            self.assertEqual(points[-1][1:3], (pool["live_bytes"], pool["live_allocations"]))
+            self.assertEqual(sum(p[3] for p in points), pool["allocations"])
+            slot = max(range(len(points)), key=lambda i: (points[i][0], -i))
+            time = page.data["time"]
+            self.assertEqual((pool["peak_time_ns"] - time["from"]) // time["slot"], slot)
+        self.assertEqual(page.data["verdict"], run("report", trace).stdout.split("\n")[0])
+
+    def test_ranges_are_as_counted_by_hand(self):
+        """Ranges of steps, from the list of all events."""
+        page, events = make_page(MT, self.dir / "x.html"), events_of(MT)
+        rng = random.Random(5)
+        for _ in range(12):
+            first = rng.randrange(page.steps)
+            last = rng.randrange(first + 1, page.steps + 1)
+            begin, end = page.step_begin(first), page.step_begin(last)
+            wanted = {}
+            for event in events:
+                size, at = int(event["size"]), int(event["alloc_ns"])
+                freed = int(event["free_ns"]) if event["free_ns"] else None
+                row = wanted.setdefault(event["pool"], [0, 0, 0, 0])
+                if begin <= at < end:
+                    row[0] += 1
+                    row[1] += size
+                if at < end and (freed is None or freed >= end):
+                    row[2] += 1
+                    row[3] += size
+            found = {}
+            for (pool, _), row in page.figures(first, last).items():
+                sums = found.setdefault(pool, [0, 0, 0, 0])
+                for i, key in enumerate(("count", "bytes", "live", "live_bytes")):
+                    sums[i] += row[key]
+            self.assertEqual({k: v for k, v in found.items() if any(v)},
+                             {k: v for k, v in wanted.items() if any(v)}, (first, last))
+            self.check_peaks(page, events, first, last)
+
+    def check_peaks(self, page, events, first, last):
+        """What was live at each pool's highest moment of the range, its begin included."""
+        begin, end = page.step_begin(first), page.step_begin(last)
+        found = {}
+        for (pool, _), row in page.figures(first, last).items():
+            found[pool] = found.get(pool, 0) + row["at_peak"]
+        for pool in found:
+            steps = {}
+            use = 0
+            for event in events:
+                if event["pool"] != pool:
+                    continue
+                size, at = int(event["size"]), int(event["alloc_ns"])
+                freed = int(event["free_ns"]) if event["free_ns"] else None
+                if at < begin and (freed is None or freed >= begin):
+                    use += size
+                if begin <= at < end:
+                    steps[at] = steps.get(at, 0) + size
+                if freed is not None and begin <= freed < end:
+                    steps[freed] = steps.get(freed, 0) - size
+            highest = use
+            for time in sorted(steps):
+                use += steps[time]
+                highest = max(highest, use)
+            self.assertEqual(found[pool], highest, (pool, first, last))
+
+    def test_threads(self):
+        page, events = make_page(MT, self.dir / "x.html"), events_of(MT)
+        found, wanted = {}, {}
+        for _, key, v in page.cells:
+            name = page.data["threads"][page.keys[key][1]]["name"]
+            found[name] = found.get(name, 0) + v[1]
+        for event in events:
+            name = event["alloc_thread_name"]
+            wanted[name] = wanted.get(name, 0) + int(event["size"])
+        self.assertGreater(len(wanted), 3)
+        self.assertEqual(found, wanted)
+
+    def test_histograms(self):
+        page, events = make_page(MT, self.dir / "x.html"), events_of(MT)
+        found = [{}, {}]
+        for _, key, v in page.read_cells("histogram", 2):
+            kind, size_class = key // 64 % 2, key % 64
+            found[kind][size_class] = found[kind].get(size_class, 0) + v[0]
+        wanted = [{}, {}]
+        for event in events:
+            classes = [int(event["size"]).bit_length()]
+            if event["free_ns"]:
+                classes.append((int(event["free_ns"]) - int(event["alloc_ns"])).bit_length())
+            for kind, size_class in enumerate(classes):
+                wanted[kind][size_class] = wanted[kind].get(size_class, 0) + 1
+        self.assertEqual(found, wanted)
+
+    def test_memory_map(self):
+        """Bytes in use in each piece of the address space, at three moments."""
+        page, events = make_page(MT, self.dir / "x.html"), events_of(MT)
+        shift, reader = page.data["pieceShift"], Reader(page.data["pieces"])
+        pieces, last = [], (None, 0)
+        for _ in range(page.data["pieceCount"]):
+            pool = reader.unsigned()
+            number = reader.unsigned() + (last[1] if pool == last[0] else 0)
+            pieces.append((page.data["pools"][pool]["name"], number))
+            last = (pool, number)
+        cells = page.read_cells("blocks", 3)
+        for to in (page.steps // 3, page.steps // 2, page.steps):
+            use, cover = [0] * len(pieces), [0] * len(pieces)
+            for step, key, v in cells:
+                if step < to:
+                    use[key] += v[0]
+                    cover[key] += v[1]
+            whole = 0
+            for i, change in enumerate(cover):
+                whole += change
+                use[i] += whole << shift
+            wanted = dict.fromkeys(pieces, 0)
+            end = page.step_begin(to)
+            for event in events:
+                at, size = int(event["address"], 16), int(event["size"])
+                if int(event["alloc_ns"]) >= end or (event["free_ns"] and
+                                                     int(event["free_ns"]) < end):
+                    continue
+                for number in range(at >> shift, (at + size - 1 >> shift) + 1):
+                    low, high = max(at, number << shift), min(at + size, number + 1 << shift)
+                    wanted[event["pool"], number] += high - low
+            self.assertEqual(dict(zip(pieces, use)), wanted)
+
+    def test_call_stacks(self):
+        """Bytes by call stack, frames outermost first, against the exported ones."""
+        page, events = make_page(MT, self.dir / "x.html"), events_of(MT)
+        lines = csv.DictReader(io.StringIO(run("csvexport", MT, "--callstacks").stdout))
+        names = {}
+        for line in lines:
+            names.setdefault(line["callstack"], []).append(line["function"])
+        wanted = {}
+        for event in events:
+            stack = tuple(names.get(event["alloc_callstack"], ()))
+            wanted[stack] = wanted.get(stack, 0) + int(event["size"])
+        nodes, strings, found = page.data["nodes"], page.data["strings"], {}
+        for _, key, v in page.cells:
+            node, stack = page.stack_nodes[page.keys[key][2]], []
+            while node:
+                back, frame = nodes[2 * (node - 1):2 * node]
+                stack.append(strings[page.data["frames"][frame][0]])
+                node -= back
+            found[tuple(stack)] = found.get(tuple(stack), 0) + v[1]
+        self.assertGreater(len(wanted), 20)
+        self.assertEqual(found, wanted)
+
+
+class Elements(html.parser.HTMLParser):
+    """Names of all elements, and of their attributes."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.names, self.attributes = [], set()
+        self.feed(text)
+
+    def handle_starttag(self, tag, attrs):
+        self.names.append(tag)
+        self.attributes |= {name for name, _ in attrs}
+
+
+def hostile_trace(output):
+    """Names of everything are hostile."""
+    items = b""
+    for i, text in enumerate(HOSTILE):
+        raw, address = text.encode(), 0x401000 + 16 * i
+        items += thread_name(7 + i, raw) + string(0x5000 + i, raw)
+        items += frame_name(address, raw, raw + b".c", line=i + 1, image=raw)
+        for k in range(3):
+            items += callstack(address) + alloc(10, 7 + i, 0x100000 * (i + 1) + 64 * k, 32)
+        items += alloc_plain(10, 7 + i, 0x100000 * (i + 1), 48, pool=0x5000 + i)
+    items += frame_name(0x402000, b"\xff\xfe broken \xc3", b"\xe2\x80", image=b"\xed\xa0\x80")
+    items += callstack(0x402000) + alloc(10, 7, 0x9000000, 32)
+    return capture_items(output, items)
+
+
+@unittest.skipUnless(BUILT, UNBUILT)
+class Escaping(Case):
+    def setUp(self):
+        super().setUp()
+        result = hostile_trace(self.dir / "x.tracy")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.page = make_page(self.dir / "x.tracy", self.dir / "x.html")
+
+    def test_names_stay_text(self):
+        self.assertNotRegex(self.page.block, r"[<>&\u2028\u2029\u202e\u2066\x00-\x09\x0b-\x1f\x7f]")
+        self.assertEqual(self.page.block.count("\n"), 1)
+        strings = self.page.data["strings"]
+        for text in HOSTILE:
+            if text.isprintable():
+                self.assertIn(text, strings)
+                self.assertIn(text, [t["name"] for t in self.page.data["threads"]])
+                self.assertIn(text, [p["name"] for p in self.page.data["pools"]])
+        self.assertIn("a\\x0ab\\x09c", strings)
+        self.assertIn("\\u{202e}dcba\\u{2066}", strings)
+        self.assertTrue(any("broken" in s for s in strings))
+
+    def test_the_document_is_that_of_any_trace(self):
+        plain = Elements(make_page(MT, self.dir / "plain.html").html)
+        hostile = Elements(self.page.html)
+        self.assertEqual(hostile.names, plain.names)
+        self.assertEqual(hostile.attributes, plain.attributes)
+
+    def test_policy(self):
+        policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"',
+                           self.page.html)[1]
+        self.assertIn("default-src 'none'", policy)
+        self.assertNotIn("unsafe", policy)
+        self.assertNotRegex(self.page.html, r'(src|href)="(?!#)')
+
+
+@unittest.skipUnless(BUILT, UNBUILT)
+class Bounds(Case):
+    def test_many_of_everything(self):
+        """More pools, threads, stacks and sites than the page has places for."""
+        recording = self.dir / "f.c2s.bin"
+        subprocess.run([FIREHOSE, "-o", str(recording), "--events", "600000", "--threads", "60",
+                        "--pools", "40", "--stacks", "30000", "--live", "20000"], check=True)
+        with replaying(recording) as (_, port):
+            result = run("capture", "-o", self.dir / "f.tracy", "-p", port)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        page, doc = make_page(self.dir / "f.tracy", self.dir / "f.html"), report(self.dir / "f.tracy")
+        self.assertLess((self.dir / "f.html").stat().st_size, 5_000_000)
+        other = page.data["other"]
+        self.assertGreater(other["stacks"], 0)
+        self.assertEqual((len(page.data["pools"]), page.data["pools"][-1]["count"]), (25, 16))
+        self.assertEqual((len(page.data["threads"]), other["threads"]), (33, 28))
+        rows = page.figures(0, page.steps)
+        sums = [sum(r[k] for r in rows.values()) for k in ("count", "bytes", "live", "live_bytes",
+                                                           "temporary")]
+        fields = ("allocations", "total_bytes", "live_allocations", "live_bytes",
+                  "temporary_allocations")
+        for i, field in enumerate(fields[:4]):
+            self.assertEqual(sums[i], sum(p[field] for p in doc["pools"]), field)
+        peaks = {p["name"]: p["peak_bytes"] for p in doc["pools"]}
+        for pool, points in zip(page.data["pools"][:-1], page.points()):
+            self.assertEqual(max(p[0] for p in points), peaks[pool["name"]])
+            at_peak = sum(r["at_peak"] for (name, _), r in rows.items() if name == pool["name"])
+            self.assertEqual(at_peak, peaks[pool["name"]])
+
+    def test_nothing_in_the_trace(self):
+        result = run("update", "-s", "M", MT, self.dir / "x.tracy")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        page = make_page(self.dir / "x.tracy", self.dir / "x.html")
+        self.assertEqual((page.data["pools"], page.cells), ([], []))
+
+
+# ---- in a browser
+
+MODULES = BUILD / "test-web" / "node_modules"
+CHROMIUM = next((p for p in map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))
+                 if p), None)
+
+
+def browser_is_missing():
+    if not BUILT:
+        return UNBUILT
+    if not CHROMIUM or not shutil.which("node") or not (MODULES / "playwright-core").exists():
+        return "Chromium or playwright-core is missing: make deps-test-full"
+    return None
+
+
+class Browser(Case):
+    """Runs test/web/page_test.mjs once; each of its checks is a test here."""
+
+    @classmethod
+    def setUpClass(cls):
+        if browser_is_missing():
+            raise unittest.SkipTest(f"Browser: {browser_is_missing()}")
+        work = BUILD / "test-web"
+        pages = {"mt": work / "mt.html", "hostile": work / "hostile.html",
+                 "faults": work / "faults.html", "empty": work / "empty.html"}
+        for file in [*pages.values(), work / "hostile.tracy", work / "empty.tracy"]:
+            file.unlink(missing_ok=True)
+        hostile_trace(work / "hostile.tracy")
+        run("update", "-s", "M", MT, work / "empty.tracy")
+        for name, trace in (("mt", MT), ("hostile", work / "hostile.tracy"), ("faults", FAULTS),
+                            ("empty", work / "empty.tracy")):
+            make_page(trace, pages[name])
+        env = {**os.environ, "NODE_PATH": str(MODULES)}
+        result = subprocess.run(
+            ["node", str(ROOT / "test" / "web" / "page_test.mjs"), CHROMIUM, str(work)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=240, env=env)
+        cls.checks = {}
+        for line in result.stdout.splitlines():
+            check = json.loads(line)
+            cls.checks[check["name"]] = check["error"]
+        cls.failure = result.stderr if result.returncode else ""
+
+    def check(self, name):
+        self.assertIn(name, self.checks, f"the check did not run: {self.failure}")
+        self.assertIsNone(self.checks[name])
+
+
+# What page_test.mjs checks; a name that it does not have fails here, one that this lacks there.
+for _name in json.loads((ROOT / "test" / "web" / "checks.json").read_text()):
+    setattr(Browser, "test_" + _name.replace(" ", "_").replace("-", "_"),
+            lambda self, name=_name: self.check(name))
+
+
+if __name__ == "__main__":
+    unittest.main()
