@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/program_frames.h"
+
 /* Something that may get a place of its own, and how much it matters. */
 struct candidate {
     double share;
@@ -24,6 +26,7 @@ struct builder {
     uint32_t *threads; /* thread number → of the page */
     uint32_t *stacks;  /* call stack id → of the page */
     size_t stack_limit;
+    struct program_frames program;
     struct map site_numbers; /* the summary's site → of the page */
     struct map site_rests;   /* site of the page → stack for its other call stacks */
     struct map node_numbers; /* node of the trace → of the page */
@@ -392,6 +395,9 @@ static int place_stack(struct builder *b, const struct candidate *c, struct err 
         return fold_stack(b, c->number, stack.site, e);
     if (stack_node(b, c->number, &stack.node, e) != 0)
         return -1;
+    struct stack_place begin = program_frames_begin(&b->program, c->number);
+    const uint64_t *node = map_find(&b->node_numbers, begin.node);
+    stack.begin = node && *node > begin.inlined ? (uint32_t)*node - begin.inlined : stack.node;
     b->stacks[c->number] = (uint32_t)b->d->stacks.len;
     return vec_push(&b->d->stacks, stack) ? 0 : err_no_memory(e, "call stacks");
 }
@@ -565,7 +571,8 @@ static int build(struct builder *b, struct err *e)
     }
 }
 
-int page_data_build(struct page_data *d, struct trace *t, const struct summary *s, struct err *e)
+int page_data_build(struct page_data *d, struct trace *t, const struct summary *s,
+                    const struct skiplist *skip, struct err *e)
 {
     *d = (struct page_data){.summary = s};
     struct builder b = {.d = d, .trace = t, .s = s};
@@ -575,16 +582,17 @@ int page_data_build(struct page_data *d, struct trace *t, const struct summary *
     b.threads = malloc((threads + 1) * sizeof *b.threads);
     b.stacks = calloc(b.stack_limit, sizeof *b.stacks);
     int status = -1;
-    if (b.pools && b.threads && b.stacks) {
+    if (b.pools && b.threads && b.stacks && program_frames_init(&b.program, t, skip, e) == 0) {
         memset(b.threads, 0xff, (threads + 1) * sizeof *b.threads);
         status = build(&b, e);
-    } else {
+    } else if (!b.pools || !b.threads || !b.stacks) {
         err_no_memory(e, "what the page shows");
     }
     d->series.options.pools = d->series.options.threads = d->series.options.stacks = NULL;
     free(b.pools);
     free(b.threads);
     free(b.stacks);
+    program_frames_release(&b.program);
     map_release(&b.site_numbers);
     map_release(&b.site_rests);
     map_release(&b.node_numbers);

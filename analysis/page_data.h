@@ -50,8 +50,9 @@ struct page_site {
 };
 
 struct page_stack {
-    uint32_t site; /* index in sites */
-    uint32_t node; /* innermost; 0: not told apart from others of the same site */
+    uint32_t site;  /* index in sites */
+    uint32_t node;  /* innermost; 0: not told apart from others of the same site */
+    uint32_t begin; /* where the program begins in it (program_frames.h) */
 };
 
 struct page_node {
@@ -74,10 +75,11 @@ struct page_data {
 };
 
 /*
- * `s` is a summary with stacks = true and by = GROUP_THREAD, and must outlive `d`, which need not
- * be initialised. It stays valid as long as the trace does.
+ * `s` is a summary with stacks = true and by = GROUP_THREAD, made with `skip`; it must outlive `d`,
+ * which need not be initialised. It stays valid as long as the trace does.
  */
-int page_data_build(struct page_data *d, struct trace *t, const struct summary *s, struct err *e);
+int page_data_build(struct page_data *d, struct trace *t, const struct summary *s,
+                    const struct skiplist *skip, struct err *e);
 void page_data_release(struct page_data *d);
 
 #endif

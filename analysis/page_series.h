@@ -21,11 +21,11 @@
 #include "base/vec.h"
 #include "trace/memory.h"
 
-#define PAGE_SLOTS 1024u          /* points of the timeline, and at most so many steps */
-#define PAGE_KEYS_MAX 65536u      /* keys of their own; see page_series.folded */
-#define PAGE_CELLS_MAX 300000u    /* of keys */
+#define PAGE_SLOTS 1024u           /* points of the timeline, and at most so many steps */
+#define PAGE_KEYS_MAX 65536u       /* keys of their own; see page_series.folded */
+#define PAGE_CELLS_MAX 300000u     /* of keys */
 #define PAGE_HISTOGRAM_MAX 120000u /* cells of the histograms */
-#define PAGE_MAP_MAX 200000u      /* cells of the memory map */
+#define PAGE_MAP_MAX 200000u       /* cells of the memory map */
 
 /* Values of the cells of keys. Of PEAK: live within the step, less those at its begin. */
 enum page_value {

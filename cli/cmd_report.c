@@ -165,10 +165,11 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
     return option_one_trace(n, arguments, &c->trace, e);
 }
 
-static int write_page(struct trace *t, const struct summary *s, FILE *out, struct err *e)
+static int write_page(const struct report_command *c, struct trace *t, const struct summary *s,
+                      FILE *out, struct err *e)
 {
     struct page_data d;
-    if (page_data_build(&d, t, s, e) != 0)
+    if (page_data_build(&d, t, s, &c->skip, e) != 0)
         return -1;
     int status = html_write(&d, out, e);
     page_data_release(&d);
@@ -178,7 +179,7 @@ static int write_page(struct trace *t, const struct summary *s, FILE *out, struc
 static int write_to(const struct report_command *c, struct trace *t, const struct summary *s,
                     FILE *out, struct err *e)
 {
-    return c->html ? write_page(t, s, out, e) : report_write(s, &c->report, out, e);
+    return c->html ? write_page(c, t, s, out, e) : report_write(s, &c->report, out, e);
 }
 
 /* The report into a file that appears when it is whole. */

@@ -207,7 +207,8 @@ static void put_stacks(struct page *p)
         buf_printf(out, "%zu,%u,", i - d->nodes.at[i].parent, d->nodes.at[i].frame);
     end_list(out, "],\"stacks\":[");
     for (size_t i = 0; i < d->stacks.len; i++)
-        buf_printf(out, "%u,%u,", d->stacks.at[i].site, d->stacks.at[i].node);
+        buf_printf(out, "%u,%u,%u,", d->stacks.at[i].site, d->stacks.at[i].node,
+                   d->stacks.at[i].begin);
     end_list(out, "],\"keys\":[");
     for (size_t i = 0; i < d->series.keys.len; i++) {
         const struct page_key *key = &d->series.keys.at[i];

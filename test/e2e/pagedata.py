@@ -45,7 +45,7 @@ class Page:
         self.steps = self.data["time"]["steps"]
         self.keys = self.triples(self.data["keys"])
         stacks = self.data["stacks"]
-        self.stack_sites, self.stack_nodes = stacks[0::2], stacks[1::2]
+        self.stack_sites, self.stack_nodes, self.stack_begins = (stacks[i::3] for i in range(3))
         self.cells = self.read_cells("cells", 8)
 
     @staticmethod

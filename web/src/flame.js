@@ -42,9 +42,9 @@ export class Flame {
   }
 
   // Values by stack.
-  show(values, way, unit) {
-    Object.assign(this, { values, way, unit });
-    this.expand = way === "up" ? upwards(this.model, values) : downwards(this.model, values);
+  show(values, way, unit, allocators) {
+    this.unit = unit;
+    this.expand = way === "up" ? upwards(this.model, values) : downwards(this.model, values, allocators);
     this.render();
   }
 
@@ -244,14 +244,15 @@ function member(groups, frame, fresh) {
   return found;
 }
 
-// Calls from the outermost frame on: a frame stands for all nodes of one name below its caller's.
-function downwards(model, values) {
+// Calls from the outermost frame to the allocation site, or into the allocator: a frame stands for
+// all nodes of one name below its caller's.
+function downwards(model, values, allocators) {
   const inclusive = new Float64Array(model.nodeParent.length);
   const folded = new Map(); // sites whose call stacks are not told apart
   let whole = 0;
   values.forEach((value, stack) => {
     whole += value;
-    const node = model.stackNode[stack];
+    const node = allocators ? model.stackNode[stack] : model.stackBegin[stack];
     if (node) inclusive[node] += value;
     else if (value > 0) folded.set(model.stackSite[stack], (folded.get(model.stackSite[stack]) || 0) + value);
   });
@@ -287,16 +288,7 @@ function upwards(model, values) {
   values.forEach((value, stack) => {
     if (!value) return;
     whole += value;
-    const site = model.sites[model.stackSite[stack]];
-    let node = model.stackNode[stack];
-    for (let n = node; n; n = model.nodeParent[n]) {
-      const frame = model.frames[model.nodeFrame[n]];
-      if (frame.name === site.name && frame.line === site.line) {
-        node = n;
-        break;
-      }
-    }
-    start.push({ node, value, site });
+    start.push({ node: model.stackBegin[stack], value, site: model.sites[model.stackSite[stack]] });
   });
   const root = { value: whole, entries: start, root: true };
   return {

@@ -7,7 +7,7 @@ import { Flame } from "./flame.js";
 import { Histograms } from "./histograms.js";
 import { Leaks } from "./leaks.js";
 import { MemoryMap } from "./map.js";
-import { load } from "./model.js";
+import { loadCells, loadPoints } from "./model.js";
 import { showNotes } from "./notes.js";
 import { Sites } from "./sites.js";
 import { seriesMark, Timeline } from "./timeline.js";
@@ -20,7 +20,15 @@ class App {
     this.model = model;
     this.range = { from: 0, to: model.steps };
     this.filter = { pools: data.pools.map(() => true), threads: data.threads.map(() => true), site: -1 };
+    $("main").hidden = false;
     this.timeline = new Timeline($("timeline"), model, (from, to) => this.choose(from, to));
+    this.addRange();
+    this.drawTimeline();
+  }
+
+  // When the rest of the data is there, which takes longer than the plot.
+  start() {
+    const { model } = this;
     this.sites = new Sites(model, (site) => this.filterSite(site));
     const flame = new Flame($("flame"), model);
     const leaks = new Leaks(model, (site) => this.openSite(site));
@@ -35,16 +43,15 @@ class App {
       notes: () => {},
     };
     this.addFilters();
-    this.addRange();
     this.addTabs();
     this.addFlame(flame);
     showNotes(model, licences);
+    this.refresh();
   }
 
-  start() {
-    $("main").hidden = false;
+  redraw() {
     this.drawTimeline();
-    this.refresh();
+    if (this.query) this.refresh();
   }
 
   // ---- filters
@@ -54,8 +61,7 @@ class App {
       const input = make("input", { type: "checkbox", checked: true });
       input.addEventListener("change", () => {
         list[i] = input.checked;
-        this.drawTimeline();
-        this.refresh();
+        this.redraw();
       });
       return make("label", {}, input, mark, foreign(name));
     };
@@ -86,8 +92,7 @@ class App {
     this.filter.site = site;
     $("site-filter").hidden = site < 0;
     if (site >= 0) $("site-filter-name").replaceChildren("Only allocations at ", foreign(this.model.sites[site].name));
-    this.drawTimeline();
-    this.refresh();
+    this.redraw();
   }
 
   openSite(site) {
@@ -146,7 +151,8 @@ class App {
   }
 
   choose(from, to) {
-    const { steps } = this.model;
+    const { steps, cells } = this.model;
+    if (!cells) return;
     from = Math.min(Math.max(0, from), steps - 1);
     to = Math.max(from + 1, Math.min(steps, to));
     this.range = { from, to };
@@ -192,9 +198,10 @@ class App {
   }
 
   addFlame(flame) {
-    for (const id of ["flame-what", "flame-unit", "flame-way"]) {
+    for (const id of ["flame-what", "flame-unit", "flame-way", "flame-allocators"]) {
       $(id).addEventListener("change", () => {
         if (id === "flame-way") flame.path = [];
+        $("flame-allocators").disabled = $("flame-way").value === "up";
         this.showFlame(flame);
       });
     }
@@ -207,7 +214,7 @@ class App {
     const column = this.query[$("flame-what").value][$("flame-unit").value];
     const values = new Float64Array(this.model.stackSite.length);
     for (let key = 0; key < this.model.keyCount; key++) if (this.mask[key]) values[this.model.keyStack[key]] += Math.max(0, column[key]);
-    flame.show(values, $("flame-way").value, $("flame-unit").value);
+    flame.show(values, $("flame-way").value, $("flame-unit").value, $("flame-allocators").checked);
   }
 
   // Everything but the plot's lines.
@@ -286,11 +293,13 @@ function fail(error) {
 
 async function main() {
   let app = null;
-  addTheme(() => app?.drawTimeline() ?? app?.refresh());
+  addTheme(() => app?.redraw());
   const data = JSON.parse($("data").textContent);
   showTrace(data);
   if (typeof DecompressionStream === "undefined") throw new Error("the browser is too old (it has no DecompressionStream)");
-  app = new App(await load(data));
+  app = new App(await loadPoints(data));
+  await new Promise((painted) => requestAnimationFrame(() => setTimeout(painted)));
+  await loadCells(app.model);
   app.start();
   document.documentElement.dataset.ready = "yes";
 }

@@ -6,15 +6,21 @@ import { inflate, readCells } from "./unpack.js";
 const [ALLOCS, ALLOC_BYTES, FREES, FREE_BYTES, TEMPORARY, TEMPORARY_BYTES, PEAK, PEAK_BYTES, VALUES] = [0, 1, 2, 3, 4, 5, 6, 7, 8];
 const CLASSES = 64;
 
-export async function load(data) {
-  const [cells, histogram, blocks, points, pieces] = await Promise.all([data.cells, data.histogram, data.blocks, data.points, data.pieces].map(inflate));
+// First what the plot needs, …
+export async function loadPoints(data) {
   const m = new Model(data);
+  m.readPoints(await inflate(data.points));
+  return m;
+}
+
+// … then the rest.
+export async function loadCells(m) {
+  const { data } = m;
+  const [cells, histogram, blocks, pieces] = await Promise.all([data.cells, data.histogram, data.blocks, data.pieces].map(inflate));
   m.cells = readCells(cells, m.steps, VALUES);
   m.histogram = readCells(histogram, m.steps, 2);
   m.blocks = readCells(blocks, m.steps, 3);
-  m.readPoints(points);
   m.readPieces(pieces);
-  return m;
 }
 
 class Model {
@@ -35,8 +41,9 @@ class Model {
 
   readStacks() {
     const { stacks, nodes, sites } = this.data;
-    this.stackSite = stacks.filter((_, i) => i % 2 === 0);
-    this.stackNode = stacks.filter((_, i) => i % 2 === 1);
+    this.stackSite = stacks.filter((_, i) => i % 3 === 0);
+    this.stackNode = stacks.filter((_, i) => i % 3 === 1);
+    this.stackBegin = stacks.filter((_, i) => i % 3 === 2); // the node of its site
     this.nodeParent = [0];
     this.nodeFrame = [-1];
     for (let i = 0; i < nodes.length; i += 2) {
