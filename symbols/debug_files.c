@@ -278,6 +278,11 @@ static struct view folder_in_dirs(const struct debug_search *s, struct view fold
     return folder;
 }
 
+static bool is_absolute(struct view path)
+{
+    return path.p && path.len > 0 && path.p[0] == '/';
+}
+
 static int try_folder(struct finder *f, struct view folder, struct view name)
 {
     struct buf below = {0};
@@ -288,7 +293,7 @@ static int try_folder(struct finder *f, struct view folder, struct view name)
         found = try_in(f, "", (struct view){(const char *)below.data, below.len}, name);
     buf_clear(&below);
     struct view repeated = folder_in_dirs(f->s, folder);
-    if (found == 0 && repeated.len > 0 && repeated.p[0] == '/') {
+    if (found == 0 && is_absolute(repeated)) {
         buf_put(&below, repeated.p + 1, repeated.len - 1);
         buf_u8(&below, '/');
         buf_put(&below, name.p, name.len);
@@ -374,7 +379,7 @@ static int try_stated(struct finder *f, struct view folder, struct view name)
         if (path.failed)
             found = err_no_memory(f->e, "a path");
         else if (f->s->trust_paths || in_debug_dirs(f->s, joined)) {
-            if (*sysroot && joined.len > 0 && joined.p[0] == '/')
+            if (*sysroot && is_absolute(joined))
                 found = try_in(f, sysroot, (struct view){"", 0},
                                (struct view){joined.p + 1, joined.len - 1});
             if (found == 0)
@@ -429,7 +434,7 @@ int debug_alt_find(const struct debug_search *s, const struct debug_file *debug,
     /* The folder that it really is in goes first: ".." counts from there. */
     for (size_t i = folders.n; i > 0 && found == 0; i--)
         found = try_stated(&f, folders.list[i - 1], link.name);
-    if (found == 0 && folders.n == 0 && link.name.p[0] == '/')
+    if (found == 0 && folders.n == 0 && is_absolute(link.name))
         found = try_stated(&f, view_of("/"), link.name);
     if (found == 0)
         found = try_fetch(&f, false);
@@ -513,7 +518,7 @@ static int try_beside(struct finder *f, const struct debug_file *file, struct vi
     folders_of(&folders, file);
     for (size_t i = 0; i < folders.n && found == 0; i++) {
         struct buf relative = {0};
-        if (name.p[0] != '/' && path_join(&relative, (struct view){"", 0}, name) &&
+        if (!is_absolute(name) && path_join(&relative, (struct view){"", 0}, name) &&
             !relative.failed && memchr(relative.data, '/', relative.len))
             found = try_in(f, "", folders.list[i],
                            (struct view){(const char *)relative.data, relative.len});
@@ -539,7 +544,7 @@ int debug_dwo_find(const struct debug_search *s, const struct debug_file *image,
     if (path_join(&stated, comp_dir, name)) {
         struct view path = {(const char *)stated.data, stated.len};
         found = stated.failed ? err_no_memory(e, "a path") : try_substituted(&f, path);
-        if (found == 0 && path.p[0] == '/')
+        if (found == 0 && is_absolute(path))
             found = try_stated(&f, view_of("/"), path);
     }
     if (found == 0)
