@@ -28,10 +28,14 @@ struct eh_reader {
     uint8_t encoding; /* that its entries have for addresses; PE_OMITTED: not known */
 };
 
+/* Ten bytes hold 64 bits; what goes on behind them is damaged. */
 static void skip_leb128(struct cursor *c)
 {
-    while (cursor_u8(c) & 0x80)
-        continue;
+    for (int i = 0; i < 10; i++) {
+        if (!(cursor_u8(c) & 0x80))
+            return;
+    }
+    c->short_read = true;
 }
 
 /* The value without what it is relative to. False when the encoding is not known. */

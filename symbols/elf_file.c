@@ -14,6 +14,13 @@
 /* Longer names are cut: each would be searched for its end once for each section that has it. */
 #define SECTION_NAME_MAX 256u
 
+/*
+ * Headers may all point to the same bytes: what is read for each of them is bounded for the file,
+ * else a small file could keep us busy for hours.
+ */
+#define NOTES_MAX ((uint64_t)16 << 20) /* bytes of notes, together */
+#define SEGMENTS_MAX 4096u             /* that are loaded; each look-up walks them */
+
 struct elf_file {
     struct view bytes;
     bool mapped;
@@ -27,6 +34,7 @@ struct elf_file {
     struct inflated *inflated; /* one for each section */
     struct view headers[3];    /* program headers, section headers, names of sections */
     struct build_id build_id;
+    uint64_t notes_read; /* bytes */
     uint64_t eh_frame_hdr, eh_frame_hdr_size;
 };
 
@@ -174,12 +182,16 @@ static bool read_program_header(const struct elf_file *f, const char *at, size_t
 static void find_build_id(struct elf_file *f, uint64_t at, uint64_t size, uint64_t align)
 {
     struct view notes;
-    if (f->build_id.len == 0 && file_range(f, at, size, &notes))
-        build_id_in_notes((const uint8_t *)notes.p, notes.len, align, &f->build_id);
+    if (f->build_id.len > 0 || size > NOTES_MAX - f->notes_read || !file_range(f, at, size, &notes))
+        return;
+    f->notes_read += size;
+    build_id_in_notes((const uint8_t *)notes.p, notes.len, align, &f->build_id);
 }
 
 static int add_segment(struct elf_file *f, struct elf_segment s, struct err *e)
 {
+    if (f->segments.len == SEGMENTS_MAX)
+        return err_set(e, ERR_INPUT, "more than %u segments to load", SEGMENTS_MAX);
     uint64_t in_file = s.offset < f->bytes.len ? f->bytes.len - s.offset : 0;
     if (s.file_size > in_file)
         s.file_size = in_file;
@@ -390,10 +402,9 @@ static int unpack(struct elf_file *f, size_t i, const struct packing *p, struct 
         return err_set(e, ERR_INPUT,
                        "it inflates to %" PRIu64 " bytes, the limit is %" PRIu64 " for one file",
                        p->size, f->inflated_limit);
-    if (inflate_exactly(&f->inflated[i], p->method, p->bytes, p->size, e) != 0)
-        return -1;
+    /* Also when it fails: the limit bounds the work, too. */
     f->inflated_bytes += p->size;
-    return 0;
+    return inflate_exactly(&f->inflated[i], p->method, p->bytes, p->size, e);
 }
 
 int elf_file_section_bytes(struct elf_file *f, size_t i, struct view *out, struct err *e)
@@ -505,6 +516,20 @@ static void hash_more(struct elf_key *key, struct view bytes)
     key->hash[1] = h.high64;
 }
 
+/* There is one of each type. */
+static void hash_table(const struct elf_file *f, uint32_t type, struct elf_key *key)
+{
+    struct view bytes;
+    for (size_t i = 0; i < f->sections.len; i++) {
+        const struct elf_section *s = &f->sections.at[i];
+        if (s->type != type)
+            continue;
+        if (file_range(f, s->offset, s->size, &bytes))
+            hash_more(key, bytes);
+        return;
+    }
+}
+
 void elf_file_key(const struct elf_file *f, struct elf_key *out)
 {
     struct view part = {f->bytes.p, f->wide ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr)};
@@ -512,12 +537,8 @@ void elf_file_key(const struct elf_file *f, struct elf_key *out)
     hash_more(out, part);
     for (size_t i = 0; i < sizeof f->headers / sizeof f->headers[0]; i++)
         hash_more(out, f->headers[i]);
-    for (size_t i = 0; i < f->sections.len; i++) {
-        const struct elf_section *s = &f->sections.at[i];
-        if ((s->type == SHT_SYMTAB || s->type == SHT_DYNSYM) &&
-            file_range(f, s->offset, s->size, &part))
-            hash_more(out, part);
-    }
+    hash_table(f, SHT_SYMTAB, out);
+    hash_table(f, SHT_DYNSYM, out);
 }
 
 /* ---- addresses */

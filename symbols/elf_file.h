@@ -24,7 +24,7 @@
 struct elf_file;
 
 struct elf_limits {
-    uint64_t inflated_bytes; /* that all sections of one file may inflate to, together */
+    uint64_t inflated_bytes; /* that all sections of one file may state to inflate to, together */
 };
 
 #define ELF_LIMITS_DEFAULT ((struct elf_limits){.inflated_bytes = (uint64_t)4 << 30})

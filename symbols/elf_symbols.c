@@ -9,7 +9,8 @@
 #include "symbols/inflate.h"
 
 #define NO_SYMBOL UINT32_MAX
-#define TABLES 3u /* numbered by enum elf_symbol_source */
+#define NAME_MAX_BYTES ((size_t)1 << 20) /* a longer one is cut: looking for its end takes time */
+#define TABLES 3u                        /* numbered by enum elf_symbol_source */
 
 struct symbol {
     uint64_t address;
@@ -384,8 +385,13 @@ static void give(const struct elf_symbols *s, size_t i, struct elf_symbol *out)
     const struct symbol *x = &s->symbols.at[i];
     enum elf_symbol_source source = (enum elf_symbol_source)(x->place % 4);
     const char *name = s->names[source].p + x->name;
+    size_t most = s->names[source].len - x->name;
     *out = (struct elf_symbol){
-        {name, strnlen(name, s->names[source].len - x->name)}, x->address, x->size, source};
+        .name = {name, strnlen(name, most < NAME_MAX_BYTES ? most : NAME_MAX_BYTES)},
+        .address = x->address,
+        .size = x->size,
+        .source = source,
+    };
 }
 
 bool elf_symbols_find(const struct elf_symbols *s, uint64_t address, struct elf_symbol *out)

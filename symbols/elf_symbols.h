@@ -30,7 +30,7 @@ enum elf_symbol_source {
 };
 
 struct elf_symbol {
-    struct view name; /* empty for ELF_SYMBOL_EH_FRAME */
+    struct view name; /* empty for ELF_SYMBOL_EH_FRAME; the first MiB of a longer one */
     uint64_t address; /* where it begins, as addresses of the image */
     uint64_t size;    /* bytes; 0: not stated */
     enum elf_symbol_source source;

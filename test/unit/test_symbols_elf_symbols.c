@@ -487,12 +487,27 @@ static void seed(const char *name, struct elf_maker *m, const char *function_nam
     struct elf_symbols *s = read_symbols(f, NULL);
     assert_null(elf_symbols_problem(s));
     assert_at(s, CODE + 0x100, function_name);
+    for (size_t i = 0; i < elf_file_section_count(f); i++) {
+        struct view bytes;
+        if (elf_file_section_bytes(f, i, &bytes, &e) != 0)
+            fail_msg("%s", e.text);
+    }
     elf_symbols_free(s);
     elf_file_close(f);
 }
 
 static void the_fuzzers_seeds(void **state)
 {
+    /* "abcabcabc" eight times, packed in the three ways that there are. */
+    static const uint8_t zlib[] = {0x01, 0x00, 0x00, 0x00, 0x48, 0x00, 0x00, 0x00, 0x01,
+                                   0x00, 0x00, 0x00, 0x78, 0x9c, 0x4b, 0x4c, 0x4a, 0x4e,
+                                   0xa4, 0x06, 0x02, 0x00, 0xee, 0x4d, 0x1b, 0x91};
+    static const uint8_t zstd[] = {0x02, 0x00, 0x00, 0x00, 0x48, 0x00, 0x00, 0x00, 0x01, 0x00,
+                                   0x00, 0x00, 0x28, 0xb5, 0x2f, 0xfd, 0x20, 0x48, 0x4d, 0x00,
+                                   0x00, 0x18, 0x61, 0x62, 0x63, 0x01, 0x00, 0x22, 0xea, 0x86};
+    static const uint8_t gnu[] = {0x5a, 0x4c, 0x49, 0x42, 0x00, 0x00, 0x00, 0x00, 0x00,
+                                  0x00, 0x00, 0x48, 0x78, 0x9c, 0x4b, 0x4c, 0x4a, 0x4e,
+                                  0xa4, 0x06, 0x02, 0x00, 0xee, 0x4d, 0x1b, 0x91};
     struct table t = {0}, narrow = {0};
     struct buf eh = {0}, nested = {0}, packed = {0};
     struct elf_maker inner = {0}, m = {0}, m32 = {.narrow = true, .machine = EM_AARCH64};
@@ -520,6 +535,9 @@ static void the_fuzzers_seeds(void **state)
     put_symbol(&narrow, true, "narrow", STT_FUNC, 1, CODE + 0x100, 0x10);
     put_symbol(&narrow, true, "longer", STT_FUNC, 1, CODE + 0x80, 0x180);
     add_table(&m32, &narrow, false);
+    elf_maker_add(&m32, ".debug_str", SHT_PROGBITS, SHF_COMPRESSED, zlib, sizeof zlib);
+    elf_maker_add(&m32, ".debug_line", SHT_PROGBITS, SHF_COMPRESSED, zstd, sizeof zstd);
+    elf_maker_add(&m32, ".zdebug_info", SHT_PROGBITS, 0, gnu, sizeof gnu);
     seed("narrow", &m32, "narrow");
     buf_release(&eh);
     buf_release(&nested);
