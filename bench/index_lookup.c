@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/outfile.h"
 #include "base/vec.h"
 #include "symbols/elf_file.h"
 #include "symbols/index.h"
@@ -200,12 +201,13 @@ static int save(const struct symbol_index *x, const struct options *o, const str
                 struct err *e)
 {
     struct elf_key key;
-    int fd = open(o->cache, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return err_errno(e, ERR_OUTPUT, "cannot write %s", o->cache);
-    int status = symbol_index_save(x, fd, cache_key(f, &key), e);
-    close(fd);
-    return status;
+    struct outfile out;
+    if (outfile_open(&out, o->cache, true, e) != 0)
+        return -1;
+    if (symbol_index_save(x, out.fd, cache_key(f, &key), e) == 0)
+        return outfile_commit(&out, e);
+    outfile_abort(&out);
+    return -1;
 }
 
 int main(int argc, char **argv)

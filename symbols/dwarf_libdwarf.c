@@ -702,6 +702,22 @@ static int give_files(Dwarf_Debug debug, Dwarf_Line_Context context, bool from_0
     return goes_on && end <= MAX_FILES ? 1 : -1;
 }
 
+/*
+ * libdwarf 20210528 takes a row that begins an epilogue for the end of a sequence; a true end is no
+ * such row.
+ */
+static bool begins_epilogue(Dwarf_Debug debug, Dwarf_Line line)
+{
+    Dwarf_Error error = NULL;
+    Dwarf_Bool prologue = 0, epilogue = 0;
+    Dwarf_Unsigned isa = 0, discriminator = 0;
+    if (dwarf_prologue_end_etc(line, &prologue, &epilogue, &isa, &discriminator, &error) ==
+        DW_DLV_OK)
+        return epilogue;
+    forget(debug, &error);
+    return false;
+}
+
 static bool row_of(Dwarf_Debug debug, Dwarf_Line line, struct dwarf_row *row)
 {
     Dwarf_Error error = NULL;
@@ -720,7 +736,7 @@ static bool row_of(Dwarf_Debug debug, Dwarf_Line line, struct dwarf_row *row)
                               .file = file <= UINT32_MAX ? (uint32_t)file : UINT32_MAX,
                               .line = number <= UINT32_MAX ? (uint32_t)number : 0,
                               .column = column <= UINT32_MAX ? (uint32_t)column : 0,
-                              .end = end};
+                              .end = end && !begins_epilogue(debug, line)};
     return true;
 }
 
