@@ -94,16 +94,22 @@ int column_append_slow(struct column *c, struct err *e);
 
 /*
  * Room for one more element, uninitialised; the element counts from now on. Valid until the next
- * append to any column of the spool. NULL with `e` filled when memory or disk is short.
+ * append to any column of the spool. NULL with `e` filled when memory or disk is short. `size` is
+ * that of the layout: where the type is known it costs nothing to say it.
  */
-static inline void *column_append(struct column *c, struct err *e)
+static inline void *column_append_sized(struct column *c, size_t size, struct err *e)
 {
-    if (c->tail == c->limit && column_append_slow(c, e) != 0)
+    if (__builtin_expect(c->tail == c->limit, 0) && column_append_slow(c, e) != 0)
         return NULL;
     uint8_t *p = c->tail;
-    c->tail += c->layout->element;
+    c->tail += size;
     c->len++;
     return p;
+}
+
+static inline void *column_append(struct column *c, struct err *e)
+{
+    return column_append_sized(c, c->layout->element, e);
 }
 
 /* Takes the newest element back. There must be one. */

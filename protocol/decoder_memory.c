@@ -46,7 +46,6 @@ int decoder_emit_memory(struct decoder *d)
 static inline int add_memory_event(struct decoder *d, const struct wire_item *it, const uint8_t *p)
 {
     bool is_alloc = it->kind == WIRE_MEM_ALLOC;
-    struct event *ev = &d->memory[d->memory_count];
     d->ref_serial += field_u64(it, p, AT_TIME);
     uint32_t thread = field_u32(it, p, AT_THREAD);
     uint64_t pool = 0;
@@ -54,6 +53,7 @@ static inline int add_memory_event(struct decoder *d, const struct wire_item *it
         return -1;
     if (it->flags & WIRE_F_NAMED && take_pool(d, &pool) < 0)
         return -1;
+    struct event *ev = &d->memory[d->memory_count];
     ev->kind = is_alloc ? EVENT_MEM_ALLOC : EVENT_MEM_FREE;
     ev->callstack = 0;
     if (it->flags & WIRE_F_CALLSTACK) {

@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace/memory_steps.h"
+
 static int carry_pool(struct memory *m, uint32_t number, struct err *e)
 {
     struct pool *p = m->pools.at[number];
@@ -22,9 +24,8 @@ static int carry_pool(struct memory *m, uint32_t number, struct err *e)
         const struct memory_place at = {.thread = blocks[i].thread,
                                         .callstack = blocks[i].callstack};
         struct memory_aim aim;
-        bool fault;
         memory_aim_at(&aim, p, blocks[i].ptr);
-        status = memory_alloc(m, &aim, blocks[i].size, &at, &fault, e);
+        status = memory_alloc(m, &aim, blocks[i].size, at, e);
     }
     free(blocks);
     return status;

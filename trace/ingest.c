@@ -46,7 +46,7 @@ int ingest_thread(struct ingest *in, uint64_t id, uint16_t *number, struct err *
 }
 
 /* The clock of this part is at its end: finish it and begin the next one at `time`. */
-int ingest_next_part(struct ingest *in, int64_t time, struct err *e)
+static int next_part(struct ingest *in, int64_t time, struct err *e)
 {
     if (in->part_full(in->part_full_ctx, e) != 0 || trace_carry_over(in->trace, e) != 0)
         return -1;
@@ -59,6 +59,12 @@ int ingest_next_part(struct ingest *in, int64_t time, struct err *e)
     return trace_add_fact(in->trace, e, "part",
                           "%u, begins %" PRId64 " ns after the client's start", in->parts + 1,
                           time);
+}
+
+int ingest_turn_part(struct ingest *in, int64_t time, struct err *e)
+{
+    bool beyond_end = time > in->time_base && time - in->time_base > in->time_limit;
+    return beyond_end && in->part_full && in->parts < INGEST_PARTS_MAX ? next_part(in, time, e) : 0;
 }
 
 static int ingest_nothing(struct ingest *in, const struct event *ev, struct err *e)
@@ -145,8 +151,7 @@ static int ingest_event(void *ctx, const struct event *ev, struct err *e)
     struct ingest *in = ctx;
     if (ev->kind == EVENT_MEM_ALLOC || ev->kind == EVENT_MEM_FREE)
         return ingest_memory(in, ev, 1, e);
-    if (__builtin_expect(ingest_beyond_end(in, ev->time), 0) &&
-        ingest_next_part(in, ev->time, e) != 0)
+    if (ingest_enter_part(in, ev->time, e) != 0)
         return -1;
     switch (ev->kind) {
     case EVENT_MEM_DISCARD:

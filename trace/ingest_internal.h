@@ -21,26 +21,30 @@ ingest_part ingest_zone_event, ingest_message_event, ingest_thread_event, ingest
 int ingest_memory(void *ctx, const struct event *events, size_t n, struct err *e);
 int ingest_discard(struct ingest *in, const struct event *ev, struct err *e);
 
-/* Whether an event of that time begins the next part, and how the ingest goes over to it. */
-static inline bool ingest_beyond_end(const struct ingest *in, int64_t time)
-{
-    return time > in->time_base && time - in->time_base > in->time_limit && in->part_full &&
-           in->parts < INGEST_PARTS_MAX;
-}
-int ingest_next_part(struct ingest *in, int64_t time, struct err *e);
-
 /* The facts of a part of the trace, at its end. */
 int ingest_finish_frames(struct ingest *in, struct err *e);
 int ingest_finish_locks(struct ingest *in, struct err *e);
+
+/* Whether a time lies in this part, as nearly all do. */
+static inline bool ingest_in_part(const struct ingest *in, int64_t time)
+{
+    return time >= in->time_base &&
+           (uint64_t)time - (uint64_t)in->time_base <= (uint64_t)in->time_limit;
+}
+
+/* Goes over to the next part before an event that is beyond the end of this one. */
+int ingest_turn_part(struct ingest *in, int64_t time, struct err *e);
+static inline int ingest_enter_part(struct ingest *in, int64_t time, struct err *e)
+{
+    return __builtin_expect(ingest_in_part(in, time), 1) ? 0 : ingest_turn_part(in, time, e);
+}
 
 /* A time of the client's clock on this part's, held within the format's 48 bits. */
 int64_t ingest_far_time(struct ingest *in, int64_t time); /* where that takes some care */
 static inline int64_t ingest_part_time(struct ingest *in, int64_t time)
 {
-    uint64_t t = (uint64_t)time - (uint64_t)in->time_base;
-    return __builtin_expect(time >= in->time_base && t <= (uint64_t)in->time_limit, 1)
-               ? (int64_t)t
-               : ingest_far_time(in, time);
+    return __builtin_expect(ingest_in_part(in, time), 1) ? time - in->time_base
+                                                         : ingest_far_time(in, time);
 }
 
 /* The trace lasts at least until `time`, which is on this part's clock. */

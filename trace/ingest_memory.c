@@ -10,6 +10,7 @@
 #include <inttypes.h>
 
 #include "trace/ingest_internal.h"
+#include "trace/memory_steps.h"
 
 #define BLOCK ((size_t)8)
 #define BATCH ((size_t)64) /* events looked at together */
@@ -35,59 +36,68 @@ static inline int find_pool(struct ingest *in, uint64_t key, struct pool **pool,
     return 0;
 }
 
-/* A free lists its thread only when it finds its block, as with the official server. */
+/* The number of a thread other than the last event's; -1 after an error. */
+static __attribute__((noinline)) int change_thread(struct ingest *in, const struct event *ev,
+                                                   struct err *e)
+{
+    uint16_t number;
+    if (trace_thread_number(in->trace, ev->thread, &number, e) != 0)
+        return -1;
+    /* A free lists its thread only when it finds its block, as with the official server. */
+    if (ev->kind != EVENT_MEM_FREE && ingest_use_thread(in, number, e) != 0)
+        return -1;
+    const struct trace_thread *th = &in->trace->threads.list.at[number];
+    in->last_thread = th->listed && th->local && th->id == ev->thread ? number : 0;
+    in->last_thread_id = ev->thread;
+    return number;
+}
+
 static inline int find_place(struct ingest *in, const struct event *ev, struct memory_place *at,
                              struct err *e)
 {
-    at->time = ingest_part_time(in, ev->time);
-    at->callstack = ev->callstack;
-    at->thread = in->last_thread;
-    if (__builtin_expect(in->last_thread && ev->thread == in->last_thread_id, 1))
-        return 0;
-    if (trace_thread_number(in->trace, ev->thread, &at->thread, e) != 0 ||
-        (ev->kind != EVENT_MEM_FREE && ingest_use_thread(in, at->thread, e) != 0))
+    if (ingest_enter_part(in, ev->time, e) != 0)
         return -1;
-    const struct trace_thread *th = &in->trace->threads.list.at[at->thread];
-    in->last_thread = th->listed && th->local && th->id == ev->thread ? at->thread : 0;
-    in->last_thread_id = ev->thread;
+    int64_t time = ingest_part_time(in, ev->time);
+    int thread = in->last_thread;
+    if (__builtin_expect(!thread || ev->thread != in->last_thread_id, 0) &&
+        (thread = change_thread(in, ev, e)) < 0)
+        return -1;
+    *at =
+        (struct memory_place){.time = time, .thread = (uint16_t)thread, .callstack = ev->callstack};
     return 0;
 }
 
-static int put_alloc(struct ingest *in, const struct event *ev, const struct memory_aim *aim,
-                     struct err *e)
+static inline int put_alloc(struct ingest *in, const struct event *ev, const struct memory_aim *aim,
+                            struct err *e)
 {
     struct memory_place at;
-    bool fault;
     if (find_place(in, ev, &at, e) != 0)
         return -1;
     ingest_time(in, at.time);
-    if (memory_alloc(&in->trace->memory, aim, ev->mem.size, &at, &fault, e) != 0)
-        return -1;
-    if (fault && in->strict)
-        return err_set(e, ERR_CHECK,
-                       "MemAllocTwice: memory allocation at 0x%" PRIx64 ", which is live already",
-                       aim->ptr);
-    return 0;
+    int fault = memory_alloc(&in->trace->memory, aim, ev->mem.size, at, e);
+    if (__builtin_expect(fault == 0, 1) || fault < 0 || !in->strict)
+        return fault < 0 ? -1 : 0;
+    return err_set(e, ERR_CHECK,
+                   "MemAllocTwice: memory allocation at 0x%" PRIx64 ", which is live already",
+                   aim->ptr);
 }
 
-static int put_free(struct ingest *in, const struct event *ev, const struct memory_aim *aim,
-                    struct err *e)
+static inline int put_free(struct ingest *in, const struct event *ev, const struct memory_aim *aim,
+                           struct err *e)
 {
     struct memory_place at;
-    bool found;
     bool is_fault = !in->unknown_frees_expected && aim->pool->key != POOL_OTHER;
-    if (find_place(in, ev, &at, e) != 0 ||
-        memory_free(&in->trace->memory, aim, &at, is_fault, &found, e) != 0)
+    if (find_place(in, ev, &at, e) != 0)
         return -1;
-    if (found) {
+    int unknown = memory_free(&in->trace->memory, aim, at, is_fault, e);
+    if (__builtin_expect(unknown == 0, 1)) {
         ingest_time(in, at.time);
         return at.thread == in->last_thread ? 0 : ingest_use_thread(in, at.thread, e);
     }
-    if (is_fault && in->strict && aim->ptr != 0)
-        return err_set(e, ERR_CHECK,
-                       "MemFree: memory free of 0x%" PRIx64 " without a matching allocation",
-                       aim->ptr);
-    return 0;
+    if (unknown < 0 || !is_fault || !in->strict || aim->ptr == 0)
+        return unknown < 0 ? -1 : 0;
+    return err_set(e, ERR_CHECK,
+                   "MemFree: memory free of 0x%" PRIx64 " without a matching allocation", aim->ptr);
 }
 
 /* ---- the steps of a block; `from` may lie beyond the last event, or before the first one */
@@ -158,16 +168,9 @@ static int put_batch(struct ingest *in, const struct event *events, size_t n, st
 int ingest_memory(void *ctx, const struct event *events, size_t n, struct err *e)
 {
     struct ingest *in = ctx;
-    while (n) {
-        size_t run = 0;
-        if (ingest_beyond_end(in, events->time) && ingest_next_part(in, events->time, e) != 0)
+    for (size_t done = 0; done < n; done += BATCH) {
+        if (put_batch(in, events + done, n - done < BATCH ? n - done : BATCH, e) != 0)
             return -1;
-        while (run < n && run < BATCH && (run == 0 || !ingest_beyond_end(in, events[run].time)))
-            run++;
-        if (put_batch(in, events, run, e) != 0)
-            return -1;
-        events += run;
-        n -= run;
     }
     return 0;
 }

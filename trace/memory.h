@@ -150,55 +150,7 @@ struct memory_place {
     uint32_t callstack;
 };
 
-/*
- * An address where a step is about to be taken, and what is known of it ahead. Look-ups there go to
- * cold memory, so whoever knows the steps to come calls, each some steps after the one before:
- * memory_aim_at, memory_prefetch_block, before a free memory_prefetch_free, and last the step
- * itself. Other steps may be taken in between. Only memory_aim_at is a must.
- */
-struct memory_aim {
-    struct pool *pool;
-    uint64_t ptr;
-    uint64_t hash; /* of ptr, in the pool's live set */
-    size_t slot;   /* in the live set: where the block likely is */
-};
-
-static inline __attribute__((always_inline)) void memory_aim_at(struct memory_aim *a,
-                                                                struct pool *p, uint64_t ptr)
-{
-    *a = (struct memory_aim){
-        .pool = p, .ptr = ptr, .hash = live_set_hash(&p->live, ptr), .slot = SIZE_MAX};
-    live_set_prefetch_tags(&p->live, a->hash);
-}
-
-static inline __attribute__((always_inline)) void memory_prefetch_block(struct memory_aim *a)
-{
-    a->slot = live_set_prefetch_slot(&a->pool->live, a->hash);
-}
-
-/* What the free will fill in. */
-static inline __attribute__((always_inline)) void memory_prefetch_free(const struct memory_aim *a)
-{
-    const struct live_slot *slot = live_set_guess(&a->pool->live, a->slot, a->ptr);
-    if (slot)
-        __builtin_prefetch(
-            column_raw(&a->pool->frees, live_slot_block(slot).index, sizeof(struct memory_free)),
-            1);
-}
-
-/*
- * Records an allocation. An address that is live already is a fault: it is counted, the old block
- * counts as freed now, and the new one is recorded. *fault tells. (No fault in POOL_OTHER.)
- */
-int memory_alloc(struct memory *m, const struct memory_aim *aim, uint64_t size,
-                 const struct memory_place *at, bool *fault, struct err *e);
-
-/*
- * Records a free. *found is false when the address is not live in the pool: nothing is recorded but
- * the count in unknown_frees, and, when `is_fault`, a fault. A free of the null pointer is ignored.
- */
-int memory_free(struct memory *m, const struct memory_aim *aim, const struct memory_place *at,
-                bool is_fault, bool *found, struct err *e);
+/* Allocations and frees: trace/memory_steps.h. */
 
 /* Frees every live block of the pool, in order of allocation. */
 int memory_discard(struct memory *m, uint32_t pool, struct memory_place at, struct err *e);
