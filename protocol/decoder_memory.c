@@ -119,9 +119,6 @@ HANDLER(on_mem_name)
 
 /* ---- call stacks */
 
-/* A frame id has room for 62 bits of an address; the two above tell client-made frames. */
-#define FRAME_ADDRESS (UINT64_MAX >> 2)
-
 HANDLER(on_callstack_payload)
 {
     if (tail.len % 8 != 0)
@@ -165,15 +162,16 @@ static void copy_frames(uint64_t *frames, const char *addresses, size_t n)
     size_t i = 0;
     for (; i + 4 <= n; i += 4) {
         const char *p = addresses + 8 * i;
-        uint64_t a = load_u64(p) & FRAME_ADDRESS, b = load_u64(p + 8) & FRAME_ADDRESS;
-        uint64_t c = load_u64(p + 16) & FRAME_ADDRESS, d = load_u64(p + 24) & FRAME_ADDRESS;
+        uint64_t a = load_u64(p) & FRAME_ADDRESS_MASK, b = load_u64(p + 8) & FRAME_ADDRESS_MASK;
+        uint64_t c = load_u64(p + 16) & FRAME_ADDRESS_MASK,
+                 d = load_u64(p + 24) & FRAME_ADDRESS_MASK;
         frames[i] = a;
         frames[i + 1] = b;
         frames[i + 2] = c;
         frames[i + 3] = d;
     }
     for (; i < n; i++)
-        frames[i] = load_u64(addresses + 8 * i) & FRAME_ADDRESS;
+        frames[i] = load_u64(addresses + 8 * i) & FRAME_ADDRESS_MASK;
 }
 
 /* Interns the frames of d->frames, of which the last `native` came as `addresses`. */
@@ -213,7 +211,7 @@ static int look_up_stack(struct decoder *d, const struct waiting_stack *w)
 {
     uint32_t *id = w->taker ? &d->memory[w->taker - 1].callstack : &d->serial_stack;
     size_t n = w->addresses.len / 8;
-    if (d->sink.callstack_find && (*id = d->sink.callstack_find(d->sink.ctx, w->key)))
+    if (w->has_key && (*id = d->sink.callstack_find(d->sink.ctx, w->key)))
         return 0;
     copy_frames(d->frames, w->addresses.p, n);
     return intern(d, n, w->addresses.p, n, id);
@@ -244,10 +242,9 @@ int decoder_serial_stack(struct decoder *d, struct view addresses)
     struct waiting_stack *w = &d->stacks[d->stack_count++];
     w->addresses = addresses;
     w->taker = 0;
-    if (d->sink.callstack_ahead) {
-        copy_frames(d->frames, addresses.p, n);
-        w->key = d->sink.callstack_ahead(d->sink.ctx, d->frames, (uint32_t)n);
-    }
+    w->has_key = d->sink.callstack_ahead && n <= CALLSTACK_AHEAD_MAX;
+    if (w->has_key)
+        w->key = d->sink.callstack_ahead(d->sink.ctx, addresses.p, (uint32_t)n);
     return 0;
 }
 

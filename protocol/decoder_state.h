@@ -40,6 +40,7 @@ struct thread_state {
 struct waiting_stack {
     struct view addresses; /* in the frame in hand */
     struct callstack_key key;
+    bool has_key;
     unsigned taker; /* the memory event that has taken it: its index + 1; 0 = none yet */
 };
 

@@ -267,6 +267,11 @@ struct event {
     };
 };
 
+/* A frame id has room for 62 bits of an address; the two above tell client-made frames. */
+#define FRAME_ADDRESS_MASK (UINT64_MAX >> 2)
+
+#define CALLSTACK_AHEAD_MAX 64u
+
 /* What stands for the frames of a call stack: bits of a hash, as many as make it exact. */
 struct callstack_key {
     uint64_t check;
@@ -293,11 +298,11 @@ struct event_sink {
     int (*callstack)(void *ctx, const uint64_t *frames, uint32_t n, uint32_t *id, bool *fresh,
                      struct err *e);
     /*
-     * A look-up in two steps, which take longest when they follow at once: callstack_ahead has what
-     * callstack_find needs brought closer. That gives 0 for one not seen before: then `callstack`
-     * is to be called. Both may be NULL.
+     * A look-up in two steps, for stacks that a client sent as `n` ≤ CALLSTACK_AHEAD_MAX addresses:
+     * callstack_ahead has what callstack_find needs brought closer. That gives the id, or 0 for a
+     * stack not seen before: then `callstack` is to be called. Both may be NULL.
      */
-    struct callstack_key (*callstack_ahead)(void *ctx, const uint64_t *frames, uint32_t n);
+    struct callstack_key (*callstack_ahead)(void *ctx, const void *addresses, uint32_t n);
     uint32_t (*callstack_find)(void *ctx, struct callstack_key key);
     /* Gives the frame id (bit 62 set) of a frame that the client describes in full (scripts). */
     int (*custom_frame)(void *ctx, struct view function, struct view file, uint32_t line,

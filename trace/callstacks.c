@@ -7,6 +7,8 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include "base/bytes.h"
+
 #define NODES_MAX UINT32_MAX
 
 _Static_assert(CALLSTACKS_SECRET == XXH3_SECRET_DEFAULT_SIZE, "size of a seeded secret");
@@ -182,27 +184,33 @@ static int callstacks_take_other(struct callstacks *c, uint32_t *id, struct err 
  * The sum of products of neighbours, each with a secret added, is a universal hash: which stacks
  * collide depends on the secrets alone (NH of Black, Halevi, Krawczyk, Krovetz, Rogaway: UMAC,
  * 1999). With multiplications that need not wait for one another it takes a third of the time of
- * XXH3, which hashes the rare deeper stacks.
+ * XXH3, which hashes the rare deeper stacks. `mask` makes ids of what stands at `ids`.
  */
-static struct callstack_key hash_stack(const struct callstacks *c, const uint64_t *ids, uint32_t n)
+static inline struct callstack_key hash_short(const struct callstacks *c, const uint8_t *ids,
+                                              uint32_t n, uint64_t mask)
 {
-    if (n > CALLSTACKS_KEYS) {
-        XXH128_hash_t h = XXH3_128bits_withSecretandSeed(ids, n * sizeof *ids, c->secret,
-                                                         sizeof c->secret, c->seed);
-        return (struct callstack_key){h.high64, (uint32_t)(h.low64 >> 32)};
-    }
     const uint64_t *keys = c->keys;
     const uint64_t *own = keys + CALLSTACKS_KEYS;
     unsigned __int128 sum = (unsigned __int128)(n + own[0]) * own[1];
-    for (uint32_t i = 0; i + 1 < n; i += 2)
-        sum += (unsigned __int128)(ids[i] + keys[i]) * (ids[i + 1] + keys[i + 1]);
+    for (uint32_t i = 0; i + 1 < n; i += 2, ids += 16)
+        sum += (unsigned __int128)((load_u64(ids) & mask) + keys[i]) *
+               ((load_u64(ids + 8) & mask) + keys[i + 1]);
     if (n % 2)
-        sum += (unsigned __int128)(ids[n - 1] + keys[n - 1]) * own[2];
+        sum += (unsigned __int128)((load_u64(ids) & mask) + keys[n - 1]) * own[2];
     uint64_t low = (uint64_t)sum, high = (uint64_t)(sum >> 64);
     unsigned __int128 mixed = (unsigned __int128)(low ^ own[3]) * 0x9e3779b97f4a7c15u;
     high = (high ^ own[4]) * 0xd6e8feb86659fd93u;
     return (struct callstack_key){(uint64_t)mixed ^ high,
                                   (uint32_t)(mixed >> 64) ^ (uint32_t)(high >> 32)};
+}
+
+static struct callstack_key hash_stack(const struct callstacks *c, const uint64_t *ids, uint32_t n)
+{
+    if (n <= CALLSTACKS_KEYS)
+        return hash_short(c, (const uint8_t *)ids, n, UINT64_MAX);
+    XXH128_hash_t h =
+        XXH3_128bits_withSecretandSeed(ids, n * sizeof *ids, c->secret, sizeof c->secret, c->seed);
+    return (struct callstack_key){h.high64, (uint32_t)(h.low64 >> 32)};
 }
 
 /* Where it is, or else where it would be. */
@@ -216,10 +224,9 @@ static inline size_t find_slot(const struct callstacks *c, struct callstack_key 
     }
 }
 
-struct callstack_key callstacks_ahead(const struct callstacks *c, const uint64_t *frame_ids,
-                                      uint32_t n)
+struct callstack_key callstacks_ahead(const struct callstacks *c, const void *addresses, uint32_t n)
 {
-    struct callstack_key key = hash_stack(c, frame_ids, n);
+    struct callstack_key key = hash_short(c, addresses, n, FRAME_ADDRESS_MASK);
     __builtin_prefetch(&c->contents[key.tag & c->contents_mask]);
     return key;
 }

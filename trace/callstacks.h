@@ -54,7 +54,8 @@ struct frame {
  * memory for every event.
  */
 #define CALLSTACKS_SECRET 192u
-#define CALLSTACKS_KEYS 64u /* frames of a stack that the faster of two hashes takes; even */
+/* Frames of a stack that the faster of two hashes takes; even. */
+#define CALLSTACKS_KEYS CALLSTACK_AHEAD_MAX
 
 /* A call stack by its contents: 96 bits of a hash with a secret seed stand for them. */
 struct callstack_slot {
@@ -94,9 +95,10 @@ int callstacks_intern(struct callstacks *c, const uint64_t *frame_ids, uint32_t 
 
 /*
  * The first half of it alone, in two steps: between them what the second needs comes from memory.
- * 0 when there is no such call stack yet.
+ * For stacks of `n` ≤ CALLSTACK_AHEAD_MAX addresses, 8 bytes each, as a client sends them. 0 when
+ * there is no such call stack yet.
  */
-struct callstack_key callstacks_ahead(const struct callstacks *c, const uint64_t *frame_ids,
+struct callstack_key callstacks_ahead(const struct callstacks *c, const void *addresses,
                                       uint32_t n);
 uint32_t callstacks_find(const struct callstacks *c, struct callstack_key key);
 

@@ -100,7 +100,7 @@ int ingest_location_number(struct ingest *in, uint64_t pointer,
 /* The call stack half of struct event_sink; `ctx` is the ingest. */
 int ingest_callstack(void *ctx, const uint64_t *frames, uint32_t n, uint32_t *id, bool *fresh,
                      struct err *e);
-struct callstack_key ingest_callstack_ahead(void *ctx, const uint64_t *frames, uint32_t n);
+struct callstack_key ingest_callstack_ahead(void *ctx, const void *addresses, uint32_t n);
 uint32_t ingest_callstack_find(void *ctx, struct callstack_key key);
 int ingest_custom_frame(void *ctx, struct view function, struct view file, uint32_t line,
                         uint64_t *frame, struct err *e);

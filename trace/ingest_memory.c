@@ -121,7 +121,7 @@ static inline int aim_block(struct ingest *in, struct ahead *h, size_t from, str
 static inline __attribute__((always_inline)) void fetch_blocks(struct ahead *h, size_t from)
 {
     for (size_t i = from, end = block_end(h, from); i < end; i++)
-        memory_prefetch_block(&h->aims[i]);
+        memory_prefetch_block(&h->aims[i], h->events[i].kind == EVENT_MEM_FREE);
 }
 
 /* Which of them are frees nobody can predict, so they are listed without a branch. */

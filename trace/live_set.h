@@ -101,18 +101,20 @@ static inline __attribute__((always_inline)) void live_set_prefetch_tags(const s
         __builtin_prefetch(&s->tags[live_set_home(s, hash)], 1);
 }
 
-/* The slot that most likely has the block, or else will have it; gives its number. */
-static inline __attribute__((always_inline)) size_t live_set_prefetch_slot(const struct live_set *s,
-                                                                           uint64_t hash)
+/*
+ * The slot that most likely has the block, or, when it is not live yet, most likely will have it;
+ * gives its number. Either way without a branch that nobody could predict.
+ */
+static inline __attribute__((always_inline)) size_t
+live_set_prefetch_slot(const struct live_set *s, uint64_t hash, bool is_live)
 {
     if (!s->groups)
         return 0;
     size_t group = live_set_home(s, hash);
-    unsigned match = live_tags_match(&s->tags[group], live_hash_tag(hash));
-    unsigned vacant = live_tags_match(&s->tags[group], 0);
-    /* The first match, else the first vacant one, without a branch that nobody could predict. */
-    unsigned slot = (unsigned)__builtin_ctz(match | vacant << 16 | 1u << 31) % 16;
-    size_t number = group * LIVE_GROUP + slot;
+    uint8_t tag = (uint8_t)(live_hash_tag(hash) & -(unsigned)is_live);
+    unsigned match = live_tags_match(&s->tags[group], tag);
+    /* Beyond the group when there is none. */
+    size_t number = group * LIVE_GROUP + (unsigned)__builtin_ctz(match | 1u << LIVE_GROUP);
     __builtin_prefetch(&s->slots[number], 1);
     return number;
 }

@@ -32,9 +32,10 @@ static inline __attribute__((always_inline)) void memory_aim_at(struct memory_ai
     live_set_prefetch_tags(&p->live, a->hash);
 }
 
-static inline __attribute__((always_inline)) void memory_prefetch_block(struct memory_aim *a)
+static inline __attribute__((always_inline)) void memory_prefetch_block(struct memory_aim *a,
+                                                                        bool is_free)
 {
-    a->slot = live_set_prefetch_slot(&a->pool->live, a->hash);
+    a->slot = live_set_prefetch_slot(&a->pool->live, a->hash, is_free);
 }
 
 /* What the free will fill in. */
