@@ -13,12 +13,10 @@
 
 #include "base/buf.h"
 #include "base/vec.h"
+#include "symbols/addr2line_answer.h"
 
 /* Addresses of one call: far below what a command line holds. */
 #define BATCH 1024u
-
-/* What is beyond this in a line is dropped. */
-#define LINE_MAX_BYTES ((size_t)1 << 20)
 
 #define ADDRESS_TEXT 20u /* "0x", 16 digits, NUL */
 
@@ -117,80 +115,7 @@ static int start(const struct command *c, int output, pid_t *pid, struct err *e)
 
 /* ---- its answer */
 
-struct answer {
-    const uint64_t *addresses;
-    size_t n, next; /* entries are complete up to `next` */
-    size_t first;   /* number of addresses[0] for the caller */
-    enum { ADDRESS, FUNCTION, PLACE } expects;
-    struct buf function, line;
-    addr2line_put *put;
-    void *ctx;
-};
-
-/* "file:12", "file:12 (discriminator 3)", "file:?", "??:0", "??:?". */
-static void split_place(struct view place, struct addr2line_entry *entry)
-{
-    const char *colon = memrchr(place.p, ':', place.len);
-    if (!colon || view_equal(place, view_of("??:?")))
-        return;
-    entry->file = (struct view){place.p, (size_t)(colon - place.p)};
-    uint64_t line = 0;
-    for (const char *p = colon + 1; p < place.p + place.len && *p >= '0' && *p <= '9'; p++)
-        line = line < UINT32_MAX ? line * 10 + (uint64_t)(*p - '0') : line;
-    entry->line = line > UINT32_MAX ? 0 : (uint32_t)line;
-}
-
-static int take_line(struct answer *a, struct view line, struct err *e)
-{
-    char *end;
-    if (a->next == a->n)
-        return 0;
-    switch (a->expects) {
-    case ADDRESS: {
-        /* Tools may say more about an address than was asked for: that is passed over. */
-        const char *text = buf_str(&a->line);
-        if (line.len > 2 && text[0] == '0' && text[1] == 'x' &&
-            strtoull(text, &end, 16) == a->addresses[a->next] && *end == 0)
-            a->expects = FUNCTION;
-        return 0;
-    }
-    case FUNCTION:
-        buf_clear(&a->function);
-        buf_put(&a->function, line.p, line.len);
-        a->expects = PLACE;
-        return 0;
-    case PLACE:
-        break;
-    }
-    struct addr2line_entry entry = {.i = a->first + a->next};
-    struct view function = {(const char *)a->function.data, a->function.len};
-    if (!view_equal(function, view_of("??")))
-        entry.function = function;
-    split_place(line, &entry);
-    a->expects = ADDRESS;
-    a->next++;
-    return a->put(a->ctx, &entry, e);
-}
-
-static int take_bytes(struct answer *a, const char *bytes, size_t n, struct err *e)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (bytes[i] != '\n') {
-            if (a->line.len < LINE_MAX_BYTES)
-                buf_u8(&a->line, (uint8_t)bytes[i]);
-            continue;
-        }
-        const char *text = buf_str(&a->line);
-        if (a->line.failed || a->function.failed)
-            return err_no_memory(e, "an answer of addr2line");
-        if (take_line(a, (struct view){text, a->line.len}, e) != 0)
-            return -1;
-        buf_clear(&a->line);
-    }
-    return 0;
-}
-
-static int read_answer(struct answer *a, int fd, struct err *e)
+static int read_answer(struct addr2line_answer *a, int fd, struct err *e)
 {
     char bytes[16384];
     for (;;) {
@@ -199,12 +124,12 @@ static int read_answer(struct answer *a, int fd, struct err *e)
             continue;
         if (got <= 0)
             return 0;
-        if (take_bytes(a, bytes, (size_t)got, e) != 0)
+        if (addr2line_answer_feed(a, bytes, (size_t)got, e) != 0)
             return -1;
     }
 }
 
-static int ask_batch(const struct command *c, struct answer *a, struct err *e)
+static int ask_batch(const struct command *c, struct addr2line_answer *a, struct err *e)
 {
     int ends[2];
     pid_t pid;
@@ -221,8 +146,7 @@ static int ask_batch(const struct command *c, struct answer *a, struct err *e)
     } else {
         close(ends[0]);
     }
-    buf_release(&a->function);
-    buf_release(&a->line);
+    addr2line_answer_release(a);
     return status;
 }
 
@@ -235,7 +159,7 @@ int addr2line_ask(const struct addr2line_options *options, const char *image,
     for (size_t first = 0; first < n && status == 0; first += BATCH) {
         struct command command = {0};
         size_t part = n - first < BATCH ? n - first : BATCH;
-        struct answer a = {
+        struct addr2line_answer a = {
             .addresses = addresses + first, .n = part, .first = first, .put = put, .ctx = ctx};
         status = command_build(&command, options, image, addresses + first, part, e);
         if (status == 0)

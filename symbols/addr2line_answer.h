@@ -1,0 +1,28 @@
+#ifndef TIDEMARK_SYMBOLS_ADDR2LINE_ANSWER_H
+#define TIDEMARK_SYMBOLS_ADDR2LINE_ANSWER_H
+
+/* What addr2line says, as it comes from its pipe: see symbols/addr2line.h. */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "symbols/addr2line.h"
+
+struct addr2line_answer {
+    const uint64_t *addresses; /* that were asked for */
+    size_t n;
+    size_t first; /* number of addresses[0] for the caller */
+    addr2line_put *put;
+    void *ctx;
+    /* While it comes: */
+    size_t next; /* entries are complete up to this one */
+    enum { ANSWER_ADDRESS, ANSWER_FUNCTION, ANSWER_PLACE } expects;
+    struct buf function, line;
+};
+
+/* Takes the next bytes, however they are cut, and puts the entries that they complete. */
+int addr2line_answer_feed(struct addr2line_answer *a, const char *bytes, size_t n, struct err *e);
+void addr2line_answer_release(struct addr2line_answer *a);
+
+#endif

@@ -1,0 +1,56 @@
+/*
+ * Any bytes as machine code of each processor: instructions lie within the code, one behind the
+ * other, and who is told of them can end it.
+ */
+
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "base/bytes.h"
+#include "symbols/instructions.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define HEAD 10u /* processor, when to stop, address */
+
+struct told {
+    uint64_t address, next; /* of the code; where the next instruction may begin at least */
+    size_t len, n, most;
+    size_t instructions;
+};
+
+static int found(void *ctx, uint64_t address, struct err *e)
+{
+    struct told *t = ctx;
+    uint64_t offset = address - t->address;
+    if (t->n++ >= t->most)
+        return err_set(e, ERR_INPUT, "enough");
+    /* What is not the next instruction is where the one before leads. */
+    if (offset < t->len && offset >= t->next) {
+        t->next = offset + 1;
+        t->instructions++;
+    }
+    return 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static struct instructions *sets[4];
+    struct err e = {0};
+    if (size < HEAD)
+        return 0;
+    unsigned set = data[0] % 4;
+    if (!sets[set])
+        sets[set] = instructions_new((enum instruction_set)set);
+    if (!sets[set])
+        abort();
+    struct view code = {(const char *)data + HEAD, size - HEAD};
+    struct told t = {
+        .address = load_u64(data + 2), .len = code.len, .most = data[1] == 0 ? SIZE_MAX : data[1]};
+    int status = instructions_walk(sets[set], t.address, code, found, &t, &e);
+    if ((status != 0) != (t.n > t.most) || (status != 0) != (e.code == ERR_INPUT))
+        abort();
+    if (t.n > 2 * code.len || (t.n > 0 && t.instructions == 0))
+        abort();
+    return 0;
+}
