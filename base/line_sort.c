@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/run_heap.h"
 #include "base/tempfile.h"
 
 #define WRITE_BYTES ((size_t)256 << 10)
@@ -174,9 +175,8 @@ struct merge_input {
 struct merge {
     struct line_sort *s;
     struct merge_input *inputs;
-    size_t *heap; /* numbers of inputs that are not exhausted, the least line first */
-    size_t heap_len;
-    size_t piece; /* bytes of a run read at once */
+    struct run_heap heap; /* of inputs, the least line first */
+    size_t piece;         /* bytes of a run read at once */
 };
 
 /* Makes `n` bytes contiguous from in->pos on. */
@@ -221,29 +221,13 @@ static int input_next(struct merge *m, struct merge_input *in, struct err *e)
     return 1;
 }
 
-static bool before(const struct merge *m, size_t a, size_t b)
+static bool before(const void *ctx, size_t a, size_t b)
 {
+    const struct merge *m = ctx;
     const struct merge_input *x = &m->inputs[a];
     const struct merge_input *y = &m->inputs[b];
     int order = compare_lines(&x->line, x->buf.data + x->pos, &y->line, y->buf.data + y->pos);
     return order < 0 || (order == 0 && a < b);
-}
-
-static void sift_down(struct merge *m, size_t i)
-{
-    for (;;) {
-        size_t least = i;
-        for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < m->heap_len; child++) {
-            if (before(m, m->heap[child], m->heap[least]))
-                least = child;
-        }
-        if (least == i)
-            return;
-        size_t other = m->heap[i];
-        m->heap[i] = m->heap[least];
-        m->heap[least] = other;
-        i = least;
-    }
 }
 
 static int merge_init(struct merge *m, struct line_sort *s, struct err *e)
@@ -253,18 +237,14 @@ static int merge_init(struct merge *m, struct line_sort *s, struct err *e)
     if (m->piece < READ_BYTES_MIN)
         m->piece = READ_BYTES_MIN;
     m->inputs = calloc(k, sizeof *m->inputs);
-    m->heap = calloc(k, sizeof *m->heap);
-    if (!m->inputs || !m->heap)
+    if (!run_heap_init(&m->heap, k) || !m->inputs)
         return no_room(e);
     for (size_t i = 0; i < k; i++) {
         m->inputs[i].rest = s->runs.at[i];
-        m->heap[i] = i;
         if (input_next(m, &m->inputs[i], e) < 0)
             return -1;
     }
-    m->heap_len = k;
-    for (size_t i = k; i-- > 0;)
-        sift_down(m, i);
+    run_heap_order(&m->heap, before, m);
     return 0;
 }
 
@@ -273,23 +253,21 @@ static void merge_release(struct merge *m)
     for (size_t i = 0; m->inputs && i < m->s->runs.len; i++)
         buf_release(&m->inputs[i].buf);
     free(m->inputs);
-    free(m->heap);
+    run_heap_release(&m->heap);
 }
 
 static int merge_runs(struct line_sort *s, line_sort_put *put, void *ctx, struct err *e)
 {
     struct merge m;
     int status = merge_init(&m, s, e);
-    while (status == 0 && m.heap_len > 0) {
-        struct merge_input *in = &m.inputs[m.heap[0]];
+    while (status == 0 && m.heap.n > 0) {
+        struct merge_input *in = &m.inputs[m.heap.at[0]];
         struct view line = {(const char *)in->buf.data + in->pos, in->line.len};
         status = put(ctx, line, e);
         int more = status == 0 ? input_next(&m, in, e) : 0;
         if (more < 0)
             status = -1;
-        if (more == 0)
-            m.heap[0] = m.heap[--m.heap_len];
-        sift_down(&m, 0);
+        run_heap_advance(&m.heap, more == 0, before, &m);
     }
     merge_release(&m);
     return status;

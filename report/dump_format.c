@@ -5,38 +5,33 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/digits.h"
 #include "base/format.h"
 
 /* ---- numbers: written by hand, since a dump is mostly these */
-
-#define DIGITS_SIZE 24
 
 static void put_view(struct buf *out, struct view v)
 {
     buf_put(out, v.p, v.len);
 }
 
-static void put_decimal(struct buf *out, uint64_t value, bool negative)
+static void put_decimal(struct buf *out, uint64_t value)
 {
-    char digits[DIGITS_SIZE];
-    char *p = digits + sizeof digits;
-    do {
-        *--p = (char)('0' + value % 10);
-        value /= 10;
-    } while (value > 0);
-    if (negative)
-        *--p = '-';
-    buf_put(out, p, (size_t)(digits + sizeof digits - p));
+    char *p = (char *)buf_reserve(out, DIGITS_ROOM);
+    if (p)
+        out->len += (size_t)(digits_u64(p, value) - p);
 }
 
 static void put_signed(struct buf *out, int64_t value)
 {
-    put_decimal(out, value < 0 ? 0 - (uint64_t)value : (uint64_t)value, value < 0);
+    char *p = (char *)buf_reserve(out, DIGITS_ROOM);
+    if (p)
+        out->len += (size_t)(digits_i64(p, value) - p);
 }
 
 static void put_hexadecimal(struct buf *out, uint64_t value)
 {
-    char digits[DIGITS_SIZE];
+    char digits[2 + 16];
     char *p = digits + sizeof digits;
     do {
         *--p = "0123456789abcdef"[value & 15];
@@ -62,6 +57,36 @@ static void put_real(struct buf *out, double value)
         buf_printf(out, "%.17g", value);
 }
 
+/*
+ * The fields that both forms have alike but for their names. What is no number in JSON, addresses
+ * and what is infinite, is QUOTED there.
+ */
+#define NUMBER_FIELDS(FORM, QUOTED)                                                                \
+    static void FORM##_number(struct buf *out, struct view name, uint64_t value)                   \
+    {                                                                                              \
+        FORM##_name(out, name);                                                                    \
+        put_decimal(out, value);                                                                   \
+    }                                                                                              \
+    static void FORM##_integer(struct buf *out, struct view name, int64_t value)                   \
+    {                                                                                              \
+        FORM##_name(out, name);                                                                    \
+        put_signed(out, value);                                                                    \
+    }                                                                                              \
+    static void FORM##_address(struct buf *out, struct view name, uint64_t value)                  \
+    {                                                                                              \
+        FORM##_name(out, name);                                                                    \
+        buf_puts(out, QUOTED);                                                                     \
+        put_hexadecimal(out, value);                                                               \
+        buf_puts(out, QUOTED);                                                                     \
+    }                                                                                              \
+    static void FORM##_real(struct buf *out, struct view name, double value)                       \
+    {                                                                                              \
+        FORM##_name(out, name);                                                                    \
+        buf_puts(out, isfinite(value) ? "" : QUOTED);                                              \
+        put_real(out, value);                                                                      \
+        buf_puts(out, isfinite(value) ? "" : QUOTED);                                              \
+    }
+
 /* ---- text */
 
 static void text_begin(struct buf *out, struct view section)
@@ -76,29 +101,7 @@ static void text_name(struct buf *out, struct view name)
     buf_u8(out, '=');
 }
 
-static void text_number(struct buf *out, struct view name, uint64_t value)
-{
-    text_name(out, name);
-    put_decimal(out, value, false);
-}
-
-static void text_integer(struct buf *out, struct view name, int64_t value)
-{
-    text_name(out, name);
-    put_signed(out, value);
-}
-
-static void text_address(struct buf *out, struct view name, uint64_t value)
-{
-    text_name(out, name);
-    put_hexadecimal(out, value);
-}
-
-static void text_real(struct buf *out, struct view name, double value)
-{
-    text_name(out, name);
-    put_real(out, value);
-}
+NUMBER_FIELDS(text, "")
 
 /* Made harmless for terminals; what marks an escape or the end of the text is escaped, too. */
 static void text_text(struct buf *out, struct view name, struct view text)
@@ -179,36 +182,7 @@ static void json_name(struct buf *out, struct view name)
     buf_u8(out, ':');
 }
 
-static void json_number(struct buf *out, struct view name, uint64_t value)
-{
-    json_name(out, name);
-    put_decimal(out, value, false);
-}
-
-static void json_integer(struct buf *out, struct view name, int64_t value)
-{
-    json_name(out, name);
-    put_signed(out, value);
-}
-
-static void json_address(struct buf *out, struct view name, uint64_t value)
-{
-    json_name(out, name);
-    buf_u8(out, '"');
-    put_hexadecimal(out, value);
-    buf_u8(out, '"');
-}
-
-/* JSON has no NaN and no infinity: those are strings. */
-static void json_real(struct buf *out, struct view name, double value)
-{
-    json_name(out, name);
-    if (!isfinite(value))
-        buf_u8(out, '"');
-    put_real(out, value);
-    if (!isfinite(value))
-        buf_u8(out, '"');
-}
+NUMBER_FIELDS(json, "\"")
 
 /* True when the text is well-formed UTF-8: nothing of it would have to be replaced. */
 static bool is_utf8(struct view text)

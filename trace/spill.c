@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/run_heap.h"
 #include "base/tempfile.h"
 
 #define MERGE_MIN 16u /* records of a run read at once, at least */
@@ -216,10 +217,9 @@ struct merge_input {
 struct merge {
     struct spill *s;
     struct merge_input *inputs;
-    size_t *heap; /* numbers of inputs that are not exhausted, the earliest record first */
-    size_t heap_len;
-    size_t piece; /* records of one buffer */
-    uint8_t *buf; /* one buffer per input, and one for the output */
+    struct run_heap heap; /* of inputs, the earliest record first */
+    size_t piece;         /* records of one buffer */
+    uint8_t *buf;         /* one buffer per input, and one for the output */
 };
 
 /* Reads the next piece of a run. */
@@ -242,43 +242,22 @@ static const uint8_t *head(const struct merge *m, size_t i)
 }
 
 /* Runs are in the order of the list, so at equal times the earlier run goes first. */
-static bool before(const struct merge *m, size_t a, size_t b)
+static bool before(const void *ctx, size_t a, size_t b)
 {
+    const struct merge *m = ctx;
     int64_t ta = time_of(head(m, a)), tb = time_of(head(m, b));
     return ta < tb || (ta == tb && a < b);
-}
-
-static void sift_down(struct merge *m, size_t i)
-{
-    for (;;) {
-        size_t least = i;
-        for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < m->heap_len; child++) {
-            if (before(m, m->heap[child], m->heap[least]))
-                least = child;
-        }
-        if (least == i)
-            return;
-        size_t other = m->heap[i];
-        m->heap[i] = m->heap[least];
-        m->heap[least] = other;
-        i = least;
-    }
 }
 
 /* Takes the earliest record to `out`. */
 static int take(struct merge *m, uint8_t *out, struct err *e)
 {
-    struct merge_input *in = &m->inputs[m->heap[0]];
-    memcpy(out, head(m, m->heap[0]), m->s->size);
-    if (++in->pos == in->n) {
-        if (in->rest.n > 0) {
-            if (input_fill(m, in, e) != 0)
-                return -1;
-        } else {
-            m->heap[0] = m->heap[--m->heap_len];
-        }
-    }
-    sift_down(m, 0);
+    struct merge_input *in = &m->inputs[m->heap.at[0]];
+    memcpy(out, head(m, m->heap.at[0]), m->s->size);
+    bool empty = ++in->pos == in->n, ended = empty && in->rest.n == 0;
+    if (empty && !ended && input_fill(m, in, e) != 0)
+        return -1;
+    run_heap_advance(&m->heap, ended, before, m);
     return 0;
 }
 
@@ -289,20 +268,17 @@ static int merge_init(struct merge *m, struct spill *s, struct err *e)
     if (m->piece < MERGE_MIN)
         m->piece = MERGE_MIN;
     m->inputs = calloc(k, sizeof *m->inputs);
-    m->heap = calloc(k, sizeof *m->heap);
+    bool heap = run_heap_init(&m->heap, k);
     m->buf = malloc((k + 1) * m->piece * s->size);
-    if (!m->inputs || !m->heap || !m->buf)
+    if (!m->inputs || !heap || !m->buf)
         return err_no_memory(e, "sorting");
     for (size_t i = 0; i < k; i++) {
         m->inputs[i].buf = m->buf + i * m->piece * s->size;
         m->inputs[i].rest = s->runs.at[i];
-        m->heap[i] = i;
         if (input_fill(m, &m->inputs[i], e) != 0)
             return -1;
     }
-    m->heap_len = k;
-    for (size_t i = k; i-- > 0;)
-        sift_down(m, i);
+    run_heap_order(&m->heap, before, m);
     return 0;
 }
 
@@ -311,15 +287,15 @@ static int merge_runs(struct spill *s, spill_put *put, void *ctx, struct err *e)
     struct merge m;
     int status = merge_init(&m, s, e);
     uint8_t *out = status == 0 ? m.buf + s->runs.len * m.piece * s->size : NULL;
-    while (status == 0 && m.heap_len > 0) {
+    while (status == 0 && m.heap.n > 0) {
         size_t n = 0;
-        while (status == 0 && n < m.piece && m.heap_len > 0)
+        while (status == 0 && n < m.piece && m.heap.n > 0)
             status = take(&m, out + n++ * s->size, e);
         if (status == 0)
             status = put(ctx, out, n, e);
     }
     free(m.inputs);
-    free(m.heap);
+    run_heap_release(&m.heap);
     free(m.buf);
     return status;
 }
