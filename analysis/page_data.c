@@ -271,7 +271,8 @@ static int choose_sites(struct builder *b, struct err *e)
             continue;
         }
         uint64_t *number = map_add(&b->site_numbers, row->key, NULL);
-        struct page_site site = {.frame = row->frame, .no_callstack = row->no_callstack};
+        struct page_site site = {
+            .frame = row->frame, .no_callstack = row->no_callstack, .callstack = row->callstack};
         if (!number || !vec_push(&d->sites, site) || count_frame(b, &row->frame, e) != 0)
             return err_no_memory(e, "allocation sites");
         *number = d->sites.len - 1;

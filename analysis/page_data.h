@@ -45,8 +45,9 @@ struct page_thread {
 
 struct page_site {
     struct frame_view frame;
-    bool no_callstack; /* allocations without a call stack */
-    bool rest;         /* all other sites */
+    bool no_callstack;  /* allocations without a call stack */
+    bool rest;          /* all other sites */
+    uint32_t callstack; /* the one with most bytes, 0 none */
 };
 
 struct page_stack {

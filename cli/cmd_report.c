@@ -4,12 +4,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analysis/page_data.h"
 #include "analysis/summary.h"
 #include "base/format.h"
 #include "base/outfile.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cli/page_source.h"
 #include "report/html.h"
 #include "report/report.h"
 #include "trace/load.h"
@@ -165,26 +165,16 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
     return option_one_trace(n, arguments, &c->trace, e);
 }
 
-static int write_page(const struct report_command *c, struct trace *t, const struct summary *s,
-                      FILE *out, struct err *e)
+static int write_to(const struct report_command *c, struct page_source *page,
+                    const struct summary *s, FILE *out, struct err *e)
 {
-    struct page_data d;
-    if (page_data_build(&d, t, s, &c->skip, e) != 0)
-        return -1;
-    int status = html_write(&d, out, e);
-    page_data_release(&d);
-    return status;
-}
-
-static int write_to(const struct report_command *c, struct trace *t, const struct summary *s,
-                    FILE *out, struct err *e)
-{
-    return c->html ? write_page(c, t, s, out, e) : report_write(s, &c->report, out, e);
+    return c->html ? page_source_write(page, s, &c->skip, out, e)
+                   : report_write(s, &c->report, out, e);
 }
 
 /* The report into a file that appears when it is whole. */
-static int write_file(const struct report_command *c, struct trace *t, const struct summary *s,
-                      struct err *e)
+static int write_file(const struct report_command *c, struct page_source *page,
+                      const struct summary *s, struct err *e)
 {
     struct outfile o;
     if (outfile_open(&o, c->output, c->force, e) != 0)
@@ -197,7 +187,7 @@ static int write_file(const struct report_command *c, struct trace *t, const str
         if (fd >= 0)
             close(fd);
     } else {
-        status = write_to(c, t, s, out, e);
+        status = write_to(c, page, s, out, e);
         if (fclose(out) != 0 && status == 0)
             status = err_errno(e, ERR_OUTPUT, "cannot write %s", c->output);
     }
@@ -210,14 +200,21 @@ static int write_file(const struct report_command *c, struct trace *t, const str
 static int run(struct report_command *c, struct trace *t, struct err *e)
 {
     struct summary s;
-    if (trace_load(t, c->trace, NULL, NULL, e) != 0 || summary_build(&s, t, &c->summary, e) != 0)
-        return -1;
-    if (!c->html) {
-        summary_select(&s.sites, &c->selection);
-        summary_select(&s.groups, &c->selection);
+    struct page_source page;
+    page_source_init(&page, t);
+    int status =
+        c->html ? page_source_load(&page, c->trace, e) : trace_load(t, c->trace, NULL, NULL, e);
+    if (status == 0)
+        status = summary_build(&s, t, &c->summary, e);
+    if (status == 0) {
+        if (!c->html) {
+            summary_select(&s.sites, &c->selection);
+            summary_select(&s.groups, &c->selection);
+        }
+        status = c->output ? write_file(c, &page, &s, e) : write_to(c, &page, &s, stdout, e);
+        summary_release(&s);
     }
-    int status = c->output ? write_file(c, t, &s, e) : write_to(c, t, &s, stdout, e);
-    summary_release(&s);
+    page_source_release(&page);
     return status;
 }
 

@@ -18,6 +18,7 @@
 
 struct page {
     struct page_data *d;
+    const struct page_texts *texts;
     struct buf out;
     struct buf strings; /* the list of texts, in JSON */
     uint32_t string_count;
@@ -239,6 +240,30 @@ static void put_faults(struct page *p)
     buf_printf(out, "\"faultsLeftOut\":%" PRIu64 ",", s->faults.len - n + s->faults_left_out);
 }
 
+static void put_texts(struct page *p)
+{
+    const struct page_texts *texts = p->texts;
+    struct buf *out = &p->out;
+    buf_puts(out, "\"texts\":[");
+    for (size_t i = 0; i < texts->list.len; i++) {
+        const struct page_text *text = &texts->list.at[i];
+        buf_printf(out, "{\"site\":%u,\"code\":%s,", text->site, text->is_code ? "true" : "false");
+        put_member(p, "of", text->file);
+        buf_puts(out, "\"lines\":[");
+        for (size_t k = text->first_line; k < text->first_line + text->line_count; k++) {
+            const struct page_line *line = &texts->lines.at[k];
+            buf_printf(out, text->is_code ? "[\"%" PRIx64 "\"," : "[\"%" PRIu64 "\",",
+                       line->number);
+            put_text(p, out,
+                     (struct view){(const char *)texts->bytes.data + line->text, line->len});
+            buf_printf(out, ",%d],", line->here);
+        }
+        end_list(out, "]},");
+    }
+    end_list(out, "],");
+    buf_printf(out, "\"textsLeftOut\":%" PRIu64 ",", texts->left_out);
+}
+
 /* ---- history */
 
 /* How many cells of a step follow, from `i` on. */
@@ -390,6 +415,7 @@ static int put_data(struct page *p, struct err *e)
     put_stacks(p);
     put_faults(p);
     put_bounds(p);
+    put_texts(p);
     /* The history first: it decides how long the steps are. */
     if (put_history(p, e) != 0 || put_timeline(p, e) != 0 || put_map(p, e) != 0)
         return -1;
@@ -399,9 +425,9 @@ static int put_data(struct page *p, struct err *e)
     return p->out.failed || p->strings.failed ? err_no_memory(e, "the page") : 0;
 }
 
-int html_write(struct page_data *d, FILE *out, struct err *e)
+int html_write(struct page_data *d, const struct page_texts *texts, FILE *out, struct err *e)
 {
-    struct page p = {.d = d};
+    struct page p = {.d = d, .texts = texts};
     int status = put_data(&p, e);
     if (status == 0 &&
         (fwrite(page_template.head, 1, page_template.head_len, out) != page_template.head_len ||

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "analysis/page_data.h"
+#include "analysis/page_texts.h"
 #include "base/err.h"
 
 /* False when this program was built without the page. */
@@ -20,6 +21,6 @@ bool html_available(void);
  * Writes the page. Steps of time in `d` become longer when the page would get too large.
  * ERR_OUTPUT when `out` cannot be written.
  */
-int html_write(struct page_data *d, FILE *out, struct err *e);
+int html_write(struct page_data *d, const struct page_texts *texts, FILE *out, struct err *e);
 
 #endif

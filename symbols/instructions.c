@@ -1,6 +1,7 @@
 #include "symbols/instructions.h"
 
 #include <capstone/capstone.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 struct instructions {
@@ -95,6 +96,23 @@ int instructions_walk(struct instructions *in, uint64_t address, struct view cod
     while (left && cs_disasm_iter(in->handle, &p, &left, &address, in->one)) {
         uint64_t to = target(in);
         if (found(ctx, in->one->address, e) != 0 || (to && found(ctx, to, e) != 0))
+            return -1;
+    }
+    return 0;
+}
+
+int instructions_print(struct instructions *in, uint64_t address, struct view code,
+                       int (*line)(void *ctx, uint64_t address, size_t size, const char *text,
+                                   struct err *e),
+                       void *ctx, struct err *e)
+{
+    const uint8_t *p = (const uint8_t *)code.p;
+    size_t left = code.len;
+    while (left && cs_disasm_iter(in->handle, &p, &left, &address, in->one)) {
+        char text[sizeof in->one->mnemonic + sizeof in->one->op_str + 1];
+        snprintf(text, sizeof text, "%s%s%s", in->one->mnemonic, in->one->op_str[0] ? " " : "",
+                 in->one->op_str);
+        if (line(ctx, in->one->address, in->one->size, text, e) != 0)
             return -1;
     }
     return 0;

@@ -27,4 +27,13 @@ int instructions_walk(struct instructions *in, uint64_t address, struct view cod
                       int (*found)(void *ctx, uint64_t address, struct err *e), void *ctx,
                       struct err *e);
 
+/*
+ * Calls `line` with each instruction of `code` as text ("call 0x401000"), its address and its size
+ * in bytes. Ends as instructions_walk does.
+ */
+int instructions_print(struct instructions *in, uint64_t address, struct view code,
+                       int (*line)(void *ctx, uint64_t address, size_t size, const char *text,
+                                   struct err *e),
+                       void *ctx, struct err *e);
+
 #endif

@@ -105,7 +105,7 @@ export class Sites {
       ...list.slice(0, STACKS_SHOWN).flatMap((s) => this.stackElements(s, whole)),
       list.length > STACKS_SHOWN ? make("p", { class: "note", text: `${count(list.length - STACKS_SHOWN)} call stacks with less are not listed; the flame graph has them.` }) : "",
     );
-    this.source(site);
+    this.source();
   }
 
   stackElements(s, whole) {
@@ -124,10 +124,12 @@ export class Sites {
   // Source text and instructions, where the trace has them.
   source() {
     const parts = [];
-    for (const text of (this.model.data.sources ?? []).filter((s) => s.site === this.open)) {
-      const pre = make("pre", { tabindex: "0", "aria-label": text.title });
-      text.lines.forEach(([number, line, here]) => pre.append(make("span", { class: here ? "here" : "", text: `${number} ${line}\n` })));
-      parts.push(make("h4", { text: text.title }), pre);
+    for (const text of this.model.data.texts.filter((t) => t.site === this.open)) {
+      const title = text.code ? "Machine code, up to the call" : "Source";
+      const width = Math.max(...text.lines.map(([number]) => number.length));
+      const pre = make("pre", { tabindex: "0", "aria-label": title });
+      for (const [number, line, here] of text.lines) pre.append(make("span", { class: here ? "here" : "", text: `${here ? "▶" : " "} ${number.padStart(width)}  ${line}\n` }));
+      parts.push(make("h4", {}, `${title}: `, foreign(text.of)), pre);
     }
     $("site-source").replaceChildren(...parts);
   }
