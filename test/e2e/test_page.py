@@ -7,7 +7,6 @@ import csv
 import html.parser
 import io
 import json
-import os
 import random
 import re
 import shutil
@@ -17,10 +16,10 @@ import unittest
 from clients import alloc_plain, capture_items, frame_name, string, thread_name
 from pagedata import Page, Reader
 from test_capture import alloc, callstack
-from tools import BUILD, FIREHOSE, RELEASES, ROOT, TIDEMARK, TRACES, Case, replaying, report, run
+from tools import BUILD, FIREHOSE, RELEASES, ROOT, TRACES, Case, replaying, report, run
 
 MT = TRACES / "v0.14.0" / "memscen_mt.tracy"
-FAULTS = TRACES / "v0.14.0" / "memscen_freeunknown.tracy"
+SOURCE = TRACES / "v0.12.2" / "allscen_sys.tracy"
 BUILT = "without the page" not in run("report", MT, "--format", "html", "--by", "site").stderr
 UNBUILT = "the page is not built: no node and npm"
 HOSTILE = ('</script><script>alert(1)</script>', '"><img src=x onerror=alert(2)>', "' onload='x",
@@ -94,7 +93,7 @@ class Figures(Case):
                 with self.subTest(release=release, name=name):
                     self.compare(TRACES / release / f"{name}.tracy")
         self.compare(MT)
-        self.compare(FAULTS)
+        self.compare(TRACES / "v0.14.0" / "memscen_freeunknown.tracy")
 
     def compare(self, trace):
         page, doc = make_page(trace, self.dir / "x.html", "--force"), report(trace)
@@ -281,6 +280,7 @@ def hostile_trace(output):
         items += alloc_plain(10, 7 + i, 0x100000 * (i + 1), 48, pool=0x5000 + i)
     items += frame_name(0x402000, b"\xff\xfe broken \xc3", b"\xe2\x80", image=b"\xed\xa0\x80")
     items += callstack(0x402000) + alloc(10, 7, 0x9000000, 32)
+    items += callstack(0x401000) + alloc(10, 7, 0x9000000, 32)  # a fault: it is live already
     return capture_items(output, items)
 
 
@@ -311,6 +311,16 @@ class Escaping(Case):
         self.assertEqual(hostile.names, plain.names)
         self.assertEqual(hostile.attributes, plain.attributes)
 
+    def test_sources(self):
+        page = make_page(SOURCE, self.dir / "source.html")
+        self.assertGreater(len(page.data["texts"]), 3)
+        for text in page.data["texts"]:
+            _, file, line = page.site(text["site"])
+            here = [int(number) for number, _, marked in text["lines"] if marked]
+            self.assertEqual((text["of"], here), (file, [line]))
+            for number, shown, _ in text["lines"]:
+                self.assertIn(f"line {number}", shown)
+
     def test_policy(self):
         policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"',
                            self.page.html)[1]
@@ -336,12 +346,10 @@ class Bounds(Case):
         self.assertEqual((len(page.data["pools"]), page.data["pools"][-1]["count"]), (25, 16))
         self.assertEqual((len(page.data["threads"]), other["threads"]), (33, 28))
         rows = page.figures(0, page.steps)
-        sums = [sum(r[k] for r in rows.values()) for k in ("count", "bytes", "live", "live_bytes",
-                                                           "temporary")]
-        fields = ("allocations", "total_bytes", "live_allocations", "live_bytes",
-                  "temporary_allocations")
-        for i, field in enumerate(fields[:4]):
-            self.assertEqual(sums[i], sum(p[field] for p in doc["pools"]), field)
+        for key, field in (("count", "allocations"), ("bytes", "total_bytes"),
+                           ("live", "live_allocations"), ("live_bytes", "live_bytes")):
+            self.assertEqual(sum(r[key] for r in rows.values()),
+                             sum(p[field] for p in doc["pools"]), field)
         peaks = {p["name"]: p["peak_bytes"] for p in doc["pools"]}
         for pool, points in zip(page.data["pools"][:-1], page.points()):
             self.assertEqual(max(p[0] for p in points), peaks[pool["name"]])
@@ -378,19 +386,17 @@ class Browser(Case):
         if browser_is_missing():
             raise unittest.SkipTest(f"Browser: {browser_is_missing()}")
         work = BUILD / "test-web"
-        pages = {"mt": work / "mt.html", "hostile": work / "hostile.html",
-                 "faults": work / "faults.html", "empty": work / "empty.html"}
-        for file in [*pages.values(), work / "hostile.tracy", work / "empty.tracy"]:
-            file.unlink(missing_ok=True)
-        hostile_trace(work / "hostile.tracy")
-        run("update", "-s", "M", MT, work / "empty.tracy")
-        for name, trace in (("mt", MT), ("hostile", work / "hostile.tracy"), ("faults", FAULTS),
-                            ("empty", work / "empty.tracy")):
-            make_page(trace, pages[name])
-        env = {**os.environ, "NODE_PATH": str(MODULES)}
+        traces = {"mt": MT, "source": SOURCE, "hostile": work / "hostile.tracy",
+                  "empty": work / "empty.tracy"}
+        for name in ("hostile", "empty"):
+            traces[name].unlink(missing_ok=True)
+        hostile_trace(traces["hostile"])
+        run("update", "-s", "M", MT, traces["empty"])
+        for name, trace in traces.items():
+            make_page(trace, work / f"{name}.html", "--force")
         result = subprocess.run(
             ["node", str(ROOT / "test" / "web" / "page_test.mjs"), CHROMIUM, str(work)],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=240, env=env)
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=240)
         cls.checks = {}
         for line in result.stdout.splitlines():
             check = json.loads(line)

@@ -6,7 +6,7 @@ import { select } from "d3-selection";
 import { amount, percent } from "./format.js";
 import { $, foreign, make, Table } from "./dom.js";
 
-const NARROWEST = 1 / 800; // of the width
+const NARROWEST = 1 / 500; // of the width
 const DEEPEST = 120; // levels drawn below the zoomed frame
 const CELL = 20; // pixels
 
@@ -101,6 +101,13 @@ export class Flame {
   render() {
     if (!this.expand) return;
     this.tree = this.build();
+    /* The page must not move under the pointer while the graph is away. */
+    this.element.style.minHeight = `${this.element.offsetHeight}px`;
+    this.draw();
+    this.element.style.minHeight = "";
+  }
+
+  draw() {
     this.element.replaceChildren();
     const holder = make("div");
     this.element.append(holder);

@@ -43,6 +43,9 @@ export class Timeline {
       hooks: { setSelect: [(plot) => this.selected(plot)], ready: [() => this.mark()] },
     };
     this.plot = new uPlot(options, [this.times, ...this.lines.map((l) => l.values)], this.element);
+    const caption = this.plot.root.querySelector(".u-legend").createCaption();
+    caption.textContent = "Values at the pointer";
+    caption.className = "hidden";
     this.plot.over.addEventListener("dblclick", () => this.choose(0, this.model.steps));
   }
 
