@@ -166,35 +166,41 @@ static int take_entries(struct elf_symbols *s, const struct table *t, struct err
     return 0;
 }
 
-/* *found tells whether there is such a table with functions in it. */
+/* The number of the first section of a type that is not empty, or the count of sections. */
+static size_t find_table(const struct elf_file *f, uint32_t type)
+{
+    size_t i = 0;
+    while (i < elf_file_section_count(f) &&
+           (elf_file_section_at(f, i)->type != type || elf_file_section_at(f, i)->size == 0))
+        i++;
+    return i;
+}
+
+/* *found tells whether there is such a table with functions in it. A file has one of a type. */
 static int read_table(struct elf_symbols *s, struct elf_file *f, uint32_t type,
                       enum elf_symbol_source source, uint64_t shift, bool *found, struct err *e)
 {
     size_t least = elf_file_is_64(f) ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
+    size_t i = find_table(f, type), before = s->symbols.len;
+    struct table t = {.file = f, .source = source, .shift = shift, .entry_size = least};
     *found = false;
-    for (size_t i = 0; i < elf_file_section_count(f); i++) {
-        const struct elf_section *section = elf_file_section_at(f, i);
-        struct table t = {.file = f, .source = source, .shift = shift};
-        if (section->type != type || section->size == 0)
-            continue;
-        t.entry_size = section->entry_size >= least && section->entry_size <= section->size
-                           ? (size_t)section->entry_size
-                           : least;
-        if (elf_file_section_bytes(f, i, &t.entries, &s->problem) != 0)
-            continue;
-        if (section->link >= elf_file_section_count(f)) {
-            (void)err_set(&s->problem, ERR_INPUT, "section %.*s: there is no section %u for names",
-                          (int)section->name.len, section->name.p, section->link);
-            continue;
-        }
-        if (elf_file_section_bytes(f, section->link, &s->names[source], &s->problem) != 0)
-            continue;
-        size_t before = s->symbols.len;
-        int status = s->names[source].p ? take_entries(s, &t, e) : 0;
-        *found = s->symbols.len > before;
-        return status;
+    if (i == elf_file_section_count(f))
+        return 0;
+    const struct elf_section *section = elf_file_section_at(f, i);
+    if (section->entry_size > least && section->entry_size <= section->size)
+        t.entry_size = (size_t)section->entry_size;
+    if (section->link >= elf_file_section_count(f)) {
+        (void)err_set(&s->problem, ERR_INPUT, "section %.*s: there is no section %u for names",
+                      (int)section->name.len, section->name.p, section->link);
+        return 0;
     }
-    return 0;
+    if (elf_file_section_bytes(f, i, &t.entries, &s->problem) != 0 ||
+        elf_file_section_bytes(f, section->link, &s->names[source], &s->problem) != 0 ||
+        !s->names[source].p)
+        return 0;
+    int status = take_entries(s, &t, e);
+    *found = s->symbols.len > before;
+    return status;
 }
 
 /* Symbols that a distribution leaves in a stripped program: a small ELF file packed with xz. */
