@@ -51,21 +51,24 @@ $(BUILD)/%.o: %.c | deps
 	$(if $(V),,@echo "  CC   $<")
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
 
-# libdwarf and libdw have more than thirty functions of the same names. So the file that uses
-# libdwarf is linked with libdwarf's archive here, and of the result only its own name stays global.
-hide_libdwarf = $(LD) -r -o $@.whole $@.own "$$($(CC) -print-file-name=libdwarf.a)" && \
+# libdwarf and libdw have more than thirty functions of the same names. So the files that use
+# libdwarf are linked with libdwarf's archive here, and of the result only one name stays global.
+hide_libdwarf = $(LD) -r -o $@.whole $@.own $(@:.o=_lines.o) \
+                    "$$($(CC) -print-file-name=libdwarf.a)" && \
                 $(OBJCOPY) --keep-global-symbol=dwarf_libdwarf $@.whole $@ && \
                 rm -f $@.whole $@.own
 OBJCOPY ?= objcopy
 
-$(BUILD)/symbols/dwarf_libdwarf.o: symbols/dwarf_libdwarf.c | deps
+$(BUILD)/symbols/dwarf_libdwarf.o: symbols/dwarf_libdwarf.c $(BUILD)/symbols/dwarf_libdwarf_lines.o \
+    | deps
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  CC   $<")
 	$(Q)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -MF $(@:.o=.d) -MT $@ -c -o $@.own $<
 	$(Q)$(hide_libdwarf)
 
 define folder_library
-$(BUILD)/lib$(1).a: $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard $(1)/*.c))) $(if $(filter protocol,$(1)),$(BUILD)/gen/wire_table.o) $(if $(filter report,$(1)),$(BUILD)/gen/page_template.o)
+$(BUILD)/lib$(1).a: $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/dwarf_libdwarf_lines.c,$(sort $(wildcard $(1)/*.c)))) \
+                    $(if $(filter protocol,$(1)),$(BUILD)/gen/wire_table.o) $(if $(filter report,$(1)),$(BUILD)/gen/page_template.o)
 	@rm -f $$@
 	$$(Q)$$(AR) rcs $$@ $$^
 endef
@@ -201,15 +204,18 @@ asan:
 ## fuzz: each fuzz target for FUZZ_SECONDS (60) under ASan and UBSan
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := $(patsubst test/fuzz/%.c,build-fuzz/%,$(sort $(wildcard test/fuzz/fuzz_*.c)))
-FUZZ_OBJECTS := $(patsubst %.c,build-fuzz/obj/%.o,$(sort $(wildcard base/*.c protocol/*.c symbols/*.c \
-                  trace/*.c import/*.c analysis/*.c)) report/dump_format.c) build-fuzz/obj/wire_table.o
+FUZZ_SOURCES := $(sort $(wildcard base/*.c protocol/*.c symbols/*.c trace/*.c import/*.c \
+                  analysis/*.c)) report/dump_format.c
+FUZZ_OBJECTS := $(patsubst %.c,build-fuzz/obj/%.o, \
+                  $(filter-out %/dwarf_libdwarf_lines.c,$(FUZZ_SOURCES))) build-fuzz/obj/wire_table.o
 FUZZ_FLAGS   := -std=c17 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
 
 build-fuzz/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)clang $(CPPFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
 
-build-fuzz/obj/symbols/dwarf_libdwarf.o: symbols/dwarf_libdwarf.c
+build-fuzz/obj/symbols/dwarf_libdwarf.o: symbols/dwarf_libdwarf.c \
+    build-fuzz/obj/symbols/dwarf_libdwarf_lines.o
 	@mkdir -p $(@D)
 	$(Q)clang $(CPPFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -MMD -MP -MF $(@:.o=.d) -MT $@ \
 	    -c -o $@.own $<

@@ -74,6 +74,7 @@ static bool look_at_table(const struct dwarf_sections *s, uint64_t offset,
 
 struct unit_header {
     uint64_t end; /* of the unit, in .debug_info */
+    uint16_t version;
     uint64_t abbreviations;
 };
 
@@ -89,9 +90,9 @@ static bool unit_header(struct cursor *c, struct unit_header *h)
     if (length > cursor_left(c))
         return false;
     h->end = cursor_offset(c) + length;
-    uint16_t version = cursor_u16(c);
+    h->version = cursor_u16(c);
     uint8_t type = 0, size;
-    if (version >= 5) {
+    if (h->version >= 5) {
         type = cursor_u8(c);
         size = cursor_u8(c);
         h->abbreviations = wide ? cursor_u64(c) : cursor_u32(c);
@@ -99,7 +100,7 @@ static bool unit_header(struct cursor *c, struct unit_header *h)
         h->abbreviations = wide ? cursor_u64(c) : cursor_u32(c);
         size = cursor_u8(c);
     }
-    return !c->short_read && version >= 2 && version <= 5 && type <= DW_UT_split_type &&
+    return !c->short_read && h->version >= 2 && h->version <= 5 && type <= DW_UT_split_type &&
            (size == 4 || size == 8) && cursor_offset(c) <= h->end;
 }
 
@@ -120,7 +121,7 @@ static void look_at_lines(const struct dwarf_sections *s, struct dwarf_outline *
         }
         const uint8_t *next = c.pos + length;
         uint16_t version = cursor_u16(&c);
-        out->lines_5 = out->lines_5 || version >= 5;
+        out->version_5 = out->version_5 || version >= 5;
         out->sound = out->sound && version >= 2 && version <= 5;
         c.pos = next;
     }
@@ -141,12 +142,16 @@ void dwarf_outline(const struct dwarf_sections *s, struct dwarf_outline *out)
             out->sound = false;
             break;
         }
+        out->version_5 = out->version_5 || h.version >= 5;
         if (fresh && !look_at_table(s, h.abbreviations, out))
             out->sound = false;
         c.pos = c.start + h.end;
         out->units++;
     }
     map_release(&seen);
+    /* What belongs to DWARF 5 only makes no sense without it. */
+    if (s->at[DWARF_RNGLISTS].len > 0 && !out->version_5)
+        out->sound = false;
     look_at_lines(s, out);
 }
 
@@ -161,7 +166,7 @@ bool dwarf_libdwarf_reads(const char *version, const struct dwarf_outline *outli
     if (!outline->sound || outline->unknown_form || outline->supplement)
         return false;
     if (is_dated(version))
-        return !outline->three_bytes && !outline->lines_5;
+        return !outline->three_bytes && !outline->version_5;
     return version && version[0] != 0;
 }
 

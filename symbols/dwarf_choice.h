@@ -8,6 +8,7 @@
  *  - takes DW_FORM_strx3 and DW_FORM_addrx3 for four bytes wide,
  *  - begins the sequences of DWARF 5 line tables with file 0, where the standard says 1, so that
  *    the rows before the first DW_LNS_set_file have the wrong file,
+ *  - uses memory that it has freed when .debug_rnglists or .debug_loclists is damaged,
  *  - does not resolve DW_FORM_ref_sup4 and ref_sup8.
  *
  * And it is not to be given sections whose headers do not fit each other, since it has known faults
@@ -23,7 +24,7 @@ struct dwarf_outline {
     bool sound;        /* headers and abbreviations fit each other and the sections */
     bool three_bytes;  /* DW_FORM_strx3, DW_FORM_addrx3 */
     bool supplement;   /* DW_FORM_ref_sup4, DW_FORM_ref_sup8, DW_FORM_strp_sup */
-    bool lines_5;      /* line tables of DWARF 5 */
+    bool version_5;    /* units or line tables of DWARF 5 */
     bool unknown_form; /* one that DWARF 5 and GNU do not have */
     uint64_t units;
 };

@@ -1,0 +1,44 @@
+#ifndef TIDEMARK_SYMBOLS_DWARF_LIBDWARF_H
+#define TIDEMARK_SYMBOLS_DWARF_LIBDWARF_H
+
+/* What the two files of the libdwarf back end share. */
+
+#include <libdwarf/dwarf.h>
+#include <libdwarf/libdwarf.h>
+
+#include "symbols/dwarf.h"
+
+struct image {
+    const struct dwarf_sections *sections;
+    Dwarf_Obj_Access_Interface access;
+    Dwarf_Debug debug;
+};
+
+struct reader {
+    struct image main;
+    struct image alternate;
+    uint64_t next; /* offset of the next unit's header */
+};
+
+/* Frees an error that was told, which may be none. */
+static inline void forget(Dwarf_Debug debug, Dwarf_Error *error)
+{
+    if (*error)
+        dwarf_dealloc_error(debug, *error);
+    *error = NULL;
+}
+
+static inline Dwarf_Die die_of(const struct dwarf_node *node)
+{
+    return (Dwarf_Die)(uintptr_t)node->store[0]; // NOLINT(performance-no-int-to-ptr)
+}
+
+static inline Dwarf_Debug debug_of(const struct reader *r, const struct dwarf_node *node)
+{
+    return node->alternate ? r->alternate.debug : r->main.debug;
+}
+
+/* For struct dwarf_back_end. */
+int libdwarf_lines(void *reader, const struct dwarf_node *root, const struct dwarf_line_sink *sink);
+
+#endif
