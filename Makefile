@@ -235,6 +235,7 @@ fuzz: $(FUZZ_TARGETS)
 ## bench: speed and memory beside the limits of the machine; OFFICIAL=dir adds the official tools
 bench: all $(BENCH_TOOLS)
 	@BUILD=$(BUILD) OFFICIAL=$(OFFICIAL) $(PYTHON) bench/run.py
+	@BUILD=$(BUILD) $(PYTHON) bench/symbols.py
 
 ## ---- style
 
