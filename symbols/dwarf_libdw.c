@@ -99,7 +99,7 @@ static Elf_Scn *add_section(struct image *m, const char *name, uint32_t type, co
     Elf_Data *data = elf_newdata(section);
     if (!data || !gelf_update_shdr(section, &header))
         return NULL;
-    data->d_buf = (void *)(uintptr_t)bytes;
+    data->d_buf = (void *)bytes;
     data->d_size = size;
     data->d_type = ELF_T_BYTE;
     data->d_align = 1;

@@ -51,7 +51,7 @@ static int access_load(void *object, Dwarf_Half index, Dwarf_Small **bytes, int 
     (void)error;
     if (index == 0 || index > DWARF_SECTIONS || m->sections->at[index - 1].len == 0)
         return DW_DLV_NO_ENTRY;
-    *bytes = (Dwarf_Small *)(uintptr_t)m->sections->at[index - 1].p;
+    *bytes = (Dwarf_Small *)m->sections->at[index - 1].p;
     return DW_DLV_OK;
 }
 

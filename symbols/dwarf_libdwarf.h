@@ -30,7 +30,9 @@ static inline void forget(Dwarf_Debug debug, Dwarf_Error *error)
 
 static inline Dwarf_Die die_of(const struct dwarf_node *node)
 {
-    return (Dwarf_Die)(uintptr_t)node->store[0]; // NOLINT(performance-no-int-to-ptr)
+    Dwarf_Die die;
+    memcpy(&die, node->store, sizeof die);
+    return die;
 }
 
 static inline Dwarf_Debug debug_of(const struct reader *r, const struct dwarf_node *node)

@@ -14,13 +14,13 @@ void symbol_index_free(struct symbol_index *x)
         return;
     for (size_t i = 0; i < x->units.len; i++) {
         if (x->units.at[i].owned)
-            free((void *)(uintptr_t)x->units.at[i].block.p);
+            free((void *)x->units.at[i].block.p);
     }
     vec_release(&x->units);
     vec_release(&x->ranges);
     for (size_t i = 0; i < x->names.len; i++) {
         if (x->names.at[i].owned)
-            free((void *)(uintptr_t)x->names.at[i].function);
+            free((void *)x->names.at[i].function);
     }
     vec_release(&x->names);
     map_release(&x->name_by_hash);
@@ -217,7 +217,7 @@ static const char *function_name(struct symbol_index *x, const char *linkage)
     }
     if (!index_add_name(x, hash, &name)) {
         if (name.owned)
-            free((void *)(uintptr_t)name.function);
+            free((void *)name.function);
         return linkage;
     }
     x->bytes += name.owned ? x->room.len + 1 : 0;

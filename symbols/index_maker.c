@@ -378,9 +378,9 @@ static uint64_t lowest(const struct unit_maker *m, const cuts *cut)
 
 static void fill(const struct unit_maker *m, const cuts *cut, struct block *b)
 {
-    struct block_scope *scopes = (struct block_scope *)(uintptr_t)b->scopes;
-    struct block_segment *segments = (struct block_segment *)(uintptr_t)b->segments;
-    struct block_row *rows = (struct block_row *)(uintptr_t)b->rows;
+    struct block_scope *scopes = (struct block_scope *)b->scopes;
+    struct block_segment *segments = (struct block_segment *)b->segments;
+    struct block_row *rows = (struct block_row *)b->rows;
     uint64_t base = b->header.base;
     for (uint32_t i = 0; i < b->header.n_scopes; i++) {
         uint64_t low = m->scopes.at[i].low;
@@ -398,8 +398,8 @@ static void fill(const struct unit_maker *m, const cuts *cut, struct block *b)
                                      .flags = r->end ? ROW_GAP : 0};
     }
     if (m->files.len > 0)
-        memcpy((void *)(uintptr_t)b->files, m->files.at, m->files.len * sizeof(uint32_t));
-    memcpy((void *)(uintptr_t)b->strings, m->strings.data, m->strings.len);
+        memcpy((void *)b->files, m->files.at, m->files.len * sizeof(uint32_t));
+    memcpy((void *)b->strings, m->strings.data, m->strings.len);
 }
 
 void *maker_finish(struct unit_maker *m, size_t *size)
@@ -427,8 +427,8 @@ void *maker_finish(struct unit_maker *m, size_t *size)
         /* The last byte of the strings is looked at when the parts are found. */
         ((char *)bytes)[*size - 1] = 0;
         ((char *)bytes)[*size - b.header.n_strings] = 0;
-        block_open(&b, (struct view){bytes, *size});
-        fill(m, &cut, &b);
+        if (block_open(&b, (struct view){bytes, *size}))
+            fill(m, &cut, &b);
     }
 out:
     vec_release(&cut);

@@ -38,7 +38,7 @@ static void test_rust(void **state)
            "core::fmt::Formatter::write_str");
     expect("_RNvCs1234_7mycrate3foo", "mycrate::foo");
     expect("_RNvMs_NtCs1234_7mycrate6shapesINtB4_5StackxE4push",
-           "<mycrate[3c1c0]::shapes::Stack<i64>>::push");
+           "<mycrate::shapes::Stack<i64>>::push");
     expect("_RNvNtCs1234_7mycrate6shapes4push", "mycrate::shapes::push");
 }
 
