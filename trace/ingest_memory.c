@@ -92,7 +92,7 @@ static inline int put_free(struct ingest *in, const struct event *ev, const stru
     int unknown = memory_free(&in->trace->memory, aim, at, is_fault, e);
     if (__builtin_expect(unknown == 0, 1)) {
         ingest_time(in, at.time);
-        return at.thread == in->last_thread ? 0 : ingest_use_thread(in, at.thread, e);
+        return at.thread == in->last_thread ? 0 : ingest_use_thread(in, (uint16_t)at.thread, e);
     }
     if (unknown < 0 || !is_fault || !in->strict || aim->ptr == 0)
         return unknown < 0 ? -1 : 0;

@@ -78,13 +78,13 @@ int memory_pool(struct memory *m, uint64_t key, uint32_t *number, struct err *e)
 }
 
 int memory_tell_observer(struct memory *m, enum memory_op_kind kind, const struct pool *p,
-                         struct memory_place at, const struct live_slot *slot, struct err *e)
+                         const struct memory_place *at, const struct live_slot *slot, struct err *e)
 {
     struct memory_op op = {.kind = kind,
                            .pool = p->number,
-                           .time = at.time,
-                           .thread = at.thread,
-                           .callstack = at.callstack,
+                           .time = at->time,
+                           .thread = (uint16_t)at->thread,
+                           .callstack = at->callstack,
                            .block = live_slot_block(slot),
                            .freed = -1};
     return m->observer.op(m->observer.ctx, &op, e);
@@ -119,27 +119,27 @@ static int memory_note_fault(struct memory *m, enum memory_fault_kind kind, uint
 }
 
 int memory_alloc_twice(struct memory *m, const struct memory_aim *aim, struct live_slot *slot,
-                       uint64_t size, struct memory_place at, struct err *e)
+                       uint64_t size, const struct memory_place *at, struct err *e)
 {
     bool is_fault = aim->pool->key != POOL_OTHER;
     if (is_fault) {
-        struct memory_fault_sample sample = {.time = at.time,
+        struct memory_fault_sample sample = {.time = at->time,
                                              .ptr = aim->ptr,
                                              .size = size,
-                                             .thread = at.thread,
+                                             .thread = (uint16_t)at->thread,
                                              .other_callstack = slot->callstack};
         m->double_allocations++;
-        if (memory_note_fault(m, FAULT_ALLOC_TWICE, aim->pool->number, at.callstack, &sample, e) !=
+        if (memory_note_fault(m, FAULT_ALLOC_TWICE, aim->pool->number, at->callstack, &sample, e) !=
             0)
             return -1;
     }
     /* As the official server does when told to ignore it: the old block ends here. */
-    struct memory_place end = {.time = at.time, .thread = at.thread};
+    struct memory_place end = {.time = at->time, .thread = at->thread};
     return pool_end_block(m, aim->pool, slot, aim->hash, end, e) != 0 ? -1 : is_fault;
 }
 
-int memory_free_unknown(struct memory *m, const struct memory_aim *aim, struct memory_place at,
-                        bool is_fault, struct err *e)
+int memory_free_unknown(struct memory *m, const struct memory_aim *aim,
+                        const struct memory_place *at, bool is_fault, struct err *e)
 {
     if (aim->ptr == 0) {
         m->null_frees++;
@@ -148,8 +148,9 @@ int memory_free_unknown(struct memory *m, const struct memory_aim *aim, struct m
     m->unknown_frees++;
     if (!is_fault || aim->pool->key == POOL_OTHER)
         return 1;
-    struct memory_fault_sample sample = {.time = at.time, .ptr = aim->ptr, .thread = at.thread};
-    return memory_note_fault(m, FAULT_FREE_UNKNOWN, aim->pool->number, at.callstack, &sample, e) !=
+    struct memory_fault_sample sample = {
+        .time = at->time, .ptr = aim->ptr, .thread = (uint16_t)at->thread};
+    return memory_note_fault(m, FAULT_FREE_UNKNOWN, aim->pool->number, at->callstack, &sample, e) !=
                    0
                ? -1
                : 1;

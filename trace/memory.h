@@ -143,10 +143,13 @@ struct memory_event_in {
 };
 int memory_append(struct memory *m, uint32_t pool, const struct memory_event_in *ev, struct err *e);
 
-/* What a step needs to know beside addresses. */
+/*
+ * What a step needs to know beside addresses. The thread's 16 bits are put at the top of a number:
+ * in a narrow variable compilers read it back wider than it was written, and the processor waits.
+ */
 struct memory_place {
     int64_t time;
-    uint16_t thread;
+    uint64_t thread;
     uint32_t callstack;
 };
 

@@ -48,26 +48,39 @@ static inline __attribute__((always_inline)) void memory_prefetch_free(const str
             1);
 }
 
-/* ---- what is rare */
+/*
+ * ---- What is rare. Places are copied for it where it happens: a place whose address is taken, or
+ * that goes through registers as a whole, would lie in memory for the common steps, too.
+ */
 
 /* Tells of a step. The block is still in its slot, also when that has just become vacant. */
 int memory_tell_observer(struct memory *m, enum memory_op_kind kind, const struct pool *p,
-                         struct memory_place at, const struct live_slot *slot, struct err *e);
+                         const struct memory_place *at, const struct live_slot *slot,
+                         struct err *e);
 
 /* Fills in a free whose chunk is packed already. */
 int memory_log_free(struct pool *p, uint64_t index, struct memory_free fill, struct err *e);
 
 /* An allocation at the address of the live block in `slot`: ends that. 1 for a fault, else 0. */
 int memory_alloc_twice(struct memory *m, const struct memory_aim *aim, struct live_slot *slot,
-                       uint64_t size, struct memory_place at, struct err *e);
+                       uint64_t size, const struct memory_place *at, struct err *e);
 
 /* A free where nothing is live. 1, or -1. */
-int memory_free_unknown(struct memory *m, const struct memory_aim *aim, struct memory_place at,
-                        bool is_fault, struct err *e);
+int memory_free_unknown(struct memory *m, const struct memory_aim *aim,
+                        const struct memory_place *at, bool is_fault, struct err *e);
 
 /* ---- parts of a step */
 
 static const struct memory_free pool_still_live = {0, 0};
+
+static inline int observe(struct memory *m, enum memory_op_kind kind, const struct pool *p,
+                          struct memory_place at, const struct live_slot *slot, struct err *e)
+{
+    if (__builtin_expect(m->observer.op == NULL, 1))
+        return 0;
+    struct memory_place copy = at;
+    return memory_tell_observer(m, kind, p, &copy, slot, e);
+}
 
 static inline int pool_append(struct pool *p, const struct live_block *b,
                               const struct memory_free *f, struct err *e)
@@ -101,7 +114,7 @@ static inline int pool_append(struct pool *p, const struct live_block *b,
 }
 
 /* A free before its allocation has no place in the file: it counts as at the same time. */
-static inline struct memory_free pool_make_free(int64_t time_alloc, int64_t time, uint16_t thread,
+static inline struct memory_free pool_make_free(int64_t time_alloc, int64_t time, uint64_t thread,
                                                 uint32_t callstack)
 {
     uint64_t after = time > time_alloc ? (uint64_t)time - (uint64_t)time_alloc : 0;
@@ -110,7 +123,7 @@ static inline struct memory_free pool_make_free(int64_t time_alloc, int64_t time
     /* A time of -1 reads as live: a free in that nanosecond counts as in the next. */
     if ((uint64_t)time_alloc + after == UINT64_MAX)
         after++;
-    return (struct memory_free){(after + 1) | (uint64_t)thread << 48, callstack};
+    return (struct memory_free){(after + 1) | thread << 48, callstack};
 }
 
 /*
@@ -131,9 +144,7 @@ static inline int pool_end_block(struct memory *m, struct pool *p, struct live_s
     p->totals.frees++;
     p->totals.live--;
     p->totals.live_bytes = saturating_sub(p->totals.live_bytes, block.size);
-    return __builtin_expect(m->observer.op != NULL, 0)
-               ? memory_tell_observer(m, MEMORY_FREE, p, at, slot, e)
-               : 0;
+    return observe(m, MEMORY_FREE, p, at, slot, e);
 }
 
 /* ---- steps */
@@ -149,15 +160,17 @@ static inline int memory_alloc(struct memory *m, const struct memory_aim *aim, u
     struct pool *p = aim->pool;
     struct live_slot *slot = live_set_find(&p->live, aim->ptr, aim->hash);
     int fault = 0;
-    if (__builtin_expect(slot != NULL, 0) &&
-        (fault = memory_alloc_twice(m, aim, slot, size, at, e)) < 0)
-        return -1;
+    if (__builtin_expect(slot != NULL, 0)) {
+        struct memory_place copy = at;
+        if ((fault = memory_alloc_twice(m, aim, slot, size, &copy, e)) < 0)
+            return -1;
+    }
     struct live_block block = {.ptr = aim->ptr,
                                .size = size & MEMORY_BITS48,
                                .time = at.time,
                                .index = p->allocs.len,
                                .callstack = at.callstack,
-                               .thread = at.thread};
+                               .thread = (uint16_t)at.thread};
     if (!(slot = live_set_add(&p->live, aim->hash)))
         return err_no_memory(e, "live allocations");
     live_slot_fill(slot, &block);
@@ -167,10 +180,7 @@ static inline int memory_alloc(struct memory *m, const struct memory_aim *aim, u
     }
     p->totals.live++;
     p->totals.live_bytes = saturating_add(p->totals.live_bytes, block.size);
-    if (__builtin_expect(m->observer.op != NULL, 0) &&
-        memory_tell_observer(m, MEMORY_ALLOC, p, at, slot, e) != 0)
-        return -1;
-    return fault;
+    return observe(m, MEMORY_ALLOC, p, at, slot, e) != 0 ? -1 : fault;
 }
 
 /*
@@ -184,8 +194,10 @@ static inline int memory_free(struct memory *m, const struct memory_aim *aim,
     struct live_slot *slot = live_set_guess(live, aim->slot, aim->ptr);
     if (!slot)
         slot = live_set_find(live, aim->ptr, aim->hash);
-    return __builtin_expect(slot != NULL, 1) ? pool_end_block(m, aim->pool, slot, aim->hash, at, e)
-                                             : memory_free_unknown(m, aim, at, is_fault, e);
+    if (__builtin_expect(slot != NULL, 1))
+        return pool_end_block(m, aim->pool, slot, aim->hash, at, e);
+    struct memory_place copy = at;
+    return memory_free_unknown(m, aim, &copy, is_fault, e);
 }
 
 #endif
