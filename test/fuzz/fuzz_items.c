@@ -15,6 +15,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 struct outcome {
     uint64_t events, hash;
+    uint64_t stack_hash, custom_hash;
+    struct callstack_key wanted; /* its frames come next; tag 0: any may come */
     uint32_t stacks;
     int rc;
 };
@@ -108,15 +110,57 @@ static int take_event(void *ctx, const struct event *ev, struct err *e)
     return 0;
 }
 
-/* Every stack is new: then its frames are asked for, which is what has something to go wrong. */
+static int take_memory(void *ctx, const struct event *events, size_t n, struct err *e)
+{
+    if (n == 0)
+        abort();
+    for (size_t i = 0; i < n; i++) {
+        if (events[i].kind != EVENT_MEM_ALLOC && events[i].kind != EVENT_MEM_FREE)
+            abort();
+        take_event(ctx, &events[i], e);
+    }
+    return 0;
+}
+
+static uint64_t hash_stack(uint64_t h, const void *addresses, uint32_t n)
+{
+    for (uint32_t i = 0; i < n; i++)
+        h = (h ^ (load_u64((const char *)addresses + 8 * i) & FRAME_ADDRESS_MASK)) * 0x100000001b3u;
+    return h;
+}
+
+static struct callstack_key ahead_of_callstack(void *ctx, const void *addresses, uint32_t n)
+{
+    (void)ctx;
+    if (n == 0 || n > CALLSTACK_AHEAD_MAX)
+        abort();
+    return (struct callstack_key){hash_stack(1, addresses, n), n};
+}
+
+/* None is known; the one that is handed over next must be the one that was looked for. */
+static uint32_t find_callstack(void *ctx, struct callstack_key key)
+{
+    struct outcome *o = ctx;
+    o->wanted = key;
+    return 0;
+}
+
+/*
+ * Every stack is new: then its frames are asked for, which is what has something to go wrong. When
+ * they come, and when custom frames come, between the events is left open: they have hashes of
+ * their own.
+ */
 static int take_callstack(void *ctx, const uint64_t *frames, uint32_t n, uint32_t *id, bool *fresh,
                           struct err *e)
 {
     struct outcome *o = ctx;
     (void)e;
-    if (n == 0)
+    if (n == 0 ||
+        (o->wanted.tag && (o->wanted.tag != n || o->wanted.check != hash_stack(1, frames, n))))
         abort();
-    mix(o, frames, n * sizeof *frames);
+    o->wanted.tag = 0;
+    for (uint32_t i = 0; i < n; i++)
+        o->stack_hash = (o->stack_hash ^ frames[i]) * 0x100000001b3u;
     *id = ++o->stacks;
     *fresh = true;
     return 0;
@@ -125,9 +169,12 @@ static int take_callstack(void *ctx, const uint64_t *frames, uint32_t n, uint32_
 static int take_custom_frame(void *ctx, struct view function, struct view file, uint32_t line,
                              uint64_t *frame, struct err *e)
 {
+    struct outcome *o = ctx;
+    struct outcome one = {.hash = o->custom_hash};
     (void)e;
-    mix_view(ctx, function);
-    mix_view(ctx, file);
+    mix_view(&one, function);
+    mix_view(&one, file);
+    o->custom_hash = one.hash;
     *frame = (uint64_t)1 << 62 | line;
     return 0;
 }
@@ -201,7 +248,10 @@ static struct outcome run(const struct wire_version *v, const uint8_t *data, siz
                                              .query = q,
                                              .sink = {.ctx = &o,
                                                       .event = take_event,
+                                                      .memory = take_memory,
                                                       .callstack = take_callstack,
+                                                      .callstack_ahead = ahead_of_callstack,
+                                                      .callstack_find = find_callstack,
                                                       .custom_frame = take_custom_frame},
                                              .read_code = {instructions, read_code}});
     uint8_t packets[QUERY_PACKET_SIZE * 64];
@@ -229,7 +279,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     const struct wire_version *v = &wire_versions[*data % wire_version_count];
     struct outcome whole = run(v, data + 1, size - 1, false);
     struct outcome parts = run(v, data + 1, size - 1, true);
-    if (whole.rc != parts.rc || whole.events != parts.events || whole.hash != parts.hash)
+    if (whole.rc != parts.rc || whole.events != parts.events || whole.hash != parts.hash ||
+        whole.stack_hash != parts.stack_hash || whole.custom_hash != parts.custom_hash)
         abort();
     return 0;
 }

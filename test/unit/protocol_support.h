@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "base/buf.h"
+#include "base/map.h"
 #include "base/vec.h"
 #include "protocol/decoder.h"
 #include "protocol/encoder.h"
@@ -39,6 +40,7 @@ struct log_sink {
     VEC(uint64_t) chain; /* hash of all events up to each */
     VEC(struct stack_copy) stacks;
     VEC(uint32_t) buckets; /* stack ids by hash; 0 = free */
+    struct map keys;       /* callstack_key.check → stack id */
     uint64_t counts[EVENT_KIND_COUNT];
     uint64_t fail_after; /* > 0: the sink refuses this event */
 };
@@ -300,6 +302,22 @@ static inline int log_event(void *ctx, const struct event *ev, struct err *e)
     return 0;
 }
 
+static inline int log_memory(void *ctx, const struct event *events, size_t n, struct err *e)
+{
+    assert_true(n >= 1);
+    for (size_t i = 0; i < n; i++) {
+        assert_true(events[i].kind == EVENT_MEM_ALLOC || events[i].kind == EVENT_MEM_FREE);
+        if (log_event(ctx, &events[i], e) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static inline struct callstack_key log_key(const uint64_t *frames, uint32_t n)
+{
+    return (struct callstack_key){hash_bytes(2, frames, n * sizeof *frames), n};
+}
+
 static inline uint32_t *find_bucket(struct log_sink *s, const uint64_t *frames, uint32_t n)
 {
     size_t mask = s->buckets.len - 1;
@@ -333,7 +351,29 @@ static inline int log_callstack(void *ctx, const uint64_t *frames, uint32_t n, u
         *bucket = (uint32_t)s->stacks.len;
     }
     *id = *bucket;
+    uint64_t *known = map_add(&s->keys, log_key(frames, n).check, NULL);
+    assert_non_null(known);
+    *known = *id;
     return 0;
+}
+
+static inline struct callstack_key log_callstack_ahead(void *ctx, const void *addresses, uint32_t n)
+{
+    uint64_t frames[CALLSTACK_AHEAD_MAX];
+    (void)ctx;
+    assert_true(n >= 1 && n <= CALLSTACK_AHEAD_MAX);
+    memcpy(frames, addresses, n * sizeof *frames);
+    for (uint32_t i = 0; i < n; i++)
+        frames[i] &= FRAME_ADDRESS_MASK;
+    return log_key(frames, n);
+}
+
+static inline uint32_t log_callstack_find(void *ctx, struct callstack_key key)
+{
+    const struct log_sink *s = ctx;
+    const uint64_t *id = map_find(&s->keys, key.check);
+    assert_true(!id || s->stacks.at[*id - 1].n == key.tag);
+    return id ? (uint32_t)*id : 0;
 }
 
 static inline int log_custom_frame(void *ctx, struct view function, struct view file, uint32_t line,
@@ -352,6 +392,7 @@ static inline void log_sink_release(struct log_sink *s)
         free(s->stacks.at[i].frames);
     vec_release(&s->stacks);
     vec_release(&s->buckets);
+    map_release(&s->keys);
     vec_release(&s->chain);
     buf_release(&s->line);
     buf_release(&s->lines);
@@ -377,13 +418,17 @@ static inline void rig_init(struct rig *r, uint32_t protocol, const struct welco
     r->welcome = welcome ? *welcome : (struct welcome){.timer_mul = 1, .cpu_arch = ARCH_X64};
     r->query = query_new(&(struct query_config){
         .version = r->version, .space = QUERY_SPACE_MAX, .ask = QUERY_ASK_DEFAULT});
-    r->decoder = decoder_new(&(struct decoder_config){.version = r->version,
-                                                      .welcome = &r->welcome,
-                                                      .query = r->query,
-                                                      .sink = {.ctx = &r->log,
-                                                               .event = log_event,
-                                                               .callstack = log_callstack,
-                                                               .custom_frame = log_custom_frame}});
+    r->decoder =
+        decoder_new(&(struct decoder_config){.version = r->version,
+                                             .welcome = &r->welcome,
+                                             .query = r->query,
+                                             .sink = {.ctx = &r->log,
+                                                      .event = log_event,
+                                                      .memory = log_memory,
+                                                      .callstack = log_callstack,
+                                                      .callstack_ahead = log_callstack_ahead,
+                                                      .callstack_find = log_callstack_find,
+                                                      .custom_frame = log_custom_frame}});
     assert_non_null(r->query);
     assert_non_null(r->decoder);
 }
