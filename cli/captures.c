@@ -185,22 +185,22 @@ struct capture *captures_begin(struct captures *c, const struct announcement *a,
 static void take_line(struct capture *one)
 {
     struct buf text = {0};
-    format_terminal(&text, (struct view){buf_str(&one->line), one->line.len});
+    if (!one->line.failed)
+        format_terminal(&text, (struct view){buf_str(&one->line), one->line.len});
     free(one->last_words);
-    one->last_words = text.failed ? NULL : strdup(buf_str(&text));
+    one->last_words = text.failed || one->line.failed ? NULL : strdup(buf_str(&text));
     buf_release(&text);
     one->line.len = 0;
+    one->line.failed = false;
 }
 
 static void take_words(struct capture *one, const char *p, size_t n,
                        void (*said)(void *ctx, const struct capture *one), void *ctx)
 {
     for (size_t i = 0; i < n; i++) {
-        if (p[i] != '\n' && one->line.len < LINE_MAX_BYTES) {
+        if (p[i] != '\n')
             buf_put(&one->line, &p[i], 1);
-            continue;
-        }
-        if (one->line.len == 0)
+        if (one->line.len == 0 || (p[i] != '\n' && one->line.len < LINE_MAX_BYTES))
             continue;
         take_line(one);
         if (one->last_words)

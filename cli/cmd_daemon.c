@@ -25,6 +25,7 @@
 
 #define REFRESH_MS 500
 #define CLIENTS_DEFAULT 64
+#define ANNOUNCEMENTS_MAX 256u /* taken before signals and captures are looked after */
 
 static const char usage[] =
     "usage: tidemark daemon -o DIR [OPTIONS]\n"
@@ -367,8 +368,11 @@ static int turn(struct daemon *d, bool listening, struct err *e)
             finished(d, one);
     }
     struct announcement a;
-    while (listening && discovery_next(d->socket, d->local, &a))
+    for (unsigned i = 0; listening && i < ANNOUNCEMENTS_MAX; i++) {
+        if (!discovery_next(d->socket, d->local, &a))
+            break;
         consider(d, &a);
+    }
     return 0;
 }
 

@@ -133,6 +133,10 @@ static bool parse_offset(struct merging *g, const char *text, struct err *e)
 
 static int add_input(struct merging *g, const char *path, struct err *e)
 {
+    for (size_t i = 0; strcmp(path, "-") == 0 && i < g->files.len; i++) {
+        if (strcmp(g->files.at[i].path, "-") == 0)
+            return err_set(e, ERR_USAGE, "standard input can be read once only");
+    }
     if (!vec_push(&g->inputs, (struct merge_input_options){.name = path}) ||
         !vec_push(&g->files, (struct input){path, -1, 0}))
         return err_no_memory(e, "names of inputs");

@@ -8,6 +8,9 @@
 #define THREADS_KEPT 65536u
 #define PROCESSES_KEPT 4096u
 
+/* Only made-up files need more to find a number that is not taken. */
+#define TRIES_MAX 256u
+
 /* Numbers of ids that are texts begin here, where no process of Linux has one. */
 #define TEXT_IDS 0xc0000000u
 
@@ -78,8 +81,9 @@ static uint64_t id_in_trace(const struct chrome_ids *ids, const struct chrome_id
         return thread->number;
     uint64_t upper = process->number << 32, lower = thread->number & UINT32_MAX;
     uint64_t next = XXH3_64bits(&thread->number, sizeof thread->number);
-    for (const uint64_t *at; (at = map_find(&ids->by_id, upper | lower));
-         lower = next++ & UINT32_MAX) {
+    const uint64_t *at;
+    for (unsigned tries = 0; tries < TRIES_MAX && (at = map_find(&ids->by_id, upper | lower));
+         lower = next++ & UINT32_MAX, tries++) {
         const struct chrome_thread *other = &ids->threads.at[*at];
         if (other->thread.number <= UINT32_MAX && thread->number <= UINT32_MAX &&
             !other->thread.text && !thread->text)

@@ -10,6 +10,9 @@
 /* Segments at one time; more are left out. */
 #define MODULES_MAX 16384u
 
+/* So many of them wait to be put in order. */
+#define MODULES_NEWEST 128u
+
 static int no_room(struct err *e)
 {
     return err_no_memory(e, "call stacks");
@@ -95,10 +98,11 @@ int heaptrack_exe_line(struct heaptrack_stacks *s, struct heaptrack_line *line, 
     return s->exe ? 1 : -1;
 }
 
-/* How many segments begin at or before an address. */
-static size_t segments_until(const struct heaptrack_stacks *s, uint64_t address)
+/* The segment at an address: of those that begin at or before it the last, and the newest of such.
+ */
+static const struct heaptrack_module *module_at(const struct heaptrack_stacks *s, uint64_t address)
 {
-    size_t low = 0, high = s->modules.len;
+    size_t low = 0, high = s->in_order;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (s->modules.at[middle].start <= address)
@@ -106,24 +110,39 @@ static size_t segments_until(const struct heaptrack_stacks *s, uint64_t address)
         else
             high = middle;
     }
-    return low;
+    const struct heaptrack_module *m = low ? &s->modules.at[low - 1] : NULL;
+    for (size_t i = s->in_order; i < s->modules.len; i++) {
+        const struct heaptrack_module *newer = &s->modules.at[i];
+        if (newer->start <= address && (!m || newer->start >= m->start))
+            m = newer;
+    }
+    return m && address < m->end ? m : NULL;
 }
 
-static const struct heaptrack_module *module_at(const struct heaptrack_stacks *s, uint64_t address)
+/* Puts the newest segments among the others; of equal ones the newer stands behind. */
+static void sort_newest(struct heaptrack_stacks *s)
 {
-    size_t n = segments_until(s, address);
-    return n && address < s->modules.at[n - 1].end ? &s->modules.at[n - 1] : NULL;
+    struct heaptrack_module newest[MODULES_NEWEST], *all = s->modules.at;
+    size_t n = s->modules.len - s->in_order, old = s->in_order;
+    for (size_t i = 0; i < n; i++) {
+        size_t at = i;
+        for (; at > 0 && newest[at - 1].start > all[old + i].start; at--)
+            newest[at] = newest[at - 1];
+        newest[at] = all[old + i];
+    }
+    for (size_t to = s->modules.len; n > 0; to--) {
+        bool is_old = old > 0 && all[old - 1].start > newest[n - 1].start;
+        all[to - 1] = is_old ? all[--old] : newest[--n];
+    }
+    s->in_order = s->modules.len;
 }
 
-/* Keeps the segments in order of their addresses. */
+/* Not each is sorted in, since a file can have very many. */
 static int add_segment(struct heaptrack_stacks *s, const struct heaptrack_module *m, struct err *e)
 {
-    size_t at = segments_until(s, m->start), behind = s->modules.len - at;
-    if (!vec_push(&s->modules, *m))
-        return no_room(e);
-    memmove(&s->modules.at[at + 1], &s->modules.at[at], behind * sizeof *m);
-    s->modules.at[at] = *m;
-    return 0;
+    if (s->modules.len - s->in_order == MODULES_NEWEST)
+        sort_newest(s);
+    return vec_push(&s->modules, *m) ? 0 : no_room(e);
 }
 
 int heaptrack_module_line(struct heaptrack_stacks *s, struct heaptrack_line *line, struct err *e)
@@ -135,7 +154,7 @@ int heaptrack_module_line(struct heaptrack_stacks *s, struct heaptrack_line *lin
     if (!heaptrack_text(line, s->sized, &name))
         return 0;
     if (view_equal(name, view_of("-"))) { /* all are told anew */
-        s->modules.len = 0;
+        s->modules.len = s->in_order = 0;
         return 1;
     }
     if (!heaptrack_number(line, &m.base))

@@ -46,8 +46,9 @@ struct heaptrack_stacks {
     VEC(struct heaptrack_function) functions;
     VEC(struct heaptrack_ip) ips;
     VEC(struct heaptrack_trace) traces;
-    VEC(struct heaptrack_module) modules; /* in order of their addresses */
-    struct map by_address;                /* raw: address → index in ips */
+    VEC(struct heaptrack_module) modules; /* the first `in_order` in order of their addresses */
+    size_t in_order;
+    struct map by_address; /* raw: address → index in ips */
 };
 
 void heaptrack_stacks_release(struct heaptrack_stacks *s);

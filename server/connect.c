@@ -15,6 +15,7 @@
 #include "server/address.h"
 #include "server/discovery.h"
 
+#define ANNOUNCEMENTS_MAX 256u /* looked at in a row */
 #define RETRY_FIRST_MS 20
 #define RETRY_MOST_MS 500
 /* A client waits this long for our request and then hangs up without a word: wire-protocol 1.3. */
@@ -155,11 +156,14 @@ static void take_announcements(struct attempt *a)
     uint8_t bytes[BROADCAST_SIZE_MAX + 1];
     struct sockaddr_in from = {0};
     socklen_t from_len = sizeof from;
-    ssize_t n;
-    while (a->announcements >= 0 && (n = recvfrom(a->announcements, bytes, sizeof bytes, 0,
-                                                  (struct sockaddr *)&from, &from_len)) >= 0) {
+    /* Not for ever, whoever sends them: the connection wants its time, too. */
+    for (unsigned i = 0; a->announcements >= 0 && i < ANNOUNCEMENTS_MAX; i++) {
         struct broadcast b;
         struct err ignored;
+        ssize_t n =
+            recvfrom(a->announcements, bytes, sizeof bytes, 0, (struct sockaddr *)&from, &from_len);
+        if (n < 0)
+            break;
         if (broadcast_parse(bytes, (size_t)n, &b, &ignored) == 0 && b.port == a->o->port &&
             b.active_time >= 0 && from_target(a, &from))
             a->hint = b.protocol;

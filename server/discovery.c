@@ -6,6 +6,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+/* Whoever sends more than can be looked at must not keep its hearer from everything else. */
+#define DATAGRAMS_MAX 64u
+
 int discovery_open(uint16_t port, struct err *e)
 {
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
@@ -40,7 +43,7 @@ bool discovery_next(int fd, bool local_only, struct announcement *a)
 {
     uint8_t bytes[BROADCAST_SIZE_MAX + 1];
     struct sockaddr_in from;
-    for (;;) {
+    for (unsigned looked = 0; looked < DATAGRAMS_MAX; looked++) {
         socklen_t len = sizeof from;
         memset(&from, 0, sizeof from);
         ssize_t n = recvfrom(fd, bytes, sizeof bytes, 0, (struct sockaddr *)&from, &len);
@@ -54,4 +57,5 @@ bool discovery_next(int fd, bool local_only, struct announcement *a)
             inet_ntop(AF_INET, &from.sin_addr, a->address, sizeof a->address))
             return true;
     }
+    return false;
 }

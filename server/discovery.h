@@ -26,7 +26,8 @@ int discovery_open(uint16_t port, struct err *e);
 
 /*
  * The next announcement at hand. False when there is none; what is none is passed over, and with
- * `local_only` what comes from another host.
+ * `local_only` what comes from another host. Also false after many that were passed over: then more
+ * may be at hand.
  */
 bool discovery_next(int fd, bool local_only, struct announcement *a);
 

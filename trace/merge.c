@@ -22,6 +22,8 @@ static void release_input(struct merge_input *in)
         vec_release(&in->named[i]);
     vec_release(&in->app_info);
     vec_release(&in->files);
+    map_release(&in->categories);
+    map_release(&in->pools);
     map_release(&in->regions);
     map_release(&in->threads);
     map_release(&in->pointer_map);

@@ -92,12 +92,8 @@ static int put_module(struct merge_input *in, struct view text, bool *done, stru
 
 static uint64_t pool_key(const struct merge_input *in, uint64_t key)
 {
-    const merge_named_list *pools = &in->named[KIND_POOL];
-    for (size_t i = 0; i < pools->len; i++) {
-        if (pools->at[i].key == key)
-            return pools->at[i].new_key;
-    }
-    return key;
+    const uint64_t *place = map_find(&in->pools, key);
+    return place ? in->named[KIND_POOL].at[*place - 1].new_key : key;
 }
 
 static uint64_t callstack(const struct merge_input *in, uint64_t number)

@@ -69,6 +69,8 @@ struct merge_input {
     VEC(struct rec_source_location) payloads;
     VEC(uint64_t) expands;
     merge_named_list named[KIND_COUNT];
+    struct map categories; /* section category → 1 + its place in the list of them */
+    struct map pools;      /* key → 1 + its place in the list of them, the first of equal ones */
     VEC(struct rec_string_ref) app_info;
     VEC(struct merge_file) files;
     uint64_t extras, callstacks, images;

@@ -77,14 +77,13 @@ static const struct merge_named *next_named(struct merge_input *in, enum merge_k
     return NULL;
 }
 
-static const struct merge_named *find_named(const struct merge_input *in, enum merge_kind kind,
-                                            uint64_t key)
+static const struct merge_named *find_category(const struct merge_input *in, uint64_t category,
+                                               struct err *e)
 {
-    const merge_named_list *list = &in->named[kind];
-    for (size_t i = 0; i < list->len; i++) {
-        if (list->at[i].key == key)
-            return &list->at[i];
-    }
+    const uint64_t *place = map_find(&in->categories, category);
+    if (place)
+        return &in->named[KIND_CATEGORY].at[*place - 1];
+    err_set(e, ERR_INPUT, "%s changed while it was read", in->name);
     return NULL;
 }
 
@@ -131,9 +130,9 @@ MAP(map_frame, frame)
 
 MAP(map_section_list, section_list)
 {
-    const struct merge_named *named = find_named(in, KIND_CATEGORY, r->category);
+    const struct merge_named *named = find_category(in, r->category, e);
     if (!named)
-        return err_set(e, ERR_INPUT, "%s changed while it was read", in->name);
+        return -1;
     r->category = (uint16_t)named->new_key;
     return 0;
 }
@@ -148,9 +147,9 @@ MAP(map_section, section)
 
 MAP(map_section_category, section_category)
 {
-    const struct merge_named *named = find_named(in, KIND_CATEGORY, r->category);
+    const struct merge_named *named = find_category(in, r->category, e);
     if (!named)
-        return err_set(e, ERR_INPUT, "%s changed while it was read", in->name);
+        return -1;
     r->category = (uint16_t)named->new_key;
     r->description = named->new_name;
     return 0;

@@ -321,40 +321,54 @@ static int plan_threads(struct merge *m, struct err *e)
 
 /* ---- source files */
 
-static int rename_file(struct merge *m, const struct merge_input *in, struct merge_file *f,
-                       struct err *e)
+/* No trace but a made-up one has as many files of one path. */
+#define PATHS_TRIED 8u
+
+/* "PATH (PROGRAM)" for a path's number; 0 with `e` on an error. */
+static uint32_t labelled_path(struct merge *m, const struct merge_input *in, uint32_t number,
+                              struct err *e)
 {
     struct buf path = {0};
-    struct view old = strings_get(&m->aside, f->path), label = strings_get(&m->aside, in->label);
+    struct view old = strings_get(&m->aside, number), label = strings_get(&m->aside, in->label);
     buf_put(&path, old.p, old.len);
     buf_puts(&path, " (");
     buf_put(&path, label.p, label.len);
     buf_puts(&path, ")");
+    uint32_t made = 0;
     if (path.failed)
         no_room(e);
     else
-        f->new_path =
-            strings_intern(&m->aside, (struct view){(const char *)path.data, path.len}, e);
+        made = strings_intern(&m->aside, (struct view){(const char *)path.data, path.len}, e);
     buf_release(&path);
-    return f->new_path ? 0 : -1;
+    return made;
 }
 
-/* Of equal files one is enough; one of equal path but other content gets another path. */
+/*
+ * Of equal files one is enough; one of equal path but other content gets another path, which may be
+ * another file's, too.
+ */
 static int plan_file(struct merge *m, const struct merge_input *in, struct merge_file *f,
                      struct map *contents, struct err *e)
 {
-    bool fresh;
-    uint64_t *content = map_add(contents, f->path, &fresh);
-    if (!content)
-        return no_room(e);
-    if (fresh)
-        *content = f->content;
-    if (fresh || m->n == 1)
-        f->new_path = f->path;
-    else if (*content != f->content && rename_file(m, in, f, e) != 0)
-        return -1;
-    m->files += f->new_path != 0;
-    return 0;
+    uint32_t path = f->path;
+    for (unsigned tries = 0;; tries++) {
+        bool fresh;
+        uint64_t *content = map_add(contents, path, &fresh);
+        if (!content)
+            return no_room(e);
+        if (fresh)
+            *content = f->content;
+        if (fresh || m->n == 1 || tries == PATHS_TRIED) {
+            f->new_path = path;
+            m->files++;
+            return 0;
+        }
+        if (*content == f->content)
+            return 0;
+        path = labelled_path(m, in, path, e);
+        if (!path)
+            return -1;
+    }
 }
 
 static int plan_files(struct merge *m, struct err *e)

@@ -135,6 +135,18 @@ static int keep_named(struct merge_input *in, enum merge_kind kind, struct merge
     return vec_push(&in->named[kind], named) ? 0 : no_room(e);
 }
 
+/* The section category of that number, made when it is not there. NULL when memory is short. */
+static struct merge_named *category_at(struct merge_input *in, uint64_t category)
+{
+    merge_named_list *list = &in->named[KIND_CATEGORY];
+    uint64_t *place = map_add(&in->categories, category, NULL);
+    if (!place || (*place == 0 && !vec_push(list, (struct merge_named){.key = category})))
+        return NULL;
+    if (*place == 0)
+        *place = list->len;
+    return &list->at[*place - 1];
+}
+
 /* Frame sets and categories stand before the strings: their names are looked up later. */
 static int scan_frame_set(struct merge_input *in, const void *rec, struct err *e)
 {
@@ -147,22 +159,18 @@ static int scan_section_list(struct merge_input *in, const void *rec, struct err
 {
     const struct rec_section_list *r = rec;
     bool flat = in->info.layout->sections == SECTIONS_FLAT;
-    return keep_named(in, KIND_CATEGORY, (struct merge_named){.key = flat ? 0 : r->category}, e);
+    return category_at(in, flat ? 0 : r->category) ? 0 : no_room(e);
 }
 
 /* `new_name` holds the string index until the strings are known. */
 static int scan_category(struct merge_input *in, const void *rec, struct err *e)
 {
     const struct rec_section_category *r = rec;
-    merge_named_list *list = &in->named[KIND_CATEGORY];
-    for (size_t i = 0; i < list->len; i++) {
-        if (list->at[i].key == r->category) {
-            list->at[i].new_name = r->description;
-            return 0;
-        }
-    }
-    struct merge_named named = {.key = r->category, .new_name = r->description};
-    return keep_named(in, KIND_CATEGORY, named, e);
+    struct merge_named *named = category_at(in, r->category);
+    if (!named)
+        return no_room(e);
+    named->new_name = r->description;
+    return 0;
 }
 
 static int scan_lock(struct merge_input *in, const void *rec, struct err *e)
@@ -197,7 +205,13 @@ static int scan_pool(struct merge_input *in, const void *rec, struct err *e)
     const struct rec_pool *r = rec;
     struct merge_named named = {.key = r->key, .n = r->events, .name = text_at(in, r->key)};
     in->m->outcome->memory_events += r->events;
-    return keep_named(in, KIND_POOL, named, e);
+    if (keep_named(in, KIND_POOL, named, e) != 0)
+        return -1;
+    uint64_t *place = map_add(&in->pools, r->key, NULL);
+    if (!place)
+        return no_room(e);
+    *place = *place ? *place : in->named[KIND_POOL].len;
+    return 0;
 }
 
 /* ---- lengths and what is known by address */

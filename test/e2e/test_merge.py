@@ -348,7 +348,7 @@ class Refusing(Merge):
         out = self.dir / "out"
         for args in ((), (out,), ("--offset", "3=1s", out, OLD, ALLSCEN),
                      ("--offset", "2", out, OLD, ALLSCEN), ("--align", "no", out, OLD),
-                     ("--offset", "1=soon", out, OLD)):
+                     ("--offset", "1=soon", out, OLD), (out, "-", OLD, "-")):
             self.assertEqual(run("merge", *args).returncode, 2, args)
         self.assert_clean()
 

@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -218,13 +219,66 @@ static void test_modules(void **state)
     import_release(&m);
 }
 
+/* As many segments as a file likes, at random places, against a plain list. */
+static void test_many_segments(void **state)
+{
+    (void)state;
+    enum { SEGMENTS = 1500, LOOKUPS = 300 };
+    static struct {
+        uint32_t start, size;
+    } made[SEGMENTS];
+    struct buf text = {0};
+    struct imported m;
+    uint32_t x = 3, asked[LOOKUPS], known[LOOKUPS];
+    buf_puts(&text, "v 10500 3\nx 2 /a\n");
+    for (unsigned i = 0, looked = 0; i < SEGMENTS; i++) {
+        x = x * 1664525 + 1013904223;
+        made[i].start = (x >> 8 & 0xfff) << 4;
+        made[i].size = (x >> 3 & 63) << 4;
+        buf_printf(&text, "m 5 /l%03x 0 %x %x\n", i, made[i].start, made[i].size);
+        if (i % (SEGMENTS / LOOKUPS) == 0) {
+            asked[looked] = 0x10000 * looked + (x >> 11 & 0xffff); /* mostly beyond all of them */
+            asked[looked] = looked < 200 ? (x >> 11 & 0xffff) : asked[looked];
+            known[looked] = i + 1;
+            buf_printf(&text, "t %x 0\n", asked[looked++]);
+            buf_printf(&text, "+ 8 %x %x\n", looked, 0x90000 + 16 * looked);
+        }
+    }
+    import_text(&m, buf_str(&text));
+    assert_int_equal(m.status, 0);
+    unsigned found = 0;
+    for (unsigned k = 0; k < LOOKUPS; k++) {
+        int best = -1;
+        bool again = false; /* an address means what it meant when it came first */
+        for (unsigned i = 0; i < k; i++)
+            again |= asked[i] == asked[k];
+        for (unsigned i = 0; i < known[k]; i++) {
+            if (made[i].start <= asked[k] && (best < 0 || made[i].start >= made[best].start))
+                best = (int)i;
+        }
+        if (best >= 0 && asked[k] >= made[best].start + made[best].size)
+            best = -1;
+        char image[16] = "";
+        if (best >= 0)
+            snprintf(image, sizeof image, "/l%03x", (unsigned)best);
+        const struct frame *f = callstacks_find_frame(&m.t.callstacks, asked[k]);
+        assert_non_null(f);
+        if (!again)
+            assert_true(view_equal(strings_get(&m.t.strings, f->image), view_of(image)));
+        found += best >= 0;
+    }
+    assert_true(found > 50 && found < LOOKUPS);
+    import_release(&m);
+    buf_release(&text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_numbers),           cmocka_unit_test(test_texts),
         cmocka_unit_test(test_lines_over_blocks), cmocka_unit_test(test_made_up_addresses),
         cmocka_unit_test(test_bad_lines),         cmocka_unit_test(test_version_is_checked),
-        cmocka_unit_test(test_modules),
+        cmocka_unit_test(test_modules),           cmocka_unit_test(test_many_segments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

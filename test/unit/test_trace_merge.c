@@ -7,6 +7,9 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <stdio.h>
+#include <string.h>
+
 #include "base/map.h"
 #include "trace/merge.h"
 #include "trace_test.h"
@@ -15,14 +18,43 @@
 #define MEMSCEN "fixtures/traces/v0.14.0/memscen.tracy"
 #define ALLSCEN "fixtures/traces/v0.14.0/allscen_sys.tracy"
 
-/* ---- a trace with further source locations */
+/* ---- a trace with further source locations, source files and section categories */
+
+struct file {
+    char path[64], text[8];
+};
 
 struct adding {
     struct record_sink next;
     uint64_t n;     /* locations to add */
     uint32_t line;  /* of the first */
     bool allocated; /* payloads instead of static ones */
+    struct file files[3];
+    size_t file_count;
+    uint64_t sections; /* lists of one category */
 };
+
+static int put_files(struct adding *a, struct err *e)
+{
+    struct rec_count count = {a->file_count};
+    int status = record_put(&a->next, REC_SOURCE_FILES, &count, 1, e);
+    for (size_t i = 0; i < a->file_count && status == 0; i++) {
+        struct rec_source_file r = {view_of(a->files[i].path), view_of(a->files[i].text)};
+        status = record_put(&a->next, REC_SOURCE_FILE, &r, 1, e);
+    }
+    return status;
+}
+
+/* Empty lists, all of category 7. */
+static int put_sections(struct adding *a, struct err *e)
+{
+    struct rec_count count = {a->sections};
+    struct rec_section_list list = {.category = 7};
+    int status = record_put(&a->next, REC_SECTION_LISTS, &count, 1, e);
+    for (uint64_t i = 0; i < a->sections && status == 0; i++)
+        status = record_put(&a->next, REC_SECTION_LIST, &list, 1, e);
+    return status;
+}
 
 static int put_added(struct adding *a, enum record_type type, struct err *e)
 {
@@ -40,6 +72,10 @@ static int put_added(struct adding *a, enum record_type type, struct err *e)
 static int add_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
 {
     struct adding *a = ctx;
+    if (type == REC_SOURCE_FILES && a->file_count > 0)
+        return put_files(a, e);
+    if (type == REC_SECTION_LISTS && a->sections > 0)
+        return put_sections(a, e);
     bool counts = type == REC_SOURCE_LOCATIONS || type == REC_SOURCE_LOCATION_EXPANDS;
     if (a->allocated ? type == REC_SOURCE_LOCATION_PAYLOADS : counts) {
         struct rec_count count = {((const struct rec_count *)recs)->n + a->n};
@@ -255,6 +291,100 @@ static void times_go_up(void **state)
     buf_release(&out);
 }
 
+/* ---- source files of equal path */
+
+struct files {
+    struct file at[8];
+    size_t n;
+};
+
+static int put_file(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
+{
+    struct files *f = ctx;
+    const struct rec_source_file *r = recs;
+    (void)n;
+    (void)e;
+    if (type != REC_SOURCE_FILE)
+        return 0;
+    assert_true(f->n < 8);
+    struct file *to = &f->at[f->n++];
+    snprintf(to->path, sizeof to->path, "%.*s", (int)r->path.len, r->path.p);
+    snprintf(to->text, sizeof to->text, "%.*s", (int)r->bytes.len, r->bytes.p);
+    return 0;
+}
+
+static struct files merge_files(const struct adding *inputs, size_t n)
+{
+    struct inputs in = {.n = n};
+    struct buf out = {0};
+    struct err e = {0};
+    struct trace_info info;
+    struct files files = {0};
+    const struct record_sink sink = {&files, put_file};
+    for (size_t i = 0; i < n; i++)
+        make_input(MEMSCEN, inputs[i], &in.bufs[i]);
+    if (merge(&in, &out, &e) != 0 || read_inner_into(out.data, out.len, 1 << 20, &sink, &info, &e))
+        fail_msg("%s", e.text);
+    release(&in);
+    buf_release(&out);
+    return files;
+}
+
+/* Another program's file of equal path gets another, which may be taken, too. */
+static void files_of_one_path_are_told_apart(void **state)
+{
+    (void)state;
+    struct adding inputs[3] = {{.files = {{"p", "1"}}, .file_count = 1},
+                               {.files = {{"p", "2"}}, .file_count = 1},
+                               {.files = {{"p", "1"}}, .file_count = 1}};
+    struct files merged = merge_files(inputs, 3);
+    assert_int_equal(merged.n, 2);
+    assert_string_equal(merged.at[0].path, "p");
+    assert_string_equal(merged.at[0].text, "1");
+    assert_string_equal(merged.at[1].text, "2");
+    assert_string_not_equal(merged.at[1].path, "p");
+    inputs[1].file_count = 2;
+    inputs[1].files[1] = merged.at[1]; /* it has that name already, with a third content */
+    inputs[1].files[1].text[0] = '3';
+    merged = merge_files(inputs, 3);
+    assert_int_equal(merged.n, 3);
+    for (size_t i = 0; i < 3; i++) {
+        assert_int_equal(merged.at[i].text[0], '1' + (int)i);
+        for (size_t k = 0; k < i; k++)
+            assert_string_not_equal(merged.at[i].path, merged.at[k].path);
+    }
+}
+
+/* So many lists of one category are no trace's, but they must not take more than their room. */
+static void lists_of_one_category_stay_one(void **state)
+{
+    (void)state;
+    enum { LISTS = 200000 };
+    struct inputs in = {.n = 2};
+    struct buf out = {0};
+    struct whole w = {0};
+    struct err e = {0};
+    for (size_t i = 0; i < in.n; i++)
+        make_input(MEMSCEN, (struct adding){.sections = LISTS}, &in.bufs[i]);
+    if (merge(&in, &out, &e) != 0)
+        fail_msg("%s", e.text);
+    whole_read(&out, &w);
+    size_t n = 0, first = 0;
+    for (size_t i = 0; i < w.list.len; i++) {
+        if (w.list.at[i].type != REC_SECTION_LIST)
+            continue;
+        uint16_t category = WHOLE(section_list, &w, i)->category;
+        n++;
+        first += category == 7;
+        assert_true(category == 7 || category == 1);
+    }
+    assert_int_equal(n, 2 * LISTS);
+    assert_int_equal(first, LISTS);
+    whole_release(&w);
+    release(&in);
+    buf_release(&out);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -262,6 +392,8 @@ int main(void)
         cmocka_unit_test(allocated_locations_have_a_limit),
         cmocka_unit_test(numbers_in_common_are_told_apart),
         cmocka_unit_test(times_go_up),
+        cmocka_unit_test(files_of_one_path_are_told_apart),
+        cmocka_unit_test(lists_of_one_category_stay_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
