@@ -4,6 +4,7 @@
  */
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include "base/format.h"
 #include "base/outfile.h"
 #include "cli/commands.h"
+#include "cli/official.h"
 #include "cli/options.h"
 #include "cli/preload.h"
 #include "report/report.h"
@@ -126,8 +128,12 @@ static const struct option long_options[] = {
 static bool parse_memory_limit(struct capture *c, const char *text, struct err *e)
 {
     uint64_t percent;
-    if (!option_u64(text, "-m", 1, 999, &percent, e))
+    if (c->drop_in) { /* forced into its range, as the official tool does */
+        long forced = strtol(text, NULL, 10);
+        percent = forced < 1 ? 1 : forced > 999 ? 999 : (uint64_t)forced;
+    } else if (!option_u64(text, "-m", 1, 999, &percent, e)) {
         return false;
+    }
     uint64_t physical = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     c->memory_limit = physical / 100 * percent;
     return true;
@@ -153,6 +159,10 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
         c->replace = true;
         return true;
     case 's':
+        if (c->drop_in && strcmp(value, "-1") == 0) { /* the official default */
+            c->seconds = -1;
+            return true;
+        }
         return option_seconds(value, "-s", &c->seconds, e);
     case 'm':
         return parse_memory_limit(c, value, e);
@@ -383,10 +393,12 @@ static int save(struct capture *c, struct trace *t, uint32_t version, struct err
         buf_release(&losses);
         return -1;
     }
-    printf(" done!\nTrace size %s (%.2f%% ratio), version %s\n",
-           format_bytes(bytes, stats.file_bytes),
+    file_version_text(version, text);
+    printf(" done!\nTrace size %s (%.2f%% ratio)%s%s\n",
+           c->drop_in ? official_bytes(bytes, stats.file_bytes)
+                      : format_bytes(bytes, stats.file_bytes),
            100.0 * (double)stats.file_bytes / (double)stats.inner_bytes,
-           file_version_text(version, text));
+           c->drop_in ? "" : ", version ", c->drop_in ? "" : text);
     if (losses.len)
         fprintf(stderr, "tidemark: version %s cannot hold: %s\n", text, buf_str(&losses));
     buf_release(&losses);
@@ -433,6 +445,20 @@ static int print_summary(struct trace *t, struct err *e)
     return status;
 }
 
+/*
+ * As the official tool tells them: capture/src/capture.cpp @ v0.14.0. Its base set has frames that
+ * stand for the time before the first.
+ */
+static void print_figures(const struct trace *t, int64_t elapsed)
+{
+    const struct trace_facts *f = &t->facts;
+    char span[FORMAT_SIZE], zones[FORMAT_SIZE], time[FORMAT_SIZE];
+    printf("\nFrames: %" PRIu64 "\nTime span: %s\nZones: %s\nElapsed time: %s\n",
+           t->frame_sets.list.at[FRAME_SET_BASE].count + (f->on_demand ? 3 : 2),
+           official_time(span, f->last_time - (f->on_demand ? f->on_demand_time : 0)),
+           format_count(zones, t->zones.count), official_time(time, elapsed));
+}
+
 static int record(struct capture *c, struct connection *connection, struct trace *t,
                   enum session_end *end, struct err *e)
 {
@@ -447,12 +473,15 @@ static int record(struct capture *c, struct connection *connection, struct trace
     struct session *s = session_new(connection, t, &c->session, e);
     if (!s)
         return -1;
+    char time[FORMAT_SIZE];
+    if (c->drop_in)
+        printf("Timer resolution: %s\n", official_time(time, t->facts.resolution));
+    long long began = monotonic_ns();
     *end = session_run(s, &limits, &c->stop, e);
     uint64_t unanswered = session_unanswered(s);
     session_free(s);
     if (c->terminal)
         printf("\r\033[K");
-    char time[FORMAT_SIZE];
     printf("%s after %s of the client's time\n", session_end_text(*end),
            format_duration(time, t->facts.last_time));
     if (e->code != ERR_NONE)
@@ -461,6 +490,8 @@ static int record(struct capture *c, struct connection *connection, struct trace
     if (unanswered)
         fprintf(stderr, "tidemark: %s asked for and never told\n",
                 format_counted(time, unanswered, "name"));
+    if (c->drop_in)
+        print_figures(t, monotonic_ns() - began);
     return 0;
 }
 
@@ -531,8 +562,14 @@ static int capture_run(struct capture *c)
                                    [CONNECT_STOPPED] = 3};
     struct connection connection;
     struct err e = {0};
-    if (check_output(c, &e) != 0)
-        return fail(c, &e, access(c->output, F_OK) == 0 && !c->replace ? 4 : 5);
+    if (check_output(c, &e) != 0) {
+        bool there = access(c->output, F_OK) == 0 && !c->replace;
+        if (c->drop_in) /* where and how it is told by that name */
+            printf(there ? "Output file %s already exists! Use -f to force overwrite.\n"
+                         : "Cannot open output file %s for writing!\n",
+                   c->output);
+        return fail(c, &e, there ? 4 : 5);
+    }
     if (choose_spool(c, &e) != 0 || stop_init(&c->stop, &e) != 0)
         return fail(c, &e, 5);
     char address[ADDRESS_TEXT_SIZE];

@@ -16,6 +16,7 @@
 #include "base/format.h"
 #include "cli/captures.h"
 #include "cli/commands.h"
+#include "cli/official.h"
 #include "cli/options.h"
 #include "cli/preload.h"
 #include "protocol/version.h"
@@ -229,6 +230,11 @@ static int make_folder(const char *path, struct err *e)
 
 /* ---- what is shown */
 
+static const char *bytes_text(const struct daemon *d, char out[FORMAT_SIZE], uint64_t bytes)
+{
+    return d->drop_in ? official_bytes(out, bytes) : format_bytes(out, bytes);
+}
+
 static void print_client(const struct capture *one)
 {
     struct buf name = {0};
@@ -261,7 +267,7 @@ static void draw(const struct daemon *d)
         printf("  ");
         print_client(one);
         if (one->state == CAPTURE_SAVED)
-            printf("    finished (%s)\n", format_bytes(bytes, one->bytes));
+            printf("    finished (%s)\n", bytes_text(d, bytes, one->bytes));
         else
             printf("    %s\n", one->last_words ? one->last_words : "connecting...");
     }
@@ -279,14 +285,14 @@ static void print_summary(const struct daemon *d)
         printf("  ");
         print_client(one);
         if (one->state == CAPTURE_SAVED) {
-            printf(" -> %s (%s)\n", one->output, format_bytes(bytes, one->bytes));
+            printf(" -> %s (%s)\n", one->output, bytes_text(d, bytes, one->bytes));
             total += one->bytes;
             files++;
         } else {
             printf(" not captured: %s\n", one->last_words ? one->last_words : "it said nothing");
         }
     }
-    printf("\nTotal: %u file%s, %s\n", files, files == 1 ? "" : "s", format_bytes(bytes, total));
+    printf("\nTotal: %u file%s, %s\n", files, files == 1 ? "" : "s", bytes_text(d, bytes, total));
 }
 
 /* ---- clients */

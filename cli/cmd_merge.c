@@ -17,6 +17,7 @@
 #include "base/vec.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/official.h"
 #include "cli/options.h"
 #include "trace/merge.h"
 
@@ -266,7 +267,7 @@ static void report(const struct merging *g, struct merge_outcome *o,
     char size[FORMAT_SIZE], version[FILE_VERSION_TEXT_SIZE];
     double ratio = 100.0 * (double)stats->file_bytes / (double)stats->inner_bytes;
     file_version_text(o->layout->version, version);
-    format_bytes(size, stats->file_bytes);
+    (g->drop_in ? official_bytes : format_bytes)(size, stats->file_bytes);
     say_notes(o);
     if (o->losses.len > 0)
         fprintf(stderr, "tidemark: version %s cannot hold: %s\n", version, buf_str(&o->losses));

@@ -21,6 +21,7 @@
 #include "base/vec.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
+#include "cli/official.h"
 #include "cli/options.h"
 #include "cli/update_resolve.h"
 #include "trace/rewrite.h"
@@ -383,14 +384,16 @@ static void report(const struct update *u, struct outcome *o, FILE *to)
     uint64_t in = info->container.file_bytes, out = o->stats.file_bytes;
     int64_t save_ns = (int64_t)o->stats.compress_ns;
     int64_t load_ns = (int64_t)(now_ns() - u->begin) - save_ns;
+    const char *(*bytes)(char *, uint64_t) = u->drop_in ? official_bytes : format_bytes;
+    const char *(*time)(char *, int64_t) = u->drop_in ? official_time : format_duration;
     file_version_text(layout->version, target);
     report_oddities(u, o, target);
     if (u->rewrite.symbols.reset)
         fprintf(to, "Reset %" PRIu64 " callstack frames.\n", o->rewrite.frames);
     fprintf(to, "%s (%s) {%s} -> %s (%s) {%s, %.2f%%}  %s load, %s save, %.2f%% change\n", u->input,
-            file_version_text(info->version, from), format_bytes(in_bytes, in), u->output, target,
-            format_bytes(out_bytes, out), 100.0 * (double)out / (double)o->stats.inner_bytes,
-            format_duration(load, load_ns > 0 ? load_ns : 0), format_duration(save, save_ns),
+            file_version_text(info->version, from), bytes(in_bytes, in), u->output, target,
+            bytes(out_bytes, out), 100.0 * (double)out / (double)o->stats.inner_bytes,
+            time(load, load_ns > 0 ? load_ns : 0), time(save, save_ns),
             100.0 * (double)out / (double)in);
 }
 

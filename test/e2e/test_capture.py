@@ -3,6 +3,7 @@ bytes and against what the programs themselves counted."""
 
 import json
 import os
+import re
 import resource
 import signal
 import socket
@@ -509,6 +510,26 @@ class DropIn(Case):
             result = self.call("-o", self.dir / "x.tracy", "-f", "-p", port)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("Saving trace... done!", result.stdout)
+
+    def test_words_that_scripts_read(self):
+        """Names and forms of the figures are those of the official tool."""
+        with replaying(WIRE / "v0.14.0" / "allscen.c2s.bin") as (_, port):
+            result = self.call("-o", self.dir / "x.tracy", "-s", "-1", "-m", "0", "-p", port)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        # Figures of an official capture of the same recording.
+        self.assertRegex(result.stdout, re.compile(
+            r"^Connecting to 127\.0\.0\.1:\d+\.\.\.$.*^Timer resolution: 0 ns$.*"
+            r"^Frames: 102\nTime span: 267\.08 ms\nZones: 2,200\nElapsed time: \d[^\n]*s\n"
+            r"Saving trace\.\.\. done!\nTrace size \d+(\.\d+)? KB \(\d+\.\d\d% ratio\)$",
+            re.M | re.S))
+        result = self.call("-o", self.dir / "x.tracy", "-p", port)
+        self.assertEqual(result.returncode, 4)
+        self.assertEqual(result.stdout, f"Output file {self.dir / 'x.tracy'} already exists! "
+                                        "Use -f to force overwrite.\n")
+        result = self.call("-o", self.dir / "no" / "x.tracy", "-p", port)
+        self.assertEqual(result.returncode, 5)
+        self.assertEqual(result.stdout, f"Cannot open output file {self.dir / 'no' / 'x.tracy'} "
+                                        "for writing!\n")
 
     def test_exit_codes(self):
         self.assertEqual(self.call().returncode, 1)

@@ -271,7 +271,7 @@ class DropIn(Update):
         for name in ("tracy-update", "update"):
             result = self.call(name, "-h", "-s", "M", MEMSCEN, self.dir / "out")
             self.assertEqual(result.returncode, 0, result.stderr)
-            self.assertRegex(result.stdout, r"\(0\.14\.0\) \{140 KiB\} -> .* \(0\.14\.0\) .*change")
+            self.assertRegex(result.stdout, r"\(0\.14\.0\) \{140\.43 KB\} -> .* \(0\.14\.0\) .*change")
             self.assertEqual(Trace(self.dir / "out").memory_events, 0)
 
     def test_exit_codes(self):
