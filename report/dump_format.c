@@ -75,16 +75,16 @@ static void put_real(struct buf *out, double value)
     static void FORM##_address(struct buf *out, struct view name, uint64_t value)                  \
     {                                                                                              \
         FORM##_name(out, name);                                                                    \
-        buf_puts(out, QUOTED);                                                                     \
+        buf_puts(out, (QUOTED));                                                                   \
         put_hexadecimal(out, value);                                                               \
-        buf_puts(out, QUOTED);                                                                     \
+        buf_puts(out, (QUOTED));                                                                   \
     }                                                                                              \
     static void FORM##_real(struct buf *out, struct view name, double value)                       \
     {                                                                                              \
         FORM##_name(out, name);                                                                    \
-        buf_puts(out, isfinite(value) ? "" : QUOTED);                                              \
+        buf_puts(out, isfinite(value) ? "" : (QUOTED));                                            \
         put_real(out, value);                                                                      \
-        buf_puts(out, isfinite(value) ? "" : QUOTED);                                              \
+        buf_puts(out, isfinite(value) ? "" : (QUOTED));                                            \
     }
 
 /* ---- text */
