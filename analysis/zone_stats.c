@@ -35,8 +35,9 @@ int zone_stats_init(struct zone_stats *s, int percent, bool self, const char *di
 
 void zone_stats_release(struct zone_stats *s)
 {
-    for (size_t i = 0; s->at && i < ZONE_GROUPS_MAX; i++)
-        vec_release(&s->at[i].spans);
+    for (size_t i = 0; i < s->nested.len; i++)
+        vec_release(&s->at[s->nested.at[i]].spans);
+    vec_release(&s->nested);
     free(s->at);
     spill_release(&s->squares);
     spill_release(&s->spans);
@@ -92,8 +93,9 @@ int zone_stats_nested(struct zone_stats *s, int16_t srcloc, struct err *e)
         return 0;
     if (s->waiting + n - f->spans.len > s->waiting_max)
         return sort_location(s, srcloc, e);
-    if (!vec_reserve(&f->spans, n))
+    if ((!f->listed && !vec_push(&s->nested, (uint16_t)srcloc)) || !vec_reserve(&f->spans, n))
         return err_no_memory(e, "figures of zones");
+    f->listed = true;
     s->waiting += n - f->spans.len;
     while (f->spans.len < n)
         f->spans.at[f->spans.len++] = 0;

@@ -31,6 +31,7 @@ struct zone_figures {
     uint64_t begun;     /* zones so far */
     uint64_t outermost; /* number of the open one that is in no other of the location */
     uint32_t open;      /* how deep the location is nested into itself */
+    bool listed;        /* in zone_stats.nested */
     bool sorted;        /* its durations wait in zone_stats.squares from now on */
     VEC(int64_t) spans; /* of those from the outermost one on, when it is not the only one */
 };
@@ -40,6 +41,7 @@ struct zone_stats {
     bool self;                   /* percentile and mean are of self times */
     int percent;                 /* 1 to 99, 0: neither is wanted */
     size_t waiting, waiting_max; /* elements of all `spans` */
+    VEC(uint16_t) nested;        /* locations that have `spans` */
     struct spill squares;        /* of locations for whose `spans` there is no room */
     struct spill spans;          /* all of them, by location */
 };

@@ -1,5 +1,8 @@
 #include "base/radix_heap.h"
 
+/* Room that an empty bucket keeps: all items might pass through each of them. */
+#define ITEMS_KEPT 4096u
+
 void radix_heap_release(struct radix_heap *h)
 {
     for (size_t i = 0; i < RADIX_HEAP_BUCKETS; i++)
@@ -48,6 +51,8 @@ bool radix_heap_settle(struct radix_heap *h)
             return false;
     }
     h->buckets[b].len = 0;
+    if (h->buckets[b].cap > ITEMS_KEPT)
+        vec_release(&h->buckets[b]);
     h->occupied &= ~(UINT64_C(1) << (b - 1));
     return true;
 }
