@@ -243,9 +243,9 @@ const struct table *table_get(enum table_id id);
 bool table_find(const char *name, enum table_id *id);
 
 /*
- * Takes rows. Those of different tables come mixed, those of a table in order of its key, but
- * zones, which come as they end, the inner before the outer. Views hold during the call. 0, or -1
- * with `e` to stop.
+ * Takes rows. Those of different tables come mixed; those of a table with a key of two columns in
+ * order of it, those of others in the order of the trace (zones as they end, the inner before the
+ * outer). Views hold during the call. 0, or -1 with `e` to stop.
  */
 struct table_sink {
     void *ctx;
