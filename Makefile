@@ -122,7 +122,7 @@ DEPS       := gcc make mawk pkg-config liblz4-dev libzstd-dev libxxhash-dev libj
               libelf-dev libiberty-dev libsqlite3-dev libdebuginfod-dev binutils
 DEPS_TEST  := libcmocka-dev clang clang-format clang-tidy libclang-rt-dev llvm python3 \
               python3-zstandard python3-lz4 mandoc shellcheck debhelper
-DEPS_FULL  := debuginfod
+DEPS_FULL  := debuginfod golang-go
 APT         = $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 missing     = $(shell dpkg-query -W -f '$${db:Status-Status} $${Package}\n' $(1) 2>&1 | \
                 awk '/no packages found|^[^i]/ { print "x" }' | head -n 1)
@@ -144,8 +144,17 @@ deps:
 deps-test: deps
 	$(call install_packages,$(DEPS_TEST))
 
+# Programs that open what `tidemark export` writes. npm may be there without Debian's package of it.
+CONSUMERS := test/consumers/node_modules/.package-lock.json
+
+$(CONSUMERS): test/consumers/package.json test/consumers/package-lock.json test/consumers/.npmrc
+	@command -v npm >/dev/null || { $(APT) update -qq && DEBIAN_FRONTEND=noninteractive \
+	    $(APT) install -y -qq --no-install-recommends nodejs npm >/dev/null; }
+	@cd test/consumers && npm ci --no-audit --no-fund --loglevel=error >/dev/null
+	@touch $@
+
 ## deps-test-full: and the heavy ones that only CI needs
-deps-test-full: deps-test
+deps-test-full: deps-test $(CONSUMERS)
 	$(call install_packages,$(DEPS_FULL))
 
 ## ---- tests

@@ -8,6 +8,7 @@
 
 #include "trace/record.h"
 #include "trace/store.h"
+#include "trace/stream.h"
 
 /* How many of each there are in a file, for `info` and `verify`. */
 struct trace_counts {
@@ -48,6 +49,10 @@ struct trace_load_options {
 /* The same with more. */
 int trace_load_with(struct trace *t, const char *path, const struct trace_load_options *options,
                     struct trace_counts *counts, struct trace_info *info, struct err *e);
+
+/* The same from an uncompressed inner stream (tests, fuzzers). */
+int trace_load_inner(struct trace *t, struct byte_source source,
+                     const struct trace_load_options *options, struct err *e);
 
 /* The same without the memory events, whose pools stay empty: for what is asked of the names. */
 int trace_load_names(struct trace *t, const char *path, struct err *e);
