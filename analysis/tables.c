@@ -1,10 +1,9 @@
 #include "analysis/tables.h"
 
 #include "analysis/table_cells.h"
-#include "trace/load.h"
 
-int tables_export(const char *path, const struct table_sink *sink, const char *spool_dir,
-                  struct err *e)
+int tables_export(const struct tables_source *source, const struct table_sink *sink,
+                  const char *spool_dir, struct err *e)
 {
     const struct trace_options options = {.spool_dir = spool_dir};
     bool wanted[REC_TYPE_COUNT];
@@ -17,7 +16,7 @@ int tables_export(const char *path, const struct table_sink *sink, const char *s
     struct record_sink beside = table_records_sink(&records);
     const struct trace_load_options load = {
         .no_events = !tables_need_events(sink->wanted), .beside = &beside, .beside_wanted = wanted};
-    int status = trace_load_with(&t, path, &load, NULL, NULL, e);
+    int status = source->load(source->ctx, &t, &load, e);
     if (status == 0)
         status = table_records_finish(&records, e);
     if (status == 0)
@@ -25,4 +24,17 @@ int tables_export(const char *path, const struct table_sink *sink, const char *s
     table_records_release(&records);
     trace_release(&t);
     return status;
+}
+
+static int load_file(void *ctx, struct trace *t, const struct trace_load_options *options,
+                     struct err *e)
+{
+    return trace_load_with(t, *(const char **)ctx, options, NULL, NULL, e);
+}
+
+int tables_export_file(const char *path, const struct table_sink *sink, const char *spool_dir,
+                       struct err *e)
+{
+    const struct tables_source source = {&path, load_file};
+    return tables_export(&source, sink, spool_dir, e);
 }

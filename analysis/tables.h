@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "base/view.h"
+#include "trace/load.h"
 
 enum cell_type {
     CELL_INTEGER, /* signed, 64 bits */
@@ -256,12 +257,23 @@ struct table_sink {
 
 #define TABLES_POINTS 10000u /* what is offered when nobody asks for another number */
 
+/* Loads a trace, as trace_load_with does. */
+struct tables_source {
+    void *ctx;
+    int (*load)(void *ctx, struct trace *t, const struct trace_load_options *options,
+                struct err *e);
+};
+
 /*
- * Reads the trace at `path` ("-": standard input) and makes the rows of the wanted tables. Memory
- * follows what is live at once and the distinct names, call stacks and frames, not the events.
- * `spool_dir` is for temporary files, NULL: $TMPDIR, else /var/tmp.
+ * Reads the trace and makes the rows of the wanted tables. Memory follows what is live at once and
+ * the distinct names, call stacks and frames, not the events. `spool_dir` is for temporary files,
+ * NULL: $TMPDIR, else /var/tmp.
  */
-int tables_export(const char *path, const struct table_sink *sink, const char *spool_dir,
-                  struct err *e);
+int tables_export(const struct tables_source *source, const struct table_sink *sink,
+                  const char *spool_dir, struct err *e);
+
+/* The same of the file at `path`; "-": standard input. */
+int tables_export_file(const char *path, const struct table_sink *sink, const char *spool_dir,
+                       struct err *e);
 
 #endif

@@ -104,7 +104,7 @@ static int write_tables(const struct export_tables *x, FILE *const out[TABLE_COU
         return -1;
     struct table_sink sink = table_files_sink(f);
     sink.points = x->points;
-    int status = tables_export(x->trace, &sink, NULL, e);
+    int status = tables_export_file(x->trace, &sink, NULL, e);
     if (status == 0)
         status = table_files_finish(f, e);
     table_files_free(f);
@@ -129,7 +129,7 @@ static int write_database(const struct export_tables *x, int fd, struct err *e)
         return -1;
     struct table_sink sink = sqlite_db_sink(d);
     sink.points = x->points;
-    int status = tables_export(x->trace, &sink, NULL, e);
+    int status = tables_export_file(x->trace, &sink, NULL, e);
     if (status == 0)
         status = sqlite_db_finish(d, e);
     sqlite_db_free(d);
@@ -161,7 +161,7 @@ int export_chrome(const char *trace, uint64_t points, FILE *out, struct err *e)
     if (!c)
         return -1;
     struct table_sink sink = chrome_sink(c);
-    int status = tables_export(trace, &sink, NULL, e);
+    int status = tables_export_file(trace, &sink, NULL, e);
     if (status == 0)
         status = chrome_finish(c, e);
     chrome_free(c);

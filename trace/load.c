@@ -371,8 +371,15 @@ struct load_plan {
     struct trace_info *info;
 };
 
-static int load_fd(struct trace *t, int fd, const char *path, const struct load_plan *plan,
-                   struct err *e)
+/* Where the bytes come from: a file, or an inner stream (fd < 0). */
+struct load_input {
+    int fd;
+    const char *name;
+    struct byte_source source;
+};
+
+static int load_input(struct trace *t, const struct load_input *in, const struct load_plan *plan,
+                      struct err *e)
 {
     const struct trace_load_options *o = plan->options;
     struct loader l = {.t = t, .counts = plan->counts, .options = o};
@@ -380,13 +387,15 @@ static int load_fd(struct trace *t, int fd, const char *path, const struct load_
     bool wanted[REC_TYPE_COUNT];
     struct trace_read_options options = {.wanted = wanted};
     struct trace_info unused;
+    struct trace_info *info = plan->info ? plan->info : &unused;
     choose_wanted(wanted);
     wanted[REC_MEMORY_EVENT] = !o->no_events;
     wanted[REC_ZONE_BEGIN] = wanted[REC_ZONE_END] = o->zones;
     wanted[REC_FRAME] = o->frames;
     for (size_t i = 0; o->beside && i < REC_TYPE_COUNT; i++)
         wanted[i] |= o->beside_wanted[i];
-    int status = trace_read(fd, path, &sink, &options, plan->info ? plan->info : &unused, e);
+    int status = in->fd < 0 ? trace_read_inner(in->source, &sink, &options, info, e)
+                            : trace_read(in->fd, in->name, &sink, &options, info, e);
     zone_loader_release(&l.more);
     for (int i = 0; i < TEXT_COUNT; i++)
         buf_release(&l.texts[i]);
@@ -400,11 +409,11 @@ static int load_path(struct trace *t, const char *path, const struct load_plan *
     if (plan->counts)
         *plan->counts = (struct trace_counts){0};
     if (strcmp(path, "-") == 0)
-        return load_fd(t, STDIN_FILENO, "standard input", plan, e);
+        return load_input(t, &(struct load_input){STDIN_FILENO, "standard input", {0}}, plan, e);
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return err_errno(e, ERR_INPUT, "cannot open %s", path);
-    int status = load_fd(t, fd, path, plan, e);
+    int status = load_input(t, &(struct load_input){fd, path, {0}}, plan, e);
     close(fd);
     return status;
 }
@@ -427,4 +436,12 @@ int trace_load_names(struct trace *t, const char *path, struct err *e)
 {
     static const struct trace_load_options names = {.no_events = true};
     return trace_load_with(t, path, &names, NULL, NULL, e);
+}
+
+int trace_load_inner(struct trace *t, struct byte_source source,
+                     const struct trace_load_options *options, struct err *e)
+{
+    const struct load_plan plan = {options, NULL, NULL};
+    const struct load_input in = {-1, NULL, source};
+    return load_input(t, &in, &plan, e);
 }
