@@ -373,7 +373,8 @@ int page_series_build(struct page_series *s, struct memory *m,
     s->slot_ns = span / PAGE_SLOTS + 1;
     const struct page_cells_options cells = {.values = PAGE_VALUES,
                                              .slots = PAGE_SLOTS,
-                                             .cells_max = PAGE_CELLS_MAX,
+                                             .cells_max = options->cells_max ? options->cells_max
+                                                                             : PAGE_CELLS_MAX,
                                              .ctx = s,
                                              .settle = settle_peak,
                                              .join = join_peaks};

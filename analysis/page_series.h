@@ -69,6 +69,7 @@ struct page_series_options {
     size_t stack_limit;     /* length of `stacks`; ids beyond it are stack_other */
     uint32_t stack_other;
     int64_t from, to; /* ns; of the first and the last event */
+    size_t cells_max; /* 0: PAGE_CELLS_MAX; less in tests */
 };
 
 struct page_series_pool;
