@@ -95,8 +95,8 @@ $(BUILD)/gen/wire_table.o: $(BUILD)/gen/wire_table.c
 
 # The page is built from web/ and becomes a C array. Without node, npm or their registry there is an
 # empty one; `make web` says what is wrong. PAGE=no: do not try.
-PAGE        ?= $(if $(shell command -v node && command -v npm),yes,no)
-WEB_SOURCES := $(sort $(wildcard web/*.* web/src/*)) web/.npmrc
+PAGE        ?= $(if $(shell command -v node >/dev/null && command -v npm),yes,no)
+WEB_SOURCES := $(sort $(wildcard web/*.* web/src/*)) web/build web/.npmrc
 
 $(BUILD)/gen/page_template.c: $(WEB_SOURCES)
 	@mkdir -p $(@D)
@@ -122,7 +122,7 @@ DEPS       := gcc make mawk pkg-config liblz4-dev libzstd-dev libxxhash-dev libj
               libelf-dev libiberty-dev libsqlite3-dev libdebuginfod-dev binutils
 DEPS_TEST  := libcmocka-dev clang clang-format clang-tidy libclang-rt-dev llvm python3 \
               python3-zstandard python3-lz4 mandoc shellcheck debhelper
-DEPS_FULL  := debuginfod golang-go
+DEPS_FULL  := debuginfod golang-go chromium
 APT         = $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 missing     = $(shell dpkg-query -W -f '$${db:Status-Status} $${Package}\n' $(1) 2>&1 | \
                 awk '/no packages found|^[^i]/ { print "x" }' | head -n 1)
@@ -144,18 +144,21 @@ deps:
 deps-test: deps
 	$(call install_packages,$(DEPS_TEST))
 
-# Programs that open what `tidemark export` writes. npm may be there without Debian's package of it.
+# npm may be there without Debian's package of it.
+HAVE_NPM := $(shell command -v npm >/dev/null && echo yes)
+
+# Programs that open what `tidemark export` writes.
 CONSUMERS := test/consumers/node_modules/.package-lock.json
 
 $(CONSUMERS): test/consumers/package.json test/consumers/package-lock.json test/consumers/.npmrc
-	@command -v npm >/dev/null || { $(APT) update -qq && DEBIAN_FRONTEND=noninteractive \
-	    $(APT) install -y -qq --no-install-recommends nodejs npm >/dev/null; }
 	@cd test/consumers && npm ci --no-audit --no-fund --loglevel=error >/dev/null
 	@touch $@
 
-## deps-test-full: and the heavy ones that only CI needs
-deps-test-full: deps-test $(CONSUMERS)
-	$(call install_packages,$(DEPS_FULL))
+## deps-test-full: and the heavy ones that only CI needs: a browser, node, npm and its packages
+deps-test-full: deps-test
+	$(call install_packages,$(DEPS_FULL) $(if $(HAVE_NPM),,nodejs npm))
+	@$(MAKE) --no-print-directory $(CONSUMERS)
+	@sh test/web/install $(BUILD)
 
 ## ---- tests
 
@@ -283,6 +286,8 @@ install: all
 	        $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/} || exit 1; \
 	done
 	@for name in $(DROP_INS); do ln -sf tidemark $(DESTDIR)$(PREFIX)/bin/$$name || exit 1; done
+	@[ ! -s $(BUILD)/gen/page_licences.txt ] || install -D -m 644 $(BUILD)/gen/page_licences.txt \
+	    $(DESTDIR)$(PREFIX)/share/doc/tidemark/page-licences.txt
 
 ## install-compat: the remaining names of the official tools too
 install-compat: install
@@ -291,6 +296,7 @@ install-compat: install
 ## uninstall: removes what install and install-compat put there
 uninstall:
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,tidemark $(DROP_INS) $(COMPAT))
+	rm -f $(DESTDIR)$(PREFIX)/share/doc/tidemark/page-licences.txt
 	rm -f $(foreach page,$(MAN),$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $(page)))/$(notdir $(page)))
 
 # dpkg-shlibdeps is in it.

@@ -276,10 +276,10 @@ static size_t cells_of_step(const struct page_cells *c, size_t i, uint32_t step)
 }
 
 /* Which values of a cell are not 0, a bit each. */
-static unsigned values_of(const struct page_cells *c, const struct page_cell *cell)
+static unsigned values_of(const struct page_cell *cell)
 {
     unsigned which = 0;
-    for (unsigned k = 0; k < c->options.values; k++)
+    for (unsigned k = 0; k < PAGE_VALUES_MAX; k++)
         which |= (unsigned)(cell->v[k] != 0) << k;
     return which;
 }
@@ -302,8 +302,8 @@ static void pack_cells(const struct page_cells *c, struct buf *raw)
         pack_unsigned(raw, cell->key - (first ? 0 : cell[-1].key));
     }
     for (size_t i = 0; i < n; i++)
-        pack_unsigned(raw, values_of(c, &c->list.at[i]));
-    for (unsigned k = 0; k < c->options.values; k++) {
+        pack_unsigned(raw, values_of(&c->list.at[i]));
+    for (unsigned k = 0; k < PAGE_VALUES_MAX; k++) {
         for (size_t i = 0; i < n; i++) {
             if (c->list.at[i].v[k])
                 pack_signed(raw, c->list.at[i].v[k]);

@@ -82,6 +82,10 @@ if (tail === undefined) throw new Error(`${BEFORE_DATA} is not in web/src/page.h
 const [headText, headSize] = cString(head);
 const [tailText, tailSize] = cString(tail);
 mkdirSync(join(build, "gen"), { recursive: true });
+writeFileSync(
+  join(build, "gen", "page_licences.txt"),
+  `The page of tidemark report --format html contains:\n${licences().map((l) => `\n---- ${l.name} ${l.version} (${l.license})\n\n${l.text.trim()}\n`).join("")}`,
+);
 const target = join(build, "gen", "page_template.c");
 writeFileSync(`${target}.tmp`, `/* Made by web/build.mjs. */
 

@@ -72,6 +72,11 @@ class OutOfMemory(Case):
         self.check(7, ("report", TRACE, "--stack-traces"))
         self.check(211, ("report", TRACE, "--format", "json"))
 
+    def test_page(self):
+        if "without the page" in run("report", OTHER, "--format", "html").stderr:
+            self.skipTest("the page is not built: no node and npm")
+        self.check(17, ("report", TRACES / "v0.12.2" / "allscen.tracy", "--format", "html"))
+
     def test_verify(self):
         self.check(5, ("verify", TRACE, "--require-symbols", 10))
 

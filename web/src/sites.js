@@ -114,9 +114,11 @@ export class Sites {
     const node = model.stackNode[s.stack];
     if (!node) return [title, make("p", { class: "note", text: model.sites[this.open].rest || s.stack === 0 ? "Sites too small for a row of their own." : "Without a call stack, or in call stacks too small to be told apart here." })];
     const frames = make("ol", { class: "stack" });
+    let inner = true; // within the allocator
     for (let n = node; n; n = model.nodeParent[n]) {
       const frame = model.frames[model.nodeFrame[n]];
-      frames.append(make("li", {}, foreign(frame.name), frame.place ? foreign(` ${frame.place}`, "place") : ""));
+      inner &&= n !== model.stackBegin[s.stack];
+      frames.append(make("li", { class: inner ? "inner" : "" }, foreign(frame.name), frame.place ? foreign(` ${frame.place}`, "place") : ""));
     }
     return [title, frames];
   }
