@@ -169,7 +169,7 @@ static int list_pools(struct builder *b, uint32_t *order, uint32_t *shown, struc
         order[i] = i;
     /* All in the summary's order when there is room, else those with the highest peaks. */
     if (n > kept)
-        qsort_r(order, n, sizeof *order, compare_pools, (void *)(uintptr_t)s);
+        qsort_r(order, n, sizeof *order, compare_pools, (void *)s);
     for (uint32_t i = 0; i < n; i++)
         shown[order[i]] = i < kept ? i : kept;
     for (uint32_t i = 0; i < kept; i++) {
