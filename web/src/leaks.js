@@ -4,8 +4,8 @@ import { bytes, count } from "./format.js";
 import { judge, mannKendall, medianSlope, SIGNIFICANT } from "./trend.js";
 import { $, foreign, make, Table } from "./dom.js";
 
-const SAMPLES = 49;
-const WORDS = { growing: "still growing", early: "since the beginning", varies: "goes up and down" };
+const BUCKETS = 64;
+const WORDS = { growing: "still growing", held: "held", start: "from the start" };
 
 export class Leaks {
   constructor(model, openSite) {
@@ -19,8 +19,8 @@ export class Leaks {
         { name: "Live", value: (r) => r.live, show: (r) => bytes(r.live) },
         { name: "Blocks", value: (r) => r.blocks, show: (r) => count(r.blocks) },
         { name: "Growth", value: (r) => r.growth, show: (r) => bytes(r.growth), title: "at the end of the range less at its begin" },
-        { name: "Rate", value: (r) => r.rate, show: (r) => `${bytes(r.rate)}/s`, title: "the median of the slopes between each two of the moments looked at" },
-        { name: "Significance", value: (r) => r.z, show: (r) => r.z.toFixed(1), title: `Mann and Kendall's z: above ${SIGNIFICANT} hardly chance` },
+        { name: "Rate", value: (r) => r.rate, show: (r) => `${bytes(r.rate)}/s`, title: "the median of the slopes between each two parts of the range" },
+        { name: "Significance", value: (r) => r.z, show: (r) => (Math.abs(r.z) < 0.05 ? "0.0" : r.z.toFixed(1)), title: `Mann and Kendall's z: above ${SIGNIFICANT} hardly chance` },
         { name: "Verdict", text: true, value: (r) => r.verdict, show: (r) => WORDS[r.verdict] },
       ],
       { sortable: true, sort: 2, limit: 100, more: $("leaks-more") },
@@ -33,23 +33,24 @@ export class Leaks {
     for (let key = 0; key < model.keyCount; key++) {
       if (!mask[key]) continue;
       const number = model.row(key);
-      const row = rows.get(number) ?? { live: 0, blocks: 0 };
+      const row = rows.get(number) ?? { live: 0, blocks: 0, growth: 0 };
       row.live += query.live.bytes[key];
       row.blocks += query.live.count[key];
+      row.growth += query.live.bytes[key] - query.before.bytes[key];
       rows.set(number, row);
     }
-    const { times, rows: series } = model.growth(range.from, range.to, mask, SAMPLES);
+    const { times, rows: series } = model.floors(range.from, range.to, mask, BUCKETS);
+    const seconds = times.map((t) => t / 1e9);
     const list = [];
     for (const [number, row] of rows) {
       if (row.blocks <= 0) continue;
-      const values = series.get(number) ?? new Float64Array(times.length);
-      const seconds = times.map((t) => t / 1e9);
-      list.push({ ...row, number: model.rowSite(number), site: model.sites[model.rowSite(number)], pool: model.poolName(model.rowPool(number)), growth: values[values.length - 1] - values[0], rate: medianSlope(seconds, values), z: mannKendall(values), verdict: judge(values) });
+      const floor = series.get(number) ?? new Float64Array(times.length);
+      list.push({ ...row, number: model.rowSite(number), site: model.sites[model.rowSite(number)], pool: model.poolName(model.rowPool(number)), rate: medianSlope(seconds, floor), z: mannKendall(floor), verdict: judge(floor, row.live) });
     }
     const growing = list.filter((r) => r.verdict === "growing");
     const sum = (rows) => bytes(rows.reduce((s, r) => s + r.live, 0));
     $("leaks-text").textContent = list.length
-      ? `${sum(list)} in use at the end of the range at ${count(list.length)} sites; ${growing.length ? `${count(growing.length)} of them still growing (${sum(growing)})` : "none of them still growing"}. Growth is judged at ${times.length} moments of the range.`
+      ? `${sum(list)} in use at the end of the range at ${count(list.length)} sites; ${growing.length ? `${count(growing.length)} of them still growing (${sum(growing)})` : "none of them still growing"}. Growth is judged by the least that a site held in each of ${times.length} parts of the range.`
       : "Nothing is in use at the end of the range.";
     this.table.show(list);
   }

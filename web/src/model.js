@@ -207,29 +207,35 @@ class Model {
     return out;
   }
 
-  // Live bytes of each (site, pool) at `samples` moments of the range, its begin and end included.
-  growth(from, to, mask, samples) {
-    const n = Math.min(samples, to - from + 1);
-    const at = Array.from({ length: n }, (_, i) => from + Math.round(((to - from) * i) / (n - 1 || 1)));
+  // The least that each (site, pool) held in each of at most `buckets` equal parts of the range.
+  floors(from, to, mask, buckets) {
+    const n = Math.min(buckets, to - from);
+    const begin = Array.from({ length: n + 1 }, (_, i) => from + Math.round(((to - from) * i) / n));
     const rows = new Map();
     const { first, keys, v } = this.cells;
     const use = new Map();
-    let next = 0;
-    for (let step = 0; step <= to; step++) {
-      for (; next < n && at[next] === step; next++) {
-        for (const [row, bytes] of use) {
-          if (!rows.has(row)) rows.set(row, new Float64Array(n));
-          rows.get(row)[next] = bytes;
-        }
-      }
-      if (step === to) break;
+    const apply = (step) => {
+      const touched = new Set();
       for (let i = first[step]; i < first[step + 1]; i++) {
         if (!mask[keys[i]]) continue;
         const row = this.row(keys[i]);
         use.set(row, (use.get(row) || 0) + v[ALLOC_BYTES][i] - v[FREE_BYTES][i]);
+        touched.add(row);
+      }
+      return touched;
+    };
+    for (let step = 0; step < from; step++) apply(step);
+    for (let b = 0; b < n; b++) {
+      const floor = new Map(use);
+      for (let step = begin[b]; step < begin[b + 1]; step++) {
+        for (const row of apply(step)) floor.set(row, Math.min(floor.get(row) ?? 0, use.get(row)));
+      }
+      for (const [row, bytes] of floor) {
+        if (!rows.has(row)) rows.set(row, new Float64Array(n));
+        rows.get(row)[b] = bytes;
       }
     }
-    return { times: at.map((step) => this.stepTime(step)), rows };
+    return { times: begin.slice(0, n).map((step) => this.stepTime(step)), rows };
   }
 
   // A row of the sites table: a site within a pool.

@@ -27,12 +27,11 @@ export function medianSlope(times, values) {
   return slopes.length % 2 ? slopes[middle] : (slopes[middle - 1] + slopes[middle]) / 2;
 }
 
-// "growing": a trend that is still there in the second half; "early": there after the first quarter
-// and the same ever since; else it "varies".
-export function judge(values) {
-  const last = values[values.length - 1];
-  const half = values.slice(values.length >> 1);
-  if (mannKendall(values) > SIGNIFICANT && last > half[0] && mannKendall(half) > 1) return "growing";
-  const since = values.slice(values.length >> 2);
-  return since.every((v) => Math.abs(v - last) <= 0.05 * last) ? "early" : "varies";
+// `floor`: the least that was held in each part of the range; `last`: what is at its end. "growing":
+// the floor rises, also in the second half; "start": it is the same from the first fifth to the end;
+// else "held".
+export function judge(floor, last) {
+  const half = floor.slice(floor.length >> 1);
+  if (mannKendall(floor) > SIGNIFICANT && last > half[0] && mannKendall(half) > 1) return "growing";
+  return floor.slice(Math.ceil(floor.length / 5)).every((v) => v === last) ? "start" : "held";
 }
