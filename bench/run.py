@@ -7,9 +7,11 @@ allows on the same bytes, and beside the official tools when OFFICIAL names the 
 CPU is user plus system time of the process, as the kernel accounts it; memory is its highest
 resident size. Nothing here passes or fails: it prints ratios."""
 
+import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -151,6 +153,30 @@ def bench_csvexport(trace):
         print(text, flush=True)
 
 
+# Where `make deps-test-full` puts what a browser is driven with.
+MODULES = BUILD / "test-web"
+CHROMIUM = shutil.which("chromium")
+
+
+def bench_page(folder, trace):
+    """The page of `report --format html`, and how soon a browser shows it."""
+    page = folder / "report.html"
+    asked = subprocess.run([TIDEMARK, "report", "--format", "html"], stderr=subprocess.PIPE)
+    if b"without the page" in asked.stderr:
+        print("  the page is not built: no node and npm")
+        return
+    run = Run([TIDEMARK, "report", trace, "--format", "html", "-fo", page])
+    text = f"  {'report --format html':28} {run.cpu:6.2f} CPU-s, peak {mib(run.memory):>9}, " \
+           f"page {mib(page.stat().st_size):>9}"
+    if CHROMIUM and (MODULES / "node_modules").exists():
+        shown = [json.loads(subprocess.run(
+            ["node", ROOT / "test" / "web" / "first_paint.mjs", CHROMIUM, MODULES, page],
+            stdout=subprocess.PIPE, check=True).stdout) for _ in range(ROUNDS)]
+        text += (f"; first paint {min(s['paint'] for s in shown):.0f} ms, "
+                 f"all there {min(s['ready'] for s in shown):.0f} ms")
+    print(text, flush=True)
+
+
 class Best:
     """The least of several captures of one stream: each figure for itself."""
 
@@ -189,6 +215,7 @@ def bench_stream(folder, events, depth):
     if not OFFICIAL:
         bench_update(folder, ours)
         bench_csvexport(ours)
+    bench_page(folder, ours)
     show_limits(recording, ours, folder, events)
     if OFFICIAL:
         show_capture("official capture", official, events, theirs.stat().st_size)
