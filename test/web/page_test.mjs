@@ -72,11 +72,18 @@ const checks = {
     const some = await number(page, "Allocations");
     assert.ok(some > 500 && some < 5000, `${some}`);
     assert.notDeepEqual(await frames(page), whole);
+    const box = await page.locator("#timeline .u-over").boundingBox();
+    const brush = await page.locator("#timeline .u-select").boundingBox();
+    assert.ok(Math.abs(brush.x - box.x - 0.4 * box.width) < 3 && Math.abs(brush.width - 0.2 * box.width) < 5, JSON.stringify(brush));
     assert.match(await text(page, "announce"), new RegExp(`^Range .*: ${(some).toLocaleString("en-US")} allocations`));
     for (const tab of ["sites", "leaks", "map", "histograms"]) {
       await page.click(`#tab-${tab}`);
       await shot(page, `brushed-${tab}`);
     }
+    await page.setViewportSize({ width: 900, height: 700 });
+    await page.waitForFunction((width) => document.querySelector("#timeline .u-over").clientWidth < width, box.width - 100);
+    const [wide, narrow] = [await page.locator("#timeline .u-over").boundingBox(), await page.locator("#timeline .u-select").boundingBox()];
+    assert.ok(Math.abs(narrow.width - 0.2 * wide.width) < 5, JSON.stringify([wide, narrow]));
     const blocks = (await rows(page, "sizes-table", 2)).reduce((s, n) => s + Number(n.replaceAll(",", "")), 0);
     assert.equal(blocks, some);
     await page.click("#tab-sites");
@@ -166,6 +173,8 @@ const checks = {
     await page.click("#sites-table tbody tr:first-child button");
     const here = await page.locator("#site-source .here").first().innerText();
     assert.match(here, /▶ +\d+ .*synthetic line \d+/);
+    const lines = (await text(page, "site-source")).match(/synthetic line \d+/g).map((l) => Number(l.match(/\d+/)[0]));
+    assert.deepEqual(lines, lines.map((_, i) => lines[0] + i));
     await shot(page, "source");
     await done();
   },

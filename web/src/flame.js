@@ -49,6 +49,7 @@ export class Flame {
   }
 
   reset() {
+    this.element.style.minHeight = "";
     this.path = [];
     this.selected = null;
     this.render();
@@ -101,10 +102,9 @@ export class Flame {
   render() {
     if (!this.expand) return;
     this.tree = this.build();
-    /* The page must not move under the pointer while the graph is away. */
+    // The page must not move under the pointer: the graph's room does not shrink.
     this.element.style.minHeight = `${this.element.offsetHeight}px`;
     this.draw();
-    this.element.style.minHeight = "";
   }
 
   draw() {

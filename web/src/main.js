@@ -201,6 +201,7 @@ class App {
     for (const id of ["flame-what", "flame-unit", "flame-way", "flame-allocators"]) {
       $(id).addEventListener("change", () => {
         if (id === "flame-way") flame.path = [];
+        $("flame").style.minHeight = "";
         $("flame-allocators").disabled = $("flame-way").value === "up";
         this.showFlame(flame);
       });

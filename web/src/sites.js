@@ -130,7 +130,7 @@ export class Sites {
       const title = text.code ? "Machine code, up to the call" : "Source";
       const width = Math.max(...text.lines.map(([number]) => number.length));
       const pre = make("pre", { tabindex: "0", "aria-label": title });
-      for (const [number, line, here] of text.lines) pre.append(make("span", { class: here ? "here" : "", text: `${here ? "▶" : " "} ${number.padStart(width)}  ${line}\n` }));
+      for (const [number, line, here] of text.lines) pre.append(make("span", { class: here ? "here" : "", text: `${here ? "▶" : " "} ${number.padStart(width)}  ${line}` }));
       parts.push(make("h4", {}, `${title}: `, foreign(text.of)), pre);
     }
     $("site-source").replaceChildren(...parts);

@@ -40,7 +40,7 @@ export class Timeline {
         { ...axis, values: (_, ticks) => ticks.map((t) => amount(t, this.unit)), size: 78, ...(this.unit === "bytes" ? { incrs: TICKS } : {}) },
       ],
       series: [{ label: "time", value: (_, v) => (v === null ? "–" : duration(v * 1e9)) }, ...this.lines.map((line, i) => this.series(line, i))],
-      hooks: { setSelect: [(plot) => this.selected(plot)], ready: [() => this.mark()] },
+      hooks: { setSelect: [(plot) => this.selected(plot)], draw: [() => this.mark()] },
     };
     this.plot = new uPlot(options, [this.times, ...this.lines.map((l) => l.values)], this.element);
     const caption = this.plot.root.querySelector(".u-legend").createCaption();
@@ -67,10 +67,7 @@ export class Timeline {
   }
 
   resize() {
-    if (this.plot && this.plot.width !== this.width()) {
-      this.plot.setSize({ width: this.width(), height: this.plot.height });
-      this.mark();
-    }
+    if (this.plot && this.plot.width !== this.width()) this.plot.setSize({ width: this.width(), height: this.plot.height });
   }
 
   stepAt(seconds) {
@@ -114,7 +111,6 @@ export class Timeline {
     const all = [this.times[0], this.times[this.times.length - 1]];
     const [min, max] = this.view ?? all;
     this.plot.setScale("x", { min, max });
-    this.mark();
   }
 
   key(event) {
