@@ -102,7 +102,7 @@ $(BUILD)/gen/page_template.c: $(WEB_SOURCES)
 	@mkdir -p $(@D)
 	@if [ "$(PAGE)" = no ]; then \
 	    sh web/build --empty $(BUILD); \
-	elif ! sh web/build $(BUILD) 2>$(BUILD)/gen/page.log; then \
+	elif ! WEB_RETRIES=0 sh web/build $(BUILD) 2>$(BUILD)/gen/page.log; then \
 	    echo "  the page was not built: $(BUILD)/gen/page.log tells why, \`make web\` tries again"; \
 	    sh web/build --empty $(BUILD); \
 	fi

@@ -71,7 +71,10 @@ class App {
       if (this.model.data.threads[i].rest && !this.usesThread(i)) continue;
       $("threads").append(box(this.filter.threads, i, this.model.threadName(i), ""));
     }
-    for (const id of ["pools", "threads"]) this.addAllButton($(id));
+    for (const id of ["pools", "threads"]) {
+      this.addAllButton($(id));
+      $(id).hidden = !$(id).querySelector("input");
+    }
     $("site-filter-off").addEventListener("click", () => this.filterSite(-1));
     $("filters").addEventListener("submit", (e) => e.preventDefault());
   }
