@@ -12,11 +12,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "symbols/build_id.h"
+#include "symbols/process_modules.h"
 
 #define REFRESH_NS 1000000000LL
 /* The facts of one trace; a process with more executable mappings than this is not sane. */
-#define MODULES_MAX 8192u
+#define MODULES_MOST 8192u
 
 /* ---- whose socket it is */
 
@@ -144,75 +144,63 @@ void modules_release(struct modules *m)
     map_release(&m->seen);
 }
 
-/* ---- what it has mapped */
-
-static int module_build_id(pid_t pid, const char *start, const char *end, const char *path,
-                           char text[2 * BUILD_ID_MAX + 1], struct err *e)
+bool modules_has_pid(const struct modules *m, uint64_t pid)
 {
-    char place[4200];
-    struct build_id id = {0};
-    int status = 0;
-    /* map_files reaches the very file that is mapped, also when it was replaced since. */
-    snprintf(place, sizeof place, "/proc/%d/map_files/%s-%s", (int)pid, start, end);
-    int fd = open(place, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) {
-        snprintf(place, sizeof place, "/proc/%d/root%s", (int)pid, path);
-        fd = open(place, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    char path[48], line[256];
+    bool found = false;
+    if (m->pid == 0 || pid == 0)
+        return false;
+    if ((uint64_t)m->pid == pid)
+        return true;
+    snprintf(path, sizeof path, "/proc/%d/status", (int)m->pid);
+    FILE *f = fopen(path, "re");
+    /* "NSpid:	4711	12": its ids from the outermost namespace to its own. */
+    while (f && !found && fgets(line, sizeof line, f)) {
+        if (strncmp(line, "NSpid:", 6) != 0)
+            continue;
+        const char *last = strrchr(line, '\t');
+        found = last && strtoull(last + 1, NULL, 10) == pid;
     }
-    if (fd >= 0) {
-        errno = 0;
-        if (!build_id_read(fd, &id))
-            status = unseen(e);
-        close(fd);
-    }
-    build_id_text(&id, text);
-    return status;
+    if (f)
+        fclose(f);
+    return found;
 }
 
-/* One line of maps: "start-end perms offset dev inode path". */
-static int module_line(struct modules *m, struct trace *t, char *line, struct err *e)
+/* ---- what it has mapped */
+
+struct reading {
+    struct modules *m;
+    struct trace *t;
+};
+
+static int note_module(void *ctx, const struct module *module, struct err *e)
 {
-    char start[20], end[20], perms[8], offset[20], build_id[2 * BUILD_ID_MAX + 1];
-    int path_at = 0;
-    if (sscanf(line, "%19[0-9a-f]-%19[0-9a-f] %7s %19s %*s %*s %n", start, end, perms, offset,
-               &path_at) != 4 ||
-        path_at == 0 || line[path_at] != '/' || !strchr(perms, 'x'))
-        return 0;
-    char *path = line + path_at;
-    path[strcspn(path, "\n")] = 0;
-    uint64_t key = strtoull(start, NULL, 16);
-    for (const char *p = path; *p; p++)
-        key = map_hash(key ^ (uint8_t)*p);
+    const struct reading *r = ctx;
+    char id[2 * BUILD_ID_MAX + 1];
     bool fresh;
-    if (m->seen.count >= MODULES_MAX)
+    uint64_t key = module->start;
+    for (const char *p = module->path; *p; p++)
+        key = map_hash(key ^ (uint8_t)*p);
+    if (r->m->seen.count >= MODULES_MOST)
         return 0;
-    if (!map_add(&m->seen, key, &fresh))
+    if (!map_add(&r->m->seen, key, &fresh))
         return err_no_memory(e, "the module table");
     if (!fresh)
         return 0;
-    if (module_build_id(m->pid, start, end, path, build_id, e) != 0)
-        return -1;
-    return trace_add_fact(t, e, "module", "%s-%s %s %s %s", start, end, offset, build_id, path);
+    build_id_text(&module->build_id, id);
+    return trace_add_fact(r->t, e, "module", "%" PRIx64 "-%" PRIx64 " %" PRIx64 " %s %s",
+                          module->start, module->end, module->offset, id, module->path);
 }
 
 static int modules_read(struct modules *m, struct trace *t, struct err *e)
 {
-    char path[48];
-    char *line = NULL;
-    size_t cap = 0;
-    int status = 0;
-    snprintf(path, sizeof path, "/proc/%d/maps", (int)m->pid);
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return unseen(e); /* gone, or not ours to look at */
-    errno = 0;
-    while (status == 0 && getline(&line, &cap, f) >= 0)
-        status = module_line(m, t, line, e);
-    if (status == 0 && !feof(f))
-        status = unseen(e);
-    free(line);
-    fclose(f);
-    return status;
+    struct reading r = {m, t};
+    struct err cause = {0};
+    if (process_modules(m->pid, note_module, &r, &cause) == 0 || cause.code == ERR_INPUT)
+        return 0; /* gone, or not ours to look at */
+    if (e)
+        *e = cause;
+    return -1;
 }
 
 int modules_refresh(struct modules *m, struct trace *t, long long now, struct err *e)

@@ -12,6 +12,7 @@
  * socket, found through /proc, never the pid that the welcome claims.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
@@ -32,6 +33,12 @@ struct modules {
  */
 int modules_init(struct modules *m, int fd, struct err *e);
 void modules_release(struct modules *m);
+
+/*
+ * Whether the process has this id, in its own eyes too if it lives in a container. One that has not
+ * is not the client, but something that stands between: a tunnel, a replay.
+ */
+bool modules_has_pid(const struct modules *m, uint64_t pid);
 
 /*
  * Reads the table when it was never read, or when new frames have come since and a second has

@@ -112,6 +112,12 @@ static void session_place_clock(struct session *s)
     f->last_time = 1;
 }
 
+bool session_is_local(const struct session *s)
+{
+    /* Who holds the other end may be a tunnel: its modules are not the client's. */
+    return modules_has_pid(&s->modules, s->c.welcome.pid);
+}
+
 /*
  * What to ask of this client. Code only of one that offers it; source texts of older ones in any
  * case, as the official server does. Clients before protocol 66 would read the code without looking
@@ -125,6 +131,8 @@ static uint32_t session_asks(const struct session *s, const struct session_optio
         ask |= 1u << QUERY_SYMBOL_CODE;
     if (!options->no_sources && (offered || !s->c.version->facts.sources_with_code))
         ask |= 1u << QUERY_SOURCE_CODE;
+    if (options->no_symbols && session_is_local(s))
+        ask &= ~(1u << QUERY_CALLSTACK_FRAME | 1u << QUERY_SYMBOL | 1u << QUERY_SYMBOL_CODE);
     return ask;
 }
 
@@ -166,6 +174,8 @@ static int session_open(struct session *s, const struct session_options *options
     s->ingest.samples_end_nothing = s->c.version->facts.samples_end_nothing;
     s->trace->samples.combine = (s->c.welcome.flags & WELCOME_COMBINE_SAMPLES) != 0;
     session_place_clock(s);
+    if (modules_init(&s->modules, s->c.fd, e) != 0)
+        return -1;
     struct query_config query = {.version = s->c.version,
                                  .space = query_space_for((size_t)sndbuf),
                                  .ask = session_asks(s, options)};
@@ -182,7 +192,7 @@ static int session_open(struct session *s, const struct session_options *options
     s->packets = malloc(PACKETS_SIZE);
     if (!s->decoder || !s->frames || !s->receive || !s->packets)
         return err_no_memory(e, "the session");
-    return modules_init(&s->modules, s->c.fd, e);
+    return 0;
 }
 
 struct session *session_new(struct connection *c, struct trace *t,

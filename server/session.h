@@ -62,6 +62,11 @@ struct session_options {
     bool strict;     /* end at the first memory fault */
     bool no_code;    /* do not ask for machine code, nor for the lines of its instructions */
     bool no_sources; /* do not ask for the texts of source files */
+    /*
+     * Do not ask what the frames of call stacks are: it will be found out here. A client whose
+     * module table cannot be read is asked after all (session_is_local).
+     */
+    bool no_symbols;
 };
 
 /*
@@ -77,6 +82,12 @@ struct session *session_new(struct connection *c, struct trace *t,
  */
 enum session_end session_run(struct session *s, const struct session_limits *limits,
                              struct stop *stop, struct err *e);
+
+/*
+ * Whether the client is a process of this host, whose module table is read: the process at the other
+ * end of the socket has the id that the client says it has, so it is no tunnel.
+ */
+bool session_is_local(const struct session *s);
 
 /* Names that the client never told, by kind of query. For the words at the end. */
 uint64_t session_unanswered(const struct session *s);
