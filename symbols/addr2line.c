@@ -150,6 +150,26 @@ static int ask_batch(const struct command *c, struct addr2line_answer *a, struct
     return status;
 }
 
+bool addr2line_is_there(void)
+{
+    struct buf path = {0};
+    const char *folders = getenv("PATH");
+    bool found = false;
+    /* An empty folder is the current one, as the shell has it. */
+    for (const char *p = folders ? folders : "/bin:/usr/bin"; !found;) {
+        size_t n = strcspn(p, ":");
+        buf_clear(&path);
+        buf_put(&path, n ? p : ".", n ? n : 1);
+        buf_puts(&path, "/addr2line");
+        found = !path.failed && access(buf_str(&path), X_OK) == 0;
+        if (p[n] == 0)
+            break;
+        p += n + 1;
+    }
+    buf_release(&path);
+    return found;
+}
+
 int addr2line_ask(const struct addr2line_options *options, const char *image,
                   const uint64_t *addresses, size_t n, addr2line_put *put, void *ctx,
                   size_t *answered, struct err *e)

@@ -10,6 +10,7 @@
  * with the address, one with the function and one with file:line.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -30,6 +31,9 @@ struct addr2line_entry {
 };
 
 typedef int addr2line_put(void *ctx, const struct addr2line_entry *entry, struct err *e);
+
+/* Whether $PATH has an addr2line. */
+bool addr2line_is_there(void);
 
 /*
  * Puts an entry for each address that the tool answers for, in order. ERR_CHECK when it cannot be

@@ -112,7 +112,7 @@ static int try_path(struct finder *f, struct buf *path)
     const char *text = buf_str(path);
     if (path->failed)
         return err_no_memory(f->e, "a path");
-    int fd = regular_file_open(text);
+    int fd = f->s->open ? f->s->open(f->s->open_ctx, text) : regular_file_open(text);
     if (fd < 0) {
         if (errno != ENOENT && errno != ENOTDIR)
             refuse(f, text, errno == EINVAL ? "not a regular file" : strerror(errno));

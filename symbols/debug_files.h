@@ -28,6 +28,9 @@
 typedef int debug_fetch(void *ctx, const struct build_id *id, bool executable, int *fd,
                         struct err *e);
 
+/* Opens the regular file at `path` for reading: a descriptor, or -1 with errno. */
+typedef int debug_open(void *ctx, const char *path);
+
 /* All of it is the user's; the caller keeps it. Zero-initialised it searches /usr/lib/debug. */
 struct debug_search {
     const char *const *dirs; /* debug directories, in order; NULL: /usr/lib/debug */
@@ -36,6 +39,8 @@ struct debug_search {
     const struct substitutions *substitutions; /* in paths of images and .dwo files; or NULL */
     bool trust_paths;                          /* open paths that strangers state */
     const struct elf_limits *limits;           /* NULL: ELF_LIMITS_DEFAULT */
+    debug_open *open;                          /* NULL: this process does */
+    void *open_ctx;
     debug_fetch *fetch;                        /* NULL: nowhere else is asked */
     void *fetch_ctx;
 };

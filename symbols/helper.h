@@ -1,0 +1,71 @@
+#ifndef TIDEMARK_SYMBOLS_HELPER_H
+#define TIDEMARK_SYMBOLS_HELPER_H
+
+/*
+ * The program's side of the symbol helper: a process of its own that reads ELF and DWARF files,
+ * without network and without any file that it was not handed (symbols/sandbox.h). A file that
+ * crashes it or makes it hang costs the names of that image: the next one gets a new process.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "symbols/build_id.h"
+#include "symbols/helper_wire.h"
+#include "symbols/launcher.h"
+#include "symbols/place.h"
+
+struct helper_options {
+    double seconds;  /* that one question about an image may take */
+    uint64_t memory; /* bytes of its address space; 0: no limit */
+    /*
+     * The file that the helper wishes for, a descriptor that the helper module closes, or -1. The
+     * wish is that of a process which may be no longer ours.
+     */
+    int (*wish)(void *ctx, const struct file_wish *wish);
+    void *ctx;
+};
+
+#define HELPER_SECONDS 120.0
+#define HELPER_MEMORY ((uint64_t)32 << 30)
+#define HELPER_FILE_BYTES ((uint64_t)4 << 30)
+
+struct helper {
+    struct launcher launcher;
+    struct helper_options options;
+    int socket;       /* -1: no process runs */
+    unsigned guards;  /* enum helper_guard */
+    uint64_t started; /* processes, in all */
+    struct helper_message in;
+    struct buf out;
+};
+
+/* Starts the launcher; call it before there are threads. Options may change between images. */
+int helper_init(struct helper *h, const struct helper_options *options, struct err *e);
+void helper_release(struct helper *h);
+
+/*
+ * Opens an image. All errors but those of memory are ERR_CHECK and cost this image only: it is
+ * nowhere, no ELF file, has another build id, or the helper ended. Texts of the facts are valid
+ * until the next question.
+ */
+int helper_open_image(struct helper *h, const struct helper_open *open, struct image_facts *facts,
+                      struct err *e);
+
+/*
+ * Ends with the image, after which another can be opened, and has the cache filled. What goes wrong
+ * then is no loss: nothing is said.
+ */
+void helper_close_image(struct helper *h);
+
+/* Hands over the answer for each place, in order; what is in it is valid during the call. */
+typedef int helper_put(void *ctx, size_t i, const struct place_answer *answer, struct err *e);
+int helper_look_up(struct helper *h, const struct place *places, size_t n, helper_put *put,
+                   void *ctx, struct err *e);
+
+/* See symbolizer_infer; of more than HELPER_HINTS_MAX hints the first are taken. */
+int helper_infer_bias(struct helper *h, const struct helper_hint *hints, size_t n,
+                      struct helper_bias *bias, struct err *e);
+
+#endif

@@ -1,0 +1,426 @@
+#include "symbols/symbolizer.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "symbols/bias.h"
+#include "symbols/debug_files.h"
+#include "symbols/demangle.h"
+#include "symbols/elf_file.h"
+#include "symbols/elf_symbols.h"
+#include "symbols/helper_serve.h"
+#include "symbols/index.h"
+
+#define PAGE 4096u
+
+/* What tells an image with its debug file from others, for the cache. */
+#define KEY_SIZE 48u
+
+#define TEXTS_MAX (2 * HELPER_RULES_MAX + 2)
+
+struct symbolizer {
+    symbolizer_wish *wish;
+    void *ctx;
+    struct helper_open open; /* without its texts */
+    char *texts[TEXTS_MAX];  /* copies of them */
+    size_t text_count;
+    const char *dirs[HELPER_RULES_MAX];
+    struct substitutions rules;
+    struct debug_search search;
+    struct debug_file image;
+    struct debug_file separate;  /* debug file; elf NULL: there is none */
+    struct debug_file alternate; /* of dwz */
+    struct debug_file package;   /* of split DWARF */
+    struct elf_file *debug;      /* what has debug information: one of the first two; or NULL */
+    struct elf_symbols *symbols;
+    struct symbol_index *index; /* NULL until something was asked, or when it cannot be made */
+    bool index_failed;
+    bool from_cache;
+    bool changed;   /* the index has more than the cache */
+    uint64_t shift; /* from addresses of the debug file to those of the image */
+    uint8_t key[KEY_SIZE];
+    size_t key_len;
+    /* of the last answer */
+    struct place_frame frames[PLACE_FRAMES_MAX];
+    struct symbol_frame found[PLACE_FRAMES_MAX];
+    struct buf mangled, name;
+};
+
+/* ---- how to look for files */
+
+static const char *keep_text(struct symbolizer *s, struct view text)
+{
+    if (s->text_count == TEXTS_MAX)
+        return NULL;
+    return s->texts[s->text_count++] = strndup(text.p ? text.p : "", text.len);
+}
+
+static int open_wished(void *ctx, const char *path)
+{
+    const struct symbolizer *s = ctx;
+    const struct file_wish wish = {.need = NEED_PATH, .name = view_of(path)};
+    int fd = s->wish(s->ctx, &wish);
+    errno = fd < 0 ? ENOENT : 0;
+    return fd;
+}
+
+static int fetch_wished(void *ctx, const struct build_id *id, bool executable, int *fd,
+                        struct err *e)
+{
+    const struct symbolizer *s = ctx;
+    const struct file_wish wish = {
+        .need = NEED_FETCH, .flag = executable, .id = {(const char *)id->bytes, id->len}};
+    (void)e;
+    *fd = s->wish(s->ctx, &wish);
+    return 0;
+}
+
+static int take_rules(struct symbolizer *s, const struct helper_open *open, struct err *e)
+{
+    for (size_t i = 0; i < open->dir_count; i++) {
+        if (!(s->dirs[i] = keep_text(s, open->dirs[i])))
+            return err_no_memory(e, "debug directories");
+    }
+    for (size_t i = 0; i < open->rule_count; i++) {
+        const char *rule = keep_text(s, open->rules[i]);
+        if (!rule)
+            return err_no_memory(e, "substitutions");
+        if (substitutions_add(&s->rules, rule, e) != 0)
+            return -1;
+    }
+    const char *sysroot = open->sysroot.len ? keep_text(s, open->sysroot) : NULL;
+    if (open->sysroot.len && !sysroot)
+        return err_no_memory(e, "the system root");
+    s->search = (struct debug_search){.dirs = open->dir_count ? s->dirs : NULL,
+                                      .dir_count = open->dir_count,
+                                      .sysroot = sysroot,
+                                      .substitutions = &s->rules,
+                                      .trust_paths = open->trust_paths};
+    if (s->wish) {
+        s->search.open = open_wished;
+        s->search.open_ctx = s;
+        s->search.fetch = fetch_wished;
+        s->search.fetch_ctx = s;
+    }
+    return 0;
+}
+
+static struct elf_file *open_split(void *user, const char *directory, const char *name, uint64_t id)
+{
+    struct symbolizer *s = user;
+    struct debug_file dwo = {0};
+    (void)id; /* the index looks at it */
+    if (!name || !*name ||
+        debug_dwo_find(&s->search, &s->image, s->separate.elf ? &s->separate : NULL,
+                       view_of(directory ? directory : ""), view_of(name), NULL, NULL, &dwo,
+                       NULL) != 0)
+        return NULL;
+    struct elf_file *elf = dwo.elf;
+    dwo.elf = NULL;
+    debug_file_release(&dwo);
+    return elf;
+}
+
+/* The files that go with the image. */
+static int find_files(struct symbolizer *s, struct err *e)
+{
+    if (debug_file_find(&s->search, &s->image, NULL, &s->separate, e) != 0)
+        return -1;
+    struct debug_file *debug = &s->image;
+    if (s->separate.elf && elf_file_has_debug_info(s->separate.elf))
+        debug = &s->separate;
+    else if (!elf_file_has_debug_info(s->image.elf))
+        return 0;
+    s->debug = debug->elf;
+    if (debug_alt_find(&s->search, debug, &s->alternate, e) != 0)
+        return -1;
+    /* Split units refer to a table of addresses that stays behind. */
+    if (!elf_file_has_section(s->debug, ".debug_addr"))
+        return 0;
+    return debug_dwp_find(&s->search, &s->image, debug == &s->image ? NULL : debug, &s->package, e);
+}
+
+/* ---- the cache */
+
+static void make_key(struct symbolizer *s)
+{
+    struct elf_key image, debug;
+    elf_file_key(s->image.elf, &image);
+    elf_file_key(s->debug, &debug);
+    store_u64(s->key, image.size);
+    store_u64(s->key + 8, image.hash[0]);
+    store_u64(s->key + 16, image.hash[1]);
+    store_u64(s->key + 24, debug.size);
+    store_u64(s->key + 32, debug.hash[0]);
+    store_u64(s->key + 40, debug.hash[1]);
+    s->key_len = KEY_SIZE;
+}
+
+static struct view key_view(const struct symbolizer *s)
+{
+    return (struct view){(const char *)s->key, s->key_len};
+}
+
+static void load_cache(struct symbolizer *s)
+{
+    const struct file_wish wish = {.need = NEED_CACHE, .id = key_view(s)};
+    int fd = s->wish ? s->wish(s->ctx, &wish) : -1;
+    if (fd < 0)
+        return;
+    if (symbol_index_load(&s->index, fd, key_view(s), NULL) == 0)
+        s->from_cache = true;
+    else
+        s->index = NULL;
+    close(fd);
+}
+
+void symbolizer_keep(struct symbolizer *s)
+{
+    struct file_wish wish = {.need = NEED_STORE, .id = key_view(s)};
+    if (!s->index || !s->changed || !s->wish)
+        return;
+    s->changed = false;
+    int fd = s->wish(s->ctx, &wish);
+    if (fd < 0)
+        return;
+    bool kept = symbol_index_save(s->index, fd, key_view(s), NULL) == 0;
+    close(fd);
+    wish.flag = true;
+    if (kept && (fd = s->wish(s->ctx, &wish)) >= 0)
+        close(fd);
+}
+
+/* ---- open and close */
+
+int symbolizer_open(struct symbolizer **out, const struct helper_open *open, symbolizer_wish *wish,
+                    void *ctx, struct err *e)
+{
+    struct symbolizer *s = calloc(1, sizeof *s);
+    *out = NULL;
+    if (!s)
+        return err_no_memory(e, "an image");
+    s->wish = wish;
+    s->ctx = ctx;
+    s->open = (struct helper_open){.reader = open->reader, .threads = open->threads};
+    const char *path = keep_text(s, open->path);
+    if (!path) {
+        err_no_memory(e, "an image");
+        goto failed;
+    }
+    if (take_rules(s, open, e) != 0 ||
+        debug_image_open(&s->search, path, &open->build_id, &s->image, e) != 0 ||
+        find_files(s, e) != 0)
+        goto failed;
+    if (s->debug) {
+        make_key(s);
+        load_cache(s);
+    }
+    if (elf_symbols_read(&s->symbols, s->image.elf, s->separate.elf, NULL, e) != 0)
+        goto failed;
+    if (s->separate.elf && s->debug != s->image.elf)
+        s->shift = elf_debug_shift(s->image.elf, s->separate.elf);
+    *out = s;
+    return 0;
+failed:
+    symbolizer_close(s);
+    return -1;
+}
+
+void symbolizer_close(struct symbolizer *s)
+{
+    if (!s)
+        return;
+    symbol_index_free(s->index);
+    elf_symbols_free(s->symbols);
+    debug_file_release(&s->package);
+    debug_file_release(&s->alternate);
+    debug_file_release(&s->separate);
+    debug_file_release(&s->image);
+    substitutions_release(&s->rules);
+    for (size_t i = 0; i < s->text_count; i++)
+        free(s->texts[i]);
+    buf_release(&s->mangled);
+    buf_release(&s->name);
+    free(s);
+}
+
+void symbolizer_facts(const struct symbolizer *s, struct image_facts *facts)
+{
+    const char *path = s->image.path, *debug = s->separate.path;
+    *facts = (struct image_facts){
+        .machine = elf_file_machine(s->image.elf),
+        .has_symbols = elf_symbols_count(s->symbols) > 0,
+        .has_debug = s->debug != NULL,
+        .from_cache = s->from_cache,
+        .base = elf_file_base(s->image.elf) & ~(uint64_t)(PAGE - 1),
+        .path = view_of(path ? path : ""),
+        .debug_path = view_of(debug ? debug : ""),
+        .debug_separate = s->separate.elf != NULL,
+    };
+}
+
+int symbolizer_infer(struct symbolizer *s, const struct helper_hint *hints, size_t n,
+                     struct helper_bias *bias, struct err *e)
+{
+    /* Addresses of a debug file that was split off before prelink moved the image are others. */
+    return bias_infer(s->image.elf, s->shift == 0 ? s->separate.elf : NULL, hints, n, bias, e);
+}
+
+/* ---- places */
+
+static bool in_segment(const struct elf_file *f, uint64_t address)
+{
+    for (size_t i = 0; i < elf_file_segment_count(f); i++) {
+        const struct elf_segment *g = elf_file_segment_at(f, i);
+        if (address >= g->address && address - g->address < g->memory_size)
+            return true;
+    }
+    return false;
+}
+
+/* The address in the image's terms. False when the place is in none of its segments. */
+static bool address_of(const struct symbolizer *s, const struct place *place, uint64_t *address)
+{
+    uint64_t base = elf_file_base(s->image.elf) & ~(uint64_t)(PAGE - 1);
+    *address = place->value;
+    if (place->kind == PLACE_FILE)
+        return elf_file_address_of_offset(s->image.elf, place->value, address);
+    /* Loaders tell the distance from address 0 of a shared library that has none so low. */
+    if (place->kind == PLACE_OFFSET &&
+        (elf_file_type(s->image.elf) == ET_EXEC || place->value < base))
+        *address += base;
+    return in_segment(s->image.elf, *address);
+}
+
+int symbolizer_prepare(struct symbolizer *s, const struct place *places, size_t n, struct err *e)
+{
+    if (!s->debug || s->index_failed || n == 0)
+        return 0;
+    uint64_t *addresses = malloc(n * sizeof *addresses);
+    size_t count = 0;
+    if (!addresses)
+        return err_no_memory(e, "addresses");
+    for (size_t i = 0; i < n; i++) {
+        uint64_t address;
+        if (address_of(s, &places[i], &address))
+            addresses[count++] = address - s->shift;
+    }
+    const struct index_options options = {.back_end = (enum index_back_end)s->open.reader,
+                                          .threads = s->open.threads,
+                                          .addresses = addresses,
+                                          .n_addresses = count,
+                                          .open_split = open_split,
+                                          .user = s,
+                                          .package = s->package.elf};
+    struct err cause = {0};
+    int status = 0;
+    if (!s->index) {
+        status = symbol_index_build(&s->index, s->debug, s->alternate.elf, &options, &cause);
+        s->changed = status == 0;
+    } else if (symbol_index_lacks(s->index, addresses, count)) {
+        status = symbol_index_extend(s->index, s->debug, s->alternate.elf, &options, &cause);
+        s->changed = status == 0;
+    }
+    free(addresses);
+    if (status == 0)
+        return 0;
+    /* The symbol tables may still know: only want of memory ends it. */
+    s->index_failed = true;
+    if (cause.code != ERR_MEMORY)
+        return 0;
+    if (e)
+        *e = cause;
+    return -1;
+}
+
+/* The function around an address, or unless `around_only` the nearest one before it. */
+static bool symbol_at(struct symbolizer *s, uint64_t address, bool around_only,
+                      struct place_frame *f)
+{
+    struct elf_symbol symbol;
+    bool around = elf_symbols_find(s->symbols, address, &symbol);
+    *f = (struct place_frame){0};
+    if (around && symbol.name.len == 0)
+        return false; /* a function whose bounds are known, and that it has no name */
+    if (!around && (around_only || !elf_symbols_nearest(s->symbols, address, &symbol)))
+        return false;
+    if (symbol.name.len == 0)
+        return false;
+    buf_clear(&s->name);
+    buf_clear(&s->mangled);
+    /* "name@VERSION" in tables of shared libraries: the version is no part of the name. */
+    const char *at = memchr(symbol.name.p, '@', symbol.name.len);
+    if (at && at > symbol.name.p)
+        symbol.name.len = (size_t)(at - symbol.name.p);
+    buf_put(&s->mangled, symbol.name.p, symbol.name.len);
+    if (!demangle(buf_str(&s->mangled), &s->name))
+        buf_put(&s->name, symbol.name.p, symbol.name.len);
+    if (!around)
+        buf_printf(&s->name, " + %" PRIu64, address - symbol.address);
+    f->function = (struct view){buf_str(&s->name), s->name.len};
+    f->linkage = symbol.name;
+    f->start = symbol.address;
+    return !s->name.failed;
+}
+
+/* What the index knows; 0 when nothing. */
+static size_t indexed(struct symbolizer *s, uint64_t address)
+{
+    size_t n = 0;
+    if (!s->index ||
+        !symbol_index_lookup(s->index, address - s->shift, s->found, PLACE_FRAMES_MAX, &n))
+        return 0;
+    n = n < PLACE_FRAMES_MAX ? n : PLACE_FRAMES_MAX;
+    for (size_t i = 0; i < n; i++) {
+        const struct symbol_frame *f = &s->found[i];
+        s->frames[i] =
+            (struct place_frame){.function = f->function,
+                                 .linkage = f->linkage,
+                                 .file = f->file,
+                                 .line = f->line,
+                                 .column = f->column,
+                                 .start = f->function_address ? f->function_address + s->shift : 0,
+                                 .inlined = f->inlined};
+    }
+    return n;
+}
+
+void symbolizer_lookup(struct symbolizer *s, const struct place *place, struct place_answer *answer)
+{
+    struct place_frame symbol;
+    *answer = (struct place_answer){.source = SOURCE_NONE, .frames = s->frames};
+    if (!address_of(s, place, &answer->address)) {
+        answer->address = 0;
+        return;
+    }
+    answer->source = SOURCE_IMAGE;
+    answer->n = indexed(s, answer->address);
+    if (answer->n > 0) {
+        struct place_frame *outermost = &s->frames[answer->n - 1];
+        answer->source = SOURCE_DEBUG;
+        /* Symbol tables have whole signatures where debug information has bare names. */
+        if (symbol_at(s, answer->address, outermost->function.len > 0, &symbol)) {
+            outermost->function = symbol.function;
+            outermost->linkage = symbol.linkage;
+            outermost->start = symbol.start;
+        }
+        return;
+    }
+    if (symbol_at(s, answer->address, false, &s->frames[0])) {
+        answer->source = SOURCE_SYMBOL;
+        answer->n = 1;
+    }
+}
+
+const struct helper_backend symbolizer_backend = {.open = symbolizer_open,
+                                                  .close = symbolizer_close,
+                                                  .facts = symbolizer_facts,
+                                                  .prepare = symbolizer_prepare,
+                                                  .lookup = symbolizer_lookup,
+                                                  .infer = symbolizer_infer,
+                                                  .keep = symbolizer_keep};

@@ -1,0 +1,58 @@
+#ifndef TIDEMARK_SYMBOLS_SYMBOLIZER_H
+#define TIDEMARK_SYMBOLS_SYMBOLIZER_H
+
+/*
+ * One image: from places in it to functions, files and lines. What knows most is asked first:
+ *
+ *     debug information    of the image, or of a file that goes with it     (symbols/index.h)
+ *     symbol tables        the function that covers the place               (symbols/elf_symbols.h)
+ *     nothing              then the answer has the address in the image
+ *
+ * It opens no file, but wishes for them. It reads what strangers wrote, so it
+ * is for the helper process (symbols/helper.h); nothing here trusts it.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "symbols/build_id.h"
+#include "symbols/helper_wire.h"
+#include "symbols/place.h"
+
+struct symbolizer; /* opaque */
+
+/* Grants a wish: a descriptor, which becomes the symbolizer's, or -1. */
+typedef int symbolizer_wish(void *ctx, const struct file_wish *wish);
+
+/*
+ * Opens the image that `open` describes; with `wish` NULL it opens files itself, without a cache.
+ * ERR_INPUT when the image is nowhere, is no ELF file or has another build id. Debug information
+ * that cannot be read is no error.
+ */
+int symbolizer_open(struct symbolizer **out, const struct helper_open *open, symbolizer_wish *wish,
+                    void *ctx, struct err *e);
+void symbolizer_close(struct symbolizer *s);
+
+void symbolizer_facts(const struct symbolizer *s, struct image_facts *facts);
+
+/* Reads what is needed to answer for these places. */
+int symbolizer_prepare(struct symbolizer *s, const struct place *places, size_t n, struct err *e);
+
+/* Texts and frames of the answer are valid until the next look-up. */
+void symbolizer_lookup(struct symbolizer *s, const struct place *place,
+                       struct place_answer *answer);
+
+/*
+ * Where the image was mapped, from symbols that are known to have stood at addresses: what most of
+ * the names that the image's symbol tables have agree on, if it is a whole number of pages and more
+ * than half of them do.
+ */
+int symbolizer_infer(struct symbolizer *s, const struct helper_hint *hints, size_t n,
+                     struct helper_bias *bias, struct err *e);
+
+/* Keeps what was read in the cache, if there is one and something is new. */
+void symbolizer_keep(struct symbolizer *s);
+
+#endif
