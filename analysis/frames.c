@@ -3,6 +3,8 @@
 #include <inttypes.h>
 #include <string.h>
 
+#include "trace/frame_name.h"
+
 /* What clients send in place of a name (client/TracyCallstack.cpp @ v0.9.1 … v0.14.0). */
 static struct view known_text(struct view text)
 {
@@ -12,25 +14,6 @@ static struct view known_text(struct view text)
             return (struct view){"", 0};
     }
     return text;
-}
-
-/*
- * A name that comes from a symbol table alone is "NAME + OFFSET", and "[unknown] + ADDRESS" where
- * there was no symbol (same source). The offset is cut off.
- */
-static struct view cut_offset(struct view name, uint64_t *offset)
-{
-    uint64_t value = 0;
-    uint64_t unit = 1;
-    size_t n = name.len;
-    while (n && name.p[n - 1] >= '0' && name.p[n - 1] <= '9' && name.len - n < 19) {
-        value += unit * (uint64_t)(name.p[--n] - '0');
-        unit *= 10;
-    }
-    if (n == name.len || n < 4 || memcmp(name.p + n - 3, " + ", 3) != 0)
-        return name;
-    *offset = value;
-    return (struct view){name.p, n - 3};
 }
 
 struct frame_view frame_describe(const struct trace *t, uint32_t frame, uint32_t inlined)
@@ -44,7 +27,15 @@ struct frame_view frame_describe(const struct trace *t, uint32_t frame, uint32_t
     if (inlined >= f->n)
         return v;
     const struct frame_inline *in = &c->inlines.at[f->first + inlined];
-    v.function = known_text(cut_offset(strings_get(&t->strings, in->function), &v.offset));
+    struct view text = strings_get(&t->strings, in->function);
+    struct frame_name name = frame_name_parse(text, strings_get(&t->strings, f->image));
+    v.function = name.name;
+    v.offset = name.offset;
+    v.has_name = name.kind >= FRAME_NAME_NEAR;
+    v.base_unknown = frame_name_is_baseless(text);
+    /* A place in the image is better than nothing. */
+    if (!v.has_name && frame_name_is_at(text))
+        v.function = text;
     v.file = known_text(strings_get(&t->strings, in->file));
     v.line = in->line;
     if (v.function.len == 0) {
@@ -93,6 +84,8 @@ void frame_name(struct buf *out, const struct frame_view *f)
         buf_puts(out, " ");
         buf_put(out, f->image.p, f->image.len);
     }
+    if (f->base_unknown)
+        buf_puts(out, " (base unknown)");
     if (f->address)
         buf_printf(out, " (0x%" PRIx64 ")", f->address);
 }

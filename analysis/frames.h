@@ -12,7 +12,9 @@
 
 /* Views are empty where the trace knows nothing; they stay valid as long as the trace. */
 struct frame_view {
-    struct view function;
+    struct view function; /* or the place in the image, "libfoo.so+0x1234" */
+    bool has_name;        /* it is a function */
+    bool base_unknown;    /* `tidemark symbols` could not tell where the image was mapped */
     uint64_t offset; /* bytes from the function's start, where it is all that is known; else 0 */
     struct view file;
     uint32_t line; /* 0 unknown */

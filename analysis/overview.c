@@ -62,7 +62,7 @@ static void count_frames(struct overview *o)
     for (size_t i = 0; i < c->frames.len; i++) {
         uint32_t outermost = frame_depth(o->trace, (uint32_t)i) - 1;
         o->frames++;
-        o->resolved += frame_describe(o->trace, (uint32_t)i, outermost).function.len != 0;
+        o->resolved += frame_describe(o->trace, (uint32_t)i, outermost).has_name;
     }
 }
 

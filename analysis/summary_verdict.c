@@ -28,7 +28,7 @@ static void cover_callstack(struct summary *s, uint32_t callstack, uint8_t *fram
         frames[frame / 8] |= (uint8_t)(1u << frame % 8);
         struct frame_view v = frame_describe(s->trace, frame, frame_depth(s->trace, frame) - 1);
         s->coverage.frames++;
-        s->coverage.named += v.function.len != 0;
+        s->coverage.named += v.has_name;
     }
 }
 

@@ -15,6 +15,7 @@ struct chain {
     struct pools *pools;
     struct range *range;
     struct symbolize *symbols;
+    struct reframe *reframe;
     struct source_cache *sources;
     struct image_dict *dict;
     struct convert *convert;
@@ -30,7 +31,7 @@ static bool wants_symbols(const struct rewrite_options *o)
 
 static bool wants_names(const struct rewrite_options *o)
 {
-    return wants_symbols(o) || o->cache_sources || o->image_dict;
+    return wants_symbols(o) || o->rename || o->cache_sources || o->image_dict;
 }
 
 unsigned rewrite_passes(const struct rewrite_options *options)
@@ -47,6 +48,8 @@ static int open_filters(struct chain *c, struct err *e)
         return -1;
     if (wants_symbols(o) && symbolize_open(&c->symbols, &o->symbols, e) != 0)
         return -1;
+    if (o->rename && reframe_open(&c->reframe, e) != 0)
+        return -1;
     if (o->cache_sources && source_cache_open(&c->sources, e) != 0)
         return -1;
     return o->image_dict ? image_dict_open(&c->dict, e) : 0;
@@ -57,6 +60,7 @@ static void free_filters(struct chain *c)
     pools_free(c->pools);
     range_free(c->range);
     symbolize_free(c->symbols);
+    reframe_free(c->reframe);
     source_cache_free(c->sources);
     image_dict_free(c->dict);
     convert_free(c->convert);
@@ -74,6 +78,8 @@ static int run(struct chain *c, enum stage stage, struct record_sink sink, bool 
             sink = image_dict_sink(c->dict, &sink);
         if (c->sources)
             sink = source_cache_sink(c->sources, &sink);
+        if (c->reframe)
+            sink = reframe_sink(c->reframe, &sink);
         if (c->symbols)
             sink = symbolize_sink(c->symbols, &sink);
         if (c->range)
@@ -112,12 +118,13 @@ static int count_range(struct chain *c, struct err *e)
     return range_counted(c->range, e);
 }
 
-/* The last three filters look at the records one beside the other. */
+/* The last four filters look at the records one beside the other. */
 static int look_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
 {
     struct chain *c = ctx;
     const struct record_sink sinks[] = {
         c->symbols ? symbolize_collect_sink(c->symbols) : (struct record_sink){0},
+        c->reframe ? reframe_collect_sink(c->reframe) : (struct record_sink){0},
         c->sources ? source_cache_collect_sink(c->sources) : (struct record_sink){0},
         c->dict ? image_dict_sample_sink(c->dict) : (struct record_sink){0},
     };
@@ -134,6 +141,8 @@ static int look_for_names(struct chain *c, struct err *e)
     const struct rewrite_options *o = c->options;
     if (c->symbols)
         symbolize_wanted(wanted);
+    if (c->reframe)
+        reframe_wanted(wanted);
     if (c->sources)
         source_cache_wanted(wanted);
     if (c->dict)
@@ -143,6 +152,8 @@ static int look_for_names(struct chain *c, struct err *e)
     if (c->symbols)
         c->outcome->frames = symbolize_frames(c->symbols);
     if (o->symbols.resolve && o->resolve && o->resolve(o->resolve_ctx, c->symbols, e) != 0)
+        return -1;
+    if (c->reframe && o->rename(o->rename_ctx, c->reframe, e) != 0)
         return -1;
     if (c->sources && source_cache_scan(c->sources, &c->outcome->sources, e) != 0)
         return -1;

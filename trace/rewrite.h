@@ -4,10 +4,11 @@
 /*
  * A trace through all filters into a writer, in this order:
  *
- *     reader → strip → pools → range → symbolize → source_cache → image_dict → convert → writer
+ *     reader → strip → pools → range → symbolize → reframe → source_cache → image_dict
+ *            → convert → writer
  *
  * Pools and range, which change numbers that stand before what they count, get a pass of their own
- * before, through the filters to their left; the next three share one, behind strip. Without any of
+ * before, through the filters to their left; the next four share one, behind strip. Without any of
  * them the trace is read once.
  */
 
@@ -20,6 +21,7 @@
 #include "trace/pools.h"
 #include "trace/range.h"
 #include "trace/reader.h"
+#include "trace/reframe.h"
 #include "trace/source_cache.h"
 #include "trace/symbolize.h"
 #include "trace/writer.h"
@@ -43,6 +45,9 @@ struct rewrite_options {
     /* Names frames with symbolize_answer, when symbols.resolve is set. */
     int (*resolve)(void *ctx, struct symbolize *s, struct err *e);
     void *resolve_ctx;
+    /* Names frames anew; NULL: no such filter. Not together with `symbols`. */
+    int (*rename)(void *ctx, struct reframe *r, struct err *e);
+    void *rename_ctx;
     bool cache_sources;
     bool image_dict;
     struct convert_options convert;
