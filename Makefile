@@ -184,7 +184,15 @@ $(BUILD)/test/%.so: test/%.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c17 -D_GNU_SOURCE -O2 -g $(WARN) -shared -fPIC -o $@ $<
 
-TEST_TOOLS := $(BENCH_TOOLS) $(BUILD)/test/preload.so $(BUILD)/test/loopback.so
+# A client with call stacks of its own: with dynamic symbols, and without.
+$(BUILD)/test/stack_client: $(BUILD)/test/stack_client.o $(LIBS)
+	$(Q)$(CC) $(LDFLAGS) -Wl,--build-id -o $@ $^ $(LDLIBS)
+
+$(BUILD)/test/stack_client_named: $(BUILD)/test/stack_client.o $(LIBS)
+	$(Q)$(CC) $(LDFLAGS) -Wl,--build-id -rdynamic -o $@ $^ $(LDLIBS)
+
+TEST_TOOLS := $(BENCH_TOOLS) $(BUILD)/test/preload.so $(BUILD)/test/loopback.so \
+              $(BUILD)/test/stack_client $(BUILD)/test/stack_client_named
 
 ## run: plays a recorded client to `tidemark capture` and prints its memory summary
 run: all

@@ -19,11 +19,15 @@
 #include "cli/official.h"
 #include "cli/options.h"
 #include "cli/preload.h"
+#include "cli/resolve_trace.h"
 #include "report/report.h"
 #include "server/address.h"
 #include "server/connect.h"
 #include "server/session.h"
 #include "trace/save_file.h"
+
+/* Who finds the names of functions. */
+enum namer { NAMER_DEFAULT, NAMER_CLIENT, NAMER_SERVER, NAMER_BOTH };
 
 /* The summary at the end is for a terminal; `tidemark report` shows the rest. */
 #define SITES_SHOWN 20
@@ -55,6 +59,11 @@ static const char usage[] =
     "      --progress SECONDS  print a progress line so often, also when not on a terminal\n"
     "      --no-code           do not ask for machine code and the lines of its instructions\n"
     "      --no-sources        do not ask for the texts of source files\n"
+    "      --symbols WHO       who finds the names of functions: client, server (this program,\n"
+    "                          for clients on this host: the client is not asked) or both;\n"
+    "                          without it the client, and this program what that left open\n"
+    "      --debug-dir DIR     where this program looks for debug files, too\n"
+    "      --debuginfod URL    a server that it asks for them\n"
     "      --no-summary        print no summary\n"
     "      --drop-preload NAME start again without the preloaded library of that name; known\n"
     "                          allocation wrappers are dropped without being named\n"
@@ -79,6 +88,10 @@ struct capture {
     uint32_t trace_version; /* 0: by the client's protocol */
     struct container_options container;
     VEC(const char *) unwanted; /* preloaded libraries to start again without */
+    enum namer namer;
+    struct resolve_options resolving;
+    struct resolver resolver;
+    bool resolver_runs;
     char *spool_dir;
     size_t buffer;     /* 0: the store's default */
     int fifo;          /* the output when it is one, held open until it is written; else -1 */
@@ -105,6 +118,7 @@ enum {
     OPTION_NO_SOURCES,
     OPTION_NO_SUMMARY,
     OPTION_DROP_PRELOAD,
+    OPTION_SYMBOLS,
 };
 
 static const struct option long_options[] = {
@@ -120,6 +134,9 @@ static const struct option long_options[] = {
     {"no-sources", no_argument, NULL, OPTION_NO_SOURCES},
     {"no-summary", no_argument, NULL, OPTION_NO_SUMMARY},
     {"drop-preload", required_argument, NULL, OPTION_DROP_PRELOAD},
+    {"symbols", required_argument, NULL, OPTION_SYMBOLS},
+    {"debug-dir", required_argument, NULL, RESOLVE_OPTION_DEBUG_DIR},
+    {"debuginfod", required_argument, NULL, RESOLVE_OPTION_DEBUGINFOD},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
     {NULL, 0, NULL, 0},
@@ -137,6 +154,20 @@ static bool parse_memory_limit(struct capture *c, const char *text, struct err *
     uint64_t physical = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
     c->memory_limit = physical / 100 * percent;
     return true;
+}
+
+static bool parse_namer(struct capture *c, const char *text, struct err *e)
+{
+    static const char *const names[] = {
+        [NAMER_CLIENT] = "client", [NAMER_SERVER] = "server", [NAMER_BOTH] = "both"};
+    for (int i = NAMER_CLIENT; i <= NAMER_BOTH; i++) {
+        if (strcmp(text, names[i]) == 0)
+            c->namer = (enum namer)i;
+    }
+    c->session.no_symbols = c->namer == NAMER_SERVER;
+    if (c->namer == NAMER_DEFAULT)
+        err_set(e, ERR_USAGE, "--symbols is client, server or both, not '%s'", text);
+    return c->namer != NAMER_DEFAULT;
 }
 
 static bool parse_option(void *ctx, int option, const char *value, struct err *e)
@@ -202,8 +233,10 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
         return true;
     case OPTION_DROP_PRELOAD:
         return vec_push(&c->unwanted, value) || (err_no_memory(e, "options"), false);
+    case OPTION_SYMBOLS:
+        return parse_namer(c, value, e);
     default:
-        return false;
+        return resolve_option(&c->resolving, option, value, e);
     }
 }
 
@@ -405,6 +438,63 @@ static int save(struct capture *c, struct trace *t, uint32_t version, struct err
     return 0;
 }
 
+/* ---- names */
+
+static bool start_resolver(struct capture *c)
+{
+    struct err e = {0};
+    if (!c->resolver_runs && resolver_init(&c->resolver, &c->resolving, &e) != 0)
+        print_error(&e);
+    else
+        c->resolver_runs = true;
+    return c->resolver_runs;
+}
+
+/* Whether names are to be looked for here, and says why. */
+static bool wants_names(struct capture *c, const struct trace *t)
+{
+    char n[FORMAT_SIZE];
+    if (c->namer == NAMER_SERVER || c->namer == NAMER_BOTH)
+        return true;
+    uint64_t open = c->namer == NAMER_DEFAULT && !c->drop_in ? resolve_count_unresolved(t) : 0;
+    if (open == 0)
+        return false;
+    printf("The client was built to resolve later: %s to name here\n",
+           format_counted(n, open, "frame"));
+    /* Who did not ask for names waits for no server. */
+    c->resolving.no_debuginfod = true;
+    return true;
+}
+
+/* Whatever goes wrong with names, the trace is saved. */
+static void find_names(struct capture *c, struct trace *t)
+{
+    struct resolve_summary names;
+    struct buf fact = {0};
+    struct err e = {0};
+    char n[FORMAT_SIZE];
+    if (!wants_names(c, t) || !start_resolver(c))
+        return;
+    printf("Finding names...");
+    fflush(stdout);
+    int status = resolve_trace(&c->resolver, t, FRAME_BETTER, &names, &e);
+    if (status == 0) {
+        printf(" %s of ", format_count(n, names.named));
+        printf("%s named, ", format_counted(n, names.frames, "frame"));
+        printf("%s by the client\n", format_count(n, names.named_before));
+        resolve_summary_warn(&names);
+        resolve_summary_fact(&names, &fact);
+        status = fact.failed ? err_no_memory(&e, "a fact")
+                             : trace_add_fact(t, &e, "symbols", "%s", buf_str(&fact));
+    } else {
+        printf(" failed!\n");
+    }
+    if (status != 0)
+        print_error(&e);
+    buf_release(&fact);
+    resolve_summary_release(&names);
+}
+
 /* The session's call when a trace can hold no more: save it and go on in the next. */
 static int save_part(void *ctx, struct err *e)
 {
@@ -412,6 +502,7 @@ static int save_part(void *ctx, struct err *e)
     if (c->terminal)
         printf("\r\033[K");
     printf("the trace's clock is full\n");
+    find_names(c, c->trace);
     if (summary_write_facts(c->trace, e) != 0 || save(c, c->trace, c->version, e) != 0)
         return -1;
     free(c->part_output);
@@ -473,6 +564,9 @@ static int record(struct capture *c, struct connection *connection, struct trace
     struct session *s = session_new(connection, t, &c->session, e);
     if (!s)
         return -1;
+    if (c->session.no_symbols && !session_is_local(s))
+        fprintf(stderr, "tidemark: the client is not a process of this host that we may look at: "
+                        "it is asked for names after all\n");
     char time[FORMAT_SIZE];
     if (c->drop_in)
         printf("Timer resolution: %s\n", official_time(time, t->facts.resolution));
@@ -534,6 +628,8 @@ static int capture_connected(struct capture *c, struct connection *connection)
     c->trace = &t;
     status = record(c, connection, &t, &end, &e);
     let_go_of_signals(c);
+    if (status == 0)
+        find_names(c, &t);
     if (status != 0 || summary_write_facts(&t, &e) != 0 || save(c, &t, c->version, &e) != 0) {
         status = fail(c, &e, 5);
     } else {
@@ -570,6 +666,9 @@ static int capture_run(struct capture *c)
                    c->output);
         return fail(c, &e, there ? 4 : 5);
     }
+    /* The helper starts before anything is connected. */
+    if ((c->namer == NAMER_SERVER || c->namer == NAMER_BOTH) && !start_resolver(c))
+        return c->drop_in ? 5 : 4;
     if (choose_spool(c, &e) != 0 || stop_init(&c->stop, &e) != 0)
         return fail(c, &e, 5);
     char address[ADDRESS_TEXT_SIZE];
@@ -592,6 +691,7 @@ static int capture_main(int argc, char **argv, bool drop_in)
                         .progress = -1,
                         .container = container_options_default(),
                         .stop = {.fd = -1},
+                        .resolver = RESOLVER_NONE,
                         .terminal = isatty(STDOUT_FILENO)};
     int status = parse_arguments(&c, argc, argv);
     if (status < 0) {
@@ -603,6 +703,8 @@ static int capture_main(int argc, char **argv, bool drop_in)
     stop_release(&c.stop);
     if (c.fifo >= 0)
         close(c.fifo);
+    resolver_release(&c.resolver);
+    resolve_options_release(&c.resolving);
     vec_release(&c.unwanted);
     free(c.spool_dir);
     free(c.part_output);

@@ -10,6 +10,7 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/page_source.h"
+#include "cli/resolve_trace.h"
 #include "report/html.h"
 #include "report/report.h"
 #include "trace/load.h"
@@ -35,6 +36,8 @@ static const char usage[] =
     "      --format F      text, json, csv or html (text); html is one page for a browser, which\n"
     "                      chooses and sorts rows itself: only --pool and --skip go with it\n"
     "  -o, --output FILE   write to FILE instead of standard output\n"
+    "      --resolve       find names for frames that have none, as `tidemark symbols` does; its\n"
+    "                      options about images and debug files are known here, too\n"
     "  -f, --force         replace FILE when it exists\n"
     "  -h, --help          this text\n"
     "\n"
@@ -55,6 +58,9 @@ struct report_command {
     struct summary_selection selection;
     struct report_options report;
     struct skiplist skip;
+    bool resolve;
+    struct resolve_options resolving;
+    struct resolver resolver;
 };
 
 enum {
@@ -67,6 +73,7 @@ enum {
     OPTION_SKIP,
     OPTION_STACK_TRACES,
     OPTION_FORMAT,
+    OPTION_RESOLVE,
 };
 
 static const struct option long_options[] = {
@@ -81,6 +88,8 @@ static const struct option long_options[] = {
     {"format", required_argument, NULL, OPTION_FORMAT},
     {"output", required_argument, NULL, 'o'},
     {"force", no_argument, NULL, 'f'},
+    {"resolve", no_argument, NULL, OPTION_RESOLVE},
+    RESOLVE_LONG_OPTIONS,
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
@@ -108,7 +117,7 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
 {
     struct report_command *c = ctx;
     if (option != 'f' && option != 'o' && option != OPTION_FORMAT && option != OPTION_POOL &&
-        option != OPTION_SKIP)
+        option != OPTION_SKIP && option != OPTION_RESOLVE && option < RESOLVE_OPTION_FIRST)
         c->rows_chosen = true;
     switch (option) {
     case OPTION_BY:
@@ -140,8 +149,10 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
     case 'f':
         c->force = true;
         return true;
+    case OPTION_RESOLVE:
+        return c->resolve = true;
     default:
-        return false;
+        return resolve_option(&c->resolving, option, value, e);
     }
 }
 
@@ -197,13 +208,34 @@ static int write_file(const struct report_command *c, struct page_source *page,
     return -1;
 }
 
+/* Names for frames that have none, in memory only. */
+static int resolve(struct report_command *c, struct trace *t, struct err *e)
+{
+    struct resolve_summary names;
+    char n[FORMAT_SIZE];
+    int status = resolve_trace(&c->resolver, t, FRAME_BETTER, &names, e);
+    if (status == 0) {
+        resolve_summary_warn(&names);
+        fprintf(stderr, "tidemark: %s named", format_count(n, names.named));
+        fprintf(stderr, " of %s, ", format_counted(n, names.frames, "frame"));
+        fprintf(stderr, "%s before\n", format_count(n, names.named_before));
+    }
+    resolve_summary_release(&names);
+    return status;
+}
+
 static int run(struct report_command *c, struct trace *t, struct err *e)
 {
     struct summary s;
     struct page_source page;
+    /* The helper starts before anything else is open. */
+    if (c->resolve && resolver_init(&c->resolver, &c->resolving, e) != 0)
+        return -1;
     page_source_init(&page, t);
     int status =
         c->html ? page_source_load(&page, c->trace, e) : trace_load(t, c->trace, NULL, NULL, e);
+    if (status == 0 && c->resolve)
+        status = resolve(c, t, e);
     if (status == 0)
         status = summary_build(&s, t, &c->summary, e);
     if (status == 0) {
@@ -227,7 +259,7 @@ int cmd_report(int argc, char **argv)
         .hint = "usage: tidemark report FILE [OPTIONS]; `tidemark report --help` tells more\n",
         .take = parse_option,
         .rest = parse_rest};
-    struct report_command c = {0};
+    struct report_command c = {.resolver = RESOLVER_NONE};
     struct err e = {0};
     struct trace t;
     c.summary.skip = &c.skip;
@@ -244,5 +276,7 @@ int cmd_report(int argc, char **argv)
         }
     }
     skiplist_release(&c.skip);
+    resolver_release(&c.resolver);
+    resolve_options_release(&c.resolving);
     return status;
 }

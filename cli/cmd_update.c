@@ -5,24 +5,20 @@
  * v0.14.0.
  */
 
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 #include <zstd.h>
 
 #include "base/format.h"
 #include "base/outfile.h"
-#include "base/tempfile.h"
 #include "base/vec.h"
 #include "cli/commands.h"
-#include "cli/interrupt.h"
 #include "cli/official.h"
 #include "cli/options.h"
+#include "cli/trace_input.h"
 #include "cli/update_resolve.h"
 #include "trace/rewrite.h"
 #include "trace/strip.h"
@@ -73,15 +69,8 @@ struct update {
     VEC(const char *) pools;
     struct trace_writer_options writer;
     /* while it runs */
-    int in;
-    off_t in_begin;   /* where in the input the trace begins */
-    uint64_t in_size; /* 0 when not known */
-    unsigned pass;
-    bool terminal;  /* stderr is one */
-    bool shown;     /* a progress line stands there */
+    struct trace_input in;
     uint64_t begin; /* ns */
-    uint64_t next_show;
-    struct interrupt interrupt;
 };
 
 enum {
@@ -285,56 +274,7 @@ static int parse_arguments(struct update *u, int argc, char **argv)
     return command_line_parse(&line, u, argc, argv);
 }
 
-/* ---- while it runs */
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
-/* Not on a pipe, where reading could wait for ever. */
-static void hold_signals(struct update *u)
-{
-    struct stat st;
-    if (fstat(u->in, &st) != 0 || !S_ISREG(st.st_mode))
-        return;
-    u->in_size = (uint64_t)st.st_size;
-    interrupt_hold(&u->interrupt);
-}
-
-static int progress(void *ctx, uint64_t file_bytes, struct err *e)
-{
-    struct update *u = ctx;
-    if (interrupt_came(&u->interrupt))
-        return err_set(e, ERR_OUTPUT, "interrupted");
-    uint64_t now = now_ns();
-    if (!u->terminal || u->in_size == 0 || now < u->next_show)
-        return 0;
-    char percent[FORMAT_SIZE];
-    unsigned passes = rewrite_passes(&u->rewrite);
-    fprintf(stderr, "\r\033[K%s",
-            format_percent(percent, u->in_size * u->pass + file_bytes, u->in_size * passes));
-    u->next_show = now + 200000000u;
-    u->shown = true;
-    return 0;
-}
-
 /* ---- the work */
-
-/* For struct rewrite_source. */
-static int read_pass(void *ctx, unsigned pass, const struct record_sink *sink, const bool *wanted,
-                     struct trace_info *info, struct err *e)
-{
-    struct update *u = ctx;
-    const struct trace_read_options options = {
-        .wanted = wanted, .progress = progress, .progress_ctx = u};
-    u->pass = pass;
-    if (pass > 0 && lseek(u->in, u->in_begin, SEEK_SET) < 0)
-        return err_errno(e, ERR_INPUT, "cannot read %s again", u->input);
-    return trace_read(u->in, u->input, sink, &options, info, e);
-}
 
 struct outcome {
     struct rewrite_outcome rewrite;
@@ -344,15 +284,14 @@ struct outcome {
 static int write_trace(struct update *u, int fd, struct outcome *o, struct err *e)
 {
     struct trace_writer *w;
-    const struct rewrite_source source = {.ctx = u, .read = read_pass};
+    const struct rewrite_source source = trace_input_source(&u->in);
     if (trace_writer_open(&w, fd, &u->writer, e) != 0)
         return -1;
     int status = rewrite_trace(&source, &u->rewrite, w, &o->rewrite, e);
     if (status == 0)
         status = trace_writer_finish(w, &o->stats, e);
     trace_writer_free(w);
-    if (u->shown)
-        fputs("\r\033[K", stderr);
+    trace_input_clear(&u->in);
     return status;
 }
 
@@ -383,7 +322,7 @@ static void report(const struct update *u, struct outcome *o, FILE *to)
         u->rewrite.convert.target ? u->rewrite.convert.target : info->layout;
     uint64_t in = info->container.file_bytes, out = o->stats.file_bytes;
     int64_t save_ns = (int64_t)o->stats.compress_ns;
-    int64_t load_ns = (int64_t)(now_ns() - u->begin) - save_ns;
+    int64_t load_ns = (int64_t)(input_clock_ns() - u->begin) - save_ns;
     const char *(*bytes)(char *, uint64_t) = u->drop_in ? official_bytes : format_bytes;
     const char *(*time)(char *, int64_t) = u->drop_in ? official_time : format_duration;
     file_version_text(layout->version, target);
@@ -415,47 +354,21 @@ static int update_file(struct update *u, struct err *e)
     return status;
 }
 
-/* What is read more than once and cannot be read twice goes to a temporary file. */
-static int make_rereadable(struct update *u, struct err *e)
-{
-    struct stat st;
-    u->in_begin = lseek(u->in, 0, SEEK_CUR);
-    bool can_seek = u->in_begin >= 0 && fstat(u->in, &st) == 0 && S_ISREG(st.st_mode);
-    if (can_seek || rewrite_passes(&u->rewrite) == 1)
-        return 0;
-    int copy = tempfile_copy(u->in, tempfile_dir(NULL), e);
-    if (copy < 0)
-        return err_prefix(e, "%s", u->input);
-    if (u->in != STDIN_FILENO)
-        close(u->in);
-    u->in = copy;
-    u->in_begin = 0;
-    return 0;
-}
-
 static int update_run(struct update *u, struct err *e)
 {
-    bool standard_input = strcmp(u->input, "-") == 0;
-    u->begin = now_ns();
-    u->next_show = u->begin + 1000000000u;
-    u->terminal = isatty(STDERR_FILENO) == 1;
-    u->in = standard_input ? STDIN_FILENO : open(u->input, O_RDONLY | O_CLOEXEC);
-    if (u->in < 0)
-        return err_errno(e, ERR_INPUT, "cannot open %s", u->input);
-    int status = make_rereadable(u, e);
-    if (status == 0) {
-        hold_signals(u);
-        status = update_file(u, e);
-    }
-    if (u->in != STDIN_FILENO)
-        close(u->in);
-    interrupt_release(&u->interrupt);
+    u->begin = input_clock_ns();
+    if (trace_input_open(&u->in, u->input, rewrite_passes(&u->rewrite), e) != 0)
+        return -1;
+    int status = update_file(u, e);
+    trace_input_close(&u->in);
     return status;
 }
 
 static int update_main(int argc, char **argv, bool drop_in)
 {
-    struct update u = {.drop_in = drop_in, .writer = trace_writer_options_default()};
+    struct update u = {.drop_in = drop_in,
+                       .writer = trace_writer_options_default(),
+                       .resolve = {.resolver = RESOLVER_NONE}};
     struct err e = {0};
     int status = parse_arguments(&u, argc, argv);
     if (status < 0) {
@@ -468,6 +381,7 @@ static int update_main(int argc, char **argv, bool drop_in)
     }
     vec_release(&u.pools);
     substitutions_release(&u.resolve.substitutions);
+    resolver_release(&u.resolve.resolver);
     return status;
 }
 

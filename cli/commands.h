@@ -26,6 +26,9 @@ int cmd_tree(int argc, char **argv);
 int cmd_find(int argc, char **argv);
 int cmd_map(int argc, char **argv);
 int cmd_timeline(int argc, char **argv);
+int cmd_modules(int argc, char **argv);
+int cmd_symbolize(int argc, char **argv);
+int cmd_symbols(int argc, char **argv);
 int cmd_update(int argc, char **argv);
 int cmd_update_drop_in(int argc, char **argv); /* called as tracy-update and the like */
 int cmd_verify(int argc, char **argv);

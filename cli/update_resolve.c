@@ -1,12 +1,14 @@
 #include "cli/update_resolve.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/buf.h"
 #include "base/format.h"
+#include "cli/options.h"
 
 /* One image on the way. */
 struct asking {
@@ -50,6 +52,55 @@ static bool can_be_asked(const struct update_resolve *r, const char *path)
     return S_ISREG(st.st_mode);
 }
 
+/* ---- without addr2line */
+
+static int take_own(void *ctx, size_t i, const struct place_answer *a, struct err *e)
+{
+    struct addr2line_entry entry = {.i = i};
+    if (a->n > 0) {
+        entry.function = a->frames[a->n - 1].function;
+        entry.file = a->frames[0].file;
+        entry.line = a->frames[0].line;
+    }
+    return take_entry(ctx, &entry, e);
+}
+
+/* An image that cannot be read leaves its frames unresolved: *answered stays 0. */
+static int ask_own(struct asking *a, const char *path, size_t n, size_t *answered, struct err *e)
+{
+    struct resolver *r = &a->resolve->resolver;
+    struct image_facts facts;
+    struct err cause = {0};
+    struct place *places = calloc(n ? n : 1, sizeof *places);
+    int status = places ? 0 : err_no_memory(e, "addresses");
+    for (size_t i = 0; i < n && places; i++)
+        places[i] = (struct place){PLACE_ADDRESS, a->offsets[i]};
+    if (status == 0 && resolver_open(r, view_of(path), NULL, true, &facts, &cause) == 0) {
+        status = helper_look_up(&r->helper, places, n, take_own, a, &cause);
+        helper_close_image(&r->helper);
+        *answered = status == 0 ? n : 0;
+    }
+    free(places);
+    if (cause.code != ERR_MEMORY)
+        return places ? 0 : -1;
+    *e = cause;
+    return -1;
+}
+
+/* Whether there is none; then the helper is started. */
+static bool lacks_addr2line(struct update_resolve *r)
+{
+    struct err e = {0};
+    if (r->tool.tool || r->tool.arguments || r->own || addr2line_is_there())
+        return r->own;
+    r->own = resolver_init(&r->resolver, &r->options, &e) == 0;
+    if (!r->own)
+        print_error(&e);
+    else
+        fprintf(stderr, "tidemark: there is no addr2line here: our own reader answers\n");
+    return r->own;
+}
+
 static int ask(struct update_resolve *r, struct symbolize *s, size_t image, const char *path,
                struct err *e)
 {
@@ -60,7 +111,9 @@ static int ask(struct update_resolve *r, struct symbolize *s, size_t image, cons
     format_terminal(&shown, view_of(path));
     a.path = buf_str(&shown);
     a.offsets = symbolize_offsets(s, image, &n);
-    if (can_be_asked(r, path))
+    if (can_be_asked(r, path) && lacks_addr2line(r))
+        status = ask_own(&a, path, n, &answered, e);
+    else if (can_be_asked(r, path))
         status = addr2line_ask(&r->tool, path, a.offsets, n, take_entry, &a, &answered, e);
     if (status == 0 && answered < n)
         fprintf(stderr, "tidemark: '%s': %zu of %zu frames stay unresolved%s\n", a.path,

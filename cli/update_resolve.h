@@ -3,7 +3,10 @@
 
 /*
  * `tidemark update -r`: asks addr2line what the unresolved frames of a trace are called, and tells
- * on the way what it does, as the official tool does.
+ * on the way what it does, as the official tool does. Where there is no addr2line, our own symbol
+ * helper answers: the same lines; names of functions differ where calls were inlined, for of those
+ * addr2line without -i tells sometimes the inner one and sometimes the outer. `tidemark symbols`
+ * has them all.
  * Source: update/src/OfflineSymbolResolver*.cpp @ v0.11.0 … v0.14.0.
  */
 
@@ -11,6 +14,7 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "cli/resolver.h"
 #include "symbols/addr2line.h"
 #include "symbols/substitute.h"
 #include "trace/symbolize.h"
@@ -20,6 +24,9 @@ struct update_resolve {
     struct substitutions substitutions; /* of paths of images */
     bool verbose;                       /* tell each frame that gets a name */
     FILE *say;
+    struct resolve_options options; /* of the helper */
+    struct resolver resolver;
+    bool own; /* the helper answers, as there is no addr2line */
 };
 
 /* For rewrite_options.resolve. Images that cannot be read are told and left as they are. */

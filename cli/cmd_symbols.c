@@ -1,0 +1,192 @@
+/* tidemark symbols: names for the call stack frames of a saved trace. */
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/outfile.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/resolve_book.h"
+#include "cli/trace_input.h"
+
+static const char usage[] =
+    "usage: tidemark symbols FILE [-o OUTPUT] [OPTIONS]\n"
+    "\n"
+    "Finds names, source files and lines for the call stack frames of a trace, and the functions\n"
+    "that were inlined there, and tells what it found. With -o it writes the trace with them.\n"
+    "Debug information is looked for in the images, beside them, under /usr/lib/debug, and on\n"
+    "debuginfod servers if there are any. FILE - is standard input; OUTPUT is replaced when the\n"
+    "new one is whole and may be FILE itself.\n"
+    "\n"
+    "  -o, --output OUTPUT  write the trace here\n"
+    "      --all           take what is found in place of any name in the trace\n"
+    "      --only-unknown  name only frames that have no name\n" RESOLVE_USAGE_OF_TRACE
+        RESOLVE_USAGE_OF_FILES "      --format F      text or json (text)\n"
+    "  -h, --help          this text\n"
+    "\n"
+    "Exit status: 0 done; 2 usage; 3 FILE is no trace or damaged, or a module table cannot be\n"
+    "read; 4 OUTPUT cannot be written.\n";
+
+struct symbols {
+    const char *input, *output;
+    bool json;
+    enum frame_policy policy;
+    struct resolve_options options;
+    struct resolver resolver;
+    struct resolve_summary summary;
+};
+
+enum { OPTION_ALL = 256, OPTION_ONLY_UNKNOWN, OPTION_FORMAT };
+
+static const struct option long_options[] = {
+    {"output", required_argument, NULL, 'o'},
+    {"all", no_argument, NULL, OPTION_ALL},
+    {"only-unknown", no_argument, NULL, OPTION_ONLY_UNKNOWN},
+    {"format", required_argument, NULL, OPTION_FORMAT},
+    {"force", no_argument, NULL, 'f'},
+    {"help", no_argument, NULL, 'h'},
+    RESOLVE_LONG_OPTIONS,
+    {NULL, 0, NULL, 0},
+};
+
+static bool parse_option(void *ctx, int option, const char *value, struct err *e)
+{
+    struct symbols *s = ctx;
+    switch (option) {
+    case 'o':
+        s->output = value;
+        return true;
+    case 'f':
+        return true; /* always done, as by update */
+    case OPTION_ALL:
+        s->policy = FRAME_ALL;
+        return true;
+    case OPTION_ONLY_UNKNOWN:
+        s->policy = FRAME_UNKNOWN;
+        return true;
+    case OPTION_FORMAT:
+        s->json = strcmp(value, "json") == 0;
+        if (s->json || strcmp(value, "text") == 0)
+            return true;
+        err_set(e, ERR_USAGE, "--format is text or json, not '%s'", value);
+        return false;
+    default:
+        return resolve_option(&s->options, option, value, e);
+    }
+}
+
+static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
+{
+    struct symbols *s = ctx;
+    return option_one_trace(n, arguments, &s->input, e);
+}
+
+static int rename_all(void *ctx, struct reframe *r, struct err *e)
+{
+    struct symbols *s = ctx;
+    struct buf fact = {0};
+    if (resolve_book(&s->resolver, reframe_book(r), r, s->policy, &s->summary, e) != 0)
+        return -1;
+    resolve_summary_fact(&s->summary, &fact);
+    int status = fact.failed ? err_no_memory(e, "a fact") : 0;
+    if (status == 0)
+        status = reframe_set_fact(r, buf_str(&fact), e);
+    buf_release(&fact);
+    return status;
+}
+
+/* Without an output the trace is read once, and nothing written. */
+static int look(struct symbols *s, struct trace_input *in, struct err *e)
+{
+    bool wanted[REC_TYPE_COUNT] = {false};
+    struct rewrite_source source = trace_input_source(in);
+    struct trace_info info;
+    struct reframe *r;
+    if (reframe_open(&r, e) != 0)
+        return -1;
+    reframe_wanted(wanted);
+    const struct record_sink sink = reframe_collect_sink(r);
+    int status = source.read(source.ctx, 0, &sink, wanted, &info, e);
+    if (status == 0)
+        status = resolve_book(&s->resolver, reframe_book(r), r, s->policy, &s->summary, e);
+    reframe_free(r);
+    return status;
+}
+
+static int rewrite(struct symbols *s, struct trace_input *in, struct outfile *out, struct err *e)
+{
+    const struct rewrite_source source = trace_input_source(in);
+    const struct rewrite_options options = {.rename = rename_all, .rename_ctx = s};
+    const struct trace_writer_options writing = trace_writer_options_default();
+    struct trace_write_stats stats;
+    struct rewrite_outcome outcome = {0};
+    struct trace_writer *w;
+    if (trace_writer_open(&w, out->fd, &writing, e) != 0)
+        return -1;
+    int status = rewrite_trace(&source, &options, w, &outcome, e);
+    if (status == 0)
+        status = trace_writer_finish(w, &stats, e);
+    trace_writer_free(w);
+    trace_input_clear(in);
+    for (unsigned i = 0; i < outcome.info.warning_count; i++)
+        fprintf(stderr, "tidemark: %s: %s\n", s->input, outcome.info.warnings[i]);
+    buf_release(&outcome.losses);
+    return status == 0 ? outfile_commit(out, e) : -1;
+}
+
+static int run(struct symbols *s, struct err *e)
+{
+    struct trace_input in;
+    struct outfile out;
+    bool direct = false;
+    int status;
+    /* The helper starts before anything else is open. */
+    if (resolver_init(&s->resolver, &s->options, e) != 0)
+        return -1;
+    if (trace_input_open(&in, s->input, s->output ? 2 : 1, e) != 0)
+        return -1;
+    if (!s->output) {
+        status = look(s, &in, e);
+    } else {
+        status = outfile_open(&out, s->output, true, e);
+        if (status == 0) {
+            direct = out.direct;
+            status = rewrite(s, &in, &out, e);
+            outfile_abort(&out);
+        }
+    }
+    trace_input_close(&in);
+    if (status != 0)
+        return -1;
+    FILE *to = direct ? stderr : stdout;
+    return s->json ? resolve_summary_json(&s->summary, s->input, to, e)
+                   : resolve_summary_print(&s->summary, s->input, to, e);
+}
+
+int cmd_symbols(int argc, char **argv)
+{
+    const struct command_line line = {
+        .letters = "o:fh",
+        .names = long_options,
+        .usage = usage,
+        .hint =
+            "usage: tidemark symbols FILE [-o OUTPUT] [OPTIONS]; `tidemark symbols --help` tells "
+            "more\n",
+        .take = parse_option,
+        .rest = parse_rest};
+    struct symbols s = {.resolver = RESOLVER_NONE};
+    struct err e = {0};
+    int status = command_line_parse(&line, &s, argc, argv);
+    if (status < 0) {
+        status = 0;
+        if (run(&s, &e) != 0) {
+            print_error(&e);
+            status = err_exit_status(&e);
+        }
+        resolver_release(&s.resolver);
+    }
+    resolve_summary_release(&s.summary);
+    resolve_options_release(&s.options);
+    return status;
+}

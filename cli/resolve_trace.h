@@ -1,0 +1,22 @@
+#ifndef TIDEMARK_CLI_RESOLVE_TRACE_H
+#define TIDEMARK_CLI_RESOLVE_TRACE_H
+
+/* Names for the frames of a trace in memory: after a capture, or for a report. */
+
+#include "base/err.h"
+#include "cli/resolve_book.h"
+#include "trace/store.h"
+
+int resolve_trace(struct resolver *r, struct trace *t, enum frame_policy policy,
+                  struct resolve_summary *s, struct err *e);
+
+/* Frames that the client marked as to be resolved later. */
+uint64_t resolve_count_unresolved(const struct trace *t);
+
+/*
+ * What went wrong, on standard error, each line with "tidemark: " before it: images that could not
+ * be read, and frames whose image has no known base.
+ */
+void resolve_summary_warn(const struct resolve_summary *s);
+
+#endif

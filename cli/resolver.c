@@ -1,0 +1,371 @@
+#include "cli/resolver.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/format.h"
+#include "cli/options.h"
+#include "symbols/debug_paths.h"
+#include "symbols/index.h"
+#include "symbols/regular_file.h"
+
+#define DEBUG_DIR "/usr/lib/debug"
+
+/* ---- options */
+
+static bool take(bool ok, struct err *e)
+{
+    if (!ok)
+        err_no_memory(e, "options");
+    return ok;
+}
+
+static bool take_base(struct resolve_options *o, const char *text, struct err *e)
+{
+    struct locate_base base;
+    char *room = NULL;
+    if (locate_base_parse(text, &base, &room, e) != 0)
+        return false;
+    if (vec_push(&o->bases, base))
+        return true;
+    free(room);
+    return take(false, e);
+}
+
+/* As many directories and rules as one message to the helper holds. */
+static bool has_room(size_t n, struct err *e)
+{
+    if (n + 1 < HELPER_RULES_MAX)
+        return true;
+    err_set(e, ERR_USAGE, "more than %u of one option", HELPER_RULES_MAX - 1);
+    return false;
+}
+
+static bool take_rule(struct resolve_options *o, const char *text, struct err *e)
+{
+    struct substitutions probe = {0};
+    int status = substitutions_add(&probe, text, e);
+    substitutions_release(&probe);
+    return status == 0 && has_room(o->rules.len, e) && take(vec_push(&o->rules, text), e);
+}
+
+static bool take_reader(struct resolve_options *o, const char *text, struct err *e)
+{
+    if (strcmp(text, "libdwarf") == 0)
+        o->reader = INDEX_LIBDWARF;
+    else if (strcmp(text, "libdw") == 0)
+        o->reader = INDEX_LIBDW;
+    else
+        return err_set(e, ERR_USAGE, "--dwarf is libdwarf or libdw, not '%s'", text) == 0;
+    return true;
+}
+
+bool resolve_option(struct resolve_options *o, int option, const char *value, struct err *e)
+{
+    switch (option) {
+    case RESOLVE_OPTION_IMAGES:
+        return o->images_from_trace = true;
+    case RESOLVE_OPTION_MODULES:
+        return take(vec_push(&o->modules, value), e);
+    case RESOLVE_OPTION_BASE:
+        return take_base(o, value, e);
+    case RESOLVE_OPTION_SYSROOT:
+        o->sysroot = value;
+        return true;
+    case RESOLVE_OPTION_DEBUG_DIR:
+        return has_room(o->debug_dirs.len, e) && take(vec_push(&o->debug_dirs, value), e);
+    case RESOLVE_OPTION_SUBSTITUTE:
+        return take_rule(o, value, e);
+    case RESOLVE_OPTION_DEBUGINFOD:
+        o->debuginfod = value;
+        return true;
+    case RESOLVE_OPTION_NO_DEBUGINFOD:
+        return o->no_debuginfod = true;
+    case RESOLVE_OPTION_CACHE:
+        o->cache = value;
+        return true;
+    case RESOLVE_OPTION_NO_CACHE:
+        return o->no_cache = true;
+    case RESOLVE_OPTION_DWARF:
+        return take_reader(o, value, e);
+    case RESOLVE_OPTION_THREADS:
+        return option_u64(value, "--threads", 1, 256, &o->threads, e);
+    case RESOLVE_OPTION_TIME_LIMIT:
+        return option_seconds(value, "--time-limit", &o->seconds, e);
+    default:
+        return false;
+    }
+}
+
+void resolve_options_release(struct resolve_options *o)
+{
+    for (size_t i = 0; i < o->bases.len; i++)
+        free((char *)o->bases.at[i].image);
+    vec_release(&o->bases);
+    vec_release(&o->modules);
+    vec_release(&o->debug_dirs);
+    vec_release(&o->rules);
+}
+
+/* ---- files */
+
+static bool below(struct view path, const char *root, struct view folder)
+{
+    struct buf whole = {0};
+    buf_puts(&whole, root ? root : "");
+    buf_put(&whole, folder.p, folder.len);
+    bool is = !whole.failed && whole.len > 0 &&
+              path_is_below(path, (struct view){buf_str(&whole), whole.len});
+    buf_release(&whole);
+    return is;
+}
+
+/* Whether a file may be opened for where it lies. ".." was resolved by who asks, or is refused. */
+static bool lies_well(const struct resolver *r, struct view path)
+{
+    const struct resolve_options *o = r->options;
+    if (memmem(path.p, path.len, "/../", 4))
+        return false;
+    if (r->folder.len > 0 &&
+        below(path, NULL, (struct view){(const char *)r->folder.data, r->folder.len}))
+        return true;
+    for (size_t i = 0; i < o->debug_dirs.len; i++) {
+        if (below(path, NULL, view_of(o->debug_dirs.at[i])) ||
+            below(path, o->sysroot, view_of(o->debug_dirs.at[i])))
+            return true;
+    }
+    return below(path, NULL, view_of(DEBUG_DIR)) || below(path, o->sysroot, view_of(DEBUG_DIR));
+}
+
+static bool has_build_id(int fd, const struct build_id *wanted, struct build_id *found)
+{
+    return build_id_read(fd, found) && wanted->len > 0 && found->len == wanted->len &&
+           memcmp(found->bytes, wanted->bytes, found->len) == 0;
+}
+
+static void refuse(struct resolver *r, const char *path, const struct build_id *found)
+{
+    char id[2 * BUILD_ID_MAX + 1];
+    struct resolver_image *image = &r->image;
+    if (image->refused[0])
+        return;
+    build_id_text(found, id);
+    if (image->build_id->len > 0)
+        snprintf(image->refused, sizeof image->refused,
+                 "%.120s is another build than the one that ran (%.40s)", path, id);
+    else
+        snprintf(image->refused, sizeof image->refused,
+                 "no build id to check %.120s by; --images-from-trace allows it", path);
+}
+
+static int open_path(struct resolver *r, struct view name)
+{
+    struct build_id found = {0};
+    struct buf path = {0};
+    buf_put(&path, name.p, name.len);
+    const char *text = buf_str(&path);
+    int fd = path.failed ? -1 : regular_file_open(text);
+    if (fd >= 0 && !r->image.trusted && !has_build_id(fd, r->image.build_id, &found) &&
+        !lies_well(r, name)) {
+        refuse(r, text, &found);
+        close(fd);
+        fd = -1;
+    }
+    /* The first that is opened is the image: what lies beside it may be opened, too. */
+    if (fd >= 0 && r->folder.len == 0) {
+        struct view folder = path_folder(name);
+        buf_put(&r->folder, folder.p, folder.len);
+    }
+    buf_release(&path);
+    return fd;
+}
+
+/* ---- the cache */
+
+static bool make_folders(struct buf *path)
+{
+    char *text = (char *)path->data;
+    for (size_t i = 1; i < path->len; i++) {
+        if (text[i] != '/')
+            continue;
+        text[i] = 0;
+        bool made = mkdir(text, 0700) == 0 || errno == EEXIST;
+        text[i] = '/';
+        if (!made)
+            return false;
+    }
+    return true;
+}
+
+/* Where what is kept under a key lies. False: nowhere. */
+static bool cache_path(const struct resolver *r, struct view key, struct buf *out)
+{
+    const struct resolve_options *o = r->options;
+    const char *home = getenv("HOME"), *xdg = getenv("XDG_CACHE_HOME");
+    if (o->no_cache || key.len == 0)
+        return false;
+    if (o->cache)
+        buf_puts(out, o->cache);
+    else if (xdg && *xdg == '/')
+        buf_printf(out, "%s/tidemark/symbols", xdg);
+    else if (home && *home == '/')
+        buf_printf(out, "%s/.cache/tidemark/symbols", home);
+    else
+        return false;
+    buf_u8(out, '/');
+    for (size_t i = 0; i < key.len; i++)
+        buf_printf(out, "%02x", (unsigned)(uint8_t)key.p[i]);
+    (void)buf_str(out);
+    return !out->failed;
+}
+
+static int open_cache(const struct resolver *r, struct view key)
+{
+    struct buf path = {0};
+    int fd = cache_path(r, key, &path) ? regular_file_open(buf_str(&path)) : -1;
+    buf_release(&path);
+    return fd;
+}
+
+/* A cache that cannot be written is none: nothing is said. */
+static int store(struct resolver *r, struct view key, bool whole)
+{
+    struct buf path = {0};
+    int fd = -1;
+    if (whole) {
+        if (r->storing && outfile_commit(&r->store, NULL) != 0)
+            outfile_abort(&r->store);
+        r->storing = false;
+        return -1;
+    }
+    if (r->storing)
+        outfile_abort(&r->store);
+    r->storing = cache_path(r, key, &path) && make_folders(&path) &&
+                 outfile_open(&r->store, buf_str(&path), true, NULL) == 0;
+    if (r->storing)
+        fd = fcntl(r->store.fd, F_DUPFD_CLOEXEC, 3);
+    buf_release(&path);
+    return fd;
+}
+
+/* ---- the helper */
+
+/* A progress line for what comes from a server, on a terminal. */
+static int show_fetch(void *ctx, uint64_t done, uint64_t total)
+{
+    char have[FORMAT_SIZE], all[FORMAT_SIZE];
+    struct resolver *r = ctx;
+    if (!r->terminal || done == 0)
+        return 0;
+    fprintf(stderr, "\r\033[Kdebuginfod: %s", format_bytes(have, done));
+    if (total)
+        fprintf(stderr, " of %s", format_bytes(all, total));
+    r->shown = true;
+    return 0;
+}
+
+static int fetch(struct resolver *r, const struct file_wish *wish)
+{
+    struct build_id id = {.len = (uint8_t)wish->id.len};
+    struct err e = {0};
+    int fd = -1;
+    if (r->fetcher.socket < 0 || wish->id.len == 0 || wish->id.len > BUILD_ID_MAX)
+        return -1;
+    memcpy(id.bytes, wish->id.p, wish->id.len);
+    if (debuginfod_ask(r->fetcher.socket, &id, wish->flag, show_fetch, r, &fd, &e) != 0)
+        fd = -1;
+    if (r->shown)
+        fputs("\r\033[K", stderr);
+    r->shown = false;
+    if (e.code != ERR_NONE)
+        snprintf(r->image.fetching, sizeof r->image.fetching, "%.200s", e.text);
+    else if (fd >= 0)
+        snprintf(r->image.fetching, sizeof r->image.fetching, "fetched");
+    return fd;
+}
+
+static int grant(void *ctx, const struct file_wish *wish)
+{
+    struct resolver *r = ctx;
+    switch ((enum file_need)wish->need) {
+    case NEED_PATH:
+        return open_path(r, wish->name);
+    case NEED_CACHE:
+        return open_cache(r, wish->id);
+    case NEED_STORE:
+        return store(r, wish->id, wish->flag);
+    case NEED_FETCH:
+        return fetch(r, wish);
+    case FILE_NEEDS:
+        break;
+    }
+    return -1;
+}
+
+int resolver_init(struct resolver *r, const struct resolve_options *options, struct err *e)
+{
+    *r = (struct resolver){
+        .options = options, .fetcher = {.socket = -1}, .terminal = isatty(STDERR_FILENO) == 1};
+    const struct debuginfod_options servers = {.urls = options->debuginfod};
+    if (!options->no_debuginfod && debuginfod_is_wanted(&servers) &&
+        debuginfod_start(&r->fetcher, &servers, e) != 0)
+        return -1;
+    const struct helper_options helper = {.seconds = options->seconds > 0 ? options->seconds
+                                                                          : HELPER_SECONDS,
+                                          .memory = HELPER_MEMORY,
+                                          .wish = grant,
+                                          .ctx = r};
+    return helper_init(&r->helper, &helper, e);
+}
+
+void resolver_release(struct resolver *r)
+{
+    helper_release(&r->helper);
+    if (r->fetcher.socket >= 0)
+        debuginfod_stop(&r->fetcher);
+    if (r->storing)
+        outfile_abort(&r->store);
+    buf_release(&r->folder);
+}
+
+static size_t views_of(struct view *out, const char *const *texts, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        out[i] = view_of(texts[i]);
+    return n;
+}
+
+int resolver_open(struct resolver *r, struct view path, const struct build_id *id, bool trusted,
+                  struct image_facts *facts, struct err *e)
+{
+    static const struct build_id none;
+    const struct resolve_options *o = r->options;
+    struct view dirs[HELPER_RULES_MAX], rules[HELPER_RULES_MAX];
+    /* The helper cannot see how many processors there are. */
+    long processors = sysconf(_SC_NPROCESSORS_ONLN);
+    uint64_t threads = o->threads ? o->threads : processors > 0 ? (uint64_t)processors : 1;
+    struct helper_open open = {.path = path,
+                               .build_id = id ? *id : none,
+                               .reader = o->reader,
+                               .trust_paths = trusted,
+                               .threads = (uint32_t)threads,
+                               .sysroot = view_of(o->sysroot ? o->sysroot : ""),
+                               .dirs = dirs,
+                               .rules = rules};
+    open.dir_count = views_of(dirs, o->debug_dirs.at, o->debug_dirs.len);
+    dirs[open.dir_count++] = view_of(DEBUG_DIR);
+    open.rule_count = views_of(rules, o->rules.at, o->rules.len);
+    r->image = (struct resolver_image){.build_id = id ? id : &none, .trusted = trusted};
+    buf_clear(&r->folder);
+    if (helper_open_image(&r->helper, &open, facts, e) == 0)
+        return 0;
+    /* The helper only knows that it got no file. */
+    return r->image.refused[0] && e->code == ERR_CHECK
+               ? err_set(e, ERR_CHECK, "%s", r->image.refused)
+               : -1;
+}

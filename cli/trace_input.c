@@ -1,0 +1,108 @@
+#include "cli/trace_input.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/format.h"
+#include "base/tempfile.h"
+
+uint64_t input_clock_ns(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* What is read more than once and cannot be read twice goes to a temporary file. */
+static int make_rereadable(struct trace_input *in, struct err *e)
+{
+    struct stat st;
+    in->begin = lseek(in->fd, 0, SEEK_CUR);
+    bool can_seek = in->begin >= 0 && fstat(in->fd, &st) == 0 && S_ISREG(st.st_mode);
+    if (can_seek || in->passes == 1)
+        return 0;
+    int copy = tempfile_copy(in->fd, tempfile_dir(NULL), e);
+    if (copy < 0)
+        return err_prefix(e, "%s", in->path);
+    if (in->fd != STDIN_FILENO)
+        close(in->fd);
+    in->fd = copy;
+    in->begin = 0;
+    return 0;
+}
+
+int trace_input_open(struct trace_input *in, const char *path, unsigned passes, struct err *e)
+{
+    struct stat st;
+    bool standard_input = strcmp(path, "-") == 0;
+    *in = (struct trace_input){.path = path,
+                               .passes = passes,
+                               .terminal = isatty(STDERR_FILENO) == 1,
+                               .next_show = input_clock_ns() + 1000000000u};
+    in->fd = standard_input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
+    if (in->fd < 0)
+        return err_errno(e, ERR_INPUT, "cannot open %s", path);
+    if (make_rereadable(in, e) != 0) {
+        trace_input_close(in);
+        return -1;
+    }
+    /* Reading a pipe could wait for ever: there, signals do what they always do. */
+    if (fstat(in->fd, &st) == 0 && S_ISREG(st.st_mode)) {
+        in->size = (uint64_t)st.st_size;
+        interrupt_hold(&in->interrupt);
+    }
+    return 0;
+}
+
+void trace_input_clear(struct trace_input *in)
+{
+    if (in->shown)
+        fputs("\r\033[K", stderr);
+    in->shown = false;
+}
+
+void trace_input_close(struct trace_input *in)
+{
+    trace_input_clear(in);
+    if (in->fd > STDIN_FILENO)
+        close(in->fd);
+    in->fd = -1;
+    interrupt_release(&in->interrupt);
+}
+
+static int progress(void *ctx, uint64_t file_bytes, struct err *e)
+{
+    struct trace_input *in = ctx;
+    if (interrupt_came(&in->interrupt))
+        return err_set(e, ERR_OUTPUT, "interrupted");
+    uint64_t now = input_clock_ns();
+    if (!in->terminal || in->size == 0 || now < in->next_show)
+        return 0;
+    char percent[FORMAT_SIZE];
+    fprintf(stderr, "\r\033[K%s",
+            format_percent(percent, in->size * in->pass + file_bytes, in->size * in->passes));
+    in->next_show = now + 200000000u;
+    in->shown = true;
+    return 0;
+}
+
+static int read_pass(void *ctx, unsigned pass, const struct record_sink *sink, const bool *wanted,
+                     struct trace_info *info, struct err *e)
+{
+    struct trace_input *in = ctx;
+    const struct trace_read_options options = {
+        .wanted = wanted, .progress = progress, .progress_ctx = in};
+    in->pass = pass;
+    if (pass > 0 && lseek(in->fd, in->begin, SEEK_SET) < 0)
+        return err_errno(e, ERR_INPUT, "cannot read %s again", in->path);
+    return trace_read(in->fd, in->path, sink, &options, info, e);
+}
+
+struct rewrite_source trace_input_source(struct trace_input *in)
+{
+    return (struct rewrite_source){.ctx = in, .read = read_pass};
+}
