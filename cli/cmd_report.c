@@ -35,9 +35,7 @@ static const char usage[] =
     "      --stack-traces  print the call stacks under each row (text; JSON has the largest one)\n"
     "      --format F      text, json, csv or html (text); html is one page for a browser, which\n"
     "                      chooses and sorts rows itself: only --pool and --skip go with it\n"
-    "  -o, --output FILE   write to FILE instead of standard output\n"
-    "      --resolve       find names for frames that have none, as `tidemark symbols` does; its\n"
-    "                      options about images and debug files are known here, too\n"
+    "  -o, --output FILE   write to FILE instead of standard output\n" RESOLVE_REQUEST_USAGE
     "  -f, --force         replace FILE when it exists\n"
     "  -h, --help          this text\n"
     "\n"
@@ -58,8 +56,7 @@ struct report_command {
     struct summary_selection selection;
     struct report_options report;
     struct skiplist skip;
-    bool resolve;
-    struct resolve_options resolving;
+    struct resolve_request resolve;
     struct resolver resolver;
 };
 
@@ -73,7 +70,6 @@ enum {
     OPTION_SKIP,
     OPTION_STACK_TRACES,
     OPTION_FORMAT,
-    OPTION_RESOLVE,
 };
 
 static const struct option long_options[] = {
@@ -88,8 +84,7 @@ static const struct option long_options[] = {
     {"format", required_argument, NULL, OPTION_FORMAT},
     {"output", required_argument, NULL, 'o'},
     {"force", no_argument, NULL, 'f'},
-    {"resolve", no_argument, NULL, OPTION_RESOLVE},
-    RESOLVE_LONG_OPTIONS,
+    RESOLVE_REQUEST_LONG_OPTIONS,
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
@@ -117,7 +112,7 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
 {
     struct report_command *c = ctx;
     if (option != 'f' && option != 'o' && option != OPTION_FORMAT && option != OPTION_POOL &&
-        option != OPTION_SKIP && option != OPTION_RESOLVE && option < RESOLVE_OPTION_FIRST)
+        option != OPTION_SKIP && option < RESOLVE_OPTION_FIRST)
         c->rows_chosen = true;
     switch (option) {
     case OPTION_BY:
@@ -149,10 +144,8 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
     case 'f':
         c->force = true;
         return true;
-    case OPTION_RESOLVE:
-        return c->resolve = true;
     default:
-        return resolve_option(&c->resolving, option, value, e);
+        return resolve_request_take(&c->resolve, option, value, e);
     }
 }
 
@@ -208,34 +201,18 @@ static int write_file(const struct report_command *c, struct page_source *page,
     return -1;
 }
 
-/* Names for frames that have none, in memory only. */
-static int resolve(struct report_command *c, struct trace *t, struct err *e)
-{
-    struct resolve_summary names;
-    char n[FORMAT_SIZE];
-    int status = resolve_trace(&c->resolver, t, FRAME_BETTER, &names, e);
-    if (status == 0) {
-        resolve_summary_warn(&names);
-        fprintf(stderr, "tidemark: %s named", format_count(n, names.named));
-        fprintf(stderr, " of %s, ", format_counted(n, names.frames, "frame"));
-        fprintf(stderr, "%s before\n", format_count(n, names.named_before));
-    }
-    resolve_summary_release(&names);
-    return status;
-}
-
 static int run(struct report_command *c, struct trace *t, struct err *e)
 {
     struct summary s;
     struct page_source page;
     /* The helper starts before anything else is open. */
-    if (c->resolve && resolver_init(&c->resolver, &c->resolving, e) != 0)
+    if (resolve_request_start(&c->resolve, &c->resolver, e) != 0)
         return -1;
     page_source_init(&page, t);
     int status =
         c->html ? page_source_load(&page, c->trace, e) : trace_load(t, c->trace, NULL, NULL, e);
-    if (status == 0 && c->resolve)
-        status = resolve(c, t, e);
+    if (status == 0)
+        status = resolve_request_names(&c->resolve, &c->resolver, t, e);
     if (status == 0)
         status = summary_build(&s, t, &c->summary, e);
     if (status == 0) {
@@ -277,6 +254,6 @@ int cmd_report(int argc, char **argv)
     }
     skiplist_release(&c.skip);
     resolver_release(&c.resolver);
-    resolve_options_release(&c.resolving);
+    resolve_request_release(&c.resolve);
     return status;
 }

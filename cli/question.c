@@ -73,7 +73,7 @@ bool question_take(struct question *q, int option, const char *value, struct err
         q->force = true;
         return true;
     default:
-        return false;
+        return resolve_request_take(&q->resolve, option, value, e);
     }
 }
 
@@ -104,20 +104,30 @@ static int answer_into_file(const struct question *q, question_answer *answer, v
     return -1;
 }
 
-int question_run(const struct question *q, question_answer *answer, void *ctx)
+static int load_and_answer(const struct question *q, struct resolver *r, question_answer *answer,
+                           void *ctx, struct trace *t, struct err *e)
 {
     const struct trace_load_options more = {.zones = q->zones || q->selection.zone,
                                             .frames = q->zones || q->selection.has_frame};
+    if (trace_load_with(t, q->trace, &more, NULL, NULL, e) != 0 ||
+        resolve_request_names(&q->resolve, r, t, e) != 0)
+        return -1;
+    return q->output ? answer_into_file(q, answer, ctx, t, e) : answer(ctx, t, stdout, e);
+}
+
+int question_run(struct question *q, question_answer *answer, void *ctx)
+{
+    struct resolver resolver = RESOLVER_NONE;
     struct err e = {0};
     struct trace t;
-    int status = trace_init(&t, NULL, &e);
-    if (status == 0) {
-        status = trace_load_with(&t, q->trace, &more, NULL, NULL, &e);
-        if (status == 0)
-            status =
-                q->output ? answer_into_file(q, answer, ctx, &t, &e) : answer(ctx, &t, stdout, &e);
+    /* The helper starts before anything else is open. */
+    int status = resolve_request_start(&q->resolve, &resolver, &e);
+    if (status == 0 && (status = trace_init(&t, NULL, &e)) == 0) {
+        status = load_and_answer(q, &resolver, answer, ctx, &t, &e);
         trace_release(&t);
     }
+    resolver_release(&resolver);
+    resolve_request_release(&q->resolve);
     if (status == 0)
         return 0;
     print_error(&e);

@@ -13,6 +13,7 @@
 #include "analysis/selection.h"
 #include "base/err.h"
 #include "cli/options.h"
+#include "cli/resolve_trace.h"
 #include "report/report.h"
 
 struct question {
@@ -22,6 +23,7 @@ struct question {
     bool zones; /* load zones and frames in any case */
     enum report_format format;
     struct selection_options selection;
+    struct resolve_request resolve;
 };
 
 enum {
@@ -52,6 +54,7 @@ enum {
 #define OUTPUT_LONG_OPTIONS                                                                        \
     {"format", required_argument, NULL, QUESTION_FORMAT},                                          \
         {"output", required_argument, NULL, QUESTION_OUTPUT}, {"force", no_argument, NULL, 'f'},   \
+        RESOLVE_REQUEST_LONG_OPTIONS,                                                              \
     {                                                                                              \
         "help", no_argument, NULL, 'h'                                                             \
     }
@@ -70,6 +73,7 @@ enum {
     "      --zone NAME     allocated within a zone of this name on the same thread\n"
 
 #define OUTPUT_USAGE                                                                               \
+    RESOLVE_REQUEST_USAGE                                                                          \
     "      --format F      text, json or csv (text)\n"                                             \
     "      --output FILE   write to FILE instead of standard output\n"                             \
     "  -f, --force         replace FILE when it exists\n"                                          \
@@ -83,10 +87,11 @@ bool refuse_value(struct err *e, const char *option, const char *values, const c
 
 /*
  * Loads the trace with what the selection needs, and has the answer written to where it should go:
- * a file appears when it is whole. Returns the exit status; errors are printed.
+ * a file appears when it is whole. Returns the exit status; errors are printed. What options hold
+ * is released.
  */
 typedef int question_answer(void *ctx, struct trace *t, FILE *out, struct err *e);
-int question_run(const struct question *q, question_answer *answer, void *ctx);
+int question_run(struct question *q, question_answer *answer, void *ctx);
 
 /* Whether `out` is a terminal that may be coloured (NO_COLOR, TERM=dumb), and its width (80). */
 bool terminal_takes_colors(FILE *out);

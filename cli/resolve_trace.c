@@ -65,3 +65,38 @@ void resolve_summary_warn(const struct resolve_summary *s)
     if (troubled > told)
         fprintf(stderr, "tidemark: and from %zu images more\n", troubled - told);
 }
+
+bool resolve_request_take(struct resolve_request *q, int option, const char *value, struct err *e)
+{
+    if (option != RESOLVE_OPTION_RESOLVE)
+        return resolve_option(&q->options, option, value, e);
+    return q->wanted = true;
+}
+
+void resolve_request_release(struct resolve_request *q)
+{
+    resolve_options_release(&q->options);
+}
+
+int resolve_request_start(const struct resolve_request *q, struct resolver *r, struct err *e)
+{
+    return q->wanted ? resolver_init(r, &q->options, e) : 0;
+}
+
+int resolve_request_names(const struct resolve_request *q, struct resolver *r, struct trace *t,
+                          struct err *e)
+{
+    struct resolve_summary names;
+    char n[FORMAT_SIZE];
+    if (!q->wanted)
+        return 0;
+    int status = resolve_trace(r, t, FRAME_BETTER, &names, e);
+    if (status == 0) {
+        resolve_summary_warn(&names);
+        fprintf(stderr, "tidemark: %s named", format_count(n, names.named));
+        fprintf(stderr, " of %s, ", format_counted(n, names.frames, "frame"));
+        fprintf(stderr, "%s before\n", format_count(n, names.named_before));
+    }
+    resolve_summary_release(&names);
+    return status;
+}

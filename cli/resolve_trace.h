@@ -10,6 +10,31 @@
 int resolve_trace(struct resolver *r, struct trace *t, enum frame_policy policy,
                   struct resolve_summary *s, struct err *e);
 
+/* --resolve, of commands that load a trace and show frames; zero-initialised it is not given. */
+struct resolve_request {
+    bool wanted;
+    struct resolve_options options;
+};
+
+#define RESOLVE_REQUEST_LONG_OPTIONS                                                               \
+    {"resolve", no_argument, NULL, RESOLVE_OPTION_RESOLVE}, RESOLVE_LONG_OPTIONS
+
+#define RESOLVE_REQUEST_USAGE                                                                      \
+    "      --resolve       find names for frames that have none, as `tidemark symbols` does; "     \
+    "its\n"                                                                                        \
+    "                      options about images and debug files are known here, too\n"
+
+/* As resolve_option. */
+bool resolve_request_take(struct resolve_request *q, int option, const char *value, struct err *e);
+void resolve_request_release(struct resolve_request *q);
+
+/* Starts the helper, if it is wanted: before the trace is opened. `r` is RESOLVER_NONE. */
+int resolve_request_start(const struct resolve_request *q, struct resolver *r, struct err *e);
+
+/* Names the frames of the trace, if that is wanted; tells how it went on standard error. */
+int resolve_request_names(const struct resolve_request *q, struct resolver *r, struct trace *t,
+                          struct err *e);
+
 /* Frames that the client marked as to be resolved later. */
 uint64_t resolve_count_unresolved(const struct trace *t);
 

@@ -420,6 +420,12 @@ class TestCommands(SymbolCase):
         self.assertFalse(set(STACK[:5]) & self.functions(trace))
         self.assert_named(trace, "--resolve", "--debug-dir", self.debug)
         self.assertEqual(trace.read_bytes(), before)
+        for command in (("tree",), ("timeline", "--match", "shop_take")):
+            result = run(*command[:1], trace, *command[1:], "--resolve", "--debug-dir", self.debug)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertRegex(result.stderr, r"[0-9]+ named of [0-9]+ frames")
+        self.assertIn("hidden_shelf", run("tree", trace, "--resolve", "--debug-dir",
+                                          self.debug, "--min-share", 0).stdout)
 
     def test_update_without_addr2line(self):
         _, trace = self.record("--symbols", "client", mode="offline", relay=True, strip=False)
