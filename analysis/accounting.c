@@ -215,8 +215,10 @@ int accounting_op(void *ctx, const struct memory_op *op, struct err *e)
     else if (a->options.key_of(a->options.key_ctx, op, &key, e) != 0)
         return -1;
     struct page *page = pool_page(p, key, e);
-    struct thread_state *thread = page ? pool_thread(p, op->thread, e) : NULL;
-    if (!thread)
+    struct thread_state *thread = NULL;
+    if (page && !a->options.judged && !(thread = pool_thread(p, op->thread, e)))
+        return -1;
+    if (!page)
         return -1;
     if (op->time > p->now)
         pool_advance(p, op->time);
@@ -232,7 +234,8 @@ int accounting_op(void *ctx, const struct memory_op *op, struct err *e)
             h->peak_bytes = h->live_bytes;
         h->last_time = p->now;
     }
-    thread_step(thread, p->now);
+    if (thread)
+        thread_step(thread, p->now);
     if (op->kind == MEMORY_ALLOC) {
         counter_alloc(p, h, c, op->block.size);
         return 0;
@@ -242,8 +245,8 @@ int accounting_op(void *ctx, const struct memory_op *op, struct err *e)
     p->figures.frees++;
     p->figures.live--;
     p->figures.live_bytes = saturating_sub(p->figures.live_bytes, op->block.size);
-    if (a->options.judged ? op->temporary
-                          : op->block.thread == op->thread && thread->previous <= op->block.time) {
+    if (thread ? op->block.thread == op->thread && thread->previous <= op->block.time
+               : op->temporary) {
         c->temporary++;
         c->temporary_bytes = saturating_add(c->temporary_bytes, op->block.size);
         p->figures.temporary++;

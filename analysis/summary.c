@@ -47,113 +47,26 @@ struct view summary_keep(struct summary *s, struct view text)
 
 /* ---- pools */
 
-struct named_pool {
-    struct view name;
-    uint32_t number;
-};
-
-static int compare_names(struct view a, struct view b)
+/* The pools of the selection, with all client pointers that stand for each. */
+static int list_pools(struct summary *s, struct err *e)
 {
-    size_t n = a.len < b.len ? a.len : b.len;
-    int order = n ? memcmp(a.p, b.p, n) : 0;
-    return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
-static int compare_pools(const void *a, const void *b)
-{
-    const struct named_pool *x = a;
-    const struct named_pool *y = b;
-    bool x_default = view_equal(x->name, view_of("default"));
-    bool y_default = view_equal(y->name, view_of("default"));
-    if (x_default != y_default)
-        return x_default ? -1 : 1;
-    int order = compare_names(x->name, y->name);
-    return order ? order : (x->number > y->number) - (x->number < y->number);
-}
-
-/* That no pool is called so; tells the names that there are, or the first of them. */
-static int no_such_pool(const struct trace *t, const char *wanted, struct err *e)
-{
-    struct buf names = {0};
-    for (size_t i = 0; i < t->memory.pools.len && names.len < 400; i++) {
-        char room[32];
-        struct view name = trace_pool_name(t, t->memory.pools.at[i], room);
-        buf_printf(&names, "%s%.*s", i ? ", " : "", name.len > 100 ? 100 : (int)name.len, name.p);
-    }
-    int status = names.failed ? err_no_memory(e, "pool names")
-                              : err_set(e, ERR_USAGE, "no pool is called '%s'; the trace has: %s",
-                                        wanted, names.len ? buf_str(&names) : "none");
-    buf_release(&names);
-    return status;
-}
-
-/* The pools that `wanted` names (NULL: all that have events), in order. */
-static int list_pools(struct summary *s, const char *wanted, struct named_pool *list, size_t *n,
-                      struct err *e)
-{
+    const struct selection *from = &s->selection;
     const struct memory *m = &s->trace->memory;
-    *n = 0;
-    for (size_t i = 0; i < m->pools.len; i++) {
-        char room[32];
-        struct view name = trace_pool_name(s->trace, m->pools.at[i], room);
-        if (name.p == room && !(name = summary_keep(s, name)).p)
-            return err_no_memory(e, "pool names");
-        if (wanted ? view_equal(name, view_of(wanted)) : m->pools.at[i]->totals.allocations != 0)
-            list[(*n)++] = (struct named_pool){name, (uint32_t)i};
-    }
-    if (wanted && *n == 0)
-        return no_such_pool(s->trace, wanted, e);
-    if (*n)
-        qsort(list, *n, sizeof *list, compare_pools);
-    return 0;
-}
-
-static int add_pool(struct summary *s, const struct named_pool *p, struct err *e)
-{
-    const struct pool *pool = s->trace->memory.pools.at[p->number];
-    if (s->pools.len == 0 || !view_equal(s->pools.at[s->pools.len - 1].name, p->name)) {
-        struct summary_pool fresh = {
-            .name = p->name, .first_key = s->pool_keys.len, .low_address = UINT64_MAX};
-        if (!vec_push(&s->pools, fresh))
+    for (uint32_t i = 0; i < from->pools.len; i++) {
+        struct summary_pool p = {.name = from->pools.at[i].name,
+                                 .first_key = s->pool_keys.len,
+                                 .low_address = UINT64_MAX};
+        for (size_t k = 0; k < m->pools.len; k++) {
+            if (from->pool_of[k] != i)
+                continue;
+            if (!vec_push(&s->pool_keys, m->pools.at[k]->key))
+                return err_no_memory(e, "pools");
+            p.key_count++;
+        }
+        if (!vec_push(&s->pools, p))
             return err_no_memory(e, "pools");
     }
-    struct summary_pool *to = &s->pools.at[s->pools.len - 1];
-    if (!vec_push(&s->pool_keys, pool->key))
-        return err_no_memory(e, "pools");
-    to->key_count++;
-    if (pool->totals.low_address < to->low_address)
-        to->low_address = pool->totals.low_address;
-    if (pool->totals.high_address > to->high_address)
-        to->high_address = pool->totals.high_address;
     return 0;
-}
-
-/*
- * Fills s->pools and `merged`: pool number → index in s->pools, or one past them for pools that
- * are of no interest. *only is the number of the pool when it is a single one, else -1.
- */
-static int find_pools(struct summary *s, const char *wanted, uint32_t *merged, int64_t *only,
-                      struct err *e)
-{
-    size_t count = s->trace->memory.pools.len;
-    struct named_pool *list = calloc(count + 1, sizeof *list);
-    if (!list)
-        return err_no_memory(e, "pools");
-    size_t n;
-    int status = list_pools(s, wanted, list, &n, e);
-    for (size_t i = 0; i < count; i++)
-        merged[i] = UINT32_MAX;
-    for (size_t i = 0; i < n && status == 0; i++) {
-        status = add_pool(s, &list[i], e);
-        merged[list[i].number] = (uint32_t)s->pools.len - 1;
-    }
-    for (size_t i = 0; i < count; i++) {
-        if (merged[i] == UINT32_MAX)
-            merged[i] = (uint32_t)s->pools.len;
-    }
-    *only = n == 1 ? (int64_t)list[0].number : -1;
-    free(list);
-    return status;
 }
 
 /* ---- the sweep */
@@ -164,8 +77,6 @@ struct builder {
     struct summary *s;
     struct trace *trace;
     const struct summary_options *options;
-    uint32_t *merged;
-    int64_t only;
     struct sites sites;
     struct sites functions;
     struct accounting accounts[ACCOUNTINGS];
@@ -175,6 +86,12 @@ struct builder {
 static int take_step(void *ctx, const struct memory_op *op, struct err *e)
 {
     struct builder *b = ctx;
+    struct summary_pool *p = &b->s->pools.at[op->pool];
+    if (op->kind == MEMORY_ALLOC) {
+        uint64_t end = saturating_add(op->block.ptr, op->block.size);
+        p->low_address = op->block.ptr < p->low_address ? op->block.ptr : p->low_address;
+        p->high_address = end > p->high_address ? end : p->high_address;
+    }
     if (accounting_op(&b->accounts[BY_SITE], op, e) != 0 ||
         accounting_op(&b->accounts[BY_CALLSTACK], op, e) != 0)
         return -1;
@@ -186,7 +103,7 @@ static int sweep(struct builder *b, struct err *e)
     static const struct skiplist built_in = {0};
     const struct skiplist *skip = b->options->skip ? b->options->skip : &built_in;
     static const uint32_t one_group[1] = {0};
-    struct accounting_options o = {.pools = b->merged, .pool_count = b->trace->memory.pools.len};
+    struct accounting_options o = {.judged = true};
     accounting_init(&b->accounts[BY_CALLSTACK], &o);
     if (sites_build(&b->sites, b->trace, skip, SITE_BY_LINE, e) != 0)
         return -1;
@@ -213,7 +130,7 @@ static int sweep(struct builder *b, struct err *e)
     }
     accounting_init(&b->accounts[BY_GROUP], &o);
     const struct memory_observer to = {.ctx = b, .op = take_step};
-    return memory_sweep(&b->trace->memory, b->only, &to, e);
+    return selection_sweep(&b->s->selection, &to, e);
 }
 
 /* ---- rows */
@@ -389,7 +306,11 @@ static int build(struct builder *b, struct err *e)
 {
     struct summary *s = b->s;
     enum grouping by = b->options->by;
-    if (find_pools(s, b->options->pool, b->merged, &b->only, e) != 0 || sweep(b, e) != 0)
+    struct selection_options all = {.pool = b->options->pool};
+    const struct selection_options *only = b->options->only ? b->options->only : &all;
+    if (selection_init(&s->selection, b->trace, only, e) != 0)
+        return -1;
+    if (list_pools(s, e) != 0 || sweep(b, e) != 0)
         return -1;
     sum_pools(b);
     if (list_rows(b, GROUP_SITE, &b->accounts[BY_SITE], &s->sites, e) != 0 ||
@@ -400,7 +321,7 @@ static int build(struct builder *b, struct err *e)
         (list_rows(b, by, a, &s->groups, e) != 0 || attach_stacks(b, by, &s->groups, e) != 0))
         return -1;
     if (summary_cover(s, &b->accounts[BY_CALLSTACK], e) != 0 ||
-        summary_read_faults(s, b->options->pool, e) != 0)
+        summary_read_faults(s, only->pool, e) != 0)
         return -1;
     for (size_t i = 0; i < s->faults.len; i++) {
         uint32_t id = s->faults.at[i].callstack;
@@ -419,13 +340,11 @@ int summary_build(struct summary *s, struct trace *t, const struct summary_optio
     if (t->facts.file_version)
         file_version_text(t->facts.file_version, s->file_version);
     struct builder b = {.s = s, .trace = t, .options = options};
-    b.merged = calloc(t->memory.pools.len + 1, sizeof *b.merged);
-    int status = b.merged ? build(&b, e) : err_no_memory(e, "pools");
+    int status = build(&b, e);
     for (size_t i = 0; i < ACCOUNTINGS; i++)
         accounting_release(&b.accounts[i]);
     sites_release(&b.sites);
     sites_release(&b.functions);
-    free(b.merged);
     if (status != 0)
         summary_release(s);
     return status;
@@ -436,6 +355,7 @@ void summary_release(struct summary *s)
     for (size_t i = 0; i < s->texts.len; i++)
         free(s->texts.at[i]);
     vec_release(&s->texts);
+    selection_release(&s->selection);
     vec_release(&s->pools);
     vec_release(&s->pool_keys);
     vec_release(&s->sites);

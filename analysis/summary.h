@@ -12,6 +12,7 @@
 
 #include "analysis/accounting.h"
 #include "analysis/frames.h"
+#include "analysis/selection.h"
 #include "analysis/skiplist.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -27,10 +28,11 @@ bool grouping_parse(const char *text, enum grouping *by);
 const char *grouping_name(enum grouping by);
 
 struct summary_options {
-    enum grouping by;            /* what `groups` holds; GROUP_SITE: nothing, see `sites` */
-    const char *pool;            /* only the pools of this name; NULL: all */
-    const struct skiplist *skip; /* NULL: the built-in rules */
-    bool stacks;                 /* fill in `stacks`, all call stacks of the rows */
+    enum grouping by; /* what `groups` holds; GROUP_SITE: nothing, see `sites` */
+    const char *pool; /* only the pools of this name; NULL: all */
+    const struct selection_options *only; /* only these allocations, instead of `pool`; NULL: all */
+    const struct skiplist *skip;          /* NULL: the built-in rules */
+    bool stacks;                          /* fill in `stacks`, all call stacks of the rows */
 };
 
 /* One pool, or all pools of one name. */
@@ -121,6 +123,7 @@ struct summary {
     struct buf verdict;
     VEC(struct summary_check) checks;
     VEC(char *) texts; /* names made up here */
+    struct selection selection;
 };
 
 /* `s` need not be initialised. ERR_USAGE when no pool has the wanted name; the text lists them. */

@@ -77,6 +77,13 @@ static void say_no_data(struct summary *s)
 {
     const struct trace *t = s->trace;
     struct buf *v = &s->verdict;
+    for (size_t i = 0; i < t->memory.pools.len; i++) {
+        if (t->memory.pools.at[i]->totals.allocations &&
+            selection_is_narrow(&s->selection.options)) {
+            buf_puts(v, "no allocation is as wanted");
+            return;
+        }
+    }
     buf_puts(v, "no memory data: ");
     if (s->unknown_frees) {
         char n[FORMAT_SIZE];
