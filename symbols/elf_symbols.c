@@ -249,30 +249,77 @@ static int read_tables(struct elf_symbols *s, struct elf_file *image, struct elf
 
 /* ---- which symbol is the answer where */
 
-/* At one address the last in this order is the answer. */
-static int by_address(const void *a, const void *b)
+#define DIGIT_BITS 11u
+#define DIGITS (1u << DIGIT_BITS)
+
+/* Moves `n` symbols to `to` by one digit of their addresses; those with equal ones keep their
+ * order. */
+static void sort_by_digit(const struct symbol *from, struct symbol *to, size_t n, unsigned shift)
 {
-    const struct symbol *x = a, *y = b;
-    if (x->address != y->address)
-        return x->address < y->address ? -1 : 1;
-    if (x->place % 4 != y->place % 4)
-        return x->place % 4 < y->place % 4 ? -1 : 1;
-    if (x->size != y->size)
-        return x->size < y->size ? -1 : 1;
-    return (x->place > y->place) - (x->place < y->place);
+    size_t next[DIGITS] = {0}, at = 0;
+    for (size_t i = 0; i < n; i++)
+        next[from[i].address >> shift & (DIGITS - 1)]++;
+    for (size_t d = 0; d < DIGITS; d++) {
+        size_t count = next[d];
+        next[d] = at;
+        at += count;
+    }
+    for (size_t i = 0; i < n; i++)
+        to[next[from[i].address >> shift & (DIGITS - 1)]++] = from[i];
 }
 
-static void sort_symbols(struct elf_symbols *s)
+/* By address. Images have up to millions of symbols, and few digits in which they differ. */
+static int sort_by_address(struct elf_symbols *s, struct err *e)
+{
+    uint64_t differs = 0;
+    for (size_t i = 1; i < s->symbols.len; i++)
+        differs |= s->symbols.at[i].address ^ s->symbols.at[0].address;
+    if (!differs)
+        return 0;
+    struct symbol *other = malloc(s->symbols.len * sizeof *other);
+    if (!other)
+        return err_no_memory(e, "symbols of an ELF file");
+    size_t cap = s->symbols.len;
+    for (unsigned shift = 0; shift < 64 && differs >> shift; shift += DIGIT_BITS) {
+        if (!(differs >> shift & (DIGITS - 1)))
+            continue;
+        sort_by_digit(s->symbols.at, other, s->symbols.len, shift);
+        struct symbol *sorted = other;
+        size_t sorted_cap = cap;
+        other = s->symbols.at;
+        cap = s->symbols.cap;
+        s->symbols.at = sorted;
+        s->symbols.cap = sorted_cap;
+    }
+    free(other);
+    return 0;
+}
+
+/* Whether `x` is the answer rather than `y`, both at one address. */
+static bool goes_before(const struct symbol *x, const struct symbol *y)
+{
+    if (x->place % 4 != y->place % 4)
+        return x->place % 4 > y->place % 4;
+    if (x->size != y->size)
+        return x->size > y->size;
+    return x->place > y->place;
+}
+
+/* One for each address, by address. */
+static int sort_symbols(struct elf_symbols *s, struct err *e)
 {
     size_t kept = 0;
-    if (s->symbols.len > 0)
-        qsort(s->symbols.at, s->symbols.len, sizeof *s->symbols.at, by_address);
+    if (sort_by_address(s, e) != 0)
+        return -1;
     for (size_t i = 0; i < s->symbols.len; i++) {
-        if (kept > 0 && s->symbols.at[kept - 1].address == s->symbols.at[i].address)
-            kept--;
-        s->symbols.at[kept++] = s->symbols.at[i];
+        const struct symbol x = s->symbols.at[i];
+        if (kept == 0 || s->symbols.at[kept - 1].address != x.address)
+            s->symbols.at[kept++] = x;
+        else if (goes_before(&x, &s->symbols.at[kept - 1]))
+            s->symbols.at[kept - 1] = x;
     }
     s->symbols.len = kept;
+    return 0;
 }
 
 /* The first address beyond symbol i; for one without a size, where something else begins. */
@@ -351,8 +398,7 @@ int elf_symbols_read(struct elf_symbols **out, struct elf_file *image, struct el
         return err_no_memory(e, "symbols of an ELF file");
     if (read_tables(s, image, debug, limits, e) != 0)
         goto failed;
-    sort_symbols(s);
-    if (make_points(s, e) != 0)
+    if (sort_symbols(s, e) != 0 || make_points(s, e) != 0)
         goto failed;
     *out = s;
     return 0;
