@@ -355,6 +355,12 @@ static int read_attribute(Dwarf_Attribute *attr, void *user)
     return DWARF_CB_OK;
 }
 
+static bool libdw_has_code(void *reader, const struct dwarf_node *node)
+{
+    (void)reader;
+    return dwarf_hasattr(die_of(node), DW_AT_low_pc) || dwarf_hasattr(die_of(node), DW_AT_ranges);
+}
+
 static int libdw_read(void *reader, const struct dwarf_node *node, struct dwarf_entry *entry)
 {
     (void)reader;
@@ -459,6 +465,7 @@ const struct dwarf_back_end dwarf_libdw = {
     .release = libdw_release,
     .tag = libdw_tag,
     .offset = libdw_offset,
+    .has_code = libdw_has_code,
     .read = libdw_read,
     .ranges = libdw_ranges,
     .lines = libdw_lines,

@@ -437,6 +437,18 @@ static void read_attribute(const struct attribute *a, Dwarf_Half what, struct dw
     }
 }
 
+static bool libdwarf_has_code(void *reader, const struct dwarf_node *node)
+{
+    Dwarf_Error error = NULL;
+    Dwarf_Bool has = 0;
+    int status = dwarf_hasattr(die_of(node), DW_AT_low_pc, &has, &error);
+    if (status == DW_DLV_OK && !has)
+        status = dwarf_hasattr(die_of(node), DW_AT_ranges, &has, &error);
+    if (status == DW_DLV_ERROR)
+        forget(debug_of(reader, node), &error);
+    return status != DW_DLV_OK || has; /* reading it will tell what is wrong */
+}
+
 static int libdwarf_read(void *reader, const struct dwarf_node *node, struct dwarf_entry *entry)
 {
     struct attribute a = {
@@ -605,6 +617,7 @@ const struct dwarf_back_end dwarf_libdwarf = {
     .release = libdwarf_release,
     .tag = libdwarf_tag,
     .offset = libdwarf_offset,
+    .has_code = libdwarf_has_code,
     .read = libdwarf_read,
     .ranges = libdwarf_ranges,
     .lines = libdwarf_lines,

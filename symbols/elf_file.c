@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <xxhash.h>
 
 #include "base/cursor.h"
@@ -501,6 +502,17 @@ bool elf_file_is_shared(const struct elf_file *f)
 struct view elf_file_bytes(const struct elf_file *f)
 {
     return f->bytes;
+}
+
+void elf_file_let_go(const struct elf_file *f, struct view bytes)
+{
+    uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+    uintptr_t file = (uintptr_t)f->bytes.p, p = (uintptr_t)bytes.p;
+    if (!f->mapped || p < file || p - file > f->bytes.len || bytes.len > f->bytes.len - (p - file))
+        return;
+    uintptr_t first = (p + page - 1) / page * page, end = (p + bytes.len) / page * page;
+    if (first < end)
+        madvise((void *)first, end - first, MADV_DONTNEED); // NOLINT(performance-no-int-to-ptr)
 }
 
 const struct build_id *elf_file_build_id(const struct elf_file *f)

@@ -95,6 +95,12 @@ uint16_t elf_file_machine(const struct elf_file *f); /* EM_X86_64, EM_AARCH64, â
 bool elf_file_is_shared(const struct elf_file *f);   /* a shared library or a PIE: ET_DYN */
 struct view elf_file_bytes(const struct elf_file *f);
 
+/*
+ * Lets go of the memory behind bytes of a section that are not needed for now; reading them again
+ * brings them back. For any thread. Does nothing where they are not mapped from the file.
+ */
+void elf_file_let_go(const struct elf_file *f, struct view bytes);
+
 /* From its notes; len is 0 when it has none. */
 const struct build_id *elf_file_build_id(const struct elf_file *f);
 

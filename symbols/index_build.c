@@ -16,6 +16,7 @@
 #define REOPEN_UNITS 1000u
 #define MEMORY_MIN ((uint64_t)64 << 20)
 #define WORK_MIN ((uint64_t)1 << 20)
+#define SPLIT_SIZE ((uint64_t)2 << 30)
 
 static uint64_t sections_size(const struct dwarf_sections *s)
 {
@@ -37,15 +38,15 @@ static const struct dwarf_back_end *back_end(const struct index_build *b)
     }
 }
 
+/* What .dwo files hold is not known before they are opened: room for much. */
 static void build_limits(struct index_build *b)
 {
     const struct index_limits *l = &b->options.limits;
-    uint64_t size = sections_size(&b->sections);
-    uint64_t work = 4 * size + WORK_MIN;
-    if (b->options.package || b->options.open_split)
-        work += (uint64_t)1 << 32; /* what these hold is not known yet */
+    uint64_t size = sections_size(&b->sections) + sections_size(&b->package.sections);
+    if (b->options.open_split)
+        size += SPLIT_SIZE;
     b->memory = l->memory ? l->memory : size > MEMORY_MIN ? size : MEMORY_MIN;
-    atomic_init(&b->budget.left, l->work ? l->work : work);
+    atomic_init(&b->budget.left, l->work ? l->work : 4 * size + WORK_MIN);
     atomic_init(&b->budget.late, false);
     b->budget.deadline_ns = l->deadline_ns;
     b->budget.maker_bytes = b->memory;
@@ -55,7 +56,7 @@ static int build_init(struct index_build *b, struct symbol_index *x, struct elf_
                       struct elf_file *alternate, const struct index_options *options,
                       struct err *e)
 {
-    *b = (struct index_build){.x = x};
+    *b = (struct index_build){.x = x, .file = debug};
     if (options)
         b->options = *options;
     pthread_mutex_init(&b->lock, NULL);
@@ -180,6 +181,7 @@ struct worker {
     struct unit_walk walk;
     uint64_t work;  /* since the reader was opened */
     uint32_t units; /* likewise */
+    uint64_t lines; /* where the unit's line table is */
 };
 
 static void publish(struct index_build *b, uint32_t unit, struct unit_maker *m, void *block,
@@ -218,6 +220,7 @@ static void walk_unit(struct worker *w, const struct dwarf_node *root, uint64_t 
         return;
     }
     w->walk.base = (struct dwarf_base){.address = entry.has_low ? entry.low : 0};
+    w->lines = entry.has_lines ? entry.lines_offset : UINT64_MAX;
     if (entry.has_lines)
         walk_lines(&w->walk, root);
     if (split_id == 0)
@@ -239,14 +242,30 @@ static bool open_reader(struct worker *w)
     return b->ops->open(&w->walk.reader, &b->sections, b->alternate, &e) == 0;
 }
 
-static void build_unit(struct worker *w, uint32_t unit)
+/* The entries of a unit that was read, and its line table, which another unit may share. */
+static void let_go(const struct index_build *b, const struct todo *t, uint64_t lines)
 {
+    struct view info = b->sections.at[DWARF_INFO], line = b->sections.at[DWARF_LINE];
+    uint64_t root = b->x->units.at[t->unit].root;
+    if (root < info.len && t->size <= info.len - root)
+        elf_file_let_go(b->file, (struct view){info.p + root, (size_t)t->size});
+    if (lines < line.len && line.len - lines >= sizeof(uint32_t)) {
+        uint32_t length = load_u32(line.p + lines);
+        if (length <= line.len - lines)
+            elf_file_let_go(b->file, (struct view){line.p + lines, length});
+    }
+}
+
+static void build_unit(struct worker *w, const struct todo *t)
+{
+    uint32_t unit = t->unit;
     struct index_build *b = w->build;
     struct dwarf_node root;
     bool split_missing = false;
     size_t size = 0;
     maker_reset(&w->maker);
     walk_reset(&w->walk);
+    w->lines = UINT64_MAX;
     if (!open_reader(w) ||
         b->ops->node_at(w->walk.reader, false, b->x->units.at[unit].root, &root) != 1) {
         w->maker.fault = "a unit cannot be opened";
@@ -254,6 +273,7 @@ static void build_unit(struct worker *w, uint32_t unit)
         walk_unit(w, &root, b->x->units.at[unit].split_id, &split_missing);
         b->ops->release(w->walk.reader, &root);
     }
+    let_go(b, t, w->lines);
     w->work += w->maker.rows.len + w->maker.scopes.len;
     w->units++;
     void *block = maker_finish(&w->maker, &size);
@@ -273,7 +293,7 @@ static void *work(void *user)
         size_t next = atomic_fetch_add(&b->next, 1);
         if (next >= b->todo.len)
             break;
-        build_unit(&w, b->todo.at[next].unit);
+        build_unit(&w, &b->todo.at[next]);
     }
     b->ops->close(w.walk.reader);
     walk_release(&w.walk);

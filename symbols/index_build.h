@@ -13,6 +13,7 @@ struct todo {
 
 struct index_build {
     struct symbol_index *x;
+    const struct elf_file *file;
     struct index_options options;
     const struct dwarf_back_end *ops;
     struct dwarf_sections sections, alternate_sections;

@@ -139,12 +139,21 @@ static int write_blocks(const struct symbol_index *x, int fd, struct err *e)
     return 0;
 }
 
+static bool is_loaded_from(const struct symbol_index *x, int fd)
+{
+    struct stat st;
+    return x->mapped && fstat(fd, &st) == 0 && st.st_dev == x->mapped_device &&
+           st.st_ino == x->mapped_inode;
+}
+
 int symbol_index_save(const struct symbol_index *x, int fd, struct view key, struct err *e)
 {
     struct buf head = {0};
     int status = -1;
     if (key.len > KEY_MAX)
         return err_set(e, ERR_OUTPUT, "a key for the cache of symbols of %zu bytes", key.len);
+    if (is_loaded_from(x, fd))
+        return err_set(e, ERR_OUTPUT, "a cache of symbols cannot be written over while it is used");
     put_head(&head, x, key);
     if (head.failed)
         err_no_memory(e, "the cache of symbols");
@@ -175,6 +184,8 @@ static int map_file(struct symbol_index *x, int fd, struct err *e)
         return err_errno(e, ERR_INPUT, "the cache of symbols cannot be read");
     x->mapped = p;
     x->mapped_size = (size_t)st.st_size;
+    x->mapped_device = st.st_dev;
+    x->mapped_inode = st.st_ino;
     return 0;
 }
 

@@ -359,6 +359,69 @@ static bool cut_ranges(const struct unit_maker *m, cuts *out)
     return fits;
 }
 
+/* ---- only what can be found: scopes with addresses or around such, and their strings */
+
+static bool keep_string(struct unit_maker *m, struct buf *kept, uint32_t *place)
+{
+    bool fresh;
+    const char *text = (const char *)m->strings.data + *place;
+    uint64_t *moved = map_add(&m->string_places, *place, &fresh);
+    if (!moved)
+        return false;
+    if (fresh) {
+        *moved = *place ? kept->len : 0;
+        if (*place)
+            buf_put(kept, text, strlen(text) + 1);
+    }
+    *place = (uint32_t)*moved;
+    return true;
+}
+
+static bool keep_strings(struct unit_maker *m)
+{
+    struct buf kept = {0};
+    bool fits = true;
+    map_release(&m->string_places); /* from here on by the old place */
+    buf_u8(&kept, 0);
+    for (size_t i = 0; fits && i < m->scopes.len; i++)
+        fits = keep_string(m, &kept, &m->scopes.at[i].scope.name);
+    for (size_t i = 0; fits && i < m->files.len; i++)
+        fits = keep_string(m, &kept, &m->files.at[i]);
+    fits = fits && !kept.failed;
+    buf_release(&m->strings);
+    m->strings = kept;
+    return fits;
+}
+
+/* Scopes keep their order, so that parents still come first. */
+static bool keep_scopes(struct unit_maker *m, cuts *cut)
+{
+    size_t n = m->scopes.len, kept = 0;
+    struct maker_scope *scopes = m->scopes.at;
+    uint32_t *numbers = calloc(n + 1, sizeof *numbers); /* new number + 1, by old number + 1 */
+    if (!numbers)
+        return false;
+    for (size_t i = 0; i < cut->len; i++)
+        numbers[cut->at[i].scope] = 1;
+    for (size_t i = n; i > 0; i--) {
+        if (numbers[i])
+            numbers[scopes[i - 1].scope.parent] = 1;
+    }
+    numbers[0] = 0;
+    for (size_t i = 1; i <= n; i++) {
+        if (!numbers[i])
+            continue;
+        scopes[kept] = scopes[i - 1];
+        scopes[kept].scope.parent = numbers[scopes[kept].scope.parent];
+        numbers[i] = (uint32_t)++kept;
+    }
+    for (size_t i = 0; i < cut->len; i++)
+        cut->at[i].scope = numbers[cut->at[i].scope];
+    m->scopes.len = kept;
+    free(numbers);
+    return true;
+}
+
 /* ---- the block */
 
 static uint64_t lowest(const struct unit_maker *m, const cuts *cut)
@@ -387,7 +450,7 @@ static void fill(const struct unit_maker *m, const cuts *cut, struct block *b)
         scopes[i] = m->scopes.at[i].scope;
         scopes[i].low = low - base < UINT32_MAX ? (uint32_t)(low - base) : UINT32_MAX;
     }
-    for (uint32_t i = 0; i < b->header.n_segments; i++)
+    for (uint32_t i = 0; cut->at && i < b->header.n_segments; i++)
         segments[i] = (struct block_segment){(uint32_t)(cut->at[i].start - base), cut->at[i].scope};
     for (uint32_t i = 0; i < b->header.n_rows; i++) {
         const struct maker_row *r = &m->rows.at[i];
@@ -410,7 +473,8 @@ void *maker_finish(struct unit_maker *m, size_t *size)
     thin_rows(m);
     if (m->ranges.len > 0)
         qsort(m->ranges.at, m->ranges.len, sizeof *m->ranges.at, compare_maker_ranges);
-    if (m->failed || m->strings.failed || !cut_ranges(m, &cut))
+    if (m->failed || m->strings.failed || !cut_ranges(m, &cut) || !keep_scopes(m, &cut) ||
+        !keep_strings(m))
         goto out;
     b.header = (struct block_header){.base = lowest(m, &cut),
                                      .n_scopes = (uint32_t)m->scopes.len,

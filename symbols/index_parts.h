@@ -57,6 +57,7 @@ struct symbol_index {
     enum index_back_end back_end;
     void *mapped; /* the cache file; NULL */
     size_t mapped_size;
+    uint64_t mapped_device, mapped_inode;
 };
 
 /* A range that a unit states, before overlaps are settled. */

@@ -192,6 +192,11 @@ static bool visit(struct unit_walk *w, const struct level *at, uint32_t *inner)
     *inner = at->scope;
     if (tag != DW_TAG_subprogram && tag != DW_TAG_inlined_subroutine)
         return may_hold_functions(tag);
+    if (!w->ops->has_code(w->reader, &at->node)) {
+        if (tag == DW_TAG_subprogram)
+            *inner = 0;
+        return true;
+    }
     if (w->ops->read(w->reader, &at->node, &entry) != 1) {
         w->maker->fault = "an entry that cannot be read";
         return false;

@@ -439,6 +439,7 @@ static void test_cache(void **state)
     expect(x, CODE, "a::b(int):5");
     expect(x, CODE + 0x1f, "a::b(int):6");
     expect(x, CODE + 0x20, "-");
+    assert_int_equal(symbol_index_save(x, fd, KEY, NULL), -1); /* it lies in that file */
     symbol_index_free(x);
     assert_null(reload(fd, (struct view){"kex", 3}));
     assert_null(reload(fd, (struct view){"ke", 2}));
