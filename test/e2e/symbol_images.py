@@ -226,7 +226,7 @@ def tool(*names):
 def sh(folder, *command):
     """Runs a tool in the folder; its failure is a failure of the test."""
     result = subprocess.run([str(c) for c in command], cwd=folder, stdout=subprocess.PIPE,
-                            stderr=subprocess.STDOUT, text=True, errors="replace", timeout=60)
+                            stderr=subprocess.STDOUT, text=True, errors="replace", timeout=300)
     if result.returncode != 0:
         raise AssertionError(f"{command}: {result.stdout}")
 

@@ -3,8 +3,9 @@
  * through the back end that is chosen for it and through libdw, and addresses looked up. The index
  * keeps to its bounds, and each frame can be read.
  *
- * With FUZZ_LIBDWARF in the environment libdwarf is made to walk it, too: version 20210528 is known
- * to fail on some (test/fuzz/known.md).
+ * With FUZZ_LIBDWARF in the environment libdwarf is made to walk it, too. Version 20210528 is known
+ * to fail then: on a damaged .debug_rnglists it frees the same memory twice, or reads where none is
+ * (the seed "libdwarf-damaged-rnglists"). It is not given DWARF 5 unless it is asked for by name.
  */
 
 #include <stdint.h>
