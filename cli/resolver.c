@@ -1,11 +1,8 @@
 #include "cli/resolver.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/format.h"
@@ -89,6 +86,8 @@ bool resolve_option(struct resolve_options *o, int option, const char *value, st
     case RESOLVE_OPTION_CACHE:
         o->cache = value;
         return true;
+    case RESOLVE_OPTION_CACHE_SIZE:
+        return format_parse_bytes("--symbol-cache-size", value, &o->cache_size, e) == 0;
     case RESOLVE_OPTION_NO_CACHE:
         return o->no_cache = true;
     case RESOLVE_OPTION_DWARF:
@@ -185,74 +184,6 @@ static int open_path(struct resolver *r, struct view name)
     return fd;
 }
 
-/* ---- the cache */
-
-static bool make_folders(struct buf *path)
-{
-    char *text = (char *)path->data;
-    for (size_t i = 1; i < path->len; i++) {
-        if (text[i] != '/')
-            continue;
-        text[i] = 0;
-        bool made = mkdir(text, 0700) == 0 || errno == EEXIST;
-        text[i] = '/';
-        if (!made)
-            return false;
-    }
-    return true;
-}
-
-/* Where what is kept under a key lies. False: nowhere. */
-static bool cache_path(const struct resolver *r, struct view key, struct buf *out)
-{
-    const struct resolve_options *o = r->options;
-    const char *home = getenv("HOME"), *xdg = getenv("XDG_CACHE_HOME");
-    if (o->no_cache || key.len == 0)
-        return false;
-    if (o->cache)
-        buf_puts(out, o->cache);
-    else if (xdg && *xdg == '/')
-        buf_printf(out, "%s/tidemark/symbols", xdg);
-    else if (home && *home == '/')
-        buf_printf(out, "%s/.cache/tidemark/symbols", home);
-    else
-        return false;
-    buf_u8(out, '/');
-    for (size_t i = 0; i < key.len; i++)
-        buf_printf(out, "%02x", (unsigned)(uint8_t)key.p[i]);
-    (void)buf_str(out);
-    return !out->failed;
-}
-
-static int open_cache(const struct resolver *r, struct view key)
-{
-    struct buf path = {0};
-    int fd = cache_path(r, key, &path) ? regular_file_open(buf_str(&path)) : -1;
-    buf_release(&path);
-    return fd;
-}
-
-/* A cache that cannot be written is none: nothing is said. */
-static int store(struct resolver *r, struct view key, bool whole)
-{
-    struct buf path = {0};
-    int fd = -1;
-    if (whole) {
-        if (r->storing && outfile_commit(&r->store, NULL) != 0)
-            outfile_abort(&r->store);
-        r->storing = false;
-        return -1;
-    }
-    if (r->storing)
-        outfile_abort(&r->store);
-    r->storing = cache_path(r, key, &path) && make_folders(&path) &&
-                 outfile_open(&r->store, buf_str(&path), true, NULL) == 0;
-    if (r->storing)
-        fd = fcntl(r->store.fd, F_DUPFD_CLOEXEC, 3);
-    buf_release(&path);
-    return fd;
-}
-
 /* ---- the helper */
 
 /* A progress line for what comes from a server, on a terminal. */
@@ -296,9 +227,12 @@ static int grant(void *ctx, const struct file_wish *wish)
     case NEED_PATH:
         return open_path(r, wish->name);
     case NEED_CACHE:
-        return open_cache(r, wish->id);
+        return symbol_cache_open(&r->cache, wish->id);
     case NEED_STORE:
-        return store(r, wish->id, wish->flag);
+        if (!wish->flag)
+            return symbol_cache_begin(&r->cache, wish->id);
+        symbol_cache_commit(&r->cache);
+        return -1;
     case NEED_FETCH:
         return fetch(r, wish);
     case FILE_NEEDS:
@@ -309,8 +243,11 @@ static int grant(void *ctx, const struct file_wish *wish)
 
 int resolver_init(struct resolver *r, const struct resolve_options *options, struct err *e)
 {
-    *r = (struct resolver){
-        .options = options, .fetcher = {.socket = -1}, .terminal = isatty(STDERR_FILENO) == 1};
+    *r = RESOLVER_NONE;
+    r->options = options;
+    r->terminal = isatty(STDERR_FILENO) == 1;
+    r->cache = (struct symbol_cache){
+        .folder = options->cache, .off = options->no_cache, .most = options->cache_size};
     const struct debuginfod_options servers = {.urls = options->debuginfod};
     if (!options->no_debuginfod && debuginfod_is_wanted(&servers) &&
         debuginfod_start(&r->fetcher, &servers, e) != 0)
@@ -328,8 +265,7 @@ void resolver_release(struct resolver *r)
     helper_release(&r->helper);
     if (r->fetcher.socket >= 0)
         debuginfod_stop(&r->fetcher);
-    if (r->storing)
-        outfile_abort(&r->store);
+    symbol_cache_release(&r->cache);
     buf_release(&r->folder);
 }
 

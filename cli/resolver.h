@@ -17,8 +17,8 @@
 
 #include "base/buf.h"
 #include "base/err.h"
-#include "base/outfile.h"
 #include "base/vec.h"
+#include "cli/symbol_cache.h"
 #include "symbols/debuginfod.h"
 #include "symbols/helper.h"
 #include "symbols/locate.h"
@@ -35,7 +35,8 @@ struct resolve_options {
     bool no_debuginfod;
     const char *cache; /* folder; NULL: the user's */
     bool no_cache;
-    uint8_t reader; /* enum index_back_end */
+    uint64_t cache_size; /* bytes; 0: SYMBOL_CACHE_BYTES */
+    uint8_t reader;      /* enum index_back_end */
     uint64_t threads;
     double seconds; /* that one image may take */
 };
@@ -53,6 +54,7 @@ enum {
     RESOLVE_OPTION_NO_DEBUGINFOD,
     RESOLVE_OPTION_CACHE,
     RESOLVE_OPTION_NO_CACHE,
+    RESOLVE_OPTION_CACHE_SIZE,
     RESOLVE_OPTION_DWARF,
     RESOLVE_OPTION_THREADS,
     RESOLVE_OPTION_TIME_LIMIT,
@@ -68,6 +70,7 @@ enum {
         {"no-debuginfod", no_argument, NULL, RESOLVE_OPTION_NO_DEBUGINFOD},                        \
         {"symbol-cache", required_argument, NULL, RESOLVE_OPTION_CACHE},                           \
         {"no-symbol-cache", no_argument, NULL, RESOLVE_OPTION_NO_CACHE},                           \
+        {"symbol-cache-size", required_argument, NULL, RESOLVE_OPTION_CACHE_SIZE},                 \
         {"dwarf", required_argument, NULL, RESOLVE_OPTION_DWARF},                                  \
         {"threads", required_argument, NULL, RESOLVE_OPTION_THREADS},                              \
     {                                                                                              \
@@ -92,6 +95,7 @@ enum {
     "      --debuginfod URL  ask this server for what is not here (else DEBUGINFOD_URLS)\n"        \
     "      --no-debuginfod  ask no server\n"                                                       \
     "      --symbol-cache DIR  keep what was read here (else ~/.cache/tidemark/symbols)\n"         \
+    "      --symbol-cache-size N  as much as this, what was not used for longest goes (2G)\n"      \
     "      --no-symbol-cache  keep nothing\n"                                                      \
     "      --dwarf READER  libdwarf or libdw (default: by image)\n"                                \
     "      --threads N     that read an image (one per processor)\n"                               \
@@ -117,9 +121,7 @@ struct resolver {
     bool terminal;             /* stderr is one */
     bool shown;                /* a progress line stands there */
     struct buf folder;         /* that the image is in; empty: not opened yet */
-    /* the cache file that is being written */
-    struct outfile store;
-    bool storing;
+    struct symbol_cache cache;
 };
 
 #define RESOLVER_NONE                                                                              \

@@ -342,6 +342,21 @@ class TestImages(SymbolCase):
                     path.write_bytes(damage)
             _, out = self.symbols(trace, "--debug-dir", self.debug)
             self.assert_named(out)
+        # What was not used for longest goes, and only what is ours.
+        old = files[0].parent / ("ab" * 48)
+        foreign = files[0].parent / "notes.txt"
+        for path in (old, foreign):
+            path.write_bytes(b"x" * 100000)
+            os.utime(path, (1, 1))
+        for path in files:
+            path.unlink()
+        self.symbols(trace, "--debug-dir", self.debug, "--symbol-cache-size", "1G")
+        self.assertTrue(old.exists())
+        for path in files:
+            path.unlink()
+        self.symbols(trace, "--debug-dir", self.debug, "--symbol-cache-size", "90K")
+        self.assertFalse(old.exists())
+        self.assertTrue(foreign.exists())
         shutil.rmtree(self.dir / "cache")
         self.symbols(trace, "--debug-dir", self.debug, "--no-symbol-cache")
         self.assertFalse((self.dir / "cache").exists())
