@@ -364,6 +364,41 @@ class TestImages(SymbolCase):
         self.assertTrue(list((self.dir / "own").iterdir()))
 
 
+@unittest.skipUnless(shutil.which("debuginfod"), "no debuginfod")
+class TestDebuginfod(SymbolCase):
+    """Debian's server on the loopback interface has what is not here."""
+
+    def test_names_come_back(self):
+        _, trace = self.record("--symbols", "client")
+        served = self.dir / "served"
+        served.mkdir()
+        for path in self.debug.rglob("*.debug"):
+            shutil.copy(path, served / "shop.debug")
+        port = free_port()
+        server = subprocess.Popen(["debuginfod", "-p", str(port), "-d", self.dir / "db", "-F",
+                                   served], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        try:
+            url = f"http://127.0.0.1:{port}"
+            os.environ["DEBUGINFOD_CACHE_PATH"] = str(self.dir / "fetched")
+            self.addCleanup(os.environ.pop, "DEBUGINFOD_CACHE_PATH", None)
+            for _ in range(100):
+                _, out = self.symbols(trace, "--debuginfod", url)
+                if self.shop()["debug_information"]:
+                    break
+                # It has not looked at its folder yet; that nobody has the file is cached.
+                shutil.rmtree(self.dir / "fetched", ignore_errors=True)
+                time.sleep(0.2)
+            self.assertTrue(self.shop()["debug_information"])
+            self.assert_named(out)
+            shutil.rmtree(self.dir / "fetched")
+            shutil.rmtree(self.dir / "cache")
+            self.symbols(trace, "--debuginfod", url, "--no-debuginfod")
+            self.assertFalse(self.shop()["debug_information"])
+        finally:
+            server.terminate()
+            server.wait()
+
+
 class TestPolicy(SymbolCase):
     def test_all_and_unknown(self):
         _, trace = self.record("--symbols", "client", program=NAMED)
