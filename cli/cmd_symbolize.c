@@ -361,8 +361,8 @@ int cmd_symbolize(int argc, char **argv)
     struct err e = {0};
     int status = command_line_parse(&line, &c, argc, argv);
     if (status < 0 && c.serve) {
-        /* Who asks tells what went wrong. */
-        status = helper_serve(STDIN_FILENO, &symbolizer_backend, &e) == 0 ? 0 : 3;
+        /* Who asks tells what went wrong. What looks around at exit has no right to any more. */
+        _exit(helper_serve(STDIN_FILENO, &symbolizer_backend, &e) == 0 ? 0 : 3);
     } else if (status < 0) {
         status = 0;
         if (run(&c, &e) != 0) {

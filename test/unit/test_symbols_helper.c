@@ -571,7 +571,7 @@ int main(int argc, char **argv)
 {
     if (argc == 3 && strcmp(argv[1], "symbolize") == 0 && strcmp(argv[2], "--serve") == 0) {
         struct err e = {0};
-        return helper_serve(0, &bad_backend, &e) == 0 ? 0 : 1;
+        _exit(helper_serve(0, &bad_backend, &e) == 0 ? 0 : 1);
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_answers),         cmocka_unit_test(test_misbehaviour),
