@@ -99,8 +99,9 @@ static int answer_into_file(const struct question *q, question_answer *answer, v
         return outfile_commit(&o, e);
     /* A check that does not hold is an answer, too. */
     if (e->code == ERR_CHECK)
-        return outfile_commit(&o, e) == 0 ? -1 : -1;
-    outfile_abort(&o);
+        (void)outfile_commit(&o, e);
+    else
+        outfile_abort(&o);
     return -1;
 }
 
