@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/format.h"
+#include "cli/trace_input.h"
 #include "symbols/module_table.h"
 #include "trace/frame_name.h"
 
@@ -37,6 +38,8 @@ struct work {
     VEC(struct place) places;
     VEC(struct asked) asked;
     struct buf text;
+    uint64_t begin; /* ns */
+    bool shown;     /* a progress line stands there */
 };
 
 void resolve_summary_release(struct resolve_summary *s)
@@ -452,16 +455,39 @@ static void count(struct work *w)
         qsort(s->images.at, s->images.len, sizeof *s->images.at, compare_images);
 }
 
+/* On a terminal, after a second: which image it is about. */
+static void show_progress(struct work *w, size_t number)
+{
+    const struct locate_image *li = &w->locate.images.at[number];
+    struct buf b = {0};
+    if (!w->r->terminal || input_clock_ns() - w->begin < 1000000000u)
+        return;
+    format_terminal(&b, frame_image_name(li->path));
+    fprintf(stderr, "\r\033[Knames: image %zu of %zu, %.60s", number + 1, w->locate.images.len,
+            buf_str(&b));
+    buf_release(&b);
+    w->shown = true;
+}
+
 int resolve_book(struct resolver *r, struct frame_book *book, struct reframe *reframe,
                  enum frame_policy policy, struct resolve_summary *s, struct err *e)
 {
-    struct work w = {.r = r, .book = book, .reframe = reframe, .policy = policy, .s = s};
+    struct work w = {.r = r,
+                     .book = book,
+                     .reframe = reframe,
+                     .policy = policy,
+                     .s = s,
+                     .begin = input_clock_ns()};
     *s = (struct resolve_summary){0};
     int status = read_modules(&w, e);
     if (status == 0)
         status = locate_all(&w, e);
-    for (size_t i = 0; i < w.locate.images.len && status == 0; i++)
+    for (size_t i = 0; i < w.locate.images.len && status == 0; i++) {
+        show_progress(&w, i);
         status = resolve_image(&w, i, e);
+    }
+    if (w.shown)
+        fputs("\r\033[K", stderr);
     if (status == 0)
         count(&w);
     locate_release(&w.locate);

@@ -7,6 +7,9 @@
 #include "cli/resolve_book.h"
 #include "report/json_value.h"
 
+/* Images whose base was inferred that the fact tells one by one. */
+#define FACT_BASES_MAX 20u
+
 static const char *problem_of_base(const struct resolve_image *i)
 {
     if (i->opened && i->bias.hints > 0)
@@ -178,12 +181,15 @@ void resolve_summary_fact(const struct resolve_summary *s, struct buf *out)
     buf_printf(out, "%" PRIu64 " of %" PRIu64 " frames named, %" PRIu64 " before", s->named,
                s->frames, s->named_before);
     /* A base that was inferred is a conclusion: who reads the trace shall know. */
+    size_t inferred = 0;
     for (size_t i = 0; i < s->images.len; i++) {
         const struct resolve_image *image = &s->images.at[i];
-        if (image->steps[LOCATED_INFERRED] == 0)
+        if (image->steps[LOCATED_INFERRED] == 0 || ++inferred > FACT_BASES_MAX)
             continue;
         buf_printf(out, "; base of ");
         buf_put(out, image->path.data, image->path.len);
         buf_printf(out, " inferred: 0x%" PRIx64, image->bias.bias);
     }
+    if (inferred > FACT_BASES_MAX)
+        buf_printf(out, "; and %zu more", inferred - FACT_BASES_MAX);
 }

@@ -250,8 +250,14 @@ int resolver_init(struct resolver *r, const struct resolve_options *options, str
         .folder = options->cache, .off = options->no_cache, .most = options->cache_size};
     const struct debuginfod_options servers = {.urls = options->debuginfod};
     if (!options->no_debuginfod && debuginfod_is_wanted(&servers) &&
-        debuginfod_start(&r->fetcher, &servers, e) != 0)
-        return -1;
+        debuginfod_start(&r->fetcher, &servers, e) != 0) {
+        r->fetcher.socket = -1;
+        if (options->debuginfod)
+            return -1;
+        /* That the environment names servers is no reason to fail without them. */
+        print_error(e);
+        *e = (struct err){0};
+    }
     const struct helper_options helper = {.seconds = options->seconds > 0 ? options->seconds
                                                                           : HELPER_SECONDS,
                                           .memory = HELPER_MEMORY,
