@@ -110,7 +110,8 @@ int resolve_summary_print(const struct resolve_summary *s, const char *trace, FI
     for (size_t i = 0; i < s->images.len; i++)
         put_image(&b, &s->images.at[i]);
     if (s->nowhere)
-        buf_printf(&b, "%9s         0  (no image known)\n", format_count(n, s->nowhere));
+        buf_printf(&b, "%9s         0  (no image known: give --modules or --base PATH=ADDRESS)\n",
+                   format_count(n, s->nowhere));
     if (s->kernel)
         buf_printf(&b, "%9s         0  (kernel)\n", format_count(n, s->kernel));
     if (s->symbols)

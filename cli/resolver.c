@@ -306,8 +306,10 @@ int resolver_open(struct resolver *r, struct view path, const struct build_id *i
     buf_clear(&r->folder);
     if (helper_open_image(&r->helper, &open, facts, e) == 0)
         return 0;
+    if (e->code != ERR_CHECK)
+        return -1;
+    if (open.build_id.len == 0 && !trusted)
+        return err_set(e, ERR_CHECK, "no build id to check it by: --images-from-trace allows it");
     /* The helper only knows that it got no file. */
-    return r->image.refused[0] && e->code == ERR_CHECK
-               ? err_set(e, ERR_CHECK, "%s", r->image.refused)
-               : -1;
+    return r->image.refused[0] ? err_set(e, ERR_CHECK, "%s", r->image.refused) : -1;
 }

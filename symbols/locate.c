@@ -159,14 +159,25 @@ static struct view base_name(struct view path)
     return (struct view){path.p + n, path.len - n};
 }
 
-static const struct locate_base *find_base(const struct locate *l, struct view path)
+/*
+ * The base that the user gave for a frame's image. Of an image that the client could not name
+ * (programs at a fixed place, of some clients) it is the one right below the frame, given by a
+ * path.
+ */
+static const struct locate_base *find_base(const struct locate *l, const struct locate_frame *f)
 {
+    const struct locate_base *below = NULL;
     for (size_t i = 0; i < l->options.base_count; i++) {
-        struct view image = view_of(l->options.bases[i].image);
-        if (view_equal(image, path) || view_equal(image, base_name(path)))
-            return &l->options.bases[i];
+        const struct locate_base *base = &l->options.bases[i];
+        struct view image = view_of(base->image);
+        if (f->image.len > 0 &&
+            (view_equal(image, f->image) || view_equal(image, base_name(f->image))))
+            return base;
+        if (f->image.len == 0 && strchr(base->image, '/') && base->address <= f->address &&
+            (!below || below->address < base->address))
+            below = base;
     }
-    return NULL;
+    return below;
 }
 
 /* The name of a library up to ".so", of anything else the whole. */
@@ -261,14 +272,15 @@ static int locate_one(const struct locating *w, const struct locate_frame *f, st
     if (f->address == 0 || f->address >= KERNEL_BASE)
         return 0;
     const struct module *m = find_module(l, f, &of_user);
-    const struct locate_base *base = find_base(l, f->image);
+    const struct locate_base *base = find_base(l, f);
     struct image_signs *signs = f->image.len > 0 ? signs_of_offsets(w, f) : NULL;
     if (signs)
         return locate_by_offset(w, f, signs, m, of_user || base, at, e);
     if (m && !of_user)
         return locate_by_module(l, f, m, of_user, at, e);
     if (base && f->address >= base->address) {
-        if (image_of(l, f->image, NULL, &at->image, e) != 0)
+        struct view path = f->image.len ? f->image : view_of(base->image);
+        if (image_of(l, path, NULL, &at->image, e) != 0)
             return -1;
         l->images.at[at->image].named_by_user = true;
         return put(l, at, LOCATED_BASE, PLACE_OFFSET, f->address - !f->exact - base->address);

@@ -78,7 +78,8 @@ struct locate_image {
 
 /* --base */
 struct locate_base {
-    const char *image; /* path, or what is behind its last slash */
+    const char *image; /* path, or what is behind its last slash; a path also names the image of
+                          frames right above whose image the client could not tell */
     uint64_t address;  /* where the image's first byte was mapped */
 };
 

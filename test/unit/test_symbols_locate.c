@@ -233,6 +233,25 @@ static void test_modules_of_user(void **state)
     release(&s);
 }
 
+/* Clients cannot name a program at a fixed place: then a path and its base do. */
+static void test_nameless_program(void **state)
+{
+    (void)state;
+    struct setup s = {.bases = {{"./prog", 0x400000}, {"prog", 0x410000}}, .base_count = 2};
+    const struct locate_frame frames[] = {
+        {.address = 0x401235},
+        {.address = 0x3ffff0},
+        {.address = 0x420001},
+        {.address = 0x410235, IMAGE("/lib/other")},
+    };
+    locate(&s, frames, 4);
+    expect(&s, 0, LOCATED_BASE, PLACE_OFFSET, 0x1234, "./prog");
+    expect(&s, 1, LOCATED_NOT, 0, 0, NULL);
+    expect(&s, 2, LOCATED_BASE, PLACE_OFFSET, 0x20000, "./prog");
+    expect(&s, 3, LOCATED_NOT, 0, 0, "/lib/other");
+    release(&s);
+}
+
 /* --base goes before --modules, both after the capture's own table. */
 static void test_order(void **state)
 {
@@ -363,7 +382,7 @@ int main(void)
         cmocka_unit_test(test_module_table), cmocka_unit_test(test_modules_of_user),
         cmocka_unit_test(test_order),        cmocka_unit_test(test_offsets),
         cmocka_unit_test(test_reset_frames), cmocka_unit_test(test_hints_and_bias),
-        cmocka_unit_test(test_base_option),
+        cmocka_unit_test(test_base_option),  cmocka_unit_test(test_nameless_program),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
