@@ -21,6 +21,7 @@
 #include "base/outfile.h"
 #include "base/pack.h"
 #include "base/radix_heap.h"
+#include "base/slab.h"
 #include "base/spool.h"
 
 static uint64_t next_random(uint64_t *state)
@@ -296,6 +297,27 @@ static void few_blobs_make_no_file(void **state)
     spool_release(&s);
 }
 
+static void buffers_of_a_slab_are_apart_and_serve_again(void **state)
+{
+    (void)state;
+    struct slab s = {0};
+    const size_t sizes[] = {1, 786432, 1835008, 786432, (size_t)9 << 20, 1835008, 64};
+    uint8_t *at[7];
+    for (size_t i = 0; i < 7; i++) {
+        at[i] = slab_take(&s, sizes[i]);
+        assert_non_null(at[i]);
+        memset(at[i], (int)i + 1, sizes[i]);
+    }
+    for (size_t i = 0; i < 7; i++)
+        assert_true(at[i][0] == i + 1 && at[i][sizes[i] - 1] == i + 1);
+    slab_give(&s, at[1], sizes[1]);
+    slab_give(&s, at[2], sizes[2]);
+    assert_ptr_equal(slab_take(&s, sizes[2]), at[2]);
+    assert_ptr_equal(slab_take(&s, sizes[1]), at[1]);
+    assert_true((uint8_t *)slab_take(&s, sizes[1]) != at[1]);
+    slab_release(&s);
+}
+
 static void a_spool_without_a_folder_is_an_error(void **state)
 {
     (void)state;
@@ -464,6 +486,7 @@ int main(void)
         cmocka_unit_test(numbers_are_those_of_printf),
         cmocka_unit_test(heap_gives_the_least_in_order),
         cmocka_unit_test(few_blobs_make_no_file),
+        cmocka_unit_test(buffers_of_a_slab_are_apart_and_serve_again),
         cmocka_unit_test(a_spool_without_a_folder_is_an_error),
         cmocka_unit_test(outfile_replaces_only_when_whole),
     };
