@@ -316,18 +316,6 @@ static int take_tail(struct decoder *d, const struct wire_item *it, const uint8_
     return 0;
 }
 
-/*
- * A short cut for what nearly every memory event begins with: a sound CallstackPayload with its
- * CallstackSerial right behind it needs no slot in between.
- */
-static inline bool is_serial_stack(const struct decoder *d, const struct wire_item *it,
-                                   struct view tail, const uint8_t *next, const uint8_t *end)
-{
-    return it->kind == WIRE_CALLSTACK_PAYLOAD && next < end && *next < d->item_count &&
-           d->items[*next].kind == WIRE_CALLSTACK_SERIAL && tail.len % 8 == 0 && !d->stack.full &&
-           !d->has_custom;
-}
-
 static int decode_items(struct decoder *d, const uint8_t *bytes, size_t len)
 {
     const uint8_t *end = bytes + len;
@@ -339,10 +327,14 @@ static int decode_items(struct decoder *d, const uint8_t *bytes, size_t len)
         size_t left = (size_t)(end - p);
         if (left < it->size)
             return decoder_fail(d, "%u bytes long, but its frame ends after %zu", it->size, left);
-        if (wire_is_memory_event(it)) {
-            if (!(p = decoder_memory_run(d, p, end)))
+        if (wire_begins_memory_run(it)) {
+            const uint8_t *behind = decoder_memory_run(d, p, end);
+            if (!behind)
                 return -1;
-            continue;
+            if (behind != p) {
+                p = behind;
+                continue;
+            }
         }
         const uint8_t *next = p + it->size;
         struct view tail = {0};
@@ -352,13 +344,6 @@ static int decode_items(struct decoder *d, const uint8_t *bytes, size_t len)
             next += wire_tail_size((enum wire_tail)it->tail) + tail.len;
         }
         d->stats.kinds[it->kind]++;
-        if (is_serial_stack(d, it, tail, next, end)) {
-            d->stats.kinds[WIRE_CALLSTACK_SERIAL]++;
-            if (decoder_serial_stack(d, tail) < 0)
-                return -1;
-            p = next + 1;
-            continue;
-        }
         if (handlers[it->kind](d, it, p, tail) < 0)
             return -1;
         p = next;

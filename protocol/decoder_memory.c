@@ -70,22 +70,6 @@ static inline int add_memory_event(struct decoder *d, const struct wire_item *it
     return ++d->memory_count < MEMORY_BATCH ? 0 : decoder_emit_memory(d);
 }
 
-const uint8_t *decoder_memory_run(struct decoder *d, const uint8_t *p, const uint8_t *end)
-{
-    const struct wire_item *it = &d->items[*p];
-    do {
-        d->item = p;
-        d->stats.kinds[it->kind]++;
-        if (add_memory_event(d, it, p) < 0)
-            return NULL;
-        p += it->size;
-        if (p == end || *p >= d->item_count)
-            break;
-        it = &d->items[*p];
-    } while (wire_is_memory_event(it) && it->size <= end - p);
-    return p;
-}
-
 /*
  * The pool stands in the item. Clients of 72 to 79 send a call stack and then the plain item: the
  * stack is dropped, so that frees have the same call stacks as in an official capture of the same
@@ -228,7 +212,8 @@ int decoder_settle_stacks(struct decoder *d)
     return 0;
 }
 
-int decoder_serial_stack(struct decoder *d, struct view addresses)
+/* The addresses become the serial call stack. */
+static inline int add_serial_stack(struct decoder *d, struct view addresses)
 {
     bool no_room =
         d->stack_count == MEMORY_BATCH || (d->stack_count && !d->stacks[d->stack_count - 1].taker);
@@ -246,6 +231,54 @@ int decoder_serial_stack(struct decoder *d, struct view addresses)
     if (w->has_key)
         w->key = d->sink.callstack_ahead(d->sink.ctx, addresses.p, (uint32_t)n);
     return 0;
+}
+
+/*
+ * A short cut for what nearly every memory event begins with: a sound CallstackPayload with its
+ * CallstackSerial right behind it needs no slot in between. Where they end; NULL when it is
+ * something else, which the general way will find out about.
+ */
+static inline const uint8_t *serial_stack_end(const struct decoder *d, const struct wire_item *it,
+                                              const uint8_t *p, const uint8_t *end,
+                                              struct view *addresses)
+{
+    size_t left = (size_t)(end - p), head = it->size + 2u;
+    if (it->kind != WIRE_CALLSTACK_PAYLOAD || it->tail != WIRE_TAIL_16 || left < head)
+        return NULL;
+    size_t len = load_u16(p + it->size);
+    if (len % 8 != 0 || left <= head + len || d->stack.full || d->has_custom)
+        return NULL;
+    const uint8_t *serial = p + head + len;
+    if (*serial >= d->item_count || d->items[*serial].kind != WIRE_CALLSTACK_SERIAL)
+        return NULL;
+    *addresses = (struct view){(const char *)p + head, len};
+    return serial + 1;
+}
+
+const uint8_t *decoder_memory_run(struct decoder *d, const uint8_t *p, const uint8_t *end)
+{
+    while (p != end && *p < d->item_count) {
+        const struct wire_item *it = &d->items[*p];
+        const uint8_t *behind;
+        struct view addresses;
+        if (wire_is_memory_event(it) && it->size <= end - p) {
+            d->item = p;
+            d->stats.kinds[it->kind]++;
+            if (add_memory_event(d, it, p) < 0)
+                return NULL;
+            p += it->size;
+        } else if ((behind = serial_stack_end(d, it, p, end, &addresses))) {
+            d->item = p;
+            d->stats.kinds[WIRE_CALLSTACK_PAYLOAD]++;
+            d->stats.kinds[WIRE_CALLSTACK_SERIAL]++;
+            if (add_serial_stack(d, addresses) < 0)
+                return NULL;
+            p = behind;
+        } else {
+            break;
+        }
+    }
+    return p;
 }
 
 int decoder_take_serial_stack(struct decoder *d, uint32_t *id)

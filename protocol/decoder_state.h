@@ -231,9 +231,6 @@ static inline int decoder_note_thread(struct decoder *d, uint32_t id)
 /* The thread or fiber that items without a thread of their own belong to. NULL after an error. */
 struct thread_state *decoder_current(struct decoder *d);
 
-/* CallstackPayload and CallstackSerial in one: the addresses become the serial call stack. */
-int decoder_serial_stack(struct decoder *d, struct view addresses);
-
 /* The serial call stack that waits for its item, 0 for none; none waits any more. */
 int decoder_take_serial_stack(struct decoder *d, uint32_t *id);
 
@@ -267,9 +264,15 @@ static inline bool wire_is_memory_event(const struct wire_item *it)
     return it->kind == WIRE_MEM_ALLOC || it->kind == WIRE_MEM_FREE;
 }
 
+static inline bool wire_begins_memory_run(const struct wire_item *it)
+{
+    return wire_is_memory_event(it) || it->kind == WIRE_CALLSTACK_PAYLOAD;
+}
+
 /*
- * Allocations and frees that stand one behind the other. The first one is at `p` and lies in the
- * frame. Returns where something else begins, or NULL after an error.
+ * Allocations and frees that stand one behind the other, with the serial call stacks between them.
+ * The first item is at `p` and its fixed part lies in the frame. Returns where something else
+ * begins, which may be at once, or NULL after an error.
  */
 const uint8_t *decoder_memory_run(struct decoder *d, const uint8_t *p, const uint8_t *end);
 
