@@ -33,11 +33,16 @@ int command_line_parse(const struct command_line *line, void *ctx, int argc, cha
     int status = parse(line, ctx, argc, argv, &e);
     if (status <= 0)
         return status;
+    int refused = line->refused ? line->refused : 2;
+    if (e.code == ERR_MEMORY) { /* nothing is wrong with the command line */
+        print_error(&e);
+        return refused == 2 ? err_exit_status(&e) : refused;
+    }
     if (e.text[0]) /* getopt_long has told its own */
         fprintf(stderr, "%s%s%s\n", line->nameless_errors ? "" : argv[0],
                 line->nameless_errors ? "" : ": ", e.text);
     fputs(line->hint, line->hint_to ? line->hint_to : stderr);
-    return line->refused ? line->refused : 2;
+    return refused;
 }
 
 bool option_one_trace(int n, char **arguments, const char **trace, struct err *e)

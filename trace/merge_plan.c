@@ -152,6 +152,9 @@ static int plan_bases(struct merge *m, struct err *e)
 /* Every input needs a tag of its own at most. */
 #define TAGS 4096u
 
+/* Which tag does is soon found, unless inputs are made up to make it long. */
+#define LOOKS_MAX (UINT64_C(1) << 28)
+
 /* Keys of messages have no meaning: those of an input are changed in their top 16 bits. */
 static bool keys_free(const struct merge_input *in, const uint64_t *used, unsigned tag)
 {
@@ -189,11 +192,14 @@ static int plan_keys(struct merge *m, struct err *e)
  * processor's addresses need; the four above stay, since readers tell the kernel by them and keep
  * 62 bits only (`PackPointer` in server/TracyWorker.hpp @ v0.14.0).
  */
-static bool regions_free(const struct merge_input *in, const struct map *used, uint64_t tag)
+static bool regions_free(const struct merge_input *in, const struct map *used, uint64_t tag,
+                         uint64_t *looks)
 {
     const struct map_slot *slot;
     size_t iter = 0;
     while ((slot = map_next(&in->regions, &iter))) {
+        if ((*looks)++ == LOOKS_MAX)
+            return false;
         if (map_find(used, slot->key ^ tag << (48 - MERGE_REGION_BITS)))
             return false;
     }
@@ -203,15 +209,16 @@ static bool regions_free(const struct merge_input *in, const struct map *used, u
 static int plan_addresses(struct merge *m, struct err *e)
 {
     struct map used = {0};
+    uint64_t looks = 0;
     int status = 0;
     for (size_t i = 0; i < m->n && status == 0; i++) {
         struct merge_input *in = m->order[i];
         const struct map_slot *slot;
         size_t iter = 0;
         uint64_t tag = 0;
-        while (tag < TAGS && !regions_free(in, &used, tag))
+        while (tag < TAGS && looks < LOOKS_MAX && !regions_free(in, &used, tag, &looks))
             tag++;
-        if (tag == TAGS)
+        if (tag == TAGS || looks >= LOOKS_MAX)
             status = err_set(e, ERR_INPUT, "%s: its code lies where that of other inputs does",
                              in->name);
         in->address_tag = tag << 48;

@@ -11,6 +11,7 @@ from tools import BUILD, FIREHOSE, LIMIT, ROOT, TIDEMARK, TRACES, WIRE, Case, re
 PRELOAD = str(BUILD / "test" / "preload.so")
 TRACE = TRACES / "v0.14.0" / "memscen_freeunknown.tracy"
 OTHER = TRACES / "v0.14.0" / "allscen.tracy"
+SYS = TRACES / "v0.14.0" / "allscen_sys.tracy"
 OLD = b"what was there before"
 
 
@@ -91,6 +92,19 @@ class OutOfMemory(Case):
         self.check(1, ("update", TRACE, self.dir / "x"), "x", same=False)
         self.check(1, ("update", "-s", "lpiC", "-h", "--trace-version", "0.9.0", OTHER,
                        self.dir / "x"), "x", same=False)
+
+    def test_range(self):
+        self.check(3, ("update", "--range", "210ms:220ms", SYS, self.dir / "x"), "x", same=False)
+
+    def test_merge(self):
+        """Both have frame images, and processors' switches."""
+        self.check(7, ("merge", "-f", "--align", "begin", self.dir / "x", OTHER, SYS), "x",
+                   same=False)
+
+    def test_csvexport(self):
+        self.check(2, ("csvexport", OTHER))
+        self.check(3, ("csvexport", "-u", "-p", OTHER))
+        self.check(2, ("csvexport", "-e", "-t", SYS))
 
     def test_capture(self):
         @contextlib.contextmanager
