@@ -22,16 +22,16 @@ int step_start(struct step *s, struct err *e)
 {
     s->started = s->ended = s->stop = false;
     if (sem_init(&s->go, 0, 0) != 0)
-        return err_errno(e, ERR_MEMORY, "cannot start a reader");
+        return err_errno(e, ERR_MEMORY, "memory or threads are short for a reader");
     if (sem_init(&s->back, 0, 0) != 0) {
         sem_destroy(&s->go);
-        return err_errno(e, ERR_MEMORY, "cannot start a reader");
+        return err_errno(e, ERR_MEMORY, "memory or threads are short for a reader");
     }
     errno = pthread_create(&s->thread, NULL, run_reader, s);
     s->started = errno == 0;
     if (s->started)
         return 0;
-    err_errno(e, ERR_MEMORY, "cannot start a reader");
+    err_errno(e, ERR_MEMORY, "memory or threads are short for a reader");
     sem_destroy(&s->go);
     sem_destroy(&s->back);
     return -1;
