@@ -259,20 +259,25 @@ static int add_sample(struct builder *b, const struct summary_row *r, struct err
 
 /* ---- all of it */
 
+/* Whether a path ends in the name of the program. */
+static bool is_file_of(struct view path, struct view program)
+{
+    size_t n = program.len;
+    if (n == 0 || path.len < n || memcmp(path.p + path.len - n, program.p, n) != 0)
+        return false;
+    return path.len == n || path.p[path.len - n - 1] == '/';
+}
+
 /* pprof takes the first mapping for the program itself. */
 static void put_program_first(struct builder *b)
 {
     struct profile *p = b->p;
     struct view program = strings_get(&b->trace->strings, b->trace->facts.program);
     size_t found = 0;
-    for (size_t i = 0; i < p->mappings.len && program.len && found == 0; i++) {
-        struct view file = profile_text(p, p->mappings.at[i].file);
-        bool ends = file.len >= program.len &&
-                    memcmp(file.p + file.len - program.len, program.p, program.len) == 0;
-        if (ends && (file.len == program.len || file.p[file.len - program.len - 1] == '/'))
-            found = i;
-    }
-    if (found == 0)
+    while (found < p->mappings.len &&
+           !is_file_of(profile_text(p, p->mappings.at[found].file), program))
+        found++;
+    if (found == 0 || found == p->mappings.len)
         return;
     struct profile_mapping first = p->mappings.at[0];
     p->mappings.at[0] = p->mappings.at[found];

@@ -24,8 +24,6 @@ static void put_packed(struct buf *out, const uint32_t *values, size_t n, unsign
     size_t groups = (n + GROUP - 1) / GROUP;
     uint64_t bits = 0;
     unsigned held = 0;
-    if (n == 0)
-        return;
     put_varint(out, (uint64_t)groups << 1 | 1);
     for (size_t i = 0; i < groups * GROUP; i++) {
         bits |= (uint64_t)(i < n ? values[i] : 0) << held;
@@ -45,11 +43,13 @@ void parquet_rle(struct buf *out, const uint32_t *values, size_t n, unsigned wid
         /* What is packed before a run must be whole groups: the run gives what they lack. */
         size_t lack = (GROUP - (at - begin) % GROUP) % GROUP;
         if (end - at >= lack + 2 * GROUP) {
-            put_packed(out, values + begin, at + lack - begin, width);
+            if (begin < at + lack)
+                put_packed(out, values + begin, at + lack - begin, width);
             put_run(out, values[at], end - at - lack, width);
             begin = end;
         }
         at = end;
     }
-    put_packed(out, values + begin, n - begin, width);
+    if (begin < n)
+        put_packed(out, values + begin, n - begin, width);
 }
