@@ -2,7 +2,7 @@
 
 #include "base/bytes.h"
 
-#define GROUP 8u /* values; packed bits come in whole groups */
+#define GROUP ((size_t)8) /* values; packed bits come in whole groups */
 
 static void put_varint(struct buf *out, uint64_t n)
 {
