@@ -196,16 +196,10 @@ static int put_usage(void *ctx, const struct usage_point *p, struct err *e)
     return put_row(u->s, TABLE_OF_USAGE, cells, e);
 }
 
-static int put_all_usage(const struct store_rows *s, const struct summary *sum, struct err *e)
+static int put_all_usage(const struct store_rows *s, struct summary *sum, struct err *e)
 {
-    static const struct selection_options everything = {0};
     struct usage_rows u = {s, sum};
-    struct selection selection;
-    if (selection_init(&selection, s->t, &everything, e) != 0)
-        return -1;
-    int status = usage_walk(&selection, s->sink->points, put_usage, &u, e);
-    selection_release(&selection);
-    return status;
+    return usage_walk(&sum->selection, s->sink->points, put_usage, &u, e);
 }
 
 /* ---- allocations */
@@ -216,30 +210,42 @@ static struct cell thread_cell(const struct store_rows *s, uint16_t number)
     return number < threads->list.len ? cell_count(threads->list.at[number].id) : cell_count(0);
 }
 
-static int put_allocation(const struct store_rows *s, struct cell *cells,
+/* The rows of a pool's allocations. The cells have the pool's row and the number of the last row.
+ */
+struct pool_rows {
+    const struct selection *selection;
+    uint32_t pool;
+    struct cell cells[TABLE_ALLOCATIONS_WIDTH];
+};
+
+static int put_allocation(const struct store_rows *s, struct pool_rows *p,
                           const struct memory_alloc *a, const struct memory_free *f, struct err *e)
 {
-    int64_t freed = memory_free_time(a, f);
+    struct cell *cells = p->cells;
+    const struct selection_block block = {.pool = p->pool,
+                                          .thread = memory_alloc_thread(a),
+                                          .callstack = a->callstack,
+                                          .size = memory_alloc_size(a),
+                                          .time = a->time,
+                                          .freed = memory_free_time(a, f)};
+    bool freed = block.freed != -1 && block.freed < p->selection->end;
+    if (!selection_wants(p->selection, &block))
+        return 0;
     cells[ALLOCATION_ID].count++;
     cells[ALLOCATION_ADDRESS] = cell_count(a->ptr);
-    cells[ALLOCATION_SIZE] = cell_count(memory_alloc_size(a));
+    cells[ALLOCATION_SIZE] = cell_count(block.size);
     cells[ALLOCATION_TIME] = cell_integer(a->time);
-    cells[ALLOCATION_THREAD] = thread_cell(s, memory_alloc_thread(a));
+    cells[ALLOCATION_THREAD] = thread_cell(s, block.thread);
     cells[ALLOCATION_CALLSTACK] = cell_nonzero(a->callstack);
-    cells[ALLOCATION_FREE_TIME] = cells[ALLOCATION_FREE_THREAD] = cells[ALLOCATION_FREE_CALLSTACK] =
-        cell_none();
-    if (freed != -1) {
-        cells[ALLOCATION_FREE_TIME] = cell_integer(freed);
-        cells[ALLOCATION_FREE_THREAD] = thread_cell(s, memory_free_thread(f));
-        cells[ALLOCATION_FREE_CALLSTACK] = cell_nonzero(f->callstack);
-    }
+    cells[ALLOCATION_FREE_TIME] = freed ? cell_integer(block.freed) : cell_none();
+    cells[ALLOCATION_FREE_THREAD] = freed ? thread_cell(s, memory_free_thread(f)) : cell_none();
+    cells[ALLOCATION_FREE_CALLSTACK] = freed ? cell_nonzero(f->callstack) : cell_none();
     return put_row(s, TABLE_OF_ALLOCATIONS, cells, e);
 }
 
-/* `cells` has the pool and the number of the allocation before. */
-static int put_pool_allocations(const struct store_rows *s, struct pool *pool, struct cell *cells,
-                                struct err *e)
+static int put_pool_allocations(const struct store_rows *s, struct pool_rows *p, struct err *e)
 {
+    struct pool *pool = s->t->memory.pools.at[p->pool];
     struct column_reader allocs;
     struct column_reader frees;
     const struct memory_alloc *a;
@@ -254,7 +260,7 @@ static int put_pool_allocations(const struct store_rows *s, struct pool *pool, s
         if (!f || m < n)
             break;
         for (size_t i = 0; status == 0 && i < n; i++)
-            status = put_allocation(s, cells, &a[i], &f[i], e);
+            status = put_allocation(s, p, &a[i], &f[i], e);
     }
     column_reader_release(&allocs);
     column_reader_release(&frees);
@@ -267,12 +273,12 @@ static int put_pool_allocations(const struct store_rows *s, struct pool *pool, s
 
 static int put_allocations(const struct store_rows *s, const struct summary *sum, struct err *e)
 {
-    struct cell cells[TABLE_ALLOCATIONS_WIDTH];
-    cells[ALLOCATION_ID] = cell_count(0);
-    for (size_t i = 0; i < s->t->memory.pools.len; i++) {
-        struct pool *pool = s->t->memory.pools.at[i];
-        cells[ALLOCATION_POOL] = cell_count(pool_row(sum, pool->key));
-        if (cells[ALLOCATION_POOL].count && put_pool_allocations(s, pool, cells, e) != 0)
+    struct pool_rows rows = {.selection = &sum->selection};
+    for (uint32_t i = 0; i < s->t->memory.pools.len; i++) {
+        uint64_t row = pool_row(sum, s->t->memory.pools.at[i]->key);
+        rows.pool = i;
+        rows.cells[ALLOCATION_POOL] = cell_count(row);
+        if (row && put_pool_allocations(s, &rows, e) != 0)
             return -1;
     }
     return 0;
@@ -280,7 +286,7 @@ static int put_allocations(const struct store_rows *s, const struct summary *sum
 
 static int put_memory(const struct store_rows *s, struct err *e)
 {
-    const struct summary_options options = {.by = GROUP_CALLSTACK};
+    const struct summary_options options = {.by = GROUP_CALLSTACK, .only = s->sink->only};
     struct summary sum;
     if (summary_build(&sum, s->t, &options, e) != 0)
         return -1;

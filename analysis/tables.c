@@ -14,8 +14,12 @@ int tables_export(const struct tables_source *source, const struct table_sink *s
     table_records_init(&records, sink, &t, spool_dir);
     table_records_wanted(sink, wanted);
     struct record_sink beside = table_records_sink(&records);
-    const struct trace_load_options load = {
-        .no_events = !tables_need_events(sink->wanted), .beside = &beside, .beside_wanted = wanted};
+    const struct selection_options *only = sink->only;
+    const struct trace_load_options load = {.zones = only && only->zone,
+                                            .frames = only && only->has_frame,
+                                            .no_events = !tables_need_events(sink->wanted),
+                                            .beside = &beside,
+                                            .beside_wanted = wanted};
     int status = source->load(source->ctx, &t, &load, e);
     if (status == 0)
         status = table_records_finish(&records, e);
@@ -24,17 +28,4 @@ int tables_export(const struct tables_source *source, const struct table_sink *s
     table_records_release(&records);
     trace_release(&t);
     return status;
-}
-
-static int load_file(void *ctx, struct trace *t, const struct trace_load_options *options,
-                     struct err *e)
-{
-    return trace_load_with(t, *(const char **)ctx, options, NULL, NULL, e);
-}
-
-int tables_export_file(const char *path, const struct table_sink *sink, const char *spool_dir,
-                       struct err *e)
-{
-    const struct tables_source source = {&path, load_file};
-    return tables_export(&source, sink, spool_dir, e);
 }

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "analysis/selection.h"
 #include "base/err.h"
 #include "base/view.h"
 #include "trace/load.h"
@@ -253,6 +254,11 @@ struct table_sink {
     int (*row)(void *ctx, enum table_id table, const struct cell *cells, struct err *e);
     bool wanted[TABLE_COUNT]; /* rows of other tables are not made */
     uint64_t points;          /* of pool_usage, see usage.h */
+    /*
+     * Only these allocations in the tables of memory; NULL: all. What happened after the time that
+     * the selection sees is not there: a block freed later is live.
+     */
+    const struct selection_options *only;
 };
 
 #define TABLES_POINTS 10000u /* what is offered when nobody asks for another number */
@@ -271,9 +277,5 @@ struct tables_source {
  */
 int tables_export(const struct tables_source *source, const struct table_sink *sink,
                   const char *spool_dir, struct err *e);
-
-/* The same of the file at `path`; "-": standard input. */
-int tables_export_file(const char *path, const struct table_sink *sink, const char *spool_dir,
-                       struct err *e);
 
 #endif

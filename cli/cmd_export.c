@@ -9,6 +9,7 @@
 #include "cli/export_stacks.h"
 #include "cli/export_tables.h"
 #include "cli/options.h"
+#include "cli/question.h"
 
 static const char usage[] =
     "usage: tidemark export FILE --format FORMAT -o OUT [OPTIONS]\n"
@@ -30,21 +31,22 @@ static const char usage[] =
     "   chrome      zones, messages, plots and the use of pools, for Perfetto and "
     "chrome://tracing\n"
     "\n"
-    "      --format FORMAT  see above\n"
-    "  -o, --output OUT     the file or folder to write (-)\n"
-    "  -f, --force          replace files that exist\n"
-    "      --table NAME     parquet, tsv, ndjson: this table only; may be given several times. "
+    "      --format FORMAT see above\n"
+    "  -o, --output OUT    the file or folder to write (-)\n"
+    "  -f, --force         replace files that exist\n"
+    "      --table NAME    parquet, tsv, ndjson: this table only; may be given several times. "
     "With\n"
-    "                       a single one OUT is a file\n"
-    "      --metric WHAT    folded, speedscope: bytes or count (bytes)\n"
-    "      --of WHICH       folded, speedscope: of total, live, peak or temporary allocations\n"
-    "                       (folded: total; speedscope: a profile for each)\n"
-    "      --all-frames     folded, pprof, speedscope: Tracy's own functions at the inner end of\n"
-    "                       call stacks, too\n"
-    "      --points N       tables, chrome: cut the time into N parts and give the lowest, "
-    "highest\n"
-    "                       and last use of each pool in each; 0: give all (10000)\n"
-    "  -h, --help           this text\n"
+    "                      a single one OUT is a file\n"
+    "      --metric WHAT   folded, speedscope: bytes or count (bytes)\n"
+    "      --of WHICH      folded, speedscope: of total, live, peak or temporary allocations\n"
+    "                      (folded: total; speedscope: a profile for each)\n"
+    "      --all-frames    folded, pprof, speedscope: Tracy's own functions at the inner end of\n"
+    "                      call stacks, too\n"
+    "      --points N      tables, chrome: cut the time into N parts and give the lowest, highest\n"
+    "                      and last use of each pool in each; 0: give all "
+    "(10000)\n" RESOLVE_REQUEST_USAGE "  -h, --help          this text\n"
+    "\n" SELECTION_USAGE
+    "Rows of zones, messages, plots and frames are all there whatever is selected.\n"
     "\n"
     "live: not freed at the end; peak: live when the pool stood highest; temporary: freed by the\n"
     "very next memory event of the same thread in that pool.\n"
@@ -82,7 +84,8 @@ static const struct {
 };
 
 struct export_command {
-    const char *trace;
+    struct question question; /* which trace, which allocations */
+    struct export_input input;
     const char *output;
     bool force;
     enum export_format format; /* FORMAT_COUNT: not given */
@@ -111,17 +114,13 @@ static const struct option long_options[] = {
     {"of", required_argument, NULL, OPTION_OF},
     {"all-frames", no_argument, NULL, OPTION_ALL_FRAMES},
     {"points", required_argument, NULL, OPTION_POINTS},
+    SELECTION_LONG_OPTIONS,
+    RESOLVE_REQUEST_LONG_OPTIONS,
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
 
 /* ---- arguments */
-
-static bool refuse(struct err *e, const char *option, const char *values, const char *value)
-{
-    err_set(e, ERR_USAGE, "%s is %s, not '%s'", option, values, value);
-    return false;
-}
 
 static bool parse_format(struct export_command *c, const char *value, struct err *e)
 {
@@ -134,7 +133,7 @@ static bool parse_format(struct export_command *c, const char *value, struct err
         size_t n = strlen(names);
         snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "", formats[i].name);
     }
-    return refuse(e, "--format", names, value);
+    return refuse_value(e, "--format", names, value);
 }
 
 static bool parse_table(struct export_command *c, const char *value, struct err *e)
@@ -151,7 +150,7 @@ static bool parse_table(struct export_command *c, const char *value, struct err 
         snprintf(names + n, sizeof names - n, "%s%s", i ? ", " : "",
                  table_get((enum table_id)i)->name);
     }
-    return refuse(e, "--table", names, value);
+    return refuse_value(e, "--table", names, value);
 }
 
 static bool parse_metric(struct export_command *c, const char *value, struct err *e)
@@ -159,14 +158,14 @@ static bool parse_metric(struct export_command *c, const char *value, struct err
     c->measures_given = true;
     c->stacks.options.count = strcmp(value, "count") == 0;
     return c->stacks.options.count || strcmp(value, "bytes") == 0 ||
-           refuse(e, "--metric", "bytes or count", value);
+           refuse_value(e, "--metric", "bytes or count", value);
 }
 
 static bool parse_of(struct export_command *c, const char *value, struct err *e)
 {
     c->measures_given = c->of_given = true;
     return profile_of_parse(value, &c->stacks.options.of) ||
-           refuse(e, "--of", "total, live, peak or temporary", value);
+           refuse_value(e, "--of", "total, live, peak or temporary", value);
 }
 
 static bool parse_option(void *ctx, int option, const char *value, struct err *e)
@@ -194,7 +193,7 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
         c->points_given = true;
         return option_u64(value, "--points", 0, 1000000000, &c->points, e);
     default:
-        return false;
+        return question_take(&c->question, option, value, e);
     }
 }
 
@@ -231,7 +230,7 @@ static bool check_output(const struct export_command *c, struct err *e)
 static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
 {
     struct export_command *c = ctx;
-    if (!option_one_trace(n, arguments, &c->trace, e))
+    if (!option_one_trace(n, arguments, &c->question.trace, e))
         return false;
     if (c->format == FORMAT_COUNT) {
         err_set(e, ERR_USAGE, "which --format?");
@@ -242,12 +241,12 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
 
 /* ---- the work */
 
-static int write_to(const struct export_command *c, FILE *out, struct err *e)
+static int write_to(struct export_command *c, FILE *out, struct err *e)
 {
     struct export_stacks stacks = c->stacks;
     if (c->format == FORMAT_CHROME)
-        return export_chrome(c->trace, c->points, out, e);
-    stacks.trace = c->trace;
+        return export_chrome(&c->input, c->points, out, e);
+    stacks.input = &c->input;
     stacks.format = c->format == FORMAT_FOLDED  ? STACKS_FOLDED
                     : c->format == FORMAT_PPROF ? STACKS_PPROF
                                                 : STACKS_SPEEDSCOPE;
@@ -257,7 +256,7 @@ static int write_to(const struct export_command *c, FILE *out, struct err *e)
 }
 
 /* Into a file that appears when it is whole. */
-static int write_file(const struct export_command *c, struct err *e)
+static int write_file(struct export_command *c, struct err *e)
 {
     struct outfile o;
     int status;
@@ -282,10 +281,10 @@ static int write_file(const struct export_command *c, struct err *e)
     return -1;
 }
 
-static int write_tables(const struct export_command *c, struct err *e)
+static int write_tables(struct export_command *c, struct err *e)
 {
     struct export_tables x = c->columns;
-    x.trace = c->trace;
+    x.input = &c->input;
     x.output = c->output;
     x.force = c->force;
     x.points = c->points;
@@ -298,6 +297,20 @@ static int write_tables(const struct export_command *c, struct err *e)
     for (unsigned i = 0; i < TABLE_COUNT; i++)
         x.wanted[i] |= c->tables == 0;
     return export_table_files(&x, e);
+}
+
+static int run(struct export_command *c, struct err *e)
+{
+    struct resolver resolver = RESOLVER_NONE;
+    c->input = (struct export_input){c->question.trace, c->question.selection, &c->question.resolve,
+                                     &resolver};
+    /* The helper starts before anything else is open. */
+    int status = resolve_request_start(&c->question.resolve, &resolver, e);
+    if (status == 0)
+        status = formats[c->format].tables || c->format == FORMAT_SQLITE ? write_tables(c, e)
+                                                                         : write_file(c, e);
+    resolver_release(&resolver);
+    return status;
 }
 
 int cmd_export(int argc, char **argv)
@@ -313,12 +326,10 @@ int cmd_export(int argc, char **argv)
     struct export_command c = {.format = FORMAT_COUNT, .output = "-", .points = TABLES_POINTS};
     struct err e = {0};
     int status = command_line_parse(&line, &c, argc, argv);
-    if (status >= 0)
-        return status;
-    status = formats[c.format].tables || c.format == FORMAT_SQLITE ? write_tables(&c, &e)
-                                                                   : write_file(&c, &e);
-    if (status == 0)
-        return 0;
-    print_error(&e);
-    return err_exit_status(&e);
+    if (status < 0 && run(&c, &e) != 0) {
+        print_error(&e);
+        status = err_exit_status(&e);
+    }
+    resolve_request_release(&c.question.resolve);
+    return status < 0 ? 0 : status;
 }

@@ -2,7 +2,14 @@
 
 #include "analysis/stack_profile.h"
 #include "analysis/summary.h"
-#include "trace/load.h"
+
+int export_load(void *ctx, struct trace *t, const struct trace_load_options *options, struct err *e)
+{
+    const struct export_input *in = ctx;
+    if (trace_load_with(t, in->path, options, NULL, NULL, e) != 0)
+        return -1;
+    return resolve_request_names(in->resolve, in->resolver, t, e);
+}
 
 static int write_profile(const struct export_stacks *x, const struct profile *p, FILE *out,
                          struct err *e)
@@ -20,10 +27,12 @@ static int write_profile(const struct export_stacks *x, const struct profile *p,
 
 static int write_stacks(const struct export_stacks *x, struct trace *t, FILE *out, struct err *e)
 {
-    const struct summary_options options = {.by = GROUP_CALLSTACK};
+    const struct selection_options *only = &x->input->only;
+    const struct trace_load_options load = {.zones = only->zone != NULL, .frames = only->has_frame};
+    const struct summary_options options = {.by = GROUP_CALLSTACK, .only = only};
     struct summary s;
     struct profile p;
-    if (trace_load(t, x->trace, NULL, NULL, e) != 0 || summary_build(&s, t, &options, e) != 0)
+    if (export_load(x->input, t, &load, e) != 0 || summary_build(&s, t, &options, e) != 0)
         return -1;
     int status = profile_build(&p, &s, x->all_frames, e);
     if (status == 0) {

@@ -7,12 +7,13 @@
 #include <stdio.h>
 
 #include "base/err.h"
+#include "cli/export_input.h"
 #include "report/stack_formats.h"
 
 enum stack_format { STACKS_FOLDED, STACKS_PPROF, STACKS_SPEEDSCOPE };
 
 struct export_stacks {
-    const char *trace; /* "-": standard input */
+    struct export_input *input;
     enum stack_format format;
     bool all_frames;
     struct stack_format_options options;

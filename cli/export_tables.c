@@ -10,6 +10,15 @@
 #include "report/chrome.h"
 #include "report/sqlite_db.h"
 
+static int write_rows(struct export_input *input, struct table_sink *sink, uint64_t points,
+                      struct err *e)
+{
+    const struct tables_source source = {input, export_load};
+    sink->points = points;
+    sink->only = &input->only;
+    return tables_export(&source, sink, NULL, e);
+}
+
 /* ---- a file for each table */
 
 struct table_outputs {
@@ -103,8 +112,7 @@ static int write_tables(const struct export_tables *x, FILE *const out[TABLE_COU
     if (!f)
         return -1;
     struct table_sink sink = table_files_sink(f);
-    sink.points = x->points;
-    int status = tables_export_file(x->trace, &sink, NULL, e);
+    int status = write_rows(x->input, &sink, x->points, e);
     if (status == 0)
         status = table_files_finish(f, e);
     table_files_free(f);
@@ -128,8 +136,7 @@ static int write_database(const struct export_tables *x, int fd, struct err *e)
     if (!d)
         return -1;
     struct table_sink sink = sqlite_db_sink(d);
-    sink.points = x->points;
-    int status = tables_export_file(x->trace, &sink, NULL, e);
+    int status = write_rows(x->input, &sink, x->points, e);
     if (status == 0)
         status = sqlite_db_finish(d, e);
     sqlite_db_free(d);
@@ -155,13 +162,13 @@ int export_sqlite(const struct export_tables *x, struct err *e)
 
 /* ---- Chrome's trace events */
 
-int export_chrome(const char *trace, uint64_t points, FILE *out, struct err *e)
+int export_chrome(struct export_input *input, uint64_t points, FILE *out, struct err *e)
 {
     struct chrome *c = chrome_open(out, points, e);
     if (!c)
         return -1;
     struct table_sink sink = chrome_sink(c);
-    int status = tables_export_file(trace, &sink, NULL, e);
+    int status = write_rows(input, &sink, points, e);
     if (status == 0)
         status = chrome_finish(c, e);
     chrome_free(c);

@@ -8,10 +8,11 @@
 
 #include "analysis/tables.h"
 #include "base/err.h"
+#include "cli/export_input.h"
 #include "report/table_files.h"
 
 struct export_tables {
-    const char *trace;  /* "-": standard input */
+    struct export_input *input;
     const char *output; /* "-": standard output, for a single table */
     bool force;
     enum table_file_format format;
@@ -25,6 +26,6 @@ int export_table_files(const struct export_tables *x, struct err *e);
 /* All tables; format, wanted and single mean nothing. */
 int export_sqlite(const struct export_tables *x, struct err *e);
 
-int export_chrome(const char *trace, uint64_t points, FILE *out, struct err *e);
+int export_chrome(struct export_input *input, uint64_t points, FILE *out, struct err *e);
 
 #endif

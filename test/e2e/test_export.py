@@ -374,6 +374,89 @@ class Tables(Case):
                          ["pools.tsv", "sites.tsv"])
 
 
+class Selection(Case):
+    """Each filter against SQL over everything: rows, pools, call stacks and use over time."""
+
+    def check(self, trace, args, condition, end=None):
+        """`end`: what happens from this nanosecond on is not seen."""
+        late = "free_ns" if end is None else f"CASE WHEN free_ns < {end} THEN free_ns END"
+        everything = database(export(trace, "sqlite", self.dir / "all", "-f"))
+        db = database(export(trace, "sqlite", self.dir / "some", "-f", "--points", 0, *args))
+        columns = "p.name, address, size, alloc_ns, alloc_thread, alloc_callstack"
+        wanted = [tuple(r) for r in everything.execute(
+            f"SELECT {columns}, {late} FROM allocations a JOIN pools p ON p.id = a.pool "
+            f"WHERE {condition} ORDER BY a.id")]
+        got = [tuple(r) for r in db.execute(
+            f"SELECT {columns}, free_ns FROM allocations a JOIN pools p ON p.id = a.pool "
+            "ORDER BY a.id")]
+        self.assertEqual(got, wanted)
+        self.assertGreater(len(got), 0)
+        self.assertLess(len(got), everything.execute("SELECT count(*) FROM allocations")
+                        .fetchone()[0])
+        sums = collections.defaultdict(lambda: [0, 0, 0])
+        for row in got:
+            sums[row[0]][0] += 1
+            sums[row[0]][1] += row[2]
+            sums[row[0]][2] += row[2] if row[6] is None else 0
+        pools = {r["name"]: [r["allocations"], r["total_bytes"], r["live_bytes"]]
+                 for r in db.execute("SELECT * FROM pools WHERE allocations > 0")}
+        self.assertEqual(pools, dict(sums))
+        totals = db.execute("SELECT sum(allocations), sum(total_bytes), sum(live_bytes) "
+                            "FROM callstack_totals").fetchone()
+        self.assertEqual(list(totals), [sum(v) for v in zip(*sums.values())])
+        use = db.execute("SELECT sum(live_bytes) FROM (SELECT live_bytes, max(time_ns) "
+                         "FROM pool_usage GROUP BY pool)").fetchone()[0]
+        self.assertEqual(use, totals[2])
+        folded = read_folded(export(trace, "folded", self.dir / "f", "-f", *args))
+        self.assertEqual(sum(v for _, v in folded), totals[1])
+        profile = Pprof(export(trace, "pprof", self.dir / "p", "-f", *args))
+        self.assertEqual(sum(v["inuse_space"] for _, _, v in profile.samples), totals[2])
+
+    def test_pool_thread_size(self):
+        self.check(MEMSCEN, ["--pool", "arena"], "p.name = 'arena'")
+        self.check(MEMSCEN, ["--size", "100:4K"], "size BETWEEN 100 AND 4096")
+        self.check(ALLSCEN, ["--thread", "Main thread"],
+                   "alloc_thread = (SELECT id FROM threads WHERE name = 'Main thread')")
+
+    def test_times(self):
+        db = database(export(MEMSCEN, "sqlite", self.dir / "all"))
+        a, b = db.execute("SELECT min(alloc_ns) + (max(alloc_ns) - min(alloc_ns)) / 3, "
+                          "max(alloc_ns) - (max(alloc_ns) - min(alloc_ns)) / 3 "
+                          "FROM allocations").fetchone()
+        self.check(MEMSCEN, ["--range", f"{a}:{b}"], f"alloc_ns >= {a} AND alloc_ns < {b}", b)
+        self.check(MEMSCEN, ["--at", a],
+                   f"alloc_ns <= {a} AND (free_ns IS NULL OR free_ns > {a})", a + 1)
+
+    def test_call_stack_zone_frame(self):
+        self.check(MEMSCEN, ["--match", "^render"],
+                   "alloc_callstack IN (SELECT callstack FROM callstack_functions WHERE "
+                   "function GLOB 'render*' OR file GLOB 'render*' OR image GLOB 'render*')")
+        self.check(ALLSCEN, ["--zone", "frame"],
+                   "EXISTS (SELECT 1 FROM zones z JOIN source_locations l "
+                   "ON l.id = z.source_location WHERE coalesce(l.name, l.function) = 'frame' "
+                   "AND z.thread = alloc_thread AND alloc_ns >= start_ns AND "
+                   "(end_ns IS NULL OR alloc_ns < end_ns))")
+        db = database(export(MEMSCEN, "sqlite", self.dir / "all", "-f"))
+        begin, end = db.execute("SELECT start_ns, end_ns FROM frame_marks WHERE frame_set = 1 "
+                                "AND number = 6").fetchone()
+        self.check(MEMSCEN, ["--frame", 5], f"alloc_ns >= {begin} AND alloc_ns < {end}", end)
+
+    def test_other_tables_are_whole(self):
+        for table in ("zones", "messages", "plot_points", "frame_marks", "callstacks"):
+            export(ALLSCEN, "tsv", self.dir / "all", "-f", "--table", table)
+            export(ALLSCEN, "tsv", self.dir / "some", "-f", "--table", table, "--zone", "frame",
+                   "--frame", 3)
+            self.assertEqual((self.dir / "some").read_bytes(), (self.dir / "all").read_bytes())
+
+    def test_what_is_not_there(self):
+        for args in (["--pool", "none"], ["--thread", "none"], ["--zone", "none"],
+                     ["--frame", "1000000"], ["--match", "("]):
+            for form in ("folded", "parquet"):
+                result = run("export", MEMSCEN, "--format", form, "-o", self.dir / "x", *args)
+                self.assertEqual(result.returncode, 2, args)
+                self.assert_clean()
+
+
 class Chrome(Case):
     def test_events(self):
         db = database(export(ALLSCEN, "sqlite", self.dir / "db"))

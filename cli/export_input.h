@@ -1,0 +1,22 @@
+#ifndef TIDEMARK_CLI_EXPORT_INPUT_H
+#define TIDEMARK_CLI_EXPORT_INPUT_H
+
+/* tidemark export: the trace that is written, and which of its allocations. */
+
+#include "analysis/selection.h"
+#include "base/err.h"
+#include "cli/resolve_trace.h"
+#include "trace/load.h"
+
+struct export_input {
+    const char *path; /* "-": standard input */
+    struct selection_options only;
+    const struct resolve_request *resolve;
+    struct resolver *resolver;
+};
+
+/* Loads it and names its frames, if that is wanted: the `load` of a struct tables_source. */
+int export_load(void *ctx, struct trace *t, const struct trace_load_options *options,
+                struct err *e);
+
+#endif
