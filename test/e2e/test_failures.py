@@ -3,6 +3,7 @@
 import contextlib
 import os
 import signal
+import sqlite3
 import subprocess
 import time
 
@@ -72,6 +73,36 @@ class OutOfMemory(Case):
     def test_report(self):
         self.check(7, ("report", TRACE, "--stack-traces"))
         self.check(211, ("report", TRACE, "--format", "json"))
+
+    def test_export(self):
+        for step, form in ((53, "folded"), (53, "pprof"), (53, "speedscope"), (97, "chrome")):
+            self.check(step, ("export", TRACE, "--format", form))
+        for step, form in ((41, "tsv"), (41, "ndjson"), (29, "parquet")):
+            self.check(step, ("export", OTHER, "--format", form, "--table", "messages"))
+
+    def test_export_database(self):
+        args = ("export", TRACE, "--format", "sqlite", "-f", "-o", self.dir / "x")
+        n, _ = self.count(args)
+        whole = self.dump()
+        failed = 0
+        for which in ("FAILMALLOC_AT", "FAILMALLOC_FROM"):
+            for i in range(1, n + 1, n // 60):
+                (self.dir / "x").write_bytes(OLD)
+                result = run_poorly(*args, **{which: str(i)})
+                where = f"{which}={i}: {result.returncode} {result.stderr}"
+                self.assert_clean("x")
+                if result.returncode == 0: # SQLite can do without some
+                    self.assertEqual(self.dump(), whole, where)
+                    continue
+                failed += 1
+                self.assertEqual(result.returncode, 4, where)
+                self.assertIn("memory", result.stderr, where)
+                self.assertEqual((self.dir / "x").read_bytes(), OLD, where)
+        self.assertGreater(failed, 60)
+
+    def dump(self):
+        with contextlib.closing(sqlite3.connect(self.dir / "x")) as db:
+            return list(db.iterdump())
 
     def test_page(self):
         if "without the page" in run("report", OTHER, "--format", "html").stderr:
