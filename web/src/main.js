@@ -126,7 +126,7 @@ class App {
     if (!lines.length) lines.push({ name: "no pool", values: new Float64Array(model.slots) });
     this.timeline.draw(lines, unit);
     const each = whole ? { bytes: "highest use", blocks: "blocks in use at the end", allocs: "allocations" }[what] : { bytes: "use at the end", blocks: "blocks in use at the end", allocs: "allocations" }[what];
-    $("timeline-text").textContent = `The plot shows the ${each} of each ${duration(whole ? model.data.time.slot : model.stepNs())}${shown.length < pools.length ? `, for ${shown.length} of ${pools.length} pools and their sum` : ""}. ${this.poolPeaks(pools)}`;
+    $("timeline-text").textContent = `The plot shows the ${each} of each ${duration(whole ? model.data.time.slot : model.stepNs())}${shown.length < pools.length ? `, for ${shown.length} of ${pools.length} pools and their sum` : ""}. Ranges begin and end with steps of ${duration(model.stepNs())}. ${this.poolPeaks(pools)}`;
   }
 
   poolPeaks(pools) {

@@ -65,7 +65,8 @@ export class Sites {
   search() {
     const term = $("sites-search").value.trim().toLowerCase();
     const rows = term ? this.rows.filter((r) => [r.site.name, r.site.path, r.site.image, r.pool].some((t) => t.toLowerCase().includes(term))) : this.rows;
-    $("sites-count").textContent = `${count(rows.length)} of ${count(this.rows.length)} rows`;
+    const { sites } = this.model.data.other;
+    $("sites-count").textContent = `${count(rows.length)} of ${count(this.rows.length)} rows${sites ? `; "(other sites)" stands for ${count(sites)} small ones` : ""}`;
     this.table.show(rows);
   }
 

@@ -17,14 +17,14 @@ export function mannKendall(values) {
 
 // By unit of time.
 export function medianSlope(times, values) {
-  const slopes = [];
+  const slopes = new Float64Array((values.length * (values.length - 1)) / 2);
+  let n = 0;
   for (let i = 0; i < values.length; i++) {
-    for (let j = i + 1; j < values.length; j++) if (times[j] > times[i]) slopes.push((values[j] - values[i]) / (times[j] - times[i]));
+    for (let j = i + 1; j < values.length; j++) if (times[j] > times[i]) slopes[n++] = (values[j] - values[i]) / (times[j] - times[i]);
   }
-  slopes.sort((a, b) => a - b);
-  const middle = slopes.length >> 1;
-  if (!slopes.length) return 0;
-  return slopes.length % 2 ? slopes[middle] : (slopes[middle - 1] + slopes[middle]) / 2;
+  const sorted = slopes.subarray(0, n).sort();
+  if (n === 0) return 0;
+  return n % 2 ? sorted[n >> 1] : (sorted[(n >> 1) - 1] + sorted[n >> 1]) / 2;
 }
 
 // `floor`: the least that was held in each part of the range; `last`: what is at its end. "growing":
