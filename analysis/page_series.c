@@ -13,7 +13,7 @@ struct page_series_pool {
     uint64_t epoch; /* number of that peak */
     uint32_t slot;  /* whose point is in progress */
     struct page_point points[PAGE_SLOTS];
-    uint32_t joined; /* the slot that peak_is_later was found for, plus 1 */
+    uint32_t joined_first, joined_half; /* the slots that peak_is_later was found for */
     bool peak_is_later;
 };
 
@@ -82,8 +82,9 @@ static void join_peaks(void *ctx, uint32_t key, uint32_t first, uint32_t half, c
     struct page_series *s = ctx;
     struct page_series_pool *p = &s->pools[s->keys.at[key].pool];
     static const int64_t nothing[PAGE_VALUES_MAX];
-    if (p->joined != first + 1) {
-        p->joined = first + 1;
+    if (p->joined_first != first || p->joined_half != half) {
+        p->joined_first = first;
+        p->joined_half = half;
         p->peak_is_later = highest(p, first + half, half) > highest(p, first, half);
     }
     a = a ? a : nothing;

@@ -156,6 +156,43 @@ static void check_history(struct random_history *h, struct expected *x, size_t c
     page_series_release(&s);
 }
 
+/* All events in the first of the steps, the peak in the earlier ones of them. */
+static void test_early_peak(void **state)
+{
+    (void)state;
+    static struct random_history h;
+    rh_make(&h, 9);
+    const uint32_t stacks[STACKS] = {0};
+    const struct page_series_options o = {.pools = pools,
+                                          .pool_count = POOLS,
+                                          .threads = threads,
+                                          .thread_limit = RH_THREADS,
+                                          .thread_count = RH_THREADS + 1,
+                                          .thread_other = RH_THREADS,
+                                          .stacks = stacks,
+                                          .stack_limit = STACKS,
+                                          .stack_other = STACKS,
+                                          .from = 5,
+                                          .to = h.now * 300};
+    struct err e = {0};
+    struct page_series s;
+    assert_int_equal(page_series_build(&s, &h.trace.memory, &o, &e), 0);
+    while (page_cells_steps(&s.cells) > 1)
+        assert_int_equal(page_cells_halve(&s.cells, &e), 0);
+    for (uint32_t pool = 0; pool < POOLS; pool++) {
+        uint64_t highest;
+        uint64_t found = 0;
+        for (size_t i = 0; i < s.cells.list.len; i++) {
+            if (s.keys.at[s.cells.list.at[i].key].pool == pool)
+                found += (uint64_t)s.cells.list.at[i].v[PAGE_PEAK_BYTES];
+        }
+        peak_of(&h, pool, 5, h.now + 1, &highest);
+        assert_int_equal(found, highest);
+    }
+    page_series_release(&s);
+    rh_release(&h);
+}
+
 /* Steps as short as can be, made longer afterwards and on the way. */
 static void test_series(void **state)
 {
@@ -312,9 +349,8 @@ static void test_code(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_series),
-        cmocka_unit_test(test_map),
-        cmocka_unit_test(test_map_grows_coarse),
+        cmocka_unit_test(test_series), cmocka_unit_test(test_early_peak),
+        cmocka_unit_test(test_map),    cmocka_unit_test(test_map_grows_coarse),
         cmocka_unit_test(test_code),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
