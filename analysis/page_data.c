@@ -33,6 +33,7 @@ struct builder {
     struct map frame_numbers;
     struct map texts; /* addresses of names counted already */
     struct candidates candidates;
+    bool all_threads;             /* see page_series_options */
     size_t sites_max, stacks_max; /* places; fewer when there is too much history for all */
 };
 
@@ -506,10 +507,9 @@ static int build_series(struct builder *b, struct err *e)
         .stack_other = 0,
         .from = d->from,
         .to = d->to,
+        .all_threads = b->all_threads,
     };
-    if (page_series_build(&d->series, &b->trace->memory, &o, e) != 0)
-        return -1;
-    return align_steps(&d->series, e);
+    return page_series_build(&d->series, &b->trace->memory, &o, e);
 }
 
 /* Gives back all sites and call stacks, for another choice. */
@@ -529,12 +529,18 @@ static void forget_places(struct builder *b)
 }
 
 /*
- * Whether there are too many keys for steps as short as they should be; then there are to be so
- * many fewer places that they fit.
+ * Whether steps are longer than they should be. When it is for the histograms, these do not tell
+ * threads apart any more; when there are too many keys, there are to be so many fewer places that
+ * they fit.
  */
 static bool must_shrink(struct builder *b)
 {
     const struct page_series *s = &b->d->series;
+    if (s->histogram.shift > s->cells.shift && page_cells_steps(&s->histogram) < PAGE_STEPS_MIN &&
+        !b->all_threads) {
+        b->all_threads = true;
+        return true;
+    }
     double keys = (double)s->keys.len;
     double scale = keys > PAGE_KEYS_WANTED ? PAGE_KEYS_WANTED / keys : 1;
     uint32_t steps = page_cells_steps(&s->cells);
@@ -555,7 +561,7 @@ static bool must_shrink(struct builder *b)
     return true;
 }
 
-#define ATTEMPTS 4
+#define ATTEMPTS 5
 
 static int build(struct builder *b, struct err *e)
 {
@@ -567,7 +573,7 @@ static int build(struct builder *b, struct err *e)
         if (choose_sites(b, e) != 0 || choose_stacks(b, e) != 0 || build_series(b, e) != 0)
             return -1;
         if (attempt == ATTEMPTS || !must_shrink(b))
-            return 0;
+            return align_steps(&b->d->series, e);
         forget_places(b);
     }
 }

@@ -12,6 +12,7 @@
  * analysis/accounting.h).
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "analysis/page_cells.h"
@@ -70,6 +71,7 @@ struct page_series_options {
     uint32_t stack_other;
     int64_t from, to; /* ns; of the first and the last event */
     size_t cells_max; /* 0: PAGE_CELLS_MAX; less in tests */
+    bool all_threads; /* histograms do not tell threads apart: all count as thread 0 */
 };
 
 struct page_series_pool;
@@ -102,7 +104,8 @@ static inline uint32_t page_histogram_key(const struct page_series_options *o, u
                                           uint32_t thread, enum page_histogram which,
                                           unsigned class)
 {
-    return ((pool * o->thread_count + thread) * PAGE_HISTOGRAMS + which) * PAGE_CLASSES + class;
+    uint32_t owner = pool * o->thread_count + (o->all_threads ? 0 : thread);
+    return (owner * PAGE_HISTOGRAMS + which) * PAGE_CLASSES + class;
 }
 
 #endif

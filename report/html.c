@@ -415,6 +415,7 @@ static int put_data(struct page *p, struct err *e)
     put_stacks(p);
     put_faults(p);
     put_bounds(p);
+    buf_printf(&p->out, "\"allThreads\":%s,", p->d->series.options.all_threads ? "true" : "false");
     put_texts(p);
     /* The history first: it decides how long the steps are. */
     if (put_history(p, e) != 0 || put_timeline(p, e) != 0 || put_map(p, e) != 0)

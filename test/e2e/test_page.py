@@ -341,6 +341,7 @@ class Bounds(Case):
         self.assertEqual(result.returncode, 0, result.stderr)
         page, doc = make_page(self.dir / "f.tracy", self.dir / "f.html"), report(self.dir / "f.tracy")
         self.assertLess((self.dir / "f.html").stat().st_size, 5_000_000)
+        self.assertGreaterEqual(page.steps, 64)
         other = page.data["other"]
         self.assertGreater(other["stacks"], 0)
         self.assertEqual((len(page.data["pools"]), page.data["pools"][-1]["count"]), (25, 16))

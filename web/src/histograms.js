@@ -27,6 +27,8 @@ export class Histograms {
   }
 
   update(range, filter) {
+    const apart = this.model.data.allThreads ? "Threads and sites are" : "Sites are";
+    $("histograms-text").textContent = `${apart} not told apart here.`;
     this.sizes.show(this.rows(range, 0, filter));
     this.lifetimes.show(this.rows(range, 1, filter));
   }

@@ -260,7 +260,7 @@ class Model {
       const key = keys[i];
       const rest = Math.floor(key / CLASSES);
       const owner = Math.floor(rest / 2);
-      if (rest % 2 !== which || !filter.pools[Math.floor(owner / threads)] || !filter.threads[owner % threads]) continue;
+      if (rest % 2 !== which || !filter.pools[Math.floor(owner / threads)] || !(this.data.allThreads || filter.threads[owner % threads])) continue;
       out[key % CLASSES].count += v[0][i];
       out[key % CLASSES].bytes += v[1][i];
     }

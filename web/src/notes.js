@@ -38,6 +38,7 @@ function bounds(model) {
   const pools = data.pools.find((p) => p.count > 1);
   if (pools) texts.push(`${count(pools.count)} pools with the lowest peaks count together.`);
   if (other.allocations) texts.push(`${count(other.allocations)} allocations came in pairs of thread and call stack for which there was no room: they count as "(other threads)" and "(other sites)".`);
+  if (data.allThreads) texts.push("Sizes and lifetimes of blocks are not told apart by thread.");
   if (data.textsLeftOut) texts.push(`Source and machine code of ${count(data.textsLeftOut)} sites had no room.`);
   if (texts.length === 2) texts.push("Every pool, thread, site and call stack of the trace is told apart.");
   return texts;
