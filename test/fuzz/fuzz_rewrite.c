@@ -21,7 +21,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 /* 0 version, 1 target, 2 letters, 3 the rest of them and filters, 4 pools, 5 – 8 range. */
 #define CHOICE_BYTES 9u
 
-enum { WITH_POOLS = 2, WITH_RANGE = 4, WITH_SYMBOLS = 8, WITH_RESET = 16, WITH_DICT = 32 };
+enum {
+    WITH_POOLS = 2,
+    WITH_RANGE = 4,
+    WITH_SYMBOLS = 8,
+    WITH_RESET = 16,
+    WITH_DICT = 32,
+    WITH_RENAME = 64,
+};
 
 static int read_pass(void *ctx, unsigned pass, const struct record_sink *sink, const bool *wanted,
                      struct trace_info *info, struct err *e)
@@ -53,6 +60,27 @@ static int name_frames(void *ctx, struct symbolize *s, struct err *e)
         }
     }
     return 0;
+}
+
+static int rename_frames(void *ctx, struct reframe *r, struct err *e)
+{
+    struct frame_book *b = reframe_book(r);
+    struct frame_inline in[UINT8_MAX];
+    (void)ctx;
+    for (size_t i = 0; i < b->callstacks->frames.len; i += 2) {
+        size_t n = i % 7 == 0 ? UINT8_MAX : 1 + i % 3;
+        uint32_t name = strings_intern(b->strings, view_of(i % 4 ? "f" : "g + 1"), e);
+        if (!name)
+            return -1;
+        for (size_t k = 0; k < n; k++)
+            in[k] = (struct frame_inline){name, name, (uint32_t)k, frame_book_is_exact(b, i)};
+        if (frame_book_wants(b, i, FRAME_BETTER, FRAME_DEBUG, n, true) &&
+            frame_book_rename(b, i, i % 5 ? 0 : name, in, n, e) != 0)
+            return -1;
+    }
+    for (size_t i = 0; i < reframe_symbol_count(r); i++)
+        reframe_symbol(r, i)->changed = true;
+    return reframe_set_fact(r, "renamed", e);
 }
 
 static int rewrite(const struct buf *in, const struct rewrite_options *options, struct buf *out,
@@ -96,6 +124,8 @@ static void choose(const uint8_t *data, char letters[10], struct rewrite_options
     o->symbols.resolve = data[3] & WITH_SYMBOLS;
     o->symbols.reset = data[3] & WITH_RESET;
     o->image_dict = data[3] & WITH_DICT;
+    if (data[3] & WITH_RENAME)
+        o->rename = rename_frames;
 }
 
 static void must(int status, const struct err *e)
