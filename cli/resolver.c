@@ -113,15 +113,15 @@ void resolve_options_release(struct resolve_options *o)
 
 /* ---- files */
 
+/* Whether a path is below `folder`, as that is with `root` before it (NULL: nothing). */
 static bool below(struct view path, const char *root, struct view folder)
 {
-    struct buf whole = {0};
-    buf_puts(&whole, root ? root : "");
-    buf_put(&whole, folder.p, folder.len);
-    bool is = !whole.failed && whole.len > 0 &&
-              path_is_below(path, (struct view){buf_str(&whole), whole.len});
-    buf_release(&whole);
-    return is;
+    size_t n = root ? strlen(root) : 0;
+    while (n > 0 && root[n - 1] == '/')
+        n--;
+    if (path.len < n || (n > 0 && memcmp(path.p, root, n) != 0) || folder.len == 0)
+        return false;
+    return path_is_below((struct view){path.p + n, path.len - n}, folder);
 }
 
 /* Whether a file may be opened for where it lies. ".." was resolved by who asks, or is refused. */
@@ -169,6 +169,7 @@ static int open_path(struct resolver *r, struct view name)
     buf_put(&path, name.p, name.len);
     const char *text = buf_str(&path);
     int fd = path.failed ? -1 : regular_file_open(text);
+    r->no_memory |= path.failed;
     if (fd >= 0 && !r->image.trusted && !has_build_id(fd, r->image.build_id, &found) &&
         !lies_well(r, name)) {
         refuse(r, text, &found);
@@ -304,8 +305,11 @@ int resolver_open(struct resolver *r, struct view path, const struct build_id *i
     open.rule_count = views_of(rules, o->rules.at, o->rules.len);
     r->image = (struct resolver_image){.build_id = id ? id : &none, .trusted = trusted};
     buf_clear(&r->folder);
+    r->no_memory = false;
     if (helper_open_image(&r->helper, &open, facts, e) == 0)
         return 0;
+    if (r->no_memory)
+        return err_no_memory(e, "an image");
     if (e->code != ERR_CHECK)
         return -1;
     if (open.build_id.len == 0 && !trusted)

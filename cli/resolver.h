@@ -120,6 +120,7 @@ struct resolver {
     struct debuginfod fetcher; /* socket -1: none */
     bool terminal;             /* stderr is one */
     bool shown;                /* a progress line stands there */
+    bool no_memory;            /* for a path that was wished for */
     struct buf folder;         /* that the image is in; empty: not opened yet */
     struct symbol_cache cache;
 };

@@ -17,7 +17,7 @@
 /* What the launcher is told; the answer to each is a LAUNCHED with a status. */
 enum { LAUNCHER_SPAWN = 201, LAUNCHER_KILL, LAUNCHER_DONE };
 
-/* ---- the launcher's side: single-threaded, allocates next to nothing */
+/* ---- the launcher's side: single-threaded, allocates nothing */
 
 /* The child: `socket` becomes standard input, everything else but standard error goes. */
 static _Noreturn void become_helper(int socket)
@@ -68,11 +68,11 @@ static int end_child(pid_t *child)
 
 static bool answer(int socket, int status)
 {
-    struct buf body = {0};
-    buf_u32(&body, (uint32_t)status);
-    bool ok = helper_send(socket, (enum helper_type)LAUNCHER_DONE, &body, -1, NULL) == 0;
-    buf_release(&body);
-    return ok;
+    /* Without an allocation: here none can fail. */
+    uint8_t bytes[4];
+    const struct buf body = {.data = bytes, .len = sizeof bytes, .cap = sizeof bytes};
+    store_u32(bytes, (uint32_t)status);
+    return helper_send(socket, (enum helper_type)LAUNCHER_DONE, &body, -1, NULL) == 0;
 }
 
 static void launch_all(int socket)
@@ -151,7 +151,9 @@ static int tell(struct launcher *l, int what, int fd, int *status, struct err *e
         done = 0;
     }
     helper_message_release(&m);
-    return done == 0 ? 0 : err_set(e, ERR_CHECK, "the symbol helper cannot be started");
+    if (done == 0 || (e && e->code == ERR_MEMORY))
+        return done;
+    return err_set(e, ERR_CHECK, "the symbol helper cannot be started");
 }
 
 int launcher_spawn(struct launcher *l, int *socket, struct err *e)

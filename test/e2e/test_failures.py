@@ -109,6 +109,16 @@ class OutOfMemory(Case):
             self.skipTest("the page is not built: no node and npm")
         self.check(17, ("report", TRACES / "v0.12.2" / "allscen.tracy", "--format", "html"))
 
+    def test_symbols(self):
+        self.check(29, ("symbols", TRACE, "-o", self.dir / "x", "--no-symbol-cache"), "x",
+                   same=False)
+        self.check(29, ("report", TRACE, "--resolve", "--images-from-trace", "--no-symbol-cache"),
+                   same=False)
+
+    def test_symbolize(self):
+        self.check(1, ("symbolize", TIDEMARK, "--no-symbol-cache", "12345678", "--format", "json"),
+                   same=False)
+
     def test_verify(self):
         self.check(5, ("verify", TRACE, "--require-symbols", 10))
 
