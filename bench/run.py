@@ -177,6 +177,18 @@ def bench_page(folder, trace):
     print(text, flush=True)
 
 
+def bench_export(folder, trace):
+    """Forms of `export`; all but the first have a row for each allocation."""
+    for form in ("pprof", "parquet", "sqlite"):
+        output = folder / f"export.{form}"
+        run = Run([TIDEMARK, "export", trace, "--format", form, "-fo", output])
+        size = sum(f.stat().st_size for f in output.iterdir()) if output.is_dir() else \
+            output.stat().st_size
+        print(f"  {'export --format ' + form:28} {run.cpu:6.2f} CPU-s, peak {mib(run.memory):>9}, "
+              f"output {mib(size):>9}", flush=True)
+        shutil.rmtree(output) if output.is_dir() else output.unlink()
+
+
 class Best:
     """The least of several captures of one stream: each figure for itself."""
 
@@ -216,6 +228,7 @@ def bench_stream(folder, events, depth):
         bench_update(folder, ours)
         bench_csvexport(ours)
     bench_page(folder, ours)
+    bench_export(folder, ours)
     show_limits(recording, ours, folder, events)
     if OFFICIAL:
         show_capture("official capture", official, events, theirs.stat().st_size)
