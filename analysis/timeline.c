@@ -50,7 +50,7 @@ static void settle(const struct timeline *t, struct timeline_series *s, int64_t 
 static int take(void *ctx, const struct memory_op *op, struct err *e)
 {
     struct timeline *t = ctx;
-    struct timeline_series *s = &t->series.at[op->pool];
+    struct timeline_series *s = &t->series.at[t->together ? 0 : op->pool];
     (void)e;
     if (op->time > s->now) {
         settle(t, s, op->time);
@@ -73,8 +73,9 @@ static int take(void *ctx, const struct memory_op *op, struct err *e)
 
 static int add_series(struct timeline *t, const struct selection *s, struct err *e)
 {
-    for (size_t i = 0; i < s->pools.len; i++) {
-        struct timeline_series series = {.name = s->pools.at[i].name, .now = INT64_MIN};
+    for (size_t i = 0; i < s->pools.len && (i == 0 || !t->together); i++) {
+        struct timeline_series series = {.name = t->together ? view_of("all") : s->pools.at[i].name,
+                                         .now = INT64_MIN};
         series.buckets = calloc(t->count, sizeof *series.buckets);
         if (!series.buckets || !vec_push(&t->series, series)) {
             free(series.buckets);
@@ -88,12 +89,15 @@ static int add_series(struct timeline *t, const struct selection *s, struct err 
     return 0;
 }
 
-int timeline_build(struct timeline *t, struct selection *s, int64_t begin, int64_t end,
-                   size_t count, struct err *e)
+int timeline_build(struct timeline *t, struct selection *s, const struct timeline_options *o,
+                   struct err *e)
 {
-    end = end > begin ? end : begin + 1;
-    uint64_t length = (uint64_t)end - (uint64_t)begin;
-    *t = (struct timeline){.begin = begin, .end = end, .count = count < length ? count : length};
+    int64_t end = o->end > o->begin ? o->end : o->begin + 1;
+    uint64_t length = (uint64_t)end - (uint64_t)o->begin;
+    *t = (struct timeline){.begin = o->begin,
+                           .end = end,
+                           .count = o->buckets < length ? o->buckets : length,
+                           .together = o->together};
     const struct memory_observer to = {.ctx = t, .op = take};
     int status = add_series(t, s, e);
     if (status == 0)

@@ -35,15 +35,22 @@ struct timeline_series {
 struct timeline {
     int64_t begin, end; /* ns; the end is not part of it */
     size_t count;       /* buckets */
+    bool together;      /* one series, called "all", for all pools */
     VEC(struct timeline_series) series;
 };
 
+struct timeline_options {
+    int64_t begin, end; /* the window [begin, end), ns */
+    size_t buckets;     /* at most; none is shorter than a nanosecond */
+    bool together;      /* all pools as one */
+};
+
 /*
- * The window [begin, end) of what the selection sees; blocks allocated before it are in use in it.
- * At most `count` buckets: never shorter than a nanosecond. The selection must outlive `t`.
+ * What the selection sees; blocks allocated before the window are in use in it. The selection must
+ * outlive `t`.
  */
-int timeline_build(struct timeline *t, struct selection *s, int64_t begin, int64_t end,
-                   size_t count, struct err *e);
+int timeline_build(struct timeline *t, struct selection *s, const struct timeline_options *o,
+                   struct err *e);
 void timeline_release(struct timeline *t);
 
 /* When bucket `i` begins, ns; i = count: when the last one ends. */

@@ -140,7 +140,7 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
 int cmd_find(int argc, char **argv)
 {
     const struct command_line line = {
-        .letters = "fh",
+        .letters = "fho:",
         .names = long_options,
         .usage = usage,
         .hint = "usage: tidemark find FILE ADDRESS [OPTIONS]; `tidemark find --help` tells more\n",

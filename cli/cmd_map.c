@@ -101,7 +101,7 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
 int cmd_map(int argc, char **argv)
 {
     const struct command_line line = {
-        .letters = "fh",
+        .letters = "fho:",
         .names = long_options,
         .usage = usage,
         .hint = "usage: tidemark map FILE [OPTIONS]; `tidemark map --help` tells more\n",

@@ -18,6 +18,7 @@ static const char usage[] =
     "\n"
     "      --buckets N     pieces of time (text: as many as the terminal is wide, else 200)\n"
     "      --rows N        text: the chart's height (8)\n"
+    "      --together      all pools as one\n"
     "\n" SELECTION_USAGE "\n" OUTPUT_USAGE "\n"
     "Exit status: 0 done; 2 usage; 3 unreadable trace; 4 output exists or cannot be written.\n";
 
@@ -25,14 +26,15 @@ struct timeline_command {
     struct question question;
     struct timeline_report_options report;
     uint64_t buckets; /* 0: not given */
-    int64_t begin, end;
+    struct timeline_options window;
 };
 
-enum { OPTION_BUCKETS = 256, OPTION_ROWS };
+enum { OPTION_BUCKETS = 256, OPTION_ROWS, OPTION_TOGETHER };
 
 static const struct option long_options[] = {
     {"buckets", required_argument, NULL, OPTION_BUCKETS},
     {"rows", required_argument, NULL, OPTION_ROWS},
+    {"together", no_argument, NULL, OPTION_TOGETHER},
     SELECTION_LONG_OPTIONS,
     OUTPUT_LONG_OPTIONS,
     {NULL, 0, NULL, 0},
@@ -50,6 +52,9 @@ static bool take_option(void *ctx, int option, const char *value, struct err *e)
             return false;
         c->report.rows = (unsigned)rows;
         return true;
+    case OPTION_TOGETHER:
+        c->window.together = true;
+        return true;
     default:
         return question_take(&c->question, option, value, e);
     }
@@ -61,8 +66,8 @@ static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
     struct selection_options *s = &c->question.selection;
     c->report.format = c->question.format;
     /* The range is what is drawn: what is in use then may have been allocated before. */
-    c->begin = s->has_range && s->begin != INT64_MIN ? s->begin : 0;
-    c->end = s->has_range ? s->end : INT64_MAX;
+    c->window.begin = s->has_range && s->begin != INT64_MIN ? s->begin : 0;
+    c->window.end = s->has_range ? s->end : INT64_MAX;
     s->has_range = false;
     return option_one_trace(n, arguments, &c->question.trace, e);
 }
@@ -73,15 +78,16 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
     struct selection s;
     struct timeline line;
     bool drawn = c->report.format == REPORT_TEXT;
-    uint64_t buckets = c->buckets ? c->buckets
-                       : drawn    ? terminal_width(out) - CHART_MARGIN
-                                  : BUCKETS;
+    struct timeline_options window = c->window;
+    window.buckets = drawn ? terminal_width(out) - CHART_MARGIN : BUCKETS;
+    if (c->buckets)
+        window.buckets = c->buckets;
     if (selection_init(&s, t, &c->question.selection, e) != 0)
         return -1;
     c->report.colors = drawn && terminal_takes_colors(out);
     int64_t last = selection_end(&s);
-    int64_t end = c->end <= last ? c->end : last + 1;
-    int status = timeline_build(&line, &s, c->begin, end, buckets, e);
+    window.end = window.end <= last ? window.end : last + 1;
+    int status = timeline_build(&line, &s, &window, e);
     if (status == 0) {
         status = timeline_write(&line, t, &c->report, out, e);
         timeline_release(&line);
@@ -93,7 +99,7 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
 int cmd_timeline(int argc, char **argv)
 {
     const struct command_line line = {
-        .letters = "fh",
+        .letters = "fho:",
         .names = long_options,
         .usage = usage,
         .hint = "usage: tidemark timeline FILE [OPTIONS]; `tidemark timeline --help` tells more\n",

@@ -145,7 +145,7 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
 int cmd_tree(int argc, char **argv)
 {
     const struct command_line line = {
-        .letters = "fh",
+        .letters = "fho:",
         .names = long_options,
         .usage = usage,
         .hint = "usage: tidemark tree FILE [OPTIONS]; `tidemark tree --help` tells more\n",

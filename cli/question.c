@@ -66,7 +66,7 @@ bool question_take(struct question *q, int option, const char *value, struct err
     case QUESTION_FORMAT:
         return report_format_parse(value, &q->format) ||
                refuse_value(e, "--format", "text, json or csv", value);
-    case QUESTION_OUTPUT:
+    case 'o':
         q->output = value;
         return true;
     case 'f':
@@ -97,11 +97,14 @@ static int answer_into_file(const struct question *q, question_answer *answer, v
     }
     if (status == 0)
         return outfile_commit(&o, e);
-    /* A check that does not hold is an answer, too. */
-    if (e->code == ERR_CHECK)
-        (void)outfile_commit(&o, e);
-    else
-        outfile_abort(&o);
+    if (e->code == ERR_CHECK) {
+        /* A check that does not hold is an answer, too. */
+        struct err failed = *e;
+        if (outfile_commit(&o, e) == 0)
+            *e = failed;
+        return -1;
+    }
+    outfile_abort(&o);
     return -1;
 }
 
@@ -110,8 +113,8 @@ static int load_and_answer(const struct question *q, struct resolver *r, questio
 {
     const struct trace_load_options more = {.zones = q->zones || q->selection.zone,
                                             .frames = q->zones || q->selection.has_frame};
-    if (trace_load_with(t, q->trace, &more, NULL, NULL, e) != 0 ||
-        resolve_request_names(&q->resolve, r, t, e) != 0)
+    int status = q->load ? q->load(ctx, t, e) : trace_load_with(t, q->trace, &more, NULL, NULL, e);
+    if (status != 0 || resolve_request_names(&q->resolve, r, t, e) != 0)
         return -1;
     return q->output ? answer_into_file(q, answer, ctx, t, e) : answer(ctx, t, stdout, e);
 }
@@ -125,6 +128,8 @@ int question_run(struct question *q, question_answer *answer, void *ctx)
     int status = resolve_request_start(&q->resolve, &resolver, &e);
     if (status == 0 && (status = trace_init(&t, NULL, &e)) == 0) {
         status = load_and_answer(q, &resolver, answer, ctx, &t, &e);
+        if (q->unload)
+            q->unload(ctx);
         trace_release(&t);
     }
     resolver_release(&resolver);

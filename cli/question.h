@@ -24,6 +24,9 @@ struct question {
     enum report_format format;
     struct selection_options selection;
     struct resolve_request resolve;
+    /* Loads the trace instead, with the answer's ctx; NULL: memory events, and what is needed. */
+    int (*load)(void *ctx, struct trace *t, struct err *e);
+    void (*unload)(void *ctx); /* before the trace goes, also after a failure; NULL: nothing */
 };
 
 enum {
@@ -36,7 +39,6 @@ enum {
     QUESTION_FRAME,
     QUESTION_ZONE,
     QUESTION_FORMAT,
-    QUESTION_OUTPUT,
 };
 
 #define SELECTION_LONG_OPTIONS                                                                     \
@@ -53,7 +55,7 @@ enum {
 
 #define OUTPUT_LONG_OPTIONS                                                                        \
     {"format", required_argument, NULL, QUESTION_FORMAT},                                          \
-        {"output", required_argument, NULL, QUESTION_OUTPUT}, {"force", no_argument, NULL, 'f'},   \
+        {"output", required_argument, NULL, 'o'}, {"force", no_argument, NULL, 'f'},               \
         RESOLVE_REQUEST_LONG_OPTIONS,                                                              \
     {                                                                                              \
         "help", no_argument, NULL, 'h'                                                             \
@@ -75,7 +77,7 @@ enum {
 #define OUTPUT_USAGE                                                                               \
     RESOLVE_REQUEST_USAGE                                                                          \
     "      --format F      text, json or csv (text)\n"                                             \
-    "      --output FILE   write to FILE instead of standard output\n"                             \
+    "  -o, --output FILE   write to FILE instead of standard output\n"                             \
     "  -f, --force         replace FILE when it exists\n"                                          \
     "  -h, --help          this text\n"
 

@@ -35,10 +35,35 @@ static json_t *make_trace(const struct summary *s)
                      "duration_ns", (json_int_t)f->last_time, "complete", s->complete ? 1 : 0);
 }
 
+static json_t *text_option(const char *text)
+{
+    return text ? json_text(view_of(text)) : json_null();
+}
+
+/* Which allocations the figures are of; null where any will do. */
+static json_t *make_selection(const struct selection *s)
+{
+    const struct selection_options *o = &s->options;
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "pool", text_option(o->pool),
+        "thread", text_option(o->thread), "begin_ns",
+        o->has_range && o->begin != INT64_MIN ? json_integer(o->begin) : json_null(), "end_ns",
+        o->has_range && o->end != INT64_MAX ? json_integer(o->end) : json_null(), "at_ns",
+        o->has_at ? json_integer(o->at) : json_null(), "size_min",
+        o->has_size ? json_count(o->size_min) : json_null(), "size_max",
+        o->has_size && o->size_max != UINT64_MAX ? json_count(o->size_max) : json_null(), "match",
+        text_option(o->match), "frame", o->has_frame ? json_count(o->frame) : json_null(), "zone",
+        text_option(o->zone));
+}
+
 static void json_begin(struct report *r)
 {
     buf_puts(&r->buf, "{\"schema\": \"tidemark.report/1\",\n \"trace\": ");
     r->failed |= !json_put(&r->buf, make_trace(r->s), 0);
+    if (selection_is_narrow(&r->s->selection.options)) {
+        buf_puts(&r->buf, ",\n \"selection\": ");
+        r->failed |= !json_put(&r->buf, make_selection(&r->s->selection), 0);
+    }
 }
 
 static void json_pools_begin(struct report *r)

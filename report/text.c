@@ -26,6 +26,9 @@ static void put_location(struct buf *out, const struct summary_row *row)
 
 static void text_begin(struct report *r)
 {
+    char time[FORMAT_SIZE];
+    if (r->s->selection.has_at)
+        buf_printf(&r->buf, "live at %s: ", format_duration(time, r->s->selection.options.at));
     buf_put(&r->buf, r->s->verdict.data, r->s->verdict.len);
     buf_puts(&r->buf, "\n");
 }

@@ -303,3 +303,87 @@ class Timeline(Case):
         self.assertIn("peaks: 8.00 MiB at ", shown)
         self.assertTrue(all(len(line) <= 80 for line in shown.splitlines()
                             if not line.startswith("peaks")))
+
+
+class Leaks(Case):
+    def test_the_program_that_leaks(self):
+        """Of memscen's sites text_grow_log never frees; the truth names every live block."""
+        for release in RELEASES:
+            truth = json.loads((WIRE / release / "memscen.truth.json").read_text())
+            path = TRACES / release / "wire_memscen.tracy"
+            doc = ask("report", path, "--leaks")
+            self.assertEqual(doc["schema"], "tidemark.leaks/1")
+            first, *rest = doc["leaks"]
+            self.assertEqual((first["function"], first["kind"]), ("text_grow_log(Rng&)", "growing"))
+            self.assertGreater(first["z"], 5)
+            self.assertNotIn("growing", [leak["kind"] for leak in rest])
+            self.assertEqual(sum(leak["live_bytes"] for leak in doc["leaks"]),
+                             sum(pool["live_bytes"] for pool in truth["pools"]))
+            self.assertEqual(sum(total["count"] for total in doc["totals"].values()),
+                             sum(pool["live"] for pool in truth["pools"]))
+            lines = text("report", path, "--leaks").splitlines()
+            self.assertEqual(lines[2], "Never freed and still growing")
+            self.assertIn("text_grow_log", lines[4])
+
+    def test_suppressions(self):
+        known = self.dir / "known.txt"
+        known.write_text("# known\nleak:^text_grow*&)$\nleak:nothing_is_called_so\n")
+        doc = ask("report", MEMSCEN, "--leaks", "--suppressions", known)
+        self.assertNotIn("text_grow_log(Rng&)", [leak["function"] for leak in doc["leaks"]])
+        self.assertEqual([s["count"] > 0 for s in doc["suppressed"]], [True, False])
+        self.assertIn("Suppressions used", text("report", MEMSCEN, "--leaks", "--suppressions", known))
+        known.write_text("leak:x\nnonsense\n")
+        result = run("report", MEMSCEN, "--leaks", "--suppressions", known)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("line 2: not of the form leak:PATTERN", result.stderr)
+        self.assertEqual(run("report", MEMSCEN, "--leaks", "--suppressions", self.dir).returncode, 3)
+        self.assertEqual(run("report", MEMSCEN, "--suppressions", known).returncode, 2)
+
+    def test_growth(self):
+        trace = Trace(MEMSCEN)
+        events = [e for pool in trace.pools.values() for e in pool["events"]]
+        a, b = events[2000][2], max(e[2] for e in events)
+
+        def use(time):
+            return sum(e[1] for e in events if e[2] <= time and (e[3] is None or e[3] > time))
+
+        doc = ask("report", MEMSCEN, "--grown", f"{a}:{b}")
+        self.assertEqual((doc["total"]["bytes_before"], doc["total"]["bytes_after"]),
+                         (use(a), use(b)))
+        self.assertEqual(doc["total"]["growth"], sum(s["growth"] for s in doc["sites"]))
+        self.assertEqual(doc["sites"][0]["function"], "text_grow_log(Rng&)")
+        table = rows("report", MEMSCEN, "--grown", f"{a}:{b}")
+        self.assertEqual([int(r["growth"]) for r in table], [s["growth"] for s in doc["sites"]])
+        self.assertIn("+", text("report", MEMSCEN, "--grown", f"{a}:{b}"))
+        self.assertEqual(run("report", MEMSCEN, "--grown", "1:2", "--leaks").returncode, 2)
+
+    def test_peaks(self):
+        for path in (MEMSCEN, THREADS):
+            events = [e for pool in Trace(path).pools.values() for e in pool["events"]]
+            steps = sorted([(e[3], -e[1]) for e in events if e[3] is not None] +
+                           [(e[2], e[1]) for e in events])
+            use = highest = 0
+            for i, (time, change) in enumerate(steps):
+                use += change
+                if i + 1 == len(steps) or steps[i + 1][0] != time:
+                    highest = max(highest, use)
+            doc = report(path, "--peak")
+            self.assertEqual(sum(site["bytes"] for site in doc["sites"]), highest)
+            self.assertEqual(sum(pool["frees"] for pool in doc["pools"]), 0)
+            at = doc["selection"]["at_ns"]
+            self.assertEqual(report(path, "--at", at)["sites"], doc["sites"])
+            second = report(path, "--peak=2")
+            self.assertLessEqual(sum(site["bytes"] for site in second["sites"]), highest)
+            self.assertEqual(run("report", path, "--peak=4000").returncode, 2)
+            self.assertRegex(text("report", path, "--peak"), r"^live at ")
+
+    def test_selections_of_the_report(self):
+        """The report and the tree look at the same allocations."""
+        for args in (("--thread", "Main thread"), ("--size", "1K:"), ("--match", "render"),
+                     ("--zone", "step"), ("--frame", "20"), ("--at", "230ms")):
+            doc, tree = report(MEMSCEN, *args), ask("tree", MEMSCEN, *args)
+            for ours, theirs in (("bytes", "bytes"), ("count", "count"), ("temporary", "temporary"),
+                                 ("live_bytes", "live_bytes")):
+                self.assertEqual(sum(site[ours] for site in doc["sites"]), tree["total"][theirs])
+        self.assertNotIn("selection", report(MEMSCEN, "--pool", "default"))
+        self.assertRegex(text("report", MEMSCEN, "--size", "5G:"), "^no allocation is as wanted")

@@ -77,8 +77,9 @@ static void test_timeline(void **state)
         struct selection s;
         struct timeline t;
         assert_int_equal(selection_init(&s, &h.trace, &all, &e), 0);
-        assert_int_equal(
-            timeline_build(&t, &s, windows[w].begin, windows[w].end, windows[w].count, &e), 0);
+        const struct timeline_options window = {
+            .begin = windows[w].begin, .end = windows[w].end, .buckets = windows[w].count};
+        assert_int_equal(timeline_build(&t, &s, &window, &e), 0);
         assert_int_equal(t.count, windows[w].want);
         assert_int_equal(t.series.len, 2);
         assert_int_equal(timeline_time(&t, 0), windows[w].begin);

@@ -1,0 +1,42 @@
+#ifndef TIDEMARK_ANALYSIS_GROWTH_H
+#define TIDEMARK_ANALYSIS_GROWTH_H
+
+/* Who grew between two times: what each site held at the end of both nanoseconds. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/frames.h"
+#include "analysis/selection.h"
+#include "analysis/skiplist.h"
+#include "base/err.h"
+#include "base/vec.h"
+
+struct growth_row {
+    uint32_t pool;           /* index in selection.pools */
+    struct frame_view frame; /* the site (sites.h) */
+    bool no_callstack;
+    uint64_t count_before, bytes_before;
+    uint64_t count_after, bytes_after;
+    uint64_t allocations, frees; /* between */
+    uint32_t callstack;          /* of the newest block that came between, 0 none */
+};
+
+struct growth {
+    int64_t from, to;            /* ns */
+    VEC(struct growth_row) rows; /* those that changed, most grown first */
+    uint64_t count_before, bytes_before, count_after, bytes_after; /* of all sites */
+};
+
+/* Signed difference of two byte counts. */
+static inline int64_t growth_of(uint64_t before, uint64_t after)
+{
+    return (int64_t)(after - before);
+}
+
+/* `to` is later than `from`. `skip` NULL: the built-in rules. The selection must outlive `g`. */
+int growth_build(struct growth *g, struct selection *s, const struct skiplist *skip, int64_t from,
+                 int64_t to, struct err *e);
+void growth_release(struct growth *g);
+
+#endif

@@ -1,0 +1,169 @@
+#include "cli/report_leaks.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "analysis/timeline.h"
+#include "cli/options.h"
+
+#define SUPPRESSIONS_MAX (16u << 20)
+#define PEAK_BUCKETS 4096u
+#define PEAK_SHARE 20 /* local peaks rise by a twentieth of the highest */
+
+bool leak_question_take(struct leak_question *q, int option, const char *value, struct err *e)
+{
+    switch (option) {
+    case LEAK_LEAKS:
+        q->leaks = true;
+        return true;
+    case LEAK_SUPPRESSIONS:
+        q->suppressions = value;
+        return true;
+    case LEAK_GROWN:
+        q->grown = true;
+        return option_range(value, "--grown", &q->from, &q->to, e);
+    default:
+        q->peak = true;
+        q->which = 1;
+        return !value || option_u64(value, "--peak", 1, PEAK_BUCKETS, &q->which, e);
+    }
+}
+
+bool leak_question_check(const struct leak_question *q, const struct selection_options *s,
+                         struct err *e)
+{
+    if (q->leaks + q->grown + q->peak > 1)
+        err_set(e, ERR_USAGE, "--leaks, --grown and --peak are different questions");
+    else if (q->suppressions && !q->leaks)
+        err_set(e, ERR_USAGE, "--suppressions goes with --leaks");
+    else if ((q->grown || q->peak) && s->has_at)
+        err_set(e, ERR_USAGE, "--at is a time of its own: it goes with neither --grown nor --peak");
+    else
+        return true;
+    return false;
+}
+
+/* ---- leaks, growth */
+
+static int read_suppressions(struct suppressions *s, const char *path, struct err *e)
+{
+    struct buf text = {0};
+    ssize_t got = -1;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_errno(e, ERR_INPUT, "cannot open %s", path);
+    while (text.len < SUPPRESSIONS_MAX) {
+        uint8_t *room = buf_reserve(&text, 65536);
+        got = room ? read(fd, room, 65536) : 0;
+        if (got <= 0)
+            break;
+        text.len += (size_t)got;
+    }
+    int status;
+    if (got < 0)
+        status = err_errno(e, ERR_INPUT, "cannot read %s", path);
+    else if (text.failed)
+        status = err_no_memory(e, "suppressions");
+    else if (got > 0)
+        status = err_set(e, ERR_INPUT, "%s is too long for a file of suppressions", path);
+    else
+        status = suppressions_parse(s, (struct view){(const char *)text.data, text.len}, path, e);
+    close(fd);
+    buf_release(&text);
+    return status;
+}
+
+static int answer_leaks(const struct leak_question *q, struct selection *s,
+                        const struct skiplist *skip, FILE *out, struct err *e)
+{
+    struct suppressions suppress = {0};
+    struct leaks l;
+    int status = q->suppressions ? read_suppressions(&suppress, q->suppressions, e) : 0;
+    if (status == 0)
+        status = leaks_build(&l, s, skip, &suppress, e);
+    if (status == 0) {
+        status = leaks_write(&l, s, &suppress, &q->report, out, e);
+        leaks_release(&l);
+    }
+    suppressions_release(&suppress);
+    return status;
+}
+
+static int answer_growth(const struct leak_question *q, struct selection *s,
+                         const struct skiplist *skip, FILE *out, struct err *e)
+{
+    struct growth g;
+    int64_t to = q->to < selection_end(s) ? q->to : selection_end(s);
+    int64_t from = q->from == INT64_MIN ? -1 : q->from;
+    if (growth_build(&g, s, skip, from, to, e) != 0)
+        return -1;
+    int status = growth_write(&g, s, &q->report, out, e);
+    growth_release(&g);
+    return status;
+}
+
+int leak_question_answer(const struct leak_question *q, const struct selection_options *only,
+                         const struct skiplist *skip, struct trace *t, FILE *out, struct err *e)
+{
+    struct selection s;
+    if (selection_init(&s, t, only, e) != 0)
+        return -1;
+    int status = q->leaks ? answer_leaks(q, &s, skip, out, e) : answer_growth(q, &s, skip, out, e);
+    selection_release(&s);
+    return status;
+}
+
+/* ---- peaks */
+
+static int compare_peaks(const void *a, const void *b)
+{
+    const struct timeline_peak *x = a;
+    const struct timeline_peak *y = b;
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    return (x->time > y->time) - (x->time < y->time);
+}
+
+static int choose_peak(const struct leak_question *q, const struct timeline *line, int64_t *time,
+                       struct err *e)
+{
+    const struct timeline_series *s = &line->series.at[0];
+    struct timeline_peak *list;
+    size_t n;
+    uint64_t highest = 0;
+    for (size_t i = 0; i < line->count; i++)
+        highest = s->buckets[i].high > highest ? s->buckets[i].high : highest;
+    if (!timeline_peaks(line, s, highest / PEAK_SHARE, &list, &n))
+        return err_no_memory(e, "peaks");
+    int status = 0;
+    if (n)
+        qsort(list, n, sizeof *list, compare_peaks);
+    if (q->which <= n)
+        *time = list[q->which - 1].time;
+    else if (n)
+        status = err_set(e, ERR_USAGE, "there is no peak %llu: use rises to %zu and falls again",
+                         (unsigned long long)q->which, n);
+    free(list);
+    return status;
+}
+
+int leak_question_find_peak(const struct leak_question *q, struct selection_options *only,
+                            struct trace *t, struct err *e)
+{
+    struct selection s;
+    struct timeline line;
+    if (selection_init(&s, t, only, e) != 0)
+        return -1;
+    struct timeline_options window = {
+        .begin = 0, .end = selection_end(&s) + 1, .buckets = PEAK_BUCKETS, .together = true};
+    only->at = selection_end(&s);
+    int status = timeline_build(&line, &s, &window, e);
+    if (status == 0) {
+        status = line.series.len ? choose_peak(q, &line, &only->at, e) : 0;
+        timeline_release(&line);
+    }
+    selection_release(&s);
+    only->has_at = status == 0;
+    return status;
+}
