@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "analysis/budget_summary.h"
 #include "base/format.h"
 
 struct verifier {
@@ -113,6 +114,16 @@ static void verify_count(struct verifier *v, const char *name, uint64_t n, const
         check(v, name, false, "no %s: %s", what, cause);
 }
 
+static void verify_expression(struct verifier *v, const struct budget *b)
+{
+    struct budget_summaries both = {.now = v->s};
+    struct buf why = {0};
+    bool holds = budget_holds(b, budget_summary_figure, &both, &why);
+    check(v, "expect", holds, "%.100s: %s", b->text, buf_str(&why));
+    v->failed |= why.failed;
+    buf_release(&why);
+}
+
 int verify_run(struct verify_result *r, const struct summary *s, const struct trace_counts *counts,
                const struct verify_options *options, struct err *e)
 {
@@ -134,6 +145,8 @@ int verify_run(struct verify_result *r, const struct summary *s, const struct tr
     if (options->require_context_switches)
         verify_count(&v, "context-switches", counts->cpu_switches, "context switches",
                      "system tracing was off or not permitted, or they were stripped");
+    for (size_t i = 0; i < options->expect_count; i++)
+        verify_expression(&v, &options->expect[i]);
     if (!v.failed)
         return 0;
     verify_release(r);

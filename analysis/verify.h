@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "analysis/budget.h"
 #include "analysis/summary.h"
 #include "trace/load.h"
 
@@ -19,6 +20,8 @@ struct verify_options {
     double symbols_percent; /* of the distinct frames of allocations at least */
     bool require_samples;
     bool require_context_switches;
+    const struct budget *expect; /* expressions that must be true */
+    size_t expect_count;
     const char *missing_pool; /* NULL, or why the wanted pool is not there: a check that failed */
 };
 

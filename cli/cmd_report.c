@@ -5,6 +5,7 @@
 
 #include "analysis/summary.h"
 #include "base/format.h"
+#include "cli/budgets.h"
 #include "cli/commands.h"
 #include "cli/page_source.h"
 #include "cli/question.h"
@@ -31,6 +32,8 @@ static const char usage[] =
     "      --leaks         what is never freed: growing, or allocated at the start\n"
     "      --suppressions FILE  with --leaks: leave out what LeakSanitizer's file names\n"
     "      --grown A:B     which sites hold more at B than at A, or less\n"
+    "      --fail-if EXPR  exit with 1 when this is true of the figures, such as 'peak>512M' or\n"
+    "                      'leaked(pool=\"gpu\")>0'; may be given several times\n"
     "      --stack-traces  print the call stacks under each row (text; JSON has the largest one)\n"
     "      --format F      text, json, csv or html (text); html is one page for a browser, which\n"
     "                      chooses and sorts rows itself: only --pool and --skip go with it\n"
@@ -42,7 +45,8 @@ static const char usage[] =
     "highest\n"
     "use; at-peak: its share when the pool stood highest; temporary: blocks that the very next\n"
     "memory event of the same thread in that pool freed.\n"
-    "Exit status: 0 done; 2 usage; 3 unreadable trace; 4 output exists or cannot be written.\n";
+    "Exit status: 0 done; 1 --fail-if holds; 2 usage; 3 unreadable trace; 4 output exists or\n"
+    "cannot be written.\n";
 
 struct report_command {
     struct question question;
@@ -55,6 +59,7 @@ struct report_command {
     struct summary_selection selection;
     struct report_options report;
     struct skiplist skip;
+    struct budgets fail_if;
 };
 
 enum {
@@ -65,6 +70,7 @@ enum {
     OPTION_LIMIT,
     OPTION_SKIP,
     OPTION_STACK_TRACES,
+    OPTION_FAIL_IF,
 };
 
 static const struct option long_options[] = {
@@ -75,6 +81,7 @@ static const struct option long_options[] = {
     {"limit", required_argument, NULL, OPTION_LIMIT},
     {"skip", required_argument, NULL, OPTION_SKIP},
     {"stack-traces", no_argument, NULL, OPTION_STACK_TRACES},
+    {"fail-if", required_argument, NULL, OPTION_FAIL_IF},
     LEAK_LONG_OPTIONS,
     SELECTION_LONG_OPTIONS,
     OUTPUT_LONG_OPTIONS,
@@ -98,7 +105,7 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
 {
     struct report_command *c = ctx;
     if (option != 'f' && option != 'o' && option != QUESTION_FORMAT && option != QUESTION_POOL &&
-        option != OPTION_SKIP && option < RESOLVE_OPTION_FIRST)
+        option != OPTION_SKIP && option != OPTION_FAIL_IF && option < RESOLVE_OPTION_FIRST)
         c->rows_chosen = true;
     switch (option) {
     case OPTION_BY:
@@ -120,6 +127,8 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
     case OPTION_STACK_TRACES:
         c->report.stack_traces = true;
         return true;
+    case OPTION_FAIL_IF:
+        return budgets_add(&c->fail_if, "--fail-if", value, true, e);
     case QUESTION_FORMAT:
         return parse_format(c, value, e);
     default:
@@ -167,6 +176,12 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
     c->leaks.report = (struct leak_report_options){.format = c->report.format,
                                                    .limit = c->selection.limit,
                                                    .stack_traces = c->report.stack_traces};
+    if (c->fail_if.list.len && (c->leaks.leaks || c->leaks.grown)) {
+        err_set(e, ERR_USAGE,
+                "--fail-if is about the whole: it goes with neither --leaks nor "
+                "--grown");
+        return false;
+    }
     return leak_question_check(&c->leaks, &c->question.selection, e) &&
            option_one_trace(n, arguments, &c->question.trace, e);
 }
@@ -187,12 +202,23 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
         return -1;
     if (summary_build(&s, t, &c->summary, e) != 0)
         return -1;
+    struct err verdict = {0};
+    if (budgets_check(&c->fail_if, &s, "fail-if", false, &verdict) != 0 &&
+        verdict.code != ERR_CHECK) {
+        *e = verdict;
+        summary_release(&s);
+        return -1;
+    }
     if (!c->html) {
         summary_select(&s.sites, &c->selection);
         summary_select(&s.groups, &c->selection);
     }
     int status = write_to(c, &s, out, e);
     summary_release(&s);
+    if (status == 0 && verdict.code) {
+        *e = verdict;
+        status = -1;
+    }
     return status;
 }
 
@@ -211,5 +237,6 @@ int cmd_report(int argc, char **argv)
     if (status < 0)
         status = question_run(&c.question, answer, &c);
     skiplist_release(&c.skip);
+    budgets_release(&c.fail_if);
     return status;
 }

@@ -8,6 +8,7 @@
 
 #include "analysis/verify.h"
 #include "base/format.h"
+#include "cli/budgets.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "report/verify.h"
@@ -26,6 +27,8 @@ static const char usage[] =
     "      --require-symbols PCT       so many percent of their frames have a name\n"
     "      --require-samples           there are call stack samples\n"
     "      --require-context-switches  there are context switches\n"
+    "      --expect EXPR               this is true of the figures, such as 'peak<512M' or\n"
+    "                                  'count(site=~\"parse\")>0'; may be given several times\n"
     "      --format F                  text or json (text)\n"
     "  -h, --help                      this text\n"
     "\n"
@@ -36,6 +39,7 @@ struct verify_command {
     bool json;
     struct summary_options summary;
     struct verify_options verify;
+    struct budgets expect;
     struct err missing; /* why there is no such pool */
 };
 
@@ -47,6 +51,7 @@ enum {
     OPTION_SYMBOLS,
     OPTION_SAMPLES,
     OPTION_CONTEXT_SWITCHES,
+    OPTION_EXPECT_THAT,
     OPTION_FORMAT,
 };
 
@@ -58,6 +63,7 @@ static const struct option long_options[] = {
     {"require-symbols", required_argument, NULL, OPTION_SYMBOLS},
     {"require-samples", no_argument, NULL, OPTION_SAMPLES},
     {"require-context-switches", no_argument, NULL, OPTION_CONTEXT_SWITCHES},
+    {"expect", required_argument, NULL, OPTION_EXPECT_THAT},
     {"format", required_argument, NULL, OPTION_FORMAT},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
@@ -102,6 +108,8 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
     case OPTION_CONTEXT_SWITCHES:
         v->require_context_switches = true;
         return true;
+    case OPTION_EXPECT_THAT:
+        return budgets_add(&c->expect, "--expect", value, true, e);
     case OPTION_FORMAT:
         c->json = strcmp(value, "json") == 0;
         if (c->json || strcmp(value, "text") == 0)
@@ -139,6 +147,8 @@ static int run(struct verify_command *c, struct trace *t, bool *holds, struct er
     struct verify_result r;
     if (trace_load(t, c->trace, &counts, NULL, e) != 0 || summarize(c, t, &s, e) != 0)
         return -1;
+    c->verify.expect = c->expect.list.at;
+    c->verify.expect_count = c->expect.list.len;
     int status = verify_run(&r, &s, &counts, &c->verify, e);
     if (status == 0) {
         *holds = r.holds;
@@ -163,15 +173,19 @@ int cmd_verify(int argc, char **argv)
     struct trace t;
     bool holds = false;
     int status = command_line_parse(&line, &c, argc, argv);
-    if (status >= 0)
-        return status;
-    status = trace_init(&t, NULL, &e);
-    if (status == 0) {
-        status = run(&c, &t, &holds, &e);
-        trace_release(&t);
+    if (status < 0) {
+        status = trace_init(&t, NULL, &e);
+        if (status == 0) {
+            status = run(&c, &t, &holds, &e);
+            trace_release(&t);
+        }
+        if (status == 0) {
+            status = holds ? 0 : 1;
+        } else {
+            print_error(&e);
+            status = err_exit_status(&e);
+        }
     }
-    if (status == 0)
-        return holds ? 0 : 1;
-    print_error(&e);
-    return err_exit_status(&e);
+    budgets_release(&c.expect);
+    return status;
 }

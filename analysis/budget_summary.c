@@ -1,0 +1,113 @@
+#include "analysis/budget_summary.h"
+
+#include <stdio.h>
+
+static double of_pool(const struct pool_figures *f, enum budget_metric m)
+{
+    switch (m) {
+    case BUDGET_PEAK:
+        return (double)f->peak_bytes;
+    case BUDGET_LEAKED:
+        return (double)f->live_bytes;
+    case BUDGET_LEAKED_COUNT:
+        return (double)f->live;
+    case BUDGET_TOTAL:
+        return (double)f->total_bytes;
+    case BUDGET_TEMPORARY:
+        return (double)f->temporary;
+    default:
+        return (double)f->allocations;
+    }
+}
+
+static double of_row(const struct counter *c, enum budget_metric m)
+{
+    switch (m) {
+    case BUDGET_PEAK:
+        return (double)c->at_peak_bytes;
+    case BUDGET_LEAKED:
+        return (double)c->live_bytes;
+    case BUDGET_LEAKED_COUNT:
+        return (double)c->live_count;
+    case BUDGET_TOTAL:
+        return (double)c->bytes;
+    case BUDGET_TEMPORARY:
+        return (double)c->temporary;
+    case BUDGET_LARGEST:
+        return (double)c->largest;
+    default:
+        return (double)c->count;
+    }
+}
+
+/* Highest of the pools or blocks; the sum of everything else. */
+static double gather(double all, double one, bool highest)
+{
+    if (!highest)
+        return all + one;
+    return one > all ? one : all;
+}
+
+static double of_pools(const struct summary *s, const struct budget_term *t)
+{
+    double all = 0;
+    for (size_t i = 0; i < s->pools.len; i++) {
+        struct budget_names names = {.pool = s->pools.at[i].name};
+        if (budget_term_takes(t, &names, 1u << BUDGET_POOL))
+            all =
+                gather(all, of_pool(&s->pools.at[i].figures, t->metric), t->metric == BUDGET_PEAK);
+    }
+    return all;
+}
+
+static double of_rows(const struct summary *s, const struct budget_term *t)
+{
+    double all = 0;
+    for (size_t i = 0; i < s->sites.len; i++) {
+        const struct summary_row *r = &s->sites.at[i];
+        struct budget_names names = {.pool = s->pools.at[r->pool].name,
+                                     .site = r->frame.function,
+                                     .file = r->frame.file,
+                                     .image = r->frame.image};
+        if (budget_term_takes(t, &names, 1u << BUDGET_POOL | BUDGET_ROW_KEYS))
+            all = gather(all, of_row(&r->figures, t->metric), t->metric == BUDGET_LARGEST);
+    }
+    return all;
+}
+
+static double of_faults(const struct summary *s, const struct budget_term *t)
+{
+    double all = 0;
+    for (size_t i = 0; i < s->faults.len; i++) {
+        struct budget_names names = {.pool = s->faults.at[i].pool};
+        if (budget_term_takes(t, &names, 1u << BUDGET_POOL))
+            all += (double)s->faults.at[i].count;
+    }
+    return all;
+}
+
+double budget_summary_figure(void *ctx, const struct budget_term *t, bool base)
+{
+    const struct budget_summaries *both = ctx;
+    const struct summary *s = base ? both->base : both->now;
+    if (!s)
+        return 0;
+    if (t->metric == BUDGET_FAULTS)
+        return of_faults(s, t);
+    return budget_term_has(t, BUDGET_ROW_KEYS) || t->metric == BUDGET_LARGEST ? of_rows(s, t)
+                                                                              : of_pools(s, t);
+}
+
+int budget_summary_check(struct summary *s, const struct budget *b, const char *name, bool wanted,
+                         bool *holds, struct err *e)
+{
+    struct budget_summaries both = {.now = s};
+    struct buf why = {0};
+    struct summary_check check = {.name = name};
+    check.holds = budget_holds(b, budget_summary_figure, &both, &why) == wanted;
+    *holds = check.holds;
+    snprintf(check.detail, sizeof check.detail, "%.100s: %s", b->text, buf_str(&why));
+    bool ok = !why.failed && vec_push(&s->checks, check);
+    buf_release(&why);
+    return ok ? 0 : err_no_memory(e, "checks");
+}

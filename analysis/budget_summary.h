@@ -1,0 +1,27 @@
+#ifndef TIDEMARK_ANALYSIS_BUDGET_SUMMARY_H
+#define TIDEMARK_ANALYSIS_BUDGET_SUMMARY_H
+
+/*
+ * The figures that expressions ask for, from the summary of a trace.
+ *
+ * Without a selector of site, file or image they are those of the pools; the peak is the highest of
+ * theirs. With one they are sums over the sites that it takes; their peak is what these sites held
+ * when their pools stood highest.
+ */
+
+#include "analysis/budget.h"
+#include "analysis/summary.h"
+
+/* A summary and the one that it is compared with (NULL: none, and changes are against nothing). */
+struct budget_summaries {
+    const struct summary *now, *base;
+};
+
+/* A budget_figure; ctx is a struct budget_summaries. The sites must not have been selected yet. */
+double budget_summary_figure(void *ctx, const struct budget_term *t, bool base);
+
+/* Adds the outcome of an expression to the summary's checks: `name` holds when it is `wanted`. */
+int budget_summary_check(struct summary *s, const struct budget *b, const char *name, bool wanted,
+                         bool *holds, struct err *e);
+
+#endif
