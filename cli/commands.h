@@ -11,6 +11,7 @@ int cmd_capture(int argc, char **argv);
 int cmd_capture_drop_in(int argc, char **argv); /* called as tracy-capture and the like */
 int cmd_daemon(int argc, char **argv);
 int cmd_daemon_drop_in(int argc, char **argv); /* called as tracy-capture-daemon */
+int cmd_diff(int argc, char **argv);
 int cmd_dump(int argc, char **argv);
 int cmd_export(int argc, char **argv);
 int cmd_import(int argc, char **argv);

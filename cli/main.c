@@ -26,6 +26,7 @@ static const struct command commands[] = {
     {"find", cmd_find, "find the allocations that covered an address, and when"},
     {"map", cmd_map, "draw where live blocks lie, how old and how scattered they are"},
     {"timeline", cmd_timeline, "draw memory use over time"},
+    {"diff", cmd_diff, "print what changed between two traces"},
     {"info", cmd_info, "print what is in a trace"},
     {"verify", cmd_verify, "check that memory data is really there; exit status 0 or 1"},
     {"dump", cmd_dump, "print everything in a trace in a form that can be compared"},

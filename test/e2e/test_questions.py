@@ -6,7 +6,10 @@ import csv
 import io
 import json
 import re
+import xml.etree.ElementTree
 
+from clients import capture_items, frame_name, thread_name
+from test_capture import alloc, callstack
 from tools import RELEASES, TRACES, WIRE, Case, report, run
 from tracyfile import Trace
 
@@ -387,3 +390,98 @@ class Leaks(Case):
                 self.assertEqual(sum(site[ours] for site in doc["sites"]), tree["total"][theirs])
         self.assertNotIn("selection", report(MEMSCEN, "--pool", "default"))
         self.assertRegex(text("report", MEMSCEN, "--size", "5G:"), "^no allocation is as wanted")
+
+
+class Diff(Case):
+    def test_releases_of_one_program(self):
+        """The same steps recorded with six releases: nothing but addresses differs."""
+        for release in RELEASES[:-1]:
+            for by in ("site", "callstack"):
+                doc = ask("diff", TRACES / release / "memscen.tracy", MEMSCEN, "--by", by)
+                self.assertEqual(doc["schema"], "tidemark.diff/1")
+                if by == "site":
+                    self.assertEqual((doc["rows"], doc["same"]), ([], 16), release)
+                for pool in doc["pools"]:
+                    self.assertEqual(pool["base"], pool["now"])
+
+    def test_what_changed(self):
+        base, now = report(MEMSCEN), report(THREADS)
+        doc = ask("diff", MEMSCEN, THREADS)
+
+        def by_site(report_of):
+            sums = collections.Counter()
+            for site in report_of["sites"]:
+                sums[site["pool"], site["function"], (site["file"] or "").split("/")[-1]] += \
+                    site["bytes"]
+            return sums
+
+        a, b = by_site(base), by_site(now)
+        want = {key: (a.get(key), b.get(key)) for key in {**a, **b} if a.get(key) != b.get(key)}
+        got = {(r["pool"], r["function"], (r["file"] or "").split("/")[-1]):
+               (r["base"] and r["base"]["bytes"], r["now"] and r["now"]["bytes"])
+               for r in doc["rows"]}
+        self.assertEqual(got, want)
+        for pool in now["pools"]:
+            theirs = next(p["now"] for p in doc["pools"] if p["name"] == pool["name"])
+            self.assertEqual(theirs["peak_bytes"], pool["peak_bytes"])
+            self.assertEqual(theirs["live_bytes"], pool["live_bytes"])
+        self.assertEqual(len(rows("diff", MEMSCEN, THREADS)), len(doc["rows"]))
+        shown = text("diff", MEMSCEN, THREADS, "--limit", 2, "--stack-traces")
+        self.assertRegex(shown, r"\nGrown: \d+ sites, by bytes\n")
+        self.assertIn("more (--limit 0 shows all)", shown)
+        self.assertIn("worker", shown)
+
+    def test_budgets(self):
+        cases = (("peak>+5%", 0), ("count>+5%", 1), ("leaked>0", 1), ("faults>0", 0),
+                 ("total(site=~\"realloc\")<-50% and peak(pool=\"arena\")>+10K", 1),
+                 ("not leaked_count>100", 0))
+        for expression, status in cases:
+            result = run("diff", MEMSCEN, THREADS, "--fail-if", expression)
+            self.assertEqual(result.returncode, status, expression)
+            self.assertIn("FAILED" if status else "ok", result.stdout)
+            self.assertEqual(expression in result.stderr, status == 1)
+        self.assertEqual(run("diff", MEMSCEN, THREADS, "--fail-if", "peak>5%").returncode, 2)
+        out = self.dir / "junit.xml"
+        args = [arg for expression, _ in cases for arg in ("--fail-if", expression)]
+        result = run("diff", MEMSCEN, THREADS, "--format", "junit", "-o", out, *args)
+        self.assertEqual(result.returncode, 1)
+        suite = xml.etree.ElementTree.parse(out).getroot().find("testsuite")
+        self.assertEqual((suite.get("tests"), suite.get("failures")), ("6", "3"))
+        self.assertEqual([case.get("name") for case in suite.iter("testcase")],
+                         [expression for expression, _ in cases])
+        doc = json.loads(run("diff", MEMSCEN, THREADS, "--format", "json", *args).stdout)
+        self.assertEqual([c["holds"] for c in doc["checks"]], [not status for _, status in cases])
+
+    def test_budgets_of_one_trace(self):
+        self.assertEqual(run("report", MEMSCEN, "--fail-if", "peak>8M").returncode, 0)
+        result = run("report", MEMSCEN, "--fail-if", "peak>=8M", "--format", "json")
+        self.assertEqual(result.returncode, 1)
+        check = next(c for c in json.loads(result.stdout)["checks"] if c["name"] == "fail-if")
+        self.assertEqual((check["holds"], check["detail"]),
+                         (False, "peak>=8M: peak is 8.00 MiB (8,388,608)"))
+        self.assertEqual(run("report", MEMSCEN, "--fail-if", "peak>+1%").returncode, 2)
+        out = self.dir / "report.txt"
+        self.assertEqual(run("report", MEMSCEN, "--fail-if", "leaked>0", "-o", out).returncode, 1)
+        self.assertIn("vram_reserve", out.read_text())
+        self.assertEqual(run("verify", MEMSCEN, "--expect", "count=9001").returncode, 0)
+        result = run("verify", MEMSCEN, "--expect", "count=9001", "--expect", "leaked=0")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("FAILED expect: leaked=0: leaked is", result.stdout)
+
+    def test_names_stay_text(self):
+        """What a program calls its functions means nothing in Markdown and XML."""
+        out = self.dir / "x.tracy"
+        name = b"<script>alert(1)</script>|`[x](y)*&\x1b[31m"
+        items = thread_name(7, b"main") + frame_name(0x401000, name, b"<a>.c", 3)
+        items += callstack(0x401000) + alloc(10, 7, 0x1000, 64)
+        self.assertEqual(capture_items(out, items).returncode, 0)
+        for form in ("markdown", "junit", "text"):
+            shown = run("diff", MEMSCEN, out, "--format", form, "--fail-if",
+                        "count(site=~\"<script>\")>0").stdout
+            self.assertNotIn("\x1b", shown)
+            if form != "text":
+                self.assertNotIn("<script>", shown)
+            if form == "junit":
+                xml.etree.ElementTree.fromstring(shown)
+        shown = run("diff", MEMSCEN, out, "--format", "markdown", "--limit", 0).stdout
+        self.assertEqual({line.count("|") for line in shown.splitlines() if line[:1] == "|"}, {6})

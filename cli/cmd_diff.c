@@ -1,0 +1,239 @@
+/* tidemark diff: what changed between two traces. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/budget_summary.h"
+#include "cli/budgets.h"
+#include "cli/commands.h"
+#include "cli/question.h"
+#include "report/diff.h"
+#include "trace/load.h"
+
+#define TEXT_LIMIT 10
+
+static const char usage[] =
+    "usage: tidemark diff BASE NEW [OPTIONS]\n"
+    "\n"
+    "Prints what changed from one trace to another: totals, and sites that are new, gone, grown "
+    "or\n"
+    "shrunk. Sites are matched by the names of their functions and files: lines, addresses and\n"
+    "folders may have moved.\n"
+    "\n"
+    "      --by WHAT       rows by site or callstack, whose callers must be the same (site)\n"
+    "      --metric WHAT   bytes, count, live or peak: what rows are told apart by (bytes)\n"
+    "      --limit N       rows of each kind, 0 for all (text, markdown: 10, else all)\n"
+    "      --skip REGEX    pass over functions or files that match when looking for the site\n"
+    "                      (POSIX extended; may be given several times)\n"
+    "      --stack-traces  a call stack under each row (text)\n"
+    "      --fail-if EXPR  exit with 1 when this is true of the new trace's figures, such as\n"
+    "                      'leaked>0', or of their change, such as 'peak>+5%'; may be given "
+    "several\n"
+    "                      times\n"
+    "      --format F      text, json, csv, markdown or junit (text)\n"
+    "  -o, --output FILE   write to FILE instead of standard output\n"
+    "  -f, --force         replace FILE when it exists\n"
+    "  -h, --help          this text\n"
+    "\n"
+    "Of both traces: " SELECTION_USAGE "\n"
+    "Exit status: 0 done; 1 --fail-if holds; 2 usage; 3 unreadable trace; 4 output exists or\n"
+    "cannot be written.\n";
+
+struct diff_command {
+    struct question question; /* of the new trace */
+    const char *base;
+    struct diff_options diff;
+    struct diff_report_options report;
+    bool limit_given;
+    struct skiplist skip;
+    struct budgets fail_if;
+};
+
+enum {
+    OPTION_BY = 256,
+    OPTION_METRIC,
+    OPTION_LIMIT,
+    OPTION_SKIP,
+    OPTION_STACK_TRACES,
+    OPTION_FAIL_IF,
+};
+
+static const struct option long_options[] = {
+    {"by", required_argument, NULL, OPTION_BY},
+    {"metric", required_argument, NULL, OPTION_METRIC},
+    {"limit", required_argument, NULL, OPTION_LIMIT},
+    {"skip", required_argument, NULL, OPTION_SKIP},
+    {"stack-traces", no_argument, NULL, OPTION_STACK_TRACES},
+    {"fail-if", required_argument, NULL, OPTION_FAIL_IF},
+    SELECTION_LONG_OPTIONS,
+    OUTPUT_LONG_OPTIONS,
+    {NULL, 0, NULL, 0},
+};
+
+static bool take_option(void *ctx, int option, const char *value, struct err *e)
+{
+    struct diff_command *c = ctx;
+    switch (option) {
+    case OPTION_BY:
+        c->diff.by = strcmp(value, "callstack") == 0 ? DIFF_CALLSTACK : DIFF_SITE;
+        return c->diff.by == DIFF_CALLSTACK || strcmp(value, "site") == 0 ||
+               refuse_value(e, "--by", "site or callstack", value);
+    case OPTION_METRIC:
+        return diff_metric_parse(value, &c->diff.metric) ||
+               refuse_value(e, "--metric", "bytes, count, live or peak", value);
+    case OPTION_LIMIT:
+        c->limit_given = true;
+        return option_u64(value, "--limit", 0, UINT64_MAX, &c->report.limit, e);
+    case OPTION_SKIP:
+        return skiplist_add(&c->skip, value, e) == 0;
+    case OPTION_STACK_TRACES:
+        c->report.stack_traces = true;
+        return true;
+    case OPTION_FAIL_IF:
+        return budgets_add(&c->fail_if, "--fail-if", value, false, e);
+    case QUESTION_FORMAT:
+        return diff_format_parse(value, &c->report.format) ||
+               refuse_value(e, "--format", "text, json, csv, markdown or junit", value);
+    default:
+        return question_take(&c->question, option, value, e);
+    }
+}
+
+static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
+{
+    struct diff_command *c = ctx;
+    if (!c->limit_given && (c->report.format == DIFF_TEXT || c->report.format == DIFF_MARKDOWN))
+        c->report.limit = TEXT_LIMIT;
+    if (n < 2) {
+        err_set(e, ERR_USAGE, n ? "which trace is the new one?" : "which traces?");
+        return false;
+    }
+    if (n > 2) {
+        err_set(e, ERR_USAGE, "what is '%s' for?", arguments[2]);
+        return false;
+    }
+    c->base = arguments[0];
+    c->question.trace = arguments[1];
+    if (strcmp(c->base, "-") != 0 || strcmp(c->question.trace, "-") != 0)
+        return true;
+    err_set(e, ERR_USAGE, "only one of the traces can be standard input");
+    return false;
+}
+
+/* ---- expressions, which look at summaries of both */
+
+static int check(const struct diff_command *c, struct summary *now, const struct summary *base,
+                 struct err *verdict, struct err *e)
+{
+    struct budget_summaries both = {.now = now, .base = base};
+    now->checks.len = 0;
+    for (size_t i = 0; i < c->fail_if.list.len; i++) {
+        const struct budget *b = &c->fail_if.list.at[i];
+        struct buf why = {0};
+        struct summary_check one = {.name = b->text};
+        one.holds = !budget_holds(b, budget_summary_figure, &both, &why);
+        snprintf(one.detail, sizeof one.detail, "%s", buf_str(&why));
+        bool ok = !why.failed && vec_push(&now->checks, one);
+        buf_release(&why);
+        if (!ok)
+            return err_no_memory(e, "checks");
+        if (!one.holds && !verdict->code)
+            err_set(verdict, ERR_CHECK, "fail-if %.100s: %s", b->text, one.detail);
+    }
+    return 0;
+}
+
+static int check_all(const struct diff_command *c, struct trace *base, struct trace *now,
+                     struct summary *s, struct err *verdict, struct err *e)
+{
+    const struct summary_options options = {
+        .by = GROUP_SITE, .only = &c->question.selection, .skip = &c->skip};
+    struct summary before;
+    if (summary_build(&before, base, &options, e) != 0)
+        return -1;
+    int status = summary_build(s, now, &options, e);
+    if (status == 0) {
+        status = check(c, s, &before, verdict, e);
+        if (status != 0)
+            summary_release(s);
+    }
+    summary_release(&before);
+    return status;
+}
+
+/* ---- */
+
+static int compare(struct diff_command *c, struct trace *base, struct trace *now, FILE *out,
+                   struct err *e)
+{
+    struct selection before;
+    struct selection after;
+    struct diff d;
+    if (selection_init(&before, base, &c->question.selection, e) != 0)
+        return -1;
+    int status = selection_init(&after, now, &c->question.selection, e);
+    if (status == 0) {
+        status = diff_build(&d, &before, &after, &c->diff, e);
+        if (status == 0) {
+            status = diff_write(&d, &c->report, out, e);
+            diff_release(&d);
+        }
+        selection_release(&after);
+    }
+    selection_release(&before);
+    return status;
+}
+
+static int answer_with(struct diff_command *c, struct trace *base, struct trace *now, FILE *out,
+                       struct err *e)
+{
+    struct err verdict = {0};
+    struct summary s;
+    if (c->fail_if.list.len == 0)
+        return compare(c, base, now, out, e);
+    if (check_all(c, base, now, &s, &verdict, e) != 0)
+        return -1;
+    c->report.checks = s.checks.at;
+    c->report.check_count = s.checks.len;
+    int status = compare(c, base, now, out, e);
+    summary_release(&s);
+    if (status == 0 && verdict.code) {
+        *e = verdict;
+        status = -1;
+    }
+    return status;
+}
+
+static int answer(void *ctx, struct trace *now, FILE *out, struct err *e)
+{
+    struct diff_command *c = ctx;
+    const struct trace_load_options more = {.zones = c->question.selection.zone != NULL,
+                                            .frames = c->question.selection.has_frame};
+    struct trace base;
+    if (trace_init(&base, NULL, e) != 0)
+        return -1;
+    int status = trace_load_with(&base, c->base, &more, NULL, NULL, e);
+    if (status == 0)
+        status = answer_with(c, &base, now, out, e);
+    trace_release(&base);
+    return status;
+}
+
+int cmd_diff(int argc, char **argv)
+{
+    const struct command_line line = {
+        .letters = "fho:",
+        .names = long_options,
+        .usage = usage,
+        .hint = "usage: tidemark diff BASE NEW [OPTIONS]; `tidemark diff --help` tells more\n",
+        .take = take_option,
+        .rest = take_rest};
+    struct diff_command c = {0};
+    c.diff.skip = &c.skip;
+    int status = command_line_parse(&line, &c, argc, argv);
+    if (status < 0)
+        status = question_run(&c.question, answer, &c);
+    skiplist_release(&c.skip);
+    budgets_release(&c.fail_if);
+    return status;
+}

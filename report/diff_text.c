@@ -1,0 +1,277 @@
+/* What changed between two traces, for people and for what they read: text, Markdown, JUnit XML. */
+
+#include "report/diff_text.h"
+
+#include <stdio.h>
+
+#include "base/format.h"
+#include "report/text_cells.h"
+
+static const char *const kind_titles[] = {
+    [DIFF_NEW] = "New", [DIFF_GROWN] = "Grown", [DIFF_SHRUNK] = "Shrunk", [DIFF_GONE] = "Gone"};
+
+static struct view bytes_of(const struct buf *b)
+{
+    return (struct view){b->data ? (const char *)b->data : "", b->len};
+}
+
+static const char *put_number(char out[FORMAT_SIZE], uint64_t n, bool is_bytes)
+{
+    return is_bytes ? format_bytes(out, n) : format_count(out, n);
+}
+
+static bool is_bytes_metric(enum diff_metric m)
+{
+    return m != DIFF_COUNT;
+}
+
+/* ---- text */
+
+static void text_pool(struct diff_writer *w, const struct diff_pool *p)
+{
+    struct buf *b = &w->doc.buf;
+    buf_puts(b, "pool ");
+    format_terminal(b, p->name);
+    if (!p->there[0] || !p->there[1])
+        buf_puts(b, p->there[1] ? " (new)" : " (gone)");
+    buf_puts(b, "\n");
+    for (size_t i = 0; i < DIFF_POOL_FIGURES; i++) {
+        char before[FORMAT_SIZE];
+        char after[FORMAT_SIZE];
+        char change[2 * FORMAT_SIZE];
+        uint64_t base = diff_pool_figure(p, 0, i);
+        uint64_t now = diff_pool_figure(p, 1, i);
+        bool is_bytes = diff_pool_figures[i].is_bytes;
+        buf_printf(b, "  %-24s", diff_pool_figures[i].title);
+        cell(b, put_number(before, base, is_bytes), 12);
+        cell(b, put_number(after, now, is_bytes), 12);
+        buf_printf(b, "  %s\n", diff_change(change, sizeof change, base, now, is_bytes));
+    }
+}
+
+static void text_row(struct diff_writer *w, const struct diff_row *r)
+{
+    struct buf *b = &w->doc.buf;
+    enum diff_metric m = w->d->options.metric;
+    bool is_bytes = is_bytes_metric(m);
+    char text[2 * FORMAT_SIZE];
+    struct buf name = {0};
+    uint64_t base = diff_figure(&r->side[0], m);
+    uint64_t now = diff_figure(&r->side[1], m);
+    cell(b, diff_change(text, sizeof text, base, now, is_bytes), 24);
+    cell(b, r->side[0].there ? put_number(text, base, is_bytes) : "-", 11);
+    cell(b, r->side[1].there ? put_number(text, now, is_bytes) : "-", 11);
+    buf_puts(b, "  ");
+    diff_row_name(&name, r);
+    format_terminal(b, bytes_of(&name));
+    if (w->d->pools.len > 1) {
+        buf_puts(b, "  pool ");
+        format_terminal(b, r->pool);
+    }
+    buf_puts(b, "\n");
+    w->doc.failed |= name.failed;
+    buf_release(&name);
+    int newest = r->side[1].there ? 1 : 0;
+    struct frame_walk walk = frame_walk_start(w->d->trace[newest], r->side[newest].callstack);
+    struct frame_view f;
+    while (w->options->stack_traces && frame_walk_next(&walk, &f))
+        put_stack_line(b, &f, 11);
+    document_flush(&w->doc);
+}
+
+static void text_checks(struct diff_writer *w)
+{
+    for (size_t i = 0; i < w->options->check_count; i++) {
+        const struct summary_check *c = &w->options->checks[i];
+        buf_printf(&w->doc.buf, "%s%s %s: ", i ? "" : "\n", c->holds ? "ok" : "FAILED", c->name);
+        format_terminal(&w->doc.buf, view_of(c->detail));
+        buf_puts(&w->doc.buf, "\n");
+    }
+}
+
+void diff_text_write(struct diff_writer *w)
+{
+    struct buf *b = &w->doc.buf;
+    char text[FORMAT_SIZE];
+    for (size_t i = 0; i < w->d->pools.len; i++)
+        text_pool(w, &w->d->pools.at[i]);
+    if (w->d->pools.len == 0)
+        buf_puts(b, "no memory data in either trace\n");
+    for (int k = 0; k < DIFF_SAME; k++) {
+        struct diff_range range = diff_rows_of(w, (enum diff_kind)k);
+        if (range.count == 0)
+            continue;
+        buf_printf(b, "\n%s: %s, by %s\n", kind_titles[k],
+                   format_counted(text, range.count,
+                                  w->d->options.by == DIFF_SITE ? "site" : "call stack"),
+                   diff_metric_name(w->d->options.metric));
+        cell(b, "Change", 24);
+        cell(b, "Before", 11);
+        cell(b, "After", 11);
+        buf_puts(b, "  Source location\n");
+        for (size_t i = 0; i < range.shown; i++)
+            text_row(w, &w->d->rows.at[range.first + i]);
+        if (range.shown < range.count)
+            buf_printf(b, "and %s more (--limit 0 shows all)\n",
+                       format_count(text, range.count - range.shown));
+    }
+    if (w->d->same)
+        buf_printf(b, "\n%s did not change\n", format_counted(text, w->d->same, "row"));
+    text_checks(w);
+}
+
+/* ---- Markdown */
+
+/* Text of the trace as code within a table: nothing in it means anything. */
+static void put_code(struct buf *out, struct view text)
+{
+    struct buf plain = {0};
+    format_terminal(&plain, text);
+    buf_puts(out, "<code>");
+    for (size_t i = 0; i < plain.len; i++) {
+        char c = (char)plain.data[i];
+        /* Numbers of characters are read as such in any Markdown. */
+        if (c == '\n')
+            buf_puts(out, " ");
+        else if (c > 0 && c < 0x7f && !(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'z') &&
+                 !(c >= 'A' && c <= 'Z') && c != ' ' && c != '.' && c != '/' && c != ',')
+            buf_printf(out, "&#%d;", c);
+        else
+            buf_u8(out, (uint8_t)c);
+    }
+    buf_puts(out, "</code>");
+    out->failed |= plain.failed;
+    buf_release(&plain);
+}
+
+static void markdown_pool(struct diff_writer *w, const struct diff_pool *p)
+{
+    struct buf *b = &w->doc.buf;
+    for (size_t i = 0; i < DIFF_POOL_FIGURES; i++) {
+        char before[FORMAT_SIZE];
+        char after[FORMAT_SIZE];
+        char change[2 * FORMAT_SIZE];
+        uint64_t base = diff_pool_figure(p, 0, i);
+        uint64_t now = diff_pool_figure(p, 1, i);
+        bool is_bytes = diff_pool_figures[i].is_bytes;
+        buf_puts(b, "| ");
+        if (i == 0)
+            put_code(b, p->name);
+        buf_printf(b, " | %s | %s | %s | %s |\n", diff_pool_figures[i].title,
+                   put_number(before, base, is_bytes), put_number(after, now, is_bytes),
+                   diff_change(change, sizeof change, base, now, is_bytes));
+    }
+}
+
+static void markdown_row(struct diff_writer *w, const struct diff_row *r)
+{
+    struct buf *b = &w->doc.buf;
+    enum diff_metric m = w->d->options.metric;
+    bool is_bytes = is_bytes_metric(m);
+    char text[2 * FORMAT_SIZE];
+    struct buf name = {0};
+    uint64_t base = diff_figure(&r->side[0], m);
+    uint64_t now = diff_figure(&r->side[1], m);
+    diff_row_name(&name, r);
+    buf_printf(b, "| %s | ", kind_titles[r->kind]);
+    put_code(b, bytes_of(&name));
+    buf_printf(b, " | %s ", r->side[0].there ? put_number(text, base, is_bytes) : "");
+    buf_printf(b, "| %s ", r->side[1].there ? put_number(text, now, is_bytes) : "");
+    buf_printf(b, "| %s |\n", diff_change(text, sizeof text, base, now, is_bytes));
+    w->doc.failed |= name.failed;
+    buf_release(&name);
+    document_flush(&w->doc);
+}
+
+void diff_markdown_write(struct diff_writer *w)
+{
+    struct buf *b = &w->doc.buf;
+    char text[FORMAT_SIZE];
+    uint64_t cut = 0;
+    bool any = false;
+    buf_puts(b, "### Memory\n\n");
+    for (size_t i = 0; i < w->options->check_count; i++) {
+        const struct summary_check *c = &w->options->checks[i];
+        buf_puts(b, c->holds ? "- ✅ " : "- ❌ ");
+        put_code(b, view_of(c->name));
+        buf_puts(b, ": ");
+        put_code(b, view_of(c->detail));
+        buf_puts(b, i + 1 == w->options->check_count ? "\n\n" : "\n");
+    }
+    buf_puts(b, "| Pool | | Before | After | Change |\n| --- | --- | ---: | ---: | ---: |\n");
+    for (size_t i = 0; i < w->d->pools.len; i++)
+        markdown_pool(w, &w->d->pools.at[i]);
+    for (int k = 0; k < DIFF_SAME; k++) {
+        struct diff_range range = diff_rows_of(w, (enum diff_kind)k);
+        cut += range.count - range.shown;
+        if (range.shown && !any)
+            buf_printf(b,
+                       "\n| | By %s | Before | After | Change |\n"
+                       "| --- | --- | ---: | ---: | ---: |\n",
+                       diff_metric_name(w->d->options.metric));
+        any |= range.shown != 0;
+        for (size_t i = 0; i < range.shown; i++)
+            markdown_row(w, &w->d->rows.at[range.first + i]);
+    }
+    if (cut)
+        buf_printf(b, "\n%s not shown.\n", format_counted(text, cut, "more row"));
+}
+
+/* ---- JUnit XML */
+
+static void put_xml(struct buf *out, struct view text)
+{
+    struct buf plain = {0};
+    format_terminal(&plain, text);
+    for (size_t i = 0; i < plain.len; i++) {
+        switch (plain.data[i]) {
+        case '<':
+            buf_puts(out, "&lt;");
+            break;
+        case '>':
+            buf_puts(out, "&gt;");
+            break;
+        case '&':
+            buf_puts(out, "&amp;");
+            break;
+        case '"':
+            buf_puts(out, "&quot;");
+            break;
+        default:
+            buf_u8(out, plain.data[i]);
+        }
+    }
+    out->failed |= plain.failed;
+    buf_release(&plain);
+}
+
+/* One test for each expression; its name is the expression, not the outcome. */
+void diff_junit_write(struct diff_writer *w)
+{
+    struct buf *b = &w->doc.buf;
+    size_t failed = 0;
+    for (size_t i = 0; i < w->options->check_count; i++)
+        failed += !w->options->checks[i].holds;
+    buf_printf(b,
+               "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
+               "<testsuites>\n <testsuite name=\"tidemark diff\" tests=\"%zu\" failures=\"%zu\" "
+               "errors=\"0\" skipped=\"0\">\n",
+               w->options->check_count, failed);
+    for (size_t i = 0; i < w->options->check_count; i++) {
+        const struct summary_check *c = &w->options->checks[i];
+        buf_puts(b, "  <testcase classname=\"memory\" name=\"");
+        put_xml(b, view_of(c->name));
+        buf_puts(b, "\">\n");
+        if (!c->holds) {
+            buf_puts(b, "   <failure message=\"");
+            put_xml(b, view_of(c->detail));
+            buf_puts(b, "\"/>\n");
+        } else {
+            buf_puts(b, "   <system-out>");
+            put_xml(b, view_of(c->detail));
+            buf_puts(b, "</system-out>\n");
+        }
+        buf_puts(b, "  </testcase>\n");
+    }
+    buf_puts(b, " </testsuite>\n</testsuites>\n");
+}

@@ -1,0 +1,41 @@
+#ifndef TIDEMARK_REPORT_DIFF_TEXT_H
+#define TIDEMARK_REPORT_DIFF_TEXT_H
+
+/* Between diff.c and its forms. For report/diff*.c only. */
+
+#include "report/diff.h"
+#include "report/document.h"
+
+struct diff_writer {
+    const struct diff *d;
+    const struct diff_report_options *options;
+    struct document doc;
+};
+
+/* "+1.50 MiB (+3.2 %)", "new" when the base is 0. Room for 2 * FORMAT_SIZE. */
+const char *diff_change(char *out, size_t size, uint64_t base, uint64_t now, bool is_bytes);
+
+/* "function (file.cpp:12)", raw bytes. */
+void diff_row_name(struct buf *out, const struct diff_row *r);
+
+/* Where the rows of a kind begin, and how many there are and are to be shown. */
+struct diff_range {
+    size_t first, count, shown;
+};
+struct diff_range diff_rows_of(const struct diff_writer *w, enum diff_kind kind);
+
+/* Figures of a pool that all forms show. */
+struct diff_figure_of_pool {
+    const char *key, *title;
+    size_t offset; /* in struct pool_figures */
+    bool is_bytes;
+};
+#define DIFF_POOL_FIGURES 6
+extern const struct diff_figure_of_pool diff_pool_figures[DIFF_POOL_FIGURES];
+uint64_t diff_pool_figure(const struct diff_pool *p, int side, size_t which);
+
+void diff_text_write(struct diff_writer *w);
+void diff_markdown_write(struct diff_writer *w);
+void diff_junit_write(struct diff_writer *w);
+
+#endif
