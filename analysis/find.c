@@ -139,7 +139,7 @@ static int complete(struct found_block *list, size_t n, struct pool *p, struct e
     column_reader_init(&allocs, &p->allocs);
     column_reader_init(&frees, &p->frees);
     while (done < n && !e->code) {
-        uint64_t chunk = list[done].block.index / COLUMN_CHUNK * COLUMN_CHUNK;
+        uint64_t chunk = list[done].block.index / COLUMN_CHUNK * (uint64_t)COLUMN_CHUNK;
         size_t run;
         size_t same;
         allocs.next = frees.next = chunk;

@@ -207,7 +207,7 @@ static int read_pool(const struct history *h, struct history_pool *p, struct err
         return err_set(e, ERR_INPUT, "a pool has more than 2^32 allocations: too many to keep all");
     if (from->allocs.len == 0)
         return 0;
-    p->entries = malloc(from->allocs.len * sizeof *p->entries);
+    p->entries = calloc(from->allocs.len, sizeof *p->entries); /* large: zero pages are free */
     if (!p->entries)
         return no_room(e);
     if (read_columns(h, p, from, e) != 0 || sort_entries(p->entries, p->count, e) != 0)

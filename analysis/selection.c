@@ -91,9 +91,13 @@ static int choose_pools(struct selection *s, struct err *e)
     struct selection_pool *list = calloc(count + 1, sizeof *list);
     size_t n = 0;
     s->pool_of = malloc((count + 1) * sizeof *s->pool_of);
-    int status = list && s->pool_of ? list_pools(s, list, &n, e) : err_no_memory(e, "pools");
-    for (size_t i = 0; s->pool_of && i < count; i++)
+    if (!list || !s->pool_of) {
+        free(list);
+        return err_no_memory(e, "pools");
+    }
+    for (size_t i = 0; i < count; i++)
         s->pool_of[i] = UINT32_MAX;
+    int status = list_pools(s, list, &n, e);
     for (size_t i = 0; i < n && status == 0; i++) {
         if ((i == 0 || !view_equal(list[i].name, list[i - 1].name)) &&
             !vec_push(&s->pools, list[i]))
@@ -181,6 +185,7 @@ int selection_init(struct selection *s, struct trace *t, const struct selection_
 {
     *s = (struct selection){
         .trace = t, .options = *o, .only = -1, .thread_count = t->threads.list.len};
+    s->is_narrow = selection_is_narrow(o);
     int status = choose_pools(s, e);
     if (status == 0)
         status = choose_times(s, e);
@@ -281,6 +286,17 @@ static struct thread_step *step_of(struct stream *x, uint32_t pool, uint16_t thr
     return *at ? *at + thread % THREADS_PER_PAGE : NULL;
 }
 
+static bool stream_wants(const struct stream *x, const struct memory_op *op)
+{
+    struct selection_block block = {.pool = op->pool,
+                                    .thread = op->block.thread,
+                                    .callstack = op->block.callstack,
+                                    .size = op->block.size,
+                                    .time = op->block.time,
+                                    .freed = op->kind == MEMORY_FREE ? op->time : op->freed};
+    return !x->s->is_narrow || selection_wants(x->s, &block);
+}
+
 static int stream_op(void *ctx, const struct memory_op *op, struct err *e)
 {
     struct stream *x = ctx;
@@ -294,13 +310,7 @@ static int stream_op(void *ctx, const struct memory_op *op, struct err *e)
         step->previous = step->latest;
         step->latest = op->time;
     }
-    struct selection_block block = {.pool = op->pool,
-                                    .thread = op->block.thread,
-                                    .callstack = op->block.callstack,
-                                    .size = op->block.size,
-                                    .time = op->block.time,
-                                    .freed = op->kind == MEMORY_FREE ? op->time : op->freed};
-    if (!selection_wants(x->s, &block))
+    if (!stream_wants(x, op))
         return 0;
     struct memory_op out = *op;
     out.pool = pool;
@@ -316,7 +326,7 @@ int selection_sweep(struct selection *s, const struct memory_observer *to, struc
     const struct memory_observer through = {.ctx = &x, .op = stream_op};
     if (s->pools.len == 0)
         return 0;
-    if (!vec_reserve(&x.pages, pages))
+    if (!vec_reserve(&x.pages, pages) || !x.pages.at)
         return err_no_memory(e, "threads");
     memset(x.pages.at, 0, pages * sizeof *x.pages.at);
     x.pages.len = pages;

@@ -70,6 +70,7 @@ struct selection {
     size_t thread_count;
     int64_t begin, end; /* of allocation; steps from `end` on are not seen */
     bool has_at;
+    bool is_narrow; /* more than pools is looked at */
 };
 
 /*

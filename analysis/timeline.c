@@ -7,6 +7,8 @@
 int64_t timeline_time(const struct timeline *t, size_t i)
 {
     unsigned __int128 length = (unsigned __int128)(uint64_t)(t->end - t->begin);
+    if (t->count == 0)
+        return t->begin;
     return t->begin + (int64_t)(uint64_t)(length * i / t->count);
 }
 
@@ -76,7 +78,7 @@ static int add_series(struct timeline *t, const struct selection *s, struct err 
     for (size_t i = 0; i < s->pools.len && (i == 0 || !t->together); i++) {
         struct timeline_series series = {.name = t->together ? view_of("all") : s->pools.at[i].name,
                                          .now = INT64_MIN};
-        series.buckets = calloc(t->count, sizeof *series.buckets);
+        series.buckets = calloc(t->count + 1, sizeof *series.buckets);
         if (!series.buckets || !vec_push(&t->series, series)) {
             free(series.buckets);
             return err_no_memory(e, "the timeline");
@@ -94,10 +96,10 @@ int timeline_build(struct timeline *t, struct selection *s, const struct timelin
 {
     int64_t end = o->end > o->begin ? o->end : o->begin + 1;
     uint64_t length = (uint64_t)end - (uint64_t)o->begin;
-    *t = (struct timeline){.begin = o->begin,
-                           .end = end,
-                           .count = o->buckets < length ? o->buckets : length,
-                           .together = o->together};
+    size_t buckets = o->buckets;
+    buckets = buckets < length ? buckets : (size_t)length;
+    *t = (struct timeline){.begin = o->begin, .end = end, .together = o->together};
+    t->count = buckets ? buckets : 1;
     const struct memory_observer to = {.ctx = t, .op = take};
     int status = add_series(t, s, e);
     if (status == 0)
