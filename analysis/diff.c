@@ -176,6 +176,8 @@ static void put_stack(struct builder *b, int side, struct stack_place at)
     }
 }
 
+static const struct frame_view nowhere = {.function = {"", 0}, .file = {"", 0}, .image = {"", 0}};
+
 static int signature_of(struct builder *b, int side, uint32_t callstack, uint32_t *number,
                         struct err *e)
 {
@@ -194,6 +196,7 @@ static int signature_of(struct builder *b, int side, uint32_t callstack, uint32_
         if (fresh) {
             *found = b->signatures.len;
             struct signature s = {.check = hash.high64, .no_callstack = at.node == 0};
+            s.frame[0] = s.frame[1] = nowhere;
             if (b->signatures.len >= UINT32_MAX || !vec_push(&b->signatures, s))
                 return no_room(e);
         }

@@ -4,14 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/moment.h"
 #include "analysis/sites.h"
 #include "analysis/summary_parts.h"
 #include "base/saturate.h"
 #include "trace/carry.h"
 
 static const char *const grouping_names[] = {
-    [GROUP_SITE] = "site", [GROUP_FUNCTION] = "function", [GROUP_CALLSTACK] = "callstack",
-    [GROUP_POOL] = "pool", [GROUP_THREAD] = "thread",
+    [GROUP_SITE] = "site",   [GROUP_FUNCTION] = "function", [GROUP_CALLSTACK] = "callstack",
+    [GROUP_POOL] = "pool",   [GROUP_THREAD] = "thread",     [GROUP_ZONE] = "zone",
+    [GROUP_FRAME] = "frame",
 };
 
 bool grouping_parse(const char *text, enum grouping *by)
@@ -81,6 +83,8 @@ struct builder {
     struct sites functions;
     struct accounting accounts[ACCOUNTINGS];
     bool has_group;
+    struct moments moments;
+    struct map keys; /* by block that is freed later: its zone or frame */
 };
 
 static int take_step(void *ctx, const struct memory_op *op, struct err *e)
@@ -96,6 +100,38 @@ static int take_step(void *ctx, const struct memory_op *op, struct err *e)
         accounting_op(&b->accounts[BY_CALLSTACK], op, e) != 0)
         return -1;
     return b->has_group ? accounting_op(&b->accounts[BY_GROUP], op, e) : 0;
+}
+
+/*
+ * The zone or frame in which a block was allocated. A free comes later than that: what was found at
+ * the allocation waits in a map by block.
+ */
+static int key_by_moment(void *ctx, const struct memory_op *op, uint32_t *key, struct err *e)
+{
+    struct builder *b = ctx;
+    /* Pools of one name are one here: the index alone does not tell their blocks apart. */
+    uint64_t block = op->block.ptr * UINT64_C(0x9e3779b97f4a7c15) ^
+                     op->block.index * UINT64_C(0xc2b2ae3d27d4eb4f) ^
+                     (uint64_t)op->block.time * UINT64_C(0x165667b19e3779f9) ^ op->block.thread;
+    uint64_t begun;
+    if (op->kind == MEMORY_FREE) {
+        const uint64_t *found = map_find(&b->keys, block);
+        *key = found ? (uint32_t)*found : 0;
+        map_remove(&b->keys, block);
+        return 0;
+    }
+    if (b->options->by == GROUP_ZONE) {
+        if (moments_zone(&b->moments, op->thread, op->time, key, e) != 0)
+            return -1;
+    } else {
+        if (moments_frame(&b->moments, op->time, &begun, e) != 0)
+            return -1;
+        *key = begun < UINT32_MAX ? (uint32_t)begun : UINT32_MAX;
+    }
+    uint64_t *waiting = op->freed == -1 ? NULL : map_add(&b->keys, block, NULL);
+    if (waiting)
+        *waiting = *key;
+    return waiting || op->freed == -1 ? 0 : err_no_memory(e, "live blocks");
 }
 
 static int sweep(struct builder *b, struct err *e)
@@ -125,6 +161,13 @@ static int sweep(struct builder *b, struct err *e)
     case GROUP_THREAD:
         o.by_thread = true;
         break;
+    case GROUP_ZONE:
+    case GROUP_FRAME:
+        if (moments_init(&b->moments, b->trace, e) != 0)
+            return -1;
+        o.key_of = key_by_moment;
+        o.key_ctx = b;
+        break;
     default:
         b->has_group = false;
     }
@@ -152,6 +195,23 @@ static int name_thread(struct builder *b, struct summary_row *r, struct err *e)
     return r->name.p ? 0 : err_no_memory(e, "thread names");
 }
 
+static int name_moment(struct builder *b, enum grouping by, struct summary_row *r, struct err *e)
+{
+    char text[48];
+    if (by == GROUP_ZONE && r->key != MOMENT_NO_ZONE) {
+        r->name = b->moments.labels.at[r->key];
+        return 0;
+    }
+    if (by == GROUP_ZONE)
+        snprintf(text, sizeof text, "[no zone]");
+    else if (r->key == 0)
+        snprintf(text, sizeof text, "[before the first frame]");
+    else
+        snprintf(text, sizeof text, "frame %u", r->key - 1);
+    r->name = summary_keep(b->s, view_of(text));
+    return r->name.p ? 0 : err_no_memory(e, "names");
+}
+
 static int name_row(struct builder *b, enum grouping by, struct summary_row *r, struct err *e)
 {
     static const struct frame_view nowhere = {
@@ -165,6 +225,9 @@ static int name_row(struct builder *b, enum grouping by, struct summary_row *r, 
         return 0;
     case GROUP_THREAD:
         return name_thread(b, r, e);
+    case GROUP_ZONE:
+    case GROUP_FRAME:
+        return name_moment(b, by, r, e);
     case GROUP_CALLSTACK:
         site = r->key < b->sites.callstack_count ? b->sites.of_callstack[r->key] : 0;
         r->callstack = r->key;
@@ -266,7 +329,7 @@ static int attach_stacks(struct builder *b, enum grouping by, struct row_list *r
 {
     struct stack_list all = {0};
     struct summary *s = b->s;
-    if (by == GROUP_THREAD || rows->len == 0)
+    if (by == GROUP_THREAD || by == GROUP_ZONE || by == GROUP_FRAME || rows->len == 0)
         return 0;
     int status = collect_stacks(b, by, rows, &all, e);
     if (status == 0 && all.len)
@@ -345,6 +408,8 @@ int summary_build(struct summary *s, struct trace *t, const struct summary_optio
         accounting_release(&b.accounts[i]);
     sites_release(&b.sites);
     sites_release(&b.functions);
+    moments_release(&b.moments);
+    map_release(&b.keys);
     if (status != 0)
         summary_release(s);
     return status;

@@ -21,7 +21,15 @@
 #include "trace/store.h"
 #include "trace/version.h"
 
-enum grouping { GROUP_SITE, GROUP_FUNCTION, GROUP_CALLSTACK, GROUP_POOL, GROUP_THREAD };
+enum grouping {
+    GROUP_SITE,
+    GROUP_FUNCTION,
+    GROUP_CALLSTACK,
+    GROUP_POOL,
+    GROUP_THREAD,
+    GROUP_ZONE,  /* the innermost one of the allocating thread; zones must have been loaded */
+    GROUP_FRAME, /* of the base set; frames must have been loaded */
+};
 
 /* "site", "function", … Returns false when `text` names no grouping. */
 bool grouping_parse(const char *text, enum grouping *by);
@@ -44,9 +52,9 @@ struct summary_pool {
 };
 
 struct summary_row {
-    uint32_t pool;           /* index in summary.pools */
-    uint32_t key;            /* of the accounting: site number, call stack id, thread number */
-    struct view name;        /* GROUP_POOL, GROUP_THREAD: of the pool or thread; else empty */
+    uint32_t pool;    /* index in summary.pools */
+    uint32_t key;     /* of the accounting: site number, call stack id, thread number */
+    struct view name; /* GROUP_POOL and those after it: what the row stands for; else empty */
     struct frame_view frame; /* the other groupings: where; all empty without a call stack */
     bool no_callstack;       /* those allocations that came without a call stack */
     uint32_t callstack;      /* the one with most bytes, 0 none */

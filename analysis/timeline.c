@@ -6,10 +6,10 @@
 
 int64_t timeline_time(const struct timeline *t, size_t i)
 {
-    unsigned __int128 length = (unsigned __int128)(uint64_t)(t->end - t->begin);
-    if (t->count == 0)
-        return t->begin;
-    return t->begin + (int64_t)(uint64_t)(length * i / t->count);
+    uint64_t length = (uint64_t)t->end - (uint64_t)t->begin;
+    uint64_t count = t->count ? t->count : 1;
+    /* length * i / count, whose product may not fit: i is at most count. */
+    return t->begin + (int64_t)(length / count * i + length % count * i / count);
 }
 
 /* The bucket of a time within the window. */

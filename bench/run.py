@@ -244,8 +244,17 @@ def bench_stream(folder, events, depth):
         compare("report against update, memory", load.memory, loaded.memory)
 
 
+def bench_trees():
+    """The structures of analysis/ alone, and questions on a trace of 35 million live blocks."""
+    print("\nstructures", flush=True)
+    out = subprocess.run([str(BUILD / "bench" / "trees")], check=True, stdout=subprocess.PIPE,
+                         text=True)
+    print("".join(f"  {line}\n" for line in out.stdout.splitlines()), end="", flush=True)
+
+
 def main():
     began = time.monotonic()
+    bench_trees()
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as name:
         for events in EVENTS:
             for depth in DEPTHS:

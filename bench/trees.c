@@ -1,12 +1,13 @@
 /*
- * Speed of the structures of analysis/ alone, one line each: name, operations per second in
- * millions, bytes for each element. Usage: trees [ELEMENTS]
+ * Speed of the structures of analysis/ alone, one line each. Usage: trees [LIVE [ALLOCATIONS]]:
+ * intervals that are live at once, and allocations of a trace that is asked for addresses.
  */
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
 
+#include "analysis/find.h"
 #include "analysis/interval_tree.h"
 
 static uint64_t next(uint64_t *seed)
@@ -60,7 +61,7 @@ static struct interval_step *make_steps(struct interval *live, size_t n, size_t 
     return s;
 }
 
-#define AHEAD 4 /* steps that are known beforehand, as in a file's blocks of events */
+#define AHEAD 8 /* steps that are known beforehand, as in a file's blocks of events */
 
 static int bench_intervals(size_t n)
 {
@@ -96,8 +97,86 @@ static int bench_intervals(size_t n)
     return steps && ok && hits ? 0 : 1;
 }
 
+/* ---- addresses in a loaded trace */
+
+static int fill_trace(struct trace *t, size_t n, uint64_t *seed, struct err *e)
+{
+    uint32_t pool;
+    if (memory_pool(&t->memory, 0, &pool, e) != 0)
+        return -1;
+    for (size_t i = 0; i < n; i++) {
+        struct interval block = random_block(seed, 4 * n, 0);
+        struct memory_event_in in = {.ptr = block.first,
+                                     .size = block.last - block.first + 1,
+                                     .time_alloc = (int64_t)i,
+                                     .time_free = -1};
+        if (memory_append(&t->memory, pool, &in, e) != 0)
+            return -1;
+    }
+    t->facts.last_time = (int64_t)n;
+    return 0;
+}
+
+#define QUESTIONS 1000
+
+static int ask_addresses(struct selection *s, size_t n, uint64_t *seed, struct err *e)
+{
+    struct history h;
+    uint64_t found = 0;
+    double worst = 0;
+    double start = cpu_seconds();
+    if (history_build(&h, s, e) != 0)
+        return -1;
+    show("addresses, made ready", (double)n, cpu_seconds() - start);
+    start = cpu_seconds();
+    int status = 0;
+    for (int i = 0; i < QUESTIONS && status == 0; i++) {
+        struct find_result r;
+        uint64_t at = random_block(seed, 4 * n, 0).first;
+        double before = cpu_seconds();
+        status = find_run(&r, &h, &(struct find_options){.low = at, .high = at}, e);
+        double took = cpu_seconds() - before;
+        worst = took > worst ? took : worst;
+        if (status == 0) {
+            found += r.total;
+            find_release(&r);
+        }
+    }
+    printf("%-28s %7.3f ms each with call stacks, %.3f ms the slowest, %.1f bytes for each\n",
+           "address found", (cpu_seconds() - start) / QUESTIONS * 1e3, worst * 1e3,
+           (double)(sizeof(struct history_entry)) + 8 / 64.0 + 8 / 4096.0);
+    history_release(&h);
+    return status == 0 && found ? 0 : -1;
+}
+
+static int bench_addresses(size_t n)
+{
+    static const struct selection_options all = {0};
+    struct err e = {0};
+    struct trace t;
+    struct selection s;
+    uint64_t seed = 1442695040888963407u;
+    if (trace_init(&t, NULL, &e) != 0)
+        return 1;
+    int status = fill_trace(&t, n, &seed, &e);
+    if (status == 0)
+        status = selection_init(&s, &t, &all, &e);
+    if (status == 0) {
+        status = ask_addresses(&s, n, &seed, &e);
+        selection_release(&s);
+    }
+    trace_release(&t);
+    if (status != 0)
+        fprintf(stderr, "trees: %s\n", e.text);
+    return status == 0 ? 0 : 1;
+}
+
 int main(int argc, char **argv)
 {
-    size_t n = argc > 1 ? strtoull(argv[1], NULL, 10) : 1000000;
-    return n ? bench_intervals(n) : 2;
+    size_t live = argc > 1 ? strtoull(argv[1], NULL, 10) : 1000000;
+    size_t allocations = argc > 2 ? strtoull(argv[2], NULL, 10) : 35000000;
+    if (!live || !allocations)
+        return 2;
+    int status = bench_intervals(live);
+    return status ? status : bench_addresses(allocations);
 }

@@ -21,7 +21,8 @@ static const char usage[] =
     "allocation site, the innermost function that is neither Tracy's client nor an allocator.\n"
     "FILE - is standard input.\n"
     "\n"
-    "      --by WHAT       rows by site, function, callstack, pool or thread (site)\n"
+    "      --by WHAT       rows by site, function, callstack, pool, thread, zone (the innermost\n"
+    "                      when it was allocated) or frame (site)\n"
     "      --sort KEY      size, count, live, peak, at-peak, temporary or name (size)\n"
     "      --min-size N    leave out rows whose allocations sum up to less; N may end in K, M, G\n"
     "      --min-count N   leave out rows with fewer allocations\n"
@@ -110,7 +111,8 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
     switch (option) {
     case OPTION_BY:
         return grouping_parse(value, &c->summary.by) ||
-               refuse_value(e, "--by", "site, function, callstack, pool or thread", value);
+               refuse_value(e, "--by", "site, function, callstack, pool, thread, zone or frame",
+                            value);
     case OPTION_SORT:
         return sort_key_parse(value, &c->selection.sort) ||
                refuse_value(e, "--sort", "size, count, live, peak, at-peak, temporary or name",
@@ -173,6 +175,7 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
         c->question.unload = unload_page;
     }
     c->summary.only = &c->question.selection;
+    c->question.zones = c->summary.by == GROUP_ZONE || c->summary.by == GROUP_FRAME;
     c->leaks.report = (struct leak_report_options){.format = c->report.format,
                                                    .limit = c->selection.limit,
                                                    .stack_traces = c->report.stack_traces};

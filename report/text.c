@@ -108,7 +108,8 @@ static const char *first_title(const struct report *r, bool groups)
     static const char *const titles[] = {
         [GROUP_SITE] = "Source location", [GROUP_FUNCTION] = "Function",
         [GROUP_CALLSTACK] = "Call stack", [GROUP_POOL] = "Pool",
-        [GROUP_THREAD] = "Thread",
+        [GROUP_THREAD] = "Thread",        [GROUP_ZONE] = "Zone",
+        [GROUP_FRAME] = "Frame",
     };
     return titles[groups ? r->s->by : GROUP_SITE];
 }
@@ -200,8 +201,9 @@ static void text_row(struct report *r, const struct summary_row *row)
 static void text_rows_end(struct report *r, const struct row_list *rows, bool groups)
 {
     static const char *const names[] = {
-        [GROUP_SITE] = "site", [GROUP_FUNCTION] = "function", [GROUP_CALLSTACK] = "call stack",
-        [GROUP_POOL] = "pool", [GROUP_THREAD] = "thread",
+        [GROUP_SITE] = "site",   [GROUP_FUNCTION] = "function", [GROUP_CALLSTACK] = "call stack",
+        [GROUP_POOL] = "pool",   [GROUP_THREAD] = "thread",     [GROUP_ZONE] = "zone",
+        [GROUP_FRAME] = "frame",
     };
     const char *name = names[groups ? r->s->by : GROUP_SITE];
     char n[FORMAT_SIZE];

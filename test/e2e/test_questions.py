@@ -485,3 +485,33 @@ class Diff(Case):
                 xml.etree.ElementTree.fromstring(shown)
         shown = run("diff", MEMSCEN, out, "--format", "markdown", "--limit", 0).stdout
         self.assertEqual({line.count("|") for line in shown.splitlines() if line[:1] == "|"}, {6})
+
+
+class Moments(Case):
+    def test_zones(self):
+        """The truth names the innermost zone of every allocation."""
+        for release in RELEASES:
+            truth = json.loads((WIRE / release / "memscen.truth.json").read_text())
+            want = {z["innermost_zone"] or "[no zone]": (z["allocs"], z["bytes"])
+                    for z in truth["zones"]}
+            got = collections.defaultdict(lambda: (0, 0))
+            doc = report(TRACES / release / "wire_memscen.tracy", "--by", "zone")
+            for row in doc["groups"]:
+                count, size = got[row["name"]]
+                got[row["name"]] = (count + row["count"], size + row["bytes"])
+            self.assertEqual(dict(got), want)
+            self.assertEqual(sum(row["live_bytes"] for row in doc["groups"]),
+                             sum(pool["live_bytes"] for pool in doc["pools"]))
+
+    def test_frames(self):
+        trace = Trace(MEMSCEN)
+        events = [e for pool in trace.pools.values() for e in pool["events"]]
+        want = collections.Counter()
+        for event in events:
+            begun = sum(start <= event[2] for start in trace.base_frames)
+            want[f"frame {begun - 1}" if begun else "[before the first frame]"] += event[1]
+        got = collections.Counter()
+        for row in report(MEMSCEN, "--by", "frame")["groups"]:
+            got[row["name"]] += row["bytes"]
+        self.assertEqual(got, want)
+        self.assertIn("frame ", text("report", MEMSCEN, "--by", "frame", "--limit", 3))

@@ -177,7 +177,7 @@ static void test_names_of_groupings_and_keys(void **state)
     }
     enum grouping by;
     enum sort_key key;
-    assert_false(grouping_parse("zone", &by));
+    assert_false(grouping_parse("zones", &by));
     assert_false(sort_key_parse("", &key));
 }
 
