@@ -10,6 +10,9 @@
 /* Further files that one image may have: .dwo files of a large program. */
 #define WISHES_MAX 200000u
 
+/* Until it runs, on a machine that has much else to do. */
+#define START_NS (INT64_C(60) * 1000000000)
+
 int helper_init(struct helper *h, const struct helper_options *options, struct err *e)
 {
     *h = (struct helper){
@@ -110,14 +113,19 @@ static int await(struct helper *h, enum helper_type type, int64_t until, struct 
     return lost(h, HELPER_STRANGE, e);
 }
 
-static int ask(struct helper *h, enum helper_type question, int fd, enum helper_type answer,
-               struct err *e)
+static int ask_until(struct helper *h, enum helper_type question, enum helper_type answer,
+                     int64_t until, struct err *e)
 {
     if (h->socket < 0)
         return err_set(e, ERR_CHECK, "no image is open");
-    if (helper_send(h->socket, question, &h->out, fd, e) != 0)
+    if (helper_send(h->socket, question, &h->out, -1, e) != 0)
         return lost(h, HELPER_ENDED, e);
-    return await(h, answer, deadline(h), e);
+    return await(h, answer, until, e);
+}
+
+static int ask(struct helper *h, enum helper_type question, enum helper_type answer, struct err *e)
+{
+    return ask_until(h, question, answer, deadline(h), e);
 }
 
 /* ---- images */
@@ -132,7 +140,7 @@ static int start(struct helper *h, struct err *e)
     buf_u64(&h->out, HELPER_FILE_BYTES);
     /* All threads count: the real limit is the time that we wait. */
     buf_u64(&h->out, (uint64_t)(h->options.seconds * 4) * 64 + 60);
-    if (ask(h, HELPER_LIMITS, -1, HELPER_READY, e) != 0)
+    if (ask_until(h, HELPER_LIMITS, HELPER_READY, now() + START_NS, e) != 0)
         return -1;
     struct cursor c = cursor_over(h->in.body.p, h->in.body.len);
     h->guards = cursor_u32(&c);
@@ -146,7 +154,7 @@ int helper_open_image(struct helper *h, const struct helper_open *open, struct i
         return -1;
     buf_clear(&h->out);
     helper_put_open(&h->out, open);
-    if (ask(h, HELPER_OPEN, -1, HELPER_OPENED, e) != 0)
+    if (ask(h, HELPER_OPEN, HELPER_OPENED, e) != 0)
         return -1;
     return helper_get_facts(h->in.body, facts, e) == 0 ? 0 : lost(h, HELPER_STRANGE, e);
 }
@@ -156,7 +164,7 @@ void helper_close_image(struct helper *h)
     struct err e = {0};
     buf_clear(&h->out);
     if (h->socket >= 0)
-        (void)ask(h, HELPER_CLOSE, -1, HELPER_CLOSED, &e);
+        (void)ask(h, HELPER_CLOSE, HELPER_CLOSED, &e);
 }
 
 /* The answers of one message, from number `first` on; *taken of them. */
@@ -191,7 +199,7 @@ static int look_up_some(struct helper *h, const struct place *places, size_t n, 
     int64_t until = deadline(h);
     buf_clear(&h->out);
     helper_put_places(&h->out, places, n);
-    if (ask(h, HELPER_LOOKUP, -1, HELPER_FRAMES, e) != 0)
+    if (ask(h, HELPER_LOOKUP, HELPER_FRAMES, e) != 0)
         return -1;
     for (size_t done = 0, taken = 0; done < n; done += taken) {
         if (done > 0 && await(h, HELPER_FRAMES, until, e) != 0)
@@ -218,7 +226,7 @@ int helper_infer_bias(struct helper *h, const struct helper_hint *hints, size_t 
 {
     buf_clear(&h->out);
     helper_put_hints(&h->out, hints, n < HELPER_HINTS_MAX ? n : HELPER_HINTS_MAX);
-    if (ask(h, HELPER_INFER, -1, HELPER_BIAS, e) != 0)
+    if (ask(h, HELPER_INFER, HELPER_BIAS, e) != 0)
         return -1;
     return helper_get_bias(h->in.body, bias, e) == 0 ? 0 : lost(h, HELPER_STRANGE, e);
 }

@@ -355,10 +355,10 @@ static void test_misbehaviour(void **state)
         {"crash in open", "crashed the symbol helper (signal 11)"},
         {"crash in prepare", "crashed the symbol helper (signal 6)"},
         {"exit in open", "the symbol helper: it ended"},
-        {"hang in open", "gave no answer for 1 s"},
-        {"hang in lookup", "gave no answer for 1 s"},
-        {"spin in open", "gave no answer for 1 s"},
-        {"wish for ever", "gave no answer for 1 s"},
+        {"hang in open", "gave no answer for 2 s"},
+        {"hang in lookup", "gave no answer for 2 s"},
+        {"spin in open", "gave no answer for 2 s"},
+        {"wish for ever", "gave no answer for 2 s"},
         {"garbage", "the symbol helper: it sent what is no message"},
         {"half an answer", "the symbol helper: a message of the symbol helper has a wrong answer"},
         {"too many answers", "the symbol helper: it sent more answers than places"},
@@ -368,7 +368,7 @@ static void test_misbehaviour(void **state)
     struct helper h;
     struct err e;
     struct answers all = {0};
-    start(&h, 1, 0);
+    start(&h, 2, 0);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         uint64_t before = h.started;
         if (open_image(&h, cases[i].image, &e) == 0)
