@@ -175,7 +175,7 @@ class TestSteps(SymbolCase):
         text = run("symbols", trace)
         self.assertEqual(text.returncode, 0)
         self.assertIn("base unknown: no build id: give --modules or --base", text.stdout)
-        self.assertIn("shop (base unknown) (0x", run("report", out).stdout)
+        self.assertIn("shop (base unknown) (0x", run("report", out, "--stack-traces").stdout)
 
     def test_modules_file(self):
         table, maps = self.dir / "table", self.dir / "maps"
