@@ -374,8 +374,11 @@ static void test_misbehaviour(void **state)
         if (open_image(&h, cases[i].image, &e) == 0)
             assert_int_equal(look_up(&h, 2, &all, &e), -1);
         assert_int_equal(e.code, ERR_CHECK);
-        /* Sanitizers have signals of their own ends. */
-        if (strncmp(cases[i].image, "crash", 5) != 0 || !strstr(e.text, "it ended"))
+        /* Sanitizers make an end of their own; and time or number of wishes may be up first. */
+        bool other = strncmp(cases[i].image, "crash", 5) == 0 && strstr(e.text, "it ended");
+        if (strcmp(cases[i].image, "wish for ever") == 0)
+            other = strcmp(e.text, "the symbol helper: it wishes for too many files") == 0;
+        if (!other)
             assert_string_equal(e.text, cases[i].why);
         expect_alive(&h);
         assert_int_equal(h.started, before + 1 + (i == 0));
