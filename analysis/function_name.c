@@ -140,6 +140,9 @@ static bool take(struct scanner *s)
 
 size_t function_name(struct view text, char out[FUNCTION_NAME_SIZE])
 {
+    out[0] = 0;
+    if (text.len == 0)
+        return 0; /* an empty text may have no place */
     struct scanner s = {.p = text.p, .end = text.p + text.len, .out = out};
     while (s.p < s.end && take(&s))
         ;

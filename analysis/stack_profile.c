@@ -195,7 +195,8 @@ static uint32_t inner_client(const struct builder *b, uint32_t frame, uint8_t *c
     uint32_t n = 0;
     for (uint32_t i = 0; i < depth && !b->p->all_frames; i++) {
         struct frame_view f = frame_describe(b->trace, frame, i);
-        if (skiplist_class(&rules, f.function, f.file) == FRAME_INSTRUMENTATION)
+        bool known = f.function.len > 0 || f.file.len > 0;
+        if (known && skiplist_class(&rules, f.function, f.file) == FRAME_INSTRUMENTATION)
             n = i + 1;
     }
     *client = n == 0 ? CLIENT_NONE : n < depth ? CLIENT_INNER : CLIENT_WHOLE;
