@@ -155,19 +155,21 @@ void dwarf_outline(const struct dwarf_sections *s, struct dwarf_outline *out)
     look_at_lines(s, out);
 }
 
-/* Version 20210528 and older ones are told by their dates, newer ones by numbers ("0.7.0"). */
-static bool is_dated(const char *version)
+/* Older versions call themselves by dates ("20210528"), newer ones by numbers ("0.7.0"). */
+static bool is_from_0_7(const char *version)
 {
-    return version && strlen(version) == 8 && strchr(version, '.') == NULL;
+    char *end;
+    unsigned long major = strtoul(version, &end, 10);
+    if (end == version || *end != '.')
+        return false;
+    return major > 0 || strtoul(end + 1, NULL, 10) >= 7;
 }
 
 bool dwarf_libdwarf_reads(const char *version, const struct dwarf_outline *outline)
 {
-    if (!outline->sound || outline->unknown_form || outline->supplement)
+    if (!version || !outline->sound || outline->unknown_form || outline->supplement)
         return false;
-    if (is_dated(version))
-        return !outline->three_bytes && !outline->version_5;
-    return version && version[0] != 0;
+    return is_from_0_7(version) || (!outline->three_bytes && !outline->version_5);
 }
 
 const struct dwarf_back_end *dwarf_choose(const struct dwarf_sections *s,

@@ -11,8 +11,8 @@
  *  - uses memory that it has freed when .debug_rnglists or .debug_loclists is damaged,
  *  - does not resolve DW_FORM_ref_sup4 and ref_sup8.
  *
- * And it is not to be given sections whose headers do not fit each other, since it has known faults
- * there.
+ * The first three are mended in 0.7.0. And it is not to be given sections whose headers do not fit
+ * each other, since it has known faults there.
  */
 
 #include <stdbool.h>

@@ -12,25 +12,25 @@
 
 /* ---- sections in memory as libdwarf's object access wants them; section 0 is the empty one */
 
-static int access_info(void *object, Dwarf_Half index, Dwarf_Obj_Access_Section *out, int *error)
+static int access_info(void *object, access_index index, access_section *out, int *error)
 {
     const struct image *m = object;
     (void)error;
-    *out = (Dwarf_Obj_Access_Section){.name = ""};
+    *out = (access_section){.AS(name) = ""};
     if (index > DWARF_SECTIONS)
         return DW_DLV_NO_ENTRY;
     if (index > 0 && m->sections->at[index - 1].len > 0) {
-        out->name = dwarf_section_name(index - 1);
-        out->size = m->sections->at[index - 1].len;
-        out->type = 1; /* SHT_PROGBITS */
+        out->AS(name) = dwarf_section_name((enum dwarf_section)(index - 1));
+        out->AS(size) = m->sections->at[index - 1].len;
+        out->AS(type) = 1; /* SHT_PROGBITS */
     }
     return DW_DLV_OK;
 }
 
-static Dwarf_Endianness access_order(void *object)
+static access_byte_order access_order(void *object)
 {
     (void)object;
-    return DW_OBJECT_LSB;
+    return ACCESS_LITTLE;
 }
 
 static Dwarf_Small access_length_size(void *object)
@@ -45,7 +45,16 @@ static Dwarf_Unsigned access_count(void *object)
     return DWARF_SECTIONS + 1;
 }
 
-static int access_load(void *object, Dwarf_Half index, Dwarf_Small **bytes, int *error)
+#ifdef DW_LIBDWARF_VERSION
+/* What sections are held against: there is no file, so as if each could be the whole of it. */
+static Dwarf_Unsigned access_file_size(void *object)
+{
+    (void)object;
+    return UINT64_MAX / 2;
+}
+#endif
+
+static int access_load(void *object, access_index index, Dwarf_Small **bytes, int *error)
 {
     const struct image *m = object;
     (void)error;
@@ -55,13 +64,16 @@ static int access_load(void *object, Dwarf_Half index, Dwarf_Small **bytes, int 
     return DW_DLV_OK;
 }
 
-static const Dwarf_Obj_Access_Methods access_methods = {
-    .get_section_info = access_info,
-    .get_byte_order = access_order,
-    .get_length_size = access_length_size,
-    .get_pointer_size = access_length_size,
-    .get_section_count = access_count,
-    .load_section = access_load,
+static const access_methods access_table = {
+    .OM(get_section_info) = access_info,
+    .OM(get_byte_order) = access_order,
+    .OM(get_length_size) = access_length_size,
+    .OM(get_pointer_size) = access_length_size,
+#ifdef DW_LIBDWARF_VERSION
+    .OM(get_filesize) = access_file_size,
+#endif
+    .OM(get_section_count) = access_count,
+    .OM(load_section) = access_load,
 };
 
 /* ---- opening */
@@ -82,7 +94,7 @@ static int image_open(struct image *m, const struct dwarf_sections *sections, st
     Dwarf_Error error = NULL;
     pthread_once(&once, without_tracking);
     m->sections = sections;
-    m->access = (Dwarf_Obj_Access_Interface){.object = m, .methods = &access_methods};
+    m->access = (access_interface){.AI(object) = m, .AI(methods) = &access_table};
     pthread_mutex_lock(&one_at_a_time); /* opening uses static memory of the library */
     int status = dwarf_object_init_b(&m->access, NULL, NULL, DW_GROUPNUMBER_ANY, &m->debug, &error);
     pthread_mutex_unlock(&one_at_a_time);
@@ -98,9 +110,14 @@ static int image_open(struct image *m, const struct dwarf_sections *sections, st
 
 static void image_close(struct image *m)
 {
+    if (!m->debug)
+        return;
+#ifdef DW_LIBDWARF_VERSION
+    dwarf_object_finish(m->debug);
+#else
     Dwarf_Error error = NULL;
-    if (m->debug)
-        dwarf_object_finish(m->debug, &error);
+    dwarf_object_finish(m->debug, &error);
+#endif
 }
 
 static void libdwarf_close(void *reader)
@@ -504,7 +521,7 @@ static int old_ranges(struct reader *r, const struct dwarf_node *node, uint64_t 
                  !fn(user, base + list[i].dwr_addr1, base + list[i].dwr_addr2))
             break;
     }
-    dwarf_ranges_dealloc(debug, list, n);
+    dwarf_dealloc(debug, list, DW_DLA_RANGES);
     return 1;
 }
 

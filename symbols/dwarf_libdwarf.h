@@ -8,9 +8,35 @@
 
 #include "symbols/dwarf.h"
 
+/*
+ * From version 0.4 on libdwarf tells its version to the compiler, and the object access has other
+ * names.
+ */
+#ifdef DW_LIBDWARF_VERSION
+#define AI(NAME) ai_##NAME
+#define AS(NAME) as_##NAME
+#define OM(NAME) om_##NAME
+#define ACCESS_LITTLE DW_END_little
+typedef Dwarf_Obj_Access_Interface_a access_interface;
+typedef Dwarf_Obj_Access_Methods_a access_methods;
+typedef Dwarf_Obj_Access_Section_a access_section;
+typedef Dwarf_Unsigned access_index;
+typedef Dwarf_Small access_byte_order;
+#else
+#define AI(NAME) NAME
+#define AS(NAME) NAME
+#define OM(NAME) NAME
+#define ACCESS_LITTLE DW_OBJECT_LSB
+typedef Dwarf_Obj_Access_Interface access_interface;
+typedef Dwarf_Obj_Access_Methods access_methods;
+typedef Dwarf_Obj_Access_Section access_section;
+typedef Dwarf_Half access_index;
+typedef Dwarf_Endianness access_byte_order;
+#endif
+
 struct image {
     const struct dwarf_sections *sections;
-    Dwarf_Obj_Access_Interface access;
+    access_interface access;
     Dwarf_Debug debug;
 };
 

@@ -60,7 +60,10 @@ static void expect(uint16_t version, uint16_t form, uint16_t lines, bool old, bo
     struct dwarf_sections s = make(&m, version, form, lines);
     dwarf_outline(&s, &o);
     assert_int_equal(dwarf_libdwarf_reads(OLD, &o), old);
+    assert_int_equal(dwarf_libdwarf_reads("0.6.1", &o), old);
     assert_int_equal(dwarf_libdwarf_reads(NEW, &o), newer);
+    assert_int_equal(dwarf_libdwarf_reads("0.11.0", &o), newer);
+    assert_int_equal(dwarf_libdwarf_reads("1.0.0", &o), newer);
     assert_false(dwarf_libdwarf_reads(NULL, &o));
     made_release(&m);
 }
