@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -192,11 +193,28 @@ static int name_replacing(struct outfile *o)
     return rename(o->temporary, o->path);
 }
 
+/*
+ * Naming takes two steps when something is replaced. A signal that ends the process waits until
+ * both are done, lest the name between them stays.
+ */
+static int name_undisturbed(struct outfile *o)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    bool blocked = pthread_sigmask(SIG_BLOCK, &all, &before) == 0;
+    int status = o->replace ? name_replacing(o) : name_new(o);
+    int cause = errno;
+    if (blocked)
+        (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = cause;
+    return status;
+}
+
 static int outfile_name(struct outfile *o, struct err *e)
 {
     if (fsync(o->fd) != 0)
         return err_errno(e, ERR_OUTPUT, "cannot write %s", o->path);
-    if ((o->replace ? name_replacing(o) : name_new(o)) == 0) {
+    if (name_undisturbed(o) == 0) {
         free(o->temporary);
         o->temporary = NULL;
         sync_folder(o->path);
