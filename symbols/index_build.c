@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "symbols/dwarf_choice.h"
+#include "symbols/dwarf_lines.h"
 #include "symbols/elf_file.h"
 #include "symbols/index_build.h"
 
@@ -79,11 +80,18 @@ static int build_init(struct index_build *b, struct symbol_index *x, struct elf_
     b->ops = back_end(b);
     x->back_end = b->ops == &dwarf_libdw ? INDEX_LIBDW : INDEX_LIBDWARF;
     build_limits(b);
+    struct view *lines = &b->sections.at[DWARF_LINE];
+    if (b->ops->rows_sorted && dwarf_lines_set_apart(*lines, &b->code, &b->lines, e) != 0)
+        return -1;
+    elf_file_let_go(b->file, *lines);
+    if (b->lines)
+        lines->p = (const char *)b->lines;
     return 0;
 }
 
 static void build_release(struct index_build *b)
 {
+    free(b->lines);
     code_map_release(&b->code);
     vec_release(&b->todo);
     vec_release(&b->claims);

@@ -20,6 +20,7 @@ struct index_build {
     const struct dwarf_sections *alternate; /* NULL: there is none */
     struct split_package package;
     struct code_map code;
+    uint8_t *lines; /* a copy of .debug_line in place of the file's; NULL */
     struct walk_budget budget;
     uint64_t memory;      /* that all blocks may take */
     pthread_mutex_t lock; /* over x while threads run, and over open_split */

@@ -15,15 +15,15 @@
 
 /* Kinds of entries, as numbered in the abbreviations below. */
 enum made_entry {
-    MADE_UNIT = 1,    /* low, size */
-    MADE_FUNCTION,    /* name, low, size; has children */
-    MADE_ABSTRACT,    /* name; no children */
-    MADE_FORWARD,     /* origin; no children */
-    MADE_INLINED,     /* origin, low, size, call line; has children */
-    MADE_BLOCK,       /* has children */
-    MADE_RANGED,      /* name, offset of ranges; no children */
-    MADE_INSTANCE,    /* origin, low, size; no children */
-    MADE_SPECIFIED,   /* specification, low, size; no children */
+    MADE_UNIT = 1,  /* low, size */
+    MADE_FUNCTION,  /* name, low, size; has children */
+    MADE_ABSTRACT,  /* name; no children */
+    MADE_FORWARD,   /* origin; no children */
+    MADE_INLINED,   /* origin, low, size, call line; has children */
+    MADE_BLOCK,     /* has children */
+    MADE_RANGED,    /* name, offset of ranges; no children */
+    MADE_INSTANCE,  /* origin, low, size; no children */
+    MADE_SPECIFIED, /* specification, low, size; no children */
 };
 
 static const uint8_t made_abbreviations[] = {
@@ -215,13 +215,17 @@ static inline void lines_uleb(struct dwarf_maker *m, uint64_t v)
     buf_u8(&m->lines, (uint8_t)v);
 }
 
-/* A sequence of rows up to one with line 0, which ends it. */
+/* A sequence of rows in order of address, up to one with line 0, which ends it. */
 static inline void made_rows(struct dwarf_maker *m, const uint32_t (*rows)[2])
 {
     uint32_t line = 1;
+    buf_put(&m->lines, "\0\x09\x02", 3); /* DW_LNE_set_address */
+    buf_u64(&m->lines, rows[0][0]);
     for (size_t i = 0;; i++) {
-        buf_put(&m->lines, "\0\x09\x02", 3); /* DW_LNE_set_address */
-        buf_u64(&m->lines, rows[i][0]);
+        if (i > 0) {
+            buf_u8(&m->lines, DW_LNS_advance_pc);
+            lines_uleb(m, rows[i][0] - rows[i - 1][0]);
+        }
         if (rows[i][1] == 0)
             break;
         buf_u8(&m->lines, DW_LNS_advance_line);

@@ -317,7 +317,9 @@ static void test_lines(void **state)
     dwarf_unit_end(&m);
     size_t at = lines_begin(&m);
     made_rows(&m, (const uint32_t[][2]){{CODE + 0x10, 20}, {CODE + 0x18, 21}, {CODE + 0x20, 0}});
-    made_rows(&m, (const uint32_t[][2]){{0, 90}, {0x100, 91}, {0x200, 0}}); /* removed */
+    /* A long function that the linker left out reaches into addresses of code. */
+    made_rows(&m, (const uint32_t[][2]){
+                      {0, 90}, {0x100, 91}, {CODE + 2, 92}, {CODE + 0x1a, 93}, {CODE + 0x40, 0}});
     made_rows(&m, (const uint32_t[][2]){{CODE, 10}, {CODE, 11}, {CODE + 4, 12}, {CODE + 8, 0}});
     made_rows(&m, (const uint32_t[][2]){{CODE + 0x20, 30}, {CODE + 0x30, 0}});
     lines_end(&m, at);
