@@ -247,9 +247,13 @@ def sources(folder):
         (folder / name).write_text(text)
 
 
-def program(folder, compiler, flags, link=(), objects=False):
-    """The C and C++ program, by "gcc" or "clang". With `objects`, object files stay."""
+def program(folder, compiler, flags, link=()):
+    """The C and C++ program, by "gcc" or "clang"."""
     sources(folder)
+    return linked(folder, compiler, flags, link)
+
+
+def linked(folder, compiler, flags, link=()):
     c = tool(compiler)
     cc = tool({"gcc": "g++", "clang": "clang++"}[compiler])
     made = []
@@ -258,6 +262,18 @@ def program(folder, compiler, flags, link=(), objects=False):
         sh(folder, cc if source.endswith(".cc") else c, "-g", *flags, "-c", source, "-o", made[-1])
     sh(folder, cc, "-g", *flags, *link, *made, "-o", "program")
     return Image(folder / "program")
+
+
+def long_dead(folder):
+    """A function left out by the linker whose lines, counted from 0, reach into addresses of code.
+    The reference is the program without it: llvm-symbolizer 14 takes that function for the code."""
+    flags = ["-O2", "-ffunction-sections"]
+    program(folder, "gcc", flags, ["-Wl,--gc-sections"]).path.rename(folder / "whole")
+    body = "".join(f"    x = x * {i + 3} + y; y ^= x >> {i % 13};\n" for i in range(3000))
+    with open(folder / "plain.c", "a") as out:
+        out.write(f"int never(int x)\n{{\n    int y = x;\n{body}    return y;\n}}\n")
+    linked(folder, "gcc", flags, ["-Wl,--gc-sections"])
+    return Image(folder / "program", folder / "whole")
 
 
 def compressed(folder, kind):
@@ -358,6 +374,7 @@ IMAGES = {
     "gcc-type-units-4": lambda f: program(f, "gcc", ["-O2", "-gdwarf-4", "-fdebug-types-section"]),
     "gcc-sections": lambda f: program(f, "gcc", ["-O2", "-ffunction-sections"],
                                       ["-Wl,--gc-sections"]),
+    "gcc-sections-long": long_dead,
     "clang-sections-lld": lambda f: program(f, "clang", ["-O2", "-ffunction-sections"],
                                             ["-fuse-ld=" + tool("lld"), "-Wl,--gc-sections"]),
     "clang-icf-lld": lambda f: program(f, "clang", ["-O1", "-ffunction-sections"],
