@@ -33,6 +33,8 @@ static const char usage[] =
     "      --leaks         what is never freed: growing, or allocated at the start\n"
     "      --suppressions FILE  with --leaks: leave out what LeakSanitizer's file names\n"
     "      --grown A:B     which sites hold more at B than at A, or less\n"
+    "      --histograms    sizes and lifetimes, blocks freed on another thread or copied into\n"
+    "                      larger ones, what glibc's malloc adds\n"
     "      --fail-if EXPR  exit with 1 when this is true of the figures, such as 'peak>512M' or\n"
     "                      'leaked(pool=\"gpu\")>0'; may be given several times\n"
     "      --stack-traces  print the call stacks under each row (text; JSON has the largest one)\n"
@@ -179,10 +181,10 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
     c->leaks.report = (struct leak_report_options){.format = c->report.format,
                                                    .limit = c->selection.limit,
                                                    .stack_traces = c->report.stack_traces};
-    if (c->fail_if.list.len && (c->leaks.leaks || c->leaks.grown)) {
+    if (c->fail_if.list.len && leak_question_is_own(&c->leaks)) {
         err_set(e, ERR_USAGE,
-                "--fail-if is about the whole: it goes with neither --leaks nor "
-                "--grown");
+                "--fail-if is about the summary: it goes with none of --leaks, --grown and "
+                "--histograms");
         return false;
     }
     return leak_question_check(&c->leaks, &c->question.selection, e) &&
@@ -199,7 +201,7 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
 {
     struct report_command *c = ctx;
     struct summary s;
-    if (c->leaks.leaks || c->leaks.grown)
+    if (leak_question_is_own(&c->leaks))
         return leak_question_answer(&c->leaks, &c->question.selection, &c->skip, t, out, e);
     if (c->leaks.peak && leak_question_find_peak(&c->leaks, &c->question.selection, t, e) != 0)
         return -1;

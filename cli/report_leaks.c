@@ -6,6 +6,7 @@
 
 #include "analysis/timeline.h"
 #include "cli/options.h"
+#include "report/histograms.h"
 
 #define SUPPRESSIONS_MAX (16u << 20)
 #define PEAK_BUCKETS 4096u
@@ -23,6 +24,8 @@ bool leak_question_take(struct leak_question *q, int option, const char *value, 
     case LEAK_GROWN:
         q->grown = true;
         return option_range(value, "--grown", &q->from, &q->to, e);
+    case LEAK_HISTOGRAMS:
+        return q->histograms = true;
     default:
         q->peak = true;
         q->which = 1;
@@ -33,8 +36,8 @@ bool leak_question_take(struct leak_question *q, int option, const char *value, 
 bool leak_question_check(const struct leak_question *q, const struct selection_options *s,
                          struct err *e)
 {
-    if (q->leaks + q->grown + q->peak > 1)
-        err_set(e, ERR_USAGE, "--leaks, --grown and --peak are different questions");
+    if (q->leaks + q->grown + q->peak + q->histograms > 1)
+        err_set(e, ERR_USAGE, "--leaks, --grown, --peak and --histograms are different questions");
     else if (q->suppressions && !q->leaks)
         err_set(e, ERR_USAGE, "--suppressions goes with --leaks");
     else if ((q->grown || q->peak) && s->has_at)
@@ -103,13 +106,24 @@ static int answer_growth(const struct leak_question *q, struct selection *s,
     return status;
 }
 
+static int answer_histograms(const struct leak_question *q, struct selection *s, FILE *out,
+                             struct err *e)
+{
+    struct histograms h;
+    if (histograms_build(&h, s, e) != 0)
+        return -1;
+    return histograms_write(&h, s->trace, q->report.format, out, e);
+}
+
 int leak_question_answer(const struct leak_question *q, const struct selection_options *only,
                          const struct skiplist *skip, struct trace *t, FILE *out, struct err *e)
 {
     struct selection s;
     if (selection_init(&s, t, only, e) != 0)
         return -1;
-    int status = q->leaks ? answer_leaks(q, &s, skip, out, e) : answer_growth(q, &s, skip, out, e);
+    int status = q->leaks   ? answer_leaks(q, &s, skip, out, e)
+                 : q->grown ? answer_growth(q, &s, skip, out, e)
+                            : answer_histograms(q, &s, out, e);
     selection_release(&s);
     return status;
 }

@@ -1,8 +1,8 @@
 #ifndef TIDEMARK_CLI_REPORT_LEAKS_H
 #define TIDEMARK_CLI_REPORT_LEAKS_H
 
-/* `report --leaks`, `--grown` and `--peak`: the questions of the report that have answers of their
- * own. */
+/* `report --leaks`, `--grown`, `--peak` and `--histograms`: the questions of the report that have
+ * answers of their own. */
 
 #include <getopt.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "report/leaks.h"
 
 struct leak_question {
-    bool leaks, grown, peak;
+    bool leaks, grown, peak, histograms;
     const char *suppressions; /* a file's name */
     int64_t from, to;         /* of --grown */
     uint64_t which;           /* of --peak: 1 is the highest */
@@ -25,6 +25,7 @@ enum {
     LEAK_SUPPRESSIONS,
     LEAK_GROWN,
     LEAK_PEAK,
+    LEAK_HISTOGRAMS,
     LEAK_OPTIONS_END,
 };
 
@@ -32,6 +33,7 @@ enum {
     {"leaks", no_argument, NULL, LEAK_LEAKS},                                                      \
         {"suppressions", required_argument, NULL, LEAK_SUPPRESSIONS},                              \
         {"grown", required_argument, NULL, LEAK_GROWN},                                            \
+        {"histograms", no_argument, NULL, LEAK_HISTOGRAMS},                                        \
     {                                                                                              \
         "peak", optional_argument, NULL, LEAK_PEAK                                                 \
     }
@@ -43,7 +45,12 @@ bool leak_question_take(struct leak_question *q, int option, const char *value, 
 bool leak_question_check(const struct leak_question *q, const struct selection_options *s,
                          struct err *e);
 
-/* Writes leaks or growth. */
+/* Whether the answer is not the summary; then leak_question_answer writes it. */
+static inline bool leak_question_is_own(const struct leak_question *q)
+{
+    return q->leaks || q->grown || q->histograms;
+}
+
 int leak_question_answer(const struct leak_question *q, const struct selection_options *only,
                          const struct skiplist *skip, struct trace *t, FILE *out, struct err *e);
 

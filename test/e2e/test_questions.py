@@ -515,3 +515,27 @@ class Moments(Case):
             got[row["name"]] += row["bytes"]
         self.assertEqual(got, want)
         self.assertIn("frame ", text("report", MEMSCEN, "--by", "frame", "--limit", 3))
+
+
+class Histograms(Case):
+    def test_against_the_file(self):
+        for path in (MEMSCEN, THREADS):
+            events = [e for pool in Trace(path).pools.values() for e in pool["events"]]
+            doc = ask("report", path, "--histograms")
+            self.assertEqual(doc["schema"], "tidemark.histograms/1")
+            want = collections.Counter(1 << e[1].bit_length() - 1 if e[1] else 0 for e in events)
+            self.assertEqual({s["from"]: s["count"] for s in doc["sizes"]}, dict(want))
+            freed = [e for e in events if e[3] is not None]
+            self.assertEqual(sum(life["count"] for life in doc["lifetimes"]), len(freed))
+            for life in doc["lifetimes"]:
+                if life["below_ns"]:
+                    self.assertEqual(life["count"], sum(
+                        life["below_ns"] // 10 * (life["below_ns"] > 100) <= e[3] - e[2] <
+                        life["below_ns"] for e in freed))
+            self.assertEqual(doc["freed_on_another_thread"]["count"],
+                             sum(e[6] != e[7] for e in freed))
+            self.assertIn("freed on another thread: ", text("report", path, "--histograms"))
+            table = rows("report", path, "--histograms")
+            self.assertEqual(sum(int(r["count"]) for r in table if r["kind"] == "size"),
+                             len(events))
+        self.assertEqual(run("report", MEMSCEN, "--histograms", "--fail-if", "peak>0").returncode, 2)
