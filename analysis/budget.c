@@ -131,35 +131,44 @@ static int parse_text(struct parser *p, char **text)
     *text = strdup(buf_str(&b));
     bool failed = b.failed || !*text;
     buf_release(&b);
-    return failed ? no_room(p) : 0;
+    if (!failed)
+        return 0;
+    free(*text);
+    *text = NULL;
+    return no_room(p);
+}
+
+static int parse_comparator(struct parser *p, struct budget_selector *s)
+{
+    s->is_regex = take(p, "=~");
+    s->negated = !s->is_regex && take(p, "!~");
+    s->is_regex |= s->negated;
+    if (s->is_regex)
+        return 0;
+    s->negated = take(p, "!=");
+    return s->negated || take(p, "==") || take(p, "=") ? 0 : wrong(p, "=, !=, =~ or !~");
 }
 
 static int parse_selector(struct parser *p, struct budget_term *t)
 {
-    struct budget_selector s = {.key = BUDGET_POOL};
-    while (s.key < BUDGET_KEYS && !take_word(p, keys[s.key]))
-        s.key++;
-    if (s.key == BUDGET_KEYS)
+    if (!vec_reserve(&t->selectors, t->selectors.len + 1))
+        return no_room(p);
+    struct budget_selector *s = &t->selectors.at[t->selectors.len];
+    *s = (struct budget_selector){.key = BUDGET_POOL};
+    while (s->key < BUDGET_KEYS && !take_word(p, keys[s->key]))
+        s->key++;
+    if (s->key == BUDGET_KEYS)
         return wrong(p, "pool, site, file or image");
-    s.is_regex = take(p, "=~") || (s.negated = take(p, "!~"));
-    if (!s.is_regex && !(s.negated = take(p, "!=")) && !take(p, "=="))
-        if (!take(p, "="))
-            return wrong(p, "=, !=, =~ or !~");
-    if (parse_text(p, &s.text) != 0)
+    if (parse_comparator(p, s) != 0 || parse_text(p, &s->text) != 0)
         return -1;
-    int failed = s.is_regex ? regcomp(&s.regex, s.text, REG_EXTENDED | REG_NOSUB) : 0;
-    if (failed) {
+    if (s->is_regex && regcomp(&s->regex, s->text, REG_EXTENDED | REG_NOSUB) != 0) {
         err_set(p->e, ERR_USAGE, "'%.200s': \"%.100s\" is no regular expression", p->b->text,
-                s.text);
-    } else if (vec_push(&t->selectors, s)) {
-        return 0;
-    } else {
-        no_room(p);
-        if (s.is_regex)
-            regfree(&s.regex);
+                s->text);
+        free(s->text);
+        return -1;
     }
-    free(s.text);
-    return -1;
+    t->selectors.len++;
+    return 0;
 }
 
 static int parse_term(struct parser *p, uint32_t *number)

@@ -307,12 +307,12 @@ static void divide(struct interval *list, size_t n, size_t k)
     }
 }
 
-/* Moves the upper half of `left` to `right`; *lowest is the least of it. */
+/* Moves the upper half of a full leaf to `right`; *lowest is the least of it. */
 static void leaf_split(struct leaf *left, struct leaf *right, struct interval *lowest)
 {
     struct interval all[LEAF_ENTRIES];
-    uint32_t n = left->n;
-    uint32_t half = n / 2;
+    const uint32_t n = LEAF_ENTRIES;
+    const uint32_t half = n / 2;
     for (uint32_t i = 0; i < n; i++)
         all[i] = (struct interval){left->first[i], left->last[i], left->value[i]};
     divide(all, n, half);

@@ -96,7 +96,7 @@ static void write_text(struct buf *b, const struct histograms *h)
     text_lives(b, h);
     buf_puts(b, "\n");
     text_line(b, "freed on another thread", &h->elsewhere, &h->total);
-    text_line(b, "copied into a larger block of the same call stack", &h->regrown,
+    text_line(b, "freed right after a larger block of the same call stack came", &h->regrown,
               &h->total);
     buf_printf(b, "what glibc's malloc would add to live blocks: %s at most\n",
                format_bytes(text, h->peak_waste));
