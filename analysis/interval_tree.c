@@ -22,9 +22,7 @@
 struct leaf {
     uint8_t tag[LEAF_ENTRIES];
     uint32_t n;
-    uint64_t first[LEAF_ENTRIES];
-    uint64_t value[LEAF_ENTRIES];
-    uint64_t last[LEAF_ENTRIES];
+    struct interval at[LEAF_ENTRIES];
 };
 
 /*
@@ -166,7 +164,7 @@ static inline uint32_t leaf_find(const struct leaf *l, uint64_t first, uint64_t 
 {
     for (uint64_t m = tags_match(l, tag_of(first, value)); m; m &= m - 1) {
         uint32_t i = (uint32_t)__builtin_ctzll(m);
-        if (l->first[i] == first && l->value[i] == value)
+        if (l->at[i].first == first && l->at[i].value == value)
             return i;
     }
     return LEAF_ENTRIES;
@@ -176,9 +174,7 @@ static inline void leaf_append(struct leaf *l, uint64_t first, uint64_t value, u
 {
     uint32_t at = l->n++;
     l->tag[at] = tag_of(first, value);
-    l->first[at] = first;
-    l->value[at] = value;
-    l->last[at] = last;
+    l->at[at] = (struct interval){first, last, value};
 }
 
 /* How many children's keys are at or below x: at least 1, as child 0 has none. */
@@ -206,7 +202,7 @@ static uint64_t leaf_reach(const struct leaf *l)
 {
     uint64_t reach = 0;
     for (uint32_t i = 0; i < l->n; i++)
-        reach = l->last[i] > reach ? l->last[i] : reach;
+        reach = l->at[i].last > reach ? l->at[i].last : reach;
     return reach;
 }
 
@@ -266,9 +262,7 @@ static void inner_move(struct inner *a, struct inner *b, uint32_t from)
 static void leaf_move(struct leaf *a, struct leaf *b)
 {
     memcpy(a->tag + a->n, b->tag, b->n);
-    memcpy(a->first + a->n, b->first, b->n * sizeof a->first[0]);
-    memcpy(a->value + a->n, b->value, b->n * sizeof a->value[0]);
-    memcpy(a->last + a->n, b->last, b->n * sizeof a->last[0]);
+    memcpy(a->at + a->n, b->at, b->n * sizeof a->at[0]);
     a->n += b->n;
 }
 
@@ -313,8 +307,7 @@ static void leaf_split(struct leaf *left, struct leaf *right, struct interval *l
     struct interval all[LEAF_ENTRIES];
     const uint32_t n = LEAF_ENTRIES;
     const uint32_t half = n / 2;
-    for (uint32_t i = 0; i < n; i++)
-        all[i] = (struct interval){left->first[i], left->last[i], left->value[i]};
+    memcpy(all, left->at, sizeof all);
     divide(all, n, half);
     left->n = 0;
     for (uint32_t i = 0; i < n; i++)
@@ -488,12 +481,10 @@ bool interval_tree_remove(struct interval_tree *t, uint64_t first, uint64_t valu
     uint32_t at = leaf_find(l, first, value);
     if (at == LEAF_ENTRIES)
         return false;
-    uint64_t last = l->last[at];
+    uint64_t last = l->at[at].last;
     uint32_t end = --l->n;
     l->tag[at] = l->tag[end];
-    l->first[at] = l->first[end];
-    l->value[at] = l->value[end];
-    l->last[at] = l->last[end];
+    l->at[at] = l->at[end];
     t->count--;
     settle(t, &p, last);
     return true;
@@ -513,13 +504,13 @@ static bool visit_leaf(const struct leaf *l, const struct search *s)
     struct interval found[LEAF_ENTRIES];
     uint32_t n = 0;
     for (uint32_t i = 0; i < l->n; i++) {
-        if (l->first[i] > s->high || l->last[i] < s->low)
+        const struct interval *x = &l->at[i];
+        if (x->first > s->high || x->last < s->low)
             continue;
         uint32_t at = n++;
-        for (; at && is_before(l->first[i], l->value[i], found[at - 1].first, found[at - 1].value);
-             at--)
+        for (; at && is_before(x->first, x->value, found[at - 1].first, found[at - 1].value); at--)
             found[at] = found[at - 1];
-        found[at] = (struct interval){l->first[i], l->last[i], l->value[i]};
+        found[at] = *x;
     }
     for (uint32_t i = 0; i < n; i++) {
         if (!s->visit(s->ctx, &found[i]))
@@ -563,10 +554,10 @@ struct bounds {
 static bool sound_leaf(const struct leaf *l, const struct bounds *b, size_t *count)
 {
     for (uint32_t i = 0; i < l->n; i++) {
-        if (l->last[i] < l->first[i] || l->tag[i] != tag_of(l->first[i], l->value[i]))
+        if (l->at[i].last < l->at[i].first || l->tag[i] != tag_of(l->at[i].first, l->at[i].value))
             return false;
-        if ((b->has_first && is_before(l->first[i], l->value[i], b->first, b->value)) ||
-            (b->has_end && !is_before(l->first[i], l->value[i], b->end, b->end_value)))
+        if ((b->has_first && is_before(l->at[i].first, l->at[i].value, b->first, b->value)) ||
+            (b->has_end && !is_before(l->at[i].first, l->at[i].value, b->end, b->end_value)))
             return false;
     }
     *count += l->n;
