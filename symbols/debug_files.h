@@ -41,7 +41,7 @@ struct debug_search {
     const struct elf_limits *limits;           /* NULL: ELF_LIMITS_DEFAULT */
     debug_open *open;                          /* NULL: this process does */
     void *open_ctx;
-    debug_fetch *fetch;                        /* NULL: nowhere else is asked */
+    debug_fetch *fetch; /* NULL: nowhere else is asked */
     void *fetch_ctx;
 };
 
