@@ -84,8 +84,8 @@ enum session_end session_run(struct session *s, const struct session_limits *lim
                              struct stop *stop, struct err *e);
 
 /*
- * Whether the client is a process of this host, whose module table is read: the process at the other
- * end of the socket has the id that the client says it has, so it is no tunnel.
+ * Whether the client is a process of this host, whose module table is read: the process at the
+ * other end of the socket has the id that the client says it has, so it is no tunnel.
  */
 bool session_is_local(const struct session *s);
 
