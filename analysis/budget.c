@@ -149,6 +149,29 @@ static int parse_comparator(struct parser *p, struct budget_selector *s)
     return s->negated || take(p, "==") || take(p, "=") ? 0 : wrong(p, "=, !=, =~ or !~");
 }
 
+#define REPETITIONS_MAX 65536u
+
+/*
+ * glibc's regcomp copies what is repeated, so memory grows with the product of repetitions that
+ * stand within one another. All are taken for such here; real expressions have few.
+ */
+static bool has_few_repetitions(const char *text)
+{
+    uint64_t product = 1;
+    for (; *text && product <= REPETITIONS_MAX; text++) {
+        if (*text == '+') {
+            product *= 2;
+        } else if (*text == '{') {
+            unsigned long from = strtoul(text + 1, NULL, 10);
+            const char *comma = text + 1 + strspn(text + 1, "0123456789");
+            unsigned long to = *comma == ',' ? strtoul(comma + 1, NULL, 10) : 0;
+            unsigned long most = from > to ? from : to;
+            product *= most < REPETITIONS_MAX ? most + 1 : REPETITIONS_MAX + 1;
+        }
+    }
+    return product <= REPETITIONS_MAX;
+}
+
 static int parse_selector(struct parser *p, struct budget_term *t)
 {
     if (!vec_reserve(&t->selectors, t->selectors.len + 1))
@@ -161,7 +184,8 @@ static int parse_selector(struct parser *p, struct budget_term *t)
         return wrong(p, "pool, site, file or image");
     if (parse_comparator(p, s) != 0 || parse_text(p, &s->text) != 0)
         return -1;
-    if (s->is_regex && regcomp(&s->regex, s->text, REG_EXTENDED | REG_NOSUB) != 0) {
+    if (s->is_regex && (!has_few_repetitions(s->text) ||
+                        regcomp(&s->regex, s->text, REG_EXTENDED | REG_NOSUB) != 0)) {
         err_set(p->e, ERR_USAGE, "'%.200s': \"%.100s\" is no regular expression", p->b->text,
                 s->text);
         free(s->text);

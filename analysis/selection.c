@@ -253,7 +253,9 @@ bool selection_wants(const struct selection *s, const struct selection_block *b)
 
 int64_t selection_end(const struct selection *s)
 {
+    /* A file's word: times of events have 48 bits, and sums of these must not overflow. */
     int64_t last = s->trace->facts.last_time;
+    last = last > INT64_MAX / 4 ? INT64_MAX / 4 : last < 0 ? 0 : last;
     return s->end <= last ? s->end - 1 : last;
 }
 

@@ -126,6 +126,8 @@ static void test_refusals(void **state)
         {"peak>1..2", "a number is expected"},
         {"peak>nan", "a number is expected"},
         {"peak>0x10", "K, M, G, T or % is expected"},
+        {"count(site=~\"(x{200}){200}{200}\")>1", "no regular expression"},
+        {"count(site=~\"x+++++++++++++++++\")>1", "no regular expression"},
         {"faults(site=\"x\")>1", "by pool only"},
         {"peaks>1", "is expected, not 'peaks>1'"},
     };
