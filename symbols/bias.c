@@ -64,8 +64,8 @@ static int vote(struct election *v, uint32_t hint, uint64_t value, struct err *e
 static int vote_by_name(struct election *v, struct view name, uint64_t value, struct err *e)
 {
     const uint64_t *first = map_find(&v->by_name, hash_name(name));
-    for (uint32_t i = first ? (uint32_t)*first : 0; i > 0; i = v->next.at[i - 1]) {
-        if (view_equal(v->hints[i - 1].name, name) && vote(v, i - 1, value, e) != 0)
+    for (size_t i = first ? *first : 0; i > 0 && i <= v->next.len; i = v->next.at[i - 1]) {
+        if (view_equal(v->hints[i - 1].name, name) && vote(v, (uint32_t)(i - 1), value, e) != 0)
             return -1;
     }
     return 0;

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define PAGE 4096u
+#define PAGE UINT64_C(4096)
 
 /* Addresses from here up are the kernel's, on x86-64 and AArch64. */
 #define KERNEL_BASE (UINT64_C(1) << 63)
@@ -121,7 +121,7 @@ static int add_signs(struct locating *w, const struct locate_frame *f, struct er
 static struct image_signs *signs_of_offsets(const struct locating *w, const struct locate_frame *f)
 {
     const uint64_t *position = map_find(&w->by_image, hash_text(1, f->image));
-    if (!position || f->symbol == 0)
+    if (!position || !w->signs.at || f->symbol == 0)
         return NULL;
     struct image_signs *s = &w->signs.at[*position - 1];
     bool has = s->others > 0 && s->others_aligned == s->others;
