@@ -92,6 +92,12 @@ HANDLER(on_mem_discard)
 }
 
 /* A null name is the default pool's key, as in the official server. */
+/* One by itself; decoder_memory_run takes those that it comes upon. */
+HANDLER(on_memory_event)
+{
+    return add_memory_event(d, it, p);
+}
+
 HANDLER(on_mem_name)
 {
     if (d->has_pool)

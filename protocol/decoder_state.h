@@ -278,7 +278,7 @@ const uint8_t *decoder_memory_run(struct decoder *d, const uint8_t *p, const uin
 
 /* ---- handlers, by file */
 
-decoder_handler on_mem_discard, on_mem_name;
+decoder_handler on_memory_event, on_mem_discard, on_mem_name;
 decoder_handler on_callstack_payload, on_callstack_alloc_payload, on_callstack_serial, on_callstack;
 decoder_handler on_sample;
 
