@@ -234,7 +234,7 @@ static int take_instruction(void *to, uint64_t address, size_t size, const char 
 }
 
 static int add_code(struct page_texts *p, const struct target *t, struct view code,
-                    const struct page_disassembler *d, struct err *e)
+                    const struct disassembler *d, struct err *e)
 {
     struct listing l = {.texts = p, .target = t};
     int status = d->walk(d->ctx, t->symbol, code, take_instruction, &l, e);
@@ -244,7 +244,7 @@ static int add_code(struct page_texts *p, const struct target *t, struct view co
 
 /* Reads all that was set aside once, and gives each site its part. */
 static int read_texts(struct page_texts *p, const struct targets *targets,
-                      const struct page_disassembler *d, struct err *e)
+                      const struct disassembler *d, struct err *e)
 {
     struct keyed_blobs *const blobs[] = {&p->trace->sources, &p->trace->symbol_codes};
     int status = 0;
@@ -270,7 +270,7 @@ static int read_texts(struct page_texts *p, const struct targets *targets,
 }
 
 int page_texts_build(struct page_texts *p, const struct page_data *d, const struct skiplist *skip,
-                     const struct page_disassembler *disassembler, struct err *e)
+                     const struct disassembler *disassembler, struct err *e)
 {
     struct targets targets = {0};
     int status = find_targets(p, d, skip, &targets, e);

@@ -11,6 +11,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "analysis/disassembler.h"
 #include "analysis/page_data.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -48,18 +49,6 @@ struct page_texts {
     uint64_t left_out; /* sites whose texts, if there are any, had no room */
 };
 
-/*
- * Turns machine code into text: calls `line` for each instruction in order. Which processor's,
- * `ctx` knows.
- */
-struct page_disassembler {
-    void *ctx;
-    int (*walk)(void *ctx, uint64_t address, struct view code,
-                int (*line)(void *to, uint64_t address, size_t size, const char *text,
-                            struct err *e),
-                void *to, struct err *e);
-};
-
 void page_texts_init(struct page_texts *p, struct trace *t);
 void page_texts_release(struct page_texts *p);
 
@@ -69,6 +58,6 @@ int page_texts_put(void *ctx, enum record_type type, const void *recs, size_t n,
 
 /* Once the trace is loaded: what is shown of the sites of `d`. */
 int page_texts_build(struct page_texts *p, const struct page_data *d, const struct skiplist *skip,
-                     const struct page_disassembler *disassembler, struct err *e);
+                     const struct disassembler *disassembler, struct err *e);
 
 #endif

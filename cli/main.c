@@ -24,6 +24,7 @@ static const struct command commands[] = {
     {"report", cmd_report, "print the memory summary of a trace: by site, call stack, pool, …"},
     {"tree", cmd_tree, "print the call-stack tree of a trace's allocations, top-down or bottom-up"},
     {"find", cmd_find, "find the allocations that covered an address, and when"},
+    {"annotate", cmd_annotate, "print a function's machine code with what its calls allocated"},
     {"map", cmd_map, "draw where live blocks lie, how old and how scattered they are"},
     {"timeline", cmd_timeline, "draw memory use over time"},
     {"diff", cmd_diff, "print what changed between two traces"},

@@ -317,7 +317,7 @@ static void check_code(uint64_t address, uint64_t call, size_t lines)
     struct summary s;
     const struct skiplist skip = {0};
     const struct summary_options options = {.by = GROUP_THREAD, .skip = &skip, .stacks = true};
-    const struct page_disassembler disassembler = {NULL, walk};
+    const struct disassembler disassembler = {NULL, walk, 1};
     make_code(&t, address);
     page_texts_init(&texts, &t);
     const struct rec_symbol_code codes[] = {{SYMBOL, {bytes, sizeof bytes}},
