@@ -479,7 +479,9 @@ int resolve_book(struct resolver *r, struct frame_book *book, struct reframe *re
                      .s = s,
                      .begin = input_clock_ns()};
     *s = (struct resolve_summary){0};
-    int status = read_modules(&w, e);
+    int status = frame_book_note_instructions(book, e);
+    if (status == 0)
+        status = read_modules(&w, e);
     if (status == 0)
         status = locate_all(&w, e);
     for (size_t i = 0; i < w.locate.images.len && status == 0; i++) {

@@ -65,6 +65,14 @@ static void text_figures(struct buf *b, const char *what, const struct annotate_
                format_bytes(live_bytes, f->live_bytes));
 }
 
+static uint64_t count_instructions(const struct annotation *a)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < a->lines.len; i++)
+        n += a->lines.at[i].is_code;
+    return n;
+}
+
 static void text_head(struct writer *w)
 {
     const struct annotation *a = w->a;
@@ -73,7 +81,7 @@ static void text_head(struct writer *w)
     text_function(b, &a->function);
     buf_printf(b, "0x%" PRIx64 ", %s, %s\n", a->function.address,
                format_counted(size, a->function.size, "byte"),
-               format_counted(n, a->lines.len, "instruction"));
+               format_counted(n, count_instructions(a), "instruction"));
     if (a->shown < a->function.size)
         buf_printf(b, "only the first %s bytes are shown\n", format_count(shown, a->shown));
     text_figures(b, "Through it", &a->through);
@@ -88,22 +96,25 @@ static void text_head(struct writer *w)
     buf_printf(b, "%*s  Source\n", (int)(INSTRUCTION_WIDTH - sizeof "Instruction" + 1), "");
 }
 
-/* Where the line comes from, when that is not where the one before does. */
-static void text_place(struct writer *w, const struct annotate_line *l)
+/* Where the line comes from, when that is told and not where the one before does. */
+static const struct annotate_place *new_place(const struct annotation *a,
+                                              const struct annotate_line *l)
 {
-    const struct annotate_place *p = place_of(w->a, l);
+    const struct annotate_place *p = place_of(a, l);
+    if (!p || (l > a->lines.at && l[-1].place == l->place))
+        return NULL;
+    bool told = p->frame.file.len || (p->frame.is_inline && p->frame.function.len);
+    return told ? p : NULL;
+}
+
+static void text_place(struct writer *w, const struct annotate_place *p)
+{
     struct buf *b = &w->doc.buf;
-    if (!p || (l > w->a->lines.at && l[-1].place == l->place))
-        return;
-    const char *source = w->options->colors ? COLOR_SOURCE : "";
-    bool other = p->frame.is_inline && p->frame.function.len;
-    if (p->frame.file.len == 0 && !other)
-        return;
-    buf_printf(b, "  %s", source);
+    buf_printf(b, "  %s", w->options->colors ? COLOR_SOURCE : "");
     format_terminal(b, base_name(p->frame.file));
     if (p->frame.file.len && p->frame.line)
         buf_printf(b, ":%" PRIu32, p->frame.line);
-    if (other) {
+    if (p->frame.is_inline && p->frame.function.len) {
         buf_puts(b, p->frame.file.len ? " (" : "(");
         format_terminal(b, p->frame.function);
         buf_puts(b, ")");
@@ -112,7 +123,7 @@ static void text_place(struct writer *w, const struct annotate_line *l)
         buf_puts(b, "  ");
         format_terminal(b, text_at(w->a, p->text, p->len));
     }
-    buf_puts(b, *source ? COLOR_END : "");
+    buf_puts(b, w->options->colors ? COLOR_END : "");
 }
 
 static void text_line(struct writer *w, const struct annotate_line *l)
@@ -135,10 +146,12 @@ static void text_line(struct writer *w, const struct annotate_line *l)
     struct view text = text_at(w->a, l->text, l->len);
     buf_put(b, text.p, text.len);
     buf_puts(b, colors ? COLOR_END : "");
-    const struct annotate_place *p = place_of(w->a, l);
-    if (p && text.len < INSTRUCTION_WIDTH && (l == w->a->lines.at || l[-1].place != l->place))
-        buf_printf(b, "%*s", (int)(INSTRUCTION_WIDTH - text.len), "");
-    text_place(w, l);
+    const struct annotate_place *p = new_place(w->a, l);
+    if (p) {
+        buf_printf(b, "%*s", text.len < INSTRUCTION_WIDTH ? (int)(INSTRUCTION_WIDTH - text.len) : 0,
+                   "");
+        text_place(w, p);
+    }
     buf_puts(b, "\n");
 }
 

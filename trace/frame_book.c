@@ -17,14 +17,35 @@ void frame_book_release(struct frame_book *b)
     vec_release(&b->modules);
 }
 
+/* Makes room for so many frames. */
+static int grow_uses(struct frame_book *b, size_t frames, struct err *e)
+{
+    if (!vec_reserve(&b->uses, frames))
+        return err_no_memory(e, "call stack frames");
+    while (b->uses.len < frames)
+        b->uses.at[b->uses.len++] = 0;
+    return 0;
+}
+
 static int use_frame(struct frame_book *b, uint64_t id, uint8_t use, struct err *e)
 {
     uint32_t number = callstacks_frame(b->callstacks, id);
-    if (number == UINT32_MAX || !vec_reserve(&b->uses, (size_t)number + 1))
+    if (number == UINT32_MAX)
         return err_no_memory(e, "call stack frames");
-    while (b->uses.len <= number)
-        b->uses.at[b->uses.len++] = 0;
+    if (grow_uses(b, (size_t)number + 1, e) != 0)
+        return -1;
     b->uses.at[number] |= use;
+    return 0;
+}
+
+int frame_book_note_instructions(struct frame_book *b, struct err *e)
+{
+    if (grow_uses(b, b->callstacks->frames.len, e) != 0)
+        return -1;
+    for (size_t i = 0; i < b->uses.len; i++) {
+        if (b->uses.at[i] == 0)
+            b->uses.at[i] = FRAME_INSTRUCTION;
+    }
     return 0;
 }
 
@@ -61,7 +82,6 @@ static int use_stack_of_sample(struct frame_book *b, uint32_t id, struct err *e)
     return 0;
 }
 
-/* Stacks that are no sample's: all frames that no sample has are return addresses then, too. */
 static int use_samples(struct frame_book *b, struct trace *t, struct err *e)
 {
     struct column_reader r;
@@ -80,6 +100,19 @@ static int use_samples(struct frame_book *b, struct trace *t, struct err *e)
     return status;
 }
 
+/* Frames of call stacks that no sample's stack has are return addresses. */
+static int use_nodes(struct frame_book *b, const struct callstacks *c, struct err *e)
+{
+    if (grow_uses(b, c->frames.len, e) != 0)
+        return -1;
+    for (size_t i = 1; i < c->nodes.len; i++) {
+        uint8_t *uses = &b->uses.at[c->nodes.at[i].frame];
+        if (*uses == 0)
+            *uses = FRAME_RETURN;
+    }
+    return 0;
+}
+
 int frame_book_of_trace(struct frame_book *b, struct trace *t, struct err *e)
 {
     static const char prefix[] = "tidemark.module=";
@@ -92,7 +125,9 @@ int frame_book_of_trace(struct frame_book *b, struct trace *t, struct err *e)
         if (!vec_push(&b->modules, (struct view){text.p + skip, text.len - skip}))
             return err_no_memory(e, "the module table");
     }
-    return t->samples.finished ? use_samples(b, t, e) : 0;
+    if (t->samples.finished && use_samples(b, t, e) != 0)
+        return -1;
+    return use_nodes(b, &t->callstacks, e);
 }
 
 /* ---- renaming */

@@ -19,10 +19,11 @@
 
 struct trace;
 
-/* How an address occurs. One that only ever was running is not that of a call's return. */
+/* How an address occurs. Only where a call returns to it, what is meant lies before it. */
 enum frame_use {
-    FRAME_RETURN = 1,  /* in a call stack, a call returns there */
-    FRAME_RUNNING = 2, /* it was running when a sample was taken */
+    FRAME_RETURN = 1,      /* in a call stack, a call returns there */
+    FRAME_RUNNING = 2,     /* it was running when a sample was taken */
+    FRAME_INSTRUCTION = 4, /* in no call stack: of machine code whose lines were asked for */
 };
 
 struct frame_book {
@@ -41,10 +42,14 @@ int frame_book_of_trace(struct frame_book *b, struct trace *t, struct err *e);
 int frame_book_use(struct frame_book *b, const uint64_t *frame_ids, size_t n, bool sample,
                    struct err *e);
 
+/* Once all call stacks are noted, and all frames known: those in none of them are instructions. */
+int frame_book_note_instructions(struct frame_book *b, struct err *e);
+
 /* Whether a frame's address is to be looked up as it is, not as that of a call's return. */
 static inline bool frame_book_is_exact(const struct frame_book *b, size_t frame)
 {
-    return frame < b->uses.len && b->uses.at[frame] == FRAME_RUNNING;
+    uint8_t uses = frame < b->uses.len ? b->uses.at[frame] : 0;
+    return uses && !(uses & FRAME_RETURN);
 }
 
 /* ---- renaming */

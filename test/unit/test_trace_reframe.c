@@ -171,7 +171,13 @@ static void test_uses(void **state)
     assert_false(frame_book_is_exact(&b.book, callstacks_frame(&b.callstacks, 0x4000)));
     assert_false(frame_book_is_exact(&b.book, callstacks_frame(&b.callstacks, 0x5000)));
     assert_true(frame_book_is_exact(&b.book, callstacks_frame(&b.callstacks, 0x7000)));
-    assert_false(frame_book_is_exact(&b.book, callstacks_frame(&b.callstacks, 0x9999)));
+    uint32_t instruction = callstacks_frame(&b.callstacks, 0x9999);
+    assert_false(frame_book_is_exact(&b.book, instruction));
+    assert_int_equal(frame_book_note_instructions(&b.book, &b.e), 0);
+    assert_true(frame_book_is_exact(&b.book, instruction));
+    assert_true(frame_book_is_exact(&b.book, callstacks_frame(&b.callstacks, 0x3000)));
+    assert_false(frame_book_is_exact(&b.book, callstacks_frame(&b.callstacks, 0x4000)));
+    assert_false(frame_book_is_exact(&b.book, callstacks_frame(&b.callstacks, 0x1000)));
     book_close(&b);
 }
 
