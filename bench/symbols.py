@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Speed and memory of resolving 50,000 addresses of a program with more than 100 MB of debug
 information, beside llvm-symbolizer on the same addresses and addr2line run as the official `update`
-runs it; the second time from the cache of the index.
+runs it; the second time from the cache of the index. Then a trace with as many frames goes through
+`tidemark symbols`, and with OFFICIAL=DIR a part of it through the official `update -r` found there.
 
     /usr/bin/python3 bench/symbols.py [PROGRAM]
 
@@ -21,21 +22,24 @@ import time
 import symbol_image
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-LOOKUP = str(ROOT / os.environ.get("BUILD", "build") / "bench" / "index_lookup")
+BUILD = ROOT / os.environ.get("BUILD", "build")
+LOOKUP, OFFLINE_TRACE = BUILD / "bench" / "index_lookup", BUILD / "bench" / "offline_trace"
+OFFICIAL = os.environ.get("OFFICIAL")
 ADDRESSES = 50_000
 ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
 COMMAND_BYTES = 8000  # of one addr2line command (update/src/OfflineSymbolResolverAddr2Line.cpp)
 BATCHES = 2           # of these that are run; the time of all is told from them
+OFFICIAL_PART = 10    # one frame in so many goes through the official tool, whose time is proportional
 
 
 class Timed:
     """One finished process: seconds, CPU-seconds, peak memory in bytes, and its answers."""
 
-    def __init__(self, args, asked, output):
+    def __init__(self, args, asked, output, env=None):
         began = time.monotonic()
         with open(asked, "rb") as source, open(output, "wb") as sink:
             process = subprocess.Popen([str(a) for a in args], stdin=source, stdout=sink,
-                                       stderr=subprocess.DEVNULL)
+                                       stderr=subprocess.DEVNULL, env=env)
             _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         self.seconds = time.monotonic() - began
@@ -108,12 +112,44 @@ def bench(folder, program):
           f"{seconds / mine:.0f}x our time")
 
 
+def offline_trace(folder, program, asked, name):
+    listed, trace = folder / "listed", folder / name
+    listed.write_text("".join(f"{a:#x}\n" for a in asked))
+    with open(listed, "rb") as source:
+        subprocess.run([str(OFFLINE_TRACE), str(program), str(trace)], stdin=source, check=True)
+    return trace
+
+
+def bench_trace(folder, program):
+    """A trace whose frames have no names yet, as a client leaves it that resolves nothing."""
+    asked, out = addresses(program), folder / "named.tracy"
+    trace = offline_trace(folder, program, asked, "offline.tracy")
+    cache = folder / "symbols"
+    environment = {**os.environ, "XDG_CACHE_HOME": str(cache)}
+    command = [BUILD / "tidemark", "symbols", trace, "-o", out, "-f", "--images-from-trace"]
+    first, again = [], []
+    for _ in range(ROUNDS):
+        shutil.rmtree(cache, ignore_errors=True)
+        first.append(Timed(command, os.devnull, os.devnull, environment))
+        again.append(Timed(command, os.devnull, os.devnull, environment))
+    mine = show(f"trace of {len(asked):,} frames: symbols", first)
+    cached = show("again, from the cache", again)
+    print(f"  {'':34} {mine / cached:7.1f}x faster than the first time")
+    if OFFICIAL:
+        part = offline_trace(folder, program, asked[::OFFICIAL_PART], "part.tracy")
+        theirs = Timed([pathlib.Path(OFFICIAL) / "update", "-r", part, out], os.devnull, os.devnull)
+        seconds = theirs.seconds * OFFICIAL_PART
+        print(f"  {'official update -r':34} {seconds:7.0f} s (from one frame in {OFFICIAL_PART}): "
+              f"{seconds / mine:.0f}x our time")
+
+
 def main():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as name:
         folder = pathlib.Path(name)
         program = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else symbol_image.make(folder)
         bench(folder, program)
+        bench_trace(folder, program)
 
 
 if __name__ == "__main__":
