@@ -5,7 +5,13 @@ import csv
 import io
 import json
 import re
+import shutil
+import struct
+import subprocess
+import unittest
 
+from clients import capture_items, frame_name, pack
+from test_capture import alloc, callstack
 from tools import TRACES, Case, run
 from tracyfile import Trace
 
@@ -13,6 +19,8 @@ LEDGER = TRACES / "v0.14.0" / "ledger.tracy"
 MEMSCEN = TRACES / "v0.14.0" / "memscen.tracy"
 FUNCTIONS = ("main", "ledger_block", "ledger_drop", "entry_fill", "entry_clear", "branch")
 ID_BITS = (1 << 62) - 1
+SYMBOL_CODE = 112  # the item's number in protocol 74
+BASE = 0x555512340000  # where the image was mapped
 FIGURES = ("count", "bytes", "live_count", "live_bytes")
 
 
@@ -206,7 +214,6 @@ class Forms(Case):
 class Processors(Case):
     def test_an_unknown_one(self):
         """The header's byte for the processor says that it is not known, or nonsense."""
-        from clients import pack
         inner = bytearray(Trace(LEDGER).inner)
         at = 5 + 3 + 24 + 24  # magic, version; resolution to last_time; offset, pid, period
         self.assertEqual(inner[at], 2)
@@ -222,3 +229,69 @@ class Processors(Case):
         doc = annotate(path, "main")
         self.assertEqual({line["size"] for line in doc["instructions"][:-1]}, {4})
         self.assertEqual(sum(line["size"] for line in doc["instructions"]), 173)
+
+
+SHELF_C = """
+__attribute__((noinline)) void *take(long n) { static char room[64]; return room + n % 64; }
+static inline long half(long n)
+{
+    return n / 2 + (n & 1);
+}
+__attribute__((noinline)) char *shelf(long n)
+{
+    char *all = take(n);
+    all[0] = (char)half(n);
+    if (n > 3)
+        all = take(n - 3);
+    return all + half(n * 3);
+}
+int main(int argc, char **argv) { return *shelf(argc + (argv == 0)); }
+"""
+
+
+@unittest.skipUnless(shutil.which("gcc") and shutil.which("objdump") and shutil.which("addr2line"),
+                     "gcc, objdump or addr2line is absent")
+class Images(Case):
+    """Names and lines that the client did not know, from the image."""
+
+    def program(self):
+        (self.dir / "shelf.c").write_text(SHELF_C)
+        path = self.dir / "stock"
+        subprocess.run(["gcc", "-O1", "-g", "-pie", "-fPIE", "-o", path, self.dir / "shelf.c"], check=True)
+        text = subprocess.run(["objdump", "-d", "--disassemble=shelf", path], check=True,
+                              capture_output=True, text=True).stdout
+        rows = re.findall(r"^ +([0-9a-f]+):\t((?:[0-9a-f]{2} )+) *\t?(.*)$", text, re.M)
+        return path, [(int(a, 16), bytes.fromhex(b), t) for a, b, t in rows]
+
+    def lines(self, program, addresses):
+        """addr2line's innermost answers."""
+        out = subprocess.run(["addr2line", "-f", "-e", program, *map(hex, addresses)], check=True,
+                             capture_output=True, text=True).stdout.splitlines()
+        return [int(re.search(r":(\d+|\?)", line)[1].replace("?", "0")) for line in out[1::2]]
+
+    def test_resolve(self):
+        program, rows = self.program()
+        start, code = BASE + rows[0][0], b"".join(b for _, b, _ in rows)
+        image = str(program).encode()
+        items = b"".join(frame_name(BASE + a, b"[unknown]", b"[unknown]", image=image)
+                         for a, _, _ in rows)
+        items += struct.pack("<BQI", SYMBOL_CODE, start, len(code)) + code
+        returns = [a + len(b) for a, b, t in rows if t.startswith("call")]
+        self.assertEqual(len(returns), 2)
+        for i, address in enumerate((returns[0], returns[1], returns[1])):
+            items += callstack(BASE + address) + alloc(10, 7, 0x1000 + 64 * i, 10 << i)
+        trace = self.dir / "t.tracy"
+        result = capture_items(trace, items, "--symbols", "client")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(run("annotate", trace, "shelf").returncode, 2)
+        doc = annotate(trace, "shelf", "--resolve", "--images-from-trace", "--no-symbol-cache",
+                       "--base", f"{program}={BASE:x}")
+        lines = doc["instructions"]
+        self.assertEqual([int(line["address"], 16) for line in lines],
+                         [BASE + a for a, _, _ in rows])
+        self.assertEqual([line["call"] and line["call"]["bytes"] for line in lines
+                          if line["call"] or line["text"].startswith("call")], [10, 60])
+        looked_up = [a - (a in returns) for a, _, _ in rows]
+        self.assertEqual([line["source"]["line"] for line in lines],
+                         self.lines(program, looked_up))
+        self.assertIn(True, [line["source"]["inline"] for line in lines])
