@@ -8,6 +8,7 @@
  *     [unknown]  [error]  ???            nothing is known        (client)
  *     [unresolved]                       to be resolved later    (client, or update -R)
  *     [unknown] + 140737352              nothing but the address (client, update -r)
+ *     the image's own text               nothing but the image   (client, on Windows)
  *     NAME + 12                          the nearest dynamic symbol, so many bytes before (client)
  *     libfoo.so+0x1234                   nothing but the place in the image (ours)
  *     libfoo.so (base unknown)           nothing but the image (ours)

@@ -50,6 +50,8 @@ class OutOfMemory(Case):
                 with client() as served:
                     result = run_poorly(*(served(args) if served else args), **{which: str(i)})
                 where = f"{args[0]} {which}={i}: {result.returncode} {result.stderr}"
+                if "asan_thread.cpp" in result.stderr and "CHECK failed" in result.stderr:
+                    continue  # the sanitizer itself cannot start a thread without memory
                 self.assertIn(result.returncode, (0, 4), where)
                 self.assertNotIn("Sanitizer", result.stderr, where)
                 if result.returncode == 4:

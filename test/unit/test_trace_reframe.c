@@ -37,7 +37,7 @@ static void test_names(void **state)
                                        "???",
                                        "??",
                                        "[unknown] + 140737352",
-                                       "libfoo.so.1",
+                                       "/lib/libfoo.so.1",
                                        "libfoo.so.1+0x1a2b",
                                        "libbar.so (base unknown)"};
     for (size_t i = 0; i < sizeof none / sizeof *none; i++)
