@@ -85,13 +85,20 @@ static inline unsigned bits_of(uint64_t value)
     return value ? 64 - (unsigned)__builtin_clzll(value) : 0;
 }
 
+/* Of even and odd values apart: each comparison waits for the one before it. */
 static struct reduced reduce_offsets(const uint64_t *values, size_t n)
 {
     uint64_t least = values[0], most = values[0];
-    for (size_t i = 1; i < n; i++) {
-        least = values[i] < least ? values[i] : least;
-        most = values[i] > most ? values[i] : most;
+    uint64_t odd_least = values[n - 1], odd_most = values[n - 1];
+    for (size_t i = 0; i + 1 < n; i += 2) {
+        uint64_t even = values[i], odd = values[i + 1];
+        least = even < least ? even : least;
+        most = even > most ? even : most;
+        odd_least = odd < odd_least ? odd : odd_least;
+        odd_most = odd > odd_most ? odd : odd_most;
     }
+    least = odd_least < least ? odd_least : least;
+    most = odd_most > most ? odd_most : most;
     return (struct reduced){least, least, bits_of(most - least)};
 }
 
@@ -114,27 +121,46 @@ static void restore_steps(uint64_t first, uint64_t mask, uint64_t *values, size_
         values[i] = first = (first + unzigzag(values[i])) & mask;
 }
 
+/*
+ * The end of a bit stream: `used` bits of the byte at `at` are in `word`. Every store writes 8
+ * bytes, so that there is no branch on whether a word is full, which nobody could predict.
+ */
+struct bit_end {
+    uint8_t *at;
+    uint64_t word;
+    unsigned used; /* below 8 */
+};
+
+/* Up to 56 bits; the ones above must be 0. */
+static inline void put_bits(struct bit_end *end, uint64_t value, unsigned bits)
+{
+    uint64_t word = end->word | value << end->used;
+    unsigned used = end->used + bits;
+    store_u64(end->at, word);
+    end->at += used / 8;
+    end->word = word >> (used & ~7u);
+    end->used = used & 7;
+}
+
 /* Writes n reduced values; the bytes up to the next multiple of 8 bits are zeroed. */
 static uint8_t *write_bits(uint8_t *out, const uint64_t *values, size_t n, struct reduced r)
 {
-    uint64_t word = 0;
-    unsigned used = 0;
-    for (size_t i = 0; i < n && r.bits; i++) {
-        uint64_t value = values[i] - r.base;
-        word |= value << used;
-        used += r.bits;
-        if (used >= 64) {
-            store_u64(out, word);
-            out += 8;
-            used -= 64;
-            word = used ? value >> (r.bits - used) : 0;
-        }
+    struct bit_end end = {.at = out};
+    size_t i = 0;
+    if (r.bits == 0)
+        return out;
+    if (r.bits <= 28) {
+        for (; i + 1 < n; i += 2)
+            put_bits(&end, (values[i] - r.base) | (values[i + 1] - r.base) << r.bits, 2 * r.bits);
     }
-    if (used) {
-        store_u64(out, word);
-        out += (used + 7) / 8;
+    for (; i < n && r.bits <= 56; i++)
+        put_bits(&end, values[i] - r.base, r.bits);
+    for (; i < n; i++) {
+        put_bits(&end, (uint32_t)(values[i] - r.base), 32);
+        put_bits(&end, (values[i] - r.base) >> 32, r.bits - 32);
     }
-    return out;
+    *end.at = (uint8_t)end.word;
+    return end.at + (end.used + 7) / 8;
 }
 
 /* Reads n values, adding `base` to each. */
