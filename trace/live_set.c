@@ -39,12 +39,12 @@ static void *table_alloc(size_t bytes)
 
 static bool live_set_alloc(struct live_set *s, size_t groups)
 {
-    if (groups > SIZE_MAX / 4 / (LIVE_GROUP * sizeof *s->slots))
+    if (groups > SIZE_MAX / 4 / (LIVE_STRIDE * sizeof *s->slots))
         return false;
     s->groups = groups;
     s->limit = groups * LIVE_GROUP / 4 * 3;
     s->tags = table_alloc(groups * sizeof *s->tags);
-    s->slots = table_alloc(groups * LIVE_GROUP * sizeof *s->slots);
+    s->slots = table_alloc(groups * LIVE_STRIDE * sizeof *s->slots);
     if (s->tags && s->slots) {
         memset(s->tags, 0, groups * sizeof *s->tags);
         return true;
@@ -68,7 +68,7 @@ static struct live_slot *live_set_take(struct live_set *s, uint64_t hash)
     unsigned i = (unsigned)__builtin_ctz(vacant);
     t->at[i] = live_hash_tag(hash);
     s->count++;
-    return &s->slots[group * LIVE_GROUP + i];
+    return &s->slots[group * LIVE_STRIDE + i];
 }
 
 /* By half, so that little room stands empty. */
@@ -79,7 +79,7 @@ static bool live_set_grow(struct live_set *s)
         return false;
     for (size_t group = 0; group < s->groups; group++) {
         for (unsigned i = 0; i < LIVE_GROUP; i++) {
-            const struct live_slot *slot = &s->slots[group * LIVE_GROUP + i];
+            const struct live_slot *slot = &s->slots[group * LIVE_STRIDE + i];
             if (s->tags[group].at[i])
                 *live_set_take(&bigger, live_set_hash(&bigger, slot->ptr)) = *slot;
         }
@@ -99,8 +99,8 @@ struct live_slot *live_set_add_slow(struct live_set *s, uint64_t hash)
 
 bool live_set_next(const struct live_set *s, size_t *iter, struct live_block *out)
 {
-    for (size_t i = *iter; i < s->groups * LIVE_GROUP; i++) {
-        if (!s->tags[i / LIVE_GROUP].at[i % LIVE_GROUP])
+    for (size_t i = *iter; i < s->groups * LIVE_STRIDE; i++) {
+        if (i % LIVE_STRIDE == LIVE_GROUP || !*live_set_tag(s, i))
             continue;
         *out = live_slot_block(&s->slots[i]);
         *iter = i + 1;

@@ -17,6 +17,7 @@
 #endif
 
 #define LIVE_GROUP 15u
+#define LIVE_STRIDE 16u /* from group to group, in slots: a slot has the number of its tag */
 
 /* A live block. */
 struct live_block {
@@ -44,7 +45,7 @@ struct live_tags {
 
 struct live_set {
     struct live_tags *tags;  /* by group */
-    struct live_slot *slots; /* LIVE_GROUP for each group */
+    struct live_slot *slots; /* LIVE_STRIDE for each group, the last of which is not used */
     size_t groups;
     size_t count;
     size_t limit; /* grows beyond so many blocks */
@@ -114,15 +115,14 @@ live_set_prefetch_slot(const struct live_set *s, uint64_t hash, bool is_live)
     uint8_t tag = (uint8_t)(live_hash_tag(hash) & -(unsigned)is_live);
     unsigned match = live_tags_match(&s->tags[group], tag);
     /* Beyond the group when there is none. */
-    size_t number = group * LIVE_GROUP + (unsigned)__builtin_ctz(match | 1u << LIVE_GROUP);
+    size_t number = group * LIVE_STRIDE + (unsigned)__builtin_ctz(match | 1u << LIVE_GROUP);
     __builtin_prefetch(&s->slots[number], 1);
     return number;
 }
 
-/* A slot's tag: a group has one more byte than slots. */
 static inline uint8_t *live_set_tag(const struct live_set *s, size_t number)
 {
-    return (uint8_t *)s->tags + number + number / LIVE_GROUP;
+    return (uint8_t *)s->tags + number;
 }
 
 /*
@@ -132,8 +132,8 @@ static inline uint8_t *live_set_tag(const struct live_set *s, size_t number)
 static inline struct live_slot *live_set_guess(const struct live_set *s, size_t number,
                                                uint64_t ptr)
 {
-    return number < s->groups * LIVE_GROUP && *live_set_tag(s, number) &&
-                   s->slots[number].ptr == ptr
+    return number < s->groups * LIVE_STRIDE && number % LIVE_STRIDE != LIVE_GROUP &&
+                   *live_set_tag(s, number) && s->slots[number].ptr == ptr
                ? &s->slots[number]
                : NULL;
 }
@@ -145,7 +145,7 @@ static inline struct live_slot *live_set_find(const struct live_set *s, uint64_t
     for (size_t left = s->groups; left; left--) {
         const struct live_tags *t = &s->tags[group];
         for (unsigned m = live_tags_match(t, live_hash_tag(hash)); m; m &= m - 1) {
-            struct live_slot *slot = &s->slots[group * LIVE_GROUP + (unsigned)__builtin_ctz(m)];
+            struct live_slot *slot = &s->slots[group * LIVE_STRIDE + (unsigned)__builtin_ctz(m)];
             if (__builtin_expect(slot->ptr == ptr, 1))
                 return slot;
         }
@@ -173,7 +173,7 @@ static inline struct live_slot *live_set_add(struct live_set *s, uint64_t hash)
             unsigned i = (unsigned)__builtin_ctz(vacant);
             s->tags[group].at[i] = live_hash_tag(hash);
             s->count++;
-            return &s->slots[group * LIVE_GROUP + i];
+            return &s->slots[group * LIVE_STRIDE + i];
         }
     }
     return live_set_add_slow(s, hash);
@@ -182,7 +182,7 @@ static inline struct live_slot *live_set_add(struct live_set *s, uint64_t hash)
 /* Removes the block of a slot that live_set_find gave for that hash. */
 static inline void live_set_remove(struct live_set *s, struct live_slot *slot, uint64_t hash)
 {
-    size_t at = (size_t)(slot - s->slots), group = at / LIVE_GROUP;
+    size_t at = (size_t)(slot - s->slots), group = at / LIVE_STRIDE;
     *live_set_tag(s, at) = 0;
     s->count--;
     for (size_t i = live_set_home(s, hash); __builtin_expect(i != group, 0);
