@@ -299,8 +299,8 @@ struct event_sink {
                      struct err *e);
     /*
      * A look-up in two steps, for stacks that a client sent as `n` ≤ CALLSTACK_AHEAD_MAX addresses:
-     * callstack_ahead has what callstack_find needs brought closer. That gives the id, or 0 for a
-     * stack not seen before: then `callstack` is to be called. Both may be NULL.
+     * callstack_ahead has what callstack_find needs brought closer. That gives the id, or 0 where
+     * it is not known in this way: then `callstack` is to be called. Both may be NULL.
      */
     struct callstack_key (*callstack_ahead)(void *ctx, const void *addresses, uint32_t n);
     uint32_t (*callstack_find)(void *ctx, struct callstack_key key);

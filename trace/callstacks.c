@@ -10,6 +10,11 @@
 #include "base/bytes.h"
 
 #define NODES_MAX UINT32_MAX
+/*
+ * In the hash: beside the number of frames, that some are no addresses. So what a client sends as
+ * addresses is never taken for a stack with such frames, whatever bits it sets.
+ */
+#define KIND_CUSTOM (UINT64_C(1) << 32)
 
 _Static_assert(CALLSTACKS_SECRET == XXH3_SECRET_DEFAULT_SIZE, "size of a seeded secret");
 
@@ -184,19 +189,26 @@ static int callstacks_take_other(struct callstacks *c, uint32_t *id, struct err 
  * The sum of products of neighbours, each with a secret added, is a universal hash: which stacks
  * collide depends on the secrets alone (NH of Black, Halevi, Krawczyk, Krovetz, Rogaway: UMAC,
  * 1999). With multiplications that need not wait for one another it takes a third of the time of
- * XXH3, which hashes the rare deeper stacks. `mask` makes ids of what stands at `ids`.
+ * XXH3, which hashes the rare deeper stacks.
  */
+static inline unsigned __int128 hash_pair(const uint8_t *ids, const uint64_t *keys)
+{
+    return (unsigned __int128)(load_u64(ids) + keys[0]) * (load_u64(ids + 8) + keys[1]);
+}
+
 static inline struct callstack_key hash_short(const struct callstacks *c, const uint8_t *ids,
-                                              uint32_t n, uint64_t mask)
+                                              uint32_t n, uint64_t kind)
 {
     const uint64_t *keys = c->keys;
     const uint64_t *own = keys + CALLSTACKS_KEYS;
-    unsigned __int128 sum = (unsigned __int128)(n + own[0]) * own[1];
-    for (uint32_t i = 0; i + 1 < n; i += 2, ids += 16)
-        sum += (unsigned __int128)((load_u64(ids) & mask) + keys[i]) *
-               ((load_u64(ids + 8) & mask) + keys[i + 1]);
-    if (n % 2)
-        sum += (unsigned __int128)((load_u64(ids) & mask) + keys[n - 1]) * own[2];
+    unsigned __int128 sum = (unsigned __int128)((n | kind) + own[0]) * own[1];
+    for (; n >= 8; n -= 8, ids += 64, keys += 8)
+        sum += hash_pair(ids, keys) + hash_pair(ids + 16, keys + 2) +
+               hash_pair(ids + 32, keys + 4) + hash_pair(ids + 48, keys + 6);
+    for (; n >= 2; n -= 2, ids += 16, keys += 2)
+        sum += hash_pair(ids, keys);
+    if (n)
+        sum += (unsigned __int128)(load_u64(ids) + keys[0]) * own[2];
     uint64_t low = (uint64_t)sum, high = (uint64_t)(sum >> 64);
     unsigned __int128 mixed = (unsigned __int128)(low ^ own[3]) * 0x9e3779b97f4a7c15u;
     high = (high ^ own[4]) * 0xd6e8feb86659fd93u;
@@ -206,8 +218,11 @@ static inline struct callstack_key hash_short(const struct callstacks *c, const 
 
 static struct callstack_key hash_stack(const struct callstacks *c, const uint64_t *ids, uint32_t n)
 {
+    uint64_t all = 0;
+    for (uint32_t i = 0; i < n; i++)
+        all |= ids[i];
     if (n <= CALLSTACKS_KEYS)
-        return hash_short(c, (const uint8_t *)ids, n, UINT64_MAX);
+        return hash_short(c, (const uint8_t *)ids, n, all > FRAME_ADDRESS_MASK ? KIND_CUSTOM : 0);
     XXH128_hash_t h =
         XXH3_128bits_withSecretandSeed(ids, n * sizeof *ids, c->secret, sizeof c->secret, c->seed);
     return (struct callstack_key){h.high64, (uint32_t)(h.low64 >> 32)};
@@ -226,7 +241,7 @@ static inline size_t find_slot(const struct callstacks *c, struct callstack_key 
 
 struct callstack_key callstacks_ahead(const struct callstacks *c, const void *addresses, uint32_t n)
 {
-    struct callstack_key key = hash_short(c, addresses, n, FRAME_ADDRESS_MASK);
+    struct callstack_key key = hash_short(c, addresses, n, 0);
     __builtin_prefetch(&c->contents[key.tag & c->contents_mask]);
     return key;
 }

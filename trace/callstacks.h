@@ -96,7 +96,8 @@ int callstacks_intern(struct callstacks *c, const uint64_t *frame_ids, uint32_t 
 /*
  * The first half of it alone, in two steps: between them what the second needs comes from memory.
  * For stacks of `n` ≤ CALLSTACK_AHEAD_MAX addresses, 8 bytes each, as a client sends them. 0 when
- * there is no such call stack yet.
+ * there is no such call stack yet, and always when an address has one of its top two bits set,
+ * which its frame id has not: then callstacks_intern finds it.
  */
 struct callstack_key callstacks_ahead(const struct callstacks *c, const void *addresses,
                                       uint32_t n);

@@ -169,11 +169,47 @@ static void strict_runs_end_at_the_fault(void **state)
     }
 }
 
+/* Both ways to look a call stack up, for all lengths; addresses with more bits than an id has. */
+static void stacks_are_found_by_their_addresses(void **state)
+{
+    (void)state;
+    struct callstacks c;
+    struct err e = {0};
+    uint64_t ids[CALLSTACK_AHEAD_MAX];
+    assert_int_equal(callstacks_init(&c, &e), 0);
+    for (uint32_t n = 1; n <= CALLSTACK_AHEAD_MAX; n++) {
+        uint32_t id, again;
+        bool fresh;
+        for (uint32_t i = 0; i < n; i++)
+            ids[i] = 0x1000 * n + i;
+        assert_int_equal(callstacks_find(&c, callstacks_ahead(&c, ids, n)), 0);
+        assert_int_equal(callstacks_intern(&c, ids, n, &id, &fresh, &e), 0);
+        assert_true(fresh);
+        assert_int_equal(callstacks_find(&c, callstacks_ahead(&c, ids, n)), id);
+        for (uint32_t i = 0; i < n; i++) {
+            ids[i] ^= 1u << 20;
+            assert_int_equal(callstacks_find(&c, callstacks_ahead(&c, ids, n)), 0);
+            ids[i] ^= 1u << 20 ^ UINT64_C(1) << 63;
+            assert_int_equal(callstacks_find(&c, callstacks_ahead(&c, ids, n)), 0);
+            ids[i] ^= UINT64_C(1) << 63;
+        }
+        /* The same bits sent as an address are another frame than the one described. */
+        ids[n / 2] |= FRAME_ID_CUSTOM;
+        assert_int_equal(callstacks_intern(&c, ids, n, &id, &fresh, &e), 0);
+        assert_true(fresh);
+        assert_int_equal(callstacks_find(&c, callstacks_ahead(&c, ids, n)), 0);
+        assert_int_equal(callstacks_intern(&c, ids, n, &again, &fresh, &e), 0);
+        assert_int_equal(again, id);
+    }
+    callstacks_release(&c);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runs_are_like_their_events),
         cmocka_unit_test(strict_runs_end_at_the_fault),
+        cmocka_unit_test(stacks_are_found_by_their_addresses),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
