@@ -233,6 +233,9 @@ static inline int add_serial_stack(struct decoder *d, struct view addresses)
     struct waiting_stack *w = &d->stacks[d->stack_count++];
     w->addresses = addresses;
     w->taker = 0;
+    /* The next stacks lie in what was decompressed a while ago. */
+    for (size_t i = 0; i < 3; i++)
+        __builtin_prefetch((const void *)((uintptr_t)addresses.p + 512 + 64 * i));
     w->has_key = d->sink.callstack_ahead && n <= CALLSTACK_AHEAD_MAX;
     if (w->has_key)
         w->key = d->sink.callstack_ahead(d->sink.ctx, addresses.p, (uint32_t)n);

@@ -12,7 +12,7 @@
 #include "trace/ingest_internal.h"
 #include "trace/memory_steps.h"
 
-#define BLOCK ((size_t)8)
+#define BLOCK ((size_t)16)
 #define BATCH ((size_t)64) /* events looked at together */
 
 /* What is looked up ahead for a batch. */
