@@ -233,8 +233,8 @@ static inline int add_serial_stack(struct decoder *d, struct view addresses)
     struct waiting_stack *w = &d->stacks[d->stack_count++];
     w->addresses = addresses;
     w->taker = 0;
-    /* The next stacks lie in what was decompressed a while ago. */
-    for (size_t i = 0; i < 3; i++)
+    /* The next stacks lie in what was decompressed a while ago; past its end this is no pointer. */
+    for (size_t i = 0; i < 3; i++) /* NOLINTNEXTLINE(performance-no-int-to-ptr) */
         __builtin_prefetch((const void *)((uintptr_t)addresses.p + 512 + 64 * i));
     w->has_key = d->sink.callstack_ahead && n <= CALLSTACK_AHEAD_MAX;
     if (w->has_key)
