@@ -101,11 +101,11 @@ static bool divide(struct history_entry *at, const struct stretch *s, size_t sta
 /* What is still to be put in order waits in a list: at most 256 parts for each of 12 digits. */
 static int sort_entries(struct history_entry *entries, size_t n, struct err *e)
 {
-    VEC(struct stretch) todo = {0};
+    VEC(struct stretch) waiting = {0};
     struct stretch all = {0, n, false};
-    bool ok = vec_push(&todo, all);
-    while (ok && todo.len) {
-        struct stretch s = todo.at[--todo.len];
+    bool ok = vec_push(&waiting, all);
+    while (ok && waiting.len) {
+        struct stretch s = waiting.at[--waiting.len];
         size_t starts[DIGITS + 1];
         if (s.n <= FEW) {
             sort_few(entries + s.begin, s.n);
@@ -113,15 +113,15 @@ static int sort_entries(struct history_entry *entries, size_t n, struct err *e)
         }
         if (!divide(entries + s.begin, &s, starts)) {
             if (!s.by_index)
-                ok = vec_push(&todo, (struct stretch){s.begin, s.n, true});
+                ok = vec_push(&waiting, (struct stretch){s.begin, s.n, true});
             continue;
         }
         for (size_t d = 0; d < DIGITS && ok; d++) {
             struct stretch part = {s.begin + starts[d], starts[d + 1] - starts[d], s.by_index};
-            ok = part.n < 2 || vec_push(&todo, part);
+            ok = part.n < 2 || vec_push(&waiting, part);
         }
     }
-    vec_release(&todo);
+    vec_release(&waiting);
     return ok ? 0 : err_no_memory(e, "all allocations in order of address");
 }
 

@@ -93,7 +93,7 @@ static bool chosen_by(const struct random_history *h, const struct rh_block *b,
     if (o->pool && (strcmp(o->pool, "twin") == 0) != (b->pool != 0))
         return false;
     if (o->thread &&
-        b->thread != (o->thread[0] == 'w' ? o->thread[7] - '0' : atoi(o->thread) - 100))
+        b->thread != (o->thread[0] == 'w' ? o->thread[7] - '0' : strtol(o->thread, NULL, 10) - 100))
         return false;
     if (o->has_range && (b->start < o->begin || b->start >= o->end))
         return false;

@@ -421,7 +421,8 @@ static void the_server_of_debian(void **state)
     loopback[n] = 0;
     for (int i = 0; i < 2; i++)
         *strrchr(loopback, '/') = 0;
-    strcat(loopback, "/loopback.so");
+    size_t folder = strlen(loopback);
+    snprintf(loopback + folder, sizeof loopback - folder, "/loopback.so");
     if (access(loopback, R_OK) != 0 || access("/usr/bin/debuginfod", X_OK) != 0)
         skip(); /* the package debuginfod is for CI: make deps-test-full */
     make_place(&p);

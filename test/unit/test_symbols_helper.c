@@ -144,7 +144,7 @@ static int bad_prepare(struct symbolizer *s, const struct place *places, size_t 
         if (fd >= 0)
             close(fd);
         if (got < 0)
-            strcpy(s->text, "none");
+            snprintf(s->text, sizeof s->text, "none");
     }
     for (uint64_t i = 0; strcmp(s->path, "wish for ever") == 0; i++) {
         const struct file_wish wish = {.need = NEED_FETCH, .id = {(char *)&i, 8}};
