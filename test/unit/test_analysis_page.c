@@ -121,6 +121,21 @@ static void check_points(const struct random_history *h, const struct page_serie
     }
 }
 
+static struct page_series_options series_options(const uint32_t *stacks, int64_t to)
+{
+    return (struct page_series_options){.pools = pools,
+                                        .pool_count = POOLS,
+                                        .threads = threads,
+                                        .thread_limit = RH_THREADS,
+                                        .thread_count = RH_THREADS + 1,
+                                        .thread_other = RH_THREADS,
+                                        .stacks = stacks,
+                                        .stack_limit = STACKS,
+                                        .stack_other = STACKS,
+                                        .from = 5,
+                                        .to = to};
+}
+
 static void check_history(struct random_history *h, struct expected *x, size_t cells_max)
 {
     struct err e = {0};
@@ -128,18 +143,8 @@ static void check_history(struct random_history *h, struct expected *x, size_t c
     uint32_t stacks[STACKS];
     for (uint32_t i = 0; i < STACKS; i++)
         stacks[i] = i;
-    const struct page_series_options o = {.pools = pools,
-                                          .pool_count = POOLS,
-                                          .threads = threads,
-                                          .thread_limit = RH_THREADS,
-                                          .thread_count = RH_THREADS + 1,
-                                          .thread_other = RH_THREADS,
-                                          .stacks = stacks,
-                                          .stack_limit = STACKS,
-                                          .stack_other = STACKS,
-                                          .from = 5,
-                                          .to = h->now,
-                                          .cells_max = cells_max};
+    struct page_series_options o = series_options(stacks, h->now);
+    o.cells_max = cells_max;
     assert_int_equal(page_series_build(&s, &h->trace.memory, &o, &e), 0);
     assert_int_equal(s.folded, 0);
     if (cells_max)
@@ -163,17 +168,7 @@ static void test_early_peak(void **state)
     static struct random_history h;
     rh_make(&h, 9);
     const uint32_t stacks[STACKS] = {0};
-    const struct page_series_options o = {.pools = pools,
-                                          .pool_count = POOLS,
-                                          .threads = threads,
-                                          .thread_limit = RH_THREADS,
-                                          .thread_count = RH_THREADS + 1,
-                                          .thread_other = RH_THREADS,
-                                          .stacks = stacks,
-                                          .stack_limit = STACKS,
-                                          .stack_other = STACKS,
-                                          .from = 5,
-                                          .to = h.now * 300};
+    const struct page_series_options o = series_options(stacks, h.now * 300);
     struct err e = {0};
     struct page_series s;
     assert_int_equal(page_series_build(&s, &h.trace.memory, &o, &e), 0);
