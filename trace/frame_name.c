@@ -67,8 +67,7 @@ struct frame_name frame_name_parse(struct view text, struct view image)
     if (cut_offset(&f.name, &f.offset))
         f.kind = FRAME_NAME_NEAR;
     if (is_one_of(f.name, words, sizeof words / sizeof *words) || frame_name_is_at(text) ||
-        frame_name_is_baseless(text) ||
-        (image.len > 0 && view_equal(text, image)))
+        frame_name_is_baseless(text) || (image.len > 0 && view_equal(text, image)))
         return (struct frame_name){.kind = FRAME_NAME_NONE};
     return f;
 }
