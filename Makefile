@@ -23,7 +23,7 @@ CPPFLAGS += -I. -I$(BUILD)/gen -D_GNU_SOURCE -DTIDEMARK_VERSION='"$(VERSION)"'
 CFLAGS   += -std=c17 -g $(OPT) $(HARDEN) $(FORTIFY) $(WARN) $(SANFLAGS)
 LDFLAGS  += $(HARDLINK) $(SANFLAGS)
 LDLIBS   := -llz4 -lzstd -lz -llzma -lxxhash -ljansson -lyajl -lcapstone -lsqlite3 -ldw -lelf \
-            -liberty -lpthread -lm
+            -lpcre2-8 -liberty -lpthread -lm
 
 Q := $(if $(V),,@)
 
@@ -119,7 +119,7 @@ web: deps
 
 DEPS       := gcc make mawk pkg-config liblz4-dev libzstd-dev libxxhash-dev libjansson-dev \
               libcapstone-dev libyajl-dev zlib1g-dev liblzma-dev libdw-dev libdwarf-dev \
-              libelf-dev libiberty-dev libsqlite3-dev libdebuginfod-dev binutils
+              libelf-dev libiberty-dev libsqlite3-dev libdebuginfod-dev libpcre2-dev binutils
 DEPS_TEST  := libcmocka-dev clang clang-format clang-tidy libclang-rt-dev llvm python3 \
               python3-zstandard python3-lz4 mandoc shellcheck debhelper
 DEPS_FULL  := debuginfod golang-go chromium

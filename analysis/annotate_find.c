@@ -4,13 +4,13 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <regex.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "analysis/annotate_parts.h"
 #include "analysis/function_name.h"
 #include "base/format.h"
+#include "base/pattern.h"
 #include "trace/frame_name.h"
 
 /* How well a name fits; only those that fit best are taken. */
@@ -20,8 +20,7 @@ struct wanted {
     const char *text;
     bool regex, is_address;
     uint64_t address;
-    regex_t expression;
-    struct buf name; /* the one that is looked at, with a NUL */
+    struct pattern *expression;
 };
 
 static int wanted_init(struct wanted *w, const char *text, bool regex, struct err *e)
@@ -31,12 +30,8 @@ static int wanted_init(struct wanted *w, const char *text, bool regex, struct er
     if (!*text)
         return err_set(e, ERR_USAGE, "which function? its name is empty");
     if (regex) {
-        char why[128];
-        int code = regcomp(&w->expression, text, REG_EXTENDED | REG_NOSUB);
-        if (code == 0)
-            return 0;
-        regerror(code, &w->expression, why, sizeof why);
-        return err_set(e, ERR_USAGE, "'%s' is no regular expression: %s", text, why);
+        w->expression = pattern_new(text, strlen(text), e);
+        return w->expression ? 0 : e ? err_prefix(e, "'%s'", text) : -1;
     }
     if (text[0] != '0' || (text[1] != 'x' && text[1] != 'X'))
         return 0;
@@ -51,9 +46,7 @@ static int wanted_init(struct wanted *w, const char *text, bool regex, struct er
 
 static void wanted_release(struct wanted *w)
 {
-    if (w->regex)
-        regfree(&w->expression);
-    buf_release(&w->name);
+    pattern_free(w->expression);
 }
 
 static bool has_part(struct view text, struct view part)
@@ -61,21 +54,14 @@ static bool has_part(struct view text, struct view part)
     return text.len >= part.len && memmem(text.p, text.len, part.p, part.len) != NULL;
 }
 
-/* A short memory fails w->name. */
 static enum fit fit_of(struct wanted *w, struct view name)
 {
     char bare[FUNCTION_NAME_SIZE];
     struct view text = view_of(w->text);
     if (name.len == 0)
         return FIT_NONE;
-    if (w->regex) {
-        buf_clear(&w->name);
-        buf_put(&w->name, name.p, name.len);
-        buf_u8(&w->name, 0);
-        bool fits =
-            !w->name.failed && regexec(&w->expression, (const char *)w->name.data, 0, NULL, 0) == 0;
-        return fits ? FIT_WHOLE : FIT_NONE;
-    }
+    if (w->regex)
+        return pattern_matches(w->expression, name.p, name.len) ? FIT_WHOLE : FIT_NONE;
     if (view_equal(name, text))
         return FIT_WHOLE;
     size_t len = function_name(name, bare);
@@ -161,8 +147,6 @@ static int collect(struct annotate_functions *out, const struct annotate_texts *
         if (!vec_push(&out->list, f))
             return err_no_memory(e, "functions");
     }
-    if (w->name.failed)
-        return err_no_memory(e, "functions");
     if (out->list.len > 1)
         qsort(out->list.at, out->list.len, sizeof *out->list.at, compare);
     return 0;
@@ -202,8 +186,6 @@ static int tell_why(const struct annotate_texts *a, struct wanted *w, struct err
     char n[FORMAT_SIZE];
     const char *text = w->text;
     bool known = find_in_frames(a->trace, w, &name, &outer);
-    if (w->name.failed)
-        return err_no_memory(e, "functions");
     if (a->codes.len == 0)
         return err_set(e, ERR_CHECK,
                        "the trace has no machine code: its client was built with "

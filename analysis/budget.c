@@ -149,29 +149,6 @@ static int parse_comparator(struct parser *p, struct budget_selector *s)
     return s->negated || take(p, "==") || take(p, "=") ? 0 : wrong(p, "=, !=, =~ or !~");
 }
 
-#define REPETITIONS_MAX 65536u
-
-/*
- * glibc's regcomp copies what is repeated, so memory grows with the product of repetitions that
- * stand within one another. All are taken for such here; real expressions have few.
- */
-static bool has_few_repetitions(const char *text)
-{
-    uint64_t product = 1;
-    for (; *text && product <= REPETITIONS_MAX; text++) {
-        if (*text == '+') {
-            product *= 2;
-        } else if (*text == '{') {
-            unsigned long from = strtoul(text + 1, NULL, 10);
-            const char *comma = text + 1 + strspn(text + 1, "0123456789");
-            unsigned long to = *comma == ',' ? strtoul(comma + 1, NULL, 10) : 0;
-            unsigned long most = from > to ? from : to;
-            product *= most < REPETITIONS_MAX ? most + 1 : REPETITIONS_MAX + 1;
-        }
-    }
-    return product <= REPETITIONS_MAX;
-}
-
 static int parse_selector(struct parser *p, struct budget_term *t)
 {
     if (!vec_reserve(&t->selectors, t->selectors.len + 1))
@@ -184,10 +161,9 @@ static int parse_selector(struct parser *p, struct budget_term *t)
         return wrong(p, "pool, site, file or image");
     if (parse_comparator(p, s) != 0 || parse_text(p, &s->text) != 0)
         return -1;
-    if (s->is_regex && (!has_few_repetitions(s->text) ||
-                        regcomp(&s->regex, s->text, REG_EXTENDED | REG_NOSUB) != 0)) {
-        err_set(p->e, ERR_USAGE, "'%.200s': \"%.100s\" is no regular expression", p->b->text,
-                s->text);
+    if (s->is_regex && !(s->regex = pattern_new(s->text, strlen(s->text), p->e))) {
+        if (p->e)
+            err_prefix(p->e, "'%.200s': \"%.100s\"", p->b->text, s->text);
         free(s->text);
         return -1;
     }
@@ -360,8 +336,7 @@ void budget_release(struct budget *b)
     for (size_t i = 0; i < b->terms.len; i++) {
         struct budget_term *t = &b->terms.at[i];
         for (size_t k = 0; k < t->selectors.len; k++) {
-            if (t->selectors.at[k].is_regex)
-                regfree(&t->selectors.at[k].regex);
+            pattern_free(t->selectors.at[k].regex);
             free(t->selectors.at[k].text);
         }
         vec_release(&t->selectors);
@@ -374,13 +349,6 @@ void budget_release(struct budget *b)
 
 /* ---- selectors */
 
-/* Bytes of a trace have no terminator, and may hold one. */
-static bool regex_matches(const regex_t *regex, struct view text)
-{
-    regmatch_t bounds = {.rm_so = 0, .rm_eo = (regoff_t)text.len};
-    return regexec(regex, text.len ? text.p : "", 1, &bounds, REG_STARTEND) == 0;
-}
-
 bool budget_term_takes(const struct budget_term *t, const struct budget_names *n, unsigned which)
 {
     const struct view texts[] = {[BUDGET_POOL] = n->pool,
@@ -391,7 +359,7 @@ bool budget_term_takes(const struct budget_term *t, const struct budget_names *n
         const struct budget_selector *s = &t->selectors.at[i];
         if (!(which & 1u << s->key))
             continue;
-        bool matches = s->is_regex ? regex_matches(&s->regex, texts[s->key])
+        bool matches = s->is_regex ? pattern_matches(s->regex, texts[s->key].p, texts[s->key].len)
                                    : view_equal(view_of(s->text), texts[s->key]);
         if (matches == s->negated)
             return false;

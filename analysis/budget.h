@@ -19,11 +19,11 @@
  * the figures come from a function.
  */
 
-#include <regex.h>
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/pattern.h"
 #include "base/vec.h"
 #include "base/view.h"
 
@@ -49,7 +49,7 @@ struct budget_selector {
     bool negated;
     bool is_regex;
     char *text;
-    regex_t regex;
+    struct pattern *regex;
 };
 
 struct budget_term {

@@ -1,24 +1,24 @@
 /* Which call stacks an expression matches. */
 
-#include <regex.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "analysis/frames.h"
 #include "analysis/selection_parts.h"
+#include "base/pattern.h"
 
 enum { UNSEEN, NO, YES };
 
 struct matcher {
     const struct trace *trace;
-    regex_t regex;
+    struct pattern *regex;
     uint8_t *frames; /* frame number → UNSEEN, NO, YES */
     uint8_t *nodes;  /* node → the same: does it or one further out match? */
 };
 
 static bool matches(const struct matcher *m, struct view text)
 {
-    regmatch_t bounds = {.rm_so = 0, .rm_eo = (regoff_t)text.len};
-    return text.len && regexec(&m->regex, text.p, 1, &bounds, REG_STARTEND) == 0;
+    return text.len && pattern_matches(m->regex, text.p, text.len);
 }
 
 static uint8_t look_at_frame(struct matcher *m, uint32_t frame)
@@ -69,16 +69,12 @@ static int match_all(struct matcher *m, struct selection *s, struct err *e)
 
 int selection_match_callstacks(struct selection *s, struct err *e)
 {
-    struct matcher m = {.trace = s->trace};
-    int wrong = regcomp(&m.regex, s->options.match, REG_EXTENDED);
-    if (wrong) {
-        char text[160];
-        regerror(wrong, &m.regex, text, sizeof text);
-        return err_set(e, ERR_USAGE, "--match: '%s' is no regular expression: %s", s->options.match,
-                       text);
-    }
+    const char *text = s->options.match;
+    struct matcher m = {.trace = s->trace, .regex = pattern_new(text, strlen(text), e)};
+    if (!m.regex)
+        return e ? err_prefix(e, "--match '%s'", text) : -1;
     int status = match_all(&m, s, e);
-    regfree(&m.regex);
+    pattern_free(m.regex);
     free(m.frames);
     free(m.nodes);
     return status;

@@ -210,15 +210,11 @@ static const char *const library_paths[][2] = {
 
 int skiplist_add(struct skiplist *s, const char *regex, struct err *e)
 {
-    regex_t compiled;
-    int status = regcomp(&compiled, regex, REG_EXTENDED | REG_NOSUB);
-    if (status != 0) {
-        char why[128];
-        regerror(status, &compiled, why, sizeof why);
-        return err_set(e, ERR_USAGE, "--skip: '%s' is not a regular expression: %s", regex, why);
-    }
+    struct pattern *compiled = pattern_new(regex, strlen(regex), e);
+    if (!compiled)
+        return e ? err_prefix(e, "--skip '%s'", regex) : -1;
     if (!vec_push(&s->user, compiled)) {
-        regfree(&compiled);
+        pattern_free(compiled);
         return err_no_memory(e, "--skip");
     }
     return 0;
@@ -227,7 +223,7 @@ int skiplist_add(struct skiplist *s, const char *regex, struct err *e)
 void skiplist_release(struct skiplist *s)
 {
     for (size_t i = 0; i < s->user.len; i++)
-        regfree(&s->user.at[i]);
+        pattern_free(s->user.at[i]);
     vec_release(&s->user);
 }
 
@@ -303,10 +299,9 @@ static bool is_library_file(struct view file)
     return false;
 }
 
-static bool user_matches(const regex_t *regex, struct view text)
+static bool user_matches(struct pattern *regex, struct view text)
 {
-    regmatch_t range = {.rm_so = 0, .rm_eo = (regoff_t)text.len};
-    return text.len && text.len <= INT_MAX && regexec(regex, text.p, 1, &range, REG_STARTEND) == 0;
+    return text.len && pattern_matches(regex, text.p, text.len);
 }
 
 enum frame_class skiplist_class(const struct skiplist *s, struct view function, struct view file)
@@ -322,7 +317,7 @@ enum frame_class skiplist_class(const struct skiplist *s, struct view function, 
             return rules[i].class;
     }
     for (size_t i = 0; i < s->user.len; i++) {
-        if (user_matches(&s->user.at[i], function) || user_matches(&s->user.at[i], file))
+        if (user_matches(s->user.at[i], function) || user_matches(s->user.at[i], file))
             return FRAME_ALLOCATOR;
     }
     return FRAME_PROGRAM;

@@ -7,9 +7,8 @@
  * skiplist.c; users add regular expressions.
  */
 
-#include <regex.h>
-
 #include "base/err.h"
+#include "base/pattern.h"
 #include "base/vec.h"
 #include "base/view.h"
 
@@ -21,7 +20,7 @@ enum frame_class {
 
 /* Zero-initialise for the built-in rules alone. */
 struct skiplist {
-    VEC(regex_t) user;
+    VEC(struct pattern *) user;
 };
 
 /*

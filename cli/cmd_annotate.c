@@ -17,7 +17,7 @@ static const char usage[] =
     "without parameters, or else a part of one; ADDRESS is hexadecimal with 0x, anywhere in the\n"
     "function. When there are several, they are listed. FILE - is standard input.\n"
     "\n"
-    "      --regex         FUNCTION is a regular expression (POSIX extended)\n"
+    "      --regex         FUNCTION is a regular expression (as in Perl)\n"
     "\n" SELECTION_USAGE "\n" OUTPUT_USAGE "\n"
     "Through it: allocations whose call stacks pass through the function; own: those of them that\n"
     "no other function of the program stands behind, as in report --by function.\n"

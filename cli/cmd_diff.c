@@ -24,7 +24,7 @@ static const char usage[] =
     "      --metric WHAT   bytes, count, live or peak: what rows are told apart by (bytes)\n"
     "      --limit N       rows of each kind, 0 for all (text, markdown: 10, else all)\n"
     "      --skip REGEX    pass over functions or files that match when looking for the site\n"
-    "                      (POSIX extended; may be given several times)\n"
+    "                      (as Perl has them; may be given several times)\n"
     "      --stack-traces  a call stack under each row (text)\n"
     "      --fail-if EXPR  exit with 1 when this is true of the new trace's figures, such as\n"
     "                      'leaked>0', or of their change, such as 'peak>+5%'; may be given "

@@ -28,7 +28,7 @@ static const char usage[] =
     "      --min-count N   leave out rows with fewer allocations\n"
     "      --limit N       rows to print, 0 for all (text: 50, else all)\n"
     "      --skip REGEX    pass over functions or files that match when looking for the site\n"
-    "                      (POSIX extended; may be given several times)\n"
+    "                      (as Perl has them; may be given several times)\n"
     "      --peak[=N]      only what was live at the highest point, or at the N-th highest\n"
     "      --leaks         what is never freed: growing, or allocated at the start\n"
     "      --suppressions FILE  with --leaks: leave out what LeakSanitizer's file names\n"

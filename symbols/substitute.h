@@ -3,21 +3,20 @@
 
 /*
  * Substitutions in paths of images, "REGEX;REPLACEMENT": of several rules the first whose regular
- * expression is found in a path replaces every place where it is. Regular expressions are POSIX
- * extended ones; of what the official tool's (ECMAScript) have beyond, \d \D \w \W \s \S are known,
- * groups that begin with (? are not. In the replacement $1 to $99 stand for groups, $& for all
- * that was found, $$ for a dollar sign.
+ * expression is found in a path replaces every place where it is. Regular expressions are those of
+ * base/pattern.h, which know all that the official tool's (ECMAScript) do. In the replacement $1 to
+ * $99 stand for groups, $& for all that was found, $$ for a dollar sign.
  */
 
-#include <regex.h>
 #include <stdbool.h>
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/pattern.h"
 #include "base/vec.h"
 
 struct substitution {
-    regex_t regex;
+    struct pattern *regex;
     const char *replacement;
 };
 

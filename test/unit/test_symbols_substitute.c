@@ -40,6 +40,9 @@ static void test_replacements(void **state)
     EXPECT("\\d+;N", "v12.345", "vN.N");
     EXPECT("[\\w.]+$;X", "/a/b_1.c", "/a/X");
     EXPECT("x*;-", "ab", "-a-b-");
+    EXPECT("(?:a)(b)?;<$1>", "a ab", "<> <b>");
+    EXPECT("[\\]];x", "a]", "ax");
+    EXPECT("(a+)+$;x", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!", NULL);
     EXPECT(".*;", "/anything", "");
     EXPECT("a;b;c", "a", "b;c");
 }
@@ -54,7 +57,7 @@ static void test_first_rule_that_fits(void **state)
 static void test_refused(void **state)
 {
     (void)state;
-    static const char *const wrong[] = {"no semicolon", "(;x", "(?:a);x", "[a;x", "[\\]];x", "*(;"};
+    static const char *const wrong[] = {"no semicolon", "(;x", "[a;x", "*(;", "a{2,1};x"};
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct substitutions s = {0};
         struct err e = {0};
