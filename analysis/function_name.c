@@ -93,6 +93,20 @@ static bool take_trait(struct scanner *s)
     return true;
 }
 
+/* `<X>::f`: the name of f in X, as Rust writes functions of a type. */
+static bool take_self(struct scanner *s)
+{
+    const char *next = after_bracket(s->p, s->end);
+    const char *p = s->p + 1;
+    if (s->end - next < 2 || memcmp(next, "::", 2) != 0)
+        return false;
+    while (p < next - 1 && *p != '<')
+        p++;
+    put(s, s->p + 1, (size_t)(p - s->p - 1));
+    s->p = next;
+    return s->len != 0;
+}
+
 static bool at_suffix(const struct scanner *s)
 {
     static const char *const suffixes[] = {"@",           ".cold",    ".part.",
@@ -115,9 +129,11 @@ static bool take(struct scanner *s)
     char c = *s->p;
     if (c == '(')
         return take_parenthesis(s);
-    if (c == '<' && s->len == 0 && take_trait(s))
+    if (c == '<' && s->len == 0 && (take_trait(s) || take_self(s)))
         return true;
     if ((c == '<' || c == '[') && s->len) {
+        if (c == '<' && s->len >= 2 && memcmp(s->out + s->len - 2, "::", 2) == 0)
+            s->len -= 2; /* Rust's `f::<T>` */
         s->p = after_bracket(s->p, s->end);
         return true;
     }

@@ -15,6 +15,7 @@
  *     std::vector<int, A<int> >::push_back(int&&)             std::vector::push_back
  *     f(int)::{lambda()#1}::operator()() const                f::{lambda()#1}::operator()
  *     <tracy_client::P<T> as GlobalAlloc>::alloc              tracy_client::P::alloc
+ *     <alloc::boxed::Box<T>>::new::<U>            alloc::boxed::Box::new
  *     operator new[](unsigned long)                           operator new[]
  *     malloc@plt                                              malloc
  *

@@ -84,19 +84,27 @@ static struct stack_place begin_of_machinery(const struct program_frames *p, uin
  */
 #define CLIENT_FRAMES_MAX 8
 
-struct stack_place program_frames_begin(struct program_frames *p, uint32_t callstack)
+uint32_t program_frames_start(struct program_frames *p, uint32_t callstack)
 {
     const struct callstacks *c = &p->trace->callstacks;
     const struct callstack *stack = callstacks_get(c, callstack);
-    uint32_t innermost = stack ? stack->node : 0;
-    uint32_t start = innermost;
-    uint32_t node = innermost;
+    uint32_t start = stack ? stack->node : 0;
+    uint32_t node = start;
     for (int i = 0; node && i < CLIENT_FRAMES_MAX; i++, node = c->nodes.at[node].parent) {
         (void)look_at_frame(p, c->nodes.at[node].frame);
         if (p->is_client[c->nodes.at[node].frame])
             start = node;
     }
-    for (node = start; node; node = c->nodes.at[node].parent) {
+    return start;
+}
+
+struct stack_place program_frames_begin(struct program_frames *p, uint32_t callstack)
+{
+    const struct callstacks *c = &p->trace->callstacks;
+    const struct callstack *stack = callstacks_get(c, callstack);
+    uint32_t innermost = stack ? stack->node : 0;
+    uint32_t start = program_frames_start(p, callstack);
+    for (uint32_t node = start; node; node = c->nodes.at[node].parent) {
         uint32_t found = look_at_frame(p, c->nodes.at[node].frame);
         if (found != NOT_PROGRAM)
             return (struct stack_place){node, found};

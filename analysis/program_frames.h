@@ -32,6 +32,12 @@ int program_frames_init(struct program_frames *p, const struct trace *t,
 void program_frames_release(struct program_frames *p);
 
 /*
+ * The node of the innermost frame that instrumentation did not call: the outermost one with a
+ * function of it, else the first frame. 0: the call stack has none.
+ */
+uint32_t program_frames_start(struct program_frames *p, uint32_t callstack);
+
+/*
  * Where the program begins. In a call stack without any of its functions: the innermost function
  * beyond the instrumentation, else the outermost.
  */

@@ -78,6 +78,7 @@ static const struct rule rules[] = {
     {FRAME_ALLOCATOR, PREFIX, "__rust_"},
     {FRAME_ALLOCATOR, PREFIX, "__rdl_"},
     {FRAME_ALLOCATOR, PREFIX, "__rg_"},
+    {FRAME_ALLOCATOR, PREFIX, "__rustc::__r"},
     {FRAME_ALLOCATOR, PREFIX, "alloc::alloc::"},
     {FRAME_ALLOCATOR, PREFIX, "alloc::raw_vec::"},
     {FRAME_ALLOCATOR, PREFIX, "alloc::vec::"},

@@ -11,9 +11,9 @@
 #include "trace/carry.h"
 
 static const char *const grouping_names[] = {
-    [GROUP_SITE] = "site",   [GROUP_FUNCTION] = "function", [GROUP_CALLSTACK] = "callstack",
-    [GROUP_POOL] = "pool",   [GROUP_THREAD] = "thread",     [GROUP_ZONE] = "zone",
-    [GROUP_FRAME] = "frame",
+    [GROUP_SITE] = "site", [GROUP_FUNCTION] = "function", [GROUP_CALLSTACK] = "callstack",
+    [GROUP_TYPE] = "type", [GROUP_POOL] = "pool",         [GROUP_THREAD] = "thread",
+    [GROUP_ZONE] = "zone", [GROUP_FRAME] = "frame",
 };
 
 bool grouping_parse(const char *text, enum grouping *by)
@@ -141,6 +141,8 @@ static int sweep(struct builder *b, struct err *e)
     static const uint32_t one_group[1] = {0};
     struct accounting_options o = {.judged = true};
     accounting_init(&b->accounts[BY_CALLSTACK], &o);
+    if (types_build(&b->s->types, b->trace, skip, e) != 0)
+        return -1;
     if (sites_build(&b->sites, b->trace, skip, SITE_BY_LINE, e) != 0)
         return -1;
     o.groups = b->sites.of_callstack;
@@ -153,6 +155,10 @@ static int sweep(struct builder *b, struct err *e)
             return -1;
         o.groups = b->functions.of_callstack;
         o.group_count = b->functions.callstack_count;
+        break;
+    case GROUP_TYPE:
+        o.groups = b->s->types.of_callstack;
+        o.group_count = b->s->types.callstack_count;
         break;
     case GROUP_POOL:
         o.groups = one_group;
@@ -220,6 +226,9 @@ static int name_row(struct builder *b, enum grouping by, struct summary_row *r, 
     r->name = (struct view){"", 0};
     r->frame = nowhere;
     switch (by) {
+    case GROUP_TYPE:
+        r->name = r->key ? b->s->types.names.at[r->key] : view_of("[no type]");
+        return 0;
     case GROUP_POOL:
         r->name = b->s->pools.at[r->pool].name;
         return 0;
@@ -248,6 +257,7 @@ static int list_rows(struct builder *b, enum grouping by, const struct accountin
         uint64_t iter = 0;
         while (accounting_next(a, pool, &iter, &r.key, &r.figures)) {
             r.callstack = 0;
+            r.type = (struct view){"", 0};
             if (name_row(b, by, &r, e) != 0)
                 return -1;
             if (!vec_push(rows, r))
@@ -262,6 +272,7 @@ static int list_rows(struct builder *b, enum grouping by, const struct accountin
 /* A call stack's figures and the row that it belongs to. */
 struct stack_of_row {
     size_t row;
+    uint32_t type;
     struct summary_stack stack;
 };
 
@@ -281,6 +292,8 @@ static uint32_t key_of_callstack(const struct builder *b, enum grouping by, uint
     const struct sites *sites = by == GROUP_FUNCTION ? &b->functions : &b->sites;
     if (by == GROUP_POOL)
         return 0;
+    if (by == GROUP_TYPE)
+        return types_of(&b->s->types, callstack);
     if (by == GROUP_CALLSTACK)
         return callstack;
     return callstack < sites->callstack_count ? sites->of_callstack[callstack] : 0;
@@ -317,6 +330,7 @@ static int collect_stacks(const struct builder *b, enum grouping by, const struc
         while (accounting_next(&b->accounts[BY_CALLSTACK], pool, &iter, &one.stack.callstack,
                                &one.stack.figures)) {
             one.row = find_row(rows, pool, key_of_callstack(b, by, one.stack.callstack));
+            one.type = types_of(&b->s->types, one.stack.callstack);
             if (one.row < rows->len && !vec_push(all, one))
                 return err_no_memory(e, "call stacks");
         }
@@ -324,7 +338,58 @@ static int collect_stacks(const struct builder *b, enum grouping by, const struc
     return 0;
 }
 
-/* Gives every row its call stacks: all when wanted, always the one with most bytes. */
+static int compare_by_type(const void *a, const void *b)
+{
+    const struct stack_of_row *x = a;
+    const struct stack_of_row *y = b;
+    if (x->row != y->row)
+        return x->row < y->row ? -1 : 1;
+    return (x->type > y->type) - (x->type < y->type);
+}
+
+static int compare_types(const void *a, const void *b)
+{
+    const struct summary_type *x = a;
+    const struct summary_type *y = b;
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    size_t n = x->name.len < y->name.len ? x->name.len : y->name.len;
+    int order = n ? memcmp(x->name.p, y->name.p, n) : 0;
+    return order ? order : (x->name.len > y->name.len) - (x->name.len < y->name.len);
+}
+
+/* Gives every row its types. Call stacks without an allocation (freed only) do not count. */
+static int attach_types(struct summary *s, struct row_list *rows, struct stack_list *all,
+                        struct err *e)
+{
+    if (all->len)
+        qsort(all->at, all->len, sizeof *all->at, compare_by_type);
+    for (size_t i = 0; i < all->len;) {
+        struct summary_row *r = &rows->at[all->at[i].row];
+        size_t row = all->at[i].row;
+        r->first_type = s->row_types.len;
+        while (i < all->len && all->at[i].row == row) {
+            uint32_t type = all->at[i].type;
+            struct summary_type sum = {.name = s->types.names.at[type]};
+            for (; i < all->len && all->at[i].row == row && all->at[i].type == type; i++) {
+                sum.count += all->at[i].stack.figures.count;
+                sum.bytes = saturating_add(sum.bytes, all->at[i].stack.figures.bytes);
+            }
+            if (sum.count && !vec_push(&s->row_types, sum))
+                return err_no_memory(e, "types");
+        }
+        r->type_count = s->row_types.len - r->first_type;
+        if (r->type_count == 0)
+            continue;
+        struct summary_type *first = &s->row_types.at[r->first_type];
+        qsort(first, r->type_count, sizeof *first, compare_types);
+        if (r->type_count == 1)
+            r->type = first->name;
+    }
+    return 0;
+}
+
+/* Gives every row its call stacks: all when wanted, always the one with most bytes; and types. */
 static int attach_stacks(struct builder *b, enum grouping by, struct row_list *rows, struct err *e)
 {
     struct stack_list all = {0};
@@ -345,6 +410,8 @@ static int attach_stacks(struct builder *b, enum grouping by, struct row_list *r
             status = err_no_memory(e, "call stacks");
         r->stack_count += b->options->stacks;
     }
+    if (status == 0)
+        status = attach_types(s, rows, &all, e);
     vec_release(&all);
     return status;
 }
@@ -426,6 +493,8 @@ void summary_release(struct summary *s)
     vec_release(&s->sites);
     vec_release(&s->groups);
     vec_release(&s->stacks);
+    vec_release(&s->row_types);
+    types_release(&s->types);
     vec_release(&s->faults);
     vec_release(&s->checks);
     buf_release(&s->verdict);

@@ -14,6 +14,7 @@
 #include "analysis/frames.h"
 #include "analysis/selection.h"
 #include "analysis/skiplist.h"
+#include "analysis/types.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/vec.h"
@@ -25,6 +26,7 @@ enum grouping {
     GROUP_SITE,
     GROUP_FUNCTION,
     GROUP_CALLSTACK,
+    GROUP_TYPE, /* of the blocks, see types.h */
     GROUP_POOL,
     GROUP_THREAD,
     GROUP_ZONE,  /* the innermost one of the allocating thread; zones must have been loaded */
@@ -54,12 +56,25 @@ struct summary_pool {
 struct summary_row {
     uint32_t pool;    /* index in summary.pools */
     uint32_t key;     /* of the accounting: site number, call stack id, thread number */
-    struct view name; /* GROUP_POOL and those after it: what the row stands for; else empty */
+    struct view name; /* GROUP_TYPE and those after it: what the row stands for; else empty */
     struct frame_view frame; /* the other groupings: where; all empty without a call stack */
     bool no_callstack;       /* those allocations that came without a call stack */
     uint32_t callstack;      /* the one with most bytes, 0 none */
     size_t first_stack, stack_count; /* a range of summary.stacks, most bytes first */
+    /*
+     * Of the blocks, where all of the row's call stacks tell the same; else empty. Rows that are
+     * not made of call stacks (threads, zones, frames) have none.
+     */
+    struct view type;
+    size_t first_type, type_count; /* a range of summary.row_types, most bytes first */
     struct counter figures;
+};
+
+/* What a row has of one type, or of none. */
+struct summary_type {
+    struct view name; /* empty: nobody tells */
+    uint64_t count;   /* allocations */
+    uint64_t bytes;   /* of all of them */
 };
 
 struct row_list {
@@ -119,6 +134,8 @@ struct summary {
     struct row_list sites;
     struct row_list groups;
     VEC(struct summary_stack) stacks;
+    VEC(struct summary_type) row_types;
+    struct types types;
     uint64_t allocations, frees, live, live_bytes, total_bytes; /* of these pools */
     struct summary_coverage coverage;
     VEC(struct summary_fault) faults;

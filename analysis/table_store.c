@@ -9,6 +9,7 @@
 #include "analysis/sites.h"
 #include "analysis/summary.h"
 #include "analysis/table_cells.h"
+#include "analysis/types.h"
 #include "analysis/usage.h"
 #include "base/format.h"
 
@@ -16,6 +17,7 @@ struct store_rows {
     const struct table_sink *sink;
     struct trace *t;
     struct sites sites;
+    struct types types;
     struct buf name;
 };
 
@@ -358,6 +360,7 @@ static int put_callstacks(const struct store_rows *s, struct err *e)
         cells[CALLSTACK_DEPTH] = cell_count(c->list.at[id - 1].len);
         if (wants(s, TABLE_OF_CALLSTACKS)) {
             cells[CALLSTACK_SITE] = cell_count(s->sites.of_callstack[id] + UINT64_C(1));
+            cells[CALLSTACK_TYPE] = cell_nonempty(s->types.names.at[types_of(&s->types, id)]);
             if (put_row(s, TABLE_OF_CALLSTACKS, cells, e) != 0)
                 return -1;
         }
@@ -413,6 +416,7 @@ static int put_all(struct store_rows *s, struct err *e)
     bool memory = tables_need_events(s->sink->wanted);
     if ((wants(s, TABLE_OF_FACTS) && put_facts(s, e) != 0) ||
         (wants(s, TABLE_OF_THREADS) && put_threads(s, e) != 0) ||
+        types_build(&s->types, s->t, &rules, e) != 0 ||
         sites_build(&s->sites, s->t, &rules, SITE_BY_LINE, e) != 0)
         return -1;
     if ((wants(s, TABLE_OF_SITES) && put_sites(s, e) != 0) || put_callstacks(s, e) != 0 ||
@@ -426,6 +430,7 @@ int table_store_rows(const struct table_sink *sink, struct trace *t, struct err 
     struct store_rows s = {.sink = sink, .t = t};
     int status = put_all(&s, e);
     sites_release(&s.sites);
+    types_release(&s.types);
     buf_release(&s.name);
     return status;
 }

@@ -166,7 +166,8 @@ struct cell {
 #define TABLE_CALLSTACKS(COLUMN)                                                                   \
     COLUMN(CALLSTACK_ID, "id", COUNT, false)                                                       \
     COLUMN(CALLSTACK_SITE, "site", COUNT, false)                                                   \
-    COLUMN(CALLSTACK_DEPTH, "depth", COUNT, false)
+    COLUMN(CALLSTACK_DEPTH, "depth", COUNT, false)                                                 \
+    COLUMN(CALLSTACK_TYPE, "type", TEXT, true)
 
 #define TABLE_CALLSTACK_FRAMES(COLUMN)                                                             \
     COLUMN(STACK_CALLSTACK, "callstack", COUNT, false)                                             \

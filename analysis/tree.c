@@ -13,6 +13,7 @@
 static const char *const by_names[] = {
     [TREE_FUNCTION] = "function", [TREE_LINE] = "line",     [TREE_FILE] = "file",
     [TREE_IMAGE] = "image",       [TREE_MODULE] = "module", [TREE_THREAD] = "thread",
+    [TREE_TYPE] = "type",
 };
 
 static const char *const metric_names[] = {
@@ -136,7 +137,8 @@ static bool label_equal(const struct tree_label *a, const struct tree_label *b)
     return view_equal(a->frame.function, b->frame.function) &&
            view_equal(a->frame.file, b->frame.file) && view_equal(a->frame.image, b->frame.image) &&
            view_equal(a->name, b->name) && a->frame.line == b->frame.line &&
-           a->frame.address == b->frame.address && a->no_callstack == b->no_callstack;
+           a->frame.address == b->frame.address && a->no_callstack == b->no_callstack &&
+           a->is_type == b->is_type;
 }
 
 /* The number of a label, added when new; NO_LABEL with `e` filled when memory is short. */
@@ -150,6 +152,7 @@ static uint32_t label_number(struct builder *b, const struct tree_label *l, stru
     put_text(&b->content, l->name);
     buf_u32(&b->content, l->frame.line);
     buf_u64(&b->content, l->frame.address);
+    buf_u8(&b->content, l->is_type);
     uint64_t key = XXH3_64bits_withSeed(b->content.data, b->content.len, b->seed);
     for (; !b->content.failed; key++) {
         bool fresh;
@@ -245,6 +248,15 @@ static uint32_t label_of_thread(struct builder *b, uint32_t thread, struct err *
     return label_number(b, &l, e);
 }
 
+static uint32_t label_of_type(struct builder *b, uint32_t callstack, struct err *e)
+{
+    const struct types *types = &b->tree->types;
+    struct tree_label l = make_label(TREE_IMAGE, &(struct frame_view){.image = {"", 0}});
+    l.name = types->names.at[types_of(types, callstack)];
+    l.is_type = true;
+    return label_number(b, &l, e);
+}
+
 static uint32_t label_of_none(struct builder *b, struct err *e)
 {
     struct tree_label l = make_label(TREE_IMAGE, &(struct frame_view){.image = {"", 0}});
@@ -328,8 +340,9 @@ static int add_stack(struct builder *b, uint32_t key, const struct counter *c, s
     if (find_way(b, callstack, e) != 0)
         return -1;
     add_figures(&t->nodes.at[node].inclusive, &f);
-    if (by_thread) {
-        uint32_t label = label_of_thread(b, (uint32_t)(b->stacks.at[key] >> 32), e);
+    if (by_thread || t->options.by == TREE_TYPE) {
+        uint32_t label = by_thread ? label_of_thread(b, (uint32_t)(b->stacks.at[key] >> 32), e)
+                                   : label_of_type(b, callstack, e);
         node = label == NO_LABEL ? TREE_ROOT : child_of(b, node, label, e);
         if (node == TREE_ROOT)
             return -1;
@@ -368,6 +381,8 @@ static int compare_labels(const struct tree_label *a, const struct tree_label *b
         if (order)
             return order;
     }
+    if (a->is_type != b->is_type)
+        return a->is_type ? -1 : 1;
     if (a->frame.line != b->frame.line)
         return a->frame.line < b->frame.line ? -1 : 1;
     return (a->frame.address > b->frame.address) - (a->frame.address < b->frame.address);
@@ -439,6 +454,8 @@ static int build(struct builder *b, struct err *e)
 {
     struct tree *t = b->tree;
     struct tree_label all = make_label(TREE_IMAGE, &(struct frame_view){.image = {"", 0}});
+    if (t->options.by == TREE_TYPE && types_build(&t->types, t->trace, t->options.skip, e) != 0)
+        return -1;
     if (prepare_labels(b, e) != 0 || count_stacks(b, e) != 0)
         return -1;
     if (!vec_push(&t->labels, all) || !vec_push(&t->nodes, (struct tree_node){0}))
@@ -485,6 +502,7 @@ void tree_release(struct tree *t)
     for (size_t i = 0; i < t->texts.len; i++)
         free(t->texts.at[i]);
     vec_release(&t->texts);
+    types_release(&t->types);
     vec_release(&t->nodes);
     vec_release(&t->children);
     vec_release(&t->labels);
@@ -496,6 +514,8 @@ void tree_label_name(struct buf *out, const struct tree *t, const struct tree_la
     const struct frame_view *f = &l->frame;
     if (l->name.len) {
         buf_put(out, l->name.p, l->name.len);
+    } else if (l->is_type) {
+        buf_puts(out, "[no type]");
     } else if (l->no_callstack) {
         buf_puts(out, "[no call stack]");
     } else if (!collapses(t->options.by)) {

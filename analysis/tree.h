@@ -16,6 +16,7 @@
 #include "analysis/frames.h"
 #include "analysis/selection.h"
 #include "analysis/skiplist.h"
+#include "analysis/types.h"
 #include "base/err.h"
 #include "base/vec.h"
 
@@ -26,6 +27,7 @@ enum tree_by {
     TREE_IMAGE,  /* the path of the program or library */
     TREE_MODULE, /* its name without folders */
     TREE_THREAD, /* functions below the thread that allocated */
+    TREE_TYPE,   /* functions below the type of the blocks (types.h) */
 };
 
 bool tree_by_parse(const char *text, enum tree_by *by);
@@ -67,7 +69,8 @@ struct tree_node {
 /* What nodes are told apart by; what does not matter to the grouping is empty. */
 struct tree_label {
     struct frame_view frame;
-    struct view name;  /* TREE_THREAD: of the thread; else empty */
+    struct view name;  /* of the thread or type, for the nodes that stand for one; else empty */
+    bool is_type;      /* it is one; an empty name: nobody tells the type */
     bool no_callstack; /* allocations that came without one */
 };
 
@@ -87,7 +90,8 @@ struct tree {
     VEC(uint32_t) children;
     VEC(struct tree_label) labels;
     VEC(char *) texts;
-    int64_t peak_time; /* ns, -1 when nothing was selected */
+    struct types types; /* TREE_TYPE */
+    int64_t peak_time;  /* ns, -1 when nothing was selected */
 };
 
 /* `t` need not be initialised. It is valid as long as the trace. */

@@ -21,8 +21,9 @@ static const char usage[] =
     "allocation site, the innermost function that is neither Tracy's client nor an allocator.\n"
     "FILE - is standard input.\n"
     "\n"
-    "      --by WHAT       rows by site, function, callstack, pool, thread, zone (the innermost\n"
-    "                      when it was allocated) or frame (site)\n"
+    "      --by WHAT       rows by site, function, callstack, type (of the elements, where the\n"
+    "                      allocator's functions tell), pool, thread, zone (the innermost when it\n"
+    "                      was allocated) or frame (site)\n"
     "      --sort KEY      size, count, live, peak, at-peak, temporary or name (size)\n"
     "      --min-size N    leave out rows whose allocations sum up to less; N may end in K, M, G\n"
     "      --min-count N   leave out rows with fewer allocations\n"
@@ -113,8 +114,8 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
     switch (option) {
     case OPTION_BY:
         return grouping_parse(value, &c->summary.by) ||
-               refuse_value(e, "--by", "site, function, callstack, pool, thread, zone or frame",
-                            value);
+               refuse_value(e, "--by",
+                            "site, function, callstack, type, pool, thread, zone or frame", value);
     case OPTION_SORT:
         return sort_key_parse(value, &c->selection.sort) ||
                refuse_value(e, "--sort", "size, count, live, peak, at-peak, temporary or name",

@@ -16,7 +16,8 @@ static const char usage[] =
     "\n"
     "      --top-down      from the outermost callers inwards (the default)\n"
     "      --bottom-up     from the functions that allocated outwards to their callers\n"
-    "      --by WHAT       nodes by function, line, file, image, module or thread (function)\n"
+    "      --by WHAT       nodes by function, line, file, image or module, or functions by thread\n"
+    "                      or by type of the elements (function)\n"
     "      --metric WHAT   bytes, count, live, live-count, at-peak, at-peak-count or temporary:\n"
     "                      what is highest comes first (bytes)\n"
     "      --depth N       levels to print, 0 for all (0)\n"
@@ -91,7 +92,8 @@ static bool take_option(void *ctx, int option, const char *value, struct err *e)
         return true;
     case OPTION_BY:
         return tree_by_parse(value, &c->tree.by) ||
-               refuse_value(e, "--by", "function, line, file, image, module or thread", value);
+               refuse_value(e, "--by", "function, line, file, image, module, thread or type",
+                            value);
     case OPTION_METRIC:
         return tree_metric_parse(value, &c->tree.sort) ||
                refuse_value(e, "--metric",

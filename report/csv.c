@@ -37,8 +37,10 @@ static void csv_row(struct report *r, const struct summary_row *row)
         buf_printf(b, "%" PRIu32, row->frame.line);
     buf_puts(b, ",");
     field(r, row->frame.image);
+    buf_puts(b, ",");
+    field(r, row->type);
     buf_printf(b,
-               ",,%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
+               ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
                "\n",
                c->count, c->bytes, c->live_count, c->live_bytes, c->peak_bytes, c->at_peak_bytes,
                c->temporary);

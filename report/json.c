@@ -100,24 +100,50 @@ static void json_rows_begin(struct report *r, const struct row_list *rows, bool 
     open_list(r, groups ? "groups" : "sites");
 }
 
+/* What the row has of each type, when it is not all the same. */
+static json_t *make_types(const struct summary *s, const struct summary_row *row)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; list && i < row->type_count; i++) {
+        const struct summary_type *t = &s->row_types.at[row->first_type + i];
+        json_t *v = json_pack("{s:o, s:o, s:o}", "type", json_text_or_null(t->name), "count",
+                              json_count(t->count), "bytes", json_count(t->bytes));
+        if (json_array_append_new(list, v) != 0) {
+            json_decref(list);
+            list = NULL;
+        }
+    }
+    return list;
+}
+
+/* Adds a member; the object goes when memory is short. */
+static json_t *with_member(json_t *object, const char *key, json_t *value)
+{
+    if (!object || json_object_set_new(object, key, value) != 0) {
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
 static void json_row(struct report *r, const struct summary_row *row)
 {
     const struct counter *c = &row->figures;
     json_t *v = json_pack(
-        "{s:o, s:o, s:o, s:o, s:o, s:n, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "pool",
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "pool",
         json_text(r->s->pools.at[row->pool].name), "function",
         json_text_or_null(row->frame.function), "file", json_text_or_null(row->frame.file), "line",
         row->frame.line ? json_integer(row->frame.line) : json_null(), "image",
-        json_text_or_null(row->frame.image), "type", "count", json_count(c->count), "bytes",
-        json_count(c->bytes), "live_count", json_count(c->live_count), "live_bytes",
-        json_count(c->live_bytes), "peak_bytes", json_count(c->peak_bytes), "at_peak_bytes",
-        json_count(c->at_peak_bytes), "temporary", json_count(c->temporary), "callstack",
-        json_callstack(r->s->trace, row->callstack));
+        json_text_or_null(row->frame.image), "type", json_text_or_null(row->type), "count",
+        json_count(c->count), "bytes", json_count(c->bytes), "live_count",
+        json_count(c->live_count), "live_bytes", json_count(c->live_bytes), "peak_bytes",
+        json_count(c->peak_bytes), "at_peak_bytes", json_count(c->at_peak_bytes), "temporary",
+        json_count(c->temporary), "callstack", json_callstack(r->s->trace, row->callstack));
     /* What a group is called, where no frame tells. */
-    if (v && row->name.len && json_object_set_new(v, "name", json_text(row->name)) != 0) {
-        json_decref(v);
-        v = NULL;
-    }
+    if (row->name.len)
+        v = with_member(v, "name", json_text(row->name));
+    if (row->type_count > 1)
+        v = with_member(v, "types", make_types(r->s, row));
     element(r, v);
 }
 

@@ -9,10 +9,11 @@ struct report {
     const struct summary *s;
     const struct report_options *options;
     FILE *out;
-    struct buf buf; /* what is not written yet */
-    bool failed;    /* memory was short */
-    size_t width;   /* text: of the first column */
-    bool first;     /* JSON: nothing in this list yet */
+    struct buf buf;    /* what is not written yet */
+    bool failed;       /* memory was short */
+    size_t width;      /* text: of the first column */
+    size_t type_width; /* text: of the column of types, 0: not shown */
+    bool first;        /* JSON: nothing in this list yet */
 };
 
 /* A format. Functions may be NULL where a format has nothing to say. */

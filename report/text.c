@@ -12,6 +12,7 @@
 #include "report/text_cells.h"
 
 #define NAME_WIDTH_MAX 80u
+#define TYPE_WIDTH_MAX 40u
 #define STACKS_PER_ROW 3u
 #define FAULTS_MAX 20u
 
@@ -106,12 +107,70 @@ static bool shows_pool(const struct report *r)
 static const char *first_title(const struct report *r, bool groups)
 {
     static const char *const titles[] = {
-        [GROUP_SITE] = "Source location", [GROUP_FUNCTION] = "Function",
-        [GROUP_CALLSTACK] = "Call stack", [GROUP_POOL] = "Pool",
-        [GROUP_THREAD] = "Thread",        [GROUP_ZONE] = "Zone",
+        [GROUP_SITE] = "Source location",
+        [GROUP_FUNCTION] = "Function",
+        [GROUP_CALLSTACK] = "Call stack",
+        [GROUP_TYPE] = "Type",
+        [GROUP_POOL] = "Pool",
+        [GROUP_THREAD] = "Thread",
+        [GROUP_ZONE] = "Zone",
         [GROUP_FRAME] = "Frame",
     };
     return titles[groups ? r->s->by : GROUP_SITE];
+}
+
+static bool shows_type(const struct report *r, bool groups)
+{
+    return !groups || r->s->by != GROUP_TYPE;
+}
+
+/* The type of most bytes, and how many others there are, those that nobody tells as one. */
+static void put_type(struct buf *out, const struct report *r, const struct summary_row *row)
+{
+    const struct summary_type *types = r->s->row_types.at;
+    for (size_t i = 0; i < row->type_count; i++) {
+        const struct summary_type *type = &types[row->first_type + i];
+        if (type->name.len == 0)
+            continue;
+        buf_put(out, type->name.p, type->name.len);
+        if (row->type_count > 1)
+            buf_printf(out, ", +%zu", row->type_count - 1);
+        return;
+    }
+    buf_puts(out, "-");
+}
+
+static size_t type_width(struct report *r, const struct row_list *rows)
+{
+    struct buf type = {0};
+    size_t width = strlen("Type");
+    for (size_t i = 0; i < rows->len; i++) {
+        buf_clear(&type);
+        put_type(&type, r, &rows->at[i]);
+        size_t n = text_width((struct view){(const char *)type.data, type.len}, &r->failed);
+        if (n > width && n <= TYPE_WIDTH_MAX)
+            width = n;
+    }
+    r->failed |= type.failed;
+    buf_release(&type);
+    return width;
+}
+
+/* The last columns, with nothing behind the last one. */
+static void put_last_columns(struct report *r, struct view type, const struct view *pool)
+{
+    if (r->type_width) {
+        size_t width = text_width(type, &r->failed);
+        buf_puts(&r->buf, "  ");
+        format_terminal(&r->buf, type);
+        if (pool && width < r->type_width)
+            buf_printf(&r->buf, "%*s", (int)(r->type_width - width), "");
+    }
+    if (pool) {
+        buf_puts(&r->buf, "  ");
+        format_terminal(&r->buf, *pool);
+    }
+    buf_puts(&r->buf, "\n");
 }
 
 static void text_rows_begin(struct report *r, const struct row_list *rows, bool groups)
@@ -137,10 +196,9 @@ static void text_rows_begin(struct report *r, const struct row_list *rows, bool 
         if (is_shown(r, &columns[i]))
             cell(&r->buf, columns[i].title, columns[i].is_bytes ? 9 : 11);
     }
-    buf_puts(&r->buf, "  Type");
-    if (shows_pool(r))
-        buf_puts(&r->buf, "  Pool");
-    buf_puts(&r->buf, "\n");
+    const struct view pool = view_of("Pool");
+    r->type_width = shows_type(r, groups) ? type_width(r, rows) : 0;
+    put_last_columns(r, view_of("Type"), shows_pool(r) ? &pool : NULL);
 }
 
 static void put_callstack(struct report *r, uint32_t callstack)
@@ -188,12 +246,12 @@ static void text_row(struct report *r, const struct summary_row *row)
         else
             cell_count(&r->buf, n, 11);
     }
-    buf_puts(&r->buf, "  -");
-    if (shows_pool(r)) {
-        buf_puts(&r->buf, "     ");
-        format_terminal(&r->buf, r->s->pools.at[row->pool].name);
-    }
-    buf_puts(&r->buf, "\n");
+    struct buf type = {0};
+    put_type(&type, r, row);
+    put_last_columns(r, (struct view){(const char *)type.data, type.len},
+                     shows_pool(r) ? &r->s->pools.at[row->pool].name : NULL);
+    r->failed |= type.failed;
+    buf_release(&type);
     if (r->options->stack_traces)
         put_stacks(r, row);
 }
@@ -201,9 +259,9 @@ static void text_row(struct report *r, const struct summary_row *row)
 static void text_rows_end(struct report *r, const struct row_list *rows, bool groups)
 {
     static const char *const names[] = {
-        [GROUP_SITE] = "site",   [GROUP_FUNCTION] = "function", [GROUP_CALLSTACK] = "call stack",
-        [GROUP_POOL] = "pool",   [GROUP_THREAD] = "thread",     [GROUP_ZONE] = "zone",
-        [GROUP_FRAME] = "frame",
+        [GROUP_SITE] = "site", [GROUP_FUNCTION] = "function", [GROUP_CALLSTACK] = "call stack",
+        [GROUP_TYPE] = "type", [GROUP_POOL] = "pool",         [GROUP_THREAD] = "thread",
+        [GROUP_ZONE] = "zone", [GROUP_FRAME] = "frame",
     };
     const char *name = names[groups ? r->s->by : GROUP_SITE];
     char n[FORMAT_SIZE];

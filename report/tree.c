@@ -87,7 +87,8 @@ static void text_head(struct writer *w)
         [TREE_TEMPORARY] = "Temporary"};
     static const char *const groups[] = {
         [TREE_FUNCTION] = "Function", [TREE_LINE] = "Source location", [TREE_FILE] = "File",
-        [TREE_IMAGE] = "Image",       [TREE_MODULE] = "Module",        [TREE_THREAD] = "Thread"};
+        [TREE_IMAGE] = "Image",       [TREE_MODULE] = "Module",        [TREE_THREAD] = "Thread",
+        [TREE_TYPE] = "Type"};
     enum tree_metric m = w->t->options.sort;
     struct buf *b = &w->doc.buf;
     put_title(b, m, titles[m]);
