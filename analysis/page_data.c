@@ -250,12 +250,39 @@ static int choose_threads(struct builder *b, struct err *e)
 
 /* ---- sites */
 
+/* The type of most bytes that somebody tells. */
+static void find_type(const struct summary *s, const struct summary_row *row,
+                      struct page_site *site)
+{
+    site->type = (struct view){"", 0};
+    for (size_t i = 0; i < row->type_count && site->type.len == 0; i++)
+        site->type = s->row_types.at[row->first_type + i].name;
+    site->more_types = site->type.len && row->type_count > 1;
+}
+
+/* A site is one for all pools: its rows in those that matter less may tell of other types. */
+static void compare_types(struct builder *b, const struct row_list *rows)
+{
+    for (size_t i = 0; i < rows->len; i++) {
+        const uint64_t *number = map_find(&b->site_numbers, rows->at[i].key);
+        struct page_site *site = number ? &b->d->sites.at[*number] : NULL;
+        struct page_site here = {.rest = false};
+        if (!site || rows->at[i].type_count == 0)
+            continue;
+        find_type(b->s, &rows->at[i], &here);
+        if (site->type.len == 0)
+            site->type = here.type;
+        site->more_types |= here.more_types || !view_equal(here.type, site->type);
+    }
+}
+
 static int choose_sites(struct builder *b, struct err *e)
 {
     const struct row_list *rows = &b->s->sites;
     struct page_data *d = b->d;
     struct page_site rest = {.frame = {.function = {"", 0}, .file = {"", 0}, .image = {"", 0}},
-                             .rest = true};
+                             .rest = true,
+                             .type = {"", 0}};
     b->candidates.len = 0;
     for (size_t i = 0; i < rows->len; i++) {
         if (add_candidate(b, &rows->at[i].figures, rows->at[i].pool, rows->at[i].key, i, e) != 0)
@@ -274,10 +301,13 @@ static int choose_sites(struct builder *b, struct err *e)
         uint64_t *number = map_add(&b->site_numbers, row->key, NULL);
         struct page_site site = {
             .frame = row->frame, .no_callstack = row->no_callstack, .callstack = row->callstack};
-        if (!number || !vec_push(&d->sites, site) || count_frame(b, &row->frame, e) != 0)
+        find_type(b->s, row, &site);
+        if (!number || !vec_push(&d->sites, site) || count_frame(b, &row->frame, e) != 0 ||
+            count_text(b, site.type, e) != 0)
             return err_no_memory(e, "allocation sites");
         *number = d->sites.len - 1;
     }
+    compare_types(b, rows);
     return 0;
 }
 

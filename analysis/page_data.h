@@ -48,6 +48,8 @@ struct page_site {
     bool no_callstack;  /* allocations without a call stack */
     bool rest;          /* all other sites */
     uint32_t callstack; /* the one with most bytes, 0 none */
+    struct view type;   /* of its blocks (types.h), that of most bytes; empty: nobody tells */
+    bool more_types;    /* there are others, or blocks of which nobody tells */
 };
 
 struct page_stack {

@@ -200,6 +200,9 @@ static void put_stacks(struct page *p)
         else
             put_frame(p, &site->frame);
     }
+    end_list(out, "],\"siteTypes\":[");
+    for (size_t i = 0; i < d->sites.len; i++)
+        buf_printf(out, "%u,%d,", string_number(p, d->sites.at[i].type), d->sites.at[i].more_types);
     end_list(out, "],\"frames\":[");
     for (size_t i = 0; i < d->frames.len; i++)
         put_frame(p, &d->frames.at[i]);

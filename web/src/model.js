@@ -53,7 +53,9 @@ class Model {
     this.children = this.nodeParent.map(() => []);
     for (let i = 1; i < this.nodeParent.length; i++) this.children[this.nodeParent[i]].push(i);
     this.frames = this.data.frames.map((f) => this.frame(f));
-    this.sites = sites.map((f) => this.site(f));
+    const types = this.data.siteTypes;
+    const type = (i) => (types[2 * i] ? this.data.strings[types[2 * i]] + (types[2 * i + 1] ? ", …" : "") : "");
+    this.sites = sites.map((f, i) => Object.assign(this.site(f), { type: type(i) }));
   }
 
   frame([fn, file, line, image, address]) {

@@ -14,6 +14,7 @@ export class Sites {
       "Allocation sites in the range",
       [
         { name: "Site", text: true, value: (r) => r.site.name, show: named },
+        { name: "Type", text: true, value: (r) => r.site.type, show: (r) => foreign(r.site.type), title: "of the blocks' elements, where the allocator's functions tell; … stands for others" },
         { name: "Pool", text: true, value: (r) => r.pool, show: (r) => foreign(r.pool) },
         { name: "Count", value: (r) => r.count, show: (r) => count(r.count), title: "allocations within the range" },
         { name: "Size", value: (r) => r.bytes, show: (r) => bytes(r.bytes), title: "bytes of all of them" },
@@ -22,7 +23,7 @@ export class Sites {
         { name: "At peak", value: (r) => r.peak, show: (r) => bytes(r.peak), title: "what it held when its pool stood highest within the range" },
         { name: "Temporary", value: (r) => r.temporary, show: (r) => count(r.temporary), title: "blocks that the next memory event of the same thread in that pool freed" },
       ],
-      { sortable: true, sort: 3, limit: 200, more: $("sites-more") },
+      { sortable: true, sort: 4, limit: 200, more: $("sites-more") },
     );
     $("sites-search").addEventListener("input", () => this.search());
     $("site-close").addEventListener("click", () => this.close());
@@ -64,7 +65,7 @@ export class Sites {
 
   search() {
     const term = $("sites-search").value.trim().toLowerCase();
-    const rows = term ? this.rows.filter((r) => [r.site.name, r.site.path, r.site.image, r.pool].some((t) => t.toLowerCase().includes(term))) : this.rows;
+    const rows = term ? this.rows.filter((r) => [r.site.name, r.site.path, r.site.image, r.site.type, r.pool].some((t) => t.toLowerCase().includes(term))) : this.rows;
     const { sites } = this.model.data.other;
     $("sites-count").textContent = `${count(rows.length)} of ${count(this.rows.length)} rows${sites ? `; "(other sites)" stands for ${count(sites)} small ones` : ""}`;
     this.table.show(rows);
