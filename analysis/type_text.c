@@ -286,11 +286,11 @@ size_t name_parts_join(const struct name_parts *parts, char *out, size_t size)
 /* Cuts off the first argument. False when there is none left. */
 static bool next_argument(struct view *args, struct view *out)
 {
+    if (args->len == 0)
+        return false; /* then there may be no place either */
     const char *begin = args->p;
     const char *p = begin;
     const char *end = args->p + args->len;
-    if (args->len == 0)
-        return false;
     while (p < end && *p != ',') {
         const char *past = past_symbols(begin, p, end);
         if (!past && (*p == '<' || *p == '(' || *p == '[' || *p == '{'))
@@ -339,21 +339,24 @@ static bool is_default(struct view arg, struct view first)
 
 static void put_short(struct buf *out, struct view type, unsigned depth);
 
+static bool stands_at(const struct buf *out, size_t at, const char *text)
+{
+    size_t n = strlen(text);
+    return out->len >= at + n && memcmp(out->data + at, text, n) == 0;
+}
+
 /* The arguments of the template whose name stands in `out` from `base` on. */
 static void put_arguments(struct buf *out, size_t base, struct view args, unsigned depth)
 {
     struct view list[ARGUMENTS_MAX];
     unsigned n = 0;
-    const char *name = (const char *)out->data + base;
-    size_t len = out->len - base;
-    bool standard = len > 5 && memcmp(name, "std::", 5) == 0;
-    bool rust = len > 7 && memcmp(name, "alloc::", 7) == 0;
-    bool hash = len > 11 && memcmp(name, "hashbrown::", 11) == 0;
+    bool standard = stands_at(out, base, "std::") || stands_at(out, base, "alloc::") ||
+                    stands_at(out, base, "hashbrown::");
     struct view rest = args;
     while (n < ARGUMENTS_MAX && next_argument(&rest, &list[n]))
         n++;
     bool all = rest.len == 0;
-    while (all && (standard || rust || hash) && n > 1 && is_default(list[n - 1], list[0]))
+    while (all && standard && n > 1 && is_default(list[n - 1], list[0]))
         n--;
     buf_puts(out, "<");
     for (unsigned i = 0; i < n; i++) {
@@ -370,7 +373,7 @@ static void put_arguments(struct buf *out, size_t base, struct view args, unsign
 static void replace(struct buf *out, size_t base, const char *what, const char *with)
 {
     size_t n = strlen(what);
-    if (!out->failed && out->len - base == n && memcmp(out->data + base, what, n) == 0) {
+    if (!out->failed && out->len == base + n && memcmp(out->data + base, what, n) == 0) {
         out->len = base;
         buf_puts(out, with);
     }

@@ -80,7 +80,7 @@ const checks = {
     const blocks = (await rows(page, "sizes-table", 2)).reduce((s, n) => s + Number(n.replaceAll(",", "")), 0);
     assert.equal(blocks, some);
     await page.click("#tab-sites");
-    const counts = (await rows(page, "sites-table", 3)).reduce((s, n) => s + Number(n.replaceAll(",", "")), 0);
+    const counts = (await rows(page, "sites-table", 4)).reduce((s, n) => s + Number(n.replaceAll(",", "")), 0);
     assert.equal(counts, some);
     await page.click("#range-all");
     assert.equal(await number(page, "Allocations"), 9598);
