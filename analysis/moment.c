@@ -8,6 +8,8 @@
 struct open_zone {
     int64_t end;
     uint32_t label;
+    uint32_t children; /* direct ones that have not begun yet */
+    struct zone_tallies tallies;
 };
 
 struct moment_thread {
@@ -48,6 +50,8 @@ void moments_release(struct moments *m)
             column_reader_release(&t->begins);
             column_reader_release(&t->ends);
         }
+        for (size_t k = 0; k < t->open.len; k++)
+            vec_release(&t->open.at[k].tallies.list);
         vec_release(&t->open);
         free(t);
     }
@@ -126,33 +130,90 @@ static int label_of(struct moments *m, int16_t location, uint32_t *label, struct
     }
 }
 
-static void close_zones(struct moment_thread *t, int64_t time)
+static int close_zone(struct moments *m, struct moment_thread *t, struct err *e)
 {
-    while (t->open.len && t->open.at[t->open.len - 1].end < time)
-        t->open.len--;
+    struct open_zone *zone = &t->open.at[--t->open.len];
+    struct open_zone *around = t->open.len ? zone - 1 : NULL;
+    if (zone->tallies.list.len == 0)
+        return 0;
+    return zone_calls_end(m->calls, zone->label, &zone->tallies, around ? &around->tallies : NULL,
+                          e);
 }
 
-int moments_zone(struct moments *m, uint16_t thread, int64_t time, uint32_t *label, struct err *e)
+static int close_zones(struct moments *m, struct moment_thread *t, int64_t time, struct err *e)
 {
-    struct moment_thread *t = thread_of(m, thread, e);
-    if (!t)
-        return -1;
-    while (t->left && t->begin->start <= time) {
-        struct open_zone zone = {.end = zone_end_time(t->begin, t->end)};
-        if (zone.end == -1)
-            zone.end = INT64_MAX;
-        close_zones(t, t->begin->start);
-        if (label_of(m, t->begin->srcloc, &zone.label, e) != 0)
+    while (t->open.len && t->open.at[t->open.len - 1].end < time) {
+        if (close_zone(m, t, e) != 0)
             return -1;
-        if (!vec_push(&t->open, zone))
-            return no_room(e);
+    }
+    return 0;
+}
+
+/* A zone may end in the nanosecond in which the next one begins: the tree tells what is inside. */
+static int open_zone(struct moments *m, struct moment_thread *t, uint16_t thread, struct err *e)
+{
+    struct open_zone zone = {.end = zone_end_time(t->begin, t->end), .children = t->end->children};
+    if (zone.end == -1)
+        zone.end = INT64_MAX;
+    if (close_zones(m, t, t->begin->start, e) != 0 ||
+        label_of(m, t->begin->srcloc, &zone.label, e) != 0)
+        return -1;
+    while (t->open.len && t->open.at[t->open.len - 1].children == 0) {
+        if (close_zone(m, t, e) != 0)
+            return -1;
+    }
+    if (t->open.len)
+        t->open.at[t->open.len - 1].children--;
+    if (m->calls &&
+        zone_calls_begin(m->calls, zone.label, thread, t->begin->start, zone.end, e) != 0)
+        return -1;
+    return vec_push(&t->open, zone) ? 0 : no_room(e);
+}
+
+/* Walks a thread's zones up to a time. */
+static int walk_zones(struct moments *m, struct moment_thread *t, uint16_t thread, int64_t time,
+                      struct err *e)
+{
+    while (t->left && t->begin->start <= time) {
+        if (open_zone(m, t, thread, e) != 0)
+            return -1;
         t->begin++;
         t->end++;
         if (--t->left == 0 && read_on(t, e) != 0)
             return -1;
     }
-    close_zones(t, time);
+    return close_zones(m, t, time, e);
+}
+
+int moments_zone(struct moments *m, uint16_t thread, int64_t time, uint32_t *label, struct err *e)
+{
+    struct moment_thread *t = thread_of(m, thread, e);
+    if (!t || walk_zones(m, t, thread, time, e) != 0)
+        return -1;
     *label = t->open.len ? t->open.at[t->open.len - 1].label : MOMENT_NO_ZONE;
+    return 0;
+}
+
+int moments_allocated(struct moments *m, uint16_t thread, uint32_t pool, uint64_t size,
+                      struct err *e)
+{
+    struct moment_thread *t = thread < m->threads.len ? m->threads.at[thread] : NULL;
+    if (!m->calls || !t || t->open.len == 0)
+        return 0;
+    return zone_calls_add(&t->open.at[t->open.len - 1].tallies, pool, size, e);
+}
+
+int moments_finish_zones(struct moments *m, struct err *e)
+{
+    for (size_t i = 0; m->calls && i < m->trace->threads.list.len; i++) {
+        struct moment_thread *t = thread_of(m, (uint16_t)i, e);
+        if (!t || walk_zones(m, t, (uint16_t)i, INT64_MAX, e) != 0)
+            return -1;
+        while (t->open.len) {
+            if (close_zone(m, t, e) != 0)
+                return -1;
+        }
+    }
     return 0;
 }
 

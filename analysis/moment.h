@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "analysis/zone_calls.h"
 #include "base/err.h"
 #include "base/map.h"
 #include "base/vec.h"
@@ -29,7 +30,8 @@ struct moments {
     struct column_reader marks;
     const struct frame_mark *mark; /* the next one */
     size_t marks_left;
-    uint64_t frames; /* of the base set that have begun */
+    uint64_t frames;          /* of the base set that have begun */
+    struct zone_calls *calls; /* is told what zones do; NULL: nobody */
 };
 
 int moments_init(struct moments *m, struct trace *t, struct err *e);
@@ -40,6 +42,13 @@ void moments_release(struct moments *m);
  * one thread must not go back.
  */
 int moments_zone(struct moments *m, uint16_t thread, int64_t time, uint32_t *label, struct err *e);
+
+/* The zone that moments_zone just found on that thread allocates; for `calls`. */
+int moments_allocated(struct moments *m, uint16_t thread, uint32_t pool, uint64_t size,
+                      struct err *e);
+
+/* The history is over: walks the rest of all zones; for `calls`. */
+int moments_finish_zones(struct moments *m, struct err *e);
 
 /*
  * How many frames of the base set have begun by `time`: the frame's number + 1, 0 before the first.

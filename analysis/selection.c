@@ -251,6 +251,15 @@ bool selection_wants(const struct selection *s, const struct selection_block *b)
     return !s->zones || in_zone(s, b->thread, b->time);
 }
 
+bool selection_wants_zone(const struct selection *s, uint16_t thread, int64_t begin, int64_t end)
+{
+    if (begin >= s->end || end < s->begin)
+        return false;
+    if (s->threads && (thread >= s->thread_count || !s->threads[thread]))
+        return false;
+    return !s->zones || in_zone(s, thread, begin);
+}
+
 int64_t selection_end(const struct selection *s)
 {
     /* A file's word: times of events have 48 bits, and sums of these must not overflow. */

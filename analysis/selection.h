@@ -93,6 +93,12 @@ struct selection_block {
 bool selection_wants(const struct selection *s, const struct selection_block *b);
 
 /*
+ * Whether allocations within a zone may be selected: it is on a wanted thread, some of it lies in
+ * the wanted time, and with `zone` it begins within one of that name.
+ */
+bool selection_wants_zone(const struct selection *s, uint16_t thread, int64_t begin, int64_t end);
+
+/*
  * Replays the history of the selected blocks. In each op `pool` is the index in s->pools, and frees
  * have `temporary` filled in: whether the thread that allocated the block freed it with no other
  * step of its own in the pool at a time between, selected or not.

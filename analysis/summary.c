@@ -84,6 +84,7 @@ struct builder {
     struct accounting accounts[ACCOUNTINGS];
     bool has_group;
     struct moments moments;
+    struct zone_calls calls;
     struct map keys; /* by block that is freed later: its zone or frame */
 };
 
@@ -121,7 +122,8 @@ static int key_by_moment(void *ctx, const struct memory_op *op, uint32_t *key, s
         return 0;
     }
     if (b->options->by == GROUP_ZONE) {
-        if (moments_zone(&b->moments, op->thread, op->time, key, e) != 0)
+        if (moments_zone(&b->moments, op->thread, op->time, key, e) != 0 ||
+            moments_allocated(&b->moments, op->thread, op->pool, op->block.size, e) != 0)
             return -1;
     } else {
         if (moments_frame(&b->moments, op->time, &begun, e) != 0)
@@ -171,6 +173,8 @@ static int sweep(struct builder *b, struct err *e)
     case GROUP_FRAME:
         if (moments_init(&b->moments, b->trace, e) != 0)
             return -1;
+        b->calls.selection = &b->s->selection;
+        b->moments.calls = b->options->by == GROUP_ZONE ? &b->calls : NULL;
         o.key_of = key_by_moment;
         o.key_ctx = b;
         break;
@@ -179,7 +183,9 @@ static int sweep(struct builder *b, struct err *e)
     }
     accounting_init(&b->accounts[BY_GROUP], &o);
     const struct memory_observer to = {.ctx = b, .op = take_step};
-    return selection_sweep(&b->s->selection, &to, e);
+    if (selection_sweep(&b->s->selection, &to, e) != 0)
+        return -1;
+    return b->moments.calls ? moments_finish_zones(&b->moments, e) : 0;
 }
 
 /* ---- rows */
@@ -249,6 +255,18 @@ static int name_row(struct builder *b, enum grouping by, struct summary_row *r, 
     return 0;
 }
 
+static int cost_of_row(struct builder *b, struct summary_row *r, struct err *e)
+{
+    struct zone_cost cost;
+    r->cost = 0;
+    if (!zone_calls_cost(&b->calls, r->pool, r->key, &cost))
+        return 0;
+    if (!vec_push(&b->s->zone_costs, cost))
+        return err_no_memory(e, "calls of zones");
+    r->cost = (uint32_t)b->s->zone_costs.len;
+    return 0;
+}
+
 static int list_rows(struct builder *b, enum grouping by, const struct accounting *a,
                      struct row_list *rows, struct err *e)
 {
@@ -259,6 +277,8 @@ static int list_rows(struct builder *b, enum grouping by, const struct accountin
             r.callstack = 0;
             r.type = (struct view){"", 0};
             if (name_row(b, by, &r, e) != 0)
+                return -1;
+            if (by == GROUP_ZONE && cost_of_row(b, &r, e) != 0)
                 return -1;
             if (!vec_push(rows, r))
                 return err_no_memory(e, "allocation sites");
@@ -450,6 +470,8 @@ static int build(struct builder *b, struct err *e)
     if (by != GROUP_SITE &&
         (list_rows(b, by, a, &s->groups, e) != 0 || attach_stacks(b, by, &s->groups, e) != 0))
         return -1;
+    if (by == GROUP_FRAME && summary_score_frames(s, e) != 0)
+        return -1;
     if (summary_cover(s, &b->accounts[BY_CALLSTACK], e) != 0 ||
         summary_read_faults(s, only->pool, e) != 0)
         return -1;
@@ -476,6 +498,7 @@ int summary_build(struct summary *s, struct trace *t, const struct summary_optio
     sites_release(&b.sites);
     sites_release(&b.functions);
     moments_release(&b.moments);
+    zone_calls_release(&b.calls);
     map_release(&b.keys);
     if (status != 0)
         summary_release(s);
@@ -494,6 +517,9 @@ void summary_release(struct summary *s)
     vec_release(&s->groups);
     vec_release(&s->stacks);
     vec_release(&s->row_types);
+    vec_release(&s->zone_costs);
+    vec_release(&s->frames);
+    vec_release(&s->outliers);
     types_release(&s->types);
     vec_release(&s->faults);
     vec_release(&s->checks);

@@ -12,9 +12,11 @@
 
 #include "analysis/accounting.h"
 #include "analysis/frames.h"
+#include "analysis/outliers.h"
 #include "analysis/selection.h"
 #include "analysis/skiplist.h"
 #include "analysis/types.h"
+#include "analysis/zone_calls.h"
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/vec.h"
@@ -68,6 +70,23 @@ struct summary_row {
     struct view type;
     size_t first_type, type_count; /* a range of summary.row_types, most bytes first */
     struct counter figures;
+    uint32_t cost; /* GROUP_ZONE: index in summary.zone_costs + 1; 0: in no zone */
+    /* GROUP_FRAME; see outliers.h, 0 for what was before the first frame */
+    float count_score, bytes_score;
+};
+
+static inline bool summary_row_is_outlier(const struct summary_row *r)
+{
+    return outlier_is_one(r->count_score) || outlier_is_one(r->bytes_score);
+}
+
+/* The frames of a pool together, those without an allocation included. */
+struct summary_frames {
+    uint32_t pool;
+    uint64_t frames; /* of the base set, that overlap the selected time */
+    uint64_t empty;  /* of them: without an allocation */
+    struct outlier_scale count, bytes;
+    size_t first_outlier, outlier_count; /* a range of summary.outliers, highest score first */
 };
 
 /* What a row has of one type, or of none. */
@@ -135,6 +154,9 @@ struct summary {
     struct row_list groups;
     VEC(struct summary_stack) stacks;
     VEC(struct summary_type) row_types;
+    VEC(struct zone_cost) zone_costs;
+    VEC(struct summary_frames) frames; /* GROUP_FRAME */
+    VEC(struct summary_row) outliers;
     struct types types;
     uint64_t allocations, frees, live, live_bytes, total_bytes; /* of these pools */
     struct summary_coverage coverage;

@@ -15,4 +15,7 @@ int summary_read_faults(struct summary *s, const char *pool, struct err *e);
 int summary_cover(struct summary *s, const struct accounting *by_callstack, struct err *e);
 int summary_judge(struct summary *s, struct err *e);
 
+/* summary_frames.c: s->frames, s->outliers and the scores of the rows of s->groups. */
+int summary_score_frames(struct summary *s, struct err *e);
+
 #endif

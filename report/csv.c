@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "report/cost.h"
 #include "report/csv_field.h"
 #include "report/sink.h"
 
@@ -13,9 +14,11 @@ static void field(struct report *r, struct view text)
 static void csv_rows_begin(struct report *r, const struct row_list *rows, bool groups)
 {
     (void)rows;
-    (void)groups;
     buf_puts(&r->buf, "pool,name,function,file,line,image,type,count,bytes,live_count,live_bytes,"
-                      "peak_bytes,at_peak_bytes,temporary\n");
+                      "peak_bytes,at_peak_bytes,temporary");
+    if (groups)
+        csv_cost_titles(r);
+    buf_puts(&r->buf, "\n");
 }
 
 static void csv_row(struct report *r, const struct summary_row *row)
@@ -40,10 +43,11 @@ static void csv_row(struct report *r, const struct summary_row *row)
     buf_puts(b, ",");
     field(r, row->type);
     buf_printf(b,
-               ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
-               "\n",
+               ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64,
                c->count, c->bytes, c->live_count, c->live_bytes, c->peak_bytes, c->at_peak_bytes,
                c->temporary);
+    csv_cost(r, row);
+    buf_puts(b, "\n");
     buf_release(&name);
 }
 

@@ -1,6 +1,7 @@
 /* The report as one JSON document, written row by row. */
 
 #include "base/format.h"
+#include "report/cost.h"
 #include "report/json_value.h"
 #include "report/sink.h"
 
@@ -116,16 +117,6 @@ static json_t *make_types(const struct summary *s, const struct summary_row *row
     return list;
 }
 
-/* Adds a member; the object goes when memory is short. */
-static json_t *with_member(json_t *object, const char *key, json_t *value)
-{
-    if (!object || json_object_set_new(object, key, value) != 0) {
-        json_decref(object);
-        return NULL;
-    }
-    return object;
-}
-
 static void json_row(struct report *r, const struct summary_row *row)
 {
     const struct counter *c = &row->figures;
@@ -141,16 +132,21 @@ static void json_row(struct report *r, const struct summary_row *row)
         json_count(c->temporary), "callstack", json_callstack(r->s->trace, row->callstack));
     /* What a group is called, where no frame tells. */
     if (row->name.len)
-        v = with_member(v, "name", json_text(row->name));
+        v = json_with(v, "name", json_text(row->name));
     if (row->type_count > 1)
-        v = with_member(v, "types", make_types(r->s, row));
-    element(r, v);
+        v = json_with(v, "types", make_types(r->s, row));
+    element(r, json_cost(r->s, row, v));
 }
 
 static void json_rows_end(struct report *r, const struct row_list *rows, bool groups)
 {
     (void)rows;
-    (void)groups;
+    close_list(r);
+    if (!groups || r->s->by != GROUP_FRAME)
+        return;
+    open_list(r, "frames");
+    for (size_t i = 0; i < r->s->frames.len; i++)
+        element(r, json_frames(r->s, &r->s->frames.at[i]));
     close_list(r);
 }
 

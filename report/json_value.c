@@ -54,6 +54,17 @@ json_t *json_callstack(const struct trace *t, uint32_t callstack)
     return list;
 }
 
+json_t *json_with(json_t *object, const char *key, json_t *value)
+{
+    if (!object || json_object_set_new(object, key, value) != 0) {
+        if (!object)
+            json_decref(value);
+        json_decref(object);
+        return NULL;
+    }
+    return object;
+}
+
 /*
  * jansson escapes the control characters below 0x20 only. The others, which terminals obey as well,
  * can stand in strings alone, so they are escaped wherever they are: DEL, and C1 (U+0080 to U+009F,

@@ -32,6 +32,12 @@ json_t *json_frame(const struct frame_view *f);
 /* The frames of a call stack, innermost first; [] for none. */
 json_t *json_callstack(const struct trace *t, uint32_t callstack);
 
+/*
+ * Adds a member, whose reference it takes over, and gives the object back: NULL, with the object
+ * gone, when memory is short or was so before.
+ */
+json_t *json_with(json_t *object, const char *key, json_t *value);
+
 /* Appends the document `value` and gives up the reference. False when memory is short. */
 bool json_put(struct buf *out, json_t *value, size_t flags);
 

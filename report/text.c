@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/format.h"
+#include "report/cost.h"
 #include "report/sink.h"
 #include "report/text_cells.h"
 
@@ -119,9 +120,11 @@ static const char *first_title(const struct report *r, bool groups)
     return titles[groups ? r->s->by : GROUP_SITE];
 }
 
+/* Rows that are no sum of call stacks have no types. */
 static bool shows_type(const struct report *r, bool groups)
 {
-    return !groups || r->s->by != GROUP_TYPE;
+    enum grouping by = r->s->by;
+    return !groups || by < GROUP_TYPE || by == GROUP_POOL;
 }
 
 /* The type of most bytes, and how many others there are, those that nobody tells as one. */
@@ -196,6 +199,8 @@ static void text_rows_begin(struct report *r, const struct row_list *rows, bool 
         if (is_shown(r, &columns[i]))
             cell(&r->buf, columns[i].title, columns[i].is_bytes ? 9 : 11);
     }
+    if (groups)
+        text_cost_titles(r);
     const struct view pool = view_of("Pool");
     r->type_width = shows_type(r, groups) ? type_width(r, rows) : 0;
     put_last_columns(r, view_of("Type"), shows_pool(r) ? &pool : NULL);
@@ -246,6 +251,7 @@ static void text_row(struct report *r, const struct summary_row *row)
         else
             cell_count(&r->buf, n, 11);
     }
+    text_cost(r, row);
     struct buf type = {0};
     put_type(&type, r, row);
     put_last_columns(r, (struct view){(const char *)type.data, type.len},
@@ -271,6 +277,8 @@ static void text_rows_end(struct report *r, const struct row_list *rows, bool gr
     if (rows->filtered)
         buf_printf(&r->buf, "%s %s below --min-size or --min-count\n",
                    format_counted(n, rows->filtered, name), rows->filtered == 1 ? "is" : "are");
+    if (groups)
+        text_frames(r);
 }
 
 /* ---- faults, checks */

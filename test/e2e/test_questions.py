@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import re
+import statistics
 import xml.etree.ElementTree
 
 from clients import capture_items, frame_name, thread_name
@@ -515,6 +516,91 @@ class Moments(Case):
             got[row["name"]] += row["bytes"]
         self.assertEqual(got, want)
         self.assertIn("frame ", text("report", MEMSCEN, "--by", "frame", "--limit", 3))
+
+
+    def test_calls_of_zones(self):
+        """Against the zones of the file, as a second reader has them."""
+        for path in (MEMSCEN, TRACES / "v0.10" / "memscen.tracy"):
+            trace, names = Trace(path), {0: "default"}
+            names.update({key: trace.pointers[pool["name_key"]].decode()
+                          for key, pool in trace.pools.items() if key})
+            calls, own, inner = self.calls(trace, names)
+            groups = report(path, "--by", "zone")["groups"]
+            self.assertEqual({(r["pool"], r["name"]) for r in groups if "calls" in r},
+                             {(pool, calls[c]) for pool, c in own})
+            for row in groups:
+                if "calls" not in row:
+                    self.assertEqual(row["name"], "[no zone]")
+                    continue
+                ids = [c for c, name in calls.items() if name == row["name"]]
+                self.assertEqual(row["calls"], len(ids))
+                for key, figures in (("per_call", own), ("per_call_with_inner", inner)):
+                    got = row[key]
+                    for at, what in enumerate(("count", "bytes")):
+                        each = [figures[row["pool"], c][at] for c in ids
+                                if (row["pool"], c) in figures]
+                        self.assertEqual(got[f"{what}_max"], max(each))
+                        self.assertAlmostEqual(got[f"{what}_mean"], sum(each) / len(ids))
+
+    @staticmethod
+    def calls(trace, names):
+        """Call -> zone's name; (pool, call) -> [allocations, bytes], of its own and with those
+        inside."""
+        calls, own, inner = {}, {}, {}
+        for thread, allocs in _by_thread(trace, names).items():
+            way, at = [], 0
+            zones = trace.resolved_zones(thread) if thread in trace.thread_details else []
+            for record in [*zones, ("end", None)]:
+                # What happens as a zone ends is inside it, unless the next one begins then.
+                while at < len(allocs) and (record[1] is None or allocs[at][0] < record[1] or
+                                            record[0] == "end" and allocs[at][0] == record[1]):
+                    _, pool, size = allocs[at]
+                    for depth, call in enumerate(reversed(way)):
+                        for figures in (own, inner) if depth == 0 else (inner,):
+                            sums = figures.setdefault((pool, call), [0, 0])
+                            sums[0] += 1
+                            sums[1] += size
+                    at += 1
+                if record[0] == "begin":
+                    calls[len(calls)] = (record[2][0] or record[2][1]).decode()
+                    way.append(len(calls) - 1)
+                elif way:
+                    way.pop()
+        return calls, own, inner
+
+    def test_frames_that_stand_apart(self):
+        trace = Trace(MEMSCEN)
+        doc = report(MEMSCEN, "--by", "frame")
+        shown = {(row["pool"], row["frame"]): row for row in doc["groups"]}
+        for pool in doc["frames"]:
+            key = 0 if pool["pool"] == "default" else next(
+                k for k, p in trace.pools.items()
+                if k and trace.pointers[p["name_key"]].decode() == pool["pool"])
+            counts = [0] * len(trace.base_frames)
+            for event in trace.pools[key]["events"]:
+                begun = sum(start <= event[2] for start in trace.base_frames)
+                if begun:
+                    counts[begun - 1] += 1
+            median = statistics.median(counts)
+            mad = statistics.median([abs(n - median) for n in counts])
+            self.assertEqual((pool["frames"], pool["empty"]), (len(counts), counts.count(0)))
+            self.assertEqual((pool["count"]["median"], pool["count"]["mad"]), (median, mad))
+            for frame, n in enumerate(counts):
+                if n:
+                    self.assertAlmostEqual(shown[pool["pool"], frame]["count_score"],
+                                           0.6745 * (n - median) / mad, places=3)
+        self.assertEqual([o["frame"] for o in doc["frames"][0]["outliers"]], [1])
+        self.assertIn("frame 1 is an outlier: 32 allocations",
+                      text("report", MEMSCEN, "--by", "frame"))
+
+
+def _by_thread(trace, names):
+    """Thread -> (time, pool, size) of its allocations, in order of time."""
+    allocs = collections.defaultdict(list)
+    for key, events in trace.memory_by_pool().items():
+        for event in events:
+            allocs[event[6]].append((event[2], names[key], event[1]))
+    return {thread: sorted(list_) for thread, list_ in allocs.items()}
 
 
 class Histograms(Case):

@@ -1,0 +1,25 @@
+#ifndef TIDEMARK_REPORT_COST_H
+#define TIDEMARK_REPORT_COST_H
+
+/*
+ * What rows by zone and by frame have of their own: allocations of single calls of a zone, and how
+ * far a frame stands apart from the others. All others have nothing here. For report/ only.
+ */
+
+#include "report/json_value.h"
+#include "report/sink.h"
+
+/* Text: further columns, and what stands below the rows by frame. */
+void text_cost_titles(struct report *r);
+void text_cost(struct report *r, const struct summary_row *row);
+void text_frames(struct report *r);
+
+/* Adds the members to a row's object, which goes when memory is short. */
+json_t *json_cost(const struct summary *s, const struct summary_row *row, json_t *object);
+json_t *json_frames(const struct summary *s, const struct summary_frames *f);
+
+/* Further columns. */
+void csv_cost_titles(struct report *r);
+void csv_cost(struct report *r, const struct summary_row *row);
+
+#endif
