@@ -1,16 +1,13 @@
 #include "cli/report_leaks.h"
 
 #include <fcntl.h>
-#include <stdlib.h>
 #include <unistd.h>
 
-#include "analysis/timeline.h"
+#include "analysis/peaks.h"
 #include "cli/options.h"
 #include "report/histograms.h"
 
 #define SUPPRESSIONS_MAX (16u << 20)
-#define PEAK_BUCKETS 4096u
-#define PEAK_SHARE 20 /* local peaks rise by a twentieth of the highest */
 
 bool leak_question_take(struct leak_question *q, int option, const char *value, struct err *e)
 {
@@ -29,7 +26,7 @@ bool leak_question_take(struct leak_question *q, int option, const char *value, 
     default:
         q->peak = true;
         q->which = 1;
-        return !value || option_u64(value, "--peak", 1, PEAK_BUCKETS, &q->which, e);
+        return !value || option_u64(value, "--peak", 1, PEAKS_MAX, &q->which, e);
     }
 }
 
@@ -130,52 +127,23 @@ int leak_question_answer(const struct leak_question *q, const struct selection_o
 
 /* ---- peaks */
 
-static int compare_peaks(const void *a, const void *b)
-{
-    const struct timeline_peak *x = a;
-    const struct timeline_peak *y = b;
-    if (x->bytes != y->bytes)
-        return x->bytes > y->bytes ? -1 : 1;
-    return (x->time > y->time) - (x->time < y->time);
-}
-
-static int choose_peak(const struct leak_question *q, const struct timeline *line, int64_t *time,
-                       struct err *e)
-{
-    const struct timeline_series *s = &line->series.at[0];
-    struct timeline_peak *list;
-    size_t n;
-    uint64_t highest = 0;
-    for (size_t i = 0; i < line->count; i++)
-        highest = s->buckets[i].high > highest ? s->buckets[i].high : highest;
-    if (!timeline_peaks(line, s, highest / PEAK_SHARE, &list, &n))
-        return err_no_memory(e, "peaks");
-    int status = 0;
-    if (n)
-        qsort(list, n, sizeof *list, compare_peaks);
-    if (q->which <= n)
-        *time = list[q->which - 1].time;
-    else if (n)
-        status = err_set(e, ERR_USAGE, "there is no peak %llu: use rises to %zu and falls again",
-                         (unsigned long long)q->which, n);
-    free(list);
-    return status;
-}
-
 int leak_question_find_peak(const struct leak_question *q, struct selection_options *only,
                             struct trace *t, struct err *e)
 {
     struct selection s;
-    struct timeline line;
+    struct peaks p;
     if (selection_init(&s, t, only, e) != 0)
         return -1;
-    struct timeline_options window = {
-        .begin = 0, .end = selection_end(&s) + 1, .buckets = PEAK_BUCKETS, .together = true};
     only->at = selection_end(&s);
-    int status = timeline_build(&line, &s, &window, e);
+    int status = peaks_find(&p, &s, e);
     if (status == 0) {
-        status = line.series.len ? choose_peak(q, &line, &only->at, e) : 0;
-        timeline_release(&line);
+        if (q->which <= p.list.len)
+            only->at = p.list.at[q->which - 1].time;
+        else if (p.list.len)
+            status =
+                err_set(e, ERR_USAGE, "there is no peak %llu: use rises to %zu and falls again",
+                        (unsigned long long)q->which, p.list.len);
+        peaks_release(&p);
     }
     selection_release(&s);
     only->has_at = status == 0;

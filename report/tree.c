@@ -24,6 +24,7 @@ struct writer {
     struct document doc;
     struct buf prefix;
     VEC(struct step) way;
+    struct tree_nodes *collect; /* NULL, or takes the nodes instead */
 };
 
 static bool is_shown(const struct writer *w, uint32_t node)
@@ -151,6 +152,7 @@ static void text_enter(struct writer *w, const struct step *parent, struct step 
     if (branches)
         buf_puts(&w->prefix, last ? "  " : "│ ");
     s->prefix = w->prefix.len;
+    document_flush(&w->doc);
 }
 
 /* ---- JSON and CSV: nodes one after the other, each with the number of its parent */
@@ -247,16 +249,23 @@ static void csv_node(struct writer *w, uint32_t node)
 
 /* ---- all of it */
 
+static void put_row(struct writer *w, uint32_t node)
+{
+    if (w->options->format == REPORT_JSON)
+        json_node(w, node);
+    else
+        csv_node(w, node);
+}
+
 static void enter(struct writer *w, const struct step *parent, struct step *s)
 {
     s->shown = count_shown(w, s->node);
-    if (w->options->format == REPORT_TEXT)
+    if (w->collect)
+        w->doc.failed |= s->node != TREE_ROOT && !vec_push(&w->collect->list, s->node);
+    else if (w->options->format == REPORT_TEXT)
         text_enter(w, parent, s);
-    else if (s->node != TREE_ROOT && w->options->format == REPORT_JSON)
-        json_node(w, s->node);
     else if (s->node != TREE_ROOT)
-        csv_node(w, s->node);
-    document_flush(&w->doc);
+        put_row(w, s->node);
 }
 
 static void walk(struct writer *w)
@@ -268,7 +277,7 @@ static void walk(struct writer *w)
         struct step *s = &w->way.at[w->way.len - 1];
         w->prefix.len = s->prefix;
         if (s->at == s->shown) {
-            if (w->options->format == REPORT_TEXT)
+            if (w->options->format == REPORT_TEXT && !w->collect)
                 text_rest(w, s);
             w->way.len--;
             continue;
@@ -277,6 +286,19 @@ static void walk(struct writer *w)
         enter(w, s, &child);
         w->doc.failed |= !vec_push(&w->way, child);
     }
+}
+
+int tree_shown(struct tree_nodes *out, const struct tree *t,
+               const struct tree_report_options *options, struct err *e)
+{
+    struct writer w = {.t = t, .options = options, .collect = out};
+    *out = (struct tree_nodes){0};
+    walk(&w);
+    vec_release(&w.way);
+    if (!w.doc.failed)
+        return 0;
+    vec_release(&out->list);
+    return err_no_memory(e, "the tree");
 }
 
 int tree_write(const struct tree *t, const struct tree_report_options *options, FILE *out,
@@ -289,7 +311,12 @@ int tree_write(const struct tree *t, const struct tree_report_options *options, 
         json_head(&w);
     else
         csv_head(&w);
-    walk(&w);
+    if (options->nodes) {
+        for (size_t i = 0; i < options->node_count; i++)
+            put_row(&w, options->nodes[i]);
+    } else {
+        walk(&w);
+    }
     if (options->format == REPORT_JSON) {
         document_list_end(&w.doc);
         document_close(&w.doc);

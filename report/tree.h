@@ -7,13 +7,26 @@
 
 #include "analysis/tree.h"
 #include "base/err.h"
+#include "base/vec.h"
 #include "report/report.h"
 
 struct tree_report_options {
     enum report_format format;
     uint32_t depth;   /* levels to show, 0 all */
     double min_share; /* leave out nodes with less of the whole than this, 0 to 1 */
+    /* JSON and CSV: these nodes, as tree_shown gave them, whatever stands above. NULL: all of it.
+     */
+    const uint32_t *nodes;
+    size_t node_count;
 };
+
+struct tree_nodes {
+    VEC(uint32_t) list;
+};
+
+/* The nodes that tree_write shows, in its order: depth first, without the root. */
+int tree_shown(struct tree_nodes *out, const struct tree *t,
+               const struct tree_report_options *options, struct err *e);
 
 /* ERR_OUTPUT when `out` cannot be written. */
 int tree_write(const struct tree *t, const struct tree_report_options *options, FILE *out,

@@ -418,6 +418,16 @@ static int load_path(struct trace *t, const char *path, const struct load_plan *
     return status;
 }
 
+int trace_load_fd(struct trace *t, int fd, const char *name,
+                  const struct trace_load_options *options, struct trace_counts *counts,
+                  struct trace_info *info, struct err *e)
+{
+    const struct load_plan plan = {options, counts, info};
+    if (counts)
+        *counts = (struct trace_counts){0};
+    return load_input(t, &(struct load_input){fd, name, {0}}, &plan, e);
+}
+
 int trace_load_with(struct trace *t, const char *path, const struct trace_load_options *options,
                     struct trace_counts *counts, struct trace_info *info, struct err *e)
 {

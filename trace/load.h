@@ -50,6 +50,11 @@ struct trace_load_options {
 int trace_load_with(struct trace *t, const char *path, const struct trace_load_options *options,
                     struct trace_counts *counts, struct trace_info *info, struct err *e);
 
+/* The same from an open file, which stays open; errors call it `name`. */
+int trace_load_fd(struct trace *t, int fd, const char *name,
+                  const struct trace_load_options *options, struct trace_counts *counts,
+                  struct trace_info *info, struct err *e);
+
 /* The same from an uncompressed inner stream (tests, fuzzers). */
 int trace_load_inner(struct trace *t, struct byte_source source,
                      const struct trace_load_options *options, struct err *e);
