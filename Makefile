@@ -8,6 +8,7 @@ CC     ?= gcc
 PYTHON ?= /usr/bin/python3
 PREFIX ?= /usr/local
 DESTDIR ?=
+LIBDIR ?= $(PREFIX)/lib
 
 VERSION := $(shell sed -n 's/^## \[\([0-9][0-9.]*\)\].*/\1/p' CHANGELOG.md 2>/dev/null | head -n 1)
 
@@ -16,11 +17,14 @@ WARN := -Wall -Wextra -Werror -Wshadow -Wconversion -Wno-sign-conversion -Wstric
 OPT  := $(if $(DEBUG),-O0,-O2)
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 # Against what hostile bytes might reach in spite of all; they cost nothing that can be measured.
-HARDEN   := $(if $(SAN)$(DEBUG),,-fstack-protector-strong -fPIE)
+HARDEN   := $(if $(SAN)$(DEBUG),,-fstack-protector-strong)
 FORTIFY  := $(if $(SAN)$(DEBUG),,-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 HARDLINK := $(if $(SAN)$(DEBUG),,-pie -Wl,-z,relro,-z,now)
 CPPFLAGS += -I. -I$(BUILD)/gen -D_GNU_SOURCE -DTIDEMARK_VERSION='"$(VERSION)"'
-CFLAGS   += -std=c17 -g $(OPT) $(HARDEN) $(FORTIFY) $(WARN) $(SANFLAGS)
+# The same objects are linked into the program and into libtidetrace.so. Hidden symbols cannot be
+# replaced from outside, so this code is what -fPIE would give.
+PIC      := -fPIC -fvisibility=hidden
+CFLAGS   += -std=c17 -g $(OPT) $(HARDEN) $(FORTIFY) $(PIC) $(WARN) $(SANFLAGS)
 LDFLAGS  += $(HARDLINK) $(SANFLAGS)
 LDLIBS   := -llz4 -lzstd -lz -llzma -lxxhash -ljansson -lyajl -lcapstone -lsqlite3 -ldw -lelf \
             -lpcre2-8 -liberty -lpthread -lm
@@ -28,17 +32,17 @@ LDLIBS   := -llz4 -lzstd -lz -llzma -lxxhash -ljansson -lyajl -lcapstone -lsqlit
 Q := $(if $(V),,@)
 
 # Folders in dependency order, the lowest last: a library may use those to its right.
-FOLDERS := import server report analysis symbols trace protocol base
+FOLDERS := lib import server report analysis symbols trace protocol base
 LIBS    := $(FOLDERS:%=$(BUILD)/lib%.a)
 
-.PHONY: all web list deps deps-test deps-test-full deps-deb run test unit e2e check-layers check-docs \
+.PHONY: all libtidetrace web list deps deps-test deps-test-full deps-deb run test unit e2e check-layers check-docs \
         asan fuzz bench format format-check tidy install install-compat uninstall deb clean
 
 # Keep objects: make would remove those that only a chain of pattern rules made.
 .SECONDARY:
 
 ## all: builds build/tidemark, with the page of `report --format html` if node and npm are there
-all: deps $(BUILD)/tidemark
+all: deps $(BUILD)/tidemark libtidetrace
 
 ## list: prints the targets
 list:
@@ -83,7 +87,32 @@ $(BUILD)/gen/version: CHANGELOG.md
 	@mkdir -p $(@D)
 	@echo '$(VERSION)' | cmp -s - $@ || echo '$(VERSION)' > $@
 
-$(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard cli/*.c))): $(BUILD)/gen/version
+$(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard cli/*.c)) lib/call.c): $(BUILD)/gen/version
+
+# libtidetrace: what programs may call, and nothing else, is visible from outside. The archive is one
+# object, so that our names cannot meet those of a program that it is linked into.
+LIB_MAJOR   := 1
+LIB_FILE    := libtidetrace.so.$(LIB_MAJOR).$(shell sed -n 's/^\#define TIDETRACE_MINOR //p' include/tidetrace.h)
+LIB_SONAME  := libtidetrace.so.$(LIB_MAJOR)
+LIB_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard lib/*.c)))
+LIB_PARTS   := $(filter-out $(BUILD)/libmcp.a $(BUILD)/liblib.a,$(LIBS))
+
+## libtidetrace: the library that reads traces for other programs, shared and static
+libtidetrace: $(BUILD)/libtidetrace.so $(BUILD)/libtidetrace.a
+
+$(BUILD)/libtidetrace.so: $(LIB_OBJECTS) $(LIB_PARTS) lib/tidetrace.map
+	$(if $(V),,@echo "  LD   $@")
+	$(Q)$(CC) -shared -Wl,-soname,$(LIB_SONAME) -Wl,--version-script,lib/tidetrace.map \
+	    -Wl,-z,relro,-z,now $(if $(SAN),,-Wl,-z,defs) $(SANFLAGS) -o $(BUILD)/$(LIB_FILE) \
+	    $(LIB_OBJECTS) $(LIB_PARTS) -Wl,--as-needed $(LDLIBS)
+	$(Q)ln -sf $(LIB_FILE) $(BUILD)/$(LIB_SONAME) && ln -sf $(LIB_FILE) $@
+
+$(BUILD)/libtidetrace.a: $(LIB_OBJECTS) $(LIB_PARTS)
+	$(if $(V),,@echo "  AR   $@")
+	$(Q)$(LD) -r -o $(BUILD)/libtidetrace.o $(LIB_OBJECTS) $(LIB_PARTS)
+	$(Q)$(OBJCOPY) --wildcard --keep-global-symbol='tidetrace_*' $(BUILD)/libtidetrace.o
+	@rm -f $@
+	$(Q)$(AR) rcs $@ $(BUILD)/libtidetrace.o && rm -f $(BUILD)/libtidetrace.o
 
 # The wire tables are data: generated from the item list, one array per protocol number.
 $(BUILD)/gen/wire_table.c: protocol/queue-items.tsv protocol/gen-wire-table.awk
@@ -199,14 +228,14 @@ run: all
 	@BUILD=$(BUILD) sh test/run-example
 
 ## test: builds and runs all tests; ends with "N passed, N failed"
-test: deps-test $(BUILD)/tidemark $(UNIT_TESTS) $(TEST_TOOLS)
+test: deps-test $(BUILD)/tidemark libtidetrace $(UNIT_TESTS) $(TEST_TOOLS)
 	@BUILD=$(BUILD) CC=$(CC) $(PYTHON) test/run_tests.py
 
 ## unit, e2e: only those tests
 unit: deps-test $(UNIT_TESTS) $(TEST_TOOLS)
 	@BUILD=$(BUILD) $(PYTHON) test/run_tests.py --only unit
 
-e2e: deps-test $(BUILD)/tidemark $(TEST_TOOLS)
+e2e: deps-test $(BUILD)/tidemark libtidetrace $(TEST_TOOLS)
 	@BUILD=$(BUILD) $(PYTHON) test/run_tests.py --only e2e
 
 ## check-layers: holds every #include against the folder table
@@ -261,10 +290,10 @@ bench: all $(BENCH_TOOLS)
 
 ## ---- style
 
-SOURCE_DIRS := base protocol trace import symbols analysis report server cli test test/unit \
+SOURCE_DIRS := base protocol trace import symbols analysis report lib mcp include server cli examples test test/unit \
                test/fuzz bench
 SOURCES     := $(sort $(wildcard $(SOURCE_DIRS:%=%/*.[ch])))
-TIDIED      := $(filter %.c,$(filter-out test/% bench/%,$(SOURCES)))
+TIDIED      := $(filter %.c,$(filter-out test/% bench/% examples/%,$(SOURCES)))
 
 ## format: formats all sources; format-check only looks; tidy runs clang-tidy
 format:
@@ -286,7 +315,7 @@ DROP_INS += tracy-update
 COMPAT   := capture capture-release iree-tracy-capture capture-daemon update
 COMPAT   += csvexport iree-tracy-csvexport import-chrome
 
-## install: the program, its man pages and the tracy-* names under PREFIX
+## install: the program, libtidetrace, man pages and the tracy-* names under PREFIX (LIBDIR)
 install: all
 	install -D -m 755 $(BUILD)/tidemark $(DESTDIR)$(PREFIX)/bin/tidemark
 	@for page in $(MAN); do \
@@ -294,6 +323,14 @@ install: all
 	        $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/} || exit 1; \
 	done
 	@for name in $(DROP_INS); do ln -sf tidemark $(DESTDIR)$(PREFIX)/bin/$$name || exit 1; done
+	install -D -m 644 include/tidetrace.h $(DESTDIR)$(PREFIX)/include/tidetrace.h
+	install -D -m 644 $(BUILD)/$(LIB_FILE) $(DESTDIR)$(LIBDIR)/$(LIB_FILE)
+	ln -sf $(LIB_FILE) $(DESTDIR)$(LIBDIR)/$(LIB_SONAME)
+	ln -sf $(LIB_FILE) $(DESTDIR)$(LIBDIR)/libtidetrace.so
+	install -m 644 $(BUILD)/libtidetrace.a $(DESTDIR)$(LIBDIR)/libtidetrace.a
+	@mkdir -p $(DESTDIR)$(LIBDIR)/pkgconfig
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
+	    lib/tidetrace.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/tidetrace.pc
 	@[ ! -s $(BUILD)/gen/page_licences.txt ] || install -D -m 644 $(BUILD)/gen/page_licences.txt \
 	    $(DESTDIR)$(PREFIX)/share/doc/tidemark/page-licences.txt
 
@@ -305,6 +342,8 @@ install-compat: install
 uninstall:
 	rm -f $(addprefix $(DESTDIR)$(PREFIX)/bin/,tidemark $(DROP_INS) $(COMPAT))
 	rm -f $(DESTDIR)$(PREFIX)/share/doc/tidemark/page-licences.txt
+	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(LIB_FILE) $(LIB_SONAME) libtidetrace.so libtidetrace.a)
+	rm -f $(DESTDIR)$(LIBDIR)/pkgconfig/tidetrace.pc $(DESTDIR)$(PREFIX)/include/tidetrace.h
 	rm -f $(foreach page,$(MAN),$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $(page)))/$(notdir $(page)))
 
 # dpkg-shlibdeps is in it.

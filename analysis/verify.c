@@ -124,6 +124,21 @@ static void verify_expression(struct verifier *v, const struct budget *b)
     buf_release(&why);
 }
 
+int verify_summarize(struct summary *s, struct trace *t, struct verify_options *options,
+                     struct err *missing, struct err *e)
+{
+    struct summary_options wanted = {.by = GROUP_SITE, .pool = options->pool};
+    if (summary_build(s, t, &wanted, e) == 0)
+        return 0;
+    if (e->code != ERR_USAGE)
+        return -1;
+    *missing = *e;
+    options->missing_pool = missing->text;
+    wanted.pool = NULL;
+    *e = (struct err){0};
+    return summary_build(s, t, &wanted, e);
+}
+
 int verify_run(struct verify_result *r, const struct summary *s, const struct trace_counts *counts,
                const struct verify_options *options, struct err *e)
 {

@@ -11,6 +11,7 @@
 #include "trace/load.h"
 
 struct verify_options {
+    const char *pool; /* NULL, or look at this pool only */
     bool expect_allocations;
     uint64_t allocations;    /* expected */
     double within;           /* ≥ 1: from allocations / within to allocations * within will do */
@@ -22,13 +23,21 @@ struct verify_options {
     bool require_context_switches;
     const struct budget *expect; /* expressions that must be true */
     size_t expect_count;
-    const char *missing_pool; /* NULL, or why the wanted pool is not there: a check that failed */
+    const char *missing_pool; /* of verify_summarize: a check that failed */
 };
 
 struct verify_result {
     VEC(struct summary_check) checks;
     bool holds; /* all of them */
 };
+
+/*
+ * Makes the summary that verify_run looks at. A pool that is not there is a check that does not
+ * hold, not a wrong command line: `missing`, which must last, says why, and options->missing_pool
+ * tells verify_run.
+ */
+int verify_summarize(struct summary *s, struct trace *t, struct verify_options *options,
+                     struct err *missing, struct err *e);
 
 /* `r` need not be initialised. `counts` are those of the file that `s` summarises. */
 int verify_run(struct verify_result *r, const struct summary *s, const struct trace_counts *counts,

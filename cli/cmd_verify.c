@@ -37,7 +37,6 @@ static const char usage[] =
 struct verify_command {
     const char *trace;
     bool json;
-    struct summary_options summary;
     struct verify_options verify;
     struct budgets expect;
     struct err missing; /* why there is no such pool */
@@ -93,7 +92,7 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
     case OPTION_WITHIN:
         return parse_real("--within", value, 1, 1e9, &v->within, e) == 0;
     case OPTION_POOL:
-        c->summary.pool = value;
+        v->pool = value;
         return true;
     case OPTION_CALLSTACKS:
         v->require_callstacks = true;
@@ -126,26 +125,12 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
     return option_one_trace(n, arguments, &((struct verify_command *)ctx)->trace, e);
 }
 
-/* A pool that is not there is a check that does not hold, not a wrong command line. */
-static int summarize(struct verify_command *c, struct trace *t, struct summary *s, struct err *e)
-{
-    if (summary_build(s, t, &c->summary, e) == 0)
-        return 0;
-    if (e->code != ERR_USAGE)
-        return -1;
-    c->missing = *e;
-    c->verify.missing_pool = c->missing.text;
-    c->summary.pool = NULL;
-    *e = (struct err){0};
-    return summary_build(s, t, &c->summary, e);
-}
-
 static int run(struct verify_command *c, struct trace *t, bool *holds, struct err *e)
 {
     struct trace_counts counts;
     struct summary s;
     struct verify_result r;
-    if (trace_load(t, c->trace, &counts, NULL, e) != 0 || summarize(c, t, &s, e) != 0)
+    if (trace_load(t, c->trace, &counts, NULL, e) != 0 || verify_summarize(&s, t, &c->verify, &c->missing, e) != 0)
         return -1;
     c->verify.expect = c->expect.list.at;
     c->verify.expect_count = c->expect.list.len;

@@ -13,13 +13,14 @@ MAY = {
     "symbols": {"base", "symbols"},
     "analysis": {"base", "trace", "analysis"},
     "report": {"base", "analysis", "report"},
+    "lib": {"base", "trace", "analysis", "report", "lib", "include"},
     "server": {"base", "protocol", "trace", "symbols", "analysis", "report", "server"},
     "cli": {"base", "protocol", "trace", "symbols", "analysis", "report", "server", "import",
             "cli"},
     "bench": {"base", "protocol", "trace", "symbols", "analysis", "report", "server"},
 }
 # Wire and symbol code that must stay a pure function of its input.
-NO_SOCKETS = {"protocol", "trace", "import", "symbols", "analysis", "report", "base"}
+NO_SOCKETS = {"protocol", "trace", "import", "symbols", "analysis", "report", "base", "lib"}
 SOCKET_HEADERS = {"sys/socket.h", "netinet/in.h", "netdb.h", "arpa/inet.h"}
 # Processes of one program talk over socket pairs; an address has no place there.
 PAIRS_ONLY = {("symbols", "sys/socket.h")}

@@ -1,0 +1,121 @@
+/* What changed from one trace to another. */
+
+#include "analysis/diff.h"
+
+#include <string.h>
+
+#include "lib/internal.h"
+#include "report/diff.h"
+
+struct diff_result {
+    struct tidetrace_result base;
+    struct selection before, after;
+    struct diff diff;
+};
+
+/* Rows stand by kind, and the writer goes by how many there are of each. */
+static int diff_json(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
+                     struct err *e)
+{
+    static const struct diff_report_options options = {.format = DIFF_JSON};
+    struct diff part = ((struct diff_result *)r)->diff;
+    if (first)
+        part.rows.at += first;
+    part.rows.len = (size_t)count;
+    memset(part.count, 0, sizeof part.count);
+    for (size_t i = 0; i < part.rows.len; i++)
+        part.count[part.rows.at[i].kind]++;
+    return diff_write(&part, &options, out, e);
+}
+
+static void diff_free(struct tidetrace_result *r)
+{
+    struct diff_result *d = (struct diff_result *)r;
+    diff_release(&d->diff);
+    selection_release(&d->after);
+    selection_release(&d->before);
+}
+
+static const struct result_type diff_type = {diff_json, diff_free};
+
+static int build_selected(struct diff_result *r, const struct tidetrace_diff_options *o,
+                          struct err *e)
+{
+    const struct diff_options options = {.by = (enum diff_by)o->by,
+                                         .metric = (enum diff_metric)o->metric,
+                                         .skip = &r->base.question.skip};
+    struct trace *base = &r->base.traces[0]->trace;
+    struct trace *now = &r->base.traces[1]->trace;
+    const struct selection_options *only = &r->base.question.only;
+    if (selection_init(&r->before, base, only, e) != 0)
+        return -1;
+    int status = selection_init(&r->after, now, only, e);
+    if (status == 0) {
+        status = diff_build(&r->diff, &r->before, &r->after, &options, e);
+        if (status != 0)
+            selection_release(&r->after);
+    }
+    if (status != 0)
+        selection_release(&r->before);
+    return status;
+}
+
+static int build(struct diff_result *r, struct tidetrace *now,
+                 const struct tidetrace_diff_options *theirs, struct err *e)
+{
+    struct tidetrace_diff_options o;
+    r->base.traces[1] = now;
+    lib_keep(now);
+    const struct tidetrace *poorer = now->zones ? r->base.traces[0] : now;
+    if (lib_take(&o, sizeof o, theirs, e) != 0 ||
+        question_init(&r->base.question, poorer, o.selection, o.skip, o.skip_count, e) != 0)
+        return -1;
+    if (o.by > TIDETRACE_DIFF_BY_CALLSTACK || o.metric > TIDETRACE_DIFF_PEAK)
+        return err_set(e, ERR_USAGE, "unknown rows or metric for a comparison");
+    if (build_selected(r, &o, e) != 0)
+        return -1;
+    r->base.built = true;
+    r->base.rows = r->diff.rows.len;
+    return 0;
+}
+
+int tidetrace_diff(struct tidetrace *base, struct tidetrace *now,
+                   const struct tidetrace_diff_options *options, struct tidetrace_result **result,
+                   struct tidetrace_error *error)
+{
+    struct call c = call_begin(error);
+    *result = NULL;
+    struct diff_result *r = result_new(&diff_type, sizeof *r, base, &c.err);
+    int status = r ? build(r, now, options, &c.err) : -1;
+    return call_end(&c, result_finish(r ? &r->base : NULL, status, result));
+}
+
+static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_diff_row *to,
+                    struct err *e)
+{
+    if (result_row(r, &diff_type, row, e) != 0)
+        return -1;
+    const struct diff_row *from = &((const struct diff_result *)r)->diff.rows.at[row];
+    struct tidetrace_diff_row out = {.kind = (uint32_t)from->kind,
+                                     .line = from->frame.line,
+                                     .pool = lib_text(from->pool),
+                                     .function = lib_text(from->frame.function),
+                                     .file = lib_text(from->frame.file),
+                                     .image = lib_text(from->frame.image)};
+    if (from->side[0].there) {
+        out.base = lib_figures(&from->side[0].figures);
+        out.base_callstack = from->side[0].callstack;
+    }
+    if (from->side[1].there) {
+        out.now = lib_figures(&from->side[1].figures);
+        out.now_callstack = from->side[1].callstack;
+    }
+    return lib_give(to, &out, sizeof out, e);
+}
+
+int tidetrace_diff_row(struct tidetrace_result *result, uint64_t row,
+                       struct tidetrace_diff_row *out, struct tidetrace_error *error)
+{
+    struct call c = call_begin(error);
+    return call_end(&c, give_row(result, row, out, &c.err));
+}

@@ -1,0 +1,632 @@
+/* libtidetrace, through its public header: traces, allocations one by one, results in pages. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+#include <jansson.h>
+#include <locale.h>
+#include <pthread.h>
+
+#include "include/tidetrace.h"
+
+#define SAMPLE "fixtures/traces/v0.14.0/memscen_mt.tracy"
+#define WITH_ZONES "fixtures/traces/v0.14.0/allscen.tracy"
+#define OLDER "fixtures/traces/v0.9.1/memscen.tracy"
+
+static struct tidetrace_error error;
+
+static struct tidetrace *open_trace(const char *path, uint32_t flags)
+{
+    struct tidetrace_open_options o = {.struct_size = sizeof o, .flags = flags};
+    struct tidetrace *t;
+    if (tidetrace_open(path, &o, &t, &error) != TIDETRACE_OK)
+        fail_msg("%s", error.text);
+    assert_non_null(t);
+    return t;
+}
+
+static json_t *json_of(struct tidetrace_result *r, uint64_t first, uint64_t count)
+{
+    char *text;
+    size_t size;
+    assert_int_equal(tidetrace_result_json(r, first, count, &text, &size, &error), TIDETRACE_OK);
+    assert_int_equal(strlen(text), size);
+    json_t *doc = json_loads(text, JSON_REJECT_DUPLICATES, NULL);
+    assert_non_null(doc);
+    tidetrace_free(text);
+    return doc;
+}
+
+static bool is_text(struct tidetrace_text text, const json_t *value)
+{
+    if (json_is_null(value))
+        return text.size == 0;
+    return text.size == json_string_length(value) &&
+           memcmp(text.data, json_string_value(value), text.size) == 0;
+}
+
+static uint64_t number(const json_t *object, const char *key)
+{
+    const json_t *value = json_object_get(object, key);
+    assert_true(json_is_integer(value));
+    return (uint64_t)json_integer_value(value);
+}
+
+/* ---- all kinds of results */
+
+struct kind {
+    const char *name;
+    const char *list; /* of rows in its JSON form */
+    int (*make)(struct tidetrace *t, struct tidetrace_result **r);
+};
+
+static int make_sites(struct tidetrace *t, struct tidetrace_result **r)
+{
+    return tidetrace_report(t, NULL, r, &error);
+}
+
+static int make_groups(struct tidetrace *t, struct tidetrace_result **r)
+{
+    struct tidetrace_report_options o = {.struct_size = sizeof o, .by = TIDETRACE_BY_THREAD};
+    return tidetrace_report(t, &o, r, &error);
+}
+
+static int make_leaks(struct tidetrace *t, struct tidetrace_result **r)
+{
+    return tidetrace_leaks(t, NULL, r, &error);
+}
+
+static int make_tree(struct tidetrace *t, struct tidetrace_result **r)
+{
+    struct tidetrace_tree_options o = {
+        .struct_size = sizeof o, .depth = 6, .min_share = 0.01, .flags = TIDETRACE_TREE_BOTTOM_UP};
+    return tidetrace_tree(t, &o, r, &error);
+}
+
+static int make_found(struct tidetrace *t, struct tidetrace_result **r)
+{
+    struct tidetrace_find_options o = {.struct_size = sizeof o, .high = UINT64_MAX, .limit = 40};
+    return tidetrace_find(t, &o, r, &error);
+}
+
+static int make_diff(struct tidetrace *t, struct tidetrace_result **r)
+{
+    struct tidetrace *older = open_trace(OLDER, 0);
+    int status = tidetrace_diff(older, t, NULL, r, &error);
+    tidetrace_close(older);
+    return status;
+}
+
+static int make_checks(struct tidetrace *t, struct tidetrace_result **r)
+{
+    static const char *const expect[] = {"peak<1G", "leaked=0"};
+    struct tidetrace_verify_options o = {.struct_size = sizeof o,
+                                         .flags = TIDETRACE_VERIFY_CALLSTACKS,
+                                         .expect = expect,
+                                         .expect_count = 2};
+    return tidetrace_verify(t, &o, r, &error);
+}
+
+static const struct kind kinds[] = {
+    {"sites", "sites", make_sites},      {"groups", "groups", make_groups},
+    {"leaks", "leaks", make_leaks},      {"tree", "nodes", make_tree},
+    {"find", "allocations", make_found}, {"diff", "rows", make_diff},
+    {"verify", "checks", make_checks},
+};
+#define KINDS (sizeof kinds / sizeof *kinds)
+
+static struct tidetrace_result *make(const struct kind *k, struct tidetrace *t)
+{
+    struct tidetrace_result *r;
+    if (k->make(t, &r) != TIDETRACE_OK)
+        fail_msg("%s: %s", k->name, error.text);
+    return r;
+}
+
+/* Pages of any length hold together what the whole holds, in its order. */
+static void check_pages(const struct kind *k, struct tidetrace_result *r, const json_t *rows,
+                        uint64_t length)
+{
+    size_t at = 0;
+    for (uint64_t first = 0; first < tidetrace_result_rows(r); first += length) {
+        json_t *page = json_of(r, first, length);
+        const json_t *part = json_object_get(page, k->list);
+        size_t i;
+        json_t *row;
+        json_array_foreach(part, i, row)
+        {
+            if (!json_equal(row, json_array_get(rows, at++)))
+                fail_msg("%s: row %zu of a page of %d", k->name, at - 1, (int)length);
+        }
+        json_decref(page);
+    }
+    assert_int_equal(at, json_array_size(rows));
+}
+
+static void test_pages(void **state)
+{
+    struct tidetrace *t = open_trace(SAMPLE, 0);
+    (void)state;
+    for (size_t i = 0; i < KINDS; i++) {
+        struct tidetrace_result *r = make(&kinds[i], t);
+        json_t *whole = json_of(r, 0, UINT64_MAX);
+        const json_t *rows = json_object_get(whole, kinds[i].list);
+        if (!json_is_array(rows) || json_array_size(rows) != tidetrace_result_rows(r))
+            fail_msg("%s: %zu rows of %d", kinds[i].name, json_array_size(rows),
+                     (int)tidetrace_result_rows(r));
+        assert_true(json_array_size(rows) > 1);
+        check_pages(&kinds[i], r, rows, 1);
+        check_pages(&kinds[i], r, rows, 7);
+        json_t *beyond = json_of(r, UINT64_MAX, 5);
+        assert_int_equal(json_array_size(json_object_get(beyond, kinds[i].list)), 0);
+        json_decref(beyond);
+        json_decref(whole);
+        tidetrace_result_free(r);
+    }
+    tidetrace_close(t);
+}
+
+/* ---- rows as structs are those of the JSON form */
+
+static void check_figures(const struct tidetrace_figures *f, const json_t *v)
+{
+    if (json_is_null(v)) {
+        assert_int_equal(f->count, 0);
+        return;
+    }
+    assert_int_equal(f->count, number(v, "count"));
+    assert_int_equal(f->bytes, number(v, "bytes"));
+    assert_int_equal(f->live_count, number(v, "live_count"));
+    assert_int_equal(f->live_bytes, number(v, "live_bytes"));
+    assert_int_equal(f->peak_bytes, number(v, "peak_bytes"));
+    assert_int_equal(f->at_peak_bytes, number(v, "at_peak_bytes"));
+    assert_int_equal(f->temporary, number(v, "temporary"));
+}
+
+static void check_report_row(struct tidetrace_result *r, uint64_t i, const json_t *v)
+{
+    struct tidetrace_report_row row = {.struct_size = sizeof row};
+    assert_int_equal(tidetrace_report_row(r, i, &row, &error), TIDETRACE_OK);
+    assert_true(is_text(row.pool, json_object_get(v, "pool")));
+    assert_true(is_text(row.function, json_object_get(v, "function")));
+    assert_true(is_text(row.file, json_object_get(v, "file")));
+    assert_true(row.name.size > 0);
+    check_figures(&row.figures, v);
+}
+
+static void check_leak_row(struct tidetrace_result *r, uint64_t i, const json_t *v)
+{
+    struct tidetrace_leak_row row = {.struct_size = sizeof row};
+    assert_int_equal(tidetrace_leak_row(r, i, &row, &error), TIDETRACE_OK);
+    assert_true(is_text(row.function, json_object_get(v, "function")));
+    assert_int_equal(row.count, number(v, "live_count"));
+    assert_int_equal(row.bytes, number(v, "live_bytes"));
+}
+
+static void check_tree_row(struct tidetrace_result *r, uint64_t i, const json_t *v)
+{
+    struct tidetrace_tree_row row = {.struct_size = sizeof row};
+    assert_int_equal(tidetrace_tree_row(r, i, &row, &error), TIDETRACE_OK);
+    assert_int_equal(row.id, number(v, "id"));
+    assert_int_equal(row.depth, number(v, "depth"));
+    assert_true(is_text(row.name, json_object_get(v, "name")));
+    assert_int_equal(row.inclusive[TIDETRACE_METRIC_BYTES],
+                     number(json_object_get(v, "inclusive"), "bytes"));
+    assert_int_equal(row.exclusive[TIDETRACE_METRIC_TEMPORARY],
+                     number(json_object_get(v, "exclusive"), "temporary"));
+}
+
+static void check_found_row(struct tidetrace_result *r, uint64_t i, const json_t *v)
+{
+    struct tidetrace_allocation row = {.struct_size = sizeof row};
+    uint32_t when;
+    assert_int_equal(tidetrace_found_row(r, i, &when, &row, &error), TIDETRACE_OK);
+    assert_int_equal(when, TIDETRACE_FOUND);
+    assert_int_equal(row.size, number(v, "size"));
+    assert_int_equal(row.time, number(v, "time_ns"));
+}
+
+static void check_diff_row(struct tidetrace_result *r, uint64_t i, const json_t *v)
+{
+    struct tidetrace_diff_row row = {.struct_size = sizeof row};
+    assert_int_equal(tidetrace_diff_row(r, i, &row, &error), TIDETRACE_OK);
+    assert_true(is_text(row.pool, json_object_get(v, "pool")));
+    assert_true(is_text(row.function, json_object_get(v, "function")));
+    check_figures(&row.base, json_object_get(v, "base"));
+    check_figures(&row.now, json_object_get(v, "now"));
+}
+
+static void check_check_row(struct tidetrace_result *r, uint64_t i, const json_t *v)
+{
+    struct tidetrace_check row = {.struct_size = sizeof row};
+    assert_int_equal(tidetrace_check_row(r, i, &row, &error), TIDETRACE_OK);
+    assert_true(is_text(row.name, json_object_get(v, "name")));
+    assert_true(is_text(row.detail, json_object_get(v, "detail")));
+    assert_int_equal(row.holds, json_is_true(json_object_get(v, "holds")));
+}
+
+static void test_rows(void **state)
+{
+    static void (*const checks[KINDS])(struct tidetrace_result *, uint64_t, const json_t *) = {
+        check_report_row, check_report_row, check_leak_row, check_tree_row,
+        check_found_row,  check_diff_row,   check_check_row};
+    struct tidetrace *t = open_trace(SAMPLE, 0);
+    (void)state;
+    for (size_t k = 0; k < KINDS; k++) {
+        struct tidetrace_result *r = make(&kinds[k], t);
+        json_t *whole = json_of(r, 0, UINT64_MAX);
+        size_t i;
+        json_t *row;
+        json_array_foreach(json_object_get(whole, kinds[k].list), i, row)
+        {
+            checks[k](r, i, row);
+        }
+        json_decref(whole);
+        tidetrace_result_free(r);
+    }
+    tidetrace_close(t);
+}
+
+/* A row that is not there, or of another kind, is an error; what was closed lives on in results. */
+static void test_wrong_rows(void **state)
+{
+    struct tidetrace *t = open_trace(SAMPLE, 0);
+    struct tidetrace_result *r = make(&kinds[0], t);
+    struct tidetrace_report_row row = {.struct_size = sizeof row};
+    struct tidetrace_leak_row leak = {.struct_size = sizeof leak};
+    struct tidetrace_totals totals = {.struct_size = sizeof totals};
+    (void)state;
+    tidetrace_close(t);
+    uint64_t n = tidetrace_result_rows(r);
+    assert_int_equal(tidetrace_report_row(r, n - 1, &row, &error), TIDETRACE_OK);
+    assert_int_equal(tidetrace_report_row(r, n, &row, &error), TIDETRACE_USAGE);
+    assert_non_null(strstr(error.text, "there is no row"));
+    assert_int_equal(tidetrace_leak_row(r, 0, &leak, NULL), TIDETRACE_USAGE);
+    assert_int_equal(tidetrace_report_totals(r, &totals, &error), TIDETRACE_OK);
+    assert_true(totals.allocations > 0 && totals.verdict.size > 0);
+    tidetrace_result_free(r);
+    tidetrace_result_free(NULL);
+}
+
+/* ---- allocations one by one */
+
+struct sums {
+    uint64_t count, bytes, live, frees;
+};
+
+static void test_allocations(void **state)
+{
+    struct tidetrace *t = open_trace(SAMPLE, 0);
+    struct tidetrace_allocations *it;
+    struct tidetrace_allocation batch[100];
+    struct sums of[16] = {{0}};
+    int64_t last[16] = {0};
+    size_t count;
+    (void)state;
+    assert_int_equal(tidetrace_allocations_open(t, NULL, &it, &error), TIDETRACE_OK);
+    tidetrace_close(t); /* the iterator keeps it */
+    do {
+        assert_int_equal(tidetrace_allocations_next(it, batch, sizeof *batch, 100, &count, &error),
+                         TIDETRACE_OK);
+        for (size_t i = 0; i < count; i++) {
+            const struct tidetrace_allocation *a = &batch[i];
+            assert_true(a->pool < 16 && a->time >= last[a->pool]);
+            assert_true(a->free_time == -1 || a->free_time >= a->time);
+            assert_int_equal(a->zone.size, 0);
+            last[a->pool] = a->time;
+            of[a->pool].count++;
+            of[a->pool].bytes += a->size;
+            of[a->pool].live += a->free_time == -1 ? a->size : 0;
+            of[a->pool].frees += a->free_time != -1;
+        }
+    } while (count);
+    t = open_trace(SAMPLE, 0);
+    assert_true(tidetrace_pool_count(t) > 1);
+    for (uint32_t i = 0; i < tidetrace_pool_count(t); i++) {
+        struct tidetrace_pool pool = {.struct_size = sizeof pool};
+        assert_int_equal(tidetrace_get_pool(t, i, &pool, &error), TIDETRACE_OK);
+        assert_int_equal(pool.allocations, of[i].count);
+        assert_int_equal(pool.total_bytes, of[i].bytes);
+        assert_int_equal(pool.live_bytes, of[i].live);
+        assert_int_equal(pool.frees, of[i].frees);
+        assert_true(pool.name.size > 0);
+    }
+    tidetrace_allocations_close(it);
+    tidetrace_close(t);
+}
+
+/* What each zone allocated is what the report by zone says. */
+static void test_zones(void **state)
+{
+    struct tidetrace *t = open_trace(WITH_ZONES, TIDETRACE_OPEN_ZONES);
+    struct tidetrace_report_options o = {.struct_size = sizeof o, .by = TIDETRACE_BY_ZONE};
+    struct tidetrace_result *r;
+    size_t named = 0;
+    (void)state;
+    assert_int_equal(tidetrace_report(t, &o, &r, &error), TIDETRACE_OK);
+    for (uint64_t i = 0; i < tidetrace_result_rows(r); i++) {
+        struct tidetrace_report_row row = {.struct_size = sizeof row};
+        struct tidetrace_allocations *it;
+        struct tidetrace_allocation a;
+        char pool[100];
+        struct tidetrace_selection s = {.struct_size = sizeof s, .pool = pool};
+        uint64_t bytes = 0;
+        size_t count;
+        assert_int_equal(tidetrace_report_row(r, i, &row, &error), TIDETRACE_OK);
+        snprintf(pool, sizeof pool, "%.*s", (int)row.pool.size, row.pool.data);
+        assert_int_equal(tidetrace_allocations_open(t, &s, &it, &error), TIDETRACE_OK);
+        while (tidetrace_allocations_next(it, &a, sizeof a, 1, &count, &error) == TIDETRACE_OK &&
+               count) {
+            bool none = a.zone.size == 0 && strncmp(row.name.data, "[no zone", 8) == 0;
+            bool same = a.zone.size == row.name.size &&
+                        memcmp(a.zone.data, row.name.data, a.zone.size) == 0;
+            bytes += none || same ? a.size : 0;
+            named += same;
+        }
+        assert_int_equal(bytes, row.figures.bytes);
+        tidetrace_allocations_close(it);
+    }
+    assert_true(named > 0);
+    tidetrace_result_free(r);
+    tidetrace_close(t);
+}
+
+static void test_selection(void **state)
+{
+    struct tidetrace *t = open_trace(SAMPLE, 0);
+    struct tidetrace_selection s = {
+        .struct_size = sizeof s, .flags = TIDETRACE_SELECT_SIZE, .size_min = 100, .size_max = 1000};
+    struct tidetrace_report_options o = {.struct_size = sizeof o, .selection = &s};
+    struct tidetrace_totals totals = {.struct_size = sizeof totals};
+    struct tidetrace_allocation batch[64];
+    struct tidetrace_allocations *it;
+    struct tidetrace_result *r;
+    uint64_t n = 0;
+    size_t count;
+    (void)state;
+    assert_int_equal(tidetrace_allocations_open(t, &s, &it, &error), TIDETRACE_OK);
+    while (tidetrace_allocations_next(it, batch, sizeof *batch, 64, &count, &error) == 0 && count) {
+        for (size_t i = 0; i < count; i++)
+            assert_true(batch[i].size >= 100 && batch[i].size <= 1000);
+        n += count;
+    }
+    tidetrace_allocations_close(it);
+    assert_int_equal(tidetrace_report(t, &o, &r, &error), TIDETRACE_OK);
+    assert_int_equal(tidetrace_report_totals(r, &totals, &error), TIDETRACE_OK);
+    assert_true(n > 10);
+    assert_int_equal(totals.allocations, n);
+    tidetrace_result_free(r);
+    s.zone = "anything";
+    assert_int_equal(tidetrace_report(t, &o, &r, &error), TIDETRACE_USAGE);
+    assert_null(r);
+    s.zone = NULL;
+    s.match = "(";
+    assert_int_equal(tidetrace_report(t, &o, &r, &error), TIDETRACE_USAGE);
+    s.match = NULL;
+    s.flags = 1u << 31;
+    assert_int_equal(tidetrace_report(t, &o, &r, &error), TIDETRACE_USAGE);
+    tidetrace_close(t);
+}
+
+static void test_callstacks(void **state)
+{
+    struct tidetrace *t = open_trace(SAMPLE, 0);
+    uint32_t stacks = tidetrace_callstack_count(t);
+    size_t inlined = 0;
+    (void)state;
+    assert_true(stacks > 10);
+    for (uint32_t id = 0; id <= stacks; id++) {
+        struct tidetrace_frame some[2];
+        struct tidetrace_frame all[300];
+        size_t n, same;
+        assert_int_equal(tidetrace_get_callstack(t, id, all, sizeof *all, 300, &n, &error), 0);
+        assert_int_equal(tidetrace_get_callstack(t, id, some, sizeof *some, 2, &same, &error), 0);
+        assert_true(n == same && n <= 300 && (n == 0) == (id == 0));
+        for (size_t i = 0; i < n; i++) {
+            struct tidetrace_frame f = {.struct_size = sizeof f};
+            assert_int_equal(tidetrace_get_frame(t, all[i].number, all[i].inlined, &f, &error), 0);
+            assert_memory_equal(&f, &all[i], sizeof f);
+            if (i < 2)
+                assert_memory_equal(&some[i], &all[i], sizeof f);
+            assert_true(all[i].inlined < tidetrace_frame_depth(t, all[i].number));
+            inlined += (all[i].flags & TIDETRACE_FRAME_INLINE) != 0;
+        }
+    }
+    assert_true(inlined > 0);
+    size_t n;
+    assert_int_equal(tidetrace_get_callstack(t, stacks + 1, NULL, 0, 0, &n, &error),
+                     TIDETRACE_USAGE);
+    assert_int_equal(tidetrace_frame_depth(t, tidetrace_frame_count(t)), 0);
+    tidetrace_close(t);
+}
+
+static void test_info(void **state)
+{
+    struct tidetrace *t = open_trace(WITH_ZONES, TIDETRACE_OPEN_ZONES);
+    struct tidetrace_info info = {.struct_size = sizeof info};
+    (void)state;
+    assert_int_equal(tidetrace_get_info(t, &info, &error), TIDETRACE_OK);
+    assert_int_equal(info.file_version, 14 << 8);
+    assert_true(info.program.size > 0 && info.duration > 0 && info.zones > 0);
+    assert_true(info.flags & TIDETRACE_ZONES);
+    assert_int_equal(info.threads, tidetrace_thread_count(t));
+    assert_true(tidetrace_memory(t) > 100000);
+    for (uint32_t i = 0; i < info.threads; i++) {
+        struct tidetrace_thread thread = {.struct_size = sizeof thread};
+        assert_int_equal(tidetrace_get_thread(t, i, &thread, &error), TIDETRACE_OK);
+    }
+    struct tidetrace_result *r;
+    assert_int_equal(tidetrace_overview(t, &r, &error), TIDETRACE_OK);
+    json_t *doc = json_of(r, 0, UINT64_MAX);
+    assert_string_equal(json_string_value(json_object_get(doc, "schema")), "tidemark.info/1");
+    json_decref(doc);
+    tidetrace_result_free(r);
+    tidetrace_close(t);
+    assert_int_equal(tidetrace_version() / 1000, TIDETRACE_MAJOR);
+}
+
+static void test_peaks(void **state)
+{
+    struct tidetrace *t = open_trace(SAMPLE, 0);
+    struct tidetrace_peak peaks[50];
+    size_t n;
+    (void)state;
+    assert_int_equal(tidetrace_peaks(t, NULL, peaks, sizeof *peaks, 50, &n, &error), TIDETRACE_OK);
+    assert_true(n > 0 && n < 50);
+    for (size_t i = 0; i < n; i++) {
+        struct tidetrace_selection s = {
+            .struct_size = sizeof s, .flags = TIDETRACE_SELECT_AT, .at = peaks[i].time};
+        struct tidetrace_report_options o = {.struct_size = sizeof o, .selection = &s};
+        struct tidetrace_totals totals = {.struct_size = sizeof totals};
+        struct tidetrace_result *r;
+        assert_true(i == 0 || peaks[i].bytes <= peaks[i - 1].bytes);
+        assert_int_equal(tidetrace_report(t, &o, &r, &error), TIDETRACE_OK);
+        assert_int_equal(tidetrace_report_totals(r, &totals, &error), TIDETRACE_OK);
+        assert_int_equal(totals.live_bytes, peaks[i].bytes);
+        tidetrace_result_free(r);
+    }
+    tidetrace_close(t);
+}
+
+/* ---- sizes of structs: older and newer callers */
+
+static void test_sizes(void **state)
+{
+    struct {
+        struct tidetrace_report_options o;
+        uint64_t newer;
+    } options = {.o = {.struct_size = sizeof options}};
+    struct {
+        struct tidetrace_pool pool;
+        uint64_t newer;
+    } pool = {.pool = {.struct_size = sizeof pool}, .newer = 7};
+    struct tidetrace_pool small = {
+        .struct_size = offsetof(struct tidetrace_pool, key), .key = 77, .frees = 78};
+    struct tidetrace *t = open_trace(SAMPLE, 0);
+    struct tidetrace_result *r;
+    (void)state;
+    assert_int_equal(tidetrace_report(t, &options.o, &r, &error), TIDETRACE_OK);
+    tidetrace_result_free(r);
+    options.newer = 1;
+    assert_int_equal(tidetrace_report(t, &options.o, &r, &error), TIDETRACE_USAGE);
+    assert_non_null(strstr(error.text, "too old"));
+    options.o.struct_size = 0;
+    assert_int_equal(tidetrace_report(t, &options.o, &r, &error), TIDETRACE_USAGE);
+    assert_int_equal(tidetrace_get_pool(t, 0, &pool.pool, &error), TIDETRACE_OK);
+    assert_int_equal(pool.newer, 0);
+    assert_int_equal(pool.pool.struct_size, sizeof pool);
+    assert_int_equal(tidetrace_get_pool(t, 0, &small, &error), TIDETRACE_OK);
+    assert_true(small.name.size > 0 && small.key == 77 && small.frees == 78);
+    small.struct_size = 0;
+    assert_int_equal(tidetrace_get_pool(t, 0, &small, &error), TIDETRACE_USAGE);
+    assert_int_equal(tidetrace_get_pool(t, UINT32_MAX, &small, &error), TIDETRACE_USAGE);
+    tidetrace_close(t);
+}
+
+/* ---- files that are no traces */
+
+static void test_damaged(void **state)
+{
+    static uint8_t bytes[1 << 20];
+    char path[] = "/tmp/tidetrace-test-XXXXXX";
+    FILE *in = fopen(SAMPLE, "rb");
+    (void)state;
+    assert_non_null(in);
+    size_t size = fread(bytes, 1, sizeof bytes, in);
+    fclose(in);
+    int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    for (size_t part = 0; part < 16; part++) {
+        struct tidetrace *t = (struct tidetrace *)&error;
+        size_t n = size * part / 16;
+        assert_int_equal(ftruncate(fd, 0), 0);
+        assert_int_equal(pwrite(fd, bytes, n, 0), (ssize_t)n);
+        assert_true(tidetrace_open(path, NULL, &t, &error) < 0);
+        assert_null(t);
+        assert_int_equal(error.code, TIDETRACE_INPUT);
+        assert_non_null(strstr(error.text, path));
+    }
+    close(fd);
+    unlink(path);
+    struct tidetrace *t;
+    assert_int_equal(tidetrace_open(path, NULL, &t, &error), TIDETRACE_INPUT);
+    assert_int_equal(tidetrace_open_fd(-1, "nothing", NULL, &t, &error), TIDETRACE_INPUT);
+    assert_int_equal(tidetrace_open(SAMPLE, NULL, &t, &error), TIDETRACE_OK);
+    assert_true(error.code == TIDETRACE_OK && error.text[0] == 0);
+    tidetrace_close(t);
+    tidetrace_close(NULL);
+}
+
+/* ---- threads, locales */
+
+static void *use_in_thread(void *text)
+{
+    struct tidetrace_error e;
+    struct tidetrace *t;
+    struct tidetrace_result *r;
+    size_t size;
+    char **json = text;
+    *json = NULL;
+    if (tidetrace_open(SAMPLE, NULL, &t, &e) != TIDETRACE_OK)
+        return NULL;
+    if (tidetrace_report(t, NULL, &r, &e) == TIDETRACE_OK) {
+        (void)tidetrace_result_json(r, 0, UINT64_MAX, json, &size, &e);
+        tidetrace_result_free(r);
+    }
+    tidetrace_close(t);
+    return NULL;
+}
+
+static void test_threads(void **state)
+{
+    pthread_t threads[4];
+    char *json[4];
+    (void)state;
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, use_in_thread, &json[i]), 0);
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(pthread_join(threads[i], NULL), 0);
+        assert_non_null(json[i]);
+        assert_string_equal(json[i], json[0]);
+    }
+    for (size_t i = 0; i < 4; i++)
+        tidetrace_free(json[i]);
+}
+
+static void test_locale(void **state)
+{
+    locale_t mine = newlocale(LC_ALL_MASK, "C.UTF-8", (locale_t)0);
+    (void)state;
+    if (!mine)
+        mine = duplocale(LC_GLOBAL_LOCALE);
+    locale_t before = uselocale(mine);
+    struct tidetrace *t = open_trace(SAMPLE, 0);
+    assert_true(uselocale((locale_t)0) == mine);
+    tidetrace_close(t);
+    assert_int_equal(tidetrace_open("/nowhere", NULL, &t, &error), TIDETRACE_INPUT);
+    assert_true(uselocale((locale_t)0) == mine);
+    uselocale(before);
+    freelocale(mine);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_pages),      cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_wrong_rows), cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_zones),      cmocka_unit_test(test_selection),
+        cmocka_unit_test(test_callstacks), cmocka_unit_test(test_info),
+        cmocka_unit_test(test_peaks),      cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_damaged),    cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_locale),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
