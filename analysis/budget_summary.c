@@ -103,7 +103,7 @@ int budget_summary_check(struct summary *s, const struct budget *b, const char *
 {
     struct budget_summaries both = {.now = s};
     struct buf why = {0};
-    struct summary_check check = {.name = name};
+    struct summary_check check = {.name = name, .expression = b->text};
     check.holds = budget_holds(b, budget_summary_figure, &both, &why) == wanted;
     *holds = check.holds;
     snprintf(check.detail, sizeof check.detail, "%.100s: %s", b->text, buf_str(&why));

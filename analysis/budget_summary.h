@@ -20,7 +20,10 @@ struct budget_summaries {
 /* A budget_figure; ctx is a struct budget_summaries. The sites must not have been selected yet. */
 double budget_summary_figure(void *ctx, const struct budget_term *t, bool base);
 
-/* Adds the outcome of an expression to the summary's checks: `name` holds when it is `wanted`. */
+/*
+ * Adds the outcome of an expression, which must outlive the summary, to its checks: `name` holds
+ * when it is `wanted`.
+ */
 int budget_summary_check(struct summary *s, const struct budget *b, const char *name, bool wanted,
                          bool *holds, struct err *e);
 

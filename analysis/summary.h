@@ -133,6 +133,7 @@ struct summary_fault {
 struct summary_check {
     const char *name; /* "memory-data", … */
     bool holds;
+    const char *expression; /* that it comes from (budget.h); NULL: from none */
     char detail[256];
 };
 

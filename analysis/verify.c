@@ -120,6 +120,8 @@ static void verify_expression(struct verifier *v, const struct budget *b)
     struct buf why = {0};
     bool holds = budget_holds(b, budget_summary_figure, &both, &why);
     check(v, "expect", holds, "%.100s: %s", b->text, buf_str(&why));
+    if (v->result->checks.len)
+        v->result->checks.at[v->result->checks.len - 1].expression = b->text;
     v->failed |= why.failed;
     buf_release(&why);
 }

@@ -21,7 +21,7 @@ struct verify_options {
     double symbols_percent; /* of the distinct frames of allocations at least */
     bool require_samples;
     bool require_context_switches;
-    const struct budget *expect; /* expressions that must be true */
+    const struct budget *expect; /* expressions that must be true; they outlive the result */
     size_t expect_count;
     const char *missing_pool; /* of verify_summarize: a check that failed */
 };

@@ -10,6 +10,7 @@
 #include "cli/page_source.h"
 #include "cli/question.h"
 #include "cli/report_leaks.h"
+#include "cli/report_review.h"
 #include "report/html.h"
 
 #define TEXT_LIMIT 50
@@ -27,7 +28,7 @@ static const char usage[] =
     "      --sort KEY      size, count, live, peak, at-peak, temporary or name (size)\n"
     "      --min-size N    leave out rows whose allocations sum up to less; N may end in K, M, G\n"
     "      --min-count N   leave out rows with fewer allocations\n"
-    "      --limit N       rows to print, 0 for all (text: 50, else all)\n"
+    "      --limit N       rows to print, 0 for all (text: 50, markdown: 10, else all)\n"
     "      --skip REGEX    pass over functions or files that match when looking for the site\n"
     "                      (as Perl has them; may be given several times)\n"
     "      --peak[=N]      only what was live at the highest point, or at the N-th highest\n"
@@ -39,8 +40,13 @@ static const char usage[] =
     "      --fail-if EXPR  exit with 1 when this is true of the figures, such as 'peak>512M' or\n"
     "                      'leaked(pool=\"gpu\")>0'; may be given several times\n"
     "      --stack-traces  print the call stacks under each row (text; JSON has the largest one)\n"
-    "      --format F      text, json, csv or html (text); html is one page for a browser, which\n"
-    "                      chooses and sorts rows itself: only --pool and --skip go with it\n"
+    "      --format F      text, json, csv, html, markdown or junit (text); html is one page for "
+    "a\n"
+    "                      browser, which chooses and sorts rows itself: only --pool and --skip "
+    "go\n"
+    "                      with it; markdown is short, for a comment; junit has the outcome of "
+    "each\n"
+    "                      --fail-if\n"
     "  -o, --output FILE   write to FILE instead of standard output\n" RESOLVE_REQUEST_USAGE
     "  -f, --force         replace FILE when it exists\n"
     "  -h, --help          this text\n"
@@ -58,6 +64,7 @@ struct report_command {
     bool limit_given;
     bool rows_chosen; /* by an option that the page has no use for */
     bool html;
+    enum review_form review; /* instead of the report's format */
     struct page_source page; /* html */
     struct summary_options summary;
     struct summary_selection selection;
@@ -95,14 +102,16 @@ static const struct option long_options[] = {
 static bool parse_format(struct report_command *c, const char *value, struct err *e)
 {
     c->html = strcmp(value, "html") == 0;
+    c->review = review_form_parse(value);
+    c->report.format = REPORT_TEXT;
     if (c->html && !html_available()) {
         err_set(e, ERR_USAGE,
                 "this program was built without the page that --format html needs; "
                 "`make web` builds it when node and npm are there");
         return false;
     }
-    return c->html || report_format_parse(value, &c->report.format) ||
-           refuse_value(e, "--format", "text, json, csv or html", value);
+    return c->html || c->review || report_format_parse(value, &c->report.format) ||
+           refuse_value(e, "--format", "text, json, csv, html, markdown or junit", value);
 }
 
 static bool parse_option(void *ctx, int option, const char *value, struct err *e)
@@ -157,6 +166,19 @@ static void unload_page(void *ctx)
     page_source_release(&c->page);
 }
 
+static bool review_goes(const struct report_command *c, struct err *e)
+{
+    if (leak_question_is_own(&c->leaks))
+        err_set(e, ERR_USAGE,
+                "--format markdown and junit are forms of the summary: they go with none of "
+                "--leaks, --grown and --histograms");
+    else if (c->review == REVIEW_JUNIT && c->fail_if.list.len == 0)
+        err_set(e, ERR_USAGE, "--format junit tells the outcome of each --fail-if: give one");
+    else
+        return true;
+    return false;
+}
+
 static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
 {
     struct report_command *c = ctx;
@@ -166,8 +188,10 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
                 "only --pool and --skip go with --format html");
         return false;
     }
+    if (c->review && !review_goes(c, e))
+        return false;
     if (!c->limit_given && c->report.format == REPORT_TEXT)
-        c->selection.limit = TEXT_LIMIT;
+        c->selection.limit = c->review ? REVIEW_LIMIT : TEXT_LIMIT;
     c->report.sort = c->selection.sort;
     if (c->summary.by == GROUP_CALLSTACK)
         c->report.stack_traces = true;
@@ -192,8 +216,16 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
            option_one_trace(n, arguments, &c->question.trace, e);
 }
 
-static int write_to(struct report_command *c, const struct summary *s, FILE *out, struct err *e)
+static int write_to(struct report_command *c, const struct summary *s, struct trace *t, FILE *out,
+                    struct err *e)
 {
+    const struct review review = {.form = c->review,
+                                  .only = &c->question.selection,
+                                  .skip = &c->skip,
+                                  .sort = c->selection.sort,
+                                  .limit = c->selection.limit};
+    if (c->review)
+        return review_write(&review, s, t, out, e);
     return c->html ? page_source_write(&c->page, s, &c->skip, out, e)
                    : report_write(s, &c->report, out, e);
 }
@@ -219,7 +251,7 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
         summary_select(&s.sites, &c->selection);
         summary_select(&s.groups, &c->selection);
     }
-    int status = write_to(c, &s, out, e);
+    int status = write_to(c, &s, t, out, e);
     summary_release(&s);
     if (status == 0 && verdict.code) {
         *e = verdict;

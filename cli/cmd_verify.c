@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "analysis/verify.h"
 #include "base/format.h"
@@ -29,14 +28,14 @@ static const char usage[] =
     "      --require-context-switches  there are context switches\n"
     "      --expect EXPR               this is true of the figures, such as 'peak<512M' or\n"
     "                                  'count(site=~\"parse\")>0'; may be given several times\n"
-    "      --format F                  text or json (text)\n"
+    "      --format F                  text, json or junit (text)\n"
     "  -h, --help                      this text\n"
     "\n"
     "Exit status: 0 all checks hold; 1 one does not; 2 usage; 3 unreadable trace.\n";
 
 struct verify_command {
     const char *trace;
-    bool json;
+    enum verify_format format;
     struct verify_options verify;
     struct budgets expect;
     struct err missing; /* why there is no such pool */
@@ -110,10 +109,9 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
     case OPTION_EXPECT_THAT:
         return budgets_add(&c->expect, "--expect", value, true, e);
     case OPTION_FORMAT:
-        c->json = strcmp(value, "json") == 0;
-        if (c->json || strcmp(value, "text") == 0)
+        if (verify_format_parse(value, &c->format))
             return true;
-        err_set(e, ERR_USAGE, "--format is text or json, not '%s'", value);
+        err_set(e, ERR_USAGE, "--format is text, json or junit, not '%s'", value);
         return false;
     default:
         return false;
@@ -137,7 +135,7 @@ static int run(struct verify_command *c, struct trace *t, bool *holds, struct er
     int status = verify_run(&r, &s, &counts, &c->verify, e);
     if (status == 0) {
         *holds = r.holds;
-        status = verify_write(&r, c->json, stdout, e);
+        status = verify_write(&r, c->format, stdout, e);
         verify_release(&r);
     }
     summary_release(&s);

@@ -5,6 +5,8 @@
 #include <stdio.h>
 
 #include "base/format.h"
+#include "report/junit.h"
+#include "report/markup.h"
 #include "report/text_cells.h"
 
 static const char *const kind_titles[] = {
@@ -122,28 +124,6 @@ void diff_text_write(struct diff_writer *w)
 
 /* ---- Markdown */
 
-/* Text of the trace as code within a table: nothing in it means anything. */
-static void put_code(struct buf *out, struct view text)
-{
-    struct buf plain = {0};
-    format_terminal(&plain, text);
-    buf_puts(out, "<code>");
-    for (size_t i = 0; i < plain.len; i++) {
-        char c = (char)plain.data[i];
-        /* Numbers of characters are read as such in any Markdown. */
-        if (c == '\n')
-            buf_puts(out, " ");
-        else if (c > 0 && c < 0x7f && !(c >= '0' && c <= '9') && !(c >= 'a' && c <= 'z') &&
-                 !(c >= 'A' && c <= 'Z') && c != ' ' && c != '.' && c != '/' && c != ',')
-            buf_printf(out, "&#%d;", c);
-        else
-            buf_u8(out, (uint8_t)c);
-    }
-    buf_puts(out, "</code>");
-    out->failed |= plain.failed;
-    buf_release(&plain);
-}
-
 static void markdown_pool(struct diff_writer *w, const struct diff_pool *p)
 {
     struct buf *b = &w->doc.buf;
@@ -156,7 +136,7 @@ static void markdown_pool(struct diff_writer *w, const struct diff_pool *p)
         bool is_bytes = diff_pool_figures[i].is_bytes;
         buf_puts(b, "| ");
         if (i == 0)
-            put_code(b, p->name);
+            markup_code(b, p->name);
         buf_printf(b, " | %s | %s | %s | %s |\n", diff_pool_figures[i].title,
                    put_number(before, base, is_bytes), put_number(after, now, is_bytes),
                    diff_change(change, sizeof change, base, now, is_bytes));
@@ -174,7 +154,7 @@ static void markdown_row(struct diff_writer *w, const struct diff_row *r)
     uint64_t now = diff_figure(&r->side[1], m);
     diff_row_name(&name, r);
     buf_printf(b, "| %s | ", kind_titles[r->kind]);
-    put_code(b, bytes_of(&name));
+    markup_code(b, bytes_of(&name));
     buf_printf(b, " | %s ", r->side[0].there ? put_number(text, base, is_bytes) : "");
     buf_printf(b, "| %s ", r->side[1].there ? put_number(text, now, is_bytes) : "");
     buf_printf(b, "| %s |\n", diff_change(text, sizeof text, base, now, is_bytes));
@@ -193,9 +173,9 @@ void diff_markdown_write(struct diff_writer *w)
     for (size_t i = 0; i < w->options->check_count; i++) {
         const struct summary_check *c = &w->options->checks[i];
         buf_puts(b, c->holds ? "- ✅ " : "- ❌ ");
-        put_code(b, view_of(c->name));
+        markup_code(b, view_of(c->name));
         buf_puts(b, ": ");
-        put_code(b, view_of(c->detail));
+        markup_code(b, view_of(c->detail));
         buf_puts(b, i + 1 == w->options->check_count ? "\n\n" : "\n");
     }
     buf_puts(b, "| Pool | | Before | After | Change |\n| --- | --- | ---: | ---: | ---: |\n");
@@ -219,59 +199,7 @@ void diff_markdown_write(struct diff_writer *w)
 
 /* ---- JUnit XML */
 
-static void put_xml(struct buf *out, struct view text)
-{
-    struct buf plain = {0};
-    format_terminal(&plain, text);
-    for (size_t i = 0; i < plain.len; i++) {
-        switch (plain.data[i]) {
-        case '<':
-            buf_puts(out, "&lt;");
-            break;
-        case '>':
-            buf_puts(out, "&gt;");
-            break;
-        case '&':
-            buf_puts(out, "&amp;");
-            break;
-        case '"':
-            buf_puts(out, "&quot;");
-            break;
-        default:
-            buf_u8(out, plain.data[i]);
-        }
-    }
-    out->failed |= plain.failed;
-    buf_release(&plain);
-}
-
-/* One test for each expression; its name is the expression, not the outcome. */
 void diff_junit_write(struct diff_writer *w)
 {
-    struct buf *b = &w->doc.buf;
-    size_t failed = 0;
-    for (size_t i = 0; i < w->options->check_count; i++)
-        failed += !w->options->checks[i].holds;
-    buf_printf(b,
-               "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n"
-               "<testsuites>\n <testsuite name=\"tidemark diff\" tests=\"%zu\" failures=\"%zu\" "
-               "errors=\"0\" skipped=\"0\">\n",
-               w->options->check_count, failed);
-    for (size_t i = 0; i < w->options->check_count; i++) {
-        const struct summary_check *c = &w->options->checks[i];
-        buf_puts(b, "  <testcase classname=\"memory\" name=\"");
-        put_xml(b, view_of(c->name));
-        buf_puts(b, "\">\n");
-        if (!c->holds) {
-            buf_puts(b, "   <failure message=\"");
-            put_xml(b, view_of(c->detail));
-            buf_puts(b, "\"/>\n");
-        } else {
-            buf_puts(b, "   <system-out>");
-            put_xml(b, view_of(c->detail));
-            buf_puts(b, "</system-out>\n");
-        }
-        buf_puts(b, "  </testcase>\n");
-    }
-    buf_puts(b, " </testsuite>\n</testsuites>\n");
+    junit_write(&w->doc.buf, "tidemark diff", w->options->checks, w->options->check_count, false);
 }

@@ -1,7 +1,23 @@
 #include "report/verify.h"
 
+#include <string.h>
+
 #include "base/format.h"
 #include "report/json_value.h"
+#include "report/junit.h"
+
+bool verify_format_parse(const char *text, enum verify_format *format)
+{
+    static const char *const names[] = {
+        [VERIFY_TEXT] = "text", [VERIFY_JSON] = "json", [VERIFY_JUNIT] = "junit"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *format = (enum verify_format)i;
+            return true;
+        }
+    }
+    return false;
+}
 
 static json_t *make_document(const struct verify_result *r)
 {
@@ -29,13 +45,15 @@ static void put_lines(struct buf *b, const struct verify_result *r)
     }
 }
 
-int verify_write(const struct verify_result *r, bool json, FILE *out, struct err *e)
+int verify_write(const struct verify_result *r, enum verify_format format, FILE *out, struct err *e)
 {
     struct buf b = {0};
     bool ok = true;
-    if (json) {
+    if (format == VERIFY_JSON) {
         ok = json_put(&b, make_document(r), JSON_INDENT(1));
         buf_puts(&b, "\n");
+    } else if (format == VERIFY_JUNIT) {
+        junit_write(&b, "tidemark verify", r->checks.at, r->checks.len, false);
     } else {
         put_lines(&b, r);
     }

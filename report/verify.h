@@ -4,13 +4,20 @@
 /*
  * The outcome of `tidemark verify`: as text one line per check ("ok NAME: DETAIL" or "FAILED NAME:
  * CAUSE"), as JSON {"schema": "tidemark.verify/1", "holds", "checks": [{"name", "holds",
- * "detail"}]}.
+ * "detail"}]}, as JUnit XML (junit.h) a test case per check.
  */
 
 #include <stdio.h>
 
 #include "analysis/verify.h"
 
-int verify_write(const struct verify_result *r, bool json, FILE *out, struct err *e);
+enum verify_format { VERIFY_TEXT, VERIFY_JSON, VERIFY_JUNIT };
+
+/* "text", "json" or "junit". */
+bool verify_format_parse(const char *text, enum verify_format *format);
+
+/* ERR_OUTPUT when `out` cannot be written. */
+int verify_write(const struct verify_result *r, enum verify_format format, FILE *out,
+                 struct err *e);
 
 #endif

@@ -361,7 +361,7 @@ static char *verify_of(struct fixture *f, bool json)
     assert_int_equal(verify_run(&r, &s, &counts, &options, &f->e), 0);
     FILE *out = open_memstream(&text, &len);
     assert_non_null(out);
-    assert_int_equal(verify_write(&r, json, out, &f->e), 0);
+    assert_int_equal(verify_write(&r, json ? VERIFY_JSON : VERIFY_TEXT, out, &f->e), 0);
     fclose(out);
     verify_release(&r);
     summary_release(&s);

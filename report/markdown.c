@@ -1,0 +1,219 @@
+#include "report/markdown.h"
+
+#include <inttypes.h>
+
+#include "base/format.h"
+#include "report/document.h"
+#include "report/markup.h"
+#include "report/text_cells.h"
+
+struct writer {
+    const struct summary *s;
+    const struct markdown_options *options;
+    struct document doc;
+};
+
+static void put_name(struct writer *w, const struct buf *name)
+{
+    markup_code(&w->doc.buf, (struct view){name->data ? (const char *)name->data : "", name->len});
+    w->doc.failed |= name->failed;
+}
+
+/* ---- what is seen at a glance */
+
+static void head(struct writer *w)
+{
+    struct buf *b = &w->doc.buf;
+    struct view program = strings_get(&w->s->trace->strings, w->s->trace->facts.program);
+    buf_puts(b, "### Memory");
+    if (program.len) {
+        buf_puts(b, " of ");
+        markup_code(b, program);
+    }
+    buf_puts(b, "\n\n");
+    if (w->s->selection.has_at) {
+        char time[FORMAT_SIZE];
+        buf_printf(b, "Live at %s. ", format_duration(time, w->s->selection.options.at));
+    }
+    markup_text(b, (struct view){(const char *)w->s->verdict.data, w->s->verdict.len});
+    buf_puts(b, "\n\n");
+}
+
+/* Budgets; of the other checks those that do not hold, which are remarks. */
+static void checks(struct writer *w)
+{
+    struct buf *b = &w->doc.buf;
+    bool any = false;
+    for (size_t i = 0; i < w->s->checks.len; i++) {
+        const struct summary_check *c = &w->s->checks.at[i];
+        if (!c->expression && c->holds)
+            continue;
+        any = true;
+        if (c->expression)
+            buf_puts(b, c->holds ? "- ✅ " : "- ❌ ");
+        else
+            buf_puts(b, "- ⚠️ ");
+        markup_code(b, view_of(c->detail));
+        buf_puts(b, "\n");
+    }
+    buf_puts(b, any ? "\n" : "");
+}
+
+static void pools(struct writer *w)
+{
+    struct buf *b = &w->doc.buf;
+    if (w->s->pools.len == 0)
+        return;
+    buf_puts(b, "| Pool | Peak | Live at the end | Blocks live | All allocations | Count "
+                "| Temporary |\n| --- | ---: | ---: | ---: | ---: | ---: | ---: |\n");
+    for (size_t i = 0; i < w->s->pools.len; i++) {
+        const struct pool_figures *f = &w->s->pools.at[i].figures;
+        char text[FORMAT_SIZE];
+        buf_puts(b, "| ");
+        markup_code(b, w->s->pools.at[i].name);
+        buf_printf(b, " | %s", format_bytes(text, f->peak_bytes));
+        buf_printf(b, " | %s", format_bytes(text, f->live_bytes));
+        buf_printf(b, " | %s", format_count(text, f->live));
+        buf_printf(b, " | %s", format_bytes(text, f->total_bytes));
+        buf_printf(b, " | %s", format_count(text, f->allocations));
+        buf_printf(b, " | %s |\n", format_count(text, f->temporary));
+        document_flush(&w->doc);
+    }
+}
+
+static void faults(struct writer *w)
+{
+    char text[FORMAT_SIZE];
+    uint64_t n = 0;
+    for (size_t i = 0; i < w->s->faults.len; i++)
+        n += w->s->faults.at[i].count;
+    if (n)
+        buf_printf(&w->doc.buf, "\n⚠️ %s, at %s.\n", format_counted(text, n, "memory fault"),
+                   format_counted((char[FORMAT_SIZE]){0}, w->s->faults.len, "call stack"));
+}
+
+/* ---- what opens */
+
+static void details(struct writer *w, const char *title)
+{
+    buf_printf(&w->doc.buf, "\n<details><summary>%s</summary>\n\n", title);
+}
+
+static void details_end(struct writer *w)
+{
+    buf_puts(&w->doc.buf, "\n</details>\n");
+}
+
+static void row(struct writer *w, const struct summary_row *r)
+{
+    struct buf *b = &w->doc.buf;
+    const struct counter *c = &r->figures;
+    struct buf name = {0};
+    char text[FORMAT_SIZE];
+    summary_row_name(&name, r);
+    put_source(&name, &r->frame);
+    buf_puts(b, "| ");
+    put_name(w, &name);
+    buf_release(&name);
+    buf_printf(b, " | %s", format_bytes(text, c->bytes));
+    buf_printf(b, " | %s", format_count(text, c->count));
+    buf_printf(b, " | %s", format_bytes(text, c->peak_bytes));
+    buf_printf(b, " | %s", format_bytes(text, c->live_bytes));
+    buf_printf(b, " | %s |\n", format_count(text, c->temporary));
+    document_flush(&w->doc);
+}
+
+static void rows(struct writer *w)
+{
+    static const char *const titles[] = {
+        [GROUP_SITE] = "site",   [GROUP_FUNCTION] = "function", [GROUP_CALLSTACK] = "call stack",
+        [GROUP_POOL] = "pool",   [GROUP_THREAD] = "thread",     [GROUP_ZONE] = "zone",
+        [GROUP_FRAME] = "frame",
+    };
+    const struct row_list *list = w->s->by == GROUP_SITE ? &w->s->sites : &w->s->groups;
+    char text[FORMAT_SIZE];
+    char title[2 * FORMAT_SIZE];
+    if (list->len == 0)
+        return;
+    uint64_t all = list->len + list->cut + list->filtered;
+    int at = 0;
+    if (list->len < all)
+        at = snprintf(title, sizeof title, "%zu of ", list->len);
+    snprintf(title + at, sizeof title - (size_t)at, "%s, by %s",
+             format_counted(text, all, titles[w->s->by]), sort_key_name(w->options->sort));
+    details(w, title);
+    buf_puts(&w->doc.buf, "| Where | All allocations | Count | Peak | Live at the end | Temporary "
+                          "|\n| --- | ---: | ---: | ---: | ---: | ---: |\n");
+    for (size_t i = 0; i < list->len; i++)
+        row(w, &list->at[i]);
+    details_end(w);
+}
+
+static void leak(struct writer *w, const struct leak_row *r, const struct selection *s)
+{
+    struct buf *b = &w->doc.buf;
+    struct buf name = {0};
+    char text[FORMAT_SIZE];
+    if (r->no_callstack)
+        buf_puts(&name, "[no call stack]");
+    else
+        frame_name(&name, &r->frame);
+    put_source(&name, &r->frame);
+    buf_printf(b, "| %s | ", leak_kind_name(r->kind));
+    put_name(w, &name);
+    buf_release(&name);
+    buf_puts(b, " | ");
+    markup_code(b, s->pools.at[r->pool].name);
+    buf_printf(b, " | %s", format_count(text, r->count));
+    buf_printf(b, " | %s", format_bytes(text, r->bytes));
+    if (r->kind == LEAK_GROWING && r->rate >= 1 && r->rate < 0x1p63)
+        buf_printf(b, " | %s/s |\n", format_bytes(text, (uint64_t)r->rate));
+    else
+        buf_puts(b, " | |\n");
+    document_flush(&w->doc);
+}
+
+static void leaks(struct writer *w, const struct leaks *l, const struct selection *s)
+{
+    char bytes[FORMAT_SIZE];
+    char count[FORMAT_SIZE];
+    char growing[FORMAT_SIZE];
+    char title[4 * FORMAT_SIZE];
+    uint64_t all[2] = {0, 0};
+    for (int k = 0; k < LEAK_KINDS; k++) {
+        all[0] += l->count[k];
+        all[1] += l->bytes[k];
+    }
+    if (all[0] == 0) {
+        buf_puts(&w->doc.buf, "\nEvery block was freed.\n");
+        return;
+    }
+    snprintf(title, sizeof title, "Never freed: %s, %s; growing: %s",
+             format_counted(count, all[0], "block"), format_bytes(bytes, all[1]),
+             format_bytes(growing, l->bytes[LEAK_GROWING]));
+    details(w, title);
+    buf_puts(&w->doc.buf, "| | Where | Pool | Blocks | Size | Growth |\n"
+                          "| --- | --- | --- | ---: | ---: | ---: |\n");
+    size_t shown = w->options->limit && w->options->limit < l->rows.len ? (size_t)w->options->limit
+                                                                        : l->rows.len;
+    for (size_t i = 0; i < shown; i++)
+        leak(w, &l->rows.at[i], s);
+    if (shown < l->rows.len)
+        buf_printf(&w->doc.buf, "\n%s not shown.\n",
+                   format_counted(count, l->rows.len - shown, "more site"));
+    details_end(w);
+}
+
+int markdown_write(const struct summary *summary, const struct leaks *l, const struct selection *s,
+                   const struct markdown_options *options, FILE *out, struct err *e)
+{
+    struct writer w = {.s = summary, .options = options, .doc = document_begin(out)};
+    head(&w);
+    checks(&w);
+    pools(&w);
+    faults(&w);
+    rows(&w);
+    if (l)
+        leaks(&w, l, s);
+    return document_end(&w.doc, e);
+}

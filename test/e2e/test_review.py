@@ -1,0 +1,135 @@
+"""The forms for the review of a change: `report` as Markdown, `report` and `verify` as JUnit XML."""
+
+import re
+import xml.etree.ElementTree
+
+from clients import alloc_plain, capture_items, frame_name, string, thread_name
+from test_capture import alloc, callstack
+from tools import TRACES, Case, report, run
+
+MEMSCEN = TRACES / "v0.14.0" / "memscen.tracy"
+BUDGETS = (("peak>=8M", False, "peak is 8.00 MiB (8,388,608)"),
+           ("leaked>1G", True, "leaked is 320 KiB (327,797)"),
+           ('count(site=~"<x>|y")>0', True, "is 0"))
+
+
+def flags(option="--fail-if"):
+    return [arg for expression, _, _ in BUDGETS for arg in (option, expression)]
+
+
+def table(markdown, title):
+    """Rows of the table whose head begins so."""
+    lines = markdown.splitlines()
+    begin = next(i for i, line in enumerate(lines) if line.startswith(title))
+    found = []
+    for line in lines[begin + 2:]:
+        if not line.startswith("|"):
+            break
+        found.append([cell.strip() for cell in line.strip("|").split("|")])
+    return found
+
+
+def unescape(text):
+    return re.sub("&#(\\d+);", lambda m: chr(int(m[1])), text).replace("<code>", "").replace(
+        "</code>", "")
+
+
+class JUnit(Case):
+    def cases(self, xml_text, failures):
+        suite = xml.etree.ElementTree.fromstring(xml_text).find("testsuite")
+        cases = {case.get("name"): case for case in suite.iter("testcase")}
+        self.assertEqual((suite.get("tests"), suite.get("failures")),
+                         (str(len(cases)), str(failures)))
+        return cases
+
+    def outcomes(self, cases, wanted):
+        for expression, holds, why in BUDGETS:
+            failure = cases[expression].find("failure")
+            self.assertEqual(failure is None, holds == wanted, expression)
+            said = (cases[expression].findtext("system-out") if failure is None
+                    else failure.get("message"))
+            self.assertIn(why, said)
+
+    def test_report(self):
+        out = self.dir / "junit.xml"
+        result = run("report", MEMSCEN, "--format", "junit", *flags(), "-o", out)
+        self.assertEqual(result.returncode, 1)
+        cases = self.cases(out.read_text(), 1)
+        self.assertEqual(list(cases), [expression for expression, _, _ in BUDGETS])
+        self.outcomes(cases, True)
+        result = run("report", MEMSCEN, "--format", "junit", "--fail-if", "leaked>1G")
+        self.assertEqual(result.returncode, 0)
+        self.cases(result.stdout, 0)
+
+    def test_verify(self):
+        result = run("verify", MEMSCEN, "--format", "junit", *flags("--expect"))
+        self.assertEqual(result.returncode, 1)
+        cases = self.cases(result.stdout, 2)
+        self.assertEqual(list(cases), ["memory-data"] + [text for text, _, _ in BUDGETS])
+        self.outcomes(cases, False)
+        result = run("verify", MEMSCEN, "--format", "junit", "--pool", "<none>&\"'\x1b\xff")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("<none>&\"'\\x1b", self.cases(result.stdout, 1)["pool"].find("failure").get(
+            "message"))
+
+    def test_refusals(self):
+        for args in (("report", MEMSCEN, "--format", "junit"),
+                     ("report", MEMSCEN, "--format", "markdown", "--leaks"),
+                     ("report", MEMSCEN, "--format", "junit", "--histograms", "--fail-if", "peak>1"),
+                     ("verify", MEMSCEN, "--format", "markdown"),
+                     ("tree", MEMSCEN, "--format", "markdown")):
+            self.assertEqual(run(*args).returncode, 2, args)
+
+
+class Markdown(Case):
+    def test_figures(self):
+        result = run("report", MEMSCEN, "--format", "markdown", *flags())
+        self.assertEqual(result.returncode, 1)
+        shown = result.stdout
+        self.assertTrue(shown.startswith("### Memory of <code>memscen</code>\n\n17,808 memory "))
+        budgets = [unescape(line) for line in shown.splitlines() if line.startswith("- ")]
+        self.assertEqual(budgets[0], "- ❌ peak>=8M: peak is 8.00 MiB (8,388,608)")
+        self.assertEqual([line[2] for line in budgets], ["❌", "✅", "✅"])
+        truth = report(MEMSCEN)
+        pools = table(shown, "| Pool | Peak ")
+        self.assertEqual([unescape(row[0]) for row in pools], [p["name"] for p in truth["pools"]])
+        self.assertEqual([row[5] for row in pools],
+                         [f"{p['allocations']:,}" for p in truth["pools"]])
+        sites = table(shown, "| Where ")
+        best = sorted(truth["sites"], key=lambda s: -s["bytes"])[:10]
+        self.assertEqual([row[2] for row in sites], [f"{s['count']:,}" for s in best])
+        self.assertIn(f"<summary>10 of {len(truth['sites'])} sites, by size</summary>\n\n|", shown)
+
+    def test_leaks(self):
+        shown = run("report", MEMSCEN, "--format", "markdown").stdout
+        self.assertIn("<summary>Never freed: 194 blocks, 320 KiB; growing: 142 KiB</summary>", shown)
+        leaks = table(shown, "| | Where ")
+        self.assertEqual(leaks[0][0], "growing")
+        self.assertIn("text_grow_log", unescape(leaks[0][1]))
+        self.assertEqual(sum(int(row[3].replace(",", "")) for row in leaks), 194)
+        self.assertEqual(shown.count("<details>"), shown.count("</details>"))
+        shown = run("report", MEMSCEN, "--format", "markdown", "--limit", 1).stdout
+        self.assertEqual(len(table(shown, "| Where ")), 1)
+        self.assertEqual(len(table(shown, "| | Where ")), 1)
+        self.assertRegex(shown, r"\d+ more sites not shown\.")
+        self.assertNotIn("Never freed",
+                         run("report", MEMSCEN, "--format", "markdown", "--peak").stdout)
+
+    def test_names_stay_text(self):
+        out = self.dir / "x.tracy"
+        evil = b"<script>alert(1)</script>|`[x](y)*_&\"'\x1b[31m\xff\n# @all"
+        items = thread_name(7, evil) + string(0xbeef, evil) + alloc_plain(5, 7, 0x9000, 8, 0xbeef)
+        items += frame_name(0x401000, evil, evil, 3, evil) + callstack(0x401000)
+        items += alloc(10, 7, 0x1000, 64)
+        self.assertEqual(capture_items(out, items).returncode, 0)
+        for by in ("site", "thread", "callstack", "pool"):
+            shown = run("report", out, "--format", "markdown", "--by", by).stdout
+            self.assertNotIn("<script>", shown)
+            self.assertNotIn("\x1b", shown)
+            self.assertIn("<script>alert", unescape(shown))
+            for sign in ("`", "*", "](", "@all", "\n# "):
+                self.assertNotIn(sign, shown)
+            self.assertLessEqual({line.count("|") for line in shown.splitlines()
+                                  if line.startswith("|")}, {7, 8})
+        self.assertEqual(run("report", out, "--format", "markdown", "--fail-if",
+                             'count(site="<script>|`")>0').returncode, 0)
