@@ -27,7 +27,7 @@ PIC      := -fPIC -fvisibility=hidden
 CFLAGS   += -std=c17 -g $(OPT) $(HARDEN) $(FORTIFY) $(PIC) $(WARN) $(SANFLAGS)
 LDFLAGS  += $(HARDLINK) $(SANFLAGS)
 LDLIBS   := -llz4 -lzstd -lz -llzma -lxxhash -ljansson -lyajl -lcapstone -lsqlite3 -ldw -lelf \
-            -lpcre2-8 -liberty -lpthread -lm
+            -lpcre2-8 -liberty -lpng -lncursesw -ltinfo -lpthread -lm
 
 Q := $(if $(V),,@)
 
@@ -148,7 +148,8 @@ web: deps
 
 DEPS       := gcc make mawk pkg-config liblz4-dev libzstd-dev libxxhash-dev libjansson-dev \
               libcapstone-dev libyajl-dev zlib1g-dev liblzma-dev libdw-dev libdwarf-dev \
-              libelf-dev libiberty-dev libsqlite3-dev libdebuginfod-dev libpcre2-dev binutils
+              libelf-dev libiberty-dev libsqlite3-dev libdebuginfod-dev libpcre2-dev libpng-dev \
+              libncurses-dev binutils
 DEPS_TEST  := libcmocka-dev clang clang-format clang-tidy libclang-rt-dev llvm python3 \
               python3-zstandard python3-lz4 mandoc shellcheck debhelper
 DEPS_FULL  := debuginfod golang-go chromium

@@ -2,6 +2,7 @@
 
 #include "cli/commands.h"
 #include "cli/question.h"
+#include "report/map_picture.h"
 #include "report/memory_map.h"
 
 static const char usage[] =
@@ -16,13 +17,14 @@ static const char usage[] =
     "      --samples N     times at which the pool is looked at, from the trace's begin or that "
     "of\n"
     "                      --range on (8)\n"
-    "\n" SELECTION_USAGE "\n" OUTPUT_USAGE "\n"
+    "\n" SELECTION_USAGE "\n" PICTURE_OUTPUT_USAGE "\n"
     "Exit status: 0 done; 2 usage; 3 unreadable trace; 4 output exists or cannot be written.\n";
 
 struct map_command {
     struct question question;
     struct map_options map;
     struct map_report_options report;
+    enum picture_format picture; /* instead of the report's format */
 };
 
 enum { OPTION_COLUMNS = 256, OPTION_ROWS, OPTION_SAMPLES };
@@ -58,6 +60,8 @@ static bool take_option(void *ctx, int option, const char *value, struct err *e)
         return take_number("--rows", value, 100000, &c->map.lines, e);
     case OPTION_SAMPLES:
         return take_number("--samples", value, 100000, &c->map.samples, e);
+    case QUESTION_FORMAT:
+        return question_take_picture(&c->question, value, &c->picture, e);
     default:
         return question_take(&c->question, option, value, e);
     }
@@ -69,7 +73,8 @@ static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
     const struct selection_options *s = &c->question.selection;
     c->report.format = c->question.format;
     c->map.begin = s->has_range && s->begin != INT64_MIN ? s->begin : 0;
-    return option_one_trace(n, arguments, &c->question.trace, e);
+    return question_check_picture(&c->question, c->picture, e) &&
+           option_one_trace(n, arguments, &c->question.trace, e);
 }
 
 /* A time is when the map is drawn, but what was there before is looked at, too. */
@@ -91,7 +96,8 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
     c->report.colors = c->report.format == REPORT_TEXT && terminal_takes_colors(out);
     int status = memory_map_build(&m, &s, &c->map, e);
     if (status == 0) {
-        status = memory_map_write(&m, t, &c->report, out, e);
+        status = c->picture ? memory_map_draw(&m, t, c->picture, out, e)
+                            : memory_map_write(&m, t, &c->report, out, e);
         memory_map_release(&m);
     }
     selection_release(&s);

@@ -5,6 +5,7 @@
 #include "cli/commands.h"
 #include "cli/question.h"
 #include "report/timeline.h"
+#include "report/timeline_picture.h"
 
 #define BUCKETS 200
 #define BUCKETS_MAX 1000000
@@ -16,16 +17,18 @@ static const char usage[] =
     "Prints how much memory was in use over time, for each pool. FILE - is standard input.\n"
     "With --range: in this stretch of time, with blocks that were allocated before it.\n"
     "\n"
-    "      --buckets N     pieces of time (text: as many as the terminal is wide, else 200)\n"
+    "      --buckets N     pieces of time (text: as many as the terminal is wide; svg, png: 840;\n"
+    "                      else 200)\n"
     "      --rows N        text: the chart's height (8)\n"
     "      --together      all pools as one\n"
-    "\n" SELECTION_USAGE "\n" OUTPUT_USAGE "\n"
+    "\n" SELECTION_USAGE "\n" PICTURE_OUTPUT_USAGE "\n"
     "Exit status: 0 done; 2 usage; 3 unreadable trace; 4 output exists or cannot be written.\n";
 
 struct timeline_command {
     struct question question;
     struct timeline_report_options report;
-    uint64_t buckets; /* 0: not given */
+    enum picture_format picture; /* instead of the report's format */
+    uint64_t buckets;            /* 0: not given */
     struct timeline_options window;
 };
 
@@ -55,6 +58,8 @@ static bool take_option(void *ctx, int option, const char *value, struct err *e)
     case OPTION_TOGETHER:
         c->window.together = true;
         return true;
+    case QUESTION_FORMAT:
+        return question_take_picture(&c->question, value, &c->picture, e);
     default:
         return question_take(&c->question, option, value, e);
     }
@@ -69,7 +74,12 @@ static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
     c->window.begin = s->has_range && s->begin != INT64_MIN ? s->begin : 0;
     c->window.end = s->has_range ? s->end : INT64_MAX;
     s->has_range = false;
-    return option_one_trace(n, arguments, &c->question.trace, e);
+    if (c->picture && c->buckets > TIMELINE_PICTURE_BUCKETS_MAX) {
+        err_set(e, ERR_USAGE, "a picture has at most %u --buckets", TIMELINE_PICTURE_BUCKETS_MAX);
+        return false;
+    }
+    return question_check_picture(&c->question, c->picture, e) &&
+           option_one_trace(n, arguments, &c->question.trace, e);
 }
 
 static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
@@ -79,7 +89,9 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
     struct timeline line;
     bool drawn = c->report.format == REPORT_TEXT;
     struct timeline_options window = c->window;
-    window.buckets = drawn ? terminal_width(out) - CHART_MARGIN : BUCKETS;
+    window.buckets = c->picture ? TIMELINE_PICTURE_BUCKETS
+                     : drawn    ? terminal_width(out) - CHART_MARGIN
+                                : BUCKETS;
     if (c->buckets)
         window.buckets = c->buckets;
     if (selection_init(&s, t, &c->question.selection, e) != 0)
@@ -89,7 +101,8 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
     window.end = window.end <= last ? window.end : last + 1;
     int status = timeline_build(&line, &s, &window, e);
     if (status == 0) {
-        status = timeline_write(&line, t, &c->report, out, e);
+        status = c->picture ? timeline_draw(&line, t, c->picture, out, e)
+                            : timeline_write(&line, t, &c->report, out, e);
         timeline_release(&line);
     }
     selection_release(&s);

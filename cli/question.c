@@ -77,6 +77,22 @@ bool question_take(struct question *q, int option, const char *value, struct err
     }
 }
 
+bool question_take_picture(struct question *q, const char *value, enum picture_format *picture,
+                           struct err *e)
+{
+    *picture = picture_format_parse(value);
+    return *picture || report_format_parse(value, &q->format) ||
+           refuse_value(e, "--format", "text, json, csv, svg or png", value);
+}
+
+bool question_check_picture(const struct question *q, enum picture_format picture, struct err *e)
+{
+    if (picture != PICTURE_PNG || q->output || !isatty(STDOUT_FILENO))
+        return true;
+    err_set(e, ERR_USAGE, "png is nothing for a terminal: -o");
+    return false;
+}
+
 static int answer_into_file(const struct question *q, question_answer *answer, void *ctx,
                             struct trace *t, struct err *e)
 {

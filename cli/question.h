@@ -14,6 +14,7 @@
 #include "base/err.h"
 #include "cli/options.h"
 #include "cli/resolve_trace.h"
+#include "report/canvas.h"
 #include "report/report.h"
 
 struct question {
@@ -83,6 +84,21 @@ enum {
 
 /* Takes one of the above. False with `e` filled when it is wrong, or empty when it is unknown. */
 bool question_take(struct question *q, int option, const char *value, struct err *e);
+
+/*
+ * Takes --format where pictures are among the forms: *picture is what was chosen, if it was one.
+ * question_check_picture: a PNG is nothing for a terminal.
+ */
+bool question_take_picture(struct question *q, const char *value, enum picture_format *picture,
+                           struct err *e);
+bool question_check_picture(const struct question *q, enum picture_format picture, struct err *e);
+
+#define PICTURE_OUTPUT_USAGE                                                                       \
+    RESOLVE_REQUEST_USAGE                                                                          \
+    "      --format F      text, json, csv, svg or png (text)\n"                                   \
+    "  -o, --output FILE   write to FILE instead of standard output\n"                             \
+    "  -f, --force         replace FILE when it exists\n"                                          \
+    "  -h, --help          this text\n"
 
 /* For messages on a wrong value. Returns false. */
 bool refuse_value(struct err *e, const char *option, const char *values, const char *value);
