@@ -55,7 +55,7 @@ static void cover_grow(struct raster *r, unsigned x0, unsigned y0, unsigned x1, 
 static void cover_pixel(struct raster *r, unsigned x, unsigned y, double part)
 {
     uint8_t *c = &r->cover[(size_t)y * r->width + x];
-    uint8_t now = part >= 1 ? 255 : part <= 0 ? 0 : (uint8_t)(part * 255 + 0.5);
+    uint8_t now = part >= 1 ? 255 : part <= 0 ? 0 : (uint8_t)lround(part * 255);
     *c = now > *c ? now : *c;
 }
 
@@ -177,7 +177,7 @@ void raster_paint(struct raster *r, uint32_t rgb, double opacity)
             double part = r->cover[at] / 255.0 * opacity;
             for (int i = 0; i < 3 && part > 0; i++) {
                 double mixed = r->rgb[3 * at + i] * (1 - part) + colour[i] * part;
-                r->rgb[3 * at + i] = (uint8_t)(mixed + 0.5);
+                r->rgb[3 * at + i] = (uint8_t)lround(mixed);
             }
             r->cover[at] = 0;
         }
