@@ -18,7 +18,9 @@
 #include "cli/commands.h"
 #include "cli/official.h"
 #include "cli/options.h"
+#include "cli/part_name.h"
 #include "cli/preload.h"
+#include "cli/recover.h"
 #include "cli/resolve_trace.h"
 #include "report/report.h"
 #include "server/address.h"
@@ -54,8 +56,11 @@ static const char usage[] =
     "      --protocol N        offer protocol N only, instead of finding out\n"
     "      --trace-version V   file version to write (default: the client's generation)\n"
     "      --compression SPEC  lz4, lz4hc, zstd (default) or zstd:LEVEL\n"
-    "      --spool DIR         where event data that does not fit in memory goes (FILE's folder)\n"
+    "      --spool DIR         where the journal goes, and event data that does not fit in\n"
+    "                          memory (FILE's folder)\n"
     "      --buffer SIZE       event data kept in memory before it goes there (96M)\n"
+    "      --no-journal        do not keep what arrives on disk until FILE is written\n"
+    "      --fsync             write the journal through to the disk, ten times a second\n"
     "      --progress SECONDS  print a progress line so often, also when not on a terminal\n"
     "      --no-code           do not ask for machine code and the lines of its instructions\n"
     "      --no-sources        do not ask for the texts of source files\n"
@@ -70,7 +75,10 @@ static const char usage[] =
     "  -h, --help              this text\n"
     "  -V, --version           the version\n"
     "\n"
-    "SIGINT, SIGTERM and SIGHUP stop the capture and save it.\n"
+    "SIGINT, SIGTERM and SIGHUP stop the capture and save it. Until FILE is whole all that "
+    "arrived\n"
+    "is in the folder FILE.journal; if the capture is killed, or there is no room to save,\n"
+    "`tidemark recover FILE.journal` makes a trace of it, as the next capture to FILE does.\n"
     "Exit status: 0 saved; 1 a fault under --strict; 2 usage; 3 undecodable bytes (what came\n"
     "before is saved); 4 output exists or cannot be written; 5 no connection.\n";
 
@@ -93,10 +101,15 @@ struct capture {
     struct resolver resolver;
     bool resolver_runs;
     char *spool_dir;
-    size_t buffer;     /* 0: the store's default */
-    int fifo;          /* the output when it is one, held open until it is written; else -1 */
-    char *part_output; /* of the part being recorded, when it is not the first */
-    unsigned parts;    /* begun */
+    bool spool_given; /* by --spool */
+    bool no_journal;
+    struct journal_options journaling;
+    char *journal_name;      /* NULL: none is kept */
+    struct journal *journal; /* NULL: not begun, or removed */
+    size_t buffer;           /* 0: the store's default */
+    int fifo;                /* the output when it is one, held open until it is written; else -1 */
+    char *part_output;       /* of the part being recorded, when it is not the first */
+    unsigned parts;          /* begun */
     struct trace *trace;
     uint32_t version; /* to write */
     struct stop stop;
@@ -113,6 +126,8 @@ enum {
     OPTION_COMPRESSION,
     OPTION_SPOOL,
     OPTION_BUFFER,
+    OPTION_NO_JOURNAL,
+    OPTION_FSYNC,
     OPTION_PROGRESS,
     OPTION_NO_CODE,
     OPTION_NO_SOURCES,
@@ -129,6 +144,8 @@ static const struct option long_options[] = {
     {"compression", required_argument, NULL, OPTION_COMPRESSION},
     {"spool", required_argument, NULL, OPTION_SPOOL},
     {"buffer", required_argument, NULL, OPTION_BUFFER},
+    {"no-journal", no_argument, NULL, OPTION_NO_JOURNAL},
+    {"fsync", no_argument, NULL, OPTION_FSYNC},
     {"progress", required_argument, NULL, OPTION_PROGRESS},
     {"no-code", no_argument, NULL, OPTION_NO_CODE},
     {"no-sources", no_argument, NULL, OPTION_NO_SOURCES},
@@ -220,11 +237,18 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
     case OPTION_SPOOL:
         free(c->spool_dir);
         c->spool_dir = strdup(value);
+        c->spool_given = true;
         return c->spool_dir || (err_no_memory(e, "options"), false);
     case OPTION_BUFFER:
         if (format_parse_bytes("--buffer", value, &n, e) != 0)
             return false;
         c->buffer = n < BUFFER_LEAST ? BUFFER_LEAST : (size_t)n;
+        return true;
+    case OPTION_NO_JOURNAL:
+        c->no_journal = true;
+        return true;
+    case OPTION_FSYNC:
+        c->journaling.sync = true;
         return true;
     case OPTION_PROGRESS:
         return option_seconds(value, "--progress", &c->progress, e);
@@ -306,6 +330,21 @@ static int choose_spool(struct capture *c, struct err *e)
     return c->spool_dir ? 0 : err_no_memory(e, "options");
 }
 
+/*
+ * Where the journal goes. What an earlier capture left there is finished first. A pipe or a device
+ * has none: nobody could go on with it later.
+ */
+static int choose_journal(struct capture *c, struct err *e)
+{
+    struct stat st;
+    if (c->no_journal || (stat(c->output, &st) == 0 && !S_ISREG(st.st_mode)))
+        return 0;
+    c->journal_name = journal_name(c->output, c->spool_given ? c->spool_dir : NULL, e);
+    if (!c->journal_name)
+        return -1;
+    return recover_leftover(c->journal_name, c->output, &c->container, e);
+}
+
 /* ---- while it runs */
 
 static void show_progress(void *ctx, const struct session_progress *p)
@@ -336,18 +375,13 @@ static uint32_t version_to_write(const struct capture *c, const struct wire_vers
     return c->trace_version ? c->trace_version : FILE_VERSION(v[0], v[1], v[2]);
 }
 
-/* "x.tracy" → "x.2.tracy"; without -f the first such name that is free. */
+/* The next part's; without -f the first such name that is free. */
 static char *next_part_name(struct capture *c)
 {
-    size_t len = strlen(c->output) + 16;
-    const char *slash = strrchr(c->output, '/');
-    const char *dot = strrchr(slash ? slash : c->output, '.');
-    int stem = dot ? (int)(dot - c->output) : (int)strlen(c->output);
-    char *name = malloc(len);
+    char *name = NULL;
     do {
-        c->parts++;
-        if (name)
-            snprintf(name, len, "%.*s.%u%s", stem, c->output, c->parts, dot ? dot : "");
+        free(name);
+        name = part_name(c->output, ++c->parts);
     } while (name && !c->replace && access(name, F_OK) == 0);
     return name;
 }
@@ -385,7 +419,8 @@ static int still_saving(void *ctx, struct err *e)
         return err_set(e, ERR_OUTPUT, "interrupted, nothing is saved");
     if (asked && !c->told_saving) {
         c->told_saving = true;
-        fprintf(stderr, "tidemark: saving; a second signal gives the trace up\n");
+        fprintf(stderr, "tidemark: saving; a second signal %s\n",
+                c->journal ? "ends it, and leaves the journal" : "gives the trace up");
     }
     return 0;
 }
@@ -495,6 +530,15 @@ static void find_names(struct capture *c, struct trace *t)
     resolve_summary_release(&names);
 }
 
+/* Whoever recovers the journal need not save this part again. */
+static void journal_part(struct capture *c)
+{
+    char *path = c->journal ? realpath(output_of(c), NULL) : NULL;
+    if (path)
+        (void)journal_append(c->journal, JOURNAL_PART, path, strlen(path), NULL);
+    free(path);
+}
+
 /* The session's call when a trace can hold no more: save it and go on in the next. */
 static int save_part(void *ctx, struct err *e)
 {
@@ -505,6 +549,7 @@ static int save_part(void *ctx, struct err *e)
     find_names(c, c->trace);
     if (summary_write_facts(c->trace, e) != 0 || save(c, c->trace, c->version, e) != 0)
         return -1;
+    journal_part(c);
     free(c->part_output);
     c->part_output = next_part_name(c);
     if (!c->part_output)
@@ -561,6 +606,7 @@ static int record(struct capture *c, struct connection *connection, struct trace
                                           .part_ctx = c,
                                           .progress_ctx = c,
                                           .progress = show_progress};
+    c->session.journal = c->journal;
     struct session *s = session_new(connection, t, &c->session, e);
     if (!s)
         return -1;
@@ -612,36 +658,72 @@ static void print_client(const struct connection *connection)
     buf_release(&name);
 }
 
+/* The store, and before it the journal. */
+static int prepare(struct capture *c, struct trace *t, struct err *e)
+{
+    const struct trace_options options = {.spool_dir = c->spool_dir, .resident_budget = c->buffer};
+    if (trace_init(t, &options, e) != 0)
+        return -1;
+    if (c->journal_name)
+        c->journal = journal_create(c->journal_name, &c->journaling, e);
+    if (!c->journal_name || c->journal)
+        return 0;
+    trace_release(t);
+    return -1;
+}
+
+/* The trace is not saved: what arrived stays. */
+static void leave_journal(struct capture *c)
+{
+    if (c->journal && !journal_has_data(c->journal)) {
+        journal_remove(c->journal, NULL);
+    } else if (c->journal) {
+        fprintf(stderr,
+                "tidemark: what was recorded is kept in %s; `tidemark recover` makes a trace of it "
+                "when there is room\n",
+                journal_path(c->journal));
+        journal_close(c->journal);
+    }
+    c->journal = NULL;
+}
+
+/* The trace is safe: from here on signals do what they always do. */
+static int after_saving(struct capture *c, struct trace *t, enum session_end end)
+{
+    struct err e = {0};
+    int status = c->drop_in ? 0 : status_of(end);
+    if (c->journal)
+        journal_remove(c->journal, output_of(c));
+    c->journal = NULL;
+    stop_release(&c->stop);
+    if (!c->summary || print_summary(t, &e) == 0)
+        return status;
+    err_prefix(&e, "the trace is saved, but there is no summary");
+    print_error(&e);
+    return status == 0 && !c->drop_in ? err_exit_status(&e) : status;
+}
+
 static int capture_connected(struct capture *c, struct connection *connection)
 {
     struct trace t;
     struct err e = {0};
     enum session_end end;
-    const struct trace_options options = {.spool_dir = c->spool_dir, .resident_budget = c->buffer};
-    int status;
     c->version = version_to_write(c, connection->version);
     print_client(connection);
-    if (trace_init(&t, &options, &e) != 0) {
+    if (prepare(c, &t, &e) != 0) {
         close(connection->fd);
         return fail(c, &e, 5);
     }
     c->trace = &t;
-    status = record(c, connection, &t, &end, &e);
+    int status = record(c, connection, &t, &end, &e);
     let_go_of_signals(c);
     if (status == 0)
         find_names(c, &t);
     if (status != 0 || summary_write_facts(&t, &e) != 0 || save(c, &t, c->version, &e) != 0) {
         status = fail(c, &e, 5);
+        leave_journal(c);
     } else {
-        status = c->drop_in ? 0 : status_of(end);
-        /* The trace is safe: from here on signals do what they always do. */
-        stop_release(&c->stop);
-        if (c->summary && print_summary(&t, &e) != 0) {
-            err_prefix(&e, "the trace is saved, but there is no summary");
-            print_error(&e);
-            if (status == 0 && !c->drop_in)
-                status = err_exit_status(&e);
-        }
+        status = after_saving(c, &t, end);
     }
     c->trace = NULL;
     trace_release(&t);
@@ -669,7 +751,7 @@ static int capture_run(struct capture *c)
     /* The helper starts before anything is connected. */
     if ((c->namer == NAMER_SERVER || c->namer == NAMER_BOTH) && !start_resolver(c))
         return c->drop_in ? 5 : 4;
-    if (choose_spool(c, &e) != 0 || stop_init(&c->stop, &e) != 0)
+    if (choose_spool(c, &e) != 0 || choose_journal(c, &e) != 0 || stop_init(&c->stop, &e) != 0)
         return fail(c, &e, 5);
     char address[ADDRESS_TEXT_SIZE];
     printf("Connecting to %s...\n", address_text(address, c->connect.address, c->connect.port));
@@ -698,6 +780,8 @@ static int capture_main(int argc, char **argv, bool drop_in)
         preload_drop(!drop_in, argv, c.unwanted.at, c.unwanted.len);
         /* A reader of our words that goes away is no reason to lose a recording. */
         signal(SIGPIPE, SIG_IGN);
+        /* A limit on the size of files is to be an error like a full disk. */
+        signal(SIGXFSZ, SIG_IGN);
         status = capture_run(&c);
     }
     stop_release(&c.stop);
@@ -707,6 +791,7 @@ static int capture_main(int argc, char **argv, bool drop_in)
     resolve_options_release(&c.resolving);
     vec_release(&c.unwanted);
     free(c.spool_dir);
+    free(c.journal_name);
     free(c.part_output);
     return status;
 }

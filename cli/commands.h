@@ -19,6 +19,7 @@ int cmd_import_drop_in(int argc, char **argv); /* called as tracy-import-chrome 
 int cmd_info(int argc, char **argv);
 int cmd_merge(int argc, char **argv);
 int cmd_merge_drop_in(int argc, char **argv); /* called as tracy-merge */
+int cmd_recover(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_csvexport(int argc, char **argv);

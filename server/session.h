@@ -12,21 +12,10 @@
 
 #include "base/err.h"
 #include "server/connect.h"
+#include "server/journal.h"
+#include "server/recording.h"
 #include "server/stop.h"
-#include "trace/ingest.h"
 #include "trace/store.h"
-
-enum session_end {
-    SESSION_COMPLETE,     /* the client said that it ends */
-    SESSION_STOPPED,      /* we were asked to stop, by signal */
-    SESSION_TIME_LIMIT,   /* -s */
-    SESSION_MEMORY_LIMIT, /* -m */
-    SESSION_VANISHED,     /* the connection broke */
-    SESSION_BROKEN,       /* bytes that cannot be decoded */
-    SESSION_FAULT,        /* a memory fault, and the caller wanted to end at one */
-    SESSION_NO_ROOM,      /* memory or spool space ran out */
-    SESSION_PART_FULL,    /* not the end: what a part says that goes on in another trace */
-};
 
 /* How things stand, for a progress line. */
 struct session_progress {
@@ -67,6 +56,8 @@ struct session_options {
      * module table cannot be read is asked after all (session_is_local).
      */
     bool no_symbols;
+    /* Where all that arrives goes before it is looked at; outlives the session. NULL: nowhere. */
+    struct journal *journal;
 };
 
 /*
@@ -93,8 +84,5 @@ bool session_is_local(const struct session *s);
 uint64_t session_unanswered(const struct session *s);
 
 void session_free(struct session *s);
-
-/* "the client vanished", … */
-const char *session_end_text(enum session_end end);
 
 #endif

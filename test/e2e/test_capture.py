@@ -481,7 +481,9 @@ class BadUsage(Case):
         self.assertEqual(result.returncode, 4, result.stdout)
         self.assertIn("cannot write", result.stderr)
         self.assertEqual(out.read_text(), "precious")
-        self.assert_clean("x")
+        self.assert_clean("x", "x.journal")
+        self.assertEqual(run("recover", self.dir / "x.journal").returncode, 0)
+        self.assert_clean("x", "x.recovered")
 
     def test_full_device(self):
         with replaying(self.recording) as (_, port):

@@ -2,11 +2,13 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
 import time
 
+from passing import Proxy, journal_bytes, wait_for
 from tools import BUILD, FIREHOSE, LIMIT, ROOT, TIDEMARK, TRACES, WIRE, Case, replaying, run
 
 PRELOAD = str(BUILD / "test" / "preload.so")
@@ -60,6 +62,7 @@ class OutOfMemory(Case):
                 elif same:
                     self.assertEqual(result.stdout, good, where)
                 if output:
+                    self.take_journal(output, result, where)
                     self.assert_clean(output)
                     if (self.dir / output).read_bytes() == OLD:
                         self.assertEqual(result.returncode, 4, where)
@@ -67,6 +70,33 @@ class OutOfMemory(Case):
                         whole = run("info", self.dir / output)
                         self.assertEqual(whole.returncode, 0, where + whole.stderr)
         self.assertGreater(failed, n // step // 2)
+
+    def take_journal(self, output, result, where):
+        """What a capture that could not save has received is kept, and can be recovered."""
+        journal = self.dir / f"{output}.journal"
+        if not journal.exists():
+            return
+        self.assertEqual(result.returncode, 4, where)
+        self.assertIn("is kept in", result.stderr, where)
+        recovered = run("recover", journal, "-o", self.dir / "recovered")
+        self.assertEqual(recovered.returncode, 0, where + recovered.stderr)
+        self.assertEqual(run("info", self.dir / "recovered").returncode, 0, where)
+        (self.dir / "recovered").unlink()
+
+    def test_recover(self):
+        recording = WIRE / "v0.14.0" / "memscen.c2s.bin"
+        stop, left = recording.stat().st_size // 2, self.dir / "y.journal"
+        with replaying(recording) as (_, port):
+            proxy = Proxy(port, stop)
+            capture = subprocess.Popen([TIDEMARK, "capture", "-o", str(self.dir / "y"), "-p",
+                                        str(proxy.port)], stdout=subprocess.DEVNULL)
+            wait_for(lambda: left.exists() and len(journal_bytes(left)) > stop - 2000, "bytes")
+            capture.kill()
+            capture.wait(timeout=LIMIT)
+            proxy.close()
+        journal = left.rename(self.dir.parent / f"{self.dir.name}.journal")
+        self.addCleanup(shutil.rmtree, journal, True)
+        self.check(9, ("recover", "-f", "--keep", journal, "-o", self.dir / "x"), "x", same=False)
 
     def test_info(self):
         self.check(5, ("info", TRACE))
@@ -189,7 +219,7 @@ class WhileSaving(Case):
             out, err = process.communicate(timeout=LIMIT)
         self.assertEqual(process.returncode, 0, err)
         self.assertIn("done!", out)
-        self.assertIn("a second signal gives the trace up", err)
+        self.assertIn("a second signal ends it, and leaves the journal", err)
         self.assertEqual(run("verify", self.dir / "x").returncode, 0)
         self.assert_clean("x")
 
@@ -201,6 +231,16 @@ class WhileSaving(Case):
             out, err = process.communicate(timeout=LIMIT)
         self.assertEqual(process.returncode, 4, out + err)
         self.assertIn("nothing is saved", err)
+        self.check_journal()
+
+    def test_a_second_one_without_a_journal(self):
+        with self.saving("--no-journal") as process:
+            process.send_signal(signal.SIGINT)
+            while "a second signal" not in process.stderr.readline():
+                self.assertIsNone(process.poll())
+            process.send_signal(signal.SIGTERM)
+            out, err = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 4, out + err)
         self.assertEqual((self.dir / "x").read_bytes(), OLD)
         self.assert_clean("x")
 
@@ -208,8 +248,17 @@ class WhileSaving(Case):
         with self.saving() as process:
             process.kill()
             process.communicate(timeout=LIMIT)
+        self.check_journal()
+
+    def check_journal(self):
+        """The old file stands; all that came can be had from the journal, and nothing is missing."""
         self.assertEqual((self.dir / "x").read_bytes(), OLD)
-        self.assert_clean("x")
+        self.assert_clean("x", "x.journal")
+        result = run("recover", self.dir / "x.journal")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("the client ended", result.stdout)
+        self.assertNotIn("incomplete", run("info", self.dir / "x.recovered").stdout)
+        self.assert_clean("x", "x.recovered")
 
 
     def test_a_file_that_takes_the_name_meanwhile(self):

@@ -221,7 +221,7 @@ class Signals(Case):
             capture = self.start(port)
             capture.kill()
             capture.communicate(timeout=LIMIT)
-        self.assert_clean()
+        self.assert_clean("x.journal")
 
     def test_stopped_and_continued(self):
         with self.recording() as (_, port):

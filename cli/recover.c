@@ -1,0 +1,256 @@
+#include "cli/recover.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "analysis/summary.h"
+#include "base/format.h"
+#include "cli/part_name.h"
+#include "server/recovery.h"
+#include "trace/save_file.h"
+
+#define JOURNAL_SUFFIX ".journal"
+
+struct recovering {
+    const struct recover_options *options;
+    struct journal_reader *reader;
+    struct trace trace;
+    struct recovery found;
+    char *base; /* of the output's names */
+    char *spool_dir;
+    unsigned outputs; /* named so far */
+    bool shown;       /* a progress line stands there */
+};
+
+/* ---- names */
+
+/* "x.tracy.journal" → "x.recovered.tracy"; NULL when memory is short. */
+static char *recovered_name(const struct recover_options *o)
+{
+    size_t len = strlen(o->journal), suffix = sizeof JOURNAL_SUFFIX - 1;
+    while (len > 1 && o->journal[len - 1] == '/')
+        len--;
+    if (len > suffix && strncmp(o->journal + len - suffix, JOURNAL_SUFFIX, suffix) == 0)
+        len -= suffix;
+    char *output = o->beside ? strdup(o->beside) : strndup(o->journal, len);
+    char *name = output ? name_with(output, "recovered") : NULL;
+    free(output);
+    return name;
+}
+
+/* The next output: with -o F, F.2, …; else names that nothing has yet. */
+static char *next_output(struct recovering *r)
+{
+    bool any = r->options->output != NULL;
+    char *name = NULL;
+    do {
+        free(name);
+        name = part_name(r->base, ++r->outputs);
+    } while (name && !any && access(name, F_OK) == 0);
+    return name;
+}
+
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    size_t len = slash ? (size_t)(slash - path) : 0;
+    return slash ? strndup(len ? path : "/", len ? len : 1) : strdup(".");
+}
+
+/* ---- saving */
+
+static void end_line(struct recovering *r)
+{
+    if (r->shown)
+        printf("\r\033[K");
+    r->shown = false;
+}
+
+static int save(struct recovering *r, struct err *e)
+{
+    const uint8_t *v = r->found.version->facts.file_version;
+    uint32_t version =
+        r->options->trace_version ? r->options->trace_version : FILE_VERSION(v[0], v[1], v[2]);
+    char *output = next_output(r);
+    struct save_options options = {.layout = file_layout_find(version),
+                                   .container = r->options->container,
+                                   .replace = r->options->replace};
+    struct trace_write_stats stats;
+    struct buf losses = {0};
+    char bytes[FORMAT_SIZE];
+    int status = output ? summary_write_facts(&r->trace, e) : err_no_memory(e, "the output's name");
+    if (status == 0)
+        status = trace_save_file(&r->trace, output, &options, &stats, &losses, e);
+    if (status == 0) {
+        end_line(r);
+        printf("saved to %s, %s\n", output, format_bytes(bytes, stats.file_bytes));
+    }
+    if (status == 0 && losses.len)
+        fprintf(stderr, "tidemark: the file's version cannot hold: %s\n", buf_str(&losses));
+    buf_release(&losses);
+    free(output);
+    return status;
+}
+
+/* A part that the capture saved need not be saved again, if it is still there. */
+static int save_part(void *ctx, const char *saved, struct err *e)
+{
+    struct recovering *r = ctx;
+    if (saved && access(saved, F_OK) == 0)
+        return 0;
+    return save(r, e);
+}
+
+static void show_progress(void *ctx, uint64_t done, uint64_t total)
+{
+    struct recovering *r = ctx;
+    char a[FORMAT_SIZE], b[FORMAT_SIZE];
+    printf("\r\033[Krecovering: %s of %s", format_bytes(a, done), format_bytes(b, total));
+    fflush(stdout);
+    r->shown = true;
+}
+
+/* ---- words */
+
+static void tell_beginning(const struct recovery *found)
+{
+    struct buf name = {0};
+    char bytes[FORMAT_SIZE];
+    format_terminal(&name, view_of(found->welcome.program_name));
+    printf("%s, protocol %u: journal of %s\n", buf_str(&name), found->version->protocol,
+           format_bytes(bytes, found->tail.bytes));
+    buf_release(&name);
+}
+
+static void tell_end(struct recovering *r)
+{
+    const struct recovery *f = &r->found;
+    char frames[FORMAT_SIZE], bytes[FORMAT_SIZE], time[FORMAT_SIZE];
+    end_line(r);
+    printf("%s of the client, %s; %s after %s of its time\n",
+           format_counted(frames, f->frames, "whole frame"), format_bytes_exact(bytes, f->received),
+           session_end_text(f->end), format_duration(time, r->trace.facts.last_time));
+    if (f->cause.code)
+        fprintf(stderr, "tidemark: %s\n", f->cause.text);
+    if (f->tail.lost)
+        fprintf(stderr, "tidemark: %s at the journal's end could not be used: %s\n",
+                format_bytes_exact(bytes, f->tail.lost), f->tail.why);
+    if (f->unanswered)
+        fprintf(stderr, "tidemark: %s asked for and never told\n",
+                format_counted(bytes, f->unanswered, "name"));
+}
+
+/* ---- all together */
+
+static int play_and_save(struct recovering *r, struct err *e)
+{
+    const struct trace_options store = {.spool_dir = r->spool_dir};
+    const struct recovery_options playing = {.part = save_part,
+                                             .part_ctx = r,
+                                             .progress_ctx = r,
+                                             .progress =
+                                                 r->options->progress ? show_progress : NULL};
+    if (trace_init(&r->trace, &store, e) != 0)
+        return -1;
+    int status = recovery_run(r->reader, &r->trace, &playing, &r->found, e);
+    if (status == 0) {
+        tell_end(r);
+        status = save(r, e);
+    }
+    end_line(r);
+    trace_release(&r->trace);
+    return status;
+}
+
+/* What is saved need not stay; a journal with bytes that nobody could use does. */
+static int let_go(struct recovering *r, struct err *e)
+{
+    bool whole = !r->found.tail.damaged;
+    struct journal_reader *reader = r->reader;
+    r->reader = NULL;
+    if (whole && !r->options->keep) {
+        if (journal_reader_remove(reader, e) != 0)
+            return -1;
+    } else {
+        journal_reader_close(reader);
+        if (!whole)
+            fprintf(stderr, "tidemark: the journal is damaged and stays: %s\n",
+                    r->options->journal);
+    }
+    return whole && r->found.end != SESSION_BROKEN ? 0 : 3;
+}
+
+static int recover(struct recovering *r, struct err *e)
+{
+    const struct recover_options *o = r->options;
+    int any = recovery_look(r->reader, &r->found, e);
+    if (any < 0)
+        return -1;
+    if (any == 0) {
+        printf("nothing of a client is in %s\n", o->journal);
+        return let_go(r, e);
+    }
+    r->base = o->output ? strdup(o->output) : recovered_name(o);
+    r->spool_dir = o->spool_dir ? strdup(o->spool_dir) : r->base ? folder_of(r->base) : NULL;
+    if (!r->base || !r->spool_dir)
+        return err_no_memory(e, "the output's name");
+    r->found.tail.bytes = journal_reader_tail(r->reader)->bytes;
+    tell_beginning(&r->found);
+    if (play_and_save(r, e) != 0)
+        return err_prefix(e, "the journal %s stays as it was", o->journal);
+    return let_go(r, e);
+}
+
+int recover_journal(const struct recover_options *options, struct err *e)
+{
+    struct recovering r = {.options = options};
+    r.reader = journal_reader_open(options->journal, e);
+    int status = r.reader ? recover(&r, e) : -1;
+    journal_reader_close(r.reader);
+    free(r.base);
+    free(r.spool_dir);
+    return status < 0 ? err_exit_status(e) : status;
+}
+
+/* Its trace was saved, or nothing was in it: only the removal did not end. */
+static int remove_done(const char *journal, struct err *e)
+{
+    struct journal_reader *r = journal_reader_open(journal, e);
+    if (r)
+        return journal_reader_remove(r, e);
+    /* No segment is left. */
+    *e = (struct err){0};
+    return rmdir(journal) == 0 ? 0 : err_errno(e, ERR_OUTPUT, "cannot remove %s", journal);
+}
+
+int recover_leftover(const char *journal, const char *output,
+                     const struct container_options *container, struct err *e)
+{
+    enum journal_state state;
+    const struct recover_options options = {
+        .journal = journal, .beside = output, .container = *container};
+    if (journal_look(journal, &state, e) != 0)
+        return -1;
+    switch (state) {
+    case JOURNAL_NONE:
+        return 0;
+    case JOURNAL_DONE:
+        return remove_done(journal, e);
+    case JOURNAL_IN_USE:
+        return err_set(e, ERR_OUTPUT, "another capture writes to %s: its journal %s is in use",
+                       output, journal);
+    case JOURNAL_LEFT:
+        break;
+    }
+    printf("An earlier capture was cut off; recovering what it left in %s\n", journal);
+    fflush(stdout);
+    int status = recover_journal(&options, e);
+    if (access(journal, F_OK) != 0)
+        return 0;
+    if (status == 0 || status == 3)
+        err_set(e, ERR_OUTPUT, "%s is damaged: move it away, or remove it", journal);
+    return err_prefix(e, "a leftover journal is never overwritten");
+}

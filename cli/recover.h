@@ -1,0 +1,38 @@
+#ifndef TIDEMARK_CLI_RECOVER_H
+#define TIDEMARK_CLI_RECOVER_H
+
+/* Finishing the journal of a capture that was cut off, for `recover` and for the next capture. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "trace/container.h"
+
+struct recover_options {
+    const char *journal;    /* the folder */
+    const char *output;     /* NULL: beside the journal, a name that is free */
+    const char *beside;     /* of the output that the capture had; NULL: by the journal's name */
+    bool replace;           /* an existing output */
+    bool keep;              /* the journal, although all of it is saved */
+    uint32_t trace_version; /* 0: the client's generation */
+    struct container_options container;
+    const char *spool_dir; /* NULL: the output's folder */
+    bool progress;         /* print how far it is, on one line */
+};
+
+/*
+ * Saves what is in the journal, says so on standard output, and removes the journal. The exit
+ * status: 0; 3 when the journal is damaged or its bytes cannot be decoded (what came before is
+ * saved, a damaged journal stays); else with `e` filled.
+ */
+int recover_journal(const struct recover_options *options, struct err *e);
+
+/*
+ * A capture that is about to write to `output`: a journal that an earlier one left at `journal` is
+ * finished first. 0 when there is none (any more); -1 with ERR_OUTPUT when it must not go on.
+ */
+int recover_leftover(const char *journal, const char *output,
+                     const struct container_options *container, struct err *e);
+
+#endif

@@ -1,0 +1,354 @@
+#include "server/journal.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "protocol/handshake.h"
+#include "server/journal_format.h"
+#include "server/stop.h"
+
+#define SYNC_NS 100000000LL
+
+struct journal {
+    char *path;
+    int dir; /* the folder, locked while it is written */
+    int fd;  /* the newest segment */
+    struct journal_options options;
+    struct segment_header segment;
+    uint64_t at;       /* where the next record goes */
+    uint64_t closed;   /* bytes of earlier segments */
+    uint64_t received; /* bytes of the client */
+    bool unsynced;
+    long long synced;   /* monotonic ns */
+    struct err failure; /* what ended it */
+};
+
+/* ---- names */
+
+/* The folder of a path as the system sees it, or NULL with errno. */
+static char *folder_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    size_t len = slash ? (size_t)(slash - path) : 0;
+    char *folder = slash ? strndup(len ? path : "/", len ? len : 1) : strdup(".");
+    char *real = folder ? realpath(folder, NULL) : NULL;
+    free(folder);
+    return real;
+}
+
+char *journal_name(const char *output, const char *dir, struct err *e)
+{
+    static const char suffix[] = ".journal";
+    const char *slash = strrchr(output, '/');
+    const char *name = slash ? slash + 1 : output;
+    const size_t most = 255 - sizeof suffix - 16;
+    struct buf out = {0};
+    char *folder = folder_of(output);
+    if (!folder) {
+        if (errno == ENOMEM)
+            err_no_memory(e, "the journal's name");
+        else
+            err_errno(e, ERR_OUTPUT, "the folder of %s", output);
+        return NULL;
+    }
+    if (dir)
+        buf_printf(&out, "%s/", dir);
+    else
+        buf_put(&out, output, (size_t)(name - output));
+    bool cut = strlen(name) > most;
+    buf_put(&out, name, cut ? most : strlen(name));
+    XXH64_hash_t hash = XXH3_64bits(name, strlen(name));
+    if (dir) /* outputs of equal name in several folders */
+        hash = XXH3_64bits_withSeed(folder, strlen(folder), hash);
+    if (dir || cut)
+        buf_printf(&out, "-%08x", (unsigned)hash);
+    buf_printf(&out, suffix);
+    char *text = out.failed ? NULL : strdup(buf_str(&out));
+    if (!text)
+        err_no_memory(e, "the journal's name");
+    buf_release(&out);
+    free(folder);
+    return text;
+}
+
+/* ---- segments */
+
+static int write_all(int fd, const void *bytes, size_t n, uint64_t at)
+{
+    const uint8_t *p = bytes;
+    while (n > 0) {
+        ssize_t done = pwrite(fd, p, n, (off_t)at);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done <= 0)
+            return -1;
+        p += done;
+        at += (uint64_t)done;
+        n -= (size_t)done;
+    }
+    return 0;
+}
+
+static int failed(struct journal *j, struct err *e)
+{
+    err_errno(&j->failure, ERR_OUTPUT, "cannot write the journal %s", j->path);
+    if (e)
+        *e = j->failure;
+    return -1;
+}
+
+static int sync_now(struct journal *j)
+{
+    j->synced = monotonic_ns();
+    if (!j->options.sync || !j->unsynced)
+        return 0;
+    j->unsynced = false;
+    return fdatasync(j->fd);
+}
+
+static int begin_segment(struct journal *j, uint32_t number)
+{
+    char name[SEGMENT_NAME];
+    uint8_t header[SEGMENT_HEADER];
+    struct segment_header segment = {.number = number, .id = j->segment.id, .before = j->received};
+    segment_name(number, name);
+    segment_header_encode(&segment, header);
+    int fd = openat(j->dir, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -1;
+    if (write_all(fd, header, sizeof header, 0) != 0 ||
+        (j->options.sync && (fdatasync(fd) != 0 || fsync(j->dir) != 0))) {
+        int cause = errno;
+        close(fd);
+        (void)unlinkat(j->dir, name, 0);
+        errno = cause;
+        return -1;
+    }
+    if (j->fd >= 0)
+        close(j->fd);
+    j->fd = fd;
+    j->segment = segment;
+    j->closed += j->at;
+    j->at = SEGMENT_HEADER;
+    return 0;
+}
+
+/* ---- life */
+
+static uint64_t new_id(void)
+{
+    uint64_t id;
+    if (getrandom(&id, sizeof id, GRND_NONBLOCK) != (ssize_t)sizeof id)
+        id = (uint64_t)monotonic_ns() << 20 ^ (uint64_t)getpid() ^ (uint64_t)time(NULL) << 40;
+    return id;
+}
+
+static int open_folder(struct journal *j, struct err *e)
+{
+    if (mkdir(j->path, 0700) != 0) {
+        if (errno == EEXIST)
+            return err_set(e, ERR_OUTPUT,
+                           "%s came to exist meanwhile: another capture writes to that output",
+                           j->path);
+        return err_errno(e, ERR_OUTPUT, "cannot make the journal %s", j->path);
+    }
+    j->dir = open(j->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (j->dir >= 0)
+        (void)flock(j->dir, LOCK_EX | LOCK_NB); /* not every file system has locks */
+    if (j->dir < 0 || begin_segment(j, 1) != 0) {
+        err_errno(e, ERR_OUTPUT, "cannot make the journal %s", j->path);
+        (void)rmdir(j->path);
+        return -1;
+    }
+    return 0;
+}
+
+struct journal *journal_create(const char *path, const struct journal_options *options,
+                               struct err *e)
+{
+    struct journal *j = calloc(1, sizeof *j);
+    if (j)
+        *j = (struct journal){.path = strdup(path), .dir = -1, .fd = -1, .options = *options};
+    if (!j || !j->path) {
+        err_no_memory(e, "the journal");
+        free(j);
+        return NULL;
+    }
+    if (j->options.segment_bytes == 0)
+        j->options.segment_bytes = JOURNAL_SEGMENT_BYTES;
+    j->segment.id = new_id();
+    if (open_folder(j, e) == 0)
+        return j;
+    journal_close(j);
+    return NULL;
+}
+
+void journal_close(struct journal *j)
+{
+    if (!j)
+        return;
+    if (j->fd >= 0) {
+        (void)sync_now(j);
+        close(j->fd);
+    }
+    if (j->dir >= 0)
+        close(j->dir);
+    free(j->path);
+    free(j);
+}
+
+void journal_remove(struct journal *j, const char *saved)
+{
+    char name[SEGMENT_NAME];
+    /* Killed between here and the end, what is left says that it is of no use. */
+    if (saved)
+        (void)journal_append(j, JOURNAL_SAVED, saved, strlen(saved), NULL);
+    for (uint32_t i = 1; i <= j->segment.number; i++) {
+        segment_name(i, name);
+        (void)unlinkat(j->dir, name, 0);
+    }
+    (void)rmdir(j->path);
+    journal_close(j);
+}
+
+bool journal_has_data(const struct journal *j)
+{
+    return j->received > 0;
+}
+
+uint64_t journal_bytes(const struct journal *j)
+{
+    return j->closed + j->at;
+}
+
+const char *journal_path(const struct journal *j)
+{
+    return j->path;
+}
+
+/* ---- records */
+
+static void record_header_encode(const struct journal *j, uint32_t type, const void *bytes,
+                                 uint32_t len, uint8_t out[RECORD_HEADER])
+{
+    store_u32(out, len);
+    store_u32(out + 4, type);
+    store_u64(out + 8, record_check(&j->segment, j->at, type, bytes, len));
+}
+
+/* Bytes that were written of header and payload together. */
+static size_t write_record(struct journal *j, const uint8_t header[RECORD_HEADER],
+                           const void *bytes, size_t n)
+{
+    size_t done = 0;
+    while (done < RECORD_HEADER + n) {
+        size_t head = done < RECORD_HEADER ? RECORD_HEADER - done : 0;
+        size_t body = done < RECORD_HEADER ? 0 : done - RECORD_HEADER;
+        struct iovec parts[2] = {
+            {.iov_base = (void *)(header + (RECORD_HEADER - head)), .iov_len = head},
+            {.iov_base = (void *)((const uint8_t *)bytes + body), .iov_len = n - body}};
+        ssize_t got = pwritev(j->fd, parts, 2, (off_t)(j->at + done));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got <= 0)
+            break;
+        done += (size_t)got;
+    }
+    return done;
+}
+
+/* A full disk: what fits of a client's bytes is kept, of anything else nothing. */
+static int end_short(struct journal *j, enum journal_type type, const void *bytes, size_t done,
+                     struct err *e)
+{
+    uint8_t header[RECORD_HEADER];
+    int cause = errno;
+    if (type == JOURNAL_RECEIVED && done > RECORD_HEADER) {
+        uint32_t len = (uint32_t)(done - RECORD_HEADER);
+        record_header_encode(j, type, bytes, len, header);
+        if (write_all(j->fd, header, sizeof header, j->at) == 0) {
+            j->at += done;
+            j->received += len;
+        }
+    }
+    (void)!ftruncate(j->fd, (off_t)j->at);
+    errno = cause;
+    return failed(j, e);
+}
+
+int journal_append(struct journal *j, enum journal_type type, const void *bytes, size_t n,
+                   struct err *e)
+{
+    uint8_t header[RECORD_HEADER];
+    if (j->failure.code) {
+        if (e)
+            *e = j->failure;
+        return -1;
+    }
+    if (n > JOURNAL_RECORD_MAX)
+        return err_set(e, ERR_OUTPUT, "a record of %zu bytes is too long for a journal", n);
+    if (j->at > SEGMENT_HEADER && j->at + RECORD_HEADER + n > j->options.segment_bytes) {
+        if (sync_now(j) != 0 || begin_segment(j, j->segment.number + 1) != 0)
+            return failed(j, e);
+    }
+    record_header_encode(j, type, bytes, (uint32_t)n, header);
+    errno = ENOSPC; /* what a write of nothing means */
+    size_t done = write_record(j, header, bytes, n);
+    if (done < sizeof header + n)
+        return end_short(j, type, bytes, done, e);
+    j->at += done;
+    j->received += type == JOURNAL_RECEIVED ? n : 0;
+    j->unsynced = true;
+    return 0;
+}
+
+int journal_tick(struct journal *j, struct err *e)
+{
+    if (j->failure.code) {
+        if (e)
+            *e = j->failure;
+        return -1;
+    }
+    if (!j->options.sync || monotonic_ns() - j->synced < SYNC_NS)
+        return 0;
+    return sync_now(j) != 0 ? failed(j, e) : 0;
+}
+
+int journal_put_start(struct journal *j, const struct recording_start *start, struct err *e)
+{
+    uint8_t welcome[WELCOME_SIZE_MAX], on_demand[ON_DEMAND_SIZE];
+    struct buf out = {0};
+    welcome_encode(start->version, &start->welcome, welcome);
+    on_demand_encode(&start->on_demand, on_demand);
+    buf_u32(&out, start->version->protocol);
+    buf_u32(&out, start->ask);
+    buf_u32(&out, start->space);
+    buf_u32(&out, start->strict);
+    buf_put(&out, on_demand, sizeof on_demand);
+    buf_put(&out, welcome, wire_version_welcome_size(start->version));
+    int status = out.failed ? err_no_memory(e, "the journal")
+                            : journal_append(j, JOURNAL_START, out.data, out.len, e);
+    buf_release(&out);
+    return status;
+}
+
+int journal_put_end(struct journal *j, enum session_end end, const struct err *cause, struct err *e)
+{
+    struct buf out = {0};
+    buf_u32(&out, (uint32_t)end);
+    buf_u32(&out, (uint32_t)cause->code);
+    buf_puts(&out, cause->code ? cause->text : "");
+    int status = out.failed ? err_no_memory(e, "the journal")
+                            : journal_append(j, JOURNAL_END, out.data, out.len, e);
+    buf_release(&out);
+    return status;
+}

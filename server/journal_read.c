@@ -1,0 +1,431 @@
+#include "server/journal_read.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/cursor.h"
+#include "base/vec.h"
+#include "protocol/handshake.h"
+#include "server/journal_format.h"
+
+struct segment {
+    uint32_t number;
+    uint64_t size;
+};
+
+struct journal_reader {
+    char *path; /* NULL: one segment only */
+    int dir;
+    VEC(struct segment) segments; /* by number */
+    size_t current;
+    int fd; /* of the current segment; -1: not open yet */
+    struct segment_header header;
+    uint64_t at;       /* in the current segment */
+    uint64_t passed;   /* bytes of earlier segments */
+    uint64_t received; /* bytes of the client so far */
+    bool ended;
+    struct journal_tail tail;
+    uint8_t *bytes; /* RECORD_HEADER + JOURNAL_RECORD_MAX */
+};
+
+/* ---- files */
+
+/* Bytes read, fewer at the end of the file; -1 with errno. */
+static ssize_t read_at(int fd, void *bytes, size_t n, uint64_t at)
+{
+    uint8_t *p = bytes;
+    size_t have = 0;
+    while (have < n) {
+        ssize_t got = pread(fd, p + have, n - have, (off_t)(at + have));
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0)
+            return -1;
+        if (got == 0)
+            break;
+        have += (size_t)got;
+    }
+    return (ssize_t)have;
+}
+
+static int cannot_read(const struct journal_reader *r, struct err *e)
+{
+    return err_errno(e, ERR_INPUT, "cannot read the journal%s%s", r->path ? " " : "",
+                     r->path ? r->path : "");
+}
+
+/* The number in a segment's name, 0 for other files. */
+static uint32_t segment_number(const char *name)
+{
+    if (strlen(name) != 8 || strspn(name, "0123456789") != 8)
+        return 0;
+    return (uint32_t)strtoul(name, NULL, 10);
+}
+
+static int by_number(const void *a, const void *b)
+{
+    const struct segment *x = a, *y = b;
+    return x->number < y->number ? -1 : x->number > y->number;
+}
+
+static int list_segments(struct journal_reader *r, struct err *e)
+{
+    int fd = dup(r->dir);
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        if (fd >= 0)
+            close(fd);
+        return cannot_read(r, e);
+    }
+    int status = 0;
+    rewinddir(d); /* the position is shared with the other descriptor */
+    for (const struct dirent *entry; status == 0 && (entry = readdir(d));) {
+        struct stat st;
+        uint32_t number = segment_number(entry->d_name);
+        if (number == 0 || fstatat(r->dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+            !S_ISREG(st.st_mode))
+            continue;
+        r->tail.bytes += (uint64_t)st.st_size;
+        if (!vec_push(&r->segments, (struct segment){number, (uint64_t)st.st_size}))
+            status = err_no_memory(e, "the journal");
+    }
+    closedir(d);
+    if (r->segments.len > 1)
+        qsort(r->segments.at, r->segments.len, sizeof r->segments.at[0], by_number);
+    return status;
+}
+
+static struct journal_reader *reader_new(const char *path, struct err *e)
+{
+    struct journal_reader *r = calloc(1, sizeof *r);
+    if (r)
+        *r = (struct journal_reader){.dir = -1, .fd = -1};
+    if (r) {
+        r->path = path ? strdup(path) : NULL;
+        r->bytes = malloc(RECORD_HEADER + JOURNAL_RECORD_MAX);
+    }
+    if (r && r->bytes && (r->path || !path))
+        return r;
+    err_no_memory(e, "the journal");
+    journal_reader_close(r);
+    return NULL;
+}
+
+/* Opens the folder and takes its lock. */
+static int open_locked(struct journal_reader *r, struct err *e)
+{
+    r->dir = open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (r->dir < 0)
+        return cannot_read(r, e);
+    if (flock(r->dir, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+        return err_set(e, ERR_OUTPUT, "the journal %s is in use: a capture is writing it", r->path);
+    return 0;
+}
+
+struct journal_reader *journal_reader_open(const char *path, struct err *e)
+{
+    struct journal_reader *r = reader_new(path, e);
+    if (!r)
+        return NULL;
+    int status = open_locked(r, e) == 0 ? list_segments(r, e) : -1;
+    if (status == 0 && r->segments.len == 0)
+        status = err_set(e, ERR_INPUT, "%s is no journal: there are no segments in it", path);
+    if (status == 0)
+        return r;
+    journal_reader_close(r);
+    return NULL;
+}
+
+struct journal_reader *journal_reader_segment(int fd, struct err *e)
+{
+    struct journal_reader *r = reader_new(NULL, e);
+    struct stat st;
+    int status = r ? 0 : -1;
+    if (status == 0 && fstat(fd, &st) != 0)
+        status = err_errno(e, ERR_INPUT, "cannot read the journal");
+    if (status == 0 && !vec_push(&r->segments, (struct segment){1, (uint64_t)st.st_size}))
+        status = err_no_memory(e, "the journal");
+    if (status != 0) {
+        close(fd);
+        journal_reader_close(r);
+        return NULL;
+    }
+    r->fd = fd;
+    r->tail.bytes = (uint64_t)st.st_size;
+    return r;
+}
+
+void journal_reader_close(struct journal_reader *r)
+{
+    if (!r)
+        return;
+    if (r->fd >= 0)
+        close(r->fd);
+    if (r->dir >= 0)
+        close(r->dir);
+    vec_release(&r->segments);
+    free(r->bytes);
+    free(r->path);
+    free(r);
+}
+
+void journal_reader_rewind(struct journal_reader *r)
+{
+    if (r->path && r->fd >= 0) {
+        close(r->fd);
+        r->fd = -1;
+    }
+    r->current = 0;
+    r->at = r->passed = r->received = 0;
+    r->ended = false;
+    r->tail = (struct journal_tail){.bytes = r->tail.bytes};
+}
+
+int journal_reader_remove(struct journal_reader *r, struct err *e)
+{
+    char name[SEGMENT_NAME];
+    int status = 0;
+    for (size_t i = 0; i < r->segments.len; i++) {
+        segment_name(r->segments.at[i].number, name);
+        if (unlinkat(r->dir, name, 0) != 0 && errno != ENOENT)
+            status = -1;
+    }
+    if (status == 0)
+        status = rmdir(r->path);
+    if (status != 0)
+        err_errno(e, ERR_OUTPUT, "cannot remove %s", r->path);
+    journal_reader_close(r);
+    return status;
+}
+
+const struct journal_tail *journal_reader_tail(const struct journal_reader *r)
+{
+    return &r->tail;
+}
+
+uint64_t journal_reader_at(const struct journal_reader *r)
+{
+    return r->passed + r->at;
+}
+
+/* ---- records */
+
+/* Nothing behind the place at hand is of use. */
+static int cut(struct journal_reader *r, bool damaged, const char *why)
+{
+    const struct segment *s = &r->segments.at[r->current];
+    r->ended = true;
+    r->tail.damaged = damaged || r->current + 1 < r->segments.len;
+    r->tail.lost = r->tail.bytes - (r->passed + r->at);
+    snprintf(r->tail.why, sizeof r->tail.why, "segment %" PRIu32 ", offset %" PRIu64 ": %s",
+             s->number, r->at, why);
+    return 0;
+}
+
+static int end_of(struct journal_reader *r)
+{
+    r->ended = true;
+    return 0;
+}
+
+/* 1: the segment's header holds and follows what came before it; 0 when it is cut here. */
+static int check_header(struct journal_reader *r, const uint8_t bytes[SEGMENT_HEADER])
+{
+    struct segment_header h = {
+        .number = load_u32(bytes + 12), .id = load_u64(bytes + 16), .before = load_u64(bytes + 24)};
+    if (memcmp(bytes, JOURNAL_MAGIC, JOURNAL_MAGIC_SIZE) != 0)
+        return cut(r, true, "no journal begins here");
+    if (load_u64(bytes + 40) != XXH3_64bits(bytes, 40))
+        return cut(r, true, "the segment's header is damaged");
+    if (load_u32(bytes + 8) != JOURNAL_VERSION)
+        return cut(r, true, "made by another version of tidemark");
+    if (r->path && h.number != r->segments.at[r->current].number)
+        return cut(r, true, "the segment has another's name");
+    if (r->current > 0 && (h.id != r->header.id || h.number != r->header.number + 1))
+        return cut(r, true, "the segment does not follow the one before");
+    if (h.before != r->received)
+        return cut(r, true, "segments before it are missing");
+    r->header = h;
+    r->at = SEGMENT_HEADER;
+    return 1;
+}
+
+static int begin_segment(struct journal_reader *r, struct err *e)
+{
+    char name[SEGMENT_NAME];
+    uint8_t bytes[SEGMENT_HEADER];
+    if (r->path) {
+        if (r->fd >= 0)
+            close(r->fd);
+        segment_name(r->segments.at[r->current].number, name);
+        r->fd = openat(r->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    }
+    ssize_t n = r->fd < 0 ? -1 : read_at(r->fd, bytes, sizeof bytes, 0);
+    if (n < 0)
+        return cannot_read(r, e);
+    if (n < (ssize_t)sizeof bytes) /* killed right after the file was made */
+        return cut(r, false, "the segment's header is not whole");
+    return check_header(r, bytes);
+}
+
+static bool only_zeros(struct journal_reader *r, uint64_t from, uint64_t to)
+{
+    while (from < to) {
+        size_t n = to - from < JOURNAL_RECORD_MAX ? (size_t)(to - from) : JOURNAL_RECORD_MAX;
+        ssize_t got = read_at(r->fd, r->bytes, n, from);
+        if (got <= 0)
+            return false;
+        for (ssize_t i = 0; i < got; i++) {
+            if (r->bytes[i])
+                return false;
+        }
+        from += (uint64_t)got;
+    }
+    return true;
+}
+
+/*
+ * 1 when a whole record of `len` bytes lies at the place at hand. A last one that is not is what
+ * was being written; after a power failure there may be zeros.
+ */
+static int take_record(struct journal_reader *r, struct journal_record *out, struct err *e)
+{
+    uint64_t left = r->segments.at[r->current].size - r->at;
+    ssize_t n = read_at(r->fd, r->bytes, RECORD_HEADER, r->at);
+    if (n < 0)
+        return cannot_read(r, e);
+    if (n < (ssize_t)RECORD_HEADER)
+        return cut(r, false, "a record is not whole");
+    uint32_t len = load_u32(r->bytes), type = load_u32(r->bytes + 4);
+    if (len <= JOURNAL_RECORD_MAX && RECORD_HEADER + len > left)
+        return cut(r, false, "a record is not whole");
+    if (len <= JOURNAL_RECORD_MAX) {
+        n = read_at(r->fd, r->bytes + RECORD_HEADER, len, r->at + RECORD_HEADER);
+        if (n < 0)
+            return cannot_read(r, e);
+        if (n == (ssize_t)len &&
+            load_u64(r->bytes + 8) ==
+                record_check(&r->header, r->at, type, r->bytes + RECORD_HEADER, len)) {
+            *out = (struct journal_record){
+                .type = (enum journal_type)type, .bytes = r->bytes + RECORD_HEADER, .len = len};
+            r->at += RECORD_HEADER + len;
+            r->received += type == JOURNAL_RECEIVED ? len : 0;
+            return 1;
+        }
+    }
+    bool last = len <= JOURNAL_RECORD_MAX && RECORD_HEADER + len == left;
+    bool torn = last || only_zeros(r, r->at, r->segments.at[r->current].size);
+    return cut(r, !torn, "a record is damaged");
+}
+
+int journal_reader_next(struct journal_reader *r, struct journal_record *record, struct err *e)
+{
+    for (;;) {
+        if (r->ended)
+            return 0;
+        if (r->at == 0) {
+            int status = begin_segment(r, e);
+            if (status != 1)
+                return status;
+        }
+        const struct segment *s = &r->segments.at[r->current];
+        if (r->at < s->size)
+            return take_record(r, record, e);
+        if (r->current + 1 == r->segments.len)
+            return end_of(r);
+        r->passed += s->size;
+        r->current++;
+        r->at = 0;
+    }
+}
+
+int journal_read_start(const struct journal_record *record, struct recording_start *start,
+                       struct err *e)
+{
+    struct cursor c = cursor_over(record->bytes, record->len);
+    uint32_t protocol = cursor_u32(&c);
+    *start = (struct recording_start){.version = wire_version_find(protocol)};
+    start->ask = cursor_u32(&c);
+    start->space = cursor_u32(&c);
+    start->strict = cursor_u32(&c) != 0;
+    const uint8_t *on_demand = cursor_take(&c, ON_DEMAND_SIZE);
+    if (record->type != JOURNAL_START || !on_demand)
+        return err_set(e, ERR_INPUT, "the journal does not begin with a connection");
+    if (!start->version)
+        return err_set(e, ERR_INPUT,
+                       "the journal is of a client of protocol %" PRIu32 ", which is not known",
+                       protocol);
+    on_demand_parse(on_demand, &start->on_demand);
+    if (start->space == 0 || start->space > QUERY_SPACE_MAX)
+        start->space = QUERY_SPACE_MAX;
+    return welcome_parse(start->version, c.pos, cursor_left(&c), &start->welcome, e);
+}
+
+int journal_read_end(const struct journal_record *record, enum session_end *end, struct err *cause,
+                     struct err *e)
+{
+    struct cursor c = cursor_over(record->bytes, record->len);
+    uint32_t number = cursor_u32(&c), code = cursor_u32(&c);
+    if (c.short_read || number >= SESSION_END_COUNT || code > ERR_MEMORY)
+        return err_set(e, ERR_INPUT, "the journal's end does not hold together");
+    size_t n = cursor_left(&c);
+    n = n < sizeof cause->text ? n : sizeof cause->text - 1;
+    *end = (enum session_end)number;
+    *cause = (struct err){.code = (enum err_code)code};
+    if (n)
+        memcpy(cause->text, c.pos, n);
+    return 0;
+}
+
+/* ---- looking */
+
+/* Whether the last segment says that the trace was saved. */
+static bool says_saved(struct journal_reader *r)
+{
+    struct journal_record record;
+    uint8_t bytes[SEGMENT_HEADER];
+    bool saved = false;
+    struct err ignored = {0};
+    r->current = r->segments.len - 1;
+    r->segments.at[0] = r->segments.at[r->current];
+    r->segments.len = 1;
+    r->current = 0;
+    char name[SEGMENT_NAME];
+    segment_name(r->segments.at[0].number, name);
+    r->fd = openat(r->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (r->fd < 0 || read_at(r->fd, bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
+        return false;
+    r->received = load_u64(bytes + 24);
+    if (check_header(r, bytes) != 1)
+        return false;
+    while (journal_reader_next(r, &record, &ignored) == 1)
+        saved = record.type == JOURNAL_SAVED;
+    return saved;
+}
+
+int journal_look(const char *path, enum journal_state *state, struct err *e)
+{
+    struct stat st;
+    *state = JOURNAL_NONE;
+    if (lstat(path, &st) != 0)
+        return errno == ENOENT || errno == ENOTDIR ? 0 : err_errno(e, ERR_INPUT, "%s", path);
+    struct journal_reader *r = reader_new(path, e);
+    if (!r)
+        return -1;
+    int status = open_locked(r, e);
+    if (status != 0 && e->code == ERR_OUTPUT) {
+        *state = JOURNAL_IN_USE;
+        status = 0;
+    } else if (status == 0 && (status = list_segments(r, e)) == 0) {
+        *state = r->segments.len == 0 || says_saved(r) ? JOURNAL_DONE : JOURNAL_LEFT;
+    }
+    journal_reader_close(r);
+    return status;
+}

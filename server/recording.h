@@ -1,0 +1,94 @@
+#ifndef TIDEMARK_SERVER_RECORDING_H
+#define TIDEMARK_SERVER_RECORDING_H
+
+/*
+ * A client's bytes on their way into the store: frames → items → events, with the queries that they
+ * bring about. The same for a live session and for a journal that is being finished; where the
+ * bytes come from and where the queries go is its owner's business.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "protocol/decoder.h"
+#include "protocol/frame.h"
+#include "protocol/handshake.h"
+#include "protocol/query.h"
+#include "protocol/version.h"
+#include "symbols/instructions.h"
+#include "trace/ingest.h"
+#include "trace/store.h"
+
+enum session_end {
+    SESSION_COMPLETE,     /* the client said that it ends */
+    SESSION_STOPPED,      /* we were asked to stop, by signal */
+    SESSION_TIME_LIMIT,   /* -s */
+    SESSION_MEMORY_LIMIT, /* -m */
+    SESSION_VANISHED,     /* the connection broke */
+    SESSION_BROKEN,       /* bytes that cannot be decoded */
+    SESSION_FAULT,        /* a memory fault, and the caller wanted to end at one */
+    SESSION_NO_ROOM,      /* memory or spool space ran out */
+    SESSION_PART_FULL,    /* not the end: what a part says that goes on in another trace */
+    SESSION_CUT_OFF,      /* the capture itself was killed: what its journal says */
+    SESSION_END_COUNT,
+};
+
+/* "the client vanished", … */
+const char *session_end_text(enum session_end end);
+
+/* All that decoding depends on but the bytes themselves. */
+struct recording_start {
+    const struct wire_version *version;
+    struct welcome welcome;
+    struct on_demand on_demand; /* when the welcome's flags say so */
+    uint32_t ask;               /* kinds of queries, as query_config has them */
+    uint32_t space;             /* queries unanswered at a time */
+    bool strict;                /* end at the first memory fault */
+};
+
+struct recording {
+    struct recording_start start;
+    struct trace *trace;
+    struct ingest ingest;
+    struct query *query;
+    struct decoder *decoder;
+    struct frame_reader *frames;
+    struct instructions *instructions; /* NULL when code is not asked for */
+};
+
+/*
+ * Into a store that was just initialised and outlives the recording. Zeroed memory may be released.
+ */
+int recording_open(struct recording *r, struct trace *t, const struct recording_start *start,
+                   struct err *e);
+void recording_release(struct recording *r);
+
+/*
+ * Takes bytes from *bytes (advancing both) until one more frame is in the store: 1. 0 when all are
+ * taken. -1 when they cannot be decoded (ERR_INPUT), at a fault under `strict` (ERR_CHECK), or when
+ * there is no room; every event before that is in the store.
+ */
+int recording_take(struct recording *r, const uint8_t **bytes, size_t *len, struct err *e);
+
+/* Frames taken in full. */
+uint64_t recording_frames(const struct recording *r);
+
+/* Names that the client never told, by kind of query. */
+uint64_t recording_unanswered(const struct recording *r);
+
+/* What an error ends a recording as. */
+enum session_end recording_end_of(const struct err *e);
+
+/* Whether a trace that ends so lacks something at its end. */
+bool session_end_is_partial(enum session_end end);
+
+/*
+ * What the trace itself should say about how it ended. To be called once, behind the last byte of
+ * a trace or of one of its parts; `cause` is the error of the end, if it was one.
+ */
+int recording_finish(struct recording *r, enum session_end end, const struct err *cause,
+                     struct err *e);
+
+#endif

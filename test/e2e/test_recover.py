@@ -1,0 +1,282 @@
+"""Captures and clients that are killed at any moment: what had arrived is all there. What passed is
+counted by a proxy, and a trace of the same whole frames, captured undisturbed, says what is in
+them."""
+
+import contextlib
+import os
+import random
+import re
+import resource
+import signal
+import subprocess
+
+from passing import Player, Proxy, body_begins, frame_ends, journal_bytes, wait_for
+from tools import FIREHOSE, LIMIT, TIDEMARK, WIRE, Case, replaying, run
+
+KILLS = int(os.environ.get("KILLS", "8"))
+SEED = int(os.environ.get("SEED", random.randrange(1 << 30)))
+FRAMES = re.compile(r"^([\d,]+) whole frames? of the client", re.M)
+
+
+def frames_said(result):
+    return int(FRAMES.search(result.stdout)[1].replace(",", ""))
+
+
+def dump(trace):
+    result = run("dump", trace)
+    if result.returncode != 0:
+        raise AssertionError(result.stderr)
+    return result.stdout
+
+
+class Killed(Case):
+    def setUp(self):
+        super().setUp()
+        self.out = self.dir / "x.tracy"
+        self.journal = self.dir / "x.tracy.journal"
+        self.random = random.Random(SEED)
+
+    def firehose(self, events=60000):
+        recording = self.dir / "f.c2s.bin"
+        subprocess.run([FIREHOSE, "-o", str(recording), "--events", str(events), "--depth", "4",
+                        "--protocol", "82", "--live", "2000", "--stacks", "200"], check=True)
+        return recording
+
+    @contextlib.contextmanager
+    def capturing(self, recording, *args, stop_at=None, replay_args=(), **how):
+        """A capture behind a proxy: (its process, the proxy, the client's process)."""
+        with replaying(recording, *replay_args) as (client, port):
+            proxy = Proxy(port, stop_at)
+            capture = subprocess.Popen(
+                [TIDEMARK, "capture", "-o", str(self.out), "-p", str(proxy.port), "--no-summary",
+                 *map(str, args)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **how)
+            try:
+                yield capture, proxy, client
+            finally:
+                capture.kill()
+                capture.communicate(timeout=LIMIT)
+                proxy.close()
+
+    def reference(self, stream, protocol):
+        """The dump of a capture that had just these bytes."""
+        player, out = Player(stream, protocol), self.dir / "reference.tracy"
+        result = run("capture", "-o", out, "-f", "-p", player.port, "--protocol", protocol,
+                     "--no-summary", "--connect-timeout", 20)
+        player.close()
+        self.assertEqual(result.returncode, 0, result.stderr)
+        text = dump(out)
+        out.unlink()
+        return text
+
+    def recover(self, passed, protocol):
+        """Recovers the journal; holds it against what was passed. Gives the whole frames."""
+        kept = journal_bytes(self.journal)
+        begin = body_begins(passed, protocol)
+        self.assertTrue(passed[begin:].startswith(kept), "what is kept is not what was passed")
+        ends = frame_ends(passed[: begin + len(kept)], protocol)
+        result = run("recover", self.journal)
+        self.assertEqual(result.returncode, 0, f"{result.stderr}; SEED={SEED}")
+        self.assertFalse(self.journal.exists())
+        recovered = self.dir / "x.recovered.tracy"
+        if not kept:
+            self.assertFalse(recovered.exists())
+            return 0
+        self.assertEqual(frames_said(result), len(ends) - 1, f"SEED={SEED}")
+        self.assertEqual(dump(recovered), self.reference(passed[: ends[-1]], protocol))
+        recovered.unlink()
+        return len(ends) - 1
+
+
+class KilledSessions(Killed):
+    def kill_at(self, recording, protocol, at, rate):
+        with self.capturing(recording, replay_args=("--rate", rate)) as (capture, proxy, _):
+            wait_for(lambda: len(proxy.passed) >= at or capture.poll() is not None, "bytes")
+            capture.kill()
+            capture.communicate(timeout=LIMIT)
+        self.assertFalse(self.out.exists())
+        if not self.journal.exists(): # not yet connected
+            return 0
+        return self.recover(recording.read_bytes(), protocol)
+
+    def test_at_random_moments(self):
+        streams = [(self.firehose(), 82, "4M"),
+                   (WIRE / "v0.14.0" / "memscen.c2s.bin", 82, "1M"),
+                   (WIRE / "v0.12.2" / "allscen.c2s.bin", 74, "400K")]
+        frames = 0
+        for i in range(KILLS):
+            recording, protocol, rate = streams[i % len(streams)]
+            at = self.random.randrange(1000, recording.stat().st_size * 9 // 10)
+            with self.subTest(recording=recording.name, at=at, seed=SEED):
+                frames += self.kill_at(recording, protocol, at, rate)
+        self.assertGreater(frames, 0)
+
+    def test_all_that_arrived_is_kept(self):
+        """The client falls silent in the middle of a frame. Nothing is left under way then."""
+        recording = self.firehose()
+        stream = recording.read_bytes()
+        ends = frame_ends(stream, 82)
+        for n in (1, len(ends) // 2, len(ends) - 2):
+            stop = self.random.randrange(ends[n], ends[n + 1])
+            begin = body_begins(stream, 82)
+            with self.capturing(recording, stop_at=stop) as (capture, proxy, _):
+                wait_for(lambda: self.journal.exists() and
+                         begin + len(journal_bytes(self.journal)) == stop, "the journal")
+                capture.kill()
+                capture.communicate(timeout=LIMIT)
+            self.assertEqual(self.recover(stream[:stop], 82), n)
+
+
+class KilledClients(Killed):
+    def test_at_random_moments(self):
+        recording = self.firehose()
+        size = recording.stat().st_size
+        for _ in range(max(KILLS // 2, 2)):
+            at = self.random.randrange(5000, size * 9 // 10)
+            with self.capturing(recording, replay_args=("--rate", "4M")) as (capture, proxy, client):
+                wait_for(lambda: len(proxy.passed) >= at, "bytes")
+                client.kill()
+                out, err = capture.communicate(timeout=LIMIT)
+            self.assertEqual(capture.returncode, 0, out + err)
+            self.assertIn("the client vanished", out)
+            self.assertFalse(self.journal.exists())
+            ends = frame_ends(proxy.passed, 82)
+            self.assertEqual(dump(self.out), self.reference(proxy.passed[: ends[-1]], 82))
+            self.out.unlink()
+
+
+class Leftovers(Killed):
+    RECORDING = WIRE / "v0.14.0" / "memscen.c2s.bin"
+
+    def leave(self, *args):
+        """Leaves the journal of a killed capture."""
+        stop = self.RECORDING.stat().st_size // 2
+        with self.capturing(self.RECORDING, *args, stop_at=stop) as (capture, _, _):
+            begin = body_begins(self.RECORDING.read_bytes(), 82)
+            wait_for(lambda: self.journal.exists() and
+                     begin + len(journal_bytes(self.journal)) == stop, "the journal")
+            capture.kill()
+            capture.communicate(timeout=LIMIT)
+        self.assert_clean("x.tracy.journal")
+
+    def test_the_next_capture_finishes_it(self):
+        self.leave()
+        result = self.capture(self.RECORDING, self.out, "--no-summary")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("An earlier capture was cut off", result.stdout)
+        self.assert_clean("x.tracy", "x.recovered.tracy")
+        self.leave_again()
+
+    def leave_again(self):
+        self.out.rename(self.dir / "whole")
+        (self.dir / "x.recovered.tracy").rename(self.dir / "first")
+        facts = run("info", self.dir / "first").stdout
+        self.assertIn("the capture was cut off", facts)
+        (self.dir / "x.recovered.tracy").write_bytes(b"somebody's")
+        with self.capturing(self.RECORDING, stop_at=100000) as (capture, _, _):
+            wait_for(self.journal.exists, "the journal")
+            wait_for(lambda: journal_bytes(self.journal), "bytes")
+            capture.kill()
+            capture.communicate(timeout=LIMIT)
+        result = self.capture(self.RECORDING, self.out, "--no-summary")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual((self.dir / "x.recovered.tracy").read_bytes(), b"somebody's")
+        self.assert_clean("first", "whole", "x.tracy", "x.recovered.tracy", "x.recovered.2.tracy")
+
+    def test_damaged_ones_are_never_overwritten(self):
+        self.leave()
+        segment = self.journal / "00000001"
+        data = bytearray(segment.read_bytes())
+        data[len(data) // 2] ^= 1
+        segment.write_bytes(data)
+        # More records behind it: this is no torn end.
+        for _ in range(2):
+            result = self.capture(self.RECORDING, self.out)
+            self.assertEqual(result.returncode, 4, result.stdout)
+            self.assertIn("damaged", result.stderr)
+            self.assertEqual(segment.read_bytes(), bytes(data))
+        self.assertFalse(self.out.exists())
+
+    def test_one_in_use(self):
+        with self.capturing(self.RECORDING, stop_at=200000):
+            wait_for(self.journal.exists, "the journal")
+            wait_for(lambda: journal_bytes(self.journal), "bytes")
+            result = run("capture", "-o", self.out, "-p", 1)
+            self.assertEqual(result.returncode, 4)
+            self.assertIn("is in use", result.stderr)
+            result = run("recover", self.journal)
+            self.assertEqual(result.returncode, 4)
+            self.assertIn("is in use", result.stderr)
+            self.assert_clean("x.tracy.journal")
+
+    def test_other_places_and_names(self):
+        spool = self.dir / "spool"
+        spool.mkdir()
+        self.out = self.dir / ("y" * 250 + ".trac")
+        with self.capturing(self.RECORDING, "--spool", spool, "--fsync",
+                            stop_at=200000) as (capture, _, _):
+            wait_for(lambda: os.listdir(spool), "the journal")
+            [name] = os.listdir(spool)
+            wait_for(lambda: len(journal_bytes(spool / name)) > 190000, "bytes")
+            self.assertEqual(os.listdir(self.dir), ["spool"])
+            capture.kill()
+            capture.communicate(timeout=LIMIT)
+        self.assertTrue(name.endswith(".journal"))
+        result = run("recover", spool / name / "00000001", "-o", self.dir / "z")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(os.listdir(spool), [])
+        self.assertEqual(run("verify", self.dir / "z").returncode, 0)
+
+    def test_none_wanted(self):
+        with self.capturing(self.RECORDING, "--no-journal", stop_at=200000) as (capture, proxy, _):
+            wait_for(lambda: len(proxy.passed) == 200000, "bytes")
+            self.assert_clean()
+
+    def test_what_is_no_journal(self):
+        (self.dir / "empty").mkdir()
+        (self.dir / "file").write_bytes(b"TIDEJRN")
+        for name, status in (("empty", 3), ("file", 3), ("absent", 3)):
+            self.assertEqual(run("recover", self.dir / name).returncode, status, name)
+        self.assert_clean("empty", "file")
+
+
+class FullDisks(Killed):
+    def limited(self, size):
+        """No file of the process gets larger."""
+        return {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))}
+
+    def test_no_room_for_the_journal(self):
+        recording = self.firehose()
+        stream = recording.read_bytes()
+        size = 700000
+        with self.capturing(recording, "--compression", "zstd:9", **self.limited(size)) as (
+                capture, _, _):
+            out, err = capture.communicate(timeout=LIMIT)
+        self.assertEqual(capture.returncode, 4, out + err)
+        self.assertIn("cannot write the journal", err)
+        self.assertIn("no room left", run("info", self.out).stdout)
+        self.assertFalse(self.journal.exists())
+        self.out.unlink()
+        self.assertGreater(len(stream), size)
+
+    def test_no_room_for_the_trace(self):
+        """The disk fills when all has come, and the program ends by itself."""
+        recording = self.firehose()
+        stream = recording.read_bytes()
+        stop = frame_ends(stream, 82)[-2] + 3
+        with self.capturing(recording, stop_at=stop) as (capture, _, _):
+            begin = body_begins(stream, 82)
+            wait_for(lambda: self.journal.exists() and
+                     begin + len(journal_bytes(self.journal)) == stop, "the journal")
+            resource.prlimit(capture.pid, resource.RLIMIT_FSIZE, (1000, 1000))
+            capture.send_signal(signal.SIGTERM)
+            out, err = capture.communicate(timeout=LIMIT)
+        self.assertEqual(capture.returncode, 4, out + err)
+        self.assertIn("what was recorded is kept in", err)
+        self.assertIn("File too large", err)
+        self.assertFalse(self.out.exists())
+        self.assertEqual(self.recover(stream, 82), len(frame_ends(stream, 82)) - 2)
+
+
+if __name__ == "__main__":
+    import unittest
+    unittest.main()
