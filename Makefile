@@ -256,8 +256,9 @@ FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := $(patsubst test/fuzz/%.c,build-fuzz/%,$(sort $(wildcard test/fuzz/fuzz_*.c)))
 FUZZ_REPORT  := chrome dump_format emit folded parquet parquet_column parquet_rle pprof \
                 speedscope sqlite_db sqlite_file table_files thrift
+FUZZ_SERVER  := journal journal_read recording recovery stop
 FUZZ_SOURCES := $(sort $(wildcard base/*.c protocol/*.c symbols/*.c trace/*.c import/*.c \
-                  analysis/*.c)) $(FUZZ_REPORT:%=report/%.c)
+                  analysis/*.c)) $(FUZZ_REPORT:%=report/%.c) $(FUZZ_SERVER:%=server/%.c)
 FUZZ_OBJECTS := $(patsubst %.c,build-fuzz/obj/%.o, \
                   $(filter-out %/dwarf_libdwarf_lines.c,$(FUZZ_SOURCES))) build-fuzz/obj/wire_table.o
 FUZZ_FLAGS   := -std=c17 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
