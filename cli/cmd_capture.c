@@ -15,6 +15,7 @@
 #include "analysis/summary.h"
 #include "base/format.h"
 #include "base/outfile.h"
+#include "cli/capture_options.h"
 #include "cli/commands.h"
 #include "cli/official.h"
 #include "cli/options.h"
@@ -28,85 +29,18 @@
 #include "server/session.h"
 #include "trace/save_file.h"
 
-/* Who finds the names of functions. */
-enum namer { NAMER_DEFAULT, NAMER_CLIENT, NAMER_SERVER, NAMER_BOTH };
-
 /* The summary at the end is for a terminal; `tidemark report` shows the rest. */
 #define SITES_SHOWN 20
 
 #define SAVE_TRIES 4u
 
-/* Below this the buffer would not hold a chunk of each column. */
-#define BUFFER_LEAST ((size_t)1 << 20)
-
-static const char usage[] =
-    "usage: tidemark capture -o FILE [OPTIONS]\n"
-    "\n"
-    "Connects to a program instrumented with Tracy (any client protocol from 63 to 82), records\n"
-    "what it sends, writes FILE and prints where the memory went.\n"
-    "\n"
-    "  -o FILE                 the trace to write\n"
-    "  -a ADDRESS              where the client is (127.0.0.1; ::1 is tried too)\n"
-    "  -p PORT                 its port (8086)\n"
-    "  -f                      replace FILE; the old one stands until the new one is whole\n"
-    "  -s SECONDS              stop after so long\n"
-    "  -m PERCENT              stop when this process holds so much of the physical memory\n"
-    "      --strict            end at the first memory fault, as the official tool does\n"
-    "      --connect-timeout S wait so many seconds for the client (default: for ever)\n"
-    "      --protocol N        offer protocol N only, instead of finding out\n"
-    "      --trace-version V   file version to write (default: the client's generation)\n"
-    "      --compression SPEC  lz4, lz4hc, zstd (default) or zstd:LEVEL\n"
-    "      --spool DIR         where the journal goes, and event data that does not fit in\n"
-    "                          memory (FILE's folder)\n"
-    "      --buffer SIZE       event data kept in memory before it goes there (96M)\n"
-    "      --no-journal        do not keep what arrives on disk until FILE is written\n"
-    "      --fsync             write the journal through to the disk, ten times a second\n"
-    "      --progress SECONDS  print a progress line so often, also when not on a terminal\n"
-    "      --no-code           do not ask for machine code and the lines of its instructions\n"
-    "      --no-sources        do not ask for the texts of source files\n"
-    "      --symbols WHO       who finds the names of functions: client, server (this program,\n"
-    "                          for clients on this host: the client is not asked) or both;\n"
-    "                          without it the client, and this program what that left open\n"
-    "      --debug-dir DIR     where this program looks for debug files, too\n"
-    "      --debuginfod URL    a server that it asks for them\n"
-    "      --no-summary        print no summary\n"
-    "      --drop-preload NAME start again without the preloaded library of that name; known\n"
-    "                          allocation wrappers are dropped without being named\n"
-    "  -h, --help              this text\n"
-    "  -V, --version           the version\n"
-    "\n"
-    "SIGINT, SIGTERM and SIGHUP stop the capture and save it. Until FILE is whole all that "
-    "arrived\n"
-    "is in the folder FILE.journal; if the capture is killed, or there is no room to save,\n"
-    "`tidemark recover FILE.journal` makes a trace of it, as the next capture to FILE does.\n"
-    "Exit status: 0 saved; 1 a fault under --strict; 2 usage; 3 undecodable bytes (what came\n"
-    "before is saved); 4 output exists or cannot be written; 5 no connection.\n";
-
 struct capture {
-    struct connect_options connect;
-    const char *output;
-    bool replace;
-    struct session_options session;
-    bool summary;
-    bool drop_in; /* called by an official tool's name: its exit codes, its words */
-    double seconds;
-    double progress;      /* seconds between progress lines; < 0: on a terminal only */
+    struct capture_options o;
     double last_progress; /* when the last one was printed */
-    uint64_t memory_limit;
-    uint32_t trace_version; /* 0: by the client's protocol */
-    struct container_options container;
-    VEC(const char *) unwanted; /* preloaded libraries to start again without */
-    enum namer namer;
-    struct resolve_options resolving;
     struct resolver resolver;
     bool resolver_runs;
-    char *spool_dir;
-    bool spool_given; /* by --spool */
-    bool no_journal;
-    struct journal_options journaling;
     char *journal_name;      /* NULL: none is kept */
     struct journal *journal; /* NULL: not begun, or removed */
-    size_t buffer;           /* 0: the store's default */
     int fifo;                /* the output when it is one, held open until it is written; else -1 */
     char *part_output;       /* of the part being recorded, when it is not the first */
     unsigned parts;          /* begun */
@@ -118,184 +52,11 @@ struct capture {
     bool terminal;         /* stdout is one */
 };
 
-enum {
-    OPTION_STRICT = 256,
-    OPTION_CONNECT_TIMEOUT,
-    OPTION_PROTOCOL,
-    OPTION_TRACE_VERSION,
-    OPTION_COMPRESSION,
-    OPTION_SPOOL,
-    OPTION_BUFFER,
-    OPTION_NO_JOURNAL,
-    OPTION_FSYNC,
-    OPTION_PROGRESS,
-    OPTION_NO_CODE,
-    OPTION_NO_SOURCES,
-    OPTION_NO_SUMMARY,
-    OPTION_DROP_PRELOAD,
-    OPTION_SYMBOLS,
-};
-
-static const struct option long_options[] = {
-    {"strict", no_argument, NULL, OPTION_STRICT},
-    {"connect-timeout", required_argument, NULL, OPTION_CONNECT_TIMEOUT},
-    {"protocol", required_argument, NULL, OPTION_PROTOCOL},
-    {"trace-version", required_argument, NULL, OPTION_TRACE_VERSION},
-    {"compression", required_argument, NULL, OPTION_COMPRESSION},
-    {"spool", required_argument, NULL, OPTION_SPOOL},
-    {"buffer", required_argument, NULL, OPTION_BUFFER},
-    {"no-journal", no_argument, NULL, OPTION_NO_JOURNAL},
-    {"fsync", no_argument, NULL, OPTION_FSYNC},
-    {"progress", required_argument, NULL, OPTION_PROGRESS},
-    {"no-code", no_argument, NULL, OPTION_NO_CODE},
-    {"no-sources", no_argument, NULL, OPTION_NO_SOURCES},
-    {"no-summary", no_argument, NULL, OPTION_NO_SUMMARY},
-    {"drop-preload", required_argument, NULL, OPTION_DROP_PRELOAD},
-    {"symbols", required_argument, NULL, OPTION_SYMBOLS},
-    {"debug-dir", required_argument, NULL, RESOLVE_OPTION_DEBUG_DIR},
-    {"debuginfod", required_argument, NULL, RESOLVE_OPTION_DEBUGINFOD},
-    {"help", no_argument, NULL, 'h'},
-    {"version", no_argument, NULL, 'V'},
-    {NULL, 0, NULL, 0},
-};
-
-static bool parse_memory_limit(struct capture *c, const char *text, struct err *e)
-{
-    uint64_t percent;
-    if (c->drop_in) { /* forced into its range, as the official tool does */
-        long forced = strtol(text, NULL, 10);
-        percent = forced < 1 ? 1 : forced > 999 ? 999 : (uint64_t)forced;
-    } else if (!option_u64(text, "-m", 1, 999, &percent, e)) {
-        return false;
-    }
-    uint64_t physical = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
-    c->memory_limit = physical / 100 * percent;
-    return true;
-}
-
-static bool parse_namer(struct capture *c, const char *text, struct err *e)
-{
-    static const char *const names[] = {
-        [NAMER_CLIENT] = "client", [NAMER_SERVER] = "server", [NAMER_BOTH] = "both"};
-    for (int i = NAMER_CLIENT; i <= NAMER_BOTH; i++) {
-        if (strcmp(text, names[i]) == 0)
-            c->namer = (enum namer)i;
-    }
-    c->session.no_symbols = c->namer == NAMER_SERVER;
-    if (c->namer == NAMER_DEFAULT)
-        err_set(e, ERR_USAGE, "--symbols is client, server or both, not '%s'", text);
-    return c->namer != NAMER_DEFAULT;
-}
-
-static bool parse_option(void *ctx, int option, const char *value, struct err *e)
-{
-    struct capture *c = ctx;
-    uint64_t n;
-    switch (option) {
-    case 'a':
-        c->connect.address = value;
-        return true;
-    case 'o':
-        c->output = value;
-        return true;
-    case 'p':
-        if (!option_u64(value, "-p", 1, 65535, &n, e))
-            return false;
-        c->connect.port = (uint16_t)n;
-        return true;
-    case 'f':
-        c->replace = true;
-        return true;
-    case 's':
-        if (c->drop_in && strcmp(value, "-1") == 0) { /* the official default */
-            c->seconds = -1;
-            return true;
-        }
-        return option_seconds(value, "-s", &c->seconds, e);
-    case 'm':
-        return parse_memory_limit(c, value, e);
-    case OPTION_STRICT:
-        c->session.strict = true;
-        return true;
-    case OPTION_NO_CODE:
-        c->session.no_code = true;
-        return true;
-    case OPTION_NO_SOURCES:
-        c->session.no_sources = true;
-        return true;
-    case OPTION_CONNECT_TIMEOUT:
-        return option_seconds(value, "--connect-timeout", &c->connect.timeout, e);
-    case OPTION_PROTOCOL:
-        if (!option_u64(value, "--protocol", PROTOCOL_MIN, PROTOCOL_MAX, &n, e))
-            return false;
-        c->connect.protocol = (uint32_t)n;
-        return true;
-    case OPTION_TRACE_VERSION:
-        return file_version_parse(value, &c->trace_version, e) == 0;
-    case OPTION_COMPRESSION:
-        return option_compression(value, &c->container, e);
-    case OPTION_SPOOL:
-        free(c->spool_dir);
-        c->spool_dir = strdup(value);
-        c->spool_given = true;
-        return c->spool_dir || (err_no_memory(e, "options"), false);
-    case OPTION_BUFFER:
-        if (format_parse_bytes("--buffer", value, &n, e) != 0)
-            return false;
-        c->buffer = n < BUFFER_LEAST ? BUFFER_LEAST : (size_t)n;
-        return true;
-    case OPTION_NO_JOURNAL:
-        c->no_journal = true;
-        return true;
-    case OPTION_FSYNC:
-        c->journaling.sync = true;
-        return true;
-    case OPTION_PROGRESS:
-        return option_seconds(value, "--progress", &c->progress, e);
-    case OPTION_NO_SUMMARY:
-        c->summary = false;
-        return true;
-    case OPTION_DROP_PRELOAD:
-        return vec_push(&c->unwanted, value) || (err_no_memory(e, "options"), false);
-    case OPTION_SYMBOLS:
-        return parse_namer(c, value, e);
-    default:
-        return resolve_option(&c->resolving, option, value, e);
-    }
-}
-
-static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
-{
-    const struct capture *c = ctx;
-    if (n > 0)
-        err_set(e, ERR_USAGE, "what is '%s' for?", arguments[0]);
-    else if (!c->output || !*c->output)
-        err_set(e, ERR_USAGE, "no output file: -o FILE");
-    else
-        return true;
-    return false;
-}
-
-/* Returns -1 to go on, else the exit status. */
-static int parse_arguments(struct capture *c, int argc, char **argv)
-{
-    const struct command_line line = {
-        .letters = "a:o:p:fs:m:hV",
-        .names = long_options,
-        .usage = usage,
-        .hint = "usage: capture -o output.tracy [-a address] [-p port] [-f] [-s seconds] "
-                "[-m memlimit]\n`tidemark capture --help` tells more.\n",
-        .refused = c->drop_in ? 1 : 2,
-        .take = parse_option,
-        .rest = parse_rest};
-    return command_line_parse(&line, c, argc, argv);
-}
-
 /* An error's exit status: own, or the official tool's (capture/src/capture.cpp @ v0.14.0). */
 static int fail(const struct capture *c, const struct err *e, int official)
 {
     print_error(e);
-    return c->drop_in ? official : err_exit_status(e);
+    return c->o.drop_in ? official : err_exit_status(e);
 }
 
 /* Better to know now than after an hour of recording. Leaves nothing behind. */
@@ -303,12 +64,12 @@ static int check_output(struct capture *c, struct err *e)
 {
     struct outfile probe;
     struct stat st;
-    if (stat(c->output, &st) == 0 && S_ISFIFO(st.st_mode)) {
+    if (stat(c->o.output, &st) == 0 && S_ISFIFO(st.st_mode)) {
         /* Opened and closed again it would tell its reader that all has come. */
-        c->fifo = open(c->output, O_WRONLY | O_CLOEXEC);
-        return c->fifo < 0 ? err_errno(e, ERR_OUTPUT, "cannot write %s", c->output) : 0;
+        c->fifo = open(c->o.output, O_WRONLY | O_CLOEXEC);
+        return c->fifo < 0 ? err_errno(e, ERR_OUTPUT, "cannot write %s", c->o.output) : 0;
     }
-    if (outfile_open(&probe, c->output, c->replace, e) != 0)
+    if (outfile_open(&probe, c->o.output, c->o.replace, e) != 0)
         return -1;
     outfile_abort(&probe);
     return 0;
@@ -318,16 +79,16 @@ static int check_output(struct capture *c, struct err *e)
 static int choose_spool(struct capture *c, struct err *e)
 {
     struct stat st;
-    if (c->spool_dir && access(c->spool_dir, W_OK | X_OK) != 0)
-        return err_errno(e, ERR_OUTPUT, "cannot spool into %s", c->spool_dir);
-    if (c->spool_dir)
+    if (c->o.spool_dir && access(c->o.spool_dir, W_OK | X_OK) != 0)
+        return err_errno(e, ERR_OUTPUT, "cannot spool into %s", c->o.spool_dir);
+    if (c->o.spool_dir)
         return 0;
-    if (stat(c->output, &st) == 0 && !S_ISREG(st.st_mode))
+    if (stat(c->o.output, &st) == 0 && !S_ISREG(st.st_mode))
         return 0;
-    const char *slash = strrchr(c->output, '/');
-    size_t len = slash ? (size_t)(slash - c->output) : 0;
-    c->spool_dir = slash ? strndup(len ? c->output : "/", len ? len : 1) : strdup(".");
-    return c->spool_dir ? 0 : err_no_memory(e, "options");
+    const char *slash = strrchr(c->o.output, '/');
+    size_t len = slash ? (size_t)(slash - c->o.output) : 0;
+    c->o.spool_dir = slash ? strndup(len ? c->o.output : "/", len ? len : 1) : strdup(".");
+    return c->o.spool_dir ? 0 : err_no_memory(e, "options");
 }
 
 /*
@@ -337,12 +98,12 @@ static int choose_spool(struct capture *c, struct err *e)
 static int choose_journal(struct capture *c, struct err *e)
 {
     struct stat st;
-    if (c->no_journal || (stat(c->output, &st) == 0 && !S_ISREG(st.st_mode)))
+    if (c->o.no_journal || (stat(c->o.output, &st) == 0 && !S_ISREG(st.st_mode)))
         return 0;
-    c->journal_name = journal_name(c->output, c->spool_given ? c->spool_dir : NULL, e);
+    c->journal_name = journal_name(c->o.output, c->o.spool_given ? c->o.spool_dir : NULL, e);
     if (!c->journal_name)
         return -1;
-    return recover_leftover(c->journal_name, c->output, &c->container, e);
+    return recover_leftover(c->journal_name, c->o.output, &c->o.container, e);
 }
 
 /* ---- while it runs */
@@ -352,7 +113,7 @@ static void show_progress(void *ctx, const struct session_progress *p)
     struct capture *c = ctx;
     char rate[FORMAT_SIZE], in[FORMAT_SIZE], events[FORMAT_SIZE];
     char live[FORMAT_SIZE], bytes[FORMAT_SIZE], time[FORMAT_SIZE];
-    if (!c->terminal && (c->progress < 0 || p->seconds - c->last_progress < c->progress))
+    if (!c->terminal && (c->o.progress < 0 || p->seconds - c->last_progress < c->o.progress))
         return;
     c->last_progress = p->seconds;
     printf("%s%s/s | %s, %.1f%% | %s events | %s live, %s | %s", c->terminal ? "\r\033[K" : "",
@@ -372,7 +133,7 @@ static void show_progress(void *ctx, const struct session_progress *p)
 static uint32_t version_to_write(const struct capture *c, const struct wire_version *wire)
 {
     const uint8_t *v = wire->facts.file_version;
-    return c->trace_version ? c->trace_version : FILE_VERSION(v[0], v[1], v[2]);
+    return c->o.trace_version ? c->o.trace_version : FILE_VERSION(v[0], v[1], v[2]);
 }
 
 /* The next part's; without -f the first such name that is free. */
@@ -381,21 +142,21 @@ static char *next_part_name(struct capture *c)
     char *name = NULL;
     do {
         free(name);
-        name = part_name(c->output, ++c->parts);
-    } while (name && !c->replace && access(name, F_OK) == 0);
+        name = part_name(c->o.output, ++c->parts);
+    } while (name && !c->o.replace && access(name, F_OK) == 0);
     return name;
 }
 
 static const char *output_of(const struct capture *c)
 {
-    return c->part_output ? c->part_output : c->output;
+    return c->part_output ? c->part_output : c->o.output;
 }
 
 /* A file that came to have the output's name while we recorded is not ours to replace. */
 static bool is_newcomer_there(const struct capture *c)
 {
     struct stat st;
-    return !c->replace && stat(output_of(c), &st) == 0 && S_ISREG(st.st_mode);
+    return !c->o.replace && stat(output_of(c), &st) == 0 && S_ISREG(st.st_mode);
 }
 
 static int make_way(struct capture *c, struct err *e)
@@ -447,8 +208,8 @@ static int save(struct capture *c, struct trace *t, uint32_t version, struct err
     struct buf losses = {0};
     char bytes[FORMAT_SIZE], text[FILE_VERSION_TEXT_SIZE];
     struct save_options options = {.layout = file_layout_find(version),
-                                   .container = c->container,
-                                   .replace = c->replace,
+                                   .container = c->o.container,
+                                   .replace = c->o.replace,
                                    .going = still_saving,
                                    .going_ctx = c};
     (void)stop_asked(&c->stop);
@@ -463,10 +224,10 @@ static int save(struct capture *c, struct trace *t, uint32_t version, struct err
     }
     file_version_text(version, text);
     printf(" done!\nTrace size %s (%.2f%% ratio)%s%s\n",
-           c->drop_in ? official_bytes(bytes, stats.file_bytes)
-                      : format_bytes(bytes, stats.file_bytes),
+           c->o.drop_in ? official_bytes(bytes, stats.file_bytes)
+                        : format_bytes(bytes, stats.file_bytes),
            100.0 * (double)stats.file_bytes / (double)stats.inner_bytes,
-           c->drop_in ? "" : ", version ", c->drop_in ? "" : text);
+           c->o.drop_in ? "" : ", version ", c->o.drop_in ? "" : text);
     if (losses.len)
         fprintf(stderr, "tidemark: version %s cannot hold: %s\n", text, buf_str(&losses));
     buf_release(&losses);
@@ -478,7 +239,7 @@ static int save(struct capture *c, struct trace *t, uint32_t version, struct err
 static bool start_resolver(struct capture *c)
 {
     struct err e = {0};
-    if (!c->resolver_runs && resolver_init(&c->resolver, &c->resolving, &e) != 0)
+    if (!c->resolver_runs && resolver_init(&c->resolver, &c->o.resolving, &e) != 0)
         print_error(&e);
     else
         c->resolver_runs = true;
@@ -489,15 +250,15 @@ static bool start_resolver(struct capture *c)
 static bool wants_names(struct capture *c, const struct trace *t)
 {
     char n[FORMAT_SIZE];
-    if (c->namer == NAMER_SERVER || c->namer == NAMER_BOTH)
+    if (c->o.namer == NAMER_SERVER || c->o.namer == NAMER_BOTH)
         return true;
-    uint64_t open = c->namer == NAMER_DEFAULT && !c->drop_in ? resolve_count_unresolved(t) : 0;
+    uint64_t open = c->o.namer == NAMER_DEFAULT && !c->o.drop_in ? resolve_count_unresolved(t) : 0;
     if (open == 0)
         return false;
     printf("The client was built to resolve later: %s to name here\n",
            format_counted(n, open, "frame"));
     /* Who did not ask for names waits for no server. */
-    c->resolving.no_debuginfod = true;
+    c->o.resolving.no_debuginfod = true;
     return true;
 }
 
@@ -543,9 +304,11 @@ static void journal_part(struct capture *c)
 static int save_part(void *ctx, struct err *e)
 {
     struct capture *c = ctx;
+    char time[FORMAT_SIZE];
     if (c->terminal)
         printf("\r\033[K");
-    printf("the trace's clock is full\n");
+    printf("this part of the trace ends after %s of the client's time\n",
+           format_duration(time, c->trace->facts.last_time));
     find_names(c, c->trace);
     if (summary_write_facts(c->trace, e) != 0 || save(c, c->trace, c->version, e) != 0)
         return -1;
@@ -562,7 +325,7 @@ static int save_part(void *ctx, struct err *e)
 static void let_go_of_signals(struct capture *c)
 {
     struct stat st;
-    if (stat(c->output, &st) == 0 && !S_ISREG(st.st_mode))
+    if (stat(c->o.output, &st) == 0 && !S_ISREG(st.st_mode))
         stop_release(&c->stop);
 }
 
@@ -598,23 +361,26 @@ static void print_figures(const struct trace *t, int64_t elapsed)
 static int record(struct capture *c, struct connection *connection, struct trace *t,
                   enum session_end *end, struct err *e)
 {
-    const struct session_limits limits = {.seconds = c->seconds,
-                                          .memory_bytes = c->memory_limit,
+    const struct session_limits limits = {.seconds = c->o.seconds,
+                                          .memory_bytes = c->o.memory_limit,
+                                          .max_bytes = c->o.max_bytes,
+                                          .rotate_seconds = c->o.rotate_seconds,
+                                          .rotate_bytes = c->o.rotate_bytes,
                                           .drain_seconds = 2,
                                           .quiet_seconds = 3,
                                           .part_full = save_part,
                                           .part_ctx = c,
                                           .progress_ctx = c,
                                           .progress = show_progress};
-    c->session.journal = c->journal;
-    struct session *s = session_new(connection, t, &c->session, e);
+    c->o.session.journal = c->journal;
+    struct session *s = session_new(connection, t, &c->o.session, e);
     if (!s)
         return -1;
-    if (c->session.no_symbols && !session_is_local(s))
+    if (c->o.session.no_symbols && !session_is_local(s))
         fprintf(stderr, "tidemark: the client is not a process of this host that we may look at: "
                         "it is asked for names after all\n");
     char time[FORMAT_SIZE];
-    if (c->drop_in)
+    if (c->o.drop_in)
         printf("Timer resolution: %s\n", official_time(time, t->facts.resolution));
     long long began = monotonic_ns();
     *end = session_run(s, &limits, &c->stop, e);
@@ -630,7 +396,7 @@ static int record(struct capture *c, struct connection *connection, struct trace
     if (unanswered)
         fprintf(stderr, "tidemark: %s asked for and never told\n",
                 format_counted(time, unanswered, "name"));
-    if (c->drop_in)
+    if (c->o.drop_in)
         print_figures(t, monotonic_ns() - began);
     return 0;
 }
@@ -661,11 +427,12 @@ static void print_client(const struct connection *connection)
 /* The store, and before it the journal. */
 static int prepare(struct capture *c, struct trace *t, struct err *e)
 {
-    const struct trace_options options = {.spool_dir = c->spool_dir, .resident_budget = c->buffer};
+    const struct trace_options options = {.spool_dir = c->o.spool_dir,
+                                          .resident_budget = c->o.buffer};
     if (trace_init(t, &options, e) != 0)
         return -1;
     if (c->journal_name)
-        c->journal = journal_create(c->journal_name, &c->journaling, e);
+        c->journal = journal_create(c->journal_name, &c->o.journaling, e);
     if (!c->journal_name || c->journal)
         return 0;
     trace_release(t);
@@ -691,16 +458,16 @@ static void leave_journal(struct capture *c)
 static int after_saving(struct capture *c, struct trace *t, enum session_end end)
 {
     struct err e = {0};
-    int status = c->drop_in ? 0 : status_of(end);
+    int status = c->o.drop_in ? 0 : status_of(end);
     if (c->journal)
         journal_remove(c->journal, output_of(c));
     c->journal = NULL;
     stop_release(&c->stop);
-    if (!c->summary || print_summary(t, &e) == 0)
+    if (!c->o.summary || print_summary(t, &e) == 0)
         return status;
     err_prefix(&e, "the trace is saved, but there is no summary");
     print_error(&e);
-    return status == 0 && !c->drop_in ? err_exit_status(&e) : status;
+    return status == 0 && !c->o.drop_in ? err_exit_status(&e) : status;
 }
 
 static int capture_connected(struct capture *c, struct connection *connection)
@@ -741,22 +508,22 @@ static int capture_run(struct capture *c)
     struct connection connection;
     struct err e = {0};
     if (check_output(c, &e) != 0) {
-        bool there = access(c->output, F_OK) == 0 && !c->replace;
-        if (c->drop_in) /* where and how it is told by that name */
+        bool there = access(c->o.output, F_OK) == 0 && !c->o.replace;
+        if (c->o.drop_in) /* where and how it is told by that name */
             printf(there ? "Output file %s already exists! Use -f to force overwrite.\n"
                          : "Cannot open output file %s for writing!\n",
-                   c->output);
+                   c->o.output);
         return fail(c, &e, there ? 4 : 5);
     }
     /* The helper starts before anything is connected. */
-    if ((c->namer == NAMER_SERVER || c->namer == NAMER_BOTH) && !start_resolver(c))
-        return c->drop_in ? 5 : 4;
+    if ((c->o.namer == NAMER_SERVER || c->o.namer == NAMER_BOTH) && !start_resolver(c))
+        return c->o.drop_in ? 5 : 4;
     if (choose_spool(c, &e) != 0 || choose_journal(c, &e) != 0 || stop_init(&c->stop, &e) != 0)
         return fail(c, &e, 5);
     char address[ADDRESS_TEXT_SIZE];
-    printf("Connecting to %s...\n", address_text(address, c->connect.address, c->connect.port));
+    printf("Connecting to %s...\n", address_text(address, c->o.connect.address, c->o.connect.port));
     fflush(stdout);
-    enum connect_failure failure = connect_client(&c->connect, &c->stop, &connection, &e);
+    enum connect_failure failure = connect_client(&c->o.connect, &c->stop, &connection, &e);
     if (failure != CONNECT_OK)
         return fail(c, &e, official[failure]);
     return capture_connected(c, &connection);
@@ -764,20 +531,14 @@ static int capture_run(struct capture *c)
 
 static int capture_main(int argc, char **argv, bool drop_in)
 {
-    struct capture c = {.connect = {.address = "127.0.0.1", .port = 8086, .timeout = -1},
-                        .summary = true,
-                        .drop_in = drop_in,
-                        .parts = 1,
+    struct capture c = {.parts = 1,
                         .fifo = -1,
-                        .seconds = -1,
-                        .progress = -1,
-                        .container = container_options_default(),
                         .stop = {.fd = -1},
                         .resolver = RESOLVER_NONE,
                         .terminal = isatty(STDOUT_FILENO)};
-    int status = parse_arguments(&c, argc, argv);
+    int status = capture_options_parse(&c.o, drop_in, argc, argv);
     if (status < 0) {
-        preload_drop(!drop_in, argv, c.unwanted.at, c.unwanted.len);
+        preload_drop(!drop_in, argv, c.o.unwanted.at, c.o.unwanted.len);
         /* A reader of our words that goes away is no reason to lose a recording. */
         signal(SIGPIPE, SIG_IGN);
         /* A limit on the size of files is to be an error like a full disk. */
@@ -788,9 +549,7 @@ static int capture_main(int argc, char **argv, bool drop_in)
     if (c.fifo >= 0)
         close(c.fifo);
     resolver_release(&c.resolver);
-    resolve_options_release(&c.resolving);
-    vec_release(&c.unwanted);
-    free(c.spool_dir);
+    capture_options_release(&c.o);
     free(c.journal_name);
     free(c.part_output);
     return status;

@@ -152,6 +152,15 @@ int recording_take(struct recording *r, const uint8_t **bytes, size_t *len, stru
     return status;
 }
 
+int recording_turn(struct recording *r, struct err *e)
+{
+    uint64_t frames = recording_frames(r);
+    if (frames == r->turned)
+        return 0;
+    r->turned = frames;
+    return ingest_begin_part(&r->ingest, e) == 0 ? 1 : -1;
+}
+
 uint64_t recording_frames(const struct recording *r)
 {
     return frame_reader_stats(r->frames)->frames;
@@ -178,6 +187,8 @@ const char *session_end_text(enum session_end end)
         return "memory fault";
     case SESSION_NO_ROOM:
         return "no room left";
+    case SESSION_SIZE_LIMIT:
+        return "size limit reached";
     case SESSION_PART_FULL:
         return PART_CONTINUED;
     case SESSION_CUT_OFF:

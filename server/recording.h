@@ -30,6 +30,7 @@ enum session_end {
     SESSION_BROKEN,       /* bytes that cannot be decoded */
     SESSION_FAULT,        /* a memory fault, and the caller wanted to end at one */
     SESSION_NO_ROOM,      /* memory or spool space ran out */
+    SESSION_SIZE_LIMIT,   /* --max-size */
     SESSION_PART_FULL,    /* not the end: what a part says that goes on in another trace */
     SESSION_CUT_OFF,      /* the capture itself was killed: what its journal says */
     SESSION_END_COUNT,
@@ -55,6 +56,7 @@ struct recording {
     struct query *query;
     struct decoder *decoder;
     struct frame_reader *frames;
+    uint64_t turned;                   /* frames until the last turn */
     struct instructions *instructions; /* NULL when code is not asked for */
 };
 
@@ -71,6 +73,12 @@ void recording_release(struct recording *r);
  * there is no room; every event before that is in the store.
  */
 int recording_take(struct recording *r, const uint8_t **bytes, size_t *len, struct err *e);
+
+/*
+ * Goes on in another part (ingest_begin_part), unless no frame came since the last time. 1 when it
+ * did, 0 when not.
+ */
+int recording_turn(struct recording *r, struct err *e);
 
 /* Frames taken in full. */
 uint64_t recording_frames(const struct recording *r);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bytes.h"
 #include "base/vec.h"
 
 #define PROGRESS_RECORDS 64u
@@ -12,9 +13,11 @@ struct player {
     const struct recovery_options *options;
     struct recovery *out;
     struct recording r;
-    struct err broken; /* why nothing more is decoded */
-    VEC(char *) saved; /* where parts were saved, in their order */
-    size_t parts;      /* that came up so far */
+    struct err broken;   /* why nothing more is decoded */
+    VEC(char *) saved;   /* where parts were saved, in their order */
+    size_t parts;        /* that came up so far */
+    VEC(uint64_t) turns; /* frames behind which another part began */
+    size_t turned;
     bool has_end;
     uint8_t *packets; /* JOURNAL_RECORD_MAX bytes nobody sends */
 };
@@ -65,6 +68,9 @@ static int read_ahead(struct player *p, struct recording_start *start, struct er
     while ((status = journal_reader_next(p->reader, &record, e)) == 1) {
         if (record.type == JOURNAL_PART && note_saved_part(p, &record, e) != 0)
             return -1;
+        if (record.type == JOURNAL_TURN && record.len == 8 &&
+            !vec_push(&p->turns, load_u64(record.bytes)))
+            return err_no_memory(e, "the journal");
         if (record.type == JOURNAL_END) {
             if (journal_read_end(&record, &p->out->end, &p->out->cause, e) != 0)
                 return -1;
@@ -89,6 +95,17 @@ static int part_full(void *ctx, struct err *e)
     return p->options->part ? p->options->part(p->options->part_ctx, saved, e) : 0;
 }
 
+/* The capture went on in another part between the same two frames. */
+static int play_turns(struct player *p, struct err *e)
+{
+    uint64_t frames = recording_frames(&p->r);
+    while (p->turned < p->turns.len && p->turns.at[p->turned] <= frames) {
+        if (p->turns.at[p->turned++] == frames && recording_turn(&p->r, e) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 /* Errors of the bytes end the decoding, all others the recovery. */
 static int play_received(struct player *p, const struct journal_record *record, struct err *e)
 {
@@ -96,8 +113,11 @@ static int play_received(struct player *p, const struct journal_record *record, 
     size_t len = record->len;
     int status = 1;
     p->out->received += len;
-    while (!p->broken.code && status == 1)
+    while (!p->broken.code && status == 1) {
+        if (play_turns(p, e) != 0)
+            return -1;
         status = recording_take(&p->r, &bytes, &len, e);
+    }
     if (status >= 0)
         return 0;
     if (e->code != ERR_INPUT && e->code != ERR_CHECK)
@@ -177,7 +197,7 @@ static int run(struct player *p, struct trace *t, struct err *e)
         return -1;
     p->r.ingest.part_full = part_full;
     p->r.ingest.part_full_ctx = p;
-    if (play(p, e) != 0)
+    if (play(p, e) != 0 || (!p->broken.code && play_turns(p, e) != 0))
         return -1;
     judge_end(p);
     p->out->frames = recording_frames(&p->r);
@@ -196,6 +216,7 @@ int recovery_run(struct journal_reader *reader, struct trace *t,
     for (size_t i = 0; i < p.saved.len; i++)
         free(p.saved.at[i]);
     vec_release(&p.saved);
+    vec_release(&p.turns);
     free(p.packets);
     return status;
 }

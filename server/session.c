@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/bytes.h"
 #include "base/saturate.h"
 #include "server/modules.h"
 #include "trace/carry.h"
@@ -39,6 +40,8 @@ struct session {
     long long last_item, last_answer;  /* monotonic ns */
     long long drain_until;             /* 0 while not draining */
     enum session_end drain_end;
+    long long part_began; /* monotonic ns */
+    uint64_t part_bytes;  /* received until the part at hand */
 };
 
 /* ---- beginning */
@@ -193,6 +196,15 @@ static int session_feed(struct session *s, const uint8_t *bytes, size_t len, str
     return status;
 }
 
+/* A limit in bytes is reached: time for a tick. */
+static bool session_due(const struct session *s)
+{
+    const struct session_limits *l = s->limits;
+    uint64_t bytes = frame_reader_stats(s->r.frames)->bytes_in;
+    return (l->max_bytes && bytes >= l->max_bytes) ||
+           (l->rotate_bytes && bytes - s->part_bytes >= l->rotate_bytes);
+}
+
 /* Takes what the socket has. 0, or -1 with `e` filled. */
 static int session_receive(struct session *s, struct err *e)
 {
@@ -206,7 +218,7 @@ static int session_receive(struct session *s, struct err *e)
         }
         if (session_feed(s, s->receive, (size_t)n, e) != 0)
             return -1;
-        if ((size_t)n < RECEIVE_SIZE / 4)
+        if ((size_t)n < RECEIVE_SIZE / 4 || session_due(s))
             return 0;
     }
     return 0;
@@ -285,12 +297,34 @@ static int session_last_modules(struct session *s, struct err *e)
     return status;
 }
 
+/* Each part begins where the one before ends, between two frames. */
+static int session_rotate(struct session *s, long long now, struct err *e)
+{
+    const struct session_limits *l = s->limits;
+    uint64_t bytes = frame_reader_stats(s->r.frames)->bytes_in;
+    bool late = l->rotate_seconds > 0 && (double)(now - s->part_began) >= l->rotate_seconds * 1e9;
+    bool large = l->rotate_bytes && bytes - s->part_bytes >= l->rotate_bytes;
+    uint8_t frames[8];
+    if (!l->part_full || s->drain_until || (!late && !large) || decoder_terminated(s->r.decoder))
+        return 0;
+    s->part_began = now;
+    s->part_bytes = bytes;
+    store_u64(frames, recording_frames(&s->r));
+    if (s->journal)
+        (void)journal_append(s->journal, JOURNAL_TURN, frames, sizeof frames, NULL);
+    return recording_turn(&s->r, e) < 0 ? -1 : 0;
+}
+
 /* Once a tick: the limits, the module table, the progress line. */
 static int session_tick(struct session *s, long long now, struct err *e)
 {
     const struct session_limits *l = s->limits;
     if (l->seconds >= 0 && (double)(now - s->began) >= l->seconds * 1e9)
         session_begin_drain(s, now, SESSION_TIME_LIMIT);
+    if (l->max_bytes && frame_reader_stats(s->r.frames)->bytes_in >= l->max_bytes)
+        session_begin_drain(s, now, SESSION_SIZE_LIMIT);
+    if (session_rotate(s, now, e) != 0)
+        return -1;
     if (now - s->last_tick < TICK_MS * 1000000LL)
         return 0;
     if (l->memory_bytes && resident_bytes() > l->memory_bytes)
@@ -342,6 +376,10 @@ static bool session_over(struct session *s, long long now, enum session_end *end
     if (!s->drain_until)
         return false;
     *end = s->drain_end;
+    /* Answers are worth some bytes beyond a limit, not any number. */
+    uint64_t most = s->limits->max_bytes + s->limits->max_bytes / 8;
+    if (*end == SESSION_SIZE_LIMIT && frame_reader_stats(s->r.frames)->bytes_in >= most)
+        return true;
     return now >= s->drain_until || s->stop->count > 1 ||
            (query_idle(s->r.query) && !decoder_in_group(s->r.decoder));
 }
@@ -389,7 +427,7 @@ enum session_end session_run(struct session *s, const struct session_limits *lim
 {
     s->limits = limits;
     s->stop = stop;
-    s->began = s->last_tick = monotonic_ns();
+    s->began = s->last_tick = s->part_began = monotonic_ns();
     *e = (struct err){0};
     if (limits->part_full) {
         s->r.ingest.part_full = session_part_full;

@@ -14,7 +14,7 @@ int64_t ingest_far_time(struct ingest *in, int64_t time)
         in->time_overflow++;
         t = t < 0 ? -in->time_limit : in->time_limit;
     }
-    return t;
+    return t < 0 && in->parts > 0 ? 0 : t; /* threads lag behind each other, also at a seam */
 }
 
 static inline int list_thread(struct ingest *in, uint16_t number, struct err *e)
@@ -64,7 +64,19 @@ static int next_part(struct ingest *in, int64_t time, struct err *e)
 int ingest_turn_part(struct ingest *in, int64_t time, struct err *e)
 {
     bool beyond_end = time > in->time_base && time - in->time_base > in->time_limit;
-    return beyond_end && in->part_full && in->parts < INGEST_PARTS_MAX ? next_part(in, time, e) : 0;
+    bool may = in->part_full && in->parts - in->parts_asked < INGEST_PARTS_MAX;
+    return beyond_end && may ? next_part(in, time, e) : 0;
+}
+
+int ingest_begin_part(struct ingest *in, struct err *e)
+{
+    int64_t latest;
+    if (__builtin_add_overflow(in->time_base, in->trace->facts.last_time, &latest))
+        latest = INT64_MAX;
+    if (next_part(in, latest, e) != 0)
+        return -1;
+    in->parts_asked++;
+    return 0;
 }
 
 static int ingest_nothing(struct ingest *in, const struct event *ev, struct err *e)

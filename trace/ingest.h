@@ -41,6 +41,7 @@ struct ingest {
     int (*part_full)(void *ctx, struct err *e);
     void *part_full_ctx;
     unsigned parts;         /* finished */
+    unsigned parts_asked;   /* of these, by ingest_begin_part: without a limit */
     int64_t time_base;      /* ns; where this part begins on the client's clock */
     int64_t time_limit;     /* ns; INGEST_TIME_LIMIT, or less in tests */
     uint64_t time_overflow; /* times that did not fit */
@@ -64,6 +65,13 @@ struct ingest {
 /* `t` must outlive the ingest. The default pool is made at once, as in every capture. */
 int ingest_init(struct ingest *in, struct trace *t, struct err *e);
 void ingest_release(struct ingest *in);
+
+/*
+ * Finishes the part at hand and begins the next one, as at the end of the clock: between two
+ * events, at the latest time so far. What comes with an earlier time is put at the part's
+ * beginning. Needs part_full.
+ */
+int ingest_begin_part(struct ingest *in, struct err *e);
 
 /*
  * To be called once after the last event: names the stand-ins for what was beyond the format's

@@ -40,9 +40,8 @@ def frame_ends(stream, protocol):
     return ends
 
 
-def journal_bytes(folder):
-    """What a journal holds of the client: payloads of its records of kind 2."""
-    received = b""
+def journal_records(folder):
+    """The (kind, payload) of a journal's whole records."""
     for segment in sorted(pathlib.Path(folder).iterdir()):
         data = segment.read_bytes()
         assert data[:8] == b"TIDEJRN1"
@@ -51,10 +50,13 @@ def journal_bytes(folder):
             size, kind = struct.unpack_from("<II", data, at)
             if at + 16 + size > len(data):
                 break
-            if kind == 2:
-                received += data[at + 16 : at + 16 + size]
+            yield kind, data[at + 16 : at + 16 + size]
             at += 16 + size
-    return received
+
+
+def journal_bytes(folder):
+    """What a journal holds of the client: payloads of its records of kind 2."""
+    return b"".join(payload for kind, payload in journal_records(folder) if kind == 2)
 
 
 class Proxy:

@@ -1,0 +1,50 @@
+#ifndef TIDEMARK_CLI_CAPTURE_OPTIONS_H
+#define TIDEMARK_CLI_CAPTURE_OPTIONS_H
+
+/* What `tidemark capture` and the drop-in for tracy-capture are asked for. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/vec.h"
+#include "cli/resolve_trace.h"
+#include "server/connect.h"
+#include "server/session.h"
+#include "trace/container.h"
+
+/* Who finds the names of functions. */
+enum namer { NAMER_DEFAULT, NAMER_CLIENT, NAMER_SERVER, NAMER_BOTH };
+
+struct capture_options {
+    struct connect_options connect;
+    const char *output;
+    bool replace;
+    struct session_options session;
+    bool summary;
+    bool drop_in;           /* called by an official tool's name: its exit codes, its words */
+    double seconds;         /* to stop after; < 0: never */
+    double progress;        /* seconds between progress lines; < 0: on a terminal only */
+    double rotate_seconds;  /* between the beginnings of parts; 0: not by time */
+    uint64_t rotate_bytes;  /* received for each part; 0: not by size */
+    uint64_t max_bytes;     /* received; 0: no limit */
+    uint64_t memory_limit;  /* bytes of this process; 0: none */
+    uint32_t trace_version; /* 0: by the client's protocol */
+    struct container_options container;
+    VEC(const char *) unwanted; /* preloaded libraries to start again without */
+    enum namer namer;
+    struct resolve_options resolving;
+    char *spool_dir;
+    bool spool_given; /* by --spool */
+    bool no_journal;
+    struct journal_options journaling;
+    size_t buffer; /* 0: the store's default */
+};
+
+/*
+ * Reads the command line; `drop_in`: by an official tool's name. -1 to go on, else the exit status.
+ * To be released in either case.
+ */
+int capture_options_parse(struct capture_options *o, bool drop_in, int argc, char **argv);
+void capture_options_release(struct capture_options *o);
+
+#endif
