@@ -41,8 +41,9 @@ LIBS    := $(FOLDERS:%=$(BUILD)/lib%.a)
 # Keep objects: make would remove those that only a chain of pattern rules made.
 .SECONDARY:
 
-## all: builds build/tidemark, with the page of `report --format html` if node and npm are there
-all: deps $(BUILD)/tidemark libtidetrace
+## all: builds build/tidemark, with the page of `report --format html` if node and npm are there,
+##      libtidetrace, and the library that `tidemark run` loads into programs
+all: deps $(BUILD)/tidemark libtidetrace $(BUILD)/libtidemark.so
 
 ## list: prints the targets
 list:
@@ -81,6 +82,21 @@ $(foreach f,$(FOLDERS),$(eval $(call folder_library,$(f))))
 $(BUILD)/tidemark: $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard cli/*.c))) $(LIBS)
 	$(if $(V),,@echo "  LD   $@")
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
+
+# Goes into other people's programs: needs the C library only, exports its hooks only, has frame
+# pointers (a hook finds its caller's frame by them) and is never built with sanitizers.
+CLIENT_FLAGS := -std=c17 -g $(OPT) -fPIC -fvisibility=hidden -fno-omit-frame-pointer -fno-builtin \
+                -fno-optimize-sibling-calls -ftls-model=initial-exec $(WARN)
+
+$(BUILD)/client/%.o: client/%.c | deps
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "  CC   $<")
+	$(Q)$(CC) -I. -D_GNU_SOURCE $(CLIENT_FLAGS) -MMD -MP -c -o $@ $<
+
+# First in order of initialisation, so that constructors of other libraries are recorded.
+$(BUILD)/libtidemark.so: $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard client/*.c)))
+	$(if $(V),,@echo "  LD   $@")
+	$(Q)$(CC) -shared -Wl,-soname,libtidemark.so -Wl,-z,initfirst,-z,relro,-z,now,-z,defs -o $@ $^
 
 # The version stands in CHANGELOG.md, and only the commands tell it. The file changes when it does.
 $(BUILD)/gen/version: CHANGELOG.md
@@ -292,7 +308,7 @@ bench: all $(BENCH_TOOLS)
 
 ## ---- style
 
-SOURCE_DIRS := base protocol trace import symbols analysis report lib mcp include server cli examples test test/unit \
+SOURCE_DIRS := base protocol trace import symbols analysis report lib mcp include server cli client examples test test/unit \
                test/fuzz bench
 SOURCES     := $(sort $(wildcard $(SOURCE_DIRS:%=%/*.[ch])))
 TIDIED      := $(filter %.c,$(filter-out test/% bench/% examples/%,$(SOURCES)))
@@ -320,6 +336,7 @@ COMPAT   += csvexport iree-tracy-csvexport import-chrome
 ## install: the program, libtidetrace, man pages and the tracy-* names under PREFIX (LIBDIR)
 install: all
 	install -D -m 755 $(BUILD)/tidemark $(DESTDIR)$(PREFIX)/bin/tidemark
+	install -D -m 644 $(BUILD)/libtidemark.so $(DESTDIR)$(PREFIX)/lib/tidemark/libtidemark.so
 	@for page in $(MAN); do \
 	    install -D -m 644 $$page \
 	        $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/} || exit 1; \
@@ -346,6 +363,7 @@ uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/share/doc/tidemark/page-licences.txt
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(LIB_FILE) $(LIB_SONAME) libtidetrace.so libtidetrace.a)
 	rm -f $(DESTDIR)$(LIBDIR)/pkgconfig/tidetrace.pc $(DESTDIR)$(PREFIX)/include/tidetrace.h
+	rm -f $(DESTDIR)$(PREFIX)/lib/tidemark/libtidemark.so
 	rm -f $(foreach page,$(MAN),$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $(page)))/$(notdir $(page)))
 
 # dpkg-shlibdeps is in it.

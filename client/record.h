@@ -267,6 +267,7 @@ struct rec_header {
     _Alignas(64) _Atomic uint32_t state; /* enum rec_state */
     _Atomic uint32_t units_taken;        /* unit 0 included */
     _Atomic uint64_t end_stamp;          /* of REC_STATE_FULL */
+    _Atomic uint32_t end_errno;          /* and why: ENOSPC, EFBIG, ENOMEM, EBADF, … */
     _Atomic uint32_t threads;            /* thread numbers given: 0 to threads - 1 */
     _Atomic uint32_t epoch;
     _Atomic uint32_t children;          /* not followed: forks and spawns */
@@ -322,7 +323,7 @@ struct rec_chunk {
 struct rec_node {
     _Atomic uint64_t pc; /* low 48 bits: address; upper 16: epoch */
     uint32_t parent;     /* REC_NODE_EXACT and the caller's number */
-    uint32_t reserved;
+    uint32_t next;       /* the library's own: the next node with this hash */
 };
 
 #define REC_NODE_EXACT 0x80000000u
@@ -344,8 +345,9 @@ _Static_assert(sizeof(struct rec_node) == 16, "rec_node has no padding");
  * open for reading and writing, of zero length, not in O_APPEND mode. The library makes everything
  * in the file, header included. It keeps the connection open and never uses it again: the collector
  * sees its end as the process's death. (A child of fork may hold it a little longer, until it
- * closes it; pid and pidfd_open tell.) Without an answer within REC_ANSWER_MS, or when `accepted`
- * is 0, nothing is recorded and the hooks only pass calls on.
+ * closes it, and a program may close descriptors that are not its own: pidfd_open tells the truth.)
+ * Without an answer within REC_ANSWER_MS, or when `accepted` is 0, nothing is recorded and the
+ * hooks only pass calls on.
  *
  * The process takes REC_ENV_SOCKET, REC_ENV_FILE and its own entry of LD_PRELOAD out of its
  * environment; with REC_OPTION_FOLLOW_FORK they are put back for what it executes.
@@ -361,8 +363,9 @@ _Static_assert(sizeof(struct rec_node) == 16, "rec_node has no padding");
 #define REC_ANSWER_MS 10000
 
 enum rec_origin {
-    REC_ORIGIN_EXEC = 0, /* the library was loaded by a fresh program */
-    REC_ORIGIN_FORK = 1, /* the process is a fork of one that was recorded */
+    REC_ORIGIN_EXEC = 0,  /* the library was loaded by a fresh program */
+    REC_ORIGIN_FORK = 1,  /* the process is a fork of one that was recorded */
+    REC_ORIGIN_AGAIN = 2, /* the program closed our descriptors: the same file once more, please */
 };
 
 struct rec_hello {

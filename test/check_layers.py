@@ -17,6 +17,7 @@ MAY = {
     "server": {"base", "protocol", "trace", "symbols", "analysis", "report", "server"},
     "cli": {"base", "protocol", "trace", "symbols", "analysis", "report", "server", "import",
             "cli"},
+    "client": {"client"},
     "bench": {"base", "protocol", "trace", "symbols", "analysis", "report", "server"},
 }
 # Wire and symbol code that must stay a pure function of its input.
@@ -25,6 +26,12 @@ SOCKET_HEADERS = {"sys/socket.h", "netinet/in.h", "netdb.h", "arpa/inet.h"}
 # Processes of one program talk over socket pairs; an address has no place there.
 PAIRS_ONLY = {("symbols", "sys/socket.h")}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
+
+
+# The C library, the kernel and the compiler; no other library.
+CLIENT_MAY = re.compile(r"""(asm|linux|sys)/.*|(cpuid|dlfcn|elf|errno|fcntl|link|malloc|math|poll|
+    pthread|sched|signal|spawn|stdarg|stdatomic|stdbool|stddef|stdint|stdlib|string|time|
+    unistd)\.h""", re.VERBOSE)
 
 
 def allowed(folder, target):
@@ -39,6 +46,8 @@ def check_line(path, number, line):
     folder = path.parts[0]
     if quoted and not allowed(folder, target):
         return f"{path}:{number}: {folder} must not include {target}"
+    if not quoted and folder == "client" and not CLIENT_MAY.fullmatch(target):
+        return f"{path}:{number}: client must not use {target}"
     if (not quoted and folder in NO_SOCKETS and target in SOCKET_HEADERS
             and (folder, target) not in PAIRS_ONLY):
         return f"{path}:{number}: {folder} must not use sockets ({target})"

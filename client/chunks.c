@@ -1,0 +1,184 @@
+#include "client/chunks.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <pthread.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/clock.h"
+#include "client/connect.h"
+
+void *chunks_memory(size_t bytes)
+{
+    int saved = errno;
+    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
+                   -1, 0);
+    errno = saved;
+    return p == MAP_FAILED ? NULL : p;
+}
+
+/* False when the program closed our descriptor, and perhaps opened something else in its place. */
+static bool is_our_file(void)
+{
+    struct stat s;
+    return state.file >= 0 && fstat(state.file, &s) == 0 && s.st_dev == state.file_device &&
+           s.st_ino == state.file_inode;
+}
+
+/* Writes zeros where the file system cannot reserve space in any other way. */
+static int reserve_by_writing(off_t offset, size_t bytes)
+{
+    static const char zeros[REC_UNIT];
+    for (size_t done = 0; done < bytes;) {
+        ssize_t n = pwrite(state.file, zeros, sizeof zeros, offset + (off_t)done);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n < 0 ? errno : ENOSPC;
+        done += (size_t)n;
+    }
+    return 0;
+}
+
+/*
+ * Makes sure that the file has these bytes. All signals are blocked here. Beyond RLIMIT_FSIZE the
+ * kernel sends SIGXFSZ, which would kill the program for what it did not do: it is taken back.
+ */
+static int reserve(off_t offset, size_t bytes)
+{
+    int error = 0;
+    sigset_t waiting;
+    bool was_waiting = sigpending(&waiting) == 0 && sigismember(&waiting, SIGXFSZ) == 1;
+    while (fallocate(state.file, 0, offset, (off_t)bytes)) {
+        error = errno;
+        if (error != EINTR)
+            break;
+        error = 0;
+    }
+    if (error == EOPNOTSUPP || error == ENOSYS)
+        error = reserve_by_writing(offset, bytes);
+    if (error == EFBIG && !was_waiting) {
+        sigset_t one;
+        struct timespec at_once = {0, 0};
+        sigemptyset(&one);
+        sigaddset(&one, SIGXFSZ);
+        (void)sigtimedwait(&one, NULL, &at_once);
+    }
+    return error;
+}
+
+/* Waits until the collector has released units, as long as it lives. False: it does not. */
+static bool wait_for_release(uint32_t seen)
+{
+    struct timespec a_while = {0, 200 * 1000 * 1000};
+    (void)syscall(SYS_futex, &state.header->released, FUTEX_WAIT, seen, &a_while, NULL, 0);
+    return atomic_load_explicit(&state.header->released, memory_order_acquire) != seen ||
+           connect_collector_lives();
+}
+
+/* Holds the file's size against the bound that was asked for. */
+static int wait_for_room(uint32_t units)
+{
+    const struct rec_options *options = &state.header->options;
+    if (!options->file_bytes)
+        return 0;
+    for (;;) {
+        uint32_t released = atomic_load_explicit(&state.header->released, memory_order_acquire);
+        uint32_t taken = atomic_load_explicit(&state.header->units_taken, memory_order_relaxed);
+        if (((uint64_t)(taken - released) + units) * REC_UNIT <= options->file_bytes)
+            return 0;
+        if (options->when_full != REC_FULL_WAIT || !wait_for_release(released))
+            return ENOSPC;
+    }
+}
+
+static void *map_units(uint32_t first, uint32_t units, int *error)
+{
+    off_t offset = (off_t)first * REC_UNIT;
+    size_t bytes = (size_t)units * REC_UNIT;
+    if (!is_our_file() && connect_again()) {
+        *error = EBADF;
+        return NULL;
+    }
+    *error = reserve(offset, bytes);
+    if (*error)
+        return NULL;
+    /* All pages at once: a fault for each would cost several times as much. */
+    void *p =
+        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, state.file, offset);
+    if (p == MAP_FAILED) {
+        *error = errno;
+        return NULL;
+    }
+    return p;
+}
+
+void chunks_stop(uint64_t stamp, int why)
+{
+    int expected = PHASE_ON;
+    if (!atomic_compare_exchange_strong(&state.phase, &expected, PHASE_OFF))
+        return;
+    struct rec_header *header = state.header;
+    atomic_store_explicit(&live.page.on, LIVE_STOPPED, memory_order_relaxed);
+    atomic_store_explicit(&header->end_stamp, stamp, memory_order_relaxed);
+    atomic_store_explicit(&header->end_errno, (uint32_t)why, memory_order_relaxed);
+    atomic_store_explicit(&header->state, REC_STATE_FULL, memory_order_release);
+}
+
+struct rec_chunk *chunks_take(enum rec_chunk_kind kind, uint32_t units)
+{
+    if (atomic_load_explicit(&state.phase, memory_order_relaxed) != PHASE_ON)
+        return NULL;
+    int saved = errno, error;
+    sigset_t all, before;
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    struct rec_chunk *chunk = NULL;
+    error = wait_for_room(units);
+    if (!error) {
+        uint32_t first = atomic_fetch_add(&state.header->units_taken, units);
+        chunk = map_units(first, units, &error);
+    }
+    if (chunk) {
+        chunk->kind = (uint16_t)kind;
+        chunk->units = (uint16_t)units;
+        chunk->base_stamp = clock_stamp();
+        chunk->base_ns = clock_ns();
+        atomic_store_explicit(&chunk->state, REC_CHUNK_OPEN, memory_order_relaxed);
+        atomic_store_explicit(&chunk->pending, REC_IDLE, memory_order_relaxed);
+    } else {
+        chunks_stop(clock_stamp(), error);
+    }
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    errno = saved;
+    return chunk;
+}
+
+void chunks_publish(struct rec_chunk *chunk)
+{
+    atomic_store_explicit(&chunk->magic, REC_CHUNK_MAGIC, memory_order_release);
+}
+
+void chunks_leave(struct rec_chunk *chunk, enum rec_chunk_state chunk_state)
+{
+    int saved = errno;
+    size_t bytes = chunks_bytes(chunk);
+    atomic_store_explicit(&chunk->state, (uint32_t)chunk_state, memory_order_release);
+    (void)munmap(chunk, bytes);
+    errno = saved;
+}
+
+int chunks_begin(void)
+{
+    int error;
+    state.header = map_units(0, 1, &error);
+    return state.header ? 0 : -1;
+}

@@ -1,0 +1,268 @@
+#include "client/connect.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "client/clock.h"
+
+#define HIGH_DESCRIPTOR 900
+
+#if defined(__x86_64__)
+#define ARCH REC_ARCH_X86_64
+#else
+#define ARCH REC_ARCH_AARCH64
+#endif
+
+void connect_exe(char *path, size_t room)
+{
+    ssize_t n = readlink("/proc/self/exe", path, room - 1);
+    path[n > 0 ? n : 0] = 0;
+}
+
+/* Out of the way of programs that count on low numbers, as far up as the limit allows. */
+static int move_up(int fd)
+{
+    struct rlimit limit;
+    int low = HIGH_DESCRIPTOR;
+    if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur <= HIGH_DESCRIPTOR + 8)
+        low = limit.rlim_cur > 16 ? (int)limit.rlim_cur - 8 : 3;
+    int high = fcntl(fd, F_DUPFD_CLOEXEC, low);
+    if (high < 0)
+        high = fcntl(fd, F_DUPFD_CLOEXEC, 3);
+    (void)close(fd);
+    return high;
+}
+
+static int open_socket(void)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    size_t length = strlen(state.socket_path);
+    if (length == 0 || length >= sizeof address.sun_path)
+        return -1;
+    memcpy(address.sun_path, state.socket_path, length);
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + length + 1);
+    if (address.sun_path[0] == '@') {
+        address.sun_path[0] = 0;
+        size--;
+    }
+    int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -1;
+    fd = move_up(fd);
+    if (fd < 0)
+        return -1;
+    int connected;
+    do
+        connected = connect(fd, (struct sockaddr *)&address, size);
+    while (connected && errno == EINTR);
+    if (connected) {
+        (void)close(fd);
+        return -1;
+    }
+    return fd;
+}
+
+static int say_hello(int fd, uint32_t origin, uint64_t fork_stamp)
+{
+    struct rec_hello hello = {.version = REC_VERSION,
+                              .arch = ARCH,
+                              .pid = getpid(),
+                              .ppid = getppid(),
+                              .origin = origin,
+                              .start_ns = clock_ns(),
+                              .fork_stamp = fork_stamp};
+    memcpy(hello.magic, REC_MAGIC, sizeof hello.magic);
+    connect_exe(hello.exe, sizeof hello.exe);
+    ssize_t n;
+    do
+        n = send(fd, &hello, sizeof hello, MSG_NOSIGNAL);
+    while (n < 0 && errno == EINTR);
+    return n == (ssize_t)sizeof hello ? 0 : -1;
+}
+
+/* Waits for the answer. Returns the file's descriptor, -1: none. */
+static int hear_welcome(int fd, struct rec_welcome *welcome)
+{
+    union {
+        struct cmsghdr header;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control;
+    struct iovec piece = {welcome, sizeof *welcome};
+    struct msghdr message = {.msg_iov = &piece,
+                             .msg_iovlen = 1,
+                             .msg_control = control.room,
+                             .msg_controllen = sizeof control.room};
+    uint64_t end = clock_ns() + REC_ANSWER_MS * 1000000ull;
+    for (;;) {
+        uint64_t now = clock_ns();
+        struct pollfd wait = {.fd = fd, .events = POLLIN};
+        int ready = poll(&wait, 1, now < end ? (int)((end - now) / 1000000 + 1) : 0);
+        if (ready > 0)
+            break;
+        if (ready == 0 || errno != EINTR)
+            return -1;
+    }
+    ssize_t n = recvmsg(fd, &message, MSG_CMSG_CLOEXEC);
+    int file = -1;
+    struct cmsghdr *c = n >= 0 ? CMSG_FIRSTHDR(&message) : NULL;
+    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+        c->cmsg_len == CMSG_LEN(sizeof(int)))
+        memcpy(&file, CMSG_DATA(c), sizeof file);
+    if (n == (ssize_t)sizeof *welcome && memcmp(welcome->magic, REC_MAGIC, 8) == 0 &&
+        welcome->version == REC_VERSION && welcome->accepted == 1 && file >= 0)
+        return file;
+    if (file >= 0)
+        (void)close(file);
+    return -1;
+}
+
+static int take_file(int fd)
+{
+    struct stat s;
+    fd = fd < 0 ? fd : move_up(fd);
+    if (fd < 0 || fstat(fd, &s)) {
+        if (fd >= 0)
+            (void)close(fd);
+        return -1;
+    }
+    state.file = fd;
+    state.file_device = s.st_dev;
+    state.file_inode = s.st_ino;
+    return 0;
+}
+
+static int ask_collector(uint32_t origin, uint64_t fork_stamp, struct rec_options *options)
+{
+    struct rec_welcome welcome = {.accepted = 0};
+    int fd = open_socket();
+    if (fd < 0)
+        return -1;
+    if (say_hello(fd, origin, fork_stamp) || take_file(hear_welcome(fd, &welcome))) {
+        (void)close(fd);
+        return -1;
+    }
+    struct stat s;
+    if (fstat(fd, &s) == 0)
+        state.socket_inode = s.st_ino;
+    *options = welcome.options;
+    state.socket = fd;
+    return 0;
+}
+
+/* state.file_path with the pid in place of "%p". */
+static int open_named(int flags)
+{
+    char path[sizeof state.file_path + 16];
+    size_t length = 0;
+    for (const char *p = state.file_path; *p && length < sizeof path - 12; p++) {
+        if (p[0] != '%' || p[1] != 'p') {
+            path[length++] = *p;
+            continue;
+        }
+        char digits[12];
+        size_t n = 0;
+        for (unsigned pid = (unsigned)getpid(); pid || !n; pid /= 10)
+            digits[n++] = (char)('0' + pid % 10);
+        while (n)
+            path[length++] = digits[--n];
+        p++;
+    }
+    path[length] = 0;
+    return open(path, O_RDWR | O_CLOEXEC | flags, 0600);
+}
+
+static void read_option(const char *word, size_t length, struct rec_options *options)
+{
+    static const struct {
+        const char *name;
+        size_t offset;
+        bool wide;
+    } names[] = {
+        {"depth", offsetof(struct rec_options, depth), false},
+        {"flags", offsetof(struct rec_options, flags), false},
+        {"pools", offsetof(struct rec_options, pools), false},
+        {"full", offsetof(struct rec_options, when_full), false},
+        {"min-size", offsetof(struct rec_options, min_size), true},
+        {"sample", offsetof(struct rec_options, sample_bytes), true},
+        {"seed", offsetof(struct rec_options, sample_seed), true},
+        {"bytes", offsetof(struct rec_options, file_bytes), true},
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        size_t n = strlen(names[i].name);
+        if (n >= length || memcmp(word, names[i].name, n) != 0 || word[n] != '=')
+            continue;
+        uint64_t value = strtoull(word + n + 1, NULL, 10);
+        uint32_t narrow = (uint32_t)value;
+        if (names[i].wide)
+            memcpy((char *)options + names[i].offset, &value, sizeof value);
+        else
+            memcpy((char *)options + names[i].offset, &narrow, sizeof narrow);
+    }
+}
+
+static void read_options(const char *text, struct rec_options *options)
+{
+    while (*text) {
+        size_t length = strcspn(text, ",");
+        read_option(text, length, options);
+        text += length + (text[length] == ',');
+    }
+}
+
+int connect_begin(uint32_t origin, uint64_t fork_stamp, struct rec_options *options)
+{
+    memset(options, 0, sizeof *options);
+    if (state.socket_path[0])
+        return ask_collector(origin, fork_stamp, options);
+    if (!state.file_path[0])
+        return -1;
+    read_options(state.words, options);
+    return take_file(open_named(O_CREAT | O_TRUNC));
+}
+
+int connect_again(void)
+{
+    struct rec_options options;
+    dev_t device = state.file_device;
+    ino_t inode = state.file_inode;
+    state.file = -1;
+    if (state.socket_path[0]) {
+        state.socket = -1; /* whatever is there now is not ours, or closed */
+        if (ask_collector(REC_ORIGIN_AGAIN, 0, &options))
+            return -1;
+    } else if (take_file(open_named(0))) {
+        return -1;
+    }
+    return state.file_device == device && state.file_inode == inode ? 0 : -1;
+}
+
+void connect_leave(void)
+{
+    struct stat s;
+    int saved = errno;
+    if (state.file >= 0 && fstat(state.file, &s) == 0 && s.st_dev == state.file_device &&
+        s.st_ino == state.file_inode)
+        (void)close(state.file);
+    if (state.socket >= 0 && fstat(state.socket, &s) == 0 && s.st_ino == state.socket_inode &&
+        S_ISSOCK(s.st_mode))
+        (void)close(state.socket);
+    state.file = -1;
+    state.socket = -1;
+    errno = saved;
+}
+
+bool connect_collector_lives(void)
+{
+    struct pollfd wait = {.fd = state.socket, .events = POLLIN};
+    if (state.socket < 0)
+        return false;
+    return poll(&wait, 1, 0) == 0;
+}

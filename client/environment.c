@@ -1,0 +1,109 @@
+#include "client/environment.h"
+
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/files.h"
+#include "client/state.h"
+
+#define PRELOAD "LD_PRELOAD"
+#define OWN_NAME "libtidemark.so"
+
+/* The value of "NAME=VALUE", NULL: it is another variable. */
+static char *value_of(char *variable, const char *name)
+{
+    size_t length = strlen(name);
+    return strncmp(variable, name, length) == 0 && variable[length] == '=' ? variable + length + 1
+                                                                           : NULL;
+}
+
+static void copy(char *to, size_t room, const char *value)
+{
+    size_t length = strlen(value);
+    if (length < room)
+        memcpy(to, value, length + 1);
+}
+
+/* Finds our entry in a list like that of LD_PRELOAD; its length, 0: it is not there. */
+static size_t own_entry(char *list, char **entry)
+{
+    for (char *at = list; *at;) {
+        size_t length = strcspn(at, ": ");
+        for (size_t i = length; i-- > 0;) {
+            if (i && at[i - 1] != '/')
+                continue;
+            if (length - i >= sizeof OWN_NAME - 1 &&
+                memcmp(at + i, OWN_NAME, sizeof OWN_NAME - 1) == 0) {
+                *entry = at;
+                return length;
+            }
+            break;
+        }
+        at += length + (at[length] != 0);
+    }
+    return 0;
+}
+
+static void read_variable(char *variable)
+{
+    char *value, *entry;
+    if ((value = value_of(variable, REC_ENV_SOCKET)))
+        copy(state.socket_path, sizeof state.socket_path, value);
+    else if ((value = value_of(variable, REC_ENV_FILE)))
+        copy(state.file_path, sizeof state.file_path, value);
+    else if ((value = value_of(variable, REC_ENV_OPTIONS)))
+        copy(state.words, sizeof state.words, value);
+    else if ((value = value_of(variable, PRELOAD))) {
+        size_t length = own_entry(value, &entry);
+        if (length && length < sizeof state.preload) {
+            memcpy(state.preload, entry, length);
+            state.preload[length] = 0;
+        }
+    }
+}
+
+void environment_read(void)
+{
+    if (environ) {
+        for (char **p = environ; *p; p++)
+            read_variable(*p);
+        return;
+    }
+    /* The loader calls malloc before the C library has been told of the environment. */
+    static char text[131072];
+    ssize_t length = files_read("/proc/self/environ", text, sizeof text);
+    for (ssize_t at = 0; at < length; at += (ssize_t)strlen(text + at) + 1)
+        read_variable(text + at);
+}
+
+/* True when nothing of the variable is left. */
+static bool clean_variable(char *variable)
+{
+    char *list = value_of(variable, PRELOAD), *entry;
+    if (value_of(variable, REC_ENV_SOCKET) || value_of(variable, REC_ENV_FILE) ||
+        value_of(variable, REC_ENV_OPTIONS))
+        return true;
+    size_t length = list ? own_entry(list, &entry) : 0;
+    if (!length)
+        return false;
+    char *rest = entry + length;
+    if (*rest)
+        rest++; /* the separator behind it */
+    else if (entry > list)
+        entry--; /* the one before it */
+    memmove(entry, rest, strlen(rest) + 1);
+    return *list == 0;
+}
+
+void environment_clean(char **environment)
+{
+    if (!environment)
+        return;
+    char **to = environment;
+    for (char **from = environment; *from; from++) {
+        if (!clean_variable(*from))
+            *to++ = *from;
+    }
+    *to = NULL;
+}

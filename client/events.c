@@ -1,0 +1,132 @@
+#include "client/events.h"
+
+#include "client/modules.h"
+#include "client/record_write.h"
+#include "client/start.h"
+#include "client/threads.h"
+#include "client/unwind.h"
+
+/* True when the process records after all: it is a child that has met the collector just now. */
+static __attribute__((noinline)) bool not_on(uint32_t on, bool is_free, size_t size)
+{
+    if (on == LIVE_STOPPED) {
+        record_lost(REC_LOSS_SPACE, is_free, size);
+        return false;
+    }
+    if (atomic_load_explicit(&state.phase, memory_order_relaxed) != PHASE_ON)
+        return false;
+    start_child();
+    return atomic_load_explicit(&live.page.on, memory_order_relaxed) == LIVE_ON;
+}
+
+static inline bool is_on(bool is_free, size_t size)
+{
+    uint32_t on = atomic_load_explicit(&live.page.on, memory_order_relaxed);
+    return client_likely(on == LIVE_ON) || not_on(on, is_free, size);
+}
+
+/*
+ * Begins an event: `level` is 0, or 1 in a signal handler that interrupted a hook of this thread.
+ * NULL: the event is lost. `leave` must follow in any case.
+ */
+static inline struct thread *enter(unsigned *level, bool is_free, size_t size)
+{
+    *level = tls.depth++;
+    client_barrier();
+    if (client_unlikely(*level >= CLIENT_LEVELS)) {
+        record_lost(REC_LOSS_NESTED, is_free, size);
+        return NULL;
+    }
+    struct thread *t = tls.thread;
+    if (client_unlikely(!t)) {
+        t = threads_attach();
+        if (!t)
+            record_lost(REC_LOSS_MEMORY, is_free, size);
+    }
+    return t;
+}
+
+static inline void leave(unsigned level)
+{
+    /* Destructors of the very last round: nobody would give the chunk back. */
+    if (client_unlikely(tls.ended) && level == 0)
+        threads_detach();
+    client_barrier();
+    tls.depth = level;
+}
+
+/* A call from within operator new or delete is that operator's. */
+static inline const struct origin *labelled(const struct origin *origin, unsigned *how)
+{
+    const struct label *label = &tls.label;
+    if (client_likely(!label->frame))
+        return origin;
+    /* An exception may have left the operator without a word: its return address is gone then. */
+    if (origin->sp > label->origin.sp || *label->frame != label->origin.pc)
+        return origin;
+    *how = label->how;
+    return &label->origin;
+}
+
+void event_alloc(const void *address, size_t size, unsigned how, const struct origin *origin)
+{
+    unsigned level;
+    if (!is_on(false, size) || size < state.min_size)
+        return;
+    struct thread *t = enter(&level, false, size);
+    if (client_likely(t != NULL)) {
+        origin = labelled(origin, &how);
+        uint32_t stack = client_likely(level == 0) ? unwind_stack(t, origin) : 0;
+        record_alloc(t, level, address, size, how, stack);
+    }
+    leave(level);
+}
+
+void event_free(const void *address, unsigned how, const struct origin *origin)
+{
+    unsigned level;
+    if (!is_on(true, 0))
+        return;
+    struct thread *t = enter(&level, true, 0);
+    if (client_likely(t != NULL)) {
+        origin = labelled(origin, &how);
+        uint32_t stack = state.free_stacks && level == 0 ? unwind_stack(t, origin) : 0;
+        record_free(t, level, address, how, stack);
+    }
+    leave(level);
+}
+
+void event_put_back(const void *address)
+{
+    unsigned level;
+    if (!is_on(false, 0))
+        return;
+    struct thread *t = enter(&level, false, 0);
+    if (t)
+        record_put_back(t, level, address);
+    leave(level);
+}
+
+void event_child(enum rec_kind kind, pid_t pid, const char *path)
+{
+    unsigned level;
+    if (!is_on(true, 0))
+        return;
+    if (!state.follow)
+        atomic_fetch_add_explicit(&state.header->children, 1, memory_order_relaxed);
+    struct thread *t = enter(&level, true, 0);
+    if (t && level == 0)
+        record_child(t, kind, pid, state.follow, path);
+    leave(level);
+}
+
+void event_unload(void)
+{
+    unsigned level;
+    if (!is_on(true, 0))
+        return;
+    struct thread *t = enter(&level, true, 0);
+    if (t && level == 0)
+        modules_refresh(t, true);
+    leave(level);
+}

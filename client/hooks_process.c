@@ -1,0 +1,29 @@
+/* Hooks for what changes the process itself: children, and modules that go away. */
+
+#include <dlfcn.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "client/events.h"
+#include "client/hooks.h"
+#include "client/real.h"
+#include "client/start.h"
+
+HOOK pid_t fork(void)
+{
+    hooks_prepare();
+    pid_t pid = real.fork();
+    if (pid > 0)
+        event_child(REC_FORK, pid, "");
+    else if (pid == 0 && atomic_load_explicit(&live.page.on, memory_order_relaxed) != LIVE_STOPPED)
+        start_child();
+    return pid;
+}
+
+HOOK int dlclose(void *handle)
+{
+    hooks_prepare();
+    int result = real.dlclose(handle);
+    event_unload();
+    return result;
+}

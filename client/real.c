@@ -1,0 +1,67 @@
+#include "client/real.h"
+
+#include <dlfcn.h>
+#include <string.h>
+#include <unistd.h>
+
+#define EARLY_BYTES 65536u
+#define EARLY_HEAD 16u /* holds the size before each block */
+
+struct real real;
+
+static struct {
+    _Alignas(64) uint8_t bytes[EARLY_BYTES];
+    _Atomic uint32_t used;
+} early;
+
+void *real_next(const char *name)
+{
+    return dlsym(RTLD_NEXT, name);
+}
+
+void real_find(void)
+{
+    static const struct {
+        const char *name;
+        size_t offset;
+    } names[] = {
+#define REAL(name) {#name, offsetof(struct real, name)}
+        REAL(malloc),  REAL(calloc),        REAL(realloc),        REAL(reallocarray),
+        REAL(free),    REAL(cfree),         REAL(memalign),       REAL(valloc),
+        REAL(pvalloc), REAL(aligned_alloc), REAL(posix_memalign), REAL(dlclose),
+        REAL(fork),
+#undef REAL
+    };
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        void *found = real_next(names[i].name);
+        memcpy((char *)&real + names[i].offset, &found, sizeof found);
+    }
+}
+
+void *real_early(size_t alignment, size_t size)
+{
+    if (alignment < EARLY_HEAD)
+        alignment = EARLY_HEAD;
+    if (size > EARLY_BYTES || alignment > EARLY_BYTES)
+        return NULL;
+    size_t need = EARLY_HEAD + alignment + size;
+    uint32_t at = atomic_fetch_add(&early.used, (uint32_t)need);
+    if (at > EARLY_BYTES || need > EARLY_BYTES - at)
+        return NULL;
+    uintptr_t block = (uintptr_t)early.bytes + at + EARLY_HEAD;
+    block = (block + alignment - 1) & ~(uintptr_t)(alignment - 1);
+    memcpy((uint8_t *)block - sizeof size, &size, sizeof size);
+    return (void *)block;
+}
+
+bool real_is_early(const void *address)
+{
+    return (uintptr_t)address - (uintptr_t)early.bytes < EARLY_BYTES;
+}
+
+size_t real_early_size(const void *address)
+{
+    size_t size;
+    memcpy(&size, (const uint8_t *)address - sizeof size, sizeof size);
+    return size;
+}

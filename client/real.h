@@ -1,0 +1,20 @@
+#ifndef TIDEMARK_CLIENT_REAL_H
+#define TIDEMARK_CLIENT_REAL_H
+
+/*
+ * Finding the real functions, and memory while that goes on: looking up a symbol may itself
+ * allocate. What is handed out then lies in a small array and is never freed.
+ */
+
+#include "client/state.h"
+
+void real_find(void);
+
+void *real_early(size_t alignment, size_t size);
+bool real_is_early(const void *address);
+size_t real_early_size(const void *address);
+
+/* The next definition of a function behind this library's, in the global scope; NULL: none. */
+void *real_next(const char *name);
+
+#endif

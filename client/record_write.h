@@ -1,0 +1,30 @@
+#ifndef TIDEMARK_CLIENT_RECORD_WRITE_H
+#define TIDEMARK_CLIENT_RECORD_WRITE_H
+
+/* The records of record.h, written into the chunk of the calling thread. */
+
+#include "client/state.h"
+
+/* Events of the heap. `t` is the calling thread, `level` 0 or 1 (see CLIENT_LEVELS). */
+void record_alloc(struct thread *t, unsigned level, const void *address, size_t size, unsigned how,
+                  uint32_t stack);
+void record_free(struct thread *t, unsigned level, const void *address, unsigned how,
+                 uint32_t stack);
+void record_put_back(struct thread *t, unsigned level, const void *address);
+
+void record_owner(struct thread *t, unsigned level);
+void record_thread_name(struct thread *t, const char *name);
+void record_thread_exit(struct thread *t);
+void record_child(struct thread *t, enum rec_kind kind, pid_t pid, bool followed, const char *path);
+
+/*
+ * A record with a length, of level 0: begin, write the body behind the stamp, end. The body may
+ * have REC_RECORD_MAX - 32 bytes. NULL: no room.
+ */
+uint8_t *record_begin(struct thread *t);
+void record_end(struct thread *t, enum rec_kind kind, uint8_t *end);
+
+/* Counts what could not be recorded. */
+void record_lost(enum rec_loss why, bool is_free, size_t bytes);
+
+#endif

@@ -1,0 +1,110 @@
+#include "client/stack_bounds.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#define LOOKUPS_MOST 64u     /* of unknown stacks, in a thread */
+#define SMALLEST_STACK 8192u /* below the thread pointer; PTHREAD_STACK_MIN is 16384 */
+#define PAGE UINT64_C(4096)
+
+extern void *__libc_stack_end; /* NOLINT: the dynamic loader's name */
+
+/* The two hexadecimal numbers that a line of /proc/self/maps begins with. */
+struct range {
+    uint64_t low, high;
+    unsigned numbers; /* how many are complete: 2 in the rest of the line */
+};
+
+static bool feed(struct range *r, char c)
+{
+    uint64_t *number = r->numbers == 0 ? &r->low : &r->high;
+    if (c == '\n') {
+        *r = (struct range){0};
+        return false;
+    }
+    if (r->numbers == 2)
+        return false;
+    if (c >= '0' && c <= '9')
+        *number = *number << 4 | (uint64_t)(c - '0');
+    else if (c >= 'a' && c <= 'f')
+        *number = *number << 4 | (uint64_t)(c - 'a' + 10);
+    else
+        r->numbers++;
+    return r->numbers == 2;
+}
+
+/* The mapping around an address. False: not to be found. */
+static bool look_up(uint64_t address, uint64_t *low, uint64_t *high)
+{
+    char text[512];
+    struct range r = {0};
+    bool found = false;
+    int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    for (ssize_t n; !found && (n = read(fd, text, sizeof text)) > 0;) {
+        for (ssize_t i = 0; !found && i < n; i++)
+            found = feed(&r, text[i]) && address >= r.low && address < r.high;
+    }
+    (void)close(fd);
+    *low = found ? r.low : 0;
+    *high = found ? r.high : 0;
+    return found;
+}
+
+/* The kernel keeps the room that RLIMIT_STACK allows below the main thread's stack free. */
+static void bounds_of_main(struct thread *t)
+{
+    struct rlimit limit;
+    uint64_t room = 8u << 20;
+    if (getrlimit(RLIMIT_STACK, &limit) == 0 && limit.rlim_cur < room)
+        room = limit.rlim_cur;
+    t->stack_high = (uint64_t)(uintptr_t)__libc_stack_end;
+    t->stack_low = t->stack_high - room;
+}
+
+/* The C library puts a thread's own data at the upper end of its stack, whoever made the stack. */
+static void bounds_of_other(struct thread *t)
+{
+    t->stack_high = (uint64_t)(uintptr_t)__builtin_thread_pointer() & ~UINT64_C(15);
+    t->stack_low = t->stack_high - SMALLEST_STACK;
+}
+
+static __attribute__((noinline)) void find_bounds(struct thread *t, uint64_t sp, uint64_t *high)
+{
+    int saved = errno;
+    if (!t->stack_high) {
+        if (t->tid == state.pid)
+            bounds_of_main(t);
+        else
+            bounds_of_other(t);
+    }
+    if (sp >= t->stack_low && sp < t->stack_high) {
+        *high = t->stack_high;
+    } else if (t->lookups < LOOKUPS_MOST) {
+        uint64_t low, end;
+        t->lookups++;
+        if (look_up(sp, &low, &end) && t->stack_high > low && t->stack_high <= end) {
+            t->stack_low = low;
+            *high = t->stack_high;
+        } else {
+            /* A coroutine or a signal handler with a stack of its own, known for this walk only:
+             * the program may take it away at any time. */
+            *high = end > sp ? end : (sp | (PAGE - 1)) + 1;
+        }
+    } else {
+        *high = (sp | (PAGE - 1)) + 1;
+    }
+    errno = saved;
+}
+
+void stack_bounds(struct thread *t, uint64_t sp, uint64_t *low, uint64_t *high)
+{
+    *low = sp & ~UINT64_C(7);
+    if (client_likely(sp >= t->stack_low && sp < t->stack_high))
+        *high = t->stack_high;
+    else
+        find_bounds(t, sp, high);
+}

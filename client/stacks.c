@@ -1,0 +1,142 @@
+#include "client/stacks.h"
+
+#include <errno.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "client/chunks.h"
+
+#define HEADS_MOST (1u << 20)
+#define HEADS_LEAST (1u << 12)
+#define PATIENCE 1000 /* looks at a chunk that another thread is making */
+
+int stacks_begin(void)
+{
+    for (uint32_t n = HEADS_MOST; n >= HEADS_LEAST; n /= 16) {
+        state.heads = chunks_memory(n * sizeof *state.heads);
+        state.head_mask = n - 1;
+        if (state.heads)
+            return 0;
+    }
+    return -1;
+}
+
+void stacks_forget(void)
+{
+    int saved = errno;
+    for (size_t i = 0; i < CLIENT_NODE_CHUNKS; i++) {
+        struct rec_node *nodes = atomic_load_explicit(&state.nodes[i], memory_order_relaxed);
+        if (!nodes)
+            break;
+        (void)munmap((struct rec_chunk *)nodes - 1, (size_t)CLIENT_NODE_UNITS * REC_UNIT);
+        atomic_store_explicit(&state.nodes[i], NULL, memory_order_relaxed);
+    }
+    if (state.heads)
+        (void)munmap(state.heads, (state.head_mask + 1) * sizeof *state.heads);
+    state.heads = NULL;
+    atomic_store(&state.node_count, 0);
+    atomic_store(&state.growing, 0);
+    errno = saved;
+}
+
+/* Nodes keep the epoch in their address, so old ones are never found again: nothing to do but that
+ * chains would grow by what is dead. */
+void stacks_renew(void)
+{
+    for (uint32_t i = 0; state.heads && i <= state.head_mask; i++) {
+        if (atomic_load_explicit(&state.heads[i], memory_order_relaxed))
+            atomic_store_explicit(&state.heads[i], 0, memory_order_relaxed);
+    }
+}
+
+static inline uint32_t hash(uint32_t parent, uint64_t pc)
+{
+    uint64_t h = (pc ^ (uint64_t)parent << 29) * 0x9e3779b97f4a7c15u;
+    h ^= h >> 32;
+    return (uint32_t)(h * 0xd6e8feb86659fd93u >> 40);
+}
+
+static inline struct rec_node *node_at(uint32_t number)
+{
+    struct rec_node *nodes =
+        atomic_load_explicit(&state.nodes[(number - 1) / CLIENT_NODES], memory_order_acquire);
+    return nodes + (number - 1) % CLIENT_NODES;
+}
+
+/* The first thread that asks makes the chunk; it has been asked for long before it is full. */
+static void grow(uint32_t index)
+{
+    uint32_t free_to = 0;
+    if (index >= CLIENT_NODE_CHUNKS ||
+        atomic_load_explicit(&state.nodes[index], memory_order_acquire) ||
+        !atomic_compare_exchange_strong(&state.growing, &free_to, 1))
+        return;
+    if (!atomic_load_explicit(&state.nodes[index], memory_order_acquire)) {
+        struct rec_chunk *chunk = chunks_take(REC_CHUNK_NODES, CLIENT_NODE_UNITS);
+        if (chunk) {
+            chunk->first_node = index * (uint32_t)CLIENT_NODES + 1;
+            chunks_publish(chunk);
+            atomic_store_explicit(&state.nodes[index], (struct rec_node *)(chunk + 1),
+                                  memory_order_release);
+        }
+    }
+    atomic_store_explicit(&state.growing, 0, memory_order_release);
+}
+
+/* A fresh node's place; NULL: no room. */
+static struct rec_node *fresh(uint32_t *number)
+{
+    uint32_t n = atomic_load_explicit(&state.node_count, memory_order_relaxed);
+    do {
+        uint32_t index = n / CLIENT_NODES;
+        if (index >= CLIENT_NODE_CHUNKS)
+            return NULL;
+        for (int i = 0; !atomic_load_explicit(&state.nodes[index], memory_order_acquire); i++) {
+            grow(index);
+            if (i == PATIENCE ||
+                atomic_load_explicit(&state.phase, memory_order_relaxed) != PHASE_ON)
+                return NULL;
+            if (i > 10)
+                (void)sched_yield();
+        }
+    } while (!atomic_compare_exchange_weak(&state.node_count, &n, n + 1));
+    if (n % CLIENT_NODES == CLIENT_NODES / 2)
+        grow(n / CLIENT_NODES + 1);
+    *number = n + 1;
+    return node_at(n + 1);
+}
+
+/* A node of the chain that begins with `first`; 0: there is none. */
+static uint32_t find(uint32_t first, uint32_t parent, uint64_t pc)
+{
+    for (uint32_t n = first; n;) {
+        const struct rec_node *node = node_at(n);
+        if (node->parent == parent && atomic_load_explicit(&node->pc, memory_order_relaxed) == pc)
+            return n;
+        n = node->next;
+    }
+    return 0;
+}
+
+uint32_t stacks_node(uint32_t parent, uint64_t pc)
+{
+    if (client_unlikely(!state.heads))
+        return 0;
+    _Atomic uint32_t *head = &state.heads[hash(parent, pc) & state.head_mask];
+    uint32_t first = atomic_load_explicit(head, memory_order_acquire);
+    uint32_t found = find(first, parent, pc);
+    if (client_likely(found))
+        return found;
+    struct rec_node *node = fresh(&found);
+    if (!node)
+        return 0;
+    node->parent = parent;
+    node->next = first;
+    atomic_store_explicit(&node->pc, pc, memory_order_release);
+    /* Another thread may add the same at the same time. Two nodes for one stack do no harm. */
+    while (!atomic_compare_exchange_weak_explicit(head, &node->next, found, memory_order_release,
+                                                  memory_order_acquire))
+        ;
+    return found;
+}

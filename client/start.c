@@ -1,0 +1,166 @@
+#include "client/start.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "client/chunks.h"
+#include "client/clock.h"
+#include "client/connect.h"
+#include "client/environment.h"
+#include "client/modules.h"
+#include "client/real.h"
+#include "client/record_write.h"
+#include "client/stacks.h"
+#include "client/threads.h"
+#include "client/unwind.h"
+
+struct state state = {.file = -1, .socket = -1};
+_Alignas(CLIENT_PAGE) union live_union live;
+
+#if defined(__x86_64__)
+#define ARCH REC_ARCH_X86_64
+#else
+#define ARCH REC_ARCH_AARCH64
+#endif
+
+static void fill_header(const struct rec_options *options)
+{
+    struct rec_header *h = state.header;
+    memcpy(h->magic, REC_MAGIC, sizeof h->magic);
+    h->version = REC_VERSION;
+    h->unit = REC_UNIT;
+    h->arch = ARCH;
+    h->clock = state.clock;
+    h->pid = state.pid;
+    h->ppid = getppid();
+    h->options = *options;
+    h->options.depth = state.depth;
+    connect_exe(h->exe, sizeof h->exe);
+    h->first = (struct rec_pair){clock_stamp(), clock_ns()};
+    h->realtime_ns = clock_realtime_ns();
+    atomic_store(&h->units_taken, 1);
+    atomic_store_explicit(&h->state, REC_STATE_RECORDING, memory_order_release);
+}
+
+static void take_options(const struct rec_options *options)
+{
+    state.depth = options->depth ? options->depth : REC_DEPTH;
+    if (state.depth > REC_DEPTH_MAX)
+        state.depth = REC_DEPTH_MAX;
+    state.min_size = options->min_size;
+    state.follow = options->flags & REC_OPTION_FOLLOW_FORK;
+    state.free_stacks = options->flags & REC_OPTION_FREE_STACKS;
+}
+
+/* What a fresh process and a followed child have in common. The phase is PHASE_STARTING. */
+static void begin(uint32_t origin, uint64_t fork_stamp)
+{
+    struct rec_options options;
+    state.pid = getpid();
+    if (connect_begin(origin, fork_stamp, &options)) {
+        atomic_store(&state.phase, PHASE_OFF);
+        return;
+    }
+    take_options(&options);
+    if (chunks_begin()) {
+        connect_leave();
+        atomic_store(&state.phase, PHASE_OFF);
+        return;
+    }
+    state.clock = clock_choose();
+    fill_header(&options);
+    (void)stacks_begin();
+    if (!state.rules)
+        unwind_begin();
+    /* Kernels before 4.14 cannot; there only fork() itself is noticed. */
+    (void)madvise(&live, sizeof live, MADV_WIPEONFORK);
+    atomic_store(&state.phase, PHASE_ON);
+    atomic_store(&live.page.on, LIVE_ON);
+
+    tls.depth++;
+    client_barrier();
+    struct thread *t = threads_attach();
+    if (t)
+        modules_refresh(t, true);
+    client_barrier();
+    tls.depth--;
+}
+
+void start_process(void)
+{
+    int expected = PHASE_NEW, saved = errno;
+    if (!atomic_compare_exchange_strong(&state.phase, &expected, PHASE_STARTING))
+        return;
+    real_find();
+    environment_read();
+    threads_begin();
+    begin(REC_ORIGIN_EXEC, 0);
+    errno = saved;
+}
+
+/* The parent's mappings are still there; those of its other threads are not known and stay. */
+static void unmap_parent(void)
+{
+    struct thread *t = tls.thread;
+    for (unsigned i = 0; t && i < CLIENT_LEVELS; i++) {
+        struct rec_chunk *chunk = t->writers[i].chunk;
+        if (chunk)
+            (void)munmap(chunk, chunks_bytes(chunk));
+    }
+    for (unsigned i = 0; i < state.resting_count; i++)
+        (void)munmap(state.resting[i].chunk, chunks_bytes(state.resting[i].chunk));
+    if (state.header)
+        (void)munmap(state.header, REC_UNIT);
+    state.header = NULL;
+}
+
+void start_child(void)
+{
+    int expected = PHASE_ON, saved = errno;
+    if (!atomic_compare_exchange_strong(&state.phase, &expected, PHASE_STARTING))
+        return;
+    uint64_t stamp = state.clock == REC_CLOCK_TSC ? clock_tsc() : 0;
+    unmap_parent();
+    connect_leave();
+    stacks_forget();
+    modules_forget();
+    threads_forget();
+    if (state.follow)
+        begin(REC_ORIGIN_FORK, stamp);
+    else
+        atomic_store(&state.phase, PHASE_OFF);
+    errno = saved;
+}
+
+static __attribute__((constructor)) void at_load(int count, char **arguments, char **environment)
+{
+    (void)count;
+    (void)arguments;
+    start_process();
+    environment_clean(environment);
+    if (environ != environment)
+        environment_clean(environ);
+}
+
+/* Exit handlers and destructors that were registered before run later, and are recorded, too. */
+static __attribute__((destructor)) void at_exit(void)
+{
+    if (atomic_load(&live.page.on) != LIVE_ON)
+        return;
+    int saved = errno;
+    tls.depth++;
+    client_barrier();
+    struct thread *t = threads_attach();
+    if (t && tls.depth == 1) {
+        modules_refresh(t, false);
+        threads_note_name(t);
+    }
+    client_barrier();
+    tls.depth--;
+    struct rec_header *h = state.header;
+    h->last = (struct rec_pair){clock_stamp(), clock_ns()};
+    atomic_store_explicit(&h->state, REC_STATE_EXITING, memory_order_release);
+    errno = saved;
+}

@@ -1,0 +1,195 @@
+#ifndef TIDEMARK_CLIENT_STATE_H
+#define TIDEMARK_CLIENT_STATE_H
+
+/*
+ * Everything that libtidemark.so remembers: one struct for the process, one for each thread.
+ *
+ * The library lives in somebody else's program. So it calls nothing that allocates with malloc,
+ * nothing of stdio, and no lock is held while the real function runs. Memory comes from mmap.
+ * The order in a hook is always: guard (tls.depth), room in the chunk, stamp, record, commit.
+ */
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "client/record.h"
+
+#define CLIENT_LEVELS 2u   /* hooks, and hooks of a signal handler that interrupted one */
+#define CLIENT_PAGE 65536u /* of the largest page size that there is */
+
+#define client_likely(x) __builtin_expect(!!(x), 1)
+#define client_unlikely(x) __builtin_expect(!!(x), 0)
+/* Keeps the compiler from moving memory accesses across; enough between a thread and its signals.
+ */
+#define client_barrier() __asm__ volatile("" ::: "memory")
+
+/* Where a hook was called from. */
+struct origin {
+    uint64_t pc; /* return address */
+    uint64_t sp; /* stack pointer behind the return */
+    uint64_t bp; /* the caller's frame pointer, if it has one */
+};
+
+/* Of the function that it stands in, which must keep a frame pointer. */
+#define ORIGIN_HERE()                                                                              \
+    ((struct origin){(uint64_t)(uintptr_t)__builtin_return_address(0),                             \
+                     (uint64_t)(uintptr_t)__builtin_frame_address(0) + 16,                         \
+                     *(const uint64_t *)__builtin_frame_address(0)})
+
+/* One chunk being written. */
+struct writer {
+    struct rec_chunk *chunk; /* NULL: none yet */
+    uint8_t *at, *end;
+    uint64_t stamp, address; /* what the next record counts from */
+    uint32_t units;          /* of the next chunk */
+};
+
+/* The last walk through a thread's stack, so that the next one need not go all the way. */
+struct walk {
+    uint32_t count;
+    uint32_t epoch;
+    bool whole; /* it came to the outermost frame */
+    struct walk_frame {
+        uint64_t pc, sp, bp;   /* as this frame's function sees them */
+        const uint64_t *ra_at; /* where the next frame's pc lies */
+        const uint64_t *bp_at; /* where its bp lies; NULL: it is this frame's */
+        uint32_t node;         /* of the stack that begins with this frame */
+    } frames[REC_DEPTH_MAX];
+};
+
+struct thread {
+    struct writer writers[CLIENT_LEVELS];
+    struct walk walk;
+    uint64_t stack_low, stack_high; /* the thread's own stack, as far as known */
+    uint32_t lookups;               /* of stacks, which are costly */
+    uint32_t number;
+    int32_t tid;
+    int64_t coarse; /* REC_CLOCK_COUNTER: the coarse clock at the last REC_CLOCK */
+    char name[16];
+    struct thread *next; /* in the list of those that wait for a new thread */
+};
+
+/* The call of operator new or delete that is going on: what it calls is named after it. */
+struct label {
+    struct origin origin;
+    const uint64_t *frame; /* of the hook; NULL: none is going on */
+    unsigned how;
+};
+
+struct tls {
+    struct thread *thread;
+    uint32_t depth;  /* hooks that are being run: 0, or 1 and above in signal handlers */
+    uint32_t rounds; /* of the destructors of thread specific data */
+    uint32_t number; /* the thread's, plus 1; 0: it has none */
+    bool ended;      /* its last destructor has run */
+    struct label label;
+};
+
+extern __thread struct tls tls __attribute__((tls_model("initial-exec")));
+
+enum phase {
+    PHASE_NEW,      /* nothing was done so far */
+    PHASE_STARTING, /* real functions are looked up, the collector is asked */
+    PHASE_OFF,      /* hooks only pass calls on */
+    PHASE_ON,
+};
+
+/* A chunk that a thread left and another one may go on with. */
+struct resting {
+    struct rec_chunk *chunk;
+    uint64_t stamp;
+};
+
+#define CLIENT_RESTING 64u
+#define CLIENT_NODE_UNITS 4u
+#define CLIENT_NODES ((CLIENT_NODE_UNITS * REC_UNIT - sizeof(struct rec_chunk)) / 16u)
+#define CLIENT_NODE_CHUNKS 4096u
+
+struct state {
+    _Atomic int phase; /* enum phase */
+    pid_t pid;
+    uint32_t clock; /* enum rec_clock */
+    uint32_t depth;
+    uint64_t min_size;
+    bool follow;
+    bool free_stacks;
+    struct rec_header *header;
+
+    int file, socket; /* -1: none */
+    dev_t file_device;
+    ino_t file_inode, socket_inode;
+    char socket_path[108]; /* empty: none */
+    char file_path[1024];  /* empty: the file came over the socket */
+    char words[1024];      /* REC_ENV_OPTIONS, without the name */
+    char preload[4096];    /* our entry of LD_PRELOAD */
+
+    _Atomic uint32_t lock;  /* of the two lists below; never held across a system call */
+    struct thread *waiting; /* thread structs to be used again */
+    struct resting resting[CLIENT_RESTING];
+    unsigned resting_count;
+    _Atomic uint32_t thread_count;
+    bool has_key;
+    unsigned key; /* pthread_key_t */
+
+    /* Call stack nodes, see stacks.c. */
+    _Atomic uint32_t *heads;
+    uint32_t head_mask;
+    _Atomic uint32_t node_count;
+    _Atomic uint32_t growing;
+    _Atomic(struct rec_node *) nodes[CLIENT_NODE_CHUNKS];
+
+    /* Rules of unwinding, see unwind.c. */
+    _Atomic uint64_t *rules;
+
+    /* Modules, see modules.c. */
+    _Atomic uint32_t modules_lock;
+    _Atomic uint32_t epoch;
+    _Atomic uint64_t adds, subs; /* the loader's counters when the table was made */
+    struct module *modules;
+    uint32_t module_count, module_room, module_number;
+};
+
+extern struct state state;
+
+enum live {
+    LIVE_OFF = 0,
+    LIVE_ON = 1,
+    LIVE_STOPPED = 2, /* there was no room: what happens is only counted */
+};
+
+/*
+ * LIVE_ON while this very process records. The page is wiped in children of fork, however they were
+ * made, so a child finds LIVE_OFF and cannot write into its parent's recording.
+ */
+struct live_page {
+    _Atomic uint32_t on;
+};
+
+extern union live_union {
+    struct live_page page;
+    char bytes[CLIENT_PAGE];
+} live;
+
+/* The real functions: the next ones behind this library. NULL where there is none. */
+struct real {
+    void *(*malloc)(size_t);
+    void *(*calloc)(size_t, size_t);
+    void *(*realloc)(void *, size_t);
+    void *(*reallocarray)(void *, size_t, size_t);
+    void (*free)(void *);
+    void (*cfree)(void *);
+    void *(*aligned_alloc)(size_t, size_t);
+    int (*posix_memalign)(void **, size_t, size_t);
+    void *(*memalign)(size_t, size_t);
+    void *(*valloc)(size_t);
+    void *(*pvalloc)(size_t);
+    int (*dlclose)(void *);
+    pid_t (*fork)(void);
+};
+
+extern struct real real;
+
+#endif

@@ -1,0 +1,37 @@
+#ifndef TIDEMARK_CLIENT_THREADS_H
+#define TIDEMARK_CLIENT_THREADS_H
+
+/* The struct of each thread, and the chunks that it writes. All keep errno. */
+
+#include "client/state.h"
+
+/* Called once, before the first thread is met. */
+void threads_begin(void);
+
+/* The struct of the calling thread, made if need be. NULL: no memory. */
+struct thread *threads_attach(void);
+
+/* Gives back the struct of a thread that has ended, once its event is recorded. */
+void threads_detach(void);
+
+/* In a child of fork: forgets all threads but the calling one, and all that they had open. */
+void threads_forget(void);
+
+/*
+ * Sees to `need` bytes in the chunk of `level`, if need be in a new chunk. False: there is no room,
+ * and the recording has ended.
+ */
+bool threads_room_slow(struct thread *t, unsigned level, size_t need);
+
+static inline bool threads_room(struct thread *t, unsigned level, size_t need)
+{
+    const struct writer *w = &t->writers[level];
+    if (client_likely((size_t)(w->end - w->at) >= need))
+        return true;
+    return threads_room_slow(t, level, need);
+}
+
+/* Records the calling thread's name if it has changed. */
+void threads_note_name(struct thread *t);
+
+#endif

@@ -1,0 +1,303 @@
+#include "client/unwind.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "client/cfi.h"
+#include "client/chunks.h"
+#include "client/modules.h"
+#include "client/stack_bounds.h"
+#include "client/stacks.h"
+
+#define ADDRESS_MASK ((UINT64_C(1) << REC_ADDRESS_BITS) - 1)
+#define RULE_BITS 16u
+
+/*
+ * A rule in the table: the upper 32 bits name the address, the lower ones are the rule.
+ * Multiplying by an odd number is one to one within 48 bits: its upper 16 bits are the place in the
+ * table, the other 32 the name, so the word tells exactly whose rule it is, and is read at once.
+ *
+ *   bits 0-2 kind, 3-20 cfa / 8 as a signed number, 21-31 bp / -8, BP_LOST when unknown
+ */
+#define BP_LOST 0x7ffu
+
+static inline uint64_t scramble(uint64_t address)
+{
+    return (address * UINT64_C(0x9e3779b97f4b)) & ADDRESS_MASK;
+}
+
+/* 0: it does not fit. */
+static uint32_t pack(const struct cfi_rule *rule)
+{
+    int32_t words = rule->cfa / 8;
+    uint32_t bp = BP_LOST;
+    if (rule->cfa % 8 || words >= 1 << 17 || words < -(1 << 17))
+        return 0;
+    if (rule->bp == CFI_BP_KEPT)
+        bp = 0;
+    else if (rule->bp != CFI_BP_LOST && rule->bp % 8 == 0 && rule->bp > -8 * (int32_t)BP_LOST)
+        bp = (uint32_t)(rule->bp / -8);
+    return (uint32_t)rule->kind | ((uint32_t)words & 0x3ffff) << 3 | bp << 21;
+}
+
+static inline int32_t packed_cfa(uint32_t rule)
+{
+    return ((int32_t)(rule << 11) >> 14) * 8;
+}
+
+void unwind_begin(void)
+{
+    state.rules = chunks_memory(sizeof *state.rules << RULE_BITS);
+}
+
+void unwind_renew(void)
+{
+    int saved = errno;
+    /* Private memory comes back as zeros. */
+    if (state.rules)
+        (void)madvise((void *)state.rules, sizeof *state.rules << RULE_BITS, MADV_DONTNEED);
+    errno = saved;
+}
+
+static __attribute__((noinline)) uint32_t rule_slow(struct thread *t, uint64_t address)
+{
+    uint32_t epoch = atomic_load_explicit(&state.epoch, memory_order_acquire);
+    struct cfi_table table;
+    struct cfi_rule rule = {CFI_FRAME, 0, CFI_BP_KEPT};
+    if (modules_table(t, address, &table))
+        rule = cfi_find(&table, address);
+    uint32_t packed = pack(&rule);
+    if (!packed)
+        packed = CFI_END | BP_LOST << 21;
+    uint64_t mixed = scramble(address);
+    if (state.rules && epoch == atomic_load_explicit(&state.epoch, memory_order_acquire))
+        atomic_store_explicit(&state.rules[mixed >> 32], mixed << 32 | packed,
+                              memory_order_relaxed);
+    return packed;
+}
+
+static inline uint32_t rule_of(struct thread *t, uint64_t address)
+{
+    uint64_t mixed = scramble(address);
+    if (client_likely(state.rules != NULL)) {
+        uint64_t word = atomic_load_explicit(&state.rules[mixed >> 32], memory_order_relaxed);
+        if (client_likely(word >> 32 == (mixed & UINT32_MAX) && (word & 7)))
+            return (uint32_t)word;
+    }
+    return rule_slow(t, address);
+}
+
+struct cursor {
+    uint64_t pc, sp, bp;
+    uint64_t low, high; /* of the stack that it is on */
+    bool exact;         /* pc is no return address */
+};
+
+static inline uint64_t word_at(uint64_t address)
+{
+    return *(const uint64_t *)(uintptr_t)address;
+}
+
+static inline bool on_stack(const struct cursor *c, uint64_t address)
+{
+    return address >= c->low && address <= c->high - 8 && (address & 7) == 0;
+}
+
+#if defined(__x86_64__)
+/* What the handler interrupted stands in the ucontext that the kernel put on the stack. */
+static bool leave_signal(const struct thread *t, struct cursor *c)
+{
+    enum { GREGS = 40, BP = GREGS + 10 * 8, SP = GREGS + 15 * 8, PC = GREGS + 16 * 8 };
+    if (!on_stack(c, c->sp) || !on_stack(c, c->sp + PC))
+        return false;
+    uint64_t context = c->sp;
+    uint64_t sp = word_at(context + SP);
+    c->pc = word_at(context + PC);
+    c->bp = word_at(context + BP);
+    c->exact = true;
+    if (sp > c->sp && sp < c->high) {
+        c->sp = sp;
+        return true;
+    }
+    /* The handler had a stack of its own. */
+    if (sp < t->stack_low || sp >= t->stack_high)
+        return false;
+    c->low = sp & ~UINT64_C(7);
+    c->high = t->stack_high;
+    c->sp = sp;
+    return true;
+}
+#endif
+
+/* From a frame to its caller. False: it is the outermost, or the way is lost. */
+static inline bool step(struct thread *t, struct cursor *c, struct walk_frame *f)
+{
+#if defined(__x86_64__)
+    uint32_t rule = rule_of(t, c->exact ? c->pc : c->pc - 1);
+    uint64_t cfa, bp_at = 0, bp = c->bp;
+    uint32_t kept = rule >> 21;
+    switch (rule & 7) {
+    case CFI_FROM_SP:
+        cfa = c->sp + (uint64_t)(int64_t)packed_cfa(rule);
+        break;
+    case CFI_FROM_BP:
+        cfa = c->bp + (uint64_t)(int64_t)packed_cfa(rule);
+        break;
+    case CFI_AT_BP:
+        bp_at = c->bp + (uint64_t)(int64_t)packed_cfa(rule);
+        if (!on_stack(c, bp_at))
+            return false;
+        cfa = word_at(bp_at);
+        break;
+    case CFI_FRAME:
+        cfa = c->bp + 16;
+        kept = 2;
+        break;
+    case CFI_SIGNAL:
+        f->ra_at = NULL;
+        return leave_signal(t, c);
+    default:
+        return false;
+    }
+    /* Stacks grow down, so callers lie above; an exact frame may have pushed nothing so far. */
+    if (cfa <= c->sp || !on_stack(c, cfa - 8))
+        return false;
+    f->bp_at = NULL;
+    if (kept == BP_LOST) {
+        bp = 0;
+    } else if (kept) {
+        bp_at = cfa - 8 * (uint64_t)kept;
+        if (!on_stack(c, bp_at))
+            return false;
+        bp = word_at(bp_at);
+        f->bp_at = (const uint64_t *)(uintptr_t)bp_at;
+    }
+    f->ra_at = (const uint64_t *)(uintptr_t)(cfa - 8);
+    c->pc = word_at(cfa - 8);
+    c->sp = cfa;
+#else
+    /* AArch64 keeps frame records: the caller's frame pointer, then the return address. */
+    if (!on_stack(c, c->bp) || !on_stack(c, c->bp + 8) || c->bp < c->sp)
+        return false;
+    uint64_t bp = word_at(c->bp);
+    f->bp_at = (const uint64_t *)(uintptr_t)c->bp;
+    f->ra_at = f->bp_at + 1;
+    c->pc = *f->ra_at & ADDRESS_MASK;
+    c->sp = c->bp + 16;
+    (void)t;
+#endif
+    c->bp = bp;
+    c->exact = false;
+    return c->pc > 4096 && c->pc <= ADDRESS_MASK;
+}
+
+/* Whether the last walk, from its frame `j` on, read what it would read now. */
+static inline bool still_so(const struct walk *walk, uint32_t j)
+{
+    for (; j + 1 < walk->count; j++) {
+        const struct walk_frame *f = &walk->frames[j];
+        if (*f->ra_at != f[1].pc || (f->bp_at && *f->bp_at != f[1].bp))
+            return false;
+    }
+    return true;
+}
+
+/* Gives the frames below `known` their nodes, the outermost one first. */
+static uint32_t name_frames(struct walk_frame *frames, uint32_t count, uint32_t known,
+                            uint64_t epoch, const bool *exact)
+{
+    uint32_t node = known < count ? frames[known].node : 0;
+    for (uint32_t i = known; i-- > 0;) {
+        uint32_t parent = node | (exact && exact[i] ? REC_NODE_EXACT : 0);
+        uint32_t inner = stacks_node(parent, frames[i].pc | epoch << REC_ADDRESS_BITS);
+        if (!inner)
+            return 0;
+        node = frames[i].node = inner;
+    }
+    return node;
+}
+
+/* The walk with nothing known. Signal frames are met here only, their stacks are not kept. */
+static uint32_t walk_whole(struct thread *t, struct cursor *c, uint32_t from, uint32_t epoch)
+{
+    struct walk *walk = &t->walk;
+    struct walk_frame *frames = walk->frames;
+    uint32_t count = from, depth = state.depth;
+    bool exact[REC_DEPTH_MAX] = {false};
+    bool signals = false, more = true;
+    while (more && count < depth) {
+        exact[count] = c->exact;
+        signals |= c->exact;
+        struct walk_frame *f = &frames[count++];
+        *f = (struct walk_frame){.pc = c->pc, .sp = c->sp, .bp = c->bp};
+        more = step(t, c, f);
+    }
+    uint32_t node = name_frames(frames, count, count, epoch, signals ? exact : NULL);
+    walk->whole = !more;
+    walk->epoch = epoch;
+    walk->count = signals || !node ? 0 : count;
+    return node;
+}
+
+/*
+ * The first frames of the new walk, until one is found in the last one. Frames of both lie in order
+ * of their stack pointers. Returns the node, 0: nothing is known, the walk stands at frame
+ * `*count`.
+ */
+static uint32_t walk_known(struct thread *t, struct cursor *c, struct walk_frame *fresh,
+                           uint32_t most, uint32_t *count, bool *lost)
+{
+    struct walk *walk = &t->walk;
+    uint32_t i = 0, j = 0;
+    for (; i < most; i++) {
+        while (j < walk->count && walk->frames[j].sp < c->sp)
+            j++;
+        if (j == walk->count)
+            break;
+        const struct walk_frame *f = &walk->frames[j];
+        if (f->sp == c->sp && f->pc == c->pc && f->bp == c->bp && (walk->whole || i == j) &&
+            i + walk->count - j <= state.depth && walk->frames[walk->count - 1].sp <= c->high &&
+            still_so(walk, j)) {
+            uint32_t rest = walk->count - j;
+            if (i != j)
+                memmove(&walk->frames[i], f, rest * sizeof *f);
+            memcpy(walk->frames, fresh, i * sizeof *fresh);
+            walk->count = i + rest;
+            return name_frames(walk->frames, walk->count, i, walk->epoch, NULL);
+        }
+        fresh[i] = (struct walk_frame){.pc = c->pc, .sp = c->sp, .bp = c->bp};
+        if (!step(t, c, &fresh[i]) || c->exact) {
+            *lost = true;
+            break;
+        }
+    }
+    *count = i;
+    return 0;
+}
+
+uint32_t unwind_stack(struct thread *t, const struct origin *origin)
+{
+    enum { NEW_FRAMES = 8 }; /* worth trying before the last walk is given up */
+    struct cursor c = {.pc = origin->pc, .sp = origin->sp, .bp = origin->bp};
+    uint32_t epoch = atomic_load_explicit(&state.epoch, memory_order_acquire);
+    stack_bounds(t, c.sp, &c.low, &c.high);
+    if (t->walk.count && t->walk.epoch == epoch) {
+        struct walk_frame fresh[NEW_FRAMES];
+        struct cursor at = c;
+        bool lost = false;
+        uint32_t count = 0;
+        uint32_t most = state.depth < NEW_FRAMES ? state.depth : NEW_FRAMES;
+        uint32_t node = walk_known(t, &at, fresh, most, &count, &lost);
+        if (node)
+            return node;
+        if (!lost && count) {
+            memcpy(t->walk.frames, fresh, count * sizeof *fresh);
+            return walk_whole(t, &at, count, epoch);
+        }
+    }
+    return walk_whole(t, &c, 0, epoch);
+}
