@@ -2,8 +2,10 @@
 
 #include <stdbool.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include "client/chunks.h"
 #include "client/files.h"
 #include "client/state.h"
 
@@ -106,4 +108,75 @@ void environment_clean(char **environment)
             *to++ = *from;
     }
     *to = NULL;
+}
+
+/* ---- for exec */
+
+/* Pointers at the beginning, strings behind them, all in one piece of memory whose size comes
+ * first. */
+struct maker {
+    char **next;
+    char *text;
+};
+
+static void add(struct maker *m, const char *name, const char *value, const char *more)
+{
+    size_t a = strlen(name), b = strlen(value), c = strlen(more);
+    if (!b)
+        return;
+    *m->next++ = m->text;
+    memcpy(m->text, name, a);
+    m->text[a] = '=';
+    memcpy(m->text + a + 1, value, b);
+    m->text += a + 1 + b;
+    if (c)
+        *m->text++ = ':';
+    memcpy(m->text, more, c + 1);
+    m->text += c + 1;
+}
+
+/* One of those that are put back. */
+static bool is_ours(char *variable)
+{
+    return value_of(variable, REC_ENV_SOCKET) || value_of(variable, REC_ENV_FILE) ||
+           value_of(variable, REC_ENV_OPTIONS) || value_of(variable, PRELOAD);
+}
+
+char **environment_with(char *const *environment)
+{
+    char *entry, *preload = NULL;
+    size_t count = 0;
+    if (!state.preload[0])
+        return NULL;
+    for (; environment && environment[count]; count++) {
+        char *value = value_of(environment[count], PRELOAD);
+        preload = value ? value : preload;
+    }
+    if (preload && own_entry(preload, &entry))
+        return NULL; /* it is there already */
+    size_t bytes = sizeof(size_t) + (count + 5) * sizeof(char *) + sizeof state.preload +
+                   sizeof state.socket_path + sizeof state.file_path + sizeof state.words +
+                   (preload ? strlen(preload) : 0) + 256;
+    size_t *memory = chunks_memory(bytes);
+    if (!memory)
+        return NULL;
+    char **made = (char **)(memory + 1);
+    struct maker m = {made, (char *)(made + count + 5)};
+    *memory = bytes;
+    for (size_t i = 0; i < count; i++) {
+        if (!is_ours(environment[i]))
+            *m.next++ = environment[i];
+    }
+    add(&m, PRELOAD, state.preload, preload ? preload : "");
+    add(&m, REC_ENV_SOCKET, state.socket_path, "");
+    add(&m, REC_ENV_FILE, state.file_path, "");
+    add(&m, REC_ENV_OPTIONS, state.words, "");
+    *m.next = NULL;
+    return made;
+}
+
+void environment_drop(char **made)
+{
+    if (made)
+        (void)munmap((size_t *)(void *)made - 1, *((size_t *)(void *)made - 1));
 }

@@ -9,4 +9,11 @@ void environment_read(void);
 /* Takes our variables, and our entry of LD_PRELOAD, out of an environment, in place. */
 void environment_clean(char **environment);
 
+/*
+ * An environment for exec that has our variables (again), in memory that `environment_drop` gives
+ * back. NULL: no memory, or nothing to add: exec is then called with `environment` itself.
+ */
+char **environment_with(char *const *environment);
+void environment_drop(char **made);
+
 #endif

@@ -58,14 +58,10 @@ static inline void leave(unsigned level)
 /* A call from within operator new or delete is that operator's. */
 static inline const struct origin *labelled(const struct origin *origin, unsigned *how)
 {
-    const struct label *label = &tls.label;
-    if (client_likely(!label->frame))
+    if (!event_label_holds(origin->sp))
         return origin;
-    /* An exception may have left the operator without a word: its return address is gone then. */
-    if (origin->sp > label->origin.sp || *label->frame != label->origin.pc)
-        return origin;
-    *how = label->how;
-    return &label->origin;
+    *how = tls.label.how;
+    return &tls.label.origin;
 }
 
 void event_alloc(const void *address, size_t size, unsigned how, const struct origin *origin)
@@ -118,6 +114,25 @@ void event_child(enum rec_kind kind, pid_t pid, const char *path)
     if (t && level == 0)
         record_child(t, kind, pid, state.follow, path);
     leave(level);
+}
+
+void event_exec(const char *path)
+{
+    unsigned level;
+    if (!is_on(true, 0))
+        return;
+    struct thread *t = enter(&level, true, 0);
+    if (t && level == 0)
+        record_child(t, REC_EXEC, 0, true, path);
+    leave(level);
+    atomic_store_explicit(&state.header->state, REC_STATE_EXEC, memory_order_release);
+}
+
+void event_exec_failed(void)
+{
+    uint32_t expected = REC_STATE_EXEC;
+    if (is_on(true, 0))
+        (void)atomic_compare_exchange_strong(&state.header->state, &expected, REC_STATE_RECORDING);
 }
 
 void event_unload(void)

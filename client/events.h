@@ -16,8 +16,23 @@ void event_free(const void *address, unsigned how, const struct origin *origin);
 /* The realloc that freed the block failed. */
 void event_put_back(const void *address);
 
+/*
+ * True while an operator (struct label) is going on that called what has this stack pointer. An
+ * exception may have left it without a word: then its return address is gone from the stack.
+ */
+static inline bool event_label_holds(uint64_t sp)
+{
+    const struct label *label = &tls.label;
+    return client_unlikely(label->frame != NULL) && sp < label->origin.sp &&
+           *label->frame == label->origin.pc;
+}
+
 /* A child process: REC_FORK or REC_SPAWN. */
 void event_child(enum rec_kind kind, pid_t pid, const char *path);
+
+/* exec is about to be called, or has failed. */
+void event_exec(const char *path);
+void event_exec_failed(void);
 
 /* dlclose has returned. */
 void event_unload(void);

@@ -41,6 +41,8 @@ HOOK void *malloc(size_t size)
     if (client_likely(p != NULL)) {
         struct origin origin = ORIGIN_HERE();
         event_alloc(p, size, REC_HOW_MALLOC, &origin);
+    } else {
+        tls.label.frame = NULL; /* what operator new does now, throwing, is not its product */
     }
     return p;
 }

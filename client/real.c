@@ -35,6 +35,8 @@ void real_find(void)
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         void *found = real_next(names[i].name);
         memcpy((char *)&real + names[i].offset, &found, sizeof found);
+        if (!found)
+            (void)dlerror(); /* not the program's to see */
     }
 }
 

@@ -139,6 +139,8 @@ static __attribute__((constructor)) void at_load(int count, char **arguments, ch
     (void)count;
     (void)arguments;
     start_process();
+    if (atomic_load(&state.phase) == PHASE_ON && state.follow)
+        return; /* children are to find it */
     environment_clean(environment);
     if (environ != environment)
         environment_clean(environ);

@@ -9,6 +9,7 @@
  * The order in a hook is always: guard (tls.depth), room in the chunk, stamp, record, commit.
  */
 
+#include <spawn.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -69,7 +70,8 @@ struct thread {
     int32_t tid;
     int64_t coarse; /* REC_CLOCK_COUNTER: the coarse clock at the last REC_CLOCK */
     char name[16];
-    struct thread *next; /* in the list of those that wait for a new thread */
+    char **spawn_environment; /* of the last program that a vfork of this thread executed */
+    struct thread *next;      /* in the list of those that wait for a new thread */
 };
 
 /* The call of operator new or delete that is going on: what it calls is named after it. */
@@ -188,6 +190,14 @@ struct real {
     void *(*pvalloc)(size_t);
     int (*dlclose)(void *);
     pid_t (*fork)(void);
+    int (*execve)(const char *, char *const *, char *const *);
+    int (*execvpe)(const char *, char *const *, char *const *);
+    int (*fexecve)(int, char *const *, char *const *);
+    int (*execveat)(int, const char *, char *const *, char *const *, int);
+    int (*posix_spawn)(pid_t *, const char *, const posix_spawn_file_actions_t *,
+                       const posix_spawnattr_t *, char *const *, char *const *);
+    int (*posix_spawnp)(pid_t *, const char *, const posix_spawn_file_actions_t *,
+                        const posix_spawnattr_t *, char *const *, char *const *);
 };
 
 extern struct real real;

@@ -1,0 +1,211 @@
+/*
+ * Hooks for programs that are started. A program that replaces the recorded one, in its own
+ * process, is recorded: a script that begins a server with exec is no reason to record nothing.
+ * Children are, if they are followed. Both need our variables in their environment, which the
+ * process took out.
+ *
+ * A child of vfork shares all memory with its parent, which waits: only its pid tells them apart.
+ */
+
+#include <errno.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "client/chunks.h"
+#include "client/environment.h"
+#include "client/events.h"
+#include "client/hooks.h"
+#include "client/real.h"
+#include "client/start.h"
+
+struct attempt {
+    char **made; /* NULL: the environment is the caller's */
+    bool own;    /* the recorded process itself */
+};
+
+static bool is_recorded(void)
+{
+    return atomic_load_explicit(&live.page.on, memory_order_relaxed) != LIVE_OFF;
+}
+
+/* An environment that is not given back when exec succeeds in a child of vfork: so the next one
+ * gives it back. */
+static char **with_memory(char *const *environment)
+{
+    struct thread *t = tls.thread;
+    char **made = environment_with(environment);
+    if (t) {
+        environment_drop(t->spawn_environment);
+        t->spawn_environment = made;
+    }
+    return made;
+}
+
+static struct attempt before(const char *path, char *const *environment)
+{
+    struct attempt a = {NULL, false};
+    hooks_prepare();
+    if (!is_recorded())
+        return a;
+    a.own = getpid() == state.pid;
+    path = path ? path : "";
+    if (a.own)
+        event_exec(path);
+    else
+        event_child(REC_SPAWN, getpid(), path);
+    if (a.own || state.follow)
+        a.made = with_memory(environment);
+    return a;
+}
+
+static int after(const struct attempt *a, int result)
+{
+    if (a->own)
+        event_exec_failed();
+    return result;
+}
+
+HOOK int execve(const char *path, char *const arguments[], char *const environment[])
+{
+    struct attempt a = before(path, environment);
+    return after(&a, real.execve(path, arguments, a.made ? a.made : environment));
+}
+
+HOOK int execvpe(const char *file, char *const arguments[], char *const environment[])
+{
+    struct attempt a = before(file, environment);
+    return after(&a, real.execvpe(file, arguments, a.made ? a.made : environment));
+}
+
+HOOK int execv(const char *path, char *const arguments[])
+{
+    struct attempt a = before(path, environ);
+    return after(&a, real.execve(path, arguments, a.made ? a.made : environ));
+}
+
+HOOK int execvp(const char *file, char *const arguments[])
+{
+    struct attempt a = before(file, environ);
+    return after(&a, real.execvpe(file, arguments, a.made ? a.made : environ));
+}
+
+HOOK int fexecve(int fd, char *const arguments[], char *const environment[])
+{
+    struct attempt a = before("", environment);
+    return after(&a, real.fexecve(fd, arguments, a.made ? a.made : environment));
+}
+
+HOOK int execveat(int fd, const char *path, char *const arguments[], char *const environment[],
+                  int flags)
+{
+    struct attempt a = before(path, environment);
+    return after(&a, real.execveat(fd, path, arguments, a.made ? a.made : environment, flags));
+}
+
+/* ---- arguments one by one */
+
+struct list {
+    char **arguments;
+    size_t bytes;
+};
+
+/* All arguments up to the null pointer, in memory of our own. */
+static struct list collect(const char *first, va_list *rest)
+{
+    struct list list = {NULL, 0};
+    va_list count;
+    size_t n = 1;
+    va_copy(count, *rest);
+    for (const char *p = first; p; p = va_arg(count, const char *))
+        n++;
+    va_end(count);
+    list.bytes = n * sizeof(char *);
+    list.arguments = chunks_memory(list.bytes);
+    if (!list.arguments)
+        return list;
+    size_t i = 0;
+    for (const char *p = first; p; p = va_arg(*rest, const char *))
+        list.arguments[i++] = (char *)(uintptr_t)p;
+    return list;
+}
+
+static int drop(const struct list *list, int result)
+{
+    int saved = errno;
+    if (list->arguments)
+        (void)munmap(list->arguments, list->bytes);
+    else
+        saved = ENOMEM;
+    errno = saved;
+    return result;
+}
+
+HOOK int execl(const char *path, const char *first, ...)
+{
+    va_list rest;
+    va_start(rest, first);
+    struct list list = collect(first, &rest);
+    va_end(rest);
+    return drop(&list, list.arguments ? execv(path, list.arguments) : -1);
+}
+
+HOOK int execlp(const char *file, const char *first, ...)
+{
+    va_list rest;
+    va_start(rest, first);
+    struct list list = collect(first, &rest);
+    va_end(rest);
+    return drop(&list, list.arguments ? execvp(file, list.arguments) : -1);
+}
+
+HOOK int execle(const char *path, const char *first, ...)
+{
+    va_list rest;
+    va_start(rest, first);
+    struct list list = collect(first, &rest);
+    /* An empty list has no end behind it that could be passed. */
+    bool any = list.bytes > sizeof(char *);
+    char *const *environment = any ? va_arg(rest, char *const *) : NULL;
+    va_end(rest);
+    return drop(&list, list.arguments ? execve(path, list.arguments, environment) : -1);
+}
+
+/* ---- posix_spawn, whose child shares memory with us as well, but runs no hook */
+
+HOOK int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
+                     const posix_spawnattr_t *attributes, char *const arguments[],
+                     char *const environment[])
+{
+    pid_t child = 0;
+    hooks_prepare();
+    char **made = is_recorded() && state.follow ? environment_with(environment) : NULL;
+    int error =
+        real.posix_spawn(&child, path, actions, attributes, arguments, made ? made : environment);
+    environment_drop(made);
+    if (!error) {
+        if (pid)
+            *pid = child;
+        event_child(REC_SPAWN, child, path);
+    }
+    return error;
+}
+
+HOOK int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
+                      const posix_spawnattr_t *attributes, char *const arguments[],
+                      char *const environment[])
+{
+    pid_t child = 0;
+    hooks_prepare();
+    char **made = is_recorded() && state.follow ? environment_with(environment) : NULL;
+    int error =
+        real.posix_spawnp(&child, file, actions, attributes, arguments, made ? made : environment);
+    environment_drop(made);
+    if (!error) {
+        if (pid)
+            *pid = child;
+        event_child(REC_SPAWN, child, file);
+    }
+    return error;
+}
