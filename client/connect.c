@@ -224,6 +224,7 @@ int connect_begin(uint32_t origin, uint64_t fork_stamp, struct rec_options *opti
         return ask_collector(origin, fork_stamp, options);
     if (!state.file_path[0])
         return -1;
+    options->flags = REC_OPTION_FOLLOW_EXEC;
     read_options(state.words, options);
     return take_file(open_named(O_CREAT | O_TRUNC));
 }

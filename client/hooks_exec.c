@@ -55,7 +55,7 @@ static struct attempt before(const char *path, char *const *environment)
         event_exec(path);
     else
         event_child(REC_SPAWN, getpid(), path);
-    if (a.own || state.follow)
+    if (a.own ? state.follow_exec : state.follow)
         a.made = with_memory(environment);
     return a;
 }

@@ -233,7 +233,7 @@ enum rec_option_flag {
     REC_OPTION_FOLLOW_FORK = 1 << 0, /* children of fork and exec meet the collector, too */
     REC_OPTION_FREE_STACKS = 1 << 1, /* frees have call stacks */
     REC_OPTION_GPU = 1 << 2,
-    REC_OPTION_PAUSED = 1 << 3, /* record nothing until header.control says so */
+    REC_OPTION_PAUSED = 1 << 3,      /* record nothing until header.control says so */
     REC_OPTION_FOLLOW_EXEC = 1 << 4, /* what this process, not a fork of it, executes meets the
                                         collector, too: scripts and wrappers become programs so */
 };

@@ -51,6 +51,7 @@ static void take_options(const struct rec_options *options)
         state.depth = REC_DEPTH_MAX;
     state.min_size = options->min_size;
     state.follow = options->flags & REC_OPTION_FOLLOW_FORK;
+    state.follow_exec = options->flags & (REC_OPTION_FOLLOW_FORK | REC_OPTION_FOLLOW_EXEC);
     state.free_stacks = options->flags & REC_OPTION_FREE_STACKS;
 }
 

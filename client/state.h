@@ -116,7 +116,8 @@ struct state {
     uint32_t clock; /* enum rec_clock */
     uint32_t depth;
     uint64_t min_size;
-    bool follow;
+    bool follow;      /* children */
+    bool follow_exec; /* what this very process executes */
     bool free_stacks;
     struct rec_header *header;
 
