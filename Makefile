@@ -32,7 +32,7 @@ LDLIBS   := -llz4 -lzstd -lz -llzma -lxxhash -ljansson -lyajl -lcapstone -lsqlit
 Q := $(if $(V),,@)
 
 # Folders in dependency order, the lowest last: a library may use those to its right.
-FOLDERS := lib import server report analysis symbols trace protocol base
+FOLDERS := lib import server recording report analysis symbols trace protocol base
 LIBS    := $(FOLDERS:%=$(BUILD)/lib%.a)
 
 .PHONY: all libtidetrace web list deps deps-test deps-test-full deps-deb run test unit e2e check-layers check-docs \
@@ -274,7 +274,7 @@ FUZZ_REPORT  := chrome dump_format emit folded parquet parquet_column parquet_rl
                 speedscope sqlite_db sqlite_file table_files thrift
 FUZZ_SERVER  := journal journal_read recording recovery stop
 FUZZ_SOURCES := $(sort $(wildcard base/*.c protocol/*.c symbols/*.c trace/*.c import/*.c \
-                  analysis/*.c)) $(FUZZ_REPORT:%=report/%.c) $(FUZZ_SERVER:%=server/%.c)
+                  recording/*.c analysis/*.c)) $(FUZZ_REPORT:%=report/%.c) $(FUZZ_SERVER:%=server/%.c)
 FUZZ_OBJECTS := $(patsubst %.c,build-fuzz/obj/%.o, \
                   $(filter-out %/dwarf_libdwarf_lines.c,$(FUZZ_SOURCES))) build-fuzz/obj/wire_table.o
 FUZZ_FLAGS   := -std=c17 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
@@ -308,7 +308,8 @@ bench: all $(BENCH_TOOLS)
 
 ## ---- style
 
-SOURCE_DIRS := base protocol trace import symbols analysis report lib mcp include server cli client examples test test/unit \
+SOURCE_DIRS := base protocol trace import recording symbols analysis report lib mcp include server cli \
+               client examples test test/unit \
                test/fuzz bench
 SOURCES     := $(sort $(wildcard $(SOURCE_DIRS:%=%/*.[ch])))
 TIDIED      := $(filter %.c,$(filter-out test/% bench/% examples/%,$(SOURCES)))

@@ -21,6 +21,7 @@ int cmd_merge(int argc, char **argv);
 int cmd_merge_drop_in(int argc, char **argv); /* called as tracy-merge */
 int cmd_recover(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
+int cmd_run(int argc, char **argv);
 int cmd_report(int argc, char **argv);
 int cmd_csvexport(int argc, char **argv);
 int cmd_csvexport_drop_in(int argc, char **argv);

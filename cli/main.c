@@ -19,6 +19,7 @@ struct command {
 };
 
 static const struct command commands[] = {
+    {"run", cmd_run, "run a program that was not built for it, and trace its memory"},
     {"capture", cmd_capture, "record one client to a trace and print its memory summary"},
     {"daemon", cmd_daemon, "record every client that announces itself, each to a trace"},
     {"report", cmd_report, "print the memory summary of a trace: by site, call stack, pool, …"},

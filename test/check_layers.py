@@ -10,18 +10,21 @@ MAY = {
     "protocol": {"base", "protocol"},
     "trace": {"base", "trace", "protocol/event.h"},
     "import": {"base", "import", "trace", "protocol/event.h"},
+    "recording": {"base", "recording", "trace", "protocol/event.h", "client/record.h"},
     "symbols": {"base", "symbols"},
     "analysis": {"base", "trace", "analysis"},
     "report": {"base", "analysis", "report"},
     "lib": {"base", "trace", "analysis", "report", "lib", "include"},
-    "server": {"base", "protocol", "trace", "symbols", "analysis", "report", "server"},
+    "server": {"base", "protocol", "trace", "symbols", "analysis", "report", "server",
+               "client/record.h"},
     "cli": {"base", "protocol", "trace", "symbols", "analysis", "report", "server", "import",
-            "cli"},
+            "recording", "client/record.h", "cli"},
     "client": {"client"},
     "bench": {"base", "protocol", "trace", "symbols", "analysis", "report", "server"},
 }
 # Wire and symbol code that must stay a pure function of its input.
-NO_SOCKETS = {"protocol", "trace", "import", "symbols", "analysis", "report", "base", "lib"}
+NO_SOCKETS = {"protocol", "trace", "import", "recording", "symbols", "analysis", "report", "base",
+              "lib"}
 SOCKET_HEADERS = {"sys/socket.h", "netinet/in.h", "netdb.h", "arpa/inet.h"}
 # Processes of one program talk over socket pairs; an address has no place there.
 PAIRS_ONLY = {("symbols", "sys/socket.h")}

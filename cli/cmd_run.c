@@ -1,0 +1,402 @@
+/* tidemark run: a program that was not built for it runs, and its memory becomes a trace. */
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/format.h"
+#include "base/outfile.h"
+#include "cli/commands.h"
+#include "cli/options.h"
+#include "cli/run_environment.h"
+#include "cli/run_options.h"
+#include "cli/run_recover.h"
+#include "cli/run_trace.h"
+#include "cli/run_tree.h"
+#include "server/collector.h"
+#include "server/launch.h"
+#include "server/program.h"
+
+/* Between two looks at the recordings when nothing comes, in milliseconds. */
+#define PAUSE_LEAST 5
+#define PAUSE_MOST 100
+
+/* When nothing was run. */
+#define EXIT_CANNOT_RUN 126
+#define EXIT_NOT_FOUND 127
+
+struct run {
+    struct run_options options;
+    struct program program;
+    struct launch launch;
+    struct collector *collector;
+    struct run_traces traces;
+    struct run_tree tree;
+    struct run_environment environment;
+    char *output; /* the trace */
+    char *spool;
+    pid_t pid;
+    uint64_t began; /* ns */
+    /* How much of the machine the program takes, to leave it that. */
+    int processors;
+    uint64_t measured, used; /* when, and its processor time until then, in ns */
+    bool busy;
+};
+
+static uint64_t clock_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* ---- before */
+
+/* The folder of a file. */
+static char *folder_of(const char *path)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    size_t len = slash ? (size_t)(slash - path) : 0;
+    return slash ? strndup(len ? path : "/", len ? len : 1) : strdup(".");
+}
+
+static int check_output(const struct run *r, struct err *e)
+{
+    const struct run_options *o = &r->options;
+    struct outfile probe;
+    struct stat st;
+    if (!o->output)
+        return access(r->spool, W_OK | X_OK) == 0
+                   ? 0
+                   : err_errno(e, ERR_OUTPUT, "cannot write a trace into %s", r->spool);
+    if (stat(o->output, &st) == 0 && !S_ISREG(st.st_mode))
+        return err_set(e, ERR_OUTPUT, "%s is no regular file", o->output);
+    if (outfile_open(&probe, o->output, o->replace, e) != 0)
+        return -1;
+    outfile_abort(&probe);
+    return 0;
+}
+
+/* "PROGRAM.PID.tracy", or the first free one of that name with a number. */
+static char *default_output(const struct run *r)
+{
+    const char *slash = strrchr(r->program.path, '/');
+    const char *name = slash ? slash + 1 : r->program.path;
+    size_t room = strlen(name) + 48;
+    char *out = malloc(room);
+    for (unsigned i = 1; out; i++) {
+        if (i == 1)
+            snprintf(out, room, "%s.%d.tracy", name, (int)r->pid);
+        else
+            snprintf(out, room, "%s.%d.%u.tracy", name, (int)r->pid, i);
+        if (r->options.replace || access(out, F_OK) != 0)
+            break;
+    }
+    return out;
+}
+
+/* A program whose allocations cannot be seen is not run: unless its children might be. */
+static int check_program(const struct run *r, struct err *e)
+{
+    struct buf why = {0};
+    if (r->program.obstacle == PROGRAM_FINE || r->program.obstacle == PROGRAM_UNKNOWN ||
+        r->options.follow_fork)
+        return 0;
+    program_explain(&r->program, &why);
+    err_set(e, ERR_OUTPUT,
+            "%s %s. It was not run; --follow-fork would run it and record its "
+            "children",
+            r->program.image, buf_str(&why));
+    buf_release(&why);
+    return -1;
+}
+
+static struct rec_options recording_options(const struct run_options *o)
+{
+    return (struct rec_options){
+        .size = sizeof(struct rec_options),
+        .flags = o->follow_fork ? REC_OPTION_FOLLOW_FORK : 0,
+        .depth = (uint32_t)o->depth,
+        .pools = REC_POOLS_HEAP | (o->mmap_pool ? REC_POOLS_MMAP : 0),
+        .min_size = o->min_size,
+        .sample_bytes = o->sample,
+        .file_bytes = o->buffer,
+        .when_full = o->stop_when_full ? REC_FULL_STOP : REC_FULL_WAIT,
+    };
+}
+
+static int prepare(struct run *r, struct err *e)
+{
+    const struct collector_options collecting = {.spool = r->spool,
+                                                 .children = r->options.follow_fork,
+                                                 .record = recording_options(&r->options)};
+    if (launch_init(&r->launch, e) != 0 || collector_start(&r->collector, &collecting, e) != 0)
+        return -1;
+    r->tree.collector = r->collector;
+    const struct run_environment_plan plan = {.library = r->options.library,
+                                              .folder = collector_folder(r->collector),
+                                              .socket = collector_socket(r->collector),
+                                              .more = r->options.environment.at,
+                                              .count = r->options.environment.len};
+    return run_environment_make(&r->environment, &plan, e);
+}
+
+/* ---- while it runs */
+
+static void note_root(void *ctx, pid_t pid)
+{
+    struct run *r = ctx;
+    collector_set_root(r->collector, pid);
+    r->pid = pid;
+}
+
+/* Whether the program leaves a processor to us. */
+static bool has_spare(struct run *r)
+{
+    clockid_t id;
+    struct timespec t;
+    uint64_t now = clock_now();
+    if (now - r->measured < 50000000u || r->launch.ended)
+        return !r->busy || r->launch.ended;
+    if (clock_getcpuclockid(r->pid, &id) != 0 || clock_gettime(id, &t) != 0)
+        return true;
+    uint64_t used = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    double takes = (double)(used - r->used) / (double)(now - r->measured);
+    r->busy = takes + 1 > r->processors + 0.2;
+    r->measured = now;
+    r->used = used;
+    return !r->busy;
+}
+
+/* Many processes have files open here. The program keeps the limit that it was given. */
+static void raise_limits(void)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < files.rlim_max) {
+        files.rlim_cur = files.rlim_max;
+        (void)setrlimit(RLIMIT_NOFILE, &files);
+    }
+}
+
+static void wait_for_news(const struct run *r, int timeout)
+{
+    struct pollfd fds[2] = {{.fd = r->launch.signals, .events = POLLIN},
+                            {.fd = collector_fd(r->collector), .events = POLLIN}};
+    (void)poll(fds, 2, timeout);
+}
+
+/* Children may outlive the program. Who asks us to end then, ends the waiting. */
+static bool is_over(struct run *r, bool *told)
+{
+    size_t alive;
+    char n[FORMAT_SIZE];
+    if (!r->launch.ended)
+        return false;
+    alive = run_tree_alive(&r->tree);
+    if (alive == 0 || r->launch.asked)
+        return true;
+    if (!*told)
+        fprintf(stderr,
+                "tidemark: the program ended; %s of its children goes on (Ctrl-C saves "
+                "what there is)\n",
+                format_count(n, alive));
+    return !(*told = true);
+}
+
+static void attend(struct run *r)
+{
+    int timeout = 0;
+    bool told = false;
+    while (!is_over(r, &told)) {
+        wait_for_news(r, timeout);
+        launch_take_signals(&r->launch);
+        if (r->options.seconds >= 0 && (double)(clock_now() - r->began) / 1e9 >= r->options.seconds)
+            r->tree.pause = true;
+        uint64_t taken = run_tree_step(&r->tree, has_spare(r));
+        timeout = taken                      ? 0
+                  : timeout == 0             ? PAUSE_LEAST
+                  : timeout * 2 < PAUSE_MOST ? timeout * 2
+                                             : PAUSE_MOST;
+    }
+    (void)run_tree_step(&r->tree, true);
+}
+
+/* ---- after */
+
+static void say_end(const struct run *r, struct buf *out)
+{
+    int status = r->launch.status;
+    if (WIFSIGNALED(status))
+        buf_printf(out, "signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
+    else
+        buf_printf(out, "exit status %d", WEXITSTATUS(status));
+}
+
+/* Why a trace is empty, as far as it shows. */
+static void say_why_nothing(const struct run *r, const struct run_process *p, struct buf *out)
+{
+    struct rec_header h;
+    struct err e;
+    char n[FORMAT_SIZE];
+    if (r->program.obstacle != PROGRAM_FINE && r->program.obstacle != PROGRAM_UNKNOWN) {
+        buf_printf(out, "%s ", r->program.image);
+        program_explain(&r->program, out);
+    } else if (!p) {
+        buf_puts(out, "the program never loaded libtidemark.so: LD_PRELOAD was lost on the way to "
+                      "it, or its dynamic linker could not load the library");
+    } else if (!p->record || p->silent || recording_read_header(p->collected->fd, &h, &e) != 0) {
+        buf_puts(out, "the program ended before its first allocation, or there was no room for "
+                      "the recording");
+    } else if (h.too_small) {
+        buf_printf(out, "all of %s were smaller than --min-size",
+                   format_counted(n, h.too_small, "allocation"));
+    } else if (h.state == REC_STATE_FULL) {
+        buf_puts(out, "there was no room for the recording");
+    } else if (h.state == REC_STATE_EXEC && !r->options.follow_fork) {
+        buf_printf(out, "it executed another program, which is not recorded: --follow-fork does");
+    } else {
+        buf_puts(out, "the program called none of the functions that are watched: it has an "
+                      "allocator of its own, or needed no memory");
+        if (h.children)
+            buf_printf(out, "; its %s were not recorded: --follow-fork does",
+                       format_counted(n, h.children, "child process"));
+    }
+}
+
+static int save_root(struct run *r, struct run_process *p, struct err *e)
+{
+    struct buf end = {0};
+    struct trace *t = &p->record->trace;
+    say_end(r, &end);
+    int status =
+        end.failed ? err_no_memory(e, "a fact") : trace_add_fact(t, e, "end", "%s", buf_str(&end));
+    if (status == 0 && p->record->events == 0) {
+        struct buf why = {0};
+        say_why_nothing(r, p, &why);
+        fprintf(stderr, "tidemark: nothing was recorded: %s\n", buf_str(&why));
+        status = trace_add_fact(t, e, "nothing_recorded", "%s", buf_str(&why));
+        buf_release(&why);
+    }
+    buf_release(&end);
+    if (status == 0)
+        status = run_trace_save(&r->traces, t, r->output, r->options.replace, e);
+    if (status != 0)
+        return -1;
+    return run_trace_report(&r->traces, t, r->output, e);
+}
+
+/* What the run comes to, when the program itself ended well. */
+static int finish(struct run *r)
+{
+    struct err e = {0};
+    int status = 0;
+    run_tree_save_folded(&r->tree);
+    struct run_process *root = run_tree_root(&r->tree);
+    if (root && root->record && !root->silent) {
+        if (save_root(r, root, &e) != 0) {
+            print_error(&e);
+            r->tree.keep = true;
+            status = err_exit_status(&e);
+        }
+    } else {
+        struct buf why = {0};
+        say_why_nothing(r, root, &why);
+        fprintf(stderr, "tidemark: nothing was recorded: %s\n", buf_str(&why));
+        buf_release(&why);
+        status = r->tree.children ? 0 : 3;
+    }
+    if (status == 0 && r->tree.failure.code)
+        status = err_exit_status(&r->tree.failure);
+    if (r->tree.keep)
+        fprintf(stderr,
+                "tidemark: the recordings are kept in %s; `tidemark run --recover FILE` "
+                "finishes one\n",
+                collector_folder(r->collector));
+    return status == 0 && r->traces.exceeded ? 1 : status;
+}
+
+/* ---- all of it */
+
+static int start(struct run *r, struct err *e)
+{
+    bool missing = false;
+    const struct launch_plan plan = {.path = r->program.path,
+                                     .arguments = r->options.program,
+                                     .environment = r->environment.list,
+                                     .forked = note_root,
+                                     .ctx = r};
+    r->began = clock_now();
+    if (launch_program(&r->launch, &plan, &missing, e) != 0)
+        return missing ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
+    r->measured = r->began;
+    r->processors = 1;
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        r->processors = CPU_COUNT(&set);
+    return -1;
+}
+
+/* The exit status. */
+static int run(struct run *r)
+{
+    struct err e = {0};
+    int status = 4;
+    r->spool = r->options.spool ? strdup(r->options.spool) : folder_of(r->options.output);
+    if (!r->spool) {
+        err_no_memory(&e, "options");
+    } else if (program_find(&r->program, r->options.program[0], &e) != 0) {
+        status = r->program.missing ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
+    } else if (check_program(r, &e) != 0) {
+        status = EXIT_CANNOT_RUN;
+    } else if (check_output(r, &e) == 0) {
+        /* The helper starts before there are threads. */
+        run_traces_init(&r->traces, &r->options);
+        if (prepare(r, &e) == 0 && (status = start(r, &e)) < 0) {
+            /* From here on the program's own doings decide; it has the signals as they were. */
+            signal(SIGPIPE, SIG_IGN);
+            raise_limits();
+            r->output = r->options.output ? strdup(r->options.output) : default_output(r);
+            r->tree.output = r->output ? r->output : "run.tracy";
+            attend(r);
+            status = finish(r);
+            int its = launch_exit_status(&r->launch);
+            return its ? its : status;
+        }
+    }
+    print_error(&e);
+    return status;
+}
+
+int cmd_run(int argc, char **argv)
+{
+    struct run r = {
+        .options = RUN_OPTIONS_EMPTY, .launch = LAUNCH_NONE, .traces = {.resolver = RESOLVER_NONE}};
+    int status = run_options_parse(&r.options, argc, argv);
+    if (status < 0 && r.options.recover) {
+        status = run_recover(&r.options);
+    } else if (status < 0) {
+        r.tree.options = &r.options;
+        r.tree.traces = &r.traces;
+        status = run(&r);
+    }
+    run_tree_release(&r.tree);
+    collector_stop(r.collector);
+    launch_release(&r.launch);
+    run_traces_release(&r.traces);
+    run_environment_release(&r.environment);
+    program_release(&r.program);
+    run_options_release(&r.options);
+    free(r.output);
+    free(r.spool);
+    return status;
+}

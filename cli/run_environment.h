@@ -1,0 +1,32 @@
+#ifndef TIDEMARK_CLI_RUN_ENVIRONMENT_H
+#define TIDEMARK_CLI_RUN_ENVIRONMENT_H
+
+/* The environment of a program that is to load the preload library. */
+
+#include <stddef.h>
+
+#include "base/err.h"
+#include "base/vec.h"
+
+struct run_environment_plan {
+    const char *library; /* NULL: the one that came with this program */
+    const char *folder;  /* for a link to it, where its own path cannot stand in LD_PRELOAD */
+    const char *socket;
+    const char *const *more; /* NAME=VALUE */
+    size_t count;
+};
+
+struct run_environment {
+    char **list; /* as execve takes it */
+    size_t count;
+    char *link; /* a link that was made */
+};
+
+/* ERR_OUTPUT when there is no library. */
+int run_environment_make(struct run_environment *v, const struct run_environment_plan *plan,
+                         struct err *e);
+
+/* Also removes the link. */
+void run_environment_release(struct run_environment *v);
+
+#endif

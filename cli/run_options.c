@@ -1,0 +1,267 @@
+#include "cli/run_options.h"
+
+#include <string.h>
+
+#include "base/format.h"
+#include "cli/options.h"
+#include "cli/question.h"
+#include "report/html.h"
+#include "trace/version.h"
+
+#define DEPTH_MAX 64
+#define BUFFER_LEAST ((uint64_t)16 << 20)
+
+static const char usage[] =
+    "usage: tidemark run [OPTIONS] [--] PROGRAM [ARGUMENTS]\n"
+    "       tidemark run --recover RECORDING [-o FILE] [OPTIONS]\n"
+    "\n"
+    "Runs a program that was not built for it, records what it allocates and frees with call\n"
+    "stacks, writes a trace and prints where the memory went. The program's input, output and\n"
+    "exit status are its own; what is printed here goes to standard error, after its end.\n"
+    "\n"
+    "  -o, --output FILE       the trace (default: PROGRAM.PID.tracy)\n"
+    "  -f, --force             replace FILE when it exists\n"
+    "      --report FORMAT     text, json, csv, html or none (text)\n"
+    "      --report-file FILE  where the report goes (standard error; html: beside the trace)\n"
+    "      --fail-if EXPR      exit with 1 when this is true of the figures, such as 'peak>512M';\n"
+    "                          may be given several times\n"
+    "      --open              show the page in a browser afterwards\n"
+    "      --follow-fork       record the program's children, too, each to a trace of its own\n"
+    "      --min-lifetime SEC  children that live shorter share one trace (1)\n"
+    "      --env NAME=VALUE    in the program's environment; may be given several times\n"
+    "      --depth N           frames of a call stack (32, at most 64)\n"
+    "      --min-size N        do not record blocks that are smaller\n"
+    "      --sample N          record one allocation for every so many bytes, by chance\n"
+    "      --pools LIST        malloc, or malloc,mmap to record mappings, too (malloc)\n"
+    "      --buffer SIZE       what the recording may take on disk (no limit)\n"
+    "      --when-full WHAT    then wait until some of it was read, or stop recording (wait)\n"
+    "      --seconds SEC       stop recording after so long; the program goes on\n"
+    "      --spool DIR         where the recording is kept meanwhile (the trace's folder)\n"
+    "      --keep-recording    do not delete it\n"
+    "      --recover FILE      finish a recording that was left behind\n"
+    "      --library FILE      the library to preload, instead of the one that belongs here\n"
+    "      --trace-version V   file version to write (0.14.0)\n"
+    "      --compression SPEC  lz4, lz4hc, zstd (default) or zstd:LEVEL\n"
+    "      --no-symbols        do not look for the names of functions\n" RESOLVE_USAGE_OF_FILES
+    "  -h, --help              this text\n"
+    "\n"
+    "Exit status: the program's when it is not 0 (128 + N when signal N ended it); else 1 when\n"
+    "--fail-if holds, 0 when not. When nothing was run: 2 usage, 4 the output cannot be written,\n"
+    "126 the program cannot be run or recorded, 127 there is no such program.\n";
+
+enum {
+    OPTION_REPORT = 256,
+    OPTION_REPORT_FILE,
+    OPTION_FAIL_IF,
+    OPTION_OPEN,
+    OPTION_FOLLOW_FORK,
+    OPTION_MIN_LIFETIME,
+    OPTION_ENV,
+    OPTION_DEPTH,
+    OPTION_MIN_SIZE,
+    OPTION_SAMPLE,
+    OPTION_POOLS,
+    OPTION_BUFFER,
+    OPTION_WHEN_FULL,
+    OPTION_SECONDS,
+    OPTION_SPOOL,
+    OPTION_KEEP,
+    OPTION_RECOVER,
+    OPTION_LIBRARY,
+    OPTION_TRACE_VERSION,
+    OPTION_COMPRESSION,
+    OPTION_NO_SYMBOLS,
+};
+
+static const struct option long_options[] = {
+    {"output", required_argument, NULL, 'o'},
+    {"force", no_argument, NULL, 'f'},
+    {"report", required_argument, NULL, OPTION_REPORT},
+    {"report-file", required_argument, NULL, OPTION_REPORT_FILE},
+    {"fail-if", required_argument, NULL, OPTION_FAIL_IF},
+    {"open", no_argument, NULL, OPTION_OPEN},
+    {"follow-fork", no_argument, NULL, OPTION_FOLLOW_FORK},
+    {"min-lifetime", required_argument, NULL, OPTION_MIN_LIFETIME},
+    {"env", required_argument, NULL, OPTION_ENV},
+    {"depth", required_argument, NULL, OPTION_DEPTH},
+    {"min-size", required_argument, NULL, OPTION_MIN_SIZE},
+    {"sample", required_argument, NULL, OPTION_SAMPLE},
+    {"pools", required_argument, NULL, OPTION_POOLS},
+    {"buffer", required_argument, NULL, OPTION_BUFFER},
+    {"when-full", required_argument, NULL, OPTION_WHEN_FULL},
+    {"seconds", required_argument, NULL, OPTION_SECONDS},
+    {"spool", required_argument, NULL, OPTION_SPOOL},
+    {"keep-recording", no_argument, NULL, OPTION_KEEP},
+    {"recover", required_argument, NULL, OPTION_RECOVER},
+    {"library", required_argument, NULL, OPTION_LIBRARY},
+    {"trace-version", required_argument, NULL, OPTION_TRACE_VERSION},
+    {"compression", required_argument, NULL, OPTION_COMPRESSION},
+    {"no-symbols", no_argument, NULL, OPTION_NO_SYMBOLS},
+    {"help", no_argument, NULL, 'h'},
+    RESOLVE_LONG_OPTIONS_OF_FILES,
+    {NULL, 0, NULL, 0},
+};
+
+static bool take_report(struct run_options *o, const char *value, struct err *e)
+{
+    static const char *const names[] = {[RUN_TEXT] = "text",
+                                        [RUN_JSON] = "json",
+                                        [RUN_CSV] = "csv",
+                                        [RUN_HTML] = "html",
+                                        [RUN_NONE] = "none"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(value, names[i]) != 0)
+            continue;
+        o->report = (enum run_report)i;
+        return true;
+    }
+    return refuse_value(e, "--report", "text, json, csv, html or none", value);
+}
+
+static bool take_environment(struct run_options *o, const char *value, struct err *e)
+{
+    const char *equals = strchr(value, '=');
+    if (!equals || equals == value)
+        return refuse_value(e, "--env", "NAME=VALUE", value);
+    return vec_push(&o->environment, value) || (err_no_memory(e, "options"), false);
+}
+
+static bool take_pools(struct run_options *o, const char *value, struct err *e)
+{
+    o->mmap_pool = false;
+    for (const char *p = value; *p;) {
+        size_t n = strcspn(p, ",");
+        if (n == 4 && memcmp(p, "mmap", n) == 0)
+            o->mmap_pool = true;
+        else if (n != 6 || memcmp(p, "malloc", n) != 0)
+            return refuse_value(e, "--pools", "malloc or malloc,mmap", value);
+        p += n + (p[n] == ',');
+    }
+    return true;
+}
+
+static bool take_when_full(struct run_options *o, const char *value, struct err *e)
+{
+    o->stop_when_full = strcmp(value, "stop") == 0;
+    return o->stop_when_full || strcmp(value, "wait") == 0 ||
+           refuse_value(e, "--when-full", "wait or stop", value);
+}
+
+/* Less would not hold a chunk for each of a few threads. */
+static bool take_buffer(struct run_options *o, const char *value, struct err *e)
+{
+    if (format_parse_bytes("--buffer", value, &o->buffer, e) != 0)
+        return false;
+    if (o->buffer < BUFFER_LEAST)
+        o->buffer = BUFFER_LEAST;
+    return true;
+}
+
+/* Options of what is recorded. */
+static bool take_recorded(struct run_options *o, int option, const char *value, struct err *e)
+{
+    switch (option) {
+    case OPTION_FOLLOW_FORK:
+        return o->follow_fork = true;
+    case OPTION_MIN_LIFETIME:
+        return option_seconds(value, "--min-lifetime", &o->min_lifetime, e);
+    case OPTION_DEPTH:
+        return option_u64(value, "--depth", 1, DEPTH_MAX, &o->depth, e);
+    case OPTION_MIN_SIZE:
+        return format_parse_bytes("--min-size", value, &o->min_size, e) == 0;
+    case OPTION_SAMPLE:
+        return format_parse_bytes("--sample", value, &o->sample, e) == 0;
+    case OPTION_POOLS:
+        return take_pools(o, value, e);
+    case OPTION_BUFFER:
+        return take_buffer(o, value, e);
+    case OPTION_WHEN_FULL:
+        return take_when_full(o, value, e);
+    case OPTION_SECONDS:
+        return option_seconds(value, "--seconds", &o->seconds, e);
+    default:
+        return resolve_option(&o->resolving, option, value, e);
+    }
+}
+
+static bool take_option(void *ctx, int option, const char *value, struct err *e)
+{
+    struct run_options *o = ctx;
+    switch (option) {
+    case 'o':
+        o->output = value;
+        return true;
+    case 'f':
+        return o->replace = true;
+    case OPTION_REPORT:
+        return take_report(o, value, e);
+    case OPTION_REPORT_FILE:
+        o->report_file = value;
+        return true;
+    case OPTION_FAIL_IF:
+        return budgets_add(&o->fail_if, "--fail-if", value, true, e);
+    case OPTION_OPEN:
+        return o->open = true;
+    case OPTION_ENV:
+        return take_environment(o, value, e);
+    case OPTION_SPOOL:
+        o->spool = value;
+        return true;
+    case OPTION_KEEP:
+        return o->keep = true;
+    case OPTION_RECOVER:
+        o->recover = value;
+        return true;
+    case OPTION_LIBRARY:
+        o->library = value;
+        return true;
+    case OPTION_TRACE_VERSION:
+        return file_version_parse(value, &o->version, e) == 0;
+    case OPTION_COMPRESSION:
+        return option_compression(value, &o->container, e);
+    case OPTION_NO_SYMBOLS:
+        return o->no_symbols = true;
+    default:
+        return take_recorded(o, option, value, e);
+    }
+}
+
+static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
+{
+    struct run_options *o = ctx;
+    if (n == 0 && !o->recover)
+        err_set(e, ERR_USAGE, "which program?");
+    else if (n > 0 && o->recover)
+        err_set(e, ERR_USAGE, "--recover runs nothing: what is '%s' for?", arguments[0]);
+    else if (o->output && !*o->output)
+        err_set(e, ERR_USAGE, "the output has no name");
+    else if ((o->report == RUN_HTML || o->open) && !html_available())
+        err_set(e, ERR_USAGE,
+                "this program was built without the page that --open and --report html need; "
+                "`make web` builds it when node and npm are there");
+    else {
+        o->program = arguments;
+        return true;
+    }
+    return false;
+}
+
+int run_options_parse(struct run_options *o, int argc, char **argv)
+{
+    const struct command_line line = {
+        .letters = "+o:fhV",
+        .names = long_options,
+        .usage = usage,
+        .hint = "usage: tidemark run [OPTIONS] [--] PROGRAM [ARGUMENTS]; `tidemark run --help` "
+                "tells more\n",
+        .take = take_option,
+        .rest = take_rest};
+    return command_line_parse(&line, o, argc, argv);
+}
+
+void run_options_release(struct run_options *o)
+{
+    vec_release(&o->environment);
+    budgets_release(&o->fail_if);
+    resolve_options_release(&o->resolving);
+}

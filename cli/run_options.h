@@ -1,0 +1,58 @@
+#ifndef TIDEMARK_CLI_RUN_OPTIONS_H
+#define TIDEMARK_CLI_RUN_OPTIONS_H
+
+/* The command line of `tidemark run`. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/vec.h"
+#include "cli/budgets.h"
+#include "cli/resolver.h"
+#include "trace/container.h"
+
+enum run_report { RUN_TEXT, RUN_JSON, RUN_CSV, RUN_HTML, RUN_NONE };
+
+struct run_options {
+    /* what to run */
+    char **program;                /* with its arguments, NULL at the end */
+    VEC(const char *) environment; /* NAME=VALUE */
+    const char *library;           /* NULL: the one that came with this program */
+    /* what to record */
+    uint64_t depth, min_size, sample;
+    bool mmap_pool;
+    uint64_t buffer;     /* bytes that the recording may take; 0: no limit */
+    bool stop_when_full; /* then the recording ends; else the program waits */
+    bool follow_fork;
+    double min_lifetime; /* seconds */
+    double seconds;      /* to record; < 0: to the end */
+    /* what to make of it */
+    const char *output; /* NULL: after the program and its pid */
+    bool replace;
+    const char *spool;   /* NULL: beside the output */
+    const char *recover; /* a recording to finish, instead of running anything */
+    bool keep;           /* the recording, too */
+    uint32_t version;
+    struct container_options container;
+    bool no_symbols;
+    struct resolve_options resolving;
+    /* what to tell */
+    enum run_report report;
+    const char *report_file; /* NULL: standard error */
+    struct budgets fail_if;
+    bool open;
+};
+
+#define RUN_OPTIONS_EMPTY                                                                          \
+    ((struct run_options){.depth = 32,                                                             \
+                          .min_lifetime = 1,                                                       \
+                          .seconds = -1,                                                           \
+                          .version = FILE_VERSION(0, 14, 0),                                       \
+                          .container = container_options_default()})
+
+/* Returns -1 to go on, else the exit status. */
+int run_options_parse(struct run_options *o, int argc, char **argv);
+void run_options_release(struct run_options *o);
+
+#endif

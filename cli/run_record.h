@@ -1,0 +1,40 @@
+#ifndef TIDEMARK_CLI_RUN_RECORD_H
+#define TIDEMARK_CLI_RUN_RECORD_H
+
+/* A trace in the making: of one process's recording, or of those of several short ones. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "recording/recording.h"
+#include "trace/store.h"
+
+struct run_record {
+    struct trace trace;
+    struct ingest ingest;
+    struct recording_target target;
+    uint64_t processes; /* whose recordings went in */
+    uint64_t events;
+};
+
+/* `spool`: where events go that do not fit in memory. NULL with `e` when memory is short. */
+struct run_record *run_record_new(const char *spool, struct err *e);
+void run_record_free(struct run_record *t);
+
+/*
+ * Adds the whole recording of a process that is no more. `part`: others are in the same trace.
+ * ERR_INPUT when it holds none.
+ */
+int run_record_add(struct run_record *t, int fd, bool part, struct err *e);
+
+/* Whether a recording lacks events for reasons that make unknown frees no faults. */
+bool run_record_expects_strangers(const struct rec_header *h, bool forked);
+
+/* Reads all that is left of a recording whose process is no more, and ends it. */
+int run_record_end(struct run_record *t, struct recording *r, bool part, struct err *e);
+
+/* Ends the trace: facts, faults. To be called once. */
+int run_record_close(struct run_record *t, struct err *e);
+
+#endif

@@ -1,0 +1,73 @@
+#include "cli/run_recover.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/record.h"
+#include "cli/options.h"
+#include "cli/run_record.h"
+#include "cli/run_trace.h"
+
+bool run_recover_is_recording(const char *path)
+{
+    char magic[8];
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    bool is = fd >= 0 && pread(fd, magic, sizeof magic, 0) == (ssize_t)sizeof magic &&
+              memcmp(magic, REC_MAGIC, sizeof magic) == 0;
+    if (fd >= 0)
+        close(fd);
+    return is;
+}
+
+/* "x.recording" → "x.tracy", allocated. */
+static char *name_after(const char *recording)
+{
+    static const char ending[] = ".recording";
+    size_t len = strlen(recording);
+    size_t cut = sizeof ending - 1;
+    if (len > cut && strcmp(recording + len - cut, ending) == 0)
+        len -= cut;
+    char *name = malloc(len + sizeof ".tracy");
+    if (name)
+        snprintf(name, len + sizeof ".tracy", "%.*s.tracy", (int)len, recording);
+    return name;
+}
+
+static int recover_into(struct run_traces *traces, const struct run_options *o,
+                        struct run_record *record, const char *path, struct err *e)
+{
+    int fd = open(o->recover, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_errno(e, ERR_INPUT, "cannot open %s", o->recover);
+    int status = run_record_add(record, fd, false, e);
+    close(fd);
+    if (status != 0)
+        return err_prefix(e, "%s", o->recover);
+    if (trace_add_fact(&record->trace, e, "recovered", "%s", o->recover) != 0 ||
+        run_record_close(record, e) != 0 ||
+        run_trace_save(traces, &record->trace, path, o->replace, e) != 0)
+        return -1;
+    return run_trace_report(traces, &record->trace, path, e);
+}
+
+int run_recover(const struct run_options *o)
+{
+    struct run_traces traces;
+    struct err e = {0};
+    char *path = o->output ? strdup(o->output) : name_after(o->recover);
+    run_traces_init(&traces, o);
+    struct run_record *record = path ? run_record_new(o->spool, &e) : NULL;
+    if (!path)
+        err_no_memory(&e, "the output's name");
+    bool done = record && recover_into(&traces, o, record, path, &e) == 0;
+    if (!done)
+        print_error(&e);
+    run_record_free(record);
+    bool exceeded = traces.exceeded;
+    run_traces_release(&traces);
+    free(path);
+    return !done ? err_exit_status(&e) : exceeded ? 1 : 0;
+}

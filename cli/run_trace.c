@@ -1,0 +1,253 @@
+#include "cli/run_trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "analysis/summary.h"
+#include "base/format.h"
+#include "base/outfile.h"
+#include "cli/options.h"
+#include "cli/resolve_trace.h"
+#include "report/report.h"
+#include "trace/save_file.h"
+
+/* As after a capture: the rest is for `tidemark report`. */
+#define SITES_SHOWN 20
+
+extern char **environ;
+
+void run_traces_init(struct run_traces *r, const struct run_options *o)
+{
+    struct err e = {0};
+    *r = (struct run_traces){.options = o, .resolver = RESOLVER_NONE};
+    if (o->no_symbols)
+        return;
+    r->resolver_runs = resolver_init(&r->resolver, &o->resolving, &e) == 0;
+    if (!r->resolver_runs)
+        print_error(&e);
+}
+
+void run_traces_release(struct run_traces *r)
+{
+    resolver_release(&r->resolver);
+}
+
+/* ---- names */
+
+static void find_names(struct run_traces *r, struct trace *t)
+{
+    struct resolve_summary names;
+    struct buf fact = {0};
+    struct err e = {0};
+    if (!r->resolver_runs)
+        return;
+    int status = resolve_trace(&r->resolver, t, FRAME_BETTER, &names, &e);
+    if (status == 0) {
+        resolve_summary_fact(&names, &fact);
+        status = fact.failed ? err_no_memory(&e, "a fact")
+                             : trace_add_fact(t, &e, "symbols", "%s", buf_str(&fact));
+    }
+    if (status != 0)
+        print_error(&e);
+    buf_release(&fact);
+    resolve_summary_release(&names);
+}
+
+/* ---- on disk */
+
+int run_trace_save(struct run_traces *r, struct trace *t, const char *path, bool replace,
+                   struct err *e)
+{
+    const struct run_options *o = r->options;
+    struct trace_write_stats stats;
+    struct buf losses = {0}, name = {0};
+    char bytes[FORMAT_SIZE], events[FORMAT_SIZE], text[FILE_VERSION_TEXT_SIZE];
+    const struct save_options options = {
+        .layout = file_layout_find(o->version), .container = o->container, .replace = replace};
+    uint64_t count = 0;
+    find_names(r, t);
+    if (summary_write_facts(t, e) != 0)
+        return -1;
+    for (size_t i = 0; i < t->memory.pools.len; i++)
+        count += t->memory.pools.at[i]->totals.allocations + t->memory.pools.at[i]->totals.frees;
+    int status = trace_save_file(t, path, &options, &stats, &losses, e);
+    if (status == 0) {
+        format_terminal(&name, view_of(path));
+        fprintf(stderr, "tidemark: %s: %s, %s\n", buf_str(&name),
+                format_counted(events, count, "memory event"),
+                format_bytes(bytes, stats.file_bytes));
+        if (losses.len)
+            fprintf(stderr, "tidemark: version %s cannot hold: %s\n",
+                    file_version_text(o->version, text), buf_str(&losses));
+    }
+    buf_release(&losses);
+    buf_release(&name);
+    return status;
+}
+
+/* ---- the report */
+
+static int write_into(const struct summary *s, const struct report_options *report, FILE *out,
+                      const char *path, struct err *e)
+{
+    int status = report_write(s, report, out, e);
+    if (fclose(out) != 0 && status == 0)
+        status = err_errno(e, ERR_OUTPUT, "cannot write %s", path);
+    return status;
+}
+
+static int write_file(const struct summary *s, const struct report_options *report,
+                      const char *path, bool replace, struct err *e)
+{
+    struct outfile o;
+    if (outfile_open(&o, path, replace, e) != 0)
+        return -1;
+    int fd = dup(o.fd);
+    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+    int status;
+    if (out) {
+        status = write_into(s, report, out, path, e);
+    } else {
+        status = err_errno(e, ERR_OUTPUT, "cannot write %s", path);
+        if (fd >= 0)
+            close(fd);
+    }
+    if (status == 0)
+        status = outfile_commit(&o, e);
+    outfile_abort(&o);
+    return status;
+}
+
+static int write_report(struct run_traces *r, struct summary *s, struct err *e)
+{
+    static const enum report_format formats[] = {
+        [RUN_TEXT] = REPORT_TEXT, [RUN_JSON] = REPORT_JSON, [RUN_CSV] = REPORT_CSV};
+    const struct run_options *o = r->options;
+    if (o->report == RUN_NONE || o->report == RUN_HTML)
+        return 0;
+    const struct report_options report = {.format = formats[o->report], .sort = SORT_SIZE};
+    const struct summary_selection selection = {.sort = SORT_SIZE,
+                                                .limit = o->report == RUN_TEXT ? SITES_SHOWN : 0};
+    summary_select(&s->sites, &selection);
+    if (o->report_file)
+        return write_file(s, &report, o->report_file, o->replace, e);
+    if (o->report == RUN_TEXT)
+        fprintf(stderr, "\n");
+    return report_write(s, &report, stderr, e);
+}
+
+/* Runs a program of ours or the desktop's to its end; its words go to standard error. */
+static int spawn(const char *path, char *const arguments[], struct err *e)
+{
+    posix_spawn_file_actions_t actions;
+    pid_t pid;
+    int status = 0;
+    if (posix_spawn_file_actions_init(&actions) != 0)
+        return err_no_memory(e, "starting a program");
+    int cause = posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+    if (cause == 0)
+        cause = posix_spawnp(&pid, path, &actions, NULL, arguments, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    errno = cause;
+    if (cause != 0)
+        return err_errno(e, ERR_OUTPUT, "cannot start %s", arguments[0]);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    return status == 0 ? 0 : err_set(e, ERR_OUTPUT, "%s failed", arguments[0]);
+}
+
+/* "x.tracy" → "x.html" */
+static char *page_name(const struct run_options *o, const char *trace)
+{
+    struct buf b = {0};
+    if (o->report == RUN_HTML && o->report_file)
+        return strdup(o->report_file);
+    size_t len = strlen(trace);
+    if (len > 6 && strcmp(trace + len - 6, ".tracy") == 0)
+        len -= 6;
+    buf_put(&b, trace, len);
+    buf_puts(&b, ".html");
+    char *name = strdup(buf_str(&b));
+    buf_release(&b);
+    return name;
+}
+
+/* The page shows more than a summary: it is made from the file, by this program once more. */
+static int make_page(const struct run_options *o, const char *trace, struct err *e)
+{
+    char *page = page_name(o, trace);
+    if (!page)
+        return err_no_memory(e, "the page");
+    char *const arguments[] = {(char *)"tidemark",
+                               (char *)"report",
+                               (char *)"--format",
+                               (char *)"html",
+                               (char *)"-o",
+                               page,
+                               (char *)trace,
+                               o->replace ? (char *)"-f" : NULL,
+                               NULL};
+    int status = spawn("/proc/self/exe", arguments, e);
+    if (status == 0) {
+        struct buf name = {0};
+        format_terminal(&name, view_of(page));
+        fprintf(stderr, "tidemark: %s: the page\n", buf_str(&name));
+        buf_release(&name);
+    }
+    if (status == 0 && o->open) {
+        char *const browser[] = {(char *)"xdg-open", page, NULL};
+        status = spawn("xdg-open", browser, e);
+    }
+    free(page);
+    return status;
+}
+
+static int check(struct run_traces *r, struct summary *s, struct err *e)
+{
+    struct err verdict = {0};
+    if (budgets_check(&r->options->fail_if, s, "fail-if", false, &verdict) == 0)
+        return 0;
+    if (verdict.code != ERR_CHECK) {
+        *e = verdict;
+        return -1;
+    }
+    r->exceeded = true;
+    print_error(&verdict);
+    return 0;
+}
+
+int run_trace_check(struct run_traces *r, struct trace *t, struct err *e)
+{
+    struct summary s;
+    const struct summary_options options = {.by = GROUP_SITE};
+    if (r->options->fail_if.list.len == 0)
+        return 0;
+    if (summary_build(&s, t, &options, e) != 0)
+        return -1;
+    int status = check(r, &s, e);
+    summary_release(&s);
+    return status;
+}
+
+int run_trace_report(struct run_traces *r, struct trace *t, const char *path, struct err *e)
+{
+    const struct run_options *o = r->options;
+    const struct summary_options options = {.by = GROUP_SITE};
+    struct summary s;
+    if (summary_build(&s, t, &options, e) != 0)
+        return -1;
+    int status = check(r, &s, e);
+    if (status == 0)
+        status = write_report(r, &s, e);
+    summary_release(&s);
+    if (status == 0 && (o->report == RUN_HTML || o->open))
+        status = make_page(o, path, e);
+    return status;
+}

@@ -1,0 +1,255 @@
+#include "cli/run_tree.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/options.h"
+
+/* Events that are read between two looks at anything else: some tens of milliseconds. */
+#define PIECE ((uint64_t)1 << 19)
+
+static uint64_t clock_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+char *run_tree_name(const char *output, const char *what)
+{
+    const char *slash = strrchr(output, '/');
+    const char *dot = strrchr(slash ? slash : output, '.');
+    size_t stem = dot && dot != output ? (size_t)(dot - output) : strlen(output);
+    size_t room = strlen(output) + strlen(what) + 2;
+    char *name = malloc(room);
+    if (name)
+        snprintf(name, room, "%.*s.%s%s", (int)stem, output, what, output + stem);
+    return name;
+}
+
+/* Says what went wrong with one process; the others go on. */
+static void complain(struct run_tree *t, const struct err *e)
+{
+    print_error(e);
+    if (!t->failure.code)
+        t->failure = *e;
+    t->keep = true;
+}
+
+/* ---- reading */
+
+/* Whether there is something to read by now: the process writes the header before all else. */
+static bool start_reading(struct run_tree *t, struct run_process *p)
+{
+    struct err e = {0};
+    struct rec_header h;
+    if (p->recording)
+        return true;
+    if (!p->record && !(p->record = run_record_new(t->spool, &e))) {
+        complain(t, &e);
+        return false;
+    }
+    if (recording_open(&p->recording, p->collected->fd, &p->record->target, &e) != 0) {
+        p->silent = p->collected->ended;
+        return false;
+    }
+    if (recording_header(p->recording, &h, &e) == 0)
+        p->record->ingest.unknown_frees_expected =
+            run_record_expects_strangers(&h, p->collected->hello.origin == REC_ORIGIN_FORK);
+    return true;
+}
+
+/* What it has recorded up to now, as far as it is in order. */
+static uint64_t read_on(struct run_tree *t, struct run_process *p)
+{
+    struct err e = {0};
+    uint64_t taken = 0;
+    if (start_reading(t, p) && recording_advance(p->recording, true, PIECE, &taken, &e) != 0) {
+        complain(t, &e);
+        p->finished = true;
+    }
+    return taken;
+}
+
+static void finish(struct run_tree *t, struct run_process *p)
+{
+    struct err e = {0};
+    p->finished = true;
+    if (!start_reading(t, p))
+        return;
+    if (run_record_end(p->record, p->recording, false, &e) != 0 ||
+        run_record_close(p->record, &e) != 0)
+        complain(t, &e);
+    recording_free(p->recording);
+    p->recording = NULL;
+}
+
+/* ---- children that ended */
+
+static void forget(struct run_tree *t, struct run_process *p)
+{
+    recording_free(p->recording);
+    run_record_free(p->record);
+    collected_free(p->collected, t->keep || t->options->keep);
+    *p = (struct run_process){.finished = true};
+}
+
+static void fold(struct run_tree *t, struct run_process *p)
+{
+    struct err e = {0};
+    if (!t->folded)
+        t->folded = run_record_new(t->spool, &e);
+    /* One that ended before it recorded anything is no loss. */
+    if (!t->folded ||
+        (run_record_add(t->folded, p->collected->fd, true, &e) != 0 && e.code != ERR_INPUT))
+        complain(t, &e);
+}
+
+static void save_child(struct run_tree *t, struct run_process *p)
+{
+    struct err e = {0};
+    char pid[32];
+    snprintf(pid, sizeof pid, "%d", (int)p->collected->pid);
+    char *name = run_tree_name(t->output, pid);
+    /* One process may have executed several programs. */
+    for (unsigned i = 2; name && !t->options->replace && access(name, F_OK) == 0; i++) {
+        free(name);
+        snprintf(pid, sizeof pid, "%d.%u", (int)p->collected->pid, i);
+        name = run_tree_name(t->output, pid);
+    }
+    if (!name)
+        err_no_memory(&e, "the output's name");
+    if (!name || run_trace_save(t->traces, &p->record->trace, name, t->options->replace, &e) != 0 ||
+        run_trace_check(t->traces, &p->record->trace, &e) != 0)
+        complain(t, &e);
+    free(name);
+}
+
+static void child_ended(struct run_tree *t, struct run_process *p)
+{
+    double lived = (double)(p->collected->end - p->collected->began) / 1e9;
+    t->children++;
+    if (!p->record && lived < t->options->min_lifetime) {
+        fold(t, p);
+    } else {
+        finish(t, p);
+        if (p->record && !p->silent)
+            save_child(t, p);
+    }
+    forget(t, p);
+}
+
+/* ---- all of them */
+
+static void take_new(struct run_tree *t)
+{
+    struct collected *c;
+    while ((c = collector_take(t->collector))) {
+        if (vec_push(&t->list, (struct run_process){.collected = c}))
+            continue;
+        struct err e = {0};
+        err_no_memory(&e, "processes");
+        complain(t, &e);
+        collected_free(c, true);
+    }
+}
+
+static void pause_recording(struct run_process *p)
+{
+    uint32_t control = REC_CONTROL_PAUSE;
+    if (!p->told_to_pause && p->recording)
+        p->told_to_pause = pwrite(p->collected->fd, &control, sizeof control,
+                                  offsetof(struct rec_header, control)) == (ssize_t)sizeof control;
+}
+
+/* Children get a trace of their own, which costs something, once they are old enough for one. */
+static bool is_worth_reading(const struct run_tree *t, const struct run_process *p)
+{
+    double age = (double)(clock_now() - p->collected->began) / 1e9;
+    return p->collected->is_root || age >= t->options->min_lifetime;
+}
+
+static void drop_forgotten(struct run_tree *t)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < t->list.len; i++) {
+        if (t->list.at[i].collected)
+            t->list.at[kept++] = t->list.at[i];
+    }
+    t->list.len = kept;
+}
+
+uint64_t run_tree_step(struct run_tree *t, bool spare)
+{
+    uint64_t taken = 0;
+    take_new(t);
+    for (size_t i = 0; i < t->list.len; i++) {
+        struct run_process *p = &t->list.at[i];
+        if (p->finished)
+            continue;
+        if (t->pause && (p->recording || start_reading(t, p)))
+            pause_recording(p);
+        if (p->collected->ended && !p->collected->is_root)
+            child_ended(t, p);
+        else if (p->collected->ended)
+            finish(t, p);
+        else if (spare && is_worth_reading(t, p))
+            taken += read_on(t, p);
+    }
+    drop_forgotten(t);
+    return taken;
+}
+
+size_t run_tree_alive(const struct run_tree *t)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->list.len; i++)
+        n += !t->list.at[i].collected->is_root && !t->list.at[i].collected->ended;
+    return n;
+}
+
+struct run_process *run_tree_root(struct run_tree *t)
+{
+    struct run_process *last = NULL;
+    for (size_t i = 0; i < t->list.len; i++) {
+        struct run_process *p = &t->list.at[i];
+        if (!p->collected->is_root)
+            continue;
+        if (!p->finished)
+            finish(t, p);
+        bool empty = p->silent || !p->record || p->record->events == 0;
+        if (!last || !empty || last->silent)
+            last = p;
+    }
+    return last;
+}
+
+void run_tree_save_folded(struct run_tree *t)
+{
+    struct err e = {0};
+    if (!t->folded || t->folded->processes == 0)
+        return;
+    char *name = run_tree_name(t->output, "children");
+    if (!name)
+        err_no_memory(&e, "the output's name");
+    if (!name || run_record_close(t->folded, &e) != 0 ||
+        run_trace_save(t->traces, &t->folded->trace, name, t->options->replace, &e) != 0 ||
+        run_trace_check(t->traces, &t->folded->trace, &e) != 0)
+        complain(t, &e);
+    free(name);
+}
+
+void run_tree_release(struct run_tree *t)
+{
+    for (size_t i = 0; i < t->list.len; i++) {
+        if (t->list.at[i].collected)
+            forget(t, &t->list.at[i]);
+    }
+    run_record_free(t->folded);
+    vec_release(&t->list);
+}

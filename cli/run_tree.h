@@ -1,0 +1,62 @@
+#ifndef TIDEMARK_CLI_RUN_TREE_H
+#define TIDEMARK_CLI_RUN_TREE_H
+
+/*
+ * The processes of one `tidemark run`: their recordings are read while they go on, as far as there
+ * is a processor to spare, and become traces when they end. The root's trace is the main one; what
+ * it executed before it became its last program counts as such, too. Children that lived shorter
+ * than wished share one trace.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/vec.h"
+#include "cli/run_options.h"
+#include "cli/run_record.h"
+#include "cli/run_trace.h"
+#include "server/collector.h"
+
+/* One program in one process. */
+struct run_process {
+    struct collected *collected;
+    struct run_record *record; /* NULL: not begun to be read */
+    struct recording *recording;
+    bool finished;      /* all is in `record` */
+    bool silent;        /* it never got to record anything */
+    bool told_to_pause; /* --seconds */
+};
+
+struct run_tree {
+    const struct run_options *options;
+    const char *output; /* of the root; NULL: not known before it runs */
+    const char *spool;
+    struct run_traces *traces;
+    struct collector *collector;
+    VEC(struct run_process) list;
+    struct run_record *folded;
+    bool pause;         /* --seconds have passed */
+    bool keep;          /* a trace could not be saved: recordings stay */
+    uint64_t children;  /* saved or folded */
+    struct err failure; /* the first thing that went wrong with a trace */
+};
+
+/* Takes note of processes that came, and reads on. `spare`: as much as there is. Returns events. */
+uint64_t run_tree_step(struct run_tree *t, bool spare);
+
+/* Processes that have not ended, but for the root. */
+size_t run_tree_alive(const struct run_tree *t);
+
+/* The root's last program that recorded anything, read to its end; NULL when there is none. */
+struct run_process *run_tree_root(struct run_tree *t);
+
+/* Saves the trace of the short ones, if there were any. */
+void run_tree_save_folded(struct run_tree *t);
+
+/* "x.tracy" → "x.WHAT.tracy", allocated. */
+char *run_tree_name(const char *output, const char *what);
+
+void run_tree_release(struct run_tree *t);
+
+#endif

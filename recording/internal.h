@@ -1,0 +1,74 @@
+#ifndef TIDEMARK_RECORDING_INTERNAL_H
+#define TIDEMARK_RECORDING_INTERNAL_H
+
+/* What the files of this folder share. */
+
+#include "base/run_heap.h"
+#include "recording/clock.h"
+#include "recording/nodes.h"
+#include "recording/recording.h"
+#include "recording/run.h"
+
+#define BATCH 512u
+
+/* Client pointers of names, made up: no two kinds share one. */
+#define POOL_KEY(n) ((n) ? ((uint64_t)1 << 32) + (uint64_t)(n)*16 : 0)
+#define PLOT_KEY(n) (((uint64_t)1 << 40) + (uint64_t)(n)*16)
+#define FRAME_KEY(n) (((uint64_t)1 << 41) + (uint64_t)(n)*16)
+
+/* A block whose realloc is under way: freed, unless the thread says that it failed. */
+struct held {
+    uint64_t who; /* thread, and the level of its hooks */
+    uint64_t pool, ptr, thread;
+    uint32_t callstack;
+};
+
+struct recording {
+    struct chunks file;
+    struct rec_header header; /* as it was at the beginning */
+    struct recording_target *target;
+    struct recording_clock clock;
+    int64_t offset; /* ns from CLOCK_MONOTONIC to the trace's clock */
+    struct nodes nodes;
+    struct process_images images;
+    /* Chunks of events: those that were found, those whose records are being merged. */
+    VEC(struct run *) waiting; /* a heap by base stamp */
+    VEC(struct run *) merging; /* a heap by stamp */
+    VEC(struct run *) parked;  /* read as far as they were written */
+    uint64_t below;            /* what has a smaller stamp is in its final order */
+    bool dead;                 /* looked at since the process ended */
+    double sample;             /* mean bytes between samples; 0: all are there */
+    struct event events[BATCH];
+    size_t n;
+    VEC(struct held) held;
+    struct map thread_names; /* tid → string number */
+    struct map names;        /* keys that were told */
+    struct map pools;        /* keys */
+    struct recording_counts counts;
+};
+
+/* ---- merge.c */
+
+/* Hands over the events that wait. */
+int recording_flush(struct recording *r, struct err *e);
+
+/* The trace's time of a stamp: later than all before it. */
+static inline int64_t recording_time(struct recording *r, uint64_t stamp)
+{
+    int64_t t = recording_clock_ns(&r->clock, stamp) + r->offset;
+    if (t <= r->target->last)
+        t = r->target->last + 1;
+    r->target->last = t;
+    return t;
+}
+
+/* The call stack of a node, 0 when there is none. */
+int recording_callstack(struct recording *r, uint64_t node, uint32_t *id, struct err *e);
+
+/* ---- rare.c: records of the kinds that say their length. run->pos is behind the stamp. */
+int recording_rare(struct recording *r, struct run *run, struct err *e);
+
+/* ---- facts.c */
+int recording_facts(const struct recording *r, struct err *e);
+
+#endif

@@ -1,0 +1,70 @@
+#ifndef TIDEMARK_RECORDING_RECORDING_H
+#define TIDEMARK_RECORDING_RECORDING_H
+
+/*
+ * The recording of a process into a trace: the records of all its threads, merged by stamp, become
+ * events of the ingest. It can be read while the process lives, as far as it is known that nothing
+ * earlier can still come, or once it ended, also when nobody read it until then. The file is of a
+ * stranger: what makes no sense is counted and passed over, and no byte of it is believed.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "recording/chunks.h"
+#include "recording/images.h"
+#include "trace/ingest.h"
+
+/* What one or several recordings go into. */
+struct recording_target {
+    struct ingest *in;
+    struct image_places places;
+    int64_t last;   /* ns; of the last event that went in. No two events have the same time. */
+    uint64_t begin; /* CLOCK_MONOTONIC at the trace's time 0; 0: that of the first recording */
+};
+
+void recording_target_init(struct recording_target *t, struct ingest *in);
+void recording_target_release(struct recording_target *t);
+
+/* What was counted; see recording_finish. */
+struct recording_counts {
+    uint64_t allocations, frees;
+    uint64_t put_back;     /* blocks whose realloc failed */
+    uint64_t damaged;      /* places where records made no sense, and what follows was lost */
+    uint64_t stackless;    /* events whose call stack is not in the recording */
+    uint64_t unknown_kind; /* records of a kind that is not known here */
+};
+
+struct recording;
+
+/*
+ * `fd` stays the caller's and must stay open. ERR_INPUT when the file is no recording; one whose
+ * process did not get to write the header is none, too.
+ */
+int recording_open(struct recording **out, int fd, struct recording_target *target, struct err *e);
+void recording_free(struct recording *r);
+
+/*
+ * Reads on. `alive`: the process may be writing; only what is in its final order is taken, at most
+ * about `most` events. Once it is dead: as long as `most` were taken there may be more. *taken
+ * (events).
+ */
+int recording_advance(struct recording *r, bool alive, uint64_t most, uint64_t *taken,
+                      struct err *e);
+
+/*
+ * To be called once, when the process is dead and nothing more is to be taken: names of threads.
+ * `part`: other recordings go into the same trace, so its blocks are discarded; else the facts
+ * about the recording are added.
+ */
+int recording_finish(struct recording *r, bool part, struct err *e);
+
+/* The header of a recording. ERR_INPUT when the file is none. */
+int recording_read_header(int fd, struct rec_header *h, struct err *e);
+
+/* As it stands in the file now. */
+int recording_header(const struct recording *r, struct rec_header *h, struct err *e);
+const struct recording_counts *recording_counts(const struct recording *r);
+
+#endif

@@ -1,0 +1,414 @@
+#include "server/collector.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/vec.h"
+
+/* Those that wait to be accepted: a build may start many at once. */
+#define BACKLOG 512
+
+enum watched { WATCHED_LISTENER, WATCHED_STOP, WATCHED_SOCKET, WATCHED_PROCESS };
+
+/* A connection. Both ends of a process are seen here: that of its socket and its own. */
+struct peer {
+    int socket, process; /* process: a pidfd, -1 where there is none */
+    struct collected *collected;
+};
+
+struct collector {
+    struct collector_options options;
+    char *folder, *socket_folder, *socket_path;
+    int listener, epoll, stop, news;
+    pthread_t thread;
+    bool runs;
+    _Atomic pid_t root;
+    _Atomic uint64_t refused;
+    unsigned count;
+    pthread_mutex_t lock; /* of `queue` */
+    VEC(struct collected *) queue;
+    size_t taken;
+    VEC(struct peer *) peers; /* the thread's own */
+};
+
+static uint64_t clock_now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void tell(const struct collector *c)
+{
+    uint64_t one = 1;
+    (void)!write(c->news, &one, sizeof one);
+}
+
+/* ---- a process comes */
+
+static struct collected *make_collected(struct collector *c, const struct rec_hello *hello,
+                                        pid_t pid)
+{
+    struct collected *p = calloc(1, sizeof *p);
+    struct buf path = {0};
+    if (!p)
+        return NULL;
+    buf_printf(&path, "%s/%d.%u.recording", c->folder, (int)pid, c->count++);
+    p->hello = *hello;
+    p->hello.exe[sizeof p->hello.exe - 1] = 0;
+    p->pid = pid;
+    p->is_root = pid == c->root;
+    p->began = clock_now();
+    p->path = strdup(buf_str(&path));
+    p->fd =
+        p->path && !path.failed ? open(p->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
+    buf_release(&path);
+    if (p->fd >= 0)
+        return p;
+    free(p->path);
+    free(p);
+    return NULL;
+}
+
+static bool answer(int socket, const struct collector *c, int fd)
+{
+    struct rec_welcome w = {
+        .version = REC_VERSION, .accepted = fd >= 0, .options = c->options.record};
+    struct iovec part = {&w, sizeof w};
+    union {
+        struct cmsghdr head;
+        char room[CMSG_SPACE(sizeof(int))];
+    } control = {0};
+    struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
+    memcpy(w.magic, REC_MAGIC, sizeof w.magic);
+    w.options.size = sizeof w.options;
+    if (fd >= 0) {
+        m.msg_control = control.room;
+        m.msg_controllen = sizeof control.room;
+        struct cmsghdr *head = CMSG_FIRSTHDR(&m);
+        head->cmsg_level = SOL_SOCKET;
+        head->cmsg_type = SCM_RIGHTS;
+        head->cmsg_len = CMSG_LEN(sizeof(int));
+        memcpy(CMSG_DATA(head), &fd, sizeof fd);
+    }
+    return sendmsg(socket, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof w;
+}
+
+static bool watch(const struct collector *c, int fd, enum watched what, struct peer *peer)
+{
+    /* The kind is in the low bits of the address, which is a multiple of 8. */
+    struct epoll_event ev = {.events = EPOLLIN | EPOLLRDHUP,
+                             .data.u64 = (uint64_t)(uintptr_t)peer | what};
+    return epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &ev) == 0;
+}
+
+static void drop(struct collector *c, struct peer *p)
+{
+    for (size_t i = 0; i < c->peers.len; i++) {
+        if (c->peers.at[i] == p) {
+            c->peers.at[i] = c->peers.at[--c->peers.len];
+            break;
+        }
+    }
+    close(p->socket);
+    if (p->process >= 0)
+        close(p->process);
+    free(p);
+}
+
+static void come_in(struct collector *c)
+{
+    int fd = accept4(c->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0)
+        return;
+    struct peer *p = calloc(1, sizeof *p);
+    if (p)
+        *p = (struct peer){.socket = fd, .process = -1};
+    if (p && vec_push(&c->peers, p)) {
+        if (!watch(c, fd, WATCHED_SOCKET, p))
+            drop(c, p);
+        return;
+    }
+    free(p);
+    close(fd);
+}
+
+/* Hands the process over to whoever reads the recordings. */
+static bool hand_over(struct collector *c, struct collected *p)
+{
+    pthread_mutex_lock(&c->lock);
+    bool done = vec_push(&c->queue, p);
+    pthread_mutex_unlock(&c->lock);
+    return done;
+}
+
+static bool is_wanted(const struct collector *c, const struct rec_hello *hello, ssize_t size,
+                      const struct ucred *who)
+{
+    return size == (ssize_t)sizeof *hello && memcmp(hello->magic, REC_MAGIC, 8) == 0 &&
+           hello->version == REC_VERSION && (who->uid == geteuid() || who->uid == 0) &&
+           (c->options.children || who->pid == c->root);
+}
+
+static void greet(struct collector *c, struct peer *p, const struct rec_hello *hello, ssize_t size)
+{
+    struct ucred who = {0};
+    socklen_t len = sizeof who;
+    struct collected *new = NULL;
+    if (getsockopt(p->socket, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 &&
+        is_wanted(c, hello, size, &who))
+        new = make_collected(c, hello, who.pid);
+    if (new && !hand_over(c, new)) {
+        collected_free(new, false);
+        new = NULL;
+    }
+    if (!new) {
+        c->refused++;
+        (void)answer(p->socket, c, -1);
+        drop(c, p);
+        return;
+    }
+    p->collected = new;
+#ifdef SYS_pidfd_open
+    p->process = (int)syscall(SYS_pidfd_open, who.pid, 0);
+#endif
+    if (p->process >= 0 && !watch(c, p->process, WATCHED_PROCESS, p)) {
+        close(p->process);
+        p->process = -1;
+    }
+    (void)answer(p->socket, c, new->fd);
+    tell(c);
+}
+
+static void goes(struct collector *c, struct peer *p)
+{
+    if (p->collected) {
+        p->collected->end = clock_now();
+        p->collected->ended = true;
+        tell(c);
+    }
+    drop(c, p);
+}
+
+/* The first message is the hello; after it nothing comes but the end. */
+static void socket_ready(struct collector *c, struct peer *p)
+{
+    struct rec_hello hello;
+    ssize_t n = recv(p->socket, &hello, sizeof hello, 0);
+    if (n > 0 && !p->collected)
+        greet(c, p, &hello, n);
+    else if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
+        goes(c, p);
+}
+
+static void *serve(void *ctx)
+{
+    struct collector *c = ctx;
+    for (;;) {
+        /* One at a time: what is done for one may end another that was ready, too. */
+        struct epoll_event ev;
+        int n = epoll_wait(c->epoll, &ev, 1, -1);
+        if (n < 0 && errno != EINTR)
+            return NULL;
+        if (n <= 0)
+            continue;
+        struct peer *p = (struct peer *)(uintptr_t)(ev.data.u64 & ~(uint64_t)7);
+        switch ((enum watched)(ev.data.u64 & 7)) {
+        case WATCHED_LISTENER:
+            come_in(c);
+            break;
+        case WATCHED_STOP:
+            return NULL;
+        case WATCHED_SOCKET:
+            socket_ready(c, p);
+            break;
+        case WATCHED_PROCESS:
+            goes(c, p);
+            break;
+        }
+    }
+}
+
+/* ---- beginning and end */
+
+static int make_folders(struct collector *c, struct err *e)
+{
+    struct buf b = {0};
+    int status = -1;
+    for (unsigned i = 0; i < 1000 && status != 0; i++) {
+        buf_clear(&b);
+        buf_printf(&b, "%s/tidemark-run.%d", c->options.spool, (int)getpid());
+        if (i)
+            buf_printf(&b, ".%u", i);
+        status = mkdir(buf_str(&b), 0700);
+        if (status != 0 && errno != EEXIST)
+            break;
+    }
+    if (status != 0)
+        err_errno(e, ERR_OUTPUT, "cannot make a folder in %s", c->options.spool);
+    else
+        c->folder = strdup(buf_str(&b));
+    /* The name of a socket is short, so it is not in that folder. */
+    char name[] = "/tmp/tidemark-XXXXXX";
+    if (status == 0 && c->folder && !mkdtemp(name))
+        return buf_release(&b), err_errno(e, ERR_OUTPUT, "cannot make a folder in /tmp");
+    if (status == 0 && c->folder) {
+        c->socket_folder = strdup(name);
+        buf_clear(&b);
+        buf_printf(&b, "%s/socket", name);
+        c->socket_path = strdup(buf_str(&b));
+    }
+    bool failed = b.failed;
+    buf_release(&b);
+    if (status != 0)
+        return -1;
+    return c->socket_path && c->socket_folder && !failed ? 0 : err_no_memory(e, "the collector");
+}
+
+static int listen_on(struct collector *c, struct err *e)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", c->socket_path);
+    c->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    c->epoll = epoll_create1(EPOLL_CLOEXEC);
+    c->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    c->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (c->listener < 0 || c->epoll < 0 || c->stop < 0 || c->news < 0 ||
+        bind(c->listener, (struct sockaddr *)&address, sizeof address) != 0 ||
+        listen(c->listener, BACKLOG) != 0 || !watch(c, c->listener, WATCHED_LISTENER, NULL) ||
+        !watch(c, c->stop, WATCHED_STOP, NULL))
+        return err_errno(e, ERR_OUTPUT, "cannot listen on %s", c->socket_path);
+    return 0;
+}
+
+/* Signals are for the thread that watches them. */
+static int start_thread(struct collector *c, struct err *e)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    errno = pthread_create(&c->thread, NULL, serve, c);
+    c->runs = errno == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return c->runs ? 0 : err_errno(e, ERR_MEMORY, "cannot start a thread");
+}
+
+int collector_start(struct collector **out, const struct collector_options *o, struct err *e)
+{
+    struct collector *c = calloc(1, sizeof *c);
+    *out = NULL;
+    if (!c)
+        return err_no_memory(e, "the collector");
+    c->options = *o;
+    c->listener = c->epoll = c->stop = c->news = -1;
+    pthread_mutex_init(&c->lock, NULL);
+    if (make_folders(c, e) == 0 && listen_on(c, e) == 0 && start_thread(c, e) == 0) {
+        *out = c;
+        return 0;
+    }
+    collector_stop(c);
+    return -1;
+}
+
+static void remove_folders(struct collector *c)
+{
+    if (c->socket_path)
+        unlink(c->socket_path);
+    if (c->socket_folder)
+        rmdir(c->socket_folder);
+    if (c->folder)
+        rmdir(c->folder); /* stays when there is something in it */
+    free(c->socket_path);
+    free(c->socket_folder);
+    free(c->folder);
+}
+
+void collector_stop(struct collector *c)
+{
+    uint64_t one = 1;
+    struct collected *p;
+    if (!c)
+        return;
+    if (c->runs && write(c->stop, &one, sizeof one) == (ssize_t)sizeof one)
+        pthread_join(c->thread, NULL);
+    /* Their processes go on, and see that nobody listens. */
+    while (c->peers.len)
+        drop(c, c->peers.at[c->peers.len - 1]);
+    while ((p = collector_take(c)))
+        collected_free(p, true);
+    const int fds[] = {c->listener, c->epoll, c->stop, c->news};
+    for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
+        if (fds[i] >= 0)
+            close(fds[i]);
+    }
+    remove_folders(c);
+    vec_release(&c->peers);
+    vec_release(&c->queue);
+    pthread_mutex_destroy(&c->lock);
+    free(c);
+}
+
+const char *collector_socket(const struct collector *c)
+{
+    return c->socket_path;
+}
+
+const char *collector_folder(const struct collector *c)
+{
+    return c->folder;
+}
+
+void collector_set_root(struct collector *c, pid_t pid)
+{
+    c->root = pid;
+}
+
+int collector_fd(const struct collector *c)
+{
+    return c->news;
+}
+
+struct collected *collector_take(struct collector *c)
+{
+    uint64_t count;
+    struct collected *p = NULL;
+    if (c->news >= 0)
+        (void)!read(c->news, &count, sizeof count);
+    pthread_mutex_lock(&c->lock);
+    if (c->taken < c->queue.len)
+        p = c->queue.at[c->taken++];
+    if (c->taken == c->queue.len)
+        c->taken = c->queue.len = 0;
+    pthread_mutex_unlock(&c->lock);
+    return p;
+}
+
+void collected_free(struct collected *p, bool keep)
+{
+    if (!p)
+        return;
+    close(p->fd);
+    if (!keep)
+        unlink(p->path);
+    free(p->path);
+    free(p);
+}
+
+uint64_t collector_refused(const struct collector *c)
+{
+    return c->refused;
+}

@@ -1,0 +1,391 @@
+/* Recordings of the preload library into a trace. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <sys/mman.h>
+
+#include <cmocka.h>
+
+#include "recording/recording.h"
+#include "recording_maker.h"
+
+struct fixture {
+    struct maker maker;
+    struct trace trace;
+    struct ingest ingest;
+    struct recording_target target;
+    struct recording *recording;
+    int fd;
+};
+
+static int setup(void **state)
+{
+    struct fixture *f = calloc(1, sizeof *f);
+    struct err e;
+    *state = f;
+    maker_init(&f->maker, 64);
+    f->fd = memfd_create("recording", MFD_CLOEXEC);
+    assert_int_equal(trace_init(&f->trace, NULL, &e), 0);
+    assert_int_equal(ingest_init(&f->ingest, &f->trace, &e), 0);
+    recording_target_init(&f->target, &f->ingest);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    struct fixture *f = *state;
+    recording_free(f->recording);
+    recording_target_release(&f->target);
+    ingest_release(&f->ingest);
+    trace_release(&f->trace);
+    maker_release(&f->maker);
+    close(f->fd);
+    free(f);
+    return 0;
+}
+
+/* Reads the recording as it stands, of a process that is no more. */
+static void read_all(struct fixture *f)
+{
+    struct err e = {0};
+    uint64_t taken;
+    maker_write(&f->maker, f->fd);
+    if (!f->recording)
+        assert_int_equal(recording_open(&f->recording, f->fd, &f->target, &e), 0);
+    do {
+        assert_int_equal(recording_advance(f->recording, false, 7, &taken, &e), 0);
+    } while (taken);
+    assert_int_equal(recording_finish(f->recording, false, &e), 0);
+}
+
+static const struct pool *heap(const struct fixture *f)
+{
+    return f->trace.memory.pools.at[0];
+}
+
+/* The n-th allocation of the heap. */
+static struct memory_alloc allocation(struct fixture *f, uint64_t n)
+{
+    struct column_reader r;
+    struct err e = {0};
+    struct memory_alloc out = {0};
+    size_t run;
+    const struct memory_alloc *at;
+    column_reader_init(&r, &f->trace.memory.pools.at[0]->allocs);
+    for (uint64_t seen = 0; (at = column_reader_next(&r, &run, &e)); seen += run) {
+        if (n - seen < run)
+            out = at[n - seen];
+    }
+    column_reader_release(&r);
+    return out;
+}
+
+static uint64_t thread_of(struct fixture *f, uint64_t n)
+{
+    return f->trace.threads.list.at[allocation(f, n).size_thread >> 48].id;
+}
+
+static void merges_threads_by_stamp(void **state)
+{
+    struct fixture *f = *state;
+    struct made_chunk a = maker_chunk(&f->maker, REC_CHUNK_EVENTS, 1, 11, 10);
+    struct made_chunk b = maker_chunk(&f->maker, REC_CHUNK_EVENTS, 1, 12, 15);
+    struct made_chunk later = maker_chunk(&f->maker, REC_CHUNK_EVENTS, 2, 11, 40);
+    /* A block goes from thread to thread: each free before the next allocation. */
+    made_alloc(&a, 10, 0x1000, 100, 0);
+    made_alloc(&b, 16, 0x2000, 50, 0);
+    made_free(&b, 20, 0x1000);
+    made_alloc(&a, 21, 0x1000, 200, 0);
+    made_free(&a, 30, 0x2000);
+    made_alloc(&b, 35, 0x2000, 60, 0);
+    made_free(&later, 40, 0x1000);
+    made_free(&later, 41, 0x2000);
+    read_all(f);
+    assert_int_equal(heap(f)->totals.allocations, 4);
+    assert_int_equal(heap(f)->totals.frees, 4);
+    assert_int_equal(heap(f)->totals.live, 0);
+    assert_int_equal(f->trace.memory.unknown_frees, 0);
+    assert_int_equal(f->trace.memory.double_allocations, 0);
+    const uint64_t threads[] = {11, 12, 11, 12}, times[] = {10, 16, 21, 35};
+    for (size_t i = 0; i < 4; i++) {
+        assert_int_equal(thread_of(f, i), threads[i]);
+        assert_int_equal(allocation(f, i).time, times[i]);
+    }
+}
+
+static void failed_realloc_keeps_its_block(void **state)
+{
+    struct fixture *f = *state;
+    struct made_chunk a = maker_chunk(&f->maker, REC_CHUNK_EVENTS, 1, 11, 0);
+    struct made_chunk b = maker_chunk(&f->maker, REC_CHUNK_EVENTS, 1, 12, 0);
+    made_alloc(&a, 1, 0x1000, 100, 0);
+    made_alloc(&a, 2, 0x2000, 300, 0);
+    made_realloc(&a, 3, 0x1000);
+    made_put_back(&a, 6, 0x1000);
+    made_alloc(&b, 5, 0x4000, 1, 0);
+    /* This one succeeds, and another thread gets the address before its thread says so. */
+    made_realloc(&a, 7, 0x2000);
+    made_alloc(&b, 8, 0x2000, 10, 0);
+    made_alloc(&a, 9, 0x3000, 600, 0);
+    read_all(f);
+    assert_int_equal(recording_counts(f->recording)->put_back, 1);
+    assert_int_equal(heap(f)->totals.live, 4);
+    assert_int_equal(heap(f)->totals.live_bytes, 100 + 1 + 10 + 600);
+    assert_int_equal(f->trace.memory.unknown_frees, 0);
+    assert_int_equal(f->trace.memory.double_allocations, 0);
+}
+
+/* The program was killed within a realloc: the block was there to the end. */
+static void unfinished_realloc_frees_nothing(void **state)
+{
+    struct fixture *f = *state;
+    struct made_chunk a = maker_chunk(&f->maker, REC_CHUNK_EVENTS, 1, 11, 0);
+    made_alloc(&a, 1, 0x1000, 100, 0);
+    made_realloc(&a, 2, 0x1000);
+    read_all(f);
+    assert_int_equal(heap(f)->totals.live, 1);
+}
+
+static void reads_while_it_is_written(void **state)
+{
+    struct fixture *f = *state;
+    struct err e = {0};
+    uint64_t taken;
+    struct made_chunk a = maker_chunk(&f->maker, REC_CHUNK_EVENTS, 1, 11, 0);
+    struct made_chunk b = maker_chunk(&f->maker, REC_CHUNK_EVENTS, 1, 12, 0);
+    made_header(&a)->state = made_header(&b)->state = REC_CHUNK_OPEN;
+    made_alloc(&a, 10, 0x1000, 100, 0);
+    made_free(&a, 30, 0x1000);
+    made_header(&b)->pending = 20; /* b is about to write a record of stamp 20 or later */
+    f->maker.header->counter = 50;
+    maker_write(&f->maker, f->fd);
+    assert_int_equal(recording_open(&f->recording, f->fd, &f->target, &e), 0);
+    assert_int_equal(recording_advance(f->recording, true, 1000, &taken, &e), 0);
+    assert_true(taken <= 1); /* 0 where the kernel has no membarrier */
+    made_header(&b)->pending = REC_IDLE;
+    made_alloc(&b, 20, 0x2000, 7, 0);
+    maker_write(&f->maker, f->fd);
+    assert_int_equal(recording_advance(f->recording, true, 1000, &taken, &e), 0);
+    /* A new chunk, and one more record in an old one. */
+    struct made_chunk c = maker_chunk(&f->maker, REC_CHUNK_EVENTS, 1, 13, 60);
+    made_free(&c, 60, 0x2000);
+    made_alloc(&a, 70, 0x1000, 8, 0);
+    read_all(f);
+    assert_int_equal(heap(f)->totals.allocations, 3);
+    assert_int_equal(heap(f)->totals.frees, 2);
+    assert_int_equal(f->trace.memory.unknown_frees, 0);
+    assert_int_equal(f->trace.memory.double_allocations, 0);
+}
+
+static void finds_chunks_behind_gaps(void **state)
+{
+    struct fixture *f = *state;
+    struct made_chunk gap = maker_chunk(&f->maker, REC_CHUNK_EVENTS, 3, 11, 0);
+    struct made_chunk a = maker_chunk(&f->maker, REC_CHUNK_EVENTS, 1, 12, 0);
+    struct err e = {0};
+    uint64_t taken;
+    made_alloc(&gap, 1, 0x1000, 1, 0);
+    made_alloc(&a, 2, 0x2000, 2, 0);
+    made_header(&gap)->magic = 0;
+    f->maker.header->counter = 1;
+    maker_write(&f->maker, f->fd);
+    assert_int_equal(recording_open(&f->recording, f->fd, &f->target, &e), 0);
+    assert_int_equal(recording_advance(f->recording, true, 1000, &taken, &e), 0);
+    assert_int_equal(taken, 0);
+    made_header(&gap)->magic = REC_CHUNK_MAGIC;
+    read_all(f);
+    assert_int_equal(heap(f)->totals.allocations, 2);
+}
+
+static void resting_chunk_goes_to_another_thread(void **state)
+{
+    struct fixture *f = *state;
+    struct made_chunk a = maker_chunk(&f->maker, REC_CHUNK_EVENTS, 1, 11, 0);
+    made_alloc(&a, 1, 0x5000, 100, 0);
+    made_thread_name(&a, 2, "first");
+    made_owner(&a, 3, 12);
+    made_thread_name(&a, 4, "before");
+    made_thread_name(&a, 5, "second");
+    made_alloc(&a, 6, 0x1000, 100, 0);
+    read_all(f);
+    assert_int_equal(thread_of(f, 0), 11);
+    assert_int_equal(thread_of(f, 1), 12);
+    assert_int_equal(allocation(f, 1).ptr, 0x1000);
+    const struct trace_thread *t = &f->trace.threads.list.at[allocation(f, 1).size_thread >> 48];
+    assert_string_equal(strings_get(&f->trace.strings, t->name).p, "second");
+}
+
+/* The frame ids of an allocation's call stack, innermost first. */
+static size_t frames_of(struct fixture *f, uint64_t n, uint64_t ids[8])
+{
+    const struct callstacks *c = &f->trace.callstacks;
+    const struct callstack *stack = callstacks_get(c, allocation(f, n).callstack);
+    size_t len = 0;
+    for (uint32_t node = stack ? stack->node : 0; node && len < 8; node = c->nodes.at[node].parent)
+        ids[len++] = c->frames.at[c->nodes.at[node].frame].id;
+    return len;
+}
+
+static void call_stacks_are_chains_of_nodes(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t ids[8];
+    struct made_chunk nodes = maker_chunk(&f->maker, REC_CHUNK_NODES, 1, 0, 0);
+    struct made_chunk a = maker_chunk(&f->maker, REC_CHUNK_EVENTS, 1, 11, 0);
+    made_header(&nodes)->first_node = 1;
+    made_node(&nodes, 0, 0x400100, 0);
+    made_node(&nodes, 1, 0x400200, 1);
+    made_node(&nodes, 2, 0x400300, 2 | REC_NODE_EXACT);
+    made_alloc(&a, 1, 0x1000, 1, 3);
+    made_alloc(&a, 2, 0x2000, 1, 3);
+    made_alloc(&a, 3, 0x3000, 1, 99); /* there is no such node */
+    read_all(f);
+    assert_int_equal(frames_of(f, 0, ids), 3);
+    assert_int_equal(ids[0], 0x400301); /* exact: as if a call returned behind it */
+    assert_int_equal(ids[1], 0x400200);
+    assert_int_equal(ids[2], 0x400100);
+    assert_int_equal(allocation(f, 0).callstack, allocation(f, 1).callstack);
+    assert_int_equal(frames_of(f, 2, ids), 0);
+    assert_int_equal(recording_counts(f->recording)->stackless, 1);
+}
+
+/* An image is unloaded, and another one is loaded at the same address. */
+static void images_at_one_address_are_told_apart(void **state)
+{
+    struct fixture *f = *state;
+    uint64_t first[8], second[8], again[8];
+    struct made_chunk nodes = maker_chunk(&f->maker, REC_CHUNK_NODES, 1, 0, 0);
+    struct made_chunk a = maker_chunk(&f->maker, REC_CHUNK_EVENTS, 1, 11, 0);
+    made_header(&nodes)->first_node = 1;
+    made_node(&nodes, 0, 0x7f0000000100, 0);
+    made_node(&nodes, 1, (UINT64_C(1) << 48) | 0x7f0000000100, 0);
+    made_node(&nodes, 2, (UINT64_C(2) << 48) | 0x7f5500000100, 0);
+    made_module(&a, 1, 1, 0, 0x7f0000000000, 0x2000, "/lib/one.so");
+    made_alloc(&a, 2, 0x1000, 1, 1);
+    made_module_gone(&a, 3, 1, 1);
+    made_module(&a, 4, 2, 1, 0x7f0000000000, 0x3000, "/lib/two.so");
+    made_alloc(&a, 5, 0x2000, 1, 2);
+    made_module_gone(&a, 6, 2, 2);
+    /* The first one again, elsewhere: its frames are those that it had. */
+    made_module(&a, 7, 3, 2, 0x7f5500000000, 0x2000, "/lib/one.so");
+    made_alloc(&a, 8, 0x3000, 1, 3);
+    read_all(f);
+    assert_int_equal(frames_of(f, 0, first), 1);
+    assert_int_equal(frames_of(f, 1, second), 1);
+    assert_int_equal(frames_of(f, 2, again), 1);
+    assert_int_equal(first[0], 0x7f0000000100);
+    assert_int_equal(second[0], (UINT64_C(1) << 48) | 0x7f0000000100);
+    assert_int_equal(again[0], first[0]);
+    assert_string_equal(trace_fact(&f->trace, "module", 0).p,
+                        "7f0000000000-7f0000002000 0 12ab /lib/one.so");
+    assert_string_equal(trace_fact(&f->trace, "module", 1).p,
+                        "17f0000000000-17f0000003000 0 12ab /lib/two.so");
+    assert_null(trace_fact(&f->trace, "module", 2).p);
+}
+
+static void losses_are_told(void **state)
+{
+    struct fixture *f = *state;
+    struct made_chunk a = maker_chunk(&f->maker, REC_CHUNK_EVENTS, 1, 11, 0);
+    made_alloc(&a, 1, 0x1000, 1, 0);
+    f->maker.header->lost[REC_LOSS_SPACE].allocations = 12;
+    f->maker.header->lost[REC_LOSS_NESTED].allocations = 3;
+    f->maker.header->lost[REC_LOSS_SPACE].bytes = 1200;
+    f->maker.header->lost[REC_LOSS_STACK].allocations = 5;
+    f->maker.header->options.sample_bytes = 4096;
+    f->maker.header->state = REC_STATE_FULL;
+    read_all(f);
+    assert_string_equal(trace_fact(&f->trace, "lost_allocations", 0).p, "15");
+    assert_string_equal(trace_fact(&f->trace, "lost_bytes", 0).p, "1200");
+    assert_string_equal(trace_fact(&f->trace, "lost_callstacks", 0).p, "5");
+    assert_string_equal(trace_fact(&f->trace, "sampling", 0).p, "4096");
+    assert_non_null(trace_fact(&f->trace, "incomplete", 0).p);
+}
+
+/* A sampled block stands for those that were passed over. */
+static void sampled_sizes_are_estimates(void **state)
+{
+    struct fixture *f = *state;
+    struct made_chunk a = maker_chunk(&f->maker, REC_CHUNK_EVENTS, 1, 11, 0);
+    f->maker.header->options.sample_bytes = 1000;
+    made_alloc(&a, 1, 0x1000, 1, 0);
+    made_alloc(&a, 2, 0x2000, 1000000, 0);
+    read_all(f);
+    /* 1 / (1 - exp(-1/1000)) = 1000.5; a large block is always sampled. */
+    assert_in_range(allocation(f, 0).size_thread & 0xffffffffffff, 1000, 1001);
+    assert_int_equal(allocation(f, 1).size_thread & 0xffffffffffff, 1000000);
+}
+
+static void damage_ends_one_chunk_only(void **state)
+{
+    struct fixture *f = *state;
+    struct made_chunk a = maker_chunk(&f->maker, REC_CHUNK_EVENTS, 1, 11, 0);
+    struct made_chunk b = maker_chunk(&f->maker, REC_CHUNK_EVENTS, 1, 12, 0);
+    made_alloc(&a, 1, 0x1000, 1, 0);
+    made_byte(&a, REC_NOTHING);
+    made_alloc(&a, 3, 0x2000, 1, 0);
+    made_alloc(&b, 2, 0x3000, 1, 0);
+    made_alloc(&b, 4, 0x4000, 1, 0);
+    made_head(&b, REC_ALLOC, 5); /* cut off */
+    made_commit(&b);
+    read_all(f);
+    assert_int_equal(heap(f)->totals.allocations, 3);
+    assert_int_equal(recording_counts(f->recording)->damaged, 2);
+}
+
+static void short_processes_share_a_trace(void **state)
+{
+    struct fixture *f = *state;
+    struct err e = {0};
+    uint64_t taken;
+    struct made_chunk a = maker_chunk(&f->maker, REC_CHUNK_EVENTS, 1, 11, 0);
+    made_alloc(&a, 1, 0x1000, 100, 0);
+    maker_write(&f->maker, f->fd);
+    for (int i = 0; i < 3; i++) {
+        struct recording *r;
+        assert_int_equal(recording_open(&r, f->fd, &f->target, &e), 0);
+        assert_int_equal(recording_advance(r, false, 1000, &taken, &e), 0);
+        assert_int_equal(recording_finish(r, true, &e), 0);
+        recording_free(r);
+    }
+    assert_int_equal(heap(f)->totals.allocations, 3);
+    assert_int_equal(heap(f)->totals.live, 0);
+    assert_int_equal(f->trace.memory.double_allocations, 0);
+    assert_true(allocation(f, 0).time < allocation(f, 1).time);
+}
+
+static void other_files_are_refused(void **state)
+{
+    struct fixture *f = *state;
+    struct err e = {0};
+    assert_int_equal(recording_open(&f->recording, f->fd, &f->target, &e), -1);
+    assert_int_equal(e.code, ERR_INPUT);
+    f->maker.header->version = REC_VERSION + 1;
+    maker_write(&f->maker, f->fd);
+    assert_int_equal(recording_open(&f->recording, f->fd, &f->target, &e), -1);
+    assert_non_null(strstr(e.text, "version"));
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(merges_threads_by_stamp),
+        TEST(failed_realloc_keeps_its_block),
+        TEST(unfinished_realloc_frees_nothing),
+        TEST(reads_while_it_is_written),
+        TEST(finds_chunks_behind_gaps),
+        TEST(resting_chunk_goes_to_another_thread),
+        TEST(call_stacks_are_chains_of_nodes),
+        TEST(images_at_one_address_are_told_apart),
+        TEST(losses_are_told),
+        TEST(sampled_sizes_are_estimates),
+        TEST(damage_ends_one_chunk_only),
+        TEST(short_processes_share_a_trace),
+        TEST(other_files_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
