@@ -241,12 +241,15 @@ int run_trace_report(struct run_traces *r, struct trace *t, const char *path, st
     const struct run_options *o = r->options;
     const struct summary_options options = {.by = GROUP_SITE};
     struct summary s;
-    if (summary_build(&s, t, &options, e) != 0)
-        return -1;
-    int status = check(r, &s, e);
-    if (status == 0)
-        status = write_report(r, &s, e);
-    summary_release(&s);
+    int status = 0;
+    if (o->fail_if.list.len || (o->report != RUN_NONE && o->report != RUN_HTML)) {
+        if (summary_build(&s, t, &options, e) != 0)
+            return -1;
+        status = check(r, &s, e);
+        if (status == 0)
+            status = write_report(r, &s, e);
+        summary_release(&s);
+    }
     if (status == 0 && (o->report == RUN_HTML || o->open))
         status = make_page(o, path, e);
     return status;
