@@ -125,7 +125,7 @@ static struct rec_options recording_options(const struct run_options *o)
 {
     return (struct rec_options){
         .size = sizeof(struct rec_options),
-        .flags = o->follow_fork ? REC_OPTION_FOLLOW_FORK : 0,
+        .flags = REC_OPTION_FOLLOW_EXEC | (o->follow_fork ? REC_OPTION_FOLLOW_FORK : 0),
         .depth = (uint32_t)o->depth,
         .pools = REC_POOLS_HEAP | (o->mmap_pool ? REC_POOLS_MMAP : 0),
         .min_size = o->min_size,
@@ -257,9 +257,8 @@ static void say_why_nothing(const struct run *r, const struct run_process *p, st
     } else if (!p->record || p->silent || recording_read_header(p->collected->fd, &h, &e) != 0) {
         buf_puts(out, "the program ended before its first allocation, or there was no room for "
                       "the recording");
-    } else if (h.too_small) {
-        buf_printf(out, "all of %s were smaller than --min-size",
-                   format_counted(n, h.too_small, "allocation"));
+    } else if (h.options.min_size) {
+        buf_printf(out, "no block had --min-size, %s", format_bytes(n, h.options.min_size));
     } else if (h.state == REC_STATE_FULL) {
         buf_puts(out, "there was no room for the recording");
     } else if (h.state == REC_STATE_EXEC && !r->options.follow_fork) {

@@ -140,7 +140,13 @@ static int write_report(struct run_traces *r, struct summary *s, struct err *e)
         return write_file(s, &report, o->report_file, o->replace, e);
     if (o->report == RUN_TEXT)
         fprintf(stderr, "\n");
-    return report_write(s, &report, stderr, e);
+    struct err unread = {0};
+    /* A standard error that nobody can read is the caller's choice: the trace is there. */
+    if (report_write(s, &report, stderr, &unread) != 0 && unread.code != ERR_OUTPUT) {
+        *e = unread;
+        return -1;
+    }
+    return 0;
 }
 
 /* Runs a program of ours or the desktop's to its end; its words go to standard error. */

@@ -1,0 +1,116 @@
+/*
+ * The program that the tests of `tidemark run` record. It counts what it allocates itself, in
+ * functions that bear no inlining, and tells the counts on standard output.
+ */
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SLOTS 64
+
+static _Atomic long made, freed;
+static _Atomic(void *) slots[SLOTS];
+static long rounds;
+
+__attribute__((noinline)) void *make_block(size_t size)
+{
+    void *p = malloc(size);
+    made++;
+    return p;
+}
+
+__attribute__((noinline)) void free_block(void *p)
+{
+    if (p)
+        freed++;
+    free(p);
+}
+
+/* Threads pass blocks to each other: what one puts there another one frees. */
+static void *pass_blocks(void *seed)
+{
+    unsigned long n = (unsigned long)seed * 2654435761u + 1;
+    for (long i = 0; i < rounds; i++) {
+        n = n * 6364136223846793005u + 1442695040888963407u;
+        void *p = make_block(n >> 40 & 0xfff);
+        free_block(atomic_exchange(&slots[(n >> 33) % SLOTS], p));
+    }
+    return NULL;
+}
+
+static void threads(long count)
+{
+    pthread_t list[64];
+    for (long i = 0; i < count; i++)
+        pthread_create(&list[i], NULL, pass_blocks, (void *)i);
+    for (long i = 0; i < count; i++)
+        pthread_join(list[i], NULL);
+    for (int i = 0; i < SLOTS; i++)
+        free_block(atomic_exchange(&slots[i], NULL));
+}
+
+static void children(long count)
+{
+    for (long i = 0; i < count; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            free_block(make_block(100));
+            (void)make_block(50);
+            _exit(0);
+        }
+        int status = 1;
+        if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
+            exit(9);
+    }
+}
+
+/* Waits until a file is there. */
+static void wait_for(const char *path)
+{
+    while (access(path, F_OK) != 0)
+        usleep(2000);
+}
+
+int main(int argc, char **argv)
+{
+    const char *what = argc > 1 ? argv[1] : "";
+    rounds = argc > 3 ? atol(argv[3]) : 0;
+    if (strcmp(what, "threads") == 0) {
+        threads(atol(argv[2]));
+    } else if (strcmp(what, "exit") == 0) {
+        (void)make_block(1000);
+        return atoi(argv[2]);
+    } else if (strcmp(what, "signal") == 0) {
+        for (int i = 0; i < 1000; i++)
+            (void)make_block(10);
+        raise(atoi(argv[2]));
+    } else if (strcmp(what, "children") == 0) {
+        children(atol(argv[2]));
+    } else if (strcmp(what, "copy") == 0) {
+        char line[256];
+        while (fgets(line, sizeof line, stdin)) {
+            char *copy = strcpy(make_block(strlen(line) + 1), line);
+            fputs(copy, stdout);
+            fputs("said\n", stderr);
+            free_block(copy);
+        }
+        return 0;
+    } else if (strcmp(what, "wait") == 0) {
+        /* Says that it is there, waits for a file, goes on. */
+        for (int i = 0; i < 500; i++)
+            (void)make_block(10);
+        puts("ready");
+        fflush(stdout);
+        wait_for(argv[2]);
+        for (long i = 0; i < rounds; i++)
+            free_block(make_block(20));
+    }
+    printf("%ld %ld\n", made, freed);
+    return 0;
+}

@@ -1,0 +1,408 @@
+"""`tidemark run`: programs that were not built for it, recorded from outside."""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+from tools import LIMIT, ROOT, TIDEMARK, Case, report, run
+
+SOURCE = ROOT / "test" / "e2e" / "run_program.c"
+CC = os.environ.get("CC", "gcc")
+PATIENCE = 60
+
+
+def compiled(folder, name="program", flags=(), source=SOURCE):
+    path = folder / name
+    subprocess.run([CC, "-g", "-O1", *flags, "-o", path, source, "-lpthread"], check=True)
+    return path
+
+
+def record(folder, *command, options=(), **kwargs):
+    """Runs `command` under `tidemark run`; the trace is FOLDER/out.tracy."""
+    return run("run", "-o", folder / "out.tracy", "--no-debuginfod", *options, "--", *command,
+               **kwargs)
+
+
+def site(trace, function):
+    """The row of an allocation site: counts of one function's allocations."""
+    rows = [s for s in report(trace)["sites"] if s["function"] == function]
+    if len(rows) != 1:
+        raise AssertionError(f"{trace}: {len(rows)} sites called {function}")
+    return rows[0]
+
+
+def wait_until(condition):
+    """For things that happen by themselves; generous, since the machine may be busy."""
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        if time.monotonic() > end:
+            raise AssertionError("it did not happen")
+        time.sleep(0.01)
+
+
+def is_gone(pid):
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    stat = pathlib.Path(f"/proc/{pid}/stat")
+    try:
+        return stat.read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except OSError:
+        return True
+
+
+class RunCase(Case):
+    def setUp(self):
+        super().setUp()
+        self.program = compiled(self.dir)
+        self.trace = self.dir / "out.tracy"
+
+    def assert_sound(self, trace=None):
+        """No free of an unknown block, no allocation of a live one, nothing lost."""
+        result = run("info", trace or self.trace, "--format", "json")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        facts = json.dumps(json.loads(result.stdout))
+        for fault in ("unknown_frees", "double_allocations", "lost_"):
+            self.assertNotIn(fault, facts)
+
+    def assert_nothing_left(self):
+        self.assertEqual([n for n in os.listdir(self.dir) if n.startswith("tidemark-run")], [])
+
+
+class Exactness(RunCase):
+    def counted(self, threads, rounds):
+        result = record(self.dir, self.program, "threads", threads, rounds)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        made, freed = map(int, result.stdout.split())
+        self.assertEqual(made, threads * rounds)
+        self.assertEqual(freed, made)
+        row = site(self.trace, "make_block")
+        self.assertEqual(row["count"], made)
+        self.assertEqual(row["live_count"], 0)
+        self.assert_sound()
+        self.assert_nothing_left()
+
+    def test_one_thread(self):
+        self.counted(1, 20000)
+
+    def test_four_threads_pass_blocks(self):
+        self.counted(4, 20000)
+
+    def test_sixteen_threads_pass_blocks(self):
+        self.counted(16, 10000)
+
+    def test_names_files_and_lines(self):
+        result = record(self.dir, self.program, "exit", 0)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        row = site(self.trace, "make_block")
+        self.assertTrue(row["file"].endswith("run_program.c"), row)
+        lines = SOURCE.read_text().splitlines()
+        self.assertIn("malloc(size)", lines[row["line"] - 1])
+        functions = [f["function"] for f in row["callstack"]]
+        self.assertIn("main", functions)
+        self.assertLess(functions.index("make_block"), functions.index("main"))
+
+
+class Streams(RunCase):
+    def test_input_and_output_are_the_programs(self):
+        text = "one\ntwo\nthree\n"
+        result = subprocess.run([TIDEMARK, "run", "-o", str(self.trace), "--no-debuginfod", "--",
+                                 str(self.program), "copy"], input=text, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT)
+        self.assertEqual(result.stdout, text)
+        self.assertTrue(result.stderr.startswith("said\nsaid\nsaid\n"), result.stderr)
+        self.assertIn("make_block", result.stderr)
+        self.assertEqual(site(self.trace, "make_block")["count"], 3)
+
+    def test_environment_is_given_back(self):
+        env = dict(os.environ)
+        env.pop("LD_PRELOAD", None)
+        native = subprocess.run(["env"], stdout=subprocess.PIPE, text=True, check=True, env=env)
+        result = record(self.dir, "env", options=["--report", "none", "--env", "TIDE=high"],
+                        env=env)
+        ours = set(result.stdout.splitlines()) - {"TIDE=high"}
+        self.assertIn("TIDE=high", result.stdout)
+        skip = re.compile(r"^(_|LD_PRELOAD|TIDEMARK_SOCKET)=")
+        self.assertEqual({v for v in ours if not skip.match(v)},
+                         {v for v in native.stdout.splitlines() if not skip.match(v)})
+
+    def test_closed_standard_error(self):
+        command = [TIDEMARK, "run", "-o", str(self.trace), "--no-debuginfod", "--",
+                   str(self.program), "exit", "0"]
+        result = subprocess.run(["sh", "-c", 'exec "$@" 2>&-', "sh", *command],
+                                stdout=subprocess.PIPE, timeout=LIMIT)
+        self.assertEqual(result.returncode, 0)
+        self.assertEqual(site(self.trace, "make_block")["count"], 1)
+
+
+class Status(RunCase):
+    def test_is_the_programs(self):
+        result = record(self.dir, self.program, "exit", 3)
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertTrue(self.trace.exists())
+
+    def test_of_a_signal(self):
+        result = record(self.dir, self.program, "signal", int(signal.SIGSEGV))
+        self.assertEqual(result.returncode, 128 + signal.SIGSEGV, result.stderr)
+        self.assertEqual(site(self.trace, "make_block")["count"], 1000)
+
+    def test_of_sigkill(self):
+        result = record(self.dir, self.program, "signal", int(signal.SIGKILL))
+        self.assertEqual(result.returncode, 128 + signal.SIGKILL, result.stderr)
+        row = site(self.trace, "make_block")
+        self.assertEqual((row["count"], row["live_count"]), (1000, 1000))
+        self.assert_sound()
+
+    def test_of_budgets(self):
+        failing = ["--fail-if", "count(site=~\"make_block\")>0", "--report", "json",
+                   "--report-file", self.dir / "report.json"]
+        result = record(self.dir, self.program, "exit", 0, options=failing)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        checks = json.loads((self.dir / "report.json").read_text())["checks"]
+        self.assertEqual([c["holds"] for c in checks if c["name"] == "fail-if"], [False])
+        result = record(self.dir, self.program, "exit", 5, options=["-f", *failing])
+        self.assertEqual(result.returncode, 5, result.stderr)
+        holding = ["-f", "--fail-if", "peak>1G"]
+        result = record(self.dir, self.program, "exit", 0, options=holding)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_no_such_program(self):
+        result = record(self.dir, self.dir / "none")
+        self.assertEqual(result.returncode, 127, result.stderr)
+        result = record(self.dir, "no-such-program-anywhere")
+        self.assertEqual(result.returncode, 127, result.stderr)
+        self.assertFalse(self.trace.exists())
+        self.assert_nothing_left()
+
+    def test_not_executable(self):
+        plain = self.dir / "plain"
+        plain.write_text("text")
+        result = record(self.dir, plain)
+        self.assertEqual(result.returncode, 126, result.stderr)
+        result = record(self.dir, self.dir)
+        self.assertEqual(result.returncode, 126, result.stderr)
+
+    def test_output_is_not_overwritten(self):
+        self.trace.write_text("precious")
+        result = record(self.dir, self.program, "exit", 0)
+        self.assertEqual(result.returncode, 4, result.stderr)
+        self.assertEqual(self.trace.read_text(), "precious")
+
+    def test_default_name(self):
+        result = run("run", "--no-debuginfod", "--", self.program, "exit", 0, cwd=self.dir)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        names = [n for n in os.listdir(self.dir) if n.endswith(".tracy")]
+        self.assertEqual(len(names), 1)
+        self.assertRegex(names[0], r"^program\.\d+\.tracy$")
+
+
+class Signals(RunCase):
+    def start(self, *options):
+        """A program that waits, with its recorder, in a process group of their own."""
+        process = subprocess.Popen([TIDEMARK, "run", "-o", str(self.trace), "--no-debuginfod",
+                                    *options, "--", str(self.program), "wait",
+                                    str(self.dir / "go"), "100"],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                   start_new_session=True)
+        self.addCleanup(self.end, process)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        return process
+
+    @staticmethod
+    def end(process):
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.communicate()
+
+    def child_of(self, process):
+        children = pathlib.Path(f"/proc/{process.pid}/task")
+        for task in children.iterdir():
+            for pid in (task / "children").read_text().split():
+                if "program" in pathlib.Path(f"/proc/{pid}/comm").read_text():
+                    return int(pid)
+        raise AssertionError("it has no child")
+
+    def test_sigterm_goes_to_the_program(self):
+        process = self.start()
+        process.send_signal(signal.SIGTERM)
+        _, errors = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 128 + signal.SIGTERM, errors)
+        self.assertEqual(site(self.trace, "make_block")["count"], 500)
+
+    def test_sigint_of_the_group(self):
+        process = self.start()
+        os.killpg(process.pid, signal.SIGINT)
+        _, errors = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 128 + signal.SIGINT, errors)
+        self.assertEqual(site(self.trace, "make_block")["count"], 500)
+
+    def test_the_collector_is_killed(self):
+        process = self.start()
+        pid = self.child_of(process)
+        process.kill()
+        process.wait()
+        (self.dir / "go").touch()
+        # The program's own work is done, to its end.
+        self.assertEqual(process.stdout.readline(), "600 100\n")
+        wait_until(lambda: is_gone(pid))
+        left = list(self.dir.glob("tidemark-run.*/*.recording"))
+        self.assertEqual(len(left), 1)
+        result = run("run", "--recover", left[0], "-o", self.trace, "--no-debuginfod")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        row = site(self.trace, "make_block")
+        self.assertEqual((row["count"], row["live_count"]), (600, 500))
+
+    def test_the_recording_can_be_kept(self):
+        result = record(self.dir, self.program, "exit", 0, options=["--keep-recording"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        kept = list(self.dir.glob("tidemark-run.*/*.recording"))
+        self.assertEqual(len(kept), 1)
+        again = self.dir / "again.tracy"
+        result = run("run", "--recover", kept[0], "-o", again, "--report", "none",
+                     "--no-debuginfod")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        for trace in (again, self.trace):
+            row = site(trace, "make_block")
+            self.assertEqual((row["count"], row["live_bytes"]), (1, 1000))
+
+
+class Children(RunCase):
+    def test_are_not_recorded_unless_wanted(self):
+        result = record(self.dir, self.program, "children", 20)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(sorted(p.name for p in self.dir.glob("*.tracy")), ["out.tracy"])
+
+    def test_a_thousand_short_ones_share_a_trace(self):
+        result = record(self.dir, self.program, "children", 1000,
+                        options=["--follow-fork", "--min-lifetime", 60])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stdout.split(), ["0", "0"])
+        folded = self.dir / "out.children.tracy"
+        self.assertEqual(site(folded, "make_block")["count"], 2000)
+        self.assert_nothing_left()
+
+    def test_each_has_a_trace_when_it_lives_long_enough(self):
+        result = record(self.dir, self.program, "children", 3,
+                        options=["--follow-fork", "--min-lifetime", 0])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        traces = [p for p in self.dir.glob("out.*.tracy")]
+        self.assertEqual(len(traces), 3, traces)
+        for trace in traces:
+            row = site(trace, "make_block")
+            self.assertEqual((row["count"], row["live_count"]), (2, 1))
+
+
+class Refused(RunCase):
+    def refused(self, program, word):
+        result = record(self.dir, program)
+        self.assertEqual(result.returncode, 126, result.stderr)
+        self.assertIn(word, result.stderr)
+        self.assertFalse(self.trace.exists())
+
+    def test_static(self):
+        self.refused(compiled(self.dir, "static", ["-static"]), "statically linked")
+
+    def test_static_runs_when_children_are_wanted(self):
+        program = compiled(self.dir, "static", ["-static"])
+        result = record(self.dir, program, "exit", 0, options=["--follow-fork"])
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertIn("nothing was recorded", result.stderr)
+        self.assertIn("statically linked", result.stderr)
+
+    @unittest.skipIf(os.getuid() != 0, "giving a file to another user needs root")
+    def test_setuid(self):
+        program = compiled(self.dir, "privileged")
+        os.chown(program, 65534, 65534)
+        program.chmod(0o4755)
+        self.refused(program, "setuid")
+
+    def test_go(self):
+        go = self.dir / "go-program"
+        note = self.dir / "note"
+        note.write_bytes(b"\4\0\0\0\4\0\0\0\4\0\0\0Go\0\0test")
+        subprocess.run(["objcopy", "--add-section", f".note.go.buildid={note}", self.program, go],
+                       check=True)
+        self.refused(go, "Go")
+
+    def test_an_allocator_of_its_own(self):
+        source = self.dir / "own.c"
+        source.write_text("""
+            #include <stddef.h>
+            static char room[65536];
+            static size_t used;
+            void *malloc(size_t n) { used += (n + 15) & ~(size_t)15; return room + used - n; }
+            void free(void *p) { (void)p; }
+            void mallctl(void) {}
+            int main(void) { return malloc(1) == NULL; }
+        """)
+        self.refused(compiled(self.dir, "own", ["-rdynamic", "-fno-builtin"], source), "jemalloc")
+
+    def test_another_processor(self):
+        other = self.dir / "other"
+        head = bytearray(self.program.read_bytes())
+        head[18] = 0xF3 if head[18] != 0xF3 else 0x3E  # e_machine
+        other.write_bytes(head)
+        other.chmod(0o755)
+        self.refused(other, "another processor")
+
+    def test_scripts_are_their_interpreters(self):
+        script = self.dir / "script"
+        script.write_text(f"#!{self.program} exit\n")
+        script.chmod(0o755)
+        result = record(self.dir, script)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(site(self.trace, "make_block")["count"], 1)
+        self.trace.unlink()
+        script.write_text(f"#!{compiled(self.dir, 'static', ['-static'])} exit\n")
+        self.refused(script, "statically linked")
+
+
+class Limits(RunCase):
+    def test_recording_stops_when_it_is_full(self):
+        result = record(self.dir, self.program, "threads", 1, 5000000,
+                        options=["--buffer", "16M", "--when-full", "stop"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stdout.split(), ["5000000", "5000000"])
+        row = site(self.trace, "make_block")
+        self.assertLess(row["count"], 5000000)
+        self.assertGreater(row["count"], 1000)
+        self.assertFalse(report(self.trace)["trace"]["complete"])
+
+    def test_small_blocks_are_left_out(self):
+        result = record(self.dir, self.program, "exit", 0, options=["--min-size", 1000])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(site(self.trace, "make_block")["count"], 1)
+        result = record(self.dir, self.program, "exit", 0,
+                        options=["-f", "--min-size", "1M", "--report", "none"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("--min-size", result.stderr)
+
+    @unittest.skipUnless(shutil.which("unshare"), "needs unshare")
+    def test_full_disk(self):
+        small = self.dir / "small"
+        small.mkdir()
+        script = ('mount -t tmpfs -o size=2m none "$1" && shift && exec "$@"')
+        command = ["unshare", "-rm", "sh", "-c", script, "sh", str(small)]
+        if subprocess.run([*command, "true"], stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("no mounts here")
+        result = subprocess.run([*command, TIDEMARK, "run", "-o", str(self.trace),
+                                 "--no-debuginfod", "--spool", str(small), "--",
+                                 str(self.program), "threads", "1", "1000000"],
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                timeout=LIMIT)
+        self.assertEqual(result.stdout.split(), ["1000000", "1000000"], result.stderr)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("incomplete", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
