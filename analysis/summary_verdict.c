@@ -85,7 +85,10 @@ static void say_no_data(struct summary *s)
         }
     }
     buf_puts(v, "no memory data: ");
-    if (s->unknown_frees) {
+    struct view why = trace_fact(t, "nothing_recorded", 0);
+    if (why.p) {
+        format_terminal(v, why);
+    } else if (s->unknown_frees) {
         char n[FORMAT_SIZE];
         buf_printf(v, "%s came, but not one allocation of a block (late start?)",
                    format_counted(n, s->unknown_frees, "free"));
@@ -139,6 +142,29 @@ static void say_figures(struct summary *s)
     }
 }
 
+/* A fact that is a number, 0 when it is not there. */
+static uint64_t fact_number(const struct summary *s, const char *key)
+{
+    struct view text = trace_fact(s->trace, key, 0);
+    return text.p ? strtoull(text.p, NULL, 10) : 0;
+}
+
+/* What a recording by the preload library lacks, by wish or by accident. */
+static void say_recording(struct summary *s)
+{
+    char a[FORMAT_SIZE];
+    uint64_t sampling = fact_number(s, "sampling"), least = fact_number(s, "min_size");
+    uint64_t lost = fact_number(s, "lost_allocations");
+    if (sampling)
+        buf_printf(&s->verdict,
+                   "; bytes are estimates from one sample in every %s, counts are those of samples",
+                   format_bytes(a, sampling));
+    if (least)
+        buf_printf(&s->verdict, "; blocks below %s were not recorded", format_bytes(a, least));
+    if (lost)
+        buf_printf(&s->verdict, "; %s lost", format_counted(a, lost, "allocation"));
+}
+
 static void say_notes(struct summary *s)
 {
     char a[FORMAT_SIZE];
@@ -160,6 +186,7 @@ static void say_notes(struct summary *s)
         buf_puts(&s->verdict, "; the trace goes on in the next part");
     else if (!s->complete)
         buf_puts(&s->verdict, "; the trace is incomplete");
+    say_recording(s);
 }
 
 /* ---- checks */
@@ -239,6 +266,11 @@ static bool check_trace(struct summary *s)
                          why.len > 200 ? 200 : (int)why.len, why.p);
     else
         ok = ok && check(s, "complete", true, "the trace does not say that it is incomplete");
+    uint64_t lost = fact_number(s, "lost_allocations") + fact_number(s, "lost_frees") +
+                    fact_number(s, "lost_damaged");
+    if (lost)
+        ok = ok && check(s, "nothing-lost", false, "%s of the recording lost",
+                         format_counted(a, lost, "event"));
     if (disorder)
         ok = ok &&
              check(s, "order", false, "%s out of order", format_counted(a, disorder, "allocation"));
