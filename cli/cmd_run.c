@@ -222,7 +222,7 @@ static void attend(struct run *r)
         launch_take_signals(&r->launch);
         if (r->options.seconds >= 0 && (double)(clock_now() - r->began) / 1e9 >= r->options.seconds)
             r->tree.pause = true;
-        uint64_t taken = run_tree_step(&r->tree, has_spare(r));
+        uint64_t taken = run_tree_step(&r->tree, r->options.buffer || has_spare(r));
         timeout = taken                      ? 0
                   : timeout == 0             ? PAUSE_LEAST
                   : timeout * 2 < PAUSE_MOST ? timeout * 2

@@ -1,8 +1,13 @@
 #include "recording/chunks.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <stddef.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 void chunks_init(struct chunks *c, int fd)
@@ -87,6 +92,33 @@ bool chunks_look(const struct chunks *c, struct chunk *chunk)
     chunk->pending = now.pending;
     chunk->closed = now.closed;
     return true;
+}
+
+/*
+ * Wakes those that wait for space. The word is in a mapping for the kernel's eyes only: it is never
+ * read or written through it, so a file that was cut short does no harm.
+ */
+static void wake(int fd)
+{
+    const size_t at = offsetof(struct rec_header, released);
+    char *page = mmap(NULL, sizeof(struct rec_header), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (page == MAP_FAILED)
+        return;
+    (void)syscall(SYS_futex, page + at, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    (void)munmap(page, sizeof(struct rec_header));
+}
+
+void chunks_give_back(const struct chunks *c, const struct chunk *chunk)
+{
+    const off_t at = offsetof(struct rec_header, released);
+    uint32_t released;
+    (void)fallocate(c->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+                    (off_t)chunk->unit * REC_UNIT, (off_t)chunk->units * REC_UNIT);
+    if (read_at(c->fd, &released, sizeof released, (uint64_t)at) != sizeof released)
+        return;
+    released += chunk->units;
+    (void)!pwrite(c->fd, &released, sizeof released, at);
+    wake(c->fd);
 }
 
 /* Units inside of a chunk that was not there when they were looked at are no gaps. */

@@ -48,6 +48,12 @@ int chunks_scan(struct chunks *c, uint32_t units_taken, chunks_put *put, void *c
 /* Reads the header of a chunk again: what is committed now. False when it makes no sense. */
 bool chunks_look(const struct chunks *c, struct chunk *chunk);
 
+/*
+ * Gives the space of a chunk back, whose process lives and will not add to it, and tells the
+ * process so.
+ */
+void chunks_give_back(const struct chunks *c, const struct chunk *chunk);
+
 /* Bytes behind a chunk's header. Returns how many could be read. */
 size_t chunks_read(const struct chunks *c, const struct chunk *chunk, uint32_t from, void *bytes,
                    size_t n);

@@ -37,6 +37,7 @@ struct recording {
     VEC(struct run *) parked;  /* read as far as they were written */
     uint64_t below;            /* what has a smaller stamp is in its final order */
     bool dead;                 /* looked at since the process ended */
+    bool gives_back;           /* the process may wait for space */
     double sample;             /* mean bytes between samples; 0: all are there */
     struct event events[BATCH];
     size_t n;

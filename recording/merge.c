@@ -289,6 +289,8 @@ static int put_aside(struct recording *r, struct run *run, struct err *e)
         return 0;
     }
     if (r->dead || run->chunk.closed) {
+        if (!r->dead && r->gives_back)
+            chunks_give_back(&r->file, &run->chunk);
         free_run(run);
         return 0;
     }
@@ -557,6 +559,8 @@ int recording_open(struct recording **out, int fd, struct recording_target *targ
     r->target = target;
     r->images.places = &target->places;
     recording_clock_init(&r->clock, r->header.first);
+    r->gives_back =
+        r->header.options.file_bytes > 0 && r->header.options.when_full == REC_FULL_WAIT;
     r->sample = (double)r->header.options.sample_bytes;
     if (target->begin == 0)
         target->begin = r->clock.from.ns;

@@ -377,6 +377,13 @@ class Limits(RunCase):
         self.assertGreater(row["count"], 1000)
         self.assertFalse(report(self.trace)["trace"]["complete"])
 
+    def test_the_program_waits_for_space(self):
+        result = record(self.dir, self.program, "threads", 2, 3000000,
+                        options=["--buffer", "16M", "--report", "none"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(site(self.trace, "make_block")["count"], 6000000)
+        self.assert_sound()
+
     def test_small_blocks_are_left_out(self):
         result = record(self.dir, self.program, "exit", 0, options=["--min-size", 1000])
         self.assertEqual(result.returncode, 0, result.stderr)
