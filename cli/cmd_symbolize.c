@@ -322,6 +322,7 @@ static int ask_input(struct symbolize_command *c, struct err *e)
 static int run(struct symbolize_command *c, struct err *e)
 {
     struct image_facts facts;
+    c->options.linkage = c->json || !c->demangle;
     if (resolver_init(&c->resolver, &c->options, e) != 0)
         return -1;
     if (resolver_open(&c->resolver, view_of(c->image), NULL, true, &facts, e) != 0) {

@@ -144,6 +144,7 @@ static int run(struct symbols *s, struct err *e)
     /* The helper starts before anything else is open. */
     if (resolver_init(&s->resolver, &s->options, e) != 0)
         return -1;
+    helper_start_early(&s->resolver.helper);
     if (trace_input_open(&in, s->input, s->output ? 2 : 1, e) != 0)
         return -1;
     if (!s->output) {

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/format.h"
+#include "base/order.h"
 #include "cli/trace_input.h"
 #include "symbols/module_table.h"
 #include "trace/frame_name.h"
@@ -19,6 +20,9 @@ struct asked {
 };
 
 #define SYMBOL_BIT (1u << 31)
+
+/* Frames between asking for one's memory and using it. */
+#define AHEAD 16u
 
 /* Images that the summary has one by one. */
 #define IMAGES_TOLD 4096u
@@ -35,8 +39,11 @@ struct work {
     VEC(bool) named; /* before, by frame */
     /* of the image at hand */
     struct resolve_image *image;
+    VEC(struct keyed) order;
     VEC(struct place) places;
     VEC(struct asked) asked;
+    VEC(uint32_t) told; /* strings by the numbers that texts have in answers; 0: not taken yet */
+    uint64_t numbering;
     struct buf text;
     uint64_t begin; /* ns */
     bool shown;     /* a progress line stands there */
@@ -176,6 +183,23 @@ static uint32_t intern(struct work *w, struct view text, struct err *e)
     return strings_intern(w->book->strings, text, e);
 }
 
+/* A text of an answer; most come again and again. */
+static uint32_t intern_told(struct work *w, const struct place_answer *a, uint32_t number,
+                            struct view text, struct err *e)
+{
+    if (w->numbering != a->numbering)
+        w->told.len = 0;
+    w->numbering = a->numbering;
+    while (w->told.len <= number) {
+        if (!vec_push(&w->told, 0))
+            return err_no_memory(e, "names"), 0u;
+    }
+    uint32_t *slot = &w->told.at[number];
+    if (!*slot)
+        *slot = intern(w, text, e);
+    return *slot;
+}
+
 /* "libfoo.so+0x1234" or "libfoo.so (base unknown)". */
 static uint32_t place_name(struct work *w, bool known, uint64_t address, struct err *e)
 {
@@ -216,15 +240,15 @@ static int rename_frame(struct work *w, uint32_t frame, const struct place_answe
         return 0;
     for (size_t i = 0; i < n; i++) {
         const struct place_frame *p = a->n ? &a->frames[i] : NULL;
-        struct view file = p && p->file.len ? p->file : view_of("[unknown]");
         struct frame_inline in = {.line = p ? p->line : 0};
         in.symbol =
             p ? symbol_of(w, frame, a, i, address - a->address)
               : (before ? w->book->callstacks->inlines.at[f->first + before - 1].symbol : 0);
-        in.function =
-            p && p->function.len ? intern(w, p->function, e) : place_name(w, true, a->address, e);
-        in.file = in.function ? intern(w, file, e) : 0;
-        if (!in.file)
+        in.function = p && p->function.len ? intern_told(w, a, p->function_number, p->function, e)
+                                           : place_name(w, true, a->address, e);
+        in.file = p && p->file.len ? intern_told(w, a, p->file_number, p->file, e)
+                                   : intern(w, view_of("[unknown]"), e);
+        if (!in.function || !in.file)
             return -1;
         inlines[i] = in;
     }
@@ -264,10 +288,23 @@ static int rename_symbol(struct work *w, size_t i, const struct place_answer *a,
     return 0;
 }
 
+/* Answers come by address, frames lie in the order of the trace. */
+static void fetch_ahead(const struct work *w, size_t i)
+{
+    size_t far = i + 2 * AHEAD, near = i + AHEAD;
+    if (far < w->asked.len && !(w->asked.at[far].frame & SYMBOL_BIT)) {
+        frame_book_fetch(w->book, w->asked.at[far].frame);
+        __builtin_prefetch(&w->locate.frames.at[w->asked.at[far].frame]);
+    }
+    if (near < w->asked.len && !(w->asked.at[near].frame & SYMBOL_BIT))
+        frame_book_fetch_functions(w->book, w->asked.at[near].frame);
+}
+
 static int take_answer(void *ctx, size_t i, const struct place_answer *a, struct err *e)
 {
     struct work *w = ctx;
     const struct asked *asked = &w->asked.at[i];
+    fetch_ahead(w, i);
     /* A place outside of the image: it is not what was there. */
     if (a->source == SOURCE_NONE)
         return 0;
@@ -293,24 +330,30 @@ static int infer(struct work *w, size_t number, struct err *e)
     return status;
 }
 
+/* By address, as what lies close together has most of what is read and told in common. */
 static int collect_places(struct work *w, size_t number, struct err *e)
 {
     size_t frames = w->book->callstacks->frames.len;
     size_t n;
     const uint32_t *numbers = locate_frames_of(&w->locate, number, &n);
-    w->places.len = w->asked.len = 0;
+    w->order.len = w->places.len = w->asked.len = 0;
+    if (!vec_reserve(&w->order, n) || !vec_reserve(&w->places, n) || !vec_reserve(&w->asked, n))
+        return err_no_memory(e, "places in an image");
     for (size_t k = 0; k < n; k++) {
-        size_t i = numbers[k];
+        const struct located *at = &w->locate.frames.at[numbers[k]];
+        if (at->step != LOCATED_NOT)
+            w->order.at[w->order.len++] = (struct keyed){at->value, numbers[k]};
+    }
+    if (!order_by_key(w->order.at, w->order.len))
+        return err_no_memory(e, "places in an image");
+    for (size_t k = 0; k < w->order.len; k++) {
+        size_t i = (size_t)w->order.at[k].value;
         const struct located *at = &w->locate.frames.at[i];
-        if (at->step == LOCATED_NOT)
-            continue;
         const struct locate_frame *f = &w->frames.at[i];
-        struct asked asked = {.frame =
-                                  i < frames ? (uint32_t)i : (uint32_t)(i - frames) | SYMBOL_BIT,
-                              .address = f->address - !f->exact};
-        if (!vec_push(&w->places, (struct place){at->kind, at->value}) ||
-            !vec_push(&w->asked, asked))
-            return err_no_memory(e, "places in an image");
+        w->places.at[w->places.len++] = (struct place){at->kind, at->value};
+        w->asked.at[w->asked.len++] =
+            (struct asked){.frame = i < frames ? (uint32_t)i : (uint32_t)(i - frames) | SYMBOL_BIT,
+                           .address = f->address - !f->exact};
     }
     return 0;
 }
@@ -439,6 +482,8 @@ static void count(struct work *w)
 {
     struct resolve_summary *s = w->s;
     for (size_t i = 0; i < w->book->callstacks->frames.len; i++) {
+        if (i + AHEAD < w->book->callstacks->frames.len)
+            frame_book_fetch_functions(w->book, i + AHEAD);
         bool named = frame_book_is_named(w->book, i);
         uint32_t image = w->locate.frames.at[i].image;
         s->named += named;
@@ -497,8 +542,10 @@ int resolve_book(struct resolver *r, struct frame_book *book, struct reframe *re
     module_table_release(&w.file);
     vec_release(&w.frames);
     vec_release(&w.named);
+    vec_release(&w.order);
     vec_release(&w.places);
     vec_release(&w.asked);
+    vec_release(&w.told);
     buf_release(&w.text);
     return status;
 }

@@ -80,7 +80,12 @@ void resolve_request_release(struct resolve_request *q)
 
 int resolve_request_start(const struct resolve_request *q, struct resolver *r, struct err *e)
 {
-    return q->wanted ? resolver_init(r, &q->options, e) : 0;
+    if (!q->wanted)
+        return 0;
+    if (resolver_init(r, &q->options, e) != 0)
+        return -1;
+    helper_start_early(&r->helper);
+    return 0;
 }
 
 int resolve_request_names(const struct resolve_request *q, struct resolver *r, struct trace *t,

@@ -263,7 +263,8 @@ int resolver_init(struct resolver *r, const struct resolve_options *options, str
                                                                           : HELPER_SECONDS,
                                           .memory = HELPER_MEMORY,
                                           .wish = grant,
-                                          .ctx = r};
+                                          .ctx = r,
+                                          .linkage = options->linkage};
     return helper_init(&r->helper, &helper, e);
 }
 

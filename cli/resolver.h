@@ -35,6 +35,7 @@ struct resolve_options {
     bool no_debuginfod;
     const char *cache; /* folder; NULL: the user's */
     bool no_cache;
+    bool linkage;        /* linkage names are wanted, too: no option of the command line */
     uint64_t cache_size; /* bytes; 0: SYMBOL_CACHE_BYTES */
     uint8_t reader;      /* enum index_back_end */
     uint64_t threads;

@@ -25,6 +25,7 @@ static void hang_up(struct helper *h)
     if (h->socket >= 0)
         close(h->socket);
     h->socket = -1;
+    h->ready_by = 0;
 }
 
 void helper_release(struct helper *h)
@@ -32,6 +33,7 @@ void helper_release(struct helper *h)
     hang_up(h);
     launcher_stop(&h->launcher);
     helper_message_release(&h->in);
+    answers_close(&h->answers);
     buf_release(&h->out);
 }
 
@@ -135,22 +137,43 @@ static int start(struct helper *h, struct err *e)
     if (launcher_spawn(&h->launcher, &h->socket, e) != 0)
         return -1;
     h->started++;
+    h->ready_by = now() + START_NS;
     buf_clear(&h->out);
     buf_u64(&h->out, h->options.memory);
     buf_u64(&h->out, HELPER_FILE_BYTES);
     /* All threads count: the real limit is the time that we wait. */
     buf_u64(&h->out, (uint64_t)(h->options.seconds * 4) * 64 + 60);
-    if (ask_until(h, HELPER_LIMITS, HELPER_READY, now() + START_NS, e) != 0)
+    if (helper_send(h->socket, HELPER_LIMITS, &h->out, -1, e) != 0)
+        return lost(h, HELPER_ENDED, e);
+    return 0;
+}
+
+static int get_ready(struct helper *h, struct err *e)
+{
+    if (h->socket < 0 && start(h, e) != 0)
+        return -1;
+    if (!h->ready_by)
+        return 0;
+    int64_t until = h->ready_by;
+    h->ready_by = 0;
+    if (await(h, HELPER_READY, until, e) != 0)
         return -1;
     struct cursor c = cursor_over(h->in.body.p, h->in.body.len);
     h->guards = cursor_u32(&c);
     return 0;
 }
 
+void helper_start_early(struct helper *h)
+{
+    struct err e = {0};
+    if (h->socket < 0)
+        (void)start(h, &e);
+}
+
 int helper_open_image(struct helper *h, const struct helper_open *open, struct image_facts *facts,
                       struct err *e)
 {
-    if (h->socket < 0 && start(h, e) != 0)
+    if (get_ready(h, e) != 0)
         return -1;
     buf_clear(&h->out);
     helper_put_open(&h->out, open);
@@ -172,9 +195,8 @@ static int take_answers(struct helper *h, size_t first, size_t most, helper_put 
                         size_t *taken, struct err *e)
 {
     struct place_frame frames[PLACE_FRAMES_MAX];
-    struct cursor c = cursor_over(h->in.body.p, h->in.body.len);
     uint32_t n;
-    if (helper_get_answer_count(&c, &n, e) != 0)
+    if (answers_open(&h->answers, h->in.body, &n, e) != 0)
         return lost(h, HELPER_STRANGE, e);
     if (n == 0 || n > most) {
         err_set(e, ERR_CHECK, "it sent more answers than places");
@@ -182,7 +204,7 @@ static int take_answers(struct helper *h, size_t first, size_t most, helper_put 
     }
     for (uint32_t i = 0; i < n; i++) {
         struct place_answer answer;
-        if (helper_get_answer(&c, &answer, frames, e) != 0)
+        if (answers_get(&h->answers, &answer, frames, e) != 0)
             return lost(h, HELPER_STRANGE, e);
         if (put(ctx, first + i, &answer, e) != 0) {
             hang_up(h); /* in the middle of its answers */
@@ -198,7 +220,7 @@ static int look_up_some(struct helper *h, const struct place *places, size_t n, 
 {
     int64_t until = deadline(h);
     buf_clear(&h->out);
-    helper_put_places(&h->out, places, n);
+    helper_put_places(&h->out, places, n, h->options.linkage);
     if (ask(h, HELPER_LOOKUP, HELPER_FRAMES, e) != 0)
         return -1;
     for (size_t done = 0, taken = 0; done < n; done += taken) {

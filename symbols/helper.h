@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "symbols/build_id.h"
+#include "symbols/helper_answers.h"
 #include "symbols/helper_wire.h"
 #include "symbols/launcher.h"
 #include "symbols/place.h"
@@ -25,6 +26,7 @@ struct helper_options {
      */
     int (*wish)(void *ctx, const struct file_wish *wish);
     void *ctx;
+    bool linkage; /* answers have linkage names, too */
 };
 
 #define HELPER_SECONDS 120.0
@@ -35,14 +37,23 @@ struct helper {
     struct launcher launcher;
     struct helper_options options;
     int socket;       /* -1: no process runs */
+    int64_t ready_by; /* monotonic ns by which one that was started is to be ready; 0: it is */
     unsigned guards;  /* enum helper_guard */
     uint64_t started; /* processes, in all */
     struct helper_message in;
+    struct answers_in answers; /* of `in` */
     struct buf out;
 };
 
 /* Starts the launcher; call it before there are threads. Options may change between images. */
 int helper_init(struct helper *h, const struct helper_options *options, struct err *e);
+
+/*
+ * Starts the process now, so that it gets ready while the program does something else. When it
+ * cannot be started, that is told when an image is opened.
+ */
+void helper_start_early(struct helper *h);
+
 void helper_release(struct helper *h);
 
 /*

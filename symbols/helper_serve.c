@@ -4,10 +4,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "symbols/helper_answers.h"
 #include "symbols/sandbox.h"
 
-/* A message with answers is sent when it is that long. */
-#define ANSWERS_FLUSH ((size_t)1 << 20)
+/*
+ * A message with answers is sent when it is that long: so that both ends have something to do, and
+ * most texts are told once.
+ */
+#define ANSWERS_FLUSH ((size_t)256 << 10)
 
 struct server {
     int socket;
@@ -15,6 +19,7 @@ struct server {
     struct symbolizer *image; /* NULL: none is open */
     struct helper_message in;
     struct buf out;
+    struct answers_out answers;
     bool lost; /* the other end does not answer as it should */
 };
 
@@ -70,17 +75,13 @@ static int open_image(struct server *s, struct err *e)
 static int send_answers(struct server *s, const struct place *places, size_t n, struct err *e)
 {
     for (size_t i = 0; i < n;) {
-        uint32_t count = 0;
-        helper_begin_answers(&s->out, 0);
-        for (; i < n && s->out.len < ANSWERS_FLUSH; i++, count++) {
+        answers_begin(&s->answers);
+        for (; i < n && s->answers.body.len < ANSWERS_FLUSH; i++) {
             struct place_answer answer = {0};
             s->backend->lookup(s->image, &places[i], &answer);
-            helper_put_answer(&s->out, &answer);
+            answers_put(&s->answers, &answer);
         }
-        if (s->out.failed)
-            return err_no_memory(e, "answers");
-        store_u32(s->out.data, count);
-        if (helper_send(s->socket, HELPER_FRAMES, &s->out, -1, e) != 0)
+        if (helper_send(s->socket, HELPER_FRAMES, &s->answers.body, -1, e) != 0)
             return -1;
     }
     return 0;
@@ -93,7 +94,7 @@ static int look_up(struct server *s, struct err *e)
     size_t n = 0;
     if (!places)
         return err_no_memory(e, "places");
-    int status = helper_get_places(s->in.body, places, &n, e);
+    int status = helper_get_places(s->in.body, places, &n, &s->answers.linkage, e);
     if (status == 0) {
         if (s->backend->prepare(s->image, places, n, &cause) != 0)
             status = fail(s, &cause, e);
@@ -163,6 +164,7 @@ int helper_answer_all(int socket, const struct helper_backend *backend, struct e
     if (s.image)
         backend->close(s.image);
     helper_message_release(&s.in);
+    answers_release(&s.answers);
     buf_release(&s.out);
     return status;
 }

@@ -275,8 +275,9 @@ int helper_get_open(struct view body, struct helper_open *open, struct view *dir
     return finished(&c, e);
 }
 
-void helper_put_places(struct buf *out, const struct place *places, size_t n)
+void helper_put_places(struct buf *out, const struct place *places, size_t n, bool linkage)
 {
+    buf_u8(out, linkage);
     buf_u32(out, (uint32_t)n);
     for (size_t i = 0; i < n; i++) {
         buf_u8(out, places[i].kind);
@@ -284,11 +285,13 @@ void helper_put_places(struct buf *out, const struct place *places, size_t n)
     }
 }
 
-int helper_get_places(struct view body, struct place *places, size_t *n, struct err *e)
+int helper_get_places(struct view body, struct place *places, size_t *n, bool *linkage,
+                      struct err *e)
 {
     struct cursor c = over(body);
+    *linkage = cursor_u8(&c) == 1;
     *n = cursor_u32(&c);
-    if (*n > HELPER_PLACES_MAX || cursor_left(&c) != *n * 9)
+    if (c.short_read || *n > HELPER_PLACES_MAX || cursor_left(&c) != *n * 9)
         return bad(e, "count of places");
     for (size_t i = 0; i < *n; i++) {
         places[i] = (struct place){.kind = cursor_u8(&c)};
@@ -347,69 +350,6 @@ int helper_get_facts(struct view body, struct image_facts *facts, struct err *e)
     if (get_path(&c, &facts->path, e) != 0 || get_path(&c, &facts->debug_path, e) != 0)
         return -1;
     return finished(&c, e);
-}
-
-/* ---- answers */
-
-void helper_begin_answers(struct buf *out, uint32_t n)
-{
-    buf_clear(out);
-    buf_u32(out, n);
-}
-
-void helper_put_answer(struct buf *out, const struct place_answer *answer)
-{
-    size_t n = answer->n < PLACE_FRAMES_MAX ? answer->n : PLACE_FRAMES_MAX;
-    buf_u8(out, (uint8_t)answer->source);
-    buf_u64(out, answer->address);
-    buf_u8(out, (uint8_t)n);
-    for (size_t i = 0; i < n; i++) {
-        const struct place_frame *f = &answer->frames[i];
-        helper_put_text(out, f->function);
-        helper_put_text(out, f->linkage);
-        helper_put_text(out, f->file);
-        buf_u32(out, f->line);
-        buf_u32(out, f->column);
-        buf_u64(out, f->start);
-        buf_u8(out, f->inlined);
-    }
-}
-
-int helper_get_answer_count(struct cursor *c, uint32_t *n, struct err *e)
-{
-    *n = cursor_u32(c);
-    return c->short_read || *n > HELPER_PLACES_MAX ? bad(e, "count of answers") : 0;
-}
-
-static int get_frame(struct cursor *c, struct place_frame *f, struct err *e)
-{
-    *f = (struct place_frame){0};
-    if (helper_get_text(c, &f->function, e) != 0 || helper_get_text(c, &f->linkage, e) != 0 ||
-        helper_get_text(c, &f->file, e) != 0)
-        return -1;
-    f->line = cursor_u32(c);
-    f->column = cursor_u32(c);
-    f->start = cursor_u64(c);
-    uint8_t inlined = cursor_u8(c);
-    f->inlined = inlined;
-    return c->short_read || inlined > 1 ? bad(e, "function") : 0;
-}
-
-int helper_get_answer(struct cursor *c, struct place_answer *answer, struct place_frame *frames,
-                      struct err *e)
-{
-    uint8_t source = cursor_u8(c);
-    *answer = (struct place_answer){.address = cursor_u64(c), .frames = frames};
-    answer->n = cursor_u8(c);
-    if (c->short_read || source >= PLACE_SOURCES || answer->n > PLACE_FRAMES_MAX ||
-        (source <= SOURCE_IMAGE) != (answer->n == 0))
-        return bad(e, "answer");
-    answer->source = source;
-    for (size_t i = 0; i < answer->n; i++) {
-        if (get_frame(c, &frames[i], e) != 0)
-            return -1;
-    }
-    return 0;
 }
 
 void helper_put_bias(struct buf *out, const struct helper_bias *bias)

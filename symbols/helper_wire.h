@@ -86,7 +86,8 @@ enum helper_silence {
 int helper_receive(int socket, struct helper_message *m, int64_t deadline, enum helper_silence *why,
                    struct err *e);
 
-/* ---- bodies; a put sets out->failed when memory is short, a get is -1 with ERR_CHECK */
+/* ---- bodies, those of FRAMES in symbols/helper_answers.h; a put sets out->failed when memory is
+ * short, a get is -1 with ERR_CHECK */
 
 /* How to look for an image and what belongs to it; see struct debug_search. */
 struct helper_open {
@@ -109,9 +110,11 @@ void helper_put_open(struct buf *out, const struct helper_open *open);
 int helper_get_open(struct view body, struct helper_open *open, struct view *dirs,
                     struct view *rules, struct err *e);
 
-void helper_put_places(struct buf *out, const struct place *places, size_t n);
+/* `linkage`: linkage names are wanted, too. */
+void helper_put_places(struct buf *out, const struct place *places, size_t n, bool linkage);
 /* Up to HELPER_PLACES_MAX into `places`. */
-int helper_get_places(struct view body, struct place *places, size_t *n, struct err *e);
+int helper_get_places(struct view body, struct place *places, size_t *n, bool *linkage,
+                      struct err *e);
 
 /* A symbol that the program's frames name. */
 struct helper_hint {
@@ -124,14 +127,6 @@ int helper_get_hints(struct view body, struct helper_hint *hints, size_t *n, str
 
 void helper_put_facts(struct buf *out, const struct image_facts *facts);
 int helper_get_facts(struct view body, struct image_facts *facts, struct err *e);
-
-/* FRAMES: a count, then the answers one by one; a body is begun with the count. */
-void helper_begin_answers(struct buf *out, uint32_t n);
-void helper_put_answer(struct buf *out, const struct place_answer *answer);
-int helper_get_answer_count(struct cursor *c, uint32_t *n, struct err *e);
-/* `frames` has room for PLACE_FRAMES_MAX; texts are the message's. */
-int helper_get_answer(struct cursor *c, struct place_answer *answer, struct place_frame *frames,
-                      struct err *e);
 
 struct helper_bias {
     bool found;

@@ -20,7 +20,7 @@ void symbol_index_free(struct symbol_index *x)
     vec_release(&x->ranges);
     for (size_t i = 0; i < x->names.len; i++) {
         if (x->names.at[i].owned)
-            free((void *)x->names.at[i].function);
+            free((void *)x->names.at[i].function.p);
     }
     vec_release(&x->names);
     map_release(&x->name_by_hash);
@@ -168,9 +168,9 @@ bool index_settle(struct symbol_index *x, unit_claims *claims)
 
 /* ---- names */
 
-uint64_t index_hash(const char *linkage)
+uint64_t index_hash(struct view linkage)
 {
-    return XXH3_64bits(linkage, strlen(linkage));
+    return XXH3_64bits(linkage.p, linkage.len);
 }
 
 bool index_add_name(struct symbol_index *x, uint64_t hash, const struct index_name *name)
@@ -185,19 +185,19 @@ bool index_add_name(struct symbol_index *x, uint64_t hash, const struct index_na
 }
 
 static const struct index_name *find_name(const struct symbol_index *x, uint64_t hash,
-                                          const char *linkage)
+                                          struct view linkage)
 {
     const uint64_t *slot = map_find(&x->name_by_hash, hash);
     if (!slot || *slot == 0)
         return NULL;
     const struct index_name *name = &x->names.at[*slot - 1];
-    return strcmp(name->linkage, linkage) == 0 ? name : NULL;
+    return view_equal(name->linkage, linkage) ? name : NULL;
 }
 
 /* The name as people write it; the linkage name where there is none or memory is short. */
-static const char *function_name(struct symbol_index *x, const char *linkage)
+static struct view function_name(struct symbol_index *x, struct view linkage)
 {
-    if (linkage[0] != '_')
+    if (linkage.len == 0 || linkage.p[0] != '_')
         return linkage;
     uint64_t hash = index_hash(linkage);
     const struct index_name *known = find_name(x, hash, linkage);
@@ -206,22 +206,34 @@ static const char *function_name(struct symbol_index *x, const char *linkage)
     struct index_name name = {.linkage = linkage, .function = linkage};
     buf_clear(&x->room);
     x->room.failed = false;
-    if (demangle(linkage, &x->room) && !x->room.failed) {
+    if (demangle(linkage.p, &x->room) && !x->room.failed) {
         char *text = malloc(x->room.len + 1);
         if (!text)
             return linkage;
         memcpy(text, x->room.data, x->room.len);
         text[x->room.len] = 0;
-        name.function = text;
+        name.function = (struct view){text, x->room.len};
         name.owned = true;
     }
     if (!index_add_name(x, hash, &name)) {
         if (name.owned)
-            free((void *)name.function);
+            free((void *)name.function.p);
         return linkage;
     }
-    x->bytes += name.owned ? x->room.len + 1 : 0;
+    x->bytes += name.owned ? name.function.len + 1 : 0;
     return name.function;
+}
+
+/* A text of a block, and if `named` the name that people write for it. */
+static struct index_text text_at(struct symbol_index *x, const char *p, bool named)
+{
+    struct index_text *t =
+        &x->texts[((uintptr_t)p * UINT64_C(0x9e3779b97f4a7c15)) >> 32 & (INDEX_TEXTS - 1)];
+    if (t->text.p != p)
+        *t = (struct index_text){.text = view_of(p)};
+    if (named && !t->function.p)
+        t->function = function_name(x, t->text);
+    return *t;
 }
 
 /* ---- frames */
@@ -231,9 +243,10 @@ struct place {
     uint32_t file, line, column;
 };
 
-static void set_place(struct symbol_frame *f, const struct block *b, const struct place *p)
+static void set_place(struct symbol_index *x, struct symbol_frame *f, const struct block *b,
+                      const struct place *p)
 {
-    f->file = view_of(block_file(b, p->file));
+    f->file = text_at(x, block_file(b, p->file), false).text;
     f->line = p->line;
     f->column = p->column;
 }
@@ -241,9 +254,9 @@ static void set_place(struct symbol_frame *f, const struct block *b, const struc
 static void set_function(struct symbol_index *x, struct symbol_frame *f, const struct block *b,
                          const struct block_scope *scope)
 {
-    const char *linkage = block_string(b, scope->name);
-    f->linkage = view_of(linkage);
-    f->function = view_of(function_name(x, linkage));
+    struct index_text name = text_at(x, block_string(b, scope->name), true);
+    f->linkage = name.text;
+    f->function = name.function;
     f->inlined = (scope->flags & SCOPE_INLINED) != 0;
     f->function_address = scope->low == UINT32_MAX ? 0 : b->header.base + scope->low;
 }
@@ -257,7 +270,7 @@ static size_t give_frames(struct symbol_index *x, const struct block *b, uint32_
         const struct block_scope *s = &b->scopes[scope - 1];
         if (n < max) {
             frames[n] = (struct symbol_frame){0};
-            set_place(&frames[n], b, &at);
+            set_place(x, &frames[n], b, &at);
             set_function(x, &frames[n], b, s);
         }
         n++;
@@ -268,26 +281,39 @@ static size_t give_frames(struct symbol_index *x, const struct block *b, uint32_
     return n;
 }
 
+/* The unit's block; the next look-up is often in the same. NULL when it is none. */
+static const struct block *open_block(struct symbol_index *x, const struct index_unit *u)
+{
+    if (!u || u->state == UNIT_WAITING)
+        return NULL;
+    if (x->at_hand_bytes == u->block.p)
+        return &x->at_hand;
+    x->at_hand_bytes = NULL;
+    if (!block_open(&x->at_hand, u->block))
+        return NULL;
+    x->at_hand_bytes = u->block.p;
+    return &x->at_hand;
+}
+
 bool symbol_index_lookup(struct symbol_index *x, uint64_t address, struct symbol_frame *frames,
                          size_t max, size_t *n)
 {
-    struct block b;
-    const struct index_unit *u = index_unit_at(x, address);
+    const struct block *b = open_block(x, index_unit_at(x, address));
     *n = 0;
-    if (!u || u->state == UNIT_WAITING || !block_open(&b, u->block))
+    if (!b)
         return false;
-    const struct block_row *row = block_row_at(&b, address);
-    uint32_t scope = block_scope_at(&b, address);
+    const struct block_row *row = block_row_at(b, address);
+    uint32_t scope = block_scope_at(b, address);
     struct place at = {0};
     if (row)
         at = (struct place){row->file, row->line, row->column};
-    *n = give_frames(x, &b, scope, at, frames, max);
+    *n = give_frames(x, b, scope, at, frames, max);
     if (scope != 0 || !row)
         return scope != 0;
     *n = 1;
     if (max > 0) {
         frames[0] = (struct symbol_frame){0};
-        set_place(&frames[0], &b, &at);
+        set_place(x, &frames[0], b, &at);
     }
     return true;
 }

@@ -76,8 +76,8 @@ static void put_names(struct buf *b, const struct symbol_index *x)
 {
     for (size_t i = 0; i < x->names.len; i++) {
         const struct index_name *name = &x->names.at[i];
-        buf_put(b, name->linkage, strlen(name->linkage) + 1);
-        buf_put(b, name->function, strlen(name->function) + 1);
+        buf_put(b, name->linkage.p, name->linkage.len + 1);
+        buf_put(b, name->function.p, name->function.len + 1);
     }
 }
 
@@ -268,8 +268,9 @@ static int load_names(struct symbol_index *x, const struct cache_header *h, size
         const char *after = function ? memchr(function + 1, 0, (size_t)(end - function - 1)) : NULL;
         if (!after)
             return bad_file(e, "its names have no end");
-        struct index_name name = {.linkage = p, .function = function + 1};
-        if (!index_add_name(x, index_hash(p), &name))
+        struct index_name name = {.linkage = {p, (size_t)(function - p)},
+                                  .function = {function + 1, (size_t)(after - function - 1)}};
+        if (!index_add_name(x, index_hash(name.linkage), &name))
             return err_no_memory(e, "the cache of symbols");
         p = after + 1;
     }

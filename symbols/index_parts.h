@@ -41,18 +41,29 @@ struct index_range {
 
 /* A name as people write it: memory of its own, or where the linkage name lies when it is that. */
 struct index_name {
-    const char *linkage; /* in a block or in the cache file */
-    const char *function;
+    struct view linkage; /* in a block or in the cache file; a NUL follows both */
+    struct view function;
     bool owned;
 };
+
+/* A text of a block that was asked for lately: its length and, if that was asked for, its name. */
+struct index_text {
+    struct view text; /* p NULL: none */
+    struct view function;
+};
+
+#define INDEX_TEXTS 4096u
 
 struct symbol_index {
     VEC(struct index_unit) units;
     VEC(struct index_range) ranges;
     VEC(struct index_name) names;
-    struct map name_by_hash; /* of the linkage name: number + 1 */
-    struct buf room;         /* for a name being made */
-    uint64_t bytes;          /* of owned blocks and names */
+    struct map name_by_hash;              /* of the linkage name: number + 1 */
+    struct index_text texts[INDEX_TEXTS]; /* at most one for each hash of where it lies */
+    struct block at_hand; /* of the last look-up, whose bytes are these; NULL: none */
+    const char *at_hand_bytes;
+    struct buf room; /* for a name being made */
+    uint64_t bytes;  /* of owned blocks and names */
     char fault[160];
     enum index_back_end back_end;
     void *mapped; /* the cache file; NULL */
@@ -77,7 +88,7 @@ bool index_settle(struct symbol_index *x, unit_claims *claims);
 
 /* Adds a name; false when memory is short. `hash` is index_hash(linkage). */
 bool index_add_name(struct symbol_index *x, uint64_t hash, const struct index_name *name);
-uint64_t index_hash(const char *linkage);
+uint64_t index_hash(struct view linkage);
 
 /* The unit of an address; NULL when there is none. */
 struct index_unit *index_unit_at(const struct symbol_index *x, uint64_t address);

@@ -37,6 +37,8 @@ struct place_frame {
     uint32_t line, column;
     uint64_t start; /* address of the function's first byte, in the image's terms; 0 unknown */
     bool inlined;   /* into the next one */
+    /* Of an answer from the helper: texts of one numbering with equal numbers are equal. */
+    uint32_t function_number, file_number;
 };
 
 struct place_answer {
@@ -44,6 +46,7 @@ struct place_answer {
     uint64_t address; /* of the place in the image's terms; 0 with SOURCE_NONE */
     size_t n;         /* functions there, innermost first */
     const struct place_frame *frames;
+    uint64_t numbering; /* of texts; 0: they have no numbers */
 };
 
 /* As many functions as a frame of a trace can hold. */

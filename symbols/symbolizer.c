@@ -23,6 +23,15 @@
 
 #define TEXTS_MAX (2 * HELPER_RULES_MAX + 2)
 
+/* A symbol of a table that was asked for lately. */
+struct symbol_name {
+    const char *p; /* where its name lies; NULL: none */
+    struct view linkage;
+    struct buf function;
+};
+
+#define SYMBOL_NAMES 256u
+
 struct symbolizer {
     symbolizer_wish *wish;
     void *ctx;
@@ -48,6 +57,7 @@ struct symbolizer {
     /* of the last answer */
     struct place_frame frames[PLACE_FRAMES_MAX];
     struct symbol_frame found[PLACE_FRAMES_MAX];
+    struct symbol_name names[SYMBOL_NAMES]; /* at most one for each hash of where it lies */
     struct buf mangled, name;
 };
 
@@ -244,6 +254,8 @@ void symbolizer_close(struct symbolizer *s)
     substitutions_release(&s->rules);
     for (size_t i = 0; i < s->text_count; i++)
         free(s->texts[i]);
+    for (size_t i = 0; i < SYMBOL_NAMES; i++)
+        buf_release(&s->names[i].function);
     buf_release(&s->mangled);
     buf_release(&s->name);
     free(s);
@@ -338,6 +350,26 @@ int symbolizer_prepare(struct symbolizer *s, const struct place *places, size_t 
     return -1;
 }
 
+/* What people write for a symbol of a table. Many places in a row are often in one function. */
+static const struct symbol_name *symbol_name(struct symbolizer *s, struct view name)
+{
+    struct symbol_name *known =
+        &s->names[((uintptr_t)name.p * UINT64_C(0x9e3779b97f4a7c15)) >> 32 & (SYMBOL_NAMES - 1)];
+    if (known->p == name.p && !known->function.failed)
+        return known;
+    /* "name@VERSION" in tables of shared libraries: the version is no part of the name. */
+    const char *at = memchr(name.p, '@', name.len);
+    known->p = name.p;
+    known->linkage = (struct view){name.p, at && at > name.p ? (size_t)(at - name.p) : name.len};
+    known->function.failed = s->mangled.failed = false;
+    buf_clear(&known->function);
+    buf_clear(&s->mangled);
+    buf_put(&s->mangled, name.p, known->linkage.len);
+    if (!demangle(buf_str(&s->mangled), &known->function))
+        buf_put(&known->function, name.p, known->linkage.len);
+    return known;
+}
+
 /* The function around an address, or unless `around_only` the nearest one before it. */
 static bool symbol_at(struct symbolizer *s, uint64_t address, bool around_only,
                       struct place_frame *f)
@@ -351,20 +383,16 @@ static bool symbol_at(struct symbolizer *s, uint64_t address, bool around_only,
         return false;
     if (symbol.name.len == 0)
         return false;
-    buf_clear(&s->name);
-    buf_clear(&s->mangled);
-    /* "name@VERSION" in tables of shared libraries: the version is no part of the name. */
-    const char *at = memchr(symbol.name.p, '@', symbol.name.len);
-    if (at && at > symbol.name.p)
-        symbol.name.len = (size_t)(at - symbol.name.p);
-    buf_put(&s->mangled, symbol.name.p, symbol.name.len);
-    if (!demangle(buf_str(&s->mangled), &s->name))
-        buf_put(&s->name, symbol.name.p, symbol.name.len);
-    if (!around)
-        buf_printf(&s->name, " + %" PRIu64, address - symbol.address);
-    f->function = (struct view){buf_str(&s->name), s->name.len};
-    f->linkage = symbol.name;
+    const struct symbol_name *known = symbol_name(s, symbol.name);
+    f->function = (struct view){(const char *)known->function.data, known->function.len};
+    f->linkage = known->linkage;
     f->start = symbol.address;
+    if (around || known->function.failed)
+        return !known->function.failed;
+    buf_clear(&s->name);
+    buf_put(&s->name, f->function.p, f->function.len);
+    buf_printf(&s->name, " + %" PRIu64, address - symbol.address);
+    f->function = (struct view){buf_str(&s->name), s->name.len};
     return !s->name.failed;
 }
 

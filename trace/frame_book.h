@@ -81,4 +81,20 @@ int frame_book_rename(struct frame_book *b, size_t frame, uint32_t image,
 /* Whether the outermost function of a frame has a name. */
 bool frame_book_is_named(const struct frame_book *b, size_t frame);
 
+/*
+ * Has a frame come from memory before it is asked about, then, some frames later, its functions:
+ * who takes frames in another order than the trace's would wait for each.
+ */
+static inline void frame_book_fetch(const struct frame_book *b, size_t frame)
+{
+    __builtin_prefetch(&b->callstacks->frames.at[frame]);
+}
+
+static inline void frame_book_fetch_functions(const struct frame_book *b, size_t frame)
+{
+    const struct frame *f = &b->callstacks->frames.at[frame];
+    if (f->n > 0)
+        __builtin_prefetch(&b->callstacks->inlines.at[f->first + f->n - 1]);
+}
+
 #endif

@@ -8,6 +8,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "symbols/helper_answers.h"
 #include "symbols/helper_serve.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -91,16 +92,12 @@ static void check_text(struct view text)
     free(copy);
 }
 
-static void read_answers(struct view body)
+static void read_message(struct answers_in *in, uint32_t n)
 {
     struct place_frame frames[PLACE_FRAMES_MAX];
     struct place_answer answer;
-    struct cursor c = cursor_over(body.p, body.len);
     struct err e = {0};
-    uint32_t n;
-    if (helper_get_answer_count(&c, &n, &e) != 0)
-        return;
-    for (uint32_t i = 0; i < n && helper_get_answer(&c, &answer, frames, &e) == 0; i++) {
+    for (uint32_t i = 0; i < n && answers_get(in, &answer, frames, &e) == 0; i++) {
         if (answer.source >= PLACE_SOURCES || answer.n > PLACE_FRAMES_MAX)
             abort();
         for (size_t k = 0; k < answer.n; k++) {
@@ -108,6 +105,17 @@ static void read_answers(struct view body)
             check_text(frames[k].file);
         }
     }
+}
+
+static void read_answers(struct view body)
+{
+    struct answers_in in = {0};
+    struct err e = {0};
+    uint32_t n = 0;
+    /* Twice: the second message goes on with the texts of the first, unless it is fresh. */
+    for (int again = 0; again < 2 && answers_open(&in, body, &n, &e) == 0; again++)
+        read_message(&in, n);
+    answers_close(&in);
 }
 
 static void read_body(uint32_t type, struct view body)

@@ -161,25 +161,26 @@ static void bad_lookup(struct symbolizer *s, const struct place *place, struct p
     if (strcmp(s->path, "hang in lookup") == 0)
         hang();
     if (strcmp(s->path, "half an answer") == 0) {
-        struct buf b = {0};
-        helper_begin_answers(&b, 1);
-        buf_u8(&b, SOURCE_DEBUG);
-        helper_send(0, HELPER_FRAMES, &b, -1, NULL);
+        struct answers_out all = {0};
+        answers_begin(&all);
+        store_u32(all.body.data, 1);
+        buf_u8(&all.body, SOURCE_DEBUG);
+        helper_send(0, HELPER_FRAMES, &all.body, -1, NULL);
         hang();
     }
     if (strcmp(s->path, "too many answers") == 0) {
-        struct buf b = {0};
+        struct answers_out all = {0};
         const struct place_answer nothing = {.source = SOURCE_IMAGE};
-        helper_begin_answers(&b, 3);
+        answers_begin(&all);
         for (int i = 0; i < 3; i++)
-            helper_put_answer(&b, &nothing);
-        helper_send(0, HELPER_FRAMES, &b, -1, NULL);
+            answers_put(&all, &nothing);
+        helper_send(0, HELPER_FRAMES, &all.body, -1, NULL);
         hang();
     }
     if (strcmp(s->path, "no answers") == 0) {
-        struct buf b = {0};
-        helper_begin_answers(&b, 0);
-        helper_send(0, HELPER_FRAMES, &b, -1, NULL);
+        struct answers_out all = {0};
+        answers_begin(&all);
+        helper_send(0, HELPER_FRAMES, &all.body, -1, NULL);
         hang();
     }
     if (strcmp(s->path, "wrong answer") == 0) {
@@ -523,7 +524,9 @@ static void test_bodies(void **state)
 static void test_long_texts(void **state)
 {
     (void)state;
-    struct buf b = {0}, text = {0};
+    struct answers_out all = {0};
+    struct answers_in in = {0};
+    struct buf text = {0};
     struct err e = {0};
     struct place_frame frames[PLACE_FRAMES_MAX];
     struct place_answer answer;
@@ -532,14 +535,15 @@ static void test_long_texts(void **state)
         buf_u8(&text, 'x');
     const struct place_frame frame = {.function = {(const char *)text.data, text.len}};
     const struct place_answer out = {.source = SOURCE_SYMBOL, .n = 1, .frames = &frame};
-    helper_begin_answers(&b, 1);
-    helper_put_answer(&b, &out);
-    struct cursor c = cursor_over(b.data, b.len);
-    assert_int_equal(helper_get_answer_count(&c, &n, &e), 0);
-    assert_int_equal(helper_get_answer(&c, &answer, frames, &e), 0);
+    answers_begin(&all);
+    answers_put(&all, &out);
+    struct view body = {(const char *)all.body.data, all.body.len};
+    assert_int_equal(answers_open(&in, body, &n, &e), 0);
+    assert_int_equal(answers_get(&in, &answer, frames, &e), 0);
     assert_int_equal(frames[0].function.len, HELPER_TEXT_MAX);
-    assert_int_equal(cursor_left(&c), 0);
-    buf_release(&b);
+    assert_int_equal(cursor_left(&in.rest), 0);
+    answers_close(&in);
+    answers_release(&all);
     buf_release(&text);
 }
 
