@@ -6,12 +6,9 @@
 
 #include "base/format.h"
 #include "base/order.h"
+#include "cli/frame_places.h"
 #include "cli/trace_input.h"
-#include "symbols/module_table.h"
 #include "trace/frame_name.h"
-
-/* A file with a module table that is longer than this is none. */
-#define MODULES_FILE_MAX ((size_t)64 << 20)
 
 /* What is asked for: a frame of the book, or a symbol of the trace's list. */
 struct asked {
@@ -33,10 +30,8 @@ struct work {
     struct reframe *reframe;
     enum frame_policy policy;
     struct resolve_summary *s;
-    struct module_table facts, file;
-    struct locate locate;
-    VEC(struct locate_frame) frames;
-    VEC(bool) named; /* before, by frame */
+    struct frame_places places_of; /* of all frames, and behind them of the list of symbols */
+    VEC(bool) named;               /* before, by frame */
     /* of the image at hand */
     struct resolve_image *image;
     VEC(struct keyed) order;
@@ -58,53 +53,6 @@ void resolve_summary_release(struct resolve_summary *s)
     vec_release(&s->images);
 }
 
-/* ---- module tables */
-
-static int read_modules_file(struct module_table *t, const char *path, struct err *e)
-{
-    struct buf text = {0};
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return err_errno(e, ERR_INPUT, "cannot open %s", path);
-    while (text.len <= MODULES_FILE_MAX) {
-        uint8_t *room = buf_reserve(&text, 65536);
-        size_t got = room ? fread(room, 1, 65536, f) : 0;
-        if (got == 0)
-            break;
-        text.len += got;
-    }
-    int status = 0;
-    if (ferror(f))
-        status = err_errno(e, ERR_INPUT, "cannot read %s", path);
-    else if (text.failed)
-        status = err_no_memory(e, "a module table");
-    else if (text.len > MODULES_FILE_MAX)
-        status = err_set(e, ERR_INPUT, "%s is too long for a module table", path);
-    else
-        status = module_table_add_text(t, (struct view){buf_str(&text), text.len}, path, e);
-    fclose(f);
-    buf_release(&text);
-    return status;
-}
-
-static int read_modules(struct work *w, struct err *e)
-{
-    const struct resolve_options *o = w->r->options;
-    for (size_t i = 0; i < w->book->modules.len; i++) {
-        struct err bad = {0};
-        if (module_table_add_line(&w->facts, w->book->modules.at[i], &bad) == 0)
-            continue;
-        if (bad.code == ERR_MEMORY)
-            return err_no_memory(e, "the module table");
-        w->s->bad_modules++;
-    }
-    for (size_t i = 0; i < o->modules.len; i++) {
-        if (read_modules_file(&w->file, o->modules.at[i], e) != 0)
-            return -1;
-    }
-    return module_table_sort(&w->facts, e) == 0 ? module_table_sort(&w->file, e) : -1;
-}
-
 /* ---- what there is */
 
 static struct view text_of(const struct work *w, uint32_t number)
@@ -112,34 +60,14 @@ static struct view text_of(const struct work *w, uint32_t number)
     return strings_get(w->book->strings, number);
 }
 
-static bool is_special(struct view image)
-{
-    return image.len == 0 || *image.p == '[' || *image.p == '<';
-}
-
 static int add_frame(struct work *w, size_t number, struct err *e)
 {
-    const struct callstacks *c = w->book->callstacks;
-    const struct frame *f = &c->frames.at[number];
-    struct locate_frame at = {.address = frame_address(f->id),
-                              .image = text_of(w, f->image),
-                              .exact = frame_book_is_exact(w->book, number)};
-    if (is_special(at.image))
-        at.image = (struct view){"", 0};
-    if (f->n > 0) {
-        const struct frame_inline *in = &c->inlines.at[f->first + f->n - 1];
-        struct frame_name name = frame_name_parse(text_of(w, in->function), at.image);
-        at.symbol = in->symbol;
-        at.unresolved = name.kind == FRAME_NAME_UNRESOLVED;
-        at.name = name.name;
-        at.start = name.kind == FRAME_NAME_NEAR ? at.address - name.offset : in->symbol;
-    }
     bool named = frame_book_is_named(w->book, number);
     w->s->frames++;
     w->s->named_before += named;
-    return vec_push(&w->frames, at) && vec_push(&w->named, named)
-               ? 0
-               : err_no_memory(e, "the frames of a trace");
+    if (!vec_push(&w->named, named))
+        return err_no_memory(e, "the frames of a trace");
+    return frame_places_add(&w->places_of, number, e);
 }
 
 /* The symbols of the trace's list are looked up after all frames. */
@@ -153,27 +81,21 @@ static int add_symbols(struct work *w, struct err *e)
                                   .image = text_of(w, s->image),
                                   .exact = true,
                                   .listed = true};
-        if (is_special(at.image))
-            at.image = (struct view){"", 0};
-        if (!vec_push(&w->frames, at))
-            return err_no_memory(e, "the symbols of a trace");
+        if (frame_places_add_other(&w->places_of, &at, e) != 0)
+            return -1;
     }
     return 0;
 }
 
 static int locate_all(struct work *w, struct err *e)
 {
-    const struct resolve_options *o = w->r->options;
-    const struct locate_options options = {
-        .facts = &w->facts, .file = &w->file, .bases = o->bases.at, .base_count = o->bases.len};
-    locate_init(&w->locate, &options);
     for (size_t i = 0; i < w->book->callstacks->frames.len; i++) {
         if (add_frame(w, i, e) != 0)
             return -1;
     }
     if (add_symbols(w, e) != 0)
         return -1;
-    return locate_frames(&w->locate, w->frames.at, w->frames.len, e);
+    return frame_places_locate(&w->places_of, e);
 }
 
 /* ---- new names */
@@ -222,7 +144,7 @@ static uint64_t symbol_of(const struct work *w, uint32_t frame, const struct pla
     const struct frame *f = &w->book->callstacks->frames.at[frame];
     uint64_t old = f->n ? w->book->callstacks->inlines.at[f->first + f->n - 1].symbol : 0;
     /* An offset, which a later resolution needs: so for all of them. */
-    if (w->locate.frames.at[frame].step == LOCATED_OFFSET || (old && i + 1 == a->n))
+    if (w->places_of.locate.frames.at[frame].step == LOCATED_OFFSET || (old && i + 1 == a->n))
         return old;
     return a->frames[i].start ? a->frames[i].start + bias : 0;
 }
@@ -257,7 +179,7 @@ static int rename_frame(struct work *w, uint32_t frame, const struct place_answe
                    text_of(w, w->book->callstacks->inlines.at[f->first].function)))
         return 0;
     uint32_t image = 0;
-    if (f->image == 0 || is_special(text_of(w, f->image))) {
+    if (f->image == 0 || frame_image_is_special(text_of(w, f->image))) {
         struct view path = {(const char *)w->image->path.data, w->image->path.len};
         if (!(image = intern(w, path, e)))
             return -1;
@@ -294,7 +216,7 @@ static void fetch_ahead(const struct work *w, size_t i)
     size_t far = i + 2 * AHEAD, near = i + AHEAD;
     if (far < w->asked.len && !(w->asked.at[far].frame & SYMBOL_BIT)) {
         frame_book_fetch(w->book, w->asked.at[far].frame);
-        __builtin_prefetch(&w->locate.frames.at[w->asked.at[far].frame]);
+        __builtin_prefetch(&w->places_of.locate.frames.at[w->asked.at[far].frame]);
     }
     if (near < w->asked.len && !(w->asked.at[near].frame & SYMBOL_BIT))
         frame_book_fetch_functions(w->book, w->asked.at[near].frame);
@@ -315,32 +237,17 @@ static int take_answer(void *ctx, size_t i, const struct place_answer *a, struct
 
 /* ---- images */
 
-static int infer(struct work *w, size_t number, struct err *e)
-{
-    struct locate_image *li = &w->locate.images.at[number];
-    struct helper_hint *hints = malloc((li->hints.len + 1) * sizeof *hints);
-    if (!hints)
-        return err_no_memory(e, "names of an image");
-    for (size_t i = 0; i < li->hints.len; i++)
-        hints[i] = (struct helper_hint){li->hints.at[i].address, li->hints.at[i].name};
-    int status = helper_infer_bias(&w->r->helper, hints, li->hints.len, &w->image->bias, e);
-    free(hints);
-    if (status == 0 && w->image->bias.found)
-        locate_set_bias(&w->locate, number, w->image->bias.bias);
-    return status;
-}
-
 /* By address, as what lies close together has most of what is read and told in common. */
 static int collect_places(struct work *w, size_t number, struct err *e)
 {
     size_t frames = w->book->callstacks->frames.len;
     size_t n;
-    const uint32_t *numbers = locate_frames_of(&w->locate, number, &n);
+    const uint32_t *numbers = locate_frames_of(&w->places_of.locate, number, &n);
     w->order.len = w->places.len = w->asked.len = 0;
     if (!vec_reserve(&w->order, n) || !vec_reserve(&w->places, n) || !vec_reserve(&w->asked, n))
         return err_no_memory(e, "places in an image");
     for (size_t k = 0; k < n; k++) {
-        const struct located *at = &w->locate.frames.at[numbers[k]];
+        const struct located *at = &w->places_of.locate.frames.at[numbers[k]];
         if (at->step != LOCATED_NOT)
             w->order.at[w->order.len++] = (struct keyed){at->value, numbers[k]};
     }
@@ -348,8 +255,8 @@ static int collect_places(struct work *w, size_t number, struct err *e)
         return err_no_memory(e, "places in an image");
     for (size_t k = 0; k < w->order.len; k++) {
         size_t i = (size_t)w->order.at[k].value;
-        const struct located *at = &w->locate.frames.at[i];
-        const struct locate_frame *f = &w->frames.at[i];
+        const struct located *at = &w->places_of.locate.frames.at[i];
+        const struct locate_frame *f = &w->places_of.frames.at[i];
         w->places.at[w->places.len++] = (struct place){at->kind, at->value};
         w->asked.at[w->asked.len++] =
             (struct asked){.frame = i < frames ? (uint32_t)i : (uint32_t)(i - frames) | SYMBOL_BIT,
@@ -360,10 +267,10 @@ static int collect_places(struct work *w, size_t number, struct err *e)
 
 static int ask_image(struct work *w, size_t number, struct err *e)
 {
-    const struct locate_image *li = &w->locate.images.at[number];
+    const struct locate_image *li = &w->places_of.locate.images.at[number];
     struct resolve_image *image = w->image;
     struct image_facts facts;
-    bool trusted = w->r->options->images_from_trace || li->named_by_user;
+    bool trusted = frame_places_trusts(&w->places_of, li);
     if (resolver_open(w->r, li->path, &li->build_id, trusted, &facts, e) != 0)
         return -1;
     image->opened = true;
@@ -372,9 +279,7 @@ static int ask_image(struct work *w, size_t number, struct err *e)
     image->from_cache = facts.from_cache;
     buf_put(&image->debug_path, facts.debug_path.p, facts.debug_path.len);
     w->s->guards = w->r->helper.guards;
-    int status = 0;
-    if (li->frames[LOCATED_NOT] > 0 && li->hints.len > 0)
-        status = infer(w, number, e);
+    int status = frame_places_infer(&w->places_of, number, &w->r->helper, &image->bias, e);
     if (status == 0)
         status = collect_places(w, number, e);
     if (status == 0)
@@ -389,7 +294,7 @@ static int ask_image(struct work *w, size_t number, struct err *e)
  */
 static int name_by_place(struct work *w, uint32_t frame, struct err *e)
 {
-    const struct located *at = &w->locate.frames.at[frame];
+    const struct located *at = &w->places_of.locate.frames.at[frame];
     const struct frame *f = &w->book->callstacks->frames.at[frame];
     struct view path = {(const char *)w->image->path.data, w->image->path.len};
     struct frame_inline old = {0};
@@ -404,7 +309,7 @@ static int name_by_place(struct work *w, uint32_t frame, struct err *e)
     in.function = place_name(w, at->step != LOCATED_NOT, at->value, e);
     in.file = in.function ? intern(w, view_of("[unknown]"), e) : 0;
     uint32_t image = 0;
-    if (!in.file || (is_special(text_of(w, f->image)) && !(image = intern(w, path, e))))
+    if (!in.file || (frame_image_is_special(text_of(w, f->image)) && !(image = intern(w, path, e))))
         return -1;
     w->s->changed += !view_equal(text_of(w, in.function), text_of(w, old.function)) || f->n != 1;
     return frame_book_rename(w->book, frame, image, &in, 1, e);
@@ -414,7 +319,7 @@ static int name_rest(struct work *w, size_t number, struct err *e)
 {
     size_t n;
     int status = 0;
-    const uint32_t *frames = locate_frames_of(&w->locate, number, &n);
+    const uint32_t *frames = locate_frames_of(&w->places_of.locate, number, &n);
     for (size_t i = 0; i < n && status == 0; i++) {
         if (frames[i] < w->book->callstacks->frames.len)
             status = name_by_place(w, frames[i], e);
@@ -440,7 +345,7 @@ static struct resolve_image *entry_of(struct work *w, size_t number, struct err 
 
 static int resolve_image(struct work *w, size_t number, struct err *e)
 {
-    const struct locate_image *li = &w->locate.images.at[number];
+    const struct locate_image *li = &w->places_of.locate.images.at[number];
     struct err cause = {0};
     if (!(w->image = entry_of(w, number, e)))
         return -1;
@@ -458,7 +363,7 @@ static int resolve_image(struct work *w, size_t number, struct err *e)
     if (name_rest(w, number, e) != 0)
         return -1;
     for (size_t i = 0; i < LOCATE_STEPS; i++)
-        w->image->steps[i] += w->locate.images.at[number].frames[i];
+        w->image->steps[i] += w->places_of.locate.images.at[number].frames[i];
     if (number >= IMAGES_TOLD) {
         buf_clear(&w->image->path);
         buf_puts(&w->image->path, "(other images)");
@@ -485,7 +390,7 @@ static void count(struct work *w)
         if (i + AHEAD < w->book->callstacks->frames.len)
             frame_book_fetch_functions(w->book, i + AHEAD);
         bool named = frame_book_is_named(w->book, i);
-        uint32_t image = w->locate.frames.at[i].image;
+        uint32_t image = w->places_of.locate.frames.at[i].image;
         s->named += named;
         if (image != LOCATE_NONE) {
             image = image < IMAGES_TOLD ? image : IMAGES_TOLD;
@@ -493,7 +398,7 @@ static void count(struct work *w)
             s->images.at[image].named_before += w->named.at[i];
             s->images.at[image].named += named;
         } else if (!named) {
-            *(w->frames.at[i].address >> 63 ? &s->kernel : &s->nowhere) += 1;
+            *(w->places_of.frames.at[i].address >> 63 ? &s->kernel : &s->nowhere) += 1;
         }
     }
     if (s->images.len > 1)
@@ -503,13 +408,13 @@ static void count(struct work *w)
 /* On a terminal, after a second: which image it is about. */
 static void show_progress(struct work *w, size_t number)
 {
-    const struct locate_image *li = &w->locate.images.at[number];
+    const struct locate_image *li = &w->places_of.locate.images.at[number];
     struct buf b = {0};
     if (!w->r->terminal || input_clock_ns() - w->begin < 1000000000u)
         return;
     format_terminal(&b, frame_image_name(li->path));
-    fprintf(stderr, "\r\033[Knames: image %zu of %zu, %.60s", number + 1, w->locate.images.len,
-            buf_str(&b));
+    fprintf(stderr, "\r\033[Knames: image %zu of %zu, %.60s", number + 1,
+            w->places_of.locate.images.len, buf_str(&b));
     buf_release(&b);
     w->shown = true;
 }
@@ -526,10 +431,11 @@ int resolve_book(struct resolver *r, struct frame_book *book, struct reframe *re
     *s = (struct resolve_summary){0};
     int status = frame_book_note_instructions(book, e);
     if (status == 0)
-        status = read_modules(&w, e);
+        status = frame_places_init(&w.places_of, r->options, book, e);
+    s->bad_modules = w.places_of.bad_modules;
     if (status == 0)
         status = locate_all(&w, e);
-    for (size_t i = 0; i < w.locate.images.len && status == 0; i++) {
+    for (size_t i = 0; i < w.places_of.locate.images.len && status == 0; i++) {
         show_progress(&w, i);
         status = resolve_image(&w, i, e);
     }
@@ -537,10 +443,7 @@ int resolve_book(struct resolver *r, struct frame_book *book, struct reframe *re
         fputs("\r\033[K", stderr);
     if (status == 0)
         count(&w);
-    locate_release(&w.locate);
-    module_table_release(&w.facts);
-    module_table_release(&w.file);
-    vec_release(&w.frames);
+    frame_places_release(&w.places_of);
     vec_release(&w.named);
     vec_release(&w.order);
     vec_release(&w.places);

@@ -446,7 +446,8 @@ static void give(const struct elf_symbols *s, size_t i, struct elf_symbol *out)
     };
 }
 
-bool elf_symbols_find(const struct elf_symbols *s, uint64_t address, struct elf_symbol *out)
+/* The symbol around an address; NO_SYMBOL when there is none. */
+static uint32_t symbol_around(const struct elf_symbols *s, uint64_t address)
 {
     size_t low = 0, high = s->points.len;
     while (low < high) {
@@ -456,8 +457,14 @@ bool elf_symbols_find(const struct elf_symbols *s, uint64_t address, struct elf_
         else
             high = mid;
     }
-    if (low > 0 && s->points.at[low - 1].symbol != NO_SYMBOL) {
-        give(s, s->points.at[low - 1].symbol, out);
+    return low > 0 ? s->points.at[low - 1].symbol : NO_SYMBOL;
+}
+
+bool elf_symbols_find(const struct elf_symbols *s, uint64_t address, struct elf_symbol *out)
+{
+    uint32_t symbol = symbol_around(s, address);
+    if (symbol != NO_SYMBOL) {
+        give(s, symbol, out);
         return true;
     }
     const struct eh_range *range = eh_ranges_find(&s->unwind, address);
@@ -465,6 +472,15 @@ bool elf_symbols_find(const struct elf_symbols *s, uint64_t address, struct elf_
         *out = (struct elf_symbol){
             {"", 0}, range->start, range->end - range->start, ELF_SYMBOL_EH_FRAME};
     return range != NULL;
+}
+
+bool elf_symbols_bounds(const struct elf_symbols *s, uint64_t address, struct elf_symbol *out)
+{
+    if (!elf_symbols_find(s, address, out))
+        return false;
+    if (out->size == 0)
+        out->size = symbol_end(s, symbol_around(s, address)) - out->address;
+    return true;
 }
 
 bool elf_symbols_nearest(const struct elf_symbols *s, uint64_t address, struct elf_symbol *out)

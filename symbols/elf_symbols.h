@@ -58,6 +58,12 @@ size_t elf_symbols_count(const struct elf_symbols *s);
 bool elf_symbols_find(const struct elf_symbols *s, uint64_t address, struct elf_symbol *out);
 
 /*
+ * The same; of a symbol that does not say how long it is, `size` is what it reaches to: the next
+ * symbol, unwind entry or end of its section.
+ */
+bool elf_symbols_bounds(const struct elf_symbols *s, uint64_t address, struct elf_symbol *out);
+
+/*
  * The symbol that begins last at or before `address` in the same section, whether or not it reaches
  * so far: a place to count from where there is nothing better. False when there is none.
  */

@@ -252,3 +252,13 @@ int helper_infer_bias(struct helper *h, const struct helper_hint *hints, size_t 
         return -1;
     return helper_get_bias(h->in.body, bias, e) == 0 ? 0 : lost(h, HELPER_STRANGE, e);
 }
+
+int helper_read_code(struct helper *h, const struct place *place, struct place_code *code,
+                     bool *found, struct err *e)
+{
+    buf_clear(&h->out);
+    helper_put_place(&h->out, place);
+    if (ask(h, HELPER_CODE, HELPER_BYTES, e) != 0)
+        return -1;
+    return helper_get_code(h->in.body, code, found, e) == 0 ? 0 : lost(h, HELPER_STRANGE, e);
+}

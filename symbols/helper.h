@@ -75,6 +75,13 @@ typedef int helper_put(void *ctx, size_t i, const struct place_answer *answer, s
 int helper_look_up(struct helper *h, const struct place *places, size_t n, helper_put *put,
                    void *ctx, struct err *e);
 
+/*
+ * The machine code of the function around a place; *found tells whether there is any. Valid until
+ * the next question.
+ */
+int helper_read_code(struct helper *h, const struct place *place, struct place_code *code,
+                     bool *found, struct err *e);
+
 /* See symbolizer_infer; of more than HELPER_HINTS_MAX hints the first are taken. */
 int helper_infer_bias(struct helper *h, const struct helper_hint *hints, size_t n,
                       struct helper_bias *bias, struct err *e);

@@ -127,6 +127,18 @@ static int infer(struct server *s, struct err *e)
     return status;
 }
 
+static int give_code(struct server *s, struct err *e)
+{
+    struct place place;
+    struct place_code code;
+    if (helper_get_place(s->in.body, &place, e) != 0)
+        return -1;
+    bool found = s->backend->code && s->backend->code(s->image, &place, &code);
+    buf_clear(&s->out);
+    helper_put_code(&s->out, found ? &code : NULL);
+    return helper_send(s->socket, HELPER_BYTES, &s->out, -1, e);
+}
+
 static int close_image(struct server *s, struct err *e)
 {
     if (s->backend->keep)
@@ -146,6 +158,8 @@ static int answer(struct server *s, struct err *e)
         return look_up(s, e);
     if (s->in.type == HELPER_INFER)
         return infer(s, e);
+    if (s->in.type == HELPER_CODE)
+        return give_code(s, e);
     if (s->in.type == HELPER_CLOSE)
         return close_image(s, e);
     return err_set(e, ERR_CHECK, "a message of unknown type %u", (unsigned)s->in.type);

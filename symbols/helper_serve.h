@@ -19,6 +19,8 @@ struct helper_backend {
     void (*lookup)(struct symbolizer *s, const struct place *place, struct place_answer *answer);
     int (*infer)(struct symbolizer *s, const struct helper_hint *hints, size_t n,
                  struct helper_bias *bias, struct err *e);
+    /* NULL: it has none. False when no function is known there, or its code is not in the file. */
+    bool (*code)(struct symbolizer *s, const struct place *place, struct place_code *code);
     void (*keep)(struct symbolizer *s); /* before it is closed: the time to fill a cache; or NULL */
 };
 

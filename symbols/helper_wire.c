@@ -302,6 +302,61 @@ int helper_get_places(struct view body, struct place *places, size_t *n, bool *l
     return finished(&c, e);
 }
 
+void helper_put_place(struct buf *out, const struct place *place)
+{
+    buf_u8(out, place->kind);
+    buf_u64(out, place->value);
+}
+
+int helper_get_place(struct view body, struct place *place, struct err *e)
+{
+    struct cursor c = over(body);
+    *place = (struct place){.kind = cursor_u8(&c)};
+    place->value = cursor_u64(&c);
+    return place->kind >= PLACE_KINDS ? bad(e, "kind of place") : finished(&c, e);
+}
+
+void helper_put_code(struct buf *out, const struct place_code *code)
+{
+    buf_u8(out, code != NULL);
+    if (!code)
+        return;
+    buf_u64(out, code->address);
+    buf_u64(out, code->start);
+    buf_u64(out, code->size);
+    buf_u8(out, code->by_unwind);
+    helper_put_text(out, code->name);
+    buf_u32(out, (uint32_t)code->bytes.len);
+    buf_put(out, code->bytes.p, code->bytes.len);
+}
+
+int helper_get_code(struct view body, struct place_code *code, bool *found, struct err *e)
+{
+    struct cursor c = over(body);
+    uint8_t flag = cursor_u8(&c);
+    *code = (struct place_code){0};
+    *found = flag == 1;
+    if (flag == 0)
+        return finished(&c, e);
+    code->address = cursor_u64(&c);
+    code->start = cursor_u64(&c);
+    code->size = cursor_u64(&c);
+    uint8_t by_unwind = cursor_u8(&c);
+    code->by_unwind = by_unwind;
+    if (helper_get_text(&c, &code->name, e) != 0)
+        return -1;
+    uint32_t n = cursor_u32(&c);
+    const uint8_t *bytes = cursor_take(&c, n);
+    if (!bytes || flag > 1 || by_unwind > 1)
+        return bad(e, "piece of code");
+    code->bytes = (struct view){(const char *)bytes, n};
+    /* The place lies in it, it ends within the address space, and all of it is there. */
+    if (code->address - code->start >= code->size || code->size > 0 - code->start - 1 ||
+        n != (code->size < PLACE_CODE_MAX ? code->size : PLACE_CODE_MAX))
+        return bad(e, "piece of code");
+    return finished(&c, e);
+}
+
 void helper_put_hints(struct buf *out, const struct helper_hint *hints, size_t n)
 {
     buf_u32(out, (uint32_t)n);

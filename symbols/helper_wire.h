@@ -16,8 +16,12 @@
  *     LIMITS memory, file, cpu       READY    once, when it has given up its rights
  *     OPEN image, build id           OPENED facts
  *     LOOKUP places                  FRAMES answers, one for each place, in order; several messages
- * if long INFER symbols at addresses     BIAS FILE                           WISH FAILED text in
- * place of an answer
+ *                                           if long
+ *     CODE place                     BYTES the code of the function there
+ *     INFER symbols at addresses     BIAS
+ *     CLOSE                          CLOSED when the cache has what was read
+ *     FILE                           WISH
+ *                                    FAILED text, in place of an answer
  */
 
 #include <stdbool.h>
@@ -43,6 +47,7 @@ enum helper_type {
     HELPER_INFER,
     HELPER_FILE,
     HELPER_CLOSE,
+    HELPER_CODE,
     HELPER_READY = 65,
     HELPER_OPENED,
     HELPER_FRAMES,
@@ -50,6 +55,7 @@ enum helper_type {
     HELPER_WISH,
     HELPER_FAILED,
     HELPER_CLOSED,
+    HELPER_BYTES,
 };
 
 /* What keeps the helper in, as far as this kernel has it. */
@@ -135,6 +141,14 @@ struct helper_bias {
 };
 void helper_put_bias(struct buf *out, const struct helper_bias *bias);
 int helper_get_bias(struct view body, struct helper_bias *bias, struct err *e);
+
+/* CODE: a place; BYTES: the function's code, if there is any. */
+void helper_put_place(struct buf *out, const struct place *place);
+int helper_get_place(struct view body, struct place *place, struct err *e);
+/* `code` NULL: none. */
+void helper_put_code(struct buf *out, const struct place_code *code);
+/* *found: there is some, and it is as struct place_code says; texts are the body's. */
+int helper_get_code(struct view body, struct place_code *code, bool *found, struct err *e);
 
 void helper_put_wish(struct buf *out, const struct file_wish *wish);
 int helper_get_wish(struct view body, struct file_wish *wish, struct err *e);

@@ -49,6 +49,18 @@ struct place_answer {
     uint64_t numbering; /* of texts; 0: they have no numbers */
 };
 
+/* The machine code of the function around a place. */
+struct place_code {
+    uint64_t address;  /* of the place, in the image's terms */
+    uint64_t start;    /* of the function */
+    uint64_t size;     /* bytes */
+    bool by_unwind;    /* its bounds are those of an unwind entry: it has no name */
+    struct view name;  /* for people; may be empty */
+    struct view bytes; /* the first PLACE_CODE_MAX of a longer function */
+};
+
+#define PLACE_CODE_MAX ((uint32_t)1 << 20)
+
 /* As many functions as a frame of a trace can hold. */
 #define PLACE_FRAMES_MAX 255u
 

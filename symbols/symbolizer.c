@@ -445,10 +445,48 @@ void symbolizer_lookup(struct symbolizer *s, const struct place *place, struct p
     }
 }
 
+static bool is_executable(const struct elf_file *f, uint64_t address)
+{
+    for (size_t i = 0; i < elf_file_segment_count(f); i++) {
+        const struct elf_segment *g = elf_file_segment_at(f, i);
+        if ((g->flags & PF_X) && address >= g->address && address - g->address < g->file_size)
+            return true;
+    }
+    return false;
+}
+
+bool symbolizer_code(struct symbolizer *s, const struct place *place, struct place_code *code)
+{
+    struct elf_symbol symbol;
+    struct view bytes;
+    uint64_t address;
+    if (!address_of(s, place, &address) || !elf_symbols_bounds(s->symbols, address, &symbol) ||
+        !is_executable(s->image.elf, symbol.address))
+        return false;
+    elf_file_at_address(s->image.elf, symbol.address, &bytes);
+    if (bytes.p && bytes.len < symbol.size)
+        symbol.size = bytes.len;
+    if (!bytes.p || address - symbol.address >= symbol.size)
+        return false;
+    *code = (struct place_code){.address = address,
+                                .start = symbol.address,
+                                .size = symbol.size,
+                                .by_unwind = symbol.source == ELF_SYMBOL_EH_FRAME};
+    code->bytes =
+        (struct view){bytes.p, symbol.size < PLACE_CODE_MAX ? (size_t)symbol.size : PLACE_CODE_MAX};
+    if (symbol.name.len > 0) {
+        const struct symbol_name *known = symbol_name(s, symbol.name);
+        if (!known->function.failed)
+            code->name = (struct view){(const char *)known->function.data, known->function.len};
+    }
+    return true;
+}
+
 const struct helper_backend symbolizer_backend = {.open = symbolizer_open,
                                                   .close = symbolizer_close,
                                                   .facts = symbolizer_facts,
                                                   .prepare = symbolizer_prepare,
                                                   .lookup = symbolizer_lookup,
                                                   .infer = symbolizer_infer,
+                                                  .code = symbolizer_code,
                                                   .keep = symbolizer_keep};

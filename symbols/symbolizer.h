@@ -52,6 +52,12 @@ void symbolizer_lookup(struct symbolizer *s, const struct place *place,
 int symbolizer_infer(struct symbolizer *s, const struct helper_hint *hints, size_t n,
                      struct helper_bias *bias, struct err *e);
 
+/*
+ * The machine code of the function around a place, as it lies in the image: false when no symbol or
+ * unwind entry tells where that begins and ends, or the file does not have it. Valid as texts are.
+ */
+bool symbolizer_code(struct symbolizer *s, const struct place *place, struct place_code *code);
+
 /* Keeps what was read in the cache, if there is one and something is new. */
 void symbolizer_keep(struct symbolizer *s);
 

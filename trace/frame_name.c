@@ -12,6 +12,11 @@ static bool is_one_of(struct view text, const char *const *words, size_t n)
     return false;
 }
 
+bool frame_image_is_special(struct view image)
+{
+    return image.len == 0 || *image.p == '[' || *image.p == '<';
+}
+
 struct view frame_image_name(struct view image)
 {
     const char *slash = image.len ? memrchr(image.p, '/', image.len) : NULL;

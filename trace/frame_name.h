@@ -44,6 +44,9 @@ bool frame_name_is_baseless(struct view text);
 /* True when a file's text says that it is not known. */
 bool frame_file_is_unknown(struct view file, struct view image);
 
+/* Whether what a frame has as its image is none: nothing, or words in brackets. */
+bool frame_image_is_special(struct view image);
+
 /* What is behind the last slash of an image's path. */
 struct view frame_image_name(struct view image);
 
