@@ -272,7 +272,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := $(patsubst test/fuzz/%.c,build-fuzz/%,$(sort $(wildcard test/fuzz/fuzz_*.c)))
 FUZZ_REPORT  := chrome dump_format emit folded parquet parquet_column parquet_rle pprof \
                 speedscope sqlite_db sqlite_file table_files thrift
-FUZZ_SERVER  := journal journal_read recording recovery stop
+FUZZ_SERVER  := intake journal journal_read recovery stop
 FUZZ_SOURCES := $(sort $(wildcard base/*.c protocol/*.c symbols/*.c trace/*.c import/*.c \
                   recording/*.c analysis/*.c)) $(FUZZ_REPORT:%=report/%.c) $(FUZZ_SERVER:%=server/%.c)
 FUZZ_OBJECTS := $(patsubst %.c,build-fuzz/obj/%.o, \

@@ -323,7 +323,7 @@ int journal_tick(struct journal *j, struct err *e)
     return sync_now(j) != 0 ? failed(j, e) : 0;
 }
 
-int journal_put_start(struct journal *j, const struct recording_start *start, struct err *e)
+int journal_put_start(struct journal *j, const struct intake_start *start, struct err *e)
 {
     uint8_t welcome[WELCOME_SIZE_MAX], on_demand[ON_DEMAND_SIZE];
     struct buf out = {0};

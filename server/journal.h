@@ -22,7 +22,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "server/recording.h"
+#include "server/intake.h"
 
 #define JOURNAL_MAGIC "TIDEJRN1"
 #define JOURNAL_MAGIC_SIZE 8u
@@ -30,7 +30,7 @@
 #define JOURNAL_RECORD_MAX ((uint32_t)1 << 20) /* bytes of a payload */
 
 enum journal_type {
-    JOURNAL_START = 1, /* the connection: struct recording_start; the first record */
+    JOURNAL_START = 1, /* the connection: struct intake_start; the first record */
     JOURNAL_RECEIVED,  /* bytes of the client, cut anywhere */
     JOURNAL_SENT,      /* query packets */
     JOURNAL_FACT,      /* "tidemark.module=…": the client's images */
@@ -66,7 +66,7 @@ struct journal *journal_create(const char *path, const struct journal_options *o
                                struct err *e);
 
 /* How the connection began: the first record. */
-int journal_put_start(struct journal *j, const struct recording_start *start, struct err *e);
+int journal_put_start(struct journal *j, const struct intake_start *start, struct err *e);
 
 int journal_put_end(struct journal *j, enum session_end end, const struct err *cause,
                     struct err *e);

@@ -346,12 +346,12 @@ int journal_reader_next(struct journal_reader *r, struct journal_record *record,
     }
 }
 
-int journal_read_start(const struct journal_record *record, struct recording_start *start,
+int journal_read_start(const struct journal_record *record, struct intake_start *start,
                        struct err *e)
 {
     struct cursor c = cursor_over(record->bytes, record->len);
     uint32_t protocol = cursor_u32(&c);
-    *start = (struct recording_start){.version = wire_version_find(protocol)};
+    *start = (struct intake_start){.version = wire_version_find(protocol)};
     start->ask = cursor_u32(&c);
     start->space = cursor_u32(&c);
     start->strict = cursor_u32(&c) != 0;

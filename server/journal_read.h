@@ -62,7 +62,7 @@ const struct journal_tail *journal_reader_tail(const struct journal_reader *r);
 uint64_t journal_reader_at(const struct journal_reader *r);
 
 /* How the connection began. -1 with ERR_INPUT when the record does not hold together. */
-int journal_read_start(const struct journal_record *record, struct recording_start *start,
+int journal_read_start(const struct journal_record *record, struct intake_start *start,
                        struct err *e);
 
 /* How the session ended, with its cause. */

@@ -12,7 +12,7 @@ struct player {
     struct journal_reader *reader;
     const struct recovery_options *options;
     struct recovery *out;
-    struct recording r;
+    struct intake r;
     struct err broken;   /* why nothing more is decoded */
     VEC(char *) saved;   /* where parts were saved, in their order */
     size_t parts;        /* that came up so far */
@@ -25,7 +25,7 @@ struct player {
 int recovery_look(struct journal_reader *reader, struct recovery *out, struct err *e)
 {
     struct journal_record record;
-    struct recording_start start;
+    struct intake_start start;
     *out = (struct recovery){0};
     int status = journal_reader_next(reader, &record, e);
     if (status == 1) {
@@ -57,7 +57,7 @@ static int note_saved_part(struct player *p, const struct journal_record *record
     return err_no_memory(e, "the journal");
 }
 
-static int read_ahead(struct player *p, struct recording_start *start, struct err *e)
+static int read_ahead(struct player *p, struct intake_start *start, struct err *e)
 {
     struct journal_record record;
     int status = journal_reader_next(p->reader, &record, e);
@@ -90,7 +90,7 @@ static int part_full(void *ctx, struct err *e)
     const struct err none = {0};
     const char *saved = p->parts < p->saved.len ? p->saved.at[p->parts] : NULL;
     p->parts++;
-    if (recording_finish(&p->r, SESSION_PART_FULL, &none, e) != 0)
+    if (intake_finish(&p->r, SESSION_PART_FULL, &none, e) != 0)
         return -1;
     return p->options->part ? p->options->part(p->options->part_ctx, saved, e) : 0;
 }
@@ -98,9 +98,9 @@ static int part_full(void *ctx, struct err *e)
 /* The capture went on in another part between the same two frames. */
 static int play_turns(struct player *p, struct err *e)
 {
-    uint64_t frames = recording_frames(&p->r);
+    uint64_t frames = intake_frames(&p->r);
     while (p->turned < p->turns.len && p->turns.at[p->turned] <= frames) {
-        if (p->turns.at[p->turned++] == frames && recording_turn(&p->r, e) < 0)
+        if (p->turns.at[p->turned++] == frames && intake_turn(&p->r, e) < 0)
             return -1;
     }
     return 0;
@@ -116,7 +116,7 @@ static int play_received(struct player *p, const struct journal_record *record, 
     while (!p->broken.code && status == 1) {
         if (play_turns(p, e) != 0)
             return -1;
-        status = recording_take(&p->r, &bytes, &len, e);
+        status = intake_take(&p->r, &bytes, &len, e);
     }
     if (status >= 0)
         return 0;
@@ -177,7 +177,7 @@ static void judge_end(struct player *p)
         return;
     out->end = SESSION_CUT_OFF;
     if (p->broken.code) {
-        out->end = recording_end_of(&p->broken);
+        out->end = intake_end_of(&p->broken);
         out->cause = p->broken;
     } else if (out->tail.damaged) {
         err_set(&out->cause, ERR_INPUT, "the journal is damaged: %s", out->tail.why);
@@ -188,21 +188,21 @@ static void judge_end(struct player *p)
 
 static int run(struct player *p, struct trace *t, struct err *e)
 {
-    struct recording_start start;
+    struct intake_start start;
     if (read_ahead(p, &start, e) != 0)
         return -1;
     p->out->version = start.version;
     p->out->welcome = start.welcome;
-    if (recording_open(&p->r, t, &start, e) != 0)
+    if (intake_open(&p->r, t, &start, e) != 0)
         return -1;
     p->r.ingest.part_full = part_full;
     p->r.ingest.part_full_ctx = p;
     if (play(p, e) != 0 || (!p->broken.code && play_turns(p, e) != 0))
         return -1;
     judge_end(p);
-    p->out->frames = recording_frames(&p->r);
-    p->out->unanswered = recording_unanswered(&p->r);
-    return recording_finish(&p->r, p->out->end, &p->out->cause, e);
+    p->out->frames = intake_frames(&p->r);
+    p->out->unanswered = intake_unanswered(&p->r);
+    return intake_finish(&p->r, p->out->end, &p->out->cause, e);
 }
 
 int recovery_run(struct journal_reader *reader, struct trace *t,
@@ -212,7 +212,7 @@ int recovery_run(struct journal_reader *reader, struct trace *t,
     *out = (struct recovery){0};
     p.packets = malloc(JOURNAL_RECORD_MAX);
     int status = p.packets ? run(&p, t, e) : err_no_memory(e, "the recovery");
-    recording_release(&p.r);
+    intake_release(&p.r);
     for (size_t i = 0; i < p.saved.len; i++)
         free(p.saved.at[i]);
     vec_release(&p.saved);

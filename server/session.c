@@ -24,7 +24,7 @@ struct session {
     uint64_t pid; /* that the client says it has */
     struct trace *trace;
     struct journal *journal; /* NULL: none is kept */
-    struct recording r;
+    struct intake r;
     struct modules modules;
     uint8_t *receive; /* RECEIVE_SIZE bytes */
     uint8_t *packets; /* queries on their way to the socket */
@@ -57,7 +57,7 @@ bool session_is_local(const struct session *s)
  * case, as the official server does. Clients before protocol 66 would read the code without looking
  * whether it is still there.
  */
-static uint32_t session_asks(const struct session *s, const struct recording_start *start,
+static uint32_t session_asks(const struct session *s, const struct intake_start *start,
                              const struct session_options *options)
 {
     uint32_t ask = QUERY_ASK_DEFAULT;
@@ -80,11 +80,11 @@ static int session_open(struct session *s, struct connection *c,
         sndbuf = 0;
     if (modules_init(&s->modules, s->fd, e) != 0)
         return -1;
-    struct recording_start start = {.version = c->version,
-                                    .welcome = c->welcome,
-                                    .on_demand = c->on_demand,
-                                    .space = query_space_for((size_t)sndbuf),
-                                    .strict = options->strict};
+    struct intake_start start = {.version = c->version,
+                                 .welcome = c->welcome,
+                                 .on_demand = c->on_demand,
+                                 .space = query_space_for((size_t)sndbuf),
+                                 .strict = options->strict};
     start.ask = session_asks(s, &start, options);
     s->receive = malloc(RECEIVE_SIZE);
     s->packets = malloc(PACKETS_SIZE);
@@ -92,7 +92,7 @@ static int session_open(struct session *s, struct connection *c,
         return err_no_memory(e, "the session");
     if (s->journal && journal_put_start(s->journal, &start, e) != 0)
         return -1;
-    return recording_open(&s->r, s->trace, &start, e);
+    return intake_open(&s->r, s->trace, &start, e);
 }
 
 struct session *session_new(struct connection *c, struct trace *t,
@@ -122,7 +122,7 @@ void session_free(struct session *s)
         return;
     if (s->fd >= 0)
         close(s->fd);
-    recording_release(&s->r);
+    intake_release(&s->r);
     modules_release(&s->modules);
     free(s->receive);
     free(s->packets);
@@ -187,7 +187,7 @@ static int session_feed(struct session *s, const uint8_t *bytes, size_t len, str
     int status;
     if (s->journal)
         (void)journal_append(s->journal, JOURNAL_RECEIVED, bytes, len, &full);
-    while ((status = recording_take(&s->r, &bytes, &len, e)) == 1)
+    while ((status = intake_take(&s->r, &bytes, &len, e)) == 1)
         session_send(s);
     if (status == 0 && full.code) {
         *e = full;
@@ -309,10 +309,10 @@ static int session_rotate(struct session *s, long long now, struct err *e)
         return 0;
     s->part_began = now;
     s->part_bytes = bytes;
-    store_u64(frames, recording_frames(&s->r));
+    store_u64(frames, intake_frames(&s->r));
     if (s->journal)
         (void)journal_append(s->journal, JOURNAL_TURN, frames, sizeof frames, NULL);
-    return recording_turn(&s->r, e) < 0 ? -1 : 0;
+    return intake_turn(&s->r, e) < 0 ? -1 : 0;
 }
 
 /* Once a tick: the limits, the module table, the progress line. */
@@ -390,7 +390,7 @@ static enum session_end session_loop(struct session *s, struct err *e)
     for (;;) {
         long long now = monotonic_ns();
         if (session_tick(s, now, e) != 0)
-            return recording_end_of(e);
+            return intake_end_of(e);
         if (stop_asked(s->stop))
             session_begin_drain(s, now, SESSION_STOPPED);
         if (session_over(s, now, &end))
@@ -399,7 +399,7 @@ static enum session_end session_loop(struct session *s, struct err *e)
         short events = (short)(POLLIN | (sending ? POLLOUT : 0));
         short ready = stop_wait(s->stop, s->fd, events, TICK_MS);
         if (ready & (POLLIN | POLLHUP | POLLERR) && session_receive(s, e) != 0)
-            return recording_end_of(e);
+            return intake_end_of(e);
         session_send(s);
     }
 }
@@ -408,7 +408,7 @@ static enum session_end session_loop(struct session *s, struct err *e)
 
 uint64_t session_unanswered(const struct session *s)
 {
-    return recording_unanswered(&s->r);
+    return intake_unanswered(&s->r);
 }
 
 /* The ingest's call when the format's clock is at its end. */
@@ -416,8 +416,7 @@ static int session_part_full(void *ctx, struct err *e)
 {
     struct session *s = ctx;
     const struct err none = {0};
-    if (session_last_modules(s, e) != 0 ||
-        recording_finish(&s->r, SESSION_PART_FULL, &none, e) != 0)
+    if (session_last_modules(s, e) != 0 || intake_finish(&s->r, SESSION_PART_FULL, &none, e) != 0)
         return -1;
     return s->limits->part_full(s->limits->part_ctx, e);
 }
@@ -440,7 +439,7 @@ enum session_end session_run(struct session *s, const struct session_limits *lim
     /* The journal's disk may be full: that the end is not in it must not spoil the trace. */
     if (s->journal)
         (void)journal_put_end(s->journal, end, e, &ignored);
-    if (status != 0 || recording_finish(&s->r, end, e, &late) != 0) {
+    if (status != 0 || intake_finish(&s->r, end, e, &late) != 0) {
         if (e->code == ERR_NONE)
             *e = late;
         end = SESSION_NO_ROOM;

@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "server/connect.h"
 #include "server/journal.h"
-#include "server/recording.h"
+#include "server/intake.h"
 #include "server/stop.h"
 #include "trace/store.h"
 

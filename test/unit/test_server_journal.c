@@ -78,9 +78,9 @@ static void make_stream(struct fixture *f)
     assert_false(f->stream.failed);
 }
 
-static struct recording_start a_start(void)
+static struct intake_start a_start(void)
 {
-    struct recording_start start = {.version = wire_version_find(PROTOCOL),
+    struct intake_start start = {.version = wire_version_find(PROTOCOL),
                                     .ask = QUERY_ASK_DEFAULT,
                                     .space = 100,
                                     .welcome = {.timer_mul = 1, .pid = 42, .epoch = 1}};
@@ -113,7 +113,7 @@ static void note(struct fixture *f, const struct journal *j, uint64_t *closed, u
 static void make_journal(struct fixture *f, uint64_t segment_bytes)
 {
     const struct journal_options options = {.segment_bytes = segment_bytes};
-    const struct recording_start start = a_start();
+    const struct intake_start start = a_start();
     uint8_t queries[2 * QUERY_PACKET_SIZE] = {0};
     struct err e = {0};
     uint64_t closed = 0;
@@ -354,7 +354,7 @@ static void test_ends(void **state)
 {
     struct fixture *f = *state;
     const struct journal_options options = {0};
-    const struct recording_start start = a_start();
+    const struct intake_start start = a_start();
     struct err e = {0}, cause = {.code = ERR_INPUT, .text = "nonsense"}, said;
     struct journal_record record;
     enum session_end end;
@@ -422,7 +422,7 @@ static void test_full_disk(void **state)
 {
     struct fixture *f = *state;
     const struct journal_options options = {0};
-    const struct recording_start start = a_start();
+    const struct intake_start start = a_start();
     struct rlimit before, small;
     struct recovery out;
     struct err e = {0};

@@ -1,5 +1,5 @@
-#ifndef TIDEMARK_SERVER_RECORDING_H
-#define TIDEMARK_SERVER_RECORDING_H
+#ifndef TIDEMARK_SERVER_INTAKE_H
+#define TIDEMARK_SERVER_INTAKE_H
 
 /*
  * A client's bytes on their way into the store: frames → items → events, with the queries that they
@@ -40,7 +40,7 @@ enum session_end {
 const char *session_end_text(enum session_end end);
 
 /* All that decoding depends on but the bytes themselves. */
-struct recording_start {
+struct intake_start {
     const struct wire_version *version;
     struct welcome welcome;
     struct on_demand on_demand; /* when the welcome's flags say so */
@@ -49,8 +49,8 @@ struct recording_start {
     bool strict;                /* end at the first memory fault */
 };
 
-struct recording {
-    struct recording_start start;
+struct intake {
+    struct intake_start start;
     struct trace *trace;
     struct ingest ingest;
     struct query *query;
@@ -61,33 +61,32 @@ struct recording {
 };
 
 /*
- * Into a store that was just initialised and outlives the recording. Zeroed memory may be released.
+ * Into a store that was just initialised and outlives the intake. Zeroed memory may be released.
  */
-int recording_open(struct recording *r, struct trace *t, const struct recording_start *start,
-                   struct err *e);
-void recording_release(struct recording *r);
+int intake_open(struct intake *r, struct trace *t, const struct intake_start *start, struct err *e);
+void intake_release(struct intake *r);
 
 /*
  * Takes bytes from *bytes (advancing both) until one more frame is in the store: 1. 0 when all are
  * taken. -1 when they cannot be decoded (ERR_INPUT), at a fault under `strict` (ERR_CHECK), or when
  * there is no room; every event before that is in the store.
  */
-int recording_take(struct recording *r, const uint8_t **bytes, size_t *len, struct err *e);
+int intake_take(struct intake *r, const uint8_t **bytes, size_t *len, struct err *e);
 
 /*
  * Goes on in another part (ingest_begin_part), unless no frame came since the last time. 1 when it
  * did, 0 when not.
  */
-int recording_turn(struct recording *r, struct err *e);
+int intake_turn(struct intake *r, struct err *e);
 
 /* Frames taken in full. */
-uint64_t recording_frames(const struct recording *r);
+uint64_t intake_frames(const struct intake *r);
 
 /* Names that the client never told, by kind of query. */
-uint64_t recording_unanswered(const struct recording *r);
+uint64_t intake_unanswered(const struct intake *r);
 
-/* What an error ends a recording as. */
-enum session_end recording_end_of(const struct err *e);
+/* What an error ends an intake as. */
+enum session_end intake_end_of(const struct err *e);
 
 /* Whether a trace that ends so lacks something at its end. */
 bool session_end_is_partial(enum session_end end);
@@ -96,7 +95,6 @@ bool session_end_is_partial(enum session_end end);
  * What the trace itself should say about how it ended. To be called once, behind the last byte of
  * a trace or of one of its parts; `cause` is the error of the end, if it was one.
  */
-int recording_finish(struct recording *r, enum session_end end, const struct err *cause,
-                     struct err *e);
+int intake_finish(struct intake *r, enum session_end end, const struct err *cause, struct err *e);
 
 #endif

@@ -1,4 +1,4 @@
-#include "server/recording.h"
+#include "server/intake.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,7 +15,7 @@ static int64_t clock_in_trace(int64_t time)
     return time < 0 ? 0 : time > INGEST_TIME_LIMIT ? INGEST_TIME_LIMIT : time;
 }
 
-static void recording_facts(struct recording *r)
+static void intake_facts(struct intake *r)
 {
     const struct welcome *w = &r->start.welcome;
     struct trace_facts *f = &r->trace->facts;
@@ -38,7 +38,7 @@ static void recording_facts(struct recording *r)
     }
 }
 
-static int recording_texts(struct recording *r, struct err *e)
+static int intake_texts(struct intake *r, struct err *e)
 {
     const struct welcome *w = &r->start.welcome;
     struct strings *strings = &r->trace->strings;
@@ -61,7 +61,7 @@ static int recording_texts(struct recording *r, struct err *e)
 
 /* An on-demand client may have run for longer than a trace's clock can tell: begin where we came.
  */
-static void recording_place_clock(struct recording *r)
+static void intake_place_clock(struct intake *r)
 {
     struct trace_facts *f = &r->trace->facts;
     if (f->on_demand_time <= r->ingest.time_limit)
@@ -71,15 +71,15 @@ static void recording_place_clock(struct recording *r)
     f->last_time = 1;
 }
 
-static int recording_instructions(void *ctx, uint64_t address, struct view code,
-                                  code_found_fn *found, void *found_ctx, struct err *e)
+static int intake_instructions(void *ctx, uint64_t address, struct view code, code_found_fn *found,
+                               void *found_ctx, struct err *e)
 {
-    struct recording *r = ctx;
+    struct intake *r = ctx;
     return instructions_walk(r->instructions, address, code, found, found_ctx, e);
 }
 
 /* With code goes the line that each instruction comes from: the profiler shows both. */
-static void recording_read_code(struct recording *r, struct decoder_config *decoder)
+static void intake_read_code(struct intake *r, struct decoder_config *decoder)
 {
     static const enum instruction_set sets[] = {[ARCH_X86] = CODE_X86,
                                                 [ARCH_X64] = CODE_X64,
@@ -90,14 +90,14 @@ static void recording_read_code(struct recording *r, struct decoder_config *deco
         return;
     r->instructions = instructions_new(sets[arch]);
     if (r->instructions)
-        decoder->read_code = (struct code_reader){r, recording_instructions};
+        decoder->read_code = (struct code_reader){r, intake_instructions};
 }
 
-static int recording_begin(struct recording *r, struct err *e)
+static int intake_begin(struct intake *r, struct err *e)
 {
-    const struct recording_start *start = &r->start;
-    recording_facts(r);
-    if (recording_texts(r, e) != 0 || ingest_init(&r->ingest, r->trace, e) != 0)
+    const struct intake_start *start = &r->start;
+    intake_facts(r);
+    if (intake_texts(r, e) != 0 || ingest_init(&r->ingest, r->trace, e) != 0)
         return -1;
     r->ingest.strict = start->strict;
     r->ingest.unknown_frees_expected =
@@ -105,7 +105,7 @@ static int recording_begin(struct recording *r, struct err *e)
     r->ingest.zone_values_in_hex = start->version->facts.zone_value_hex;
     r->ingest.samples_end_nothing = start->version->facts.samples_end_nothing;
     r->trace->samples.combine = (start->welcome.flags & WELCOME_COMBINE_SAMPLES) != 0;
-    recording_place_clock(r);
+    intake_place_clock(r);
     struct query_config query = {
         .version = start->version, .space = start->space, .ask = start->ask};
     r->query = query_new(&query);
@@ -114,7 +114,7 @@ static int recording_begin(struct recording *r, struct err *e)
                                      .query = r->query,
                                      .sink = r->ingest.sink};
     if (query.ask >> QUERY_SYMBOL_CODE & 1)
-        recording_read_code(r, &decoder);
+        intake_read_code(r, &decoder);
     r->decoder = r->query ? decoder_new(&decoder) : NULL;
     r->frames = frame_reader_new();
     if (!r->decoder || !r->frames)
@@ -122,14 +122,13 @@ static int recording_begin(struct recording *r, struct err *e)
     return 0;
 }
 
-int recording_open(struct recording *r, struct trace *t, const struct recording_start *start,
-                   struct err *e)
+int intake_open(struct intake *r, struct trace *t, const struct intake_start *start, struct err *e)
 {
-    *r = (struct recording){.start = *start, .trace = t};
-    return recording_begin(r, e);
+    *r = (struct intake){.start = *start, .trace = t};
+    return intake_begin(r, e);
 }
 
-void recording_release(struct recording *r)
+void intake_release(struct intake *r)
 {
     if (!r->trace)
         return;
@@ -138,12 +137,12 @@ void recording_release(struct recording *r)
     instructions_free(r->instructions);
     frame_reader_free(r->frames);
     ingest_release(&r->ingest);
-    *r = (struct recording){0};
+    *r = (struct intake){0};
 }
 
 /* ---- bytes in */
 
-int recording_take(struct recording *r, const uint8_t **bytes, size_t *len, struct err *e)
+int intake_take(struct intake *r, const uint8_t **bytes, size_t *len, struct err *e)
 {
     struct wire_frame frame;
     int status = frame_reader_feed(r->frames, bytes, len, &frame, e);
@@ -152,16 +151,16 @@ int recording_take(struct recording *r, const uint8_t **bytes, size_t *len, stru
     return status;
 }
 
-int recording_turn(struct recording *r, struct err *e)
+int intake_turn(struct intake *r, struct err *e)
 {
-    uint64_t frames = recording_frames(r);
+    uint64_t frames = intake_frames(r);
     if (frames == r->turned)
         return 0;
     r->turned = frames;
     return ingest_begin_part(&r->ingest, e) == 0 ? 1 : -1;
 }
 
-uint64_t recording_frames(const struct recording *r)
+uint64_t intake_frames(const struct intake *r)
 {
     return frame_reader_stats(r->frames)->frames;
 }
@@ -199,7 +198,7 @@ const char *session_end_text(enum session_end end)
     return "?";
 }
 
-enum session_end recording_end_of(const struct err *e)
+enum session_end intake_end_of(const struct err *e)
 {
     switch (e->code) {
     case ERR_CHECK:
@@ -217,7 +216,7 @@ bool session_end_is_partial(enum session_end end)
            end == SESSION_NO_ROOM || end == SESSION_CUT_OFF;
 }
 
-uint64_t recording_unanswered(const struct recording *r)
+uint64_t intake_unanswered(const struct intake *r)
 {
     struct query_stats stats;
     uint64_t n = 0;
@@ -230,8 +229,7 @@ uint64_t recording_unanswered(const struct recording *r)
     return n;
 }
 
-int recording_finish(struct recording *r, enum session_end end, const struct err *cause,
-                     struct err *e)
+int intake_finish(struct intake *r, enum session_end end, const struct err *cause, struct err *e)
 {
     struct trace *t = r->trace;
     if (trace_add_fact(t, e, "protocol", "%u", r->start.version->protocol) != 0 ||
@@ -241,7 +239,7 @@ int recording_finish(struct recording *r, enum session_end end, const struct err
         trace_add_fact(t, e, "incomplete", "%s%s%s", session_end_text(end), cause->code ? ": " : "",
                        cause->code ? cause->text : "") != 0)
         return -1;
-    uint64_t unanswered = recording_unanswered(r);
+    uint64_t unanswered = intake_unanswered(r);
     if (unanswered &&
         trace_add_fact(t, e, "unanswered", "%llu", (unsigned long long)unanswered) != 0)
         return -1;
