@@ -128,7 +128,8 @@ static int run(struct verify_command *c, struct trace *t, bool *holds, struct er
     struct trace_counts counts;
     struct summary s;
     struct verify_result r;
-    if (trace_load(t, c->trace, &counts, NULL, e) != 0 || verify_summarize(&s, t, &c->verify, &c->missing, e) != 0)
+    if (trace_load(t, c->trace, &counts, NULL, e) != 0 ||
+        verify_summarize(&s, t, &c->verify, &c->missing, e) != 0)
         return -1;
     c->verify.expect = c->expect.list.at;
     c->verify.expect_count = c->expect.list.len;

@@ -81,9 +81,9 @@ static void make_stream(struct fixture *f)
 static struct intake_start a_start(void)
 {
     struct intake_start start = {.version = wire_version_find(PROTOCOL),
-                                    .ask = QUERY_ASK_DEFAULT,
-                                    .space = 100,
-                                    .welcome = {.timer_mul = 1, .pid = 42, .epoch = 1}};
+                                 .ask = QUERY_ASK_DEFAULT,
+                                 .space = 100,
+                                 .welcome = {.timer_mul = 1, .pid = 42, .epoch = 1}};
     snprintf(start.welcome.program_name, sizeof start.welcome.program_name, "journalled");
     return start;
 }
