@@ -37,6 +37,8 @@ static const char usage[] =
     "      --grown A:B     which sites hold more at B than at A, or less\n"
     "      --histograms    sizes and lifetimes, blocks freed on another thread or after a\n"
     "                      larger one came, what glibc's malloc adds\n"
+    "      --patterns      sites that grow by copying, make temporary blocks, never grew\n"
+    "      --faults        memory faults with both sides' call stacks\n"
     "      --fail-if EXPR  exit with 1 when this is true of the figures, such as 'peak>512M' or\n"
     "                      'leaked(pool=\"gpu\")>0'; may be given several times\n"
     "      --stack-traces  print the call stacks under each row (text; JSON has the largest one)\n"
@@ -208,8 +210,8 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
                                                    .stack_traces = c->report.stack_traces};
     if (c->fail_if.list.len && leak_question_is_own(&c->leaks)) {
         err_set(e, ERR_USAGE,
-                "--fail-if is about the summary: it goes with none of --leaks, --grown and "
-                "--histograms");
+                "--fail-if is about the summary: it goes with none of --leaks, --grown, "
+                "--histograms, --patterns and --faults");
         return false;
     }
     return leak_question_check(&c->leaks, &c->question.selection, e) &&

@@ -5,7 +5,9 @@
 
 #include "analysis/peaks.h"
 #include "cli/options.h"
+#include "report/faults.h"
 #include "report/histograms.h"
+#include "report/patterns.h"
 
 #define SUPPRESSIONS_MAX (16u << 20)
 
@@ -23,6 +25,10 @@ bool leak_question_take(struct leak_question *q, int option, const char *value, 
         return option_range(value, "--grown", &q->from, &q->to, e);
     case LEAK_HISTOGRAMS:
         return q->histograms = true;
+    case LEAK_PATTERNS:
+        return q->patterns = true;
+    case LEAK_FAULTS:
+        return q->faults = true;
     default:
         q->peak = true;
         q->which = 1;
@@ -33,8 +39,12 @@ bool leak_question_take(struct leak_question *q, int option, const char *value, 
 bool leak_question_check(const struct leak_question *q, const struct selection_options *s,
                          struct err *e)
 {
-    if (q->leaks + q->grown + q->peak + q->histograms > 1)
-        err_set(e, ERR_USAGE, "--leaks, --grown, --peak and --histograms are different questions");
+    if (q->leaks + q->grown + q->peak + q->histograms + q->patterns + q->faults > 1)
+        err_set(e, ERR_USAGE,
+                "--leaks, --grown, --peak, --histograms, --patterns and --faults are different "
+                "questions");
+    else if (q->faults && !faults_selectable(s))
+        err_set(e, ERR_USAGE, "--faults are told apart by --pool and --match only");
     else if (q->suppressions && !q->leaks)
         err_set(e, ERR_USAGE, "--suppressions goes with --leaks");
     else if ((q->grown || q->peak) && s->has_at)
@@ -112,15 +122,39 @@ static int answer_histograms(const struct leak_question *q, struct selection *s,
     return histograms_write(&h, s->trace, q->report.format, out, e);
 }
 
+static int answer_patterns(const struct leak_question *q, struct selection *s,
+                           const struct skiplist *skip, FILE *out, struct err *e)
+{
+    struct patterns p;
+    if (patterns_build(&p, s, skip, e) != 0)
+        return -1;
+    int status = patterns_write(&p, s, &q->report, out, e);
+    patterns_release(&p);
+    return status;
+}
+
+static int answer_faults(const struct leak_question *q, struct selection *s,
+                         const struct skiplist *skip, FILE *out, struct err *e)
+{
+    struct faults f;
+    if (faults_build(&f, s, skip, e) != 0)
+        return -1;
+    int status = faults_write(&f, s, &q->report, out, e);
+    faults_release(&f);
+    return status;
+}
+
 int leak_question_answer(const struct leak_question *q, const struct selection_options *only,
                          const struct skiplist *skip, struct trace *t, FILE *out, struct err *e)
 {
     struct selection s;
     if (selection_init(&s, t, only, e) != 0)
         return -1;
-    int status = q->leaks   ? answer_leaks(q, &s, skip, out, e)
-                 : q->grown ? answer_growth(q, &s, skip, out, e)
-                            : answer_histograms(q, &s, out, e);
+    int status = q->leaks      ? answer_leaks(q, &s, skip, out, e)
+                 : q->grown    ? answer_growth(q, &s, skip, out, e)
+                 : q->patterns ? answer_patterns(q, &s, skip, out, e)
+                 : q->faults   ? answer_faults(q, &s, skip, out, e)
+                               : answer_histograms(q, &s, out, e);
     selection_release(&s);
     return status;
 }

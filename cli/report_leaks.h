@@ -1,8 +1,8 @@
 #ifndef TIDEMARK_CLI_REPORT_LEAKS_H
 #define TIDEMARK_CLI_REPORT_LEAKS_H
 
-/* `report --leaks`, `--grown`, `--peak` and `--histograms`: the questions of the report that have
- * answers of their own. */
+/* `report --leaks`, `--grown`, `--peak`, `--histograms`, `--patterns` and `--faults`: the questions
+ * of the report that have answers of their own. */
 
 #include <getopt.h>
 #include <stdio.h>
@@ -12,7 +12,7 @@
 #include "report/leaks.h"
 
 struct leak_question {
-    bool leaks, grown, peak, histograms;
+    bool leaks, grown, peak, histograms, patterns, faults;
     const char *suppressions; /* a file's name */
     int64_t from, to;         /* of --grown */
     uint64_t which;           /* of --peak: 1 is the highest */
@@ -26,6 +26,8 @@ enum {
     LEAK_GROWN,
     LEAK_PEAK,
     LEAK_HISTOGRAMS,
+    LEAK_PATTERNS,
+    LEAK_FAULTS,
     LEAK_OPTIONS_END,
 };
 
@@ -34,6 +36,8 @@ enum {
         {"suppressions", required_argument, NULL, LEAK_SUPPRESSIONS},                              \
         {"grown", required_argument, NULL, LEAK_GROWN},                                            \
         {"histograms", no_argument, NULL, LEAK_HISTOGRAMS},                                        \
+        {"patterns", no_argument, NULL, LEAK_PATTERNS},                                            \
+        {"faults", no_argument, NULL, LEAK_FAULTS},                                                \
     {                                                                                              \
         "peak", optional_argument, NULL, LEAK_PEAK                                                 \
     }
@@ -48,7 +52,7 @@ bool leak_question_check(const struct leak_question *q, const struct selection_o
 /* Whether the answer is not the summary; then leak_question_answer writes it. */
 static inline bool leak_question_is_own(const struct leak_question *q)
 {
-    return q->leaks || q->grown || q->histograms;
+    return q->leaks || q->grown || q->histograms || q->patterns || q->faults;
 }
 
 int leak_question_answer(const struct leak_question *q, const struct selection_options *only,

@@ -1,0 +1,305 @@
+"""A program whose leaks, peak, temporary blocks and growth are known because it is made here, as a
+client on the wire and as a recording of heaptrack: all of them are found, and nothing else. And
+memory faults, with the call stacks of both their sides."""
+
+import collections
+import contextlib
+import csv
+import io
+import json
+import random
+import struct
+
+from clients import capture_items, frame_name, thread_name
+from test_capture import TERMINATE, FakeClient, alloc, callstack, frame
+from tools import Case, report, run
+
+MAIN, WORKER = 7, 8
+STEP = 1000  # ns from event to event
+ROUNDS = 1000
+
+Event = collections.namedtuple("Event", "is_alloc thread site size block")
+
+
+class Program:
+    """What happens to blocks, in order. A site is a function; its line is its number."""
+
+    def __init__(self):
+        self.sites, self.events = [], []
+        self.live = {}  # block → (site, size, thread)
+        self.blocks = 0
+        self.run()
+
+    def site(self, name):
+        if name not in self.sites:
+            self.sites.append(name)
+        return name
+
+    def take(self, site, size, thread=MAIN):
+        self.blocks += 1
+        self.live[self.blocks] = (self.site(site), size, thread)
+        self.events.append(Event(True, thread, site, size, self.blocks))
+        return self.blocks
+
+    def drop(self, block, thread=MAIN):
+        site, size, _ = self.live.pop(block)
+        self.events.append(Event(False, thread, site, size, block))
+
+    def vector(self):
+        held = self.take("grow_vector", 32)
+        for step in range(1, 9):
+            fresh = self.take("grow_vector", 32 << step)
+            self.drop(held)
+            held = fresh
+        return held
+
+    def run(self):
+        chance = random.Random(5)
+        for size in (100_000, 5_000, 300):
+            self.take("load_config", size)
+        cache = [self.take("cache_insert", 500) for _ in range(40)]
+        swing, burst, vector = [], [], None
+        for i in range(ROUNDS):
+            if i % 10 == 3:
+                self.take("leak_often", 64)
+            if i % 50 == 7:
+                self.take("leak_seldom", 40)
+            for _ in range(3):
+                self.drop(self.take("format_line", 200))
+            slot = chance.randrange(len(cache))
+            self.drop(cache[slot])
+            cache[slot] = self.take("cache_insert", chance.randrange(1, 1000))
+            if swing and chance.random() < 0.5:
+                self.drop(swing.pop())
+            elif len(swing) < 30:
+                swing.append(self.take("swing", 400, WORKER))
+            if i % 100 == 50:
+                vector = self.vector()
+            if i % 100 == 60:
+                self.drop(vector)
+            if i == 300:
+                burst = [self.take("decode_frame", 65536) for _ in range(200)]
+            if i == 310:
+                for block in burst:
+                    self.drop(block, WORKER)
+
+    # ---- what is true of it, one event at a time
+
+    def never_freed(self):
+        sums = collections.defaultdict(lambda: (0, 0))
+        for site, size, _ in self.live.values():
+            sums[site] = (sums[site][0] + 1, sums[site][1] + size)
+        return dict(sums)
+
+    def peak(self):
+        """(bytes, number of the event, what each site held) at the highest use."""
+        held, now, best = collections.Counter(), 0, (0, 0, {})
+        for number, e in enumerate(self.events):
+            held[e.site] += e.size if e.is_alloc else -e.size
+            now += e.size if e.is_alloc else -e.size
+            if now > best[0]:
+                best = (now, number, dict(held))
+        return best
+
+    def temporary(self):
+        """Freed by the allocating thread's very next event."""
+        counts, last = collections.Counter(), {}
+        for e in self.events:
+            before = last.get(e.thread)
+            if not e.is_alloc and before and before.is_alloc and before.block == e.block:
+                counts[e.site] += 1
+            last[e.thread] = e
+        return dict(counts)
+
+    # ---- forms of it
+
+    def address(self, site, depth=0):
+        return 0x401000 + 0x100 * self.sites.index(site) + 0x10000 * depth
+
+    def wire(self):
+        items = thread_name(MAIN, b"main") + thread_name(WORKER, b"worker")
+        items += frame_name(0x500000, b"operator new(unsigned long)", b"new_op.cc", 50)
+        items += frame_name(0x510000, b"main", b"app.cpp", 900)
+        for line, site in enumerate(self.sites, 1):
+            items += frame_name(self.address(site), site.encode(), b"app.cpp", line)
+        frames = [frame(items)]
+        items = b""
+        for e in self.events:
+            # Every event has a call stack of its own: what is pending is taken by the next one.
+            items += callstack(0x500000, self.address(e.site), 0x510000)
+            place = 0x7f0000000000 + e.block * 0x20000
+            items += (alloc(STEP, e.thread, place, e.size) if e.is_alloc
+                      else free_there(STEP, e.thread, place))
+            if len(items) > 60000:
+                frames.append(frame(items))
+                items = b""
+        return b"".join(frames + [frame(items + TERMINATE)])
+
+    def heaptrack(self):
+        names = ["app", "app.cpp", "main", *self.sites]
+        out = ["v 10500 3", "X ./app", "I 1000 5e298d"]
+        out += [f"s {len(name):x} {name}" for name in names]
+        out += ["i 401000 1 3 2 384", "t 1 0"]
+        for number, site in enumerate(self.sites):
+            out += [f"i {self.address(site):x} 1 {number + 4:x} 2 {number + 1:x}",
+                    f"t {number + 2:x} 1"]
+        kinds = {}
+        for i, e in enumerate(self.events):
+            kind = (e.size, e.site)
+            if kind not in kinds:
+                kinds[kind] = len(kinds)
+                out.append(f"a {e.size:x} {self.sites.index(e.site) + 2:x}")
+            if i % 100 == 0:
+                out.append(f"c {i:x}")
+            out.append(f"{'+' if e.is_alloc else '-'} {kinds[kind]:x}")
+        return "\n".join(out) + "\n"
+
+
+def free_there(time, thread, ptr):
+    """A free with a call stack."""
+    return struct.pack("<BqIQ", 31, time, thread, ptr)
+
+
+def ask(*args):
+    return json.loads(run(*args, "--format", "json").stdout)
+
+
+def rows(*args):
+    return list(csv.DictReader(io.StringIO(run(*args, "--format", "csv").stdout)))
+
+
+class Truth(Case):
+    @classmethod
+    def setUpClass(cls):
+        cls.program = Program()
+
+    def trace(self, form):
+        out = self.dir / f"{form}.tracy"
+        if form == "heaptrack":
+            recording = self.dir / "heaptrack.app.1"
+            recording.write_text(self.program.heaptrack())
+            result = run("import", recording, out)
+        else:
+            client = FakeClient(self.program.wire())
+            with contextlib.closing(client.socket):
+                result = run("capture", "-o", out, "-p", client.port, "--connect-timeout", 5)
+            client.thread.join(timeout=10)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return out
+
+    def check_leaks(self, path):
+        doc = ask("report", path, "--leaks", "--limit", 0)
+        self.assertEqual({r["function"]: (r["live_count"], r["live_bytes"]) for r in doc["leaks"]},
+                         self.program.never_freed())
+        kinds = collections.defaultdict(set)
+        for r in doc["leaks"]:
+            kinds[r["kind"]].add(r["function"])
+        self.assertEqual(kinds["growing"], {"leak_often", "leak_seldom"})
+        self.assertEqual(kinds["at-start"], {"load_config"})
+        # The first site that is printed is the worst leak.
+        lines = run("report", path, "--leaks").stdout.splitlines()
+        self.assertEqual(lines[2], "Never freed and still growing")
+        self.assertIn("leak_often (app.cpp:", lines[4])
+
+    def check_peak(self, path, at=None):
+        size, number, held = self.program.peak()
+        doc = report(path, "--sort", "at-peak", "--limit", 0)
+        pool, = doc["pools"]
+        self.assertEqual(pool["peak_bytes"], size)
+        if at:
+            self.assertEqual(pool["peak_time_ns"], at(number))
+        got = {s["function"]: s["at_peak_bytes"] for s in doc["sites"] if s["at_peak_bytes"]}
+        self.assertEqual(got, {site: n for site, n in held.items() if n})
+        self.assertEqual(doc["sites"][0]["function"], "decode_frame")
+        # The same by asking for what was live then.
+        then = {s["function"]: s["bytes"] for s in report(path, "--peak", "--limit", 0)["sites"]}
+        self.assertEqual(then, got)
+
+    def check_patterns(self, path, temporary):
+        doc = ask("report", path, "--patterns", "--limit", 0)
+        self.assertEqual(doc["schema"], "tidemark.patterns/1")
+        sites = {s["function"]: s for s in doc["sites"]}
+        self.assertEqual(set(sites), set(self.program.sites))
+        vectors = ROUNDS // 100
+        self.assertEqual({n for n, s in sites.items() if s["growth"]["told"]}, {"grow_vector"})
+        self.assertEqual(sites["grow_vector"]["growth"],
+                         {"told": True, "chains": vectors, "steps": 8 * vectors, "longest": 8,
+                          "copied_bytes": vectors * 32 * 255, "steps_down": 0,
+                          "given_back_bytes": 0})
+        self.assertEqual({n: s["temporary"]["count"] for n, s in sites.items()
+                          if s["temporary"]["count"]}, temporary)
+        self.assertEqual(sites["format_line"]["temporary"]["longest_run"], 3)
+        self.assertEqual({n for n, s in sites.items() if s["never_grown"]}, {"decode_frame"})
+        table = {r["function"]: r for r in rows("report", path, "--patterns", "--limit", 0)}
+        for name, site in sites.items():
+            self.assertEqual(int(table[name]["copied_bytes"]), site["growth"]["copied_bytes"])
+            self.assertEqual(int(table[name]["temporary"]), site["temporary"]["count"])
+        words = run("report", path, "--patterns").stdout
+        for title in ("Grow by copying", "Temporary blocks one after the other",
+                      "Large, of one size, and never grown", "Room that glibc's malloc would add"):
+            self.assertIn(title, words)
+
+    def test_on_the_wire(self):
+        path = self.trace("wire")
+        self.check_leaks(path)
+        self.check_peak(path, at=lambda number: STEP * (number + 1))
+        temporary = self.program.temporary()
+        self.assertEqual(set(temporary), {"format_line"})
+        self.check_patterns(path, temporary)
+        self.assertEqual({s["function"]: s["temporary"]
+                          for s in report(path, "--limit", 0)["sites"] if s["temporary"]},
+                         temporary)
+        doc = ask("report", path, "--histograms")
+        burst = sum(e.site == "decode_frame" for e in self.program.events) // 2
+        self.assertLessEqual(burst, doc["freed_on_another_thread"]["count"])
+        self.assertEqual(ask("report", path, "--faults")["faults"], [])
+
+    def test_recorded_by_heaptrack(self):
+        """That has one thread and no order within kinds; the rest is the same."""
+        path = self.trace("heaptrack")
+        self.check_leaks(path)
+        self.check_peak(path)
+        self.assertEqual(run("report", path, "--faults").stdout, "no memory faults\n")
+
+
+class Faults(Case):
+    def test_both_sides(self):
+        out = self.dir / "x.tracy"
+        items = thread_name(7, b"main")
+        for line, name in enumerate((b"make", b"drop", b"again"), 1):
+            items += frame_name(0x401000 * line, name, b"a.c", line)
+        make, drop, again = (callstack(0x401000 * n) for n in (1, 2, 3))
+        items += make + alloc(10, 7, 0x1000, 64) + drop + free_there(10, 7, 0x1000)
+        items += again + free_there(10, 7, 0x1000)
+        items += make + alloc(10, 7, 0x2000, 32) + again + alloc(10, 7, 0x2000, 16)
+        self.assertEqual(capture_items(out, items).returncode, 0)
+        doc = ask("report", out, "--faults")
+        self.assertEqual(doc["schema"], "tidemark.faults/1")
+        self.assertEqual((doc["unknown_frees"], doc["double_allocations"]), (1, 1))
+        freed, taken = doc["faults"]
+
+        def names(stack):
+            return [f["function"] for f in stack]
+
+        self.assertEqual((freed["kind"], names(freed["callstack"])), ("free-of-unknown", ["again"]))
+        sample, = freed["samples"]
+        self.assertEqual((sample["cause"], sample["address"]), ("freed-before", "0x1000"))
+        self.assertEqual(names(sample["previous"]["callstack"]), ["make"])
+        self.assertEqual(names(sample["previous"]["free_callstack"]), ["drop"])
+        self.assertEqual((sample["previous"]["time_ns"], sample["previous"]["freed_ns"]), (10, 20))
+        self.assertEqual((taken["kind"], names(taken["callstack"])), ("allocated-twice", ["again"]))
+        sample, = taken["samples"]
+        self.assertEqual((sample["cause"], sample["size"]), ("held", 16))
+        self.assertEqual(names(sample["held_by"]), ["make"])
+        self.assertEqual((sample["previous"]["size"], sample["previous"]["time_ns"]), (32, 40))
+        words = run("report", out, "--faults").stdout
+        self.assertIn("free-of-unknown, 1 time in pool default, at again (a.c:3)\n"
+                      "  0x1000 at 30 ns: freed twice\n    free at 30 ns, main\n", words)
+        for step in ("    freed at 20 ns, main\n", "    first allocated at 40 ns, main\n"):
+            self.assertIn(step, words)
+        table = rows("report", out, "--faults")
+        self.assertEqual([r["cause"] for r in table], ["freed-before", "held"])
+        self.assertEqual(ask("report", out, "--faults", "--match", "drop")["faults"], [])
+        refused = run("report", out, "--faults", "--thread", "main")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("--pool and --match", refused.stderr)
