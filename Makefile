@@ -32,7 +32,7 @@ LDLIBS   := -llz4 -lzstd -lz -llzma -lxxhash -ljansson -lyajl -lcapstone -lsqlit
 Q := $(if $(V),,@)
 
 # Folders in dependency order, the lowest last: a library may use those to its right.
-FOLDERS := lib import server recording report analysis symbols trace protocol base
+FOLDERS := mcp lib import server recording report analysis symbols trace protocol base
 LIBS    := $(FOLDERS:%=$(BUILD)/lib%.a)
 
 .PHONY: all libtidetrace web list deps deps-test deps-test-full deps-deb run test unit e2e check-layers check-docs \
@@ -103,7 +103,7 @@ $(BUILD)/gen/version: CHANGELOG.md
 	@mkdir -p $(@D)
 	@echo '$(VERSION)' | cmp -s - $@ || echo '$(VERSION)' > $@
 
-$(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard cli/*.c)) lib/call.c): $(BUILD)/gen/version
+$(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard cli/*.c)) lib/call.c mcp/session.c): $(BUILD)/gen/version
 
 # libtidetrace: what programs may call, and nothing else, is visible from outside. The archive is one
 # object, so that our names cannot meet those of a program that it is linked into.
@@ -270,11 +270,11 @@ asan:
 ## fuzz: each fuzz target for FUZZ_SECONDS (60) under ASan and UBSan
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := $(patsubst test/fuzz/%.c,build-fuzz/%,$(sort $(wildcard test/fuzz/fuzz_*.c)))
-FUZZ_REPORT  := chrome dump_format emit folded parquet parquet_column parquet_rle pprof \
-                speedscope sqlite_db sqlite_file table_files thrift
+FUZZ_REPORT  := $(filter-out report/html.c,$(wildcard report/*.c)) # the page is built, not written
 FUZZ_SERVER  := intake journal journal_read recovery stop
 FUZZ_SOURCES := $(sort $(wildcard base/*.c protocol/*.c symbols/*.c trace/*.c import/*.c \
-                  recording/*.c analysis/*.c)) $(FUZZ_REPORT:%=report/%.c) $(FUZZ_SERVER:%=server/%.c)
+                  recording/*.c analysis/*.c lib/*.c mcp/*.c) $(FUZZ_REPORT) \
+                  $(FUZZ_SERVER:%=server/%.c))
 FUZZ_OBJECTS := $(patsubst %.c,build-fuzz/obj/%.o, \
                   $(filter-out %/dwarf_libdwarf_lines.c,$(FUZZ_SOURCES))) build-fuzz/obj/wire_table.o
 FUZZ_FLAGS   := -std=c17 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined

@@ -30,6 +30,7 @@ int cmd_tree(int argc, char **argv);
 int cmd_find(int argc, char **argv);
 int cmd_map(int argc, char **argv);
 int cmd_timeline(int argc, char **argv);
+int cmd_mcp(int argc, char **argv);
 int cmd_modules(int argc, char **argv);
 int cmd_symbolize(int argc, char **argv);
 int cmd_symbols(int argc, char **argv);

@@ -41,6 +41,7 @@ static const struct command commands[] = {
     {"export", cmd_export, "write a trace for other tools: pprof, speedscope, flame graphs, …"},
     {"import", cmd_import, "make a trace of a Chrome trace or a recording of heaptrack"},
     {"recover", cmd_recover, "make a trace of what a capture left that was cut off"},
+    {"mcp", cmd_mcp, "answer agents' questions about traces (Model Context Protocol)"},
     {"replay", cmd_replay, "play a recorded client to a server"},
     {"help", cmd_help, "print this list"},
     {"version", cmd_version, "print the version"},

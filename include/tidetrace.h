@@ -283,8 +283,9 @@ TIDETRACE_API uint64_t tidetrace_result_rows(const struct tidetrace_result *resu
 
 /*
  * The result as JSON, in the form of `tidemark COMMAND --format json`, which the command's manual
- * page describes, with `count` rows from `first` on (UINT64_MAX: all that follow). *json is text of
- * *size bytes and a NUL, to be given to tidetrace_free.
+ * page describes, with `count` rows from `first` on (UINT64_MAX: all that follow). The sites of a
+ * report by something else are only in the whole: first 0, count UINT64_MAX. *json is text of *size
+ * bytes and a NUL, to be given to tidetrace_free.
  */
 TIDETRACE_API int tidetrace_result_json(struct tidetrace_result *result, uint64_t first,
                                         uint64_t count, char **json, size_t *size,

@@ -97,6 +97,7 @@ struct tidetrace_result {
     uint64_t rows;
     struct tidetrace_text *names; /* of rows, made when they are asked for */
     bool built;
+    bool whole; /* what is being written is the whole, not a page */
 };
 
 /* A zeroed struct of `size` bytes that begins with a result. NULL with `e` filled. */

@@ -28,7 +28,7 @@ static int report_json(struct tidetrace_result *r, uint64_t first, uint64_t coun
     const struct report_options options = {.format = REPORT_JSON, .sort = report->sort};
     struct summary part = report->summary;
     struct row_list *rows = rows_of(&part);
-    if (count < rows->len && part.by != GROUP_SITE)
+    if (!r->whole && part.by != GROUP_SITE)
         part.sites.len = 0;
     if (first)
         rows->at += first;

@@ -92,6 +92,7 @@ int result_name(struct tidetrace_result *r, uint64_t row,
 static int write_json(struct tidetrace_result *r, uint64_t first, uint64_t count, char **json,
                       size_t *size, struct err *e)
 {
+    r->whole = first == 0 && count == UINT64_MAX;
     if (first > r->rows)
         first = r->rows;
     if (count > r->rows - first)

@@ -15,16 +15,17 @@ MAY = {
     "analysis": {"base", "trace", "analysis"},
     "report": {"base", "analysis", "report"},
     "lib": {"base", "trace", "analysis", "report", "lib", "include"},
+    "mcp": {"base", "mcp", "include"},
     "server": {"base", "protocol", "trace", "symbols", "analysis", "report", "server",
                "client/record.h"},
     "cli": {"base", "protocol", "trace", "symbols", "analysis", "report", "server", "import",
-            "recording", "client/record.h", "cli"},
+            "recording", "client/record.h", "mcp", "cli"},
     "client": {"client"},
     "bench": {"base", "protocol", "trace", "symbols", "analysis", "report", "server"},
 }
 # Wire and symbol code that must stay a pure function of its input.
 NO_SOCKETS = {"protocol", "trace", "import", "recording", "symbols", "analysis", "report", "base",
-              "lib"}
+              "lib", "mcp"}
 SOCKET_HEADERS = {"sys/socket.h", "netinet/in.h", "netdb.h", "arpa/inet.h"}
 # Processes of one program talk over socket pairs; an address has no place there.
 PAIRS_ONLY = {("symbols", "sys/socket.h")}

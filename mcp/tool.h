@@ -1,0 +1,34 @@
+#ifndef TIDEMARK_MCP_TOOL_H
+#define TIDEMARK_MCP_TOOL_H
+
+/* A tool, and the calls of one. For mcp/tools*.c only. */
+
+#include "mcp/page.h"
+#include "mcp/tools.h"
+
+struct tool_call {
+    struct tools *tools;
+    const struct tool *tool;
+    const json_t *arguments;
+    struct tidetrace *trace; /* "trace" */
+    struct tidetrace *base;  /* "base", where the tool compares */
+    struct tidetrace_selection selection;
+};
+
+struct tool {
+    const char *name, *title, *what;
+    struct param_lists params;
+    const char *rows; /* the list of rows in its answer; NULL: it has none */
+    bool compares;    /* two traces */
+    int (*ask)(struct tool_call *c, struct tidetrace_result **r, struct tidetrace_error *error);
+    /* Adds what the result does not tell; NULL: nothing. */
+    int (*add)(struct tool_call *c, const struct page *p, json_t *document, struct err *e);
+};
+
+/* Ends with one without a name. */
+extern const struct tool tool_table[];
+
+/* Which list of a report is wanted: 0 is that of rows. */
+extern const char *const report_lists[];
+
+#endif

@@ -1,0 +1,448 @@
+/* What each tool takes, and how it asks its question. */
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "mcp/tool.h"
+#include "mcp/tool_params.h"
+
+#define KEEP_POOLS 20u
+#define KEEP_FAULTS 5u
+#define KEEP_FACTS 100u
+#define PEAKS_SHOWN 20u
+#define PEAKS_MOST 4096
+
+const char *const report_lists[] = {"rows", "pools", "faults", NULL};
+
+static const char *const groupings[] = {"site",   "function", "callstack", "pool",
+                                        "thread", "zone",     "frame",     NULL};
+static const char *const sorts[] = {"size",    "count",     "live", "peak",
+                                    "at-peak", "temporary", "name", NULL};
+static const char *const metrics[] = {"bytes",   "count",         "live",      "live-count",
+                                      "at-peak", "at-peak-count", "temporary", NULL};
+static const char *const tree_groupings[] = {"function", "line",   "file", "image",
+                                             "module",   "thread", NULL};
+static const char *const directions[] = {"top-down", "bottom-up", NULL};
+static const char *const diff_metrics[] = {"bytes", "count", "live", "peak", NULL};
+static const char *const diff_groupings[] = {"site", "callstack", NULL};
+
+#define SKIP_PARAM                                                                                 \
+    {                                                                                              \
+        .name = "skip", .type = PARAM_REGEXES,                                                     \
+        .what = "functions and files to pass over when looking for the site"                       \
+    }
+#define END_OF_PARAMS                                                                              \
+    {                                                                                              \
+        .name = NULL                                                                               \
+    }
+
+static int no_room(struct err *e)
+{
+    return err_no_memory(e, "an answer");
+}
+
+/* ---- info */
+
+static int ask_info(struct tool_call *c, struct tidetrace_result **r, struct tidetrace_error *error)
+{
+    return tidetrace_overview(c->trace, r, error);
+}
+
+static int add_info(struct tool_call *c, const struct page *p, json_t *document, struct err *e)
+{
+    (void)c;
+    return page_cut(p, document, "pools", KEEP_POOLS) && page_cut(p, document, "facts", KEEP_FACTS)
+               ? 0
+               : no_room(e);
+}
+
+/* ---- report and peak */
+
+static const struct param report_params[] = {
+    {.name = "by",
+     .type = PARAM_CHOICE,
+     .what = "what a row stands for (site)",
+     .choices = groupings},
+    {.name = "sort", .type = PARAM_CHOICE, .what = "what comes first (size)", .choices = sorts},
+    {.name = "min_bytes",
+     .type = PARAM_INTEGER,
+     .what = "leave out rows whose allocations sum up to less",
+     .most = WHOLE_MAX},
+    {.name = "min_count",
+     .type = PARAM_INTEGER,
+     .what = "leave out rows with fewer allocations",
+     .most = WHOLE_MAX},
+    {.name = "list",
+     .type = PARAM_CHOICE,
+     .what = "which list of the report comes in pages (rows); the others are cut",
+     .choices = report_lists},
+    SKIP_PARAM,
+    END_OF_PARAMS,
+};
+
+static int ask_report(struct tool_call *c, struct tidetrace_result **r,
+                      struct tidetrace_error *error)
+{
+    struct param_texts skip = params_texts(c->arguments, "skip");
+    struct tidetrace_report_options o = {
+        .struct_size = sizeof o,
+        .selection = &c->selection,
+        .by = params_choice(&c->tool->params, c->arguments, "by"),
+        .sort = params_choice(&c->tool->params, c->arguments, "sort"),
+        .min_bytes = (uint64_t)params_integer(c->arguments, "min_bytes", 0),
+        .min_count = (uint64_t)params_integer(c->arguments, "min_count", 0),
+        .skip = skip.at,
+        .skip_count = skip.len};
+    return tidetrace_report(c->trace, &o, r, error);
+}
+
+/* Only the list that was asked for is there in full: by pages. */
+static int add_report(struct tool_call *c, const struct page *p, json_t *document, struct err *e)
+{
+    const char *list = params_text(c->arguments, "list");
+    bool rows = !list || strcmp(list, "rows") == 0;
+    bool groups = json_object_get(document, "groups") != NULL;
+    bool ok = true;
+    if (groups || !rows)
+        (void)json_object_del(document, "sites");
+    if (!rows)
+        (void)json_object_del(document, "groups");
+    if (rows || strcmp(list, "pools") != 0)
+        ok = page_cut(p, document, "pools", KEEP_POOLS);
+    if (rows || strcmp(list, "faults") != 0)
+        ok = page_cut(p, document, "faults", KEEP_FAULTS) && ok;
+    return ok ? 0 : no_room(e);
+}
+
+static const struct param peak_params[] = {
+    {.name = "which",
+     .type = PARAM_INTEGER,
+     .what = "which peak: 1 is the highest (1)",
+     .least = 1,
+     .most = PEAKS_MOST},
+    END_OF_PARAMS,
+};
+
+static int wrong(struct tidetrace_error *error, const char *text)
+{
+    error->code = TIDETRACE_USAGE;
+    memcpy(error->text, text, strlen(text) + 1);
+    return TIDETRACE_USAGE;
+}
+
+static int ask_peak(struct tool_call *c, struct tidetrace_result **r, struct tidetrace_error *error)
+{
+    static const size_t size = sizeof(struct tidetrace_peak);
+    struct tidetrace_peak *peaks = calloc(PEAKS_MOST, size);
+    size_t which = (size_t)params_integer(c->arguments, "which", 1);
+    size_t n = 0;
+    if (!peaks)
+        return wrong(error, "out of memory for peaks");
+    int code = c->selection.flags & TIDETRACE_SELECT_AT
+                   ? wrong(error, "a peak has a time of its own: at_ns does not go with it")
+                   : tidetrace_peaks(c->trace, &c->selection, peaks, size, PEAKS_MOST, &n, error);
+    if (code == TIDETRACE_OK && n && which > n)
+        code = wrong(error, "there are not so many peaks");
+    if (code == TIDETRACE_OK) {
+        struct tidetrace_info info = {.struct_size = sizeof info};
+        code = tidetrace_get_info(c->trace, &info, error);
+        c->selection.flags |= TIDETRACE_SELECT_AT;
+        c->selection.at = n ? peaks[which - 1].time : info.duration;
+    }
+    free(peaks);
+    return code == TIDETRACE_OK ? ask_report(c, r, error) : code;
+}
+
+/* The highest ones, with the answer for one of them. */
+static int add_peak(struct tool_call *c, const struct page *p, json_t *document, struct err *e)
+{
+    struct tidetrace_peak peaks[PEAKS_SHOWN];
+    struct tidetrace_error error;
+    size_t n;
+    struct tidetrace_selection s = c->selection;
+    s.flags &= ~(uint32_t)TIDETRACE_SELECT_AT;
+    if (tidetrace_peaks(c->trace, &s, peaks, sizeof *peaks, PEAKS_SHOWN, &n, &error) !=
+        TIDETRACE_OK)
+        return err_set(e, ERR_INPUT, "%s", error.text);
+    json_t *list = json_array();
+    bool ok = true;
+    for (size_t i = 0; i < n && i < PEAKS_SHOWN; i++)
+        ok = json_array_append_new(
+                 list, json_pack("{s:I, s:I, s:I}", "time_ns", (json_int_t)peaks[i].time, "bytes",
+                                 (json_int_t)peaks[i].bytes, "rise", (json_int_t)peaks[i].rise)) ==
+                 0 &&
+             ok;
+    ok = json_object_set_new(document, "peaks", list) == 0 && ok;
+    ok = json_object_set_new(document, "peak_count", json_integer((json_int_t)n)) == 0 && ok;
+    return ok ? add_report(c, p, document, e) : no_room(e);
+}
+
+/* ---- tree */
+
+static const struct param tree_params[] = {
+    {.name = "direction",
+     .type = PARAM_CHOICE,
+     .what = "from the outermost callers inwards, or from the functions that allocated outwards "
+             "(top-down)",
+     .choices = directions},
+    {.name = "by",
+     .type = PARAM_CHOICE,
+     .what = "what a node stands for (function)",
+     .choices = tree_groupings},
+    {.name = "metric",
+     .type = PARAM_CHOICE,
+     .what = "what is highest comes first (bytes)",
+     .choices = metrics},
+    {.name = "depth",
+     .type = PARAM_INTEGER,
+     .what = "levels to show, 0 for all (0)",
+     .most = 1000000},
+    {.name = "min_share",
+     .type = PARAM_NUMBER,
+     .what = "leave out nodes with less of the whole than this, from 0 to 1 (0.01)",
+     .most = 1},
+    {.name = "inlines",
+     .type = PARAM_BOOLEAN,
+     .what = "a node for each inlined function, too (true)"},
+    {.name = "all_frames",
+     .type = PARAM_BOOLEAN,
+     .what = "with the allocator's functions and Tracy's own (false)"},
+    SKIP_PARAM,
+    END_OF_PARAMS,
+};
+
+static int ask_tree(struct tool_call *c, struct tidetrace_result **r, struct tidetrace_error *error)
+{
+    const struct param_lists *lists = &c->tool->params;
+    struct param_texts skip = params_texts(c->arguments, "skip");
+    struct tidetrace_tree_options o = {.struct_size = sizeof o,
+                                       .selection = &c->selection,
+                                       .by = params_choice(lists, c->arguments, "by"),
+                                       .metric = params_choice(lists, c->arguments, "metric"),
+                                       .depth = (uint32_t)params_integer(c->arguments, "depth", 0),
+                                       .min_share = params_number(c->arguments, "min_share", 0.01),
+                                       .skip = skip.at,
+                                       .skip_count = skip.len};
+    if (params_choice(lists, c->arguments, "direction"))
+        o.flags |= TIDETRACE_TREE_BOTTOM_UP;
+    if (!params_boolean(c->arguments, "inlines", true))
+        o.flags |= TIDETRACE_TREE_NO_INLINES;
+    if (params_boolean(c->arguments, "all_frames", false))
+        o.flags |= TIDETRACE_TREE_ALL_FRAMES;
+    return tidetrace_tree(c->trace, &o, r, error);
+}
+
+/* ---- find */
+
+static const struct param find_params[] = {
+    {.name = "address",
+     .type = PARAM_ADDRESS,
+     .what = "the address, such as \"0x7f0012345678\"",
+     .required = true},
+    {.name = "length",
+     .type = PARAM_INTEGER,
+     .what = "bytes from the address on, for all blocks that overlap them (1)",
+     .least = 1,
+     .most = WHOLE_MAX},
+    END_OF_PARAMS,
+};
+
+/* The time is what is asked for: what came before and after is looked at, too. */
+static int ask_find(struct tool_call *c, struct tidetrace_result **r, struct tidetrace_error *error)
+{
+    struct tidetrace_find_options o = {.struct_size = sizeof o,
+                                       .selection = &c->selection,
+                                       .low = params_address(c->arguments, "address"),
+                                       .time = c->selection.at};
+    uint64_t more = (uint64_t)params_integer(c->arguments, "length", 1) - 1;
+    o.high = more > UINT64_MAX - o.low ? UINT64_MAX : o.low + more;
+    if (c->selection.flags & TIDETRACE_SELECT_AT) {
+        o.flags = TIDETRACE_FIND_TIME;
+        c->selection.flags &= ~(uint32_t)TIDETRACE_SELECT_AT;
+    }
+    return tidetrace_find(c->trace, &o, r, error);
+}
+
+/* ---- leaks */
+
+static const struct param leak_params[] = {
+    {.name = "suppressions",
+     .type = PARAM_TEXT,
+     .what = "leaks that are known, as lines \"leak:PATTERN\" of a file for LeakSanitizer"},
+    SKIP_PARAM,
+    END_OF_PARAMS,
+};
+
+static int ask_leaks(struct tool_call *c, struct tidetrace_result **r,
+                     struct tidetrace_error *error)
+{
+    struct param_texts skip = params_texts(c->arguments, "skip");
+    const struct tidetrace_leak_options o = {.struct_size = sizeof o,
+                                             .selection = &c->selection,
+                                             .suppressions =
+                                                 params_text(c->arguments, "suppressions"),
+                                             .skip = skip.at,
+                                             .skip_count = skip.len};
+    return tidetrace_leaks(c->trace, &o, r, error);
+}
+
+/* ---- diff */
+
+static const struct param diff_params[] = {
+    {.name = "base",
+     .type = PARAM_TEXT,
+     .what = "path of the trace that `trace` is compared with",
+     .required = true},
+    {.name = "by",
+     .type = PARAM_CHOICE,
+     .what = "what a row stands for (site)",
+     .choices = diff_groupings},
+    {.name = "metric",
+     .type = PARAM_CHOICE,
+     .what = "what rows are told apart by: new, grown, shrunk or gone (bytes)",
+     .choices = diff_metrics},
+    SKIP_PARAM,
+    END_OF_PARAMS,
+};
+
+static int ask_diff(struct tool_call *c, struct tidetrace_result **r, struct tidetrace_error *error)
+{
+    struct param_texts skip = params_texts(c->arguments, "skip");
+    const struct tidetrace_diff_options o = {
+        .struct_size = sizeof o,
+        .selection = &c->selection,
+        .by = params_choice(&c->tool->params, c->arguments, "by"),
+        .metric = params_choice(&c->tool->params, c->arguments, "metric"),
+        .skip = skip.at,
+        .skip_count = skip.len};
+    return tidetrace_diff(c->base, c->trace, &o, r, error);
+}
+
+static int add_diff(struct tool_call *c, const struct page *p, json_t *document, struct err *e)
+{
+    (void)c;
+    return page_cut(p, document, "pools", KEEP_POOLS) ? 0 : no_room(e);
+}
+
+/* ---- verify */
+
+static const struct param verify_params[] = {
+    {.name = "pool", .type = PARAM_TEXT, .what = "look at this pool only"},
+    {.name = "allocations",
+     .type = PARAM_INTEGER,
+     .what = "about so many allocations are expected",
+     .most = WHOLE_MAX},
+    {.name = "within",
+     .type = PARAM_NUMBER,
+     .what = "by what factor there may be more or fewer (10)",
+     .least = 1,
+     .most = 1000000000},
+    {.name = "callstacks_percent",
+     .type = PARAM_NUMBER,
+     .what = "so many percent of the allocations, and at least one, have a call stack",
+     .most = 100},
+    {.name = "symbols_percent",
+     .type = PARAM_NUMBER,
+     .what = "so many percent of the frames of allocations have a name",
+     .most = 100},
+    {.name = "samples", .type = PARAM_BOOLEAN, .what = "there are call stack samples"},
+    {.name = "context_switches", .type = PARAM_BOOLEAN, .what = "there are context switches"},
+    {.name = "expect",
+     .type = PARAM_REGEXES,
+     .what = "expressions that are true of the figures, such as \"peak<512M\" or "
+             "\"count(site=~\\\"parse\\\")>0\""},
+    END_OF_PARAMS,
+};
+
+static int ask_verify(struct tool_call *c, struct tidetrace_result **r,
+                      struct tidetrace_error *error)
+{
+    const json_t *a = c->arguments;
+    struct param_texts expect = params_texts(a, "expect");
+    struct tidetrace_verify_options o = {
+        .struct_size = sizeof o,
+        .pool = params_text(a, "pool"),
+        .allocations = (uint64_t)params_integer(a, "allocations", 0),
+        .within = params_number(a, "within", 0),
+        .callstacks_percent = params_number(a, "callstacks_percent", 0),
+        .symbols_percent = params_number(a, "symbols_percent", 0),
+        .expect = expect.at,
+        .expect_count = expect.len};
+    if (params_has(a, "allocations"))
+        o.flags |= TIDETRACE_VERIFY_ALLOCATIONS;
+    if (params_has(a, "callstacks_percent"))
+        o.flags |= TIDETRACE_VERIFY_CALLSTACKS;
+    if (params_has(a, "symbols_percent"))
+        o.flags |= TIDETRACE_VERIFY_SYMBOLS;
+    if (params_boolean(a, "samples", false))
+        o.flags |= TIDETRACE_VERIFY_SAMPLES;
+    if (params_boolean(a, "context_switches", false))
+        o.flags |= TIDETRACE_VERIFY_CONTEXT_SWITCHES;
+    return tidetrace_verify(c->trace, &o, r, error);
+}
+
+/* ---- */
+
+const struct tool tool_table[] = {
+    {.name = "info",
+     .title = "What is in a trace",
+     .what = "What is in a trace file: program, host, versions, duration, whether it is complete, "
+             "how many zones, messages, plots, samples and memory events, pools, names.",
+     .params = {{trace_params}},
+     .ask = ask_info,
+     .add = add_info},
+    {.name = "verify",
+     .title = "Is the data there?",
+     .what = "Checks that memory data is really in a trace, and whether expressions on its figures "
+             "are true. Ask this first: a trace that was stripped looks like one without "
+             "allocations.",
+     .params = {{trace_params, verify_params}},
+     .ask = ask_verify},
+    {.name = "report",
+     .title = "What allocated how much",
+     .what = "Memory by allocation site, function, call stack, pool, thread, zone or frame: count, "
+             "bytes, what is live at the end, own peak, share of the pool's peak, temporary "
+             "blocks; totals and peaks of pools; memory faults.",
+     .params = {{trace_params, report_params, selection_params, page_params}},
+     .rows = "sites",
+     .ask = ask_report,
+     .add = add_report},
+    {.name = "peak",
+     .title = "What was live at a peak",
+     .what = "When memory use was highest, and what was live then; also at any lower peak.",
+     .params = {{trace_params, peak_params, report_params, selection_params, page_params}},
+     .rows = "sites",
+     .ask = ask_peak,
+     .add = add_peak},
+    {.name = "leaks",
+     .title = "What is never freed",
+     .what = "What is never freed, by site: growing (with rate and significance), held, or "
+             "allocated once at the start.",
+     .params = {{trace_params, leak_params, selection_params, page_params}},
+     .rows = "leaks",
+     .ask = ask_leaks},
+    {.name = "tree",
+     .title = "Call-stack tree of allocations",
+     .what = "Which callers allocated how much with all that they called, as nodes depth first; "
+             "each has the id of its parent.",
+     .params = {{trace_params, tree_params, selection_params, page_params}},
+     .rows = "nodes",
+     .ask = ask_tree},
+    {.name = "find",
+     .title = "Who had an address",
+     .what = "Which allocations covered an address or a range, who made and freed them; with "
+             "at_ns: which did then, and which came before and after.",
+     .params = {{trace_params, find_params, selection_params, page_params}},
+     .rows = "allocations",
+     .ask = ask_find},
+    {.name = "diff",
+     .title = "What changed between two traces",
+     .what = "What changed from the trace `base` to the trace `trace`: pools, and sites that are "
+             "new, grown, shrunk or gone, matched by names.",
+     .params = {{trace_params, diff_params, selection_params, page_params}},
+     .rows = "rows",
+     .compares = true,
+     .ask = ask_diff,
+     .add = add_diff},
+    {.name = NULL},
+};

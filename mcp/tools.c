@@ -1,0 +1,222 @@
+#include "mcp/tools.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <xxhash.h>
+
+#include "mcp/tool.h"
+
+int tools_init(struct tools *t, const char *root, uint64_t memory, struct err *e)
+{
+    *t = (struct tools){0};
+    return traces_init(&t->traces, root, memory, e);
+}
+
+static void forget_results(struct tools *t)
+{
+    for (size_t i = 0; i < RESULTS_MAX; i++) {
+        tidetrace_result_free(t->results[i].result);
+        t->results[i] = (struct kept_result){0};
+    }
+}
+
+void tools_release(struct tools *t)
+{
+    forget_results(t);
+    traces_release(&t->traces);
+}
+
+static const struct tool *find_tool(const char *name)
+{
+    for (const struct tool *t = tool_table; t->name; t++) {
+        if (strcmp(t->name, name) == 0)
+            return t;
+    }
+    return NULL;
+}
+
+bool tools_have(const char *name)
+{
+    return find_tool(name) != NULL;
+}
+
+/* ---- what clients see */
+
+/* An answer has the members of the JSON form of the command, which may grow. */
+static json_t *output_schema(const struct tool *t)
+{
+    json_t *list = json_pack("{s:s, s:{s:s}}", "type", "array", "items", "type", "object");
+    json_t *page = json_pack("{s:s, s:{s:{s:s}, s:{s:s}, s:{s:s}, s:{s:[s, s]}}}", "type", "object",
+                             "properties", "first", "type", "integer", "count", "type", "integer",
+                             "total", "type", "integer", "next_cursor", "type", "string", "null");
+    json_t *schema = json_pack("{s:s, s:{s:{s:s}}, s:[s]}", "type", "object", "properties",
+                               "schema", "type", "string", "required", "schema");
+    json_t *properties = json_object_get(schema, "properties");
+    bool ok = schema && list && page;
+    if (t->rows)
+        ok = ok && json_object_set(properties, t->rows, list) == 0 &&
+             json_object_set(properties, "page", page) == 0;
+    json_decref(list);
+    json_decref(page);
+    if (ok)
+        return schema;
+    json_decref(schema);
+    return NULL;
+}
+
+json_t *tools_list(bool newer)
+{
+    json_t *list = json_array();
+    for (const struct tool *t = tool_table; list && t->name; t++) {
+        json_t *one = json_pack("{s:s, s:s, s:o, s:{s:b, s:b, s:b, s:b}}", "name", t->name,
+                                "description", t->what, "inputSchema", params_schema(&t->params),
+                                "annotations", "readOnlyHint", 1, "destructiveHint", 0,
+                                "idempotentHint", 1, "openWorldHint", 0);
+        bool ok = one != NULL;
+        if (newer)
+            ok = ok && json_object_set_new(one, "title", json_string(t->title)) == 0 &&
+                 json_object_set_new(one, "outputSchema", output_schema(t)) == 0;
+        ok = ok && json_array_append(list, one) == 0;
+        json_decref(one);
+        if (!ok) {
+            json_decref(list);
+            list = NULL;
+        }
+    }
+    return list;
+}
+
+/* ---- calls */
+
+/* What two calls have in common that ask for pages of the same result. */
+static int hash_question(const struct tool_call *c, const struct file_identity files[2],
+                         bool with_list, uint64_t *hash, struct err *e)
+{
+    static const char *const of_page[] = {"limit", "cursor", "call_stack_frames"};
+    json_t *copy = c->arguments ? json_deep_copy(c->arguments) : json_object();
+    for (size_t i = 0; i < sizeof of_page / sizeof *of_page; i++)
+        (void)json_object_del(copy, of_page[i]);
+    if (!with_list)
+        (void)json_object_del(copy, "list");
+    char *text = json_dumps(copy, JSON_COMPACT | JSON_SORT_KEYS);
+    json_decref(copy);
+    if (!text)
+        return err_no_memory(e, "a question");
+    *hash = XXH3_64bits_withSeed(files, 2 * sizeof *files,
+                                 XXH3_64bits(text, strlen(text)) ^
+                                     XXH3_64bits(c->tool->name, strlen(c->tool->name)));
+    free(text);
+    return 0;
+}
+
+static bool needs_zones(const struct tool_call *c)
+{
+    const char *by = params_text(c->arguments, "by");
+    return params_has(c->arguments, "zone") || params_has(c->arguments, "frame") ||
+           (by && (strcmp(by, "zone") == 0 || strcmp(by, "frame") == 0));
+}
+
+static int open_traces(struct tool_call *c, struct file_identity files[2], struct err *e)
+{
+    struct traces *t = &c->tools->traces;
+    bool zones = needs_zones(c);
+    bool fresh = false;
+    traces_begin(t);
+    int status =
+        traces_get(t, params_text(c->arguments, "trace"), zones, &c->trace, &files[0], &fresh, e);
+    if (status == 0 && c->tool->compares)
+        status =
+            traces_get(t, params_text(c->arguments, "base"), zones, &c->base, &files[1], &fresh, e);
+    /* Results keep their traces alive, so they go first when there must be room. */
+    if (fresh)
+        forget_results(c->tools);
+    traces_trim(t);
+    return status;
+}
+
+static void take_selection(struct tool_call *c)
+{
+    const json_t *a = c->arguments;
+    struct tidetrace_selection *s = &c->selection;
+    *s =
+        (struct tidetrace_selection){.struct_size = sizeof *s,
+                                     .pool = params_text(a, "pool"),
+                                     .thread = params_text(a, "thread"),
+                                     .match = params_text(a, "match"),
+                                     .zone = params_text(a, "zone"),
+                                     .begin = params_integer(a, "begin_ns", INT64_MIN),
+                                     .end = params_integer(a, "end_ns", INT64_MAX),
+                                     .at = params_integer(a, "at_ns", 0),
+                                     .size_min = (uint64_t)params_integer(a, "size_min", 0),
+                                     .size_max = (uint64_t)params_integer(a, "size_max", INT64_MAX),
+                                     .frame = (uint64_t)params_integer(a, "frame", 0)};
+    if (params_has(a, "begin_ns") || params_has(a, "end_ns"))
+        s->flags |= TIDETRACE_SELECT_RANGE;
+    if (params_has(a, "at_ns"))
+        s->flags |= TIDETRACE_SELECT_AT;
+    if (params_has(a, "size_min") || params_has(a, "size_max"))
+        s->flags |= TIDETRACE_SELECT_SIZE;
+    if (params_has(a, "frame"))
+        s->flags |= TIDETRACE_SELECT_FRAME;
+}
+
+/* The kept result of the question, or a new one. */
+static struct tidetrace_result *get_result(struct tool_call *c, uint64_t question, struct err *e)
+{
+    struct kept_result *to = c->tools->results;
+    uint64_t now = c->tools->traces.calls;
+    for (size_t i = 0; i < RESULTS_MAX; i++) {
+        struct kept_result *k = &c->tools->results[i];
+        if (k->result && k->question == question) {
+            k->used = now;
+            return k->result;
+        }
+        if (k->used < to->used)
+            to = k;
+    }
+    struct tidetrace_error error = {0};
+    struct tidetrace_result *result = NULL;
+    if (c->tool->ask(c, &result, &error) != TIDETRACE_OK) {
+        err_set(e, ERR_INPUT, "%s", error.text);
+        return NULL;
+    }
+    tidetrace_result_free(to->result);
+    *to = (struct kept_result){question, now, result};
+    return result;
+}
+
+static json_t *make_answer(struct tool_call *c, struct tidetrace_result *r, const struct page *p,
+                           struct err *e)
+{
+    uint32_t list = params_has(c->arguments, "list")
+                        ? params_choice(&c->tool->params, c->arguments, "list")
+                        : 0;
+    const char *rows = c->tool->rows;
+    const char *by = params_text(c->arguments, "by");
+    if (rows && strcmp(rows, "sites") == 0 && by && strcmp(by, "site") != 0)
+        rows = "groups";
+    json_t *document =
+        list ? page_make_other(p, r, report_lists[list], e) : page_make(p, r, rows, e);
+    if (document && c->tool->add && c->tool->add(c, p, document, e) != 0) {
+        json_decref(document);
+        return NULL;
+    }
+    return document;
+}
+
+json_t *tools_call(struct tools *t, const char *name, const json_t *arguments, struct err *e)
+{
+    struct tool_call c = {.tools = t, .tool = find_tool(name), .arguments = arguments};
+    struct file_identity files[2] = {{0}};
+    struct page page;
+    uint64_t question;
+    uint64_t cursor;
+    if (params_check(&c.tool->params, arguments, e) != 0 || open_traces(&c, files, e) != 0 ||
+        hash_question(&c, files, false, &question, e) != 0 ||
+        hash_question(&c, files, true, &cursor, e) != 0 ||
+        page_take(&page, arguments, cursor, e) != 0)
+        return NULL;
+    take_selection(&c);
+    struct tidetrace_result *result = get_result(&c, question, e);
+    return result ? make_answer(&c, result, &page, e) : NULL;
+}

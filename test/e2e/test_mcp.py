@@ -1,0 +1,456 @@
+"""`tidemark mcp` as a client meets it: the protocol's messages, every tool against the command that
+asks the same, pages to the end, folders that must not be left, and hostile input."""
+
+import contextlib
+import json
+import os
+import shutil
+import subprocess
+import threading
+import unittest
+
+from clients import alloc_plain, capture_items, thread_name
+from tools import LIMIT, TIDEMARK, TRACES, Case, run
+
+NEWEST = "2025-06-18"
+REVISIONS = ("2024-11-05", "2025-03-26", NEWEST)
+TRACE = str(TRACES / "v0.14.0" / "memscen_mt.tracy")
+OLDER = str(TRACES / "v0.9.1" / "memscen.tracy")
+ZONES = str(TRACES / "v0.14.0" / "allscen.tracy")
+TOOLS = ["diff", "find", "info", "leaks", "peak", "report", "tree", "verify"]
+
+
+class Client:
+    """A client, which may also say what none should."""
+
+    def __init__(self, *args, revision=NEWEST):
+        self.process = subprocess.Popen([TIDEMARK, "mcp", *map(str, args)], stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.watch = threading.Timer(LIMIT, self.process.kill)
+        self.watch.start()
+        self.number = 0
+        self.hello = self.initialize(revision) if revision else None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+        self.watch.cancel()
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            with contextlib.suppress(BrokenPipeError):
+                stream.close()
+
+    def write(self, line):
+        self.process.stdin.write(line if isinstance(line, bytes) else line.encode() + b"\n")
+        self.process.stdin.flush()
+
+    def read(self):
+        line = self.process.stdout.readline()
+        if not line.endswith(b"\n"):
+            raise AssertionError(f"the server ended: {self.process.stderr.read()}")
+        return json.loads(line)
+
+    def send(self, **message):
+        self.write(json.dumps({"jsonrpc": "2.0", **message}))
+
+    def ask(self, method, **params):
+        """The answer to a request."""
+        self.number += 1
+        self.send(id=self.number, method=method, params=params)
+        answer = self.read()
+        assert answer["jsonrpc"] == "2.0" and answer["id"] == self.number, answer
+        return answer
+
+    def initialize(self, revision):
+        result = self.ask("initialize", protocolVersion=revision, capabilities={},
+                          clientInfo={"name": "test", "version": "1"})["result"]
+        self.send(method="notifications/initialized")
+        return result
+
+    def call(self, tool, **arguments):
+        return self.ask("tools/call", name=tool, arguments=arguments)["result"]
+
+    def document(self, tool, **arguments):
+        result = self.call(tool, **arguments)
+        text = result["content"][0]["text"]
+        if result["isError"]:
+            raise AssertionError(text)
+        assert json.loads(text) == result["structuredContent"]
+        return result["structuredContent"]
+
+    def refusal(self, tool, **arguments):
+        result = self.call(tool, **arguments)
+        assert result["isError"] and "structuredContent" not in result, result
+        return result["content"][0]["text"]
+
+    def rows(self, tool, key, **arguments):
+        """All rows, page by page, and the documents they came in."""
+        rows, pages, cursor = [], [], None
+        while not pages or cursor:
+            more = {"cursor": cursor} if cursor else {}
+            page = self.document(tool, **arguments, **more)
+            assert page["page"]["first"] == len(rows), page["page"]
+            assert page["page"]["count"] == len(page[key]) <= arguments.get("limit", 50)
+            rows += page[key]
+            pages.append(page)
+            cursor = page["page"]["next_cursor"]
+        assert pages[-1]["page"]["total"] == len(rows)
+        return rows, pages
+
+    def end(self):
+        self.process.stdin.close()
+        return self.process.wait(LIMIT)
+
+
+def command(*args):
+    return json.loads(run(*args, "--format", "json").stdout)
+
+
+class Protocol(Case):
+    def test_hello(self):
+        for revision in REVISIONS:
+            with Client(revision=revision) as client:
+                self.assertEqual(client.hello["protocolVersion"], revision)
+                self.assertEqual(client.hello["capabilities"], {"tools": {}})
+                self.assertEqual(client.hello["serverInfo"]["name"], "tidemark")
+                result = client.call("info", trace=TRACE)
+                self.assertEqual("structuredContent" in result, revision == NEWEST)
+                tools = client.ask("tools/list")["result"]["tools"]
+                self.assertEqual(["outputSchema" in tool for tool in tools],
+                                 [revision == NEWEST] * len(TOOLS))
+                self.assertEqual(client.end(), 0)
+        for revision in ("1999-01-01", "2099-01-01", ""):
+            with Client(revision=None) as client:
+                self.assertEqual(client.initialize(revision)["protocolVersion"], NEWEST)
+
+    def test_tools_list(self):
+        with Client() as client:
+            tools = client.ask("tools/list")["result"]["tools"]
+            self.assertEqual(sorted(tool["name"] for tool in tools), TOOLS)
+            for tool in tools:
+                schema = tool["inputSchema"]
+                self.assertEqual((schema["type"], schema["additionalProperties"]),
+                                 ("object", False))
+                self.assertIn("trace", schema["required"])
+                self.assertEqual(set(schema["required"]) - set(schema["properties"]), set())
+                self.assertTrue(tool["annotations"]["readOnlyHint"])
+                for value in schema["properties"].values():
+                    self.assertIn(value["type"],
+                                  ("string", "integer", "number", "boolean", "array"))
+                    self.assertTrue(value["description"])
+            error = client.ask("tools/list", cursor="x")["error"]
+            self.assertEqual(error["code"], -32602)
+
+    def test_order(self):
+        """Nothing but a ping before the two know each other."""
+        with Client(revision=None) as client:
+            self.assertEqual(client.ask("ping")["result"], {})
+            self.assertEqual(client.ask("tools/list")["error"]["code"], -32600)
+            self.assertEqual(client.ask("initialize")["error"]["code"], -32602)
+            client.initialize(NEWEST)
+            self.assertIn("result", client.ask("tools/list"))
+
+    def test_errors(self):
+        cases = (('{"jsonrpc": "2.0", "id": 1, "method"', -32700, None),
+                 ("\x00", -32700, None),
+                 ('{"jsonrpc": "2.0", "id": 1, "method": "a\\u0000"}', -32700, None),
+                 ('{"jsonrpc": "2.0", "id": 1, "id": 2, "method": "ping"}', -32700, None),
+                 ("7", -32600, None), ('"ping"', -32600, None), ("null", -32600, None),
+                 ("[]", -32600, None), ('[{"jsonrpc": "2.0", "id": 1, "method": "ping"}]', -32600,
+                                        None),
+                 ('{"id": 1, "method": "ping"}', -32600, 1),
+                 ('{"jsonrpc": "1.0", "id": "a", "method": "ping"}', -32600, "a"),
+                 ('{"jsonrpc": "2.0", "id": 3, "method": 4}', -32600, 3),
+                 ('{"jsonrpc": "2.0", "id": 3}', -32600, 3),
+                 ('{"jsonrpc": "2.0", "id": null, "method": "ping"}', -32600, None),
+                 ('{"jsonrpc": "2.0", "id": 1.5, "method": "ping"}', -32600, None),
+                 ('{"jsonrpc": "2.0", "id": 5, "method": "ping", "params": []}', -32602, 5),
+                 ('{"jsonrpc": "2.0", "id": 5, "method": "resources/list"}', -32601, 5),
+                 ('{"jsonrpc": "2.0", "id": 5, "method": "tools/call"}', -32602, 5),
+                 ('{"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "eval"}}',
+                  -32602, 5),
+                 ('{"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": {"name": "info",'
+                  ' "arguments": [1]}}', -32602, 5))
+        with Client() as client:
+            for line, code, number in cases:
+                with self.subTest(line):
+                    client.write(line)
+                    answer = client.read()
+                    self.assertEqual((answer["error"]["code"], answer["id"]), (code, number))
+            self.assertEqual(client.ask("ping")["result"], {})
+
+    def test_unanswered(self):
+        """Notifications and answers get none; ends of lines are taken as they come."""
+        with Client() as client:
+            client.send(method="notifications/cancelled", params={"requestId": 1, "reason": "no"})
+            client.send(method="notifications/of/some/future", params=[1])
+            client.send(id=9, result={})
+            client.send(id=9, error={"code": 1, "message": "x"})
+            client.write(b"\n\r\n")
+            client.write(b'{"jsonrpc": "2.0", "id": "\xc3\xa4", "method": "ping"}\r\n')
+            self.assertEqual(client.read(), {"jsonrpc": "2.0", "id": "ä", "result": {}})
+            client.write(b'{"jsonrpc": "2.0", "id": 77, "method": "ping"}')  # no end
+            client.process.stdin.close()
+            self.assertEqual(client.read()["id"], 77)
+            self.assertEqual(client.process.wait(LIMIT), 0)
+
+    def test_batches(self):
+        """Only one revision has them."""
+        batch = [{"jsonrpc": "2.0", "id": 1, "method": "ping"},
+                 {"jsonrpc": "2.0", "method": "notifications/cancelled"},
+                 {"jsonrpc": "2.0", "id": 2, "method": "nothing"}, 3]
+        with Client(revision="2025-03-26") as client:
+            client.write(json.dumps(batch))
+            answers = client.read()
+            self.assertEqual([answer["id"] for answer in answers], [1, 2, None])
+            client.write(json.dumps(batch[1:2]))
+            client.write(json.dumps(batch * 17))
+            self.assertEqual(client.read()["error"]["code"], -32600)
+
+    def test_hostile(self):
+        """Deep, long and broken lines cost an error each."""
+        ping = b'{"jsonrpc": "2.0", "id": 1, "method": "ping"}\n'
+        with Client() as client:
+            for line in (b"[" * 500000 + b"\n", b'{"a":' * 100000 + b"\n", b"x" * (3 << 20) + b"\n",
+                         b'{"jsonrpc": "2.0", "id": 1, "method": "' + b"p" * (1 << 20) + b'"}\n',
+                         b"\xff\xfe\n", b'{"jsonrpc": "2.0", "id": 1e999, "method": "ping"}\n',
+                         b'{"jsonrpc": "2.0", "id": 99999999999999999999, "method": "ping"}\n'):
+                client.write(line)
+                self.assertEqual(client.read()["error"]["code"], -32700)
+                client.write(ping)
+                self.assertEqual(client.read()["result"], {})
+            client.write(b"y" * (2 << 20))
+            self.assertEqual(client.end(), 0)
+
+
+class Answers(Case):
+    def stripped(self, rows):
+        """Rows without what a page cuts."""
+        return [{k: v for k, v in row.items() if "callstack" not in k} for row in rows]
+
+    def check(self, client, tool, key, told, **arguments):
+        """Pages of any length hold what the command prints."""
+        for limit in (1000, 7):
+            rows, pages = client.rows(tool, key, limit=limit, call_stack_frames=1000,
+                                      **arguments)
+            self.assertEqual(rows, told[key])
+            if limit == 7:
+                self.assertEqual(len(pages), max(1, -(-len(rows) // 7)))
+        rows, _ = client.rows(tool, key, **arguments)
+        self.assertEqual(self.stripped(rows), self.stripped(told[key]))
+
+    def test_report(self):
+        with Client() as client:
+            self.check(client, "report", "sites", command("report", TRACE), trace=TRACE)
+            told = command("report", TRACE, "--by", "callstack", "--sort", "live", "--size", "100:")
+            self.check(client, "report", "groups", told, trace=TRACE, by="callstack", sort="live",
+                       size_min=100)
+            told = command("report", ZONES, "--by", "zone")
+            self.check(client, "report", "groups", told, trace=ZONES, by="zone")
+            pools, _ = client.rows("report", "pools", trace=TRACE, list="pools", limit=1)
+            self.assertEqual(pools, command("report", TRACE)["pools"])
+
+    def test_faults(self):
+        """A list that is not the rows'."""
+        items = thread_name(7, b"main")
+        for pool in range(9):
+            items += alloc_plain(10, 7, 0x1000, 64, pool) + alloc_plain(10, 7, 0x1000, 64, pool)
+        trace = self.dir / "faulty.tracy"
+        self.assertEqual(capture_items(trace, items).returncode, 0)
+        told = command("report", trace)["faults"]
+        self.assertEqual(len(told), 9)
+        with Client() as client:
+            rows, pages = client.rows("report", "faults", trace=str(trace), list="faults", limit=2)
+            self.assertEqual((rows, len(pages)), (told, 5))
+            page = client.document("report", trace=str(trace))
+            self.assertEqual((page["faults"], page["faults_left_out"]), (told[:5], 4))
+
+    def test_tree(self):
+        with Client() as client:
+            told = command("tree", TRACE, "--bottom-up", "--metric", "live")
+            self.check(client, "tree", "nodes", told, trace=TRACE, direction="bottom-up",
+                       metric="live", min_share=0)
+            told = command("tree", TRACE, "--depth", "3", "--min-share", "1", "--no-inlines")
+            self.check(client, "tree", "nodes", told, trace=TRACE, depth=3, inlines=False)
+
+    def test_leaks(self):
+        with Client() as client:
+            told = command("report", TRACE, "--leaks")
+            self.check(client, "leaks", "leaks", told, trace=TRACE)
+            name = told["leaks"][0]["function"].split("(")[0]
+            (self.dir / "known").write_text(f"leak:{name}\n")
+            told = command("report", TRACE, "--leaks", "--suppressions", self.dir / "known")
+            self.check(client, "leaks", "leaks", told, trace=TRACE,
+                       suppressions=f"leak:{name}\n")
+
+    def test_find(self):
+        with Client() as client:
+            pool = command("report", TRACE)["pools"][0]
+            low, high = int(pool["low_address"], 16), int(pool["high_address"], 16)
+            told = command("find", TRACE, f"{low}+{high - low}", "--size", "64:80")
+            self.check(client, "find", "allocations", told, trace=TRACE, address=hex(low),
+                       length=high - low, size_min=64, size_max=80)
+            self.assertGreater(len(told["allocations"]), 20)
+            time = pool["peak_time_ns"]
+            told = command("find", TRACE, hex((low + high) // 2), "--at", time)
+            self.check(client, "find", "allocations", told, trace=TRACE,
+                       address=(low + high) // 2, at_ns=time)
+
+    def test_peak(self):
+        with Client() as client:
+            told = command("report", TRACE, "--peak=2")
+            self.check(client, "peak", "sites", told, trace=TRACE, which=2)
+            page = client.document("peak", trace=TRACE)
+            peaks = page["peaks"]
+            self.assertEqual(peaks, sorted(peaks, key=lambda peak: -peak["bytes"]))
+            self.assertEqual(page["selection"]["at_ns"], peaks[0]["time_ns"])
+            self.assertEqual(sum(row["live_bytes"] for row in page["sites"]), peaks[0]["bytes"])
+            self.assertIn("not so many", client.refusal("peak", trace=TRACE, which=4000))
+
+    def test_diff(self):
+        with Client() as client:
+            told = command("diff", OLDER, TRACE, "--metric", "peak")
+            self.check(client, "diff", "rows", told, trace=TRACE, base=OLDER, metric="peak")
+
+    def test_info_and_verify(self):
+        with Client() as client:
+            told = command("info", ZONES)
+            answer = client.document("info", trace=ZONES)
+            self.assertEqual(answer, told)
+            told = command("verify", TRACE, "--expect", "peak<1G", "--expect", "leaked=0",
+                           "--require-symbols", "10", "--expect-allocations", "5")
+            answer = client.document("verify", trace=TRACE, expect=["peak<1G", "leaked=0"],
+                                     symbols_percent=10, allocations=5)
+            self.assertEqual(answer, told)
+            self.assertFalse(answer["holds"])
+
+    def test_call_stacks_are_cut(self):
+        with Client() as client:
+            whole = command("report", TRACE)["sites"]
+            for site, row in zip(whole, client.rows("report", "sites", trace=TRACE,
+                                                    call_stack_frames=3)[0]):
+                self.assertEqual(row["callstack"], site["callstack"][:3])
+                self.assertEqual(row.get("callstack_left_out", 0),
+                                 max(0, len(site["callstack"]) - 3))
+
+    def test_wrong_arguments(self):
+        cases = (({}, "trace is missing"), ({"trace": None}, "trace is missing"),
+                 ({"trace": 5}, "trace is a string"), ({"trace": ""}, "no path"),
+                 ({"trace": "/"}, "no regular file"), ({"trace": "/dev/zero"}, "no regular file"),
+                 ({"trace": "nowhere.tracy"}, "No such file"),
+                 ({"trace": __file__}, "test_mcp.py"),
+                 ({"trace": TRACE, "colour": 1}, "no argument 'colour'"),
+                 ({"trace": TRACE, "by": "mood"}, "by is one of site, function"),
+                 ({"trace": TRACE, "limit": 0}, "limit is a whole number from 1 to 1000"),
+                 ({"trace": TRACE, "limit": 1.5}, "limit is a whole number"),
+                 ({"trace": TRACE, "skip": "x"}, "skip is a list"),
+                 ({"trace": TRACE, "skip": ["("]}, "("),
+                 ({"trace": TRACE, "match": "(a)\\1"}, "without references"),
+                 ({"trace": TRACE, "match": "((a{1,99}){1,99}){1,99}"}, "fewer repeats"),
+                 ({"trace": TRACE, "match": "a" * 2000}, "at most 1000 bytes"),
+                 ({"trace": TRACE, "pool": "nowhere"}, "no pool is called 'nowhere'"),
+                 ({"trace": TRACE, "begin_ns": 5, "end_ns": 5}, "ends after it begins"),
+                 ({"trace": TRACE, "zone": "nowhere"}, "nowhere"),
+                 ({"trace": TRACE, "cursor": "x"}, "cursor"),
+                 ({"trace": TRACE, "cursor": "0" * 16 + "-5"}, "cursor"))
+        with Client() as client:
+            for arguments, text in cases:
+                with self.subTest(arguments):
+                    self.assertIn(text, client.refusal("report", **arguments))
+            self.assertIn("base is missing", client.refusal("diff", trace=TRACE))
+            self.assertIn("address", client.refusal("find", trace=TRACE, address="0xq"))
+            self.assertIn("change", client.refusal("verify", trace=TRACE, expect=["peak>+5%"]))
+
+    def test_cursor_of_another_question(self):
+        with Client() as client:
+            page = client.document("report", trace=TRACE, limit=3)
+            cursor = page["page"]["next_cursor"]
+            self.assertIn("another question",
+                          client.refusal("report", trace=TRACE, sort="count", cursor=cursor))
+            self.assertIn("another question",
+                          client.refusal("peak", trace=TRACE, cursor=cursor))
+            self.assertEqual(client.document("report", trace=TRACE, limit=3, cursor=cursor,
+                                             call_stack_frames=1)["page"]["first"], 3)
+
+    def test_changed_trace(self):
+        """A file that changed between two pages is read anew, and its cursor refused."""
+        path = self.dir / "a.tracy"
+        shutil.copy(TRACE, path)
+        with Client() as client:
+            cursor = client.document("report", trace=str(path), limit=3)["page"]["next_cursor"]
+            os.unlink(path)
+            shutil.copy(OLDER, path)
+            self.assertIn("trace changed",
+                          client.refusal("report", trace=str(path), limit=3, cursor=cursor))
+            answer = client.document("report", trace=str(path))
+            self.assertEqual(answer["trace"]["file_version"],
+                             command("report", OLDER)["trace"]["file_version"])
+
+    def test_little_memory(self):
+        """Traces and results that have no room are read again."""
+        traces = sorted(TRACES.glob("*/memscen.tracy"))
+        with Client("--memory", "1K") as client:
+            firsts = {}
+            for _ in range(2):
+                for trace in traces:
+                    rows, _ = client.rows("report", "sites", trace=str(trace), limit=5)
+                    self.assertEqual(firsts.setdefault(trace, rows), rows)
+            told = command("diff", traces[0], traces[-1])["rows"]
+            rows, _ = client.rows("diff", "rows", trace=str(traces[-1]), base=str(traces[0]),
+                                  limit=4, call_stack_frames=1000)
+            self.assertEqual(rows, told)
+
+    def test_damaged(self):
+        whole = (TRACES / "v0.14.0" / "ledger.tracy").read_bytes()
+        with Client("--root", self.dir) as client:
+            for i in range(12):
+                (self.dir / f"{i}.tracy").write_bytes(whole[:len(whole) * i // 12])
+                self.assertIn(f"{i}.tracy", client.refusal("report", trace=f"{i}.tracy"))
+            self.assertEqual(client.ask("ping")["result"], {})
+
+
+class Root(Case):
+    """With --root nothing outside of the folder can be opened."""
+
+    def setUp(self):
+        super().setUp()
+        self.root = self.dir / "root"
+        (self.root / "inner").mkdir(parents=True)
+        shutil.copy(TRACE, self.root / "inner" / "a.tracy")
+        shutil.copy(TRACE, self.dir / "secret.tracy")
+        (self.root / "link.tracy").symlink_to("../secret.tracy")
+        (self.root / "absolute.tracy").symlink_to(self.dir / "secret.tracy")
+        (self.root / "up").symlink_to("..")
+        (self.dir / "root2").mkdir()
+        shutil.copy(TRACE, self.dir / "root2" / "a.tracy")
+
+    def test_inside(self):
+        with Client("--root", self.root) as client:
+            for path in ("inner/a.tracy", "./inner//a.tracy", f"{self.root}/inner/a.tracy"):
+                self.assertEqual(client.document("info", trace=path)["schema"], "tidemark.info/1")
+
+    def test_outside(self):
+        with Client("--root", self.root) as client:
+            for path in ("../secret.tracy", "inner/../../secret.tracy", "link.tracy",
+                         "absolute.tracy", "up/secret.tracy", f"{self.dir}/secret.tracy",
+                         f"{self.root}/../secret.tracy", f"{self.root}2/a.tracy",
+                         "/proc/self/exe", "//etc/passwd"):
+                with self.subTest(path):
+                    said = client.refusal("info", trace=path)
+                    self.assertIn("not within the folder", said)
+                    self.assertIn("not within the folder",
+                                  client.refusal("diff", trace="inner/a.tracy", base=path))
+            os.mkfifo(self.root / "pipe")
+            self.assertIn("no regular file", client.refusal("info", trace="pipe"))
+            self.assertIn("no regular file", client.refusal("info", trace="inner"))
+
+    def test_no_root(self):
+        result = run("mcp", "--root", self.dir / "nowhere")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("--root", result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
