@@ -309,6 +309,19 @@ static void add_figures(struct tree_figures *to, const struct tree_figures *f)
         to->at[i] = saturating_add(to->at[i], f->at[i]);
 }
 
+/* Adds what a call stack did to a node on its way. */
+static void pass_node(struct tree_node *n, uint32_t callstack, const struct tree_figures *f)
+{
+    uint64_t bytes = f->at[TREE_BYTES];
+    add_figures(&n->inclusive, f);
+    /* Of equal ones the first: call stacks come in no order. */
+    if (n->callstack == 0 || bytes > n->callstack_bytes ||
+        (bytes == n->callstack_bytes && callstack < n->callstack)) {
+        n->callstack = callstack;
+        n->callstack_bytes = bytes;
+    }
+}
+
 /* The child of `parent` with that label, made when new; 0 (the root, nobody's child) on an error.
  */
 static uint32_t child_of(struct builder *b, uint32_t parent, uint32_t label, struct err *e)
@@ -339,21 +352,21 @@ static int add_stack(struct builder *b, uint32_t key, const struct counter *c, s
     uint32_t node = TREE_ROOT;
     if (find_way(b, callstack, e) != 0)
         return -1;
-    add_figures(&t->nodes.at[node].inclusive, &f);
+    pass_node(&t->nodes.at[node], callstack, &f);
     if (by_thread || t->options.by == TREE_TYPE) {
         uint32_t label = by_thread ? label_of_thread(b, (uint32_t)(b->stacks.at[key] >> 32), e)
                                    : label_of_type(b, callstack, e);
         node = label == NO_LABEL ? TREE_ROOT : child_of(b, node, label, e);
         if (node == TREE_ROOT)
             return -1;
-        add_figures(&t->nodes.at[node].inclusive, &f);
+        pass_node(&t->nodes.at[node], callstack, &f);
     }
     for (size_t i = 0; i < b->way.len; i++) {
         uint32_t label = b->way.at[t->options.bottom_up ? i : b->way.len - 1 - i];
         node = child_of(b, node, label, e);
         if (node == TREE_ROOT)
             return -1;
-        add_figures(&t->nodes.at[node].inclusive, &f);
+        pass_node(&t->nodes.at[node], callstack, &f);
         /* Who allocated: bottom-up it stands at the top. */
         if (t->options.bottom_up ? i == 0 : i + 1 == b->way.len)
             add_figures(&t->nodes.at[node].exclusive, &f);
@@ -404,9 +417,19 @@ static int compare_children(const void *a, const void *b, void *ctx)
     return compare_labels(&t->labels.at[x->label], &t->labels.at[y->label]);
 }
 
-static int order_children(struct tree *t, struct err *e)
+void tree_sort(struct tree *t, enum tree_metric metric)
 {
     struct order order = {t};
+    t->options.sort = metric;
+    for (size_t i = 0; i < t->nodes.len; i++) {
+        if (t->nodes.at[i].count > 1)
+            qsort_r(t->children.at + t->nodes.at[i].first, t->nodes.at[i].count,
+                    sizeof *t->children.at, compare_children, &order);
+    }
+}
+
+static int order_children(struct tree *t, struct err *e)
+{
     if (!vec_reserve(&t->children, t->nodes.len))
         return no_room(e);
     t->children.len = t->nodes.len - 1;
@@ -420,11 +443,7 @@ static int order_children(struct tree *t, struct err *e)
         struct tree_node *parent = &t->nodes.at[t->nodes.at[i].parent];
         t->children.at[parent->first + parent->count++] = i;
     }
-    for (size_t i = 0; i < t->nodes.len; i++) {
-        if (t->nodes.at[i].count > 1)
-            qsort_r(t->children.at + t->nodes.at[i].first, t->nodes.at[i].count,
-                    sizeof *t->children.at, compare_children, &order);
-    }
+    tree_sort(t, t->options.sort);
     return 0;
 }
 

@@ -63,6 +63,8 @@ struct tree_node {
     uint32_t label;        /* in tree.labels */
     uint32_t first, count; /* its children: a range of tree.children, highest metric first */
     uint32_t depth;        /* of the root: 0 */
+    uint32_t callstack;    /* the one through it with most bytes, 0 none */
+    uint64_t callstack_bytes;
     struct tree_figures inclusive, exclusive;
 };
 
@@ -98,6 +100,9 @@ struct tree {
 int tree_build(struct tree *t, struct selection *s, const struct tree_options *options,
                struct err *e);
 void tree_release(struct tree *t);
+
+/* Puts children in the order of another metric. */
+void tree_sort(struct tree *t, enum tree_metric metric);
 
 /* The name to show of a node: bytes of the trace, escape them. */
 void tree_label_name(struct buf *out, const struct tree *t, const struct tree_label *label);

@@ -26,6 +26,7 @@ int cmd_report(int argc, char **argv);
 int cmd_csvexport(int argc, char **argv);
 int cmd_csvexport_drop_in(int argc, char **argv);
 int cmd_annotate(int argc, char **argv);
+int cmd_top(int argc, char **argv);
 int cmd_tree(int argc, char **argv);
 int cmd_find(int argc, char **argv);
 int cmd_map(int argc, char **argv);

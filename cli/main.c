@@ -24,6 +24,7 @@ static const struct command commands[] = {
     {"daemon", cmd_daemon, "record every client that announces itself, each to a trace"},
     {"report", cmd_report, "print the memory summary of a trace: by site, call stack, pool, …"},
     {"tree", cmd_tree, "print the call-stack tree of a trace's allocations, top-down or bottom-up"},
+    {"top", cmd_top, "walk through that tree on a terminal, of a trace or a running client"},
     {"find", cmd_find, "find the allocations that covered an address, and when"},
     {"annotate", cmd_annotate, "print a function's machine code with what its calls allocated"},
     {"map", cmd_map, "draw where live blocks lie, how old and how scattered they are"},

@@ -1,0 +1,147 @@
+#include "cli/top_live.h"
+
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analysis/summary.h"
+#include "base/format.h"
+#include "base/outfile.h"
+#include "cli/options.h"
+#include "cli/top.h"
+#include "server/address.h"
+#include "server/session.h"
+#include "trace/save_file.h"
+
+struct recording {
+    const struct top_live *l;
+    struct connection connection;
+    struct trace trace;
+    struct stop stop;
+    struct top top;
+    struct err failed; /* what went wrong while the session ran */
+};
+
+/* Better to know now than after an hour of recording. Leaves nothing behind. */
+static int check_output(const struct top_live *l, struct err *e)
+{
+    struct outfile probe;
+    struct stat st;
+    if (!l->output || (stat(l->output, &st) == 0 && !S_ISREG(st.st_mode)))
+        return 0;
+    if (outfile_open(&probe, l->output, l->replace, e) != 0)
+        return -1;
+    outfile_abort(&probe);
+    return 0;
+}
+
+/* The session's call, about ten times a second, when nothing is on its way into the store. */
+static void turn(void *ctx, const struct session_progress *p)
+{
+    struct recording *r = ctx;
+    (void)p;
+    if (r->top.quit || r->failed.code)
+        return;
+    if (top_turn(&r->top, &r->failed) != 0 || r->top.quit)
+        r->stop.count++; /* as a signal would */
+}
+
+/* With nothing to be saved there is no need of what no figure comes from, nor to wait for names. */
+static int record(struct recording *r, struct err *e)
+{
+    bool saves = r->l->output != NULL;
+    const struct session_options options = {.no_code = !saves, .no_sources = !saves};
+    const struct session_limits limits = {.seconds = -1,
+                                          .drain_seconds = saves ? 2 : 0,
+                                          .quiet_seconds = 3,
+                                          .progress = turn,
+                                          .progress_ctx = r};
+    struct session *s = session_new(&r->connection, &r->trace, &options, e);
+    if (!s)
+        return -1;
+    if (top_open(&r->top, false, e) != 0) {
+        session_free(s);
+        return -1;
+    }
+    top_draw(&r->top);
+    enum session_end end = session_run(s, &limits, &r->stop, e);
+    session_free(s);
+    r->top.live = false;
+    r->top.end = session_end_text(end);
+    if (e->code)
+        snprintf(r->top.message, sizeof r->top.message, "%s", e->text);
+    *e = r->failed;
+    return e->code ? -1 : 0;
+}
+
+/* What was recorded stays to be looked at when it was not the user who ended it. */
+static int look_on(struct recording *r, struct err *e)
+{
+    if (r->top.quit || r->stop.count)
+        return 0;
+    return top_build(&r->top, e) != 0 ? -1 : top_loop(&r->top, &r->stop, e);
+}
+
+static int save(struct recording *r, struct err *e)
+{
+    struct trace_write_stats stats;
+    struct buf losses = {0};
+    char bytes[FORMAT_SIZE];
+    const uint8_t *v = r->connection.version->facts.file_version;
+    struct save_options options = {.layout = file_layout_find(FILE_VERSION(v[0], v[1], v[2])),
+                                   .container = container_options_default(),
+                                   .replace = r->l->replace};
+    printf("Saving trace...");
+    fflush(stdout);
+    int status = summary_write_facts(&r->trace, e);
+    if (status == 0)
+        status = trace_save_file(&r->trace, r->l->output, &options, &stats, &losses, e);
+    if (status != 0)
+        printf(" failed!\n");
+    else
+        printf(" done!\nTrace size %s\n", format_bytes(bytes, stats.file_bytes));
+    if (losses.len)
+        fprintf(stderr, "tidemark: the file's version cannot hold: %s\n", buf_str(&losses));
+    buf_release(&losses);
+    return status;
+}
+
+static int run_connected(struct recording *r, struct err *e)
+{
+    if (trace_init(&r->trace, NULL, e) != 0) {
+        close(r->connection.fd);
+        return -1;
+    }
+    r->top = (struct top){.trace = &r->trace, .options = r->l->tree, .live = true};
+    int status = record(r, e);
+    if (status == 0)
+        status = look_on(r, e);
+    top_close(&r->top);
+    /* The terminal is as it was: signals do what they always do, unless something is saved. */
+    if (status == 0 && r->l->output)
+        status = save(r, e);
+    trace_release(&r->trace);
+    return status;
+}
+
+int top_live_run(const struct top_live *l)
+{
+    struct recording r = {.l = l, .stop = {.fd = -1}};
+    struct err e = {0};
+    char address[ADDRESS_TEXT_SIZE];
+    int status = check_output(l, &e);
+    if (status == 0)
+        status = stop_init(&r.stop, &e);
+    if (status == 0) {
+        printf("Connecting to %s...\n", address_text(address, l->connect.address, l->connect.port));
+        fflush(stdout);
+        status = connect_client(&l->connect, &r.stop, &r.connection, &e) == CONNECT_OK ? 0 : -1;
+    }
+    if (status == 0)
+        status = run_connected(&r, &e);
+    stop_release(&r.stop);
+    if (status == 0)
+        return 0;
+    print_error(&e);
+    return err_exit_status(&e);
+}

@@ -1,0 +1,21 @@
+#ifndef TIDEMARK_CLI_TOP_LIVE_H
+#define TIDEMARK_CLI_TOP_LIVE_H
+
+/* `tidemark top` of a client that is being recorded. */
+
+#include <stdbool.h>
+
+#include "analysis/tree.h"
+#include "server/connect.h"
+
+struct top_live {
+    struct connect_options connect;
+    const char *output; /* NULL: what was recorded is dropped at the end */
+    bool replace;
+    struct tree_options tree;
+};
+
+/* Records until the user goes. Returns the exit status; errors are printed. */
+int top_live_run(const struct top_live *l);
+
+#endif

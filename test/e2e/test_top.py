@@ -1,0 +1,321 @@
+"""`tidemark top` on a terminal: a trace and a replayed client, keys, sizes, locales, signals."""
+
+import json
+import re
+import signal
+
+from clients import capture_items, frame_name, thread_name
+from screen import Terminal
+from test_capture import alloc, callstack
+from tools import TIDEMARK, TRACES, WIRE, Case, replaying, report, run
+
+MEMSCEN = TRACES / "v0.14.0" / "memscen.tracy"
+RECORDING = WIRE / "v0.14.0" / "memscen.c2s.bin"
+UP, DOWN, RIGHT, LEFT, END, HOME = ("\x1bO" + c for c in "ABCDFH")
+
+
+def top(*args, **kwargs):
+    return Terminal([TIDEMARK, "top", *args], **kwargs)
+
+
+def tree(*args):
+    """Children of each node of `tree --format json`, in order; 0 is the root."""
+    doc = json.loads(run("tree", MEMSCEN, "--format", "json", *args).stdout)
+    nodes = {}
+    for node in doc["nodes"]:
+        nodes.setdefault(node["parent"] or 0, []).append(node)
+    return nodes
+
+
+def rows(lines):
+    """(depth, name, whether it can be opened, cells) of the rows shown, without the root's."""
+    found = []
+    column = lines[2].find("By ")
+    for line in lines[4:-1]:
+        match = re.match(r"( +)([▾▸] )?(\S.*)$", line[column:])
+        if column > 0 and match:
+            found.append(((len(match[1]) - (0 if match[2] else 2)) // 2, match[3],
+                          match[2] is not None, re.split(r" {2,}", line[:column].strip())))
+    return found
+
+
+class Browse(Case):
+    def names(self, lines, depth=1):
+        return [name for at, name, _, _ in rows(lines) if at == depth]
+
+    def test_rows_are_those_of_the_tree(self):
+        with top(MEMSCEN, "--bottom-up", width=160, height=40) as t:
+            nodes = tree("--bottom-up", "--metric", "live")
+            t.wait(lambda lines: self.names(lines) == [n["name"] for n in nodes[0]])
+            t.wait_for("q quit")
+            self.assertIn("memscen, all pools: 320 KiB live in 194 blocks, peak 8.00 MiB",
+                          t.screen.lines()[0])
+            self.assertRegex(t.screen.lines()[1], "up to 8.00 MiB .*█")
+            for (_, _, _, cells), node in zip(rows(t.screen.lines()), nodes[0]):
+                self.assertIn(f"{node['inclusive']['live_count']:,}", cells)
+                self.assertIn(f"{node['inclusive']['count']:,}", cells)
+            for key, metric in zip("1234567", ("bytes", "count", "live", "live-count", "at-peak",
+                                               "at-peak-count", "temporary")):
+                first = tree("--bottom-up", "--metric", metric)[0][0]["name"]
+                t.keys(key)
+                t.wait(lambda lines: self.names(lines)[0] == first)
+            t.keys("2s")
+            t.wait(lambda lines: self.names(lines) == [n["name"] for n in nodes[0]])
+            t.keys("<")
+            first = tree("--bottom-up", "--metric", "count")[0][0]["name"]
+            t.wait(lambda lines: self.names(lines)[0] == first)
+            t.keys("q")
+            self.assertEqual(t.end(), 0)
+            self.assertEqual(t.screen.unknown, [])
+            self.assertTrue(t.settings_are_back())
+            self.assertIn(b"\x1b[?1049l", t.raw)
+
+    def test_opening_and_closing(self):
+        nodes = tree("--bottom-up", "--metric", "live")
+        first = nodes[0][0]
+        callers = nodes[first["id"]]
+        with top(MEMSCEN, "--bottom-up", width=160, height=40) as t:
+            t.wait_for("q quit")
+            t.keys(DOWN + RIGHT)
+            t.wait(lambda lines: self.names(lines, 2) == [c["name"] for c in callers])
+            t.keys("b")
+            t.wait_for("top-down: ")
+            t.keys("b")
+            t.wait_for("bottom-up: ")
+            t.wait(lambda lines: self.names(lines, 2) == [c["name"] for c in callers])
+            t.keys(LEFT)
+            t.wait(lambda lines: not self.names(lines, 2))
+            t.keys("*")
+            t.wait(lambda lines: self.names(lines, 3))
+            t.keys("z")
+            t.wait(lambda lines: not self.names(lines, 2))
+            t.keys(END + " ")
+            t.wait(lambda lines: rows(lines)[-1][0] == 2)
+            t.keys(HOME + "*")
+            t.wait(lambda lines: len(rows(lines)) >= 35)
+            t.keys("q")
+            self.assertEqual(t.end(), 0)
+
+    def test_filters(self):
+        with top(MEMSCEN, "--bottom-up", width=160, height=40) as t:
+            t.wait_for("By function, bottom-up")
+            live = [n for n in tree("--bottom-up", "--metric", "live")[0]
+                    if n["inclusive"]["live_count"]]
+            t.keys("a")
+            t.wait_for("live only")
+            t.wait(lambda lines: len(rows(lines)) == len(live))
+            t.keys("a")
+            t.wait(lambda lines: len(rows(lines)) > len(live))
+            for pool in ("default", "arena", "gpu.vram"):
+                t.keys("p")
+                line = t.wait_for(f"memscen, pool {pool}: ")
+                figures = next(p for p in report(MEMSCEN)["pools"] if p["name"] == pool)
+                self.assertIn(f" live in {figures['live_allocations']:,} blocks, peak ", line)
+                wanted = [n["name"] for n in tree("--bottom-up", "--metric", "live", "--pool",
+                                                  pool)[0]]
+                t.wait(lambda lines: self.names(lines) == wanted)
+            t.keys("p")
+            t.wait_for("memscen, all pools: ")
+            t.keys("P")
+            t.wait_for("memscen, pool gpu.vram: ")
+            t.keys("q")
+            self.assertEqual(t.end(), 0)
+        with top(MEMSCEN, "--match", "vram_reserve", "--by", "line", "--metric", "count",
+                 width=160) as t:
+            t.wait_for("By line, top-down")
+            self.assertIn(" live in 2 blocks", t.screen.lines()[0])
+            t.keys("vvvv")
+            t.wait_for("By thread, top-down")
+            t.wait(lambda lines: self.names(lines) == [
+                n["name"] for n in tree("--match", "vram_reserve", "--by", "thread")[0]])
+            t.keys("q")
+            self.assertEqual(t.end(), 0)
+
+    def test_search_and_details(self):
+        with top(MEMSCEN, width=120, height=40) as t:
+            t.wait_for("By function, top-down")
+            t.keys("/GROW_log\r")
+            t.wait(lambda lines: any("text_grow_log" in name for _, name, _, _ in rows(lines)))
+            t.keys("d")
+            t.wait_for("the call stack with most bytes through here (142 KiB)")
+            t.wait_for("text_grow_log(Rng&)  /home/dev/scen/ms_text.cpp:31")
+            t.wait_for("142 KiB in 176 allocations; live 142 KiB in 176 blocks")
+            t.keys("n")
+            t.keys("/no such name\r")
+            t.wait_for("not found: no such name")
+            t.keys("/abc\x7f\x7f\x7fvram_reserve")
+            t.wait_for("/vram_reserve")
+            t.keys("\r")
+            t.wait_for("the call stack with most bytes through here (39.4 MiB)")
+            t.keys("]")
+            t.wait(lambda lines: not any("TracyCallstack.hpp" in line for line in lines))
+            t.keys("?")
+            t.wait_for("search in names, files and images")
+            t.keys("x")
+            t.wait_for("By function, top-down")
+            t.keys("q")
+            self.assertEqual(t.end(), 0)
+            self.assertEqual(t.screen.unknown, [])
+
+    def test_a_trace_on_standard_input(self):
+        with open(MEMSCEN, "rb") as trace, top("-", stdin=trace) as t:
+            t.wait_for("By function, top-down")
+            t.keys("q")
+            self.assertEqual(t.end(), 0)
+            self.assertTrue(t.settings_are_back())
+
+
+class Terminals(Case):
+    def test_sizes(self):
+        with top(MEMSCEN, width=100, height=30) as t:
+            t.wait_for("q quit")
+            t.keys("*d")
+            t.wait_for("the call stack with most bytes")
+            for width, height in ((60, 14), (40, 6), (20, 3), (7, 2), (1, 1), (3, 40), (200, 2)):
+                t.resize(width, height)
+                t.keys(DOWN + "?" + UP + "/v\rs")
+            t.resize(120, 40)
+            t.keys("z")
+            t.wait_for("By function, top-down")
+            t.keys("q")
+            self.assertEqual(t.end(), 0)
+        for width, height in ((1, 1), (12, 4), (500, 100)):
+            with top(MEMSCEN, width=width, height=height) as t:
+                t.wait(lambda _: t.raw)
+                t.keys("*djjq")
+                self.assertEqual(t.end(), 0)
+
+    def test_without_utf8(self):
+        with top(MEMSCEN, LC_ALL="C") as t:
+            t.wait_for("  - all")
+            t.wait_for("  + [unknown]")
+            t.keys("*d")
+            t.wait_for("the call stack with most bytes")
+            t.keys("q")
+            self.assertEqual(t.end(), 0)
+            self.assertTrue(t.raw.isascii())
+
+    def test_colours(self):
+        colour = re.compile(rb"\x1b\[(?:[0-9;]*;)?3[0-7](?:;[0-9;]*)?m")
+        for env, wanted in (({}, True), ({"NO_COLOR": "1"}, False), ({"TERM": "vt100"}, False)):
+            with top(MEMSCEN, **env) as t:
+                t.wait_for("By function, top-down")
+                t.keys("*q")
+                self.assertEqual(t.end(), 0)
+                self.assertEqual(bool(colour.search(t.raw)), wanted, env)
+
+    def test_signals(self):
+        for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+            with top(MEMSCEN) as t:
+                t.wait_for("q quit")
+                self.assertFalse(t.settings_are_back())
+                t.process.send_signal(number)
+                self.assertEqual(t.end(), 0)
+                self.assertTrue(t.settings_are_back())
+                self.assertIn(b"\x1b[?1049l", t.raw)
+        with top(MEMSCEN) as t:
+            t.wait_for("q quit")
+            t.keys("\x03")
+            self.assertEqual(t.end(), 0)
+            self.assertTrue(t.settings_are_back())
+
+    def test_names_stay_text(self):
+        evil = b"\x1b]0;owned\x07\x1b[2J\x9b31m<b>\xe2\x80\xae\xff\xe6\xbc\xa2\xe5\xad\x97"
+        out = self.dir / "x.tracy"
+        items = thread_name(7, evil) + frame_name(0x401000, evil, evil, 3, evil)
+        items += callstack(0x401000) + alloc(10, 7, 0x1000, 64)
+        self.assertEqual(capture_items(out, items).returncode, 0)
+        for env in ({}, {"LC_ALL": "C"}):
+            with top(out, "--by", "line", width=140, **env) as t:
+                t.wait_for("By line, top-down")
+                t.wait_for("\\x1b]0;owned")
+                t.keys("d*")
+                t.wait_for("the call stack with most bytes")
+                if not env:
+                    t.wait_for("漢字")
+                t.keys("q")
+                self.assertEqual(t.end(), 0)
+                self.assertNotIn(b"\x1b]", t.raw)
+                self.assertEqual(t.screen.unknown, [])
+
+    def test_refusals(self):
+        result = run("top", MEMSCEN)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("top needs a terminal", result.stderr)
+        out = self.dir / "there"
+        out.write_text("x")
+        for args, status, words in (
+                ((self.dir / "none",), 3, "cannot open"),
+                ((MEMSCEN, "-o", "x"), 2, "for a running client"),
+                (("-p", "1", MEMSCEN), 2, "what is "),
+                (("-p", "1", "--pool", "x"), 2, "recorded whole"),
+                (("-p", "1", "-o", out), 4, "exists"),
+                (("-p", "1", "--connect-timeout", "0"), 5, "tidemark: "),
+                ((MEMSCEN, "--pool", "none"), 2, "none")):
+            with top(*args, width=200) as t:
+                self.assertEqual(t.end(), status, args)
+                self.assertIn(words, "\n".join(t.screen.lines()))
+        with top(MEMSCEN, TERM="no-such-terminal") as t:
+            self.assertEqual(t.end(), 2)
+            self.assertIn("top needs a terminal", " ".join(t.screen.lines()))
+
+
+class Live(Case):
+    def totals(self, trace):
+        return [(p["name"], p["allocations"], p["live_allocations"], p["live_bytes"],
+                 p["peak_bytes"]) for p in report(trace)["pools"]]
+
+    def test_until_the_client_ends(self):
+        out = self.dir / "live.tracy"
+        with replaying(RECORDING) as (_, port), top("-p", port, "-o", out, width=160) as t:
+            t.wait_for("the client ended: memscen, all pools: 320 KiB live in 194 blocks, peak 8.0")
+            t.keys("b")
+            t.wait_for("By function, bottom-up")
+            t.wait_for("text_grow_log")
+            self.assertFalse(out.exists())
+            t.keys("q")
+            self.assertEqual(t.end(), 0)
+            self.assertIn(b"Saving trace... done!", t.raw)
+            self.assertTrue(t.settings_are_back())
+        self.assert_clean("live.tracy")
+        plain = self.dir / "plain.tracy"
+        self.assertEqual(self.capture(RECORDING, plain).returncode, 0)
+        self.assertEqual(self.totals(out), self.totals(plain))
+        self.assertEqual(run("dump", out).stdout, run("dump", plain).stdout)
+
+    def test_while_it_runs(self):
+        """Figures rise while events come; the tree stays open; freezing holds them."""
+        def live_blocks(lines):
+            match = re.match(r" [a-z ]+: memscen, .* live in ([\d,]+) block", lines[0])
+            return int(match[1].replace(",", "")) if match else 0
+
+        # Slow enough to be running for as long as this takes.
+        with replaying(RECORDING, "--rate", "8000", "--hold") as (_, port), \
+                top("-a", "127.0.0.1", "-p", port, "--bottom-up", width=160) as t:
+            seen = t.wait(live_blocks)
+            t.wait(lambda lines: live_blocks(lines) not in (0, seen))
+            t.keys("f")
+            t.wait_for("frozen: ")
+            t.keys("*")
+            t.wait(lambda lines: max((row[0] for row in rows(lines)), default=0) > 1)
+            t.keys("z")
+            t.wait(lambda lines: max(row[0] for row in rows(lines)) == 1)
+            held = live_blocks(t.screen.lines())
+            t.keys("f")
+            t.wait(lambda lines: live_blocks(lines) not in (0, held))
+            t.wait_for(" live: memscen")
+            t.keys("q")
+            self.assertEqual(t.end(), 0)
+            self.assertTrue(t.settings_are_back())
+            self.assertNotIn(b"Saving", t.raw)
+        self.assert_clean()
+
+    def test_a_signal_saves(self):
+        out = self.dir / "live.tracy"
+        with replaying(RECORDING, "--hold") as (_, port), top("-p", port, "-o", out,
+                                                              width=160) as t:
+            t.wait_for("all pools: 320 KiB live in 194 blocks")
+            t.process.send_signal(signal.SIGTERM)
+            self.assertEqual(t.end(), 0)
+            self.assertTrue(t.settings_are_back())
+        self.assertEqual(run("verify", out, "--expect", "count=9001").returncode, 0)
