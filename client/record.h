@@ -234,6 +234,7 @@ enum rec_option_flag {
     REC_OPTION_FREE_STACKS = 1 << 1, /* frees have call stacks */
     REC_OPTION_GPU = 1 << 2,
     REC_OPTION_PAUSED = 1 << 3,      /* record nothing until header.control says so */
+    REC_OPTION_COUNTER = 1 << 5,     /* REC_CLOCK_COUNTER even where the TSC could be used */
     REC_OPTION_FOLLOW_EXEC = 1 << 4, /* what this process, not a fork of it, executes meets the
                                         collector, too: scripts and wrappers become programs so */
 };

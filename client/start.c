@@ -70,7 +70,7 @@ static void begin(uint32_t origin, uint64_t fork_stamp)
         atomic_store(&state.phase, PHASE_OFF);
         return;
     }
-    state.clock = clock_choose();
+    state.clock = options.flags & REC_OPTION_COUNTER ? (uint32_t)REC_CLOCK_COUNTER : clock_choose();
     fill_header(&options);
     (void)stacks_begin();
     if (!state.rules)

@@ -1,0 +1,551 @@
+"""libtidemark.so: what it writes of programs, read by a decoder of its own (recording.py)."""
+
+import array
+import collections
+import os
+import pathlib
+import resource
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import threading
+import time
+
+import recording
+from tools import BUILD, LIMIT, Case
+
+LIBRARY = str(BUILD / "libtidemark.so")
+HERE = pathlib.Path(__file__).resolve().parent
+CC = os.environ.get("CC", "gcc")
+CXX = {"clang": "clang++"}.get(CC, "g++")
+COUNTER = 1 << 5
+FOLLOW = 1
+
+# Never waits and holds no lock, so signal handlers may use it; gives nothing back.
+BUMP = r"""
+#include <stdatomic.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/mman.h>
+static _Atomic(char *) room;
+static _Atomic size_t used;
+void *malloc(size_t n)
+{
+    size_t whole = 1ul << 36;
+    char *p = atomic_load(&room);
+    if (!p) {
+        char *fresh = mmap(0, whole, 3, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (fresh == MAP_FAILED)
+            return 0;
+        if (atomic_compare_exchange_strong(&room, &p, fresh))
+            p = fresh;
+    }
+    size_t at = atomic_fetch_add(&used, (n + 31) & ~15ul);
+    if (at + n + 16 > whole)
+        return 0;
+    memcpy(p + at, &n, sizeof n);
+    return p + at + 16;
+}
+void free(void *p) { (void)p; }
+void *calloc(size_t n, size_t m) { return malloc(n * m); }
+void *realloc(void *old, size_t n)
+{
+    void *p = malloc(n);
+    size_t had = 0;
+    if (old)
+        memcpy(&had, (char *)old - 16, sizeof had);
+    if (p && old)
+        memcpy(p, old, had < n ? had : n);
+    return p;
+}
+"""
+
+PLUGIN = r"""
+#include <stdlib.h>
+void *NAME(void)
+{
+    void *p = malloc(SIZE);
+    __asm__ volatile("" : "+r"(p));
+    return p;
+}
+void *make(void)
+{
+    void *p = NAME();
+    __asm__ volatile("" : "+r"(p));
+    return p;
+}
+"""
+
+OPERATORS = r"""
+#include <new>
+#include <cstdlib>
+struct alignas(64) Aligned { char room[192]; };
+template <class T> static T *hide(T *p) { __asm__ volatile("" : "+r"(p)); return p; }
+int main()
+{
+    delete hide(new char[1]);                       // named as they are called
+    delete[] hide(new char[1001]);
+    delete hide(new Aligned);
+    delete[] hide(new Aligned[2]);
+    operator delete(hide((char *)operator new(1002, std::nothrow)), std::nothrow);
+    int caught = 0;
+    for (int i = 0; i < 3; i++) {
+        try {
+            hide((char *)operator new((size_t)-1 / 4));
+        } catch (std::bad_alloc &) {
+            caught++;
+        }
+        free(hide((char *)malloc(1003)));
+    }
+    return caught == 3 ? 0 : 1;
+}
+"""
+
+
+def build(path, source, *flags, compiler=CC, language="c"):
+    subprocess.run([compiler, "-g", "-O1", "-w", "-fno-builtin", "-fno-optimize-sibling-calls",
+                    *flags, "-x", language, "-o", str(path), "-", "-pthread"], input=source,
+                   text=True, check=True)
+    return str(path)
+
+
+class ClientCase(Case):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        folder = tempfile.TemporaryDirectory(prefix="tidemark-")
+        cls.addClassCleanup(folder.cleanup)
+        cls.common = build(pathlib.Path(folder.name) / "program",
+                           (HERE / "client_program.c").read_text())
+
+    def setUp(self):
+        super().setUp()
+        self.program = self.common
+
+    def build(self, name, source, *flags, **more):
+        return build(self.dir / name, source, *flags, **more)
+
+    def environment(self, options="", **more):
+        environment = dict(os.environ, LD_PRELOAD=LIBRARY, TIDEMARK_FILE=str(self.dir / "rec.%p"),
+                           TIDEMARK_OPTIONS=options, **more)
+        environment.pop("ASAN_OPTIONS", None)
+        return environment
+
+    def start(self, *command, options="", **more):
+        more.setdefault("env", self.environment(options))
+        return subprocess.Popen(list(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                stdin=subprocess.DEVNULL, text=True, **more)
+
+    def said(self, process, code=0):
+        out, err = process.communicate(timeout=LIMIT)
+        self.assertEqual((process.returncode, err), (code, ""))
+        return {line.split()[0]: int(line.split()[1]) for line in out.splitlines()}
+
+    def recorded(self, pid):
+        return recording.Recording(self.dir / f"rec.{pid}")
+
+    def record(self, *command, options="", program=None, **more):
+        """Runs a mode of the program. Returns (recording, what it said)."""
+        process = self.start(program or self.program, *map(str, command), options=options, **more)
+        said = self.said(process)
+        return self.recorded(process.pid), said
+
+    def sound(self, record, faults=0):
+        """Nothing lost, nothing freed or allocated twice. Returns what is left and the counts."""
+        live, found, counts = record.replay()
+        self.assertEqual(len(found), faults, found[:3])
+        self.assertEqual({name: sum(lost) for name, lost in record.lost.items()},
+                         dict.fromkeys(recording.LOSSES, 0))
+        return live, counts
+
+    def own(self, record):
+        """The allocations that the program itself made, and the frees of those blocks."""
+        made, freed, live, own = [], [], {}, {}
+        block = None
+        for event in record.events:
+            if event.kind == recording.ALLOC:
+                if event.stack not in own:
+                    place = record.place(record.stack(event.stack)[0])
+                    own[event.stack] = place is not None and place[0] == self.program
+                if own[event.stack]:
+                    made.append(event)
+                    live[event.address] = event
+            elif event.kind in (recording.FREE, recording.FREE_STACK):
+                block = live.pop(event.address, None)
+                if block:
+                    freed.append(event)
+            elif event.kind == recording.PUT_BACK and block:
+                live[event.address] = block
+        return made, freed
+
+
+class Exactness(ClientCase):
+    def check(self, threads, rounds, options=""):
+        record, said = self.record("count", threads, rounds, options=options)
+        self.sound(record)
+        made, freed = self.own(record)
+        self.assertEqual(len(made), said["allocations"])
+        self.assertEqual(len(freed), said["frees"])
+        self.assertEqual(sum(event.size for event in made), said["bytes"])
+        self.assertEqual(record.state, "exiting")
+        self.assertEqual(len({event.thread for event in made}), threads)
+        stamps = [event.stamp for event in record.events]
+        self.assertEqual(stamps, sorted(stamps))
+        return record
+
+    def test_one_thread(self):
+        self.check(1, 30000)
+
+    def test_four_threads(self):
+        self.check(4, 10000)
+
+    def test_sixteen_threads(self):
+        self.check(16, 3000)
+
+    def test_without_a_time_stamp_counter(self):
+        record = self.check(4, 5000, f"flags={COUNTER}")
+        self.assertEqual(record.clock, 2)
+        counted = [e.stamp for e in record.events if e.kind == recording.ALLOC]
+        self.assertEqual(len(counted), len(set(counted)))
+        self.assertTrue([e for e in record.events if e.kind == recording.CLOCK])
+
+    def test_realloc(self):
+        record, said = self.record("reallocs")
+        self.assertEqual(said, {"failed": 1, "overflow": 1, "nothing": 1, "errno": 77})
+        live, counts = self.sound(record)
+        self.assertEqual(counts["put back"], 1)
+        made, freed = self.own(record)
+        self.assertEqual([e.size for e in made], [100 << i for i in range(10)] + [50])
+        self.assertEqual(len(freed), 12)  # one of them was put back
+        self.assertFalse([e for e in live.values() if e in made])
+
+    def test_a_thousand_threads(self):
+        record, said = self.record("threads", 1000, 1)
+        self.sound(record)
+        made, _ = self.own(record)
+        self.assertEqual(len([e for e in made if e.size in (77, 33)]), said["allocations"])
+        self.assertEqual(record.threads, 1001)
+
+    def test_chunks_of_threads_that_ended_are_used_again(self):
+        record, _ = self.record("threads", 10, 50)
+        self.sound(record)
+        self.assertEqual(record.threads, 501)
+        self.assertLess(record.units, 60)
+        self.assertEqual(len([e for e in record.events if e.kind == recording.THREAD_EXIT]), 500)
+
+    def test_min_size(self):
+        record, _ = self.record("count", 1, 2000, options="min-size=200")
+        made, _ = self.own(record)
+        self.assertTrue(made)
+        self.assertGreaterEqual(min(event.size for event in made), 200)
+
+    def test_operators(self):
+        program = self.build("operators", OPERATORS, "-std=c++17", "-w", compiler=CXX,
+                             language="c++")
+        self.program = program
+        record, _ = self.record(program=program)
+        self.sound(record)
+        made, freed = self.own(record)
+        sizes = [(e.size, e.how) for e in made]
+        self.assertEqual(sizes, [(1, 5), (1001, 5), (192, 4), (384, 5), (1002, 4)] +
+                         [(1003, 0)] * 3)
+        self.assertEqual([e.how for e in freed], [4, 5, 4, 5, 4, 0, 0, 0])
+
+
+class Stacks(ClientCase):
+    def names(self, record, stack):
+        return [record.place(frame) for frame in record.stack(stack)]
+
+    def test_depth_of_recursion(self):
+        record, _ = self.record("stacks", 10, 3, options="depth=64")
+        depths = collections.Counter()
+        aligned = collections.Counter()
+        for event in self.own(record)[0]:
+            frames = self.names(record, event.stack)
+            inside = [place for place in frames if place and place[0] == self.program]
+            # leaf, descend …, stacks, main, _start; the C library's between the last two
+            self.assertEqual(frames[-1][0], self.program)
+            self.assertIn("libc", frames[-2][0])
+            depths[len(inside)] += 1
+            aligned[inside[0][1]] += 1
+        self.assertEqual(len(aligned), 1, "one place allocates")
+        # leaf, stacks, main, _start; and 1 to 11 times descend, or aligned_frame
+        self.assertEqual(depths, {5: 6, **{n: 3 for n in range(6, 16)}})
+
+    def test_cut_stacks(self):
+        record, _ = self.record("stacks", 20, 2, options="depth=6")
+        lengths = [len(record.stack(e.stack)) for e in self.own(record)[0]]
+        self.assertEqual(set(lengths), {6})
+
+    def test_equal_stacks_are_one(self):
+        record, _ = self.record("stacks", 10, 50, options="depth=64")
+        self.assertEqual(len({e.stack for e in self.own(record)[0]}), 12)
+
+    def test_through_a_signal_frame(self):
+        record, _ = self.record("signal_stack")
+        self.sound(record)
+        found = [e for e in self.own(record)[0] if e.size == 4321]
+        self.assertEqual(len(found), 2)
+        for event in found:
+            frames = record.stack(event.stack)
+            self.assertTrue(any(exact for _, _, exact in frames))
+            places = self.names(record, event.stack)
+            self.assertEqual(len([p for p in places if p and p[0] == self.program]), 6)
+
+    def test_libraries_at_the_same_address(self):
+        sizes = {"first": 1111, "second": 2222}
+        paths = {}
+        for name, size in sizes.items():
+            paths[name] = self.build(f"lib{name}.so", PLUGIN, "-shared", "-fPIC",
+                                     f"-DNAME={name}", f"-DSIZE={size}")
+        record, said = self.record("libraries", *paths.values())
+        self.assertGreater(said["reused"], 0, "no address was used again")
+        self.sound(record)
+        made = [e for e in record.events
+                if e.kind == recording.ALLOC and e.size in sizes.values()]
+        self.assertEqual(len(made), 10)
+        for event in made:
+            place = record.place(record.stack(event.stack)[0])
+            self.assertEqual(place[0], paths["first" if event.size == 1111 else "second"])
+        ids = {bytes(build_id) for _, _, _, path, build_id, _ in record.modules
+               if path in paths.values()}
+        self.assertIn(len(ids), (1, 2))  # 1: the linker makes none
+
+
+class Surroundings(ClientCase):
+    def test_signal_handlers_that_allocate(self):
+        bump = self.build("libbump.so", BUMP, "-shared", "-fPIC")
+        program = self.build("storm", (HERE / "client_program.c").read_text(), bump)
+        self.program = program
+        record, said = self.record("storm", 300, program=program)
+        self.sound(record)
+        found = [e for e in record.events if e.kind == recording.ALLOC and e.size in (64, 123)]
+        self.assertEqual(len(found), said["allocations"])
+
+    def test_children_are_not_followed(self):
+        process = self.start(self.program, "children")
+        said = self.said(process)
+        self.assertEqual(said, {"forked": 1, "fork": 0, "vfork": 0, "system": 3})
+        self.assertEqual([p.name for p in self.dir.glob("rec.*")], [f"rec.{process.pid}"])
+        record = self.recorded(process.pid)
+        self.sound(record)
+        self.assertEqual(record.children, 2)  # system() is within the C library
+        self.assertFalse([e for e in record.events if e.size == 2000])
+        freed = [e for e in self.own(record)[1]]
+        self.assertEqual(len(freed), 1)
+
+    def test_children_are_followed(self):
+        process = self.start(self.program, "children", options=f"flags={FOLLOW}")
+        self.said(process)
+        records = [recording.Recording(p) for p in self.dir.glob("rec.*")]
+        self.assertGreaterEqual(len(records), 4)
+        self.sound(self.recorded(process.pid))
+        child = [r for r in records if [e for e in r.events if e.size == 2000]]
+        self.assertEqual(len(child), 1)
+        self.assertEqual(child[0].ppid, process.pid)
+        self.assertEqual(len(child[0].replay()[1]), 1)  # frees what its parent allocated
+
+    def test_exec_goes_on(self):
+        process = self.start("/bin/sh", "-c", f"exec {self.program} count 1 100")
+        said = self.said(process)
+        made, _ = self.own(self.recorded(process.pid))
+        self.assertEqual(len(made), said["allocations"])
+
+    def test_the_environment_is_left_in_order(self):
+        environment = self.environment(LD_LIBRARY_PATH="")
+        environment["LD_PRELOAD"] = f"{LIBRARY}:libm.so.6"
+        process = self.start("env", env=environment)
+        out, err = process.communicate(timeout=LIMIT)
+        self.assertEqual((process.returncode, err), (0, ""))
+        self.assertIn("LD_PRELOAD=libm.so.6\n", out)
+        self.assertNotIn("TIDEMARK", out)
+        self.assertTrue(self.recorded(process.pid).events)
+
+    def test_without_a_collector_nothing_happens(self):
+        for more in ({}, {"TIDEMARK_SOCKET": str(self.dir / "nobody")},
+                     {"TIDEMARK_FILE": str(self.dir / "no" / "folder")}):
+            environment = dict(os.environ, LD_PRELOAD=LIBRARY, **more)
+            process = self.start(self.program, "count", "2", "1000", env=environment)
+            self.assertGreaterEqual(self.said(process)["allocations"], 2000)
+
+    def limited(self, what, value, *command, code=0, options=""):
+        def limit():
+            resource.setrlimit(what, (value, value))
+
+        process = self.start(self.program, *command, options=options, preexec_fn=limit)
+        return process, self.said(process, code)
+
+    def test_file_size_limit(self):
+        process, said = self.limited(resource.RLIMIT_FSIZE, 1 << 20, "count", "4", "50000")
+        self.assertGreaterEqual(said["allocations"], 200000)
+        record = self.recorded(process.pid)
+        self.assertEqual((record.state, record.end_errno), ("full", 27))
+        self.complete_up_to_the_end(record)
+
+    def test_bounded_file(self):
+        record, said = self.record("count", 4, 50000, options=f"bytes={1 << 20}")
+        self.assertEqual((record.state, record.end_errno), ("full", 28))
+        self.assertLessEqual(record.units * 16384, 1 << 20)
+        self.complete_up_to_the_end(record)
+
+    def complete_up_to_the_end(self, record):
+        record.events = [e for e in record.events if e.stamp < record.end_stamp]
+        self.assertGreater(len(record.events), 1000)
+        self.assertEqual(record.replay()[1], [])
+        self.assertGreater(record.lost["space"][0], 0)
+        self.assertGreater(record.lost["space"][2], 0)
+
+    def test_little_address_space(self):
+        for room in (24, 48, 96):
+            process, said = self.limited(resource.RLIMIT_AS, room << 20, "count", "1", "20000")
+            self.assertGreaterEqual(said["allocations"], 20000)
+
+    def test_few_descriptors(self):
+        process, said = self.limited(resource.RLIMIT_NOFILE, 8, "count", "2", "5000")
+        self.sound(self.recorded(process.pid))
+
+    def test_a_program_that_closes_all_descriptors(self):
+        record, said = self.record("daemon_like")
+        self.assertEqual(said, {"done": 1})
+        self.sound(record)
+        self.assertEqual(len(self.own(record)[0]), 200001)
+
+    def test_killed(self):
+        process = self.start(self.program, "forever")
+        self.assertEqual(process.stdout.readline(), "running 1\n")
+        process.kill()
+        process.communicate(timeout=LIMIT)
+        record = self.recorded(process.pid)
+        self.assertEqual(record.state, "recording")
+        live, _ = self.sound(record)
+        self.assertLessEqual(len([e for e in live.values() if e.size == 100]), 1)
+        self.assertGreaterEqual(len(self.own(record)[0]), 100000)
+
+    def test_closed_streams(self):
+        process = subprocess.run(["/bin/sh", "-c", f"{self.program} count 1 100 >&- 2>&- <&-"],
+                                 env=self.environment(), timeout=LIMIT)
+        self.assertEqual(process.returncode, 99)  # it could not say what it did
+
+
+class Collector(ClientCase):
+    """The other end of the socket."""
+
+    HELLO = struct.Struct("<8sIIiiIIQQ1024s")
+
+    def setUp(self):
+        super().setUp()
+        self.path = str(self.dir / "socket")
+        self.hellos = []
+        self.accepted = []
+        self.server = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.server.bind(self.path)
+        self.server.listen(64)
+        self.answer = 1
+        self.options = recording.OPTIONS.pack(0, 0, 0, 0, 0, 0, 0, 0, 0, 0)
+        self.thread = threading.Thread(target=self.serve, daemon=True)
+        self.thread.start()
+
+    def tearDown(self):
+        self.server.shutdown(socket.SHUT_RDWR)
+        self.thread.join(LIMIT)
+        self.server.close()
+        for connection in self.accepted:
+            connection.close()
+        super().tearDown()
+
+    def serve(self):
+        while True:
+            try:
+                connection, _ = self.server.accept()
+            except OSError:
+                return
+            hello = self.HELLO.unpack(connection.recv(4096))
+            self.hellos.append(hello)
+            self.accepted.append(connection)
+            fd = os.open(self.dir / f"rec.{hello[3]}", os.O_RDWR | os.O_CREAT, 0o600)
+            welcome = struct.pack("<8sII", b"TMRECORD", 1, self.answer) + self.options
+            connection.sendmsg([welcome], [(socket.SOL_SOCKET, socket.SCM_RIGHTS,
+                                            array.array("i", [fd]))])
+            os.close(fd)
+
+    def start(self, *command, **more):
+        environment = dict(os.environ, LD_PRELOAD=LIBRARY, TIDEMARK_SOCKET=self.path)
+        return super().start(*command, env=environment, **more)
+
+    def test_meeting(self):
+        record, said = self.record("count", 2, 1000)
+        self.sound(record)
+        self.assertEqual(len(self.own(record)[0]), said["allocations"])
+        magic, version, _, pid, ppid, origin, _, _, _, exe = self.hellos[0]
+        self.assertEqual((magic, version, pid, ppid, origin),
+                         (b"TMRECORD", 1, record.pid, os.getpid(), 0))
+        self.assertEqual(exe.rstrip(b"\0").decode(), self.program)
+        # Its death is the end of the connection.
+        self.accepted[0].settimeout(LIMIT)
+        self.assertEqual(self.accepted[0].recv(1), b"")
+
+    def test_refused(self):
+        self.answer = 0
+        process = self.start(self.program, "count", "2", "1000")
+        self.said(process)
+        self.assertEqual(os.path.getsize(self.dir / f"rec.{process.pid}"), 0)
+
+    def test_a_collector_that_dies(self):
+        process = self.start(self.program, "forever")
+        self.assertEqual(process.stdout.readline(), "running 1\n")
+        self.accepted[0].close()
+        size = (self.dir / f"rec.{process.pid}").stat().st_size
+        end = time.monotonic() + LIMIT
+        while (self.dir / f"rec.{process.pid}").stat().st_size <= size + (1 << 20):
+            self.assertLess(time.monotonic(), end, "the program went on writing")
+        self.assertIsNone(process.poll())
+        process.kill()
+        process.communicate(timeout=LIMIT)
+        self.sound(self.recorded(process.pid))
+
+    def test_the_same_file_again(self):
+        record, said = self.record("daemon_like")
+        self.assertEqual(said, {"done": 1})
+        self.sound(record)
+        self.assertEqual(len(self.own(record)[0]), 200001)
+        self.assertEqual([hello[5] for hello in self.hellos], [0, 2])
+
+    def test_followed_children(self):
+        self.options = recording.OPTIONS.pack(0, FOLLOW, 0, 0, 0, 0, 0, 0, 0, 0)
+        process = self.start(self.program, "children")
+        self.said(process)
+        origins = collections.Counter(hello[5] for hello in self.hellos)
+        self.assertEqual(origins[1], 1)
+        self.assertGreaterEqual(origins[0], 2)
+        self.assertGreater([h[8] for h in self.hellos if h[5] == 1][0], 0)
+
+    def test_waiting_for_room(self):
+        """With when_full 1 the program waits until units were released."""
+        self.options = recording.OPTIONS.pack(0, 0, 0, 0, 0, 0, 0, 1 << 20, 1, 0)
+        process = self.start(self.program, "count", "2", "80000")
+        path = self.dir / f"rec.{process.pid}"
+        end = time.monotonic() + LIMIT
+        while process.poll() is None:
+            self.assertLess(time.monotonic(), end)
+            if path.exists() and path.stat().st_size >= 16384:
+                with open(path, "r+b") as file:
+                    at = self.released_at()
+                    file.seek((1224 + 63) // 64 * 64 + 4)
+                    taken = struct.unpack("<I", file.read(4))[0]
+                    file.seek(at)
+                    file.write(struct.pack("<I", max(taken, 16) - 16))
+            time.sleep(0.01)
+        said = self.said(process)
+        record = self.recorded(process.pid)
+        self.assertEqual(record.state, "exiting")
+        self.sound(record)
+        self.assertEqual(len(self.own(record)[0]), said["allocations"])
+        self.assertGreater(record.units * 16384, 2 << 20)
+
+    @staticmethod
+    def released_at():
+        # state … children, early_allocations; lost; too_small; then a line of its own
+        at = (1224 + 63) // 64 * 64 + 40 + 4 * 24 + 8
+        return (at + 63) // 64 * 64
