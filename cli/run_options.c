@@ -42,8 +42,11 @@ static const char usage[] =
     "      --library FILE      the library to preload, instead of the one that belongs here\n"
     "      --trace-version V   file version to write (0.14.0)\n"
     "      --compression SPEC  lz4, lz4hc, zstd (default) or zstd:LEVEL\n"
-    "      --no-symbols        do not look for the names of functions\n" RESOLVE_USAGE_OF_FILES
+    "      --no-symbols        do not look for the names of functions; no debuginfod server is "
+    "asked\n"
+    "                          for them but that of --debuginfod\n" RESOLVE_USAGE_OF_FILES
     "  -h, --help              this text\n"
+    "  -V, --version           the version\n"
     "\n"
     "Exit status: the program's when it is not 0 (128 + N when signal N ended it); else 1 when\n"
     "--fail-if holds, 0 when not. When nothing was run: 2 usage, 4 the output cannot be written,\n"
@@ -98,6 +101,7 @@ static const struct option long_options[] = {
     {"compression", required_argument, NULL, OPTION_COMPRESSION},
     {"no-symbols", no_argument, NULL, OPTION_NO_SYMBOLS},
     {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},
     RESOLVE_LONG_OPTIONS_OF_FILES,
     {NULL, 0, NULL, 0},
 };
@@ -248,6 +252,7 @@ static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
 
 int run_options_parse(struct run_options *o, int argc, char **argv)
 {
+    int status;
     const struct command_line line = {
         .letters = "+o:fhV",
         .names = long_options,
@@ -256,7 +261,10 @@ int run_options_parse(struct run_options *o, int argc, char **argv)
                 "tells more\n",
         .take = take_option,
         .rest = take_rest};
-    return command_line_parse(&line, o, argc, argv);
+    status = command_line_parse(&line, o, argc, argv);
+    /* Who did not name a server waits for none. */
+    o->resolving.no_debuginfod = !o->resolving.debuginfod;
+    return status;
 }
 
 void run_options_release(struct run_options *o)
