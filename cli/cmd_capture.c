@@ -421,6 +421,7 @@ static void print_client(const struct connection *connection)
     format_terminal(&name, view_of(connection->welcome.program_name));
     printf("%s, protocol %u (%s)\n", buf_str(&name), connection->version->protocol,
            connection->version->facts.releases);
+    fflush(stdout);
     buf_release(&name);
 }
 
