@@ -274,7 +274,7 @@ def hostile_trace(output):
     for i, text in enumerate(HOSTILE):
         raw, address = text.encode(), 0x401000 + 16 * i
         items += thread_name(7 + i, raw) + string(0x5000 + i, raw)
-        items += frame_name(address, raw, raw + b".c", line=i + 1, image=raw)
+        items += frame_name(address, raw, raw + b".c", line=i + 1, image=b"/lib/" + raw)
         for k in range(3):
             items += callstack(address) + alloc(10, 7 + i, 0x100000 * (i + 1) + 64 * k, 32)
         items += alloc_plain(10, 7 + i, 0x100000 * (i + 1), 48, pool=0x5000 + i)

@@ -181,7 +181,7 @@ class Signals(Case):
         capture = subprocess.Popen([TIDEMARK, "capture", "-o", str(self.dir / "x"), "-p",
                                     str(port)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    text=True)
-        wait_for(capture, "protocol 74")
+        wait_for(capture, "protocol 82")
         time.sleep(1)
         return capture
 
@@ -206,7 +206,7 @@ class Signals(Case):
             capture = subprocess.Popen([TIDEMARK, "capture", "-o", str(self.dir / "x"), "-p",
                                         str(port)], stdout=subprocess.PIPE,
                                        stderr=subprocess.PIPE, text=True, preexec_fn=ignore)
-            wait_for(capture, "protocol 74")
+            wait_for(capture, "protocol 82")
             time.sleep(1)
             capture.send_signal(signal.SIGHUP)
             time.sleep(0.5)
