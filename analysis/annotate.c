@@ -42,13 +42,37 @@ void annotate_texts_wanted(bool wanted[REC_TYPE_COUNT])
 /* The first code of an address stands, as for the trace itself. */
 static int put_code(struct annotate_texts *a, const struct rec_symbol_code *code, struct err *e)
 {
-    struct annotate_code c = {code->address, code->bytes.len};
+    struct annotate_code c = {.address = code->address, .size = code->bytes.len};
     struct view bytes = code->bytes;
     if (map_find(&a->trace->symbol_codes.numbers, code->address))
         return 0;
     if (c.address && c.size > 0 - c.address)
         c.size = 0 - c.address;
     bytes.len = c.size < ANNOTATE_CODE_MAX ? (size_t)c.size : ANNOTATE_CODE_MAX;
+    if (a->codes.len >= UINT32_MAX || !vec_push(&a->codes, c))
+        return no_room(e);
+    return keyed_blobs_add(&a->trace->symbol_codes, code->address, bytes, e);
+}
+
+static int copy_text(struct annotate_texts *a, struct view *text, struct err *e)
+{
+    uint32_t number = strings_intern(&a->trace->strings, *text, e);
+    if (!number)
+        return -1;
+    *text = strings_get(&a->trace->strings, number);
+    return 0;
+}
+
+int annotate_texts_add(struct annotate_texts *a, const struct annotate_code *code,
+                       struct view bytes, struct err *e)
+{
+    struct annotate_code c = *code;
+    if (map_find(&a->trace->symbol_codes.numbers, code->address))
+        return 0;
+    c.is_elsewhere = true;
+    if (copy_text(a, &c.name, e) != 0 || copy_text(a, &c.image, e) != 0 ||
+        copy_text(a, &c.origin.path, e) != 0)
+        return -1;
     if (a->codes.len >= UINT32_MAX || !vec_push(&a->codes, c))
         return no_room(e);
     return keyed_blobs_add(&a->trace->symbol_codes, code->address, bytes, e);

@@ -27,9 +27,19 @@
 /* Of a longer function only so many bytes are kept: `size` tells how long it is. */
 #define ANNOTATE_CODE_MAX ((uint64_t)1 << 20)
 
+/* Where machine code was found that is not in the trace. */
+struct annotate_origin {
+    struct view path; /* of the image; empty: it was fetched from a server */
+    bool checked;     /* its build id is that of the image which the client had */
+};
+
 struct annotate_code {
     uint64_t address;
     uint64_t size; /* bytes; nothing lies behind the end of the address space */
+    /* Of code that is not in the trace, else empty; texts of the trace. */
+    bool is_elsewhere;
+    struct annotate_origin origin;
+    struct view name, image;
 };
 
 /* What is set aside. */
@@ -47,6 +57,13 @@ void annotate_texts_release(struct annotate_texts *a);
 void annotate_texts_wanted(bool wanted[REC_TYPE_COUNT]);
 int annotate_texts_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e);
 
+/*
+ * Adds code that the trace does not have, as if it did; code that is there already stands. Texts
+ * are copied.
+ */
+int annotate_texts_add(struct annotate_texts *a, const struct annotate_code *code,
+                       struct view bytes, struct err *e);
+
 /* ---- which function */
 
 struct annotate_function {
@@ -55,11 +72,14 @@ struct annotate_function {
     uint32_t code;    /* index in annotate_texts.codes */
     struct view name; /* empty: unknown */
     struct view image, file;
-    uint32_t line; /* 0 unknown */
+    uint32_t line;     /* 0 unknown */
+    bool is_elsewhere; /* its code is not in the trace, but in */
+    struct annotate_origin origin;
 };
 
 struct annotate_functions {
     VEC(struct annotate_function) list; /* by address */
+    bool is_part;                       /* of their names only a part fits */
 };
 
 /*
@@ -71,6 +91,18 @@ struct annotate_functions {
 int annotate_find(struct annotate_functions *f, const struct annotate_texts *a, const char *wanted,
                   bool regex, struct err *e);
 void annotate_functions_release(struct annotate_functions *f);
+
+/* Frames of call stacks in functions that are meant, whether or not there is code of them. */
+struct annotate_frames {
+    VEC(uint32_t) list; /* numbers; those whose outermost function's name fits best */
+    bool is_part;
+    bool is_address; /* `wanted` is one; the list is empty then */
+    uint64_t address;
+};
+
+int annotate_find_frames(struct annotate_frames *f, const struct trace *t, const char *wanted,
+                         bool regex, struct err *e);
+void annotate_frames_release(struct annotate_frames *f);
 
 /* ---- its code */
 

@@ -89,6 +89,8 @@ static struct annotate_function describe(const struct annotate_texts *a, size_t 
     struct annotate_function f = {.address = a->codes.at[code].address,
                                   .size = a->codes.at[code].size,
                                   .code = (uint32_t)code,
+                                  .is_elsewhere = a->codes.at[code].is_elsewhere,
+                                  .origin = a->codes.at[code].origin,
                                   .name = {"", 0},
                                   .image = {"", 0},
                                   .file = {"", 0}};
@@ -116,6 +118,10 @@ static struct annotate_function describe(const struct annotate_texts *a, size_t 
             f.line = v.line;
         }
     }
+    if (f.name.len == 0 && f.is_elsewhere)
+        f.name = a->codes.at[code].name;
+    if (f.image.len == 0 && f.is_elsewhere)
+        f.image = a->codes.at[code].image;
     return f;
 }
 
@@ -147,6 +153,7 @@ static int collect(struct annotate_functions *out, const struct annotate_texts *
         if (!vec_push(&out->list, f))
             return err_no_memory(e, "functions");
     }
+    out->is_part = best == FIT_PART && !w->is_address;
     if (out->list.len > 1)
         qsort(out->list.at, out->list.len, sizeof *out->list.at, compare);
     return 0;
@@ -225,6 +232,51 @@ int annotate_find(struct annotate_functions *f, const struct annotate_texts *a, 
 }
 
 void annotate_functions_release(struct annotate_functions *f)
+{
+    vec_release(&f->list);
+}
+
+/* ---- frames */
+
+static int collect_frames(struct annotate_frames *f, const struct trace *t, struct wanted *w,
+                          struct err *e)
+{
+    enum fit best = FIT_PART;
+    for (size_t i = 0; i < t->callstacks.frames.len; i++) {
+        const struct frame *frame = &t->callstacks.frames.at[i];
+        if (frame->n == 0 || frame->id & FRAME_ID_CUSTOM)
+            continue;
+        struct frame_view v = frame_describe(t, (uint32_t)i, frame->n - 1);
+        enum fit fit = v.has_name ? fit_of(w, v.function) : FIT_NONE;
+        if (fit < best)
+            continue;
+        if (fit > best)
+            f->list.len = 0;
+        best = fit;
+        if (!vec_push(&f->list, (uint32_t)i))
+            return err_no_memory(e, "functions");
+    }
+    f->is_part = best == FIT_PART;
+    return 0;
+}
+
+int annotate_find_frames(struct annotate_frames *f, const struct trace *t, const char *wanted,
+                         bool regex, struct err *e)
+{
+    struct wanted w;
+    *f = (struct annotate_frames){0};
+    if (wanted_init(&w, wanted, regex, e) != 0)
+        return -1;
+    f->is_address = w.is_address;
+    f->address = w.address;
+    int status = w.is_address ? 0 : collect_frames(f, t, &w, e);
+    if (status != 0)
+        annotate_frames_release(f);
+    wanted_release(&w);
+    return status;
+}
+
+void annotate_frames_release(struct annotate_frames *f)
 {
     vec_release(&f->list);
 }

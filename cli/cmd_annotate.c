@@ -3,6 +3,7 @@
 #include "analysis/annotate.h"
 #include "base/format.h"
 #include "cli/commands.h"
+#include "cli/image_code.h"
 #include "cli/question.h"
 #include "cli/trace_code.h"
 #include "report/annotate.h"
@@ -12,10 +13,11 @@ static const char usage[] =
     "usage: tidemark annotate FILE FUNCTION [OPTIONS]\n"
     "       tidemark annotate FILE ADDRESS [OPTIONS]\n"
     "\n"
-    "Prints the machine code of a function as the trace holds it, with the source lines that it\n"
-    "comes from and, at each call, what was allocated through it. FUNCTION is a name, with or\n"
-    "without parameters, or else a part of one; ADDRESS is hexadecimal with 0x, anywhere in the\n"
-    "function. When there are several, they are listed. FILE - is standard input.\n"
+    "Prints the machine code of a function as the trace holds it, or else as the program's image\n"
+    "does, with the source lines that it comes from and, at each call, what was allocated through\n"
+    "it. FUNCTION is a name, with or without parameters, or else a part of one; ADDRESS is\n"
+    "hexadecimal with 0x, anywhere in the function. When there are several, they are listed.\n"
+    "FILE - is standard input.\n"
     "\n"
     "      --regex         FUNCTION is a regular expression (as in Perl)\n"
     "\n" SELECTION_USAGE "\n" OUTPUT_USAGE "\n"
@@ -27,6 +29,7 @@ static const char usage[] =
 struct annotate_command {
     struct question question;
     struct annotate_texts texts;
+    struct image_code images;
     const char *function;
     bool regex;
 };
@@ -83,6 +86,17 @@ static void unload(void *ctx)
 {
     struct annotate_command *c = ctx;
     annotate_texts_release(&c->texts);
+    image_code_release(&c->images);
+}
+
+/* CSV has no place for it. */
+static void tell_origin(const struct annotate_function *f)
+{
+    struct buf path = {0};
+    format_terminal(&path, f->origin.path.len ? f->origin.path : f->image);
+    fprintf(stderr, "tidemark: the machine code is that of %s%s\n", buf_str(&path),
+            f->origin.checked ? "" : ", which may be another build");
+    buf_release(&path);
 }
 
 static int annotate_one(struct annotate_command *c, const struct annotate_function *f,
@@ -94,10 +108,20 @@ static int annotate_one(struct annotate_command *c, const struct annotate_functi
     struct disassembler d;
     struct selection s;
     struct annotation a;
-    if (!trace_code_disassembler(&d, t))
-        return err_set(e, ERR_CHECK, "the trace does not say which processor its code is for");
-    int status = selection_init(&s, t, &c->question.selection, e);
+    if (f->is_elsewhere ? !image_code_disassembler(&d, c->images.machine)
+                        : !trace_code_disassembler(&d, t))
+        return err_set(e, ERR_CHECK, "%s",
+                       f->is_elsewhere ? "code of the image's processor cannot be read"
+                                       : "the trace does not say which processor its code is for");
+    int status = f->is_elsewhere ? image_code_lines(&c->images, f->address, &d, e) : 0;
+    if (status != 0) {
+        trace_code_release(&d);
+        return -1;
+    }
+    status = selection_init(&s, t, &c->question.selection, e);
     if (status == 0) {
+        if (f->is_elsewhere && c->question.format == REPORT_CSV)
+            tell_origin(f);
         status = annotate_build(&a, &c->texts, f, &s, &d, e);
         if (status == 0) {
             status = annotate_write(&a, &options, out, e);
@@ -109,12 +133,41 @@ static int annotate_one(struct annotate_command *c, const struct annotate_functi
     return status;
 }
 
+/* In the trace's code; where that has none of the function, in the program's images. */
+static int find(struct annotate_command *c, struct annotate_functions *found, struct err *e)
+{
+    struct err none = {0};
+    int status = annotate_find(found, &c->texts, c->function, c->regex, &none);
+    size_t before = c->texts.codes.len;
+    if (status == 0 && !found->is_part)
+        return 0;
+    if (status != 0 && none.code == ERR_MEMORY) {
+        *e = none;
+        return -1;
+    }
+    int looked = image_code_find(&c->images, c->question.resolver, &c->texts, c->function, c->regex,
+                                 status == 0, e);
+    if (looked == 0 && c->texts.codes.len == before && status == 0)
+        return 0;
+    if (status == 0)
+        annotate_functions_release(found);
+    if (looked != 0)
+        return -1;
+    if (c->texts.codes.len > before)
+        return annotate_find(found, &c->texts, c->function, c->regex, e);
+    *e = none;
+    if (c->images.problem[0])
+        err_set(e, none.code, "%.300s; nor is it to be had of %.300s", none.text,
+                c->images.problem);
+    return -1;
+}
+
 static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
 {
     struct annotate_command *c = ctx;
     struct annotate_functions found;
     char n[FORMAT_SIZE];
-    if (annotate_find(&found, &c->texts, c->function, c->regex, e) != 0)
+    if (find(c, &found, e) != 0)
         return -1;
     int status;
     if (found.list.len == 1) {
@@ -139,7 +192,8 @@ int cmd_annotate(int argc, char **argv)
                 "tells more\n",
         .take = take_option,
         .rest = take_rest};
-    struct annotate_command c = {.question = {.load = load, .unload = unload}};
+    struct annotate_command c = {
+        .question = {.load = load, .unload = unload, .reads_images = true}};
     int status = command_line_parse(&line, &c, argc, argv);
     return status < 0 ? question_run(&c.question, answer, &c) : status;
 }

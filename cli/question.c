@@ -141,7 +141,10 @@ int question_run(struct question *q, question_answer *answer, void *ctx)
     struct err e = {0};
     struct trace t;
     /* The helper starts before anything else is open. */
-    int status = resolve_request_start(&q->resolve, &resolver, &e);
+    int status = q->reads_images && !q->resolve.wanted
+                     ? resolver_init(&resolver, &q->resolve.options, &e)
+                     : resolve_request_start(&q->resolve, &resolver, &e);
+    q->resolver = q->reads_images || q->resolve.wanted ? &resolver : NULL;
     if (status == 0 && (status = trace_init(&t, NULL, &e)) == 0) {
         status = load_and_answer(q, &resolver, answer, ctx, &t, &e);
         if (q->unload)

@@ -25,6 +25,8 @@ struct question {
     enum report_format format;
     struct selection_options selection;
     struct resolve_request resolve;
+    bool reads_images;         /* also when no names are wanted */
+    struct resolver *resolver; /* during an answer: that of --resolve or reads_images; else NULL */
     /* Loads the trace instead, with the answer's ctx; NULL: memory events, and what is needed. */
     int (*load)(void *ctx, struct trace *t, struct err *e);
     void (*unload)(void *ctx); /* before the trace goes, also after a failure; NULL: nothing */

@@ -1,5 +1,7 @@
 #include "cli/trace_code.h"
 
+#include <elf.h>
+
 #include "protocol/handshake.h"
 #include "symbols/instructions.h"
 
@@ -9,6 +11,12 @@ static int walk(void *ctx, uint64_t address, struct view code,
                 void *to, struct err *e)
 {
     return instructions_print(ctx, address, code, line, to, e);
+}
+
+static bool begin(struct disassembler *d, enum instruction_set set, unsigned unit)
+{
+    *d = (struct disassembler){instructions_new(set), walk, unit};
+    return d->ctx != NULL;
 }
 
 bool trace_code_disassembler(struct disassembler *d, const struct trace *t)
@@ -24,8 +32,24 @@ bool trace_code_disassembler(struct disassembler *d, const struct trace *t)
     *d = (struct disassembler){0};
     if (arch == ARCH_UNKNOWN || arch >= sizeof of / sizeof of[0])
         return false;
-    *d = (struct disassembler){instructions_new(of[arch].set), walk, of[arch].unit};
-    return d->ctx != NULL;
+    return begin(d, of[arch].set, of[arch].unit);
+}
+
+bool image_code_disassembler(struct disassembler *d, uint16_t machine)
+{
+    *d = (struct disassembler){0};
+    switch (machine) {
+    case EM_386:
+        return begin(d, CODE_X86, 1);
+    case EM_X86_64:
+        return begin(d, CODE_X64, 1);
+    case EM_ARM:
+        return begin(d, CODE_ARM32, 4);
+    case EM_AARCH64:
+        return begin(d, CODE_ARM64, 4);
+    default:
+        return false;
+    }
 }
 
 void trace_code_release(struct disassembler *d)

@@ -11,6 +11,8 @@
  * short. Ends with trace_code_release, which an all-zero one may be given to.
  */
 bool trace_code_disassembler(struct disassembler *d, const struct trace *t);
+/* The same for an image's machine (EM_…). */
+bool image_code_disassembler(struct disassembler *d, uint16_t machine);
 void trace_code_release(struct disassembler *d);
 
 #endif

@@ -57,6 +57,20 @@ static void text_function(struct buf *b, const struct annotate_function *f)
     buf_puts(b, "\n");
 }
 
+/* Where code comes from that is not in the trace. */
+static void text_origin(struct buf *b, const struct annotate_function *f)
+{
+    if (!f->is_elsewhere)
+        return;
+    buf_puts(b, "Code of ");
+    if (f->origin.path.len)
+        format_terminal(b, f->origin.path);
+    else
+        buf_puts(b, "the image as a debuginfod server has it");
+    buf_puts(b, f->origin.checked ? ", which has the build id that the program's image had\n"
+                                  : "; nothing tells whether it is the program's image\n");
+}
+
 static void text_figures(struct buf *b, const char *what, const struct annotate_figures *f)
 {
     char count[FORMAT_SIZE], bytes[FORMAT_SIZE], live[FORMAT_SIZE], live_bytes[FORMAT_SIZE];
@@ -82,6 +96,7 @@ static void text_head(struct writer *w)
     buf_printf(b, "0x%" PRIx64 ", %s, %s\n", a->function.address,
                format_counted(size, a->function.size, "byte"),
                format_counted(n, count_instructions(a), "instruction"));
+    text_origin(b, &a->function);
     if (a->shown < a->function.size)
         buf_printf(b, "only the first %s bytes are shown\n", format_count(shown, a->shown));
     text_figures(b, "Through it", &a->through);
@@ -172,12 +187,21 @@ static json_t *make_function(const struct annotate_function *f)
                      f->line ? json_integer(f->line) : json_null());
 }
 
+static json_t *make_origin(const struct annotate_function *f)
+{
+    if (!f->is_elsewhere)
+        return json_null();
+    return json_pack("{s:o, s:b}", "path", json_text_or_null(f->origin.path), "checked",
+                     (int)f->origin.checked);
+}
+
 static void json_head(struct writer *w)
 {
     const struct annotation *a = w->a;
     document_open(&w->doc, "tidemark.annotate/1");
     document_member(&w->doc, "trace", document_trace(a->trace));
     document_member(&w->doc, "function", make_function(&a->function));
+    document_member(&w->doc, "image_code", make_origin(&a->function));
     document_member(&w->doc, "shown_bytes", json_count(a->shown));
     document_member(&w->doc, "through", make_figures(&a->through));
     document_member(&w->doc, "own", make_figures(&a->own));

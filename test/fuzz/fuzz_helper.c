@@ -73,12 +73,21 @@ static int infer_any(struct symbolizer *s, const struct helper_hint *hints, size
     return 0;
 }
 
+static bool code_of_any(struct symbolizer *s, const struct place *place, struct place_code *code)
+{
+    (void)s;
+    *code = (struct place_code){
+        .address = place->value, .start = place->value, .size = 1, .bytes = {"", 1}};
+    return place->kind == PLACE_ADDRESS;
+}
+
 static const struct helper_backend any = {.open = open_any,
                                           .close = close_any,
                                           .facts = facts_of_any,
                                           .prepare = prepare_any,
                                           .lookup = look_up_any,
-                                          .infer = infer_any};
+                                          .infer = infer_any,
+                                          .code = code_of_any};
 
 /* ---- the program's end: each body that it reads */
 
@@ -125,8 +134,10 @@ static void read_body(uint32_t type, struct view body)
     struct image_facts facts;
     struct helper_bias bias;
     struct file_wish wish;
+    struct place_code code;
     struct err e = {0};
-    switch (type % 5) {
+    bool found;
+    switch (type % 6) {
     case 0:
         if (helper_get_open(body, &open, dirs, rules, &e) == 0)
             check_text(open.path);
@@ -141,6 +152,13 @@ static void read_body(uint32_t type, struct view body)
     case 3:
         if (helper_get_bias(body, &bias, &e) == 0 && bias.bias % 4096 != 0)
             abort();
+        break;
+    case 4:
+        if (helper_get_code(body, &code, &found, &e) == 0 && found) {
+            if (code.bytes.len > code.size || code.address - code.start >= code.size)
+                abort();
+            check_text(code.bytes);
+        }
         break;
     default:
         if (helper_get_wish(body, &wish, &e) == 0 &&

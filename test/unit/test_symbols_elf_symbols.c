@@ -365,6 +365,12 @@ static void functions_without_a_name(void **state)
     struct elf_file *f = open_made(&m, &file);
     struct elf_symbols *s = read_symbols(f, NULL);
     assert_at(s, CODE + 0x13f, "unsized");
+    assert_true(elf_symbols_bounds(s, CODE + 0x13f, &x));
+    assert_int_equal(x.address, CODE + 0x100);
+    assert_int_equal(x.size, 0x40);
+    assert_true(elf_symbols_bounds(s, CODE + 0x14f, &x));
+    assert_int_equal(x.size, 0x10);
+    assert_false(elf_symbols_bounds(s, CODE + 0x150, &x));
     assert_true(elf_symbols_find(s, CODE + 0x14f, &x)); /* not what has no size before it */
     assert_int_equal(x.source, ELF_SYMBOL_EH_FRAME);
     assert_int_equal(x.name.len, 0);

@@ -214,12 +214,23 @@ static int bad_infer(struct symbolizer *s, const struct helper_hint *hints, size
     return 0;
 }
 
+static bool bad_code(struct symbolizer *s, const struct place *place, struct place_code *code)
+{
+    bool crooked = strcmp(s->path, "crooked code") == 0;
+    *code = (struct place_code){.address = place->value,
+                                .start = crooked ? place->value + 1 : place->value & ~(uint64_t)7,
+                                .size = 8,
+                                .bytes = view_of("12345678")};
+    return strcmp(s->path, "no code") != 0;
+}
+
 static const struct helper_backend bad_backend = {.open = bad_open,
                                                   .close = bad_close,
                                                   .facts = bad_facts,
                                                   .prepare = bad_prepare,
                                                   .lookup = bad_lookup,
-                                                  .infer = bad_infer};
+                                                  .infer = bad_infer,
+                                                  .code = bad_code};
 
 /* ---- the program's side */
 
@@ -521,6 +532,104 @@ static void test_bodies(void **state)
     buf_release(&b);
 }
 
+/* ---- code */
+
+static int get_code(const struct place_code *code, size_t cut, bool more, struct place_code *got,
+                    bool *found)
+{
+    static struct buf b;
+    struct err e = {0};
+    buf_clear(&b);
+    helper_put_code(&b, code);
+    if (more)
+        buf_u8(&b, 0);
+    int status = helper_get_code((struct view){(const char *)b.data, b.len - cut}, got, found, &e);
+    if (status != 0)
+        assert_int_equal(e.code, ERR_CHECK);
+    buf_release(&b);
+    return status;
+}
+
+/* A function of `size` bytes, of which `bytes` came. */
+static struct place_code code_of(uint64_t address, uint64_t start, uint64_t size, size_t bytes)
+{
+    static const char zeroes[PLACE_CODE_MAX + 1];
+    return (struct place_code){.address = address,
+                               .start = start,
+                               .size = size,
+                               .name = view_of("f"),
+                               .bytes = {zeroes, bytes}};
+}
+
+static void test_code_bodies(void **state)
+{
+    (void)state;
+    struct place_code got;
+    bool found = true;
+    const struct place_code good = code_of(0x1005, 0x1000, 16, 16);
+    assert_int_equal(get_code(NULL, 0, false, &got, &found), 0);
+    assert_false(found);
+    assert_int_equal(get_code(NULL, 0, true, &got, &found), -1);
+    assert_int_equal(get_code(&good, 0, false, &got, &found), 0);
+    assert_true(found);
+    assert_int_equal(got.start, 0x1000);
+    assert_int_equal(got.size, 16);
+    for (size_t cut = 1; cut < 40; cut++)
+        assert_int_equal(get_code(&good, cut, false, &got, &found), -1);
+    assert_int_equal(get_code(&good, 0, true, &got, &found), -1);
+    const struct place_code cases[] = {
+        code_of(0x1010, 0x1000, 16, 16),                      /* behind it */
+        code_of(0x0fff, 0x1000, 16, 16),                      /* before it */
+        code_of(0x1000, 0x1000, 0, 0),                        /* nothing */
+        code_of(0x1000, 0x1000, 16, 15),                      /* less than it says */
+        code_of(0x1000, 0x1000, 16, 17),                      /* more */
+        code_of(UINT64_MAX - 2, UINT64_MAX - 3, 16, 16),      /* around the end of memory */
+        code_of(1, 0, UINT64_MAX, 16),                        /* all of memory */
+        code_of(1, 0, PLACE_CODE_MAX + 1, PLACE_CODE_MAX + 1) /* more than is sent */
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(get_code(&cases[i], 0, false, &got, &found), -1);
+    const struct place_code long_one = code_of(1, 0, (uint64_t)1 << 40, PLACE_CODE_MAX);
+    assert_int_equal(get_code(&long_one, 0, false, &got, &found), 0);
+    assert_int_equal(got.bytes.len, PLACE_CODE_MAX);
+    /* Places that are of no kind. */
+    struct buf b = {0};
+    struct err e = {0};
+    struct place place = {PLACE_KINDS, 5};
+    helper_put_place(&b, &place);
+    assert_int_equal(helper_get_place((struct view){(const char *)b.data, b.len}, &place, &e), -1);
+    assert_int_equal(helper_get_place((struct view){(const char *)b.data, 8}, &place, &e), -1);
+    buf_release(&b);
+}
+
+static void test_code(void **state)
+{
+    (void)state;
+    static const struct place place = {PLACE_ADDRESS, 0x1234};
+    struct helper h;
+    struct err e = {0};
+    struct place_code code;
+    bool found = false;
+    start(&h, 20, 0);
+    assert_int_equal(open_image(&h, "good", &e), 0);
+    assert_int_equal(helper_read_code(&h, &place, &code, &found, &e), 0);
+    assert_true(found);
+    assert_int_equal(code.start, 0x1230);
+    assert_true(view_equal(code.bytes, view_of("12345678")));
+    helper_close_image(&h);
+    assert_int_equal(open_image(&h, "no code", &e), 0);
+    assert_int_equal(helper_read_code(&h, &place, &code, &found, &e), 0);
+    assert_false(found);
+    helper_close_image(&h);
+    assert_int_equal(open_image(&h, "crooked code", &e), 0);
+    assert_int_equal(helper_read_code(&h, &place, &code, &found, &e), -1);
+    assert_string_equal(e.text, "the symbol helper: a message of the symbol helper has a wrong "
+                                "piece of code");
+    expect_alive(&h);
+    assert_int_equal(h.started, 2);
+    helper_release(&h);
+}
+
 static void test_long_texts(void **state)
 {
     (void)state;
@@ -581,11 +690,17 @@ int main(int argc, char **argv)
         _exit(helper_serve(0, &bad_backend, &e) == 0 ? 0 : 1);
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_answers),         cmocka_unit_test(test_misbehaviour),
-        cmocka_unit_test(test_error_of_caller), cmocka_unit_test(test_wishes),
-        cmocka_unit_test(test_escape),          cmocka_unit_test(test_memory_limit),
-        cmocka_unit_test(test_bodies),          cmocka_unit_test(test_long_texts),
+        cmocka_unit_test(test_answers),
+        cmocka_unit_test(test_misbehaviour),
+        cmocka_unit_test(test_error_of_caller),
+        cmocka_unit_test(test_wishes),
+        cmocka_unit_test(test_escape),
+        cmocka_unit_test(test_memory_limit),
+        cmocka_unit_test(test_bodies),
+        cmocka_unit_test(test_long_texts),
         cmocka_unit_test(test_descriptors),
+        cmocka_unit_test(test_code_bodies),
+        cmocka_unit_test(test_code),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

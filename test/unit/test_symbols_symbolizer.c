@@ -118,6 +118,33 @@ static void test_lines(void **state)
     symbolizer_close(s);
 }
 
+/* ---- machine code */
+
+static void test_code(void **state)
+{
+    (void)state;
+    struct symbolizer *s = open_self(NULL, NULL);
+    struct place_code code;
+    uint64_t address = address_of(symbolized_function) - bias;
+    for (uint64_t offset = 0; offset < 2; offset++) {
+        const struct place place = {PLACE_ADDRESS, address + offset};
+        assert_true(symbolizer_code(s, &place, &code));
+        assert_int_equal(code.address, address + offset);
+        assert_int_equal(code.start, address);
+        assert_false(code.by_unwind);
+        assert_true(view_equal(code.name, view_of("symbolized_function")));
+        assert_in_range(code.size, 2, 4096);
+        assert_int_equal(code.bytes.len, code.size);
+        assert_memory_equal(code.bytes.p, (const void *)(uintptr_t)(address + bias), code.size);
+    }
+    /* Data, and places that are nowhere. */
+    const struct place data = {PLACE_ADDRESS, (uint64_t)(uintptr_t)&bias - bias};
+    const struct place nowhere = {PLACE_ADDRESS, UINT64_MAX - 4096};
+    assert_false(symbolizer_code(s, &data, &code));
+    assert_false(symbolizer_code(s, &nowhere, &code));
+    symbolizer_close(s);
+}
+
 /* ---- where it is mapped */
 
 static struct helper_bias infer(const struct helper_hint *hints, size_t n)
@@ -235,7 +262,8 @@ static void test_refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_places), cmocka_unit_test(test_lines),    cmocka_unit_test(test_bias),
+        cmocka_unit_test(test_places), cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_code),   cmocka_unit_test(test_bias),
         cmocka_unit_test(test_cache),  cmocka_unit_test(test_refusals),
     };
     (void)dl_iterate_phdr(take_bias, &bias);
