@@ -3,6 +3,7 @@ symbols compare with llvm-symbolizer and addr2line. A recipe whose tool is absen
 
 import pathlib
 import shutil
+import struct
 import subprocess
 
 SHAPES_H = r"""
@@ -323,6 +324,71 @@ def package(folder, compiler, version, packer):
     return image
 
 
+SECTIONS_5 = {1: "info", 3: "abbrev", 4: "line", 5: "loclists", 6: "str_offsets", 8: "rnglists"}
+
+
+def packed(folder, compiler):
+    """A package of DWARF 5 made by hand (DWARF 5, 7.3.5): of gcc's .dwo files there is no other way
+    here. dwp of binutils 2.40 writes version 2 and crashes on them, llvm-dwp 14 never ends."""
+    image = split(folder, compiler, 5)
+    whole = {kind: b"" for kind in SECTIONS_5}
+    strings, rows = b"", []
+    for dwo in sorted(folder.glob("*.dwo")):
+        parts = {kind: dwo_section(folder, dwo, name) for kind, name in SECTIONS_5.items()}
+        parts[6] = moved_strings(parts[6], len(strings))
+        strings += dwo_section(folder, dwo, "str")
+        _, version, unit_type, _, _, unit_id = struct.unpack_from("<IHBBIQ", parts[1])
+        assert (version, unit_type) == (5, 5), dwo  # DW_UT_split_compile
+        rows.append((unit_id, [(len(whole[k]), len(parts[k])) for k in SECTIONS_5]))
+        for kind, part in parts.items():
+            whole[kind] += part
+    contents = {name: whole[kind] for kind, name in SECTIONS_5.items()}
+    contents |= {"str": strings, "cu_index": package_index(rows)}
+    arguments = []
+    for name, data in contents.items():
+        (folder / f"{name}.bin").write_bytes(data)
+        suffix = "" if name == "cu_index" else ".dwo"
+        arguments.append(f"--add-section=.debug_{name}{suffix}={folder / name}.bin")
+    (folder / "none.c").write_text("")
+    sh(folder, "gcc", "-c", "none.c", "-o", "none.o")
+    sh(folder, "objcopy", *arguments, "none.o", "program.dwp")
+    (folder / "empty").mkdir()
+    image.arguments = ["-p", str(folder / "program.dwp"), "-d", str(folder / "empty")]
+    return image
+
+
+def dwo_section(folder, dwo, name):
+    part = folder / "part.bin"
+    part.write_bytes(b"")
+    subprocess.run(["objcopy", f"--dump-section=.debug_{name}.dwo={part}", dwo, "/dev/null"],
+                   check=False, capture_output=True)
+    return part.read_bytes()
+
+
+def moved_strings(offsets, by):
+    """A table of 32-bit offsets into .debug_str, behind its header."""
+    n = (len(offsets) - 8) // 4
+    values = struct.unpack_from(f"<{n}I", offsets, 8)
+    return offsets[:8] + struct.pack(f"<{n}I", *(v + by for v in values))
+
+
+def package_index(rows):
+    slots = 1
+    while slots <= len(rows) * 3 // 2:
+        slots *= 2
+    ids, numbers = [0] * slots, [0] * slots
+    for number, (unit_id, _) in enumerate(rows, 1):
+        at, step = unit_id & (slots - 1), (unit_id >> 32) & (slots - 1) | 1
+        while numbers[at]:
+            at = (at + step) & (slots - 1)
+        ids[at], numbers[at] = unit_id, number
+    cells = [[cell[i] for _, row in rows for cell in row] for i in (0, 1)]
+    return (struct.pack("<HHIII", 5, 0, len(SECTIONS_5), len(rows), slots) +
+            struct.pack(f"<{slots}Q", *ids) + struct.pack(f"<{slots}I", *numbers) +
+            struct.pack(f"<{len(SECTIONS_5)}I", *SECTIONS_5) +
+            b"".join(struct.pack(f"<{len(c)}I", *c) for c in cells))
+
+
 def freestanding(folder, target, link):
     """For another machine, with nothing but compiler and linker."""
     sources(folder)
@@ -390,6 +456,8 @@ IMAGES = {
     "clang-split-inlining": lambda f: split(f, "clang", 5, ["-O2", "-fsplit-dwarf-inlining"]),
     "clang-split-sections": lambda f: split(f, "clang", 5, ["-O2", "-ffunction-sections"]),
     "gcc-package-4": lambda f: package(f, "gcc", 4, "dwp"),
+    "gcc-package": lambda f: packed(f, "gcc"),
+    "clang-package-by-hand": lambda f: packed(f, "clang"),
     "clang-package": lambda f: package(f, "clang", 5, "llvm-dwp"),
     "clang-package-4": lambda f: package(f, "clang", 4, "llvm-dwp"),
     "zlib": lambda f: compressed(f, "zlib"),

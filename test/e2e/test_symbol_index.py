@@ -29,7 +29,7 @@ DWARF_4 = re.compile(r"-[234](-strict)?$")  # images without DWARF 5
 
 # Where addr2line of binutils 2.40 is not compared, and why.
 ADDR2LINE_WRONG = {
-    r"^(clang-(O0|O2|lto|split|package|split-\w+|sections-lld|icf-lld)|aarch64|i386|gcc-O0|"
+    r"^(clang-(O0|O2|lto|split|package(-by-hand)?|split-\w+|sections-lld|icf-lld)|aarch64|i386|gcc-O0|"
     r"gcc-split-O0|gcc-O3-no-pie)$":
         "of DWARF 5, the file before the first DW_LNS_set_file, DW_FORM_rnglistx, call file 0",
     r"^gcc-dwarf-5-64-bit$": "64-bit DWARF 5",
