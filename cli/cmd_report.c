@@ -10,6 +10,7 @@
 #include "cli/page_source.h"
 #include "cli/question.h"
 #include "cli/report_leaks.h"
+#include "cli/report_related.h"
 #include "cli/report_review.h"
 #include "report/html.h"
 
@@ -39,6 +40,8 @@ static const char usage[] =
     "                      larger one came, what glibc's malloc adds\n"
     "      --patterns      sites that grow by copying, make temporary blocks, never grew\n"
     "      --faults        memory faults with both sides' call stacks\n"
+    "      --related       which plots and messages moved with memory\n"
+    "      --window T      with --related: how long after a message use may rise (0.5 % of all)\n"
     "      --fail-if EXPR  exit with 1 when this is true of the figures, such as 'peak>512M' or\n"
     "                      'leaked(pool=\"gpu\")>0'; may be given several times\n"
     "      --stack-traces  print the call stacks under each row (text; JSON has the largest one)\n"
@@ -63,6 +66,7 @@ static const char usage[] =
 struct report_command {
     struct question question;
     struct leak_question leaks;
+    struct related_question related;
     bool limit_given;
     bool rows_chosen; /* by an option that the page has no use for */
     bool html;
@@ -96,6 +100,7 @@ static const struct option long_options[] = {
     {"stack-traces", no_argument, NULL, OPTION_STACK_TRACES},
     {"fail-if", required_argument, NULL, OPTION_FAIL_IF},
     LEAK_LONG_OPTIONS,
+    RELATED_LONG_OPTIONS,
     SELECTION_LONG_OPTIONS,
     OUTPUT_LONG_OPTIONS,
     {NULL, 0, NULL, 0},
@@ -148,6 +153,8 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
     case QUESTION_FORMAT:
         return parse_format(c, value, e);
     default:
+        if (option >= RELATED_OPTIONS && option < RELATED_OPTIONS_END)
+            return related_question_take(&c->related, option, value, e);
         return option >= LEAK_OPTIONS && option < LEAK_OPTIONS_END
                    ? leak_question_take(&c->leaks, option, value, e)
                    : question_take(&c->question, option, value, e);
@@ -160,6 +167,18 @@ static int load_page(void *ctx, struct trace *t, struct err *e)
     struct report_command *c = ctx;
     page_source_init(&c->page, t);
     return page_source_load(&c->page, c->question.trace, e);
+}
+
+static int load_related(void *ctx, struct trace *t, struct err *e)
+{
+    struct report_command *c = ctx;
+    return related_question_load(&c->related, c->question.trace, &c->question.selection, t, e);
+}
+
+static void unload_related(void *ctx)
+{
+    struct report_command *c = ctx;
+    related_input_release(&c->related.input);
 }
 
 static void unload_page(void *ctx)
@@ -203,18 +222,30 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
         c->question.load = load_page;
         c->question.unload = unload_page;
     }
+    if (c->related.asked) {
+        c->question.load = load_related;
+        c->question.unload = unload_related;
+    }
     c->summary.only = &c->question.selection;
     c->question.zones = c->summary.by == GROUP_ZONE || c->summary.by == GROUP_FRAME;
     c->leaks.report = (struct leak_report_options){.format = c->report.format,
                                                    .limit = c->selection.limit,
                                                    .stack_traces = c->report.stack_traces};
-    if (c->fail_if.list.len && leak_question_is_own(&c->leaks)) {
+    bool own = leak_question_is_own(&c->leaks);
+    if (c->fail_if.list.len && (own || c->related.asked)) {
         err_set(e, ERR_USAGE,
                 "--fail-if is about the summary: it goes with none of --leaks, --grown, "
-                "--histograms, --patterns and --faults");
+                "--histograms, --patterns, --faults and --related");
         return false;
     }
-    return leak_question_check(&c->leaks, &c->question.selection, e) &&
+    if (c->related.asked && (own || c->leaks.peak)) {
+        err_set(e, ERR_USAGE,
+                "--related is a question of its own: it goes with none of --leaks, --grown, "
+                "--peak, --histograms, --patterns and --faults");
+        return false;
+    }
+    return related_question_check(&c->related, &c->question.selection, e) &&
+           leak_question_check(&c->leaks, &c->question.selection, e) &&
            option_one_trace(n, arguments, &c->question.trace, e);
 }
 
@@ -236,6 +267,9 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
 {
     struct report_command *c = ctx;
     struct summary s;
+    if (c->related.asked)
+        return related_question_answer(&c->related, &c->question.selection, c->report.format,
+                                       c->selection.limit, t, out, e);
     if (leak_question_is_own(&c->leaks))
         return leak_question_answer(&c->leaks, &c->question.selection, &c->skip, t, out, e);
     if (c->leaks.peak && leak_question_find_peak(&c->leaks, &c->question.selection, t, e) != 0)

@@ -210,8 +210,7 @@ static void test_no_type(void **state)
         "malloc",
         "operator new(unsigned long)",
         "game::Item::Item(int)",
-        "void std::vector<game::Item, std::allocator<game::Item> "
-        ">::_M_realloc_insert<game::Item>()",
+        "void std::vector<A, std::allocator<A> >::_M_realloc_insert<A>(A*, A&&)",
         "std::allocator_traits<mine::Arena<int> >::allocate(mine::Arena<int>&, unsigned long)",
         "mine::allocator<int>::allocate(unsigned long)",
         "allocate",
