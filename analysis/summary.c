@@ -536,3 +536,16 @@ void summary_row_name(struct buf *out, const struct summary_row *r)
     else
         frame_name(out, &r->frame);
 }
+
+void summary_row_type(struct buf *out, const struct summary *s, const struct summary_row *r)
+{
+    for (size_t i = 0; i < r->type_count; i++) {
+        const struct summary_type *type = &s->row_types.at[r->first_type + i];
+        if (type->name.len == 0)
+            continue;
+        buf_put(out, type->name.p, type->name.len);
+        if (r->type_count > 1)
+            buf_printf(out, ", +%zu", r->type_count - 1);
+        return;
+    }
+}

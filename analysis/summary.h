@@ -28,11 +28,11 @@ enum grouping {
     GROUP_SITE,
     GROUP_FUNCTION,
     GROUP_CALLSTACK,
-    GROUP_TYPE, /* of the blocks, see types.h */
     GROUP_POOL,
     GROUP_THREAD,
     GROUP_ZONE,  /* the innermost one of the allocating thread; zones must have been loaded */
     GROUP_FRAME, /* of the base set; frames must have been loaded */
+    GROUP_TYPE,  /* of the blocks, see types.h */
 };
 
 /* "site", "function", … Returns false when `text` names no grouping. */
@@ -58,7 +58,7 @@ struct summary_pool {
 struct summary_row {
     uint32_t pool;    /* index in summary.pools */
     uint32_t key;     /* of the accounting: site number, call stack id, thread number */
-    struct view name; /* GROUP_TYPE and those after it: what the row stands for; else empty */
+    struct view name; /* GROUP_POOL and those after it: what the row stands for; else empty */
     struct frame_view frame; /* the other groupings: where; all empty without a call stack */
     bool no_callstack;       /* those allocations that came without a call stack */
     uint32_t callstack;      /* the one with most bytes, 0 none */
@@ -184,6 +184,12 @@ void summary_release(struct summary *s);
  * escape them.
  */
 void summary_row_name(struct buf *out, const struct summary_row *r);
+
+/*
+ * The type to show of a row: that of most bytes, and behind it how many others there are, blocks of
+ * which nobody tells being one; nothing when nobody tells of any. Escape it, too.
+ */
+void summary_row_type(struct buf *out, const struct summary *s, const struct summary_row *r);
 
 /* ---- choosing rows */
 

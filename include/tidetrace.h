@@ -315,7 +315,8 @@ enum tidetrace_by {
     TIDETRACE_BY_POOL = 3,
     TIDETRACE_BY_THREAD = 4,
     TIDETRACE_BY_ZONE = 5, /* needs TIDETRACE_OPEN_ZONES, and so does: */
-    TIDETRACE_BY_FRAME = 6
+    TIDETRACE_BY_FRAME = 6,
+    TIDETRACE_BY_TYPE = 7 /* of the blocks' elements, where the allocator's functions tell */
 };
 
 enum tidetrace_sort {
@@ -434,7 +435,8 @@ enum tidetrace_tree_by {
     TIDETRACE_TREE_FILE = 2,
     TIDETRACE_TREE_IMAGE = 3,
     TIDETRACE_TREE_MODULE = 4,
-    TIDETRACE_TREE_THREAD = 5
+    TIDETRACE_TREE_THREAD = 5,
+    TIDETRACE_TREE_TYPE = 6
 };
 
 enum tidetrace_metric {

@@ -43,6 +43,10 @@ static void report_release(struct tidetrace_result *r)
 
 static const struct result_type report_type = {report_json, report_release};
 
+_Static_assert((int)TIDETRACE_BY_CALLSTACK == GROUP_CALLSTACK &&
+                   (int)TIDETRACE_BY_FRAME == GROUP_FRAME && (int)TIDETRACE_BY_TYPE == GROUP_TYPE,
+               "groupings keep their numbers");
+
 static int build_report(struct report_result *r, struct tidetrace *t,
                         const struct tidetrace_report_options *theirs, struct err *e)
 {
@@ -50,7 +54,7 @@ static int build_report(struct report_result *r, struct tidetrace *t,
     if (lib_take(&o, sizeof o, theirs, e) != 0 ||
         question_init(&r->base.question, t, o.selection, o.skip, o.skip_count, e) != 0)
         return -1;
-    if (o.by > TIDETRACE_BY_FRAME || o.sort > TIDETRACE_SORT_NAME)
+    if (o.by > TIDETRACE_BY_TYPE || o.sort > TIDETRACE_SORT_NAME)
         return err_set(e, ERR_USAGE, "unknown rows or order for a report");
     if ((o.by == TIDETRACE_BY_ZONE || o.by == TIDETRACE_BY_FRAME) && !t->zones)
         return err_set(e, ERR_USAGE, "zones and frames were not loaded (TIDETRACE_OPEN_ZONES)");

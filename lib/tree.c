@@ -38,7 +38,7 @@ static int check_options(const struct tidetrace_tree_options *o, struct err *e)
 {
     const uint32_t all =
         TIDETRACE_TREE_BOTTOM_UP | TIDETRACE_TREE_NO_INLINES | TIDETRACE_TREE_ALL_FRAMES;
-    if (o->by > TIDETRACE_TREE_THREAD || o->metric >= TIDETRACE_METRICS || o->flags & ~all ||
+    if (o->by > TIDETRACE_TREE_TYPE || o->metric >= TIDETRACE_METRICS || o->flags & ~all ||
         !(o->min_share >= 0 && o->min_share <= 1))
         return err_set(e, ERR_USAGE, "unknown nodes, metric, flags or share for a tree");
     return 0;

@@ -14,14 +14,14 @@
 
 const char *const report_lists[] = {"rows", "pools", "faults", NULL};
 
-static const char *const groupings[] = {"site",   "function", "callstack", "pool",
-                                        "thread", "zone",     "frame",     NULL};
+static const char *const groupings[] = {"site", "function", "callstack", "pool", "thread",
+                                        "zone", "frame",    "type",      NULL};
 static const char *const sorts[] = {"size",    "count",     "live", "peak",
                                     "at-peak", "temporary", "name", NULL};
 static const char *const metrics[] = {"bytes",   "count",         "live",      "live-count",
                                       "at-peak", "at-peak-count", "temporary", NULL};
 static const char *const tree_groupings[] = {"function", "line",   "file", "image",
-                                             "module",   "thread", NULL};
+                                             "module",   "thread", "type", NULL};
 static const char *const directions[] = {"top-down", "bottom-up", NULL};
 static const char *const diff_metrics[] = {"bytes", "count", "live", "peak", NULL};
 static const char *const diff_groupings[] = {"site", "callstack", NULL};

@@ -11,6 +11,7 @@ struct writer {
     const struct summary *s;
     const struct markdown_options *options;
     struct document doc;
+    bool types; /* the rows have a column of them */
 };
 
 static void put_name(struct writer *w, const struct buf *name)
@@ -119,8 +120,29 @@ static void row(struct writer *w, const struct summary_row *r)
     buf_printf(b, " | %s", format_count(text, c->count));
     buf_printf(b, " | %s", format_bytes(text, c->peak_bytes));
     buf_printf(b, " | %s", format_bytes(text, c->live_bytes));
-    buf_printf(b, " | %s |\n", format_count(text, c->temporary));
+    buf_printf(b, " | %s |", format_count(text, c->temporary));
+    if (w->types) {
+        struct buf type = {0};
+        summary_row_type(&type, w->s, r);
+        buf_puts(b, " ");
+        if (type.len)
+            put_name(w, &type);
+        buf_puts(b, " |");
+        w->doc.failed |= type.failed;
+        buf_release(&type);
+    }
+    buf_puts(b, "\n");
     document_flush(&w->doc);
+}
+
+/* A column where at least one row has a type, and the rows are not by type. */
+static bool has_types(const struct row_list *list, enum grouping by)
+{
+    for (size_t i = 0; i < list->len && by <= GROUP_POOL; i++) {
+        if (list->at[i].type.len || list->at[i].type_count > 1)
+            return true;
+    }
+    return false;
 }
 
 static void rows(struct writer *w)
@@ -128,7 +150,7 @@ static void rows(struct writer *w)
     static const char *const titles[] = {
         [GROUP_SITE] = "site",   [GROUP_FUNCTION] = "function", [GROUP_CALLSTACK] = "call stack",
         [GROUP_POOL] = "pool",   [GROUP_THREAD] = "thread",     [GROUP_ZONE] = "zone",
-        [GROUP_FRAME] = "frame",
+        [GROUP_FRAME] = "frame", [GROUP_TYPE] = "type",
     };
     const struct row_list *list = w->s->by == GROUP_SITE ? &w->s->sites : &w->s->groups;
     char text[FORMAT_SIZE];
@@ -142,8 +164,12 @@ static void rows(struct writer *w)
     snprintf(title + at, sizeof title - (size_t)at, "%s, by %s",
              format_counted(text, all, titles[w->s->by]), sort_key_name(w->options->sort));
     details(w, title);
-    buf_puts(&w->doc.buf, "| Where | All allocations | Count | Peak | Live at the end | Temporary "
-                          "|\n| --- | ---: | ---: | ---: | ---: | ---: |\n");
+    w->types = has_types(list, w->s->by);
+    buf_puts(&w->doc.buf,
+             "| Where | All allocations | Count | Peak | Live at the end | Temporary |");
+    buf_puts(&w->doc.buf, w->types ? " Type |" : "");
+    buf_puts(&w->doc.buf, "\n| --- | ---: | ---: | ---: | ---: | ---: |");
+    buf_puts(&w->doc.buf, w->types ? " --- |\n" : "\n");
     for (size_t i = 0; i < list->len; i++)
         row(w, &list->at[i]);
     details_end(w);

@@ -124,23 +124,14 @@ static const char *first_title(const struct report *r, bool groups)
 static bool shows_type(const struct report *r, bool groups)
 {
     enum grouping by = r->s->by;
-    return !groups || by < GROUP_TYPE || by == GROUP_POOL;
+    return !groups || by <= GROUP_POOL;
 }
 
-/* The type of most bytes, and how many others there are, those that nobody tells as one. */
 static void put_type(struct buf *out, const struct report *r, const struct summary_row *row)
 {
-    const struct summary_type *types = r->s->row_types.at;
-    for (size_t i = 0; i < row->type_count; i++) {
-        const struct summary_type *type = &types[row->first_type + i];
-        if (type->name.len == 0)
-            continue;
-        buf_put(out, type->name.p, type->name.len);
-        if (row->type_count > 1)
-            buf_printf(out, ", +%zu", row->type_count - 1);
-        return;
-    }
-    buf_puts(out, "-");
+    summary_row_type(out, r->s, row);
+    if (out->len == 0)
+        buf_puts(out, "-");
 }
 
 static size_t type_width(struct report *r, const struct row_list *rows)
