@@ -200,10 +200,28 @@ static uint32_t accounting_key(const struct accounting *a, const struct memory_o
     return id < a->options.group_count ? a->options.groups[id] : 0;
 }
 
+void accounting_prefetch(const struct accounting *a, const struct memory_op *op)
+{
+    uint32_t pool = op->pool < a->options.pool_count ? a->options.pools[op->pool] : op->pool;
+    const struct pool_account *p = pool < a->pools.len ? a->pools.at[pool] : NULL;
+    if (!p || a->options.key_of || (a->options.sums_only && op->kind == MEMORY_FREE))
+        return;
+    uint32_t key = accounting_key(a, op);
+    uint32_t number = key >> PAGE_SHIFT;
+    const struct page *page = number < p->pages.len ? p->pages.at[number] : NULL;
+    if (!page)
+        return;
+    __builtin_prefetch(&page->hot[key & (PAGE_KEYS - 1)], 1);
+    if (op->temporary)
+        __builtin_prefetch(&page->cold[key & (PAGE_KEYS - 1)], 1);
+}
+
 int accounting_op(void *ctx, const struct memory_op *op, struct err *e)
 {
     struct accounting *a = ctx;
     uint32_t pool = op->pool;
+    if (a->options.sums_only && op->kind == MEMORY_FREE)
+        return 0;
     if (pool < a->options.pool_count)
         pool = a->options.pools[pool];
     struct pool_account *p = pool < a->pools.len ? a->pools.at[pool] : NULL;
@@ -220,9 +238,14 @@ int accounting_op(void *ctx, const struct memory_op *op, struct err *e)
         return -1;
     if (!page)
         return -1;
+    struct hot *h = &page->hot[key & (PAGE_KEYS - 1)];
+    if (a->options.sums_only) {
+        h->count++;
+        h->bytes = saturating_add(h->bytes, op->block.size);
+        return 0;
+    }
     if (op->time > p->now)
         pool_advance(p, op->time);
-    struct hot *h = &page->hot[key & (PAGE_KEYS - 1)];
     struct cold *c = &page->cold[key & (PAGE_KEYS - 1)];
     if (h->epoch != p->epoch) {
         c->at_peak_bytes = h->live_bytes;

@@ -64,6 +64,7 @@ struct accounting_options {
     size_t group_count;
     bool by_thread; /* the key is the allocating thread's number */
     bool judged;    /* steps come from a selection, which tells what is temporary */
+    bool sums_only; /* keep nothing but count and bytes of each key; no figures of pools */
     /* Gives the key of a step, instead of the above; NULL: as above. */
     int (*key_of)(void *ctx, const struct memory_op *op, uint32_t *key, struct err *e);
     void *key_ctx;
@@ -82,6 +83,12 @@ void accounting_release(struct accounting *a);
 
 /* Takes one step: the `op` of a struct memory_observer, with ctx the struct accounting. */
 int accounting_op(void *ctx, const struct memory_op *op, struct err *e);
+
+/*
+ * Brings closer what a step will touch: memory is far slower than the work. To be called some steps
+ * ahead.
+ */
+void accounting_prefetch(const struct accounting *a, const struct memory_op *op);
 
 static inline struct memory_observer accounting_observer(struct accounting *a)
 {

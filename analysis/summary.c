@@ -75,6 +75,8 @@ static int list_pools(struct summary *s, struct err *e)
 
 enum { BY_SITE, BY_CALLSTACK, BY_GROUP, ACCOUNTINGS };
 
+#define AHEAD 16u /* steps that wait while what they touch comes from memory */
+
 struct builder {
     struct summary *s;
     struct trace *trace;
@@ -86,11 +88,12 @@ struct builder {
     struct moments moments;
     struct zone_calls calls;
     struct map keys; /* by block that is freed later: its zone or frame */
+    uint64_t steps;
+    struct memory_op waiting[AHEAD]; /* the newest steps, number n at n % AHEAD */
 };
 
-static int take_step(void *ctx, const struct memory_op *op, struct err *e)
+static int count_step(struct builder *b, const struct memory_op *op, struct err *e)
 {
-    struct builder *b = ctx;
     struct summary_pool *p = &b->s->pools.at[op->pool];
     if (op->kind == MEMORY_ALLOC) {
         uint64_t end = saturating_add(op->block.ptr, op->block.size);
@@ -101,6 +104,31 @@ static int take_step(void *ctx, const struct memory_op *op, struct err *e)
         accounting_op(&b->accounts[BY_CALLSTACK], op, e) != 0)
         return -1;
     return b->has_group ? accounting_op(&b->accounts[BY_GROUP], op, e) : 0;
+}
+
+static int take_step(void *ctx, const struct memory_op *op, struct err *e)
+{
+    struct builder *b = ctx;
+    struct memory_op *place = &b->waiting[b->steps % AHEAD];
+    if (b->steps >= AHEAD && count_step(b, place, e) != 0)
+        return -1;
+    b->steps++;
+    *place = *op;
+    accounting_prefetch(&b->accounts[BY_SITE], place);
+    accounting_prefetch(&b->accounts[BY_CALLSTACK], place);
+    if (b->has_group)
+        accounting_prefetch(&b->accounts[BY_GROUP], place);
+    return 0;
+}
+
+static int count_waiting(struct builder *b, struct err *e)
+{
+    uint64_t first = b->steps < AHEAD ? 0 : b->steps - AHEAD;
+    for (uint64_t i = first; i < b->steps; i++) {
+        if (count_step(b, &b->waiting[i % AHEAD], e) != 0)
+            return -1;
+    }
+    return 0;
 }
 
 /*
@@ -142,7 +170,10 @@ static int sweep(struct builder *b, struct err *e)
     const struct skiplist *skip = b->options->skip ? b->options->skip : &built_in;
     static const uint32_t one_group[1] = {0};
     struct accounting_options o = {.judged = true};
+    /* Who has most bytes is all that is asked of call stacks which are not shown. */
+    o.sums_only = !b->options->stacks && b->options->by != GROUP_CALLSTACK;
     accounting_init(&b->accounts[BY_CALLSTACK], &o);
+    o.sums_only = false;
     if (types_build(&b->s->types, b->trace, skip, e) != 0)
         return -1;
     if (sites_build(&b->sites, b->trace, skip, SITE_BY_LINE, e) != 0)
@@ -183,7 +214,7 @@ static int sweep(struct builder *b, struct err *e)
     }
     accounting_init(&b->accounts[BY_GROUP], &o);
     const struct memory_observer to = {.ctx = b, .op = take_step};
-    if (selection_sweep(&b->s->selection, &to, e) != 0)
+    if (selection_sweep(&b->s->selection, &to, e) != 0 || count_waiting(b, e) != 0)
         return -1;
     return b->moments.calls ? moments_finish_zones(&b->moments, e) : 0;
 }

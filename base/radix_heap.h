@@ -27,6 +27,12 @@ struct radix_heap {
     uint64_t last;                      /* the key that bucket 0 has */
     size_t taken;                       /* items of bucket 0 that are gone */
     size_t count;
+    /*
+     * Where the owner keeps what values are numbers of, `stride` bytes each, or NULL: it is asked
+     * for from memory when an item comes close to the front.
+     */
+    const void *things;
+    size_t stride;
 };
 
 void radix_heap_release(struct radix_heap *h);

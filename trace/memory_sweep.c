@@ -75,11 +75,8 @@ static int sweep_frees(struct sweep *s, uint64_t until, struct err *e)
 }
 
 static bool sweep_expect_free(struct sweep *s, const struct pool_cursor *c,
-                              const struct live_block *block)
+                              const struct live_block *block, int64_t time)
 {
-    int64_t time = memory_free_time(c->alloc, c->fill);
-    if (time == -1)
-        return true;
     uint32_t slot;
     if (s->vacant.len) {
         slot = s->vacant.at[--s->vacant.len];
@@ -87,6 +84,8 @@ static bool sweep_expect_free(struct sweep *s, const struct pool_cursor *c,
         if (!vec_reserve(&s->pending, s->pending.len + 1))
             return false;
         slot = (uint32_t)s->pending.len++;
+        s->heap.things = s->pending.at;
+        s->heap.stride = sizeof *s->pending.at;
     }
     s->pending.at[slot] = (struct pending){.block = *block,
                                            .pool = c->number,
@@ -95,8 +94,31 @@ static bool sweep_expect_free(struct sweep *s, const struct pool_cursor *c,
     return radix_heap_push(&s->heap, time_key(time < s->now ? s->now : time), slot);
 }
 
+/*
+ * Whether nothing happens between an allocation and its free: then it need not wait. Where the next
+ * allocation is not at hand it does. `until` is when other pools go on.
+ */
+static bool is_next(const struct sweep *s, const struct pool_cursor *c, int64_t freed,
+                    int64_t until)
+{
+    uint64_t least;
+    return c->left > 1 && freed < c->alloc[1].time && freed < until && freed >= s->now &&
+           (!radix_heap_peek(&s->heap, &least) || time_key(freed) < least);
+}
+
+static int sweep_free_at_once(struct sweep *s, const struct pool_cursor *c, struct memory_op *op,
+                              struct err *e)
+{
+    op->kind = MEMORY_FREE;
+    op->time = s->now = op->freed;
+    op->thread = memory_free_thread(c->fill);
+    op->callstack = c->fill->callstack;
+    op->freed = -1;
+    return s->to->op(s->to->ctx, op, e);
+}
+
 /* The pool's next allocation, with the frees that come before it. */
-static int sweep_alloc(struct sweep *s, const struct pool_cursor *c, struct err *e)
+static int sweep_alloc(struct sweep *s, const struct pool_cursor *c, int64_t until, struct err *e)
 {
     if (sweep_frees(s, time_key(c->alloc->time), e) != 0)
         return -1;
@@ -117,7 +139,11 @@ static int sweep_alloc(struct sweep *s, const struct pool_cursor *c, struct err 
                                    .thread = op.thread};
     if (s->to->op(s->to->ctx, &op, e) != 0)
         return -1;
-    return sweep_expect_free(s, c, &op.block) ? 0 : err_no_memory(e, "pending frees");
+    if (op.freed == -1)
+        return 0;
+    if (is_next(s, c, op.freed, until))
+        return sweep_free_at_once(s, c, &op, e);
+    return sweep_expect_free(s, c, &op.block, op.freed) ? 0 : err_no_memory(e, "pending frees");
 }
 
 /* Steps to the next allocation. *more is false at the end of the pool. */
@@ -173,7 +199,7 @@ static int sweep_pools(struct sweep *s, struct pool_cursor **heap, size_t n, str
         }
         bool more;
         do {
-            if (sweep_alloc(s, c, e) != 0 || cursor_step(c, &more, e) != 0)
+            if (sweep_alloc(s, c, until, e) != 0 || cursor_step(c, &more, e) != 0)
                 return -1;
         } while (more && c->alloc->time <= until);
         if (!more)
