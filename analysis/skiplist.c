@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "analysis/function_name.h"
 
@@ -305,6 +306,25 @@ static bool user_matches(struct pattern *regex, struct view text)
     return text.len && pattern_matches(regex, text.p, text.len);
 }
 
+/*
+ * A C function that is called like malloc, whatever stands before it, is a program's own wrapper:
+ * xmalloc, sqlite3Malloc, jv_mem_calloc. Functions of C++ with such names may be anything.
+ */
+static bool is_wrapper(struct view function, const char *name, size_t len)
+{
+    static const char *const endings[] = {"malloc",       "calloc",   "zalloc", "realloc",
+                                          "reallocarray", "memalign", "strdup", "strndup",
+                                          "memdup",       "mem_alloc"};
+    if (memchr(function.p, '(', function.len) || memchr(function.p, ':', function.len))
+        return false;
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        size_t n = strlen(endings[i]);
+        if (len >= n && strncasecmp(name + len - n, endings[i], n) == 0)
+            return true;
+    }
+    return false;
+}
+
 enum frame_class skiplist_class(const struct skiplist *s, struct view function, struct view file)
 {
     if (is_client_file(file))
@@ -317,6 +337,8 @@ enum frame_class skiplist_class(const struct skiplist *s, struct view function, 
         if (rule_fits(&rules[i], name, len))
             return rules[i].class;
     }
+    if (function.len && is_wrapper(function, name, len))
+        return FRAME_ALLOCATOR;
     for (size_t i = 0; i < s->user.len; i++) {
         if (user_matches(s->user.at[i], function) || user_matches(s->user.at[i], file))
             return FRAME_ALLOCATOR;

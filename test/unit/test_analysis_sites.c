@@ -101,6 +101,11 @@ static void test_skiplist(void **state)
         "tc_newarray",
         "g_malloc0",
         "__interceptor_malloc",
+        "xmalloc",
+        "sqlite3Malloc",
+        "jv_mem_calloc",
+        "jv_mem_alloc",
+        "zrealloc.part.0",
     };
     for (size_t i = 0; i < sizeof allocators / sizeof *allocators; i++)
         assert_int_equal(class_of(&s, allocators[i], "/src/x.cpp"), FRAME_ALLOCATOR);
@@ -108,6 +113,7 @@ static void test_skiplist(void **state)
         "main",          "my_malloc(int)",   "stdx::run()",       "mi_open",
         "tc_open_alloc", "free_list_push",   "tracy_wrapper()",   "allocator::Arena::allocate(int)",
         "rpc_allocate",  "render::malloc()", "Callstack::push()", "",
+        "malloc_report", "item_alloc",
     };
     for (size_t i = 0; i < sizeof program / sizeof *program; i++)
         assert_int_equal(class_of(&s, program[i], "/src/x.cpp"), FRAME_PROGRAM);
