@@ -53,9 +53,12 @@ bool interval_tree_insert(struct interval_tree *t, const struct interval *i);
 
 /*
  * Brings closer what a change or a search at `first` will touch: memory is far slower than the
- * work. To be called a few operations ahead.
+ * work. To be called some operations ahead; half way to the operation, the second call with what
+ * the first one gave brings the interval's own line. What lies between may be anything but
+ * interval_tree_release.
  */
-void interval_tree_prefetch(const struct interval_tree *t, uint64_t first);
+const void *interval_tree_prefetch(const struct interval_tree *t, uint64_t first);
+void interval_tree_prefetch_entry(const void *place, uint64_t first, uint64_t value);
 
 /* Takes an interval out; false when there is none with this `first` and `value`. */
 bool interval_tree_remove(struct interval_tree *t, uint64_t first, uint64_t value);

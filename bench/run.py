@@ -177,6 +177,55 @@ def bench_page(folder, trace):
     print(text, flush=True)
 
 
+# What `report` is asked for. The first one streams; the others have more to do.
+QUESTIONS = ((), ("--by", "callstack", "--stack-traces"), ("--leaks",), ("--patterns",),
+             ("--histograms",))
+REPORT_WANTED = 1.5  # times the decompression
+REPORT_MEMORY = 128 << 20  # and 16 bytes for each block that is live at once
+
+
+def bench_report(folder, recording, trace, events):
+    """Questions beside decompressing the same file; they take turns."""
+    runs, decoding = {q: [] for q in QUESTIONS}, []
+    for _ in range(ROUNDS):
+        for question in QUESTIONS:
+            runs[question].append(Run([TIDEMARK, "report", trace, *question],
+                                      output=subprocess.DEVNULL))
+        out = subprocess.run([str(BUILD / "bench" / "limits"), str(recording), str(trace),
+                              str(folder / "scratch")], check=True, stdout=subprocess.PIPE,
+                             text=True).stdout
+        decoding.append(float(re.search(r"^container-decode (\S+)", out, re.M)[1]))
+    for question in QUESTIONS:
+        cpu, memory = least(runs[question])
+        wanted = f" (wanted: {REPORT_WANTED}x, {mib(REPORT_MEMORY)} and live blocks)"
+        print(f"  {' '.join(('report', *question)):28} {cpu:6.2f} CPU-s, peak {mib(memory):>9}, "
+              f"{cpu / events * 1e9:5.0f} ns per event, {cpu / min(decoding):.1f}x the "
+              f"decompression{'' if question else wanted}", flush=True)
+
+
+def bench_heaptrack(folder):
+    """The report of a recording of heaptrack that became a trace, beside heaptrack's own."""
+    print("\na program recorded by heaptrack", flush=True)
+    if not all(map(shutil.which, ("heaptrack", "heaptrack_print"))):
+        print("  heaptrack is not installed")
+        return
+    recording, trace = folder / "churn.zst", folder / "churn.tracy"
+    subprocess.run(["heaptrack", "-o", folder / "churn", BUILD / "bench" / "churn"],
+                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    if not recording.exists():
+        sys.exit("heaptrack left no recording")
+    imported = Run([TIDEMARK, "import", recording, "-f", trace])
+    ours, theirs = [], []
+    for _ in range(ROUNDS):
+        ours.append(Run([TIDEMARK, "report", trace], output=subprocess.DEVNULL))
+        theirs.append(Run(["heaptrack_print", recording], output=subprocess.DEVNULL))
+    (cpu, memory), (other, other_memory) = least(ours), least(theirs)
+    print(f"  {'import':28} {imported.cpu:6.2f} CPU-s, peak {mib(imported.memory):>9}")
+    print(f"  {'report':28} {cpu:6.2f} CPU-s, peak {mib(memory):>9}; heaptrack_print "
+          f"{other:6.2f} CPU-s, peak {mib(other_memory):>9}: {other / cpu:.1f}x faster (wanted: 5x)",
+          flush=True)
+
+
 def bench_export(folder, trace):
     """Forms of `export`; all but the first have a row for each allocation."""
     for form in ("pprof", "parquet", "sqlite"):
@@ -227,6 +276,7 @@ def bench_stream(folder, events, depth):
     if not OFFICIAL:
         bench_update(folder, ours)
         bench_csvexport(ours)
+    bench_report(folder, recording, ours, events)
     bench_page(folder, ours)
     bench_export(folder, ours)
     show_limits(recording, ours, folder, events)
@@ -247,15 +297,25 @@ def bench_stream(folder, events, depth):
 def bench_trees():
     """The structures of analysis/ alone, and questions on a trace of 35 million live blocks."""
     print("\nstructures", flush=True)
-    out = subprocess.run([str(BUILD / "bench" / "trees")], check=True, stdout=subprocess.PIPE,
-                         text=True)
-    print("".join(f"  {line}\n" for line in out.stdout.splitlines()), end="", flush=True)
+    best = {}
+    for number in range(ROUNDS):
+        # Addresses once only: that takes long, and tells milliseconds.
+        args = () if number == 0 else ("1000000", "1000")
+        out = subprocess.run([str(BUILD / "bench" / "trees"), *args], check=True,
+                             stdout=subprocess.PIPE, text=True).stdout
+        for line in out.splitlines():
+            speed = re.search(r"([\d.]+) million per second", line)
+            if number == 0 or (line.startswith("interval") and
+                               float(speed[1]) > best[line[:28]][0]):
+                best[line[:28]] = (float(speed[1]) if speed else 0, line)
+    print("".join(f"  {line}\n" for _, line in best.values()), end="", flush=True)
 
 
 def main():
     began = time.monotonic()
     bench_trees()
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as name:
+        bench_heaptrack(pathlib.Path(name))
         for events in EVENTS:
             for depth in DEPTHS:
                 bench_stream(pathlib.Path(name), events, depth)
