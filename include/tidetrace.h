@@ -225,7 +225,8 @@ struct tidetrace_selection {
     uint32_t reserved;
     const char *pool;   /* NULL, or of the pools of this name */
     const char *thread; /* NULL, or allocated by the threads of this name or id */
-    const char *match;  /* NULL, or a POSIX extended expression that a function, file or image of */
+    const char *match;  /* NULL, or a regular expression, as Perl has them, that a function, file or
+                           image of */
                         /* the call stack matches */
     const char *zone;   /* NULL, or within a zone of this name on the same thread */
     int64_t begin, end; /* allocated from `begin` until before `end`; analyses do not see what */
@@ -316,7 +317,7 @@ enum tidetrace_by {
     TIDETRACE_BY_THREAD = 4,
     TIDETRACE_BY_ZONE = 5, /* needs TIDETRACE_OPEN_ZONES, and so does: */
     TIDETRACE_BY_FRAME = 6,
-    TIDETRACE_BY_TYPE = 7 /* of the blocks' elements, where the allocator's functions tell */
+    TIDETRACE_BY_TYPE = 7 /* of what the blocks hold, where names of functions tell it */
 };
 
 enum tidetrace_sort {
@@ -335,7 +336,8 @@ struct tidetrace_report_options {
     uint32_t by;                                 /* enum tidetrace_by */
     uint32_t sort;                               /* enum tidetrace_sort */
     uint64_t min_bytes, min_count;               /* rows with less are left out */
-    const char *const *skip; /* POSIX extended: functions and files to pass over for the site */
+    const char *const
+        *skip; /* regular expressions: functions and files to pass over for the site */
     size_t skip_count;
 };
 
@@ -351,6 +353,7 @@ struct tidetrace_report_row {
     uint32_t line;
     uint32_t callstack; /* the one with most bytes, 0 none */
     struct tidetrace_figures figures;
+    struct tidetrace_text type; /* of what the blocks hold, where it is known and only one */
 };
 
 TIDETRACE_API int tidetrace_report_row(struct tidetrace_result *result, uint64_t row,

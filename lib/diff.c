@@ -38,11 +38,26 @@ static void diff_free(struct tidetrace_result *r)
 
 static const struct result_type diff_type = {diff_json, diff_free};
 
+static const enum diff_metric metrics[] = {
+    [TIDETRACE_DIFF_BYTES] = DIFF_BYTES,
+    [TIDETRACE_DIFF_COUNT] = DIFF_COUNT,
+    [TIDETRACE_DIFF_LIVE] = DIFF_LIVE,
+    [TIDETRACE_DIFF_PEAK] = DIFF_PEAK,
+};
+
+static const uint32_t kinds[DIFF_KINDS] = {
+    [DIFF_NEW] = TIDETRACE_DIFF_NEW,
+    [DIFF_GROWN] = TIDETRACE_DIFF_GROWN,
+    [DIFF_SHRUNK] = TIDETRACE_DIFF_SHRUNK,
+    [DIFF_GONE] = TIDETRACE_DIFF_GONE,
+};
+
 static int build_selected(struct diff_result *r, const struct tidetrace_diff_options *o,
                           struct err *e)
 {
-    const struct diff_options options = {.by = (enum diff_by)o->by,
-                                         .metric = (enum diff_metric)o->metric,
+    const struct diff_options options = {.by = o->by == TIDETRACE_DIFF_BY_CALLSTACK ? DIFF_CALLSTACK
+                                                                                    : DIFF_SITE,
+                                         .metric = metrics[o->metric],
                                          .skip = &r->base.question.skip};
     struct trace *base = &r->base.traces[0]->trace;
     struct trace *now = &r->base.traces[1]->trace;
@@ -96,7 +111,7 @@ static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_d
     if (result_row(r, &diff_type, row, e) != 0)
         return -1;
     const struct diff_row *from = &((const struct diff_result *)r)->diff.rows.at[row];
-    struct tidetrace_diff_row out = {.kind = (uint32_t)from->kind,
+    struct tidetrace_diff_row out = {.kind = kinds[from->kind],
                                      .line = from->frame.line,
                                      .pool = lib_text(from->pool),
                                      .function = lib_text(from->frame.function),

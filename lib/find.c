@@ -28,7 +28,6 @@ static void found_free(struct tidetrace_result *r)
 {
     struct found_result *f = (struct found_result *)r;
     find_release(&f->found);
-    history_release(&f->history);
     selection_release(&f->selection);
 }
 
@@ -55,8 +54,9 @@ static int build(struct found_result *r, struct tidetrace *t,
     int status = history_build(&r->history, &r->selection, e);
     if (status == 0) {
         status = find_run(&r->found, &r->history, &options, e);
-        if (status != 0)
-            history_release(&r->history);
+        /* What was found is told of the selection alone; the rest can be large. */
+        history_release(&r->history);
+        r->history.selection = &r->selection;
     }
     if (status != 0) {
         selection_release(&r->selection);
@@ -77,6 +77,13 @@ int tidetrace_find(struct tidetrace *trace, const struct tidetrace_find_options 
     return call_end(&c, result_finish(r ? &r->base : NULL, status, result));
 }
 
+static const uint32_t whens[] = {
+    [FIND_ANY] = TIDETRACE_FOUND,
+    [FIND_AT] = TIDETRACE_FOUND_AT,
+    [FIND_BEFORE] = TIDETRACE_FOUND_BEFORE,
+    [FIND_AFTER] = TIDETRACE_FOUND_AFTER,
+};
+
 static int give_row(struct tidetrace_result *r, uint64_t row, uint32_t *when,
                     struct tidetrace_allocation *to, struct err *e)
 {
@@ -93,7 +100,7 @@ static int give_row(struct tidetrace_result *r, uint64_t row, uint32_t *when,
                                              .thread = f->thread,
                                              .free_thread = f->free_thread,
                                              .zone = lib_text((struct view){"", 0})};
-    *when = (uint32_t)f->when;
+    *when = whens[f->when];
     return lib_give(to, &out, sizeof out, e);
 }
 

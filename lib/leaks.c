@@ -71,6 +71,12 @@ int tidetrace_leaks(struct tidetrace *trace, const struct tidetrace_leak_options
     return call_end(&c, result_finish(r ? &r->base : NULL, status, result));
 }
 
+static const uint32_t kinds[LEAK_KINDS] = {
+    [LEAK_GROWING] = TIDETRACE_LEAK_GROWING,
+    [LEAK_HELD] = TIDETRACE_LEAK_HELD,
+    [LEAK_AT_START] = TIDETRACE_LEAK_AT_START,
+};
+
 static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_leak_row *to,
                     struct err *e)
 {
@@ -78,7 +84,7 @@ static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_l
         return -1;
     const struct leaks_result *l = (const struct leaks_result *)r;
     const struct leak_row *from = &l->leaks.rows.at[row];
-    const struct tidetrace_leak_row out = {.kind = (uint32_t)from->kind,
+    const struct tidetrace_leak_row out = {.kind = kinds[from->kind],
                                            .callstack = from->callstack,
                                            .pool = lib_text(l->selection.pools.at[from->pool].name),
                                            .function = lib_text(from->frame.function),

@@ -15,6 +15,22 @@ struct report_result {
     enum sort_key sort;
 };
 
+static const enum grouping groupings[] = {
+    [TIDETRACE_BY_SITE] = GROUP_SITE,           [TIDETRACE_BY_FUNCTION] = GROUP_FUNCTION,
+    [TIDETRACE_BY_CALLSTACK] = GROUP_CALLSTACK, [TIDETRACE_BY_POOL] = GROUP_POOL,
+    [TIDETRACE_BY_THREAD] = GROUP_THREAD,       [TIDETRACE_BY_ZONE] = GROUP_ZONE,
+    [TIDETRACE_BY_FRAME] = GROUP_FRAME,         [TIDETRACE_BY_TYPE] = GROUP_TYPE,
+};
+
+static const enum sort_key sorts[] = {
+    [TIDETRACE_SORT_SIZE] = SORT_SIZE,       [TIDETRACE_SORT_COUNT] = SORT_COUNT,
+    [TIDETRACE_SORT_LIVE] = SORT_LIVE,       [TIDETRACE_SORT_PEAK] = SORT_PEAK,
+    [TIDETRACE_SORT_AT_PEAK] = SORT_AT_PEAK, [TIDETRACE_SORT_TEMPORARY] = SORT_TEMPORARY,
+    [TIDETRACE_SORT_NAME] = SORT_NAME,
+};
+
+#define LENGTH(A) (sizeof(A) / sizeof(A)[0])
+
 static struct row_list *rows_of(struct summary *s)
 {
     return s->by == GROUP_SITE ? &s->sites : &s->groups;
@@ -54,14 +70,14 @@ static int build_report(struct report_result *r, struct tidetrace *t,
     if (lib_take(&o, sizeof o, theirs, e) != 0 ||
         question_init(&r->base.question, t, o.selection, o.skip, o.skip_count, e) != 0)
         return -1;
-    if (o.by > TIDETRACE_BY_TYPE || o.sort > TIDETRACE_SORT_NAME)
+    if (o.by >= LENGTH(groupings) || o.sort >= LENGTH(sorts))
         return err_set(e, ERR_USAGE, "unknown rows or order for a report");
     if ((o.by == TIDETRACE_BY_ZONE || o.by == TIDETRACE_BY_FRAME) && !t->zones)
         return err_set(e, ERR_USAGE, "zones and frames were not loaded (TIDETRACE_OPEN_ZONES)");
     const struct summary_options options = {
-        .by = (enum grouping)o.by, .only = &r->base.question.only, .skip = &r->base.question.skip};
+        .by = groupings[o.by], .only = &r->base.question.only, .skip = &r->base.question.skip};
     const struct summary_selection rows = {
-        .sort = (enum sort_key)o.sort, .min_size = o.min_bytes, .min_count = o.min_count};
+        .sort = sorts[o.sort], .min_size = o.min_bytes, .min_count = o.min_count};
     if (summary_build(&r->summary, &t->trace, &options, e) != 0)
         return -1;
     r->base.built = true;
@@ -100,6 +116,7 @@ static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_r
                                        .image = lib_text(from->frame.image),
                                        .line = from->frame.line,
                                        .callstack = from->callstack,
+                                       .type = lib_text(from->type),
                                        .figures = lib_figures(&from->figures)};
     return result_name(r, row, put_name, from, &out.name, e) != 0
                ? -1

@@ -34,12 +34,29 @@ static void tree_free(struct tidetrace_result *r)
 
 static const struct result_type tree_type = {tree_json, tree_free};
 
+static const enum tree_by groupings[] = {
+    [TIDETRACE_TREE_FUNCTION] = TREE_FUNCTION, [TIDETRACE_TREE_LINE] = TREE_LINE,
+    [TIDETRACE_TREE_FILE] = TREE_FILE,         [TIDETRACE_TREE_IMAGE] = TREE_IMAGE,
+    [TIDETRACE_TREE_MODULE] = TREE_MODULE,     [TIDETRACE_TREE_THREAD] = TREE_THREAD,
+    [TIDETRACE_TREE_TYPE] = TREE_TYPE,
+};
+
+static const enum tree_metric metrics[TIDETRACE_METRICS] = {
+    [TIDETRACE_METRIC_BYTES] = TREE_BYTES,
+    [TIDETRACE_METRIC_COUNT] = TREE_COUNT,
+    [TIDETRACE_METRIC_LIVE_BYTES] = TREE_LIVE_BYTES,
+    [TIDETRACE_METRIC_LIVE_COUNT] = TREE_LIVE_COUNT,
+    [TIDETRACE_METRIC_AT_PEAK_BYTES] = TREE_PEAK_BYTES,
+    [TIDETRACE_METRIC_AT_PEAK_COUNT] = TREE_PEAK_COUNT,
+    [TIDETRACE_METRIC_TEMPORARY] = TREE_TEMPORARY,
+};
+
 static int check_options(const struct tidetrace_tree_options *o, struct err *e)
 {
     const uint32_t all =
         TIDETRACE_TREE_BOTTOM_UP | TIDETRACE_TREE_NO_INLINES | TIDETRACE_TREE_ALL_FRAMES;
-    if (o->by > TIDETRACE_TREE_TYPE || o->metric >= TIDETRACE_METRICS || o->flags & ~all ||
-        !(o->min_share >= 0 && o->min_share <= 1))
+    if (o->by >= sizeof groupings / sizeof *groupings || o->metric >= TIDETRACE_METRICS ||
+        o->flags & ~all || !(o->min_share >= 0 && o->min_share <= 1))
         return err_set(e, ERR_USAGE, "unknown nodes, metric, flags or share for a tree");
     return 0;
 }
@@ -47,11 +64,11 @@ static int check_options(const struct tidetrace_tree_options *o, struct err *e)
 static int build_selected(struct tree_result *r, const struct tidetrace_tree_options *o,
                           struct err *e)
 {
-    const struct tree_options options = {.by = (enum tree_by)o->by,
+    const struct tree_options options = {.by = groupings[o->by],
                                          .bottom_up = o->flags & TIDETRACE_TREE_BOTTOM_UP,
                                          .no_inlines = o->flags & TIDETRACE_TREE_NO_INLINES,
                                          .all_frames = o->flags & TIDETRACE_TREE_ALL_FRAMES,
-                                         .sort = (enum tree_metric)o->metric,
+                                         .sort = metrics[o->metric],
                                          .skip = &r->base.question.skip};
     const struct tree_report_options shown = {
         .format = REPORT_JSON, .depth = o->depth, .min_share = o->min_share};
@@ -119,9 +136,10 @@ static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_t
                                      .function = lib_text(f->function),
                                      .file = lib_text(f->file),
                                      .image = lib_text(f->image)};
-    _Static_assert((int)TREE_METRICS == TIDETRACE_METRICS, "the same metrics in the same order");
-    memcpy(out.inclusive, n->inclusive.at, sizeof out.inclusive);
-    memcpy(out.exclusive, n->exclusive.at, sizeof out.exclusive);
+    for (size_t i = 0; i < TIDETRACE_METRICS; i++) {
+        out.inclusive[i] = n->inclusive.at[metrics[i]];
+        out.exclusive[i] = n->exclusive.at[metrics[i]];
+    }
     return result_name(r, row, put_name, &label, &out.name, e) != 0
                ? -1
                : lib_give(to, &out, sizeof out, e);

@@ -16,7 +16,7 @@ static int verify_json(struct tidetrace_result *r, uint64_t first, uint64_t coun
     struct verify_result part = ((struct verify_own *)r)->result;
     part.checks.at += first;
     part.checks.len = (size_t)count;
-    return verify_write(&part, true, out, e);
+    return verify_write(&part, VERIFY_JSON, out, e);
 }
 
 static void verify_free(struct tidetrace_result *r)

@@ -58,27 +58,43 @@ static json_t *cut_text(const json_t *value)
     return out;
 }
 
-static bool bound_list(json_t *list);
-
-/* All texts of an object, and of those in it. False when memory is short. */
-static bool bound_object(json_t *object)
+static bool cut_stack(json_t *object, const char *key, size_t frames)
 {
+    char left_out[64];
+    json_t *stack = json_object_get(object, key);
+    size_t n = json_array_size(stack);
+    if (n <= frames)
+        return true;
+    for (size_t i = n; i > frames; i--)
+        (void)json_array_remove(stack, i - 1);
+    snprintf(left_out, sizeof left_out, "%s_left_out", key);
+    return json_object_set_new(object, left_out, json_integer((json_int_t)(n - frames))) == 0;
+}
+
+static bool bound_list(json_t *list, size_t frames);
+
+/* All texts and call stacks of an object, and of those in it. False when memory is short. */
+static bool bound_object(json_t *object, size_t frames)
+{
+    static const char *const stacks[] = {"callstack", "free_callstack", "held_by"};
     const char *key;
     json_t *value;
     bool ok = true;
+    for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++)
+        ok = cut_stack(object, stacks[i], frames) && ok;
     json_object_foreach(object, key, value)
     {
         if (json_is_string(value) && json_string_length(value) > PAGE_TEXT_MAX)
             ok = json_object_set_new(object, key, cut_text(value)) == 0 && ok;
         else if (json_is_object(value))
-            ok = bound_object(value) && ok;
+            ok = bound_object(value, frames) && ok;
         else if (json_is_array(value))
-            ok = bound_list(value) && ok;
+            ok = bound_list(value, frames) && ok;
     }
     return ok;
 }
 
-static bool bound_list(json_t *list)
+static bool bound_list(json_t *list, size_t frames)
 {
     size_t i;
     json_t *value;
@@ -88,34 +104,9 @@ static bool bound_list(json_t *list)
         if (json_is_string(value) && json_string_length(value) > PAGE_TEXT_MAX)
             ok = json_array_set_new(list, i, cut_text(value)) == 0 && ok;
         else if (json_is_object(value))
-            ok = bound_object(value) && ok;
+            ok = bound_object(value, frames) && ok;
     }
     return ok;
-}
-
-static bool cut_stack(json_t *row, const char *key, size_t frames)
-{
-    char left_out[64];
-    json_t *stack = json_object_get(row, key);
-    size_t n = json_array_size(stack);
-    if (n <= frames)
-        return true;
-    for (size_t i = n; i > frames; i--)
-        (void)json_array_remove(stack, i - 1);
-    snprintf(left_out, sizeof left_out, "%s_left_out", key);
-    return json_object_set_new(row, left_out, json_integer((json_int_t)(n - frames))) == 0;
-}
-
-static bool bound_row(json_t *row, size_t frames)
-{
-    static const char *const stacks[] = {"callstack", "free_callstack", "held_by"};
-    bool ok = true;
-    for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++)
-        ok = cut_stack(row, stacks[i], frames) && ok;
-    json_t *samples = json_object_get(row, "samples");
-    for (size_t i = 0; i < json_array_size(samples); i++)
-        ok = cut_stack(json_array_get(samples, i), "held_by", frames) && ok;
-    return bound_object(row) && ok;
 }
 
 bool page_cut(const struct page *p, json_t *document, const char *key, size_t keep)
@@ -123,11 +114,9 @@ bool page_cut(const struct page *p, json_t *document, const char *key, size_t ke
     json_t *list = json_object_get(document, key);
     size_t n = json_array_size(list);
     char left_out[64];
-    bool ok = true;
     for (size_t i = n; i > keep; i--)
         (void)json_array_remove(list, i - 1);
-    for (size_t i = 0; i < json_array_size(list); i++)
-        ok = bound_row(json_array_get(list, i), p->frames) && ok;
+    bool ok = bound_list(list, p->frames);
     snprintf(left_out, sizeof left_out, "%s_left_out", key);
     if (n > keep)
         ok = json_object_set_new(document, left_out, json_integer((json_int_t)(n - keep))) == 0 &&
@@ -166,7 +155,7 @@ static bool fill(const struct page *p, json_t *page, json_t *rows, size_t *bytes
     bool ok = true;
     json_array_foreach(rows, i, row)
     {
-        ok = bound_row(row, p->frames) && ok;
+        ok = bound_object(row, p->frames) && ok;
         size_t size = json_dumpb(row, NULL, 0, JSON_COMPACT);
         *full = json_array_size(page) >= p->limit ||
                 (json_array_size(page) && *bytes + size > PAGE_BYTES);
@@ -190,7 +179,7 @@ static json_t *finish(const struct page *p, json_t *document, const char *rows, 
     json_t *page = json_pack("{s:I, s:I, s:I, s:o}", "first", (json_int_t)p->first, "count",
                              (json_int_t)count, "total", (json_int_t)total, "next_cursor",
                              more ? json_string(cursor) : json_null());
-    bool ok = bound_object(document);
+    bool ok = bound_object(document, p->frames);
     ok = json_object_set_new(document, rows, list) == 0 && ok;
     if (json_object_set_new(document, "page", page) == 0 && ok)
         return document;
@@ -198,10 +187,10 @@ static json_t *finish(const struct page *p, json_t *document, const char *rows, 
     return no_memory(e);
 }
 
-static json_t *whole(struct tidetrace_result *r, struct err *e)
+static json_t *whole(const struct page *p, struct tidetrace_result *r, struct err *e)
 {
     json_t *document = read_rows(r, 0, UINT64_MAX, e);
-    if (!document || bound_object(document))
+    if (!document || bound_object(document, p->frames))
         return document;
     json_decref(document);
     return no_memory(e);
@@ -214,7 +203,7 @@ json_t *page_make(const struct page *p, struct tidetrace_result *r, const char *
     size_t bytes = 0;
     bool full = false;
     if (!rows)
-        return whole(r, e);
+        return whole(p, r, e);
     json_t *list = json_array();
     json_t *document = NULL;
     do {

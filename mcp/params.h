@@ -16,7 +16,7 @@
 
 enum param_type {
     PARAM_TEXT,
-    PARAM_REGEX,   /* POSIX extended */
+    PARAM_REGEX,   /* as Perl has them */
     PARAM_REGEXES, /* a list of them, or of texts that hold some */
     PARAM_CHOICE,  /* one of `choices`; read as its number */
     PARAM_INTEGER, /* from `least` to `most` */

@@ -38,8 +38,8 @@ const struct param selection_params[] = {
      .most = TIMES_MAX},
     {.name = "match",
      .type = PARAM_REGEX,
-     .what = "only those with a function, file or image in the call stack that this POSIX "
-             "extended regular expression matches"},
+     .what = "only those with a function, file or image in the call stack that this regular "
+             "expression, as Perl has them, matches"},
     {.name = "frame",
      .type = PARAM_INTEGER,
      .what = "only those made within this frame of the program, from 0",

@@ -109,6 +109,7 @@ static int add_report(struct tool_call *c, const struct page *p, json_t *documen
         (void)json_object_del(document, "groups");
     if (rows || strcmp(list, "pools") != 0)
         ok = page_cut(p, document, "pools", KEEP_POOLS);
+    ok = page_cut(p, document, "frames", KEEP_POOLS) && ok;
     if (rows || strcmp(list, "faults") != 0)
         ok = page_cut(p, document, "faults", KEEP_FAULTS) && ok;
     return ok ? 0 : no_room(e);

@@ -14,7 +14,7 @@ from tools import BUILD, LIMIT, RELEASES, ROOT, TRACES, Case, report, run
 LIBRARY = BUILD / "libtidetrace.so"
 EXAMPLES = ROOT / "examples"
 CC = os.environ.get("CC", "gcc").split()
-STATIC = ["-llz4", "-lzstd", "-lxxhash", "-ljansson", "-lm"]
+STATIC = ["-llz4", "-lzstd", "-lxxhash", "-ljansson", "-lpcre2-8", "-lm"]
 
 sys.path.insert(0, str(EXAMPLES))
 import live_over_time  # noqa: E402
