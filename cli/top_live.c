@@ -13,7 +13,7 @@
 #include "server/session.h"
 #include "trace/save_file.h"
 
-struct recording {
+struct live {
     const struct top_live *l;
     struct connection connection;
     struct trace trace;
@@ -38,7 +38,7 @@ static int check_output(const struct top_live *l, struct err *e)
 /* The session's call, about ten times a second, when nothing is on its way into the store. */
 static void turn(void *ctx, const struct session_progress *p)
 {
-    struct recording *r = ctx;
+    struct live *r = ctx;
     (void)p;
     if (r->top.quit || r->failed.code)
         return;
@@ -47,7 +47,7 @@ static void turn(void *ctx, const struct session_progress *p)
 }
 
 /* With nothing to be saved there is no need of what no figure comes from, nor to wait for names. */
-static int record(struct recording *r, struct err *e)
+static int record(struct live *r, struct err *e)
 {
     bool saves = r->l->output != NULL;
     const struct session_options options = {.no_code = !saves, .no_sources = !saves};
@@ -75,14 +75,14 @@ static int record(struct recording *r, struct err *e)
 }
 
 /* What was recorded stays to be looked at when it was not the user who ended it. */
-static int look_on(struct recording *r, struct err *e)
+static int look_on(struct live *r, struct err *e)
 {
     if (r->top.quit || r->stop.count)
         return 0;
     return top_build(&r->top, e) != 0 ? -1 : top_loop(&r->top, &r->stop, e);
 }
 
-static int save(struct recording *r, struct err *e)
+static int save(struct live *r, struct err *e)
 {
     struct trace_write_stats stats;
     struct buf losses = {0};
@@ -106,7 +106,7 @@ static int save(struct recording *r, struct err *e)
     return status;
 }
 
-static int run_connected(struct recording *r, struct err *e)
+static int run_connected(struct live *r, struct err *e)
 {
     if (trace_init(&r->trace, NULL, e) != 0) {
         close(r->connection.fd);
@@ -126,7 +126,7 @@ static int run_connected(struct recording *r, struct err *e)
 
 int top_live_run(const struct top_live *l)
 {
-    struct recording r = {.l = l, .stop = {.fd = -1}};
+    struct live r = {.l = l, .stop = {.fd = -1}};
     struct err e = {0};
     char address[ADDRESS_TEXT_SIZE];
     int status = check_output(l, &e);
