@@ -1,0 +1,322 @@
+/*
+ * Walking through a call-stack tree: rows against a plain walk over the tree, what stays open and
+ * chosen when the tree is built anew, search.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "analysis/browser.h"
+#include "test/unit/random_history.h"
+
+#define NAME_SIZE 256
+
+struct fixture {
+    struct random_history h;
+    struct selection selection;
+    struct tree tree;
+    struct browser browser;
+    struct err e;
+};
+
+/* Of what was allocated before a time. */
+static void build_until(struct fixture *f, const struct tree_options *o, int64_t end)
+{
+    const struct selection_options some = {.has_range = true, .begin = INT64_MIN, .end = end};
+    assert_int_equal(selection_init(&f->selection, &f->h.trace, &some, &f->e), 0);
+    assert_int_equal(tree_build(&f->tree, &f->selection, o, &f->e), 0);
+    selection_release(&f->selection);
+    assert_true(browser_show(&f->browser, &f->tree));
+}
+
+static void build(struct fixture *f, const struct tree_options *o)
+{
+    build_until(f, o, INT64_MAX);
+}
+
+static void open_fixture(struct fixture *f, uint64_t seed, const struct tree_options *o)
+{
+    *f = (struct fixture){0};
+    rh_make(&f->h, seed);
+    build(f, o);
+}
+
+static void close_fixture(struct fixture *f)
+{
+    browser_release(&f->browser);
+    tree_release(&f->tree);
+    rh_release(&f->h);
+}
+
+static void name_of(const struct fixture *f, uint32_t node, char name[NAME_SIZE])
+{
+    struct buf b = {0};
+    if (node != TREE_ROOT)
+        tree_label_name(&b, &f->tree, &f->tree.labels.at[f->tree.nodes.at[node].label]);
+    snprintf(name, NAME_SIZE, "%s", buf_str(&b));
+    buf_release(&b);
+}
+
+static uint32_t chosen(const struct fixture *f)
+{
+    return f->browser.rows.at[f->browser.cursor].node;
+}
+
+/* ---- rows */
+
+static bool is_shown(const struct fixture *f, uint32_t node)
+{
+    return !f->browser.only_live || f->tree.nodes.at[node].inclusive.at[TREE_LIVE_COUNT];
+}
+
+/* The rows from `*at` on are the node and, when it is open, all below it. */
+static void check_below(const struct fixture *f, uint32_t node, size_t *at)
+{
+    const struct tree_node *n = &f->tree.nodes.at[node];
+    assert_true(*at < f->browser.rows.len);
+    const struct browser_row *row = &f->browser.rows.at[(*at)++];
+    unsigned children = 0;
+    assert_int_equal(row->node, node);
+    for (uint32_t i = 0; i < n->count; i++) {
+        uint32_t child = f->tree.children.at[n->first + i];
+        children += is_shown(f, child);
+        if (row->open && is_shown(f, child))
+            check_below(f, child, at);
+    }
+    assert_int_equal(row->has_children, children != 0);
+}
+
+static void check_rows(const struct fixture *f)
+{
+    size_t at = 0;
+    check_below(f, TREE_ROOT, &at);
+    assert_int_equal(at, f->browser.rows.len);
+    assert_true(f->browser.rows.at[0].open);
+    assert_true(f->browser.cursor < f->browser.rows.len);
+}
+
+/* Opens, closes and moves at random; what is not touched stays as it is. */
+static void test_random_walks(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    for (uint64_t seed = 1; seed < 4; seed++) {
+        open_fixture(&f, seed, &(struct tree_options){.bottom_up = seed & 1});
+        for (int step = 0; step < 400; step++) {
+            browser_move(&f.browser, (ptrdiff_t)rh_rnd(&f.h, 41) - 20);
+            uint32_t before = chosen(&f);
+            size_t rows = f.browser.rows.len;
+            bool open = rh_rnd(&f.h, 3) != 0;
+            bool was = f.browser.rows.at[f.browser.cursor].open;
+            assert_true(browser_set_open(&f.browser, open));
+            assert_int_equal(chosen(&f), before);
+            assert_true(open == was || before == TREE_ROOT || f.browser.rows.len != rows ||
+                        !f.browser.rows.at[f.browser.cursor].has_children);
+            if (step % 37 == 0)
+                assert_true(browser_set_only_live(&f.browser, !f.browser.only_live));
+            if (step % 41 == 0)
+                assert_true(browser_open_below(&f.browser, 50));
+            if (step % 97 == 0)
+                browser_to_parent(&f.browser);
+            check_rows(&f);
+        }
+        assert_true(browser_close_all(&f.browser));
+        check_rows(&f);
+        assert_int_equal(f.browser.rows.len - 1, f.browser.only_live
+                                                     ? f.browser.rows.len - 1
+                                                     : f.tree.nodes.at[TREE_ROOT].count);
+        close_fixture(&f);
+    }
+}
+
+static void test_moving(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    open_fixture(&f, 5, &(struct tree_options){0});
+    size_t last = f.browser.rows.len - 1;
+    browser_move(&f.browser, -3);
+    assert_int_equal(f.browser.cursor, 0);
+    browser_move(&f.browser, PTRDIFF_MAX);
+    assert_int_equal(f.browser.cursor, last);
+    browser_move(&f.browser, PTRDIFF_MIN);
+    assert_int_equal(f.browser.cursor, 0);
+    assert_true(browser_set_open(&f.browser, false)); /* the root stays open */
+    check_rows(&f);
+    assert_int_equal(f.browser.rows.len - 1, last);
+    browser_move(&f.browser, 1);
+    assert_true(browser_open_below(&f.browser, SIZE_MAX));
+    browser_move(&f.browser, 1);
+    assert_int_equal(f.tree.nodes.at[chosen(&f)].depth, 2);
+    browser_to_parent(&f.browser);
+    assert_int_equal(f.browser.cursor, 1);
+    close_fixture(&f);
+}
+
+/* ---- another tree */
+
+/* The names on the way to each row, one after the other. */
+static void ways(const struct fixture *f, struct buf *out)
+{
+    char name[NAME_SIZE];
+    buf_clear(out);
+    for (size_t i = 0; i < f->browser.rows.len; i++) {
+        for (uint32_t at = f->browser.rows.at[i].node; at != TREE_ROOT;
+             at = f->tree.nodes.at[at].parent) {
+            name_of(f, at, name);
+            buf_printf(out, "%s<", name);
+        }
+        buf_printf(out, "%d\n", f->browser.rows.at[i].open);
+    }
+}
+
+static void test_built_anew(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    const struct tree_options by_bytes = {.sort = TREE_BYTES};
+    struct buf before = {0};
+    struct buf after = {0};
+    char name[NAME_SIZE];
+    char again[NAME_SIZE];
+    f = (struct fixture){0};
+    rh_make(&f.h, 9);
+    build_until(&f, &by_bytes, f.h.blocks[25].start);
+    browser_move(&f.browser, 2);
+    assert_true(browser_open_below(&f.browser, 20));
+    browser_move(&f.browser, 3);
+    ways(&f, &before);
+    name_of(&f, chosen(&f), name);
+
+    struct tree old = f.tree;
+    build_until(&f, &by_bytes, f.h.blocks[25].start);
+    tree_release(&old);
+    ways(&f, &after);
+    assert_string_equal(buf_str(&before), buf_str(&after));
+    name_of(&f, chosen(&f), again);
+    assert_string_equal(name, again);
+
+    /* More blocks: new nodes and other figures, but what was open is. */
+    old = f.tree;
+    build(&f, &by_bytes);
+    assert_true(f.tree.nodes.len > old.nodes.len);
+    tree_release(&old);
+    check_rows(&f);
+    assert_true(f.browser.rows.len > (size_t)f.tree.nodes.at[TREE_ROOT].count + 1);
+    name_of(&f, chosen(&f), again);
+    assert_string_equal(name, again);
+
+    uint32_t node = chosen(&f);
+    for (int m = 0; m < TREE_METRICS; m++) {
+        tree_sort(&f.tree, (enum tree_metric)m);
+        assert_true(browser_show(&f.browser, &f.tree));
+        check_rows(&f);
+        assert_int_equal(chosen(&f), node);
+        for (size_t i = 1; i < f.tree.nodes.at[TREE_ROOT].count; i++) {
+            const uint32_t *c = f.tree.children.at + f.tree.nodes.at[TREE_ROOT].first + i;
+            assert_true(f.tree.nodes.at[c[-1]].inclusive.at[m] >=
+                        f.tree.nodes.at[c[0]].inclusive.at[m]);
+        }
+    }
+
+    /* The other way round nothing is called so: the cursor stays among the rows. */
+    old = f.tree;
+    build(&f, &(struct tree_options){.bottom_up = true, .by = TREE_FILE});
+    tree_release(&old);
+    check_rows(&f);
+    buf_release(&before);
+    buf_release(&after);
+    close_fixture(&f);
+}
+
+/* ---- search */
+
+static void test_search(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    bool found;
+    char name[NAME_SIZE];
+    unsigned wanted = 0;
+    open_fixture(&f, 3, &(struct tree_options){0});
+    for (uint32_t i = 1; i < f.tree.nodes.len; i++) {
+        name_of(&f, i, name);
+        wanted += strcmp(name, "Scene::draw()") == 0;
+    }
+    assert_true(wanted > 2);
+    assert_true(browser_find(&f.browser, "no such thing", true, &found));
+    assert_false(found);
+    assert_int_equal(f.browser.cursor, 0);
+
+    /* Each of them once, then the first again; and all the way back. */
+    uint32_t *seen = calloc(wanted, sizeof *seen);
+    assert_non_null(seen);
+    for (unsigned i = 0; i <= wanted; i++) {
+        assert_true(browser_find(&f.browser, "sCENE::DRAW(", true, &found));
+        assert_true(found);
+        name_of(&f, chosen(&f), name);
+        assert_string_equal(name, "Scene::draw()");
+        check_rows(&f);
+        for (unsigned k = 0; k < i && i < wanted; k++)
+            assert_int_not_equal(seen[k], chosen(&f));
+        if (i < wanted)
+            seen[i] = chosen(&f);
+        else
+            assert_int_equal(seen[0], chosen(&f));
+    }
+    for (unsigned i = wanted; i-- > 0;) {
+        assert_true(browser_find(&f.browser, "Scene::draw()", false, &found));
+        assert_int_equal(chosen(&f), seen[i]);
+    }
+    free(seen);
+    close_fixture(&f);
+}
+
+/* The call stack of a node goes through it, and none of those through it has more. */
+static void test_callstacks(void **state)
+{
+    (void)state;
+    static struct fixture f;
+    uint64_t most = 0;
+    open_fixture(&f, 21, &(struct tree_options){.bottom_up = true, .all_frames = true});
+    uint64_t bytes[RH_STACKS] = {0};
+    for (size_t i = 0; i < f.h.n; i++)
+        bytes[f.h.blocks[i].stack] += f.h.blocks[i].size;
+    for (size_t i = 0; i < RH_STACKS; i++) {
+        uint64_t same = 0; /* of stacks with that id */
+        for (size_t k = 0; k < RH_STACKS; k++)
+            same += f.h.stacks[k].id == f.h.stacks[i].id ? bytes[k] : 0;
+        most = same > most ? same : most;
+    }
+    assert_int_equal(f.tree.nodes.at[TREE_ROOT].callstack_bytes, most);
+    for (uint32_t i = 1; i < f.tree.nodes.len; i++) {
+        const struct tree_node *n = &f.tree.nodes.at[i];
+        char name[NAME_SIZE];
+        struct buf frame = {0};
+        struct frame_walk walk = frame_walk_start(&f.h.trace, n->callstack);
+        struct frame_view v;
+        assert_true(n->callstack_bytes <= n->inclusive.at[TREE_BYTES]);
+        name_of(&f, i, name);
+        for (uint32_t depth = 0; depth < n->depth && frame_walk_next(&walk, &v); depth++) {
+            buf_clear(&frame);
+            frame_name(&frame, &v);
+        }
+        assert_string_equal(frame.len ? buf_str(&frame) : "[no call stack]", name);
+        buf_release(&frame);
+    }
+    close_fixture(&f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random_walks), cmocka_unit_test(test_moving),
+        cmocka_unit_test(test_built_anew),   cmocka_unit_test(test_search),
+        cmocka_unit_test(test_callstacks),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
