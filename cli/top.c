@@ -12,6 +12,9 @@
 #define BUILD_EVERY_NS 1000000000LL
 #define BUILD_SHARE 4
 
+/* From here on the user, who pressed a key, is told to wait. */
+#define SLOW_NS 300000000LL
+
 /* ---- building */
 
 static void forget_pools(struct top *t)
@@ -97,6 +100,8 @@ int top_build(struct top *t, struct err *e)
 int top_build_tree(struct top *t, struct err *e)
 {
     struct selection s;
+    if (t->build_cost > SLOW_NS)
+        top_draw_wait(t);
     if (open_selection(t, &s, e) != 0)
         return -1;
     int status = replace_tree(t, &s, e);

@@ -64,6 +64,9 @@ int top_key(struct top *t, int key, struct err *e);
 
 void top_draw(struct top *t);
 
+/* Says in the last line that something takes long. */
+void top_draw_wait(struct top *t);
+
 /* Takes the keys that were pressed, builds when it is time, draws. For whoever records. */
 int top_turn(struct top *t, struct err *e);
 

@@ -346,6 +346,16 @@ static void draw_last(struct top *t, unsigned line)
     screen_fill(&t->screen, line, x, SCREEN_BAR);
 }
 
+void top_draw_wait(struct top *t)
+{
+    if (!t->screen.terminal || t->screen.height == 0)
+        return;
+    unsigned line = t->screen.height - 1;
+    unsigned x = put(t, line, 0, SCREEN_BAR, " one moment, the history is being read ...");
+    screen_fill(&t->screen, line, x, SCREEN_BAR);
+    screen_show(&t->screen, -1, 0);
+}
+
 static void draw_help(struct top *t)
 {
     static const char *const lines[] = {

@@ -72,6 +72,7 @@ static int choose_pool(struct top *t, bool forward, struct err *e)
         return no_memory(e);
     char *before = t->pool;
     t->pool = name;
+    top_draw_wait(t);
     int status = top_build(t, e);
     if (status != 0 && e->code == ERR_USAGE) {
         free(t->pool);

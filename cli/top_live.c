@@ -19,7 +19,9 @@ struct live {
     struct trace trace;
     struct stop stop;
     struct top top;
-    struct err failed; /* what went wrong while the session ran */
+    struct err failed;     /* what went wrong while the session ran */
+    unsigned stops_before; /* requests to stop that came before saving began */
+    bool told_saving;      /* what a further one would do */
 };
 
 /* Better to know now than after an hour of recording. Leaves nothing behind. */
@@ -82,6 +84,21 @@ static int look_on(struct live *r, struct err *e)
     return top_build(&r->top, e) != 0 ? -1 : top_loop(&r->top, &r->stop, e);
 }
 
+/* As in a capture: a first request to stop while saving is answered, a second one is obeyed. */
+static int still_saving(void *ctx, struct err *e)
+{
+    struct live *r = ctx;
+    (void)stop_asked(&r->stop);
+    unsigned asked = r->stop.count - r->stops_before;
+    if (asked > 1)
+        return err_set(e, ERR_OUTPUT, "interrupted, nothing is saved");
+    if (asked && !r->told_saving) {
+        r->told_saving = true;
+        fprintf(stderr, "tidemark: saving; a second signal gives the trace up\n");
+    }
+    return 0;
+}
+
 static int save(struct live *r, struct err *e)
 {
     struct trace_write_stats stats;
@@ -90,7 +107,10 @@ static int save(struct live *r, struct err *e)
     const uint8_t *v = r->connection.version->facts.file_version;
     struct save_options options = {.layout = file_layout_find(FILE_VERSION(v[0], v[1], v[2])),
                                    .container = container_options_default(),
-                                   .replace = r->l->replace};
+                                   .replace = r->l->replace,
+                                   .going = still_saving,
+                                   .going_ctx = r};
+    r->stops_before = r->stop.count;
     printf("Saving trace...");
     fflush(stdout);
     int status = summary_write_facts(&r->trace, e);
@@ -117,7 +137,6 @@ static int run_connected(struct live *r, struct err *e)
     if (status == 0)
         status = look_on(r, e);
     top_close(&r->top);
-    /* The terminal is as it was: signals do what they always do, unless something is saved. */
     if (status == 0 && r->l->output)
         status = save(r, e);
     trace_release(&r->trace);
