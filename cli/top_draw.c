@@ -275,18 +275,60 @@ static void detail_figures(struct top *t, unsigned line, const struct tree_node 
 {
     char a[FORMAT_SIZE];
     char b[FORMAT_SIZE];
-    char c[FORMAT_SIZE];
-    char d[FORMAT_SIZE];
-    char text[8 * FORMAT_SIZE];
+    char text[4 * FORMAT_SIZE];
     const uint64_t *f = n->inclusive.at;
-    snprintf(text, sizeof text, " %s in %s; live %s in %s; ", format_bytes(a, f[TREE_BYTES]),
-             format_counted(b, f[TREE_COUNT], "allocation"), format_bytes(c, f[TREE_LIVE_BYTES]),
-             format_counted(d, f[TREE_LIVE_COUNT], "block"));
+    snprintf(text, sizeof text, " %s in %s, ", format_bytes(a, f[TREE_BYTES]),
+             format_counted(b, f[TREE_COUNT], "allocation"));
     unsigned x = put(t, line, 0, SCREEN_PLAIN, text);
-    snprintf(text, sizeof text, "at peak %s in %s; %s temporary",
-             format_bytes(a, f[TREE_PEAK_BYTES]), format_count(b, f[TREE_PEAK_COUNT]),
-             format_count(c, f[TREE_TEMPORARY]));
+    snprintf(text, sizeof text, "%s temporary", format_count(a, f[TREE_TEMPORARY]));
     put(t, line, x, SCREEN_PLAIN, text);
+    snprintf(text, sizeof text, " live: %s in %s; ", format_bytes(a, f[TREE_LIVE_BYTES]),
+             format_counted(b, f[TREE_LIVE_COUNT], "block"));
+    x = put(t, line + 1, 0, SCREEN_PLAIN, text);
+    snprintf(text, sizeof text, "at the peak: %s in %s", format_bytes(a, f[TREE_PEAK_BYTES]),
+             format_counted(b, f[TREE_PEAK_COUNT], "block"));
+    put(t, line + 1, x, SCREEN_PLAIN, text);
+}
+
+/* "file.cpp:12", the path as long as there is room for it beside the name. */
+static void put_place(struct buf *b, const struct frame_view *f, unsigned room)
+{
+    bool failed = false;
+    bool whole_path = text_width(f->file, &failed) + 8 <= room;
+    format_terminal(b, whole_path ? f->file : base_name(f->file));
+    if (f->file.len && f->line)
+        buf_printf(b, ":%u", f->line);
+    if (f->file.len == 0 && f->function.len)
+        format_terminal(b, base_name(f->image));
+}
+
+/* A frame of a call stack: its place must be seen, however long its name is. */
+static void draw_frame(struct top *t, unsigned line, const struct frame_view *f)
+{
+    struct buf raw = {0};
+    struct buf name = {0};
+    struct buf place = {0};
+    unsigned width = t->screen.width;
+    unsigned begin = 7;
+    frame_name(&raw, f);
+    format_terminal(&name, bytes_of(&raw));
+    size_t used = format_width(bytes_of(&name));
+    put_place(&place, f, width > begin + used + 2 ? (unsigned)(width - begin - used - 2) : 0);
+    size_t needed = format_width(bytes_of(&place)) + 2;
+    unsigned most = width > begin + needed ? (unsigned)(width - begin - needed) : 0;
+    if (f->is_inline)
+        put(t, line, 2, SCREEN_DIM, "inl.");
+    if (used > most && most > 20) {
+        unsigned x =
+            begin + screen_text(&t->screen, line, begin, most - 3, SCREEN_PLAIN, bytes_of(&name));
+        begin = x + put(t, line, x, SCREEN_PLAIN, "...");
+    } else {
+        begin += screen_text(&t->screen, line, begin, width, SCREEN_PLAIN, bytes_of(&name));
+    }
+    screen_text(&t->screen, line, begin + 2, width, SCREEN_DIM, bytes_of(&place));
+    buf_release(&raw);
+    buf_release(&name);
+    buf_release(&place);
 }
 
 /* The call stack with most bytes through the chosen node, innermost frame first. */
@@ -300,7 +342,7 @@ static void draw_details(struct top *t, unsigned from, unsigned lines)
     char bytes[FORMAT_SIZE];
     char text[3 * FORMAT_SIZE];
     size_t at = 0;
-    if (lines < 3)
+    if (lines < 5)
         return;
     put_label(t, &name, n);
     unsigned x = put(t, from, 0, SCREEN_BAR, " ");
@@ -310,19 +352,14 @@ static void draw_details(struct top *t, unsigned from, unsigned lines)
     detail_figures(t, from + 1, n);
     snprintf(text, sizeof text, " the call stack with most bytes through here (%s):",
              format_bytes(bytes, n->callstack_bytes));
-    put(t, from + 2, 0, SCREEN_DIM, text);
-    for (unsigned i = 3; frame_walk_next(&walk, &f);) {
-        struct buf frame = {0};
-        if (at++ < t->details || i >= lines)
-            continue;
-        put_stack_line(&frame, &f, 6);
-        frame.len -= frame.len != 0; /* the line's end */
-        screen_text(&t->screen, from + i++, 1, t->screen.width, SCREEN_PLAIN, bytes_of(&frame));
-        buf_release(&frame);
+    put(t, from + 3, 0, SCREEN_BOLD, text);
+    for (unsigned i = 4; frame_walk_next(&walk, &f);) {
+        if (at++ >= t->details && i < lines)
+            draw_frame(t, from + i++, &f);
     }
     t->details = at && t->details >= at ? at - 1 : t->details;
     if (at == 0)
-        put(t, from + 3, 6, SCREEN_PLAIN, "[no call stack]");
+        put(t, from + 4, 7, SCREEN_PLAIN, "[no call stack]");
 }
 
 /* ---- last line, help */
