@@ -192,7 +192,7 @@ static bool review_goes(const struct report_command *c, struct err *e)
     if (leak_question_is_own(&c->leaks))
         err_set(e, ERR_USAGE,
                 "--format markdown and junit are forms of the summary: they go with none of "
-                "--leaks, --grown and --histograms");
+                "--leaks, --grown, --histograms, --patterns and --faults");
     else if (c->review == REVIEW_JUNIT && c->fail_if.list.len == 0)
         err_set(e, ERR_USAGE, "--format junit tells the outcome of each --fail-if: give one");
     else

@@ -147,11 +147,7 @@ static bool has_types(const struct row_list *list, enum grouping by)
 
 static void rows(struct writer *w)
 {
-    static const char *const titles[] = {
-        [GROUP_SITE] = "site",   [GROUP_FUNCTION] = "function", [GROUP_CALLSTACK] = "call stack",
-        [GROUP_POOL] = "pool",   [GROUP_THREAD] = "thread",     [GROUP_ZONE] = "zone",
-        [GROUP_FRAME] = "frame", [GROUP_TYPE] = "type",
-    };
+    const char *what = w->s->by == GROUP_CALLSTACK ? "call stack" : grouping_name(w->s->by);
     const struct row_list *list = w->s->by == GROUP_SITE ? &w->s->sites : &w->s->groups;
     char text[FORMAT_SIZE];
     char title[2 * FORMAT_SIZE];
@@ -161,8 +157,8 @@ static void rows(struct writer *w)
     int at = 0;
     if (list->len < all)
         at = snprintf(title, sizeof title, "%zu of ", list->len);
-    snprintf(title + at, sizeof title - (size_t)at, "%s, by %s",
-             format_counted(text, all, titles[w->s->by]), sort_key_name(w->options->sort));
+    snprintf(title + at, sizeof title - (size_t)at, "%s, by %s", format_counted(text, all, what),
+             sort_key_name(w->options->sort));
     details(w, title);
     w->types = has_types(list, w->s->by);
     buf_puts(&w->doc.buf,

@@ -8,6 +8,7 @@ from test_capture import alloc, callstack
 from tools import TRACES, Case, report, run
 
 MEMSCEN = TRACES / "v0.14.0" / "memscen.tracy"
+EVERYTHING = TRACES / "v0.14.0" / "allscen_sys.tracy"
 BUDGETS = (("peak>=8M", False, "peak is 8.00 MiB (8,388,608)"),
            ("leaked>1G", True, "leaked is 320 KiB (327,797)"),
            ('count(site=~"<x>|y")>0', True, "is 0"))
@@ -99,6 +100,18 @@ class Markdown(Case):
         best = sorted(truth["sites"], key=lambda s: -s["bytes"])[:10]
         self.assertEqual([row[2] for row in sites], [f"{s['count']:,}" for s in best])
         self.assertIn(f"<summary>10 of {len(truth['sites'])} sites, by size</summary>\n\n|", shown)
+
+    def test_rows(self):
+        for by in ("site", "function", "callstack", "type", "pool", "thread", "zone", "frame"):
+            result = run("report", EVERYTHING, "--format", "markdown", "--by", by, "--limit", 0)
+            self.assertEqual((result.returncode, result.stderr), (0, ""), by)
+            doc = report(EVERYTHING, "--by", by)
+            rows = doc["sites" if by == "site" else "groups"]
+            word = "call stack" if by == "callstack" else by
+            self.assertIn(f"<summary>{len(rows)} {word}{'s' * (len(rows) != 1)}, by size<",
+                          result.stdout)
+            self.assertEqual(sorted(row[2] for row in table(result.stdout, "| Where ")),
+                             sorted(f"{row['count']:,}" for row in rows))
 
     def test_leaks(self):
         shown = run("report", MEMSCEN, "--format", "markdown").stdout
