@@ -10,6 +10,8 @@
 #include <unistd.h>
 #include <wchar.h>
 
+#include "cli/top_terminfo.h"
+
 /* How long an escape may be the beginning of a key, ms. */
 #define ESCAPE_MS 50
 
@@ -52,7 +54,9 @@ int screen_open(struct screen *s, bool stdin_taken, struct err *e)
     s->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
     if (!term || !*term)
         return no_terminal(s, e, ", and TERM says nothing about this one");
-    s->terminal = newterm(NULL, stdout, s->tty ? s->tty : stdin);
+    /* Asked first, for a screen that cannot be made is never freed. */
+    if (terminfo_knows(STDOUT_FILENO))
+        s->terminal = newterm(NULL, stdout, s->tty ? s->tty : stdin);
     if (!s->terminal)
         return no_terminal(s, e, " that terminfo knows");
     set_term(s->terminal);
