@@ -15,12 +15,12 @@
 
 #include "client/clock.h"
 #include "client/connect.h"
+#include "client/system.h"
 
 void *chunks_memory(size_t bytes)
 {
     int saved = errno;
-    void *p = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
-                   -1, 0);
+    void *p = system_map(bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     errno = saved;
     return p == MAP_FAILED ? NULL : p;
 }
@@ -112,8 +112,7 @@ static void *map_units(uint32_t first, uint32_t units, int *error)
     if (*error)
         return NULL;
     /* All pages at once: a fault for each would cost several times as much. */
-    void *p =
-        mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, state.file, offset);
+    void *p = system_map(bytes, MAP_SHARED | MAP_POPULATE, state.file, offset);
     if (p == MAP_FAILED) {
         *error = errno;
         return NULL;
@@ -172,7 +171,7 @@ void chunks_leave(struct rec_chunk *chunk, enum rec_chunk_state chunk_state)
     int saved = errno;
     size_t bytes = chunks_bytes(chunk);
     atomic_store_explicit(&chunk->state, (uint32_t)chunk_state, memory_order_release);
-    (void)munmap(chunk, bytes);
+    system_unmap(chunk, bytes);
     errno = saved;
 }
 

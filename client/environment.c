@@ -8,6 +8,7 @@
 #include "client/chunks.h"
 #include "client/files.h"
 #include "client/state.h"
+#include "client/system.h"
 
 #define PRELOAD "LD_PRELOAD"
 #define OWN_NAME "libtidemark.so"
@@ -178,5 +179,5 @@ char **environment_with(char *const *environment)
 void environment_drop(char **made)
 {
     if (made)
-        (void)munmap((size_t *)(void *)made - 1, *((size_t *)(void *)made - 1));
+        system_unmap((size_t *)(void *)made - 1, *((size_t *)(void *)made - 1));
 }

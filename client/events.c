@@ -1,5 +1,6 @@
 #include "client/events.h"
 
+#include "client/maps.h"
 #include "client/modules.h"
 #include "client/record_write.h"
 #include "client/start.h"
@@ -73,7 +74,7 @@ void event_alloc(const void *address, size_t size, unsigned how, const struct or
     if (client_likely(t != NULL)) {
         origin = labelled(origin, &how);
         uint32_t stack = client_likely(level == 0) ? unwind_stack(t, origin) : 0;
-        record_alloc(t, level, address, size, how, stack);
+        record_alloc(t, level, &(struct block){0, (uintptr_t)address, size, how, stack});
     }
     leave(level);
 }
@@ -87,7 +88,7 @@ void event_free(const void *address, unsigned how, const struct origin *origin)
     if (client_likely(t != NULL)) {
         origin = labelled(origin, &how);
         uint32_t stack = state.free_stacks && level == 0 ? unwind_stack(t, origin) : 0;
-        record_free(t, level, address, how, stack);
+        record_free(t, level, &(struct block){0, (uintptr_t)address, 0, how, stack});
     }
     leave(level);
 }
@@ -99,7 +100,40 @@ void event_put_back(const void *address)
         return;
     struct thread *t = enter(&level, false, 0);
     if (t)
-        record_put_back(t, level, address);
+        record_put_back(t, level,
+                        &(struct block){.address = (uintptr_t)address, .how = REC_HOW_REALLOC});
+    leave(level);
+}
+
+bool event_is_on(void)
+{
+    return is_on(true, 0);
+}
+
+uint32_t event_stack(const struct origin *origin)
+{
+    unsigned level;
+    struct thread *t = enter(&level, true, 0);
+    uint32_t stack = t && level == 0 ? unwind_stack(t, origin) : 0;
+    leave(level);
+    return stack;
+}
+
+void event_map(uint64_t address, uint64_t size, unsigned how, uint32_t stack)
+{
+    unsigned level;
+    struct thread *t = enter(&level, false, size);
+    if (t)
+        record_alloc(t, level, &(struct block){MAPS_POOL, address, size, how, stack});
+    leave(level);
+}
+
+void event_unmap(uint64_t address, unsigned how)
+{
+    unsigned level;
+    struct thread *t = enter(&level, true, 0);
+    if (t)
+        record_free(t, level, &(struct block){MAPS_POOL, address, 0, how, 0});
     leave(level);
 }
 

@@ -27,6 +27,16 @@ static inline bool event_label_holds(uint64_t sp)
            *label->frame == label->origin.pc;
 }
 
+/* True when this process records. A child of fork meets the collector by asking. */
+bool event_is_on(void);
+
+/* The number of a call stack; 0: unknown. */
+uint32_t event_stack(const struct origin *origin);
+
+/* A mapping, with the number of its call stack (see maps.h). */
+void event_map(uint64_t address, uint64_t size, unsigned how, uint32_t stack);
+void event_unmap(uint64_t address, unsigned how);
+
 /* A child process: REC_FORK or REC_SPAWN. */
 void event_child(enum rec_kind kind, pid_t pid, const char *path);
 

@@ -19,6 +19,7 @@
 #include "client/hooks.h"
 #include "client/real.h"
 #include "client/start.h"
+#include "client/system.h"
 
 struct attempt {
     char **made; /* NULL: the environment is the caller's */
@@ -135,7 +136,7 @@ static int drop(const struct list *list, int result)
 {
     int saved = errno;
     if (list->arguments)
-        (void)munmap(list->arguments, list->bytes);
+        system_unmap(list->arguments, list->bytes);
     else
         saved = ENOMEM;
     errno = saved;

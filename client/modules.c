@@ -11,6 +11,7 @@
 #include "client/encode.h"
 #include "client/record_write.h"
 #include "client/stacks.h"
+#include "client/system.h"
 #include "client/unwind.h"
 
 #define BUILD_ID_MOST 64u
@@ -90,7 +91,7 @@ static bool grow(void)
         return false;
     if (state.modules) {
         memcpy(more, state.modules, state.module_count * sizeof *more);
-        (void)munmap(state.modules, state.module_room * sizeof *more);
+        system_unmap(state.modules, state.module_room * sizeof *more);
     }
     state.modules = more;
     state.module_room = room;

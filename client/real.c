@@ -26,11 +26,14 @@ void real_find(void)
         size_t offset;
     } names[] = {
 #define REAL(name) {#name, offsetof(struct real, name)}
-        REAL(malloc),   REAL(calloc),        REAL(realloc),        REAL(reallocarray),
-        REAL(free),     REAL(cfree),         REAL(memalign),       REAL(valloc),
-        REAL(pvalloc),  REAL(aligned_alloc), REAL(posix_memalign), REAL(dlclose),
-        REAL(fork),     REAL(execve),        REAL(execvpe),        REAL(fexecve),
-        REAL(execveat), REAL(posix_spawn),   REAL(posix_spawnp),
+        REAL(malloc),        REAL(calloc),         REAL(realloc),
+        REAL(reallocarray),  REAL(free),           REAL(cfree),
+        REAL(memalign),      REAL(valloc),         REAL(pvalloc),
+        REAL(aligned_alloc), REAL(posix_memalign), REAL(mmap),
+        REAL(munmap),        REAL(mremap),         REAL(brk),
+        REAL(sbrk),          REAL(dlclose),        REAL(fork),
+        REAL(execve),        REAL(execvpe),        REAL(fexecve),
+        REAL(execveat),      REAL(posix_spawn),    REAL(posix_spawnp),
 #undef REAL
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

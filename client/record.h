@@ -241,7 +241,7 @@ enum rec_option_flag {
 
 enum rec_pools {
     REC_POOLS_HEAP = 1 << 0,
-    REC_POOLS_MMAP = 1 << 1,
+    REC_POOLS_MMAP = 1 << 1, /* pool 1, "mmap": mappings and the program break */
 };
 
 enum rec_when_full {

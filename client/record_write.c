@@ -73,43 +73,48 @@ static inline bool ready(struct thread *t, unsigned level)
     return threads_room(t, level, HEAP_RECORD);
 }
 
-/* All that the records of the heap begin with. */
-static inline uint8_t *put_head(struct writer *w, uint8_t kind, uint64_t stamp, unsigned how,
-                                uint64_t address)
+/* All that the records of blocks begin with. */
+static inline uint8_t *put_head(struct writer *w, uint8_t kind, uint64_t stamp,
+                                const struct block *block)
 {
-    uint8_t *at = w->at;
-    uint64_t change = address - w->address;
+    uint8_t *at = w->at + 1;
+    uint64_t change = block->address - w->address;
     uint8_t tag = kind;
-    if ((change & 15) == 0)
-        tag |= REC_FLAG_BY16;
-    if (how)
-        tag |= REC_FLAG_HOW;
-    *at++ = tag;
     at = encode_number(at, stamp - w->stamp);
-    if (how)
-        *at++ = (uint8_t)how;
+    if (block->how) {
+        tag |= REC_FLAG_HOW;
+        *at++ = (uint8_t)block->how;
+    }
+    if (client_unlikely(block->pool)) {
+        tag |= REC_FLAG_POOL;
+        at = encode_number(at, block->pool);
+    }
     int64_t step = (int64_t)change;
-    return encode_number(at, encode_zigzag((change & 15) == 0 ? step >> 4 : step));
+    if ((change & 15) == 0) {
+        tag |= REC_FLAG_BY16;
+        step >>= 4;
+    }
+    *w->at = tag;
+    return encode_number(at, encode_zigzag(step));
 }
 
-void record_alloc(struct thread *t, unsigned level, const void *address, size_t size, unsigned how,
-                  uint32_t stack)
+void record_alloc(struct thread *t, unsigned level, const struct block *block)
 {
     struct writer *w = &t->writers[level];
     if (client_unlikely(!ready(t, level))) {
-        record_lost(REC_LOSS_SPACE, false, size);
+        record_lost(REC_LOSS_SPACE, false, block->size);
         return;
     }
     uint64_t stamp = begin(w);
-    uint8_t *at = put_head(w, REC_ALLOC, stamp, how, (uintptr_t)address);
-    at = encode_number(at, size);
-    at = encode_number(at, stack);
-    w->address = (uintptr_t)address;
+    uint8_t *at = put_head(w, REC_ALLOC, stamp, block);
+    at = encode_number(at, block->size);
+    at = encode_number(at, block->stack);
+    w->address = block->address;
     commit(w, at, stamp);
 }
 
-static inline void record_gone(struct thread *t, unsigned level, uint8_t kind, const void *address,
-                               unsigned how, uint32_t stack)
+static inline void record_gone(struct thread *t, unsigned level, uint8_t kind,
+                               const struct block *block)
 {
     struct writer *w = &t->writers[level];
     if (client_unlikely(!ready(t, level))) {
@@ -117,22 +122,28 @@ static inline void record_gone(struct thread *t, unsigned level, uint8_t kind, c
         return;
     }
     uint64_t stamp = begin(w);
-    uint8_t *at = put_head(w, kind, stamp, how, (uintptr_t)address);
+    uint8_t *at = put_head(w, kind, stamp, block);
     if (kind == REC_FREE_STACK)
-        at = encode_number(at, stack);
-    w->address = (uintptr_t)address;
+        at = encode_number(at, block->stack);
+    w->address = block->address;
     commit(w, at, stamp);
 }
 
-void record_free(struct thread *t, unsigned level, const void *address, unsigned how,
-                 uint32_t stack)
+void record_free(struct thread *t, unsigned level, const struct block *block)
 {
-    record_gone(t, level, stack ? REC_FREE_STACK : REC_FREE, address, how, stack);
+    record_gone(t, level, block->stack ? REC_FREE_STACK : REC_FREE, block);
 }
 
-void record_put_back(struct thread *t, unsigned level, const void *address)
+void record_put_back(struct thread *t, unsigned level, const struct block *block)
 {
-    record_gone(t, level, REC_PUT_BACK, address, REC_HOW_REALLOC, 0);
+    record_gone(t, level, REC_PUT_BACK, block);
+}
+
+void record_pool(struct thread *t, uint32_t pool, const char *name)
+{
+    uint8_t *at = record_begin(t);
+    if (at)
+        record_end(t, REC_POOL, encode_text(encode_number(at, pool), name, strnlen(name, 1024)));
 }
 
 /* The body begins with the stamp: room is left for the longest. */

@@ -5,12 +5,21 @@
 
 #include "client/state.h"
 
-/* Events of the heap. `t` is the calling thread, `level` 0 or 1 (see CLIENT_LEVELS). */
-void record_alloc(struct thread *t, unsigned level, const void *address, size_t size, unsigned how,
-                  uint32_t stack);
-void record_free(struct thread *t, unsigned level, const void *address, unsigned how,
-                 uint32_t stack);
-void record_put_back(struct thread *t, unsigned level, const void *address);
+/* What the records of blocks say; see record.h. */
+struct block {
+    uint32_t pool;
+    uint64_t address, size;
+    unsigned how;
+    uint32_t stack; /* of a free: 0, none */
+};
+
+/* `t` is the calling thread, `level` 0 or 1 (see CLIENT_LEVELS). */
+void record_alloc(struct thread *t, unsigned level, const struct block *block);
+void record_free(struct thread *t, unsigned level, const struct block *block);
+void record_put_back(struct thread *t, unsigned level, const struct block *block);
+
+/* The name of a pool, before its first block. */
+void record_pool(struct thread *t, uint32_t pool, const char *name);
 
 void record_owner(struct thread *t, unsigned level);
 void record_thread_name(struct thread *t, const char *name);

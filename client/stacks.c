@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "client/chunks.h"
+#include "client/system.h"
 
 #define HEADS_MOST (1u << 20)
 #define HEADS_LEAST (1u << 12)
@@ -29,11 +30,11 @@ void stacks_forget(void)
         struct rec_node *nodes = atomic_load_explicit(&state.nodes[i], memory_order_relaxed);
         if (!nodes)
             break;
-        (void)munmap((struct rec_chunk *)nodes - 1, (size_t)CLIENT_NODE_UNITS * REC_UNIT);
+        system_unmap((struct rec_chunk *)nodes - 1, (size_t)CLIENT_NODE_UNITS * REC_UNIT);
         atomic_store_explicit(&state.nodes[i], NULL, memory_order_relaxed);
     }
     if (state.heads)
-        (void)munmap(state.heads, (state.head_mask + 1) * sizeof *state.heads);
+        system_unmap(state.heads, (state.head_mask + 1) * sizeof *state.heads);
     state.heads = NULL;
     atomic_store(&state.node_count, 0);
     atomic_store(&state.growing, 0);

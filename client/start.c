@@ -9,10 +9,12 @@
 #include "client/clock.h"
 #include "client/connect.h"
 #include "client/environment.h"
+#include "client/maps.h"
 #include "client/modules.h"
 #include "client/real.h"
 #include "client/record_write.h"
 #include "client/stacks.h"
+#include "client/system.h"
 #include "client/threads.h"
 #include "client/unwind.h"
 
@@ -49,6 +51,7 @@ static void take_options(const struct rec_options *options)
     state.depth = options->depth ? options->depth : REC_DEPTH;
     if (state.depth > REC_DEPTH_MAX)
         state.depth = REC_DEPTH_MAX;
+    state.pools = options->pools ? options->pools : (uint32_t)REC_POOLS_HEAP;
     state.min_size = options->min_size;
     state.follow = options->flags & REC_OPTION_FOLLOW_FORK;
     state.follow_exec = options->flags & (REC_OPTION_FOLLOW_FORK | REC_OPTION_FOLLOW_EXEC);
@@ -83,8 +86,11 @@ static void begin(uint32_t origin, uint64_t fork_stamp)
     tls.depth++;
     client_barrier();
     struct thread *t = threads_attach();
-    if (t)
+    if (t) {
         modules_refresh(t, true);
+        if (state.pools & REC_POOLS_MMAP)
+            record_pool(t, MAPS_POOL, "mmap");
+    }
     client_barrier();
     tls.depth--;
 }
@@ -108,12 +114,12 @@ static void unmap_parent(void)
     for (unsigned i = 0; t && i < CLIENT_LEVELS; i++) {
         struct rec_chunk *chunk = t->writers[i].chunk;
         if (chunk)
-            (void)munmap(chunk, chunks_bytes(chunk));
+            system_unmap(chunk, chunks_bytes(chunk));
     }
     for (unsigned i = 0; i < state.resting_count; i++)
-        (void)munmap(state.resting[i].chunk, chunks_bytes(state.resting[i].chunk));
+        system_unmap(state.resting[i].chunk, chunks_bytes(state.resting[i].chunk));
     if (state.header)
-        (void)munmap(state.header, REC_UNIT);
+        system_unmap(state.header, REC_UNIT);
     state.header = NULL;
 }
 
@@ -127,6 +133,7 @@ void start_child(void)
     connect_leave();
     stacks_forget();
     modules_forget();
+    maps_forget();
     threads_forget();
     if (state.follow)
         begin(REC_ORIGIN_FORK, stamp);

@@ -115,6 +115,7 @@ struct state {
     pid_t pid;
     uint32_t clock; /* enum rec_clock */
     uint32_t depth;
+    uint32_t pools; /* enum rec_pools */
     uint64_t min_size;
     bool follow;      /* children */
     bool follow_exec; /* what this very process executes */
@@ -189,6 +190,11 @@ struct real {
     void *(*memalign)(size_t, size_t);
     void *(*valloc)(size_t);
     void *(*pvalloc)(size_t);
+    void *(*mmap)(void *, size_t, int, int, int, off_t);
+    int (*munmap)(void *, size_t);
+    void *(*mremap)(void *, size_t, size_t, int, ...);
+    int (*brk)(void *);
+    void *(*sbrk)(intptr_t);
     int (*dlclose)(void *);
     pid_t (*fork)(void);
     int (*execve)(const char *, char *const *, char *const *);

@@ -1,0 +1,151 @@
+#include "client/maps.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <string.h>
+
+#include "client/chunks.h"
+#include "client/events.h"
+
+/* The kernel's usual bound on mappings is 65,530. */
+#define MAPS_MOST 65536u
+#define PAGE UINT64_C(4096)
+
+struct map {
+    uint64_t low, high;
+    uint32_t stack;
+};
+
+/*
+ * The table in order of addresses. Taking the lock blocks all signals, so a handler never waits for
+ * its own thread; the real call is made outside.
+ */
+static struct {
+    _Atomic uint32_t lock;
+    uint32_t count;
+    struct map *maps;
+} table;
+
+static void lock(sigset_t *before)
+{
+    sigset_t all;
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, before);
+    while (atomic_exchange_explicit(&table.lock, 1, memory_order_acquire))
+        (void)sched_yield();
+    if (!table.maps)
+        table.maps = chunks_memory(MAPS_MOST * sizeof *table.maps);
+}
+
+static void unlock(const sigset_t *before)
+{
+    atomic_store_explicit(&table.lock, 0, memory_order_release);
+    (void)pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+bool maps_wanted(void)
+{
+    return (state.pools & REC_POOLS_MMAP) && event_is_on();
+}
+
+void maps_forget(void)
+{
+    atomic_store(&table.lock, 0);
+    table.count = 0;
+}
+
+/* The first one that ends behind `address`. */
+static uint32_t find(uint64_t address)
+{
+    uint32_t low = 0, high = table.count;
+    while (low < high) {
+        uint32_t middle = low + (high - low) / 2;
+        if (table.maps[middle].high <= address)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static void insert(uint32_t at, struct map map)
+{
+    if (!table.maps || table.count == MAPS_MOST)
+        return;
+    memmove(&table.maps[at + 1], &table.maps[at], (table.count - at) * sizeof map);
+    table.maps[at] = map;
+    table.count++;
+}
+
+static void add_block(uint64_t low, uint64_t high, unsigned how, uint32_t stack)
+{
+    if (!table.maps || table.count == MAPS_MOST)
+        return; /* what is not in the table has no end, so it has no beginning */
+    insert(find(low), (struct map){low, high, stack});
+    event_map(low, high - low, how, stack);
+}
+
+/* Takes [low, high) out of the blocks. Those that reach beyond it leave their parts. */
+static uint32_t release(uint64_t low, uint64_t high, unsigned how)
+{
+    uint32_t at = find(low), stack = 0;
+    while (table.maps && at < table.count && table.maps[at].low < high) {
+        struct map old = table.maps[at];
+        if (!stack)
+            stack = old.stack;
+        table.count--;
+        memmove(&table.maps[at], &table.maps[at + 1], (table.count - at) * sizeof old);
+        event_unmap(old.low, how);
+        if (old.low < low)
+            add_block(old.low, low, how, old.stack);
+        if (old.high > high)
+            add_block(high, old.high, how, old.stack);
+        at = find(low);
+    }
+    return stack;
+}
+
+static uint64_t round_up(uint64_t size)
+{
+    return (size + PAGE - 1) & ~(PAGE - 1);
+}
+
+void maps_add(uint64_t address, uint64_t size, unsigned how, const struct origin *origin)
+{
+    sigset_t before;
+    int saved = errno;
+    uint32_t stack = event_stack(origin);
+    lock(&before);
+    (void)release(address, address + round_up(size), how); /* mapped behind our back */
+    add_block(address, address + round_up(size), how, stack);
+    unlock(&before);
+    errno = saved;
+}
+
+uint32_t maps_release(uint64_t address, uint64_t size, unsigned how)
+{
+    sigset_t before;
+    int saved = errno;
+    if (address % PAGE || !size || size > UINT64_MAX - PAGE - address)
+        return 0; /* the kernel will refuse it, too */
+    lock(&before);
+    uint32_t stack = release(address, address + round_up(size), how);
+    unlock(&before);
+    errno = saved;
+    return stack;
+}
+
+void maps_restore(uint64_t address, uint64_t size, unsigned how, uint32_t stack)
+{
+    sigset_t before;
+    int saved = errno;
+    if (!stack)
+        return; /* nothing had been there */
+    lock(&before);
+    (void)release(address, address + round_up(size), how);
+    add_block(address, address + round_up(size), how, stack);
+    unlock(&before);
+    errno = saved;
+}
