@@ -3,6 +3,7 @@
 #include "client/maps.h"
 #include "client/modules.h"
 #include "client/record_write.h"
+#include "client/sampling.h"
 #include "client/start.h"
 #include "client/threads.h"
 #include "client/unwind.h"
@@ -68,7 +69,7 @@ static inline const struct origin *labelled(const struct origin *origin, unsigne
 void event_alloc(const void *address, size_t size, unsigned how, const struct origin *origin)
 {
     unsigned level;
-    if (!is_on(false, size) || size < state.min_size)
+    if (!is_on(false, size) || (state.filtered && !sampling_takes(address, size)))
         return;
     struct thread *t = enter(&level, false, size);
     if (client_likely(t != NULL)) {
@@ -79,11 +80,11 @@ void event_alloc(const void *address, size_t size, unsigned how, const struct or
     leave(level);
 }
 
-void event_free(const void *address, unsigned how, const struct origin *origin)
+bool event_free(const void *address, unsigned how, const struct origin *origin)
 {
     unsigned level;
-    if (!is_on(true, 0))
-        return;
+    if (!is_on(true, 0) || (state.filtered && !sampling_drops(address)))
+        return false;
     struct thread *t = enter(&level, true, 0);
     if (client_likely(t != NULL)) {
         origin = labelled(origin, &how);
@@ -91,6 +92,7 @@ void event_free(const void *address, unsigned how, const struct origin *origin)
         record_free(t, level, &(struct block){0, (uintptr_t)address, 0, how, stack});
     }
     leave(level);
+    return true;
 }
 
 void event_put_back(const void *address)
@@ -98,6 +100,8 @@ void event_put_back(const void *address)
     unsigned level;
     if (!is_on(false, 0))
         return;
+    if (state.filtered)
+        sampling_keeps(address);
     struct thread *t = enter(&level, false, 0);
     if (t)
         record_put_back(t, level,

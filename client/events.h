@@ -11,9 +11,11 @@
 #include "client/state.h"
 
 void event_alloc(const void *address, size_t size, unsigned how, const struct origin *origin);
-void event_free(const void *address, unsigned how, const struct origin *origin);
 
-/* The realloc that freed the block failed. */
+/* False when the block is known not to be recorded. */
+bool event_free(const void *address, unsigned how, const struct origin *origin);
+
+/* The realloc that freed the block, which is recorded, failed. */
 void event_put_back(const void *address);
 
 /*

@@ -72,7 +72,7 @@ HOOK void free(void *address)
             return;
     }
     struct origin origin = ORIGIN_HERE();
-    event_free(address, REC_HOW_FREE, &origin);
+    (void)event_free(address, REC_HOW_FREE, &origin);
     real.free(address);
 }
 
@@ -81,7 +81,7 @@ HOOK void cfree(void *address)
     if (!address || client_unlikely(real_is_early(address)))
         return;
     struct origin origin = ORIGIN_HERE();
-    event_free(address, REC_HOW_FREE, &origin);
+    (void)event_free(address, REC_HOW_FREE, &origin);
     if (real.cfree)
         real.cfree(address);
     else if (real.free)
@@ -110,12 +110,11 @@ static inline void *reallocate(void *old, size_t size, const struct origin *orig
             event_alloc(moved, size, REC_HOW_REALLOC, origin);
         return moved;
     }
-    if (old)
-        event_free(old, REC_HOW_REALLOC, origin);
+    bool recorded = old && event_free(old, REC_HOW_REALLOC, origin);
     void *p = real.realloc(old, size);
     if (client_likely(p != NULL))
         event_alloc(p, size, REC_HOW_REALLOC, origin);
-    else if (old && size)
+    else if (recorded && size)
         event_put_back(old);
     return p;
 }

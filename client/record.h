@@ -278,7 +278,7 @@ struct rec_header {
     struct {
         _Atomic uint64_t allocations, bytes, frees;
     } lost[REC_LOSSES];
-    _Atomic uint64_t too_small; /* allocations below min_size, counted when chunks are left */
+    _Atomic uint64_t too_small; /* allocations below min_size, up to 255 of a thread later */
 
     /* The collector writes these, the library reads them. */
     _Alignas(64) _Atomic uint32_t released; /* units whose space was given back */

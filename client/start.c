@@ -13,6 +13,7 @@
 #include "client/modules.h"
 #include "client/real.h"
 #include "client/record_write.h"
+#include "client/sampling.h"
 #include "client/stacks.h"
 #include "client/system.h"
 #include "client/threads.h"
@@ -53,6 +54,7 @@ static void take_options(const struct rec_options *options)
         state.depth = REC_DEPTH_MAX;
     state.pools = options->pools ? options->pools : (uint32_t)REC_POOLS_HEAP;
     state.min_size = options->min_size;
+    state.sample = options->sample_bytes;
     state.follow = options->flags & REC_OPTION_FOLLOW_FORK;
     state.follow_exec = options->flags & (REC_OPTION_FOLLOW_FORK | REC_OPTION_FOLLOW_EXEC);
     state.free_stacks = options->flags & REC_OPTION_FREE_STACKS;
@@ -76,6 +78,7 @@ static void begin(uint32_t origin, uint64_t fork_stamp)
     state.clock = options.flags & REC_OPTION_COUNTER ? (uint32_t)REC_CLOCK_COUNTER : clock_choose();
     fill_header(&options);
     (void)stacks_begin();
+    sampling_begin(options.sample_seed);
     if (!state.rules)
         unwind_begin();
     /* Kernels before 4.14 cannot; there only fork() itself is noticed. */
@@ -134,6 +137,7 @@ void start_child(void)
     stacks_forget();
     modules_forget();
     maps_forget();
+    sampling_forget();
     threads_forget();
     if (state.follow)
         begin(REC_ORIGIN_FORK, stamp);
@@ -166,6 +170,7 @@ static __attribute__((destructor)) void at_exit(void)
     if (t && tls.depth == 1) {
         modules_refresh(t, false);
         threads_note_name(t);
+        sampling_count_small();
     }
     client_barrier();
     tls.depth--;

@@ -88,6 +88,10 @@ struct tls {
     uint32_t number; /* the thread's, plus 1; 0: it has none */
     bool ended;      /* its last destructor has run */
     struct label label;
+    bool drawn;    /* of the sampling: the two below are set */
+    int64_t until; /* bytes to the next sampled one */
+    uint64_t random;
+    uint32_t small; /* allocations below min_size that were not added to the header so far */
 };
 
 extern __thread struct tls tls __attribute__((tls_model("initial-exec")));
@@ -116,7 +120,8 @@ struct state {
     uint32_t clock; /* enum rec_clock */
     uint32_t depth;
     uint32_t pools; /* enum rec_pools */
-    uint64_t min_size;
+    uint64_t min_size, sample;
+    bool filtered;    /* by one of the two: not all blocks are recorded */
     bool follow;      /* children */
     bool follow_exec; /* what this very process executes */
     bool free_stacks;

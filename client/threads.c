@@ -12,6 +12,7 @@
 
 #include "client/chunks.h"
 #include "client/record_write.h"
+#include "client/sampling.h"
 
 #define LAST_ROUND 4u      /* of the destructors, PTHREAD_DESTRUCTOR_ITERATIONS */
 #define WORTH_KEEPING 2048 /* bytes free in a chunk that another thread may go on with */
@@ -46,6 +47,7 @@ static void at_thread_end(void *unused)
     client_barrier();
     threads_note_name(tls.thread);
     record_thread_exit(tls.thread);
+    sampling_count_small();
     tls.ended = true;
     threads_detach();
     client_barrier();

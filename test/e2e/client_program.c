@@ -6,6 +6,7 @@
  *     client_program MODE [NUMBER…]
  */
 
+#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -16,6 +17,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -274,6 +276,27 @@ static int libraries(const char *first, const char *second, unsigned long times)
     return 0;
 }
 
+/* ---- mappings */
+
+static int mappings(void)
+{
+    size_t page = 4096;
+    int any = PROT_READ | PROT_WRITE, private = MAP_PRIVATE | MAP_ANONYMOUS;
+    char *p = mmap(NULL, 10 * page, any, private, -1, 0);
+    say("first", (unsigned long)(uintptr_t)p);
+    char *rest = p + 5 * page;
+    munmap(p + 4 * page, page);
+    p = mremap(p, 4 * page, 400 * page, MREMAP_MAYMOVE);
+    say("moved", (unsigned long)(uintptr_t)p);
+    if (mmap(p, page, any, private | MAP_FIXED, -1, 0) != p)
+        return 1;
+    if (munmap(p + 1, page) == 0 || mmap(NULL, 0, any, private, -1, 0) != MAP_FAILED)
+        return 1;
+    munmap(p, 400 * page);
+    munmap(rest, 5 * page);
+    return 0;
+}
+
 /* ---- children */
 
 static int children(const char *self)
@@ -353,6 +376,8 @@ int main(int argc, char **argv)
         return storm(a);
     if (!strcmp(mode, "libraries"))
         return libraries(argv[2], argv[3], 5);
+    if (!strcmp(mode, "mappings"))
+        return mappings();
     if (!strcmp(mode, "children"))
         return children(argv[0]);
     if (!strcmp(mode, "daemon_like"))

@@ -90,6 +90,7 @@ class Recording:
         (self.end_stamp, self.end_errno, self.threads, self.epoch, self.children,
          self.early) = struct.unpack_from("<Q5I", data, at + 8)
         at += 8 + 8 + 24
+        self.too_small = struct.unpack_from("<Q", data, at + 24 * len(LOSSES))[0]
         self.lost = {name: struct.unpack_from("<3Q", data, at + 24 * i)
                      for i, name in enumerate(LOSSES)}
 
@@ -205,18 +206,19 @@ class Recording:
         counts = {"allocations": 0, "frees": 0, "put back": 0, "bytes": 0, "peak": 0}
         use = 0
         for event in self.events:
+            key = (event.pool, event.address)
             if event.kind == ALLOC:
                 counts["allocations"] += 1
                 counts["bytes"] += event.size
-                if event.address in live:
+                if key in live:
                     faults.append(("allocated twice", event))
-                    use -= live[event.address].size
-                live[event.address] = event
+                    use -= live[key].size
+                live[key] = event
                 use += event.size
                 counts["peak"] = max(counts["peak"], use)
             elif event.kind in (FREE, FREE_STACK):
                 counts["frees"] += 1
-                block = live.pop(event.address, None)
+                block = live.pop(key, None)
                 if block is None:
                     faults.append(("free of unknown", event))
                 else:
@@ -228,7 +230,7 @@ class Recording:
                 if block is None or block.address != event.address:
                     faults.append(("put back unknown", event))
                 else:
-                    live[event.address] = block
+                    live[key] = block
                     use += block.size
         return live, faults, counts
 

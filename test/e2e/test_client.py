@@ -2,6 +2,7 @@
 
 import array
 import collections
+import math
 import os
 import pathlib
 import resource
@@ -237,9 +238,49 @@ class Exactness(ClientCase):
 
     def test_min_size(self):
         record, _ = self.record("count", 1, 2000, options="min-size=200")
-        made, _ = self.own(record)
+        made, freed = self.own(record)
         self.assertTrue(made)
         self.assertGreaterEqual(min(event.size for event in made), 200)
+        self.assertEqual(len(made), len(freed))
+        self.assertGreaterEqual(record.too_small, 2000 - len(made))
+        # Frees of what was not recorded are not, either.
+        self.assertEqual([fault for fault, _ in record.replay()[1]], [])
+
+    def test_sampling(self):
+        mean = 4096
+        options = f"sample={mean},seed=7"
+        record, said = self.record("count", 2, 40000, options=options)
+        self.sound(record)
+        made, freed = self.own(record)
+        self.assertEqual(len(made), len(freed))
+        share = [1 - math.exp(-e.size / mean) for e in made]
+        # Five standard deviations: each block counts 1 / p with probability p.
+        for true, worth in ((said["allocations"], [1] * len(made)),
+                            (said["bytes"], [e.size for e in made])):
+            guess = sum(w / p for w, p in zip(worth, share))
+            spread = math.sqrt(sum(w * w * (1 - p) / p ** 2 for w, p in zip(worth, share)))
+            self.assertLess(abs(guess - true), 5 * spread)
+            self.assertLess(spread, true / 10)
+
+    def test_mappings(self):
+        record, said = self.record("mappings", options="pools=3")
+        self.sound(record)
+        page = 4096
+        events = [(e.kind, e.address, e.size) for e in record.events
+                  if e.pool == 1 and e.kind in (recording.ALLOC, recording.FREE)]
+        a, b = said["first"], said["moved"]
+        take, give = recording.ALLOC, recording.FREE
+        self.assertEqual(events, [
+            (take, a, 10 * page),
+            (give, a, 0), (take, a, 4 * page), (take, a + 5 * page, 5 * page),  # a hole
+            (give, a, 0), (take, b, 400 * page),                                # moved
+            (give, b, 0), (take, b + page, 399 * page), (take, b, page),        # replaced
+            (give, b, 0), (give, b + page, 0),                                  # both at once
+            (give, a + 5 * page, 0),
+        ])
+        self.assertFalse([e for e in record.replay()[0].values() if e.pool == 1])
+        without, _ = self.record("mappings")
+        self.assertFalse([e for e in without.events if e.pool])
 
     def test_operators(self):
         program = self.build("operators", OPERATORS, "-std=c++17", "-w", compiler=CXX,

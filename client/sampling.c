@@ -1,0 +1,179 @@
+#include "client/sampling.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "client/chunks.h"
+#include "client/clock.h"
+
+#define COUNTERS (1u << 15)
+#define BUCKETS (1u << 17)
+#define SMALL_AT_ONCE 256u
+#define SLOTS 7u /* addresses in a bucket, which is a cache line */
+
+struct bucket {
+    _Atomic uint64_t slots[SLOTS];
+    _Atomic uint64_t overflowed; /* once it is, frees of all that belong here are recorded */
+};
+
+static struct {
+    struct bucket *buckets;
+    _Atomic uint8_t *counters; /* live recorded blocks by hash; at the most 255, then for good */
+    uint64_t seed;
+} set;
+
+static inline uint64_t hash(const void *address)
+{
+    uint64_t h = ((uint64_t)(uintptr_t)address >> 4) * UINT64_C(0x9e3779b97f4a7c15);
+    return h ^ h >> 29;
+}
+
+void sampling_begin(uint64_t seed)
+{
+    set.seed = seed ? seed : clock_ns();
+    if (!state.min_size && !state.sample)
+        return;
+    if (!set.buckets)
+        set.buckets = chunks_memory(BUCKETS * sizeof *set.buckets);
+    if (!set.counters)
+        set.counters = chunks_memory(COUNTERS);
+    state.filtered = true;
+}
+
+void sampling_forget(void)
+{
+    if (set.buckets)
+        (void)madvise((void *)set.buckets, BUCKETS * sizeof *set.buckets, MADV_DONTNEED);
+    if (set.counters)
+        (void)madvise((void *)set.counters, COUNTERS, MADV_DONTNEED);
+}
+
+/* ---- the set */
+
+static void count_up(_Atomic uint8_t *counter)
+{
+    uint8_t n = atomic_load_explicit(counter, memory_order_relaxed);
+    while (n < UINT8_MAX && !atomic_compare_exchange_weak(counter, &n, (uint8_t)(n + 1)))
+        ;
+}
+
+static void count_down(_Atomic uint8_t *counter)
+{
+    uint8_t n = atomic_load_explicit(counter, memory_order_relaxed);
+    while (n > 0 && n < UINT8_MAX && !atomic_compare_exchange_weak(counter, &n, (uint8_t)(n - 1)))
+        ;
+}
+
+static void add(const void *address)
+{
+    uint64_t h = hash(address);
+    struct bucket *bucket = &set.buckets[(h >> 16) % BUCKETS];
+    count_up(&set.counters[h % COUNTERS]);
+    for (unsigned i = 0; i < SLOTS; i++) {
+        uint64_t none = 0;
+        if (atomic_load_explicit(&bucket->slots[i], memory_order_relaxed) == 0 &&
+            atomic_compare_exchange_strong(&bucket->slots[i], &none, (uintptr_t)address))
+            return;
+    }
+    atomic_store(&bucket->overflowed, 1);
+}
+
+void sampling_keeps(const void *address)
+{
+    if (set.buckets && set.counters)
+        add(address);
+}
+
+bool sampling_drops(const void *address)
+{
+    if (client_unlikely(!set.counters || !set.buckets))
+        return true;
+    uint64_t h = hash(address);
+    _Atomic uint8_t *counter = &set.counters[h % COUNTERS];
+    if (client_likely(atomic_load_explicit(counter, memory_order_relaxed) == 0))
+        return false;
+    struct bucket *bucket = &set.buckets[(h >> 16) % BUCKETS];
+    for (unsigned i = 0; i < SLOTS; i++) {
+        uint64_t own = (uintptr_t)address;
+        if (atomic_load_explicit(&bucket->slots[i], memory_order_relaxed) == own &&
+            atomic_compare_exchange_strong(&bucket->slots[i], &own, 0)) {
+            count_down(counter);
+            return true;
+        }
+    }
+    return atomic_load_explicit(&bucket->overflowed, memory_order_relaxed) != 0;
+}
+
+/* ---- the sample */
+
+/* splitmix64, with a state for each thread. */
+static uint64_t next_random(void)
+{
+    uint64_t z = tls.random += UINT64_C(0x9e3779b97f4a7c15);
+    z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
+    z = (z ^ z >> 27) * UINT64_C(0x94d049bb133111eb);
+    return z ^ z >> 31;
+}
+
+/*
+ * -ln(u) of a random u in (0, 1), so exponentially distributed with mean 1. The C library has its
+ * logarithm in libm, which programs without floating point do without: u = m * 2^e with m in [1,
+ * 2), and ln m = 2 artanh((m - 1) / (m + 1)), whose series is good to 1e-8 after eight terms.
+ */
+static double exponential(void)
+{
+    double u = ((double)(next_random() >> 11) + 0.5) * 0x1p-53;
+    uint64_t bits;
+    memcpy(&bits, &u, sizeof bits);
+    int e = (int)(bits >> 52) - 1023;
+    bits = (bits & UINT64_C(0xfffffffffffff)) | UINT64_C(1023) << 52;
+    double m;
+    memcpy(&m, &bits, sizeof m);
+    double t = (m - 1) / (m + 1), square = t * t, sum = 0, power = t;
+    for (int i = 1; i < 16; i += 2) {
+        sum += power / i;
+        power *= square;
+    }
+    return -(2 * sum + e * 0.693147180559945309);
+}
+
+static void draw(void)
+{
+    double distance = exponential() * (double)state.sample;
+    tls.until = distance < 0x1p62 ? (int64_t)distance + 1 : INT64_MAX;
+}
+
+static bool is_sampled(size_t size)
+{
+    if (client_unlikely(!tls.drawn)) {
+        tls.drawn = true;
+        tls.random = set.seed + (uint64_t)(uintptr_t)&tls;
+        draw();
+    }
+    if (size > INT64_MAX)
+        size = INT64_MAX;
+    tls.until -= (int64_t)size;
+    if (client_likely(tls.until > 0))
+        return false;
+    draw();
+    return true;
+}
+
+void sampling_count_small(void)
+{
+    atomic_fetch_add_explicit(&state.header->too_small, tls.small, memory_order_relaxed);
+    tls.small = 0;
+}
+
+bool sampling_takes(const void *address, size_t size)
+{
+    if (size < state.min_size) {
+        if (++tls.small == SMALL_AT_ONCE)
+            sampling_count_small();
+        return false;
+    }
+    if (state.sample && !is_sampled(size))
+        return false;
+    sampling_keeps(address);
+    return true;
+}
