@@ -27,6 +27,13 @@ static inline bool is_on(bool is_free, size_t size)
     return client_likely(on == LIVE_ON) || not_on(on, is_free, size);
 }
 
+/* Of a process that is on. */
+static inline bool is_paused(void)
+{
+    return client_unlikely(atomic_load_explicit(&state.header->control, memory_order_relaxed) ==
+                           REC_CONTROL_PAUSE);
+}
+
 /*
  * Begins an event: `level` is 0, or 1 in a signal handler that interrupted a hook of this thread.
  * NULL: the event is lost. `leave` must follow in any case.
@@ -69,7 +76,7 @@ static inline const struct origin *labelled(const struct origin *origin, unsigne
 void event_alloc(const void *address, size_t size, unsigned how, const struct origin *origin)
 {
     unsigned level;
-    if (!is_on(false, size) || (state.filtered && !sampling_takes(address, size)))
+    if (!is_on(false, size) || is_paused() || (state.filtered && !sampling_takes(address, size)))
         return;
     struct thread *t = enter(&level, false, size);
     if (client_likely(t != NULL)) {

@@ -31,7 +31,6 @@ _Alignas(CLIENT_PAGE) union live_union live;
 static void fill_header(const struct rec_options *options)
 {
     struct rec_header *h = state.header;
-    memcpy(h->magic, REC_MAGIC, sizeof h->magic);
     h->version = REC_VERSION;
     h->unit = REC_UNIT;
     h->arch = ARCH;
@@ -44,6 +43,11 @@ static void fill_header(const struct rec_options *options)
     h->first = (struct rec_pair){clock_stamp(), clock_ns()};
     h->realtime_ns = clock_realtime_ns();
     atomic_store(&h->units_taken, 1);
+    if (options->flags & REC_OPTION_PAUSED)
+        atomic_store(&h->control, REC_CONTROL_PAUSE);
+    /* A reader that looks already sees nothing before it sees all. */
+    atomic_thread_fence(memory_order_release);
+    memcpy(h->magic, REC_MAGIC, sizeof h->magic);
     atomic_store_explicit(&h->state, REC_STATE_RECORDING, memory_order_release);
 }
 
