@@ -344,6 +344,7 @@ install: all
 	done
 	@for name in $(DROP_INS); do ln -sf tidemark $(DESTDIR)$(PREFIX)/bin/$$name || exit 1; done
 	install -D -m 644 include/tidetrace.h $(DESTDIR)$(PREFIX)/include/tidetrace.h
+	install -D -m 644 include/tidemark.h $(DESTDIR)$(PREFIX)/include/tidemark.h
 	install -D -m 644 $(BUILD)/$(LIB_FILE) $(DESTDIR)$(LIBDIR)/$(LIB_FILE)
 	ln -sf $(LIB_FILE) $(DESTDIR)$(LIBDIR)/$(LIB_SONAME)
 	ln -sf $(LIB_FILE) $(DESTDIR)$(LIBDIR)/libtidetrace.so
@@ -364,7 +365,7 @@ uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/share/doc/tidemark/page-licences.txt
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(LIB_FILE) $(LIB_SONAME) libtidetrace.so libtidetrace.a)
 	rm -f $(DESTDIR)$(LIBDIR)/pkgconfig/tidetrace.pc $(DESTDIR)$(PREFIX)/include/tidetrace.h
-	rm -f $(DESTDIR)$(PREFIX)/lib/tidemark/libtidemark.so
+	rm -f $(DESTDIR)$(PREFIX)/lib/tidemark/libtidemark.so $(DESTDIR)$(PREFIX)/include/tidemark.h
 	rm -f $(foreach page,$(MAN),$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $(page)))/$(notdir $(page)))
 
 # dpkg-shlibdeps is in it.

@@ -116,6 +116,21 @@ void event_put_back(const void *address)
     leave(level);
 }
 
+struct thread *event_enter(unsigned *level, bool is_free, size_t size)
+{
+    return enter(level, is_free, size);
+}
+
+void event_leave(unsigned level)
+{
+    leave(level);
+}
+
+bool event_is_paused(void)
+{
+    return is_paused();
+}
+
 bool event_is_on(void)
 {
     return is_on(true, 0);

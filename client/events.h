@@ -32,6 +32,16 @@ static inline bool event_label_holds(uint64_t sp)
 /* True when this process records. A child of fork meets the collector by asking. */
 bool event_is_on(void);
 
+/* Of a process that is on: allocations are not to be recorded. */
+bool event_is_paused(void);
+
+/*
+ * Begins an event: `level` is 0, or 1 in a signal handler that interrupted a hook of this thread.
+ * NULL: the event is lost. `event_leave` must follow in any case.
+ */
+struct thread *event_enter(unsigned *level, bool is_free, size_t size);
+void event_leave(unsigned level);
+
 /* The number of a call stack; 0: unknown. */
 uint32_t event_stack(const struct origin *origin);
 

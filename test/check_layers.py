@@ -20,7 +20,7 @@ MAY = {
                "client/record.h"},
     "cli": {"base", "protocol", "trace", "symbols", "analysis", "report", "server", "import",
             "recording", "client/record.h", "mcp", "cli"},
-    "client": {"client"},
+    "client": {"client", "include/tidemark.h"},
     "bench": {"base", "protocol", "trace", "symbols", "analysis", "report", "server"},
 }
 # Wire and symbol code that must stay a pure function of its input.

@@ -179,6 +179,22 @@ class Recording:
             return body.number(), body.number()
         if kind == EXEC:
             return body.text().decode()
+        if kind == POOL:
+            return body.number(), body.text().decode()
+        if kind == DISCARD:
+            return body.number()
+        if kind == MESSAGE:
+            body.number(), body.number()
+            return body.text().decode()
+        if kind == PLOT:
+            body.at += 8
+            value = struct.unpack("<d", body.data[body.at - 8:body.at])[0]
+            return body.text().decode(), value
+        if kind == FRAME:
+            return body.number(), body.text().decode()
+        if kind == ZONE_BEGIN:
+            body.number(), body.number(), body.number()
+            return body.text().decode(), body.text().decode()
         return None
 
     def stack(self, node):

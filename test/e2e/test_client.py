@@ -15,7 +15,7 @@ import threading
 import time
 
 import recording
-from tools import BUILD, LIMIT, Case
+from tools import BUILD, LIMIT, ROOT, Case
 
 LIBRARY = str(BUILD / "libtidemark.so")
 HERE = pathlib.Path(__file__).resolve().parent
@@ -293,6 +293,71 @@ class Exactness(ClientCase):
         self.assertEqual(sizes, [(1, 5), (1001, 5), (192, 4), (384, 5), (1002, 4)] +
                          [(1003, 0)] * 3)
         self.assertEqual([e.how for e in freed], [4, 5, 4, 5, 4, 0, 0, 0])
+
+
+INSTRUMENTED = r"""
+#include <stdlib.h>
+#include "tidemark.h"
+int main(void)
+{
+    static char arena[1000];
+    uint32_t pool = tidemark_pool("arena"), other = tidemark_pool("other");
+    int before = tidemark_recording();
+    TIDEMARK_ZONE("work");
+    tidemark_alloc(pool, arena, 100);
+    tidemark_alloc(other, arena, 200);
+    tidemark_alloc(tidemark_pool("arena"), arena + 100, 50);
+    tidemark_free(pool, arena);
+    tidemark_plot("load", 0.5);
+    tidemark_message("half way", 0xff0000);
+    tidemark_zone_end();
+    tidemark_frame(NULL);
+    tidemark_discard(pool);
+    tidemark_pause(1);
+    void *volatile unseen = malloc(7777);
+    tidemark_pause(0);
+    void *volatile seen = malloc(8888);
+    free(seen);
+    return before ? 0 : 3;
+}
+"""
+
+
+class Interface(ClientCase):
+    """tidemark.h"""
+
+    def instrumented(self, compiler=CC, language="c"):
+        return self.build("instrumented", INSTRUMENTED, f"-I{ROOT / 'include'}",
+                          compiler=compiler, language=language)
+
+    def test_what_a_program_says(self):
+        self.program = self.instrumented()
+        record, _ = self.record(program=self.program)
+        told = [e for e in record.events if e.pool or e.kind >= recording.POOL]
+        arena = told[3].address
+        take, give = recording.ALLOC, recording.FREE
+        self.assertEqual(
+            [(e.kind, e.pool, e.address - arena if e.pool else e.rest, e.size) for e in told],
+            [(recording.POOL, 0, (2, "arena"), 0), (recording.POOL, 0, (3, "other"), 0),
+             (recording.ZONE_BEGIN, 0, ("work", "main"), 0), (take, 2, 0, 100),
+             (take, 3, 0, 200), (take, 2, 100, 50), (give, 2, 0, 0),
+             (recording.PLOT, 0, ("load", 0.5), 0), (recording.MESSAGE, 0, "half way", 0),
+             (recording.ZONE_END, 0, None, 0), (recording.FRAME, 0, (0, ""), 0),
+             (recording.DISCARD, 0, 2, 0)])
+        self.assertEqual(record.place(record.stack(told[3].stack)[0])[0], self.program)
+
+    def test_paused(self):
+        record, _ = self.record(program=self.instrumented())
+        sizes = {e.size for e in record.events if e.kind == recording.ALLOC}
+        self.assertIn(8888, sizes)
+        self.assertNotIn(7777, sizes)
+
+    def test_in_cpp(self):
+        self.record(program=self.instrumented(CXX, "c++"))
+
+    def test_when_nobody_records(self):
+        result = subprocess.run([self.instrumented()], timeout=LIMIT)
+        self.assertEqual(result.returncode, 3)
 
 
 class Stacks(ClientCase):
