@@ -68,13 +68,17 @@ static inline uint32_t tidemark_pool(const char *name)
     return api ? api->pool(name) : 0;
 }
 
-/* A block that a pool handed out: to be called behind that. It has the caller's call stack. */
-static inline void tidemark_alloc(uint32_t pool, const void *address, size_t size)
-{
-    const struct tidemark_api *api = tidemark_api();
-    if (api && pool)
-        api->alloc(pool, address, size);
-}
+/*
+ * A block that a pool handed out: to be called behind that, with its number, address and size. It
+ * has the caller's call stack, and is a macro so that the caller is the function that it stands in.
+ */
+#define tidemark_alloc(pool, address, size)                                                        \
+    do {                                                                                           \
+        const struct tidemark_api *tidemark_api_ = tidemark_api();                                 \
+        uint32_t tidemark_pool_ = (pool);                                                          \
+        if (tidemark_api_ && tidemark_pool_)                                                       \
+            tidemark_api_->alloc(tidemark_pool_, (address), (size));                               \
+    } while (0)
 
 /* A block that a pool takes back: to be called before that, so that no other thread has it yet. */
 static inline void tidemark_free(uint32_t pool, const void *address)
