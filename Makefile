@@ -240,9 +240,13 @@ $(BUILD)/test/stack_client_named: $(BUILD)/test/stack_client.o $(LIBS)
 TEST_TOOLS := $(BENCH_TOOLS) $(BUILD)/test/preload.so $(BUILD)/test/loopback.so \
               $(BUILD)/test/stack_client $(BUILD)/test/stack_client_named
 
-## run: plays a recorded client to `tidemark capture` and prints its memory summary
+## run: records a program that nobody built for it, perl, and prints its memory summary
 run: all
 	@BUILD=$(BUILD) sh test/run-example
+
+## run-replay: plays a recorded client to `tidemark capture` and prints its memory summary
+run-replay: all
+	@BUILD=$(BUILD) sh test/replay-example
 
 ## test: builds and runs all tests; ends with "N passed, N failed"
 test: deps-test $(BUILD)/tidemark libtidetrace $(UNIT_TESTS) $(TEST_TOOLS)

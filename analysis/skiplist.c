@@ -114,6 +114,27 @@ static const struct rule rules[] = {
     {FRAME_ALLOCATOR, PREFIX, "g_realloc"},
     {FRAME_ALLOCATOR, PREFIX, "g_strdup"},
     {FRAME_ALLOCATOR, PREFIX, "g_slice_alloc"},
+    /* Interpreters and databases: what their own functions are built on. */
+    {FRAME_ALLOCATOR, PREFIX, "Perl_safesys"},
+    {FRAME_ALLOCATOR, PREFIX, "Perl_savepv"},
+    {FRAME_ALLOCATOR, PREFIX, "PyMem_"},
+    {FRAME_ALLOCATOR, NAME, "PyObject_Malloc"},
+    {FRAME_ALLOCATOR, NAME, "PyObject_Calloc"},
+    {FRAME_ALLOCATOR, NAME, "PyObject_Realloc"},
+    {FRAME_ALLOCATOR, NAME, "_PyObject_Malloc"},
+    {FRAME_ALLOCATOR, NAME, "_PyObject_Calloc"},
+    {FRAME_ALLOCATOR, NAME, "_PyObject_Realloc"},
+    {FRAME_ALLOCATOR, NAME, "_PyMem_RawMalloc"},
+    {FRAME_ALLOCATOR, NAME, "_PyMem_RawCalloc"},
+    {FRAME_ALLOCATOR, NAME, "_PyMem_RawRealloc"},
+    {FRAME_ALLOCATOR, NAME, "sqlite3_malloc"},
+    {FRAME_ALLOCATOR, NAME, "sqlite3_malloc64"},
+    {FRAME_ALLOCATOR, NAME, "sqlite3_realloc"},
+    {FRAME_ALLOCATOR, NAME, "sqlite3_realloc64"},
+    {FRAME_ALLOCATOR, NAME, "xmalloc"},
+    {FRAME_ALLOCATOR, NAME, "xcalloc"},
+    {FRAME_ALLOCATOR, NAME, "xrealloc"},
+    {FRAME_ALLOCATOR, NAME, "xstrdup"},
 };
 
 /*

@@ -14,6 +14,8 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/recover.h"
+#include "cli/run_recover.h"
+#include "client/record.h"
 #include "server/journal.h"
 #include "trace/version.h"
 
@@ -22,7 +24,8 @@ static const char usage[] =
     "\n"
     "Makes a trace of the journal that a capture left when it was killed, or found no room to\n"
     "save: everything up to the last whole frame that arrived. The journal of OUT is the folder\n"
-    "OUT.journal. When all of it is saved it is removed.\n"
+    "OUT.journal. When all of it is saved it is removed. JOURNAL may also be a recording of\n"
+    "`tidemark run`, tidemark-run.PID/*.recording.\n"
     "\n"
     "  -o, --output FILE       the trace to write (x.recovered.tracy beside x.tracy.journal)\n"
     "  -f, --force             replace FILE\n"
@@ -110,6 +113,7 @@ static const struct {
     int (*recover)(struct recover_options *o, struct err *e);
 } kinds[] = {
     {JOURNAL_MAGIC, JOURNAL_MAGIC_SIZE, recover_segment},
+    {REC_MAGIC, sizeof REC_MAGIC - 1, run_recover_recording},
 };
 
 /* Reads up to 16 bytes of a regular file; -1 with `e`. */

@@ -11,17 +11,6 @@
 #include "cli/run_record.h"
 #include "cli/run_trace.h"
 
-bool run_recover_is_recording(const char *path)
-{
-    char magic[8];
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    bool is = fd >= 0 && pread(fd, magic, sizeof magic, 0) == (ssize_t)sizeof magic &&
-              memcmp(magic, REC_MAGIC, sizeof magic) == 0;
-    if (fd >= 0)
-        close(fd);
-    return is;
-}
-
 /* "x.recording" → "x.tracy", allocated. */
 static char *name_after(const char *recording)
 {
@@ -53,21 +42,48 @@ static int recover_into(struct run_traces *traces, const struct run_options *o,
     return run_trace_report(traces, &record->trace, path, e);
 }
 
-int run_recover(const struct run_options *o)
+/* -1 with `e`; else whether a budget was exceeded. */
+static int recover(const struct run_options *o, struct err *e)
 {
     struct run_traces traces;
-    struct err e = {0};
     char *path = o->output ? strdup(o->output) : name_after(o->recover);
-    run_traces_init(&traces, o);
-    struct run_record *record = path ? run_record_new(o->spool, &e) : NULL;
     if (!path)
-        err_no_memory(&e, "the output's name");
-    bool done = record && recover_into(&traces, o, record, path, &e) == 0;
-    if (!done)
-        print_error(&e);
+        return err_no_memory(e, "the output's name");
+    run_traces_init(&traces, o);
+    struct run_record *record = run_record_new(o->spool, e);
+    bool done = record && recover_into(&traces, o, record, path, e) == 0;
     run_record_free(record);
     bool exceeded = traces.exceeded;
     run_traces_release(&traces);
     free(path);
-    return !done ? err_exit_status(&e) : exceeded ? 1 : 0;
+    return done ? exceeded : -1;
+}
+
+int run_recover(const struct run_options *o)
+{
+    struct err e = {0};
+    int status = recover(o, &e);
+    if (status < 0)
+        print_error(&e);
+    return status < 0 ? err_exit_status(&e) : status;
+}
+
+int run_recover_recording(struct recover_options *o, struct err *e)
+{
+    struct run_options options = RUN_OPTIONS_EMPTY;
+    options.recover = o->journal;
+    options.output = o->output;
+    options.replace = o->replace;
+    options.spool = o->spool_dir;
+    options.report = RUN_NONE;
+    options.container = o->container;
+    options.resolving.no_debuginfod = true;
+    if (o->trace_version)
+        options.version = o->trace_version;
+    int status = recover(&options, e);
+    if (status < 0)
+        return err_exit_status(e);
+    if (!o->keep)
+        (void)unlink(o->journal);
+    return status;
 }

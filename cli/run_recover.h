@@ -3,12 +3,11 @@
 
 /* Recordings of `tidemark run` that were left behind, because it was killed. */
 
-#include <stdbool.h>
-
+#include "cli/recover.h"
 #include "cli/run_options.h"
 
-/* Whether a file begins as a recording does. */
-bool run_recover_is_recording(const char *path);
+/* `tidemark recover`: names are found, no report is written. The exit status, with `e` filled. */
+int run_recover_recording(struct recover_options *o, struct err *e);
 
 /* Makes a trace of the recording o->recover and tells of it. The exit status. */
 int run_recover(const struct run_options *o);

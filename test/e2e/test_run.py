@@ -256,8 +256,9 @@ class Signals(RunCase):
         wait_until(lambda: is_gone(pid))
         left = list(self.dir.glob("tidemark-run.*/*.recording"))
         self.assertEqual(len(left), 1)
-        result = run("run", "--recover", left[0], "-o", self.trace, "--no-debuginfod")
+        result = run("recover", left[0], "-o", self.trace)
         self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertFalse(left[0].exists())
         row = site(self.trace, "make_block")
         self.assertEqual((row["count"], row["live_count"]), (600, 500))
 
