@@ -309,6 +309,7 @@ fuzz: $(FUZZ_TARGETS)
 bench: all $(BENCH_TOOLS)
 	@BUILD=$(BUILD) OFFICIAL=$(OFFICIAL) $(PYTHON) bench/run.py
 	@BUILD=$(BUILD) $(PYTHON) bench/symbols.py
+	@BUILD=$(BUILD) $(PYTHON) bench/programs.py
 
 ## ---- style
 

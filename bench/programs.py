@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""What recording costs: programs as they are, recorded by `tidemark run`, and by heaptrack where it
+is installed, in turns, at the same depth of call stacks.
+
+    /usr/bin/python3 bench/programs.py
+
+Times are wall-clock, each the least of BENCH_ROUNDS (3). `program`: until the program itself ended,
+with its recording on disk. `trace`: until the trace is on disk. `sampled`: the program, sampled at
+512 KiB. For heaptrack there is one time, until all its processes ended."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+BUILD = ROOT / os.environ.get("BUILD", "build")
+TIDEMARK, LIBRARY, PAIRS = BUILD / "tidemark", BUILD / "libtidemark.so", BUILD / "bench" / "pairs"
+ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
+DEPTH = 64  # heaptrack's
+PYTHON = "/usr/bin/python3"
+
+SCRIPT = """
+import collections, json
+table = collections.defaultdict(list)
+for i in range(60000):
+    table[i % 100].append({"number": i, "text": str(i)})
+print(len(json.loads(json.dumps(table))))
+"""
+ROWS = """
+import sqlite3
+with sqlite3.connect(":memory:") as db:
+    db.execute("create table t (a integer primary key, b text)")
+    db.executemany("insert into t (b) values (?)", ((str(i) * 8,) for i in range(100000)))
+    print(db.execute("select count(distinct b) from t").fetchone()[0])
+"""
+
+
+def programs(folder):
+    """(name, command, environment) of those that are here. heaptrack wants commands of one line."""
+    (folder / "rows.py").write_text(ROWS)
+    (folder / "script.py").write_text(SCRIPT)
+    yield "5,000,000 pairs, 1 thread", [PAIRS, 1, 5000000], {}
+    yield "5,000,000 pairs, 16 threads", [PAIRS, 16, 5000000], {}
+    yield "sqlite, 100,000 rows", [PYTHON, folder / "rows.py"], {}
+    yield "python3, malloc", [PYTHON, folder / "script.py"], {"PYTHONMALLOC": "malloc"}
+    if shutil.which("git") and (ROOT / ".git").exists():
+        yield "git log --stat", ["git", "-C", ROOT, "log", "--stat", "-200"], {}
+
+
+def timed(command, environment):
+    began = time.monotonic()
+    result = subprocess.run([str(a) for a in command], stdout=subprocess.DEVNULL,
+                            stderr=subprocess.PIPE, text=True, env=dict(os.environ, **environment))
+    if result.returncode != 0:
+        sys.exit(f"{command[0]} failed: {result.stderr}")
+    return time.monotonic() - began
+
+
+def preloaded(folder, options):
+    """The environment that records into a file, with nobody reading it."""
+    recording = folder / "recording"
+    recording.unlink(missing_ok=True)
+    return {"LD_PRELOAD": str(LIBRARY), "TIDEMARK_FILE": str(recording),
+            "TIDEMARK_OPTIONS": options}
+
+
+def measure(command, environment, folder):
+    """The least of each kind of time, in seconds, and the trace's size in bytes."""
+    trace, heap = folder / "out.tracy", folder / "heap"
+    ways = {
+        "native": lambda: timed(command, environment),
+        "program": lambda: timed(command, {**environment, **preloaded(folder, f"depth={DEPTH}")}),
+        "trace": lambda: timed([TIDEMARK, "run", "-f", "-o", trace, "--depth", DEPTH, "--report",
+                                "none", "--", *command], environment),
+        "sampled": lambda: timed(command, {**environment,
+                                           **preloaded(folder, f"depth={DEPTH},sample=524288")}),
+    }
+    if shutil.which("heaptrack"):
+        ways["heaptrack"] = lambda: timed(["heaptrack", "-o", heap, *command], environment)
+    least = {}
+    for _ in range(ROUNDS):
+        for way, run in ways.items():
+            seconds = run()
+            least[way] = min(least.get(way, seconds), seconds)
+    sizes = [trace.stat().st_size] + [p.stat().st_size for p in folder.glob("heap.*")]
+    return least, sizes
+
+
+def main():
+    print(f"recording programs, call stacks of {DEPTH} frames, least of {ROUNDS}\n")
+    print(f"{'':28}{'native':>9}{'program':>9}{'trace':>9}{'sampled':>9}{'heaptrack':>11}"
+          f"{'added':>9}{'whole':>8}{'size':>11}")
+    with tempfile.TemporaryDirectory(prefix="tidemark-") as folder:
+        folder = pathlib.Path(folder)
+        for name, command, environment in programs(folder):
+            least, sizes = measure(command, environment, folder)
+            row = "".join(f"{least[w]:9.3f}" for w in ("native", "program", "trace", "sampled"))
+            if "heaptrack" in least:
+                other = least["heaptrack"] - least["native"]
+                added = (least["program"] - least["native"]) / other if other > 0 else float("nan")
+                row += (f"{least['heaptrack']:11.3f}{added:8.2f}x"
+                        f"{least['trace'] / least['heaptrack']:7.2f}x")
+            else:
+                row += f"{'-':>11}{'-':>9}{'-':>8}"
+            print(f"{name:28}{row}{sizes[0] / 1024:8.0f} KiB", flush=True)
+    print("\nadded: what recording adds to the program, over what heaptrack adds; whole: until the\n"
+          "trace is on disk, over heaptrack's whole time")
+
+
+if __name__ == "__main__":
+    main()
