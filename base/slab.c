@@ -1,5 +1,6 @@
 #include "base/slab.h"
 
+#include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 
@@ -69,4 +70,15 @@ void slab_give(struct slab *s, void *buffer, size_t bytes)
     bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     s->taken--;
     s->vacant.at[s->vacant.len++] = (struct slab_buffer){buffer, bytes};
+}
+
+void slab_trim(struct slab *s)
+{
+    const uintptr_t page = 4096;
+    for (size_t i = 0; i < s->vacant.len; i++) {
+        uintptr_t from = ((uintptr_t)s->vacant.at[i].at + page - 1) & ~(page - 1);
+        uintptr_t to = ((uintptr_t)s->vacant.at[i].at + s->vacant.at[i].bytes) & ~(page - 1);
+        if (from < to) /* systems with larger pages refuse what is not aligned for them */
+            (void)madvise((void *)from, to - from, MADV_DONTNEED);
+    }
 }

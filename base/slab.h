@@ -30,4 +30,7 @@ void slab_release(struct slab *s);
 void *slab_take(struct slab *s, size_t bytes);
 void slab_give(struct slab *s, void *buffer, size_t bytes);
 
+/* Lets the system have the pages of buffers that were given back. */
+void slab_trim(struct slab *s);
+
 #endif

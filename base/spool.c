@@ -18,11 +18,17 @@ static int no_room(struct err *e)
 
 /* ---- the spool and its file */
 
+/* So much raw keeps most frees, which follow their allocation soon, from needing a log. */
+static void spool_divide(struct spool *s, size_t budget)
+{
+    s->raw_budget = budget / 10 * 3;
+    s->packed_budget = budget - s->raw_budget;
+}
+
 int spool_init(struct spool *s, const char *dir, size_t budget, struct err *e)
 {
-    /* So much raw keeps most frees, which follow their allocation soon, from needing a log. */
-    size_t raw = budget / 10 * 3;
-    *s = (struct spool){.fd = -1, .raw_budget = raw, .packed_budget = budget - raw};
+    *s = (struct spool){.fd = -1};
+    spool_divide(s, budget);
     if (!dir)
         dir = getenv("TMPDIR");
     if (!dir || !*dir)
@@ -208,6 +214,14 @@ static int spool_settle(struct spool *s, struct err *e)
             return -1;
     }
     return 0;
+}
+
+int spool_set_budget(struct spool *s, size_t budget, struct err *e)
+{
+    spool_divide(s, budget);
+    int status = spool_settle(s, e);
+    slab_trim(&s->buffers);
+    return status;
 }
 
 /* ---- columns */

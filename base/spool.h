@@ -63,6 +63,12 @@ struct spool {
 int spool_init(struct spool *s, const char *dir, size_t budget, struct err *e);
 void spool_release(struct spool *s);
 
+/*
+ * Holds the columns to another budget from now on; what is beyond it is packed or written at once.
+ * To be called between appends.
+ */
+int spool_set_budget(struct spool *s, size_t budget, struct err *e);
+
 /* Bytes of no column to the end of the file, at *place; and from there. For base/blobs.h. */
 int spool_store(struct spool *s, const void *bytes, size_t n, uint64_t *place, struct err *e);
 int spool_load(struct spool *s, void *bytes, size_t n, uint64_t place, struct err *e);

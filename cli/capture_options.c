@@ -12,6 +12,9 @@
 /* Below this the buffer would not hold a chunk of each column. */
 #define BUFFER_LEAST ((size_t)1 << 20)
 
+/* Below this the program itself, with what saving needs, has no room. */
+#define MEMORY_BOUND_LEAST ((uint64_t)96 << 20)
+
 static const char usage[] =
     "usage: tidemark capture -o FILE [OPTIONS]\n"
     "\n"
@@ -29,6 +32,8 @@ static const char usage[] =
     "(30m,\n"
     "                          12h; minutes without a unit) or so much was received (500M, 2G)\n"
     "  -m PERCENT              stop when this process holds so much of the physical memory\n"
+    "      --memory-limit SIZE|PERCENT%  keep this process's memory below by moving event data to\n"
+    "                          the spool; 25% is of what the machine or its control group has\n"
     "      --strict            end at the first memory fault, as the official tool does\n"
     "      --connect-timeout S wait so many seconds for the client (default: for ever)\n"
     "      --protocol N        offer protocol N only, instead of finding out\n"
@@ -73,6 +78,7 @@ enum {
     OPTION_MAX_TIME,
     OPTION_MAX_SIZE,
     OPTION_ROTATE,
+    OPTION_MEMORY_LIMIT,
     OPTION_PROGRESS,
     OPTION_NO_CODE,
     OPTION_NO_SOURCES,
@@ -93,6 +99,7 @@ static const struct option long_options[] = {
     {"fsync", no_argument, NULL, OPTION_FSYNC},
     {"max-time", required_argument, NULL, OPTION_MAX_TIME},
     {"max-size", required_argument, NULL, OPTION_MAX_SIZE},
+    {"memory-limit", required_argument, NULL, OPTION_MEMORY_LIMIT},
     {"rotate", required_argument, NULL, OPTION_ROTATE},
     {"progress", required_argument, NULL, OPTION_PROGRESS},
     {"no-code", no_argument, NULL, OPTION_NO_CODE},
@@ -133,6 +140,25 @@ static bool parse_namer(struct capture_options *o, const char *text, struct err 
     if (o->namer == NAMER_DEFAULT)
         err_set(e, ERR_USAGE, "--symbols is client, server or both, not '%s'", text);
     return o->namer != NAMER_DEFAULT;
+}
+
+static bool parse_memory_bound(struct capture_options *o, const char *text, struct err *e)
+{
+    uint64_t n;
+    char digits[8];
+    size_t len = strlen(text);
+    if (len > 1 && len < sizeof digits && text[len - 1] == '%') {
+        memcpy(digits, text, len - 1);
+        digits[len - 1] = 0;
+        if (!option_u64(digits, "--memory-limit", 1, 100, &n, e))
+            return false;
+        o->memory_bound = memory_physical() / 100 * n;
+    } else if (format_parse_bytes("--memory-limit", text, &o->memory_bound, e) != 0) {
+        return false;
+    }
+    if (o->memory_bound < MEMORY_BOUND_LEAST)
+        err_set(e, ERR_USAGE, "--memory-limit takes 96M at least, not '%s'", text);
+    return o->memory_bound >= MEMORY_BOUND_LEAST;
 }
 
 static bool parse_max_time(struct capture_options *o, const char *text, struct err *e)
@@ -224,6 +250,8 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
     case OPTION_NO_JOURNAL:
         o->no_journal = true;
         return true;
+    case OPTION_MEMORY_LIMIT:
+        return parse_memory_bound(o, value, e);
     case OPTION_MAX_TIME:
         return parse_max_time(o, value, e);
     case OPTION_MAX_SIZE:

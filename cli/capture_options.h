@@ -27,7 +27,8 @@ struct capture_options {
     double rotate_seconds;  /* between the beginnings of parts; 0: not by time */
     uint64_t rotate_bytes;  /* received for each part; 0: not by size */
     uint64_t max_bytes;     /* received; 0: no limit */
-    uint64_t memory_limit;  /* bytes of this process; 0: none */
+    uint64_t memory_limit;  /* bytes of this process to stop at; 0: none */
+    uint64_t memory_bound;  /* bytes of its anonymous memory, kept by spilling; 0: none */
     uint32_t trace_version; /* 0: by the client's protocol */
     struct container_options container;
     VEC(const char *) unwanted; /* preloaded libraries to start again without */

@@ -34,8 +34,12 @@
 
 #define SAVE_TRIES 4u
 
+/* What compressing and sorting take. */
+#define SAVING_NEEDS ((uint64_t)24 << 20)
+
 struct capture {
     struct capture_options o;
+    struct memory_limit memory;
     double last_progress; /* when the last one was printed */
     struct resolver resolver;
     bool resolver_runs;
@@ -204,6 +208,9 @@ static int save_somewhere(struct capture *c, struct trace *t, const struct save_
 
 static int save(struct capture *c, struct trace *t, uint32_t version, struct err *e)
 {
+    /* Beyond the bound or not, now it must be saved. */
+    if (memory_limit_keep(&c->memory, t, SAVING_NEEDS, e) < 0)
+        return -1;
     struct trace_write_stats stats;
     struct buf losses = {0};
     char bytes[FORMAT_SIZE], text[FILE_VERSION_TEXT_SIZE];
@@ -363,6 +370,7 @@ static int record(struct capture *c, struct connection *connection, struct trace
 {
     const struct session_limits limits = {.seconds = c->o.seconds,
                                           .memory_bytes = c->o.memory_limit,
+                                          .memory = &c->memory,
                                           .max_bytes = c->o.max_bytes,
                                           .rotate_seconds = c->o.rotate_seconds,
                                           .rotate_bytes = c->o.rotate_bytes,
@@ -428,8 +436,9 @@ static void print_client(const struct connection *connection)
 /* The store, and before it the journal. */
 static int prepare(struct capture *c, struct trace *t, struct err *e)
 {
+    c->memory = memory_limit_of(c->o.memory_bound, c->o.buffer ? c->o.buffer : TRACE_BUDGET);
     const struct trace_options options = {.spool_dir = c->o.spool_dir,
-                                          .resident_budget = c->o.buffer};
+                                          .resident_budget = c->memory.budget};
     if (trace_init(t, &options, e) != 0)
         return -1;
     if (c->journal_name)

@@ -315,6 +315,17 @@ static int session_rotate(struct session *s, long long now, struct err *e)
     return intake_turn(&s->r, e) < 0 ? -1 : 0;
 }
 
+static int session_keep_memory(struct session *s, long long now, struct err *e)
+{
+    struct memory_limit *l = s->limits->memory;
+    int beyond = l ? memory_limit_keep(l, s->trace, 0, e) : 0;
+    if (beyond > 0)
+        session_begin_drain(s, now, SESSION_MEMORY_LIMIT);
+    if (beyond > 1) /* no answer is worth more */
+        s->drain_until = now;
+    return beyond < 0 ? -1 : 0;
+}
+
 /* Once a tick: the limits, the module table, the progress line. */
 static int session_tick(struct session *s, long long now, struct err *e)
 {
@@ -331,6 +342,8 @@ static int session_tick(struct session *s, long long now, struct err *e)
         session_begin_drain(s, now, SESSION_MEMORY_LIMIT);
     session_report(s, now);
     s->last_tick = now;
+    if (session_keep_memory(s, now, e) != 0)
+        return -1;
     if (s->journal && journal_tick(s->journal, e) != 0)
         return -1;
     return session_modules(s, now, e);

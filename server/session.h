@@ -12,8 +12,9 @@
 
 #include "base/err.h"
 #include "server/connect.h"
-#include "server/journal.h"
 #include "server/intake.h"
+#include "server/journal.h"
+#include "server/memory_limit.h"
 #include "server/stop.h"
 #include "trace/store.h"
 
@@ -31,13 +32,14 @@ struct session_progress {
 };
 
 struct session_limits {
-    double seconds;        /* stop after so long; < 0: never */
-    uint64_t memory_bytes; /* stop when this process holds more; 0: never */
-    uint64_t max_bytes;    /* stop when so many were received; 0: never */
-    double rotate_seconds; /* go on in another part each time so long has passed; 0: never */
-    uint64_t rotate_bytes; /* and when so many bytes have been received; 0: never */
-    double drain_seconds;  /* after a stop: how long to wait for answers */
-    double quiet_seconds;  /* after the client's end: how long to wait for the next sign of life */
+    double seconds;              /* stop after so long; < 0: never */
+    uint64_t memory_bytes;       /* stop when this process holds more; 0: never */
+    struct memory_limit *memory; /* to be kept by spilling; NULL: none */
+    uint64_t max_bytes;          /* stop when so many were received; 0: never */
+    double rotate_seconds;       /* go on in another part each time so long has passed; 0: never */
+    uint64_t rotate_bytes;       /* and when so many bytes have been received; 0: never */
+    double drain_seconds;        /* after a stop: how long to wait for answers */
+    double quiet_seconds; /* after the client's end: how long to wait for the next sign of life */
     /*
      * The format's clock (39 hours) is at its end, or it is time to rotate: called with all facts
      * in the store, to save it. The session then goes on with what is live. NULL: there are no

@@ -9,13 +9,11 @@
 #include "base/buf.h"
 
 #define OTHER_POOLS "(other pools)"
-#define RESIDENT_DEFAULT (UINT64_C(80) << 20)
 
 int trace_init(struct trace *t, const struct trace_options *options, struct err *e)
 {
     *t = (struct trace){.spool.fd = -1, .facts.timer_mul = 1.0};
-    size_t budget =
-        options && options->resident_budget ? options->resident_budget : (size_t)RESIDENT_DEFAULT;
+    size_t budget = options && options->resident_budget ? options->resident_budget : TRACE_BUDGET;
     if (spool_init(&t->spool, options ? options->spool_dir : NULL, budget, e) != 0)
         return -1;
     strings_init(&t->strings);

@@ -139,9 +139,11 @@ struct trace {
     VEC(uint32_t) app_info;          /* string numbers; our own facts are "tidemark.KEY=VALUE" */
 };
 
+#define TRACE_BUDGET ((size_t)80 << 20)
+
 struct trace_options {
     const char *spool_dir;  /* NULL: the default of spool_init */
-    size_t resident_budget; /* bytes of event columns kept in memory; 0: 80 MiB */
+    size_t resident_budget; /* bytes of event columns kept in memory; 0: TRACE_BUDGET */
 };
 
 int trace_init(struct trace *t, const struct trace_options *options, struct err *e);

@@ -1,13 +1,16 @@
 """A lot of events through a small buffer, so that most of them go through the spool file, held
 against what the program that wrote the stream counted."""
 
+import contextlib
 import json
 import os
+import pathlib
+import re
 import subprocess
 import threading
 import time
 
-from tools import FIREHOSE, LIMIT, TIDEMARK, Case, replaying, report
+from tools import FIREHOSE, LIMIT, TIDEMARK, Case, replaying, report, run
 from tracyfile import Trace
 
 FIELDS = {"allocations": "allocs", "frees": "frees", "live_allocations": "live",
@@ -80,6 +83,53 @@ class Firehose(Case):
                          sum(p["frees"] for p in truth["pools"]))
         self.assertEqual(sum(row[1] for rows in events for row in rows),
                          sum(p["total_bytes"] for p in truth["pools"]))
+
+
+class MemoryLimit(Case):
+    """The bound on anonymous memory, as the kernel counts it."""
+
+    BOUND = 96 << 20
+
+    def setUp(self):
+        super().setUp()
+        if b"__asan_init" in pathlib.Path(TIDEMARK).read_bytes():
+            self.skipTest("a sanitizer needs memory of its own")
+
+    def captured(self, *options):
+        """Highest anonymous memory, and what the capture said."""
+        recording = self.dir / "f.c2s.bin"
+        subprocess.run([FIREHOSE, "-o", str(recording), "--protocol", "82", *options], check=True)
+        most = 0
+        with replaying(recording) as (_, port):
+            capture = subprocess.Popen([TIDEMARK, "capture", "-o", str(self.dir / "x.tracy"), "-p",
+                                        str(port), "--memory-limit", "96M", "--buffer", "200M",
+                                        "--no-summary"], stdout=subprocess.PIPE,
+                                       stderr=subprocess.STDOUT, text=True)
+            while capture.poll() is None:
+                with contextlib.suppress(OSError):
+                    status = pathlib.Path(f"/proc/{capture.pid}/status").read_text()
+                    anonymous = re.search(r"^RssAnon:\s+(\d+) kB$", status, re.M)
+                    most = max(most, int(anonymous[1]) << 10 if anonymous else 0)
+                time.sleep(0.01)
+            out, _ = capture.communicate()
+        self.assertEqual(capture.returncode, 0, out)
+        return most, out
+
+    def test_is_kept(self):
+        most, out = self.captured("--events", "2000000", "--depth", "2", "--live", "100000",
+                                  "--stacks", "10000")
+        self.assertIn("the client ended", out)
+        self.assertGreater(most, 10 << 20)
+        self.assertLessEqual(most, self.BOUND)
+        truth = json.loads((self.dir / "f.truth.json").read_text())
+        pools = report(self.dir / "x.tracy")["pools"]
+        self.assertEqual(sum(p["allocations"] for p in pools),
+                         sum(p["allocs"] for p in truth["pools"]))
+
+    def test_what_cannot_be_spilled(self):
+        _, out = self.captured("--events", "6000000", "--depth", "0", "--live", "20000000")
+        self.assertIn("memory limit reached", out)
+        self.assertEqual(run("verify", self.dir / "x.tracy").returncode, 0)
 
 
 def add_tests():

@@ -21,7 +21,7 @@ static uint64_t read_all(struct journal_reader *r)
         hash = hash * 31 + XXH3_64bits(record.bytes, record.len) + (uint64_t)record.type;
     }
     const struct journal_tail *tail = journal_reader_tail(r);
-    if (status != 0 || tail->lost > tail->bytes || (tail->lost > 0) != (tail->why[0] != 0))
+    if (status != 0 || tail->lost > tail->bytes || (tail->lost > 0 && !tail->why[0]))
         abort();
     journal_reader_rewind(r);
     return hash + tail->lost;

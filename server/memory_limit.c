@@ -1,0 +1,112 @@
+#include "server/memory_limit.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Between two looks the live set may grow by so much of the bound. */
+#define NEAR(BYTES) ((BYTES) / 4 * 3)
+#define BEYOND(BYTES) ((BYTES) / 16 * 15)
+
+uint64_t memory_anonymous(void)
+{
+    unsigned long long resident = 0, shared = 0;
+    FILE *f = fopen("/proc/self/statm", "re");
+    if (!f)
+        return 0;
+    if (fscanf(f, "%*s %llu %llu", &resident, &shared) != 2 || shared > resident)
+        resident = shared = 0;
+    fclose(f);
+    return (resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+/* ---- what there is */
+
+/* The number in a file of one; `most` when there is none, such as "max". */
+static uint64_t number_in(const char *path, uint64_t most)
+{
+    unsigned long long n = 0;
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return most;
+    bool read = fscanf(f, "%llu", &n) == 1;
+    fclose(f);
+    return read && n < most ? n : most;
+}
+
+/* The least limit of a group and of those that it is in. */
+static uint64_t group_limit(const char *root, const char *file, char *group, uint64_t most)
+{
+    char path[4096];
+    for (;;) {
+        int n = snprintf(path, sizeof path, "%s%s/%s", root, group, file);
+        if (n > 0 && (size_t)n < sizeof path)
+            most = number_in(path, most);
+        char *slash = strrchr(group, '/');
+        if (!slash)
+            return most;
+        *slash = 0;
+    }
+}
+
+uint64_t memory_physical(void)
+{
+    uint64_t most = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    char line[2048];
+    FILE *f = fopen("/proc/self/cgroup", "re");
+    while (f && fgets(line, sizeof line, f)) {
+        line[strcspn(line, "\n")] = 0;
+        char *names = strchr(line, ':');
+        char *group = names ? strchr(names + 1, ':') : NULL;
+        if (!group)
+            continue;
+        *group++ = 0;
+        if (strcmp(names + 1, "memory") == 0)
+            most = group_limit("/sys/fs/cgroup/memory", "memory.limit_in_bytes", group, most);
+        else if (names[1] == 0)
+            most = group_limit("/sys/fs/cgroup", "memory.max", group, most);
+    }
+    if (f)
+        fclose(f);
+    return most;
+}
+
+/* ---- keeping it */
+
+struct memory_limit memory_limit_of(uint64_t bytes, size_t wanted)
+{
+    struct memory_limit l = {.bytes = bytes, .budget = wanted};
+    if (bytes && bytes / 4 < wanted)
+        l.budget = (size_t)(bytes / 4);
+    if (l.budget < MEMORY_BUDGET_LEAST)
+        l.budget = MEMORY_BUDGET_LEAST;
+    return l;
+}
+
+static int shrink(struct memory_limit *l, struct trace *t, uint64_t excess, struct err *e)
+{
+    size_t least = l->budget / 2; /* in steps: what is freed shows at the next look */
+    l->budget = excess < l->budget - least ? l->budget - (size_t)excess : least;
+    if (l->budget < MEMORY_BUDGET_LEAST)
+        l->budget = MEMORY_BUDGET_LEAST;
+    l->shrunken++;
+    if (spool_set_budget(&t->spool, l->budget, e) != 0)
+        return -1;
+    (void)malloc_trim(0);
+    return 0;
+}
+
+int memory_limit_keep(struct memory_limit *l, struct trace *t, uint64_t ahead, struct err *e)
+{
+    if (l->bytes == 0)
+        return 0;
+    uint64_t used = memory_anonymous() + ahead;
+    while (used > NEAR(l->bytes) && l->budget > MEMORY_BUDGET_LEAST) {
+        if (shrink(l, t, used - NEAR(l->bytes), e) != 0)
+            return -1;
+        used = memory_anonymous() + ahead;
+    }
+    return used > l->bytes ? 2 : used > BEYOND(l->bytes);
+}
