@@ -31,6 +31,9 @@ static const char usage[] =
     "      --rotate TIME|SIZE  go on in FILE.2, FILE.3 and so on, each time so long has passed "
     "(30m,\n"
     "                          12h; minutes without a unit) or so much was received (500M, 2G)\n"
+    "      --keep-last TIME|SIZE  keep only the last stretch, at least so long or so much, in "
+    "FILE\n"
+    "                          and, what is before it, FILE.previous; there is no journal then\n"
     "  -m PERCENT              stop when this process holds so much of the physical memory\n"
     "      --memory-limit SIZE|PERCENT%  keep this process's memory below by moving event data to\n"
     "                          the spool; 25% is of what the machine or its control group has\n"
@@ -78,6 +81,7 @@ enum {
     OPTION_MAX_TIME,
     OPTION_MAX_SIZE,
     OPTION_ROTATE,
+    OPTION_KEEP_LAST,
     OPTION_MEMORY_LIMIT,
     OPTION_PROGRESS,
     OPTION_NO_CODE,
@@ -100,6 +104,7 @@ static const struct option long_options[] = {
     {"max-time", required_argument, NULL, OPTION_MAX_TIME},
     {"max-size", required_argument, NULL, OPTION_MAX_SIZE},
     {"memory-limit", required_argument, NULL, OPTION_MEMORY_LIMIT},
+    {"keep-last", required_argument, NULL, OPTION_KEEP_LAST},
     {"rotate", required_argument, NULL, OPTION_ROTATE},
     {"progress", required_argument, NULL, OPTION_PROGRESS},
     {"no-code", no_argument, NULL, OPTION_NO_CODE},
@@ -170,22 +175,25 @@ static bool parse_max_time(struct capture_options *o, const char *text, struct e
     return time > 0 || (err_set(e, ERR_USAGE, "--max-time takes more than '%s'", text), false);
 }
 
-/* "30" are minutes, "30s", "30m" and "2h" times, "30K", "30M" and "2G" sizes. */
-static bool parse_rotate(struct capture_options *o, const char *text, struct err *e)
+/* "30s", "30m" and "2h" are times, "30K", "30M" and "2G" sizes; "30" is so many times `unit`. */
+static bool parse_stretch(struct capture_options *o, const char *text, const char *option,
+                          double unit, struct err *e)
 {
     struct err ignored;
     uint64_t n;
     int64_t time;
-    const char *unit = text + strspn(text, "0123456789.");
-    if (*unit && strchr("smh", *unit) && option_time(text, "--rotate", &time, &ignored) && time > 0)
+    const char *suffix = text + strspn(text, "0123456789.");
+    bool timed = *suffix && strchr("smh", *suffix);
+    o->rotate_seconds = 0;
+    o->rotate_bytes = 0;
+    if (timed && option_time(text, option, &time, &ignored) && time > 0)
         o->rotate_seconds = (double)time / 1e9;
-    else if (!*unit && option_u64(text, "--rotate", 1, 1u << 20, &n, &ignored))
-        o->rotate_seconds = (double)n * 60;
-    else if (*unit && !strchr("smh", *unit) &&
-             format_parse_bytes("--rotate", text, &n, &ignored) == 0 && n > 0)
+    else if (!*suffix && option_u64(text, option, 1, 1u << 20, &n, &ignored))
+        o->rotate_seconds = (double)n * unit;
+    else if (*suffix && !timed && format_parse_bytes(option, text, &n, &ignored) == 0 && n > 0)
         o->rotate_bytes = n;
     else
-        err_set(e, ERR_USAGE, "--rotate takes a time or a size, such as 30m or 500M, not '%s'",
+        err_set(e, ERR_USAGE, "%s takes a time or a size, such as 30m or 500M, not '%s'", option,
                 text);
     return o->rotate_seconds > 0 || o->rotate_bytes;
 }
@@ -257,7 +265,10 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
     case OPTION_MAX_SIZE:
         return format_parse_bytes("--max-size", value, &o->max_bytes, e) == 0;
     case OPTION_ROTATE:
-        return parse_rotate(o, value, e);
+        return parse_stretch(o, value, "--rotate", 60, e);
+    case OPTION_KEEP_LAST:
+        o->keep_last = true;
+        return parse_stretch(o, value, "--keep-last", 1, e);
     case OPTION_FSYNC:
         o->journaling.sync = true;
         return true;

@@ -46,6 +46,7 @@ struct capture {
     char *journal_name;      /* NULL: none is kept */
     struct journal *journal; /* NULL: not begun, or removed */
     int fifo;                /* the output when it is one, held open until it is written; else -1 */
+    char *previous;          /* where the part before the last goes, of a flight recorder */
     char *part_output;       /* of the part being recorded, when it is not the first */
     unsigned parts;          /* begun */
     struct trace *trace;
@@ -76,6 +77,14 @@ static int check_output(struct capture *c, struct err *e)
     if (outfile_open(&probe, c->o.output, c->o.replace, e) != 0)
         return -1;
     outfile_abort(&probe);
+    if (!c->o.keep_last)
+        return 0;
+    c->previous = name_with(c->o.output, "previous");
+    if (!c->previous)
+        return err_no_memory(e, "the output's name");
+    if (outfile_open(&probe, c->previous, c->o.replace, e) != 0)
+        return -1;
+    outfile_abort(&probe);
     return 0;
 }
 
@@ -102,7 +111,8 @@ static int choose_spool(struct capture *c, struct err *e)
 static int choose_journal(struct capture *c, struct err *e)
 {
     struct stat st;
-    if (c->o.no_journal || (stat(c->o.output, &st) == 0 && !S_ISREG(st.st_mode)))
+    /* A flight recorder forgets, and a journal does not. */
+    if (c->o.no_journal || c->o.keep_last || (stat(c->o.output, &st) == 0 && !S_ISREG(st.st_mode)))
         return 0;
     c->journal_name = journal_name(c->o.output, c->o.spool_given ? c->o.spool_dir : NULL, e);
     if (!c->journal_name)
@@ -307,6 +317,18 @@ static void journal_part(struct capture *c)
     free(path);
 }
 
+/* A flight recorder's part: it takes the place of the one before. */
+static int save_previous(struct capture *c, struct err *e)
+{
+    bool replace = c->o.replace;
+    c->part_output = c->previous;
+    c->o.replace = true;
+    int status = save(c, c->trace, c->version, e);
+    c->part_output = NULL;
+    c->o.replace = replace;
+    return status;
+}
+
 /* The session's call when a trace can hold no more: save it and go on in the next. */
 static int save_part(void *ctx, struct err *e)
 {
@@ -317,7 +339,11 @@ static int save_part(void *ctx, struct err *e)
     printf("this part of the trace ends after %s of the client's time\n",
            format_duration(time, c->trace->facts.last_time));
     find_names(c, c->trace);
-    if (summary_write_facts(c->trace, e) != 0 || save(c, c->trace, c->version, e) != 0)
+    if (summary_write_facts(c->trace, e) != 0)
+        return -1;
+    if (c->previous)
+        return save_previous(c, e);
+    if (save(c, c->trace, c->version, e) != 0)
         return -1;
     journal_part(c);
     free(c->part_output);
@@ -562,6 +588,7 @@ static int capture_main(int argc, char **argv, bool drop_in)
     capture_options_release(&c.o);
     free(c.journal_name);
     free(c.part_output);
+    free(c.previous);
     return status;
 }
 

@@ -125,6 +125,22 @@ class Rotating(Killed):
             found.append(name)
         return found
 
+    def test_flight_recorder(self):
+        """Whatever came before, the last two parts have what is live at the end."""
+        recording, _ = self.stream()
+        previous = self.dir / "x.previous.tracy"
+        args = ("capture", "-o", self.out, "--no-summary", "--keep-last", "300K")
+        with replaying(recording) as (_, port):
+            result = run(*args, "-p", port)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assert_clean("f.c2s.bin", "f.s2c.bin", "f.truth.json", "x.tracy", "x.previous.tracy")
+        self.assertGreater(result.stdout.count("this part of the trace ends"), 1)
+        live = [pool[2:] for pool in self.whole(recording.read_bytes()).values()]
+        self.assertEqual([pool[2:] for pool in self.sums([previous, self.out]).values()], live)
+        self.assertIn("continued in the next part", run("info", previous).stdout)
+        self.out.unlink()
+        self.assertEqual(run(*args, "-p", 1).returncode, 4) # the previous one would be lost
+
     def test_limits(self):
         recording, _ = self.stream()
         with replaying(recording, "--rate", "2M") as (_, port):
