@@ -542,6 +542,18 @@ static void hash_table(const struct elf_file *f, uint32_t type, struct elf_key *
     }
 }
 
+static void hash_lines(const struct elf_file *f, struct elf_key *key)
+{
+    struct view bytes;
+    for (size_t i = 0; i < f->sections.len; i++) {
+        const struct elf_section *s = &f->sections.at[i];
+        if ((view_equal(s->name, view_of(".debug_line")) ||
+             view_equal(s->name, view_of(".zdebug_line"))) &&
+            s->type != SHT_NOBITS && file_range(f, s->offset, s->size, &bytes))
+            hash_more(key, bytes);
+    }
+}
+
 void elf_file_key(const struct elf_file *f, struct elf_key *out)
 {
     struct view part = {f->bytes.p, f->wide ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr)};
@@ -551,6 +563,11 @@ void elf_file_key(const struct elf_file *f, struct elf_key *out)
         hash_more(out, f->headers[i]);
     hash_table(f, SHT_SYMTAB, out);
     hash_table(f, SHT_DYNSYM, out);
+    /* Lines may move, and everything else stay what and where it was. */
+    if (f->build_id.len > 0)
+        hash_more(out, (struct view){(const char *)f->build_id.bytes, f->build_id.len});
+    else
+        hash_lines(f, out);
 }
 
 /* ---- addresses */

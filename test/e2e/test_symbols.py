@@ -362,6 +362,25 @@ class TestImages(SymbolCase):
         self.assertTrue(list((self.dir / "own").iterdir()))
 
 
+    def test_cache_knows_builds(self):
+        """Two builds that differ in nothing but lines are two, also without a build id."""
+        for link in ("-Wl,--build-id", "-Wl,--build-id=none"):
+            lines, sizes = [], set()
+            for first in (10, 20):
+                source, program = self.dir / "a.c", self.dir / "a.out"
+                source.write_text(f'#line {first} "a.c"\nint main(void)\n{{\n    return 0;\n}}\n')
+                subprocess.run(["gcc", "-g", link, source, "-o", program], check=True)
+                sizes.add(program.stat().st_size)
+                listing = subprocess.run(["nm", program], capture_output=True, text=True).stdout
+                address = re.search(r"^(\w+) T main$", listing, re.M)[1]
+                for _ in range(2):
+                    result = run("symbolize", program, address)
+                    self.assertEqual(result.returncode, 0, result.stderr)
+                    lines.append(int(result.stdout.rsplit(":", 1)[1]))
+            self.assertEqual(len(sizes), 1)
+            self.assertEqual(lines, [11, 11, 21, 21])
+
+
 @unittest.skipUnless(shutil.which("debuginfod"), "no debuginfod")
 class TestDebuginfod(SymbolCase):
     """Debian's server on the loopback interface has what is not here."""
