@@ -105,7 +105,7 @@ static const struct rule rules[] = {
     {"alloc::rc::Rc::try_allocate_for_layout", OF_CLASS, ELEMENT_SURE},
     {"alloc::rc::Rc::allocate_for_slice", OF_CLASS, ELEMENT_SURE},
     {"alloc::rc::Rc::allocate_for_ptr", OF_CLASS, ELEMENT_SURE},
-    {"hashbrown::raw::RawTable::reserve_rehash", OF_CLASS, ELEMENT_DIRECT},
+    {"hashbrown::raw::RawTable::reserve_rehash", OF_CLASS, ELEMENT_SURE},
     {"hashbrown::raw::RawTable::with_capacity_in", OF_CLASS, ELEMENT_SURE},
     {"hashbrown::raw::RawTable::new_uninitialized", OF_CLASS, ELEMENT_SURE},
     {"hashbrown::raw::RawTable::fallible_with_capacity", OF_CLASS, ELEMENT_SURE},
