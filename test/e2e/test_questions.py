@@ -2,21 +2,25 @@
 of the files and against sums made the slow way."""
 
 import collections
+import contextlib
 import csv
 import io
 import json
+import random
 import re
 import statistics
+import struct
 import xml.etree.ElementTree
 
-from clients import capture_items, frame_name, thread_name
-from test_capture import alloc, callstack
+from clients import alloc_plain, capture_items, frame_name, string, thread_name
+from test_capture import TERMINATE, FakeClient, alloc, callstack, frame, free
 from tools import RELEASES, TRACES, WIRE, Case, report, run
 from tracyfile import Trace
 
 MEMSCEN = TRACES / "v0.14.0" / "memscen.tracy"
 THREADS = TRACES / "v0.14.0" / "memscen_mt.tracy"
 FILES = [TRACES / r / f"{n}.tracy" for r in RELEASES for n in ("memscen", "allscen", "memscen_mt")]
+PLOT_DOUBLE, THREAD_CONTEXT, MESSAGE, PLOT_NAME = 47, 61, 77, 104  # items of protocol 74
 PLACEHOLDERS = (b"[unknown]", b"[unresolved]", b"[error]", b"???")
 
 
@@ -601,6 +605,107 @@ def _by_thread(trace, names):
         for event in events:
             allocs[event[6]].append((event[2], names[key], event[1]))
     return {thread: sorted(list_) for thread, list_ in allocs.items()}
+
+
+class Related(Case):
+    """Plots and messages that moved with memory."""
+
+    def program(self):
+        """A trace that holds what it is about: use follows "load level" and is told by "in use"."""
+        rng = random.Random(3)
+        items = thread_name(7, b"main")
+        for key, name in ((0x100, b"in use"), (0x200, b"left"), (0x300, b"noise"), (0x400, b"idle")):
+            items += struct.pack("<BQH", PLOT_NAME, key, len(name)) + name
+        for key, name in ((0x500, b"load level"), (0x600, b"tick"), (0x700, b"\x1b[31mred")):
+            items += string(key, name)
+        memory, thread, use, live = b"", struct.pack("<BI", THREAD_CONTEXT, 7), 0, []
+        now = 0  # a plot's time is that after the last one's, a message's stands alone
+        for i in range(1, 1501):
+            time = 1000 * i
+            if i % 150 == 20:
+                thread += struct.pack("<BqQ", MESSAGE, time - 900, 0x500)
+            for _ in range(rng.random() < 0.1):
+                thread += struct.pack("<BqQ", MESSAGE, time - 500, rng.choice((0x600, 0x700)))
+            size = 100000 if i % 150 in (20, 21, 22) else rng.randrange(1, 200)
+            if rng.random() < 0.55 or size == 100000:
+                live.append((0x100000 * i, size))
+                memory += alloc_plain(1000, 7, *live[-1])
+                use += size
+            elif live:
+                ptr, size = live.pop(rng.randrange(len(live)))
+                memory += free(1000, 7, ptr)
+                use -= size
+            else:
+                live.append((0x100000 * i, 1))
+                memory += alloc_plain(1000, 7, *live[-1])
+                use += 1
+            for name, value in ((0x100, use), (0x200, 1e9 - use), (0x300, rng.random()), (0x400, 1)):
+                thread += struct.pack("<BQqd", PLOT_DOUBLE, name, time + 10 - now, value)
+                now = time + 10
+        out = self.dir / "moved.tracy"
+        parts = [items + memory, thread]
+        frames = b"".join(frame(part[at : at + 200000]) for part in parts
+                          for at in range(0, len(part), 200000))
+        client = FakeClient(frames + frame(TERMINATE))
+        with contextlib.closing(client.socket):
+            done = run("capture", "-f", "-o", out, "-p", client.port, "--connect-timeout", 5)
+        client.thread.join(timeout=60)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return out
+
+    def test_what_moved(self):
+        trace = self.program()
+        doc = ask("report", trace, "--related", "--window", "8us")
+        self.assertEqual(doc["schema"], "tidemark.related/1")
+        plots = {p["plot"]: p for p in doc["plots"]}
+        self.assertEqual({name for name, p in plots.items() if p["related"]}, {"in use", "left"})
+        self.assertGreater(plots["in use"]["spearman"], 0.9)
+        self.assertLess(plots["left"]["spearman"], -0.9)
+        self.assertEqual(plots["in use"]["points"], 1500)
+        self.assertIsNone(plots["idle"]["p"])
+        messages = {m["message"]: m for m in doc["messages"]}
+        self.assertEqual([m for m, row in messages.items() if row["related"]], ["load level"])
+        level = messages["load level"]
+        self.assertEqual((level["count"], level["used"]), (10, 10))
+        self.assertGreater(level["steep"], 3 * level["expected"])
+        self.assertGreater(level["rise_bytes"], 200000)
+        shown = text("report", trace, "--related", "--window", "8us")
+        self.assertIn("load level", shown)
+        self.assertNotIn("noise", shown)
+        self.assertNotIn("\x1b", text("report", trace, "--related", "--format", "csv"))
+        table = rows("report", trace, "--related", "--window", "8us")
+        self.assertEqual({r["name"] for r in table if r["related"] == "1"},
+                         {"in use", "left", "load level"})
+        self.assertEqual(len(table), len(doc["plots"]) + len(doc["messages"]))
+
+    def test_ranges_and_pools(self):
+        trace = self.program()
+        doc = ask("report", trace, "--related", "--range", "0:500us")
+        self.assertLessEqual(doc["end_ns"], 500000)
+        points = {p["plot"]: p["points"] for p in doc["plots"]}
+        self.assertLess(points["in use"], 501)
+        # A selection of allocations that has none of the large ones: no message tells of those.
+        doc = ask("report", trace, "--related", "--window", "8us", "--size", ":1000")
+        self.assertFalse([m for m in doc["messages"] if m["related"]])
+        allscen = TRACES / "v0.14.0" / "allscen.tracy"
+        doc = ask("report", allscen, "--related", "--pool", "pool A")
+        self.assertEqual({row["pool"] for row in doc["plots"] + doc["messages"]}, {"pool A"})
+        counts = collections.Counter(m[1] for m in Trace(allscen).messages)
+        self.assertEqual({m["message"]: m["count"] for m in doc["messages"]},
+                         {m.decode(errors="replace"): n for m, n in counts.items()})
+
+    def test_refusals(self):
+        for wrong in (["--window", "1s"], ["--related", "--window", "0"],
+                      ["--related", "--at", "5"], ["--related", "--leaks"],
+                      ["--related", "--peak"], ["--related", "--fail-if", "peak>0"],
+                      ["--related", "--format", "html"]):
+            with self.subTest(wrong=wrong):
+                self.assertEqual(run("report", MEMSCEN, *wrong).returncode, 2)
+        self.assertEqual(capture_items(self.dir / "x.tracy", alloc_plain(10, 7, 0x1000, 64))
+                         .returncode, 0)
+        shown = text("report", self.dir / "x.tracy", "--related")
+        self.assertIn("no plots", shown)
+        self.assertIn("no messages", shown)
 
 
 class Histograms(Case):
