@@ -73,6 +73,11 @@ struct message_row {
     bool claimed; /* the thread is known */
 };
 
+struct open_gpu_row {
+    struct rec_gpu_zone_begin begin;
+    uint64_t id;
+};
+
 struct table_records {
     const struct table_sink *sink;
     struct trace *t;
@@ -90,6 +95,9 @@ struct table_records {
     struct zone_walk walk;
     uint64_t thread; /* id of the one whose zones come */
     uint64_t plots;
+    uint64_t gpu_contexts, gpu_zones, locks;
+    VEC(struct open_gpu_row) open_gpu_zones;
+    VEC(uint64_t) lock_threads; /* ids, of the lock at hand */
 };
 
 void table_records_init(struct table_records *r, const struct table_sink *sink, struct trace *t,
@@ -100,6 +108,16 @@ void table_records_release(struct table_records *r);
 void table_records_wanted(const struct table_sink *sink, bool wanted[REC_TYPE_COUNT]);
 
 struct record_sink table_records_sink(struct table_records *r);
+
+/* What rows are made of, for table_record*.c only. */
+int table_put_row(const struct table_records *r, enum table_id table, const struct cell *cells,
+                  struct err *e);
+struct cell table_text_cell(const struct table_records *r, uint32_t number);
+struct cell table_location_cell(const struct table_records *r, int16_t srcloc);
+
+/* table_record_lists.c: GPU zones, locks and samples. Other records are passed over. */
+int table_put_list_record(struct table_records *r, enum record_type type, const void *recs,
+                          size_t n, struct err *e);
 
 /* The trace is read: gives the rows that waited. */
 int table_records_finish(struct table_records *r, struct err *e);

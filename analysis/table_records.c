@@ -26,6 +26,8 @@ void table_records_release(struct table_records *r)
     for (unsigned i = 0; i < EXTRA_PARTS; i++)
         zone_texts_release(&r->extras[i]);
     zone_walk_release(&r->walk);
+    vec_release(&r->open_gpu_zones);
+    vec_release(&r->lock_threads);
 }
 
 void table_records_wanted(const struct table_sink *sink, bool wanted[REC_TYPE_COUNT])
@@ -37,12 +39,19 @@ void table_records_wanted(const struct table_sink *sink, bool wanted[REC_TYPE_CO
     static const enum record_type messages[] = {REC_MESSAGE, REC_THREAD, REC_THREAD_MESSAGE};
     static const enum record_type plots[] = {REC_PLOT, REC_PLOT_POINT};
     static const enum record_type marks[] = {REC_FRAME_SET, REC_FRAME};
+    static const enum record_type gpu[] = {REC_GPU_CONTEXT, REC_GPU_ZONE_BEGIN, REC_GPU_ZONE_END};
+    static const enum record_type locks[] = {REC_LOCK, REC_LOCK_THREAD, REC_LOCK_EVENT};
+    static const enum record_type samples[] = {REC_THREAD, REC_SAMPLE};
     const bool *w = sink->wanted;
     memset(wanted, 0, REC_TYPE_COUNT * sizeof *wanted);
 #define WANT(LIST, CONDITION)                                                                      \
     for (size_t i = 0; (CONDITION) && i < sizeof(LIST) / sizeof *(LIST); i++)                      \
     wanted[(LIST)[i]] = true
-    WANT(locations, w[TABLE_OF_SOURCE_LOCATIONS] || w[TABLE_OF_ZONES]);
+    WANT(locations, w[TABLE_OF_SOURCE_LOCATIONS] || w[TABLE_OF_ZONES] || w[TABLE_OF_GPU_ZONES] ||
+                        w[TABLE_OF_LOCKS] || w[TABLE_OF_LOCK_EVENTS]);
+    WANT(gpu, w[TABLE_OF_GPU_CONTEXTS] || w[TABLE_OF_GPU_ZONES]);
+    WANT(locks, w[TABLE_OF_LOCKS] || w[TABLE_OF_LOCK_EVENTS]);
+    WANT(samples, w[TABLE_OF_SAMPLES]);
     WANT(zones, w[TABLE_OF_ZONES]);
     WANT(messages, w[TABLE_OF_MESSAGES]);
     WANT(plots, w[TABLE_OF_PLOTS] || w[TABLE_OF_PLOT_POINTS]);
@@ -50,13 +59,13 @@ void table_records_wanted(const struct table_sink *sink, bool wanted[REC_TYPE_CO
 #undef WANT
 }
 
-static int put_row(const struct table_records *r, enum table_id table, const struct cell *cells,
-                   struct err *e)
+int table_put_row(const struct table_records *r, enum table_id table, const struct cell *cells,
+                  struct err *e)
 {
     return r->sink->wanted[table] ? r->sink->row(r->sink->ctx, table, cells, e) : 0;
 }
 
-static struct cell text_cell(const struct table_records *r, uint32_t number)
+struct cell table_text_cell(const struct table_records *r, uint32_t number)
 {
     return cell_nonempty(strings_get(&r->t->strings, number));
 }
@@ -85,7 +94,7 @@ static int put_mark(struct table_records *r, uint64_t number, int64_t start, int
     cells[MARK_NUMBER] = cell_count(number);
     cells[MARK_START] = cell_integer(start);
     cells[MARK_END] = end < start ? cell_none() : cell_integer(end);
-    return put_row(r, TABLE_OF_FRAME_MARKS, cells, e);
+    return table_put_row(r, TABLE_OF_FRAME_MARKS, cells, e);
 }
 
 /* The last mark of a continuous set has no end. */
@@ -133,7 +142,7 @@ static int put_frame_sets(struct table_records *r, struct err *e)
         cells[FRAME_SET_NAME] = cell_nonempty(set->name == 0 ? view_of("Frame") : name);
         cells[FRAME_SET_CONTINUOUS] = cell_bool(set->continuous);
         cells[FRAME_SET_MARKS] = cell_count(set->marks);
-        if (put_row(r, TABLE_OF_FRAME_SETS, cells, e) != 0)
+        if (table_put_row(r, TABLE_OF_FRAME_SETS, cells, e) != 0)
             return -1;
     }
     return 0;
@@ -160,12 +169,12 @@ static int put_location(struct table_records *r, int64_t id, const struct rec_so
 {
     struct cell cells[TABLE_SOURCE_LOCATIONS_WIDTH];
     cells[LOCATION_ID] = cell_integer(id);
-    cells[LOCATION_NAME] = text_cell(r, ref_number(r, &l->name));
-    cells[LOCATION_FUNCTION] = text_cell(r, ref_number(r, &l->function));
-    cells[LOCATION_FILE] = text_cell(r, ref_number(r, &l->file));
+    cells[LOCATION_NAME] = table_text_cell(r, ref_number(r, &l->name));
+    cells[LOCATION_FUNCTION] = table_text_cell(r, ref_number(r, &l->function));
+    cells[LOCATION_FILE] = table_text_cell(r, ref_number(r, &l->file));
     cells[LOCATION_LINE] = cell_nonzero(l->line);
     cells[LOCATION_COLOR] = color_cell(l->color);
-    return put_row(r, TABLE_OF_SOURCE_LOCATIONS, cells, e);
+    return table_put_row(r, TABLE_OF_SOURCE_LOCATIONS, cells, e);
 }
 
 static int expand_locations(struct table_records *r, const struct rec_id *ids, size_t n,
@@ -193,7 +202,7 @@ static int add_payloads(struct table_records *r, const struct rec_source_locatio
 }
 
 /* No value for a location that has no row. */
-static struct cell location_cell(const struct table_records *r, int16_t srcloc)
+struct cell table_location_cell(const struct table_records *r, int16_t srcloc)
 {
     bool known = srcloc < 0 ? (uint64_t) - (int64_t)srcloc <= r->payloads
                             : (size_t)srcloc < r->expands.len && r->expands.at[srcloc];
@@ -283,12 +292,12 @@ static int put_messages(void *ctx, const void *recs, size_t n, struct err *e)
         cells[MESSAGE_ID] = cell_count((uint64_t)m[i].id);
         cells[MESSAGE_TIME] = cell_integer(m[i].time);
         cells[MESSAGE_THREAD] = m[i].claimed ? cell_count(m[i].thread) : cell_none();
-        cells[MESSAGE_TEXT] = text_cell(r, m[i].text);
+        cells[MESSAGE_TEXT] = table_text_cell(r, m[i].text);
         cells[MESSAGE_SEVERITY] = cell_count(m[i].severity);
         cells[MESSAGE_SOURCE] = cell_count(m[i].source);
         cells[MESSAGE_COLOR] = color_cell(m[i].color);
         cells[MESSAGE_CALLSTACK] = cell_nonzero(m[i].callstack);
-        if (put_row(r, TABLE_OF_MESSAGES, cells, e) != 0)
+        if (table_put_row(r, TABLE_OF_MESSAGES, cells, e) != 0)
             return -1;
     }
     return 0;
@@ -331,14 +340,14 @@ static int end_zone(struct table_records *r, const struct rec_zone_end *end, str
     cells[ZONE_THREAD] = cell_count(r->thread);
     cells[ZONE_PARENT] = depth ? cell_count(r->walk.open.at[depth - 1].number + 1) : cell_none();
     cells[ZONE_DEPTH] = cell_count(depth);
-    cells[ZONE_LOCATION] = location_cell(r, z.srcloc);
+    cells[ZONE_LOCATION] = table_location_cell(r, z.srcloc);
     cells[ZONE_START] = cell_integer(z.start);
     cells[ZONE_END] = z.end < 0 ? cell_none() : cell_integer(z.end);
-    cells[ZONE_NAME] = text_cell(r, extra[EXTRA_NAME]);
-    cells[ZONE_TEXT] = text_cell(r, extra[EXTRA_TEXT]);
+    cells[ZONE_NAME] = table_text_cell(r, extra[EXTRA_NAME]);
+    cells[ZONE_TEXT] = table_text_cell(r, extra[EXTRA_TEXT]);
     cells[ZONE_COLOR] = color_cell(extra[EXTRA_COLOR]);
     cells[ZONE_CALLSTACK] = cell_nonzero(extra[EXTRA_CALLSTACK]);
-    return put_row(r, TABLE_OF_ZONES, cells, e);
+    return table_put_row(r, TABLE_OF_ZONES, cells, e);
 }
 
 /* ---- plots */
@@ -347,11 +356,11 @@ static int put_plot(struct table_records *r, const struct rec_plot *p, struct er
 {
     struct cell cells[TABLE_PLOTS_WIDTH];
     cells[PLOT_ID] = cell_count(++r->plots);
-    cells[PLOT_NAME] = text_cell(r, strings_at_pointer(&r->t->strings, p->name));
+    cells[PLOT_NAME] = table_text_cell(r, strings_at_pointer(&r->t->strings, p->name));
     cells[PLOT_TYPE] = cell_count(p->type);
     cells[PLOT_FORMAT] = cell_count(p->format);
     cells[PLOT_POINTS] = cell_count(p->n);
-    return put_row(r, TABLE_OF_PLOTS, cells, e);
+    return table_put_row(r, TABLE_OF_PLOTS, cells, e);
 }
 
 static int put_points(struct table_records *r, const struct rec_plot_point *p, size_t n,
@@ -362,7 +371,7 @@ static int put_points(struct table_records *r, const struct rec_plot_point *p, s
         cells[POINT_PLOT] = cell_count(r->plots);
         cells[POINT_TIME] = cell_integer(p[i].time);
         cells[POINT_VALUE] = (struct cell){.null = !isfinite(p[i].value), .real = p[i].value};
-        if (put_row(r, TABLE_OF_PLOT_POINTS, cells, e) != 0)
+        if (table_put_row(r, TABLE_OF_PLOT_POINTS, cells, e) != 0)
             return -1;
     }
     return 0;
@@ -402,7 +411,7 @@ static int put_record(void *ctx, enum record_type type, const void *recs, size_t
     case REC_PLOT_POINT:
         return put_points(r, recs, n, e);
     default:
-        return 0;
+        return table_put_list_record(r, type, recs, n, e);
     }
 }
 

@@ -106,6 +106,46 @@ struct cell {
     COLUMN(MARK_START, "start_ns", INTEGER, false)                                                 \
     COLUMN(MARK_END, "end_ns", INTEGER, true)
 
+#define TABLE_GPU_CONTEXTS(COLUMN)                                                                 \
+    COLUMN(GPU_CONTEXT_ID, "id", COUNT, false)                                                     \
+    COLUMN(GPU_CONTEXT_NAME, "name", TEXT, true)                                                   \
+    COLUMN(GPU_CONTEXT_TYPE, "type", COUNT, false)                                                 \
+    COLUMN(GPU_CONTEXT_THREAD, "thread", COUNT, true)                                              \
+    COLUMN(GPU_CONTEXT_ZONES, "zones", COUNT, false)
+
+#define TABLE_GPU_ZONES(COLUMN)                                                                    \
+    COLUMN(GPU_ZONE_ID, "id", COUNT, false)                                                        \
+    COLUMN(GPU_ZONE_CONTEXT, "context", COUNT, false)                                              \
+    COLUMN(GPU_ZONE_THREAD, "thread", COUNT, true)                                                 \
+    COLUMN(GPU_ZONE_PARENT, "parent", COUNT, true)                                                 \
+    COLUMN(GPU_ZONE_DEPTH, "depth", COUNT, false)                                                  \
+    COLUMN(GPU_ZONE_LOCATION, "source_location", INTEGER, true)                                    \
+    COLUMN(GPU_ZONE_CPU_START, "cpu_start_ns", INTEGER, false)                                     \
+    COLUMN(GPU_ZONE_CPU_END, "cpu_end_ns", INTEGER, true)                                          \
+    COLUMN(GPU_ZONE_GPU_START, "gpu_start_ns", INTEGER, true)                                      \
+    COLUMN(GPU_ZONE_GPU_END, "gpu_end_ns", INTEGER, true)                                          \
+    COLUMN(GPU_ZONE_CALLSTACK, "callstack", COUNT, true)
+
+#define TABLE_LOCKS(COLUMN)                                                                        \
+    COLUMN(LOCK_ID, "id", COUNT, false)                                                            \
+    COLUMN(LOCK_NAME, "name", TEXT, true)                                                          \
+    COLUMN(LOCK_LOCATION, "source_location", INTEGER, true)                                        \
+    COLUMN(LOCK_SHARED, "shared", BOOL, false)                                                     \
+    COLUMN(LOCK_ANNOUNCED, "announced_ns", INTEGER, true)                                          \
+    COLUMN(LOCK_TERMINATED, "terminated_ns", INTEGER, true)
+
+#define TABLE_LOCK_EVENTS(COLUMN)                                                                  \
+    COLUMN(LOCK_EVENT_LOCK, "lock", COUNT, false)                                                  \
+    COLUMN(LOCK_EVENT_TIME, "time_ns", INTEGER, false)                                             \
+    COLUMN(LOCK_EVENT_THREAD, "thread", COUNT, true)                                               \
+    COLUMN(LOCK_EVENT_EVENT, "event", COUNT, false)                                                \
+    COLUMN(LOCK_EVENT_LOCATION, "source_location", INTEGER, true)
+
+#define TABLE_SAMPLES(COLUMN)                                                                      \
+    COLUMN(SAMPLE_THREAD, "thread", COUNT, false)                                                  \
+    COLUMN(SAMPLE_TIME, "time_ns", INTEGER, false)                                                 \
+    COLUMN(SAMPLE_CALLSTACK, "callstack", COUNT, true)
+
 #define TABLE_POOLS(COLUMN)                                                                        \
     COLUMN(POOL_ID, "id", COUNT, false)                                                            \
     COLUMN(POOL_NAME, "name", TEXT, false)                                                         \
@@ -199,6 +239,11 @@ struct cell {
     TABLE(TABLE_OF_PLOT_POINTS, TABLE_PLOT_POINTS, "plot_points", 0)                               \
     TABLE(TABLE_OF_FRAME_SETS, TABLE_FRAME_SETS, "frame_sets", 1)                                  \
     TABLE(TABLE_OF_FRAME_MARKS, TABLE_FRAME_MARKS, "frame_marks", 2)                               \
+    TABLE(TABLE_OF_GPU_CONTEXTS, TABLE_GPU_CONTEXTS, "gpu_contexts", 1)                            \
+    TABLE(TABLE_OF_GPU_ZONES, TABLE_GPU_ZONES, "gpu_zones", 1)                                     \
+    TABLE(TABLE_OF_LOCKS, TABLE_LOCKS, "locks", 1)                                                 \
+    TABLE(TABLE_OF_LOCK_EVENTS, TABLE_LOCK_EVENTS, "lock_events", 0)                               \
+    TABLE(TABLE_OF_SAMPLES, TABLE_SAMPLES, "samples", 0)                                           \
     TABLE(TABLE_OF_POOLS, TABLE_POOLS, "pools", 1)                                                 \
     TABLE(TABLE_OF_USAGE, TABLE_USAGE, "pool_usage", 0)                                            \
     TABLE(TABLE_OF_ALLOCATIONS, TABLE_ALLOCATIONS, "allocations", 1)                               \

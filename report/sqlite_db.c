@@ -34,6 +34,9 @@ static const char indices[] =
     "CREATE INDEX frame_functions_by_name ON frame_functions(name);"
     "CREATE INDEX zones_by_thread ON zones(thread, start_ns);"
     "CREATE INDEX zones_by_location ON zones(source_location);"
+    "CREATE INDEX gpu_zones_by_context ON gpu_zones(context, gpu_start_ns);"
+    "CREATE INDEX lock_events_by_time ON lock_events(lock, time_ns);"
+    "CREATE INDEX samples_by_thread ON samples(thread, time_ns);"
     "CREATE INDEX messages_by_time ON messages(time_ns);"
     "CREATE INDEX plot_points_by_time ON plot_points(plot, time_ns);";
 

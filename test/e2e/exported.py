@@ -9,7 +9,8 @@ from parquetfile import ParquetFile
 from tools import run
 
 TABLES = ("facts", "threads", "source_locations", "zones", "messages", "plots", "plot_points",
-          "frame_sets", "frame_marks", "pools", "pool_usage", "allocations", "callstack_totals",
+          "frame_sets", "frame_marks", "gpu_contexts", "gpu_zones", "locks", "lock_events",
+          "samples", "pools", "pool_usage", "allocations", "callstack_totals",
           "sites", "callstacks", "callstack_frames", "frames", "frame_functions")
 ADDRESSES = {"address", "low_address", "high_address"}
 ESCAPES = {"b": "\b", "t": "\t", "n": "\n", "v": "\v", "f": "\f", "r": "\r", "\\": "\\"}

@@ -317,6 +317,47 @@ class Tables(Case):
             "SELECT time_ns, thread, text FROM messages"))
         self.assertEqual(got, wanted)
 
+    def test_gpu_zones_locks_samples(self):
+        for release in RELEASES:
+            for name in ("allscen", "allscen_sys"):
+                trace = TRACES / release / f"{name}.tracy"
+                if trace.exists():
+                    with self.subTest(trace=trace):
+                        self.check_lists(trace)
+
+    def check_lists(self, trace):
+        """Against the dump, which numbers contexts and locks otherwise."""
+        db = database(export(trace, "sqlite", self.dir / "db", "-f"))
+
+        def same(got, wanted):
+            self.assertEqual(collections.Counter(map(tuple, db.execute(got))),
+                             collections.Counter(wanted))
+
+        location = ("name", "function", "file", "line")
+        places = "l.name, l.function, l.file, l.line"
+        joined = "LEFT JOIN source_locations l ON l.id = x.source_location"
+        same("SELECT name, type, thread FROM gpu_contexts",
+             ((c.get("name"), c["type"], c["thread"] or None) for c in dump(trace, "gpu-contexts")))
+        names = {c["context"]: c.get("name") for c in dump(trace, "gpu-contexts")}
+        same("SELECT c.name, depth, cpu_start_ns, cpu_end_ns, gpu_start_ns, gpu_end_ns, "
+             f"coalesce(x.thread, 0), x.callstack IS NULL, {places} FROM gpu_zones x {joined} "
+             "JOIN gpu_contexts c ON c.id = x.context",
+             ((names[z["context"]], z["depth"], z["cpu_start"], z.get("cpu_end"), z["gpu_start"],
+               z.get("gpu_end"), z["thread"], int("callstack" not in z), *map(z.get, location))
+              for z in dump(trace, "gpu-zones")))
+        self.assertEqual(db.execute(
+            "SELECT count(*) FROM gpu_zones z LEFT JOIN gpu_zones p ON p.id = z.parent WHERE "
+            "(z.depth = 0) <> (p.id IS NULL) OR p.depth + 1 <> z.depth OR p.context <> z.context"
+        ).fetchone()[0], 0)
+        same(f"SELECT x.name, shared, announced_ns, terminated_ns, {places} FROM locks x {joined}",
+             ((k.get("custom_name"), k["type"], k["announced"] or None, k["terminated"] or None,
+               *map(k.get, location)) for k in dump(trace, "locks")))
+        same(f"SELECT time_ns, thread, event, {places} FROM lock_events x {joined}",
+             ((v["time"], v.get("thread"), v["event"], *map(v.get, location))
+              for v in dump(trace, "lock-events")))
+        same("SELECT thread, time_ns FROM samples",
+             ((v["thread"], v["time"]) for v in dump(trace, "samples")))
+
     def test_call_stacks(self):
         db = database(export(MEMSCEN, "sqlite", self.dir / "db"))
         wanted = [(int(r["callstack"]), r["function"] or None, r["file"] or None,
@@ -344,6 +385,11 @@ class Tables(Case):
                     ("callstack_frames", "frame", "frames"),
                     ("frame_functions", "frame", "frames"), ("pool_usage", "pool", "pools"),
                     ("callstack_totals", "pool", "pools"),
+                    ("gpu_zones", "context", "gpu_contexts"), ("gpu_zones", "parent", "gpu_zones"),
+                    ("gpu_zones", "source_location", "source_locations"),
+                    ("gpu_zones", "callstack", "callstacks"), ("lock_events", "lock", "locks"),
+                    ("lock_events", "source_location", "source_locations"),
+                    ("samples", "callstack", "callstacks"),
                     ("callstack_totals", "callstack", "callstacks")):
                 lost = db.execute(f"SELECT count(*) FROM {table} WHERE {column} IS NOT NULL AND "
                                   f"{column} NOT IN (SELECT id FROM {other})").fetchone()[0]
