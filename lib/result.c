@@ -89,28 +89,49 @@ int result_name(struct tidetrace_result *r, uint64_t row,
 
 /* ---- JSON */
 
+/*
+ * What open_memstream would be, but for failures: that one loses bytes when memory is short, and
+ * ferror does not tell.
+ */
+static ssize_t append(void *ctx, const char *bytes, size_t n)
+{
+    struct buf *text = ctx;
+    buf_put(text, bytes, n);
+    return text->failed ? 0 : (ssize_t)n;
+}
+
+static int write_text(struct tidetrace_result *r, uint64_t first, uint64_t count, struct buf *text,
+                      struct err *e)
+{
+    const cookie_io_functions_t functions = {.write = append};
+    FILE *out = fopencookie(text, "w", functions);
+    if (!out)
+        return err_no_memory(e, "JSON");
+    int status = r->type->write(r, first, count, out, e);
+    bool closed = fclose(out) == 0;
+    buf_put(text, "", 1);
+    if (text->failed || (status == 0 && !closed))
+        status = err_no_memory(e, "JSON"); /* there is no file: nothing else can be wrong */
+    return status;
+}
+
 static int write_json(struct tidetrace_result *r, uint64_t first, uint64_t count, char **json,
                       size_t *size, struct err *e)
 {
+    struct buf text = {0};
     r->whole = first == 0 && count == UINT64_MAX;
     if (first > r->rows)
         first = r->rows;
     if (count > r->rows - first)
         count = r->rows - first;
-    FILE *out = open_memstream(json, size);
-    if (!out)
-        return err_no_memory(e, "JSON");
-    int status = r->type->write(r, first, count, out, e);
-    if (fclose(out) != 0 && status == 0)
-        status = err_no_memory(e, "JSON");
+    int status = write_text(r, first, count, &text, e);
     if (status != 0) {
-        free(*json);
-        *json = NULL;
-        *size = 0;
-        if (e->code == ERR_OUTPUT) /* there is no file: only memory can be short */
-            err_no_memory(e, "JSON");
+        buf_release(&text);
+        return status;
     }
-    return status;
+    *json = (char *)text.data; /* the buffer is malloc's: the caller's to free from here on */
+    *size = text.len - 1;
+    return 0;
 }
 
 int tidetrace_result_json(struct tidetrace_result *result, uint64_t first, uint64_t count,

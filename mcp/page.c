@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "mcp/json_reader.h"
 #include "mcp/params.h"
 
 #define CHUNK 100u
@@ -142,7 +143,8 @@ static json_t *read_rows(struct tidetrace_result *r, uint64_t first, uint64_t co
         err_set(e, ERR_MEMORY, "%s", error.text);
         return NULL;
     }
-    json_t *value = json_loadb(text, size, JSON_ALLOW_NUL, NULL);
+    json_t *value;
+    (void)json_read((struct view){text, size}, true, &value); /* our own text is JSON */
     tidetrace_free(text);
     return value ? value : no_memory(e);
 }

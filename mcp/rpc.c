@@ -4,12 +4,6 @@
 
 #include "base/format.h"
 
-json_t *rpc_parse(struct view line)
-{
-    /* jansson gives up beyond 2048 values within one another. */
-    return json_loadb(line.p, line.len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, NULL);
-}
-
 static struct rpc_message invalid(struct rpc_message m, enum rpc_code code, const char *why)
 {
     m.kind = RPC_INVALID;
@@ -80,15 +74,21 @@ static int put_bytes(const char *bytes, size_t n, void *ctx)
     return out->failed ? -1 : 0;
 }
 
+bool rpc_dump(struct buf *out, const json_t *value, size_t flags)
+{
+    return value && json_dump_callback(value, put_bytes, out, flags | JSON_COMPACT) == 0 &&
+           !out->failed;
+}
+
 void rpc_put(struct buf *out, json_t *value)
 {
     static const char no_memory[] = "{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32603,"
                                     "\"message\":\"memory is short\"}}\n";
     size_t before = out->len;
     bool failed = out->failed;
-    if (value && json_dump_callback(value, put_bytes, out, JSON_COMPACT) == 0)
-        buf_put(out, "\n", 1);
-    if (!value || out->failed) {
+    bool ok = rpc_dump(out, value, 0);
+    buf_put(out, "\n", 1);
+    if (!ok || out->failed) {
         out->len = before;
         out->failed = failed;
         buf_put(out, no_memory, sizeof no_memory - 1);

@@ -42,9 +42,6 @@ struct rpc_message {
     const char *why;
 };
 
-/* The value of a line, to be given to json_decref; NULL when it is no JSON. */
-json_t *rpc_parse(struct view line);
-
 struct rpc_message rpc_read(const json_t *message);
 
 /*
@@ -56,6 +53,12 @@ json_t *rpc_error(const json_t *id, enum rpc_code code, const char *text);
 
 /* Any bytes as a JSON string: what is no UTF-8 becomes U+FFFD. */
 json_t *rpc_text(struct view text);
+
+/*
+ * Appends a value in one line, without its end; `flags` are jansson's. False when memory is short:
+ * json_dumps does not always tell.
+ */
+bool rpc_dump(struct buf *out, const json_t *value, size_t flags);
 
 /* Appends `value` as a line and gives up the reference; the error for no memory if it is NULL. */
 void rpc_put(struct buf *out, json_t *value);

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "mcp/json_reader.h"
 #include "mcp/rpc.h"
 
 #define BATCH_MAX 64u
@@ -68,12 +69,12 @@ static json_t *failed_call(const struct err *e)
 /* The document as text, for all clients, and as it is for those that take it so. */
 static json_t *answered_call(const struct session *s, json_t *document)
 {
-    char *text = json_dumps(document, JSON_COMPACT);
+    struct buf text = {0};
     json_t *result = NULL;
-    if (text)
-        result = json_pack("{s:[{s:s, s:s}], s:b}", "content", "type", "text", "text", text,
-                           "isError", 0);
-    free(text);
+    if (rpc_dump(&text, document, 0))
+        result = json_pack("{s:[{s:s, s:o}], s:b}", "content", "type", "text", "text",
+                           json_stringn_nocheck((const char *)text.data, text.len), "isError", 0);
+    buf_release(&text);
     if (result && s->revision >= MCP_2025_06_18 &&
         json_object_set(result, "structuredContent", document) != 0) {
         json_decref(result);
@@ -164,8 +165,11 @@ static void take_batch(struct session *s, const json_t *batch, struct buf *out)
 
 void session_take(struct session *s, struct view line, struct buf *out)
 {
-    json_t *message = rpc_parse(line);
-    if (!message) {
+    json_t *message;
+    enum json_outcome outcome = json_read(line, false, &message);
+    if (outcome == JSON_NO_MEMORY) {
+        rpc_put(out, NULL);
+    } else if (!message) {
         rpc_put(out, rpc_error(NULL, RPC_PARSE_ERROR, "this line is no JSON"));
     } else if (json_is_array(message)) {
         take_batch(s, message, out);

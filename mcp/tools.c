@@ -1,9 +1,9 @@
 #include "mcp/tools.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <xxhash.h>
 
+#include "mcp/rpc.h"
 #include "mcp/tool.h"
 
 int tools_init(struct tools *t, const char *root, uint64_t memory, struct err *e)
@@ -98,15 +98,15 @@ static int hash_question(const struct tool_call *c, const struct file_identity f
         (void)json_object_del(copy, of_page[i]);
     if (!with_list)
         (void)json_object_del(copy, "list");
-    char *text = json_dumps(copy, JSON_COMPACT | JSON_SORT_KEYS);
+    struct buf text = {0};
+    bool ok = rpc_dump(&text, copy, JSON_SORT_KEYS);
     json_decref(copy);
-    if (!text)
-        return err_no_memory(e, "a question");
-    *hash = XXH3_64bits_withSeed(files, 2 * sizeof *files,
-                                 XXH3_64bits(text, strlen(text)) ^
-                                     XXH3_64bits(c->tool->name, strlen(c->tool->name)));
-    free(text);
-    return 0;
+    if (ok)
+        *hash = XXH3_64bits_withSeed(files, 2 * sizeof *files,
+                                     XXH3_64bits(text.data, text.len) ^
+                                         XXH3_64bits(c->tool->name, strlen(c->tool->name)));
+    buf_release(&text);
+    return ok ? 0 : err_no_memory(e, "a question");
 }
 
 static bool needs_zones(const struct tool_call *c)

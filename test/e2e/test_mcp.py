@@ -10,7 +10,7 @@ import threading
 import unittest
 
 from clients import alloc_plain, capture_items, thread_name
-from tools import LIMIT, TIDEMARK, TRACES, Case, run
+from tools import BUILD, LIMIT, TIDEMARK, TRACES, Case, run
 
 NEWEST = "2025-06-18"
 REVISIONS = ("2024-11-05", "2025-03-26", NEWEST)
@@ -408,6 +408,48 @@ class Answers(Case):
                 (self.dir / f"{i}.tracy").write_bytes(whole[:len(whole) * i // 12])
                 self.assertIn(f"{i}.tracy", client.refusal("report", trace=f"{i}.tracy"))
             self.assertEqual(client.ask("ping")["result"], {})
+
+
+class OutOfMemory(Case):
+    """One allocation of a session fails, or one and all that follow: an error is the answer."""
+
+    def test_failures(self):
+        small = str(TRACES / "v0.14.0" / "ledger.tracy")
+        calls = [("report", {"by": "callstack"}), ("tree", {}), ("leaks", {}), ("peak", {}),
+                 ("find", {"address": 0, "length": 1 << 52}), ("diff", {"base": small}),
+                 ("verify", {"expect": ["peak<1G"]}), ("info", {})]
+        lines = [{"id": 0, "method": "initialize", "params": {"protocolVersion": NEWEST}}]
+        for i, (tool, more) in enumerate(calls, 1):
+            lines.append({"id": i, "method": "tools/call", "params": {
+                "name": tool, "arguments": {"trace": small, "limit": 2, **more}}})
+        asked = "".join(json.dumps({"jsonrpc": "2.0", **line}) + "\n" for line in lines)
+        (self.dir / "asked").write_text(asked)
+        counted = self.dir / "count"
+        good = self.session(FAILMALLOC_COUNT=str(counted)).stdout.splitlines()
+        self.assertEqual(len(good), len(lines))
+        total = int(counted.read_text())
+        if total == 0:
+            self.skipTest("this build does not let its allocations be replaced")
+        failed = 0
+        for which in ("FAILMALLOC_AT", "FAILMALLOC_FROM"):
+            for i in range(1, total + 1, total // 40 + 1):
+                result = self.session(**{which: str(i)})
+                where = f"{which}={i}: {result.returncode} {result.stderr}"
+                self.assertIn(result.returncode, (0, 4), where)
+                self.assertNotIn("Sanitizer", result.stderr, where)
+                for line, whole in zip(result.stdout.splitlines(), good):
+                    answer = json.loads(line)
+                    wrong = "error" in answer or answer["result"].get("isError")
+                    failed += bool(wrong)
+                    self.assertTrue(wrong or line == whole, where + line)
+        self.assertGreater(failed, 40)
+
+    def session(self, **how):
+        env = dict(os.environ, LD_PRELOAD=str(BUILD / "test" / "preload.so"), **how)
+        env["ASAN_OPTIONS"] = "verify_asan_link_order=0:allocator_may_return_null=1"
+        with open(self.dir / "asked") as asked:
+            return subprocess.run([TIDEMARK, "mcp"], stdin=asked, stdout=subprocess.PIPE,
+                                  stderr=subprocess.PIPE, text=True, env=env, timeout=LIMIT)
 
 
 class Root(Case):

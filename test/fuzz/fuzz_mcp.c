@@ -9,7 +9,7 @@
 
 #include <jansson.h>
 
-#include "mcp/rpc.h"
+#include "mcp/json_reader.h"
 #include "mcp/session.h"
 
 #define ROOT "fixtures/traces/v0.14.0"
@@ -45,6 +45,20 @@ static void check_answers(const struct buf *out)
     json_decref(answer);
 }
 
+/* What our reader takes jansson's takes, too, and to the same. */
+static void compare_readers(struct view line)
+{
+    json_t *ours;
+    if (json_read(line, true, &ours) != JSON_READ)
+        return;
+    json_t *theirs = json_loadb(line.p, line.len,
+                                JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    if (!theirs || !json_equal(ours, theirs))
+        abort();
+    json_decref(ours);
+    json_decref(theirs);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static const char hello[] =
@@ -68,6 +82,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         const char *line = memchr(at, '\n', (size_t)(end - at));
         size_t n = line ? (size_t)(line - at) : (size_t)(end - at);
         buf_clear(&out);
+        compare_readers((struct view){at, n});
         session_take(&s, (struct view){at, n}, &out);
         check_answers(&out);
         at += n + 1;
