@@ -11,6 +11,7 @@
 #define KEEP_FACTS 100u
 #define PEAKS_SHOWN 20u
 #define PEAKS_MOST 4096
+#define FOUND_MOST 100000 /* blocks are kept from page to page */
 
 const char *const report_lists[] = {"rows", "pools", "faults", NULL};
 
@@ -254,7 +255,8 @@ static int ask_find(struct tool_call *c, struct tidetrace_result **r, struct tid
     struct tidetrace_find_options o = {.struct_size = sizeof o,
                                        .selection = &c->selection,
                                        .low = params_address(c->arguments, "address"),
-                                       .time = c->selection.at};
+                                       .time = c->selection.at,
+                                       .limit = FOUND_MOST};
     uint64_t more = (uint64_t)params_integer(c->arguments, "length", 1) - 1;
     o.high = more > UINT64_MAX - o.low ? UINT64_MAX : o.low + more;
     if (c->selection.flags & TIDETRACE_SELECT_AT) {
@@ -431,7 +433,8 @@ const struct tool tool_table[] = {
      .ask = ask_tree},
     {.name = "find",
      .title = "Who had an address",
-     .what = "Which allocations covered an address or a range, who made and freed them; with "
+     .what = "Which allocations (the newest 100,000 of them; found counts all) covered an "
+             "address or a range, who made and freed them; with "
              "at_ns: which did then, and which came before and after.",
      .params = {{trace_params, find_params, selection_params, page_params}},
      .rows = "allocations",

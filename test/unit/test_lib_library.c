@@ -531,6 +531,51 @@ static void test_sizes(void **state)
     tidetrace_close(t);
 }
 
+/* What programs were compiled with: it may become more, at the end, and nothing moves. */
+static void test_layout(void **state)
+{
+    static const struct {
+        size_t now, first;
+    } sizes[] = {
+        {sizeof(struct tidetrace_open_options), 32},
+        {sizeof(struct tidetrace_info), 208},
+        {sizeof(struct tidetrace_pool), 88},
+        {sizeof(struct tidetrace_thread), 40},
+        {sizeof(struct tidetrace_frame), 80},
+        {sizeof(struct tidetrace_selection), 96},
+        {sizeof(struct tidetrace_allocation), 80},
+        {sizeof(struct tidetrace_report_options), 56},
+        {sizeof(struct tidetrace_report_row), 168},
+        {sizeof(struct tidetrace_totals), 112},
+        {sizeof(struct tidetrace_peak), 32},
+        {sizeof(struct tidetrace_leak_options), 40},
+        {sizeof(struct tidetrace_leak_row), 144},
+        {sizeof(struct tidetrace_tree_options), 56},
+        {sizeof(struct tidetrace_tree_row), 200},
+        {sizeof(struct tidetrace_find_options), 56},
+        {sizeof(struct tidetrace_diff_options), 40},
+        {sizeof(struct tidetrace_diff_row), 200},
+        {sizeof(struct tidetrace_verify_options), 72},
+        {sizeof(struct tidetrace_check), 48},
+    };
+    (void)state;
+    if (sizeof(void *) != 8)
+        skip();
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        if (sizes[i].now < sizes[i].first)
+            fail_msg("struct %zu has %zu bytes", i, sizes[i].now);
+    }
+    assert_int_equal(sizeof(struct tidetrace_error), 516);
+    assert_int_equal(sizeof(struct tidetrace_text), 16);
+    assert_int_equal(sizeof(struct tidetrace_figures), 56);
+    assert_int_equal(offsetof(struct tidetrace_info, context_switches), 200);
+    assert_int_equal(offsetof(struct tidetrace_allocation, zone), 64);
+    assert_int_equal(offsetof(struct tidetrace_selection, frame), 88);
+    assert_int_equal(offsetof(struct tidetrace_report_row, type), 152);
+    assert_int_equal(offsetof(struct tidetrace_tree_row, exclusive), 144);
+    assert_int_equal(offsetof(struct tidetrace_verify_options, expect_count), 64);
+}
+
 /* ---- files that are no traces */
 
 static void test_damaged(void **state)
@@ -626,7 +671,7 @@ int main(void)
         cmocka_unit_test(test_callstacks), cmocka_unit_test(test_info),
         cmocka_unit_test(test_peaks),      cmocka_unit_test(test_sizes),
         cmocka_unit_test(test_damaged),    cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_locale),
+        cmocka_unit_test(test_locale),     cmocka_unit_test(test_layout),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
