@@ -106,6 +106,13 @@ class OutOfMemory(Case):
         self.check(7, ("report", TRACE, "--stack-traces"))
         self.check(211, ("report", TRACE, "--format", "json"))
 
+    def test_pictures(self):
+        for command, form in (("timeline", "svg"), ("timeline", "png"), ("map", "svg"),
+                              ("map", "png")):
+            n, _ = self.count((command, TRACE, "--format", form))
+            self.check(n // 25, (command, TRACE, "--format", form))
+        self.check(11, ("report", TRACE, "--format", "markdown"))
+
     def test_export(self):
         for step, form in ((53, "folded"), (53, "pprof"), (53, "speedscope"), (97, "chrome")):
             self.check(step, ("export", TRACE, "--format", form))
