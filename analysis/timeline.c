@@ -91,7 +91,7 @@ static int add_series(struct timeline *t, const struct selection *s, struct err 
     return 0;
 }
 
-int timeline_build(struct timeline *t, struct selection *s, const struct timeline_options *o,
+int timeline_begin(struct timeline *t, const struct selection *s, const struct timeline_options *o,
                    struct err *e)
 {
     int64_t end = o->end > o->begin ? o->end : o->begin + 1;
@@ -100,13 +100,33 @@ int timeline_build(struct timeline *t, struct selection *s, const struct timelin
     buckets = buckets < length ? buckets : (size_t)length;
     *t = (struct timeline){.begin = o->begin, .end = end, .together = o->together};
     t->count = buckets ? buckets : 1;
-    const struct memory_observer to = {.ctx = t, .op = take};
     int status = add_series(t, s, e);
-    if (status == 0)
-        status = selection_sweep(s, &to, e);
-    for (size_t i = 0; i < t->series.len && status == 0; i++)
-        settle(t, &t->series.at[i], INT64_MAX);
     if (status != 0)
+        timeline_release(t);
+    return status;
+}
+
+struct memory_observer timeline_observer(struct timeline *t)
+{
+    return (struct memory_observer){.ctx = t, .op = take};
+}
+
+void timeline_finish(struct timeline *t)
+{
+    for (size_t i = 0; i < t->series.len; i++)
+        settle(t, &t->series.at[i], INT64_MAX);
+}
+
+int timeline_build(struct timeline *t, struct selection *s, const struct timeline_options *o,
+                   struct err *e)
+{
+    if (timeline_begin(t, s, o, e) != 0)
+        return -1;
+    const struct memory_observer to = timeline_observer(t);
+    int status = selection_sweep(s, &to, e);
+    if (status == 0)
+        timeline_finish(t);
+    else
         timeline_release(t);
     return status;
 }

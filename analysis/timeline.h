@@ -53,6 +53,15 @@ int timeline_build(struct timeline *t, struct selection *s, const struct timelin
                    struct err *e);
 void timeline_release(struct timeline *t);
 
+/*
+ * The same in a sweep that has more to do: begin, hand what is swept to the observer, finish. After
+ * a failed sweep release it.
+ */
+int timeline_begin(struct timeline *t, const struct selection *s, const struct timeline_options *o,
+                   struct err *e);
+struct memory_observer timeline_observer(struct timeline *t);
+void timeline_finish(struct timeline *t);
+
 /* When bucket `i` begins, ns; i = count: when the last one ends. */
 int64_t timeline_time(const struct timeline *t, size_t i);
 

@@ -104,6 +104,19 @@ static int key_by_thread(void *ctx, const struct memory_op *op, uint32_t *key, s
     return 0;
 }
 
+/* Two who look at one sweep. */
+struct pair {
+    struct memory_observer first;
+    const struct memory_observer *second;
+};
+
+static int show_both(void *ctx, const struct memory_op *op, struct err *e)
+{
+    const struct pair *p = ctx;
+    int status = p->first.op(p->first.ctx, op, e);
+    return status != 0 ? status : p->second->op(p->second->ctx, op, e);
+}
+
 /* All selected pools are one, so that there is one peak. */
 static int count_stacks(struct builder *b, struct err *e)
 {
@@ -117,8 +130,9 @@ static int count_stacks(struct builder *b, struct err *e)
         options.key_ctx = b;
     }
     accounting_init(&b->account, &options);
-    const struct memory_observer to = accounting_observer(&b->account);
-    int status = selection_sweep(b->selection, &to, e);
+    struct pair pair = {accounting_observer(&b->account), b->tree->options.also};
+    const struct memory_observer both = {.ctx = &pair, .op = show_both};
+    int status = selection_sweep(b->selection, pair.second ? &both : &pair.first, e);
     b->account.options.pools = NULL;
     free(one);
     return status;

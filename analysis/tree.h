@@ -83,6 +83,8 @@ struct tree_options {
     bool all_frames; /* with the allocator's and the instrumentation's functions */
     enum tree_metric sort;
     const struct skiplist *skip; /* NULL: the built-in rules */
+    /* Sees all that is swept, too, before the tree is made of it; NULL: nobody. */
+    const struct memory_observer *also;
 };
 
 struct tree {

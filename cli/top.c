@@ -48,33 +48,39 @@ static int open_selection(struct top *t, struct selection *s, struct err *e)
     return selection_init(s, t->trace, &options, e);
 }
 
-static int replace_tree(struct top *t, struct selection *s, struct err *e)
+/* `also`: who sees the sweep, too; NULL: nobody. */
+static int replace_tree(struct top *t, struct selection *s, const struct memory_observer *also,
+                        struct err *e)
 {
     struct tree fresh;
     struct tree old = t->tree;
-    if (tree_build(&fresh, s, &t->options, e) != 0)
+    struct tree_options options = t->options;
+    options.also = also;
+    if (tree_build(&fresh, s, &options, e) != 0)
         return -1;
+    fresh.options.also = NULL;
     t->tree = fresh;
-    if (browser_show(&t->browser, &t->tree)) {
-        if (t->built)
-            tree_release(&old);
-        t->built = true;
-        return 0;
-    }
-    /* Nothing is shown that is not there any more. */
+    bool shown = browser_show(&t->browser, &t->tree);
     if (t->built)
         tree_release(&old);
     t->built = true;
-    return err_no_memory(e, "the rows");
+    return shown ? 0 : err_no_memory(e, "the rows");
 }
 
-static int replace_usage(struct top *t, struct selection *s, struct err *e)
+/* Tree and line of usage come from one sweep. */
+static int replace_all(struct top *t, struct selection *s, struct err *e)
 {
     struct timeline fresh;
     const struct timeline_options options = {
         .begin = 0, .end = selection_end(s) + 1, .buckets = TOP_SPARKS, .together = true};
-    if (timeline_build(&fresh, s, &options, e) != 0)
+    if (timeline_begin(&fresh, s, &options, e) != 0)
         return -1;
+    const struct memory_observer also = timeline_observer(&fresh);
+    if (replace_tree(t, s, &also, e) != 0) {
+        timeline_release(&fresh);
+        return -1;
+    }
+    timeline_finish(&fresh);
     timeline_release(&t->usage);
     t->usage = fresh;
     return 0;
@@ -88,9 +94,7 @@ int top_build(struct top *t, struct err *e)
         return -1;
     int status = list_pools(t, &s, e);
     if (status == 0)
-        status = replace_usage(t, &s, e);
-    if (status == 0)
-        status = replace_tree(t, &s, e);
+        status = replace_all(t, &s, e);
     selection_release(&s);
     t->built_at = monotonic_ns();
     t->build_cost = t->built_at - began;
@@ -104,7 +108,7 @@ int top_build_tree(struct top *t, struct err *e)
         top_draw_wait(t);
     if (open_selection(t, &s, e) != 0)
         return -1;
-    int status = replace_tree(t, &s, e);
+    int status = replace_tree(t, &s, NULL, e);
     selection_release(&s);
     return status;
 }
