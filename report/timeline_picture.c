@@ -213,14 +213,25 @@ static struct point *outline(struct drawing *d, const struct panel *p,
     return points;
 }
 
-static void draw_series(struct drawing *d, const struct panel *p, size_t i)
+/* Below all lines; the more there are, the fainter each. */
+static void draw_area(struct drawing *d, const struct panel *p, size_t i)
+{
+    struct point *points = outline(d, p, d->order[i]);
+    double opacity = d->drawn > 3 ? 0.5 / (double)d->drawn : 0.16;
+    canvas_group(&d->canvas, "area", view_of(""), NULL);
+    if (points)
+        canvas_area(&d->canvas, points, 2 * d->t->count + 2, colour_of(i), opacity);
+    canvas_group_end(&d->canvas);
+    free(points);
+}
+
+static void draw_line(struct drawing *d, const struct panel *p, size_t i)
 {
     const struct timeline_series *s = d->order[i];
     const struct timeline_bucket *peak = highest(d->t, s);
     struct point *points = outline(d, p, s);
     struct buf title = {0};
     char attributes[160];
-    size_t n = 2 * d->t->count;
     put_title(d, &title, s);
     snprintf(attributes, sizeof attributes,
              "data-peak-bytes=\"%" PRIu64 "\" data-peak-ns=\"%" PRId64
@@ -229,10 +240,9 @@ static void draw_series(struct drawing *d, const struct panel *p, size_t i)
     canvas_group(&d->canvas, p->count ? "blocks" : "pool",
                  (struct view){title.data ? (const char *)title.data : "", title.len},
                  p->count ? NULL : attributes);
-    if (points) {
-        canvas_area(&d->canvas, points, n + 2, colour_of(i), 0.16);
-        canvas_line(&d->canvas, points, n, &(struct canvas_line){colour_of(i), 1.6, dash_of(i)});
-    }
+    if (points)
+        canvas_line(&d->canvas, points, 2 * d->t->count,
+                    &(struct canvas_line){colour_of(i), 1.6, dash_of(i)});
     canvas_group_end(&d->canvas);
     buf_release(&title);
     free(points);
@@ -365,8 +375,13 @@ static void draw(struct drawing *d)
     draw_panel(d, &bytes, "bytes in use");
     draw_panel(d, &blocks, "blocks in use");
     for (size_t i = d->drawn; i-- > 0;) {
-        draw_series(d, &bytes, i);
-        draw_series(d, &blocks, i);
+        draw_area(d, &bytes, i);
+        draw_area(d, &blocks, i);
+    }
+    /* The highest on top. */
+    for (size_t i = d->drawn; i-- > 0;) {
+        draw_line(d, &bytes, i);
+        draw_line(d, &blocks, i);
     }
     for (size_t i = d->drawn; i-- > 0;)
         draw_peak(d, &bytes, i);

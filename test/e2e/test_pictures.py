@@ -106,7 +106,7 @@ class Timeline(Picture):
                 self.assertIn(f"pool {pool['name']}: peak ", line.findtext(SVG + "title"))
                 for group, kind, key in ((line, "bytes", "high_bytes"),
                                          (blocks, "blocks", "high_live")):
-                    got, scale = self.values(root, kind, group.findall(SVG + "path")[1])
+                    got, scale = self.values(root, kind, group.find(SVG + "path"))
                     self.assertEqual(len(got), 600)
                     for i, bucket in enumerate(pool["buckets"]):
                         self.assertAlmostEqual(got[2 * i], bucket[key], delta=0.02 * scale)
@@ -132,7 +132,7 @@ class Timeline(Picture):
         self.assertEqual((width, height), (2 * float(root.get("width")),
                                            2 * float(root.get("height"))))
         self.assertEqual(rows[0][:3], b"\xff\xff\xff")
-        line = groups(root, "pool")[-1].findall(SVG + "path")[1]
+        line = groups(root, "pool")[-1].find(SVG + "path")
         colour = bytes.fromhex(line.get("stroke")[1:])
         highest = min(points(line), key=lambda p: p[1])
         x, y = (int(2 * v) for v in highest)
