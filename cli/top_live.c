@@ -1,6 +1,7 @@
 #include "cli/top_live.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -8,13 +9,18 @@
 #include "base/format.h"
 #include "base/outfile.h"
 #include "cli/options.h"
+#include "cli/recover.h"
 #include "cli/top.h"
 #include "server/address.h"
+#include "server/journal.h"
 #include "server/session.h"
 #include "trace/save_file.h"
 
 struct live {
     const struct top_live *l;
+    char *journal_name;      /* NULL: none is kept */
+    struct journal *journal; /* NULL: not begun, or removed */
+    bool recorded;           /* there is something to save */
     struct connection connection;
     struct trace trace;
     struct stop stop;
@@ -24,17 +30,23 @@ struct live {
     bool told_saving;      /* what a further one would do */
 };
 
-/* Better to know now than after an hour of recording. Leaves nothing behind. */
-static int check_output(const struct top_live *l, struct err *e)
+/*
+ * Better to know now than after an hour of recording. Leaves nothing behind. What is to be saved is
+ * in a journal until it is, as with a capture.
+ */
+static int check_output(struct live *r, struct err *e)
 {
+    const struct container_options container = container_options_default();
     struct outfile probe;
     struct stat st;
-    if (!l->output || (stat(l->output, &st) == 0 && !S_ISREG(st.st_mode)))
+    const char *output = r->l->output;
+    if (!output || (stat(output, &st) == 0 && !S_ISREG(st.st_mode)))
         return 0;
-    if (outfile_open(&probe, l->output, l->replace, e) != 0)
+    if (outfile_open(&probe, output, r->l->replace, e) != 0)
         return -1;
     outfile_abort(&probe);
-    return 0;
+    r->journal_name = journal_name(output, NULL, e);
+    return r->journal_name ? recover_leftover(r->journal_name, output, &container, e) : -1;
 }
 
 /* The session's call, about ten times a second, when nothing is on its way into the store. */
@@ -52,7 +64,8 @@ static void turn(void *ctx, const struct session_progress *p)
 static int record(struct live *r, struct err *e)
 {
     bool saves = r->l->output != NULL;
-    const struct session_options options = {.no_code = !saves, .no_sources = !saves};
+    const struct session_options options = {
+        .no_code = !saves, .no_sources = !saves, .journal = r->journal};
     const struct session_limits limits = {.seconds = -1,
                                           .drain_seconds = saves ? 2 : 0,
                                           .quiet_seconds = 3,
@@ -66,6 +79,7 @@ static int record(struct live *r, struct err *e)
         return -1;
     }
     top_draw(&r->top);
+    r->recorded = true;
     enum session_end end = session_run(s, &limits, &r->stop, e);
     session_free(s);
     r->top.live = false;
@@ -126,20 +140,55 @@ static int save(struct live *r, struct err *e)
     return status;
 }
 
+/* The trace is safe, or what arrived stays in the journal. */
+static void end_journal(struct live *r, bool saved)
+{
+    if (r->journal && (saved || !journal_has_data(r->journal))) {
+        journal_remove(r->journal, saved ? r->l->output : NULL);
+    } else if (r->journal) {
+        fprintf(stderr,
+                "tidemark: what was recorded is kept in %s; `tidemark recover` makes a trace of it "
+                "when there is room\n",
+                journal_path(r->journal));
+        journal_close(r->journal);
+    }
+    r->journal = NULL;
+}
+
+/* Whatever went wrong with looking at it, what was recorded is saved. */
+static int end_connected(struct live *r, int status, struct err *e)
+{
+    struct err saving = {0};
+    bool saved = r->recorded && r->l->output && save(r, &saving) == 0;
+    end_journal(r, saved);
+    if (saving.code && status != 0)
+        print_error(&saving);
+    else if (saving.code)
+        *e = saving;
+    return saving.code ? -1 : status;
+}
+
 static int run_connected(struct live *r, struct err *e)
 {
-    if (trace_init(&r->trace, NULL, e) != 0) {
-        close(r->connection.fd);
-        return -1;
+    const struct journal_options journaling = {0};
+    int status = trace_init(&r->trace, NULL, e);
+    bool has_trace = status == 0;
+    if (has_trace && r->journal_name) {
+        r->journal = journal_create(r->journal_name, &journaling, e);
+        status = r->journal ? 0 : -1;
     }
-    r->top = (struct top){.trace = &r->trace, .options = r->l->tree, .live = true};
-    int status = record(r, e);
-    if (status == 0)
-        status = look_on(r, e);
-    top_close(&r->top);
-    if (status == 0 && r->l->output)
-        status = save(r, e);
-    trace_release(&r->trace);
+    if (status != 0) {
+        close(r->connection.fd);
+    } else {
+        r->top = (struct top){.trace = &r->trace, .options = r->l->tree, .live = true};
+        status = record(r, e);
+        if (status == 0)
+            status = look_on(r, e);
+        top_close(&r->top);
+        status = end_connected(r, status, e);
+    }
+    if (has_trace)
+        trace_release(&r->trace);
     return status;
 }
 
@@ -148,7 +197,7 @@ int top_live_run(const struct top_live *l)
     struct live r = {.l = l, .stop = {.fd = -1}};
     struct err e = {0};
     char address[ADDRESS_TEXT_SIZE];
-    int status = check_output(l, &e);
+    int status = check_output(&r, &e);
     if (status == 0)
         status = stop_init(&r.stop, &e);
     if (status == 0) {
@@ -159,6 +208,7 @@ int top_live_run(const struct top_live *l)
     if (status == 0)
         status = run_connected(&r, &e);
     stop_release(&r.stop);
+    free(r.journal_name);
     if (status == 0)
         return 0;
     print_error(&e);

@@ -323,3 +323,16 @@ class Live(Case):
             self.assertEqual(t.end(), 0)
             self.assertTrue(t.settings_are_back())
         self.assertEqual(run("verify", out, "--expect", "count=9001").returncode, 0)
+
+    def test_killed(self):
+        """What had come is in a journal; the next one who writes there finishes it."""
+        out = self.dir / "live.tracy"
+        with replaying(RECORDING, "--hold") as (_, port), top("-p", port, "-o", out,
+                                                              width=160) as t:
+            t.wait_for("all pools: 320 KiB live in 194 blocks")
+            t.process.kill()
+            t.end()
+        self.assert_clean("live.tracy.journal")
+        self.assertEqual(run("recover", self.dir / "live.tracy.journal", "-o", out).returncode, 0)
+        self.assertEqual(run("verify", out, "--expect", "count=9001").returncode, 0)
+        self.assert_clean("live.tracy")
