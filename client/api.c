@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "client/api.h"
 #include "client/chunks.h"
 #include "client/encode.h"
 #include "client/events.h"
@@ -114,6 +115,12 @@ static void api_free(uint32_t pool, const void *address)
     if (t)
         record_free(t, level, &(struct block){pool, (uintptr_t)address, 0, REC_HOW_API, 0});
     event_leave(level);
+}
+
+void api_begin(struct thread *t)
+{
+    atomic_store(&pools.lock, 0);
+    record_names(t);
 }
 
 /* ---- records with a length: from hooks at level 0 only */

@@ -78,7 +78,7 @@ static int reserve(off_t offset, size_t bytes)
 /* Waits until the collector has released units, as long as it lives. False: it does not. */
 static bool wait_for_release(uint32_t seen)
 {
-    struct timespec a_while = {0, 200 * 1000 * 1000};
+    struct timespec a_while = {0, 200000000};
     (void)syscall(SYS_futex, &state.header->released, FUTEX_WAIT, seen, &a_while, NULL, 0);
     return atomic_load_explicit(&state.header->released, memory_order_acquire) != seen ||
            connect_collector_lives();

@@ -15,7 +15,7 @@ HOOK pid_t fork(void)
     pid_t pid = real.fork();
     if (pid > 0)
         event_child(REC_FORK, pid, "");
-    else if (pid == 0 && atomic_load_explicit(&live.page.on, memory_order_relaxed) != LIVE_STOPPED)
+    else if (pid == 0)
         start_child();
     return pid;
 }

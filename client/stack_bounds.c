@@ -84,7 +84,7 @@ static __attribute__((noinline)) void find_bounds(struct thread *t, uint64_t sp,
     if (sp >= t->stack_low && sp < t->stack_high) {
         *high = t->stack_high;
     } else if (t->lookups < LOOKUPS_MOST) {
-        uint64_t low, end;
+        uint64_t low = 0, end = 0;
         t->lookups++;
         if (look_up(sp, &low, &end) && t->stack_high > low && t->stack_high <= end) {
             t->stack_low = low;

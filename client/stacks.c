@@ -76,7 +76,7 @@ static void grow(uint32_t index)
     if (!atomic_load_explicit(&state.nodes[index], memory_order_acquire)) {
         struct rec_chunk *chunk = chunks_take(REC_CHUNK_NODES, CLIENT_NODE_UNITS);
         if (chunk) {
-            chunk->first_node = index * (uint32_t)CLIENT_NODES + 1;
+            chunk->first_node = index * CLIENT_NODES + 1;
             chunks_publish(chunk);
             atomic_store_explicit(&state.nodes[index], (struct rec_node *)(chunk + 1),
                                   memory_order_release);

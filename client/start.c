@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "client/api.h"
 #include "client/chunks.h"
 #include "client/clock.h"
 #include "client/connect.h"
@@ -97,6 +98,7 @@ static void begin(uint32_t origin, uint64_t fork_stamp)
         modules_refresh(t, true);
         if (state.pools & REC_POOLS_MMAP)
             record_pool(t, MAPS_POOL, "mmap");
+        api_begin(t);
     }
     client_barrier();
     tls.depth--;
@@ -133,8 +135,14 @@ static void unmap_parent(void)
 void start_child(void)
 {
     int expected = PHASE_ON, saved = errno;
-    if (!atomic_compare_exchange_strong(&state.phase, &expected, PHASE_STARTING))
+    if (!atomic_compare_exchange_strong(&state.phase, &expected, PHASE_STARTING)) {
+        /* The parent's recording had ended; its collector waits for the last holder of the socket.
+         */
+        if (state.socket >= 0 && getpid() != state.pid)
+            connect_leave();
+        errno = saved;
         return;
+    }
     uint64_t stamp = state.clock == REC_CLOCK_TSC ? clock_tsc() : 0;
     unmap_parent();
     connect_leave();

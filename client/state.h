@@ -111,7 +111,9 @@ struct resting {
 
 #define CLIENT_RESTING 64u
 #define CLIENT_NODE_UNITS 4u
-#define CLIENT_NODES ((CLIENT_NODE_UNITS * REC_UNIT - sizeof(struct rec_chunk)) / 16u)
+#define CLIENT_NODES 4088u /* in one such chunk */
+_Static_assert(CLIENT_NODES == (CLIENT_NODE_UNITS * REC_UNIT - sizeof(struct rec_chunk)) / 16,
+               "a chunk of nodes is full of them");
 #define CLIENT_NODE_CHUNKS 4096u
 
 struct state {
