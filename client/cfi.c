@@ -243,6 +243,12 @@ struct row {
     int64_t bp, ra;
 };
 
+/* Nonsense factors may wrap around; what comes of it is held against the stack anyway. */
+static int64_t scaled(uint64_t number, int64_t factor)
+{
+    return (int64_t)(number * (uint64_t)factor);
+}
+
 static void set_register(struct row *row, uint64_t number, enum where where, int64_t offset)
 {
     if (number == REG_BP) {
@@ -298,7 +304,7 @@ static void step_extended(struct machine *m, struct view *v, uint8_t code)
         break;
     case 0x05: /* offset_extended */
         number = take_leb(v, false);
-        set_register(row, number, AT_CFA, (int64_t)take_leb(v, false) * factor);
+        set_register(row, number, AT_CFA, scaled(take_leb(v, false), factor));
         break;
     case 0x06: /* restore_extended */
         number = take_leb(v, false);
@@ -350,14 +356,14 @@ static void step_extended(struct machine *m, struct view *v, uint8_t code)
         break;
     case 0x11: /* offset_extended_sf */
         number = take_leb(v, false);
-        set_register(row, number, AT_CFA, (int64_t)take_leb(v, true) * factor);
+        set_register(row, number, AT_CFA, scaled(take_leb(v, true), factor));
         break;
     case 0x12: /* def_cfa_sf */
         number = take_leb(v, false);
-        set_cfa(row, number, (int64_t)take_leb(v, true) * factor);
+        set_cfa(row, number, scaled(take_leb(v, true), factor));
         break;
     case 0x13: /* def_cfa_offset_sf */
-        row->cfa = (int64_t)take_leb(v, true) * factor;
+        row->cfa = scaled(take_leb(v, true), factor);
         break;
     case 0x14: /* val_offset */
     case 0x15: /* val_offset_sf */
@@ -384,7 +390,7 @@ static bool run(struct machine *m, struct view v, uint64_t address)
             step = low;
             break;
         case 2: /* offset */
-            set_register(&m->row, low, AT_CFA, (int64_t)take_leb(&v, false) * m->e->data_factor);
+            set_register(&m->row, low, AT_CFA, scaled(take_leb(&v, false), m->e->data_factor));
             continue;
         case 3: /* restore */
             if (low == REG_BP)
