@@ -55,7 +55,7 @@ static char *without_separators(struct run_environment *v, char *library, const 
 
 static bool has_name(const char *entry, const char *with, size_t len)
 {
-    return strncmp(entry, with, len) == 0 && entry[len] == '=';
+    return entry && strncmp(entry, with, len) == 0 && entry[len] == '=';
 }
 
 /* Puts NAME=VALUE in, in the place of an entry of that name. */

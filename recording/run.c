@@ -12,6 +12,7 @@ void run_release(struct run *r)
 {
     free(r->window);
     r->window = NULL;
+    r->pos = NULL;
     r->at += r->len;
     r->len = 0;
 }

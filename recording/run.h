@@ -25,7 +25,7 @@ struct run {
     uint64_t thread;
     uint32_t at;        /* of the window's first byte, in the chunk */
     uint32_t len;       /* bytes in the window */
-    const uint8_t *pos; /* in the window: behind the next record's stamp */
+    const uint8_t *pos; /* in the window: behind the next record's stamp; NULL without one */
     const uint8_t *end; /* of the next record, when it says its length; else NULL */
     uint8_t kind;       /* the next record's first byte */
     bool peeked;        /* there is a next record, and the above is about it */
@@ -79,11 +79,11 @@ static inline int run_peek(struct run *r, const struct chunks *file, struct err 
 {
     if (__builtin_expect(!run_is_filled(r), 0) && run_fill(r, file, e) != 0)
         return -1;
-    if (!r->window || r->pos == r->window + r->len) {
+    const uint8_t *p = r->pos;
+    if (!p || p == r->window + r->len) {
         r->peeked = false;
         return 0;
     }
-    const uint8_t *p = r->pos;
     r->kind = *p++;
     r->end = NULL;
     if (__builtin_expect((r->kind & REC_KIND_MASK) >= REC_SIZED_KINDS, 0)) {

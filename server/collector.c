@@ -24,9 +24,18 @@
 
 enum watched { WATCHED_LISTENER, WATCHED_STOP, WATCHED_SOCKET, WATCHED_PROCESS };
 
+struct peer;
+
+/* What a descriptor that became ready is. */
+struct watch {
+    enum watched what;
+    struct peer *peer;
+};
+
 /* A connection. Both ends of a process are seen here: that of its socket and its own. */
 struct peer {
     int socket, process; /* process: a pidfd, -1 where there is none */
+    struct watch of_socket, of_process;
     struct collected *collected;
 };
 
@@ -34,6 +43,7 @@ struct collector {
     struct collector_options options;
     char *folder, *socket_folder, *socket_path;
     int listener, epoll, stop, news;
+    struct watch of_listener, of_stop;
     pthread_t thread;
     bool runs;
     _Atomic pid_t root;
@@ -108,11 +118,9 @@ static bool answer(int socket, const struct collector *c, int fd)
     return sendmsg(socket, &m, MSG_NOSIGNAL | MSG_DONTWAIT) == (ssize_t)sizeof w;
 }
 
-static bool watch(const struct collector *c, int fd, enum watched what, struct peer *peer)
+static bool watch(const struct collector *c, int fd, struct watch *w)
 {
-    /* The kind is in the low bits of the address, which is a multiple of 8. */
-    struct epoll_event ev = {.events = EPOLLIN | EPOLLRDHUP,
-                             .data.u64 = (uint64_t)(uintptr_t)peer | what};
+    struct epoll_event ev = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = w};
     return epoll_ctl(c->epoll, EPOLL_CTL_ADD, fd, &ev) == 0;
 }
 
@@ -137,9 +145,12 @@ static void come_in(struct collector *c)
         return;
     struct peer *p = calloc(1, sizeof *p);
     if (p)
-        *p = (struct peer){.socket = fd, .process = -1};
+        *p = (struct peer){.socket = fd,
+                           .process = -1,
+                           .of_socket = {WATCHED_SOCKET, p},
+                           .of_process = {WATCHED_PROCESS, p}};
     if (p && vec_push(&c->peers, p)) {
-        if (!watch(c, fd, WATCHED_SOCKET, p))
+        if (!watch(c, fd, &p->of_socket))
             drop(c, p);
         return;
     }
@@ -186,7 +197,7 @@ static void greet(struct collector *c, struct peer *p, const struct rec_hello *h
 #ifdef SYS_pidfd_open
     p->process = (int)syscall(SYS_pidfd_open, who.pid, 0);
 #endif
-    if (p->process >= 0 && !watch(c, p->process, WATCHED_PROCESS, p)) {
+    if (p->process >= 0 && !watch(c, p->process, &p->of_process)) {
         close(p->process);
         p->process = -1;
     }
@@ -226,8 +237,9 @@ static void *serve(void *ctx)
             return NULL;
         if (n <= 0)
             continue;
-        struct peer *p = (struct peer *)(uintptr_t)(ev.data.u64 & ~(uint64_t)7);
-        switch ((enum watched)(ev.data.u64 & 7)) {
+        const struct watch *w = ev.data.ptr;
+        struct peer *p = w->peer;
+        switch (w->what) {
         case WATCHED_LISTENER:
             come_in(c);
             break;
@@ -289,8 +301,8 @@ static int listen_on(struct collector *c, struct err *e)
     c->news = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     if (c->listener < 0 || c->epoll < 0 || c->stop < 0 || c->news < 0 ||
         bind(c->listener, (struct sockaddr *)&address, sizeof address) != 0 ||
-        listen(c->listener, BACKLOG) != 0 || !watch(c, c->listener, WATCHED_LISTENER, NULL) ||
-        !watch(c, c->stop, WATCHED_STOP, NULL))
+        listen(c->listener, BACKLOG) != 0 || !watch(c, c->listener, &c->of_listener) ||
+        !watch(c, c->stop, &c->of_stop))
         return err_errno(e, ERR_OUTPUT, "cannot listen on %s", c->socket_path);
     return 0;
 }
@@ -314,6 +326,8 @@ int collector_start(struct collector **out, const struct collector_options *o, s
     if (!c)
         return err_no_memory(e, "the collector");
     c->options = *o;
+    c->of_listener.what = WATCHED_LISTENER;
+    c->of_stop.what = WATCHED_STOP;
     c->listener = c->epoll = c->stop = c->news = -1;
     pthread_mutex_init(&c->lock, NULL);
     if (make_folders(c, e) == 0 && listen_on(c, e) == 0 && start_thread(c, e) == 0) {

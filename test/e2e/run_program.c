@@ -18,6 +18,9 @@ static _Atomic long made, freed;
 static _Atomic(void *) slots[SLOTS];
 static long rounds;
 
+void *make_block(size_t size);
+void free_block(void *p);
+
 __attribute__((noinline)) void *make_block(size_t size)
 {
     void *p = malloc(size);
