@@ -7,14 +7,18 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 import time
 import unittest
+from unittest import mock
 
 from tools import LIMIT, ROOT, TIDEMARK, Case, report, run
 
 SOURCE = ROOT / "test" / "e2e" / "run_program.c"
 CC = os.environ.get("CC", "gcc")
 PATIENCE = 60
+# Names of the C library are read once for all tests.
+CACHE = tempfile.TemporaryDirectory(prefix="tidemark-")
 
 
 def compiled(folder, name="program", flags=(), source=SOURCE):
@@ -62,6 +66,9 @@ class RunCase(Case):
     def setUp(self):
         super().setUp()
         self.program = compiled(self.dir)
+        cache = mock.patch.dict(os.environ, {"XDG_CACHE_HOME": str(CACHE.name)})
+        cache.start()
+        self.addCleanup(cache.stop)
         self.trace = self.dir / "out.tracy"
 
     def assert_sound(self, trace=None):

@@ -324,6 +324,26 @@ static void keys_tell_files_apart(void **state)
     }
 }
 
+/* Where nothing but a line of source changed, only the build id tells. */
+static void keys_follow_build_ids(void **state)
+{
+    struct elf_key keys[2];
+    (void)state;
+    for (unsigned i = 0; i < 2; i++) {
+        char id[] = "\4\0\0\0\4\0\0\0\3\0\0\0GNU\0abcd";
+        struct buf file = {0};
+        struct elf_maker m = {0};
+        id[16] = (char)('a' + i);
+        elf_maker_add(&m, ".note.gnu.build-id", SHT_NOTE, 0, id, 20);
+        struct elf_file *f = open_made(&m, &file);
+        assert_int_equal(elf_file_build_id(f)->len, 4);
+        elf_file_key(f, &keys[i]);
+        elf_file_close(f);
+        buf_release(&file);
+    }
+    assert_memory_not_equal(&keys[0], &keys[1], sizeof keys[0]);
+}
+
 /* ---- files that are none, or damaged */
 
 static void assert_no_elf(const void *bytes, size_t len, const char *cause)
@@ -430,6 +450,7 @@ int main(void)
         cmocka_unit_test(a_build_id_in_a_segment_is_found),
         cmocka_unit_test(addresses_and_offsets),
         cmocka_unit_test(keys_tell_files_apart),
+        cmocka_unit_test(keys_follow_build_ids),
         cmocka_unit_test(what_is_no_elf_file),
         cmocka_unit_test(damaged_files),
         cmocka_unit_test(a_real_file),
