@@ -272,6 +272,34 @@ static void say_why_nothing(const struct run *r, const struct run_process *p, st
     }
 }
 
+/* The trace may be that of a wrapper, which executed something that cannot be recorded. */
+static void say_what_followed(const struct run *r, const struct run_process *root)
+{
+    const struct run_process *last = run_tree_last(&r->tree);
+    struct program p = {0};
+    struct rec_header h;
+    struct err e;
+    struct buf text = {0};
+    if (last != root) {
+        format_terminal(&text, view_of(last->collected->hello.exe));
+        if (program_find(&p, last->collected->hello.exe, &e) == 0 && p.obstacle != PROGRAM_FINE &&
+            p.obstacle != PROGRAM_UNKNOWN) {
+            buf_puts(&text, " ");
+            program_explain(&p, &text);
+        } else {
+            buf_puts(&text, " called none of the functions that are watched");
+        }
+        fprintf(stderr, "tidemark: it executed another program, which could not be recorded: %s\n",
+                buf_str(&text));
+    } else if (recording_read_header(root->collected->fd, &h, &e) == 0 &&
+               h.state == REC_STATE_EXEC) {
+        fprintf(stderr, "tidemark: it executed another program, which never loaded "
+                        "libtidemark.so: a static or privileged one?\n");
+    }
+    program_release(&p);
+    buf_release(&text);
+}
+
 static int save_root(struct run *r, struct run_process *p, struct err *e)
 {
     struct buf end = {0};
@@ -302,6 +330,7 @@ static int finish(struct run *r)
     run_tree_save_folded(&r->tree);
     struct run_process *root = run_tree_root(&r->tree);
     if (root && root->record && !root->silent) {
+        say_what_followed(r, root);
         if (save_root(r, root, &e) != 0) {
             print_error(&e);
             r->tree.keep = true;

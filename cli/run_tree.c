@@ -229,6 +229,15 @@ struct run_process *run_tree_root(struct run_tree *t)
     return last;
 }
 
+const struct run_process *run_tree_last(const struct run_tree *t)
+{
+    for (size_t i = t->list.len; i-- > 0;) {
+        if (t->list.at[i].collected->is_root)
+            return &t->list.at[i];
+    }
+    return NULL;
+}
+
 void run_tree_save_folded(struct run_tree *t)
 {
     struct err e = {0};

@@ -51,6 +51,9 @@ size_t run_tree_alive(const struct run_tree *t);
 /* The root's last program that recorded anything, read to its end; NULL when there is none. */
 struct run_process *run_tree_root(struct run_tree *t);
 
+/* The root's last program, recorded or not; NULL when none ever loaded the library. */
+const struct run_process *run_tree_last(const struct run_tree *t);
+
 /* Saves the trace of the short ones, if there were any. */
 void run_tree_save_folded(struct run_tree *t);
 

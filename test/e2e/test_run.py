@@ -341,18 +341,34 @@ class Refused(RunCase):
                        check=True)
         self.refused(go, "Go")
 
-    def test_an_allocator_of_its_own(self):
+    def own_allocator(self):
         source = self.dir / "own.c"
         source.write_text("""
             #include <stddef.h>
-            static char room[65536];
+            #include <string.h>
+            static char room[1 << 20];
             static size_t used;
-            void *malloc(size_t n) { used += (n + 15) & ~(size_t)15; return room + used - n; }
+            void *malloc(size_t n)
+            {
+                used += (n + 31) & ~(size_t)15;
+                return memcpy(room + used - ((n + 15) & ~(size_t)15), &n, 0);
+            }
+            void *calloc(size_t n, size_t size) { return malloc(n * size); }
+            void *realloc(void *p, size_t n)
+            {
+                char *to = malloc(n);
+                for (size_t i = 0; p && i < n && (char *)p + i < room + sizeof room; i++)
+                    to[i] = ((char *)p)[i];
+                return to;
+            }
             void free(void *p) { (void)p; }
             void mallctl(void) {}
             int main(void) { return malloc(1) == NULL; }
         """)
-        self.refused(compiled(self.dir, "own", ["-rdynamic", "-fno-builtin"], source), "jemalloc")
+        return compiled(self.dir, "own", ["-rdynamic", "-fno-builtin"], source)
+
+    def test_an_allocator_of_its_own(self):
+        self.refused(self.own_allocator(), "jemalloc")
 
     def test_another_processor(self):
         other = self.dir / "other"
@@ -372,6 +388,18 @@ class Refused(RunCase):
         self.trace.unlink()
         script.write_text(f"#!{compiled(self.dir, 'static', ['-static'])} exit\n")
         self.refused(script, "statically linked")
+
+
+    def test_what_a_wrapper_executes(self):
+        static = compiled(self.dir, "static", ["-static"])
+        for program, word in ((self.own_allocator(), "jemalloc"), (static, "static")):
+            result = record(self.dir, "sh", "-c", f"exec {program}", options=["-f"])
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn("executed another program", result.stderr)
+            self.assertIn(word, result.stderr)
+        result = record(self.dir, "sh", "-c", f"exec {self.program} exit 0", options=["-f"])
+        self.assertEqual(site(self.trace, "make_block")["count"], 1)
+        self.assertNotIn("executed another", result.stderr)
 
 
 class Limits(RunCase):
