@@ -1,6 +1,7 @@
 """A proxy between a client and a capture that keeps what it passed, and walks over it without any
 code of the program: whole frames are counted by their lengths alone. Also journals, read here."""
 
+import contextlib
 import pathlib
 import socket
 import struct
@@ -94,9 +95,10 @@ class Proxy:
                     return
                 server.sendall(data)
                 self.passed += data
-            server.shutdown(socket.SHUT_WR)
         except OSError:
-            pass
+            pass # a killed client resets its connection when queries were still unread
+        with contextlib.suppress(OSError):
+            server.shutdown(socket.SHUT_WR)
 
     def pump_queries(self, server, client):
         try:
