@@ -24,8 +24,9 @@ static const char usage[] =
     "\n"
     "Makes a trace of the journal that a capture left when it was killed, or found no room to\n"
     "save: everything up to the last whole frame that arrived. The journal of OUT is the folder\n"
-    "OUT.journal. When all of it is saved it is removed. JOURNAL may also be a recording of\n"
-    "`tidemark run`, tidemark-run.PID/*.recording.\n"
+    "OUT.journal. When all of it is saved it is removed. Of a folder with journals each is\n"
+    "finished that no capture is writing. JOURNAL may also be a recording of `tidemark run`,\n"
+    "tidemark-run.PID/*.recording.\n"
     "\n"
     "  -o, --output FILE       the trace to write (x.recovered.tracy beside x.tracy.journal)\n"
     "  -f, --force             replace FILE\n"
@@ -128,12 +129,20 @@ static ssize_t first_bytes(const char *path, uint8_t out[16], struct err *e)
     return n;
 }
 
+/* A journal, or a folder with journals. */
+static int recover_what_is_in(struct recover_options *o, struct err *e)
+{
+    unsigned found = 0;
+    int status = o->output ? 0 : recover_folder(o->journal, o, &found, e);
+    return found || e->code != ERR_NONE ? status : recover_journal(o, e);
+}
+
 static int recover_any(struct recover_options *o, struct err *e)
 {
     struct stat st;
     uint8_t bytes[16] = {0};
     if (stat(o->journal, &st) == 0 && S_ISDIR(st.st_mode))
-        return recover_journal(o, e);
+        return recover_what_is_in(o, e);
     ssize_t n = first_bytes(o->journal, bytes, e);
     for (size_t i = 0; n >= 0 && i < sizeof kinds / sizeof kinds[0]; i++) {
         if ((size_t)n >= kinds[i].size && memcmp(bytes, kinds[i].magic, kinds[i].size) == 0)

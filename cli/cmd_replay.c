@@ -3,10 +3,13 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/format.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "server/journal_read.h"
 #include "server/replay.h"
 #include "server/stop.h"
 
@@ -15,7 +18,8 @@ static const char usage[] =
     "\n"
     "Plays a recorded client to the server that connects: RECORDING (NAME.c2s.bin, or - for\n"
     "standard input) holds the bytes that the client sent. Another protocol number than the\n"
-    "client's is answered as a client would, so a server may try several.\n"
+    "client's is answered as a client would, so a server may try several. RECORDING may also be\n"
+    "the journal of a capture that was cut off, see `tidemark recover`.\n"
     "Prints \"listening on ADDRESS:PORT\" when it is ready.\n"
     "\n"
     "      --protocol N        the client's protocol number (default: from NAME.s2c.bin)\n"
@@ -124,6 +128,28 @@ static void print_end(const struct replay_stats *s)
     fputc('\n', stderr);
 }
 
+/*
+ * A journal is played as the recording that it holds. Returns the descriptor that `path` names
+ * then, -1 when it is no journal, -2 with `e`.
+ */
+static int open_journal(struct replay_options *o, char path[32], struct err *e)
+{
+    struct stat st;
+    uint32_t protocol;
+    if (stat(o->recording, &st) != 0 || !S_ISDIR(st.st_mode))
+        return -1;
+    struct journal_reader *r = journal_reader_open(o->recording, e);
+    int fd = r ? journal_read_recording(r, &protocol, e) : -1;
+    journal_reader_close(r);
+    if (fd < 0)
+        return -2;
+    snprintf(path, 32, "/proc/self/fd/%d", fd);
+    o->recording = path;
+    if (o->protocol == 0)
+        o->protocol = protocol;
+    return fd;
+}
+
 int cmd_replay(int argc, char **argv)
 {
     struct replay_options options = {.address = "127.0.0.1", .port = 8086, .connections = 1};
@@ -133,7 +159,9 @@ int cmd_replay(int argc, char **argv)
     int status = parse_arguments(&options, argc, argv);
     if (status >= 0)
         return status;
-    struct replay *r = replay_new(&options, &e);
+    char path[32];
+    int journal = open_journal(&options, path, &e);
+    struct replay *r = journal == -2 ? NULL : replay_new(&options, &e);
     if (!r || stop_init(&stop, &e) < 0)
         goto bad;
     printf("listening on %s\n", replay_address(r));
@@ -152,5 +180,7 @@ bad:
 out:
     stop_release(&stop);
     replay_free(r);
+    if (journal >= 0)
+        close(journal);
     return status;
 }

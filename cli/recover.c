@@ -1,5 +1,6 @@
 #include "cli/recover.h"
 
+#include <dirent.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,6 +9,7 @@
 
 #include "analysis/summary.h"
 #include "base/format.h"
+#include "cli/options.h"
 #include "cli/part_name.h"
 #include "server/recovery.h"
 #include "trace/save_file.h"
@@ -27,6 +29,16 @@ struct recovering {
 
 /* ---- names */
 
+/* In a spool folder names end with a hash: server/journal.h. */
+static size_t without_hash(const char *name, size_t len)
+{
+    const size_t hash = 9;
+    if (len <= hash || name[len - hash] != '-' ||
+        strspn(name + len - hash + 1, "0123456789abcdef") < hash - 1)
+        return len;
+    return len - hash;
+}
+
 /* "x.tracy.journal" → "x.recovered.tracy"; NULL when memory is short. */
 static char *recovered_name(const struct recover_options *o)
 {
@@ -34,7 +46,7 @@ static char *recovered_name(const struct recover_options *o)
     while (len > 1 && o->journal[len - 1] == '/')
         len--;
     if (len > suffix && strncmp(o->journal + len - suffix, JOURNAL_SUFFIX, suffix) == 0)
-        len -= suffix;
+        len = without_hash(o->journal, len - suffix);
     char *output = o->beside ? strdup(o->beside) : strndup(o->journal, len);
     char *name = output ? name_with(output, "recovered") : NULL;
     free(output);
@@ -225,6 +237,70 @@ static int remove_done(const char *journal, struct err *e)
     *e = (struct err){0};
     return rmdir(journal) == 0 ? 0 : err_errno(e, ERR_OUTPUT, "cannot remove %s", journal);
 }
+
+/* ---- all in a folder */
+
+static bool is_journal(const char *name)
+{
+    size_t len = strlen(name), suffix = sizeof JOURNAL_SUFFIX - 1;
+    return len > suffix && strcmp(name + len - suffix, JOURNAL_SUFFIX) == 0;
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+    return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int is_wanted(const struct dirent *entry)
+{
+    return is_journal(entry->d_name);
+}
+
+/* The status; what is wrong is said. */
+static int recover_one(const char *path, const struct recover_options *all)
+{
+    struct recover_options options = *all;
+    enum journal_state state;
+    struct err e = {0};
+    int status = 0;
+    options.journal = path;
+    options.output = options.beside = NULL;
+    if (journal_look(path, &state, &e) != 0)
+        status = err_exit_status(&e);
+    else if (state == JOURNAL_DONE)
+        status = remove_done(path, &e) == 0 ? 0 : err_exit_status(&e);
+    else if (state == JOURNAL_LEFT)
+        status = recover_journal(&options, &e);
+    if (e.code != ERR_NONE)
+        print_error(&e);
+    fflush(stdout);
+    return status;
+}
+
+int recover_folder(const char *folder, const struct recover_options *options, unsigned *found,
+                   struct err *e)
+{
+    struct dirent **entries = NULL;
+    int n = scandir(folder, &entries, is_wanted, by_name), worst = 0;
+    *found = 0;
+    if (n < 0) {
+        err_errno(e, ERR_INPUT, "%s", folder);
+        return err_exit_status(e);
+    }
+    for (int i = 0; i < n; i++) {
+        struct buf path = {0};
+        buf_printf(&path, "%s/%s", folder, entries[i]->d_name);
+        int status = path.failed ? 4 : recover_one(buf_str(&path), options);
+        worst = status > worst ? status : worst;
+        buf_release(&path);
+        free(entries[i]);
+        (*found)++;
+    }
+    free(entries);
+    return worst;
+}
+
+/* ---- before a capture */
 
 int recover_leftover(const char *journal, const char *output,
                      const struct container_options *container, struct err *e)

@@ -29,6 +29,15 @@ struct recover_options {
 int recover_journal(const struct recover_options *options, struct err *e);
 
 /*
+ * All journals in a folder, one after the other, each to a trace beside it; those in use are left
+ * alone. What goes wrong with one is said on standard error and keeps no other from being finished.
+ * The exit status of the worst; *found tells how many journals there were. Of the options `keep`,
+ * `trace_version`, `container` and `progress` count. For a daemon that starts.
+ */
+int recover_folder(const char *folder, const struct recover_options *options, unsigned *found,
+                   struct err *e);
+
+/*
  * A capture that is about to write to `output`: a journal that an earlier one left at `journal` is
  * finished first. 0 when there is none (any more); -1 with ERR_OUTPUT when it must not go on.
  */

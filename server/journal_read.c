@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/cursor.h"
+#include "base/tempfile.h"
 #include "base/vec.h"
 #include "protocol/handshake.h"
 #include "server/journal_format.h"
@@ -382,6 +383,58 @@ int journal_read_end(const struct journal_record *record, enum session_end *end,
     if (n)
         memcpy(cause->text, c.pos, n);
     return 0;
+}
+
+/* ---- as a recording */
+
+static int put_beginning(int fd, const char *dir, const struct intake_start *start, uint64_t *at,
+                         struct err *e)
+{
+    uint8_t bytes[1 + WELCOME_SIZE_MAX + ON_DEMAND_SIZE] = {HANDSHAKE_WELCOME};
+    size_t n = 1 + wire_version_welcome_size(start->version);
+    welcome_encode(start->version, &start->welcome, bytes + 1);
+    if (start->welcome.flags & WELCOME_ON_DEMAND) {
+        on_demand_encode(&start->on_demand, bytes + n);
+        n += ON_DEMAND_SIZE;
+    }
+    *at = n;
+    return tempfile_write(fd, dir, bytes, n, 0, e);
+}
+
+static int put_received(struct journal_reader *r, int fd, const char *dir, uint64_t at,
+                        struct err *e)
+{
+    struct journal_record record;
+    int status;
+    while ((status = journal_reader_next(r, &record, e)) == 1) {
+        if (record.type != JOURNAL_RECEIVED)
+            continue;
+        if (tempfile_write(fd, dir, record.bytes, record.len, at, e) != 0)
+            return -1;
+        at += record.len;
+    }
+    return status;
+}
+
+int journal_read_recording(struct journal_reader *r, uint32_t *protocol, struct err *e)
+{
+    const char *dir = tempfile_dir(NULL);
+    struct journal_record record;
+    struct intake_start start;
+    uint64_t at;
+    int status = journal_reader_next(r, &record, e);
+    if (status == 0)
+        return err_set(e, ERR_INPUT, "nothing is in the journal");
+    if (status < 0 || journal_read_start(&record, &start, e) != 0)
+        return -1;
+    int fd = tempfile_open(dir, e);
+    if (fd < 0)
+        return -1;
+    *protocol = start.version->protocol;
+    if (put_beginning(fd, dir, &start, &at, e) == 0 && put_received(r, fd, dir, at, e) == 0)
+        return fd;
+    close(fd);
+    return -1;
 }
 
 /* ---- looking */

@@ -69,6 +69,12 @@ int journal_read_start(const struct journal_record *record, struct intake_start 
 int journal_read_end(const struct journal_record *record, enum session_end *end, struct err *cause,
                      struct err *e);
 
+/*
+ * What the client sent, from the status byte on, as a recording that server/replay.h can play: a
+ * temporary file without a name, at its start. -1 with `e`; the reader is at its end then.
+ */
+int journal_read_recording(struct journal_reader *r, uint32_t *protocol, struct err *e);
+
 /* Removes all segments and the folder, and closes the reader. */
 int journal_reader_remove(struct journal_reader *r, struct err *e);
 

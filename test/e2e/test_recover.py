@@ -147,7 +147,7 @@ class KilledClients(Killed):
 class Leftovers(Killed):
     RECORDING = WIRE / "v0.14.0" / "memscen.c2s.bin"
 
-    def leave(self, *args):
+    def leave(self, *args, among=()):
         """Leaves the journal of a killed capture."""
         stop = self.RECORDING.stat().st_size // 2
         with self.capturing(self.RECORDING, *args, stop_at=stop) as (capture, _, _):
@@ -156,7 +156,7 @@ class Leftovers(Killed):
                      begin + len(journal_bytes(self.journal)) == stop, "the journal")
             capture.kill()
             capture.communicate(timeout=LIMIT)
-        self.assert_clean("x.tracy.journal")
+        self.assert_clean("x.tracy.journal", *among)
 
     def test_the_next_capture_finishes_it(self):
         self.leave()
@@ -181,6 +181,26 @@ class Leftovers(Killed):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual((self.dir / "x.recovered.tracy").read_bytes(), b"somebody's")
         self.assert_clean("first", "whole", "x.tracy", "x.recovered.tracy", "x.recovered.2.tracy")
+
+    def test_all_in_a_folder(self):
+        """And each can be played as a client before."""
+        self.leave()
+        self.journal.rename(self.dir / "a.tracy-0123abcd.journal")
+        self.leave(among=["a.tracy-0123abcd.journal"])
+        with replaying(self.journal) as (_, port):
+            result = run("capture", "-o", self.dir / "played", "-p", port, "--no-summary",
+                         "--connect-timeout", 20)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.journal.rename(self.dir / "b.tracy.journal")
+        with self.capturing(self.RECORDING, stop_at=100000):
+            wait_for(lambda: self.journal.exists() and journal_bytes(self.journal), "bytes")
+            result = run("recover", self.dir)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assert_clean("a.recovered.tracy", "b.recovered.tracy", "played",
+                              "x.tracy.journal")
+        played = dump(self.dir / "played")
+        self.assertEqual(dump(self.dir / "a.recovered.tracy"), played)
+        self.assertEqual(dump(self.dir / "b.recovered.tracy"), played)
 
     def test_damaged_ones_are_never_overwritten(self):
         self.leave()
