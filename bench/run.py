@@ -22,6 +22,7 @@ BUILD = ROOT / os.environ.get("BUILD", "build")
 TIDEMARK = BUILD / "tidemark"
 OFFICIAL = os.environ.get("OFFICIAL")
 EVENTS = [int(n) for n in os.environ.get("BENCH_EVENTS", "1000000 10000000").split()]
+BOUND_EVENTS = int(os.environ.get("BENCH_BOUND", "50000000"))
 DEPTHS = [int(n) for n in os.environ.get("BENCH_DEPTHS", "0 16").split()]
 TICK = os.sysconf("SC_CLK_TCK")
 PORT = 19086
@@ -266,6 +267,8 @@ def bench_stream(folder, events, depth):
     print(f"  stream {mib(recording.stat().st_size)}")
     mine, official = capture_in_turns(recording, ours, theirs)
     show_capture("capture and save", mine, events, ours.stat().st_size)
+    bare = capture([TIDEMARK, "capture"], recording, ours, "--no-summary", "--no-journal")
+    show_capture("the same without a journal", bare, events, ours.stat().st_size)
     summed = capture([TIDEMARK, "capture"], recording, ours)
     show_capture("capture, save, summary", summed, events, ours.stat().st_size)
     inner = int(re.search(r'"inner_bytes": *(\d+)', Run(
@@ -294,6 +297,39 @@ def bench_stream(folder, events, depth):
         compare("report against update, memory", load.memory, loaded.memory)
 
 
+def anonymous_of(pid):
+    """Anonymous resident bytes of a process, 0 when it is gone."""
+    try:
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    found = re.search(r"^RssAnon:\s+(\d+) kB$", status, re.M)
+    return int(found[1]) << 10 if found else 0
+
+
+def bench_bound(folder):
+    """Anonymous memory through capture and save of many events with few live blocks."""
+    recording, out = folder / "bound.c2s.bin", folder / "bound.tracy"
+    print(f"\n{BOUND_EVENTS:,} memory events, 100,000 live, 10,000 call stacks 16 deep", flush=True)
+    subprocess.run([str(BUILD / "bench" / "firehose"), "--events", str(BOUND_EVENTS), "--depth",
+                    "16", "--live", "100000", "--stacks", "10000", "-o", str(recording)],
+                   check=True, stdout=subprocess.DEVNULL)
+    for limit in ((), ("--memory-limit", "128M")):
+        replay = subprocess.Popen([TIDEMARK, "replay", recording, "-p", str(PORT)],
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        replay.stdout.readline()
+        tool = subprocess.Popen([TIDEMARK, "capture", "-f", "-o", out, "-p", str(PORT),
+                                 "--no-summary", *limit], stdout=subprocess.DEVNULL)
+        most = 0
+        while tool.poll() is None:
+            most = max(most, anonymous_of(tool.pid))
+            time.sleep(0.02)
+        replay.kill()
+        replay.communicate()
+        print(f"  {' '.join(('capture and save', *limit)):40} anonymous {mib(most)}", flush=True)
+    recording.unlink()
+
+
 def bench_trees():
     """The structures of analysis/ alone, and questions on a trace of 35 million live blocks."""
     print("\nstructures", flush=True)
@@ -319,6 +355,7 @@ def main():
         for events in EVENTS:
             for depth in DEPTHS:
                 bench_stream(pathlib.Path(name), events, depth)
+        bench_bound(pathlib.Path(name))
     print(f"\n{time.monotonic() - began:.0f} s")
 
 

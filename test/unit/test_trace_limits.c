@@ -231,6 +231,42 @@ static void parts_are_not_without_end(void **state)
     fixture_release(&f);
 }
 
+/* Asked for, there is no end of parts; what lags behind at a seam stands at its beginning. */
+static void parts_that_are_asked_for(void **state)
+{
+    (void)state;
+    struct fixture f;
+    fixture_init(&f);
+    f.in.part_full = part_full;
+    f.in.part_full_ctx = &f;
+    for (unsigned i = 0; i < 2 * INGEST_PARTS_MAX; i++) {
+        put_alloc(&f, 7, 1000 * (i + 1), 0x1000 + i * 16u);
+        assert_int_equal(ingest_begin_part(&f.in, &f.e), 0);
+        assert_int_equal(f.parts_saved, i + 1);
+        assert_int_equal(f.live_when_saved, i + 1);
+    }
+    struct event late = {.kind = EVENT_MEM_FREE, .thread = 8, .time = 500};
+    late.mem.ptr = 0x1000;
+    put(&f, &late);
+    put_alloc(&f, 7, 2000 * INGEST_PARTS_MAX + 30, 0x1000);
+    assert_true(f.t.facts.last_time == 30);
+    assert_int_equal(f.in.time_overflow, 0);
+    assert_int_equal(ingest_finish(&f.in, &f.e), 0);
+    assert_int_equal(f.t.memory.faults.len, 0);
+    const struct pool *p = f.t.memory.pools.at[0];
+    assert_int_equal(p->totals.live, 2 * INGEST_PARTS_MAX);
+    assert_int_equal(p->totals.frees, 1);
+    const struct memory_free *freed = (const void *)p->frees.chunks.at[0]->raw;
+    for (unsigned i = 0; i < p->totals.allocations; i++)
+        assert_true((freed[i].after_thread & 0xffffffffffff) <= 1); /* 1: at once */
+    /* The clock's own parts are as many as ever. */
+    f.in.time_limit = 10;
+    for (int64_t i = 0; i < 1000; i++)
+        put_alloc(&f, 7, 3000 * INGEST_PARTS_MAX + i * 20, 0x900000 + (uint64_t)i * 16);
+    assert_int_equal(f.parts_saved, 3 * INGEST_PARTS_MAX);
+    fixture_release(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -242,6 +278,7 @@ int main(void)
         cmocka_unit_test(the_clock_goes_on_in_another_part),
         cmocka_unit_test(times_clamp_when_nobody_saves_parts),
         cmocka_unit_test(parts_are_not_without_end),
+        cmocka_unit_test(parts_that_are_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
