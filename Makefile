@@ -231,6 +231,8 @@ $(BUILD)/test/%.so: test/%.c
 	$(Q)$(CC) -std=c17 -D_GNU_SOURCE -O2 -g $(WARN) -shared -fPIC -o $@ $<
 
 # A client with call stacks of its own: with dynamic symbols, and without.
+$(BUILD)/test/stack_client.o: PIC := -fPIC
+
 $(BUILD)/test/stack_client: $(BUILD)/test/stack_client.o $(LIBS)
 	$(Q)$(CC) $(LDFLAGS) -Wl,--build-id -o $@ $^ $(LDLIBS)
 
@@ -249,14 +251,14 @@ run-replay: all
 	@BUILD=$(BUILD) sh test/replay-example
 
 ## test: builds and runs all tests; ends with "N passed, N failed"
-test: deps-test $(BUILD)/tidemark libtidetrace $(UNIT_TESTS) $(TEST_TOOLS)
+test: deps-test $(BUILD)/tidemark libtidetrace $(BUILD)/libtidemark.so $(UNIT_TESTS) $(TEST_TOOLS)
 	@BUILD=$(BUILD) CC=$(CC) $(PYTHON) test/run_tests.py
 
 ## unit, e2e: only those tests
 unit: deps-test $(UNIT_TESTS) $(TEST_TOOLS)
 	@BUILD=$(BUILD) $(PYTHON) test/run_tests.py --only unit
 
-e2e: deps-test $(BUILD)/tidemark libtidetrace $(TEST_TOOLS)
+e2e: deps-test $(BUILD)/tidemark libtidetrace $(BUILD)/libtidemark.so $(TEST_TOOLS)
 	@BUILD=$(BUILD) $(PYTHON) test/run_tests.py --only e2e
 
 ## check-layers: holds every #include against the folder table
