@@ -200,7 +200,7 @@ class WhileSaving(Case):
 
     @contextlib.contextmanager
     def saving(self, *args, replace=True):
-        subprocess.run([FIREHOSE, "-o", str(self.dir / "f.c2s.bin"), "--events", "300000",
+        subprocess.run([FIREHOSE, "-o", str(self.dir / "f.c2s.bin"), "--events", "120000",
                         "--depth", "0", "--protocol", "82"], check=True)
         if replace:
             (self.dir / "x").write_bytes(OLD)
