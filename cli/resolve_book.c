@@ -19,7 +19,7 @@ struct asked {
 #define SYMBOL_BIT (1u << 31)
 
 /* Frames between asking for one's memory and using it. */
-#define AHEAD 16u
+#define AHEAD ((size_t)16)
 
 /* Images that the summary has one by one. */
 #define IMAGES_TOLD 4096u
