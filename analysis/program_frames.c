@@ -84,6 +84,12 @@ static struct stack_place begin_of_machinery(const struct program_frames *p, uin
  */
 #define CLIENT_FRAMES_MAX 8
 
+uint32_t program_frames_function(struct program_frames *p, uint32_t frame)
+{
+    uint32_t found = look_at_frame(p, frame);
+    return found == NOT_PROGRAM ? NO_PROGRAM_FUNCTION : found;
+}
+
 uint32_t program_frames_start(struct program_frames *p, uint32_t callstack)
 {
     const struct callstacks *c = &p->trace->callstacks;

@@ -31,6 +31,15 @@ int program_frames_init(struct program_frames *p, const struct trace *t,
                         const struct skiplist *skip, struct err *e);
 void program_frames_release(struct program_frames *p);
 
+#define NO_PROGRAM_FUNCTION UINT32_MAX
+
+/*
+ * The innermost function of a frame that belongs to the program and was not called by
+ * instrumentation, as in frame_describe; NO_PROGRAM_FUNCTION when there is none. p->is_client tells
+ * afterwards whether the frame has a function of the instrumentation.
+ */
+uint32_t program_frames_function(struct program_frames *p, uint32_t frame);
+
 /*
  * The node of the innermost frame that instrumentation did not call: the outermost one with a
  * function of it, else the first frame. 0: the call stack has none.

@@ -4,8 +4,6 @@
 #include <string.h>
 #include <xxhash.h>
 
-#include "analysis/program_frames.h"
-
 #define UNSEEN UINT32_MAX
 
 /* The site at a function of a frame, as found last. */
@@ -18,7 +16,7 @@ struct builder {
     struct sites *sites;
     const struct trace *trace;
     enum site_detail detail;
-    struct program_frames program;
+    struct program_frames *program;
     struct known_site *of_frame; /* by frame number */
     struct map numbers; /* content hash → site number; the next key where two contents collide */
     XXH64_hash_t seed;
@@ -83,7 +81,7 @@ static uint32_t site_number(struct builder *b, struct frame_view f, struct err *
 /* The site of a call stack; UNSEEN on an error. */
 static uint32_t site_of_callstack(struct builder *b, uint32_t callstack, struct err *e)
 {
-    struct stack_place at = program_frames_begin(&b->program, callstack);
+    struct stack_place at = program_frames_begin(b->program, callstack);
     if (at.node == 0)
         return SITE_NO_CALLSTACK;
     uint32_t frame = b->trace->callstacks.nodes.at[at.node].frame;
@@ -115,19 +113,30 @@ static int build(struct builder *b, struct err *e)
     return 0;
 }
 
-int sites_build(struct sites *s, const struct trace *t, const struct skiplist *skip,
-                enum site_detail detail, struct err *e)
+int sites_build_from(struct sites *s, struct program_frames *program, enum site_detail detail,
+                     struct err *e)
 {
     *s = (struct sites){0};
-    struct builder b = {.sites = s, .trace = t, .detail = detail};
+    struct builder b = {.sites = s, .trace = program->trace, .detail = detail, .program = program};
     b.seed = map_hash(UINT64_C(0x7369746573));
-    int status = program_frames_init(&b.program, t, skip, e) == 0 ? build(&b, e) : -1;
-    program_frames_release(&b.program);
+    int status = build(&b, e);
     free(b.of_frame);
     map_release(&b.numbers);
     buf_release(&b.content);
     if (status != 0)
         sites_release(s);
+    return status;
+}
+
+int sites_build(struct sites *s, const struct trace *t, const struct skiplist *skip,
+                enum site_detail detail, struct err *e)
+{
+    struct program_frames program;
+    *s = (struct sites){0};
+    if (program_frames_init(&program, t, skip, e) != 0)
+        return -1;
+    int status = sites_build_from(s, &program, detail, e);
+    program_frames_release(&program);
     return status;
 }
 

@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "analysis/frames.h"
+#include "analysis/program_frames.h"
 #include "analysis/skiplist.h"
 #include "base/err.h"
 #include "base/vec.h"
@@ -40,6 +41,9 @@ struct sites {
 /* Finds the site of every call stack of the trace. `s` need not be initialised. */
 int sites_build(struct sites *s, const struct trace *t, const struct skiplist *skip,
                 enum site_detail detail, struct err *e);
+/* The same where somebody has looked at the frames already, or will look again. */
+int sites_build_from(struct sites *s, struct program_frames *program, enum site_detail detail,
+                     struct err *e);
 void sites_release(struct sites *s);
 
 #endif

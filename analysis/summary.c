@@ -81,6 +81,7 @@ struct builder {
     struct summary *s;
     struct trace *trace;
     const struct summary_options *options;
+    struct program_frames program;
     struct sites sites;
     struct sites functions;
     struct accounting accounts[ACCOUNTINGS];
@@ -166,17 +167,15 @@ static int key_by_moment(void *ctx, const struct memory_op *op, uint32_t *key, s
 
 static int sweep(struct builder *b, struct err *e)
 {
-    static const struct skiplist built_in = {0};
-    const struct skiplist *skip = b->options->skip ? b->options->skip : &built_in;
     static const uint32_t one_group[1] = {0};
     struct accounting_options o = {.judged = true};
     /* Who has most bytes is all that is asked of call stacks which are not shown. */
     o.sums_only = !b->options->stacks && b->options->by != GROUP_CALLSTACK;
     accounting_init(&b->accounts[BY_CALLSTACK], &o);
     o.sums_only = false;
-    if (types_build(&b->s->types, b->trace, skip, e) != 0)
-        return -1;
-    if (sites_build(&b->sites, b->trace, skip, SITE_BY_LINE, e) != 0)
+    if (program_frames_init(&b->program, b->trace, b->options->skip, e) != 0 ||
+        sites_build_from(&b->sites, &b->program, SITE_BY_LINE, e) != 0 ||
+        types_build_from(&b->s->types, &b->program, e) != 0)
         return -1;
     o.groups = b->sites.of_callstack;
     o.group_count = b->sites.callstack_count;
@@ -184,7 +183,7 @@ static int sweep(struct builder *b, struct err *e)
     b->has_group = true;
     switch (b->options->by) {
     case GROUP_FUNCTION:
-        if (sites_build(&b->functions, b->trace, skip, SITE_BY_FUNCTION, e) != 0)
+        if (sites_build_from(&b->functions, &b->program, SITE_BY_FUNCTION, e) != 0)
             return -1;
         o.groups = b->functions.of_callstack;
         o.group_count = b->functions.callstack_count;
@@ -526,6 +525,7 @@ int summary_build(struct summary *s, struct trace *t, const struct summary_optio
     int status = build(&b, e);
     for (size_t i = 0; i < ACCOUNTINGS; i++)
         accounting_release(&b.accounts[i]);
+    program_frames_release(&b.program);
     sites_release(&b.sites);
     sites_release(&b.functions);
     moments_release(&b.moments);

@@ -412,12 +412,17 @@ static int put_frames(struct store_rows *s, struct err *e)
 
 static int put_all(struct store_rows *s, struct err *e)
 {
-    static const struct skiplist rules = {0};
+    struct program_frames program;
     bool memory = tables_need_events(s->sink->wanted);
     if ((wants(s, TABLE_OF_FACTS) && put_facts(s, e) != 0) ||
         (wants(s, TABLE_OF_THREADS) && put_threads(s, e) != 0) ||
-        types_build(&s->types, s->t, &rules, e) != 0 ||
-        sites_build(&s->sites, s->t, &rules, SITE_BY_LINE, e) != 0)
+        program_frames_init(&program, s->t, NULL, e) != 0)
+        return -1;
+    int status = sites_build_from(&s->sites, &program, SITE_BY_LINE, e);
+    if (status == 0)
+        status = types_build_from(&s->types, &program, e);
+    program_frames_release(&program);
+    if (status != 0)
         return -1;
     if ((wants(s, TABLE_OF_SITES) && put_sites(s, e) != 0) || put_callstacks(s, e) != 0 ||
         put_frames(s, e) != 0)

@@ -487,7 +487,7 @@ static int build(struct builder *b, struct err *e)
 {
     struct tree *t = b->tree;
     struct tree_label all = make_label(TREE_IMAGE, &(struct frame_view){.image = {"", 0}});
-    if (t->options.by == TREE_TYPE && types_build(&t->types, t->trace, t->options.skip, e) != 0)
+    if (t->options.by == TREE_TYPE && types_build_from(&t->types, &b->program, e) != 0)
         return -1;
     if (prepare_labels(b, e) != 0 || count_stacks(b, e) != 0)
         return -1;

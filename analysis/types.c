@@ -7,7 +7,6 @@
 #include "analysis/element_type.h"
 #include "analysis/frames.h"
 #include "analysis/function_name.h"
-#include "analysis/program_frames.h"
 #include "base/map.h"
 
 /* What a frame says of the block, besides the number of a type. */
@@ -27,7 +26,7 @@ struct builder {
     struct types *types;
     const struct trace *trace;
     const struct skiplist *skip;
-    struct program_frames program;
+    struct program_frames *program;
     uint32_t *said[2];  /* by frame number: what it says; second: when called by machinery only */
     struct map numbers; /* content hash → number; the next key where two contents collide */
     struct buf text;
@@ -100,11 +99,16 @@ static uint32_t ask_function(struct builder *b, const struct frame_view *f, bool
     return raw && is_raw(b, f) ? RAW : MACHINERY;
 }
 
-static enum frame_class class_of(const struct builder *b, const struct frame_view *f)
+/* The place after the outermost function of a frame that is instrumentation. */
+static uint32_t beyond_instrumentation(const struct builder *b, uint32_t frame, uint32_t depth)
 {
-    if (f->function.len == 0 && f->file.len == 0)
-        return FRAME_PROGRAM;
-    return skiplist_class(b->skip, f->function, f->file);
+    for (uint32_t i = depth; i > 0; i--) {
+        struct frame_view f = frame_describe(b->trace, frame, i - 1);
+        if ((f.function.len || f.file.len) &&
+            skiplist_class(b->skip, f.function, f.file) == FRAME_INSTRUMENTATION)
+            return i;
+    }
+    return 0;
 }
 
 /* What a frame says, its inlined functions included; UNSEEN on an error. */
@@ -112,19 +116,16 @@ static uint32_t ask_frame(struct builder *b, uint32_t frame, bool raw, struct er
 {
     uint32_t *known = &b->said[raw ? 0 : 1][frame];
     uint32_t depth = frame_depth(b->trace, frame);
-    uint32_t begin = 0;
     if (*known != UNSEEN)
         return *known;
+    uint32_t program = program_frames_function(b->program, frame);
     /* What instrumentation called has no say. */
-    for (uint32_t i = 0; i < depth; i++) {
+    bool is_client = b->program->is_client[frame];
+    uint32_t i = is_client ? beyond_instrumentation(b, frame, depth) : 0;
+    uint32_t said = raw || is_client ? RAW : MACHINERY;
+    for (; i < depth && is_open(said); i++) {
         struct frame_view f = frame_describe(b->trace, frame, i);
-        if (class_of(b, &f) == FRAME_INSTRUMENTATION)
-            begin = i + 1;
-    }
-    uint32_t said = raw || begin ? RAW : MACHINERY;
-    for (uint32_t i = begin; i < depth && is_open(said); i++) {
-        struct frame_view f = frame_describe(b->trace, frame, i);
-        said = class_of(b, &f) == FRAME_PROGRAM ? PROGRAM : ask_function(b, &f, said == RAW, e);
+        said = i == program ? PROGRAM : ask_function(b, &f, said == RAW, e);
     }
     return *known = said;
 }
@@ -133,7 +134,7 @@ static uint32_t ask_callstack(struct builder *b, uint32_t callstack, struct err 
 {
     const struct callstacks *c = &b->trace->callstacks;
     uint32_t said = RAW;
-    uint32_t node = program_frames_start(&b->program, callstack);
+    uint32_t node = program_frames_start(b->program, callstack);
     for (; node && is_open(said); node = c->nodes.at[node].parent)
         said = ask_frame(b, c->nodes.at[node].frame, said == RAW, e);
     return is_open(said) || said == PROGRAM ? TYPE_NONE : said;
@@ -162,22 +163,30 @@ static int build(struct builder *b, struct err *e)
     return 0;
 }
 
-int types_build(struct types *t, const struct trace *trace, const struct skiplist *skip,
-                struct err *e)
+int types_build_from(struct types *t, struct program_frames *program, struct err *e)
 {
-    static const struct skiplist built_in = {0};
     *t = (struct types){0};
-    struct builder b = {.types = t, .trace = trace, .skip = skip ? skip : &built_in};
-    int status = program_frames_init(&b.program, trace, b.skip, e);
-    if (status == 0)
-        status = build(&b, e);
-    program_frames_release(&b.program);
+    struct builder b = {
+        .types = t, .trace = program->trace, .skip = program->skip, .program = program};
+    int status = build(&b, e);
     free(b.said[0]);
     free(b.said[1]);
     map_release(&b.numbers);
     buf_release(&b.text);
     if (status != 0)
         types_release(t);
+    return status;
+}
+
+int types_build(struct types *t, const struct trace *trace, const struct skiplist *skip,
+                struct err *e)
+{
+    struct program_frames program;
+    *t = (struct types){0};
+    if (program_frames_init(&program, trace, skip, e) != 0)
+        return -1;
+    int status = types_build_from(t, &program, e);
+    program_frames_release(&program);
     return status;
 }
 

@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "analysis/program_frames.h"
 #include "analysis/skiplist.h"
 #include "base/err.h"
 #include "base/vec.h"
@@ -27,6 +28,8 @@ struct types {
 /* `skip` NULL: the built-in rules. `t` need not be initialised. */
 int types_build(struct types *t, const struct trace *trace, const struct skiplist *skip,
                 struct err *e);
+/* The same where somebody has looked at the frames already, or will look again. */
+int types_build_from(struct types *t, struct program_frames *program, struct err *e);
 void types_release(struct types *t);
 
 static inline uint32_t types_of(const struct types *t, uint32_t callstack)

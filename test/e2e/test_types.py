@@ -8,6 +8,7 @@ import struct
 import subprocess
 
 from clients import text_item, thread_name
+from pagedata import Page
 from symbol_images import Absent, sh, tool
 from test_capture import TERMINATE, FakeClient, alloc, callstack, frame
 from tools import LIMIT, Case, report, run
@@ -358,6 +359,7 @@ class Types(Case):
                  if node["depth"] == 1}
         self.assertEqual(roots, {kind or "[no type]": sums[1] for kind, sums in wanted.items()})
         self.check_export(trace, wanted)
+        self.check_page(trace, doc)
 
     @staticmethod
     def frames(parts):
@@ -393,6 +395,24 @@ class Types(Case):
         for row in self.lines(out / "callstack_totals.ndjson"):
             sums[types[row["callstack"]]] += row["total_bytes"]
         self.assertEqual(dict(sums), {kind: sums[1] for kind, sums in wanted.items()})
+
+    def check_page(self, trace, doc):
+        """The page's sites have the same types, where the page is built."""
+        done = run("report", trace, "--format", "html", "-o", self.dir / "page.html", "-f")
+        if "without the page" in done.stderr:
+            return
+        self.assertEqual(done.returncode, 0, done.stderr)
+        data = Page(self.dir / "page.html").data
+        strings, numbers = data["strings"], data["siteTypes"]
+        got = collections.Counter()
+        for site, number, more in zip(data["sites"], numbers[::2], numbers[1::2]):
+            if not isinstance(site, int):
+                got[strings[number], bool(more)] += 1
+        want = collections.Counter()
+        for site in doc["sites"]:
+            types = [t["type"] for t in site.get("types", [site]) if t["type"]]
+            want[types[0] if types else "", bool(types and "types" in site)] += 1
+        self.assertEqual(got, want)
 
     @staticmethod
     def lines(path):
