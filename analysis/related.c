@@ -92,7 +92,8 @@ static int choose_cells(struct builder *b, const struct related_options *o, stru
     uint64_t length = (uint64_t)(r->end - r->begin);
     r->steps = length < RELATED_STEPS ? (uint32_t)length : RELATED_STEPS;
     r->cells = r->steps;
-    while (r->steps == RELATED_STEPS && r->cells < RELATED_CELLS && r->cells * 2 <= length)
+    while (r->steps == RELATED_STEPS && r->cells < RELATED_CELLS &&
+           UINT64_C(2) * r->cells <= length)
         r->cells *= 2;
     uint64_t window = o->window ? (uint64_t)o->window : length / 200;
     unsigned __int128 cells = ((unsigned __int128)window * r->cells + length - 1) / length;
@@ -431,15 +432,15 @@ static int compare_messages(struct builder *b, struct err *e)
         status = read_messages(b, &t, e);
     for (size_t pool = 0; pool < pools && status == 0; pool++) {
         double share = steep_share(b, &b->series[pool]);
-        for (size_t i = pool; i < b->r->messages.len; i += pools) {
-            struct related_message *row = &b->r->messages.at[i];
-            const struct text *text = &t.list.at[i / pools];
+        for (size_t i = 0; i < t.list.len; i++) {
+            struct related_message *row = &b->r->messages.at[i * pools + pool];
+            const struct text *text = &t.list.at[i];
             row->count = text->count;
             row->n = text->n;
             row->expected = share * (double)text->n;
             row->rise /= (double)text->n;
             row->usual = b->series[pool].usual;
-            row->p = combined_probability(t.logs.at[i], text->n);
+            row->p = combined_probability(t.logs.at[i * pools + pool], text->n);
         }
     }
     map_release(&t.numbers);
