@@ -481,7 +481,7 @@ static int compare_message_rows(const void *a, const void *b)
 static int adjust(struct related *r, struct err *e)
 {
     size_t n = r->plots.len > r->messages.len ? r->plots.len : r->messages.len;
-    double *p = malloc((2 * n + 1) * sizeof *p);
+    double *p = calloc(2 * n + 1, sizeof *p);
     size_t *order = malloc((n + 1) * sizeof *order);
     int status = p && order ? 0 : no_room(e);
     size_t plots = 0;

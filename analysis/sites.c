@@ -103,8 +103,7 @@ static int build(struct builder *b, struct err *e)
     struct site none = {.frame = {.function = {"", 0}, .file = {"", 0}, .image = {"", 0}}};
     if (!s->of_callstack || !b->of_frame || !vec_push(&s->list, none))
         return err_no_memory(e, "allocation sites");
-    for (size_t i = 0; i < frames; i++)
-        b->of_frame[i].site = UNSEEN;
+    memset(b->of_frame, 0xff, (frames + 1) * sizeof *b->of_frame); /* UNSEEN */
     for (size_t id = 1; id < s->callstack_count; id++) {
         s->of_callstack[id] = site_of_callstack(b, (uint32_t)id, e);
         if (s->of_callstack[id] == UNSEEN)
