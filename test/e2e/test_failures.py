@@ -105,6 +105,11 @@ class OutOfMemory(Case):
     def test_report(self):
         self.check(7, ("report", TRACE, "--stack-traces"))
         self.check(211, ("report", TRACE, "--format", "json"))
+        for args in (("--by", "zone"), ("--by", "frame", "--format", "json"), ("--by", "type")):
+            n, _ = self.count(("report", TRACE, *args))
+            self.check(n // 12, ("report", TRACE, *args))
+        n, _ = self.count(("report", OTHER, "--related", "--format", "json"))
+        self.check(n // 25, ("report", OTHER, "--related", "--format", "json"))
 
     def test_pictures(self):
         for command, form in (("timeline", "svg"), ("timeline", "png"), ("map", "svg"),
