@@ -25,6 +25,7 @@ struct builder {
     uint32_t *pools;   /* pool of the trace → of the page */
     uint32_t *threads; /* thread number → of the page */
     uint32_t *stacks;  /* call stack id → of the page */
+    uint8_t *owners;   /* call stack id → its site's place among those of the map */
     size_t stack_limit;
     struct program_frames program;
     struct map site_numbers; /* the summary's site → of the page */
@@ -522,9 +523,19 @@ static int align_steps(struct page_series *s, struct err *e)
     return 0;
 }
 
+/* Sites stand in order of how much they matter, behind the first, which is the others. */
+static void choose_owners(struct builder *b)
+{
+    for (size_t i = 0; i < b->stack_limit; i++) {
+        uint32_t site = b->d->stacks.at[b->stacks[i]].site;
+        b->owners[i] = (uint8_t)(site && site <= PAGE_MAP_OWNERS ? site - 1 : PAGE_MAP_OWNERS);
+    }
+}
+
 static int build_series(struct builder *b, struct err *e)
 {
     struct page_data *d = b->d;
+    choose_owners(b);
     const struct page_series_options o = {
         .pools = b->pools,
         .pool_count = (uint32_t)d->pools.len,
@@ -535,6 +546,7 @@ static int build_series(struct builder *b, struct err *e)
         .stacks = b->stacks,
         .stack_limit = b->stack_limit,
         .stack_other = 0,
+        .owners = b->owners,
         .from = d->from,
         .to = d->to,
         .all_threads = b->all_threads,
@@ -618,17 +630,21 @@ int page_data_build(struct page_data *d, struct trace *t, const struct summary *
     b.pools = calloc(t->memory.pools.len + 1, sizeof *b.pools);
     b.threads = malloc((threads + 1) * sizeof *b.threads);
     b.stacks = calloc(b.stack_limit, sizeof *b.stacks);
+    b.owners = malloc(b.stack_limit);
     int status = -1;
-    if (b.pools && b.threads && b.stacks && program_frames_init(&b.program, t, skip, e) == 0) {
+    if (b.pools && b.threads && b.stacks && b.owners &&
+        program_frames_init(&b.program, t, skip, e) == 0) {
         memset(b.threads, 0xff, (threads + 1) * sizeof *b.threads);
         status = build(&b, e);
-    } else if (!b.pools || !b.threads || !b.stacks) {
+    } else if (!b.pools || !b.threads || !b.stacks || !b.owners) {
         err_no_memory(e, "what the page shows");
     }
     d->series.options.pools = d->series.options.threads = d->series.options.stacks = NULL;
+    d->series.options.owners = NULL;
     free(b.pools);
     free(b.threads);
     free(b.stacks);
+    free(b.owners);
     program_frames_release(&b.program);
     map_release(&b.site_numbers);
     map_release(&b.site_rests);

@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/saturate.h"
+
 /* A piece as a key: its pool above the at most 52 bits of its number. */
 #define POOL_SHIFT 56
 
@@ -14,6 +16,8 @@ void page_map_release(struct page_map *m)
 {
     map_release(&m->seen);
     vec_release(&m->pieces);
+    free(m->owners);
+    m->owners = NULL;
 }
 
 static uint64_t last_address(uint64_t ptr, uint64_t size)
@@ -89,6 +93,9 @@ int page_map_settle(struct page_map *m, struct err *e)
         if (!vec_push(&m->pieces, p))
             return err_no_memory(e, "the memory map");
     }
+    m->owners = calloc(m->pieces.len + 1, sizeof *m->owners);
+    if (!m->owners)
+        return err_no_memory(e, "the memory map");
     if (m->pieces.len)
         qsort(m->pieces.at, m->pieces.len, sizeof *m->pieces.at, compare_pieces);
     for (size_t i = 0; i < m->pieces.len; i++) {
@@ -115,4 +122,43 @@ struct page_span page_map_find(const struct page_map *m, uint32_t pool, uint64_t
     span.head = span.count == 1 ? end - ptr + 1 : ((first + 1) << m->shift) - ptr;
     span.tail = span.count == 1 ? 0 : end - (end >> m->shift << m->shift) + 1;
     return span;
+}
+
+void page_map_count(struct page_map *m, const struct page_span *at,
+                    const unsigned owner[PAGE_MAP_KINDS])
+{
+    if (at->count == 0)
+        return;
+    for (unsigned k = 0; k < PAGE_MAP_KINDS; k++) {
+        struct page_owners *first = &m->owners[at->first];
+        struct page_owners *last = first + at->count - 1;
+        unsigned who = owner[k];
+        first->bytes[k][who] = saturating_add(first->bytes[k][who], at->head);
+        last->bytes[k][who] = saturating_add(last->bytes[k][who], at->tail);
+        if (at->count < 3)
+            continue;
+        first[1].cover[k][who]++;
+        last->cover[k][who]--;
+    }
+}
+
+void page_map_owners(const struct page_map *m, enum page_map_kind kind, uint8_t *most)
+{
+    uint64_t whole[PAGE_MAP_OWNERS + 1] = {0};
+    for (size_t i = 0; i < m->pieces.len; i++) {
+        const struct page_owners *o = &m->owners[i];
+        uint64_t highest = 0;
+        most[i] = PAGE_MAP_NOBODY;
+        for (unsigned who = 0; who <= PAGE_MAP_OWNERS; who++) {
+            uint64_t covered;
+            whole[who] += (uint64_t)o->cover[kind][who];
+            if (__builtin_mul_overflow(whole[who], UINT64_C(1) << m->shift, &covered))
+                covered = SATURATED;
+            uint64_t bytes = saturating_add(o->bytes[kind][who], covered);
+            if (bytes > highest) {
+                highest = bytes;
+                most[i] = (uint8_t)who;
+            }
+        }
+    }
 }

@@ -249,6 +249,20 @@ static int count_piece(struct page_series *s, uint32_t piece, enum block_value w
     return 0;
 }
 
+static void count_owners(struct page_series *s, const struct memory_op *op,
+                         const struct page_span *at)
+{
+    const struct page_series_options *o = &s->options;
+    const struct live_block *b = &op->block;
+    uint32_t thread = b->thread < o->thread_limit ? o->threads[b->thread] : o->thread_other;
+    unsigned owner[PAGE_MAP_KINDS] = {PAGE_MAP_OWNERS, PAGE_MAP_OWNERS};
+    if (thread < PAGE_MAP_OWNERS && thread != o->thread_other)
+        owner[PAGE_MAP_THREADS] = thread;
+    if (o->owners && b->callstack < o->stack_limit)
+        owner[PAGE_MAP_SITES] = o->owners[b->callstack];
+    page_map_count(&s->map, at, owner);
+}
+
 static int count_map(struct page_series *s, const struct memory_op *op, struct err *e)
 {
     struct page_span at =
@@ -256,6 +270,8 @@ static int count_map(struct page_series *s, const struct memory_op *op, struct e
     bool up = op->kind == MEMORY_ALLOC;
     if (at.count == 0)
         return 0;
+    if (up)
+        count_owners(s, op, &at);
     uint32_t last = at.first + at.count - 1;
     if (count_piece(s, at.first, BLOCK_BYTES, up, at.head, e) != 0 ||
         (up && count_piece(s, at.first, BLOCK_ALLOCS, true, 1, e) != 0) ||

@@ -69,9 +69,10 @@ struct page_series_options {
     const uint32_t *stacks; /* call stack id → stack of the page */
     size_t stack_limit;     /* length of `stacks`; ids beyond it are stack_other */
     uint32_t stack_other;
-    int64_t from, to; /* ns; of the first and the last event */
-    size_t cells_max; /* 0: PAGE_CELLS_MAX; less in tests */
-    bool all_threads; /* histograms do not tell threads apart: all count as thread 0 */
+    const uint8_t *owners; /* call stack id → site among the owners of page_map.h; NULL: others */
+    int64_t from, to;      /* ns; of the first and the last event */
+    size_t cells_max;      /* 0: PAGE_CELLS_MAX; less in tests */
+    bool all_threads;      /* histograms do not tell threads apart: all count as thread 0 */
 };
 
 struct page_series_pool;

@@ -380,6 +380,29 @@ static int put_timeline(struct page *p, struct err *e)
     return status;
 }
 
+/* Two numbers for each piece: who of the threads and of the sites allocated most there. */
+static int put_owners(struct page *p, struct err *e)
+{
+    const struct page_map *m = &p->d->series.map;
+    size_t n = m->pieces.len;
+    uint8_t *most = malloc(PAGE_MAP_KINDS * n + 1);
+    struct buf raw = {0};
+    if (!most)
+        return err_no_memory(e, "the page");
+    for (unsigned k = 0; k < PAGE_MAP_KINDS; k++)
+        page_map_owners(m, (enum page_map_kind)k, most + k * n);
+    for (size_t i = 0; i < n; i++) {
+        for (unsigned k = 0; k < PAGE_MAP_KINDS; k++)
+            pack_unsigned(&raw, most[k * n + i]);
+    }
+    buf_printf(&p->out, "\"ownerCount\":%u,\"owners\":\"", PAGE_MAP_OWNERS);
+    int status = pack_text(&raw, &p->out, e);
+    buf_puts(&p->out, "\",");
+    buf_release(&raw);
+    free(most);
+    return status;
+}
+
 static int put_map(struct page *p, struct err *e)
 {
     const struct page_map *m = &p->d->series.map;
@@ -421,7 +444,8 @@ static int put_data(struct page *p, struct err *e)
     buf_printf(&p->out, "\"allThreads\":%s,", p->d->series.options.all_threads ? "true" : "false");
     put_texts(p);
     /* The history first: it decides how long the steps are. */
-    if (put_history(p, e) != 0 || put_timeline(p, e) != 0 || put_map(p, e) != 0)
+    if (put_history(p, e) != 0 || put_timeline(p, e) != 0 || put_map(p, e) != 0 ||
+        put_owners(p, e) != 0)
         return -1;
     buf_puts(&p->out, "\"strings\":[\"\"");
     buf_put(&p->out, p->strings.data, p->strings.len);

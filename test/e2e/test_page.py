@@ -231,6 +231,29 @@ class Figures(Case):
                     low, high = max(at, number << shift), min(at + size, number + 1 << shift)
                     wanted[event["pool"], number] += high - low
             self.assertEqual(dict(zip(pieces, use)), wanted)
+        self.check_owners(page, events, pieces)
+
+    def check_owners(self, page, events, pieces):
+        """Who allocated most bytes in each piece; of equal ones the first."""
+        shift, others = page.data["pieceShift"], page.data["ownerCount"]
+        names = [t["name"] or t["id"] for t in page.data["threads"]][:-1][:others]
+        sums = {piece: [0] * (others + 1) for piece in pieces}
+        for event in events:
+            at, size = int(event["address"], 16), int(event["size"])
+            thread = event["alloc_thread_name"] or event["alloc_thread"]
+            who = names.index(thread) if thread in names else others
+            for number in range(at >> shift, (at + size - 1 >> shift) + 1):
+                low, high = max(at, number << shift), min(at + size, number + 1 << shift)
+                sums[event["pool"], number][who] += high - low
+        reader = Reader(page.data["owners"])
+        sites = set()
+        for piece in pieces:
+            most = max(sums[piece])
+            self.assertEqual(reader.unsigned(),
+                             sums[piece].index(most) if most else others + 1, piece)
+            sites.add(reader.unsigned())
+        self.assertGreater(len(sites), 1)
+        self.assertLessEqual(max(sites), others + 1)
 
     def test_call_stacks(self):
         """Bytes by call stack, frames outermost first, against the exported ones."""

@@ -242,6 +242,41 @@ static void test_map(void **state)
     page_map_release(&m);
 }
 
+static void count_block(struct page_map *m, uint64_t ptr, uint64_t size, unsigned thread,
+                        unsigned site)
+{
+    struct page_span at = page_map_find(m, 0, ptr, size);
+    const unsigned owner[PAGE_MAP_KINDS] = {thread, site};
+    assert_int_not_equal(at.count, 0);
+    page_map_count(m, &at, owner);
+}
+
+/* The most bytes win, whole pieces in the middle of a block included. */
+static void test_map_owners(void **state)
+{
+    (void)state;
+    struct err e = {0};
+    struct page_map m;
+    uint8_t most[8];
+    page_map_init(&m);
+    touch(&m, 0, 0x10000, 0x5000);
+    touch(&m, 0, 0x20000, 1);
+    assert_int_equal(page_map_settle(&m, &e), 0);
+    assert_int_equal(m.pieces.len, 6);
+    count_block(&m, 0x10800, 0x4000, 3, PAGE_MAP_OWNERS); /* 0x800 at both ends */
+    count_block(&m, 0x10000, 0x801, 1, 0);
+    for (int i = 0; i < 3; i++)
+        count_block(&m, 0x12000, 0x800, 2, 1); /* in all more than the piece has */
+    count_block(&m, 0x14000, 0x800, 0, 2);     /* as much as another: the lower number */
+    page_map_owners(&m, PAGE_MAP_THREADS, most);
+    static const uint8_t by_thread[] = {1, 3, 2, 3, 0, PAGE_MAP_NOBODY};
+    assert_memory_equal(most, by_thread, sizeof by_thread);
+    page_map_owners(&m, PAGE_MAP_SITES, most);
+    static const uint8_t by_site[] = {0, PAGE_MAP_OWNERS, 1, PAGE_MAP_OWNERS, 2, PAGE_MAP_NOBODY};
+    assert_memory_equal(most, by_site, sizeof by_site);
+    page_map_release(&m);
+}
+
 /* However the addresses lie, there are not too many pieces, and all blocks are found. */
 static void test_map_grows_coarse(void **state)
 {
@@ -344,9 +379,9 @@ static void test_code(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_series), cmocka_unit_test(test_early_peak),
-        cmocka_unit_test(test_map),    cmocka_unit_test(test_map_grows_coarse),
-        cmocka_unit_test(test_code),
+        cmocka_unit_test(test_series),     cmocka_unit_test(test_early_peak),
+        cmocka_unit_test(test_map),        cmocka_unit_test(test_map_grows_coarse),
+        cmocka_unit_test(test_map_owners), cmocka_unit_test(test_code),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

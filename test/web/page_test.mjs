@@ -253,6 +253,13 @@ const checks = {
       await page.selectOption("#map-what", what);
       await shot(page, `map-${what}`);
     }
+    assert.match(await text(page, "map-detail"), /most bytes by thread .+, site .+/);
+    assert.equal(await page.locator("#map-legend li").count(), 0);
+    for (const what of ["thread", "site"]) {
+      await page.selectOption("#map-what", what);
+      assert.ok((await page.locator("#map-legend li").count()) > 1);
+      await shot(page, `map-${what}`);
+    }
     const inUse = (await rows(page, "map-table", 4)).join(" ");
     assert.match(inUse, /KiB.*KiB.*KiB/);
     await done();

@@ -5,6 +5,15 @@ import { $, foreign, make, Table } from "./dom.js";
 
 const GAP = 1;
 
+// Of an owner; the others have the colour of what has no place of its own.
+const ownerColor = (i, others) => (i < others ? `--series-${i % 8}` : "--flame-rest");
+
+function mark(i) {
+  const span = make("span", { class: "mark", "aria-hidden": "true" });
+  span.style.background = `var(${ownerColor(i, 8)})`;
+  return span;
+}
+
 export class MemoryMap {
   constructor(model) {
     this.model = model;
@@ -27,7 +36,8 @@ export class MemoryMap {
     const { model } = this;
     Object.assign(this, { range, at: model.mapAt(range.from, range.to) });
     const size = bytes(this.at.size);
-    $("map-text").textContent = `State at ${duration(model.stepTime(range.to))}. Each square is ${size} of addresses that were used at some time; longer stretches that never were are left out. Threads and sites are not told apart here.`;
+    $("map-text").textContent = `State at ${duration(model.stepTime(range.to))}. Each square is ${size} of addresses that were used at some time; longer stretches that never were are left out. Of threads and sites it tells who allocated most bytes there over the whole trace; pale squares hold nothing at the end of the range.`;
+    this.filter = filter;
     this.views = [];
     const rows = [];
     $("map").replaceChildren();
@@ -61,16 +71,41 @@ export class MemoryMap {
     return { name: this.model.poolName(pool), low: hex(this.model.pieces[pieces[0]].address), high: hex(last + BigInt(this.at.size)), bytes: used.reduce((s, i) => s + this.at.bytes[i], 0), touched: pieces.length, used: used.length, size: this.at.size, holes };
   }
 
+  // Whether the squares tell who allocated there: "thread", "site" or nothing.
+  get kind() {
+    const what = $("map-what").value;
+    return what === "thread" || what === "site" ? what : "";
+  }
+
   // 0 … 1
   shade(i) {
     const { bytes: used, size, last, allocs } = this.at;
+    if (this.kind) return this.owned(i) ? (used[i] > 0 ? 1 : 0.3) : 0;
     if ($("map-what").value === "activity") return allocs[i] ? 0.15 + 0.85 * Math.min(1, Math.log2(1 + allocs[i]) / 14) : 0;
     if (used[i] <= 0) return 0;
     if ($("map-what").value === "age") return last[i] < 0 ? 0.1 : 0.1 + 0.9 * ((last[i] + 1) / this.range.to);
     return 0.12 + 0.88 * Math.min(1, used[i] / size);
   }
 
+  // Whether somebody allocated in a piece whom the filters let through.
+  owned(i) {
+    const owner = this.model.pieces[i].owner[this.kind];
+    const { threads, site } = this.filter;
+    const others = this.model.data.ownerCount;
+    if (owner > others) return false;
+    if (this.kind === "thread") return owner < others ? threads[owner] : threads.slice(Math.min(others, threads.length - 1)).some(Boolean);
+    return site < 0 || (site > 0 && site <= others ? owner === site - 1 : owner === others);
+  }
+
+  legend() {
+    const kind = this.kind;
+    const used = new Set(this.views.flatMap((v) => v.pieces).map((i) => kind && this.model.pieces[i].owner[kind]));
+    const items = kind ? this.model.owners(kind).map((name, i) => (used.has(i) ? make("li", {}, mark(i), foreign(name)) : null)) : [];
+    $("map-legend").replaceChildren(...items.filter(Boolean));
+  }
+
   paintAll() {
+    this.legend();
     for (const view of this.views) this.paint(view);
   }
 
@@ -97,6 +132,8 @@ export class MemoryMap {
     const g = view.canvas.getContext("2d");
     const style = getComputedStyle(document.documentElement);
     const [map, panel, text] = ["--map", "--panel", "--text"].map((n) => style.getPropertyValue(n).trim());
+    const kind = this.kind;
+    const color = (i) => style.getPropertyValue(ownerColor(this.model.pieces[i].owner[kind], this.model.data.ownerCount)).trim();
     g.scale(ratio, ratio);
     view.pieces.forEach((piece, n) => {
       const x = (view.places[n] % columns) * cell;
@@ -104,8 +141,10 @@ export class MemoryMap {
       g.fillStyle = panel;
       g.fillRect(x, y, cell - GAP, cell - GAP);
       const shade = this.shade(piece);
-      g.fillStyle = `rgb(${map} / ${shade})`;
+      g.fillStyle = kind ? color(piece) : `rgb(${map} / ${shade})`;
+      g.globalAlpha = kind ? shade : 1;
       if (shade) g.fillRect(x, y, cell - GAP, cell - GAP);
+      g.globalAlpha = 1;
       if (n === view.chosen) {
         g.strokeStyle = text;
         g.lineWidth = 2;
@@ -132,7 +171,10 @@ export class MemoryMap {
     const i = view.pieces[n];
     const { last, allocs, bytes: used, size } = this.at;
     const age = last[i] < 0 ? "no allocation began in it" : `last allocation ${duration(this.model.stepTime(this.range.to) - this.model.stepTime(last[i]))} before the end of the range or less`;
-    $("map-detail").textContent = `0x${this.model.pieces[i].address.toString(16)}: ${bytes(used[i])} of ${bytes(size)} in use, ${count(allocs[i])} allocations within the range, ${age}`;
+    const { owner } = this.model.pieces[i];
+    const by = (k) => this.model.owners(k)[owner[k]];
+    const whose = by("thread") === undefined ? "" : `; most bytes by thread ${by("thread")}, site ${by("site")}`;
+    $("map-detail").textContent = `0x${this.model.pieces[i].address.toString(16)}: ${bytes(used[i])} of ${bytes(size)} in use, ${count(allocs[i])} allocations within the range, ${age}${whose}`;
     this.paint(view);
   }
 }

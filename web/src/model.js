@@ -16,11 +16,11 @@ export async function loadPoints(data) {
 // … then the rest.
 export async function loadCells(m) {
   const { data } = m;
-  const [cells, histogram, blocks, pieces] = await Promise.all([data.cells, data.histogram, data.blocks, data.pieces].map(inflate));
+  const [cells, histogram, blocks, pieces, owners] = await Promise.all([data.cells, data.histogram, data.blocks, data.pieces, data.owners].map(inflate));
   m.cells = readCells(cells, m.steps, VALUES);
   m.histogram = readCells(histogram, m.steps, 2);
   m.blocks = readCells(blocks, m.steps, 3);
-  m.readPieces(pieces);
+  m.readPieces(pieces, owners);
 }
 
 class Model {
@@ -105,7 +105,8 @@ class Model {
     }
   }
 
-  readPieces(reader) {
+  // With who of the threads and of the sites allocated most there: see owners().
+  readPieces(reader, owners) {
     this.pieces = [];
     let last = 0n;
     let lastPool = -1;
@@ -113,9 +114,17 @@ class Model {
       const pool = reader.unsigned();
       if (pool !== lastPool) last = 0n;
       last += BigInt(reader.unsigned());
-      this.pieces.push({ pool, number: last, address: last << BigInt(this.data.pieceShift) });
+      this.pieces.push({ pool, number: last, address: last << BigInt(this.data.pieceShift), owner: { thread: owners.unsigned(), site: owners.unsigned() } });
       lastPool = pool;
     }
+  }
+
+  // The names of those that the map tells apart; the last one stands for the others.
+  owners(kind) {
+    const n = this.data.ownerCount;
+    const thread = () => this.data.threads.slice(0, -1).map((_, i) => this.threadName(i));
+    const names = kind === "thread" ? thread() : this.sites.slice(1).map((s) => s.name);
+    return [...Array.from({ length: n }, (_, i) => names[i] ?? ""), "others"];
   }
 
   // Nanoseconds since the trace began.
