@@ -111,3 +111,40 @@ int budget_summary_check(struct summary *s, const struct budget *b, const char *
     buf_release(&why);
     return ok ? 0 : err_no_memory(e, "checks");
 }
+
+static int compare_all(struct budget_checks *out, const struct budget_summaries *both,
+                       struct budget_list list, struct err *e)
+{
+    for (size_t i = 0; i < list.len; i++) {
+        const struct budget *b = &list.at[i];
+        struct buf why = {0};
+        struct summary_check one = {.name = b->text};
+        one.holds = !budget_holds(b, budget_summary_figure, (void *)both, &why);
+        snprintf(one.detail, sizeof one.detail, "%s", buf_str(&why));
+        bool ok = !why.failed && vec_push(&out->list, one);
+        buf_release(&why);
+        if (!ok)
+            return err_no_memory(e, "checks");
+    }
+    return 0;
+}
+
+int budget_summary_compare(struct budget_checks *out, struct trace *base, struct trace *now,
+                           const struct summary_options *options, struct budget_list list,
+                           struct err *e)
+{
+    struct summary before;
+    struct summary after;
+    *out = (struct budget_checks){0};
+    if (summary_build(&before, base, options, e) != 0)
+        return -1;
+    int status = summary_build(&after, now, options, e);
+    if (status == 0) {
+        status = compare_all(out, &(struct budget_summaries){&after, &before}, list, e);
+        summary_release(&after);
+    }
+    summary_release(&before);
+    if (status != 0)
+        vec_release(&out->list);
+    return status;
+}

@@ -27,4 +27,22 @@ double budget_summary_figure(void *ctx, const struct budget_term *t, bool base);
 int budget_summary_check(struct summary *s, const struct budget *b, const char *name, bool wanted,
                          bool *holds, struct err *e);
 
+struct budget_list {
+    const struct budget *at;
+    size_t len;
+};
+
+/* Outcomes; released by vec_release. Their names are the texts of the expressions. */
+struct budget_checks {
+    VEC(struct summary_check) list;
+};
+
+/*
+ * Looks at two traces and says for each expression whether it is false of the newer one's figures,
+ * or of their change, as it should be. `out` need not be initialised.
+ */
+int budget_summary_compare(struct budget_checks *out, struct trace *base, struct trace *now,
+                           const struct summary_options *options, struct budget_list list,
+                           struct err *e);
+
 #endif

@@ -122,43 +122,14 @@ static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
 
 /* ---- expressions, which look at summaries of both */
 
-static int check(const struct diff_command *c, struct summary *now, const struct summary *base,
-                 struct err *verdict, struct err *e)
+/* What the first of them says that is true, and should not be. */
+static void judge(const struct budget_checks *checks, struct err *verdict)
 {
-    struct budget_summaries both = {.now = now, .base = base};
-    now->checks.len = 0;
-    for (size_t i = 0; i < c->fail_if.list.len; i++) {
-        const struct budget *b = &c->fail_if.list.at[i];
-        struct buf why = {0};
-        struct summary_check one = {.name = b->text};
-        one.holds = !budget_holds(b, budget_summary_figure, &both, &why);
-        snprintf(one.detail, sizeof one.detail, "%s", buf_str(&why));
-        bool ok = !why.failed && vec_push(&now->checks, one);
-        buf_release(&why);
-        if (!ok)
-            return err_no_memory(e, "checks");
-        if (!one.holds && !verdict->code)
-            err_set(verdict, ERR_CHECK, "fail-if %.100s: %s", b->text, one.detail);
+    for (size_t i = 0; i < checks->list.len && !verdict->code; i++) {
+        const struct summary_check *one = &checks->list.at[i];
+        if (!one->holds)
+            err_set(verdict, ERR_CHECK, "fail-if %.100s: %s", one->name, one->detail);
     }
-    return 0;
-}
-
-static int check_all(const struct diff_command *c, struct trace *base, struct trace *now,
-                     struct summary *s, struct err *verdict, struct err *e)
-{
-    const struct summary_options options = {
-        .by = GROUP_SITE, .only = &c->question.selection, .skip = &c->skip};
-    struct summary before;
-    if (summary_build(&before, base, &options, e) != 0)
-        return -1;
-    int status = summary_build(s, now, &options, e);
-    if (status == 0) {
-        status = check(c, s, &before, verdict, e);
-        if (status != 0)
-            summary_release(s);
-    }
-    summary_release(&before);
-    return status;
 }
 
 /* ---- */
@@ -187,16 +158,20 @@ static int compare(struct diff_command *c, struct trace *base, struct trace *now
 static int answer_with(struct diff_command *c, struct trace *base, struct trace *now, FILE *out,
                        struct err *e)
 {
+    const struct summary_options options = {
+        .by = GROUP_SITE, .only = &c->question.selection, .skip = &c->skip};
     struct err verdict = {0};
-    struct summary s;
+    struct budget_checks checks;
     if (c->fail_if.list.len == 0)
         return compare(c, base, now, out, e);
-    if (check_all(c, base, now, &s, &verdict, e) != 0)
+    const struct budget_list list = {c->fail_if.list.at, c->fail_if.list.len};
+    if (budget_summary_compare(&checks, base, now, &options, list, e) != 0)
         return -1;
-    c->report.checks = s.checks.at;
-    c->report.check_count = s.checks.len;
+    judge(&checks, &verdict);
+    c->report.checks = checks.list.at;
+    c->report.check_count = checks.list.len;
     int status = compare(c, base, now, out, e);
-    summary_release(&s);
+    vec_release(&checks.list);
     if (status == 0 && verdict.code) {
         *e = verdict;
         status = -1;

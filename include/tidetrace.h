@@ -549,6 +549,8 @@ struct tidetrace_diff_options {
     uint32_t metric;                             /* enum tidetrace_diff_metric */
     const char *const *skip;
     size_t skip_count;
+    const char *const *fail_if; /* expressions that should not be true: "peak>+5%", "leaked>0" */
+    size_t fail_if_count;
 };
 
 /* Rows are what is not the same, by kind, the largest change first. */
@@ -567,6 +569,11 @@ struct tidetrace_diff_row {
 
 TIDETRACE_API int tidetrace_diff_row(struct tidetrace_result *result, uint64_t row,
                                      struct tidetrace_diff_row *out, struct tidetrace_error *error);
+
+/* The outcome of the expression number `check`: a struct tidetrace_check, see below. */
+struct tidetrace_check;
+TIDETRACE_API int tidetrace_diff_check(struct tidetrace_result *result, uint64_t check,
+                                       struct tidetrace_check *out, struct tidetrace_error *error);
 
 /* -- verify: is the data really there? "tidemark.verify/1" */
 

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "analysis/budget_summary.h"
 #include "lib/internal.h"
 #include "report/diff.h"
 
@@ -11,14 +12,18 @@ struct diff_result {
     struct tidetrace_result base;
     struct selection before, after;
     struct diff diff;
+    struct expressions fail_if;
+    struct budget_checks checks;
 };
 
 /* Rows stand by kind, and the writer goes by how many there are of each. */
 static int diff_json(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
                      struct err *e)
 {
-    static const struct diff_report_options options = {.format = DIFF_JSON};
-    struct diff part = ((struct diff_result *)r)->diff;
+    const struct diff_result *d = (const struct diff_result *)r;
+    const struct diff_report_options options = {
+        .format = DIFF_JSON, .checks = d->checks.list.at, .check_count = d->checks.list.len};
+    struct diff part = d->diff;
     if (first)
         part.rows.at += first;
     part.rows.len = (size_t)count;
@@ -34,6 +39,8 @@ static void diff_free(struct tidetrace_result *r)
     diff_release(&d->diff);
     selection_release(&d->after);
     selection_release(&d->before);
+    vec_release(&d->checks.list);
+    expressions_release(&d->fail_if);
 }
 
 static const struct result_type diff_type = {diff_json, diff_free};
@@ -75,6 +82,19 @@ static int build_selected(struct diff_result *r, const struct tidetrace_diff_opt
     return status;
 }
 
+static int check(struct diff_result *r, const struct tidetrace_diff_options *o, struct err *e)
+{
+    const struct summary_options options = {
+        .by = GROUP_SITE, .only = &r->base.question.only, .skip = &r->base.question.skip};
+    if (o->fail_if_count == 0)
+        return 0;
+    if (expressions_take(&r->fail_if, o->fail_if, o->fail_if_count, false, e) != 0)
+        return -1;
+    const struct budget_list list = {r->fail_if.list.at, r->fail_if.list.len};
+    return budget_summary_compare(&r->checks, &r->base.traces[0]->trace, &r->base.traces[1]->trace,
+                                  &options, list, e);
+}
+
 static int build(struct diff_result *r, struct tidetrace *now,
                  const struct tidetrace_diff_options *theirs, struct err *e)
 {
@@ -87,8 +107,11 @@ static int build(struct diff_result *r, struct tidetrace *now,
         return -1;
     if (o.by > TIDETRACE_DIFF_BY_CALLSTACK || o.metric > TIDETRACE_DIFF_PEAK)
         return err_set(e, ERR_USAGE, "unknown rows or metric for a comparison");
-    if (build_selected(r, &o, e) != 0)
+    if (check(r, &o, e) != 0 || build_selected(r, &o, e) != 0) {
+        vec_release(&r->checks.list);
+        expressions_release(&r->fail_if);
         return -1;
+    }
     r->base.built = true;
     r->base.rows = r->diff.rows.len;
     return 0;
@@ -133,4 +156,20 @@ int tidetrace_diff_row(struct tidetrace_result *result, uint64_t row,
 {
     struct call c = call_begin(error);
     return call_end(&c, give_row(result, row, out, &c.err));
+}
+
+static int give_check(struct tidetrace_result *r, uint64_t check, struct tidetrace_check *to,
+                      struct err *e)
+{
+    const struct diff_result *d = (const struct diff_result *)r;
+    if (r->type != &diff_type || check >= d->checks.list.len)
+        return err_set(e, ERR_USAGE, "there is no such check");
+    return lib_give_check(to, &d->checks.list.at[check], e);
+}
+
+int tidetrace_diff_check(struct tidetrace_result *result, uint64_t check,
+                         struct tidetrace_check *out, struct tidetrace_error *error)
+{
+    struct call c = call_begin(error);
+    return call_end(&c, give_check(result, check, out, &c.err));
 }

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
+#include "analysis/budget.h"
 #include "analysis/selection.h"
 #include "analysis/skiplist.h"
 #include "base/err.h"
@@ -77,6 +78,20 @@ int question_init(struct question *q, const struct tidetrace *t,
                   const struct tidetrace_selection *selection, const char *const *skip, size_t n,
                   struct err *e);
 void question_release(struct question *q);
+
+/* Expressions on figures. */
+struct expressions {
+    VEC(struct budget) list;
+};
+
+/* Adds them; `alone`: there is no base, so changes are refused. */
+int expressions_take(struct expressions *x, const char *const *texts, size_t n, bool alone,
+                     struct err *e);
+void expressions_release(struct expressions *x);
+
+struct summary_check;
+int lib_give_check(struct tidetrace_check *theirs, const struct summary_check *check,
+                   struct err *e);
 
 /* ---- results */
 

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/summary.h"
 #include "lib/internal.h"
 
 static int keep_text(struct question *q, const char *text, const char **out, struct err *e)
@@ -73,4 +74,40 @@ void question_release(struct question *q)
         free(q->texts.at[i]);
     vec_release(&q->texts);
     skiplist_release(&q->skip);
+}
+
+/* ---- expressions, and what came of them */
+
+int expressions_take(struct expressions *x, const char *const *texts, size_t n, bool alone,
+                     struct err *e)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct budget one;
+        if (budget_parse(&one, texts[i], e) != 0)
+            return -1;
+        bool refused = alone && one.needs_base;
+        if (!refused && vec_push(&x->list, one))
+            continue;
+        budget_release(&one);
+        return refused ? err_set(e, ERR_USAGE,
+                                 "'%.200s' asks for a change, but there is nothing to compare with",
+                                 texts[i])
+                       : err_no_memory(e, "expressions");
+    }
+    return 0;
+}
+
+void expressions_release(struct expressions *x)
+{
+    for (size_t i = 0; i < x->list.len; i++)
+        budget_release(&x->list.at[i]);
+    vec_release(&x->list);
+}
+
+int lib_give_check(struct tidetrace_check *theirs, const struct summary_check *check, struct err *e)
+{
+    const struct tidetrace_check out = {.holds = check->holds,
+                                        .name = lib_text(view_of(check->name)),
+                                        .detail = lib_text(view_of(check->detail))};
+    return lib_give(theirs, &out, sizeof out, e);
 }

@@ -28,28 +28,6 @@ static const struct result_type verify_type = {verify_json, verify_free};
 
 /* ---- options */
 
-struct expected {
-    VEC(struct budget) list;
-};
-
-static int take_expressions(struct expected *x, const char *const *texts, size_t n, struct err *e)
-{
-    for (size_t i = 0; i < n; i++) {
-        struct budget one;
-        if (budget_parse(&one, texts[i], e) != 0)
-            return -1;
-        bool alone = !one.needs_base;
-        if (alone && vec_push(&x->list, one))
-            continue;
-        budget_release(&one);
-        return alone ? err_no_memory(e, "expressions")
-                     : err_set(e, ERR_USAGE,
-                               "'%.200s' asks for a change, but there is nothing to compare with",
-                               texts[i]);
-    }
-    return 0;
-}
-
 static int take_options(struct verify_options *v, const struct tidetrace_verify_options *o,
                         struct err *e)
 {
@@ -97,17 +75,15 @@ static int build(struct verify_own *r, struct tidetrace *t,
 {
     struct tidetrace_verify_options o;
     struct verify_options v;
-    struct expected x = {0};
+    struct expressions x = {0};
     if (lib_take(&o, sizeof o, theirs, e) != 0 || take_options(&v, &o, e) != 0)
         return -1;
-    int status = take_expressions(&x, o.expect, o.expect_count, e);
+    int status = expressions_take(&x, o.expect, o.expect_count, true, e);
     v.expect = x.list.at;
     v.expect_count = x.list.len;
     if (status == 0)
         status = run(r, t, &v, e);
-    for (size_t i = 0; i < x.list.len; i++)
-        budget_release(&x.list.at[i]);
-    vec_release(&x.list);
+    expressions_release(&x);
     return status;
 }
 
@@ -126,11 +102,7 @@ static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_c
 {
     if (result_row(r, &verify_type, row, e) != 0)
         return -1;
-    const struct summary_check *from = &((const struct verify_own *)r)->result.checks.at[row];
-    const struct tidetrace_check out = {.holds = from->holds,
-                                        .name = lib_text(view_of(from->name)),
-                                        .detail = lib_text(view_of(from->detail))};
-    return lib_give(to, &out, sizeof out, e);
+    return lib_give_check(to, &((const struct verify_own *)r)->result.checks.at[row], e);
 }
 
 int tidetrace_check_row(struct tidetrace_result *result, uint64_t row, struct tidetrace_check *out,

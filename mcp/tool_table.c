@@ -304,6 +304,10 @@ static const struct param diff_params[] = {
      .type = PARAM_CHOICE,
      .what = "what rows are told apart by: new, grown, shrunk or gone (bytes)",
      .choices = diff_metrics},
+    {.name = "fail_if",
+     .type = PARAM_REGEXES,
+     .what = "expressions that should not be true of the new trace's figures, such as "
+             "\"leaked>0\", or of their change, such as \"peak>+5%\": checks has the outcomes"},
     SKIP_PARAM,
     END_OF_PARAMS,
 };
@@ -311,13 +315,16 @@ static const struct param diff_params[] = {
 static int ask_diff(struct tool_call *c, struct tidetrace_result **r, struct tidetrace_error *error)
 {
     struct param_texts skip = params_texts(c->arguments, "skip");
+    struct param_texts fail_if = params_texts(c->arguments, "fail_if");
     const struct tidetrace_diff_options o = {
         .struct_size = sizeof o,
         .selection = &c->selection,
         .by = params_choice(&c->tool->params, c->arguments, "by"),
         .metric = params_choice(&c->tool->params, c->arguments, "metric"),
         .skip = skip.at,
-        .skip_count = skip.len};
+        .skip_count = skip.len,
+        .fail_if = fail_if.at,
+        .fail_if_count = fail_if.len};
     return tidetrace_diff(c->base, c->trace, &o, r, error);
 }
 

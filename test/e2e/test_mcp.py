@@ -313,6 +313,11 @@ class Answers(Case):
         with Client() as client:
             told = command("diff", OLDER, TRACE, "--metric", "peak")
             self.check(client, "diff", "rows", told, trace=TRACE, base=OLDER, metric="peak")
+            wrong = ["peak>+5%", "leaked>0", "count(site=~\"a|b\")>1G"]
+            told = command("diff", OLDER, TRACE, *(x for e in wrong for x in ("--fail-if", e)))
+            page = client.document("diff", trace=TRACE, base=OLDER, fail_if=wrong)
+            self.assertEqual(page["checks"], told["checks"])
+            self.assertEqual(len(told["checks"]), 3)
 
     def test_info_and_verify(self):
         with Client() as client:

@@ -100,7 +100,16 @@ static int make_found(struct tidetrace *t, struct tidetrace_result **r)
 static int make_diff(struct tidetrace *t, struct tidetrace_result **r)
 {
     struct tidetrace *older = open_trace(OLDER, 0);
-    int status = tidetrace_diff(older, t, NULL, r, &error);
+    static const char *const fail_if[] = {"peak>+1000%", "count>0"};
+    struct tidetrace_diff_options o = {
+        .struct_size = sizeof o, .fail_if = fail_if, .fail_if_count = 2};
+    struct tidetrace_check check = {.struct_size = sizeof check};
+    int status = tidetrace_diff(older, t, &o, r, &error);
+    assert_int_equal(tidetrace_diff_check(*r, 0, &check, &error), TIDETRACE_OK);
+    assert_true(check.holds && check.detail.size > 0);
+    assert_int_equal(tidetrace_diff_check(*r, 1, &check, &error), TIDETRACE_OK);
+    assert_false(check.holds);
+    assert_int_equal(tidetrace_diff_check(*r, 2, &check, &error), TIDETRACE_USAGE);
     tidetrace_close(older);
     return status;
 }
@@ -553,7 +562,7 @@ static void test_layout(void **state)
         {sizeof(struct tidetrace_tree_options), 56},
         {sizeof(struct tidetrace_tree_row), 200},
         {sizeof(struct tidetrace_find_options), 56},
-        {sizeof(struct tidetrace_diff_options), 40},
+        {sizeof(struct tidetrace_diff_options), 56},
         {sizeof(struct tidetrace_diff_row), 200},
         {sizeof(struct tidetrace_verify_options), 72},
         {sizeof(struct tidetrace_check), 48},
