@@ -57,6 +57,22 @@ static int outside(const char *path, struct err *e)
     return err_set(e, ERR_USAGE, "%.300s is not within the folder that may be read", path);
 }
 
+/* One step of a path; a link is ELOOP. Takes over `at`. */
+static int open_step(int at, const char *step, bool last)
+{
+    struct stat st;
+    int flags =
+        O_NOFOLLOW | O_CLOEXEC | (last ? O_RDONLY | O_NONBLOCK | O_NOCTTY : O_PATH | O_DIRECTORY);
+    int fd = strcmp(step, "..") == 0 ? -1 : openat(at, step, flags);
+    int why = errno;
+    if (fd < 0 && (strcmp(step, "..") == 0 ||
+                   (fstatat(at, step, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode))))
+        why = ELOOP;
+    close(at);
+    errno = why;
+    return fd;
+}
+
 /* Step by step, for kernels without openat2. */
 static int open_steps(const struct traces *t, const char *path, struct err *e)
 {
@@ -67,34 +83,27 @@ static int open_steps(const struct traces *t, const char *path, struct err *e)
     char *step = strtok_r(copy, "/", &rest);
     while (at >= 0 && step) {
         char *next = strtok_r(NULL, "/", &rest);
-        int flags = O_NOFOLLOW | O_CLOEXEC |
-                    (next ? O_PATH | O_DIRECTORY : O_RDONLY | O_NONBLOCK | O_NOCTTY);
-        int fd = strcmp(step, "..") == 0 ? -1 : openat(at, step, flags);
-        if (fd < 0 && strcmp(step, "..") == 0)
-            errno = ELOOP;
-        int why = errno;
-        close(at);
-        errno = why;
-        at = fd;
+        at = open_step(at, step, next == NULL);
         step = next;
     }
     if (at >= 0)
         return at;
-    return errno == ELOOP || errno == EMLINK ? outside(path, e)
-                                             : err_errno(e, ERR_INPUT, "cannot open %.300s", path);
+    return errno == ELOOP ? outside(path, e) : err_errno(e, ERR_INPUT, "cannot open %.300s", path);
 }
 
 static int open_below(const struct traces *t, const char *path, struct err *e)
 {
     const struct open_how how = {.flags = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
                                  .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
-    size_t root = strlen(t->root_path);
+    size_t root = strcmp(t->root_path, "/") == 0 ? 0 : strlen(t->root_path);
     if (strncmp(path, t->root_path, root) == 0 && path[root] == '/')
         path += root;
     else if (path[0] == '/')
         return outside(path, e);
     while (*path == '/')
         path++;
+    if (t->stepwise)
+        return open_steps(t, path, e);
     long fd = syscall(SYS_openat2, t->root, path, &how, sizeof how);
     if (fd >= 0)
         return (int)fd;

@@ -35,6 +35,7 @@ struct open_trace {
 struct traces {
     char *root_path; /* without links; NULL: everything may be read */
     int root;        /* -1 without one */
+    bool stepwise;   /* open paths as on kernels without openat2; for tests */
     uint64_t memory; /* bytes that traces may take together; the newest may take more */
     uint64_t calls;
     VEC(struct open_trace) list;
