@@ -37,7 +37,7 @@ struct rpc_message rpc_read(const json_t *message)
     m.params = json_is_object(params) ? params : NULL;
     if (id)
         m.kind = RPC_REQUEST;
-    if (id && params && !m.params)
+    if (id && params && !m.params && !json_is_null(params))
         return invalid(m, RPC_INVALID_PARAMS, "params is no object");
     return m;
 }

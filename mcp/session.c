@@ -53,7 +53,8 @@ static json_t *initialize(struct session *s, const struct rpc_message *m)
 static json_t *list_tools(struct session *s, const struct rpc_message *m)
 {
     /* There is one page: no cursor was ever given out. */
-    if (json_object_get(m->params, "cursor"))
+    const json_t *cursor = json_object_get(m->params, "cursor");
+    if (cursor && !json_is_null(cursor))
         return rpc_error(m->id, RPC_INVALID_PARAMS, "this cursor was not given out here");
     return rpc_result(m->id,
                       json_pack("{s:o}", "tools", tools_list(s->revision >= MCP_2025_06_18)));
@@ -94,6 +95,8 @@ static json_t *call_tool(struct session *s, const struct rpc_message *m)
         err_set(&e, ERR_USAGE, "unknown tool: %.100s", name);
         return rpc_error(m->id, RPC_INVALID_PARAMS, e.text);
     }
+    if (json_is_null(arguments))
+        arguments = NULL;
     if (arguments && !json_is_object(arguments))
         return rpc_error(m->id, RPC_INVALID_PARAMS, "arguments is no object");
     json_t *document = tools_call(&s->tools, name, arguments, &e);

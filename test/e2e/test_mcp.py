@@ -181,6 +181,16 @@ class Protocol(Case):
                     self.assertEqual((answer["error"]["code"], answer["id"]), (code, number))
             self.assertEqual(client.ask("ping")["result"], {})
 
+    def test_null(self):
+        """Some clients say null for what they leave out."""
+        with Client() as client:
+            client.write('{"jsonrpc": "2.0", "id": 1, "method": "ping", "params": null}')
+            self.assertEqual(client.read()["result"], {})
+            self.assertIn("result", client.ask("tools/list", cursor=None))
+            error = client.ask("tools/call", name="info", arguments=None)["result"]
+            self.assertIn("trace is missing", error["content"][0]["text"])
+            self.assertIn("schema", client.document("report", trace=TRACE, by=None, limit=None))
+
     def test_unanswered(self):
         """Notifications and answers get none; ends of lines are taken as they come."""
         with Client() as client:
