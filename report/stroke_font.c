@@ -108,6 +108,50 @@ static const char *const glyphs[] = {
 static const char box[] = "0e0q7q7e0e";
 static const char micro[] = "0m0a 0g2e5e7g 7m7e";
 static const char ellipsis[] = "0f0e 4f4e 8f8e";
+static const char dotless[] = "0m0e";
+
+/* U+00C0 to U+00FF: the letter, or "?" for one of `others`, and the mark that it has. */
+static const char bases[] = "AAAAAA?CEEEEIIII?NOOOOO??UUUUY??aaaaaa?ceeeeiiii?nooooo??uuuuy?y";
+static const char marks[] = "`'^~:o ,`'^:`'^: ~`'^~:  `'^:'  `'^~:o ,`'^:`'^: ~`'^~:  `'^:' :";
+static const struct {
+    const char *text, *strokes;
+} others[] = {
+    {"µ", micro},
+    {"μ", micro},
+    {"…", ellipsis},
+    {"ß", "0e0o2q5q6o6n3l6j6g5e3e"},
+    {"×", "0m6g 0g6m"},
+    {"÷", "0j6j 3n3m 3h3g"},
+    {"Æ", "0e5q9q 5q5e9e 5k8k 1i5i"},
+    {"æ", "1m3m4k4e 4i1i0h0g1e3e4g 4i9i9k7m5m4k 4g6e8e9f"},
+    {"Ø", "2e0g0o2q6q8o8g6e2e 0d8r"},
+    {"ø", "2e0g0k2m5m7k7g5e2e 0d7n"},
+    {"Ð", "0e0q5q8n8h5e0e 0k4k"},
+    {"ð", "2e0g0k2m5m7k7g5e2e 7k3q 2o6q"},
+    {"Þ", "0e0q 0n5n7l7j5h0h"},
+    {"þ", "0q0a 0k2m5m7k7g5e2e0g"},
+};
+
+struct glyph {
+    const char *strokes;
+    char mark; /* ' ': none */
+    bool capital;
+};
+
+/* A line of a mark in half steps: x from the letter's middle, y from where the mark stands. */
+static const struct {
+    char mark;
+    int8_t x0, y0, x1, y1;
+} mark_lines[] = {
+    {'`', -3, 6, 2, 0},  {'\'', -2, 0, 3, 6}, {'^', -4, 0, 0, 5},   {'^', 0, 5, 4, 0},
+    {'~', -5, 1, -2, 4}, {'~', -2, 4, 2, 1},  {'~', 2, 1, 5, 4},    {':', -4, 3, -4, 2},
+    {':', 4, 3, 4, 2},   {'o', -2, 0, -2, 4}, {'o', -2, 4, 2, 4},   {'o', 2, 4, 2, 0},
+    {'o', 2, 0, -2, 0},  {',', 0, 0, 0, -3},  {',', 0, -3, -3, -6},
+};
+
+/* Steps above the base line at which marks stand. */
+#define MARK_ON_SMALL 10.0
+#define MARK_ON_CAPITAL 13.2
 
 /* Parts of the em: a step of y, and of x; what a letter takes beside its strokes. */
 #define STEP_Y 0.0600
@@ -115,19 +159,40 @@ static const char ellipsis[] = "0f0e 4f4e 8f8e";
 #define BESIDE 3.2
 #define SPACE 5.0
 
+/* A letter with a mark, of the two bytes after which UTF-8 has U+00C0 to U+00FF. */
+static bool marked_glyph(struct view one, struct glyph *g)
+{
+    if (one.len != 2 || (uint8_t)one.p[0] != 0xc3)
+        return false;
+    size_t at = (uint8_t)one.p[1] & 0x3f;
+    char base = bases[at];
+    if (base == '?')
+        return false;
+    *g = (struct glyph){glyphs[(uint8_t)base], marks[at], base < 'a'};
+    if (base == 'i')
+        g->strokes = dotless;
+    return true;
+}
+
 /* The glyph of the character at the start, whose bytes are taken off. */
-static const char *next_glyph(struct view *text)
+static struct glyph next_glyph(struct view *text)
 {
     uint8_t c = (uint8_t)text->p[0];
     size_t n = c < 0x80 ? 1 : c < 0xe0 ? 2 : c < 0xf0 ? 3 : 4;
     struct view one = {text->p, n < text->len ? n : text->len};
+    struct glyph g = {.strokes = box, .mark = ' '};
     text->p += one.len;
     text->len -= one.len;
-    if (c < sizeof glyphs / sizeof *glyphs && glyphs[c])
-        return glyphs[c];
-    if (view_equal(one, view_of("µ")) || view_equal(one, view_of("μ")))
-        return micro;
-    return view_equal(one, view_of("…")) ? ellipsis : box;
+    if (c < sizeof glyphs / sizeof *glyphs && glyphs[c]) {
+        g.strokes = glyphs[c];
+        return g;
+    }
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        if (view_equal(one, view_of(others[i].text)))
+            g.strokes = others[i].strokes;
+    }
+    (void)marked_glyph(one, &g);
+    return g;
 }
 
 static double glyph_width(const char *glyph)
@@ -147,12 +212,28 @@ double font_width(struct view text, double size)
 {
     double width = 0;
     while (text.len)
-        width += glyph_width(next_glyph(&text)) * size;
+        width += glyph_width(next_glyph(&text).strokes) * size;
     return width;
 }
 
-static void draw_glyph(struct raster *r, const char *glyph, struct point at, double size,
-                       double width)
+/* `middle`: of the letter, on the base line. */
+static void draw_mark(struct raster *r, const struct glyph *g, struct point middle, double size,
+                      double width)
+{
+    double up = g->mark == ',' ? 0 : g->capital ? MARK_ON_CAPITAL : MARK_ON_SMALL;
+    for (size_t i = 0; i < sizeof mark_lines / sizeof *mark_lines; i++) {
+        if (mark_lines[i].mark != g->mark)
+            continue;
+        struct point from = {middle.x + mark_lines[i].x0 / 2.0 * STEP_X * size,
+                             middle.y - (up + mark_lines[i].y0 / 2.0) * STEP_Y * size};
+        struct point to = {middle.x + mark_lines[i].x1 / 2.0 * STEP_X * size,
+                           middle.y - (up + mark_lines[i].y1 / 2.0) * STEP_Y * size};
+        raster_stroke(r, from, to, width);
+    }
+}
+
+static void draw_strokes(struct raster *r, const char *glyph, struct point at, double size,
+                         double width)
 {
     struct point last = at;
     bool has_last = false;
@@ -174,9 +255,12 @@ static void draw_glyph(struct raster *r, const char *glyph, struct point at, dou
 
 void font_draw(struct raster *r, struct view text, struct point at, double size, bool bold)
 {
+    double width = size * (bold ? 0.125 : 0.085);
     while (text.len) {
-        const char *glyph = next_glyph(&text);
-        draw_glyph(r, glyph, at, size, size * (bold ? 0.125 : 0.085));
-        at.x += glyph_width(glyph) * size;
+        struct glyph g = next_glyph(&text);
+        double advance = glyph_width(g.strokes) * size;
+        draw_strokes(r, g.strokes, at, size, width);
+        draw_mark(r, &g, (struct point){at.x + advance / 2, at.y}, size, width);
+        at.x += advance;
     }
 }

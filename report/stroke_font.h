@@ -2,8 +2,8 @@
 #define TIDEMARK_REPORT_STROKE_FONT_H
 
 /*
- * An alphabet of strokes for lettering in pictures of pixels: ASCII, the micro sign and the
- * ellipsis; a box stands for every other character.
+ * An alphabet of strokes for lettering in pictures of pixels: ASCII, the letters of Latin-1, the
+ * micro sign and the ellipsis; a box stands for every other character.
  */
 
 #include "base/view.h"

@@ -149,6 +149,9 @@ static void test_letters(void **state)
             assert_memory_not_equal(seen[other], seen[c - '!'], sizeof seen[0]);
         raster_release(&r);
     }
+    /* Letters with marks are as wide as those without, and not boxes. */
+    assert_true(font_width(view_of("ÄÉçñÿ"), 10) == font_width(view_of("AEcny"), 10));
+    assert_true(font_width(view_of("ß÷Øþ"), 10) != font_width(view_of("漢漢漢漢"), 10));
     assert_true(font_width(view_of("…µ漢"), 10) > font_width(view_of("…µ"), 10));
     assert_true(font_width(view_of("11"), 10) == font_width(view_of("00"), 10));
     assert_true(font_width((struct view){"\xe6\xbc", 2}, 10) > 0); /* cut short */
