@@ -43,7 +43,8 @@ LIBS    := $(FOLDERS:%=$(BUILD)/lib%.a)
 
 ## all: builds build/tidemark, with the page of `report --format html` if node and npm are there,
 ##      libtidetrace, and the library that `tidemark run` loads into programs
-all: deps $(BUILD)/tidemark libtidetrace $(BUILD)/libtidemark.so
+all: deps $(BUILD)/tidemark libtidetrace $(BUILD)/libtidemark.so \
+     $(BUILD)/libtidemark-gpu.so
 
 ## list: prints the targets
 list:
@@ -94,9 +95,14 @@ $(BUILD)/client/%.o: client/%.c | deps
 	$(Q)$(CC) -I. -D_GNU_SOURCE $(CLIENT_FLAGS) -MMD -MP -c -o $@ $<
 
 # First in order of initialisation, so that constructors of other libraries are recorded.
-$(BUILD)/libtidemark.so: $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard client/*.c)))
+$(BUILD)/libtidemark.so: $(patsubst %.c,$(BUILD)/%.o,$(filter-out client/gpu%, \
+                             $(sort $(wildcard client/*.c))))
 	$(if $(V),,@echo "  LD   $@")
 	$(Q)$(CC) -shared -Wl,-soname,libtidemark.so -Wl,-z,initfirst,-z,relro,-z,now,-z,defs -o $@ $^
+
+$(BUILD)/libtidemark-gpu.so: $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard client/gpu*.c)))
+	$(if $(V),,@echo "  LD   $@")
+	$(Q)$(CC) -shared -Wl,-soname,libtidemark-gpu.so -Wl,-z,relro,-z,now,-z,defs -o $@ $^
 
 # The version stands in CHANGELOG.md, and only the commands tell it. The file changes when it does.
 $(BUILD)/gen/version: CHANGELOG.md
@@ -345,6 +351,7 @@ COMPAT   += csvexport iree-tracy-csvexport import-chrome
 install: all
 	install -D -m 755 $(BUILD)/tidemark $(DESTDIR)$(PREFIX)/bin/tidemark
 	install -D -m 644 $(BUILD)/libtidemark.so $(DESTDIR)$(PREFIX)/lib/tidemark/libtidemark.so
+	install -D -m 644 $(BUILD)/libtidemark-gpu.so $(DESTDIR)$(PREFIX)/lib/tidemark/libtidemark-gpu.so
 	@for page in $(MAN); do \
 	    install -D -m 644 $$page \
 	        $(DESTDIR)$(PREFIX)/share/man/man$${page##*.}/$${page##*/} || exit 1; \
@@ -372,7 +379,8 @@ uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/share/doc/tidemark/page-licences.txt
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(LIB_FILE) $(LIB_SONAME) libtidetrace.so libtidetrace.a)
 	rm -f $(DESTDIR)$(LIBDIR)/pkgconfig/tidetrace.pc $(DESTDIR)$(PREFIX)/include/tidetrace.h
-	rm -f $(DESTDIR)$(PREFIX)/lib/tidemark/libtidemark.so $(DESTDIR)$(PREFIX)/include/tidemark.h
+	rm -f $(DESTDIR)$(PREFIX)/lib/tidemark/libtidemark.so
+	rm -f $(DESTDIR)$(PREFIX)/lib/tidemark/libtidemark-gpu.so $(DESTDIR)$(PREFIX)/include/tidemark.h
 	rm -f $(foreach page,$(MAN),$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $(page)))/$(notdir $(page)))
 
 # dpkg-shlibdeps is in it.

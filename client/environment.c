@@ -11,7 +11,6 @@
 #include "client/system.h"
 
 #define PRELOAD "LD_PRELOAD"
-#define OWN_NAME "libtidemark.so"
 
 /* The value of "NAME=VALUE", NULL: it is another variable. */
 static char *value_of(char *variable, const char *name)
@@ -28,7 +27,17 @@ static void copy(char *to, size_t room, const char *value)
         memcpy(to, value, length + 1);
 }
 
-/* Finds our entry in a list like that of LD_PRELOAD; its length, 0: it is not there. */
+static bool is_own(const char *file, size_t length)
+{
+    static const char *const names[] = {"libtidemark.so", "libtidemark-gpu.so"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (length >= strlen(names[i]) && memcmp(file, names[i], strlen(names[i])) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* Finds our first entry in a list like that of LD_PRELOAD; its length, 0: it is not there. */
 static size_t own_entry(char *list, char **entry)
 {
     for (char *at = list; *at;) {
@@ -36,8 +45,7 @@ static size_t own_entry(char *list, char **entry)
         for (size_t i = length; i-- > 0;) {
             if (i && at[i - 1] != '/')
                 continue;
-            if (length - i >= sizeof OWN_NAME - 1 &&
-                memcmp(at + i, OWN_NAME, sizeof OWN_NAME - 1) == 0) {
+            if (is_own(at + i, length - i)) {
                 *entry = at;
                 return length;
             }
@@ -58,10 +66,15 @@ static void read_variable(char *variable)
     else if ((value = value_of(variable, REC_ENV_OPTIONS)))
         copy(state.words, sizeof state.words, value);
     else if ((value = value_of(variable, PRELOAD))) {
-        size_t length = own_entry(value, &entry);
-        if (length && length < sizeof state.preload) {
-            memcpy(state.preload, entry, length);
-            state.preload[length] = 0;
+        size_t length, used = 0;
+        for (char *at = value; (length = own_entry(at, &entry)); at = entry + length) {
+            if (length + 2 > sizeof state.preload - used)
+                break;
+            if (used)
+                state.preload[used++] = ':';
+            memcpy(state.preload + used, entry, length);
+            used += length;
+            state.preload[used] = 0;
         }
     }
 }
@@ -87,16 +100,16 @@ static bool clean_variable(char *variable)
     if (value_of(variable, REC_ENV_SOCKET) || value_of(variable, REC_ENV_FILE) ||
         value_of(variable, REC_ENV_OPTIONS))
         return true;
-    size_t length = list ? own_entry(list, &entry) : 0;
-    if (!length)
-        return false;
-    char *rest = entry + length;
-    if (*rest)
-        rest++; /* the separator behind it */
-    else if (entry > list)
-        entry--; /* the one before it */
-    memmove(entry, rest, strlen(rest) + 1);
-    return *list == 0;
+    bool found = false;
+    for (size_t length; list && (length = own_entry(list, &entry)); found = true) {
+        char *rest = entry + length;
+        if (*rest)
+            rest++; /* the separator behind it */
+        else if (entry > list)
+            entry--; /* the one before it */
+        memmove(entry, rest, strlen(rest) + 1);
+    }
+    return found && *list == 0;
 }
 
 void environment_clean(char **environment)

@@ -135,7 +135,7 @@ struct state {
     char socket_path[108]; /* empty: none */
     char file_path[1024];  /* empty: the file came over the socket */
     char words[1024];      /* REC_ENV_OPTIONS, without the name */
-    char preload[4096];    /* our entry of LD_PRELOAD */
+    char preload[4096];    /* our entries of LD_PRELOAD */
 
     _Atomic uint32_t lock;  /* of the two lists below; never held across a system call */
     struct thread *waiting; /* thread structs to be used again */

@@ -18,6 +18,7 @@ import recording
 from tools import BUILD, LIMIT, ROOT, Case
 
 LIBRARY = str(BUILD / "libtidemark.so")
+GPU_LIBRARY = str(BUILD / "libtidemark-gpu.so")
 HERE = pathlib.Path(__file__).resolve().parent
 CC = os.environ.get("CC", "gcc")
 CXX = {"clang": "clang++"}.get(CC, "g++")
@@ -107,8 +108,8 @@ int main()
 
 def build(path, source, *flags, compiler=CC, language="c"):
     subprocess.run([compiler, "-g", "-O1", "-w", "-fno-builtin", "-fno-optimize-sibling-calls",
-                    *flags, "-x", language, "-o", str(path), "-", "-pthread"], input=source,
-                   text=True, check=True)
+                    "-x", language, "-", "-x", "none", *flags, "-o", str(path), "-pthread"],
+                   input=source, text=True, check=True)
     return str(path)
 
 
@@ -358,6 +359,145 @@ class Interface(ClientCase):
     def test_when_nobody_records(self):
         result = subprocess.run([self.instrumented()], timeout=LIMIT)
         self.assertEqual(result.returncode, 3)
+
+
+# As much of the driver as the hooks know, on two devices; and of the runtime, on top of it.
+DRIVER = r"""
+#include <stddef.h>
+#include <string.h>
+static unsigned long long next = 0x7f0000000000;
+static int device;
+int fake_device(int n) { return device = n; }
+int cuCtxGetDevice(int *n) { *n = device; return 0; }
+int cuMemAlloc_v2(unsigned long long *p, size_t n)
+{
+    if (n > 1ul << 40)
+        return 2;
+    *p = next;
+    next += (n + 511) & ~511ul;
+    return 0;
+}
+int cuMemAllocAsync(unsigned long long *p, size_t n, void *s) { return cuMemAlloc_v2(p, n); }
+int cuMemAllocAsync_ptsz(unsigned long long *p, size_t n, void *s) { return cuMemAlloc_v2(p, n); }
+int cuMemAllocManaged(unsigned long long *p, size_t n, unsigned f) { return cuMemAlloc_v2(p, n); }
+int cuMemAllocPitch_v2(unsigned long long *p, size_t *pitch, size_t w, size_t h, unsigned e)
+{
+    *pitch = (w + 511) & ~511ul;
+    return cuMemAlloc_v2(p, *pitch * h);
+}
+int cuMemFree_v2(unsigned long long p) { return 0; }
+int cuMemFreeAsync(unsigned long long p, void *s) { return 0; }
+int cuMemFreeAsync_ptsz(unsigned long long p, void *s) { return 0; }
+int cuGetProcAddress_v2(const char *name, void **f, int version, unsigned long long flags, void *s);
+int cuGetProcAddress(const char *name, void **f, int version, unsigned long long flags)
+{
+    static const struct { const char *name; void *plain, *stream; } all[] = {
+        {"cuMemAlloc", cuMemAlloc_v2, cuMemAlloc_v2},
+        {"cuMemFree", cuMemFree_v2, cuMemFree_v2},
+        {"cuMemAllocAsync", cuMemAllocAsync, cuMemAllocAsync_ptsz},
+        {"cuMemFreeAsync", cuMemFreeAsync, cuMemFreeAsync_ptsz},
+        {"cuGetProcAddress", cuGetProcAddress_v2, cuGetProcAddress_v2},
+        {"cuCtxGetDevice", cuCtxGetDevice, cuCtxGetDevice},
+    };
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        if (!strcmp(name, all[i].name)) {
+            *f = flags & 2 ? all[i].stream : all[i].plain;
+            return 0;
+        }
+    }
+    return 500;
+}
+int cuGetProcAddress_v2(const char *name, void **f, int version, unsigned long long flags, void *s)
+{
+    return cuGetProcAddress(name, f, version, flags);
+}
+"""
+
+RUNTIME = r"""
+#include <stddef.h>
+int cuMemAlloc_v2(unsigned long long *p, size_t n);
+int cuMemFree_v2(unsigned long long p);
+int cudaMalloc(unsigned long long *p, size_t n) { return cuMemAlloc_v2(p, n); }
+int cudaFree(unsigned long long p) { return cuMemFree_v2(p); }
+"""
+
+GPU_PROGRAM = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stddef.h>
+typedef unsigned long long address;
+int fake_device(int n);
+int cudaMalloc(address *p, size_t n);
+int cudaFree(address p);
+int cuMemAlloc_v2(address *p, size_t n);
+int cuMemAllocManaged(address *p, size_t n, unsigned flags);
+int cuMemAllocPitch_v2(address *p, size_t *pitch, size_t w, size_t h, unsigned e);
+int cuMemFree_v2(address p);
+int main(void)
+{
+    address a, b, c, d, e, f, none = 0;
+    size_t pitch;
+    cudaMalloc(&a, 1000);
+    fake_device(1);
+    cuMemAlloc_v2(&b, 2000);
+    cudaFree(a); /* of the other device */
+    cuMemAllocManaged(&c, 3000, 1);
+    cuMemAllocPitch_v2(&d, &pitch, 100, 10, 4);
+    int refused = cudaMalloc(&none, (size_t)1 << 41);
+    void *driver = dlopen("libcuda.so.1", RTLD_NOW);
+    int (*alloc)(address *, size_t) = dlsym(driver, "cuMemAlloc_v2");
+    alloc(&e, 4000);
+    int (*get)(const char *, void **, int, address) = dlsym(driver, "cuGetProcAddress");
+    int (*get2)(const char *, void **, int, address, void *) = 0;
+    int (*async)(address *, size_t, void *) = 0, (*free_async)(address, void *) = 0;
+    if (get("cuGetProcAddress", (void **)&get2, 12000, 0) ||
+        get2("cuMemAllocAsync", (void **)&async, 12000, 2, 0) ||
+        get2("cuMemFreeAsync", (void **)&free_async, 12000, 2, 0))
+        return 1;
+    async(&f, 5000, 0);
+    free_async(f, 0);
+    cuMemFree_v2(e);
+    /* The next definition behind this program's is still found by the place of the caller. */
+    return refused == 2 && dlsym(RTLD_NEXT, "fake_device") && !dlsym(RTLD_NEXT, "main") ? 0 : 2;
+}
+"""
+
+
+class Gpu(ClientCase):
+    """libtidemark-gpu.so with a driver that is none."""
+
+    def record_gpu(self, preload, symbolic=("-Wl,-Bsymbolic",)):
+        self.build("libcuda.so.1", DRIVER, "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1",
+                   *symbolic)
+        self.build("libcudart.so", RUNTIME, "-shared", "-fPIC", str(self.dir / "libcuda.so.1"))
+        self.program = self.build("gpu", GPU_PROGRAM, str(self.dir / "libcudart.so"),
+                                  str(self.dir / "libcuda.so.1"), f"-Wl,-rpath,{self.dir}")
+        environment = self.environment()
+        environment["LD_PRELOAD"] = preload
+        process = self.start(self.program, env=environment)
+        self.said(process)
+        return self.recorded(process.pid)
+
+    def test_device_memory(self):
+        self.check(self.record_gpu(f"{LIBRARY}:{GPU_LIBRARY}"))
+
+    def test_a_driver_that_meets_the_hooks_itself(self):
+        self.check(self.record_gpu(f"{LIBRARY}:{GPU_LIBRARY}", symbolic=()))
+
+    def check(self, record):
+        self.sound(record)
+        pools = dict(e.rest for e in record.events if e.kind == recording.POOL)
+        events = [(pools[e.pool], e.kind, e.size) for e in record.events if e.pool]
+        first, second = "CUDA device 0", "CUDA device 1"
+        take, give = recording.ALLOC, recording.FREE
+        self.assertEqual(events, [
+            (first, take, 1000), (second, take, 2000), (first, give, 0), (second, take, 3000),
+            (second, take, 5120), (second, take, 4000), (second, take, 5000), (second, give, 0),
+            (second, give, 0)])
+
+    def test_the_program_is_unharmed_without_a_recording(self):
+        record = self.record_gpu(LIBRARY)
+        self.assertFalse([e for e in record.events if e.pool])
 
 
 class Stacks(ClientCase):

@@ -1,0 +1,382 @@
+/*
+ * libtidemark-gpu.so, which `tidemark run --gpu` loads beside libtidemark.so: device memory of CUDA
+ * programs in pools "CUDA device N". It is a library of its own because it exports names of CUDA,
+ * which a program that asks for them would take for CUDA itself. It is built without CUDA.
+ *
+ * A program gets at the driver in three ways: by linking libcudart or libcuda, where the hooks come
+ * first; by dlsym; and by the driver's cuGetProcAddress, which a libcudart within the program uses.
+ * So these two hand out hooks as well. A hook within another one records nothing.
+ */
+
+#include <dlfcn.h>
+#include <link.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "client/gpu_blocks.h"
+#include "include/tidemark.h"
+
+#define HOOK __attribute__((visibility("default"), noinline))
+#define DEVICES 64u
+#define NOT_FOUND 500 /* CUDA_ERROR_NOT_FOUND; the runtime has it as cudaErrorSymbolNotFound */
+#define PER_THREAD_STREAM 2 /* CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM */
+
+/* The driver's types, as far as their sizes matter. */
+typedef unsigned long long device_address;
+typedef void *handle;
+
+static __thread unsigned depth __attribute__((tls_model("initial-exec")));
+
+/* ---- the real functions */
+
+struct real_function {
+    const char *name; /* as dlsym knows it */
+    void *hook;
+    _Atomic(void *) found; /* by a hook of dlsym or cuGetProcAddress, or by `real` */
+};
+
+/* Set when it is called first, by the code below. */
+__attribute__((visibility("hidden"))) void *(*gpu_real_dlsym)(void *, const char *);
+__attribute__((visibility("hidden"))) void gpu_find_dlsym(void);
+__attribute__((visibility("hidden"))) void *gpu_dlsym(void *library, const char *name);
+
+void gpu_find_dlsym(void)
+{
+#if defined(__x86_64__)
+    static const char version[] = "GLIBC_2.2.5";
+#else
+    static const char version[] = "GLIBC_2.17";
+#endif
+    void *found = dlvsym(RTLD_NEXT, "dlsym", version);
+    memcpy(&gpu_real_dlsym, &found, sizeof found);
+}
+
+#if defined(__x86_64__)
+/*
+ * dlsym looks at its caller when it is given RTLD_NEXT, so the real one has to be jumped to with
+ * the stack as it is. Only names that begin with "cu" are of interest.
+ */
+__asm__(".text\n"
+        ".globl dlsym\n"
+        ".type dlsym, @function\n"
+        "dlsym:\n"
+        "    .cfi_startproc\n"
+        "    endbr64\n"
+        "    cmpq $0, gpu_real_dlsym(%rip)\n"
+        "    je 3f\n"
+        "1:  cmpb $'c', (%rsi)\n"
+        "    jne 2f\n"
+        "    cmpb $'u', 1(%rsi)\n"
+        "    je gpu_dlsym\n"
+        "2:  jmp *gpu_real_dlsym(%rip)\n"
+        "3:  push %rdi\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    push %rsi\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    sub $8, %rsp\n"
+        "    .cfi_adjust_cfa_offset 8\n"
+        "    call gpu_find_dlsym\n"
+        "    add $8, %rsp\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    pop %rsi\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    pop %rdi\n"
+        "    .cfi_adjust_cfa_offset -8\n"
+        "    jmp 1b\n"
+        "    .cfi_endproc\n"
+        ".size dlsym, .-dlsym\n");
+#endif
+
+static void *look_up(void *library, const char *name)
+{
+    if (!gpu_real_dlsym)
+        gpu_find_dlsym();
+    return gpu_real_dlsym ? gpu_real_dlsym(library, name) : NULL;
+}
+
+/* Behind this library in the global scope, or in the scope of the caller. */
+static void *real(struct real_function *f, const void *caller)
+{
+    void *found = atomic_load_explicit(&f->found, memory_order_acquire);
+    if (found)
+        return found;
+    found = look_up(RTLD_NEXT, f->name);
+    if (!found) {
+        Dl_info unused;
+        struct link_map *map = NULL;
+        if (dladdr1(caller, &unused, (void **)&map, RTLD_DL_LINKMAP) && map)
+            found = look_up(map, f->name);
+    }
+    if (!found)
+        (void)dlerror(); /* not the program's to see */
+    atomic_store_explicit(&f->found, found, memory_order_release);
+    return found;
+}
+
+/* Both texts, one behind the other, and room for two bytes more. Returns the length, 0: no room. */
+static size_t join(char *to, size_t room, const char *a, const char *b)
+{
+    size_t first = strlen(a), second = strlen(b);
+    if (first >= room || second >= room - first || room - first - second < 3)
+        return 0;
+    memcpy(to, a, first);
+    memcpy(to + first, b, second + 1);
+    return first + second;
+}
+
+/* ---- recording */
+
+/* The pool of the device that is current in this thread. */
+static uint32_t current_pool(void)
+{
+    static _Atomic uint32_t pools[DEVICES];
+    static _Atomic(void *) ask;
+    int device = 0;
+    int (*get_device)(int *) = NULL;
+    void *found = atomic_load_explicit(&ask, memory_order_acquire);
+    if (!found) {
+        void *driver = dlopen("libcuda.so.1", RTLD_LAZY | RTLD_NOLOAD);
+        found = driver ? look_up(driver, "cuCtxGetDevice") : NULL;
+        atomic_store_explicit(&ask, found, memory_order_release);
+    }
+    memcpy(&get_device, &found, sizeof found);
+    if (get_device && get_device(&device))
+        device = 0;
+    if (device < 0 || device >= (int)DEVICES)
+        device = DEVICES - 1;
+    uint32_t pool = atomic_load_explicit(&pools[device], memory_order_relaxed);
+    if (!pool) {
+        char name[32], tens[2] = {(char)('0' + device / 10), 0};
+        size_t length = join(name, sizeof name, "CUDA device ", device < 10 ? "" : tens);
+        name[length] = (char)('0' + device % 10);
+        name[length + 1] = 0;
+        pool = tidemark_pool(name);
+        atomic_store_explicit(&pools[device], pool, memory_order_relaxed);
+    }
+    return pool;
+}
+
+static void allocated(device_address address, size_t size)
+{
+    if (!address || !tidemark_recording())
+        return;
+    uint32_t pool = current_pool();
+    if (pool && gpu_blocks_add(address, pool))
+        tidemark_alloc(pool, (const void *)(uintptr_t)address, size);
+}
+
+static void freed(device_address address)
+{
+    uint32_t pool = gpu_blocks_remove(address);
+    if (pool)
+        tidemark_free(pool, (const void *)(uintptr_t)address);
+}
+
+/* ---- hooks */
+
+/* One that allocates: `pointer` is where the address goes, `size` what it takes. */
+#define ALLOCATES(symbol, size, parameters, arguments, types)                                      \
+    int symbol parameters;                                                                         \
+    static struct real_function real_##symbol = {.name = #symbol, .hook = (void *)symbol};         \
+    HOOK int symbol parameters                                                                     \
+    {                                                                                              \
+        int(*call) types = (int(*) types)real(&real_##symbol, __builtin_return_address(0));        \
+        if (!call)                                                                                 \
+            return NOT_FOUND;                                                                      \
+        depth++;                                                                                   \
+        int result = call arguments;                                                               \
+        if (--depth == 0 && result == 0 && pointer)                                                \
+            allocated(*pointer, size);                                                             \
+        return result;                                                                             \
+    }
+
+#define FREES(symbol, parameters, arguments, types)                                                \
+    int symbol parameters;                                                                         \
+    static struct real_function real_##symbol = {.name = #symbol, .hook = (void *)symbol};         \
+    HOOK int symbol parameters                                                                     \
+    {                                                                                              \
+        int(*call) types = (int(*) types)real(&real_##symbol, __builtin_return_address(0));        \
+        if (!call)                                                                                 \
+            return NOT_FOUND;                                                                      \
+        if (depth++ == 0)                                                                          \
+            freed(address);                                                                        \
+        int result = call arguments;                                                               \
+        depth--;                                                                                   \
+        return result;                                                                             \
+    }
+
+/* clang-format off */
+#define PLAIN (device_address *pointer, size_t bytes), (pointer, bytes), \
+              (device_address *, size_t)
+#define MANAGED (device_address *pointer, size_t bytes, unsigned flags), (pointer, bytes, flags), \
+                (device_address *, size_t, unsigned)
+#define ASYNC (device_address *pointer, size_t bytes, handle stream), (pointer, bytes, stream), \
+              (device_address *, size_t, handle)
+#define FROM_POOL (device_address *pointer, size_t bytes, handle pool, handle stream), \
+                  (pointer, bytes, pool, stream), (device_address *, size_t, handle, handle)
+#define FREE (device_address address), (address), (device_address)
+#define FREE_ASYNC (device_address address, handle stream), (address, stream), \
+                   (device_address, handle)
+#define EXPAND(macro, ...) macro(__VA_ARGS__)
+
+EXPAND(ALLOCATES, cuMemAlloc_v2, bytes, PLAIN)
+EXPAND(ALLOCATES, cuMemAllocManaged, bytes, MANAGED)
+EXPAND(ALLOCATES, cuMemAllocAsync, bytes, ASYNC)
+EXPAND(ALLOCATES, cuMemAllocAsync_ptsz, bytes, ASYNC)
+EXPAND(ALLOCATES, cuMemAllocFromPoolAsync, bytes, FROM_POOL)
+EXPAND(ALLOCATES, cuMemAllocFromPoolAsync_ptsz, bytes, FROM_POOL)
+ALLOCATES(cuMemAllocPitch_v2, *pitch * height,
+          (device_address *pointer, size_t *pitch, size_t width, size_t height, unsigned element),
+          (pointer, pitch, width, height, element),
+          (device_address *, size_t *, size_t, size_t, unsigned))
+EXPAND(FREES, cuMemFree_v2, FREE)
+EXPAND(FREES, cuMemFreeAsync, FREE_ASYNC)
+EXPAND(FREES, cuMemFreeAsync_ptsz, FREE_ASYNC)
+
+EXPAND(ALLOCATES, cudaMalloc, bytes, PLAIN)
+EXPAND(ALLOCATES, cudaMallocManaged, bytes, MANAGED)
+EXPAND(ALLOCATES, cudaMallocAsync, bytes, ASYNC)
+EXPAND(ALLOCATES, cudaMallocAsync_ptsz, bytes, ASYNC)
+EXPAND(ALLOCATES, cudaMallocFromPoolAsync, bytes, FROM_POOL)
+EXPAND(ALLOCATES, cudaMallocFromPoolAsync_ptsz, bytes, FROM_POOL)
+ALLOCATES(cudaMallocPitch, *pitch * height,
+          (device_address *pointer, size_t *pitch, size_t width, size_t height),
+          (pointer, pitch, width, height), (device_address *, size_t *, size_t, size_t))
+EXPAND(FREES, cudaFree, FREE)
+EXPAND(FREES, cudaFreeAsync, FREE_ASYNC)
+EXPAND(FREES, cudaFreeAsync_ptsz, FREE_ASYNC)
+/* clang-format on */
+
+static struct real_function *const functions[] = {
+    &real_cuMemAlloc_v2,
+    &real_cuMemAllocManaged,
+    &real_cuMemAllocAsync,
+    &real_cuMemAllocAsync_ptsz,
+    &real_cuMemAllocFromPoolAsync,
+    &real_cuMemAllocFromPoolAsync_ptsz,
+    &real_cuMemAllocPitch_v2,
+    &real_cuMemFree_v2,
+    &real_cuMemFreeAsync,
+    &real_cuMemFreeAsync_ptsz,
+    &real_cudaMalloc,
+    &real_cudaMallocManaged,
+    &real_cudaMallocAsync,
+    &real_cudaMallocAsync_ptsz,
+    &real_cudaMallocFromPoolAsync,
+    &real_cudaMallocFromPoolAsync_ptsz,
+    &real_cudaMallocPitch,
+    &real_cudaFree,
+    &real_cudaFreeAsync,
+    &real_cudaFreeAsync_ptsz,
+};
+
+#define FUNCTIONS (sizeof functions / sizeof *functions)
+
+/* The driver may find its own functions by their names, and so our hooks. */
+static bool is_hook(const void *found)
+{
+    for (size_t i = 0; i < FUNCTIONS; i++) {
+        if (functions[i]->hook == found)
+            return true;
+    }
+    return false;
+}
+
+/* The hook in place of what was found by some other way than linking. */
+static void *substitute(const char *name, void *found)
+{
+    if (is_hook(found))
+        return found;
+    for (size_t i = 0; i < FUNCTIONS; i++) {
+        struct real_function *f = functions[i];
+        if (strcmp(f->name, name) != 0)
+            continue;
+        void *none = NULL;
+        (void)atomic_compare_exchange_strong(&f->found, &none, found);
+        return f->hook;
+    }
+    return found;
+}
+
+/* ---- functions by name */
+
+/* The driver's names have versions and variants at their end, which are not asked for. */
+static void *substitute_driver(const char *symbol, void *found, unsigned long long flags)
+{
+    static const char *const ends[] = {"_v2", ""};
+    char name[64];
+    for (size_t i = 0; i < sizeof ends / sizeof *ends; i++) {
+        const char *end = flags & PER_THREAD_STREAM ? "_ptsz" : ends[i];
+        if (!join(name, sizeof name, symbol, end))
+            return found;
+        void *hook = substitute(name, found);
+        if (hook != found)
+            return hook;
+        if (flags & PER_THREAD_STREAM)
+            flags &= ~(unsigned long long)PER_THREAD_STREAM; /* it may have no such variant */
+    }
+    return substitute(symbol, found);
+}
+
+int cuGetProcAddress(const char *symbol, void **function, int version, unsigned long long flags);
+int cuGetProcAddress_v2(const char *symbol, void **function, int version, unsigned long long flags,
+                        void *status);
+
+static struct real_function real_address = {.name = "cuGetProcAddress",
+                                            .hook = (void *)cuGetProcAddress};
+static struct real_function real_address_2 = {.name = "cuGetProcAddress_v2",
+                                              .hook = (void *)cuGetProcAddress_v2};
+
+/* Since version 12.0 the function that finds functions is found in its second form. */
+static void *substitute_address(const char *symbol, void *found, int version,
+                                unsigned long long flags)
+{
+    if (strcmp(symbol, "cuGetProcAddress") != 0)
+        return substitute_driver(symbol, found, flags);
+    struct real_function *f = version >= 12000 ? &real_address_2 : &real_address;
+    void *none = NULL;
+    if (found == real_address.hook || found == real_address_2.hook)
+        return found;
+    (void)atomic_compare_exchange_strong(&f->found, &none, found);
+    return f->hook;
+}
+
+HOOK int cuGetProcAddress(const char *symbol, void **function, int version,
+                          unsigned long long flags)
+{
+    int (*call)(const char *, void **, int, unsigned long long) =
+        (int (*)(const char *, void **, int, unsigned long long))real(&real_address,
+                                                                      __builtin_return_address(0));
+    int result = call ? call(symbol, function, version, flags) : NOT_FOUND;
+    if (result == 0 && symbol && function && *function)
+        *function = substitute_address(symbol, *function, version, flags);
+    return result;
+}
+
+HOOK int cuGetProcAddress_v2(const char *symbol, void **function, int version,
+                             unsigned long long flags, void *status)
+{
+    int (*call)(const char *, void **, int, unsigned long long, void *) =
+        (int (*)(const char *, void **, int, unsigned long long, void *))real(
+            &real_address_2, __builtin_return_address(0));
+    int result = call ? call(symbol, function, version, flags, status) : NOT_FOUND;
+    if (result == 0 && symbol && function && *function)
+        *function = substitute_address(symbol, *function, version, flags);
+    return result;
+}
+
+void *gpu_dlsym(void *library, const char *name)
+{
+    void *found = gpu_real_dlsym(library, name), *none = NULL;
+    if (!found)
+        return NULL;
+    struct real_function *f = strcmp(name, real_address.name) == 0     ? &real_address
+                              : strcmp(name, real_address_2.name) == 0 ? &real_address_2
+                                                                       : NULL;
+    if (!f)
+        return substitute(name, found);
+    if (found != f->hook)
+        (void)atomic_compare_exchange_strong(&f->found, &none, found);
+    return f->hook;
+}

@@ -1,0 +1,103 @@
+#include "client/gpu_blocks.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stddef.h>
+
+#include "client/system.h"
+
+#define PLACES (1u << 20)
+#define MOST (PLACES / 4 * 3)
+
+struct entry {
+    uint64_t address; /* 0: free */
+    uint32_t pool;
+};
+
+/* Open addressing; the memory is taken when it is used. */
+static struct {
+    _Atomic uint32_t lock;
+    uint32_t count;
+    struct entry *entries;
+} table;
+
+static void lock(sigset_t *before)
+{
+    sigset_t all;
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, before);
+    while (atomic_exchange_explicit(&table.lock, 1, memory_order_acquire))
+        (void)sched_yield();
+}
+
+static void unlock(const sigset_t *before)
+{
+    atomic_store_explicit(&table.lock, 0, memory_order_release);
+    (void)pthread_sigmask(SIG_SETMASK, before, NULL);
+}
+
+static uint32_t home_of(uint64_t address)
+{
+    return (uint32_t)((address >> 8) * UINT64_C(0x9e3779b97f4a7c15) >> 44);
+}
+
+static uint32_t find(uint64_t address)
+{
+    uint32_t at = home_of(address);
+    while (table.entries[at].address && table.entries[at].address != address)
+        at = (at + 1) % PLACES;
+    return at;
+}
+
+bool gpu_blocks_add(uint64_t address, uint32_t pool)
+{
+    sigset_t before;
+    lock(&before);
+    if (!table.entries) {
+        void *p = system_map(PLACES * sizeof *table.entries,
+                             MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        table.entries = p == MAP_FAILED ? NULL : p;
+    }
+    bool room = table.entries && table.count < MOST;
+    if (room) {
+        struct entry *entry = &table.entries[find(address)];
+        table.count += entry->address == 0;
+        *entry = (struct entry){address, pool};
+    }
+    unlock(&before);
+    return room;
+}
+
+/* Moves entries that were pushed aside back over the hole, so that they are found without it. */
+static void close_hole(uint32_t hole)
+{
+    for (uint32_t at = (hole + 1) % PLACES; table.entries[at].address; at = (at + 1) % PLACES) {
+        uint32_t home = home_of(table.entries[at].address);
+        if ((at - home) % PLACES < (at - hole) % PLACES)
+            continue;
+        table.entries[hole] = table.entries[at];
+        hole = at;
+    }
+    table.entries[hole] = (struct entry){0};
+}
+
+uint32_t gpu_blocks_remove(uint64_t address)
+{
+    sigset_t before;
+    uint32_t pool = 0;
+    if (!address)
+        return 0;
+    lock(&before);
+    if (table.entries) {
+        uint32_t at = find(address);
+        if (table.entries[at].address) {
+            pool = table.entries[at].pool;
+            close_hole(at);
+            table.count--;
+        }
+    }
+    unlock(&before);
+    return pool;
+}
