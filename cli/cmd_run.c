@@ -221,7 +221,7 @@ static void attend(struct run *r)
         wait_for_news(r, timeout);
         launch_take_signals(&r->launch);
         if (r->options.seconds >= 0 && (double)(clock_now() - r->began) / 1e9 >= r->options.seconds)
-            r->tree.pause = true;
+            r->tree.stop = true;
         uint64_t taken = run_tree_step(&r->tree, r->options.buffer || has_spare(r));
         timeout = taken                      ? 0
                   : timeout == 0             ? PAUSE_LEAST

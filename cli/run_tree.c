@@ -159,12 +159,18 @@ static void take_new(struct run_tree *t)
     }
 }
 
-static void pause_recording(struct run_process *p)
+/* What the process does from now on is not wanted, and it is told so. */
+static void stop_recording(struct run_tree *t, struct run_process *p)
 {
     uint32_t control = REC_CONTROL_PAUSE;
-    if (!p->told_to_pause && p->recording)
-        p->told_to_pause = pwrite(p->collected->fd, &control, sizeof control,
-                                  offsetof(struct rec_header, control)) == (ssize_t)sizeof control;
+    struct err e = {0};
+    if (p->stopped || !start_reading(t, p))
+        return;
+    p->stopped = true;
+    (void)!pwrite(p->collected->fd, &control, sizeof control, offsetof(struct rec_header, control));
+    if (recording_stop(p->recording, &e) != 0 ||
+        trace_add_fact(&p->record->trace, &e, "stopped_after", "%g s", t->options->seconds) != 0)
+        complain(t, &e);
 }
 
 /* Children get a trace of their own, which costs something, once they are old enough for one. */
@@ -192,8 +198,8 @@ uint64_t run_tree_step(struct run_tree *t, bool spare)
         struct run_process *p = &t->list.at[i];
         if (p->finished)
             continue;
-        if (t->pause && (p->recording || start_reading(t, p)))
-            pause_recording(p);
+        if (t->stop && !p->collected->ended)
+            stop_recording(t, p);
         if (p->collected->ended && !p->collected->is_root)
             child_ended(t, p);
         else if (p->collected->ended)

@@ -23,9 +23,9 @@ struct run_process {
     struct collected *collected;
     struct run_record *record; /* NULL: not begun to be read */
     struct recording *recording;
-    bool finished;      /* all is in `record` */
-    bool silent;        /* it never got to record anything */
-    bool told_to_pause; /* --seconds */
+    bool finished; /* all is in `record` */
+    bool silent;   /* it never got to record anything */
+    bool stopped;  /* --seconds have passed: it records no more */
 };
 
 struct run_tree {
@@ -36,7 +36,7 @@ struct run_tree {
     struct collector *collector;
     VEC(struct run_process) list;
     struct run_record *folded;
-    bool pause;         /* --seconds have passed */
+    bool stop;          /* --seconds have passed */
     bool keep;          /* a trace could not be saved: recordings stay */
     uint64_t children;  /* saved or folded */
     struct err failure; /* the first thing that went wrong with a trace */

@@ -36,6 +36,7 @@ struct recording {
     VEC(struct run *) merging; /* a heap by stamp */
     VEC(struct run *) parked;  /* read as far as they were written */
     uint64_t below;            /* what has a smaller stamp is in its final order */
+    uint64_t limit;            /* what has this stamp or a larger one is not wanted */
     bool dead;                 /* looked at since the process ended */
     bool gives_back;           /* the process may wait for space */
     double sample;             /* mean bytes between samples; 0: all are there */

@@ -524,9 +524,19 @@ static int look(struct recording *r, bool alive, struct err *e)
         status = unpark(r, e);
     if (!alive)
         l.below = UINT64_MAX;
+    if (l.below > r->limit)
+        l.below = r->limit;
     if (l.below > r->below)
         r->below = l.below;
     vec_release(&l.pairs);
+    return status;
+}
+
+int recording_stop(struct recording *r, struct err *e)
+{
+    int status = look(r, true, e);
+    if (status == 0)
+        r->limit = r->below;
     return status;
 }
 
@@ -557,6 +567,7 @@ int recording_open(struct recording **out, int fd, struct recording_target *targ
         return -1;
     }
     r->target = target;
+    r->limit = UINT64_MAX;
     r->images.places = &target->places;
     recording_clock_init(&r->clock, r->header.first);
     r->gives_back =

@@ -53,6 +53,9 @@ void recording_free(struct recording *r);
 int recording_advance(struct recording *r, bool alive, uint64_t most, uint64_t *taken,
                       struct err *e);
 
+/* What the process does from now on is not wanted. To be called while it lives. */
+int recording_stop(struct recording *r, struct err *e);
+
 /*
  * To be called once, when the process is dead and nothing more is to be taken: names of threads.
  * `part`: other recordings go into the same trace, so its blocks are discarded; else the facts

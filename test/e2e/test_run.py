@@ -17,6 +17,7 @@ from tools import LIMIT, ROOT, TIDEMARK, Case, report, run
 SOURCE = ROOT / "test" / "e2e" / "run_program.c"
 CC = os.environ.get("CC", "gcc")
 PATIENCE = 60
+CONTROL = 1476  # where a recording's header has the collector's wish (client/record.h)
 # Names of the C library are read once for all tests.
 CACHE = tempfile.TemporaryDirectory(prefix="tidemark-")
 
@@ -281,6 +282,21 @@ class Signals(RunCase):
         for trace in (again, self.trace):
             row = site(trace, "make_block")
             self.assertEqual((row["count"], row["live_bytes"]), (1, 1000))
+
+
+    def test_recording_stops_after_a_while(self):
+        process = self.start("--seconds", "0.5")
+
+        def is_told():
+            return any(p.read_bytes()[CONTROL] for p in self.dir.glob("tidemark-run.*/*.recording"))
+
+        wait_until(is_told)
+        (self.dir / "go").touch()
+        _, errors = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 0, errors)
+        rows = [s for s in report(self.trace)["sites"] if s["function"] == "make_block"]
+        self.assertLessEqual(sum(row["count"] for row in rows), 500)
+        self.assert_sound()
 
 
 class Children(RunCase):

@@ -179,6 +179,25 @@ static void reads_while_it_is_written(void **state)
     assert_int_equal(f->trace.memory.double_allocations, 0);
 }
 
+static void nothing_is_taken_once_it_is_stopped(void **state)
+{
+    struct fixture *f = *state;
+    struct err e = {0};
+    struct made_chunk a = maker_chunk(&f->maker, REC_CHUNK_EVENTS, 1, 11, 0);
+    made_header(&a)->state = REC_CHUNK_OPEN;
+    made_alloc(&a, 10, 0x1000, 100, 0);
+    f->maker.header->counter = 20;
+    maker_write(&f->maker, f->fd);
+    assert_int_equal(recording_open(&f->recording, f->fd, &f->target, &e), 0);
+    assert_int_equal(recording_stop(f->recording, &e), 0);
+    made_free(&a, 30, 0x1000);
+    read_all(f);
+    /* 0 of them where the kernel has no membarrier. */
+    assert_true(heap(f)->totals.allocations <= 1);
+    assert_int_equal(heap(f)->totals.frees, 0);
+    assert_int_equal(f->trace.memory.unknown_frees, 0);
+}
+
 static void finds_chunks_behind_gaps(void **state)
 {
     struct fixture *f = *state;
@@ -377,6 +396,7 @@ int main(void)
         TEST(failed_realloc_keeps_its_block),
         TEST(unfinished_realloc_frees_nothing),
         TEST(reads_while_it_is_written),
+        TEST(nothing_is_taken_once_it_is_stopped),
         TEST(finds_chunks_behind_gaps),
         TEST(resting_chunk_goes_to_another_thread),
         TEST(call_stacks_are_chains_of_nodes),
