@@ -53,6 +53,7 @@ struct capture {
     uint32_t version; /* to write */
     struct stop stop;
     unsigned stops_before; /* requests to stop that came before saving began */
+    bool facts_written;    /* a part's, which could not be saved */
     bool told_saving;      /* what a further one would do */
     bool terminal;         /* stdout is one */
 };
@@ -339,12 +340,14 @@ static int save_part(void *ctx, struct err *e)
     printf("this part of the trace ends after %s of the client's time\n",
            format_duration(time, c->trace->facts.last_time));
     find_names(c, c->trace);
-    if (summary_write_facts(c->trace, e) != 0)
+    if (!c->facts_written && summary_write_facts(c->trace, e) != 0)
         return -1;
+    c->facts_written = true;
+    if ((c->previous ? save_previous(c, e) : save(c, c->trace, c->version, e)) != 0)
+        return -1;
+    c->facts_written = false; /* of the next part */
     if (c->previous)
-        return save_previous(c, e);
-    if (save(c, c->trace, c->version, e) != 0)
-        return -1;
+        return 0;
     journal_part(c);
     free(c->part_output);
     c->part_output = next_part_name(c);
@@ -522,7 +525,8 @@ static int capture_connected(struct capture *c, struct connection *connection)
     let_go_of_signals(c);
     if (status == 0)
         find_names(c, &t);
-    if (status != 0 || summary_write_facts(&t, &e) != 0 || save(c, &t, c->version, &e) != 0) {
+    if (status != 0 || (!c->facts_written && summary_write_facts(&t, &e) != 0) ||
+        save(c, &t, c->version, &e) != 0) {
         status = fail(c, &e, 5);
         leave_journal(c);
     } else {

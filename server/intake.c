@@ -229,15 +229,37 @@ uint64_t intake_unanswered(const struct intake *r)
     return n;
 }
 
+static int add_incomplete(struct trace *t, enum session_end end, const struct err *cause,
+                          struct err *e)
+{
+    if (!session_end_is_partial(end))
+        return 0;
+    return trace_add_fact(t, e, "incomplete", "%s%s%s", session_end_text(end),
+                          cause->code ? ": " : "", cause->code ? cause->text : "");
+}
+
+/* A part was complete but could not be saved, so it was the last one: it has all facts but this. */
+static int end_otherwise(struct intake *r, enum session_end end, const struct err *cause,
+                         struct err *e)
+{
+    struct trace *t = r->trace;
+    if (trace_add_fact(t, e, "end", "%s", session_end_text(end)) != 0)
+        return -1;
+    t->app_info.at[r->end_fact] = t->app_info.at[--t->app_info.len];
+    return add_incomplete(t, end, cause, e);
+}
+
 int intake_finish(struct intake *r, enum session_end end, const struct err *cause, struct err *e)
 {
     struct trace *t = r->trace;
-    if (trace_add_fact(t, e, "protocol", "%u", r->start.version->protocol) != 0 ||
-        trace_add_fact(t, e, "end", "%s", session_end_text(end)) != 0)
+    if (r->finished == r->ingest.parts + 1)
+        return end_otherwise(r, end, cause, e);
+    r->finished = r->ingest.parts + 1;
+    if (trace_add_fact(t, e, "protocol", "%u", r->start.version->protocol) != 0)
         return -1;
-    if (session_end_is_partial(end) &&
-        trace_add_fact(t, e, "incomplete", "%s%s%s", session_end_text(end), cause->code ? ": " : "",
-                       cause->code ? cause->text : "") != 0)
+    r->end_fact = t->app_info.len;
+    if (trace_add_fact(t, e, "end", "%s", session_end_text(end)) != 0 ||
+        add_incomplete(t, end, cause, e) != 0)
         return -1;
     uint64_t unanswered = intake_unanswered(r);
     if (unanswered &&

@@ -57,6 +57,8 @@ struct intake {
     struct decoder *decoder;
     struct frame_reader *frames;
     uint64_t turned;                   /* frames until the last turn */
+    unsigned finished;                 /* the number, from 1, of the last part that was finished */
+    size_t end_fact;                   /* where its fact `end` stands in the app info */
     struct instructions *instructions; /* NULL when code is not asked for */
 };
 
@@ -92,8 +94,9 @@ enum session_end intake_end_of(const struct err *e);
 bool session_end_is_partial(enum session_end end);
 
 /*
- * What the trace itself should say about how it ended. To be called once, behind the last byte of
- * a trace or of one of its parts; `cause` is the error of the end, if it was one.
+ * What the trace itself should say about how it ended. To be called behind the last byte of a trace
+ * or of one of its parts; `cause` is the error of the end, if it was one. Again for a part that
+ * could not be saved and so became the last: then only how it ended is said anew.
  */
 int intake_finish(struct intake *r, enum session_end end, const struct err *cause, struct err *e);
 

@@ -62,10 +62,11 @@ def journal_bytes(folder):
 
 class Proxy:
     """Passes one connection on. `stop_at`: bytes of the client after which it passes no more, but
-    keeps the connection; None: all."""
+    keeps the connection, until `go_on` is called; None: all."""
 
     def __init__(self, port, stop_at=None):
         self.target, self.stop_at = port, stop_at
+        self.gate = threading.Event()
         self.passed = bytearray()
         self.socket = socket.socket()
         self.socket.bind(("127.0.0.1", 0))
@@ -89,16 +90,21 @@ class Proxy:
     def pump(self, client, server):
         try:
             while data := client.recv(65536):
-                if self.stop_at is not None:
-                    data = data[: self.stop_at - len(self.passed)]
-                if not data:
-                    return
-                server.sendall(data)
-                self.passed += data
+                room = len(data) if self.stop_at is None else self.stop_at - len(self.passed)
+                server.sendall(data[:room])
+                self.passed += data[:room]
+                if len(data) > room:
+                    self.gate.wait()
+                    server.sendall(data[room:])
+                    self.passed += data[room:]
         except OSError:
             pass # a killed client resets its connection when queries were still unread
         with contextlib.suppress(OSError):
             server.shutdown(socket.SHUT_WR)
+
+    def go_on(self):
+        self.stop_at = None
+        self.gate.set()
 
     def pump_queries(self, server, client):
         try:
@@ -108,6 +114,13 @@ class Proxy:
         except OSError:
             pass
 
+    def hang_up(self):
+        """Towards the capture: what was passed is all that it gets. Its queries are still taken, since
+        else the system would reset the connection, with what is on its way."""
+        for server in self.peers[::2]:
+            with contextlib.suppress(OSError):
+                server.shutdown(socket.SHUT_WR)
+
     def close(self):
         for s in (self.socket, *self.peers):
             try:
@@ -115,6 +128,7 @@ class Proxy:
             except OSError:
                 pass
             s.close()
+        self.gate.set()
 
 
 class Player:

@@ -93,19 +93,21 @@ class KilledSessions(Killed):
             wait_for(lambda: len(proxy.passed) >= at or capture.poll() is not None, "bytes")
             capture.kill()
             capture.communicate(timeout=LIMIT)
-        self.assertFalse(self.out.exists())
+        if self.out.exists(): # on a slow machine it may have been done
+            self.out.unlink()
+            return 0
         if not self.journal.exists(): # not yet connected
             return 0
         return self.recover(recording.read_bytes(), protocol)
 
     def test_at_random_moments(self):
-        streams = [(self.firehose(), 82, "4M"),
-                   (WIRE / "v0.14.0" / "memscen.c2s.bin", 82, "1M"),
-                   (WIRE / "v0.12.2" / "allscen.c2s.bin", 74, "400K")]
+        streams = [(self.firehose(), 82, "2M"),
+                   (WIRE / "v0.14.0" / "memscen.c2s.bin", 82, "500K"),
+                   (WIRE / "v0.12.2" / "allscen.c2s.bin", 74, "200K")]
         frames = 0
         for i in range(KILLS):
             recording, protocol, rate = streams[i % len(streams)]
-            at = self.random.randrange(1000, recording.stat().st_size * 9 // 10)
+            at = self.random.randrange(1000, recording.stat().st_size * 7 // 10)
             with self.subTest(recording=recording.name, at=at, seed=SEED):
                 frames += self.kill_at(recording, protocol, at, rate)
         self.assertGreater(frames, 0)
@@ -132,9 +134,10 @@ class KilledClients(Killed):
         size = recording.stat().st_size
         for _ in range(max(KILLS // 2, 2)):
             at = self.random.randrange(5000, size * 9 // 10)
-            with self.capturing(recording, replay_args=("--rate", "4M")) as (capture, proxy, client):
-                wait_for(lambda: len(proxy.passed) >= at, "bytes")
+            with self.capturing(recording, stop_at=at) as (capture, proxy, client):
+                wait_for(lambda: len(proxy.passed) == at, "bytes")
                 client.kill()
+                proxy.hang_up()
                 out, err = capture.communicate(timeout=LIMIT)
             self.assertEqual(capture.returncode, 0, out + err)
             self.assertIn("the client vanished", out)

@@ -2,6 +2,7 @@
 knows where the seams are."""
 
 import json
+import resource
 import subprocess
 
 from passing import Player, frame_ends, journal_bytes, journal_records, wait_for
@@ -118,6 +119,49 @@ class Rotating(Killed):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(len(self.recovered()), len(saved) + len(recovered))
         self.assertEqual(self.sums(self.recovered()), expected)
+
+    def test_full_disk(self):
+        """No room for a part: the session ends, and the journal has what is not saved."""
+        recording, _ = self.stream()
+        stream = recording.read_bytes()
+        self.assertGreater(len(stream), 1100000)
+        with self.capturing(recording, "--rotate", "300K", stop_at=900000) as (
+                capture, proxy, _):
+            wait_for(lambda: (self.dir / "x.2.tracy").exists(), "a part")
+            resource.prlimit(capture.pid, resource.RLIMIT_FSIZE, (20000, 20000))
+            proxy.go_on()
+            out, err = capture.communicate(timeout=LIMIT)
+        self.assertEqual(capture.returncode, 4, out + err)
+        self.assertIn("is kept in", err)
+        known = sum(kind == 6 for kind, _ in journal_records(self.journal))
+        saved = self.parts()[:known]
+        ends = frame_ends(stream, 82)
+        kept = ends[0] + len(journal_bytes(self.journal))
+        expected = self.whole(stream[: max(end for end in ends if end <= kept)])
+        result = run("recover", self.journal)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.sums([*saved, *self.recovered()]), expected)
+
+    def test_room_again(self):
+        """A part that could not be saved is saved at the end after all, and says so once."""
+        recording, _ = self.stream()
+        (self.dir / "x.previous.tracy").mkdir() # what cannot be replaced by a file
+        with replaying(recording) as (_, port):
+            result = run("capture", "-f", "-o", self.out, "-p", port, "--no-summary", "--no-code",
+                         "--keep-last", "300K")
+        self.assertEqual(result.returncode, 4)
+        (self.dir / "x.previous.tracy").rmdir()
+        with self.capturing(recording, "--keep-last", "300K", stop_at=100000) as (
+                capture, proxy, _):
+            wait_for(lambda: len(proxy.passed) == 100000, "bytes")
+            (self.dir / "x.previous.tracy").mkdir()
+            proxy.go_on()
+            out, err = capture.communicate(timeout=LIMIT)
+        self.assertEqual(capture.returncode, 4, out + err)
+        facts = run("info", self.out).stdout
+        self.assertIn("no room left", facts)
+        self.assertNotIn("continued in the next part", facts)
+        self.assertEqual(facts.count("tidemark.protocol"), facts.count("tidemark.end"))
 
     def recovered(self):
         found = [self.dir / "x.recovered.tracy"]
