@@ -35,6 +35,7 @@ struct elf_file {
     struct inflated *inflated; /* one for each section */
     struct view headers[3];    /* program headers, section headers, names of sections */
     struct build_id build_id;
+    uint64_t modified;   /* ns since 1970; 0 of bytes in memory */
     uint64_t notes_read; /* bytes */
     uint64_t eh_frame_hdr, eh_frame_hdr_size;
 };
@@ -332,6 +333,8 @@ int elf_file_open(struct elf_file **out, int fd, const struct elf_limits *limits
         return -1;
     }
     (*out)->mapped = true;
+    (*out)->modified =
+        (uint64_t)st.st_mtim.tv_sec * UINT64_C(1000000000) + (uint64_t)st.st_mtim.tv_nsec;
     return 0;
 }
 
@@ -542,18 +545,6 @@ static void hash_table(const struct elf_file *f, uint32_t type, struct elf_key *
     }
 }
 
-static void hash_lines(const struct elf_file *f, struct elf_key *key)
-{
-    struct view bytes;
-    for (size_t i = 0; i < f->sections.len; i++) {
-        const struct elf_section *s = &f->sections.at[i];
-        if ((view_equal(s->name, view_of(".debug_line")) ||
-             view_equal(s->name, view_of(".zdebug_line"))) &&
-            s->type != SHT_NOBITS && file_range(f, s->offset, s->size, &bytes))
-            hash_more(key, bytes);
-    }
-}
-
 void elf_file_key(const struct elf_file *f, struct elf_key *out)
 {
     struct view part = {f->bytes.p, f->wide ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr)};
@@ -563,11 +554,11 @@ void elf_file_key(const struct elf_file *f, struct elf_key *out)
         hash_more(out, f->headers[i]);
     hash_table(f, SHT_SYMTAB, out);
     hash_table(f, SHT_DYNSYM, out);
-    /* Lines may move, and everything else stay what and where it was. */
+    /* Lines may move, and all of this stay what it was. */
     if (f->build_id.len > 0)
         hash_more(out, (struct view){(const char *)f->build_id.bytes, f->build_id.len});
     else
-        hash_lines(f, out);
+        hash_more(out, (struct view){(const char *)&f->modified, sizeof f->modified});
 }
 
 /* ---- addresses */

@@ -53,8 +53,8 @@ struct elf_section {
 /* What tells one build of a file from another: the key for what is kept about it. */
 struct elf_key {
     uint64_t size;    /* of the file, in bytes */
-    uint64_t hash[2]; /* of its headers, names of sections, symbol tables and build id, or else its
-                         line tables */
+    uint64_t hash[2]; /* of its headers, names of sections, symbol tables, and of its build id;
+                         where it has none, of the time when it was changed */
 };
 
 /*
