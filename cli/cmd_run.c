@@ -125,7 +125,8 @@ static struct rec_options recording_options(const struct run_options *o)
 {
     return (struct rec_options){
         .size = sizeof(struct rec_options),
-        .flags = REC_OPTION_FOLLOW_EXEC | (o->follow_fork ? REC_OPTION_FOLLOW_FORK : 0),
+        .flags = REC_OPTION_FOLLOW_EXEC | (o->follow_fork ? REC_OPTION_FOLLOW_FORK : 0) |
+                 (o->gpu ? REC_OPTION_GPU : 0),
         .depth = (uint32_t)o->depth,
         .pools = REC_POOLS_HEAP | (o->mmap_pool ? REC_POOLS_MMAP : 0),
         .min_size = o->min_size,
@@ -146,6 +147,7 @@ static int prepare(struct run *r, struct err *e)
     const struct run_environment_plan plan = {.library = r->options.library,
                                               .folder = collector_folder(r->collector),
                                               .socket = collector_socket(r->collector),
+                                              .gpu = r->options.gpu,
                                               .more = r->options.environment.at,
                                               .count = r->options.environment.len};
     return run_environment_make(&r->environment, &plan, e);

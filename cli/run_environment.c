@@ -10,6 +10,7 @@
 #include "client/record.h"
 
 #define LIBRARY "libtidemark.so"
+#define GPU_LIBRARY "libtidemark-gpu.so"
 
 extern char **environ;
 
@@ -95,15 +96,53 @@ static const char *value_of(const struct run_environment *v, const char *name)
     return "";
 }
 
+/* The library of --gpu, which lies beside the other one. */
+static char *gpu_library(const char *library, struct err *e)
+{
+    struct buf path = {0};
+    char *result = NULL;
+    const char *slash = strrchr(library, '/');
+    buf_printf(&path, "%.*s" GPU_LIBRARY, slash ? (int)(slash + 1 - library) : 0, library);
+    if (path.failed)
+        err_no_memory(e, "the environment");
+    else if (access(buf_str(&path), R_OK) != 0)
+        err_set(e, ERR_OUTPUT, "%s: there is no such library", buf_str(&path));
+    else if (strpbrk(buf_str(&path), " :"))
+        err_set(e, ERR_OUTPUT, "%s: the dynamic linker takes no path with spaces or colons",
+                buf_str(&path));
+    else if (!(result = strdup(buf_str(&path))))
+        err_no_memory(e, "the environment");
+    buf_release(&path);
+    return result;
+}
+
+/* LD_PRELOAD with our libraries before what it was. */
+static bool put_preload(struct run_environment *v, const char *library, const char *gpu)
+{
+    struct buf b = {0};
+    const char *before = value_of(v, "LD_PRELOAD");
+    buf_printf(&b, "LD_PRELOAD=%s%s%s%s%s", library, gpu ? ":" : "", gpu ? gpu : "",
+               before[0] ? ":" : "", before);
+    bool done = put(v, buf_str(&b)) && !b.failed;
+    buf_release(&b);
+    return done;
+}
+
 int run_environment_make(struct run_environment *v, const struct run_environment_plan *plan,
                          struct err *e)
 {
     size_t n = 0;
+    int status = -1;
+    char *gpu = NULL;
     char *library = plan->library ? realpath(plan->library, NULL) : own_library();
+    if (library && plan->gpu && !(gpu = gpu_library(library, e)))
+        goto out;
     library = without_separators(v, library, plan->folder);
-    if (!library)
-        return err_set(e, ERR_OUTPUT, "there is no %s beside this program",
-                       plan->library ? plan->library : LIBRARY);
+    if (!library) {
+        err_set(e, ERR_OUTPUT, "there is no %s beside this program",
+                plan->library ? plan->library : LIBRARY);
+        goto out;
+    }
     while (environ[n])
         n++;
     v->list = calloc(n + plan->count + 3, sizeof *v->list);
@@ -112,14 +151,13 @@ int run_environment_make(struct run_environment *v, const struct run_environment
         done = put(v, environ[i]);
     for (size_t i = 0; i < plan->count && done; i++)
         done = put(v, plan->more[i]);
-    if (done) {
-        char *before = strdup(value_of(v, "LD_PRELOAD"));
-        done = before && put_pair(v, "LD_PRELOAD", library, before[0] ? ":" : "", before) &&
-               put_pair(v, REC_ENV_SOCKET, plan->socket, "", "");
-        free(before);
-    }
+    done =
+        done && put_preload(v, library, gpu) && put_pair(v, REC_ENV_SOCKET, plan->socket, "", "");
+    status = done ? 0 : err_no_memory(e, "the environment");
+out:
+    free(gpu);
     free(library);
-    return done ? 0 : err_no_memory(e, "the environment");
+    return status;
 }
 
 void run_environment_release(struct run_environment *v)

@@ -3,6 +3,7 @@
 
 /* The environment of a program that is to load the preload library. */
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/err.h"
@@ -12,6 +13,7 @@ struct run_environment_plan {
     const char *library; /* NULL: the one that came with this program */
     const char *folder;  /* for a link to it, where its own path cannot stand in LD_PRELOAD */
     const char *socket;
+    bool gpu;                /* the library for device memory, from the same folder, as well */
     const char *const *more; /* NAME=VALUE */
     size_t count;
 };

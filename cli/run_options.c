@@ -33,6 +33,7 @@ static const char usage[] =
     "      --min-size N        do not record blocks that are smaller\n"
     "      --sample N          record one allocation for every so many bytes, by chance\n"
     "      --pools LIST        malloc, or malloc,mmap to record mappings, too (malloc)\n"
+    "      --gpu               record device memory of CUDA programs, a pool for each device\n"
     "      --buffer SIZE       what the recording may take on disk (no limit)\n"
     "      --when-full WHAT    then wait until some of it was read, or stop recording (wait)\n"
     "      --seconds SEC       stop recording after so long; the program goes on\n"
@@ -57,6 +58,7 @@ enum {
     OPTION_REPORT_FILE,
     OPTION_FAIL_IF,
     OPTION_OPEN,
+    OPTION_GPU,
     OPTION_FOLLOW_FORK,
     OPTION_MIN_LIFETIME,
     OPTION_ENV,
@@ -90,6 +92,7 @@ static const struct option long_options[] = {
     {"min-size", required_argument, NULL, OPTION_MIN_SIZE},
     {"sample", required_argument, NULL, OPTION_SAMPLE},
     {"pools", required_argument, NULL, OPTION_POOLS},
+    {"gpu", no_argument, NULL, OPTION_GPU},
     {"buffer", required_argument, NULL, OPTION_BUFFER},
     {"when-full", required_argument, NULL, OPTION_WHEN_FULL},
     {"seconds", required_argument, NULL, OPTION_SECONDS},
@@ -206,6 +209,8 @@ static bool take_option(void *ctx, int option, const char *value, struct err *e)
         return budgets_add(&o->fail_if, "--fail-if", value, true, e);
     case OPTION_OPEN:
         return o->open = true;
+    case OPTION_GPU:
+        return o->gpu = true;
     case OPTION_ENV:
         return take_environment(o, value, e);
     case OPTION_SPOOL:

@@ -22,6 +22,7 @@ struct run_options {
     /* what to record */
     uint64_t depth, min_size, sample;
     bool mmap_pool;
+    bool gpu;            /* load the library for device memory, too */
     uint64_t buffer;     /* bytes that the recording may take; 0: no limit */
     bool stop_when_full; /* then the recording ends; else the program waits */
     bool follow_fork;

@@ -91,19 +91,31 @@ static uint32_t api_pool(const char *name)
     return at < POOLS_MOST ? POOL_FIRST + at : 0;
 }
 
-static void api_alloc(uint32_t pool, const void *address, size_t size)
+static void alloc(uint32_t pool, const void *address, size_t size, const struct origin *origin)
 {
-    struct origin origin = ORIGIN_HERE();
     unsigned level;
     if (!address || !event_is_on() || event_is_paused())
         return;
     struct thread *t = event_enter(&level, false, size);
     if (t) {
-        uint32_t stack = level == 0 ? unwind_stack(t, &origin) : 0;
+        uint32_t stack = level == 0 ? unwind_stack(t, origin) : 0;
         struct block block = {pool, (uintptr_t)address, size, REC_HOW_API, stack};
         record_alloc(t, level, &block);
     }
     event_leave(level);
+}
+
+static void api_alloc(uint32_t pool, const void *address, size_t size)
+{
+    struct origin origin = ORIGIN_HERE();
+    alloc(pool, address, size, &origin);
+}
+
+static void api_alloc_for(uint32_t pool, const void *address, size_t size, const void *frame)
+{
+    const uint64_t *words = frame;
+    struct origin origin = {words[1], (uintptr_t)(words + 2), words[0]};
+    alloc(pool, address, size, &origin);
 }
 
 static void api_free(uint32_t pool, const void *address)
@@ -251,4 +263,5 @@ __attribute__((visibility("default"))) const struct tidemark_api tidemark_api_1 
     .message = api_message,
     .recording = api_recording,
     .pause = api_pause,
+    .alloc_for = api_alloc_for,
 };

@@ -120,7 +120,7 @@ static size_t join(char *to, size_t room, const char *a, const char *b)
     size_t first = strlen(a), second = strlen(b);
     if (first >= room || second >= room - first || room - first - second < 3)
         return 0;
-    memcpy(to, a, first);
+    memcpy(to, a, first + 1);
     memcpy(to + first, b, second + 1);
     return first + second;
 }
@@ -157,13 +157,13 @@ static uint32_t current_pool(void)
     return pool;
 }
 
-static void allocated(device_address address, size_t size)
+static void allocated(device_address address, size_t size, const void *frame)
 {
     if (!address || !tidemark_recording())
         return;
     uint32_t pool = current_pool();
     if (pool && gpu_blocks_add(address, pool))
-        tidemark_alloc(pool, (const void *)(uintptr_t)address, size);
+        tidemark_api()->alloc_for(pool, (const void *)(uintptr_t)address, size, frame);
 }
 
 static void freed(device_address address)
@@ -187,7 +187,7 @@ static void freed(device_address address)
         depth++;                                                                                   \
         int result = call arguments;                                                               \
         if (--depth == 0 && result == 0 && pointer)                                                \
-            allocated(*pointer, size);                                                             \
+            allocated(*pointer, size, __builtin_frame_address(0));                                 \
         return result;                                                                             \
     }
 

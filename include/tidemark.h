@@ -43,6 +43,9 @@ struct tidemark_api {
     void (*message)(const char *text, uint32_t color);
     int (*recording)(void);
     void (*pause)(int paused);
+    /* As alloc, for the caller of the function whose frame address (which needs a frame pointer) it
+     * is. */
+    void (*alloc_for)(uint32_t pool, const void *address, size_t size, const void *frame);
 };
 
 /* The library's functions; NULL: this program is not being recorded. */

@@ -494,6 +494,9 @@ class Gpu(ClientCase):
             (first, take, 1000), (second, take, 2000), (first, give, 0), (second, take, 3000),
             (second, take, 5120), (second, take, 4000), (second, take, 5000), (second, give, 0),
             (second, give, 0)])
+        for event in record.events:
+            if event.pool and event.kind == take:
+                self.assertEqual(record.place(record.stack(event.stack)[0])[0], self.program)
 
     def test_the_program_is_unharmed_without_a_recording(self):
         record = self.record_gpu(LIBRARY)
