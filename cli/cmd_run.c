@@ -31,6 +31,9 @@
 #define PAUSE_LEAST 5
 #define PAUSE_MOST 100
 
+/* For a child that was forked to connect. */
+#define PATIENCE_NS UINT64_C(2000000000)
+
 /* When nothing was run. */
 #define EXIT_CANNOT_RUN 126
 #define EXIT_NOT_FOUND 127
@@ -46,7 +49,7 @@ struct run {
     char *output; /* the trace */
     char *spool;
     pid_t pid;
-    uint64_t began; /* ns */
+    uint64_t began, ended; /* ns */
     /* How much of the machine the program takes, to leave it that. */
     int processors;
     uint64_t measured, used; /* when, and its processor time until then, in ns */
@@ -200,13 +203,16 @@ static void wait_for_news(const struct run *r, int timeout)
 /* Children may outlive the program. Who asks us to end then, ends the waiting. */
 static bool is_over(struct run *r, bool *told)
 {
-    size_t alive;
     char n[FORMAT_SIZE];
-    if (!r->launch.ended)
+    if (!r->tree.root_ended)
         return false;
-    alive = run_tree_alive(&r->tree);
-    if (alive == 0 || r->launch.asked)
+    size_t alive = run_tree_alive(&r->tree);
+    /* One that was forked last may not have come yet, or may never come. */
+    bool expected = r->tree.forks > r->tree.came && clock_now() - r->ended < PATIENCE_NS;
+    if (r->launch.asked || (alive == 0 && !expected))
         return true;
+    if (alive == 0)
+        return false;
     if (!*told)
         fprintf(stderr,
                 "tidemark: the program ended; %s of its children goes on (Ctrl-C saves "
@@ -224,6 +230,10 @@ static void attend(struct run *r)
         launch_take_signals(&r->launch);
         if (r->options.seconds >= 0 && (double)(clock_now() - r->began) / 1e9 >= r->options.seconds)
             r->tree.stop = true;
+        if (r->launch.ended && !r->tree.root_ended) {
+            r->tree.root_ended = true;
+            r->ended = clock_now();
+        }
         uint64_t taken = run_tree_step(&r->tree, r->options.buffer || has_spare(r));
         timeout = taken                      ? 0
                   : timeout == 0             ? PAUSE_LEAST
@@ -329,6 +339,7 @@ static int finish(struct run *r)
 {
     struct err e = {0};
     int status = 0;
+    run_tree_save_alive(&r->tree);
     run_tree_save_folded(&r->tree);
     struct run_process *root = run_tree_root(&r->tree);
     if (root && root->record && !root->silent) {

@@ -16,6 +16,7 @@ struct run_record {
     struct recording_target target;
     uint64_t processes; /* whose recordings went in */
     uint64_t events;
+    uint64_t forks; /* children of theirs that are recorded, too */
 };
 
 /* `spool`: where events go that do not fit in memory. NULL with `e` when memory is short. */

@@ -50,6 +50,7 @@ static void find_names(struct run_traces *r, struct trace *t)
         return;
     int status = resolve_trace(&r->resolver, t, FRAME_BETTER, &names, &e);
     if (status == 0) {
+        resolve_summary_warn(&names);
         resolve_summary_fact(&names, &fact);
         status = fact.failed ? err_no_memory(&e, "a fact")
                              : trace_add_fact(t, &e, "symbols", "%s", buf_str(&fact));

@@ -85,6 +85,7 @@ static void finish(struct run_tree *t, struct run_process *p)
     if (run_record_end(p->record, p->recording, false, &e) != 0 ||
         run_record_close(p->record, &e) != 0)
         complain(t, &e);
+    t->forks += p->record->forks;
     recording_free(p->recording);
     p->recording = NULL;
 }
@@ -104,10 +105,12 @@ static void fold(struct run_tree *t, struct run_process *p)
     struct err e = {0};
     if (!t->folded)
         t->folded = run_record_new(t->spool, &e);
+    uint64_t had = t->folded ? t->folded->forks : 0;
     /* One that ended before it recorded anything is no loss. */
     if (!t->folded ||
         (run_record_add(t->folded, p->collected->fd, true, &e) != 0 && e.code != ERR_INPUT))
         complain(t, &e);
+    t->forks += t->folded ? t->folded->forks - had : 0;
 }
 
 static void save_child(struct run_tree *t, struct run_process *p)
@@ -150,6 +153,7 @@ static void take_new(struct run_tree *t)
 {
     struct collected *c;
     while ((c = collector_take(t->collector))) {
+        t->came += c->hello.origin == REC_ORIGIN_FORK;
         if (vec_push(&t->list, (struct run_process){.collected = c}))
             continue;
         struct err e = {0};
@@ -202,13 +206,31 @@ uint64_t run_tree_step(struct run_tree *t, bool spare)
             stop_recording(t, p);
         if (p->collected->ended && !p->collected->is_root)
             child_ended(t, p);
-        else if (p->collected->ended)
+        else if (p->collected->ended || (p->collected->is_root && t->root_ended))
             finish(t, p);
         else if (spare && is_worth_reading(t, p))
             taken += read_on(t, p);
     }
     drop_forgotten(t);
     return taken;
+}
+
+void run_tree_save_alive(struct run_tree *t)
+{
+    struct err e = {0};
+    take_new(t);
+    for (size_t i = 0; i < t->list.len; i++) {
+        struct run_process *p = &t->list.at[i];
+        if (p->finished || p->collected->is_root)
+            continue;
+        /* Up to where it is known to be in order. */
+        if (!p->collected->ended && start_reading(t, p) && recording_stop(p->recording, &e) != 0)
+            complain(t, &e);
+        if (!p->collected->end)
+            p->collected->end = clock_now();
+        child_ended(t, p);
+    }
+    drop_forgotten(t);
 }
 
 size_t run_tree_alive(const struct run_tree *t)

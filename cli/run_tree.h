@@ -36,7 +36,10 @@ struct run_tree {
     struct collector *collector;
     VEC(struct run_process) list;
     struct run_record *folded;
-    bool stop;          /* --seconds have passed */
+    bool stop; /* --seconds have passed */
+    bool root_ended;
+    uint64_t forks;     /* of processes that ended: children that come, or came */
+    uint64_t came;      /* of these */
     bool keep;          /* a trace could not be saved: recordings stay */
     uint64_t children;  /* saved or folded */
     struct err failure; /* the first thing that went wrong with a trace */
@@ -47,6 +50,9 @@ uint64_t run_tree_step(struct run_tree *t, bool spare);
 
 /* Processes that have not ended, but for the root. */
 size_t run_tree_alive(const struct run_tree *t);
+
+/* Saves what there is of children that go on. */
+void run_tree_save_alive(struct run_tree *t);
 
 /* The root's last program that recorded anything, read to its end; NULL when there is none. */
 struct run_process *run_tree_root(struct run_tree *t);

@@ -245,8 +245,11 @@ int recording_rare(struct recording *r, struct run *run, struct err *e)
     case REC_ZONE_END:
         ev = event_of(r, run, EVENT_ZONE_END);
         return hand(r, &ev, e);
-    case REC_THREAD_EXIT:
     case REC_FORK:
+        (void)number(&b);
+        r->counts.forks += number(&b) == 1;
+        return 0;
+    case REC_THREAD_EXIT:
     case REC_EXEC:
     case REC_SPAWN:
     case REC_LOSS: /* the header has the sums */

@@ -33,6 +33,7 @@ struct recording_counts {
     uint64_t put_back;     /* blocks whose realloc failed */
     uint64_t damaged;      /* places where records made no sense, and what follows was lost */
     uint64_t stackless;    /* events whose call stack is not in the recording */
+    uint64_t forks;        /* children that are to be recorded, too */
     uint64_t unknown_kind; /* records of a kind that is not known here */
 };
 

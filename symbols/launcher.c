@@ -94,15 +94,17 @@ static void launch_all(int socket)
     helper_message_release(&m);
 }
 
-static _Noreturn void be_launcher(int socket, pid_t parent)
+/* Signals of the terminal are for the program, which tells when to end. */
+static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
+
+static _Noreturn void be_launcher(int socket, pid_t parent, const sigset_t *before)
 {
     (void)prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
     if (getppid() != parent)
         _exit(0);
-    /* Signals of the terminal are for the program, which tells when to end. */
-    static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGPIPE};
     for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
         (void)signal(ignored[i], SIG_IGN);
+    (void)sigprocmask(SIG_SETMASK, before, NULL);
     launch_all(socket);
     _exit(0);
 }
@@ -116,11 +118,18 @@ int launcher_start(struct launcher *l, struct err *e)
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         return err_errno(e, ERR_CHECK, "cannot start the symbol helper");
     pid_t parent = getpid();
+    sigset_t held, before;
+    sigemptyset(&held);
+    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++)
+        sigaddset(&held, ignored[i]);
+    /* One may come before the launcher has had its turn to ignore it. */
+    (void)sigprocmask(SIG_BLOCK, &held, &before);
     l->pid = fork();
     if (l->pid == 0) {
         close(ends[0]);
-        be_launcher(ends[1], parent);
+        be_launcher(ends[1], parent, &before);
     }
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
     close(ends[1]);
     if (l->pid < 0) {
         close(ends[0]);

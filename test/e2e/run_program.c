@@ -95,6 +95,18 @@ int main(int argc, char **argv)
         raise(atoi(argv[2]));
     } else if (strcmp(what, "children") == 0) {
         children(atol(argv[2]));
+    } else if (strcmp(what, "leave") == 0) {
+        /* A child that outlives its parent, until a file is there. */
+        fflush(stdout);
+        if (fork() == 0) {
+            for (int i = 0; i < 200; i++)
+                (void)make_block(10);
+            puts("left");
+            fflush(stdout);
+            wait_for(argv[2]);
+            _exit(0);
+        }
+        return 0;
     } else if (strcmp(what, "copy") == 0) {
         char line[256];
         while (fgets(line, sizeof line, stdin)) {

@@ -38,7 +38,8 @@ def site(trace, function):
     """The row of an allocation site: counts of one function's allocations."""
     rows = [s for s in report(trace)["sites"] if s["function"] == function]
     if len(rows) != 1:
-        raise AssertionError(f"{trace}: {len(rows)} sites called {function}")
+        names = [(s["function"], s["count"]) for s in report(trace)["sites"]]
+        raise AssertionError(f"{trace}: {len(rows)} sites called {function}: {names}")
     return rows[0]
 
 
@@ -212,15 +213,15 @@ class Status(RunCase):
 
 
 class Signals(RunCase):
-    def start(self, *options):
+    def start(self, *options, what="wait", says="ready\n"):
         """A program that waits, with its recorder, in a process group of their own."""
         process = subprocess.Popen([TIDEMARK, "run", "-o", str(self.trace), "--no-debuginfod",
-                                    *options, "--", str(self.program), "wait",
+                                    *options, "--", str(self.program), what,
                                     str(self.dir / "go"), "100"],
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                    start_new_session=True)
         self.addCleanup(self.end, process)
-        self.assertEqual(process.stdout.readline(), "ready\n")
+        self.assertEqual(process.stdout.readline(), says)
         return process
 
     @staticmethod
@@ -252,6 +253,18 @@ class Signals(RunCase):
         _, errors = process.communicate(timeout=LIMIT)
         self.assertEqual(process.returncode, 128 + signal.SIGINT, errors)
         self.assertEqual(site(self.trace, "make_block")["count"], 500)
+
+    def test_a_child_goes_on_until_somebody_asks(self):
+        process = self.start("--follow-fork", "--min-lifetime", "0", what="leave", says="left\n")
+        # Its words that a child goes on.
+        self.assertIn("goes on", process.stderr.readline())
+        process.send_signal(signal.SIGINT)
+        # Not to the end of its words: the child has the same standard error.
+        self.assertEqual(process.wait(LIMIT), 0)
+        child = [p for p in self.dir.glob("out.*.tracy")]
+        self.assertEqual(len(child), 1)
+        self.assertEqual(site(child[0], "make_block")["count"], 200)
+        (self.dir / "go").touch()
 
     def test_the_collector_is_killed(self):
         process = self.start()
