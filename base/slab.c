@@ -76,9 +76,11 @@ void slab_trim(struct slab *s)
 {
     const uintptr_t page = 4096;
     for (size_t i = 0; i < s->vacant.len; i++) {
-        uintptr_t from = ((uintptr_t)s->vacant.at[i].at + page - 1) & ~(page - 1);
-        uintptr_t to = ((uintptr_t)s->vacant.at[i].at + s->vacant.at[i].bytes) & ~(page - 1);
-        if (from < to) /* systems with larger pages refuse what is not aligned for them */
-            (void)madvise((void *)from, to - from, MADV_DONTNEED);
+        char *at = s->vacant.at[i].at;
+        size_t bytes = s->vacant.at[i].bytes;
+        size_t skip = (size_t)(-(uintptr_t)at & (page - 1));
+        if (bytes >=
+            skip + page) /* systems with larger pages refuse what is not aligned for them */
+            (void)madvise(at + skip, (bytes - skip) & ~(size_t)(page - 1), MADV_DONTNEED);
     }
 }

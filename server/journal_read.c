@@ -120,13 +120,13 @@ static struct journal_reader *reader_new(const char *path, struct err *e)
 }
 
 /* Opens the folder and takes its lock. */
-static int open_locked(struct journal_reader *r, struct err *e)
+static int open_locked(struct journal_reader *r, const char *path, struct err *e)
 {
-    r->dir = open(r->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    r->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (r->dir < 0)
         return cannot_read(r, e);
     if (flock(r->dir, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
-        return err_set(e, ERR_OUTPUT, "the journal %s is in use: a capture is writing it", r->path);
+        return err_set(e, ERR_OUTPUT, "the journal %s is in use: a capture is writing it", path);
     return 0;
 }
 
@@ -135,7 +135,7 @@ struct journal_reader *journal_reader_open(const char *path, struct err *e)
     struct journal_reader *r = reader_new(path, e);
     if (!r)
         return NULL;
-    int status = open_locked(r, e) == 0 ? list_segments(r, e) : -1;
+    int status = open_locked(r, path, e) == 0 ? list_segments(r, e) : -1;
     if (status == 0 && r->segments.len == 0)
         status = err_set(e, ERR_INPUT, "%s is no journal: there are no segments in it", path);
     if (status == 0)
@@ -472,7 +472,7 @@ int journal_look(const char *path, enum journal_state *state, struct err *e)
     struct journal_reader *r = reader_new(path, e);
     if (!r)
         return -1;
-    int status = open_locked(r, e);
+    int status = open_locked(r, path, e);
     if (status != 0 && e->code == ERR_OUTPUT) {
         *state = JOURNAL_IN_USE;
         status = 0;
