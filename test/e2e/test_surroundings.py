@@ -12,6 +12,7 @@ import subprocess
 import threading
 import time
 
+import passing
 from test_capture import TERMINATE, frame, listener, welcome
 from clients import alloc_plain, capture_items, string, thread_name
 from tools import LIMIT, TIDEMARK, WIRE, Case, free_port, interrupt, replaying, report, run, wait_for
@@ -182,7 +183,11 @@ class Signals(Case):
                                     str(port)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                    text=True)
         wait_for(capture, "protocol 82")
-        time.sleep(1)
+        # Memory events come with the first frame.
+        stream, journal = RECORDING.read_bytes(), self.dir / "x.journal"
+        some = passing.frame_ends(stream, 82)[1] - passing.body_begins(stream, 82)
+        passing.wait_for(lambda: journal.exists() and len(passing.journal_bytes(journal)) > some,
+                         "the first frame")
         return capture
 
     def test_twice(self):
