@@ -84,7 +84,7 @@ struct annotate_functions {
 
 /*
  * The functions that `wanted` means: "0x…" is an address within; else a name as a whole, with or
- * without parameters; else a part of a name; with `regex` a POSIX extended regular expression that
+ * without parameters; else a part of a name; with `regex` a Perl-compatible regular expression that
  * a name matches. ERR_USAGE when there is none or it is no expression, ERR_CHECK when there is one
  * without machine code in the trace: the text says what can be done. `f` need not be initialised.
  */

@@ -11,7 +11,7 @@
  *     expression = comparison { ("and" | "or" | "&&" | "||") comparison }     "and" binds closer
  *     comparison = ["not" | "!"] ( "(" expression ")" | term op value )
  *     term       = metric [ "(" selector { "," selector } ")" ]
- *     selector   = key ("=" | "!=" | "=~" | "!~") "text"                      =~: POSIX extended
+ *     selector   = key ("=" | "!=" | "=~" | "!~") "text"                  =~: as Perl has them
  *     op         = ">" | ">=" | "<" | "<=" | "=" | "==" | "!="
  *     value      = ["+" | "-"] number [unit] ["%"]                 K, M, G, KiB, …: units of 1024
  *

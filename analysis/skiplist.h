@@ -24,7 +24,7 @@ struct skiplist {
 };
 
 /*
- * Adds a POSIX extended regular expression; frames whose function text or file path it matches
+ * Adds a Perl-compatible regular expression; frames whose function text or file path it matches
  * count as allocator. ERR_USAGE when it is none.
  */
 int skiplist_add(struct skiplist *s, const char *regex, struct err *e);

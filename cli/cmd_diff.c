@@ -35,7 +35,7 @@ static const char usage[] =
     "  -f, --force         replace FILE when it exists\n"
     "  -h, --help          this text\n"
     "\n"
-    "Of both traces: " SELECTION_USAGE "\n"
+    "Of both traces:\n" SELECTION_USAGE "\n"
     "Exit status: 0 done; 1 --fail-if holds; 2 usage; 3 unreadable trace; 4 output exists or\n"
     "cannot be written.\n";
 

@@ -410,8 +410,8 @@ const struct tool tool_table[] = {
      .ask = ask_verify},
     {.name = "report",
      .title = "What allocated how much",
-     .what = "Memory by allocation site, function, call stack, pool, thread, zone or frame: count, "
-             "bytes, what is live at the end, own peak, share of the pool's peak, temporary "
+     .what = "Memory by allocation site, function, call stack, pool, thread, zone, frame or type: "
+             "count, bytes, what is live at the end, own peak, share of the pool's peak, temporary "
              "blocks; totals and peaks of pools; memory faults.",
      .params = {{trace_params, report_params, selection_params, page_params}},
      .rows = "sites",
