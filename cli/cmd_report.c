@@ -189,10 +189,10 @@ static void unload_page(void *ctx)
 
 static bool review_goes(const struct report_command *c, struct err *e)
 {
-    if (leak_question_is_own(&c->leaks))
+    if (leak_question_is_own(&c->leaks) || c->related.asked)
         err_set(e, ERR_USAGE,
                 "--format markdown and junit are forms of the summary: they go with none of "
-                "--leaks, --grown, --histograms, --patterns and --faults");
+                "--leaks, --grown, --histograms, --patterns, --faults and --related");
     else if (c->review == REVIEW_JUNIT && c->fail_if.list.len == 0)
         err_set(e, ERR_USAGE, "--format junit tells the outcome of each --fail-if: give one");
     else

@@ -76,6 +76,7 @@ class JUnit(Case):
     def test_refusals(self):
         for args in (("report", MEMSCEN, "--format", "junit"),
                      ("report", MEMSCEN, "--format", "markdown", "--leaks"),
+                     ("report", MEMSCEN, "--format", "markdown", "--related"),
                      ("report", MEMSCEN, "--format", "junit", "--histograms", "--fail-if", "peak>1"),
                      ("verify", MEMSCEN, "--format", "markdown"),
                      ("tree", MEMSCEN, "--format", "markdown")):
