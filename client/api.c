@@ -13,6 +13,7 @@
 #include "client/encode.h"
 #include "client/events.h"
 #include "client/hooks.h"
+#include "client/quiet.h"
 #include "client/record_write.h"
 #include "client/unwind.h"
 
@@ -76,9 +77,8 @@ static uint32_t api_pool(const char *name)
     uint32_t at = find_pool(name, 0, count);
     if (at < count && pools.pid == state.pid)
         return POOL_FIRST + at;
-    sigset_t all, before;
-    sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    struct quiet q;
+    quiet_begin(&q);
     while (atomic_exchange_explicit(&pools.lock, 1, memory_order_acquire))
         (void)sched_yield();
     at = add_pool(name);
@@ -87,7 +87,7 @@ static uint32_t api_pool(const char *name)
         record_names(t);
     event_leave(level);
     atomic_store_explicit(&pools.lock, 0, memory_order_release);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    quiet_end(&q);
     return at < POOLS_MOST ? POOL_FIRST + at : 0;
 }
 

@@ -15,6 +15,7 @@
 
 #include "client/clock.h"
 #include "client/connect.h"
+#include "client/quiet.h"
 #include "client/system.h"
 
 void *chunks_memory(size_t bytes)
@@ -136,12 +137,10 @@ struct rec_chunk *chunks_take(enum rec_chunk_kind kind, uint32_t units)
 {
     if (atomic_load_explicit(&state.phase, memory_order_relaxed) != PHASE_ON)
         return NULL;
-    int saved = errno, error;
-    sigset_t all, before;
-    sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    struct quiet q;
+    quiet_begin(&q);
     struct rec_chunk *chunk = NULL;
-    error = wait_for_room(units);
+    int error = wait_for_room(units);
     if (!error) {
         uint32_t first = atomic_fetch_add(&state.header->units_taken, units);
         chunk = map_units(first, units, &error);
@@ -156,8 +155,7 @@ struct rec_chunk *chunks_take(enum rec_chunk_kind kind, uint32_t units)
     } else {
         chunks_stop(clock_stamp(), error);
     }
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    errno = saved;
+    quiet_end(&q);
     return chunk;
 }
 

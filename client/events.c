@@ -35,12 +35,30 @@ static inline bool is_paused(void)
 }
 
 /*
- * Begins an event: `level` is 0, or 1 in a signal handler that interrupted a hook of this thread.
- * NULL: the event is lost. `leave` must follow in any case.
+ * A signal handler that interrupted a hook has its frames below those of the hook's caller. A call
+ * from there, or from above, says that a handler jumped away and the hook will never end. (A
+ * handler with a stack of its own is in other memory.)
  */
-static inline struct thread *enter(unsigned *level, bool is_free, size_t size)
+static inline bool was_left(uint64_t sp)
 {
-    *level = tls.depth++;
+    const struct thread *t = tls.thread;
+    return t && sp >= tls.entered && sp < t->stack_high && tls.entered >= t->stack_low;
+}
+
+/*
+ * Begins an event of a caller with this stack pointer: `level` is 0, or 1 in a signal handler that
+ * interrupted a hook of this thread. NULL: the event is lost. `leave` must follow in any case.
+ * One store says that the thread is in a hook, so a handler finds it before or behind it.
+ */
+static inline struct thread *enter(uint64_t sp, unsigned *level, bool is_free, size_t size)
+{
+    if (client_unlikely(tls.entered != 0) && was_left(sp))
+        threads_recover(tls.thread);
+    *level = (tls.entered != 0) + tls.depth;
+    if (client_likely(*level == 0))
+        tls.entered = sp;
+    else
+        tls.depth++;
     client_barrier();
     if (client_unlikely(*level >= CLIENT_LEVELS)) {
         record_lost(REC_LOSS_NESTED, is_free, size);
@@ -55,13 +73,19 @@ static inline struct thread *enter(unsigned *level, bool is_free, size_t size)
     return t;
 }
 
+/* Of events whose caller is not known: the hook's own frame is below it. */
+#define HERE ((uint64_t)(uintptr_t)__builtin_frame_address(0))
+
 static inline void leave(unsigned level)
 {
     /* Destructors of the very last round: nobody would give the chunk back. */
     if (client_unlikely(tls.ended) && level == 0)
         threads_detach();
     client_barrier();
-    tls.depth = level;
+    if (client_likely(level == 0))
+        tls.entered = 0;
+    else
+        tls.depth--;
 }
 
 /* A call from within operator new or delete is that operator's. */
@@ -78,7 +102,7 @@ void event_alloc(const void *address, size_t size, unsigned how, const struct or
     unsigned level;
     if (!is_on(false, size) || is_paused() || (state.filtered && !sampling_takes(address, size)))
         return;
-    struct thread *t = enter(&level, false, size);
+    struct thread *t = enter(origin->sp, &level, false, size);
     if (client_likely(t != NULL)) {
         origin = labelled(origin, &how);
         uint32_t stack = client_likely(level == 0) ? unwind_stack(t, origin) : 0;
@@ -92,7 +116,7 @@ bool event_free(const void *address, unsigned how, const struct origin *origin)
     unsigned level;
     if (!is_on(true, 0) || (state.filtered && !sampling_drops(address)))
         return false;
-    struct thread *t = enter(&level, true, 0);
+    struct thread *t = enter(origin->sp, &level, true, 0);
     if (client_likely(t != NULL)) {
         origin = labelled(origin, &how);
         uint32_t stack = state.free_stacks && level == 0 ? unwind_stack(t, origin) : 0;
@@ -109,7 +133,7 @@ void event_put_back(const void *address)
         return;
     if (state.filtered)
         sampling_keeps(address);
-    struct thread *t = enter(&level, false, 0);
+    struct thread *t = enter(HERE, &level, false, 0);
     if (t)
         record_put_back(t, level,
                         &(struct block){.address = (uintptr_t)address, .how = REC_HOW_REALLOC});
@@ -118,7 +142,7 @@ void event_put_back(const void *address)
 
 struct thread *event_enter(unsigned *level, bool is_free, size_t size)
 {
-    return enter(level, is_free, size);
+    return enter(HERE, level, is_free, size);
 }
 
 void event_leave(unsigned level)
@@ -139,7 +163,7 @@ bool event_is_on(void)
 uint32_t event_stack(const struct origin *origin)
 {
     unsigned level;
-    struct thread *t = enter(&level, true, 0);
+    struct thread *t = enter(HERE, &level, true, 0);
     uint32_t stack = t && level == 0 ? unwind_stack(t, origin) : 0;
     leave(level);
     return stack;
@@ -148,7 +172,7 @@ uint32_t event_stack(const struct origin *origin)
 void event_map(uint64_t address, uint64_t size, unsigned how, uint32_t stack)
 {
     unsigned level;
-    struct thread *t = enter(&level, false, size);
+    struct thread *t = enter(HERE, &level, false, size);
     if (t)
         record_alloc(t, level, &(struct block){MAPS_POOL, address, size, how, stack});
     leave(level);
@@ -157,7 +181,7 @@ void event_map(uint64_t address, uint64_t size, unsigned how, uint32_t stack)
 void event_unmap(uint64_t address, unsigned how)
 {
     unsigned level;
-    struct thread *t = enter(&level, true, 0);
+    struct thread *t = enter(HERE, &level, true, 0);
     if (t)
         record_free(t, level, &(struct block){MAPS_POOL, address, 0, how, 0});
     leave(level);
@@ -170,7 +194,7 @@ void event_child(enum rec_kind kind, pid_t pid, const char *path)
         return;
     if (!state.follow)
         atomic_fetch_add_explicit(&state.header->children, 1, memory_order_relaxed);
-    struct thread *t = enter(&level, true, 0);
+    struct thread *t = enter(HERE, &level, true, 0);
     if (t && level == 0)
         record_child(t, kind, pid, state.follow, path);
     leave(level);
@@ -181,7 +205,7 @@ void event_exec(const char *path)
     unsigned level;
     if (!is_on(true, 0))
         return;
-    struct thread *t = enter(&level, true, 0);
+    struct thread *t = enter(HERE, &level, true, 0);
     if (t && level == 0)
         record_child(t, REC_EXEC, 0, true, path);
     leave(level);
@@ -200,7 +224,7 @@ void event_unload(void)
     unsigned level;
     if (!is_on(true, 0))
         return;
-    struct thread *t = enter(&level, true, 0);
+    struct thread *t = enter(HERE, &level, true, 0);
     if (t && level == 0)
         modules_refresh(t, true);
     leave(level);

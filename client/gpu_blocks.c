@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "client/quiet.h"
 #include "client/system.h"
 
 #define PLACES (1u << 20)
@@ -23,19 +24,17 @@ static struct {
     struct entry *entries;
 } table;
 
-static void lock(sigset_t *before)
+static void lock(struct quiet *q)
 {
-    sigset_t all;
-    sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, before);
+    quiet_begin(q);
     while (atomic_exchange_explicit(&table.lock, 1, memory_order_acquire))
         (void)sched_yield();
 }
 
-static void unlock(const sigset_t *before)
+static void unlock(const struct quiet *q)
 {
     atomic_store_explicit(&table.lock, 0, memory_order_release);
-    (void)pthread_sigmask(SIG_SETMASK, before, NULL);
+    quiet_end(q);
 }
 
 static uint32_t home_of(uint64_t address)
@@ -53,8 +52,8 @@ static uint32_t find(uint64_t address)
 
 bool gpu_blocks_add(uint64_t address, uint32_t pool)
 {
-    sigset_t before;
-    lock(&before);
+    struct quiet q;
+    lock(&q);
     if (!table.entries) {
         void *p = system_map(PLACES * sizeof *table.entries,
                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -66,7 +65,7 @@ bool gpu_blocks_add(uint64_t address, uint32_t pool)
         table.count += entry->address == 0;
         *entry = (struct entry){address, pool};
     }
-    unlock(&before);
+    unlock(&q);
     return room;
 }
 
@@ -85,11 +84,11 @@ static void close_hole(uint32_t hole)
 
 uint32_t gpu_blocks_remove(uint64_t address)
 {
-    sigset_t before;
+    struct quiet q;
     uint32_t pool = 0;
     if (!address)
         return 0;
-    lock(&before);
+    lock(&q);
     if (table.entries) {
         uint32_t at = find(address);
         if (table.entries[at].address) {
@@ -98,6 +97,6 @@ uint32_t gpu_blocks_remove(uint64_t address)
             table.count--;
         }
     }
-    unlock(&before);
+    unlock(&q);
     return pool;
 }

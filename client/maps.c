@@ -8,6 +8,7 @@
 
 #include "client/chunks.h"
 #include "client/events.h"
+#include "client/quiet.h"
 
 /* The kernel's usual bound on mappings is 65,530. */
 #define MAPS_MOST 65536u
@@ -28,21 +29,19 @@ static struct {
     struct map *maps;
 } table;
 
-static void lock(sigset_t *before)
+static void lock(struct quiet *q)
 {
-    sigset_t all;
-    sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, before);
+    quiet_begin(q);
     while (atomic_exchange_explicit(&table.lock, 1, memory_order_acquire))
         (void)sched_yield();
     if (!table.maps)
         table.maps = chunks_memory(MAPS_MOST * sizeof *table.maps);
 }
 
-static void unlock(const sigset_t *before)
+static void unlock(const struct quiet *q)
 {
     atomic_store_explicit(&table.lock, 0, memory_order_release);
-    (void)pthread_sigmask(SIG_SETMASK, before, NULL);
+    quiet_end(q);
 }
 
 bool maps_wanted(void)
@@ -114,38 +113,32 @@ static uint64_t round_up(uint64_t size)
 
 void maps_add(uint64_t address, uint64_t size, unsigned how, const struct origin *origin)
 {
-    sigset_t before;
-    int saved = errno;
+    struct quiet q;
     uint32_t stack = event_stack(origin);
-    lock(&before);
+    lock(&q);
     (void)release(address, address + round_up(size), how); /* mapped behind our back */
     add_block(address, address + round_up(size), how, stack);
-    unlock(&before);
-    errno = saved;
+    unlock(&q);
 }
 
 uint32_t maps_release(uint64_t address, uint64_t size, unsigned how)
 {
-    sigset_t before;
-    int saved = errno;
+    struct quiet q;
     if (address % PAGE || !size || size > UINT64_MAX - PAGE - address)
         return 0; /* the kernel will refuse it, too */
-    lock(&before);
+    lock(&q);
     uint32_t stack = release(address, address + round_up(size), how);
-    unlock(&before);
-    errno = saved;
+    unlock(&q);
     return stack;
 }
 
 void maps_restore(uint64_t address, uint64_t size, unsigned how, uint32_t stack)
 {
-    sigset_t before;
-    int saved = errno;
+    struct quiet q;
     if (!stack)
         return; /* nothing had been there */
-    lock(&before);
+    lock(&q);
     (void)release(address, address + round_up(size), how);
     add_block(address, address + round_up(size), how, stack);
-    unlock(&before);
-    errno = saved;
+    unlock(&q);
 }

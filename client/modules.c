@@ -9,6 +9,7 @@
 
 #include "client/chunks.h"
 #include "client/encode.h"
+#include "client/quiet.h"
 #include "client/record_write.h"
 #include "client/stacks.h"
 #include "client/system.h"
@@ -245,10 +246,13 @@ static void drop_unseen(struct thread *t)
 
 void modules_refresh(struct thread *t, bool must)
 {
-    int saved = errno;
+    struct quiet q;
+    quiet_begin(&q);
     while (atomic_exchange_explicit(&state.modules_lock, 1, memory_order_acquire)) {
-        if (!must)
+        if (!must) {
+            quiet_end(&q);
             return;
+        }
         (void)sched_yield();
     }
     struct survey s = {.t = t};
@@ -261,7 +265,7 @@ void modules_refresh(struct thread *t, bool must)
     atomic_store_explicit(&state.adds, s.adds, memory_order_relaxed);
     atomic_store_explicit(&state.subs, s.subs, memory_order_relaxed);
     atomic_store_explicit(&state.modules_lock, 0, memory_order_release);
-    errno = saved;
+    quiet_end(&q);
 }
 
 void modules_forget(void)

@@ -5,6 +5,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "client/quiet.h"
+
 #define LOOKUPS_MOST 64u     /* of unknown stacks, in a thread */
 #define SMALLEST_STACK 8192u /* below the thread pointer; PTHREAD_STACK_MIN is 16384 */
 #define PAGE UINT64_C(4096)
@@ -74,7 +76,8 @@ static void bounds_of_other(struct thread *t)
 
 static __attribute__((noinline)) void find_bounds(struct thread *t, uint64_t sp, uint64_t *high)
 {
-    int saved = errno;
+    struct quiet q;
+    quiet_begin(&q);
     if (!t->stack_high) {
         if (t->tid == state.pid)
             bounds_of_main(t);
@@ -97,7 +100,7 @@ static __attribute__((noinline)) void find_bounds(struct thread *t, uint64_t sp,
     } else {
         *high = (sp | (PAGE - 1)) + 1;
     }
-    errno = saved;
+    quiet_end(&q);
 }
 
 void stack_bounds(struct thread *t, uint64_t sp, uint64_t *low, uint64_t *high)

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 
 #include "client/chunks.h"
+#include "client/quiet.h"
 #include "client/system.h"
 
 #define HEADS_MOST (1u << 20)
@@ -41,6 +42,16 @@ void stacks_forget(void)
     errno = saved;
 }
 
+void stacks_blank(void)
+{
+    for (size_t i = 0; i < CLIENT_NODE_CHUNKS; i++) {
+        struct rec_node *nodes = atomic_load_explicit(&state.nodes[i], memory_order_relaxed);
+        if (!nodes)
+            break;
+        system_blank((struct rec_chunk *)nodes - 1, (size_t)CLIENT_NODE_UNITS * REC_UNIT);
+    }
+}
+
 /* Nodes keep the epoch in their address, so old ones are never found again: nothing to do but that
  * chains would grow by what is dead. */
 void stacks_renew(void)
@@ -68,11 +79,16 @@ static inline struct rec_node *node_at(uint32_t number)
 /* The first thread that asks makes the chunk; it has been asked for long before it is full. */
 static void grow(uint32_t index)
 {
-    uint32_t free_to = 0;
+    uint32_t nobody = 0;
+    struct quiet q;
     if (index >= CLIENT_NODE_CHUNKS ||
-        atomic_load_explicit(&state.nodes[index], memory_order_acquire) ||
-        !atomic_compare_exchange_strong(&state.growing, &free_to, 1))
+        atomic_load_explicit(&state.nodes[index], memory_order_acquire))
         return;
+    quiet_begin(&q);
+    if (!atomic_compare_exchange_strong(&state.growing, &nobody, 1)) {
+        quiet_end(&q);
+        return;
+    }
     if (!atomic_load_explicit(&state.nodes[index], memory_order_acquire)) {
         struct rec_chunk *chunk = chunks_take(REC_CHUNK_NODES, CLIENT_NODE_UNITS);
         if (chunk) {
@@ -83,6 +99,7 @@ static void grow(uint32_t index)
         }
     }
     atomic_store_explicit(&state.growing, 0, memory_order_release);
+    quiet_end(&q);
 }
 
 /* A fresh node's place; NULL: no room. */

@@ -15,6 +15,9 @@ int stacks_begin(void);
 /* In a child of fork: lets go of the parent's table. */
 void stacks_forget(void);
 
+/* The same while a hook may be using it: the table stays, but holds nothing of the parent's. */
+void stacks_blank(void);
+
 /* From here on equal stacks get new numbers, for addresses may belong to other modules now. */
 void stacks_renew(void);
 

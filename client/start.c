@@ -12,6 +12,7 @@
 #include "client/environment.h"
 #include "client/maps.h"
 #include "client/modules.h"
+#include "client/quiet.h"
 #include "client/real.h"
 #include "client/record_write.h"
 #include "client/sampling.h"
@@ -106,56 +107,69 @@ static void begin(uint32_t origin, uint64_t fork_stamp)
 
 void start_process(void)
 {
-    int expected = PHASE_NEW, saved = errno;
+    int expected = PHASE_NEW;
+    struct quiet q;
     if (!atomic_compare_exchange_strong(&state.phase, &expected, PHASE_STARTING))
         return;
+    quiet_begin(&q);
     real_find();
     environment_read();
     threads_begin();
     begin(REC_ORIGIN_EXEC, 0);
-    errno = saved;
+    quiet_end(&q);
 }
 
-/* The parent's mappings are still there; those of its other threads are not known and stay. */
-static void unmap_parent(void)
+/*
+ * The parent's mappings are still there; those of its other threads are not known and stay.
+ * A handler may have interrupted a hook, and called fork: the hook will go on in the child as well,
+ * so it must find memory, but not its parent's.
+ */
+static void leave_parent(bool interrupted)
 {
+    void (*leave)(void *, size_t) = interrupted ? system_blank : system_unmap;
     struct thread *t = tls.thread;
     for (unsigned i = 0; t && i < CLIENT_LEVELS; i++) {
         struct rec_chunk *chunk = t->writers[i].chunk;
         if (chunk)
-            system_unmap(chunk, chunks_bytes(chunk));
+            leave(chunk, chunks_bytes(chunk));
     }
     for (unsigned i = 0; i < state.resting_count; i++)
-        system_unmap(state.resting[i].chunk, chunks_bytes(state.resting[i].chunk));
-    if (state.header)
-        system_unmap(state.header, REC_UNIT);
-    state.header = NULL;
-}
-
-void start_child(void)
-{
-    int expected = PHASE_ON, saved = errno;
-    if (!atomic_compare_exchange_strong(&state.phase, &expected, PHASE_STARTING)) {
-        /* The parent's recording had ended; its collector waits for the last holder of the socket.
-         */
-        if (state.socket >= 0 && getpid() != state.pid)
-            connect_leave();
-        errno = saved;
+        leave(state.resting[i].chunk, chunks_bytes(state.resting[i].chunk));
+    leave(state.header, REC_UNIT);
+    connect_leave();
+    if (interrupted) {
+        stacks_blank();
         return;
     }
-    uint64_t stamp = state.clock == REC_CLOCK_TSC ? clock_tsc() : 0;
-    unmap_parent();
-    connect_leave();
+    state.header = NULL;
     stacks_forget();
     modules_forget();
     maps_forget();
     sampling_forget();
     threads_forget();
-    if (state.follow)
+}
+
+void start_child(void)
+{
+    int expected = PHASE_ON;
+    struct quiet q;
+    quiet_begin(&q);
+    if (!atomic_compare_exchange_strong(&state.phase, &expected, PHASE_STARTING)) {
+        /* The parent's recording had ended; its collector waits for the last holder of the socket.
+         */
+        if (state.socket >= 0 && getpid() != state.pid)
+            connect_leave();
+        quiet_end(&q);
+        return;
+    }
+    uint64_t stamp = state.clock == REC_CLOCK_TSC ? clock_tsc() : 0;
+    bool interrupted = tls.entered != 0 || tls.depth != 0;
+    leave_parent(interrupted);
+    if (state.follow && !interrupted)
         begin(REC_ORIGIN_FORK, stamp);
     else
         atomic_store(&state.phase, PHASE_OFF);
-    errno = saved;
+    quiet_end(&q);
 }
 
 static __attribute__((constructor)) void at_load(int count, char **arguments, char **environment)
@@ -179,7 +193,7 @@ static __attribute__((destructor)) void at_exit(void)
     tls.depth++;
     client_barrier();
     struct thread *t = threads_attach();
-    if (t && tls.depth == 1) {
+    if (t && tls.depth == 1 && !tls.entered) {
         modules_refresh(t, false);
         threads_note_name(t);
         sampling_count_small();

@@ -6,7 +6,7 @@
  *
  * The library lives in somebody else's program. So it calls nothing that allocates with malloc,
  * nothing of stdio, and no lock is held while the real function runs. Memory comes from mmap.
- * The order in a hook is always: guard (tls.depth), room in the chunk, stamp, record, commit.
+ * The order in a hook is always: guard (tls.entered), room in the chunk, stamp, record, commit.
  */
 
 #include <spawn.h>
@@ -83,10 +83,11 @@ struct label {
 
 struct tls {
     struct thread *thread;
-    uint32_t depth;  /* hooks that are being run: 0, or 1 and above in signal handlers */
-    uint32_t rounds; /* of the destructors of thread specific data */
-    uint32_t number; /* the thread's, plus 1; 0: it has none */
-    bool ended;      /* its last destructor has run */
+    uint32_t depth;   /* more hooks that are being run, by handlers that interrupted one */
+    uint64_t entered; /* in a hook: stack pointer of its caller; 0: in none */
+    uint32_t rounds;  /* of the destructors of thread specific data */
+    uint32_t number;  /* the thread's, plus 1; 0: it has none */
+    bool ended;       /* its last destructor has run */
     struct label label;
     bool drawn;    /* of the sampling: the two below are set */
     int64_t until; /* bytes to the next sampled one */

@@ -22,4 +22,11 @@ static inline void system_unmap(void *address, size_t bytes)
     (void)syscall(SYS_munmap, address, bytes);
 }
 
+/* Puts memory that is this process's alone, and zero, in the place of what we mapped there. */
+static inline void system_blank(void *address, size_t bytes)
+{
+    (void)syscall(SYS_mmap, address, bytes, PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
 #endif

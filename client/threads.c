@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "client/chunks.h"
+#include "client/quiet.h"
 #include "client/record_write.h"
 #include "client/sampling.h"
 
@@ -86,10 +87,8 @@ static struct thread *new_thread(void)
 
 struct thread *threads_attach(void)
 {
-    int saved = errno;
-    sigset_t all, before;
-    sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    struct quiet q;
+    quiet_begin(&q);
     struct thread *t = tls.thread; /* a signal may have come first */
     if (!t)
         t = new_thread();
@@ -107,8 +106,7 @@ struct thread *threads_attach(void)
         if (state.has_key && !tls.ended)
             (void)pthread_setspecific(state.key, &state);
     }
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    errno = saved;
+    quiet_end(&q);
     return t;
 }
 
@@ -136,10 +134,8 @@ static void give_back(struct writer *w)
 
 void threads_detach(void)
 {
-    int saved = errno;
-    sigset_t all, before;
-    sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    struct quiet q;
+    quiet_begin(&q);
     struct thread *t = tls.thread;
     if (t) {
         for (unsigned i = 0; i < CLIENT_LEVELS; i++)
@@ -150,8 +146,26 @@ void threads_detach(void)
         state.waiting = t;
         unlock();
     }
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    errno = saved;
+    quiet_end(&q);
+}
+
+void threads_recover(struct thread *t)
+{
+    struct quiet q;
+    quiet_begin(&q);
+    for (unsigned i = 0; i < CLIENT_LEVELS; i++) {
+        struct writer *w = &t->writers[i];
+        struct rec_chunk *chunk = w->chunk;
+        *w = (struct writer){.units = 1};
+        if (!chunk)
+            continue;
+        atomic_store_explicit(&chunk->pending, REC_IDLE, memory_order_release);
+        chunks_leave(chunk, REC_CHUNK_CLOSED);
+    }
+    t->walk.count = 0;
+    tls.depth = 0;
+    tls.entered = 0;
+    quiet_end(&q);
 }
 
 void threads_forget(void)
@@ -163,6 +177,7 @@ void threads_forget(void)
     tls.thread = NULL;
     tls.number = 0;
     tls.depth = 0;
+    tls.entered = 0;
 }
 
 static void use_chunk(struct writer *w, struct rec_chunk *chunk, uint64_t stamp)
@@ -209,11 +224,9 @@ static bool take_new(struct thread *t, unsigned level)
 bool threads_room_slow(struct thread *t, unsigned level, size_t need)
 {
     struct writer *w = &t->writers[level];
-    sigset_t all, before;
+    struct quiet q;
     bool fresh = !w->chunk;
-    int saved = errno;
-    sigfillset(&all);
-    (void)pthread_sigmask(SIG_SETMASK, &all, &before);
+    quiet_begin(&q);
     if (w->chunk) {
         struct rec_chunk *old = w->chunk;
         w->chunk = NULL;
@@ -222,8 +235,7 @@ bool threads_room_slow(struct thread *t, unsigned level, size_t need)
     }
     bool there = fresh && need < WORTH_KEEPING / 2 && take_resting(t, level);
     there = there || take_new(t, level);
-    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
-    errno = saved;
+    quiet_end(&q);
     if (there && level == 0 && need < REC_RECORD_MAX)
         threads_note_name(t);
     return there && (size_t)(w->end - w->at) >= need;

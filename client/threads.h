@@ -14,6 +14,12 @@ struct thread *threads_attach(void);
 /* Gives back the struct of a thread that has ended, once its event is recorded. */
 void threads_detach(void);
 
+/*
+ * A signal handler jumped out of a hook of the calling thread: what it had begun is forgotten. Its
+ * chunks are left as they are committed, since what it knew of them may be half changed.
+ */
+void threads_recover(struct thread *t);
+
 /* In a child of fork: forgets all threads but the calling one, and all that they had open. */
 void threads_forget(void);
 

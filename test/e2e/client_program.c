@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -256,6 +257,69 @@ static int storm(unsigned long wanted)
     return 0;
 }
 
+/* ---- handlers that jump away, out of hooks as well */
+
+static sigjmp_buf back;
+
+static void jump(int signal)
+{
+    (void)signal;
+    siglongjmp(back, 1);
+}
+
+static int jumps(unsigned long wanted)
+{
+    volatile unsigned long done = 0;
+    struct sigaction action = {.sa_handler = jump};
+    sigaction(SIGALRM, &action, NULL);
+    struct itimerval often = {{0, 200}, {0, 200}};
+    while (done < wanted) {
+        if (sigsetjmp(back, 1) == 0) {
+            setitimer(ITIMER_REAL, &often, NULL);
+            for (;;) {
+                void *volatile p = malloc(64);
+                free(p);
+            }
+        }
+        done++;
+    }
+    struct itimerval never = {{0, 0}, {0, 0}};
+    setitimer(ITIMER_REAL, &never, NULL);
+    for (int i = 0; i < 1000; i++) {
+        void *volatile p = malloc(99);
+        free(p);
+    }
+    say("done", 1);
+    return 0;
+}
+
+/* ---- a thread that is to be cancelled, but calls nothing that obeys */
+
+static void *deaf(void *unused)
+{
+    char deep[20000];
+    memset(deep, 1, sizeof deep);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    pthread_cancel(pthread_self());
+    pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+    for (int i = 0; i < 100000; i++) {
+        void *volatile p = malloc(55 + (size_t)deep[i % 20000] * 0);
+        free(p);
+    }
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+    return unused;
+}
+
+static int cancelled(void)
+{
+    pthread_t thread;
+    void *result = NULL;
+    if (pthread_create(&thread, NULL, deaf, &thread) || pthread_join(thread, &result))
+        return 1;
+    say("finished", result == &thread);
+    return 0;
+}
+
 /* ---- libraries that come and go */
 
 static int libraries(const char *first, const char *second, unsigned long times)
@@ -374,6 +438,10 @@ int main(int argc, char **argv)
         return signal_stack();
     if (!strcmp(mode, "storm"))
         return storm(a);
+    if (!strcmp(mode, "jumps"))
+        return jumps(a);
+    if (!strcmp(mode, "cancelled"))
+        return cancelled();
     if (!strcmp(mode, "libraries"))
         return libraries(argv[2], argv[3], 5);
     if (!strcmp(mode, "mappings"))

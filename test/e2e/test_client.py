@@ -573,6 +573,21 @@ class Surroundings(ClientCase):
         found = [e for e in record.events if e.kind == recording.ALLOC and e.size in (64, 123)]
         self.assertEqual(len(found), said["allocations"])
 
+    def test_signal_handlers_that_jump_away(self):
+        bump = self.build("libbump.so", BUMP, "-shared", "-fPIC")
+        self.program = self.build("jumps", (HERE / "client_program.c").read_text(), bump)
+        record, _ = self.record("jumps", 300, program=self.program)
+        self.assertEqual(sum(record.lost["nested"]), 0)
+        # Whatever was left in the middle: all that comes later is there, with its call stack.
+        last = [e for e in record.events if e.kind == recording.ALLOC and e.size == 99]
+        self.assertEqual(len(last), 1000)
+        self.assertEqual(len([e for e in last if e.stack]), 1000)
+
+    def test_hooks_are_no_points_of_cancellation(self):
+        record, said = self.record("cancelled")
+        self.assertEqual(said, {"finished": 1})
+        self.sound(record)
+
     def test_children_are_not_followed(self):
         process = self.start(self.program, "children")
         said = self.said(process)

@@ -1,0 +1,35 @@
+#ifndef TIDEMARK_CLIENT_QUIET_H
+#define TIDEMARK_CLIENT_QUIET_H
+
+/*
+ * Stretches that must not be left in the middle: under a lock, or with something half made. Signals
+ * wait, for a handler may jump away; cancellation waits, for malloc is no point of cancellation but
+ * what we call may be one; errno is as it was.
+ */
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+
+struct quiet {
+    sigset_t signals;
+    int cancellation, error;
+};
+
+static inline void quiet_begin(struct quiet *q)
+{
+    sigset_t all;
+    q->error = errno;
+    sigfillset(&all);
+    (void)pthread_sigmask(SIG_SETMASK, &all, &q->signals);
+    (void)pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &q->cancellation);
+}
+
+static inline void quiet_end(const struct quiet *q)
+{
+    (void)pthread_setcancelstate(q->cancellation, NULL);
+    (void)pthread_sigmask(SIG_SETMASK, &q->signals, NULL);
+    errno = q->error;
+}
+
+#endif
