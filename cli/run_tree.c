@@ -49,7 +49,7 @@ static bool start_reading(struct run_tree *t, struct run_process *p)
     struct err e = {0};
     struct rec_header h;
     if (p->recording)
-        return true;
+        return p->record != NULL;
     if (!p->record && !(p->record = run_record_new(t->spool, &e))) {
         complain(t, &e);
         return false;
