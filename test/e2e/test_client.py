@@ -137,8 +137,10 @@ class ClientCase(Case):
 
     def start(self, *command, options="", **more):
         more.setdefault("env", self.environment(options))
-        return subprocess.Popen(list(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                stdin=subprocess.DEVNULL, text=True, **more)
+        process = subprocess.Popen(list(command), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                                   stdin=subprocess.DEVNULL, text=True, **more)
+        self.addCleanup(process.kill)  # of a test that fails before it ends the program itself
+        return process
 
     def said(self, process, code=0):
         out, err = process.communicate(timeout=LIMIT)
