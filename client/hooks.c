@@ -76,16 +76,19 @@ HOOK void free(void *address)
     real.free(address);
 }
 
+/* Another name of free, in old programs only. */
 HOOK void cfree(void *address)
 {
     if (!address || client_unlikely(real_is_early(address)))
         return;
+    if (client_unlikely(!real.free)) {
+        hooks_prepare();
+        if (!real.free)
+            return;
+    }
     struct origin origin = ORIGIN_HERE();
     (void)event_free(address, REC_HOW_FREE, &origin);
-    if (real.cfree)
-        real.cfree(address);
-    else if (real.free)
-        real.free(address);
+    real.free(address);
 }
 
 /* A block of the early array cannot grow there. */

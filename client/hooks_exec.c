@@ -11,6 +11,7 @@
 #include <spawn.h>
 #include <stdarg.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "client/chunks.h"
@@ -102,7 +103,8 @@ HOOK int execveat(int fd, const char *path, char *const arguments[], char *const
                   int flags)
 {
     struct attempt a = before(path, environment);
-    return after(&a, real.execveat(fd, path, arguments, a.made ? a.made : environment, flags));
+    return after(
+        &a, (int)syscall(SYS_execveat, fd, path, arguments, a.made ? a.made : environment, flags));
 }
 
 /* ---- arguments one by one */

@@ -19,6 +19,10 @@ void *real_next(const char *name)
     return dlsym(RTLD_NEXT, name);
 }
 
+/*
+ * Only what every C library of the last years has: a look-up that fails allocates a message, and
+ * the allocator may be the program's own, whose constructors have not run yet.
+ */
 void real_find(void)
 {
     static const struct {
@@ -26,14 +30,14 @@ void real_find(void)
         size_t offset;
     } names[] = {
 #define REAL(name) {#name, offsetof(struct real, name)}
-        REAL(malloc),        REAL(calloc),         REAL(realloc),
-        REAL(reallocarray),  REAL(free),           REAL(cfree),
-        REAL(memalign),      REAL(valloc),         REAL(pvalloc),
-        REAL(aligned_alloc), REAL(posix_memalign), REAL(mmap),
-        REAL(munmap),        REAL(mremap),         REAL(brk),
-        REAL(sbrk),          REAL(dlclose),        REAL(fork),
-        REAL(execve),        REAL(execvpe),        REAL(fexecve),
-        REAL(execveat),      REAL(posix_spawn),    REAL(posix_spawnp),
+        REAL(malloc),         REAL(calloc),  REAL(realloc),
+        REAL(reallocarray),   REAL(free),    REAL(memalign),
+        REAL(valloc),         REAL(pvalloc), REAL(aligned_alloc),
+        REAL(posix_memalign), REAL(mmap),    REAL(munmap),
+        REAL(mremap),         REAL(brk),     REAL(sbrk),
+        REAL(dlclose),        REAL(fork),    REAL(execve),
+        REAL(execvpe),        REAL(fexecve), REAL(posix_spawn),
+        REAL(posix_spawnp),
 #undef REAL
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

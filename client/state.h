@@ -192,7 +192,6 @@ struct real {
     void *(*realloc)(void *, size_t);
     void *(*reallocarray)(void *, size_t, size_t);
     void (*free)(void *);
-    void (*cfree)(void *);
     void *(*aligned_alloc)(size_t, size_t);
     int (*posix_memalign)(void **, size_t, size_t);
     void *(*memalign)(size_t, size_t);
@@ -208,7 +207,6 @@ struct real {
     int (*execve)(const char *, char *const *, char *const *);
     int (*execvpe)(const char *, char *const *, char *const *);
     int (*fexecve)(int, char *const *, char *const *);
-    int (*execveat)(int, const char *, char *const *, char *const *, int);
     int (*posix_spawn)(pid_t *, const char *, const posix_spawn_file_actions_t *,
                        const posix_spawnattr_t *, char *const *, char *const *);
     int (*posix_spawnp)(pid_t *, const char *, const posix_spawn_file_actions_t *,

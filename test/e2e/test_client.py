@@ -298,6 +298,25 @@ class Exactness(ClientCase):
         self.assertEqual([e.how for e in freed], [4, 5, 4, 5, 4, 0, 0, 0])
 
 
+# An allocator of its own that comes before the hooks, and that cannot work before its constructor.
+OWN_ALLOCATOR = r"""
+#include <stddef.h>
+#include <stdlib.h>
+static char *room, arena[1 << 20] __attribute__((aligned(16)));
+__attribute__((constructor)) static void begin(void) { room = arena; }
+void *malloc(size_t n)
+{
+    char *p = room;
+    *p = 1;
+    room += (n + 31) & ~15ul;
+    return p;
+}
+void free(void *p) { (void)p; }
+void *calloc(size_t n, size_t m) { return malloc(n * m); }
+void *realloc(void *p, size_t n) { (void)p; return malloc(n); }
+int main(void) { return malloc(10) ? 0 : 1; }
+"""
+
 INSTRUMENTED = r"""
 #include <stdlib.h>
 #include "tidemark.h"
@@ -589,6 +608,12 @@ class Surroundings(ClientCase):
         record, said = self.record("cancelled")
         self.assertEqual(said, {"finished": 1})
         self.sound(record)
+
+    def test_an_allocator_of_the_program_that_is_not_ready(self):
+        program = self.build("own", OWN_ALLOCATOR)
+        self.assertEqual(subprocess.run([program], timeout=LIMIT).returncode, 0)
+        record, _ = self.record(program=program)
+        self.assertEqual(record.state, "exiting")
 
     def test_children_are_not_followed(self):
         process = self.start(self.program, "children")
