@@ -68,7 +68,8 @@ struct report_command {
     struct leak_question leaks;
     struct related_question related;
     bool limit_given;
-    bool rows_chosen; /* by an option that the page has no use for */
+    bool rows_chosen;    /* by an option that the page has no use for */
+    bool summary_shaped; /* by an option that other questions have no use for */
     bool html;
     enum review_form review; /* instead of the report's format */
     struct page_source page; /* html */
@@ -127,6 +128,9 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
     if (option != 'f' && option != 'o' && option != QUESTION_FORMAT && option != QUESTION_POOL &&
         option != OPTION_SKIP && option != OPTION_FAIL_IF && option < RESOLVE_OPTION_FIRST)
         c->rows_chosen = true;
+    if (option == OPTION_BY || option == OPTION_SORT || option == OPTION_MIN_SIZE ||
+        option == OPTION_MIN_COUNT)
+        c->summary_shaped = true;
     switch (option) {
     case OPTION_BY:
         return grouping_parse(value, &c->summary.by) ||
@@ -232,10 +236,13 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
                                                    .limit = c->selection.limit,
                                                    .stack_traces = c->report.stack_traces};
     bool own = leak_question_is_own(&c->leaks);
-    if (c->fail_if.list.len && (own || c->related.asked)) {
+    if ((c->fail_if.list.len || c->summary_shaped) && (own || c->related.asked)) {
         err_set(e, ERR_USAGE,
-                "--fail-if is about the summary: it goes with none of --leaks, --grown, "
-                "--histograms, --patterns, --faults and --related");
+                "%s the summary: %s with none of --leaks, --grown, --histograms, --patterns, "
+                "--faults and --related",
+                c->summary_shaped ? "--by, --sort, --min-size and --min-count are about rows of"
+                                  : "--fail-if is about",
+                c->summary_shaped ? "they go" : "it goes");
         return false;
     }
     if (c->related.asked && (own || c->leaks.peak)) {

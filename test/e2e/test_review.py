@@ -77,6 +77,10 @@ class JUnit(Case):
         for args in (("report", MEMSCEN, "--format", "junit"),
                      ("report", MEMSCEN, "--format", "markdown", "--leaks"),
                      ("report", MEMSCEN, "--format", "markdown", "--related"),
+                     ("report", MEMSCEN, "--leaks", "--by", "function"),
+                     ("report", MEMSCEN, "--patterns", "--sort", "count"),
+                     ("report", MEMSCEN, "--grown", "0:1s", "--min-size", "1K"),
+                     ("report", MEMSCEN, "--related", "--min-count", "2"),
                      ("report", MEMSCEN, "--format", "junit", "--histograms", "--fail-if", "peak>1"),
                      ("verify", MEMSCEN, "--format", "markdown"),
                      ("tree", MEMSCEN, "--format", "markdown")):
