@@ -631,6 +631,16 @@ class Manual(Case):
         classes = db.execute(queries[4]).fetchall()
         self.assertEqual(sum(r[3] for r in classes), sum(p["total_bytes"] for p in doc["pools"]))
 
+    def test_answer_of_threads(self):
+        """Threads are told apart by number: many programs give all of theirs one name."""
+        db = database(export(TRACES / "v0.14.0" / "memscen_mt.tracy", "sqlite", self.dir / "db"))
+        wanted = db.execute("SELECT count(*) FROM allocations "
+                            "WHERE free_thread <> alloc_thread").fetchone()[0]
+        self.assertGreater(wanted, 0)
+        db.execute("UPDATE threads SET name = 'worker'")
+        query = [q for q in self.queries() if "free_thread <>" in q][0]
+        self.assertEqual(sum(r["count(*)"] for r in db.execute(query)), wanted)
+
     def test_answer_of_zones(self):
         """The innermost zone of each allocation, found by looking at all of them."""
         db = database(export(ALLSCEN, "sqlite", self.dir / "db"))
