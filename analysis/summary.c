@@ -7,6 +7,7 @@
 #include "analysis/moment.h"
 #include "analysis/sites.h"
 #include "analysis/summary_parts.h"
+#include "base/buf.h"
 #include "base/saturate.h"
 #include "trace/carry.h"
 
@@ -220,21 +221,36 @@ static int sweep(struct builder *b, struct err *e)
 
 /* ---- rows */
 
+static bool shares_name(const struct trace_threads *threads, uint32_t number)
+{
+    for (size_t i = 0; i < threads->list.len; i++)
+        if (i != number && threads->list.at[i].name == threads->list.at[number].name)
+            return true;
+    return false;
+}
+
+/* Threads of one name, as those have that inherit the program's, are told apart by their ids. */
 static int name_thread(struct builder *b, struct summary_row *r, struct err *e)
 {
-    const struct trace *t = b->trace;
-    if (r->key < t->threads.list.len && t->threads.list.at[r->key].name) {
-        r->name = strings_get(&t->strings, t->threads.list.at[r->key].name);
-        return 0;
+    const struct trace_threads *threads = &b->trace->threads;
+    bool known = r->key < threads->list.len;
+    unsigned long long id = known ? threads->list.at[r->key].id : r->key;
+    if (!known || !threads->list.at[r->key].name) {
+        char text[48];
+        snprintf(text, sizeof text, known ? "thread %llu" : "thread number %llu", id);
+        r->name = summary_keep(b->s, view_of(text));
+        return r->name.p ? 0 : err_no_memory(e, "thread names");
     }
-    char text[48];
-    if (r->key < t->threads.list.len)
-        snprintf(text, sizeof text, "thread %llu",
-                 (unsigned long long)t->threads.list.at[r->key].id);
-    else
-        snprintf(text, sizeof text, "thread number %u", r->key);
-    r->name = summary_keep(b->s, view_of(text));
-    return r->name.p ? 0 : err_no_memory(e, "thread names");
+    r->name = strings_get(&b->trace->strings, threads->list.at[r->key].name);
+    if (!shares_name(threads, r->key))
+        return 0;
+    struct buf text = {0};
+    buf_put(&text, r->name.p, r->name.len);
+    buf_printf(&text, " (%llu)", id);
+    r->name = summary_keep(b->s, (struct view){buf_str(&text), text.len});
+    bool ok = !text.failed && r->name.p;
+    buf_release(&text);
+    return ok ? 0 : err_no_memory(e, "thread names");
 }
 
 static int name_moment(struct builder *b, enum grouping by, struct summary_row *r, struct err *e)

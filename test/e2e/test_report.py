@@ -162,6 +162,15 @@ class Options(Case):
         self.assertGreaterEqual(len({g["name"] for g in threads}), 4)
         self.assertNotIn("groups", report(MEMSCEN, "--by", "site"))
 
+    def test_threads_of_one_name(self):
+        out = self.dir / "x.tracy"
+        items = thread_name(7, b"prog") + thread_name(8, b"prog") + thread_name(9, b"worker")
+        for time, thread in enumerate((7, 8, 9)):
+            items += alloc_plain(10 + time, thread, 0x1000 * thread, 64)
+        self.assertEqual(capture_items(out, items).returncode, 0)
+        self.assertEqual({g["name"] for g in report(out, "--by", "thread")["groups"]},
+                         {"prog (7)", "prog (8)", "worker"})
+
     def test_least(self):
         everything = report(MEMSCEN)["sites"]
         for args, wanted in ((("--min-size", "1M"), lambda s: s["bytes"] >= 1 << 20),

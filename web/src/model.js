@@ -81,7 +81,10 @@ class Model {
   threadName(i) {
     const t = this.data.threads[i];
     if (t.rest) return "(other threads)";
-    return t.name || `thread ${t.id}`;
+    if (!t.name) return `thread ${t.id}`;
+    // Threads that inherit the program's name are told apart by their ids.
+    const shared = this.data.threads.some((other, k) => k !== i && other.name === t.name);
+    return shared ? `${t.name} (${t.id})` : t.name;
   }
 
   // ---- history
