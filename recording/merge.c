@@ -146,17 +146,19 @@ static uint64_t who_of(const struct run *run)
 
 /*
  * A block is freed when the realloc turns out to have succeeded: its thread goes on with something
- * else, or somebody else gets the address.
+ * else, or somebody else gets the address. `callstack` is that of the realloc, 0 unknown.
  */
 static int settle(struct recording *r, const struct run *run, uint64_t pool, uint64_t ptr,
-                  bool alloc, struct err *e)
+                  bool alloc, uint32_t callstack, struct err *e)
 {
     uint64_t who = who_of(run);
     for (size_t i = 0; i < r->held.len; i++) {
-        const struct held h = r->held.at[i];
+        struct held h = r->held.at[i];
         if (h.who != who && !(alloc && h.pool == pool && h.ptr == ptr))
             continue;
         r->held.at[i--] = r->held.at[--r->held.len];
+        if (h.who == who && !h.callstack)
+            h.callstack = callstack;
         if (put_free(r, &h, run->stamp, e) != 0)
             return -1;
     }
@@ -211,9 +213,11 @@ static inline int take_alloc(struct recording *r, struct run *run, const struct 
     uint64_t size = m->size < SIZE_MAX_KEPT ? m->size : SIZE_MAX_KEPT;
     uint64_t pool = POOL_KEY(m->pool);
     struct event ev;
-    if (__builtin_expect(r->held.len, 0) && settle(r, run, pool, run->address, true, e) != 0)
-        return -1;
+    bool moves = m->how == REC_HOW_REALLOC || m->how == REC_HOW_MREMAP;
     if (callstack(r, m->stack, &ev.callstack, e) != 0)
+        return -1;
+    if (__builtin_expect(r->held.len, 0) &&
+        settle(r, run, pool, run->address, true, moves ? ev.callstack : 0, e) != 0)
         return -1;
     ev.kind = EVENT_MEM_ALLOC;
     ev.thread = run->thread;
@@ -230,7 +234,7 @@ static inline int take_free(struct recording *r, struct run *run, const struct m
 {
     uint64_t pool = POOL_KEY(m->pool);
     struct event ev;
-    if (__builtin_expect(r->held.len, 0) && settle(r, run, pool, run->address, false, e) != 0)
+    if (__builtin_expect(r->held.len, 0) && settle(r, run, pool, run->address, false, 0, e) != 0)
         return -1;
     ev.callstack = 0;
     if (m->stack && callstack(r, m->stack, &ev.callstack, e) != 0)
@@ -260,7 +264,8 @@ static inline int take(struct recording *r, struct run *run, struct err *e)
     uint8_t kind = run->kind & REC_KIND_MASK;
     if (__builtin_expect(kind >= REC_SIZED_KINDS, 0)) {
         const uint8_t *end = run->end;
-        if ((r->held.len && settle(r, run, 0, 0, false, e) != 0) || recording_rare(r, run, e) != 0)
+        if ((r->held.len && settle(r, run, 0, 0, false, 0, e) != 0) ||
+            recording_rare(r, run, e) != 0)
             return -1;
         run->pos = end;
         return 0;

@@ -126,6 +126,18 @@ static inline void made_free(struct made_chunk *c, uint64_t stamp, uint64_t addr
     made_commit(c);
 }
 
+/* The second half of a realloc. */
+static inline void made_realloc_done(struct made_chunk *c, uint64_t stamp, uint64_t address,
+                                     uint64_t size, uint64_t stack)
+{
+    made_head(c, REC_ALLOC | REC_FLAG_HOW, stamp);
+    made_byte(c, REC_HOW_REALLOC);
+    made_address(c, address);
+    made_varint(c, size);
+    made_varint(c, stack);
+    made_commit(c);
+}
+
 /* The first half of a realloc, and the word that it failed. */
 static inline void made_realloc(struct made_chunk *c, uint64_t stamp, uint64_t address)
 {

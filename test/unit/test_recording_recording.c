@@ -270,6 +270,36 @@ static void call_stacks_are_chains_of_nodes(void **state)
     assert_int_equal(recording_counts(f->recording)->stackless, 1);
 }
 
+/* The block that a realloc gives up is freed by its call stack; a free's is not recorded. */
+static void reallocs_free_where_they_allocate(void **state)
+{
+    struct fixture *f = *state;
+    struct made_chunk nodes = maker_chunk(&f->maker, REC_CHUNK_NODES, 1, 0, 0);
+    struct made_chunk a = maker_chunk(&f->maker, REC_CHUNK_EVENTS, 1, 11, 0);
+    struct column_reader r;
+    struct err e = {0};
+    size_t n;
+    made_header(&nodes)->first_node = 1;
+    made_node(&nodes, 0, 0x400100, 0);
+    made_node(&nodes, 1, 0x400200, 0);
+    made_alloc(&a, 1, 0x1000, 100, 1);
+    made_realloc(&a, 2, 0x1000);
+    made_realloc_done(&a, 3, 0x2000, 200, 2);
+    made_realloc(&a, 4, 0x2000);
+    made_alloc(&a, 5, 0x3000, 10, 1); /* what came behind is no second half of it */
+    made_free(&a, 6, 0x3000);
+    read_all(f);
+    column_reader_init(&r, &f->trace.memory.pools.at[0]->frees);
+    const struct memory_free *frees = column_reader_next(&r, &n, &e);
+    assert_non_null(frees);
+    assert_int_equal(n, 3);
+    assert_int_not_equal(allocation(f, 1).callstack, 0);
+    assert_int_equal(frees[0].callstack, allocation(f, 1).callstack);
+    assert_int_equal(frees[1].callstack, 0);
+    assert_int_equal(frees[2].callstack, 0);
+    column_reader_release(&r);
+}
+
 /* An image is unloaded, and another one is loaded at the same address. */
 static void images_at_one_address_are_told_apart(void **state)
 {
@@ -395,6 +425,7 @@ int main(void)
         TEST(merges_threads_by_stamp),
         TEST(failed_realloc_keeps_its_block),
         TEST(unfinished_realloc_frees_nothing),
+        TEST(reallocs_free_where_they_allocate),
         TEST(reads_while_it_is_written),
         TEST(nothing_is_taken_once_it_is_stopped),
         TEST(finds_chunks_behind_gaps),
