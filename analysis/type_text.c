@@ -92,7 +92,7 @@ static const char *past_bracket(const char *begin, const char *p, const char *en
             if (n == BRACKETS_MAX)
                 return NULL;
             open[n++] = c;
-        } else if (c == '>' && open[n - 1] != '<') {
+        } else if (c == '>' && n && open[n - 1] != '<') {
             continue;
         } else if (opening) {
             while (n && open[n - 1] != opening)

@@ -91,8 +91,8 @@ bool pattern_find(struct pattern *p, const char *text, size_t len, size_t from,
     if (count < 0)
         return false;
     const PCRE2_SIZE *at = pcre2_get_ovector_pointer(p->found);
-    for (unsigned i = 0; i < n; i++) {
-        bool none = i >= (unsigned)count || at[2 * i] == PCRE2_UNSET || at[2 * i] > at[2 * i + 1];
+    for (size_t i = 0; i < n; i++) {
+        bool none = i >= (size_t)count || at[2 * i] == PCRE2_UNSET || at[2 * i] > at[2 * i + 1];
         spans[i] = none ? (struct pattern_span){.none = true}
                         : (struct pattern_span){at[2 * i], at[2 * i + 1], false};
     }
