@@ -41,10 +41,12 @@ LIBS    := $(FOLDERS:%=$(BUILD)/lib%.a)
 # Keep objects: make would remove those that only a chain of pattern rules made.
 .SECONDARY:
 
+# What `tidemark run` loads into programs.
+PRELOADED := $(BUILD)/libtidemark.so $(BUILD)/libtidemark-gpu.so
+
 ## all: builds build/tidemark, with the page of `report --format html` if node and npm are there,
 ##      libtidetrace, and the library that `tidemark run` loads into programs
-all: deps $(BUILD)/tidemark libtidetrace $(BUILD)/libtidemark.so \
-     $(BUILD)/libtidemark-gpu.so
+all: deps $(BUILD)/tidemark libtidetrace $(PRELOADED)
 
 ## list: prints the targets
 list:
@@ -257,14 +259,14 @@ run-replay: all
 	@BUILD=$(BUILD) sh test/replay-example
 
 ## test: builds and runs all tests; ends with "N passed, N failed"
-test: deps-test $(BUILD)/tidemark libtidetrace $(BUILD)/libtidemark.so $(UNIT_TESTS) $(TEST_TOOLS)
+test: deps-test $(BUILD)/tidemark libtidetrace $(PRELOADED) $(UNIT_TESTS) $(TEST_TOOLS)
 	@BUILD=$(BUILD) CC=$(CC) $(PYTHON) test/run_tests.py
 
 ## unit, e2e: only those tests
 unit: deps-test $(UNIT_TESTS) $(TEST_TOOLS)
 	@BUILD=$(BUILD) $(PYTHON) test/run_tests.py --only unit
 
-e2e: deps-test $(BUILD)/tidemark libtidetrace $(BUILD)/libtidemark.so $(TEST_TOOLS)
+e2e: deps-test $(BUILD)/tidemark libtidetrace $(PRELOADED) $(TEST_TOOLS)
 	@BUILD=$(BUILD) $(PYTHON) test/run_tests.py --only e2e
 
 ## check-layers: holds every #include against the folder table
