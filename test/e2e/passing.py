@@ -9,11 +9,11 @@ import threading
 import time
 
 FRAME_MOST = 263188
-PATIENCE = 60
+PATIENCE = 300
 
 
 def wait_for(condition, what):
-    """Until `condition` holds; a minute is beyond any machine's slowness."""
+    """Until `condition` holds; five minutes are beyond any machine's slowness."""
     end = time.monotonic() + PATIENCE
     while not condition():
         if time.monotonic() > end:
@@ -44,7 +44,12 @@ def frame_ends(stream, protocol):
 def journal_records(folder):
     """The (kind, payload) of a journal's whole records."""
     for segment in sorted(pathlib.Path(folder).iterdir()):
-        data = segment.read_bytes()
+        try:
+            data = segment.read_bytes()
+        except FileNotFoundError:  # the capture is done with it
+            return
+        if len(data) < 48:  # it is being begun
+            return
         assert data[:8] == b"TIDEJRN1"
         at = 48
         while at + 16 <= len(data):
