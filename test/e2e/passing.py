@@ -42,8 +42,9 @@ def frame_ends(stream, protocol):
 
 
 def journal_records(folder):
-    """The (kind, payload) of a journal's whole records."""
-    for segment in sorted(pathlib.Path(folder).iterdir()):
+    """The (kind, payload) of a journal's whole records; none as long as there is no journal."""
+    folder = pathlib.Path(folder)
+    for segment in sorted(folder.iterdir()) if folder.is_dir() else ():
         try:
             data = segment.read_bytes()
         except FileNotFoundError:  # the capture is done with it
