@@ -80,21 +80,27 @@ static void wait_for(const char *path)
         usleep(2000);
 }
 
+/* A number on the command line; 0 for other text, as the path that a script's interpreter gets. */
+static long number(const char *text)
+{
+    return text ? strtol(text, NULL, 10) : 0;
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
-    rounds = argc > 3 ? atol(argv[3]) : 0;
+    rounds = argc > 3 ? number(argv[3]) : 0;
     if (strcmp(what, "threads") == 0) {
-        threads(atol(argv[2]));
+        threads(number(argv[2]));
     } else if (strcmp(what, "exit") == 0) {
         (void)make_block(1000);
-        return atoi(argv[2]);
+        return (int)number(argv[2]);
     } else if (strcmp(what, "signal") == 0) {
         for (int i = 0; i < 1000; i++)
             (void)make_block(10);
-        raise(atoi(argv[2]));
+        raise((int)number(argv[2]));
     } else if (strcmp(what, "children") == 0) {
-        children(atol(argv[2]));
+        children(number(argv[2]));
     } else if (strcmp(what, "leave") == 0) {
         /* A child that outlives its parent, until a file is there. */
         fflush(stdout);
@@ -110,7 +116,8 @@ int main(int argc, char **argv)
     } else if (strcmp(what, "copy") == 0) {
         char line[256];
         while (fgets(line, sizeof line, stdin)) {
-            char *copy = strcpy(make_block(strlen(line) + 1), line);
+            size_t size = strlen(line) + 1;
+            char *copy = memcpy(make_block(size), line, size);
             fputs(copy, stdout);
             fputs("said\n", stderr);
             free_block(copy);
