@@ -19,6 +19,7 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/run_environment.h"
+#include "cli/run_listen.h"
 #include "cli/run_options.h"
 #include "cli/run_recover.h"
 #include "cli/run_trace.h"
@@ -45,6 +46,7 @@ struct run {
     struct collector *collector;
     struct run_traces traces;
     struct run_tree tree;
+    struct run_listen listen;
     struct run_environment environment;
     char *output; /* the trace */
     char *spool;
@@ -195,9 +197,9 @@ static void raise_limits(void)
 
 static void wait_for_news(const struct run *r, int timeout)
 {
-    struct pollfd fds[2] = {{.fd = r->launch.signals, .events = POLLIN},
-                            {.fd = collector_fd(r->collector), .events = POLLIN}};
-    (void)poll(fds, 2, timeout);
+    struct pollfd fds[2 + OFFER_POLLS] = {{.fd = r->launch.signals, .events = POLLIN},
+                                          {.fd = collector_fd(r->collector), .events = POLLIN}};
+    (void)poll(fds, 2 + run_listen_poll(&r->listen, fds + 2), timeout);
 }
 
 /* Children may outlive the program. Who asks us to end then, ends the waiting. */
@@ -234,13 +236,28 @@ static void attend(struct run *r)
             r->tree.root_ended = true;
             r->ended = clock_now();
         }
-        uint64_t taken = run_tree_step(&r->tree, r->options.buffer || has_spare(r));
+        bool wanted = r->options.buffer || r->options.listen;
+        uint64_t taken = run_tree_step(&r->tree, wanted || has_spare(r));
+        run_listen_step(&r->listen);
         timeout = taken                      ? 0
                   : timeout == 0             ? PAUSE_LEAST
                   : timeout * 2 < PAUSE_MOST ? timeout * 2
                                              : PAUSE_MOST;
     }
     (void)run_tree_step(&r->tree, true);
+}
+
+/* A server that is there has its questions answered; who asks us to end, ends that. */
+static void attend_server(struct run *r)
+{
+    /* What was asked before was the program's. */
+    if (run_listen_is_busy(&r->listen))
+        r->launch.asked = false;
+    while (run_listen_is_busy(&r->listen) && !r->launch.asked) {
+        wait_for_news(r, PAUSE_MOST);
+        launch_take_signals(&r->launch);
+        run_listen_step(&r->listen);
+    }
 }
 
 /* ---- after */
@@ -402,13 +419,16 @@ static int run(struct run *r)
     } else if (check_output(r, &e) == 0) {
         /* The helper starts before there are threads. */
         run_traces_init(&r->traces, &r->options);
-        if (prepare(r, &e) == 0 && (status = start(r, &e)) < 0) {
+        if (prepare(r, &e) == 0 &&
+            run_listen_open(&r->listen, &r->options, &r->traces, r->spool, &e) == 0 &&
+            (status = start(r, &e)) < 0) {
             /* From here on the program's own doings decide; it has the signals as they were. */
             signal(SIGPIPE, SIG_IGN);
             raise_limits();
             r->output = r->options.output ? strdup(r->options.output) : default_output(r);
             r->tree.output = r->output ? r->output : "run.tracy";
             attend(r);
+            attend_server(r);
             status = finish(r);
             int its = launch_exit_status(&r->launch);
             return its ? its : status;
@@ -428,8 +448,10 @@ int cmd_run(int argc, char **argv)
     } else if (status < 0) {
         r.tree.options = &r.options;
         r.tree.traces = &r.traces;
+        r.tree.listen = &r.listen;
         status = run(&r);
     }
+    run_listen_release(&r.listen);
     run_tree_release(&r.tree);
     collector_stop(r.collector);
     launch_release(&r.launch);

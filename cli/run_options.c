@@ -1,5 +1,6 @@
 #include "cli/run_options.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/format.h"
@@ -37,6 +38,12 @@ static const char usage[] =
     "      --buffer SIZE       what the recording may take on disk (no limit)\n"
     "      --when-full WHAT    then wait until some of it was read, or stop recording (wait)\n"
     "      --seconds SEC       stop recording after so long; the program goes on\n"
+    "      --listen[=ADDRESS]  let a Tracy server connect while the program runs, as to a program\n"
+    "                          that was built with Tracy (of this host alone, unless ADDRESS is\n"
+    "                          given)\n"
+    "      --port N            where to listen (the first of 8086 to 8105 that is free; 0: any)\n"
+    "      --protocol N        Tracy's protocol number to speak, 63 to 82 (82)\n"
+    "      --no-exit           wait for a server when the program has ended before one came\n"
     "      --spool DIR         where the recording is kept meanwhile (the trace's folder)\n"
     "      --keep-recording    do not delete it\n"
     "      --recover FILE      finish a recording that was left behind\n"
@@ -69,6 +76,10 @@ enum {
     OPTION_BUFFER,
     OPTION_WHEN_FULL,
     OPTION_SECONDS,
+    OPTION_LISTEN,
+    OPTION_PORT,
+    OPTION_PROTOCOL,
+    OPTION_NO_EXIT,
     OPTION_SPOOL,
     OPTION_KEEP,
     OPTION_RECOVER,
@@ -96,6 +107,10 @@ static const struct option long_options[] = {
     {"buffer", required_argument, NULL, OPTION_BUFFER},
     {"when-full", required_argument, NULL, OPTION_WHEN_FULL},
     {"seconds", required_argument, NULL, OPTION_SECONDS},
+    {"listen", optional_argument, NULL, OPTION_LISTEN},
+    {"port", required_argument, NULL, OPTION_PORT},
+    {"protocol", required_argument, NULL, OPTION_PROTOCOL},
+    {"no-exit", no_argument, NULL, OPTION_NO_EXIT},
     {"spool", required_argument, NULL, OPTION_SPOOL},
     {"keep-recording", no_argument, NULL, OPTION_KEEP},
     {"recover", required_argument, NULL, OPTION_RECOVER},
@@ -191,6 +206,27 @@ static bool take_recorded(struct run_options *o, int option, const char *value, 
     }
 }
 
+/* Options of who may watch; each means that somebody may. */
+static bool take_listening(struct run_options *o, int option, const char *value, struct err *e)
+{
+    o->listen = true;
+    switch (option) {
+    case OPTION_LISTEN:
+        if (value)
+            o->listen_address = value;
+        return !value || *value || refuse_value(e, "--listen", "an address", value);
+    case OPTION_PORT:
+        if (!option_u64(value, "--port", 0, UINT16_MAX, &o->port, e))
+            return false;
+        o->any_port = o->port == 0;
+        return true;
+    case OPTION_PROTOCOL:
+        return option_u64(value, "--protocol", PROTOCOL_MIN, PROTOCOL_MAX, &o->protocol, e);
+    default:
+        return o->no_exit = true;
+    }
+}
+
 static bool take_option(void *ctx, int option, const char *value, struct err *e)
 {
     struct run_options *o = ctx;
@@ -213,6 +249,11 @@ static bool take_option(void *ctx, int option, const char *value, struct err *e)
         return o->gpu = true;
     case OPTION_ENV:
         return take_environment(o, value, e);
+    case OPTION_LISTEN:
+    case OPTION_PORT:
+    case OPTION_PROTOCOL:
+    case OPTION_NO_EXIT:
+        return take_listening(o, option, value, e);
     case OPTION_SPOOL:
         o->spool = value;
         return true;
@@ -255,6 +296,23 @@ static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
     return false;
 }
 
+/* The variables that programs heed which are built with Tracy. Options go before them. */
+static int take_environment_of_clients(struct run_options *o)
+{
+    static const char *const names[] = {"TRACY_DATA_PORT", "TRACY_PORT"};
+    struct err e = {0};
+    const char *no_exit = getenv("TRACY_NO_EXIT");
+    o->no_exit |= no_exit && strcmp(no_exit, "1") == 0;
+    for (size_t i = 0; i < 2 && !o->port && !o->any_port; i++) {
+        const char *value = getenv(names[i]);
+        if (value && !option_u64(value, names[i], 1, UINT16_MAX, &o->port, &e)) {
+            print_error(&e);
+            return 2;
+        }
+    }
+    return -1;
+}
+
 int run_options_parse(struct run_options *o, int argc, char **argv)
 {
     int status;
@@ -267,6 +325,8 @@ int run_options_parse(struct run_options *o, int argc, char **argv)
         .take = take_option,
         .rest = take_rest};
     status = command_line_parse(&line, o, argc, argv);
+    if (status < 0 && o->listen)
+        status = take_environment_of_clients(o);
     /* Who did not name a server waits for none. */
     o->resolving.no_debuginfod = !o->resolving.debuginfod;
     return status;

@@ -10,6 +10,7 @@
 #include "base/vec.h"
 #include "cli/budgets.h"
 #include "cli/resolver.h"
+#include "protocol/version.h"
 #include "trace/container.h"
 
 enum run_report { RUN_TEXT, RUN_JSON, RUN_CSV, RUN_HTML, RUN_NONE };
@@ -28,6 +29,13 @@ struct run_options {
     bool follow_fork;
     double min_lifetime; /* seconds */
     double seconds;      /* to record; < 0: to the end */
+    /* to whom to offer it meanwhile */
+    bool listen;
+    bool no_exit;               /* wait for a server when the program has ended */
+    const char *listen_address; /* NULL: the loopback's */
+    uint64_t port;              /* 0: the first of the usual ones that is free … */
+    bool any_port;              /* … or any */
+    uint64_t protocol;
     /* what to make of it */
     const char *output; /* NULL: after the program and its pid */
     bool replace;
@@ -49,6 +57,7 @@ struct run_options {
     ((struct run_options){.depth = 32,                                                             \
                           .min_lifetime = 1,                                                       \
                           .seconds = -1,                                                           \
+                          .protocol = PROTOCOL_MAX,                                                \
                           .version = FILE_VERSION(0, 14, 0),                                       \
                           .container = container_options_default()})
 

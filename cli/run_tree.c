@@ -61,6 +61,8 @@ static bool start_reading(struct run_tree *t, struct run_process *p)
     if (recording_header(p->recording, &h, &e) == 0)
         p->record->ingest.unknown_frees_expected =
             run_record_expects_strangers(&h, p->collected->hello.origin == REC_ORIGIN_FORK);
+    if (p->collected->is_root)
+        run_listen_begin(t->listen, p->collected, p->record);
     return true;
 }
 
@@ -85,6 +87,7 @@ static void finish(struct run_tree *t, struct run_process *p)
     if (run_record_end(p->record, p->recording, false, &e) != 0 ||
         run_record_close(p->record, &e) != 0)
         complain(t, &e);
+    run_listen_end(t->listen, p->record);
     t->forks += p->record->forks;
     recording_free(p->recording);
     p->recording = NULL;

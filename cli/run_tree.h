@@ -13,6 +13,7 @@
 
 #include "base/err.h"
 #include "base/vec.h"
+#include "cli/run_listen.h"
 #include "cli/run_options.h"
 #include "cli/run_record.h"
 #include "cli/run_trace.h"
@@ -33,6 +34,7 @@ struct run_tree {
     const char *output; /* of the root; NULL: not known before it runs */
     const char *spool;
     struct run_traces *traces;
+    struct run_listen *listen; /* gets the root's */
     struct collector *collector;
     VEC(struct run_process) list;
     struct run_record *folded;

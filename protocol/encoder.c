@@ -21,6 +21,7 @@
 struct encoder {
     const struct wire_version *version;
     LZ4_stream_t *stream;
+    bool independent;
     size_t start; /* the frame in hand begins here in the ring … */
     size_t len;   /* … and has so many bytes */
     struct buf output;
@@ -58,6 +59,11 @@ struct buf *encoder_output(struct encoder *enc)
     return &enc->output;
 }
 
+bool encoder_pending(const struct encoder *enc)
+{
+    return enc->len > 0 || enc->output.len > 0;
+}
+
 int encoder_commit(struct encoder *enc, struct err *e)
 {
     if (enc->len == 0)
@@ -65,6 +71,8 @@ int encoder_commit(struct encoder *enc, struct err *e)
     uint8_t *out = buf_reserve(&enc->output, sizeof(uint32_t) + FRAME_COMPRESSED_MAX);
     if (!out)
         return err_no_memory(e, "a compressed frame");
+    if (enc->independent)
+        LZ4_resetStream_fast(enc->stream);
     int n = LZ4_compress_fast_continue(enc->stream, (const char *)enc->ring + enc->start,
                                        (char *)out + sizeof(uint32_t), (int)enc->len,
                                        (int)FRAME_COMPRESSED_MAX, 1);
@@ -77,6 +85,16 @@ int encoder_commit(struct encoder *enc, struct err *e)
     if (enc->start > RING_SIZE - FRAME_SIZE_MAX)
         enc->start = 0;
     return 0;
+}
+
+void encoder_set_independent(struct encoder *enc)
+{
+    enc->independent = true;
+}
+
+int encoder_keep_together(struct encoder *enc, size_t len, struct err *e)
+{
+    return len > FRAME_SIZE_MAX - enc->len ? encoder_commit(enc, e) : 0;
 }
 
 int encoder_append(struct encoder *enc, const void *item, size_t len, struct err *e)

@@ -21,6 +21,19 @@ struct encoder; /* opaque */
 struct encoder *encoder_new(const struct wire_version *version);
 void encoder_free(struct encoder *enc);
 
+/*
+ * From now on each frame can be decoded without those before it, so that frames of several encoders
+ * can take turns in one stream, or be kept and sent in another order. To be called before the first
+ * item. It costs some compression.
+ */
+void encoder_set_independent(struct encoder *enc);
+
+/*
+ * Items of `len` bytes in all, each at most a frame, follow: they will be in one frame. It is for
+ * items that belong together.
+ */
+int encoder_keep_together(struct encoder *enc, size_t len, struct err *e);
+
 /* A field's value by its name in queue-items.tsv; floats as doubles, the rest as 64-bit bits. */
 struct encoder_field {
     const char *name;
@@ -61,6 +74,9 @@ int encoder_append(struct encoder *enc, const void *item, size_t len, struct err
 
 /* Ends the frame in hand, if any, and compresses it. */
 int encoder_commit(struct encoder *enc, struct err *e);
+
+/* Whether there is a frame in hand, or one that was not taken yet. */
+bool encoder_pending(const struct encoder *enc);
 
 /* Compressed frames so far; the caller writes them out and buf_clear()s. */
 struct buf *encoder_output(struct encoder *enc);

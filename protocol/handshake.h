@@ -48,6 +48,12 @@ enum welcome_flags {
 
 enum welcome_arch { ARCH_UNKNOWN, ARCH_X86, ARCH_X64, ARCH_ARM32, ARCH_ARM64 };
 
+/*
+ * A line of host_info that says: this is no program that was built with Tracy, but the collector of
+ * one (`tidemark run --listen`), which tells the program's module table itself.
+ */
+#define WELCOME_RECORDED "Recorded by: tidemark run\n"
+
 struct welcome {
     double timer_mul;   /* nanoseconds per tick; finite and > 0 */
     int64_t init_begin; /* ticks; the zero of all event times */

@@ -80,6 +80,9 @@ static int session_open(struct session *s, struct connection *c,
         sndbuf = 0;
     if (modules_init(&s->modules, s->fd, e) != 0)
         return -1;
+    /* Who holds the other end is not the program. */
+    if (strstr(c->welcome.host_info, WELCOME_RECORDED))
+        s->modules.pid = 0;
     struct intake_start start = {.version = c->version,
                                  .welcome = c->welcome,
                                  .on_demand = c->on_demand,
