@@ -296,6 +296,7 @@ static bool thread_name(const struct run_listen *l, const struct thread_asked *a
                         struct view *text)
 {
     char main_name[32];
+    *text = (struct view){0};
     const uint64_t *number = map_find(&l->threads, a->id);
     if (a->id == (uint64_t)l->collected->pid) {
         *text = view_of("Main thread");
@@ -306,6 +307,9 @@ static bool thread_name(const struct run_listen *l, const struct thread_asked *a
         return true;
     }
     if (!read_name(l, a->id, room)) {
+        *text = l->recording ? recording_thread_name(l->recording, a->id) : *text;
+        if (text->len)
+            return true;
         snprintf(room, 32, "thread %" PRIu64, a->id);
         *text = view_of(room);
         return l->ended;
@@ -320,7 +324,7 @@ static int answer_threads(struct run_listen *l, struct err *e)
     size_t kept = 0;
     for (size_t i = 0; i < l->threads_asked.len; i++) {
         struct thread_asked a = l->threads_asked.at[i];
-        struct view text;
+        struct view text = {0};
         char room[32];
         if (!thread_name(l, &a, room, &text))
             l->threads_asked.at[kept++] = a;
@@ -385,6 +389,7 @@ static void forget_program(struct run_listen *l)
     map_release(&l->threads);
     l->stream = NULL;
     l->record = NULL;
+    l->recording = NULL;
     l->collected = NULL;
     l->told = 0;
     l->ended = false;
@@ -403,7 +408,8 @@ void run_listen_release(struct run_listen *l)
     vec_release(&l->symbols_asked);
 }
 
-void run_listen_begin(struct run_listen *l, const struct collected *c, struct run_record *r)
+void run_listen_begin(struct run_listen *l, const struct collected *c,
+                      const struct recording *recording, struct run_record *r)
 {
     struct err e = {0};
     if (!l->offer)
@@ -420,6 +426,7 @@ void run_listen_begin(struct run_listen *l, const struct collected *c, struct ru
     }
     l->collected = c;
     l->record = r;
+    l->recording = recording;
     l->next = r->ingest.sink;
     r->ingest.sink.ctx = l;
     r->ingest.sink.event = take_event;
@@ -434,6 +441,7 @@ void run_listen_end(struct run_listen *l, const struct run_record *r)
     if (!l->offer || l->record != r || l->ended)
         return;
     l->ended = true;
+    l->recording = NULL;
     l->resolved = 0;
     int64_t last = r->target.last > 0 ? r->target.last : 0;
     if (tell_facts(l, &e) != 0 || client_stream_end(l->stream, last, &e) != 0 ||

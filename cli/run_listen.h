@@ -37,6 +37,7 @@ struct run_listen {
     /* the program that is offered */
     const struct collected *collected; /* NULL: none yet */
     struct run_record *record;
+    const struct recording *recording; /* NULL once it was read to its end */
     struct client_stream *stream;
     struct event_sink next; /* where its events go besides */
     struct map names;       /* client pointers → string numbers of its trace */
@@ -57,7 +58,8 @@ int run_listen_open(struct run_listen *l, const struct run_options *options,
 void run_listen_release(struct run_listen *l);
 
 /* A program's recording begins to be read, or was read to its end. What goes wrong is said. */
-void run_listen_begin(struct run_listen *l, const struct collected *c, struct run_record *r);
+void run_listen_begin(struct run_listen *l, const struct collected *c,
+                      const struct recording *recording, struct run_record *r);
 void run_listen_end(struct run_listen *l, const struct run_record *r);
 
 /* What to wait for: OFFER_POLLS at most. And then what there is to do. */

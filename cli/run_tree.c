@@ -62,7 +62,7 @@ static bool start_reading(struct run_tree *t, struct run_process *p)
         p->record->ingest.unknown_frees_expected =
             run_record_expects_strangers(&h, p->collected->hello.origin == REC_ORIGIN_FORK);
     if (p->collected->is_root)
-        run_listen_begin(t->listen, p->collected, p->record);
+        run_listen_begin(t->listen, p->collected, p->recording, p->record);
     return true;
 }
 

@@ -620,6 +620,12 @@ int recording_header(const struct recording *r, struct rec_header *h, struct err
     return chunks_header(&r->file, h, e);
 }
 
+struct view recording_thread_name(const struct recording *r, uint64_t thread)
+{
+    const uint64_t *number = map_find(&r->thread_names, thread);
+    return strings_get(&r->target->in->trace->strings, number ? (uint32_t)*number : 0);
+}
+
 const struct recording_counts *recording_counts(const struct recording *r)
 {
     return &r->counts;

@@ -69,6 +69,10 @@ int recording_read_header(int fd, struct rec_header *h, struct err *e);
 
 /* As it stands in the file now. */
 int recording_header(const struct recording *r, struct rec_header *h, struct err *e);
+
+/* What a thread is called as far as was read; empty when it is not known. Valid until free. */
+struct view recording_thread_name(const struct recording *r, uint64_t thread);
+
 const struct recording_counts *recording_counts(const struct recording *r);
 
 #endif

@@ -421,8 +421,8 @@ static int serve(struct offer *o, struct err *e)
         return -1;
     if (!s->gone && !s->let_go)
         return 0;
-    /* Who left while all was on its way, or there, had it. */
-    o->done |= s->welcomed && o->ended && s->place == o->end && s->sent == s->out.len;
+    /* Who just leaves may come again. */
+    o->done |= s->let_go && o->ended && s->place == o->end;
     end_session(o);
     announce(o, (int32_t)((monotonic_ns() - o->started) / 1000000000));
     return 0;
