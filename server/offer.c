@@ -62,22 +62,15 @@ struct offer {
 
 /* ---- sockets */
 
-/* One address of a list, at a port. -1 with errno. */
-static int listen_at(const struct addrinfo *a, uint16_t port)
+/* One address of a list. -1 with errno. */
+static int listen_at(const struct addrinfo *a)
 {
-    struct sockaddr_storage at = {0};
     int one = 1;
-    memcpy(&at, a->ai_addr, a->ai_addrlen);
-    if (a->ai_family == AF_INET6)
-        ((struct sockaddr_in6 *)&at)->sin6_port = htons(port);
-    else
-        ((struct sockaddr_in *)&at)->sin_port = htons(port);
     int fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0)
         return -1;
-    /* "::" is to be all addresses, of the older family, too; others are what they are. */
     (void)setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (bind(fd, (const struct sockaddr *)&at, a->ai_addrlen) == 0 && listen(fd, 4) == 0)
+    if (bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, 4) == 0)
         return fd;
     int why = errno;
     close(fd);
@@ -89,10 +82,13 @@ static uint16_t port_of(int fd)
 {
     struct sockaddr_storage at = {0};
     socklen_t len = sizeof at;
+    struct sockaddr_in in;
+    struct sockaddr_in6 in6;
     if (getsockname(fd, (struct sockaddr *)&at, &len) != 0)
         return 0;
-    return ntohs(at.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&at)->sin6_port
-                                          : ((struct sockaddr_in *)&at)->sin_port);
+    memcpy(&in, &at, sizeof in);
+    memcpy(&in6, &at, sizeof in6);
+    return ntohs(at.ss_family == AF_INET6 ? in6.sin6_port : in.sin_port);
 }
 
 static int listen_on(struct offer *o, uint16_t port, struct err *e)
@@ -104,7 +100,7 @@ static int listen_on(struct offer *o, uint16_t port, struct err *e)
         struct addrinfo *found;
         if (address_resolve(names[i], port, AI_PASSIVE, &found, e) != 0)
             return i ? 0 : -1;
-        o->listeners[i] = listen_at(found, port);
+        o->listeners[i] = listen_at(found);
         if (o->listeners[i] >= 0 && port == 0)
             port = port_of(o->listeners[i]);
         int why = errno;
@@ -142,17 +138,32 @@ static int find_port(struct offer *o, struct err *e)
     return -1;
 }
 
+/* Whether only this host can connect. */
+static bool is_local(int listener)
+{
+    struct sockaddr_storage at = {0};
+    socklen_t len = sizeof at;
+    struct sockaddr_in in;
+    struct sockaddr_in6 in6;
+    if (getsockname(listener, (struct sockaddr *)&at, &len) != 0)
+        return true;
+    memcpy(&in, &at, sizeof in);
+    memcpy(&in6, &at, sizeof in6);
+    return at.ss_family == AF_INET6 ? IN6_IS_ADDR_LOOPBACK(&in6.sin6_addr)
+                                    : ntohl(in.sin_addr.s_addr) >> 24 == 127;
+}
+
 /* Heard on this host alone, unless strangers may connect. Nobody need hear it. */
 static void open_announcer(struct offer *o)
 {
     int one = 1;
+    uint32_t to = is_local(o->listeners[0]) ? 0x7FFFFFFFu : INADDR_BROADCAST;
     o->announcer = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (o->announcer >= 0)
         (void)setsockopt(o->announcer, SOL_SOCKET, SO_BROADCAST, &one, sizeof one);
-    o->announce_to = (struct sockaddr_in){
-        .sin_family = AF_INET,
-        .sin_port = htons(o->options.announce),
-        .sin_addr.s_addr = htonl(o->options.address ? INADDR_BROADCAST : 0x7FFFFFFFu)};
+    o->announce_to = (struct sockaddr_in){.sin_family = AF_INET,
+                                          .sin_port = htons(o->options.announce),
+                                          .sin_addr.s_addr = htonl(to)};
 }
 
 static void announce(struct offer *o, int32_t active_time)
@@ -253,7 +264,7 @@ void offer_begin_anew(struct offer *o)
 
 bool offer_is_connected(const struct offer *o)
 {
-    return o->session.fd >= 0 && o->session.welcomed;
+    return o->session.fd >= 0;
 }
 
 bool offer_is_done(const struct offer *o)

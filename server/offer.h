@@ -58,7 +58,7 @@ void offer_end(struct offer *o);
 /* Another stream begins, in the place of this one: a server that is there gets no more of it. */
 void offer_begin_anew(struct offer *o);
 
-/* Whether a server is there; whether one had the stream to its end and let go. */
+/* Whether somebody has connected; whether a server had the stream to its end and let go. */
 bool offer_is_connected(const struct offer *o);
 bool offer_is_done(const struct offer *o);
 
