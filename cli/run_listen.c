@@ -464,7 +464,12 @@ static int step(struct run_listen *l, struct err *e)
         if (client_stream_commit(l->stream, e) != 0 || put_out(l, e) != 0)
             return -1;
     }
-    if (offer_is_connected(l->offer) && (answer_threads(l, e) != 0 || answer_places(l, e) != 0))
+    if (offer_step(l->offer, e) != 0)
+        return -1;
+    /* Questions of one that left are forgotten when the next one is welcomed. */
+    if (!offer_is_serving(l->offer))
+        return 0;
+    if (answer_threads(l, e) != 0 || answer_places(l, e) != 0)
         return -1;
     return offer_step(l->offer, e);
 }

@@ -57,8 +57,9 @@ static const char usage[] =
     "  -V, --version           the version\n"
     "\n"
     "Exit status: the program's when it is not 0 (128 + N when signal N ended it); else 1 when\n"
-    "--fail-if holds, 0 when not. When nothing was run: 2 usage, 4 the output cannot be written,\n"
-    "126 the program cannot be run or recorded, 127 there is no such program.\n";
+    "--fail-if holds, 0 when not. When nothing was run: 2 usage, 4 the output cannot be written\n"
+    "or the port is taken, 126 the program cannot be run or recorded, 127 there is no such "
+    "program.\n";
 
 enum {
     OPTION_REPORT = 256,
@@ -283,6 +284,8 @@ static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
         err_set(e, ERR_USAGE, "which program?");
     else if (n > 0 && o->recover)
         err_set(e, ERR_USAGE, "--recover runs nothing: what is '%s' for?", arguments[0]);
+    else if (o->recover && o->listen)
+        err_set(e, ERR_USAGE, "--recover runs nothing that a server could watch");
     else if (o->output && !*o->output)
         err_set(e, ERR_USAGE, "the output has no name");
     else if ((o->report == RUN_HTML || o->open) && !html_available())

@@ -267,6 +267,11 @@ bool offer_is_connected(const struct offer *o)
     return o->session.fd >= 0;
 }
 
+bool offer_is_serving(const struct offer *o)
+{
+    return o->session.fd >= 0 && o->session.welcomed;
+}
+
 bool offer_is_done(const struct offer *o)
 {
     return o->done;

@@ -58,11 +58,15 @@ void offer_end(struct offer *o);
 /* Another stream begins, in the place of this one: a server that is there gets no more of it. */
 void offer_begin_anew(struct offer *o);
 
-/* Whether somebody has connected; whether a server had the stream to its end and let go. */
+/*
+ * Whether somebody has connected; whether that is a server which was welcomed; whether one had the
+ * stream to its end and let go.
+ */
 bool offer_is_connected(const struct offer *o);
+bool offer_is_serving(const struct offer *o);
 bool offer_is_done(const struct offer *o);
 
-/* For answers to the server that is there. */
+/* For answers to the server that was welcomed. */
 struct encoder *offer_replies(struct offer *o);
 
 /* Fills in what to wait for; returns how many. */

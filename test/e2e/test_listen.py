@@ -235,6 +235,11 @@ class Refusals(ListenCase):
             result = run("run", "-o", self.own, "--protocol", number, "--", "true")
             self.assertEqual(result.returncode, 2, result.stderr)
 
+    def test_nothing_to_watch(self):
+        result = run("run", "--recover", self.dir / "x", "--listen")
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("--recover", result.stderr)
+
 
 if __name__ == "__main__":
     unittest.main()
