@@ -9,9 +9,6 @@
 #include "protocol/answers.h"
 #include "protocol/event.h"
 
-/* As many as an item can count. */
-#define FUNCTIONS_MAX 255u
-
 /* A book of the addresses alone: the trace's own is for the end. */
 struct names {
     struct callstacks callstacks;
@@ -97,12 +94,12 @@ static int names_init(struct names *n, struct run_traces *r, const struct trace 
 static int answer_one(const struct names *n, uint64_t address, struct encoder *replies,
                       struct err *e)
 {
-    struct answer_function functions[FUNCTIONS_MAX];
+    struct answer_function functions[PLACE_FRAMES_MAX];
     const struct frame *f = callstacks_find_frame(&n->callstacks, address & FRAME_ADDRESS_MASK);
     size_t number = (size_t)(f - n->callstacks.frames.at);
     const struct located *at = &n->places.locate.frames.at[number];
     struct view image = strings_get(&n->strings, f->image);
-    size_t count = f->n < FUNCTIONS_MAX ? f->n : FUNCTIONS_MAX;
+    size_t count = f->n < PLACE_FRAMES_MAX ? f->n : PLACE_FRAMES_MAX;
     for (size_t i = 0; i < count; i++) {
         const struct frame_inline *in = &n->callstacks.inlines.at[f->first + i];
         functions[i] = (struct answer_function){.name = strings_get(&n->strings, in->function),
