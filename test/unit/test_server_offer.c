@@ -106,7 +106,7 @@ static size_t hear(struct offer *o, int fd, uint8_t *bytes, size_t n)
 
 static void meet(struct offer *o, int fd)
 {
-    uint8_t bytes[1 + WELCOME_SIZE_MAX];
+    uint8_t bytes[1 + WELCOME_SIZE_MAX] = {0};
     size_t n = 1 + wire_version_welcome_size(wire_version_find(PROTOCOL));
     struct welcome w;
     request(fd, PROTOCOL);
@@ -119,7 +119,7 @@ static void meet(struct offer *o, int fd)
 static void append(struct offer *o, const char *text)
 {
     struct err e = {0};
-    uint8_t bytes[64];
+    uint8_t bytes[64] = {0};
     uint32_t n = (uint32_t)strlen(text);
     store_u32(bytes, n);
     memcpy(bytes + 4, text, n);
@@ -128,7 +128,7 @@ static void append(struct offer *o, const char *text)
 
 static void expect_frame(struct offer *o, int fd, const char *text)
 {
-    uint8_t bytes[64];
+    uint8_t bytes[64] = {0};
     size_t n = strlen(text);
     assert_int_equal(hear(o, fd, bytes, 4 + n), 4 + n);
     assert_int_equal(load_u32(bytes), n);
@@ -174,7 +174,7 @@ static void test_questions(void **state)
     struct asked a;
     struct err e = {0};
     struct offer *o = make(&a);
-    uint8_t bytes[64];
+    uint8_t bytes[64] = {0};
     int fd = connect_to(o);
     meet(o, fd);
     ask(fd, 1, 0x1234);
@@ -217,7 +217,7 @@ static void test_refusals(void **state)
     (void)state;
     struct asked a;
     struct offer *o = make(&a);
-    uint8_t bytes[8];
+    uint8_t bytes[8] = {0};
     int fd = connect_to(o);
     request(fd, PROTOCOL + 1);
     assert_int_equal(hear(o, fd, bytes, sizeof bytes), 1);
