@@ -120,9 +120,9 @@ static void append(struct offer *o, const char *text)
 {
     struct err e = {0};
     uint8_t bytes[64] = {0};
-    uint32_t n = (uint32_t)strlen(text);
+    uint32_t n = (uint32_t)view_of(text).len;
     store_u32(bytes, n);
-    memcpy(bytes + 4, text, n);
+    memcpy(bytes + 4, view_of(text).p, n);
     assert_int_equal(offer_append(o, bytes, 4 + n, &e), 0);
 }
 
