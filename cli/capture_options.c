@@ -7,6 +7,7 @@
 
 #include "base/format.h"
 #include "cli/options.h"
+#include "cli/trace_name.h"
 #include "trace/version.h"
 
 /* Below this the buffer would not hold a chunk of each column. */
@@ -22,6 +23,9 @@ static const char usage[] =
     "what it sends, writes FILE and prints where the memory went.\n"
     "\n"
     "  -o FILE                 the trace to write\n"
+    "      --name TEMPLATE     FILE is a folder, and the trace is named after its client, such as\n"
+    "                          {program}_{host}_{port}_{pid}_{time}.tracy; with _1, _2 and so on\n"
+    "                          when that exists already\n"
     "  -a ADDRESS              where the client is (127.0.0.1; ::1 is tried too)\n"
     "  -p PORT                 its port (8086)\n"
     "  -f                      replace FILE; the old one stands until the new one is whole\n"
@@ -89,9 +93,11 @@ enum {
     OPTION_NO_SUMMARY,
     OPTION_DROP_PRELOAD,
     OPTION_SYMBOLS,
+    OPTION_NAME,
 };
 
 static const struct option long_options[] = {
+    {"name", required_argument, NULL, OPTION_NAME},
     {"strict", no_argument, NULL, OPTION_STRICT},
     {"connect-timeout", required_argument, NULL, OPTION_CONNECT_TIMEOUT},
     {"protocol", required_argument, NULL, OPTION_PROTOCOL},
@@ -147,7 +153,7 @@ static bool parse_namer(struct capture_options *o, const char *text, struct err 
     return o->namer != NAMER_DEFAULT;
 }
 
-static bool parse_memory_bound(struct capture_options *o, const char *text, struct err *e)
+bool capture_memory_bound(struct capture_options *o, const char *text, struct err *e)
 {
     uint64_t n;
     char digits[8];
@@ -255,11 +261,14 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
             return false;
         o->buffer = n < BUFFER_LEAST ? BUFFER_LEAST : (size_t)n;
         return true;
+    case OPTION_NAME:
+        o->name = value;
+        return trace_name_check(value, "--name", e) == 0;
     case OPTION_NO_JOURNAL:
         o->no_journal = true;
         return true;
     case OPTION_MEMORY_LIMIT:
-        return parse_memory_bound(o, value, e);
+        return capture_memory_bound(o, value, e);
     case OPTION_MAX_TIME:
         return parse_max_time(o, value, e);
     case OPTION_MAX_SIZE:
@@ -293,6 +302,8 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
         err_set(e, ERR_USAGE, "what is '%s' for?", arguments[0]);
     else if (!o->output || !*o->output)
         err_set(e, ERR_USAGE, "no output file: -o FILE");
+    else if (o->name && (o->keep_last || o->replace))
+        err_set(e, ERR_USAGE, "--name does not go with -f and --keep-last");
     else
         return true;
     return false;
@@ -316,6 +327,19 @@ int capture_options_parse(struct capture_options *o, bool drop_in, int argc, cha
         .take = parse_option,
         .rest = parse_rest};
     return command_line_parse(&line, o, argc, argv);
+}
+
+bool capture_option_check(const char *option, const char *value, struct err *e)
+{
+    struct capture_options o = {.container = container_options_default()};
+    int letter = option[1] == '-' ? 0 : option[1];
+    for (const struct option *l = long_options; !letter && l->name; l++) {
+        if (strcmp(l->name, option + 2) == 0)
+            letter = l->val;
+    }
+    bool good = parse_option(&o, letter, value, e);
+    capture_options_release(&o);
+    return good;
 }
 
 void capture_options_release(struct capture_options *o)

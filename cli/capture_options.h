@@ -17,7 +17,8 @@ enum namer { NAMER_DEFAULT, NAMER_CLIENT, NAMER_SERVER, NAMER_BOTH };
 
 struct capture_options {
     struct connect_options connect;
-    const char *output;
+    const char *output; /* with `name` a folder */
+    const char *name;   /* template of the trace's name (trace_name.h); NULL: `output` is it */
     bool replace;
     struct session_options session;
     bool summary;
@@ -48,5 +49,14 @@ struct capture_options {
  */
 int capture_options_parse(struct capture_options *o, bool drop_in, int argc, char **argv);
 void capture_options_release(struct capture_options *o);
+
+/* The value of --memory-limit. False with ERR_USAGE. */
+bool capture_memory_bound(struct capture_options *o, const char *text, struct err *e);
+
+/*
+ * Whether a capture would take this option ("--rotate", "-m") with this value: for who hands it on
+ * later. ERR_USAGE.
+ */
+bool capture_option_check(const char *option, const char *value, struct err *e);
 
 #endif

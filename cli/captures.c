@@ -3,21 +3,27 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/format.h"
 #include "cli/commands.h"
+#include "cli/trace_name.h"
 #include "protocol/version.h"
 #include "server/stop.h"
 
 #define LINE_MAX_BYTES 4096u
 #define FORGET_NS 60000000000LL
+#define SAVED_MAX 1000u /* remembered */
+#define ASK_NS 1000000000LL
+#define ANSWER_NS 10000000000LL /* so long an answer is waited for */
 #define ARGUMENTS_MAX 64
 
 /* What the drop-in of capture exits with: capture/src/CaptureOutput.cpp @ v0.14.0. */
@@ -27,6 +33,9 @@ static void capture_free(struct capture *one)
 {
     if (one->words >= 0)
         close(one->words);
+    channel_release(&one->channel);
+    json_decref(one->hello);
+    json_decref(one->counters);
     free(one->output);
     free(one->last_words);
     buf_release(&one->line);
@@ -44,67 +53,30 @@ struct capture *captures_find(const struct captures *c, const struct announcemen
 {
     for (size_t i = c->list.len; i-- > 0;) {
         struct capture *one = c->list.at[i];
+        uint64_t known = one->client.broadcast.pid, pid = a->broadcast.pid;
         if (one->client.broadcast.port == a->broadcast.port &&
-            one->client.broadcast.pid == a->broadcast.pid &&
+            (known == pid || known == 0 || pid == 0) &&
             strcmp(one->client.address, a->address) == 0)
             return one;
     }
     return NULL;
 }
 
-/* ---- names of traces, as the official daemon forms them: capturedaemon.cpp @ v0.14.0 */
-
-static void put_program(struct buf *out, const char *name)
-{
-    size_t before = out->len;
-    for (; *name; name++) {
-        char ch = *name == ' ' || *name == '\t' ? '_' : *name;
-        if ((ch >= 'a' && ch <= 'z') || (ch >= 'A' && ch <= 'Z') || (ch >= '0' && ch <= '9') ||
-            ch == '_' || ch == '-')
-            buf_put(out, &ch, 1);
-    }
-    if (out->len == before)
-        buf_printf(out, "unknown");
-}
-
-static bool is_taken(const struct captures *c, const char *path)
-{
-    if (access(path, F_OK) == 0)
-        return true;
-    for (size_t i = 0; i < c->list.len; i++) {
-        const struct capture *one = c->list.at[i];
-        if (one->state == CAPTURE_RUNNING && one->output && strcmp(one->output, path) == 0)
-            return true;
-    }
-    return false;
-}
-
-static char *choose_output(const struct captures *c, const struct announcement *a)
-{
-    struct buf path = {0};
-    buf_printf(&path, "%s/", c->dir);
-    put_program(&path, a->broadcast.name);
-    buf_printf(&path, "_%s_%u", a->address, a->broadcast.port);
-    size_t stem = path.len;
-    buf_printf(&path, ".tracy");
-    for (unsigned i = 1; !path.failed && is_taken(c, buf_str(&path)); i++) {
-        path.len = stem;
-        buf_printf(&path, "_%u.tracy", i);
-    }
-    char *text = path.failed ? NULL : strdup(buf_str(&path));
-    buf_release(&path);
-    return text;
-}
-
 /* ---- a process */
 
 /* In the new process: be `tidemark capture` with its words going into the pipe. */
-static int be_capture(const struct captures *c, const struct capture *one, int words)
+static int be_capture(const struct captures *c, const struct capture *one, int words, int channel)
 {
-    char port[8], protocol[16];
+    char port[8], protocol[16], limit[24];
     const char *arguments[ARGUMENTS_MAX] = {"tracy-capture"};
-    const char *const fixed[] = {"-a",           one->client.address, "-p", port, "-o", one->output,
-                                 "--no-summary", "--connect-timeout", "10"};
+    char *name = one->client.broadcast.name[0]
+                     ? trace_name_with_program(c->name, one->client.broadcast.name)
+                     : strdup(c->name);
+    if (!name)
+        return 5;
+    const char *const fixed[] = {
+        "-a",           one->client.address, "-p", port, "-o", c->dir, "--name", name,
+        "--no-summary", "--connect-timeout", "10"};
     int n = 1;
     snprintf(port, sizeof port, "%u", one->client.broadcast.port);
     for (size_t i = 0; i < sizeof fixed / sizeof fixed[0]; i++)
@@ -113,6 +85,11 @@ static int be_capture(const struct captures *c, const struct capture *one, int w
         snprintf(protocol, sizeof protocol, "%u", one->client.broadcast.protocol);
         arguments[n++] = "--protocol";
         arguments[n++] = protocol;
+    }
+    if (c->memory_each) {
+        snprintf(limit, sizeof limit, "%" PRIu64, c->memory_each);
+        arguments[n++] = "--memory-limit";
+        arguments[n++] = limit;
     }
     for (const char *const *o = c->options; *o && n < ARGUMENTS_MAX - 1; o++)
         arguments[n++] = *o;
@@ -123,28 +100,47 @@ static int be_capture(const struct captures *c, const struct capture *one, int w
     close(words);
     setvbuf(stdout, NULL, _IOLBF, 0);
     optind = 0;
-    int status = cmd_capture_drop_in(n, (char **)arguments);
+    int status = cmd_capture_session(n, (char **)arguments, channel);
     return fflush(stdout) == 0 || status ? status : 5;
+}
+
+static _Noreturn void be_session(const struct captures *c, struct capture *one, int words,
+                                 int channel, const int *keep_closed, unsigned n)
+{
+    for (unsigned i = 0; i < n; i++) {
+        if (keep_closed[i] >= 0)
+            close(keep_closed[i]);
+    }
+    channel_release(&one->channel);
+    for (size_t i = 0; i < c->list.len; i++) {
+        struct capture *other = c->list.at[i];
+        if (other->words >= 0)
+            close(other->words);
+        if (other->channel.fd >= 0)
+            close(other->channel.fd);
+    }
+    _exit(be_capture(c, one, words, channel));
 }
 
 static int begin_process(struct captures *c, struct capture *one, const int *keep_closed,
                          unsigned n, struct err *e)
 {
     int ends[2];
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return err_errno(e, ERR_CONNECT, "cannot begin a capture");
+    struct channel session;
+    if (channel_pair(&one->channel, &session, e) != 0)
+        return -1;
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        err_errno(e, ERR_CONNECT, "cannot begin a capture");
+        channel_release(&session);
+        return -1;
+    }
     fflush(NULL);
     one->pid = fork();
     if (one->pid == 0) {
         close(ends[0]);
-        for (unsigned i = 0; i < n; i++)
-            close(keep_closed[i]);
-        for (size_t i = 0; i < c->list.len; i++) {
-            if (c->list.at[i]->words >= 0)
-                close(c->list.at[i]->words);
-        }
-        _exit(be_capture(c, one, ends[1]));
+        be_session(c, one, ends[1], session.fd, keep_closed, n);
     }
+    channel_release(&session);
     close(ends[1]);
     one->words = ends[0];
     if (one->pid < 0)
@@ -167,10 +163,11 @@ struct capture *captures_begin(struct captures *c, const struct announcement *a,
                             .active_time = a->broadcast.active_time,
                             .number = c->begun + 1,
                             .words = -1,
-                            .output = choose_output(c, a)};
-    if (!one->output)
-        err_no_memory(e, "a capture");
-    if (!one->output || begin_process(c, one, keep_closed, n, e) != 0) {
+                            .channel = {.fd = -1},
+                            .told_limit = c->memory_each,
+                            .target = CAPTURE_NO_TARGET,
+                            .began = time(NULL)};
+    if (begin_process(c, one, keep_closed, n, e) != 0) {
         capture_free(one);
         return NULL;
     }
@@ -208,12 +205,80 @@ static void take_words(struct capture *one, const char *p, size_t n,
     }
 }
 
+/* ---- what it answers */
+
+/*
+ * Who the client is. A session that was broken by its client cannot lead us elsewhere: the trace
+ * lies in our folder, or we do not know it.
+ */
+static void take_hello(const struct captures *c, struct capture *one, json_t *hello)
+{
+    struct broadcast *b = &one->client.broadcast;
+    const char *program = json_string_value(json_object_get(hello, "program"));
+    const char *output = json_string_value(json_object_get(hello, "output"));
+    json_int_t pid = json_integer_value(json_object_get(hello, "pid"));
+    size_t len = strlen(c->dir);
+    if (b->pid == 0 && pid > 0)
+        b->pid = (uint64_t)pid;
+    if (!b->name[0] && program)
+        snprintf(b->name, sizeof b->name, "%s", program);
+    if (!one->output && output && strncmp(output, c->dir, len) == 0 && output[len] == '/' &&
+        output[len + 1] != '.' && !strchr(output + len + 1, '/'))
+        one->output = strdup(output);
+    json_decref(one->hello);
+    one->hello = json_incref(hello);
+}
+
+static void take_message(struct captures *c, struct capture *one, const struct channel_message *m)
+{
+    if (m->type == MONITOR_HELLO || (m->type == MONITOR_ANSWER && m->reference == 0)) {
+        json_t *said = json_loadb(m->text, m->len, 0, NULL);
+        if (json_is_object(said) && m->type == MONITOR_HELLO) {
+            take_hello(c, one, said);
+        } else if (json_is_object(said)) {
+            json_decref(one->counters);
+            one->counters = json_incref(said);
+            one->answered = true;
+        }
+        json_decref(said);
+    } else if (c->answered) {
+        c->answered(c->answered_ctx, one, m);
+    }
+}
+
+void captures_hear(struct captures *c, struct capture *one)
+{
+    struct channel_message m;
+    (void)channel_pump(&one->channel);
+    while (channel_next(&one->channel, &m))
+        take_message(c, one, &m);
+}
+
+void captures_ask_counters(const struct captures *c)
+{
+    long long now = monotonic_ns();
+    for (size_t i = 0; i < c->list.len; i++) {
+        struct capture *one = c->list.at[i];
+        long long pause = one->answered || !one->asked ? ASK_NS : ANSWER_NS;
+        if (one->state != CAPTURE_RUNNING || !one->hello || now - one->asked < pause)
+            continue;
+        one->asked = now;
+        one->answered = false;
+        (void)channel_send(&one->channel, MONITOR_ASK, 0, "counters", strlen("counters"));
+    }
+}
+
+/* ---- its end */
+
 static void take_end(struct captures *c, struct capture *one)
 {
     struct stat st;
     int status = 0;
     close(one->words);
     one->words = -1;
+    captures_hear(c, one);
+    channel_release(&one->channel);
+    one->channel.fd = -1;
     while (waitpid(one->pid, &status, 0) < 0 && errno == EINTR)
         ;
     one->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -221,9 +286,11 @@ static void take_end(struct captures *c, struct capture *one)
     one->state = CAPTURE_FAILED;
     if (one->status == EXIT_MISMATCH || one->status == EXIT_NOT_AVAILABLE)
         one->state = CAPTURE_REFUSED;
-    if (one->status == 0 && stat(one->output, &st) == 0) {
+    if (one->status == 0 && one->output && stat(one->output, &st) == 0) {
         one->state = CAPTURE_SAVED;
         one->bytes = (uint64_t)st.st_size;
+        c->files++;
+        c->bytes += one->bytes;
     }
     c->running--;
 }
@@ -257,14 +324,17 @@ void captures_stop(const struct captures *c)
 void captures_forget(struct captures *c)
 {
     long long now = monotonic_ns();
-    size_t kept = 0;
+    size_t kept = 0, many = c->list.len > SAVED_MAX ? c->list.len - SAVED_MAX : 0;
     for (size_t i = 0; i < c->list.len; i++) {
         struct capture *one = c->list.at[i];
         bool failed = one->state == CAPTURE_FAILED || one->state == CAPTURE_REFUSED;
-        if (failed && now - one->ended > FORGET_NS)
+        bool old = one->state == CAPTURE_SAVED && many > 0;
+        if ((failed && now - one->ended > FORGET_NS) || old) {
+            many -= old;
             capture_free(one);
-        else
+        } else {
             c->list.at[kept++] = one;
+        }
     }
     c->list.len = kept;
 }

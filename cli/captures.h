@@ -3,17 +3,23 @@
 
 /*
  * The captures of a daemon: a process each, so that none can take another with it. Each writes its
- * words into a pipe; the daemon shows them.
+ * words into a pipe, which the daemon shows, and answers what it is asked over a channel
+ * (server/monitor.h).
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
 
+#include <jansson.h>
+
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/vec.h"
 #include "server/discovery.h"
+#include "server/monitor.h"
+
+#define CAPTURE_NO_TARGET UINT32_MAX
 
 enum capture_state {
     CAPTURE_RUNNING,
@@ -24,13 +30,21 @@ enum capture_state {
 
 struct capture {
     enum capture_state state;
-    unsigned number; /* in the order of beginning, from 1 */
-    struct announcement client;
-    int32_t active_time; /* newest that it announced: a smaller one is another program's */
-    long long ended;     /* monotonic ns */
+    unsigned number;            /* in the order of beginning, from 1 */
+    struct announcement client; /* what was not announced is known from its welcome on */
+    int32_t active_time;        /* newest that it announced: a smaller one is another program's */
+    long long ended;            /* monotonic ns */
     pid_t pid;
-    int words;        /* read end of its pipe, -1 once it is closed */
-    char *output;     /* the trace */
+    int words; /* read end of its pipe, -1 once it is closed */
+    struct channel channel;
+    json_t *hello;       /* who the client is; NULL: not connected yet */
+    json_t *counters;    /* its newest answer to that question; NULL: none yet */
+    long long asked;     /* for counters; monotonic ns */
+    bool answered;       /* that question */
+    uint64_t told_limit; /* what it may hold, as it was told last */
+    uint32_t target;     /* that it was found by; CAPTURE_NO_TARGET: it announced itself */
+    time_t began;
+    char *output;     /* the trace; NULL: not known yet */
     struct buf line;  /* of its words, the one that is not complete */
     char *last_words; /* its newest complete line, escaped for terminals */
     int status;       /* exit status */
@@ -41,13 +55,20 @@ struct captures {
     VEC(struct capture *) list;
     unsigned running;
     unsigned begun;
+    unsigned files; /* saved */
+    uint64_t bytes; /* of them */
     const char *dir;
+    const char *name;           /* template of the traces' names */
     const char *const *options; /* handed on to each capture, NULL at the end */
+    uint64_t memory_each;       /* what a new one may hold, to begin with; 0: no bound */
+    /* Told every answer to a question of ours. May be NULL. */
+    void (*answered)(void *ctx, struct capture *one, const struct channel_message *m);
+    void *answered_ctx;
 };
 
 void captures_release(struct captures *c);
 
-/* The newest capture of the client that announced itself, or NULL. */
+/* The newest capture of that client, or NULL. Who was found by looking has no process id yet. */
 struct capture *captures_find(const struct captures *c, const struct announcement *a);
 
 /*
@@ -64,10 +85,16 @@ struct capture *captures_begin(struct captures *c, const struct announcement *a,
 void captures_listen(struct captures *c, struct capture *one,
                      void (*said)(void *ctx, const struct capture *one), void *ctx);
 
+/* Takes what it says over its channel; bytes that are none end the channel, not the capture. */
+void captures_hear(struct captures *c, struct capture *one);
+
+/* Asks each for its counters, once a second. */
+void captures_ask_counters(const struct captures *c);
+
 /* Asks all that run to stop and save; asked again they do not wait for the client's answers. */
 void captures_stop(const struct captures *c);
 
-/* Forgets failures that ended more than a minute ago. */
+/* Forgets failures that ended more than a minute ago, and of the others all but the newest. */
 void captures_forget(struct captures *c);
 
 #endif

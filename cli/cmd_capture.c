@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "analysis/summary.h"
@@ -23,9 +24,11 @@
 #include "cli/preload.h"
 #include "cli/recover.h"
 #include "cli/resolve_trace.h"
+#include "cli/trace_name.h"
 #include "report/report.h"
 #include "server/address.h"
 #include "server/connect.h"
+#include "server/monitor.h"
 #include "server/session.h"
 #include "trace/save_file.h"
 
@@ -33,6 +36,9 @@
 #define SITES_SHOWN 20
 
 #define SAVE_TRIES 4u
+
+/* Names of traces that are tried, as long as they are taken. */
+#define NAMES_MAX 100000u
 
 /* What compressing and sorting take. */
 #define SAVING_NEEDS ((uint64_t)24 << 20)
@@ -43,6 +49,7 @@ struct capture {
     double last_progress; /* when the last one was printed */
     struct resolver resolver;
     bool resolver_runs;
+    char *named_output;      /* by --name */
     char *journal_name;      /* NULL: none is kept */
     struct journal *journal; /* NULL: not begun, or removed */
     int fifo;                /* the output when it is one, held open until it is written; else -1 */
@@ -50,7 +57,8 @@ struct capture {
     char *part_output;       /* of the part being recorded, when it is not the first */
     unsigned parts;          /* begun */
     struct trace *trace;
-    uint32_t version; /* to write */
+    struct monitor monitor; /* a daemon that watches */
+    uint32_t version;       /* to write */
     struct stop stop;
     unsigned stops_before; /* requests to stop that came before saving began */
     bool facts_written;    /* a part's, which could not be saved */
@@ -95,8 +103,16 @@ static int choose_spool(struct capture *c, struct err *e)
     struct stat st;
     if (c->o.spool_dir && access(c->o.spool_dir, W_OK | X_OK) != 0)
         return err_errno(e, ERR_OUTPUT, "cannot spool into %s", c->o.spool_dir);
+    if (c->o.name && access(c->o.output, W_OK | X_OK) != 0)
+        return err_errno(e, ERR_OUTPUT, "cannot write into %s", c->o.output);
+    if (c->o.name && (stat(c->o.output, &st) != 0 || !S_ISDIR(st.st_mode)))
+        return err_set(e, ERR_OUTPUT, "%s is no folder", c->o.output);
     if (c->o.spool_dir)
         return 0;
+    if (c->o.name) {
+        c->o.spool_dir = strdup(c->o.output);
+        return c->o.spool_dir ? 0 : err_no_memory(e, "options");
+    }
     if (stat(c->o.output, &st) == 0 && !S_ISREG(st.st_mode))
         return 0;
     const char *slash = strrchr(c->o.output, '/');
@@ -126,6 +142,7 @@ static int choose_journal(struct capture *c, struct err *e)
 static void show_progress(void *ctx, const struct session_progress *p)
 {
     struct capture *c = ctx;
+    monitor_tick(&c->monitor, c->trace, p, &c->memory);
     char rate[FORMAT_SIZE], in[FORMAT_SIZE], events[FORMAT_SIZE];
     char live[FORMAT_SIZE], bytes[FORMAT_SIZE], time[FORMAT_SIZE];
     if (!c->terminal && (c->o.progress < 0 || p->seconds - c->last_progress < c->o.progress))
@@ -403,6 +420,7 @@ static int record(struct capture *c, struct connection *connection, struct trace
                                           .max_bytes = c->o.max_bytes,
                                           .rotate_seconds = c->o.rotate_seconds,
                                           .rotate_bytes = c->o.rotate_bytes,
+                                          .turn = &c->monitor.turn,
                                           .drain_seconds = 2,
                                           .quiet_seconds = 3,
                                           .part_full = save_part,
@@ -509,6 +527,46 @@ static int after_saving(struct capture *c, struct trace *t, enum session_end end
     return status == 0 && !c->o.drop_in ? err_exit_status(&e) : status;
 }
 
+/*
+ * A name of its own for each of several that begin at the same time: whoever makes the journal has
+ * it. What another one left there is not ours to finish.
+ */
+static int prepare_named(struct capture *c, const struct connection *connection, struct trace *t,
+                         struct err *e)
+{
+    const struct trace_name_facts facts = {.program = connection->welcome.program_name,
+                                           .host = c->o.connect.address,
+                                           .port = c->o.connect.port,
+                                           .pid = connection->welcome.pid,
+                                           .unix_time = (uint64_t)time(NULL)};
+    const char *folder = c->o.output;
+    for (unsigned n = 0; n < NAMES_MAX; n++) {
+        free(c->named_output);
+        free(c->journal_name);
+        c->journal_name = NULL;
+        c->named_output = trace_name_make(folder, c->o.name, &facts, n);
+        if (!c->named_output)
+            return err_no_memory(e, "the output's name");
+        if (access(c->named_output, F_OK) == 0)
+            continue;
+        c->journal_name =
+            c->o.no_journal
+                ? NULL
+                : journal_name(c->named_output, c->o.spool_given ? c->o.spool_dir : NULL, e);
+        if (!c->o.no_journal && !c->journal_name)
+            return -1;
+        if (c->journal_name && access(c->journal_name, F_OK) == 0)
+            continue;
+        c->o.output = c->named_output;
+        if (prepare(c, t, e) == 0)
+            return 0;
+        if (!c->journal_name || access(c->journal_name, F_OK) != 0)
+            return -1;
+        *e = (struct err){0};
+    }
+    return err_set(e, ERR_OUTPUT, "%s: all names for this client are taken", folder);
+}
+
 static int capture_connected(struct capture *c, struct connection *connection)
 {
     struct trace t;
@@ -516,11 +574,12 @@ static int capture_connected(struct capture *c, struct connection *connection)
     enum session_end end;
     c->version = version_to_write(c, connection->version);
     print_client(connection);
-    if (prepare(c, &t, &e) != 0) {
+    if ((c->o.name ? prepare_named(c, connection, &t, &e) : prepare(c, &t, &e)) != 0) {
         close(connection->fd);
         return fail(c, &e, 5);
     }
     c->trace = &t;
+    monitor_hello(&c->monitor, connection, c->o.output);
     int status = record(c, connection, &t, &end, &e);
     let_go_of_signals(c);
     if (status == 0)
@@ -547,7 +606,7 @@ static int capture_run(struct capture *c)
                                    [CONNECT_STOPPED] = 3};
     struct connection connection;
     struct err e = {0};
-    if (check_output(c, &e) != 0) {
+    if (!c->o.name && check_output(c, &e) != 0) {
         bool there = access(c->o.output, F_OK) == 0 && !c->o.replace;
         if (c->o.drop_in) /* where and how it is told by that name */
             printf(there ? "Output file %s already exists! Use -f to force overwrite.\n"
@@ -558,7 +617,8 @@ static int capture_run(struct capture *c)
     /* The helper starts before anything is connected. */
     if ((c->o.namer == NAMER_SERVER || c->o.namer == NAMER_BOTH) && !start_resolver(c))
         return c->o.drop_in ? 5 : 4;
-    if (choose_spool(c, &e) != 0 || choose_journal(c, &e) != 0 || stop_init(&c->stop, &e) != 0)
+    if (choose_spool(c, &e) != 0 || (!c->o.name && choose_journal(c, &e) != 0) ||
+        stop_init(&c->stop, &e) != 0)
         return fail(c, &e, 5);
     char address[ADDRESS_TEXT_SIZE];
     printf("Connecting to %s...\n", address_text(address, c->o.connect.address, c->o.connect.port));
@@ -569,13 +629,14 @@ static int capture_run(struct capture *c)
     return capture_connected(c, &connection);
 }
 
-static int capture_main(int argc, char **argv, bool drop_in)
+static int capture_main(int argc, char **argv, bool drop_in, int channel)
 {
     struct capture c = {.parts = 1,
                         .fifo = -1,
                         .stop = {.fd = -1},
                         .resolver = RESOLVER_NONE,
                         .terminal = isatty(STDOUT_FILENO)};
+    monitor_init(&c.monitor, channel);
     int status = capture_options_parse(&c.o, drop_in, argc, argv);
     if (status < 0) {
         preload_drop(!drop_in, argv, c.o.unwanted.at, c.o.unwanted.len);
@@ -585,11 +646,13 @@ static int capture_main(int argc, char **argv, bool drop_in)
         signal(SIGXFSZ, SIG_IGN);
         status = capture_run(&c);
     }
+    monitor_release(&c.monitor);
     stop_release(&c.stop);
     if (c.fifo >= 0)
         close(c.fifo);
     resolver_release(&c.resolver);
     capture_options_release(&c.o);
+    free(c.named_output);
     free(c.journal_name);
     free(c.part_output);
     free(c.previous);
@@ -598,10 +661,15 @@ static int capture_main(int argc, char **argv, bool drop_in)
 
 int cmd_capture(int argc, char **argv)
 {
-    return capture_main(argc, argv, false);
+    return capture_main(argc, argv, false, -1);
 }
 
 int cmd_capture_drop_in(int argc, char **argv)
 {
-    return capture_main(argc, argv, true);
+    return capture_main(argc, argv, true, -1);
+}
+
+int cmd_capture_session(int argc, char **argv, int channel)
+{
+    return capture_main(argc, argv, true, channel);
 }

@@ -110,3 +110,14 @@ int memory_limit_keep(struct memory_limit *l, struct trace *t, uint64_t ahead, s
     }
     return used > l->bytes ? 2 : used > BEYOND(l->bytes);
 }
+
+int memory_limit_change(struct memory_limit *l, struct trace *t, uint64_t bytes, size_t wanted,
+                        struct err *e)
+{
+    const struct memory_limit fresh = memory_limit_of(bytes, wanted);
+    l->bytes = bytes;
+    if (fresh.budget <= l->budget)
+        return 0;
+    l->budget = fresh.budget;
+    return spool_set_budget(&t->spool, l->budget, e);
+}

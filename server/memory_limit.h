@@ -31,6 +31,13 @@ struct memory_limit memory_limit_of(uint64_t bytes, size_t wanted);
  */
 int memory_limit_keep(struct memory_limit *l, struct trace *t, uint64_t ahead, struct err *e);
 
+/*
+ * Another bound from now on: the budget grows with it, up to `wanted`, and shrinks at the next
+ * look. -1: no room in the spool.
+ */
+int memory_limit_change(struct memory_limit *l, struct trace *t, uint64_t bytes, size_t wanted,
+                        struct err *e);
+
 /* Anonymous resident bytes of this process, 0 when the system does not tell. */
 uint64_t memory_anonymous(void);
 

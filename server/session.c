@@ -308,8 +308,12 @@ static int session_rotate(struct session *s, long long now, struct err *e)
     bool late = l->rotate_seconds > 0 && (double)(now - s->part_began) >= l->rotate_seconds * 1e9;
     bool large = l->rotate_bytes && bytes - s->part_bytes >= l->rotate_bytes;
     uint8_t frames[8];
-    if (!l->part_full || s->drain_until || (!late && !large) || decoder_terminated(s->r.decoder))
+    bool asked = l->turn && *l->turn;
+    if (!l->part_full || s->drain_until || (!late && !large && !asked) ||
+        decoder_terminated(s->r.decoder))
         return 0;
+    if (asked)
+        *l->turn = false;
     s->part_began = now;
     s->part_bytes = bytes;
     store_u64(frames, intake_frames(&s->r));

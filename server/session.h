@@ -38,6 +38,7 @@ struct session_limits {
     uint64_t max_bytes;          /* stop when so many were received; 0: never */
     double rotate_seconds;       /* go on in another part each time so long has passed; 0: never */
     uint64_t rotate_bytes;       /* and when so many bytes have been received; 0: never */
+    bool *turn;                  /* and when this is set; it is cleared then. NULL: never */
     double drain_seconds;        /* after a stop: how long to wait for answers */
     double quiet_seconds; /* after the client's end: how long to wait for the next sign of life */
     /*

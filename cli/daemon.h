@@ -1,0 +1,96 @@
+#ifndef TIDEMARK_CLI_DAEMON_H
+#define TIDEMARK_CLI_DAEMON_H
+
+/* What `tidemark daemon` is made of: options, clients found, their captures, what is shown. */
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/vec.h"
+#include "cli/captures.h"
+#include "server/discovery.h"
+#include "server/prober.h"
+#include "server/stop.h"
+#include "trace/container.h"
+
+#define DAEMON_OPTIONS_MAX 20
+
+/* What a session needs at least: capture's least --memory-limit. */
+#define DAEMON_SESSION_LEAST ((uint64_t)96 << 20)
+
+/* Which clients are wanted. What is zero does not matter. */
+struct client_filter {
+    const char *name; /* is in the program's name */
+    uint16_t port;
+    uint64_t pid;
+    unsigned bits; /* of `address` that count */
+    int family;    /* of `address`; 0: all addresses */
+    uint8_t address[16];
+    bool local;
+};
+
+struct daemon {
+    const char *dir;
+    uint16_t port;
+    const char *name; /* template of the traces' names */
+    struct client_filter filter;
+    unsigned max_clients;
+    uint64_t memory; /* what all sessions together may hold; 0: no bound */
+    bool drop_in;
+    bool terminal;
+    bool no_recover;
+    const char *options[DAEMON_OPTIONS_MAX + 1]; /* for each capture, NULL at the end */
+    unsigned option_count;
+    struct container_options container; /* for what is recovered */
+    uint32_t trace_version;             /* 0: the client's generation */
+
+    VEC(struct probe_target) targets;
+    size_t scanned; /* index of the first target that a --scan made */
+    VEC(const char *) scans;
+    VEC(char *) hosts; /* texts of the targets */
+    struct prober prober;
+
+    struct captures captures;
+    struct stop stop;
+    unsigned stops; /* passed on to the captures */
+    int socket;
+    bool full_told;    /* that no more clients can be captured now */
+    bool save_failed;  /* a trace could not be written */
+    long long divided; /* the memory, last; monotonic ns */
+    VEC(struct pollfd) polled;
+};
+
+/* ---- daemon_options.c */
+
+/* Returns -1 to go on, else the exit status. */
+int daemon_parse(struct daemon *d, int argc, char **argv);
+
+/* An option that is handed on to each capture. The last of a kind counts, as everywhere. */
+void daemon_hand_on(struct daemon *d, const char *option, const char *value);
+
+/* ---- daemon_clients.c */
+
+/* Begins to look for the targets. */
+int daemon_look(struct daemon *d, struct err *e);
+
+/* Takes the announcements that have come, and what the prober found; captures what is wanted. */
+void daemon_take_clients(struct daemon *d);
+
+/* Which targets need not be tried now. */
+void daemon_mark_busy(struct daemon *d);
+
+/* ---- daemon_memory.c */
+
+/* Shares the memory out among the sessions, once a second, by what they hold and receive. */
+void daemon_divide_memory(struct daemon *d);
+
+/* ---- daemon_screen.c */
+
+/* A line for each thing that happens, where no screen can be drawn. `ctx` is the daemon. */
+void daemon_said(void *ctx, const struct capture *one);
+void daemon_draw(const struct daemon *d);
+void daemon_print_summary(const struct daemon *d);
+
+#endif

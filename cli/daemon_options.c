@@ -1,0 +1,335 @@
+/* The command line of `tidemark daemon`. */
+
+#include <arpa/inet.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/capture_options.h"
+#include "cli/daemon.h"
+#include "cli/options.h"
+#include "cli/trace_name.h"
+#include "server/address.h"
+#include "trace/version.h"
+
+static const char usage[] =
+    "usage: tidemark daemon -o DIR [OPTIONS]\n"
+    "\n"
+    "Hears Tracy clients announce themselves and captures every one that matches, each to a file\n"
+    "of its own in DIR. Journals that a capture left there, whatever ended it, are finished "
+    "first.\n"
+    "\n"
+    "  -o, --output DIR        where the traces go; made when it is not there\n"
+    "  -p, --port PORT         UDP port of the announcements (8086)\n"
+    "      --name TEMPLATE     of the traces: {program}_{host}_{port}.tracy, also {pid} and "
+    "{time};\n"
+    "                          with _1, _2 and so on when that exists already\n"
+    "      --target HOST[:PORT]  a client that is tried again and again (8086); repeat for more\n"
+    "      --scan HOST         the same for all ports from 8086 to 8105 of a host\n"
+    "  -m, --memory PERCENT    end a capture that holds so much of the physical memory\n"
+    "      --filter-name TEXT  only clients whose program name contains TEXT\n"
+    "      --filter-port PORT  only clients that listen on PORT\n"
+    "      --filter-pid PID    only the client with that process id\n"
+    "      --filter-address A  only clients at that address, or in that network (10.0.0.0/8)\n"
+    "      --local             only clients of this host\n"
+    "      --max-clients N     capture so many at a time (64)\n"
+    "      --memory-limit SIZE|PERCENT%  what all captures together hold, kept by spilling: 96M "
+    "at\n"
+    "                          least for each, so it also limits how many there are at a time\n"
+    "      --rotate TIME|SIZE  go on in another trace each time so long has passed, or so much "
+    "came\n"
+    "      --max-size SIZE     end a capture when so much was received\n"
+    "      --max-time TIME     end it after so long\n"
+    "      --no-recover        leave the journals in DIR alone\n"
+    "      --trace-version V   file version to write (default: each client's generation)\n"
+    "      --compression SPEC  lz4, lz4hc, zstd (default) or zstd:LEVEL\n"
+    "      --spool DIR         where event data that does not fit in memory goes\n"
+    "      --buffer SIZE       event data of a client kept in memory (96M)\n"
+    "  -h, --help              this text\n"
+    "  -V, --version           the version\n"
+    "\n"
+    "A program that ends has its trace saved, and is captured again when it comes back. SIGINT,\n"
+    "SIGTERM and SIGHUP stop all captures and save them.\n"
+    "Exit status: 0 all saved; 2 usage; 4 a trace or DIR cannot be written; 5 cannot listen.\n";
+
+enum {
+    OPTION_FILTER_NAME = 256,
+    OPTION_FILTER_PORT,
+    OPTION_LOCAL,
+    OPTION_MAX_CLIENTS,
+    OPTION_TRACE_VERSION,
+    OPTION_COMPRESSION,
+    OPTION_SPOOL,
+    OPTION_BUFFER,
+    OPTION_NAME,
+    OPTION_TARGET,
+    OPTION_SCAN,
+    OPTION_FILTER_PID,
+    OPTION_FILTER_ADDRESS,
+    OPTION_MEMORY_LIMIT,
+    OPTION_ROTATE,
+    OPTION_MAX_SIZE,
+    OPTION_MAX_TIME,
+    OPTION_NO_RECOVER,
+};
+
+static const struct option long_options[] = {
+    {"output", required_argument, NULL, 'o'},
+    {"port", required_argument, NULL, 'p'},
+    {"memory", required_argument, NULL, 'm'},
+    {"filter-name", required_argument, NULL, OPTION_FILTER_NAME},
+    {"filter-port", required_argument, NULL, OPTION_FILTER_PORT},
+    {"local", no_argument, NULL, OPTION_LOCAL},
+    {"max-clients", required_argument, NULL, OPTION_MAX_CLIENTS},
+    {"trace-version", required_argument, NULL, OPTION_TRACE_VERSION},
+    {"compression", required_argument, NULL, OPTION_COMPRESSION},
+    {"spool", required_argument, NULL, OPTION_SPOOL},
+    {"buffer", required_argument, NULL, OPTION_BUFFER},
+    {"name", required_argument, NULL, OPTION_NAME},
+    {"target", required_argument, NULL, OPTION_TARGET},
+    {"scan", required_argument, NULL, OPTION_SCAN},
+    {"filter-pid", required_argument, NULL, OPTION_FILTER_PID},
+    {"filter-address", required_argument, NULL, OPTION_FILTER_ADDRESS},
+    {"memory-limit", required_argument, NULL, OPTION_MEMORY_LIMIT},
+    {"rotate", required_argument, NULL, OPTION_ROTATE},
+    {"max-size", required_argument, NULL, OPTION_MAX_SIZE},
+    {"max-time", required_argument, NULL, OPTION_MAX_TIME},
+    {"no-recover", no_argument, NULL, OPTION_NO_RECOVER},
+    {"help", no_argument, NULL, 'h'},
+    {"version", no_argument, NULL, 'V'},
+    {NULL, 0, NULL, 0},
+};
+
+void daemon_hand_on(struct daemon *d, const char *option, const char *value)
+{
+    for (unsigned i = 0; i + 1 < d->option_count; i += 2) {
+        if (strcmp(d->options[i], option) == 0) {
+            d->options[i + 1] = value;
+            return;
+        }
+    }
+    d->options[d->option_count++] = option;
+    d->options[d->option_count++] = value;
+}
+
+/* Better to refuse a bad value now than at the first client. */
+static bool hand_on(struct daemon *d, const char *option, const char *value, struct err *e)
+{
+    daemon_hand_on(d, option, value);
+    return capture_option_check(option, value, e);
+}
+
+/* Those of `capture`, which each session gets. */
+static bool parse_handed_on(struct daemon *d, int option, const char *value, struct err *e)
+{
+    switch (option) {
+    case 'm':
+        return hand_on(d, "-m", value, e);
+    case OPTION_TRACE_VERSION:
+        return hand_on(d, "--trace-version", value, e) &&
+               file_version_parse(value, &d->trace_version, e) == 0;
+    case OPTION_COMPRESSION:
+        return hand_on(d, "--compression", value, e) && option_compression(value, &d->container, e);
+    case OPTION_SPOOL:
+        return hand_on(d, "--spool", value, e);
+    case OPTION_BUFFER:
+        return hand_on(d, "--buffer", value, e);
+    case OPTION_ROTATE:
+        return hand_on(d, "--rotate", value, e);
+    case OPTION_MAX_SIZE:
+        return hand_on(d, "--max-size", value, e);
+    case OPTION_MAX_TIME:
+        return hand_on(d, "--max-time", value, e);
+    default:
+        return false;
+    }
+}
+
+/* ---- targets and filters */
+
+static bool add_target(struct daemon *d, const char *host, uint16_t port, struct err *e)
+{
+    if (d->targets.len >= PROBES_MAX) {
+        err_set(e, ERR_USAGE, "more than %u targets", PROBES_MAX);
+        return false;
+    }
+    return vec_push(&d->targets, (struct probe_target){host, port}) ||
+           (err_no_memory(e, "targets"), false);
+}
+
+/* Keeps the host without brackets. */
+static const char *take_host(struct daemon *d, const char *option, const char *value,
+                             const char **port, struct err *e)
+{
+    char host[NI_MAXHOST];
+    if (address_split(value, host, port) != 0 || !host[0]) {
+        err_set(e, ERR_USAGE, "%s takes a host, not '%s'", option, value);
+        return NULL;
+    }
+    char *copy = strdup(host);
+    if (!copy || !vec_push(&d->hosts, copy)) {
+        free(copy);
+        err_no_memory(e, "targets");
+        return NULL;
+    }
+    return copy;
+}
+
+static bool parse_target(struct daemon *d, const char *value, struct err *e)
+{
+    const char *port;
+    uint64_t n = BROADCAST_PORT;
+    const char *host = take_host(d, "--target", value, &port, e);
+    return host && (!port || option_u64(port, "--target", 1, 65535, &n, e)) &&
+           add_target(d, host, (uint16_t)n, e);
+}
+
+/* Its ports come behind all single targets: parse_rest. */
+static bool parse_scan(struct daemon *d, const char *value, struct err *e)
+{
+    const char *port;
+    const char *host = take_host(d, "--scan", value, &port, e);
+    if (host && port)
+        err_set(e, ERR_USAGE, "--scan takes a host without a port, not '%s'", value);
+    return host && !port && (vec_push(&d->scans, host) || (err_no_memory(e, "targets"), false));
+}
+
+static bool add_scans(struct daemon *d, struct err *e)
+{
+    d->scanned = d->targets.len;
+    for (size_t i = 0; i < d->scans.len; i++) {
+        for (unsigned port = SCAN_PORT_FIRST; port <= SCAN_PORT_LAST; port++) {
+            if (!add_target(d, d->scans.at[i], (uint16_t)port, e))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* "10.0.0.7", "10.0.0.0/8", "fe80::/10". */
+static bool parse_filter_address(struct client_filter *f, const char *value, struct err *e)
+{
+    char text[INET6_ADDRSTRLEN];
+    const char *slash = strchr(value, '/');
+    size_t len = slash ? (size_t)(slash - value) : strlen(value);
+    uint64_t bits;
+    if (len < sizeof text) {
+        memcpy(text, value, len);
+        text[len] = 0;
+        f->family = inet_pton(AF_INET, text, f->address) == 1    ? AF_INET
+                    : inet_pton(AF_INET6, text, f->address) == 1 ? AF_INET6
+                                                                 : 0;
+    }
+    if (!f->family) {
+        err_set(e, ERR_USAGE, "--filter-address takes an address or ADDRESS/BITS, not '%s'", value);
+        return false;
+    }
+    bits = f->family == AF_INET ? 32 : 128;
+    f->bits = (unsigned)bits;
+    if (slash && !option_u64(slash + 1, "--filter-address", 0, bits, &bits, e))
+        return false;
+    f->bits = (unsigned)bits;
+    return true;
+}
+
+static bool parse_filter(struct daemon *d, int option, const char *value, struct err *e)
+{
+    uint64_t n;
+    switch (option) {
+    case OPTION_FILTER_NAME:
+        d->filter.name = value;
+        return true;
+    case OPTION_FILTER_PORT:
+        if (!option_u64(value, "--filter-port", 0, 65535, &n, e))
+            return false;
+        d->filter.port = (uint16_t)n;
+        return true;
+    case OPTION_FILTER_PID:
+        return option_u64(value, "--filter-pid", 1, INT64_MAX, &d->filter.pid, e);
+    default:
+        return parse_filter_address(&d->filter, value, e);
+    }
+}
+
+static bool parse_memory(struct daemon *d, const char *value, struct err *e)
+{
+    struct capture_options o = {0};
+    if (!capture_memory_bound(&o, value, e))
+        return false;
+    d->memory = o.memory_bound;
+    return true;
+}
+
+static bool parse_option(void *ctx, int option, const char *value, struct err *e)
+{
+    struct daemon *d = ctx;
+    uint64_t n;
+    switch (option) {
+    case 'o':
+        d->dir = value;
+        return true;
+    case 'p':
+        if (!option_u64(value, "-p", 1, 65535, &n, e))
+            return false;
+        d->port = (uint16_t)n;
+        return true;
+    case OPTION_NAME:
+        d->name = value;
+        return trace_name_check(value, "--name", e) == 0;
+    case OPTION_TARGET:
+        return parse_target(d, value, e);
+    case OPTION_SCAN:
+        return parse_scan(d, value, e);
+    case OPTION_FILTER_NAME:
+    case OPTION_FILTER_PORT:
+    case OPTION_FILTER_PID:
+    case OPTION_FILTER_ADDRESS:
+        return parse_filter(d, option, value, e);
+    case OPTION_LOCAL:
+        d->filter.local = true;
+        return true;
+    case OPTION_MAX_CLIENTS:
+        if (!option_u64(value, "--max-clients", 1, 10000, &n, e))
+            return false;
+        d->max_clients = (unsigned)n;
+        return true;
+    case OPTION_MEMORY_LIMIT:
+        return parse_memory(d, value, e);
+    case OPTION_NO_RECOVER:
+        d->no_recover = true;
+        return true;
+    default:
+        return parse_handed_on(d, option, value, e);
+    }
+}
+
+static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
+{
+    struct daemon *d = ctx;
+    if (n > 0)
+        err_set(e, ERR_USAGE, "what is '%s' for?", arguments[0]);
+    else if (!d->dir || !*d->dir)
+        err_set(e, ERR_USAGE, "Output directory is required (-o)");
+    else
+        return add_scans(d, e);
+    return false;
+}
+
+int daemon_parse(struct daemon *d, int argc, char **argv)
+{
+    const struct command_line line = {
+        .letters = "o:p:m:hV",
+        .names = long_options,
+        .usage = usage,
+        .hint = "usage: capture-daemon -o DIR [-p PORT] [-m PERCENT] [--filter-name TEXT] "
+                "[--filter-port PORT]\n`tidemark daemon --help` tells more.\n",
+        .refused = d->drop_in ? 1 : 2,
+        .take = parse_option,
+        .rest = parse_rest};
+    int status = command_line_parse(&line, d, argc, argv);
+    uint64_t most = d->memory / DAEMON_SESSION_LEAST;
+    if (d->memory && most < d->max_clients)
+        d->max_clients = (unsigned)most;
+    if (d->memory)
+        d->captures.memory_each = DAEMON_SESSION_LEAST;
+    return status;
+}

@@ -1,0 +1,68 @@
+/* What `tidemark daemon` prints. */
+
+#include <stdio.h>
+
+#include "base/format.h"
+#include "cli/daemon.h"
+#include "cli/official.h"
+
+static const char *bytes_text(const struct daemon *d, char out[FORMAT_SIZE], uint64_t bytes)
+{
+    return d->drop_in ? official_bytes(out, bytes) : format_bytes(out, bytes);
+}
+
+static void print_client(const struct capture *one)
+{
+    struct buf name = {0};
+    format_terminal(&name, view_of(one->client.broadcast.name));
+    printf("[%u] %s @ %s:%u", one->number, buf_str(&name), one->client.address,
+           one->client.broadcast.port);
+    buf_release(&name);
+}
+
+void daemon_said(void *ctx, const struct capture *one)
+{
+    const struct daemon *d = ctx;
+    if (d->terminal)
+        return;
+    print_client(one);
+    printf(": %s\n", one->last_words);
+    fflush(stdout);
+}
+
+void daemon_draw(const struct daemon *d)
+{
+    if (!d->terminal)
+        return;
+    printf("\033[H\033[J[%u client%s] Listening on UDP port %u... Press Ctrl+C to stop\n\n",
+           d->captures.running, d->captures.running == 1 ? "" : "s", d->port);
+    for (size_t i = 0; i < d->captures.list.len; i++) {
+        const struct capture *one = d->captures.list.at[i];
+        char bytes[FORMAT_SIZE];
+        printf("  ");
+        print_client(one);
+        if (one->state == CAPTURE_SAVED)
+            printf("    finished (%s)\n", bytes_text(d, bytes, one->bytes));
+        else
+            printf("    %s\n", one->last_words ? one->last_words : "connecting...");
+    }
+    fflush(stdout);
+}
+
+void daemon_print_summary(const struct daemon *d)
+{
+    char bytes[FORMAT_SIZE];
+    printf("\n=== Capture Summary ===\n");
+    for (size_t i = 0; i < d->captures.list.len; i++) {
+        const struct capture *one = d->captures.list.at[i];
+        printf("  ");
+        print_client(one);
+        if (one->state == CAPTURE_SAVED) {
+            printf(" -> %s (%s)\n", one->output, bytes_text(d, bytes, one->bytes));
+        } else {
+            printf(" not captured: %s\n", one->last_words ? one->last_words : "it said nothing");
+        }
+    }
+    printf("\nTotal: %u file%s, %s\n", d->captures.files, d->captures.files == 1 ? "" : "s",
+           bytes_text(d, bytes, d->captures.bytes));
+}

@@ -1,0 +1,289 @@
+#include "server/monitor.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/summary.h"
+#include "analysis/tree.h"
+#include "report/json_value.h"
+#include "report/report.h"
+#include "report/tree.h"
+#include "server/stop.h"
+
+#define POOLS_TOLD 256u
+#define SITES_TOLD 100u
+#define TREE_DEPTH 48u
+#define TREE_SHARE 0.002
+#define BUILD_PAUSE 4 /* times as long as it took */
+
+static const char *const questions[MONITOR_QUESTIONS] = {[MONITOR_COUNTERS] = "counters",
+                                                         [MONITOR_HISTORY] = "history",
+                                                         [MONITOR_SITES] = "sites",
+                                                         [MONITOR_TREE] = "tree"};
+
+bool monitor_question_parse(const char *text, size_t len, enum monitor_question *q)
+{
+    for (int i = 0; i < MONITOR_QUESTIONS; i++) {
+        if (strlen(questions[i]) == len && memcmp(questions[i], text, len) == 0) {
+            *q = (enum monitor_question)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *monitor_question_name(enum monitor_question q)
+{
+    return questions[q];
+}
+
+void monitor_init(struct monitor *m, int fd)
+{
+    *m = (struct monitor){.channel = {.fd = fd}};
+}
+
+void monitor_release(struct monitor *m)
+{
+    channel_release(&m->channel);
+    for (int i = 0; i < MONITOR_QUESTIONS; i++) {
+        free(m->last[i].text);
+        m->last[i] = (struct monitor_answer){0};
+    }
+}
+
+/* Sends a document, whose reference it takes over. */
+static void send_json(struct monitor *m, enum monitor_message type, uint64_t reference,
+                      json_t *value)
+{
+    struct buf text = {0};
+    if (json_put(&text, value, JSON_COMPACT) && !text.failed)
+        (void)channel_send(&m->channel, type, reference, text.data, text.len);
+    else
+        (void)channel_send(&m->channel, MONITOR_NONE, reference, "out of memory", 13);
+    buf_release(&text);
+}
+
+void monitor_hello(struct monitor *m, const struct connection *c, const char *output)
+{
+    if (m->channel.fd < 0)
+        return;
+    json_t *o = json_object();
+    o = json_with(o, "program", json_text(view_of(c->welcome.program_name)));
+    o = json_with(o, "host_info", json_text(view_of(c->welcome.host_info)));
+    o = json_with(o, "pid", json_count(c->welcome.pid));
+    o = json_with(o, "protocol", json_count(c->version->protocol));
+    o = json_with(o, "on_demand", json_boolean(c->welcome.flags & WELCOME_ON_DEMAND));
+    o = json_with(o, "output", json_text(view_of(output)));
+    send_json(m, MONITOR_HELLO, 0, o);
+}
+
+/* ---- answers that cost nothing */
+
+static json_t *pool_json(const struct trace *t, const struct pool *p)
+{
+    char room[32];
+    const struct pool_totals *f = &p->totals;
+    json_t *o = json_object();
+    o = json_with(o, "name", json_text(trace_pool_name(t, p, room)));
+    o = json_with(o, "allocations", json_count(f->allocations));
+    o = json_with(o, "frees", json_count(f->frees));
+    o = json_with(o, "live_allocations", json_count(f->live));
+    o = json_with(o, "live_bytes", json_count(f->live_bytes));
+    return json_with(o, "total_bytes", json_count(f->total_bytes));
+}
+
+static json_t *pools_json(const struct trace *t)
+{
+    json_t *list = json_array();
+    size_t n = t->memory.pools.len < POOLS_TOLD ? t->memory.pools.len : POOLS_TOLD;
+    for (size_t i = 0; list && i < n; i++) {
+        if (json_array_append_new(list, pool_json(t, t->memory.pools.at[i])) != 0) {
+            json_decref(list);
+            list = NULL;
+        }
+    }
+    return list;
+}
+
+static json_t *counters_json(const struct monitor *m, const struct trace *t,
+                             const struct session_progress *p, const struct memory_limit *limit)
+{
+    json_t *o = json_object();
+    o = json_with(o, "seconds", json_real(p->seconds));
+    o = json_with(o, "received_bytes", json_count(p->bytes_in));
+    o = json_with(o, "bytes_per_second", json_real(p->bytes_per_second));
+    o = json_with(o, "memory_events", json_count(p->memory_events));
+    o = json_with(o, "live_allocations", json_count(p->live_allocations));
+    o = json_with(o, "live_bytes", json_count(p->live_bytes));
+    o = json_with(o, "peak_bytes_sampled", json_count(m->usage.peak));
+    o = json_with(o, "client_time_ns", json_integer(p->last_time));
+    o = json_with(o, "queries", json_count(p->queries));
+    o = json_with(o, "resident_bytes", json_count(memory_anonymous()));
+    o = json_with(o, "resident_limit", json_count(limit->bytes));
+    o = json_with(o, "pools", pools_json(t));
+    size_t pools = t->memory.pools.len;
+    return json_with(o, "pools_left_out", json_count(pools > POOLS_TOLD ? pools - POOLS_TOLD : 0));
+}
+
+static json_t *point_json(const struct usage_record *u, const struct usage_sample *s)
+{
+    json_t *row = json_array();
+    bool ok = row && json_array_append_new(row, json_real(s->seconds)) == 0 &&
+              json_array_append_new(row, json_count(s->bytes)) == 0 &&
+              json_array_append_new(row, json_count(s->blocks)) == 0;
+    for (unsigned i = 0; ok && i < u->pools; i++)
+        ok = json_array_append_new(row, json_count(s->pools[i])) == 0;
+    if (ok)
+        return row;
+    json_decref(row);
+    return NULL;
+}
+
+static json_t *columns_json(const struct usage_record *u, const struct trace *t)
+{
+    char room[32];
+    json_t *list = json_pack("[s,s,s]", "seconds", "live_bytes", "live_allocations");
+    for (unsigned i = 0; list && i < u->pools; i++) {
+        struct view name = trace_pool_name(t, t->memory.pools.at[i], room);
+        if (json_array_append_new(list, json_text(name)) != 0) {
+            json_decref(list);
+            list = NULL;
+        }
+    }
+    return list;
+}
+
+static json_t *history_json(const struct monitor *m, const struct trace *t)
+{
+    const struct usage_record *u = &m->usage;
+    json_t *points = json_array();
+    for (unsigned i = 0; points && i < u->count; i++) {
+        if (json_array_append_new(points, point_json(u, &u->points[i])) != 0) {
+            json_decref(points);
+            points = NULL;
+        }
+    }
+    json_t *o = json_with(json_object(), "interval_seconds", json_real(u->interval));
+    o = json_with(o, "columns", columns_json(u, t));
+    return json_with(o, "points", points);
+}
+
+/* ---- answers that take a sweep */
+
+static int write_sites(struct trace *t, FILE *out, struct err *e)
+{
+    struct summary summary;
+    const struct summary_options options = {.by = GROUP_SITE};
+    const struct summary_selection selection = {.sort = SORT_LIVE, .limit = SITES_TOLD};
+    const struct report_options report = {.format = REPORT_JSON, .sort = SORT_LIVE};
+    if (summary_build(&summary, t, &options, e) != 0)
+        return -1;
+    summary_select(&summary.sites, &selection);
+    int status = report_write(&summary, &report, out, e);
+    summary_release(&summary);
+    return status;
+}
+
+static int write_tree(struct trace *t, FILE *out, struct err *e)
+{
+    const struct selection_options all = {0};
+    const struct tree_options options = {.by = TREE_FUNCTION, .sort = TREE_LIVE_BYTES};
+    const struct tree_report_options report = {
+        .format = REPORT_JSON, .depth = TREE_DEPTH, .min_share = TREE_SHARE};
+    struct selection s;
+    struct tree tree;
+    if (selection_init(&s, t, &all, e) != 0)
+        return -1;
+    int status = tree_build(&tree, &s, &options, e);
+    if (status == 0) {
+        status = tree_write(&tree, &report, out, e);
+        tree_release(&tree);
+    }
+    selection_release(&s);
+    return status;
+}
+
+static int build(struct monitor *m, enum monitor_question q, struct trace *t, struct err *e)
+{
+    struct monitor_answer fresh = {0};
+    FILE *out = open_memstream(&fresh.text, &fresh.len);
+    if (!out)
+        return err_no_memory(e, "an answer");
+    int status = q == MONITOR_SITES ? write_sites(t, out, e) : write_tree(t, out, e);
+    if (fclose(out) != 0 && status == 0)
+        status = err_no_memory(e, "an answer");
+    if (status == 0 && fresh.len > CHANNEL_TEXT_MAX)
+        status = err_set(e, ERR_OUTPUT, "the answer would be too long");
+    if (status != 0) {
+        free(fresh.text);
+        return -1;
+    }
+    free(m->last[q].text);
+    m->last[q] = fresh;
+    return 0;
+}
+
+static void answer_slowly(struct monitor *m, enum monitor_question q, uint64_t reference,
+                          struct trace *t)
+{
+    struct err e = {0};
+    long long began = monotonic_ns();
+    if (!m->last[q].text || began >= m->next_build[q]) {
+        int status = build(m, q, t, &e);
+        long long now = monotonic_ns();
+        m->next_build[q] = now + BUILD_PAUSE * MONITOR_QUESTIONS * (now - began);
+        if (status != 0) {
+            (void)channel_send(&m->channel, MONITOR_NONE, reference, e.text, strlen(e.text));
+            return;
+        }
+    }
+    (void)channel_send(&m->channel, MONITOR_ANSWER, reference, m->last[q].text, m->last[q].len);
+}
+
+/* ---- what is said to us */
+
+static void take_limit(struct memory_limit *limit, struct trace *t,
+                       const struct channel_message *told)
+{
+    char digits[24];
+    if (told->len == 0 || told->len >= sizeof digits)
+        return;
+    memcpy(digits, told->text, told->len);
+    digits[told->len] = 0;
+    if (strspn(digits, "0123456789") == told->len)
+        (void)memory_limit_change(limit, t, strtoull(digits, NULL, 10), TRACE_BUDGET, NULL);
+}
+
+static void take_question(struct monitor *m, const struct channel_message *asked, struct trace *t,
+                          const struct session_progress *p, const struct memory_limit *limit)
+{
+    enum monitor_question q;
+    if (!monitor_question_parse(asked->text, asked->len, &q))
+        (void)channel_send(&m->channel, MONITOR_NONE, asked->reference, "no such question", 16);
+    else if (q == MONITOR_COUNTERS)
+        send_json(m, MONITOR_ANSWER, asked->reference, counters_json(m, t, p, limit));
+    else if (q == MONITOR_HISTORY)
+        send_json(m, MONITOR_ANSWER, asked->reference, history_json(m, t));
+    else
+        answer_slowly(m, q, asked->reference, t);
+}
+
+void monitor_tick(struct monitor *m, struct trace *t, const struct session_progress *p,
+                  struct memory_limit *limit)
+{
+    struct channel_message told;
+    if (m->channel.fd < 0)
+        return;
+    usage_record_add(&m->usage, &t->memory, p->seconds);
+    (void)channel_pump(&m->channel);
+    while (channel_next(&m->channel, &told)) {
+        if (told.type == MONITOR_LIMIT)
+            take_limit(limit, t, &told);
+        else if (told.type == MONITOR_TURN)
+            m->turn = true;
+        else if (told.type == MONITOR_ASK)
+            take_question(m, &told, t, p, limit);
+    }
+}

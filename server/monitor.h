@@ -1,0 +1,63 @@
+#ifndef TIDEMARK_SERVER_MONITOR_H
+#define TIDEMARK_SERVER_MONITOR_H
+
+/*
+ * What a session tells the daemon that began it, and what it is told: over a channel, from the
+ * session's ticks. All that is asked has an answer of bounded size, and what takes long to find out
+ * takes a fifth of the session's time at most: asked again too soon, the last answer comes again.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "server/channel.h"
+#include "server/connect.h"
+#include "server/memory_limit.h"
+#include "server/session.h"
+#include "server/usage_record.h"
+#include "trace/store.h"
+
+enum monitor_message {
+    MONITOR_HELLO = 1, /* session: JSON, who the client is and where its trace goes */
+    MONITOR_ASK,       /* daemon: "counters", "history", "sites" or "tree" */
+    MONITOR_ANSWER,    /* session: JSON */
+    MONITOR_NONE,      /* session: there is no answer; text: why not */
+    MONITOR_LIMIT,     /* daemon: the bytes that the session may hold, in digits; 0: no bound */
+    MONITOR_TURN,      /* daemon: save what there is, and go on in a next part */
+};
+
+enum monitor_question { MONITOR_COUNTERS, MONITOR_HISTORY, MONITOR_SITES, MONITOR_TREE };
+#define MONITOR_QUESTIONS 4
+
+/* "counters", "history", … Returns false when the text names no question. */
+bool monitor_question_parse(const char *text, size_t len, enum monitor_question *q);
+const char *monitor_question_name(enum monitor_question q);
+
+struct monitor_answer {
+    char *text; /* NULL: none yet */
+    size_t len;
+};
+
+struct monitor {
+    struct channel channel;
+    struct usage_record usage;
+    struct monitor_answer last[MONITOR_QUESTIONS]; /* of those that take long */
+    long long next_build[MONITOR_QUESTIONS];       /* monotonic ns */
+    bool turn; /* the session is asked to go on in a next part; it clears this */
+};
+
+/* `fd` is the session's end of a channel_pair, which is taken over; -1: nobody watches. */
+void monitor_init(struct monitor *m, int fd);
+void monitor_release(struct monitor *m);
+
+/* Says who the client is, and which file its trace goes to. */
+void monitor_hello(struct monitor *m, const struct connection *c, const char *output);
+
+/*
+ * About ten times a second, when nothing is on its way into the store. `limit` is changed when the
+ * daemon says so.
+ */
+void monitor_tick(struct monitor *m, struct trace *t, const struct session_progress *p,
+                  struct memory_limit *limit);
+
+#endif

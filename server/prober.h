@@ -1,0 +1,56 @@
+#ifndef TIDEMARK_SERVER_PROBER_H
+#define TIDEMARK_SERVER_PROBER_H
+
+/*
+ * Looking for clients that nobody hears: named hosts are tried, port by port, again and again, in a
+ * process of its own, since names of hosts can take long to find out. What takes a connection need
+ * not be a client; who tries to capture it finds out.
+ */
+
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+#define SCAN_PORT_FIRST 8086u
+#define SCAN_PORT_LAST 8105u
+#define PROBES_MAX 4096u
+
+/* A host and one of its ports. */
+struct probe_target {
+    const char *host;
+    uint16_t port;
+};
+
+/* What takes connections. */
+struct probe_found {
+    uint32_t target; /* index */
+    char address[INET6_ADDRSTRLEN];
+};
+
+struct prober {
+    pid_t pid; /* 0: does not run */
+    int fd;    /* readable when something was found; -1 */
+    /* By target, shared with the process: not to be tried now, as it is being captured. */
+    volatile uint8_t *busy;
+    unsigned count;
+};
+
+#define PROBER_NONE ((struct prober){.fd = -1})
+
+/*
+ * Starts the process. The targets are its own from then on; `keep_closed` are descriptors that it
+ * has no use for. ERR_CONNECT.
+ */
+int prober_start(struct prober *p, const struct probe_target *targets, unsigned count,
+                 const int *keep_closed, unsigned closed, struct err *e);
+
+/* The next that was found. False when there is none now. *gone tells that the process has ended. */
+bool prober_next(struct prober *p, struct probe_found *found, bool *gone);
+
+/* Ends the process. A second time harmless. */
+void prober_release(struct prober *p);
+
+#endif
