@@ -27,7 +27,7 @@ PIC      := -fPIC -fvisibility=hidden
 CFLAGS   += -std=c17 -g $(OPT) $(HARDEN) $(FORTIFY) $(PIC) $(WARN) $(SANFLAGS)
 LDFLAGS  += $(HARDLINK) $(SANFLAGS)
 LDLIBS   := -llz4 -lzstd -lz -llzma -lxxhash -ljansson -lyajl -lcapstone -lsqlite3 -ldw -lelf \
-            -lpcre2-8 -liberty -lpng -lncursesw -ltinfo -lpthread -lm
+            -lpcre2-8 -liberty -lpng -lncursesw -ltinfo -lmicrohttpd -lpthread -lm
 
 Q := $(if $(V),,@)
 
@@ -81,6 +81,9 @@ $(BUILD)/lib$(1).a: $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/dwarf_libdwarf_li
 	$$(Q)$$(AR) rcs $$@ $$^
 endef
 $(foreach f,$(FOLDERS),$(eval $(call folder_library,$(f))))
+
+# Files of the daemon's page are part of the program.
+$(BUILD)/cli/daemon_page.o: $(wildcard web/daemon/*)
 
 $(BUILD)/tidemark: $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard cli/*.c))) $(LIBS)
 	$(if $(V),,@echo "  LD   $@")
@@ -173,7 +176,7 @@ web: deps
 DEPS       := gcc make mawk pkg-config liblz4-dev libzstd-dev libxxhash-dev libjansson-dev \
               libcapstone-dev libyajl-dev zlib1g-dev liblzma-dev libdw-dev libdwarf-dev \
               libelf-dev libiberty-dev libsqlite3-dev libdebuginfod-dev libpcre2-dev libpng-dev \
-              libncurses-dev binutils
+              libncurses-dev libmicrohttpd-dev binutils
 DEPS_TEST  := libcmocka-dev clang clang-format clang-tidy libclang-rt-dev llvm python3 \
               python3-zstandard python3-lz4 mandoc shellcheck debhelper
 DEPS_FULL  := debuginfod golang-go chromium

@@ -104,26 +104,17 @@ static int be_capture(const struct captures *c, const struct capture *one, int w
     return fflush(stdout) == 0 || status ? status : 5;
 }
 
-static _Noreturn void be_session(const struct captures *c, struct capture *one, int words,
-                                 int channel, const int *keep_closed, unsigned n)
+/* The daemon's own descriptors are of no use here, and would keep what it closes from ending. */
+static void close_others(int a, int b)
 {
-    for (unsigned i = 0; i < n; i++) {
-        if (keep_closed[i] >= 0)
-            close(keep_closed[i]);
-    }
-    channel_release(&one->channel);
-    for (size_t i = 0; i < c->list.len; i++) {
-        struct capture *other = c->list.at[i];
-        if (other->words >= 0)
-            close(other->words);
-        if (other->channel.fd >= 0)
-            close(other->channel.fd);
-    }
-    _exit(be_capture(c, one, words, channel));
+    unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);
+    (void)close_range(3, low - 1, 0);
+    if (high > low + 1)
+        (void)close_range(low + 1, high - 1, 0);
+    (void)close_range(high + 1, ~0u, 0);
 }
 
-static int begin_process(struct captures *c, struct capture *one, const int *keep_closed,
-                         unsigned n, struct err *e)
+static int begin_process(struct captures *c, struct capture *one, struct err *e)
 {
     int ends[2];
     struct channel session;
@@ -137,8 +128,8 @@ static int begin_process(struct captures *c, struct capture *one, const int *kee
     fflush(NULL);
     one->pid = fork();
     if (one->pid == 0) {
-        close(ends[0]);
-        be_session(c, one, ends[1], session.fd, keep_closed, n);
+        close_others(ends[1], session.fd);
+        _exit(be_capture(c, one, ends[1], session.fd));
     }
     channel_release(&session);
     close(ends[1]);
@@ -150,8 +141,7 @@ static int begin_process(struct captures *c, struct capture *one, const int *kee
     return 0;
 }
 
-struct capture *captures_begin(struct captures *c, const struct announcement *a,
-                               const int *keep_closed, unsigned n, struct err *e)
+struct capture *captures_begin(struct captures *c, const struct announcement *a, struct err *e)
 {
     struct capture *one = calloc(1, sizeof *one);
     if (!one || !vec_reserve(&c->list, c->list.len + 1)) {
@@ -167,7 +157,7 @@ struct capture *captures_begin(struct captures *c, const struct announcement *a,
                             .told_limit = c->memory_each,
                             .target = CAPTURE_NO_TARGET,
                             .began = time(NULL)};
-    if (begin_process(c, one, keep_closed, n, e) != 0) {
+    if (begin_process(c, one, e) != 0) {
         capture_free(one);
         return NULL;
     }
@@ -337,4 +327,17 @@ void captures_forget(struct captures *c)
         }
     }
     c->list.len = kept;
+}
+
+void captures_stop_one(const struct capture *one)
+{
+    if (one->state == CAPTURE_RUNNING)
+        (void)kill(one->pid, SIGTERM);
+}
+
+int captures_save_now(struct capture *one)
+{
+    return one->state == CAPTURE_RUNNING && one->hello
+               ? channel_send(&one->channel, MONITOR_TURN, 0, "", 0)
+               : -1;
 }

@@ -71,12 +71,8 @@ void captures_release(struct captures *c);
 /* The newest capture of that client, or NULL. Who was found by looking has no process id yet. */
 struct capture *captures_find(const struct captures *c, const struct announcement *a);
 
-/*
- * Begins to capture a client, in a process of its own. `keep_closed` are descriptors that the
- * process has no use for. NULL with `e` filled.
- */
-struct capture *captures_begin(struct captures *c, const struct announcement *a,
-                               const int *keep_closed, unsigned n, struct err *e);
+/* Begins to capture a client, in a process of its own. NULL with `e` filled. */
+struct capture *captures_begin(struct captures *c, const struct announcement *a, struct err *e);
 
 /*
  * Takes what a capture has said. `said` is called for each complete line. At the end of its words
@@ -90,6 +86,10 @@ void captures_hear(struct captures *c, struct capture *one);
 
 /* Asks each for its counters, once a second. */
 void captures_ask_counters(const struct captures *c);
+
+/* Asks one to stop and save, or to save what there is and go on in a next trace. */
+void captures_stop_one(const struct capture *one);
+int captures_save_now(struct capture *one);
 
 /* Asks all that run to stop and save; asked again they do not wait for the client's answers. */
 void captures_stop(const struct captures *c);

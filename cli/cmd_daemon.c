@@ -67,10 +67,12 @@ static int poll_on(struct daemon *d, int fd, short events, struct err *e)
 /* Two for each capture, in their order, and before them what is ours. */
 static int list_polled(struct daemon *d, bool listening, struct err *e)
 {
+    int http = d->http.server ? http_fd(d->http.server) : -1;
     d->polled.len = 0;
     if (poll_on(d, d->stop.fd, POLLIN, e) != 0 ||
         poll_on(d, listening ? d->socket : -1, POLLIN, e) != 0 ||
-        poll_on(d, listening ? d->prober.fd : -1, POLLIN, e) != 0)
+        poll_on(d, listening ? d->prober.fd : -1, POLLIN, e) != 0 ||
+        poll_on(d, http, POLLIN, e) != 0)
         return -1;
     for (size_t i = 0; i < d->captures.list.len; i++) {
         const struct capture *one = d->captures.list.at[i];
@@ -84,7 +86,7 @@ static int list_polled(struct daemon *d, bool listening, struct err *e)
 
 static void hear_captures(struct daemon *d)
 {
-    const size_t before = 3;
+    const size_t before = 4;
     size_t n = (d->polled.len - before) / 2;
     for (size_t i = 0; i < n; i++) {
         struct capture *one = d->captures.list.at[i];
@@ -108,6 +110,7 @@ static int turn(struct daemon *d, bool listening, struct err *e)
     hear_captures(d);
     captures_ask_counters(&d->captures);
     daemon_divide_memory(d);
+    daemon_http_turn(d);
     if (listening) {
         daemon_mark_busy(d);
         daemon_take_clients(d);
@@ -159,12 +162,14 @@ static int daemon_run(struct daemon *d)
     if (make_folder(d->dir, &e) == 0)
         recover_leftovers(d);
     if (e.code || stop_init(&d->stop, &e) != 0 || (d->socket = discovery_open(d->port, &e)) < 0 ||
-        daemon_look(d, &e) != 0) {
+        daemon_look(d, &e) != 0 || daemon_http_start(d, &e) != 0) {
         print_error(&e);
         return d->drop_in ? 1 : err_exit_status(&e);
     }
     printf("Listening on 0.0.0.0:%u... Press Ctrl+C to stop\nOutput directory: %s\n", d->port,
            d->dir);
+    if (d->http.server)
+        printf("Web server: port %u of %s\n", http_port(d->http.server), d->http.address);
     fflush(stdout);
     int status = serve(d, &e);
     if (status != 0)
@@ -177,6 +182,7 @@ static int daemon_run(struct daemon *d)
 
 static void daemon_release(struct daemon *d)
 {
+    daemon_http_release(d);
     prober_release(&d->prober);
     captures_release(&d->captures);
     vec_release(&d->polled);
@@ -199,6 +205,7 @@ static int daemon_main(int argc, char **argv, bool drop_in)
                        .drop_in = drop_in,
                        .socket = -1,
                        .prober = PROBER_NONE,
+                       .http = {.dir = -1},
                        .stop = {.fd = -1},
                        .terminal = isatty(STDOUT_FILENO)};
     int status = daemon_parse(&d, argc, argv);

@@ -11,6 +11,7 @@
 #include "base/vec.h"
 #include "cli/captures.h"
 #include "server/discovery.h"
+#include "server/http.h"
 #include "server/prober.h"
 #include "server/stop.h"
 #include "trace/container.h"
@@ -29,6 +30,26 @@ struct client_filter {
     int family;    /* of `address`; 0: all addresses */
     uint8_t address[16];
     bool local;
+};
+
+/* A request that waits for a session's answer. */
+struct pending {
+    struct http_exchange *exchange;
+    unsigned client;    /* its number */
+    uint64_t reference; /* of the question */
+    long long deadline; /* monotonic ns */
+};
+
+/* What others see of the daemon, and ask of it. */
+struct daemon_http {
+    const char *address; /* NULL: there is none */
+    char *token;         /* NULL: none */
+    int dir;             /* the output folder */
+    struct http_server *server;
+    VEC(struct http_exchange *) streams;
+    VEC(struct pending) pending;
+    uint64_t reference; /* of the last question */
+    long long pushed;   /* the last event; monotonic ns */
 };
 
 struct daemon {
@@ -60,6 +81,7 @@ struct daemon {
     bool save_failed;  /* a trace could not be written */
     long long divided; /* the memory, last; monotonic ns */
     VEC(struct pollfd) polled;
+    struct daemon_http http;
 };
 
 /* ---- daemon_options.c */
@@ -75,6 +97,12 @@ void daemon_hand_on(struct daemon *d, const char *option, const char *value);
 /* Begins to look for the targets. */
 int daemon_look(struct daemon *d, struct err *e);
 
+/*
+ * Begins to capture who listens at that address, a number, however it was found. NULL with `e`
+ * filled when there is no room, or it is being captured.
+ */
+struct capture *daemon_capture(struct daemon *d, const char *address, uint16_t port, struct err *e);
+
 /* Takes the announcements that have come, and what the prober found; captures what is wanted. */
 void daemon_take_clients(struct daemon *d);
 
@@ -85,6 +113,30 @@ void daemon_mark_busy(struct daemon *d);
 
 /* Shares the memory out among the sessions, once a second, by what they hold and receive. */
 void daemon_divide_memory(struct daemon *d);
+
+/* ---- daemon_http.c */
+
+int daemon_http_start(struct daemon *d, struct err *e);
+void daemon_http_turn(struct daemon *d);
+void daemon_http_release(struct daemon *d);
+
+/* ---- daemon_api.c: documents; new references, NULL when memory is short */
+
+json_t *daemon_client_json(const struct capture *one);
+json_t *daemon_status_json(const struct daemon *d);
+
+/* ---- daemon_metrics.c */
+
+/* As Prometheus reads them: text format 0.0.4. */
+void daemon_metrics(const struct daemon *d, struct buf *out);
+
+/* ---- daemon_files.c */
+
+/* The traces in the output folder. NULL with `e` filled. */
+json_t *daemon_traces_json(const struct daemon *d, struct err *e);
+
+/* Answers with one of them; nothing outside of the folder is ever opened. */
+void daemon_send_trace(const struct daemon *d, struct http_exchange *x, const char *name);
 
 /* ---- daemon_screen.c */
 

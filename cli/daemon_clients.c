@@ -71,10 +71,24 @@ static struct capture *begin(struct daemon *d, const struct announcement *a)
     struct err e = {0};
     if (!has_room(d))
         return NULL;
-    const int ours[] = {d->socket, d->stop.fd, d->prober.fd};
-    struct capture *one = captures_begin(&d->captures, a, ours, 3, &e);
+    struct capture *one = captures_begin(&d->captures, a, &e);
     if (!one)
         print_error(&e);
+    return one;
+}
+
+struct capture *daemon_capture(struct daemon *d, const char *address, uint16_t port, struct err *e)
+{
+    struct announcement a = {.broadcast = {.port = port}};
+    struct capture *one = NULL;
+    snprintf(a.address, sizeof a.address, "%s", address);
+    const struct capture *known = captures_find(&d->captures, &a);
+    if (known && known->state == CAPTURE_RUNNING)
+        err_set(e, ERR_USAGE, "it is being captured");
+    else if (!has_room(d))
+        err_set(e, ERR_USAGE, "no more clients can be captured now");
+    else
+        one = captures_begin(&d->captures, &a, e);
     return one;
 }
 

@@ -1,6 +1,7 @@
 /* The command line of `tidemark daemon`. */
 
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,8 @@
 #include "cli/trace_name.h"
 #include "server/address.h"
 #include "trace/version.h"
+
+#define TOKEN_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~"
 
 static const char usage[] =
     "usage: tidemark daemon -o DIR [OPTIONS]\n"
@@ -44,6 +47,10 @@ static const char usage[] =
     "      --compression SPEC  lz4, lz4hc, zstd (default) or zstd:LEVEL\n"
     "      --spool DIR         where event data that does not fit in memory goes\n"
     "      --buffer SIZE       event data of a client kept in memory (96M)\n"
+    "      --http ADDRESS:PORT a page for a browser, a JSON interface (/openapi.json) and metrics\n"
+    "                          for Prometheus (/metrics), such as on 127.0.0.1:8088\n"
+    "      --token TOKEN       what they ask for; needed for other addresses than the loopback's;\n"
+    "                          @FILE: what is in FILE\n"
     "  -h, --help              this text\n"
     "  -V, --version           the version\n"
     "\n"
@@ -70,6 +77,8 @@ enum {
     OPTION_MAX_SIZE,
     OPTION_MAX_TIME,
     OPTION_NO_RECOVER,
+    OPTION_HTTP,
+    OPTION_TOKEN,
 };
 
 static const struct option long_options[] = {
@@ -94,6 +103,8 @@ static const struct option long_options[] = {
     {"max-size", required_argument, NULL, OPTION_MAX_SIZE},
     {"max-time", required_argument, NULL, OPTION_MAX_TIME},
     {"no-recover", no_argument, NULL, OPTION_NO_RECOVER},
+    {"http", required_argument, NULL, OPTION_HTTP},
+    {"token", required_argument, NULL, OPTION_TOKEN},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
     {NULL, 0, NULL, 0},
@@ -259,6 +270,37 @@ static bool parse_memory(struct daemon *d, const char *value, struct err *e)
     return true;
 }
 
+#define TOKEN_LEAST 16u
+
+/* What all users of a machine can see, such as its command lines, is no secret: "@FILE". */
+static bool parse_token(struct daemon *d, const char *value, struct err *e)
+{
+    char text[258] = "";
+    FILE *f = *value == '@' ? fopen(value + 1, "re") : NULL;
+    if (*value == '@' && !f) {
+        err_errno(e, ERR_USAGE, "--token %s", value);
+        return false;
+    }
+    if (f) {
+        size_t n = fread(text, 1, sizeof text - 1, f);
+        text[n] = 0;
+        text[strcspn(text, "\r\n")] = 0;
+        fclose(f);
+    } else {
+        snprintf(text, sizeof text, "%s", value);
+    }
+    size_t len = strlen(text);
+    bool good = len >= TOKEN_LEAST && len < sizeof text - 1 && strspn(text, TOKEN_LETTERS) == len;
+    if (!good) {
+        err_set(e, ERR_USAGE, "--token takes %u to 256 letters, digits, '-', '_', '.' and '~'",
+                TOKEN_LEAST);
+        return false;
+    }
+    free(d->http.token);
+    d->http.token = strdup(text);
+    return d->http.token || (err_no_memory(e, "the token"), false);
+}
+
 static bool parse_option(void *ctx, int option, const char *value, struct err *e)
 {
     struct daemon *d = ctx;
@@ -294,6 +336,11 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
         return true;
     case OPTION_MEMORY_LIMIT:
         return parse_memory(d, value, e);
+    case OPTION_HTTP:
+        d->http.address = value;
+        return true;
+    case OPTION_TOKEN:
+        return parse_token(d, value, e);
     case OPTION_NO_RECOVER:
         d->no_recover = true;
         return true;

@@ -178,6 +178,9 @@ class FakeClient:
         while True:
             peer, _ = self.socket.accept()
             request = peer.recv(12)
+            if not request:  # somebody looked whether a client is there
+                peer.close()
+                continue
             if self.status == 1 and struct.unpack("<I", request[8:])[0] != self.speaks:
                 self.refused.append(struct.unpack("<I", request[8:])[0])
                 peer.sendall(b"\x02")

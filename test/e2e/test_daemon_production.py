@@ -1,0 +1,292 @@
+"""`tidemark daemon` for weeks: clients that are looked for, names by template, filters, leftovers,
+many clients at once, one bound on memory, and what is left when the daemon itself is killed."""
+
+import contextlib
+import os
+import pathlib
+import signal
+import socket
+import subprocess
+import unittest
+
+from clients import thread_name
+from passing import journal_bytes
+from test_capture import TERMINATE, FakeClient, alloc, frame
+from test_daemon import announce, free_udp_port
+from tools import LIMIT, TIDEMARK, Case, interrupt, report, run, wait_until
+
+ONE = thread_name(7, b"main") + alloc(10, 7, 0x1000, 64)
+STAYS = frame(ONE)
+ENDS = frame(ONE + TERMINATE)
+
+
+class Running(Case):
+    def setUp(self):
+        super().setUp()
+        self.udp = free_udp_port()
+        self.traces = self.dir / "traces"
+        self.log = self.dir / "log"
+
+    @contextlib.contextmanager
+    def daemon(self, *args):
+        with open(self.log, "wb") as log:
+            process = subprocess.Popen([TIDEMARK, "daemon", "-o", str(self.traces), "-p",
+                                        str(self.udp), "--local", *map(str, args)],
+                                       stdout=log, stderr=log)
+        try:
+            self.wait_said("Listening", process)
+            yield process
+        finally:
+            process.kill()
+            process.wait()
+
+    def said(self):
+        return self.log.read_text(errors="replace")
+
+    def wait_said(self, text, process=None, times=1):
+        def holds():
+            if process and process.poll() is not None and self.said().count(text) < times:
+                raise AssertionError(f"it ended: {self.said()}")
+            return self.said().count(text) >= times
+        try:
+            wait_until(holds)
+        except AssertionError:
+            raise AssertionError(f"{text!r} never came: {self.said()}") from None
+
+    def stop(self, process):
+        interrupt(process, signal.SIGTERM)
+        return process.returncode
+
+    def names(self):
+        return sorted(os.listdir(self.traces))
+
+    def journals(self):
+        return [n for n in self.names() if n.endswith(".journal")]
+
+    def wait_recorded(self, clients):
+        """Of so many clients everything has come that they say."""
+        wait_until(lambda: self.traces.exists() and len(self.journals()) == clients and all(
+            len(journal_bytes(self.traces / j)) >= len(STAYS) for j in self.journals()))
+
+    def client(self, body, **kwargs):
+        client = FakeClient(body, **kwargs)
+        self.addCleanup(client.end)
+        return client
+
+
+class Looking(Running):
+    def test_a_target_that_comes_and_goes(self):
+        first = self.client(ENDS)
+        with self.daemon("--target", f"127.0.0.1:{first.port}") as process:
+            self.wait_said("Trace size")
+            first.end()
+            self.client(ENDS, port=first.port)
+            self.wait_said("Trace size", times=2)
+            self.assertEqual(self.stop(process), 0, self.said())
+        self.assertEqual(len(self.names()), 2)
+        for name in self.names():
+            self.assertEqual(report(self.traces / name)["pools"][0]["allocations"], 1)
+
+    def test_a_target_over_ipv6(self):
+        with socket.socket(socket.AF_INET6) as s:
+            try:
+                s.bind(("::1", 0))
+            except OSError:
+                self.skipTest("no IPv6 on the loopback")
+            port = s.getsockname()[1]
+        client = FakeClient.__new__(FakeClient)
+        FakeClient.__init__(client, ENDS)
+        forward = Forward(port, client.port)
+        self.addCleanup(forward.close)
+        self.addCleanup(client.end)
+        with self.daemon("--target", f"[::1]:{port}"):
+            self.wait_said("Trace size")
+        (name,) = self.names()
+        self.assertIn("--1_", name)
+
+    def test_a_host_that_is_scanned(self):
+        for port in range(8105, 8085, -1):
+            try:
+                client = self.client(ENDS, port=port)
+                break
+            except OSError:
+                continue
+        else:
+            self.skipTest("no port from 8086 to 8105 is free")
+        with self.daemon("--scan", "127.0.0.1", "--filter-port", client.port):
+            self.wait_said("Trace size")
+
+    def test_the_client_may_come_later(self):
+        client = self.client(ENDS)
+        client.end()
+        with self.daemon("--target", f"127.0.0.1:{client.port}"):
+            self.client(ENDS, port=client.port)
+            self.wait_said("Trace size")
+
+
+class Forward:
+    """Takes a connection over IPv6 and hands it on."""
+
+    def __init__(self, port, to):
+        import threading
+        self.socket = socket.socket(socket.AF_INET6)
+        self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.socket.bind(("::1", port))
+        self.socket.listen(8)
+        self.to = to
+        threading.Thread(target=self.serve, daemon=True).start()
+
+    def serve(self):
+        import threading
+        with contextlib.suppress(OSError):
+            while True:
+                peer, _ = self.socket.accept()
+                threading.Thread(target=self.pass_on, args=(peer,), daemon=True).start()
+
+    def pass_on(self, peer):
+        import threading
+        # A connection that only looks whether somebody is there is no client's business.
+        with contextlib.suppress(OSError):
+            first = peer.recv(12)
+            if not first:
+                peer.close()
+                return
+            far = socket.create_connection(("127.0.0.1", self.to))
+            far.sendall(first)
+            threading.Thread(target=self.pump, args=(peer, far), daemon=True).start()
+            self.pump(far, peer)
+
+    @staticmethod
+    def pump(a, b):
+        with contextlib.suppress(OSError):
+            while data := a.recv(65536):
+                b.sendall(data)
+            b.shutdown(socket.SHUT_WR)
+
+    def close(self):
+        self.socket.close()
+
+
+class Names(Running):
+    def test_a_template(self):
+        client = self.client(ENDS)
+        with self.daemon("--name", "{program}_{host}_{pid}_{time}.tracy") as process:
+            announce(self.udp, client.port, b"../my prog", pid=4711)
+            self.wait_said("Trace size")
+            self.stop(process)
+        (name,) = self.names()
+        self.assertRegex(name, r"^my_prog_127\.0\.0\.1_\d+_\d{8}T\d{6}Z\.tracy$")
+
+    def test_wrong_templates(self):
+        for template in ("", "a/b", ".x", "{x}", "a}", "{pid}{pid}", "x" * 241):
+            result = run("daemon", "-o", self.traces, "--name", template)
+            self.assertEqual(result.returncode, 2, template)
+            self.assertIn("--name", result.stderr)
+
+    def test_a_capture_takes_one(self):
+        self.traces.mkdir()
+        client = self.client(ENDS)
+        (self.traces / f"x_{client.port}.tracy").write_text("not mine")
+        result = run("capture", "-o", self.traces, "--name", "x_{port}", "-p", client.port,
+                     "--no-summary", "--connect-timeout", LIMIT)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.names(), [f"x_{client.port}.tracy", f"x_{client.port}_1.tracy"])
+        self.assertEqual((self.traces / f"x_{client.port}.tracy").read_text(), "not mine")
+
+
+class Filters(Running):
+    def test_process_id_and_address(self):
+        other, wanted = self.client(ENDS), self.client(ENDS)
+        with self.daemon("--filter-pid", 77, "--filter-address", "127.0.0.0/8"):
+            announce(self.udp, other.port, b"other", pid=78)
+            announce(self.udp, wanted.port, b"wanted", pid=77)
+            self.wait_said("Trace size")
+        self.assertNotIn("other @", self.said())
+
+    def test_an_address_elsewhere(self):
+        client = self.client(ENDS)
+        with self.daemon("--filter-address", "10.1.0.0/17",
+                         "--target", f"127.0.0.1:{client.port}") as process:
+            announce(self.udp, client.port)
+            announce(self.udp, client.port)
+            self.assertEqual(self.stop(process), 0)
+        self.assertIn("Total: 0 files", self.said())
+
+    def test_usage(self):
+        for args in (["--filter-pid", "0"], ["--filter-address", "x"], ["--target", "[::1"],
+                     ["--filter-address", "10.0.0.0/33"], ["--target", "a:0"], ["--target", ""],
+                     ["--scan", "a:1"], ["--memory-limit", "1M"], ["--rotate", "x"]):
+            self.assertEqual(run("daemon", "-o", self.traces, *args).returncode, 2, args)
+
+
+class Dying(Running):
+    def sessions(self, process):
+        return [int(pid) for pid in
+                pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
+
+    def test_what_was_left_is_finished_at_the_start(self):
+        client = self.client(STAYS)
+        with self.daemon() as process:
+            announce(self.udp, client.port, b"prog")
+            self.wait_said("protocol 74")
+            self.wait_recorded(1)
+            for pid in self.sessions(process):
+                os.kill(pid, signal.SIGKILL)
+            self.wait_said("killed by signal 9")
+            self.stop(process)
+        client.end()
+        self.assertEqual(len(self.journals()), 1)
+        with self.daemon("--no-recover") as process:
+            self.stop(process)
+        self.assertEqual(len(self.journals()), 1)
+        with self.daemon() as process:
+            self.stop(process)
+        self.assertEqual(self.names(), [f"prog_127.0.0.1_{client.port}.recovered.tracy"])
+        found = report(self.traces / self.names()[0])
+        self.assertEqual(found["pools"][0]["allocations"], 1)
+
+    def test_the_daemon_is_killed(self):
+        """Sessions go on without it, save by themselves, and the next daemon leaves them alone."""
+        client = self.client(STAYS, after=b"")
+        with self.daemon() as process:
+            announce(self.udp, client.port, b"prog")
+            self.wait_said("protocol 74")
+            self.wait_recorded(1)
+            (session,) = self.sessions(process)
+            process.kill()
+            process.wait()
+        with self.daemon() as process:
+            self.assertEqual(len(self.journals()), 1)
+            os.kill(session, signal.SIGTERM)
+            wait_until(lambda: self.names() == [f"prog_127.0.0.1_{client.port}.tracy"])
+            self.stop(process)
+        self.assertEqual(report(self.traces / self.names()[0])["pools"][0]["allocations"], 1)
+
+
+class Many(Running):
+    def test_sixty_four_at_once(self):
+        clients = [self.client(STAYS) for _ in range(64)]
+        with self.daemon() as process:
+            for i, client in enumerate(clients):
+                announce(self.udp, client.port, b"p", pid=100 + i)
+            self.wait_recorded(64)
+            self.assertEqual(self.stop(process), 0, self.said())
+        self.assertEqual(len(self.names()), 64)
+        self.assertIn("Total: 64 files", self.said())
+        for name in self.names():
+            self.assertEqual(report(self.traces / name)["pools"][0]["allocations"], 1, name)
+
+    def test_the_memory_is_for_all_together(self):
+        """Two have room; a third waits."""
+        clients = [self.client(STAYS) for _ in range(3)]
+        with self.daemon("--memory-limit", "200M") as process:
+            for i, client in enumerate(clients):
+                announce(self.udp, client.port, b"p", pid=100 + i)
+            self.wait_said("further ones must wait (--memory-limit)")
+            self.wait_said("protocol 74", times=2)
+            self.assertEqual(self.stop(process), 0, self.said())
+        self.assertEqual(len(self.names()), 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
