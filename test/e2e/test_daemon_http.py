@@ -1,0 +1,270 @@
+"""What `tidemark daemon --http` answers, to whom, and what it refuses."""
+
+import http.client
+import json
+import os
+import re
+import socket
+import unittest
+
+from test_capture import alloc, frame, free
+from test_daemon import announce
+from test_daemon_production import Running
+from clients import thread_name
+from tools import LIMIT, WIRE, replaying, report, run, wait_until
+
+TOKEN = "a-token-of-some-length"
+THREE = frame(thread_name(7, b"main") + alloc(10, 7, 0x1000, 64) + alloc(20, 7, 0x2000, 128) +
+              alloc(30, 7, 0x3000, 256) + free(40, 7, 0x2000))
+
+
+class Web(Running):
+    def web(self, *args):
+        return self.daemon("--http", "127.0.0.1:0", *args)
+
+    def port(self):
+        self.wait_said("Web server: port ")
+        return int(re.search(r"Web server: port (\d+)", self.said())[1])
+
+    def ask(self, path, method="GET", body=None, **headers):
+        """(status, headers, bytes)"""
+        connection = http.client.HTTPConnection("127.0.0.1", self.port(), timeout=LIMIT)
+        try:
+            connection.request(method, path, body=body,
+                               headers={k.replace("_", "-"): v for k, v in headers.items()})
+            answer = connection.getresponse()
+            return answer.status, answer.headers, answer.read()
+        finally:
+            connection.close()
+
+    def get(self, path, **headers):
+        status, _, body = self.ask(path, **headers)
+        self.assertEqual(status, 200, body)
+        return json.loads(body)
+
+    def status(self):
+        return self.get("/api/v1/status")
+
+    def recorded(self, body=THREE):
+        """A client whose figures are all there; gives its number."""
+        client = self.client(body)
+        announce(self.udp, client.port, b"my \"prog\"", pid=4242)
+        wait_until(lambda: any(c["counters"] and c["counters"]["memory_events"] == 4
+                               for c in self.status()["clients"]))
+        return self.status()["clients"][0]["number"]
+
+
+class Answers(Web):
+    def test_a_client_live(self):
+        with self.web() as process:
+            number = self.recorded()
+            (client,) = self.status()["clients"]
+            self.assertEqual((client["state"], client["pid"], client["protocol"]),
+                             ("recording", 4242, 74))
+            self.assertRegex(client["trace"], r"^my_prog_127\.0\.0\.1_\d+\.tracy$")
+            (pool,) = client["counters"]["pools"]
+            self.assertEqual(pool, {"name": "default", "allocations": 3, "frees": 1,
+                                    "live_allocations": 2, "live_bytes": 320, "total_bytes": 448})
+            now = self.get(f"/api/v1/clients/{number}/counters")
+            self.assertEqual(now["live_bytes"], 320)
+            history = self.get(f"/api/v1/clients/{number}/history")
+            self.assertEqual(history["columns"][:3], ["seconds", "live_bytes", "live_allocations"])
+            self.assertEqual(history["points"][-1][1:], [320, 2, 320])
+            sites = self.get(f"/api/v1/clients/{number}/sites")
+            self.assertEqual(sites["schema"], "tidemark.report/1")
+            self.assertEqual(sites["pools"][0]["live_bytes"], 320)
+            tree = self.get(f"/api/v1/clients/{number}/tree")
+            self.assertEqual(tree["schema"], "tidemark.tree/1")
+            self.assertEqual(self.ask(f"/api/v1/clients/{number}/nothing")[0], 404)
+            self.assertEqual(self.ask("/api/v1/clients/77")[0], 404)
+            self.assertEqual(self.ask("/api/v1/clients/77777777777777777777")[0], 404)
+            self.assertEqual(self.stop(process), 0)
+
+    def test_metrics(self):
+        with self.web():
+            number = self.recorded()
+            status, headers, body = self.ask("/metrics")
+            self.assertEqual(status, 200)
+            self.assertIn("version=0.0.4", headers["Content-Type"])
+            text = body.decode()
+            labels = f'{{client="{number}",program="fake.c",address="127.0.0.1",pool="default"}}'
+            self.assertIn(f"tidemark_live_bytes{labels} 320\n", text)
+            self.assertIn(f"tidemark_frees_total{labels} 1\n", text)
+            self.assertIn("tidemark_clients 1\n", text)
+            names = re.findall(r"^# TYPE (\S+)", text, re.M)
+            self.assertEqual(len(names), len(set(names)))
+            series = [line.rsplit(" ", 1)[0] for line in text.splitlines() if line[0] != "#"]
+            self.assertEqual(len(series), len(set(series)))
+            for name in series:
+                self.assertIn(name.split("{")[0], names)
+
+    def test_events(self):
+        with self.web():
+            number = self.recorded()
+            connection = http.client.HTTPConnection("127.0.0.1", self.port(), timeout=LIMIT)
+            self.addCleanup(connection.close)
+            connection.request("GET", "/api/v1/events")
+            answer = connection.getresponse()
+            self.assertEqual(answer.headers["Content-Type"], "text/event-stream")
+            for _ in range(2):
+                self.assertEqual(answer.readline(), b"event: status\n")
+                line = answer.readline()
+                self.assertTrue(line.startswith(b"data: "))
+                self.assertEqual(json.loads(line[6:])["clients"][0]["number"], number)
+                self.assertEqual(answer.readline(), b"\n")
+
+    def test_start_save_now_and_stop(self):
+        client = self.client(THREE)
+        with self.web() as process:
+            body = json.dumps({"address": "127.0.0.1", "port": client.port})
+            status, _, answer = self.ask("/api/v1/clients", "POST", body)
+            self.assertEqual(status, 201, answer)
+            number = json.loads(answer)["number"]
+            self.assertEqual(self.ask("/api/v1/clients", "POST", body)[0], 409)
+            wait_until(lambda: (self.status()["clients"][0]["counters"] or {}).get("frees") or
+                       (self.status()["clients"][0]["counters"] or {}).get("memory_events") == 4)
+            self.assertEqual(self.ask(f"/api/v1/clients/{number}/save", "POST")[0], 202)
+            self.wait_said("going on in")
+            first = [n for n in self.names() if n.endswith(".tracy")]
+            self.assertEqual(len(first), 1)
+            self.assertEqual(report(self.traces / first[0])["pools"][0]["allocations"], 3)
+            self.assertEqual(self.ask(f"/api/v1/clients/{number}/stop", "POST")[0], 202)
+            wait_until(lambda: self.status()["clients"][0]["state"] == "saved")
+            self.assertEqual(self.ask(f"/api/v1/clients/{number}/stop", "POST")[0], 409)
+            self.assertEqual(self.ask(f"/api/v1/clients/{number}/tree")[0], 409)
+            self.assertEqual(self.stop(process), 0)
+        second = sorted(n for n in self.names() if n.endswith(".2.tracy"))
+        self.assertEqual(len(second), 1, self.names())
+        self.assertEqual(report(self.traces / second[0])["pools"][0]["live_bytes"], 320)
+
+    def test_what_cannot_be_started(self):
+        with self.web():
+            for body in ("", "{", "{}", '{"address":"example.org","port":1}',
+                         '{"address":"127.0.0.1","port":0}', '{"address":"127.0.0.1"}',
+                         '["127.0.0.1",1]'):
+                self.assertEqual(self.ask("/api/v1/clients", "POST", body)[0], 400, body)
+            self.assertEqual(self.ask("/api/v1/clients", "POST", "x" * 5000)[0], 413)
+            self.assertEqual(self.ask("/api/v1/status", "DELETE")[0], 405)
+            self.assertEqual(self.ask("/api/v1/status", "POST")[0], 404)
+
+    def test_the_document_lists_what_there_is(self):
+        with self.web():
+            paths = self.get("/openapi.json")["paths"]
+            number = self.recorded()
+            for path, ways in paths.items():
+                if "get" not in ways or path.endswith(("/events", "/{name}")):
+                    continue
+                self.assertEqual(self.ask(path.replace("{number}", str(number)))[0], 200, path)
+
+    def test_a_real_recording(self):
+        recording = WIRE / "v0.14.0" / "memscen.c2s.bin"
+        with self.web() as process, replaying(recording, f"--broadcast=127.0.0.1:{self.udp}"):
+            self.wait_said("Trace size")
+            wait_until(lambda: self.status()["traces_saved"] == 1)
+            (trace,) = self.get("/api/v1/traces")["traces"]
+            status, headers, body = self.ask(f"/api/v1/traces/{trace['name']}")
+            self.assertEqual(status, 200)
+            self.assertIn("attachment", headers["Content-Disposition"])
+            self.assertEqual(body, (self.traces / trace["name"]).read_bytes())
+            self.stop(process)
+
+    def test_it_ends_while_somebody_waits(self):
+        with self.web() as process:
+            self.recorded()
+            connection = http.client.HTTPConnection("127.0.0.1", self.port(), timeout=LIMIT)
+            self.addCleanup(connection.close)
+            connection.request("GET", "/api/v1/events")
+            self.assertEqual(connection.getresponse().status, 200)
+            self.assertEqual(self.stop(process), 0, self.said())
+
+
+class Refusals(Web):
+    def test_names_that_are_not_ours(self):
+        with self.web():
+            port = self.port()
+            for host in ("localhost", f"localhost:{port}", "127.0.0.1", f"127.9.9.9:{port}",
+                         "[::1]", f"[::1]:{port}"):
+                self.assertEqual(self.ask("/api/v1/status", Host=host)[0], 200, host)
+            for host in ("evil.example", f"evil.example:{port}", "127.0.0.1.evil.example",
+                         "localhost.evil", "10.0.0.1", "", "[::2]"):
+                self.assertEqual(self.ask("/api/v1/status", Host=host)[0], 421, host)
+
+    def test_pages_of_others(self):
+        with self.web():
+            own = f"http://127.0.0.1:{self.port()}"
+            self.assertEqual(self.ask("/api/v1/status", Origin=own)[0], 200)
+            for origin in ("http://evil.example", "null", "https" + own[4:], own + "0"):
+                self.assertEqual(self.ask("/api/v1/status", Origin=origin)[0], 403, origin)
+            self.assertEqual(self.ask("/api/v1/clients", "POST", "{}",
+                                      Sec_Fetch_Site="cross-site")[0], 403)
+
+    def test_the_token(self):
+        with self.web("--token", TOKEN):
+            self.assertEqual(self.ask("/healthz")[0], 200)
+            self.assertEqual(self.ask("/")[0], 200)
+            for headers in ({}, {"Authorization": "Bearer " + TOKEN[:-1]},
+                            {"Authorization": "Bearer " + TOKEN + "x"},
+                            {"Authorization": "Basic " + TOKEN},
+                            {"Cookie": "tidemark_token=wrong"}, {"Authorization": "Bearer "}):
+                status, answer, _ = self.ask("/api/v1/status", **headers)
+                self.assertEqual(status, 401, headers)
+                self.assertEqual(answer["WWW-Authenticate"], "Bearer")
+            self.assertEqual(self.ask("/metrics")[0], 401)
+            self.assertEqual(
+                self.ask("/api/v1/status", Authorization="Bearer " + TOKEN)[0], 200)
+            self.assertEqual(self.ask("/api/v1/login", "POST", "wrong")[0], 401)
+            status, headers, _ = self.ask("/api/v1/login", "POST", TOKEN)
+            self.assertEqual(status, 204)
+            cookie = headers["Set-Cookie"]
+            self.assertIn("HttpOnly; SameSite=Strict", cookie)
+            self.assertEqual(self.ask("/api/v1/status", Cookie=cookie.split(";")[0])[0], 200)
+
+    def test_addresses_that_need_one(self):
+        for args in (["--http", "0.0.0.0:0"], ["--http", "[::]:0"], ["--http", "x"],
+                     ["--http", "127.0.0.1"], ["--http", "127.0.0.1:x"],
+                     ["--http", "localhost:99999"], ["--token", "short"],
+                     ["--token", "with a space, and long"], ["--token", "@/nowhere/at/all"]):
+            result = run("daemon", "-o", self.traces, "-p", self.udp, *args)
+            self.assertEqual(result.returncode, 2, (args, result.stderr))
+        secret = self.dir / "secret"
+        secret.write_text(TOKEN + "\n")
+        with self.daemon("--http", "0.0.0.0:0", "--token", f"@{secret}"):
+            self.assertEqual(self.ask("/api/v1/status")[0], 401)
+            self.assertEqual(self.ask("/api/v1/status", Authorization="Bearer " + TOKEN)[0], 200)
+
+    def test_files_that_are_nobodys_business(self):
+        outside = self.dir / "outside.tracy"
+        outside.write_text("secret")
+        self.traces.mkdir()
+        (self.traces / "notes.txt").write_text("secret")
+        (self.traces / ".hidden.tracy").write_text("secret")
+        (self.traces / "link.tracy").symlink_to(outside)
+        (self.traces / "folder.tracy").mkdir()
+        os.mkfifo(self.traces / "pipe.tracy")
+        (self.traces / "real.tracy").write_text("mine")
+        with self.web():
+            self.assertEqual([t["name"] for t in self.get("/api/v1/traces")["traces"]],
+                             ["real.tracy"])
+            self.assertEqual(self.ask("/api/v1/traces/real.tracy")[2], b"mine")
+            for name in ("notes.txt", ".hidden.tracy", "link.tracy", "folder.tracy", "pipe.tracy",
+                         "../outside.tracy", "..%2Foutside.tracy", "%2e%2e/outside.tracy",
+                         "folder.tracy/../real.tracy", "", ".", "none.tracy",
+                         "/etc/passwd", "x" * 300 + ".tracy"):
+                status, _, body = self.ask("/api/v1/traces/" + name)
+                self.assertIn(status, (404, 400), name)
+                self.assertNotIn(b"secret", body)
+
+    def test_slow_and_broken_clients_hold_nobody_up(self):
+        with self.web() as process:
+            port = self.port()
+            slow = [socket.create_connection(("127.0.0.1", port)) for _ in range(100)]
+            for i, s in enumerate(slow):
+                self.addCleanup(s.close)
+                s.sendall((b"GET /api", b"\0\xff" * 50, b"POST / HTTP/1.1\r\nContent-Length: 9\r\n\r\n",
+                           b"GET " + b"/x" * 9000)[i % 4])
+            self.recorded()
+            self.assertEqual(self.stop(process), 0, self.said())
+
+
+if __name__ == "__main__":
+    unittest.main()
