@@ -1,0 +1,297 @@
+// The daemon's page: who is recorded, live. All text of clients goes through textContent.
+
+const $ = (id) => document.getElementById(id);
+const api = "/api/v1";
+const state = { status: null, chosen: null, detail: null };
+const SLOW_MS = 5000; // between questions for sites and tree
+
+// ---- asking
+
+class Refused extends Error {
+  constructor(status, text) {
+    super(text);
+    this.status = status;
+  }
+}
+
+async function ask(path, options = {}) {
+  const answer = await fetch(path, { credentials: "same-origin", ...options });
+  if (!answer.ok) {
+    const said = await answer.json().catch(() => ({}));
+    throw new Refused(answer.status, said.error || answer.statusText);
+  }
+  return answer.status === 204 ? null : answer.json();
+}
+
+function tell(error) {
+  $("error").textContent = error ? error.message : "";
+  if (error instanceof Refused && error.status === 401) showLogin();
+}
+
+function attempt(work) {
+  return work().then(() => tell(null), tell);
+}
+
+// ---- figures
+
+function bytes(n) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
+  let i = 0;
+  while (n >= 1024 && i + 1 < units.length) {
+    n /= 1024;
+    i++;
+  }
+  return `${i ? n.toPrecision(n < 1000 ? 3 : 4) : n} ${units[i]}`;
+}
+
+const count = (n) => n.toLocaleString("en");
+
+function duration(seconds) {
+  const s = Math.floor(seconds);
+  const two = (n) => String(n).padStart(2, "0");
+  return s < 60 ? `${s} s` : s < 3600 ? `${Math.floor(s / 60)} min ${two(s % 60)} s`
+    : `${Math.floor(s / 3600)} h ${two(Math.floor(s / 60) % 60)} min`;
+}
+
+// ---- elements
+
+function element(name, text, className) {
+  const e = document.createElement(name);
+  if (text !== undefined) e.textContent = text;
+  if (className) e.className = className;
+  return e;
+}
+
+function row(cells, kind = "td") {
+  const r = element("tr");
+  for (const cell of cells) {
+    const number = cell instanceof Object && "number" in cell;
+    const c = element(kind, number ? cell.number : undefined, number ? "number" : "name");
+    if (cell instanceof Node) c.append(cell);
+    else if (!number) c.textContent = cell;
+    r.append(c);
+  }
+  return r;
+}
+
+function table(id, head, rows) {
+  $(id).replaceChildren(row(head, "th"), ...rows.map((r) => row(r)));
+}
+
+// ---- clients
+
+const placeOf = (c) => `${c.address.includes(":") ? `[${c.address}]` : c.address}:${c.port}`;
+
+function clientButton(c) {
+  const b = element("button", c.program || placeOf(c));
+  b.setAttribute("aria-pressed", String(c.number === state.chosen));
+  b.dataset.client = c.number;
+  b.append(element("span", c.state, "state"));
+  const f = c.counters;
+  const figures = c.state === "recording" && f
+    ? `${bytes(f.live_bytes)} in ${count(f.live_allocations)} blocks, ${bytes(f.bytes_per_second)}/s`
+    : c.trace_bytes !== null ? `${bytes(c.trace_bytes)} saved` : c.says || "";
+  b.append(element("span", `${placeOf(c)} · ${figures}`, "small"));
+  b.addEventListener("click", () => choose(c.number));
+  return b;
+}
+
+function drawClients() {
+  const clients = [...state.status.clients].reverse();
+  const focused = document.activeElement?.dataset?.client;
+  $("clients").replaceChildren(...clients.map((c) => {
+    const item = element("li");
+    item.append(clientButton(c));
+    return item;
+  }));
+  if (focused) $("clients").querySelector(`[data-client="${focused}"]`)?.focus();
+  $("no-clients").hidden = clients.length > 0;
+  $("summary").textContent =
+    `${state.status.running} recorded now, ${state.status.traces_saved} saved (${bytes(state.status.trace_bytes_saved)})`;
+}
+
+const chosenClient = () => state.status?.clients.find((c) => c.number === state.chosen);
+
+function choose(number) {
+  state.chosen = number;
+  state.detail = null;
+  $("tree").replaceChildren();
+  $("sites").replaceChildren();
+  drawClients();
+  drawDetail();
+  attempt(refreshUsage);
+  attempt(refreshSlow);
+}
+
+function drawDetail() {
+  const c = chosenClient();
+  $("detail").hidden = !c;
+  if (!c) return;
+  const f = c.counters;
+  const live = c.state === "recording" || c.state === "connecting";
+  $("detail-head").textContent = c.program || placeOf(c);
+  $("save").disabled = c.state !== "recording";
+  $("stop").disabled = !live;
+  $("figures").textContent = f
+    ? `${duration(f.seconds)}, ${bytes(f.received_bytes)} received, ${count(f.memory_events)} events, `
+      + `peak ${bytes(f.peak_bytes_sampled)}`
+    : c.says || "";
+  table("pools", ["pool", { number: "live" }, { number: "blocks" }, { number: "allocated" }, { number: "frees" }],
+    (f ? f.pools : []).map((p) => [p.name, { number: bytes(p.live_bytes) },
+      { number: count(p.live_allocations) }, { number: count(p.allocations) }, { number: count(p.frees) }]));
+}
+
+// ---- what is asked of a session
+
+function drawUsage(history) {
+  const canvas = $("usage");
+  const scale = window.devicePixelRatio || 1;
+  const width = canvas.clientWidth, height = canvas.clientHeight;
+  canvas.width = width * scale;
+  canvas.height = height * scale;
+  const g = canvas.getContext("2d");
+  const points = history.points;
+  if (!points.length) return;
+  g.scale(scale, scale);
+  const end = Math.max(points.at(-1)[0], 0.001);
+  const top = Math.max(1, ...points.map((p) => p[1]));
+  const x = (p) => (p[0] / end) * width;
+  const y = (p) => height - 2 - (p[1] / top) * (height - 20);
+  g.beginPath();
+  g.moveTo(x(points[0]), height);
+  for (const [i, p] of points.entries()) {
+    if (i) g.lineTo(x(p), y(points[i - 1]));
+    g.lineTo(x(p), y(p));
+  }
+  g.lineTo(width, y(points.at(-1)));
+  g.lineTo(width, height);
+  g.fillStyle = "#2a78b8";
+  g.fill();
+  g.fillStyle = getComputedStyle(document.body).color;
+  g.font = "12px system-ui, sans-serif";
+  g.fillText(`${bytes(top)} · ${duration(end)}`, 6, 14);
+}
+
+async function refreshUsage() {
+  const c = chosenClient();
+  if (c?.state !== "recording") return;
+  const history = await ask(`${api}/clients/${c.number}/history`);
+  if (c.number === state.chosen) drawUsage(history);
+}
+
+function treeNode(node, children, whole) {
+  const d = element("details");
+  const f = node.inclusive;
+  const share = whole ? ` (${((100 * f.live_bytes) / whole).toFixed(1)} %)` : "";
+  d.append(element("summary", `${node.name}: ${bytes(f.live_bytes)}${share} in ${count(f.live_count)} blocks`));
+  d.addEventListener("toggle", () => {
+    if (d.open && d.childElementCount === 1)
+      d.append(...(children.get(node.id) || []).map((n) => treeNode(n, children, whole)));
+  });
+  return d;
+}
+
+function treeRoots(tree) {
+  const children = new Map();
+  for (const n of tree.nodes) {
+    if (!children.has(n.parent)) children.set(n.parent, []);
+    children.get(n.parent).push(n);
+  }
+  return (children.get(null) || []).map((n) => treeNode(n, children, tree.total.live_bytes));
+}
+
+const placeOfSite = (s) => `${s.function || "?"}${s.file ? ` ${s.file}:${s.line}` : ""}`;
+
+async function refreshSlow() {
+  const c = chosenClient();
+  if (c?.state !== "recording") return;
+  const sites = await ask(`${api}/clients/${c.number}/sites`);
+  if (c.number !== state.chosen) return;
+  table("sites", ["site", "pool", { number: "live" }, { number: "blocks" }, { number: "peak" }],
+    sites.sites.slice(0, 50).map((s) => [placeOfSite(s), s.pool, { number: bytes(s.live_bytes) },
+      { number: count(s.live_count) }, { number: bytes(s.peak_bytes) }]));
+  const tree = await ask(`${api}/clients/${c.number}/tree`);
+  // An open branch is being read: it is not replaced under the reader.
+  if (c.number !== state.chosen || $("tree").querySelector("details[open]")) return;
+  $("tree").replaceChildren(...treeRoots(tree));
+}
+
+// ---- traces
+
+async function refreshTraces() {
+  const { traces } = await ask(`${api}/traces`);
+  traces.sort((a, b) => b.modified - a.modified);
+  table("traces", ["trace", { number: "size" }, "saved"], traces.map((t) => {
+    const link = element("a", t.name);
+    link.href = `${api}/traces/${encodeURIComponent(t.name)}`;
+    link.download = t.name;
+    return [link, { number: bytes(t.bytes) }, new Date(t.modified * 1000).toLocaleString()];
+  }));
+}
+
+// ---- what happens
+
+function act(what) {
+  const c = chosenClient();
+  if (c) attempt(() => ask(`${api}/clients/${c.number}/${what}`, { method: "POST" }));
+}
+
+$("save").addEventListener("click", () => act("save"));
+$("stop").addEventListener("click", () => act("stop"));
+
+$("start").addEventListener("submit", (event) => {
+  event.preventDefault();
+  const body = JSON.stringify({ address: $("address").value.trim(), port: Number($("port").value) });
+  attempt(async () => choose((await ask(`${api}/clients`, { method: "POST", body })).number));
+});
+
+$("login").addEventListener("submit", (event) => {
+  event.preventDefault();
+  ask(`${api}/login`, { method: "POST", body: $("token").value }).then(() => {
+    $("token").value = "";
+    $("login-error").textContent = "";
+    $("login").hidden = true;
+    tell(null);
+    begin();
+  }, (error) => { $("login-error").textContent = error.message; });
+});
+
+let events = null;
+
+function showLogin() {
+  events?.close();
+  events = null;
+  $("main").hidden = true;
+  $("login").hidden = false;
+  $("error").textContent = "";
+  $("token").focus();
+}
+
+function take(status) {
+  const saved = state.status?.traces_saved;
+  state.status = status;
+  $("main").hidden = false;
+  drawClients();
+  drawDetail();
+  if (saved !== status.traces_saved) attempt(refreshTraces);
+  attempt(refreshUsage);
+}
+
+async function begin() {
+  try {
+    take(await ask(`${api}/status`));
+  } catch (error) {
+    tell(error);
+    if (!(error instanceof Refused)) setTimeout(begin, 2000);
+    return;
+  }
+  events = new EventSource(`${api}/events`);
+  events.addEventListener("status", (event) => {
+    tell(null);
+    take(JSON.parse(event.data));
+  });
+  events.addEventListener("error", () => { $("summary").textContent = "the daemon does not answer; trying again"; });
+}
+
+setInterval(() => { if (!document.hidden && !$("detail").hidden) attempt(refreshSlow); }, SLOW_MS);
+begin();
