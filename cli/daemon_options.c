@@ -1,18 +1,16 @@
 /* The command line of `tidemark daemon`. */
 
 #include <arpa/inet.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/capture_options.h"
 #include "cli/daemon.h"
 #include "cli/options.h"
+#include "cli/token.h"
 #include "cli/trace_name.h"
 #include "server/address.h"
 #include "trace/version.h"
-
-#define TOKEN_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~"
 
 static const char usage[] =
     "usage: tidemark daemon -o DIR [OPTIONS]\n"
@@ -270,37 +268,6 @@ static bool parse_memory(struct daemon *d, const char *value, struct err *e)
     return true;
 }
 
-#define TOKEN_LEAST 16u
-
-/* What all users of a machine can see, such as its command lines, is no secret: "@FILE". */
-static bool parse_token(struct daemon *d, const char *value, struct err *e)
-{
-    char text[258] = "";
-    FILE *f = *value == '@' ? fopen(value + 1, "re") : NULL;
-    if (*value == '@' && !f) {
-        err_errno(e, ERR_USAGE, "--token %s", value);
-        return false;
-    }
-    if (f) {
-        size_t n = fread(text, 1, sizeof text - 1, f);
-        text[n] = 0;
-        text[strcspn(text, "\r\n")] = 0;
-        fclose(f);
-    } else {
-        snprintf(text, sizeof text, "%s", value);
-    }
-    size_t len = strlen(text);
-    bool good = len >= TOKEN_LEAST && len < sizeof text - 1 && strspn(text, TOKEN_LETTERS) == len;
-    if (!good) {
-        err_set(e, ERR_USAGE, "--token takes %u to 256 letters, digits, '-', '_', '.' and '~'",
-                TOKEN_LEAST);
-        return false;
-    }
-    free(d->http.token);
-    d->http.token = strdup(text);
-    return d->http.token || (err_no_memory(e, "the token"), false);
-}
-
 static bool parse_option(void *ctx, int option, const char *value, struct err *e)
 {
     struct daemon *d = ctx;
@@ -340,7 +307,9 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
         d->http.address = value;
         return true;
     case OPTION_TOKEN:
-        return parse_token(d, value, e);
+        free(d->http.token);
+        d->http.token = token_parse(value, e);
+        return d->http.token != NULL;
     case OPTION_NO_RECOVER:
         d->no_recover = true;
         return true;

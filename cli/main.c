@@ -22,6 +22,7 @@ static const struct command commands[] = {
     {"run", cmd_run, "run a program that was not built for it, and trace its memory"},
     {"capture", cmd_capture, "record one client to a trace and print its memory summary"},
     {"daemon", cmd_daemon, "record every client that announces itself, each to a trace"},
+    {"ctl", cmd_ctl, "ask a daemon what it records, and tell it what to do"},
     {"report", cmd_report, "print the memory summary of a trace: by site, call stack, pool, …"},
     {"tree", cmd_tree, "print the call-stack tree of a trace's allocations, top-down or bottom-up"},
     {"top", cmd_top, "walk through that tree on a terminal, of a trace or a running client"},
