@@ -371,6 +371,9 @@ install: all
 	@mkdir -p $(DESTDIR)$(LIBDIR)/pkgconfig
 	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' -e 's|@VERSION@|$(VERSION)|' \
 	    lib/tidetrace.pc.in >$(DESTDIR)$(LIBDIR)/pkgconfig/tidetrace.pc
+	@mkdir -p $(DESTDIR)$(PREFIX)/lib/systemd/system
+	sed -e 's|@PREFIX@|$(PREFIX)|' server/tidemark.service.in \
+	    >$(DESTDIR)$(PREFIX)/lib/systemd/system/tidemark.service
 	@[ ! -s $(BUILD)/gen/page_licences.txt ] || install -D -m 644 $(BUILD)/gen/page_licences.txt \
 	    $(DESTDIR)$(PREFIX)/share/doc/tidemark/page-licences.txt
 
@@ -385,6 +388,7 @@ uninstall:
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(LIB_FILE) $(LIB_SONAME) libtidetrace.so libtidetrace.a)
 	rm -f $(DESTDIR)$(LIBDIR)/pkgconfig/tidetrace.pc $(DESTDIR)$(PREFIX)/include/tidetrace.h
 	rm -f $(DESTDIR)$(PREFIX)/lib/tidemark/libtidemark.so
+	rm -f $(DESTDIR)$(PREFIX)/lib/systemd/system/tidemark.service
 	rm -f $(DESTDIR)$(PREFIX)/lib/tidemark/libtidemark-gpu.so $(DESTDIR)$(PREFIX)/include/tidemark.h
 	rm -f $(foreach page,$(MAN),$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $(page)))/$(notdir $(page)))
 

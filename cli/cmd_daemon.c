@@ -18,6 +18,7 @@
 #include "cli/preload.h"
 #include "cli/recover.h"
 #include "cli/trace_name.h"
+#include "server/notify.h"
 
 #define REFRESH_MS 500
 #define CLIENTS_DEFAULT 64
@@ -130,6 +131,7 @@ static int serve(struct daemon *d, struct err *e)
     printf("\nShutting down... waiting for %u client%s to finish\n", d->captures.running,
            d->captures.running == 1 ? "" : "s");
     fflush(stdout);
+    notify_service("STOPPING=1");
     while (d->captures.running) {
         (void)stop_asked(&d->stop);
         if (d->stops < d->stop.count) {
@@ -171,6 +173,7 @@ static int daemon_run(struct daemon *d)
     if (d->http.server)
         printf("Web server: port %u of %s\n", http_port(d->http.server), d->http.address);
     fflush(stdout);
+    notify_service("READY=1");
     int status = serve(d, &e);
     if (status != 0)
         print_error(&e);

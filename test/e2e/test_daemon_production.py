@@ -4,6 +4,7 @@ many clients at once, one bound on memory, and what is left when the daemon itse
 import contextlib
 import os
 import pathlib
+import re
 import signal
 import socket
 import subprocess
@@ -13,7 +14,7 @@ from clients import thread_name
 from passing import journal_bytes
 from test_capture import TERMINATE, FakeClient, alloc, frame
 from test_daemon import announce, free_udp_port
-from tools import LIMIT, TIDEMARK, Case, interrupt, report, run, wait_until
+from tools import LIMIT, ROOT, TIDEMARK, Case, interrupt, report, run, wait_until
 
 ONE = thread_name(7, b"main") + alloc(10, 7, 0x1000, 64)
 STAYS = frame(ONE)
@@ -261,6 +262,32 @@ class Dying(Running):
             wait_until(lambda: self.names() == [f"prog_127.0.0.1_{client.port}.tracy"])
             self.stop(process)
         self.assertEqual(report(self.traces / self.names()[0])["pools"][0]["allocations"], 1)
+
+
+class Service(Running):
+    def test_it_tells_who_started_it(self):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as told:
+            told.bind(str(self.dir / "notify"))
+            told.settimeout(LIMIT)
+            os.environ["NOTIFY_SOCKET"] = str(self.dir / "notify")
+            self.addCleanup(os.environ.pop, "NOTIFY_SOCKET")
+            with self.daemon() as process:
+                self.assertEqual(told.recv(100), b"READY=1")
+                process.send_signal(signal.SIGTERM)
+                self.assertEqual(told.recv(100), b"STOPPING=1")
+                process.wait(LIMIT)
+
+    def test_the_unit(self):
+        """What it starts is a command line that the program takes."""
+        unit = (ROOT / "server" / "tidemark.service.in").read_text()
+        command = re.search(r"^ExecStart=@PREFIX@/bin/tidemark (.*)$", unit, re.M)[1]
+        words = command.replace("%S", str(self.dir)).replace("%%", "%").split()
+        words[words.index("--http") + 1] = "127.0.0.1:0"
+        process = subprocess.Popen([TIDEMARK, *words, "-p", str(self.udp)], text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertIn("Listening", process.stdout.readline())
+        out, _ = interrupt(process, signal.SIGTERM)
+        self.assertEqual(process.returncode, 0, out)
 
 
 class Many(Running):
