@@ -168,6 +168,22 @@ class Answers(Web):
             self.assertEqual(body, (self.traces / trace["name"]).read_bytes())
             self.stop(process)
 
+    def test_memory_is_shared_out(self):
+        limit = 500 << 20
+        with self.web("--memory-limit", "500M") as process:
+            for i in range(2):
+                announce(self.udp, self.client(THREE).port, b"p", pid=100 + i)
+
+            def shares():
+                return [c["counters"]["resident_limit"] for c in self.status()["clients"]
+                        if c["counters"]]
+
+            least = 96 << 20
+            wait_until(lambda: len(shares()) == 2 and min(shares()) > least)
+            # One more could begin at any time.
+            wait_until(lambda: sum(shares()) <= limit - least)
+            self.assertEqual(self.stop(process), 0)
+
     def test_it_ends_while_somebody_waits(self):
         with self.web() as process:
             self.recorded()
