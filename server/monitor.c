@@ -16,7 +16,7 @@
 #define SITES_TOLD 100u
 #define TREE_DEPTH 48u
 #define TREE_SHARE 0.002
-#define BUILD_PAUSE 4 /* times as long as it took */
+#define BUILD_PAUSE 4LL /* times as long as it took */
 
 static const char *const questions[MONITOR_QUESTIONS] = {[MONITOR_COUNTERS] = "counters",
                                                          [MONITOR_HISTORY] = "history",
