@@ -15,7 +15,7 @@
 
 struct announcement {
     struct broadcast broadcast;
-    char address[INET6_ADDRSTRLEN];/* where it came from */
+    char address[INET6_ADDRSTRLEN]; /* where it came from */
 };
 
 /*
