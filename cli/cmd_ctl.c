@@ -119,7 +119,7 @@ static int show_as_it_is(struct ctl *c, struct err *e)
 {
     size_t n = c->answer.len;
     bool line = n == 0 || c->answer.data[n - 1] != '\n';
-    if (fwrite(c->answer.data, 1, n, stdout) != n || (line && putchar('\n') == EOF) ||
+    if (fwrite(buf_str(&c->answer), 1, n, stdout) != n || (line && putchar('\n') == EOF) ||
         fflush(stdout) != 0)
         return err_errno(e, ERR_OUTPUT, "standard output");
     return 0;
@@ -174,7 +174,7 @@ static int print_text(struct buf *out, struct err *e)
     int status = 0;
     if (out->failed)
         status = err_no_memory(e, "the daemon's answer");
-    else if (fwrite(out->data, 1, out->len, stdout) != out->len || fflush(stdout) != 0)
+    else if (fwrite(buf_str(out), 1, out->len, stdout) != out->len || fflush(stdout) != 0)
         status = err_errno(e, ERR_OUTPUT, "standard output");
     buf_release(out);
     return status;
