@@ -118,10 +118,11 @@ static int rewrite(struct symbols *s, struct trace_input *in, struct outfile *ou
 {
     const struct rewrite_source source = trace_input_source(in);
     const struct rewrite_options options = {.rename = rename_all, .rename_ctx = s};
-    const struct trace_writer_options writing = trace_writer_options_default();
+    struct trace_writer_options writing = trace_writer_options_default();
     struct trace_write_stats stats;
     struct rewrite_outcome outcome = {0};
     struct trace_writer *w;
+    writing.threaded = true;
     if (trace_writer_open(&w, out->fd, &writing, e) != 0)
         return -1;
     int status = rewrite_trace(&source, &options, w, &outcome, e);

@@ -387,8 +387,6 @@ static void count(struct work *w)
 {
     struct resolve_summary *s = w->s;
     for (size_t i = 0; i < w->book->callstacks->frames.len; i++) {
-        if (i + AHEAD < w->book->callstacks->frames.len)
-            frame_book_fetch_functions(w->book, i + AHEAD);
         bool named = frame_book_is_named(w->book, i);
         uint32_t image = w->places_of.locate.frames.at[i].image;
         s->named += named;

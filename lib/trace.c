@@ -119,10 +119,11 @@ uint64_t tidetrace_memory(const struct tidetrace *trace)
     if (events > trace->budget)
         events = trace->budget;
     return sizeof *trace + trace->texts + t->strings.list.cap * sizeof *t->strings.list.at +
-           t->strings.table_mask * 4 + c->nodes.cap * sizeof *c->nodes.at + c->children_mask * 4 +
-           c->list.cap * sizeof *c->list.at + c->contents_mask * sizeof *c->contents +
-           c->frames.cap * (sizeof *c->frames.at + 32) + c->inlines.cap * sizeof *c->inlines.at +
-           t->symbols.cap * (sizeof *t->symbols.at + 32) + events;
+           t->strings.table_mask * sizeof *t->strings.table + c->nodes.cap * sizeof *c->nodes.at +
+           c->children_mask * 4 + c->list.cap * sizeof *c->list.at +
+           c->contents_mask * sizeof *c->contents + c->frames.cap * (sizeof *c->frames.at + 32) +
+           c->inlines.cap * sizeof *c->inlines.at + t->symbols.cap * (sizeof *t->symbols.at + 32) +
+           events;
 }
 
 /* ---- what it is */

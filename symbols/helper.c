@@ -26,15 +26,7 @@ static void hang_up(struct helper *h)
         close(h->socket);
     h->socket = -1;
     h->ready_by = 0;
-}
-
-void helper_release(struct helper *h)
-{
-    hang_up(h);
-    launcher_stop(&h->launcher);
-    helper_message_release(&h->in);
-    answers_close(&h->answers);
-    buf_release(&h->out);
+    h->closing = false;
 }
 
 static int64_t now(void)
@@ -115,9 +107,30 @@ static int await(struct helper *h, enum helper_type type, int64_t until, struct 
     return lost(h, HELPER_STRANGE, e);
 }
 
+/* What a process says that was told to close an image, if nobody has heard it yet. */
+static void finish_closing(struct helper *h)
+{
+    struct err e = {0};
+    bool closing = h->closing && h->socket >= 0;
+    h->closing = false;
+    if (closing)
+        (void)await(h, HELPER_CLOSED, deadline(h), &e);
+}
+
+void helper_release(struct helper *h)
+{
+    finish_closing(h);
+    hang_up(h);
+    launcher_stop(&h->launcher);
+    helper_message_release(&h->in);
+    answers_close(&h->answers);
+    buf_release(&h->out);
+}
+
 static int ask_until(struct helper *h, enum helper_type question, enum helper_type answer,
                      int64_t until, struct err *e)
 {
+    finish_closing(h);
     if (h->socket < 0)
         return err_set(e, ERR_CHECK, "no image is open");
     if (helper_send(h->socket, question, &h->out, -1, e) != 0)
@@ -150,6 +163,7 @@ static int start(struct helper *h, struct err *e)
 
 static int get_ready(struct helper *h, struct err *e)
 {
+    finish_closing(h);
     if (h->socket < 0 && start(h, e) != 0)
         return -1;
     if (!h->ready_by)
@@ -179,15 +193,25 @@ int helper_open_image(struct helper *h, const struct helper_open *open, struct i
     helper_put_open(&h->out, open);
     if (ask(h, HELPER_OPEN, HELPER_OPENED, e) != 0)
         return -1;
-    return helper_get_facts(h->in.body, facts, e) == 0 ? 0 : lost(h, HELPER_STRANGE, e);
+    if (helper_get_facts(h->in.body, facts, e) != 0)
+        return lost(h, HELPER_STRANGE, e);
+    h->from_cache = facts->from_cache;
+    return 0;
 }
 
 void helper_close_image(struct helper *h)
 {
     struct err e = {0};
+    if (h->socket < 0 || h->closing)
+        return;
     buf_clear(&h->out);
-    if (h->socket >= 0)
-        (void)ask(h, HELPER_CLOSE, HELPER_CLOSED, &e);
+    if (helper_send(h->socket, HELPER_CLOSE, &h->out, -1, &e) != 0) {
+        (void)lost(h, HELPER_ENDED, &e);
+        return;
+    }
+    h->closing = true;
+    if (!h->from_cache)
+        finish_closing(h);
 }
 
 /* The answers of one message, from number `first` on; *taken of them. */

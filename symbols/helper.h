@@ -40,6 +40,8 @@ struct helper {
     int64_t ready_by; /* monotonic ns by which one that was started is to be ready; 0: it is */
     unsigned guards;  /* enum helper_guard */
     uint64_t started; /* processes, in all */
+    bool from_cache;  /* what is known of the open image */
+    bool closing;     /* the process was told to, and has not said that it is done */
     struct helper_message in;
     struct answers_in answers; /* of `in` */
     struct buf out;
@@ -66,7 +68,8 @@ int helper_open_image(struct helper *h, const struct helper_open *open, struct i
 
 /*
  * Ends with the image, after which another can be opened, and has the cache filled. What goes wrong
- * then is no loss: nothing is said.
+ * then is no loss: nothing is said. When the cache had all before, there is nothing to wait for:
+ * then the process closes it while the program goes on, and is asked when it is needed again.
  */
 void helper_close_image(struct helper *h);
 

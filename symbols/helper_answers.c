@@ -11,6 +11,8 @@
 #define SLOTS 65536u
 /* More than these get no place in the table: it is never full. */
 #define SLOTS_USED (SLOTS / 4 * 3)
+/* Texts that are known by where they lie. */
+#define LASTING 16384u
 
 void answers_begin(struct answers_out *out)
 {
@@ -24,14 +26,24 @@ void answers_begin(struct answers_out *out)
         free(out->told);
         out->told = calloc(SLOTS, sizeof *out->told); /* without it all texts are new */
         out->seed = map_hash((uintptr_t)out->told);   /* nobody outside knows either */
+        answers_image_closed(out);
     }
+    if (!out->lasting)
+        out->lasting = calloc(LASTING, sizeof *out->lasting);
     buf_u32(&out->body, 0);
     buf_u8(&out->body, fresh);
+}
+
+void answers_image_closed(struct answers_out *out)
+{
+    free(out->lasting);
+    out->lasting = NULL;
 }
 
 void answers_release(struct answers_out *out)
 {
     buf_release(&out->body);
+    answers_image_closed(out);
     free(out->told);
     out->told = NULL;
 }
@@ -47,14 +59,13 @@ static struct told_text *find_text(const struct answers_out *out, struct view te
     return &out->told[i];
 }
 
-static void put_text(struct answers_out *out, struct view text)
+/* Puts a text that is not empty; its number. */
+static uint32_t tell(struct answers_out *out, struct view text)
 {
-    if (text.len > HELPER_TEXT_MAX)
-        text.len = HELPER_TEXT_MAX;
-    struct told_text *t = text.len > 0 && out->told ? find_text(out, text) : NULL;
-    if (text.len == 0 || (t && t->number)) {
-        buf_u32(&out->body, t ? t->number : 0);
-        return;
+    struct told_text *t = out->told ? find_text(out, text) : NULL;
+    if (t && t->number) {
+        buf_u32(&out->body, t->number);
+        return t->number;
     }
     out->texts++;
     out->text_bytes += text.len;
@@ -63,20 +74,50 @@ static void put_text(struct answers_out *out, struct view text)
     buf_u32(&out->body, out->texts);
     buf_u32(&out->body, (uint32_t)text.len);
     buf_put(&out->body, text.p, text.len);
+    return out->texts;
+}
+
+static size_t lasting_slot(struct view text)
+{
+    return ((uintptr_t)text.p * UINT64_C(0x9e3779b97f4a7c15)) >> 32 & (LASTING - 1);
+}
+
+static void put_text(struct answers_out *out, struct view text, bool lasting)
+{
+    if (text.len > HELPER_TEXT_MAX)
+        text.len = HELPER_TEXT_MAX;
+    if (text.len == 0) {
+        buf_u32(&out->body, 0);
+        return;
+    }
+    if (!lasting || !out->lasting) {
+        (void)tell(out, text);
+        return;
+    }
+    struct lasting_text *l = &out->lasting[lasting_slot(text)];
+    if (l->p == text.p && l->len == text.len)
+        buf_u32(&out->body, l->number);
+    else
+        *l = (struct lasting_text){text.p, (uint32_t)text.len, tell(out, text)};
 }
 
 void answers_put(struct answers_out *out, const struct place_answer *answer)
 {
     struct buf *b = &out->body;
     size_t n = answer->n < PLACE_FRAMES_MAX ? answer->n : PLACE_FRAMES_MAX;
+    /* They come from memory while those before them are put. */
+    for (size_t i = 0; i < n && out->lasting; i++) {
+        __builtin_prefetch(&out->lasting[lasting_slot(answer->frames[i].function)]);
+        __builtin_prefetch(&out->lasting[lasting_slot(answer->frames[i].file)]);
+    }
     buf_u8(b, (uint8_t)answer->source);
     buf_u64(b, answer->address);
     buf_u8(b, (uint8_t)n);
     for (size_t i = 0; i < n; i++) {
         const struct place_frame *f = &answer->frames[i];
-        put_text(out, f->function);
-        put_text(out, out->linkage ? f->linkage : (struct view){"", 0});
-        put_text(out, f->file);
+        put_text(out, f->function, f->lasting);
+        put_text(out, out->linkage ? f->linkage : (struct view){"", 0}, false);
+        put_text(out, f->file, f->lasting);
         buf_u32(b, f->line);
         buf_u32(b, f->column);
         buf_u64(b, f->start);

@@ -34,6 +34,13 @@ struct told_text {
     uint32_t number; /* 0: none */
 };
 
+/* A text that lies where it is for as long as the image is open. */
+struct lasting_text {
+    const char *p; /* NULL: none */
+    uint32_t len;
+    uint32_t number;
+};
+
 struct answers_out {
     struct buf body;
     bool linkage; /* linkage names are wanted; else they are left out */
@@ -41,13 +48,16 @@ struct answers_out {
     uint32_t texts; /* told, and their bytes */
     size_t text_bytes;
     uint64_t seed;
-    struct told_text *told; /* hash table; NULL when memory is short */
+    struct told_text *told;       /* hash table; NULL when memory is short */
+    struct lasting_text *lasting; /* at most one for each hash of where it lies; or NULL */
 };
 
 /* Begins a message; who begins the first has zeroes here, but for `linkage`. */
 void answers_begin(struct answers_out *out);
 /* What is wrong with memory is told by out->body.failed. */
 void answers_put(struct answers_out *out, const struct place_answer *answer);
+/* To be called when an image is closed, before answers of the next one are put. */
+void answers_image_closed(struct answers_out *out);
 void answers_release(struct answers_out *out);
 
 struct answer_text {

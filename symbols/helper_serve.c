@@ -53,6 +53,14 @@ static int fail(struct server *s, const struct err *cause, struct err *e)
     return helper_send(s->socket, HELPER_FAILED, &s->out, -1, e);
 }
 
+static void end_image(struct server *s)
+{
+    if (s->image)
+        s->backend->close(s->image);
+    s->image = NULL;
+    answers_image_closed(&s->answers);
+}
+
 static int open_image(struct server *s, struct err *e)
 {
     struct view dirs[HELPER_RULES_MAX], rules[HELPER_RULES_MAX];
@@ -61,9 +69,7 @@ static int open_image(struct server *s, struct err *e)
     struct err cause = {0};
     if (helper_get_open(s->in.body, &open, dirs, rules, e) != 0)
         return -1;
-    if (s->image)
-        s->backend->close(s->image);
-    s->image = NULL;
+    end_image(s);
     if (s->backend->open(&s->image, &open, wish_for, s, &cause) != 0)
         return fail(s, &cause, e);
     s->backend->facts(s->image, &facts);
@@ -72,12 +78,23 @@ static int open_image(struct server *s, struct err *e)
     return helper_send(s->socket, HELPER_OPENED, &s->out, -1, e);
 }
 
+/* Tells which places come next, as far as that has not been told. */
+static size_t tell_ahead(struct server *s, const struct place *places, size_t n, size_t told,
+                         size_t i)
+{
+    for (; s->backend->ahead && told < n && told < i + HELPER_AHEAD; told++)
+        s->backend->ahead(s->image, &places[told]);
+    return told;
+}
+
 static int send_answers(struct server *s, const struct place *places, size_t n, struct err *e)
 {
+    size_t told = 0;
     for (size_t i = 0; i < n;) {
         answers_begin(&s->answers);
         for (; i < n && s->answers.body.len < ANSWERS_FLUSH; i++) {
             struct place_answer answer = {0};
+            told = tell_ahead(s, places, n, told, i);
             s->backend->lookup(s->image, &places[i], &answer);
             answers_put(&s->answers, &answer);
         }
@@ -143,8 +160,7 @@ static int close_image(struct server *s, struct err *e)
 {
     if (s->backend->keep)
         s->backend->keep(s->image);
-    s->backend->close(s->image);
-    s->image = NULL;
+    end_image(s);
     return helper_send(s->socket, HELPER_CLOSED, NULL, -1, e);
 }
 
@@ -175,8 +191,7 @@ int helper_answer_all(int socket, const struct helper_backend *backend, struct e
         if (status == 0 && s.lost)
             status = err_set(e, ERR_CHECK, "no answer to a wish for a file");
     }
-    if (s.image)
-        backend->close(s.image);
+    end_image(&s);
     helper_message_release(&s.in);
     answers_release(&s.answers);
     buf_release(&s.out);

@@ -6,6 +6,8 @@
 #include "base/err.h"
 #include "symbols/symbolizer.h"
 
+#define HELPER_AHEAD 16u
+
 /*
  * What answers. The program's is symbolizer_backend (symbols/symbolizer.h); tests have others, that
  * crash or hang.
@@ -17,6 +19,11 @@ struct helper_backend {
     void (*facts)(const struct symbolizer *s, struct image_facts *facts);
     int (*prepare)(struct symbolizer *s, const struct place *places, size_t n, struct err *e);
     void (*lookup)(struct symbolizer *s, const struct place *place, struct place_answer *answer);
+    /*
+     * A place that will be looked up, in this order and at most HELPER_AHEAD places later: the time
+     * to have what is known of it come from memory. Or NULL.
+     */
+    void (*ahead)(struct symbolizer *s, const struct place *place);
     int (*infer)(struct symbolizer *s, const struct helper_hint *hints, size_t n,
                  struct helper_bias *bias, struct err *e);
     /* NULL: it has none. False when no function is known there, or its code is not in the file. */

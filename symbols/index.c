@@ -6,6 +6,7 @@
 #include <xxhash.h>
 
 #include "symbols/demangle.h"
+#include "symbols/index_ahead.h"
 #include "symbols/index_parts.h"
 
 void symbol_index_free(struct symbol_index *x)
@@ -224,11 +225,56 @@ static struct view function_name(struct symbol_index *x, struct view linkage)
     return name.function;
 }
 
+/* The name as people write it, of memory of its own behind which the linkage name is, too. */
+static bool make_name(struct symbol_index *x, struct view linkage, struct index_name *name)
+{
+    buf_clear(&x->room);
+    x->room.failed = false;
+    buf_put(&x->room, linkage.p, linkage.len);
+    struct buf function = {0};
+    bool changed = demangle(buf_str(&x->room), &function) && !function.failed;
+    struct view text = changed ? (struct view){(const char *)function.data, function.len} : linkage;
+    char *p = x->room.failed || function.failed ? NULL : malloc(text.len + linkage.len + 2);
+    if (p) {
+        memcpy(p, text.p, text.len);
+        p[text.len] = 0;
+        memcpy(p + text.len + 1, linkage.p, linkage.len);
+        p[text.len + 1 + linkage.len] = 0;
+        *name = (struct index_name){
+            .linkage = {p + text.len + 1, linkage.len}, .function = {p, text.len}, .owned = true};
+    }
+    buf_release(&function);
+    return p != NULL;
+}
+
+struct view symbol_index_name(struct symbol_index *x, struct view linkage)
+{
+    struct index_name name;
+    if (linkage.len == 0 || linkage.len > MANGLED_MAX || linkage.p[0] != '_')
+        return linkage;
+    uint64_t hash = index_hash(linkage);
+    const struct index_name *known = find_name(x, hash, linkage);
+    if (known)
+        return known->function;
+    if (!make_name(x, linkage, &name))
+        return linkage;
+    if (!index_add_name(x, hash, &name)) {
+        free((void *)name.function.p);
+        return linkage;
+    }
+    x->bytes += name.function.len + linkage.len + 2;
+    return name.function;
+}
+
+static size_t text_slot(const char *p)
+{
+    return ((uintptr_t)p * UINT64_C(0x9e3779b97f4a7c15)) >> 32 & (INDEX_TEXTS - 1);
+}
+
 /* A text of a block, and if `named` the name that people write for it. */
 static struct index_text text_at(struct symbol_index *x, const char *p, bool named)
 {
-    struct index_text *t =
-        &x->texts[((uintptr_t)p * UINT64_C(0x9e3779b97f4a7c15)) >> 32 & (INDEX_TEXTS - 1)];
+    struct index_text *t = &x->texts[text_slot(p)];
     if (t->text.p != p)
         *t = (struct index_text){.text = view_of(p)};
     if (named && !t->function.p)
@@ -289,33 +335,79 @@ static const struct block *open_block(struct symbol_index *x, const struct index
     if (x->at_hand_bytes == u->block.p)
         return &x->at_hand;
     x->at_hand_bytes = NULL;
+    x->near_row = x->near_segment = 0;
     if (!block_open(&x->at_hand, u->block))
         return NULL;
     x->at_hand_bytes = u->block.p;
     return &x->at_hand;
 }
 
-bool symbol_index_lookup(struct symbol_index *x, uint64_t address, struct symbol_frame *frames,
-                         size_t max, size_t *n)
+void symbol_index_find(struct symbol_index *x, uint64_t address, struct symbol_index_place *at)
 {
     const struct block *b = open_block(x, index_unit_at(x, address));
-    *n = 0;
+    *at = (struct symbol_index_place){.known = b != NULL};
     if (!b)
-        return false;
-    const struct block_row *row = block_row_at(b, address);
-    uint32_t scope = block_scope_at(b, address);
+        return;
+    at->block = *b;
+    at->row = block_row_at(b, address, &x->near_row);
+    at->scope = block_scope_at(b, address, &x->near_segment);
+    if (at->scope)
+        __builtin_prefetch(&b->scopes[at->scope - 1]);
+}
+
+static void fetch_text(const struct symbol_index *x, const struct block *b, uint32_t string)
+{
+    if (string < b->header.n_strings)
+        __builtin_prefetch(&x->texts[text_slot(b->strings + string)]);
+}
+
+static void fetch_file(const struct symbol_index *x, const struct block *b, uint32_t file)
+{
+    if (file > 0 && file <= b->header.n_files)
+        fetch_text(x, b, b->files[file - 1]);
+}
+
+/* As give_frames goes, but not far: few frames are deeper, and more would drive each other out. */
+void symbol_index_fetch(const struct symbol_index *x, const struct symbol_index_place *at)
+{
+    uint32_t scope = at->scope;
+    if (at->row)
+        fetch_file(x, &at->block, at->row->file);
+    for (unsigned depth = 0; depth < 8 && scope != 0; depth++) {
+        const struct block_scope *s = &at->block.scopes[scope - 1];
+        fetch_text(x, &at->block, s->name);
+        fetch_file(x, &at->block, s->call_file);
+        scope = (s->flags & SCOPE_INLINED) && s->parent < scope ? s->parent : 0;
+    }
+}
+
+bool symbol_index_take(struct symbol_index *x, const struct symbol_index_place *found,
+                       struct symbol_frame *frames, size_t max, size_t *n)
+{
+    const struct block_row *row = found->row;
     struct place at = {0};
+    *n = 0;
+    if (!found->known)
+        return false;
     if (row)
         at = (struct place){row->file, row->line, row->column};
-    *n = give_frames(x, b, scope, at, frames, max);
-    if (scope != 0 || !row)
-        return scope != 0;
+    *n = give_frames(x, &found->block, found->scope, at, frames, max);
+    if (found->scope != 0 || !row)
+        return found->scope != 0;
     *n = 1;
     if (max > 0) {
         frames[0] = (struct symbol_frame){0};
-        set_place(x, &frames[0], b, &at);
+        set_place(x, &frames[0], &found->block, &at);
     }
     return true;
+}
+
+bool symbol_index_lookup(struct symbol_index *x, uint64_t address, struct symbol_frame *frames,
+                         size_t max, size_t *n)
+{
+    struct symbol_index_place at;
+    symbol_index_find(x, address, &at);
+    return symbol_index_take(x, &at, frames, max, n);
 }
 
 void symbol_index_facts(const struct symbol_index *x, struct index_facts *out)

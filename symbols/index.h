@@ -113,6 +113,12 @@ int symbol_index_extend(struct symbol_index *x, struct elf_file *debug, struct e
 bool symbol_index_lookup(struct symbol_index *x, uint64_t address, struct symbol_frame *frames,
                          size_t max, size_t *n);
 
+/*
+ * A linkage name as people write it, or as it is. One that the index has is not demangled anew, and
+ * one that it has not is kept. Valid as long as both the index and `linkage`.
+ */
+struct view symbol_index_name(struct symbol_index *x, struct view linkage);
+
 /* The address ranges of all units, to know what an index could answer. */
 bool symbol_index_covers(const struct symbol_index *x, uint64_t address);
 

@@ -48,36 +48,62 @@ static bool offset_of(const struct block *b, uint64_t address, uint32_t *offset)
     return address >= b->header.base && address - b->header.base < UINT32_MAX;
 }
 
-const struct block_row *block_row_at(const struct block *b, uint64_t address)
+/* Rows and segments begin with where they start. */
+struct starts {
+    const char *first;
+    size_t n, size; /* bytes of each */
+};
+
+static uint32_t start_at(const struct starts *s, size_t i)
 {
-    size_t low = 0, high = b->header.n_rows;
+    uint32_t start;
+    memcpy(&start, s->first + i * s->size, sizeof start);
+    return start;
+}
+
+/* How many start at or before `offset`, seen from where it was so far: `near` of them. */
+static size_t count_until(const struct starts *s, uint32_t offset, size_t near)
+{
+    size_t low = 0, high = s->n;
+    if (near > 0 && near <= s->n && start_at(s, near - 1) <= offset) {
+        low = near;
+        for (size_t step = 1; step <= s->n - near; step *= 2) {
+            if (start_at(s, near + step - 1) > offset) {
+                high = near + step - 1;
+                break;
+            }
+            low = near + step;
+        }
+    }
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        if (start_at(s, middle) <= offset)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+const struct block_row *block_row_at(const struct block *b, uint64_t address, size_t *near)
+{
+    const struct starts rows = {(const char *)b->rows, b->header.n_rows, sizeof *b->rows};
     uint32_t offset;
     if (!offset_of(b, address, &offset))
         return NULL;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (b->rows[middle].start <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    const struct block_row *row = low > 0 ? &b->rows[low - 1] : NULL;
+    *near = count_until(&rows, offset, *near);
+    const struct block_row *row = *near > 0 ? &b->rows[*near - 1] : NULL;
     return row && !(row->flags & ROW_GAP) ? row : NULL;
 }
 
-uint32_t block_scope_at(const struct block *b, uint64_t address)
+uint32_t block_scope_at(const struct block *b, uint64_t address, size_t *near)
 {
-    size_t low = 0, high = b->header.n_segments;
+    const struct starts segments = {(const char *)b->segments, b->header.n_segments,
+                                    sizeof *b->segments};
     uint32_t offset;
     if (!offset_of(b, address, &offset))
         return 0;
-    while (low < high) {
-        size_t middle = low + (high - low) / 2;
-        if (b->segments[middle].start <= offset)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    uint32_t scope = low > 0 ? b->segments[low - 1].scope : 0;
+    *near = count_until(&segments, offset, *near);
+    uint32_t scope = *near > 0 ? b->segments[*near - 1].scope : 0;
     return scope <= b->header.n_scopes ? scope : 0;
 }

@@ -78,8 +78,11 @@ const char *block_string(const struct block *b, uint32_t at);
 /* Of `file`, a number + 1. */
 const char *block_file(const struct block *b, uint32_t file);
 
-/* The row and the scope (number + 1) at an address; NULL and 0 when there is none. */
-const struct block_row *block_row_at(const struct block *b, uint64_t address);
-uint32_t block_scope_at(const struct block *b, uint64_t address);
+/*
+ * The row and the scope (number + 1) at an address; NULL and 0 when there is none. *near, 0 at the
+ * beginning, is where the last one was found: addresses that rise are found close behind it.
+ */
+const struct block_row *block_row_at(const struct block *b, uint64_t address, size_t *near);
+uint32_t block_scope_at(const struct block *b, uint64_t address, size_t *near);
 
 #endif

@@ -52,7 +52,7 @@ struct index_text {
     struct view function;
 };
 
-#define INDEX_TEXTS 4096u
+#define INDEX_TEXTS 16384u
 
 struct symbol_index {
     VEC(struct index_unit) units;
@@ -62,8 +62,9 @@ struct symbol_index {
     struct index_text texts[INDEX_TEXTS]; /* at most one for each hash of where it lies */
     struct block at_hand; /* of the last look-up, whose bytes are these; NULL: none */
     const char *at_hand_bytes;
-    struct buf room; /* for a name being made */
-    uint64_t bytes;  /* of owned blocks and names */
+    size_t near_row, near_segment; /* where in it the last ones were found */
+    struct buf room;               /* for a name being made */
+    uint64_t bytes;                /* of owned blocks and names */
     char fault[160];
     enum index_back_end back_end;
     void *mapped; /* the cache file; NULL */

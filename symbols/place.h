@@ -37,6 +37,7 @@ struct place_frame {
     uint32_t line, column;
     uint64_t start; /* address of the function's first byte, in the image's terms; 0 unknown */
     bool inlined;   /* into the next one */
+    bool lasting;   /* texts stay where they are, and as they are, while the image is open */
     /* Of an answer from the helper: texts of one numbering with equal numbers are equal. */
     uint32_t function_number, file_number;
 };

@@ -15,6 +15,7 @@
 #include "symbols/elf_symbols.h"
 #include "symbols/helper_serve.h"
 #include "symbols/index.h"
+#include "symbols/index_ahead.h"
 
 #define PAGE 4096u
 
@@ -26,11 +27,18 @@
 /* A symbol of a table that was asked for lately. */
 struct symbol_name {
     const char *p; /* where its name lies; NULL: none */
-    struct view linkage;
-    struct buf function;
+    struct view linkage, function;
+    bool lasting;    /* the function's name is the index's or the table's */
+    struct buf room; /* else it is here */
 };
 
 #define SYMBOL_NAMES 256u
+
+/* A place that will be looked up soon. */
+struct awaited {
+    struct place place;
+    struct symbol_index_place at;
+};
 
 struct symbolizer {
     symbolizer_wish *wish;
@@ -59,6 +67,8 @@ struct symbolizer {
     struct symbol_frame found[PLACE_FRAMES_MAX];
     struct symbol_name names[SYMBOL_NAMES]; /* at most one for each hash of where it lies */
     struct buf mangled, name;
+    struct awaited awaited[HELPER_AHEAD];
+    size_t told, taken; /* how many there were, and how many were looked up */
 };
 
 /* ---- how to look for files */
@@ -255,7 +265,7 @@ void symbolizer_close(struct symbolizer *s)
     for (size_t i = 0; i < s->text_count; i++)
         free(s->texts[i]);
     for (size_t i = 0; i < SYMBOL_NAMES; i++)
-        buf_release(&s->names[i].function);
+        buf_release(&s->names[i].room);
     buf_release(&s->mangled);
     buf_release(&s->name);
     free(s);
@@ -311,6 +321,7 @@ static bool address_of(const struct symbolizer *s, const struct place *place, ui
 
 int symbolizer_prepare(struct symbolizer *s, const struct place *places, size_t n, struct err *e)
 {
+    s->told = s->taken = 0;
     if (!s->debug || s->index_failed || n == 0)
         return 0;
     uint64_t *addresses = malloc(n * sizeof *addresses);
@@ -355,18 +366,24 @@ static const struct symbol_name *symbol_name(struct symbolizer *s, struct view n
 {
     struct symbol_name *known =
         &s->names[((uintptr_t)name.p * UINT64_C(0x9e3779b97f4a7c15)) >> 32 & (SYMBOL_NAMES - 1)];
-    if (known->p == name.p && !known->function.failed)
+    if (known->p == name.p && !known->room.failed)
         return known;
     /* "name@VERSION" in tables of shared libraries: the version is no part of the name. */
     const char *at = memchr(name.p, '@', name.len);
     known->p = name.p;
     known->linkage = (struct view){name.p, at && at > name.p ? (size_t)(at - name.p) : name.len};
-    known->function.failed = s->mangled.failed = false;
-    buf_clear(&known->function);
+    known->room.failed = s->mangled.failed = false;
+    known->lasting = s->index != NULL;
+    if (s->index) {
+        known->function = symbol_index_name(s->index, known->linkage);
+        return known;
+    }
+    buf_clear(&known->room);
     buf_clear(&s->mangled);
     buf_put(&s->mangled, name.p, known->linkage.len);
-    if (!demangle(buf_str(&s->mangled), &known->function))
-        buf_put(&known->function, name.p, known->linkage.len);
+    if (!demangle(buf_str(&s->mangled), &known->room))
+        buf_put(&known->room, name.p, known->linkage.len);
+    known->function = (struct view){(const char *)known->room.data, known->room.len};
     return known;
 }
 
@@ -384,11 +401,13 @@ static bool symbol_at(struct symbolizer *s, uint64_t address, bool around_only,
     if (symbol.name.len == 0)
         return false;
     const struct symbol_name *known = symbol_name(s, symbol.name);
-    f->function = (struct view){(const char *)known->function.data, known->function.len};
+    f->function = known->function;
     f->linkage = known->linkage;
+    f->lasting = known->lasting;
     f->start = symbol.address;
-    if (around || known->function.failed)
-        return !known->function.failed;
+    if (around || known->room.failed)
+        return !known->room.failed;
+    f->lasting = false;
     buf_clear(&s->name);
     buf_put(&s->name, f->function.p, f->function.len);
     buf_printf(&s->name, " + %" PRIu64, address - symbol.address);
@@ -396,12 +415,39 @@ static bool symbol_at(struct symbolizer *s, uint64_t address, bool around_only,
     return !s->name.failed;
 }
 
-/* What the index knows; 0 when nothing. */
-static size_t indexed(struct symbolizer *s, uint64_t address)
+/* The next step of the one that was told half of them ago is made, too. */
+void symbolizer_ahead(struct symbolizer *s, const struct place *place)
 {
+    struct awaited *a = &s->awaited[s->told++ % HELPER_AHEAD];
+    uint64_t address;
+    *a = (struct awaited){.place = *place};
+    if (s->index && address_of(s, place, &address))
+        symbol_index_find(s->index, address - s->shift, &a->at);
+    if (s->index && s->told - s->taken > HELPER_AHEAD / 2) {
+        a = &s->awaited[(s->told - 1 - HELPER_AHEAD / 2) % HELPER_AHEAD];
+        symbol_index_fetch(s->index, &a->at);
+    }
+}
+
+/* Takes what was told of a place, if it was. */
+static const struct awaited *next_awaited(struct symbolizer *s, const struct place *place)
+{
+    if (s->taken == s->told)
+        return NULL;
+    const struct awaited *a = &s->awaited[s->taken++ % HELPER_AHEAD];
+    return a->place.kind == place->kind && a->place.value == place->value ? a : NULL;
+}
+
+/* What the index knows; 0 when nothing. */
+static size_t indexed(struct symbolizer *s, uint64_t address, const struct awaited *a)
+{
+    struct symbol_index_place at;
     size_t n = 0;
-    if (!s->index ||
-        !symbol_index_lookup(s->index, address - s->shift, s->found, PLACE_FRAMES_MAX, &n))
+    if (!s->index)
+        return 0;
+    if (!a)
+        symbol_index_find(s->index, address - s->shift, &at);
+    if (!symbol_index_take(s->index, a ? &a->at : &at, s->found, PLACE_FRAMES_MAX, &n))
         return 0;
     n = n < PLACE_FRAMES_MAX ? n : PLACE_FRAMES_MAX;
     for (size_t i = 0; i < n; i++) {
@@ -413,7 +459,8 @@ static size_t indexed(struct symbolizer *s, uint64_t address)
                                  .line = f->line,
                                  .column = f->column,
                                  .start = f->function_address ? f->function_address + s->shift : 0,
-                                 .inlined = f->inlined};
+                                 .inlined = f->inlined,
+                                 .lasting = true};
     }
     return n;
 }
@@ -421,13 +468,14 @@ static size_t indexed(struct symbolizer *s, uint64_t address)
 void symbolizer_lookup(struct symbolizer *s, const struct place *place, struct place_answer *answer)
 {
     struct place_frame symbol;
+    const struct awaited *awaited = next_awaited(s, place);
     *answer = (struct place_answer){.source = SOURCE_NONE, .frames = s->frames};
     if (!address_of(s, place, &answer->address)) {
         answer->address = 0;
         return;
     }
     answer->source = SOURCE_IMAGE;
-    answer->n = indexed(s, answer->address);
+    answer->n = indexed(s, answer->address, awaited);
     if (answer->n > 0) {
         struct place_frame *outermost = &s->frames[answer->n - 1];
         answer->source = SOURCE_DEBUG;
@@ -435,6 +483,7 @@ void symbolizer_lookup(struct symbolizer *s, const struct place *place, struct p
         if (symbol_at(s, answer->address, outermost->function.len > 0, &symbol)) {
             outermost->function = symbol.function;
             outermost->linkage = symbol.linkage;
+            outermost->lasting = symbol.lasting;
             outermost->start = symbol.start;
         }
         return;
@@ -476,8 +525,8 @@ bool symbolizer_code(struct symbolizer *s, const struct place *place, struct pla
         (struct view){bytes.p, symbol.size < PLACE_CODE_MAX ? (size_t)symbol.size : PLACE_CODE_MAX};
     if (symbol.name.len > 0) {
         const struct symbol_name *known = symbol_name(s, symbol.name);
-        if (!known->function.failed)
-            code->name = (struct view){(const char *)known->function.data, known->function.len};
+        if (!known->room.failed)
+            code->name = known->function;
     }
     return true;
 }
@@ -487,6 +536,7 @@ const struct helper_backend symbolizer_backend = {.open = symbolizer_open,
                                                   .facts = symbolizer_facts,
                                                   .prepare = symbolizer_prepare,
                                                   .lookup = symbolizer_lookup,
+                                                  .ahead = symbolizer_ahead,
                                                   .infer = symbolizer_infer,
                                                   .code = symbolizer_code,
                                                   .keep = symbolizer_keep};

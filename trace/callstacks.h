@@ -127,6 +127,10 @@ const struct frame *callstacks_find_frame(const struct callstacks *c, uint64_t f
 int callstacks_resolve(struct callstacks *c, uint64_t frame_id, uint32_t image,
                        const struct frame_inline *inlines, uint32_t n, struct err *e);
 
+/* The same by its number, which callstacks_frame gave. */
+int callstacks_resolve_number(struct callstacks *c, uint32_t number, uint32_t image,
+                              const struct frame_inline *inlines, uint32_t n, struct err *e);
+
 /* The client address of a frame id: the top two bits repeat bits 60 and 61 (0 for custom frames).
  */
 uint64_t frame_address(uint64_t frame_id);

@@ -15,6 +15,7 @@ void frame_book_release(struct frame_book *b)
 {
     vec_release(&b->uses);
     vec_release(&b->modules);
+    vec_release(&b->kinds);
 }
 
 /* Makes room for so many frames. */
@@ -137,25 +138,46 @@ static struct view image_of(const struct frame_book *b, size_t frame)
     return strings_get(b->strings, b->callstacks->frames.at[frame].image);
 }
 
-static struct frame_name outermost(const struct frame_book *b, size_t frame)
+static enum frame_name_kind parse_outermost(const struct frame_book *b, size_t frame)
+{
+    const struct frame *f = &b->callstacks->frames.at[frame];
+    const struct frame_inline *in = &b->callstacks->inlines.at[f->first + f->n - 1];
+    return frame_name_parse(strings_get(b->strings, in->function), image_of(b, frame)).kind;
+}
+
+/*
+ * What the outermost function is called. It is asked for several times, in one order or another,
+ * and texts lie anywhere in memory: so it is kept. Without memory for that it is looked at again.
+ */
+static enum frame_name_kind kind_of(struct frame_book *b, size_t frame)
 {
     const struct frame *f = &b->callstacks->frames.at[frame];
     if (f->n == 0)
-        return (struct frame_name){.kind = FRAME_NAME_NONE};
-    const struct frame_inline *in = &b->callstacks->inlines.at[f->first + f->n - 1];
-    return frame_name_parse(strings_get(b->strings, in->function), image_of(b, frame));
+        return FRAME_NAME_NONE;
+    if (b->kinds.len <= frame && vec_reserve(&b->kinds, b->callstacks->frames.len)) {
+        memset(b->kinds.at + b->kinds.len, 0,
+               (b->callstacks->frames.len - b->kinds.len) * sizeof *b->kinds.at);
+        b->kinds.len = b->callstacks->frames.len;
+    }
+    struct frame_kind *k = frame < b->kinds.len ? &b->kinds.at[frame] : NULL;
+    if (k && k->known && k->first == f->first)
+        return (enum frame_name_kind)k->kind;
+    enum frame_name_kind kind = parse_outermost(b, frame);
+    if (k)
+        *k = (struct frame_kind){.first = f->first, .known = true, .kind = (uint8_t)kind};
+    return kind;
 }
 
-bool frame_book_is_named(const struct frame_book *b, size_t frame)
+bool frame_book_is_named(struct frame_book *b, size_t frame)
 {
-    return outermost(b, frame).kind >= FRAME_NAME_NEAR;
+    return kind_of(b, frame) >= FRAME_NAME_NEAR;
 }
 
-bool frame_book_wants(const struct frame_book *b, size_t frame, enum frame_policy policy,
+bool frame_book_wants(struct frame_book *b, size_t frame, enum frame_policy policy,
                       enum frame_knowledge knowledge, size_t n, bool has_file)
 {
     const struct frame *f = &b->callstacks->frames.at[frame];
-    enum frame_name_kind kind = outermost(b, frame).kind;
+    enum frame_name_kind kind = kind_of(b, frame);
     if (kind <= FRAME_NAME_UNRESOLVED)
         return true;
     if (policy == FRAME_UNKNOWN || knowledge == FRAME_PLACE)
@@ -183,5 +205,6 @@ int frame_book_rename(struct frame_book *b, size_t frame, uint32_t image,
     f->n = (uint32_t)n;
     memcpy(c->inlines.at + c->inlines.len, inlines, n * sizeof *inlines);
     c->inlines.len += n;
+    (void)kind_of(b, frame); /* while the text is at hand */
     return 0;
 }

@@ -26,11 +26,19 @@ enum frame_use {
     FRAME_INSTRUCTION = 4, /* in no call stack: of machine code whose lines were asked for */
 };
 
+/* What a frame's outermost function is called, as long as its functions are those from `first`. */
+struct frame_kind {
+    uint32_t first;
+    bool known;
+    uint8_t kind; /* enum frame_name_kind */
+};
+
 struct frame_book {
     struct callstacks *callstacks; /* of its frames and inlines only */
     struct strings *strings;
-    VEC(uint8_t) uses;        /* enum frame_use bits, by frame number; may be shorter */
-    VEC(struct view) modules; /* values of the facts `module` */
+    VEC(uint8_t) uses;            /* enum frame_use bits, by frame number; may be shorter */
+    VEC(struct view) modules;     /* values of the facts `module` */
+    VEC(struct frame_kind) kinds; /* by frame number; may be shorter */
 };
 
 void frame_book_release(struct frame_book *b);
@@ -71,7 +79,7 @@ enum frame_policy {
  * Whether a new answer of `n` functions, the innermost with a file or without, replaces what the
  * frame is called now.
  */
-bool frame_book_wants(const struct frame_book *b, size_t frame, enum frame_policy policy,
+bool frame_book_wants(struct frame_book *b, size_t frame, enum frame_policy policy,
                       enum frame_knowledge knowledge, size_t n, bool has_file);
 
 /* Gives a frame other functions, innermost first. `image` 0: it keeps its own. */
@@ -79,7 +87,7 @@ int frame_book_rename(struct frame_book *b, size_t frame, uint32_t image,
                       const struct frame_inline *inlines, size_t n, struct err *e);
 
 /* Whether the outermost function of a frame has a name. */
-bool frame_book_is_named(const struct frame_book *b, size_t frame);
+bool frame_book_is_named(struct frame_book *b, size_t frame);
 
 /*
  * Has a frame come from memory before it is asked about, then, some frames later, its functions:
@@ -87,7 +95,9 @@ bool frame_book_is_named(const struct frame_book *b, size_t frame);
  */
 static inline void frame_book_fetch(const struct frame_book *b, size_t frame)
 {
-    __builtin_prefetch(&b->callstacks->frames.at[frame]);
+    __builtin_prefetch(&b->callstacks->frames.at[frame].n);
+    if (frame < b->kinds.len)
+        __builtin_prefetch(&b->kinds.at[frame]);
 }
 
 static inline void frame_book_fetch_functions(const struct frame_book *b, size_t frame)

@@ -30,6 +30,8 @@ static int keep_string(struct name_table *t, const struct rec_string *s, struct 
         return err_no_memory(e, "the strings of a trace");
     if (fresh)
         *value = number;
+    if (s->key > t->greatest)
+        t->greatest = s->key;
     return 0;
 }
 
@@ -62,11 +64,13 @@ struct view name_table_text(const struct name_table *t, const struct rec_string_
     return strings_get(&t->strings, number);
 }
 
-/* Keys are addresses or small numbers, so the first one tried is nearly always free. */
+/* Keys are addresses or small numbers: few files have any that is greater than the first here. */
 uint64_t name_table_new_key(struct name_table *t, struct err *e)
 {
     bool fresh = false;
     uint64_t key = (UINT64_C(1) << 62) + t->keys.count;
+    if (t->greatest < UINT64_C(1) << 62)
+        return key + ++t->new_keys;
     while (!fresh) {
         if (!map_add(&t->keys, ++key, &fresh)) {
             err_no_memory(e, "the strings of a trace");

@@ -17,6 +17,8 @@
 struct name_table {
     struct strings strings; /* numbers as in the file */
     struct map keys;        /* a string's key in the file → its number */
+    uint64_t greatest;      /* key */
+    uint64_t new_keys;      /* given out */
 };
 
 void name_table_init(struct name_table *t);
@@ -32,7 +34,7 @@ int name_table_put(struct name_table *t, enum record_type type, const void *recs
 /* The text of a reference, empty for none and for unknown ones. */
 struct view name_table_text(const struct name_table *t, const struct rec_string_ref *ref);
 
-/* A key that no string of the file has yet, remembered as taken. 0 with `e` on an error. */
+/* A key that no string has yet; all strings of the file are there. 0 with `e` on an error. */
 uint64_t name_table_new_key(struct name_table *t, struct err *e);
 
 #endif

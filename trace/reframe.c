@@ -24,6 +24,8 @@ struct reframe {
     struct map symbol_numbers; /* address → 1 + position in symbols */
     uint64_t *sampled;         /* bits by call stack number: samples have it */
     uint32_t stacks;           /* call stacks so far */
+    VEC(uint32_t) order;       /* frame numbers as the file tells what frames are */
+    size_t told;               /* frames that the second pass has put */
     bool sealed;               /* all strings of the file are there */
     size_t file_strings;
     uint32_t fact;      /* string number of the new fact, 0: none */
@@ -58,6 +60,7 @@ void reframe_free(struct reframe *r)
     buf_release(&r->program);
     vec_release(&r->symbols);
     map_release(&r->symbol_numbers);
+    vec_release(&r->order);
     free(r->sampled);
     free(r);
 }
@@ -86,7 +89,13 @@ static int note_frame(struct reframe *r, const struct rec_callstack_frame *f, st
         const struct rec_inline_frame *in = &f->inlines[i];
         inlines[i] = (struct frame_inline){in->name, in->file, in->line, in->symbol};
     }
-    return callstacks_resolve(&r->callstacks, f->frame, f->image, inlines, f->n, e);
+    /* Often they are told in the order in which call stacks have them. */
+    uint32_t number = r->order.len ? r->order.at[r->order.len - 1] + 1 : 0;
+    if (number >= r->callstacks.frames.len || r->callstacks.frames.at[number].id != f->frame)
+        number = callstacks_frame(&r->callstacks, f->frame);
+    if (!vec_push(&r->order, number))
+        return err_no_memory(e, "the frames of a trace");
+    return callstacks_resolve_number(&r->callstacks, number, f->image, inlines, f->n, e);
 }
 
 static bool begins_with(struct view text, const char *prefix)
@@ -227,10 +236,19 @@ static int put_new_strings(struct reframe *r, struct err *e)
     return 0;
 }
 
+/* They come as in the first pass, unless a filter before this one has left some out. */
+static const struct frame *next_frame(struct reframe *r, uint64_t id)
+{
+    uint32_t number = r->told < r->order.len ? r->order.at[r->told++] : UINT32_MAX;
+    if (number < r->callstacks.frames.len && r->callstacks.frames.at[number].id == id)
+        return &r->callstacks.frames.at[number];
+    return callstacks_find_frame(&r->callstacks, id);
+}
+
 static int put_frame(struct reframe *r, const struct rec_callstack_frame *frame, struct err *e)
 {
     struct rec_inline_frame inlines[UINT8_MAX];
-    const struct frame *f = callstacks_find_frame(&r->callstacks, frame->frame);
+    const struct frame *f = next_frame(r, frame->frame);
     if (!f || f->n == 0 || f->n > UINT8_MAX)
         return record_put(&r->next, REC_CALLSTACK_FRAME, frame, 1, e);
     for (unsigned i = 0; i < f->n; i++) {

@@ -72,22 +72,22 @@ uint32_t strings_append(struct strings *s, struct view text, struct err *e)
     return (uint32_t)s->list.len;
 }
 
-static uint64_t hash_text(struct view text)
+static uint32_t hash_text(struct view text)
 {
-    return map_hash(XXH3_64bits(text.p, text.len));
+    return (uint32_t)map_hash(XXH3_64bits(text.p, text.len));
 }
 
 static bool strings_grow_table(struct strings *s)
 {
     size_t n = s->table ? (s->table_mask + 1) * 2 : 256;
-    uint32_t *table = calloc(n, sizeof *table);
+    struct string_slot *table = calloc(n, sizeof *table);
     if (!table)
         return false;
     for (size_t i = 0; s->table && i <= s->table_mask; i++) {
-        if (!s->table[i])
+        if (!s->table[i].number)
             continue;
-        size_t at = hash_text(s->list.at[s->table[i] - 1]) & (n - 1);
-        while (table[at])
+        size_t at = s->table[i].hash & (n - 1);
+        while (table[at].number)
             at = (at + 1) & (n - 1);
         table[at] = s->table[i];
     }
@@ -109,10 +109,12 @@ uint32_t strings_intern(struct strings *s, struct view text, struct err *e)
         err_no_memory(e, "strings");
         return 0;
     }
-    size_t at = hash_text(text) & s->table_mask;
-    for (; s->table[at]; at = (at + 1) & s->table_mask) {
-        if (view_equal(s->list.at[s->table[at] - 1], text))
-            return s->table[at];
+    uint32_t hash = hash_text(text);
+    size_t at = hash & s->table_mask;
+    for (; s->table[at].number; at = (at + 1) & s->table_mask) {
+        const struct string_slot *slot = &s->table[at];
+        if (slot->hash == hash && view_equal(s->list.at[slot->number - 1], text))
+            return slot->number;
     }
     if (strings_full(s)) {
         if (!s->other && !(s->other = strings_append(s, view_of("(other)"), e)))
@@ -122,7 +124,7 @@ uint32_t strings_intern(struct strings *s, struct view text, struct err *e)
     }
     uint32_t number = strings_append(s, text, e);
     if (number) {
-        s->table[at] = number;
+        s->table[at] = (struct string_slot){number, hash};
         s->table_count++;
     }
     return number;

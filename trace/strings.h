@@ -17,9 +17,15 @@
 /* The file has 24 bits for a string number (server/TracyStringIdx.hpp @ v0.14.0). */
 #define STRINGS_MAX ((1u << 24) - 1)
 
+/* With a part of the hash beside it few other texts are looked at, and none when it grows. */
+struct string_slot {
+    uint32_t number; /* 0: empty */
+    uint32_t hash;
+};
+
 struct strings {
     VEC(struct view) list;
-    uint32_t *table; /* content hash → number, open addressing */
+    struct string_slot *table; /* by content hash, open addressing */
     size_t table_mask;
     size_t table_count;
     VEC(char *) blocks;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace/block_thread.h"
 #include "trace/codec.h"
 #include "trace/grammar.h"
 
@@ -10,6 +11,7 @@ struct trace_writer {
     int fd; /* -1: inner stream only */
     struct trace_writer_options options;
     struct container_writer *container;
+    struct block_thread *thread; /* before the container; NULL: there is none */
     struct out_stream out;
     struct codec codec;
     struct grammar grammar;
@@ -51,11 +53,26 @@ void trace_writer_free(struct trace_writer *w)
 {
     if (!w)
         return;
+    block_thread_free(w->thread);
     container_writer_free(w->container);
     out_stream_release(&w->out);
     codec_release(&w->codec);
     grammar_release(&w->grammar);
     free(w);
+}
+
+static int open_container(struct trace_writer *w, struct err *e)
+{
+    w->options.container.old_magic |= !w->options.layout->multi_stream;
+    if (container_writer_open(&w->container, w->fd, &w->options.container, e) != 0)
+        return -1;
+    struct block_sink sink = container_writer_sink(w->container);
+    if (w->options.threaded) {
+        if (block_thread_open(&w->thread, sink, e) != 0)
+            return -1;
+        sink = block_thread_sink(w->thread);
+    }
+    return out_stream_init(&w->out, sink, e);
 }
 
 /* With the header the layout is known, and with it the kind of container. */
@@ -70,12 +87,8 @@ static int start(struct trace_writer *w, const struct rec_header *header, struct
     if (codec_init(&w->codec, w->options.layout, e) != 0 ||
         grammar_start(&w->grammar, w->options.layout, e) != 0)
         return -1;
-    if (w->fd >= 0) {
-        w->options.container.old_magic |= !w->options.layout->multi_stream;
-        if (container_writer_open(&w->container, w->fd, &w->options.container, e) != 0 ||
-            out_stream_init(&w->out, container_writer_sink(w->container), e) != 0)
-            return -1;
-    }
+    if (w->fd >= 0 && open_container(w, e) != 0)
+        return -1;
     uint8_t magic[INNER_MAGIC_SIZE];
     codec_write_magic(w->options.layout->version, magic);
     out_stream_put(&w->out, magic, sizeof magic);
@@ -163,6 +176,8 @@ int trace_writer_finish(struct trace_writer *w, struct trace_write_stats *stats,
         return err_set(e, ERR_OUTPUT, "internal error: the trace ends where %s should come",
                        record_name(slot ? slot->type : REC_HEADER));
     if (out_stream_finish(&w->out, e) != 0)
+        return -1;
+    if (w->thread && block_thread_finish(w->thread, e) != 0)
         return -1;
     if (w->container && container_writer_finish(w->container, e) != 0)
         return -1;

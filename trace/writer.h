@@ -25,6 +25,11 @@ struct trace_writer_options {
      * container, the only one that the releases that read them know.
      */
     struct container_options container;
+    /*
+     * A thread of its own compresses and writes; the file is the same. For programs that fork no
+     * more and have a processor to spare.
+     */
+    bool threaded;
 };
 
 /* Compressed as container.h does by default, in the layout that the header names. */

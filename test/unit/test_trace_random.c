@@ -42,7 +42,8 @@ static void write_image(struct image *im, const struct file_layout *layout, uint
                         emitter *emit, void *ctx)
 {
     const size_t ways = sizeof containers / sizeof containers[0];
-    struct trace_writer_options options = {layout, containers[seed % ways]};
+    struct trace_writer_options options = {
+        .layout = layout, .container = containers[seed % ways], .threaded = seed / ways % 2};
     struct trace_writer *w;
     struct err e = {0};
     *im = (struct image){.fd = memfd_create("trace", MFD_CLOEXEC)};
