@@ -18,6 +18,7 @@ int cmd_daemon_drop_in(int argc, char **argv); /* called as tracy-capture-daemon
 int cmd_diff(int argc, char **argv);
 int cmd_dump(int argc, char **argv);
 int cmd_export(int argc, char **argv);
+int cmd_push(int argc, char **argv);
 int cmd_import(int argc, char **argv);
 int cmd_import_drop_in(int argc, char **argv); /* called as tracy-import-chrome */
 int cmd_info(int argc, char **argv);

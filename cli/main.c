@@ -41,6 +41,7 @@ static const struct command commands[] = {
     {"merge", cmd_merge, "make one trace of several"},
     {"csvexport", cmd_csvexport, "print zones, messages, plots or memory of a trace as CSV"},
     {"export", cmd_export, "write a trace for other tools: pprof, speedscope, flame graphs, …"},
+    {"push", cmd_push, "add traces to the tables of a fleet: ClickHouse, or Parquet by day"},
     {"import", cmd_import, "make a trace of a Chrome trace or a recording of heaptrack"},
     {"recover", cmd_recover, "make a trace of what a capture left that was cut off"},
     {"mcp", cmd_mcp, "answer agents' questions about traces (Model Context Protocol)"},

@@ -6,6 +6,7 @@
 #include "base/format.h"
 #include "report/emit.h"
 #include "report/parquet.h"
+#include "report/tsv.h"
 
 struct table_files {
     enum table_file_format format;
@@ -17,64 +18,13 @@ struct table_files {
 
 /* ---- TSV */
 
-static void put_tsv_byte(struct buf *b, uint8_t c)
-{
-    static const char letters[] = "btnvfr"; /* of bytes 8 to 13 */
-    if (c >= 8 && c <= 13)
-        buf_put(b, (const char[]){'\\', letters[c - 8]}, 2);
-    else if (c == '\\')
-        buf_puts(b, "\\\\");
-    else if (c < 0x20 || c == 0x7f)
-        buf_printf(b, "\\x%02x", c);
-    else
-        buf_put(b, &c, 1);
-}
-
-static void put_tsv_text(struct table_files *f, struct buf *b, struct view text)
-{
-    buf_clear(&f->utf8);
-    format_utf8(&f->utf8, text);
-    b->failed |= f->utf8.failed;
-    for (size_t i = 0; i < f->utf8.len; i++)
-        put_tsv_byte(b, f->utf8.data[i]);
-}
-
-static void put_tsv_cell(struct table_files *f, struct emit *w, enum cell_type type,
-                         const struct cell *c)
-{
-    if (c->null) {
-        emit_text(w, "\\N");
-        return;
-    }
-    switch (type) {
-    case CELL_INTEGER:
-        emit_integer(w, c->integer);
-        break;
-    case CELL_COUNT:
-        emit_number(w, c->count);
-        break;
-    case CELL_ADDRESS:
-        emit_address(w, c->count);
-        break;
-    case CELL_REAL:
-        emit_real(w, c->real);
-        break;
-    case CELL_BOOL:
-        emit_text(w, c->truth ? "1" : "0");
-        break;
-    case CELL_TEXT:
-        put_tsv_text(f, &w->buf, c->text);
-        break;
-    }
-}
-
 static void put_tsv_row(struct table_files *f, struct emit *w, const struct table *t,
                         const struct cell *cells)
 {
     for (unsigned i = 0; i < t->width; i++) {
         if (i > 0)
             buf_put(&w->buf, "\t", 1);
-        put_tsv_cell(f, w, t->columns[i].type, &cells[i]);
+        tsv_cell(w, t->columns[i].type, &cells[i], TSV_ADDRESSES_HEXADECIMAL, &f->utf8);
     }
     buf_put(&w->buf, "\n", 1);
 }

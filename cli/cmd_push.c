@@ -1,0 +1,415 @@
+/* tidemark push: the rows of finished traces into a place for whole fleets. */
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <xxhash.h>
+
+#include "base/format.h"
+#include "base/vec.h"
+#include "cli/commands.h"
+#include "cli/export_input.h"
+#include "cli/options.h"
+#include "cli/push.h"
+#include "cli/question.h"
+#include "report/json_value.h"
+
+static const char usage[] =
+    "usage: tidemark push --sink SINK [OPTIONS] FILE...\n"
+    "\n"
+    "Adds what is in traces to the tables of a fleet, where engines made for that ask questions "
+    "of\n"
+    "thousands of traces. The manual has the tables and worked queries. SINK is one of\n"
+    "\n"
+    "   clickhouse=URL  a ClickHouse server, http://HOST:8123/DATABASE (DATABASE: tidemark), as\n"
+    "                   $CLICKHOUSE_USER with $CLICKHOUSE_PASSWORD, if these are set\n"
+    "   files=FOLDER    Parquet files, FOLDER/TABLE/day=YYYY-MM-DD/TRACE.parquet, for DuckDB,\n"
+    "                   Spark and the like\n"
+    "\n"
+    "A trace that is there already is passed over; one that was cut off half-way can be sent "
+    "again.\n"
+    "\n"
+    "      --sink SINK     see above\n"
+    "      --label NAME=VALUE\n"
+    "                      a row of the table `labels` for each trace, such as build=4711; may be\n"
+    "                      given several times\n"
+    "      --table NAME    this table only, besides `traces` and `labels`; may be given several\n"
+    "                      times (all tables of memory)\n"
+    "      --points N      cut the time into N parts and give the lowest, highest and last use of\n"
+    "                      each pool in each; 0: give all (10000)\n"
+    "      --again         send traces that are there already, too\n"
+    "      --no-create     clickhouse: the tables are there; do not try to make them\n"
+    "      --definitions   print the SQL statements that make the tables, and end\n"
+    "      --format F      text or json: what is told of each trace (text)\n" RESOLVE_REQUEST_USAGE
+    "  -h, --help          this text\n"
+    "\n" SELECTION_USAGE
+    "Exit status: 0 done; 2 usage; 3 unreadable trace; 4 refused or cannot be written; 5 no\n"
+    "connection. The traces before and behind a bad one are sent.\n";
+
+#define ID_SIZE 33u /* with the end of the string */
+
+enum sink_kind { SINK_NONE, SINK_CLICKHOUSE, SINK_FILES };
+
+/* What became of a trace. */
+struct told {
+    const char *file;
+    char id[ID_SIZE];
+    uint64_t rows;
+    bool was_there;
+};
+
+struct push {
+    struct question question; /* which allocations */
+    enum sink_kind kind;
+    const char *place;
+    VEC(struct fleet_label) labels;
+    VEC(char *) names; /* of labels: ours */
+    unsigned tables;
+    uint64_t points;
+    bool again, no_create, definitions, json;
+    struct fleet_sink rows;
+    struct push_sink sink;
+    char **files;
+    int file_count;
+    struct resolver *resolver;
+    VEC(struct told) told;
+    uint64_t count; /* rows of the trace at hand */
+};
+
+enum {
+    OPTION_SINK = 256,
+    OPTION_LABEL,
+    OPTION_TABLE,
+    OPTION_POINTS,
+    OPTION_AGAIN,
+    OPTION_NO_CREATE,
+    OPTION_DEFINITIONS,
+    OPTION_FORMAT,
+};
+
+static const struct option long_options[] = {
+    {"sink", required_argument, NULL, OPTION_SINK},
+    {"label", required_argument, NULL, OPTION_LABEL},
+    {"table", required_argument, NULL, OPTION_TABLE},
+    {"points", required_argument, NULL, OPTION_POINTS},
+    {"again", no_argument, NULL, OPTION_AGAIN},
+    {"no-create", no_argument, NULL, OPTION_NO_CREATE},
+    {"definitions", no_argument, NULL, OPTION_DEFINITIONS},
+    {"format", required_argument, NULL, OPTION_FORMAT},
+    SELECTION_LONG_OPTIONS,
+    RESOLVE_REQUEST_LONG_OPTIONS,
+    {"help", no_argument, NULL, 'h'},
+    {NULL, 0, NULL, 0},
+};
+
+/* ---- arguments */
+
+static bool take_sink(struct push *p, const char *value, struct err *e)
+{
+    static const char clickhouse[] = "clickhouse=", files[] = "files=";
+    if (p->kind != SINK_NONE) {
+        err_set(e, ERR_USAGE, "--sink can be given once");
+        return false;
+    }
+    if (strncmp(value, clickhouse, sizeof clickhouse - 1) == 0) {
+        p->kind = SINK_CLICKHOUSE;
+        p->place = value + sizeof clickhouse - 1;
+    } else if (strncmp(value, files, sizeof files - 1) == 0) {
+        p->kind = SINK_FILES;
+        p->place = value + sizeof files - 1;
+    }
+    return (p->kind != SINK_NONE && *p->place) ||
+           refuse_value(e, "--sink", "clickhouse=URL or files=FOLDER", value);
+}
+
+static bool take_label(struct push *p, const char *value, struct err *e)
+{
+    const char *equals = strchr(value, '=');
+    if (!equals || equals == value)
+        return refuse_value(e, "--label", "NAME=VALUE", value);
+    char *name = strndup(value, (size_t)(equals - value));
+    if (name && vec_push(&p->names, name)) {
+        if (vec_push(&p->labels, (struct fleet_label){name, equals + 1}))
+            return true;
+    } else {
+        free(name);
+    }
+    err_no_memory(e, "labels");
+    return false;
+}
+
+static bool take_table(struct push *p, const char *value, struct err *e)
+{
+    struct buf names = {0};
+    unsigned id;
+    if (fleet_table_find(value, &id)) {
+        p->tables++;
+        p->rows.wanted[id] = true;
+        return true;
+    }
+    for (unsigned i = 0; i < FLEET_TABLE_COUNT; i++)
+        buf_printf(&names, "%s%s", i ? ", " : "", fleet_table(i)->name);
+    (void)refuse_value(e, "--table", buf_str(&names), value);
+    buf_release(&names);
+    return false;
+}
+
+static bool take_option(void *ctx, int option, const char *value, struct err *e)
+{
+    struct push *p = ctx;
+    switch (option) {
+    case OPTION_SINK:
+        return take_sink(p, value, e);
+    case OPTION_LABEL:
+        return take_label(p, value, e);
+    case OPTION_TABLE:
+        return take_table(p, value, e);
+    case OPTION_POINTS:
+        return option_u64(value, "--points", 0, 1000000000, &p->points, e);
+    case OPTION_AGAIN:
+        return p->again = true;
+    case OPTION_NO_CREATE:
+        return p->no_create = true;
+    case OPTION_DEFINITIONS:
+        return p->definitions = true;
+    case OPTION_FORMAT:
+        p->json = strcmp(value, "json") == 0;
+        return p->json || strcmp(value, "text") == 0 ||
+               refuse_value(e, "--format", "text or json", value);
+    default:
+        return question_take(&p->question, option, value, e);
+    }
+}
+
+static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
+{
+    struct push *p = ctx;
+    p->files = arguments;
+    p->file_count = n;
+    if (p->definitions && n == 0)
+        return true;
+    if (p->definitions)
+        err_set(e, ERR_USAGE, "--definitions takes no trace");
+    else if (p->kind == SINK_NONE)
+        err_set(e, ERR_USAGE, "which --sink?");
+    else if (n == 0)
+        err_set(e, ERR_USAGE, "which trace?");
+    else
+        return true;
+    return false;
+}
+
+/* ---- a trace */
+
+/* Its bytes give its id: the same file is the same trace, wherever it lies. */
+static int read_id(const char *path, char id[ID_SIZE], uint64_t *size, struct err *e)
+{
+    static const size_t piece = (size_t)1 << 18;
+    uint8_t *bytes = malloc(piece);
+    XXH3_state_t *state = XXH3_createState();
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = -1;
+    int status = -1;
+    *size = 0;
+    if (!bytes || !state || XXH3_128bits_reset(state) != XXH_OK) {
+        err_no_memory(e, "a trace's id");
+    } else if (fd >= 0) {
+        while ((n = read(fd, bytes, piece)) > 0) {
+            (void)XXH3_128bits_update(state, bytes, (size_t)n);
+            *size += (uint64_t)n;
+        }
+    }
+    if (bytes && state && n < 0) {
+        err_errno(e, ERR_INPUT, "cannot read %s", path);
+    } else if (bytes && state) {
+        XXH128_hash_t hash = XXH3_128bits_digest(state);
+        snprintf(id, ID_SIZE, "%016llx%016llx", (unsigned long long)hash.high64,
+                 (unsigned long long)hash.low64);
+        status = 0;
+    }
+    if (fd >= 0)
+        close(fd);
+    (void)XXH3_freeState(state);
+    free(bytes);
+    return status;
+}
+
+static int put_row(void *ctx, const struct fleet_trace *trace, unsigned table,
+                   const struct cell *cells, struct err *e)
+{
+    struct push *p = ctx;
+    p->count++;
+    return p->sink.row(p->sink.ctx, trace, table, cells, e);
+}
+
+static int push_rows(struct push *p, const char *path, struct fleet_trace *trace, struct err *e)
+{
+    struct export_input input = {path, p->question.selection, &p->question.resolve, p->resolver};
+    const struct tables_source source = {&input, export_load};
+    p->rows.only = &input.only;
+    if (fleet_export(&source, trace, &p->rows, e) == 0)
+        return p->sink.end(p->sink.ctx, e);
+    p->sink.drop(p->sink.ctx);
+    return -1;
+}
+
+static int push_one(struct push *p, const char *path, struct err *e)
+{
+    struct told told = {.file = path};
+    const char *slash = strrchr(path, '/');
+    struct fleet_trace trace = {.id = told.id,
+                                .file = slash ? slash + 1 : path,
+                                .labels = p->labels.at,
+                                .label_count = p->labels.len};
+    p->count = 0;
+    if (read_id(path, told.id, &trace.file_bytes, e) != 0)
+        return -1;
+    if (!p->again && p->sink.has(p->sink.ctx, told.id, &told.was_there, e) != 0)
+        return -1;
+    if (!told.was_there && push_rows(p, path, &trace, e) != 0)
+        return -1;
+    told.rows = p->count;
+    return vec_push(&p->told, told) ? 0 : err_no_memory(e, "what was sent");
+}
+
+/* One bad trace does not keep the others back; a place that is gone does. */
+static int push_files(struct push *p, struct err *e)
+{
+    int status = 0;
+    for (int i = 0; i < p->file_count; i++) {
+        struct err own = {0};
+        if (push_one(p, p->files[i], &own) == 0)
+            continue;
+        if (status != 0)
+            print_error(e);
+        status = -1;
+        *e = own;
+        if (own.code != ERR_INPUT)
+            break;
+    }
+    return status;
+}
+
+/* ---- what is told */
+
+static int print_buf(const struct buf *text, struct err *e)
+{
+    if (text->failed)
+        return err_no_memory(e, "what was sent");
+    if (fwrite(text->data, 1, text->len, stdout) == text->len && fflush(stdout) == 0)
+        return 0;
+    return err_errno(e, ERR_OUTPUT, "cannot write what was sent");
+}
+
+static int print_text(const struct push *p, struct err *e)
+{
+    struct buf text = {0};
+    char count[FORMAT_SIZE];
+    for (size_t i = 0; i < p->told.len; i++) {
+        const struct told *t = &p->told.at[i];
+        format_terminal(&text, view_of(t->file));
+        if (t->was_there)
+            buf_printf(&text, ": there already, as %s\n", t->id);
+        else
+            buf_printf(&text, ": %s as %s\n", format_counted(count, t->rows, "row"), t->id);
+    }
+    int status = print_buf(&text, e);
+    buf_release(&text);
+    return status;
+}
+
+static json_t *told_json(const struct told *t)
+{
+    json_t *one = json_with(json_object(), "file", json_text(view_of(t->file)));
+    one = json_with(one, "trace", json_text(view_of(t->id)));
+    one = json_with(one, "rows", json_count(t->rows));
+    return json_with(one, "was_there", json_boolean(t->was_there));
+}
+
+static int print_json(const struct push *p, struct err *e)
+{
+    struct buf text = {0};
+    json_t *list = json_array();
+    for (size_t i = 0; list && i < p->told.len; i++) {
+        if (json_array_append_new(list, told_json(&p->told.at[i])) != 0) {
+            json_decref(list);
+            list = NULL;
+        }
+    }
+    json_t *all = json_with(json_object(), "schema", json_string("tidemark.push/1"));
+    text.failed = !json_put(&text, json_with(all, "traces", list), JSON_INDENT(2));
+    buf_puts(&text, "\n");
+    int status = print_buf(&text, e);
+    buf_release(&text);
+    return status;
+}
+
+/* ---- the whole */
+
+/* Traces are told of once they have arrived. */
+static int push_all(struct push *p, struct err *e)
+{
+    struct err own = {0};
+    int status = push_files(p, e);
+    if (p->sink.finish(p->sink.ctx, &own) != 0 ||
+        (p->json ? print_json(p, &own) : print_text(p, &own)) != 0) {
+        if (status != 0)
+            print_error(e);
+        *e = own;
+        status = -1;
+    }
+    return status;
+}
+
+static int run(struct push *p, struct err *e)
+{
+    struct resolver resolver = RESOLVER_NONE;
+    for (unsigned i = 0; i < FLEET_TABLE_COUNT; i++)
+        p->rows.wanted[i] |= p->tables == 0 && fleet_table_is_usual(i);
+    p->rows.wanted[FLEET_TABLE_TRACES] = p->rows.wanted[FLEET_TABLE_LABELS] = true;
+    p->rows.ctx = p;
+    p->rows.row = put_row;
+    p->rows.points = p->points;
+    if (p->definitions)
+        return push_clickhouse_definitions(p->rows.wanted, e);
+    /* The helper starts before anything else is open. */
+    int status = resolve_request_start(&p->question.resolve, &resolver, e);
+    p->resolver = &resolver;
+    if (status == 0)
+        status = p->kind == SINK_FILES
+                     ? push_files_open(&p->sink, p->place, e)
+                     : push_clickhouse_open(&p->sink, p->place, !p->no_create, p->rows.wanted, e);
+    if (status == 0) {
+        status = push_all(p, e);
+        p->sink.close(p->sink.ctx);
+    }
+    resolver_release(&resolver);
+    return status;
+}
+
+int cmd_push(int argc, char **argv)
+{
+    const struct command_line line = {.letters = "h",
+                                      .names = long_options,
+                                      .usage = usage,
+                                      .hint = "usage: tidemark push --sink SINK [OPTIONS] FILE...; "
+                                              "`tidemark push --help` tells more\n",
+                                      .take = take_option,
+                                      .rest = take_rest};
+    struct push p = {.points = TABLES_POINTS};
+    struct err e = {0};
+    int status = command_line_parse(&line, &p, argc, argv);
+    if (status < 0 && run(&p, &e) != 0) {
+        print_error(&e);
+        status = err_exit_status(&e);
+    }
+    for (size_t i = 0; i < p.names.len; i++)
+        free(p.names.at[i]);
+    vec_release(&p.names);
+    vec_release(&p.labels);
+    vec_release(&p.told);
+    resolve_request_release(&p.question.resolve);
+    return status < 0 ? 0 : status;
+}
