@@ -19,11 +19,6 @@ const char *fault_cause_name(enum fault_cause cause)
     return names[cause];
 }
 
-bool faults_selectable(const struct selection_options *o)
-{
-    return !o->thread && !o->has_range && !o->has_at && !o->has_size && !o->has_frame && !o->zone;
-}
-
 /* An address that the sweep looks for, and whose it is. */
 struct target {
     uint64_t ptr;
@@ -56,6 +51,7 @@ struct builder {
     VEC(uint64_t) vacant;
     struct searched *pools; /* by number */
     struct map numbers;     /* of those found: see row_key */
+    struct map threads;     /* id of the operating system → number + 1 */
 };
 
 /* ---- whose pool */
@@ -156,6 +152,12 @@ static void judge(struct fault_row *r, struct fault_case *c)
 
 /* ---- addresses allocated twice that nobody noted */
 
+static bool is_size_wanted(const struct selection *s, uint64_t size)
+{
+    const struct selection_options *o = &s->options;
+    return !o->has_size || (size >= o->size_min && size <= o->size_max);
+}
+
 /* What is inferred has rows of its own, for it may be taken back. */
 static uint64_t row_key(const struct memory_op *op, bool inferred)
 {
@@ -168,6 +170,9 @@ static int add_found(struct builder *b, const struct memory_op *op, const struct
     bool fresh;
     const struct trace *t = b->s->trace;
     uint32_t pool = b->s->pool_of[op->pool];
+    if (!is_size_wanted(b->s, op->block.size) ||
+        !selection_wants_moment(b->s, op->thread, op->callstack, op->time))
+        return 0;
     uint64_t *number = map_add(&b->numbers, row_key(op, held->is_freed), &fresh);
     if (!number)
         return err_no_memory(e, "memory faults");
@@ -176,7 +181,8 @@ static int add_found(struct builder *b, const struct memory_op *op, const struct
         if (!vec_push(&b->f->rows, (struct fault_row){.kind = FAULT_ALLOC_TWICE,
                                                       .pool = b->s->pools.at[pool].name,
                                                       .callstack = op->callstack,
-                                                      .from_history = true}))
+                                                      .from_history = true,
+                                                      .gap = FAULT_SAMPLES}))
             return err_no_memory(e, "memory faults");
     }
     struct fault_row *r = &b->f->rows.at[*number];
@@ -193,7 +199,7 @@ static int add_found(struct builder *b, const struct memory_op *op, const struct
                                                              .thread = id,
                                                              .other_callstack = held->callstack},
                                                     .previous = *held};
-    r->count++;
+    r->least = ++r->count;
     b->f->from_history++;
     return 0;
 }
@@ -292,6 +298,8 @@ static int take_noted(struct builder *b, struct err *e)
         struct fault_row r = {.kind = from->kind,
                               .pool = from->pool,
                               .count = from->count,
+                              .least = from->count,
+                              .gap = FAULT_SAMPLES,
                               .callstack = from->callstack,
                               .case_count = from->sample_count};
         if (!is_wanted(b->s, from->callstack))
@@ -336,35 +344,122 @@ static bool is_credible(const struct builder *b, const struct fault_row *r)
     return p->dressed && p->bare == p->gave_way;
 }
 
-/* Rows that the history gave are selected here, those that were noted before the sweep. */
-static void drop_unwanted(struct builder *b)
+/* ---- which of those noted are selected */
+
+static int list_threads(struct builder *b, struct err *e)
 {
+    const struct trace_threads *threads = &b->s->trace->threads;
+    for (size_t i = 0; i < threads->list.len; i++) {
+        bool fresh;
+        uint64_t *at = map_add(&b->threads, threads->list.at[i].id, &fresh);
+        if (!at)
+            return err_no_memory(e, "threads");
+        if (fresh)
+            *at = i + 1;
+    }
+    return 0;
+}
+
+/* The block that somebody wanted to free there, as far as one can tell; NULL: none. */
+static const struct fault_block *meant(const struct fault_case *c)
+{
+    if (c->cause == FAULT_INSIDE_LIVE || c->cause == FAULT_IN_OTHER_POOL)
+        return &c->around;
+    return c->previous.is_known ? &c->previous : NULL;
+}
+
+static bool is_case_wanted(const struct builder *b, const struct fault_row *r,
+                           const struct fault_case *c)
+{
+    const struct selection *s = b->s;
+    const struct fault_block *block = meant(c);
+    const uint64_t *thread = map_find(&b->threads, c->what.thread);
+    if (s->options.has_size && r->kind != FAULT_ALLOC_TWICE && !block)
+        return false;
+    if (!is_size_wanted(s, r->kind == FAULT_ALLOC_TWICE ? c->what.size : block ? block->size : 0))
+        return false;
+    if (!thread)
+        return !s->threads && !s->zones &&
+               selection_wants_moment(s, 0, r->callstack, c->what.time);
+    return selection_wants_moment(s, (uint16_t)(*thread - 1), r->callstack, c->what.time);
+}
+
+/*
+ * Keeps the wanted cases of a row that was noted. Those without a place in it happened between the
+ * first and the last few, which may tell whether they are wanted.
+ */
+static void select_cases(const struct builder *b, struct fault_row *r)
+{
+    const struct selection *s = b->s;
+    uint64_t unlisted = r->count > r->case_count ? r->count - r->case_count : 0;
+    bool is_bounded = r->case_count == SUMMARY_FAULT_SAMPLES;
+    int64_t from = is_bounded ? r->cases[FAULT_SAMPLES - 1].what.time : INT64_MIN;
+    int64_t to = is_bounded ? r->cases[FAULT_SAMPLES].what.time : INT64_MAX;
+    bool out = to < s->begin || from >= s->end;
+    bool in = from >= s->begin && to < s->end && !s->threads && !s->zones && !s->options.has_size;
+    unsigned kept = 0;
+    unsigned gap = 0;
+    for (unsigned i = 0; i < r->case_count; i++) {
+        if (!is_case_wanted(b, r, &r->cases[i]))
+            continue;
+        gap += i < FAULT_SAMPLES;
+        r->cases[kept++] = r->cases[i];
+    }
+    r->case_count = kept;
+    r->gap = gap;
+    r->count = kept + (out ? 0 : unlisted);
+    r->least = kept + (in ? unlisted : 0);
+}
+
+static void select_rows(struct builder *b)
+{
+    struct faults *f = b->f;
     size_t kept = 0;
-    for (size_t i = 0; i < b->f->rows.len; i++) {
-        const struct fault_row *r = &b->f->rows.at[i];
-        if (r->from_history && (!is_wanted(b->s, r->callstack) || !is_credible(b, r))) {
-            b->f->from_history -= r->count;
+    for (size_t i = 0; i < f->rows.len; i++) {
+        struct fault_row *r = &f->rows.at[i];
+        if (!is_credible(b, r)) {
+            f->from_history -= r->count;
             continue;
         }
-        b->f->rows.at[kept++] = *r;
+        if (!r->from_history && selection_is_narrow(&b->s->options))
+            select_cases(b, r);
+        if (r->count == 0)
+            continue;
+        if (r->kind == FAULT_ALLOC_TWICE)
+            f->selected_allocations = saturating_add(f->selected_allocations, r->count);
+        else
+            f->selected_frees = saturating_add(f->selected_frees, r->count);
+        f->rows.at[kept++] = *r;
     }
-    b->f->rows.len = kept;
+    f->rows.len = kept;
 }
 
 static int finish(struct builder *b, const struct skiplist *skip, struct err *e)
 {
     struct sites sites;
-    drop_unwanted(b);
+    for (size_t i = 0; i < b->f->rows.len; i++) {
+        struct fault_row *r = &b->f->rows.at[i];
+        for (unsigned k = 0; k < r->case_count; k++)
+            judge(r, &r->cases[k]);
+    }
+    if (list_threads(b, e) != 0)
+        return -1;
+    select_rows(b);
     int status = sites_build(&sites, b->s->trace, skip, SITE_BY_LINE, e);
     for (size_t i = 0; i < b->f->rows.len && status == 0; i++) {
         struct fault_row *r = &b->f->rows.at[i];
         bool known = r->callstack < sites.callstack_count;
         r->site = sites.list.at[known ? sites.of_callstack[r->callstack] : 0].frame;
-        for (unsigned k = 0; k < r->case_count; k++)
-            judge(r, &r->cases[k]);
     }
     sites_release(&sites);
     return status;
+}
+
+/* A capture of ours says how it ended; what was recorded or imported says that. */
+static bool is_foreign(const struct trace *t)
+{
+    return t->facts.file_version && !trace_fact(t, "end", 0).p && !trace_fact(t, "recorded", 0).p &&
+           !trace_fact(t, "imported", 0).p;
 }
 
 static void count(struct faults *f, const struct trace *t)
@@ -377,12 +472,14 @@ static void count(struct faults *f, const struct trace *t)
     f->double_allocations = f->noted.double_allocations;
     f->left_out = f->noted.faults_left_out;
     f->partial = f->unknown_frees > known;
+    f->is_foreign = is_foreign(t);
 }
 
 int faults_build(struct faults *f, struct selection *s, const struct skiplist *skip, struct err *e)
 {
     struct builder b = {.f = f, .s = s};
-    *f = (struct faults){.noted = {.trace = s->trace}};
+    *f = (struct faults){.noted = {.trace = s->trace},
+                         .is_selected = s->options.pool || selection_is_narrow(&s->options)};
     int status = summary_read_faults(&f->noted, s->options.pool, e);
     count(f, s->trace);
     if (status == 0)
@@ -398,6 +495,7 @@ int faults_build(struct faults *f, struct selection *s, const struct skiplist *s
     vec_release(&b.holders);
     vec_release(&b.vacant);
     map_release(&b.numbers);
+    map_release(&b.threads);
     if (status != 0)
         faults_release(f);
     return status;

@@ -12,6 +12,11 @@
  * it (server/TracyWorker.cpp @ v0.14.0, ProcessMemAllocImpl). Official traces know nothing of
  * unknown frees: the server stops at the first one, or drops it.
  *
+ * Of a selection everything counts. Its times are those at which a fault happened (`at`: no later
+ * than that), its size is that of the block allocated twice, or of the one that a free may have
+ * meant. Of many equal faults a capture notes the first and the last few; of the others it may then
+ * be unknown how many are selected.
+ *
  * One sweep. Memory follows the faults noted, at most 1000, and live blocks when the history is
  * looked through.
  */
@@ -62,11 +67,13 @@ struct fault_case {
 struct fault_row {
     enum memory_fault_kind kind;
     struct view pool;
-    uint64_t count;
+    uint64_t count; /* how often, at most; `least` of them for sure */
+    uint64_t least;
     uint32_t callstack;
     struct frame_view site; /* of that call stack (sites.h); all empty without one */
     bool from_history;      /* found in the trace's events, not noted by a capture */
     unsigned case_count;    /* the first and the last few, in order of time */
+    unsigned gap;           /* those that are not listed came before the case of this number */
     struct fault_case cases[SUMMARY_FAULT_SAMPLES];
 };
 
@@ -74,18 +81,16 @@ struct faults {
     VEC(struct fault_row) rows; /* as they were noted, then those of the history */
     uint64_t left_out;          /* call stacks that had no place among what was noted */
     uint64_t unknown_frees, null_frees, double_allocations; /* of all pools, as noted */
-    uint64_t from_history;                                  /* addresses allocated twice */
+    uint64_t from_history; /* addresses allocated twice, that are selected */
+    bool is_selected;      /* not all faults are asked for; then the sums of the rows: */
+    uint64_t selected_frees, selected_allocations;
     bool partial;         /* most frees are of unknown blocks: size threshold or late start */
+    bool is_foreign;      /* no capture of ours wrote the trace: unknown frees cannot be told */
     struct summary noted; /* owns texts; for faults*.c only */
 };
 
-/*
- * `f` need not be initialised. Of the selection the pool and the call stack of the fault count;
- * faults_selectable says whether it asks for more than that.
- */
+/* `f` need not be initialised. */
 int faults_build(struct faults *f, struct selection *s, const struct skiplist *skip, struct err *e);
 void faults_release(struct faults *f);
-
-bool faults_selectable(const struct selection_options *o);
 
 #endif

@@ -13,6 +13,18 @@ bool selection_is_narrow(const struct selection_options *o)
            o->zone;
 }
 
+void selection_until(struct selection_options *o)
+{
+    if (!o->has_at)
+        return;
+    int64_t end = o->at < INT64_MAX ? o->at + 1 : o->at;
+    if (!o->has_range)
+        o->begin = INT64_MIN;
+    o->end = o->has_range && o->end < end ? o->end : end;
+    o->has_range = true;
+    o->has_at = false;
+}
+
 /* ---- pools */
 
 static int compare_names(struct view a, struct view b)
@@ -232,23 +244,31 @@ static bool in_zone(const struct selection *s, uint16_t thread, int64_t time)
     return low < spans->list.len && spans->list.at[low].begin <= time;
 }
 
+bool selection_wants_moment(const struct selection *s, uint16_t thread, uint32_t callstack,
+                            int64_t time)
+{
+    if (time < s->begin || time >= s->end)
+        return false;
+    if (s->threads && (thread >= s->thread_count || !s->threads[thread]))
+        return false;
+    if (s->callstacks) {
+        bool known = callstacks_get(&s->trace->callstacks, callstack) != NULL;
+        if (!s->callstacks[known ? callstack : 0])
+            return false;
+    }
+    return !s->zones || in_zone(s, thread, time);
+}
+
 bool selection_wants(const struct selection *s, const struct selection_block *b)
 {
     const struct selection_options *o = &s->options;
-    if (s->pool_of[b->pool] == UINT32_MAX || b->time < s->begin || b->time >= s->end)
+    if (s->pool_of[b->pool] == UINT32_MAX)
         return false;
     if (s->has_at && b->freed != -1 && b->freed < s->end)
         return false;
     if (o->has_size && (b->size < o->size_min || b->size > o->size_max))
         return false;
-    if (s->threads && (b->thread >= s->thread_count || !s->threads[b->thread]))
-        return false;
-    if (s->callstacks) {
-        bool known = callstacks_get(&s->trace->callstacks, b->callstack) != NULL;
-        if (!s->callstacks[known ? b->callstack : 0])
-            return false;
-    }
-    return !s->zones || in_zone(s, b->thread, b->time);
+    return selection_wants_moment(s, b->thread, b->callstack, b->time);
 }
 
 bool selection_wants_zone(const struct selection *s, uint16_t thread, int64_t begin, int64_t end)

@@ -40,6 +40,9 @@ struct selection_options {
 /* True when anything but `pool` narrows the selection. */
 bool selection_is_narrow(const struct selection_options *o);
 
+/* Makes the end of what is seen of `at`: for questions about a time of their own until then. */
+void selection_until(struct selection_options *o);
+
 /* Pools by name: those of one name are one. */
 struct selection_pool {
     struct view name;
@@ -91,6 +94,13 @@ struct selection_block {
 };
 
 bool selection_wants(const struct selection *s, const struct selection_block *b);
+
+/*
+ * Whether something that happened at a moment on a thread, with a call stack (0 none), is selected:
+ * by all but the pool and the size. `at` means: no later than that.
+ */
+bool selection_wants_moment(const struct selection *s, uint16_t thread, uint32_t callstack,
+                            int64_t time);
 
 /*
  * Whether allocations within a zone may be selected: it is on a wanted thread, some of it lies in

@@ -84,13 +84,7 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
     struct selection_options *o = &c->question.selection;
     struct selection s;
     struct memory_map m;
-    if (o->has_at) {
-        int64_t end = o->at < INT64_MAX ? o->at + 1 : o->at;
-        o->begin = o->has_range ? o->begin : INT64_MIN;
-        o->end = o->has_range && o->end < end ? o->end : end;
-        o->has_range = true;
-        o->has_at = false;
-    }
+    selection_until(o);
     if (selection_init(&s, t, o, e) != 0)
         return -1;
     c->report.colors = c->report.format == REPORT_TEXT && terminal_takes_colors(out);

@@ -32,7 +32,8 @@ static const char usage[] =
     "      --limit N       rows to print, 0 for all (text: 50, markdown: 10, else all)\n"
     "      --skip REGEX    pass over functions or files that match when looking for the site\n"
     "                      (as Perl has them; may be given several times)\n"
-    "      --peak[=N]      only what was live at the highest point, or at the N-th highest\n"
+    "      --peak[=N]      only what was live at the highest point, or at the N-th highest; with\n"
+    "                      --at: until then\n"
     "      --leaks         what is never freed: growing, or allocated at the start\n"
     "      --suppressions FILE  with --leaks: leave out what LeakSanitizer's file names\n"
     "      --grown A:B     which sites hold more at B than at A, or less\n"
@@ -251,8 +252,7 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
                 "--peak, --histograms, --patterns and --faults");
         return false;
     }
-    return related_question_check(&c->related, &c->question.selection, e) &&
-           leak_question_check(&c->leaks, &c->question.selection, e) &&
+    return related_question_check(&c->related, e) && leak_question_check(&c->leaks, e) &&
            option_one_trace(n, arguments, &c->question.trace, e);
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "analysis/peaks.h"
+#include "base/format.h"
 #include "cli/options.h"
 #include "report/faults.h"
 #include "report/histograms.h"
@@ -36,19 +37,14 @@ bool leak_question_take(struct leak_question *q, int option, const char *value, 
     }
 }
 
-bool leak_question_check(const struct leak_question *q, const struct selection_options *s,
-                         struct err *e)
+bool leak_question_check(const struct leak_question *q, struct err *e)
 {
     if (q->leaks + q->grown + q->peak + q->histograms + q->patterns + q->faults > 1)
         err_set(e, ERR_USAGE,
                 "--leaks, --grown, --peak, --histograms, --patterns and --faults are different "
                 "questions");
-    else if (q->faults && !faults_selectable(s))
-        err_set(e, ERR_USAGE, "--faults are told apart by --pool and --match only");
     else if (q->suppressions && !q->leaks)
         err_set(e, ERR_USAGE, "--suppressions goes with --leaks");
-    else if ((q->grown || q->peak) && s->has_at)
-        err_set(e, ERR_USAGE, "--at is a time of its own: it goes with neither --grown nor --peak");
     else
         return true;
     return false;
@@ -106,6 +102,11 @@ static int answer_growth(const struct leak_question *q, struct selection *s,
     struct growth g;
     int64_t to = q->to < selection_end(s) ? q->to : selection_end(s);
     int64_t from = q->from == INT64_MIN ? -1 : q->from;
+    char end[FORMAT_SIZE];
+    if (to <= from)
+        return err_set(e, ERR_USAGE,
+                       "nothing of --grown is seen: what is selected ends at %s already",
+                       format_duration(end, to));
     if (growth_build(&g, s, skip, from, to, e) != 0)
         return -1;
     int status = growth_write(&g, s, &q->report, out, e);
@@ -166,6 +167,7 @@ int leak_question_find_peak(const struct leak_question *q, struct selection_opti
 {
     struct selection s;
     struct peaks p;
+    selection_until(only);
     if (selection_init(&s, t, only, e) != 0)
         return -1;
     only->at = selection_end(&s);

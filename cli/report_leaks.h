@@ -46,8 +46,7 @@ enum {
 bool leak_question_take(struct leak_question *q, int option, const char *value, struct err *e);
 
 /* Whether they go together, once all are known. */
-bool leak_question_check(const struct leak_question *q, const struct selection_options *s,
-                         struct err *e);
+bool leak_question_check(const struct leak_question *q, struct err *e);
 
 /* Whether the answer is not the summary; then leak_question_answer writes it. */
 static inline bool leak_question_is_own(const struct leak_question *q)
@@ -58,7 +57,10 @@ static inline bool leak_question_is_own(const struct leak_question *q)
 int leak_question_answer(const struct leak_question *q, const struct selection_options *only,
                          const struct skiplist *skip, struct trace *t, FILE *out, struct err *e);
 
-/* Makes `only` select what was live at the wanted peak of all these pools together. */
+/*
+ * Makes `only` select what was live at the wanted peak of all these pools together; with `at` at
+ * one of those until then.
+ */
 int leak_question_find_peak(const struct leak_question *q, struct selection_options *only,
                             struct trace *t, struct err *e);
 

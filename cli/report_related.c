@@ -16,15 +16,11 @@ bool related_question_take(struct related_question *q, int option, const char *v
     return q->options.window > 0;
 }
 
-bool related_question_check(const struct related_question *q, const struct selection_options *s,
-                            struct err *e)
+bool related_question_check(const struct related_question *q, struct err *e)
 {
-    if (q->window_given && !q->asked)
-        err_set(e, ERR_USAGE, "--window goes with --related");
-    else if (q->asked && s->has_at)
-        err_set(e, ERR_USAGE, "--related looks at all of the time: it does not go with --at");
-    else
+    if (!q->window_given || q->asked)
         return true;
+    err_set(e, ERR_USAGE, "--window goes with --related");
     return false;
 }
 

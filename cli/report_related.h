@@ -34,9 +34,8 @@ enum {
 bool related_question_take(struct related_question *q, int option, const char *value,
                            struct err *e);
 
-/* Whether they go together with the selection, once all are known. */
-bool related_question_check(const struct related_question *q, const struct selection_options *s,
-                            struct err *e);
+/* Whether they go together, once all are known. */
+bool related_question_check(const struct related_question *q, struct err *e);
 
 /* Loads the trace with what is asked for; the input is released by related_input_release. */
 int related_question_load(struct related_question *q, const char *path,

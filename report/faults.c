@@ -46,21 +46,43 @@ static struct view pool_of(const struct writer *w, uint32_t pool, char room[32])
 
 /* ---- text */
 
+static void text_foreign(struct buf *b)
+{
+    buf_puts(b, "(an official tool wrote this trace: its capture ends at the first free of an "
+                "unknown address, or\ndrops it, so the trace cannot tell of such frees)\n");
+}
+
+static void text_sums(struct buf *b, uint64_t frees, uint64_t allocations)
+{
+    char text[FORMAT_SIZE];
+    buf_printf(b, "%s of unknown addresses", format_counted(text, frees, "free"));
+    buf_printf(b, ", %s at live addresses", format_counted(text, allocations, "allocation"));
+}
+
 static void text_head(struct writer *w)
 {
     const struct faults *f = w->f;
     struct buf *b = &w->doc.buf;
     char text[FORMAT_SIZE];
-    if (f->rows.len == 0 && !f->unknown_frees && !f->double_allocations) {
-        buf_puts(b, "no memory faults\n");
-        return;
+    bool any = f->unknown_frees || f->double_allocations;
+    if (f->rows.len == 0 && (f->is_selected || !any)) {
+        buf_puts(b, any ? "no memory fault is as wanted; in all: " : "no memory faults\n");
+        if (any) {
+            text_sums(b, f->unknown_frees, f->double_allocations);
+            buf_puts(b, "\n");
+        }
+    } else if (f->is_selected) {
+        text_sums(b, f->selected_frees, f->selected_allocations);
+        buf_puts(b, " are as wanted\n");
+    } else {
+        text_sums(b, f->unknown_frees, f->double_allocations + f->from_history);
+        buf_puts(b, "\n");
     }
-    buf_printf(b, "%s of unknown addresses", format_counted(text, f->unknown_frees, "free"));
-    buf_printf(b, ", %s at live addresses\n",
-               format_counted(text, f->double_allocations + f->from_history, "allocation"));
     if (f->from_history)
         buf_printf(b, "(%s found in the history: no capture noted them)\n",
                    format_counted(text, f->from_history, "allocation"));
+    if (f->is_foreign)
+        text_foreign(b);
     if (f->partial)
         buf_puts(b, "most frees are of unknown blocks: the program reports only some of its "
                     "allocations, or was caught late\n");
@@ -177,8 +199,10 @@ static void text_row(struct writer *w, const struct fault_row *r)
     struct buf *b = &w->doc.buf;
     struct buf site = {0};
     char text[FORMAT_SIZE];
-    buf_printf(b, "\n%s, %s in pool ", fault_kind_name(r->kind),
-               format_counted(text, r->count, "time"));
+    buf_printf(b, "\n%s, ", fault_kind_name(r->kind));
+    if (r->least < r->count)
+        buf_printf(b, "%s to ", format_count(text, r->least));
+    buf_printf(b, "%s in pool ", format_counted(text, r->count, "time"));
     format_terminal(b, r->pool);
     buf_puts(b, ", at ");
     if (r->callstack)
@@ -190,11 +214,13 @@ static void text_row(struct writer *w, const struct fault_row *r)
     buf_puts(b, "\n");
     w->doc.failed |= site.failed;
     buf_release(&site);
-    for (unsigned i = 0; i < r->case_count; i++) {
-        uint64_t unshown = r->count - r->case_count;
-        if (i == FAULT_SAMPLES && unshown)
-            buf_printf(b, "  … and %s between …\n", format_count(text, unshown));
-        text_case(w, r, i);
+    for (unsigned i = 0; i <= r->case_count; i++) {
+        uint64_t unshown = r->count > r->case_count ? r->count - r->case_count : 0;
+        if (i == r->gap && unshown)
+            buf_printf(b, "  … and %s%s %s …\n", r->least < r->count ? "up to " : "",
+                       format_count(text, unshown), i < r->case_count ? "between" : "after");
+        if (i < r->case_count)
+            text_case(w, r, i);
     }
 }
 
@@ -246,16 +272,21 @@ static void json_head(struct writer *w)
     document_member(&w->doc, "found_in_history", json_count(f->from_history));
     document_member(&w->doc, "left_out", json_count(f->left_out));
     document_member(&w->doc, "partial", json_boolean(f->partial));
+    document_member(&w->doc, "knows_unknown_frees", json_boolean(!f->is_foreign));
+    document_member(&w->doc, "selected",
+                    json_pack("{s:o, s:o}", "unknown_frees", json_count(f->selected_frees),
+                              "double_allocations", json_count(f->selected_allocations)));
     document_list(&w->doc, "faults");
 }
 
 static void json_row(struct writer *w, const struct fault_row *r)
 {
     document_element(&w->doc,
-                     json_pack("{s:s, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "kind",
+                     json_pack("{s:s, s:o, s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o}", "kind",
                                fault_kind_name(r->kind), "pool", json_text(r->pool), "count",
-                               json_count(r->count), "from_history", r->from_history ? 1 : 0,
-                               "function", json_text_or_null(r->site.function), "file",
+                               json_count(r->count), "count_least", json_count(r->least),
+                               "from_history", r->from_history ? 1 : 0, "function",
+                               json_text_or_null(r->site.function), "file",
                                json_text_or_null(r->site.file), "line",
                                r->site.line ? json_integer(r->site.line) : json_null(), "image",
                                json_text_or_null(r->site.image), "callstack",

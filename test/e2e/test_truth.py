@@ -12,7 +12,7 @@ import struct
 
 from clients import capture_items, frame_name, thread_name
 from test_capture import TERMINATE, FakeClient, alloc, callstack, frame
-from tools import Case, report, run
+from tools import Case, TRACES, report, run
 
 MAIN, WORKER = 7, 8
 STEP = 1000  # ns from event to event
@@ -300,6 +300,52 @@ class Faults(Case):
         table = rows("report", out, "--faults")
         self.assertEqual([r["cause"] for r in table], ["freed-before", "held"])
         self.assertEqual(ask("report", out, "--faults", "--match", "drop")["faults"], [])
-        refused = run("report", out, "--faults", "--thread", "main")
-        self.assertEqual(refused.returncode, 2)
-        self.assertIn("--pool and --match", refused.stderr)
+        self.assertIs(doc["knows_unknown_frees"], True)
+
+    def test_selected(self):
+        """By everything that selects allocations; of many equal ones only some were noted."""
+        out = self.dir / "x.tracy"
+        items = thread_name(7, b"main") + thread_name(8, b"worker")
+        for line, name in enumerate((b"make", b"drop", b"again"), 1):
+            items += frame_name(0x401000 * line, name, b"a.c", line)
+        make, drop, again = (callstack(0x401000 * n) for n in (1, 2, 3))
+        items += make + alloc(10, 7, 0x1000, 64) + drop + free_there(10, 7, 0x1000)
+        for i in range(20):  # at 30, 40, … 220; all noted at first: those at 30 to 50, 200 to 220
+            items += again + free_there(10, 8 if i == 19 else 7, 0x1000)
+        items += make + alloc(10, 7, 0x2000, 32) + again + alloc(10, 8, 0x2000, 16)
+        self.assertEqual(capture_items(out, items).returncode, 0)
+        for options, freed, taken in (
+                ([], (20, 20, 6), 1), (["--match", "again"], (20, 20, 6), 1),
+                (["--match", "make"], None, 0), (["--range", "0:29"], None, 0),
+                (["--range", "30:1s"], (20, 20, 6), 1), (["--range", "40:1s"], (19, 19, 5), 1),
+                (["--range", "60:1s"], (17, 3, 3), 1), (["--range", ":45"], (2, 2, 2), 0),
+                (["--range", "205:"], (2, 2, 2), 1), (["--range", "100:110"], (14, 0, 0), 0),
+                (["--at", 210], (19, 19, 5), 0), (["--at", 39], (1, 1, 1), 0),
+                (["--thread", "main"], (19, 5, 5), 0), (["--thread", 8], (15, 1, 1), 1),
+                (["--size", "64"], (20, 6, 6), 0), (["--size", "16"], (14, 0, 0), 1),
+                (["--pool", "default"], (20, 20, 6), 1)):
+            with self.subTest(options=options):
+                doc = ask("report", out, "--faults", *options)
+                found = {f["kind"]: (f["count"], f["count_least"], len(f["samples"]))
+                         for f in doc["faults"]}
+                self.assertEqual(found.get("free-of-unknown"), freed)
+                self.assertEqual(found.get("allocated-twice", (0,))[0], taken)
+                self.assertEqual(doc["selected"], {"unknown_frees": freed[0] if freed else 0,
+                                                   "double_allocations": taken})
+                self.assertEqual((doc["unknown_frees"], doc["double_allocations"]), (20, 1))
+        words = run("report", out, "--faults", "--range", "60:1s").stdout
+        self.assertTrue(words.startswith("17 frees of unknown addresses, 1 allocation at live "
+                                         "addresses are as wanted\n"), words)
+        self.assertIn("free-of-unknown, 3 to 17 times in pool default", words)
+        self.assertIn("  … and up to 14 between …\n  0x1000 at 200 ns", words)
+        self.assertIn("no memory fault is as wanted; in all: 20 frees of unknown addresses, "
+                      "1 allocation at live addresses\n",
+                      run("report", out, "--faults", "--match", "make").stdout)
+
+    def test_an_official_trace_knows_no_unknown_frees(self):
+        paths = sorted(TRACES.glob("*/*.tracy"))
+        self.assertTrue(paths)
+        for path in paths:
+            self.assertIs(ask("report", path, "--faults")["knows_unknown_frees"], False)
+            self.assertIn("an official tool wrote this trace",
+                          run("report", path, "--faults").stdout)
