@@ -379,8 +379,7 @@ static bool is_case_wanted(const struct builder *b, const struct fault_row *r,
     if (!is_size_wanted(s, r->kind == FAULT_ALLOC_TWICE ? c->what.size : block ? block->size : 0))
         return false;
     if (!thread)
-        return !s->threads && !s->zones &&
-               selection_wants_moment(s, 0, r->callstack, c->what.time);
+        return !s->threads && !s->zones && selection_wants_moment(s, 0, r->callstack, c->what.time);
     return selection_wants_moment(s, (uint16_t)(*thread - 1), r->callstack, c->what.time);
 }
 

@@ -129,16 +129,24 @@ static void verify_expression(struct verifier *v, const struct budget *b)
 int verify_summarize(struct summary *s, struct trace *t, struct verify_options *options,
                      struct err *missing, struct err *e)
 {
-    struct summary_options wanted = {.by = GROUP_SITE, .pool = options->pool};
+    struct selection_options only = options->only;
+    const struct summary_options wanted = {.by = GROUP_SITE, .only = &only};
     if (summary_build(s, t, &wanted, e) == 0)
         return 0;
-    if (e->code != ERR_USAGE)
+    bool is_pool = !only.thread && !only.zone && !only.has_frame;
+    if (e->code != ERR_USAGE || (is_pool && !only.pool))
         return -1;
     *missing = *e;
-    options->missing_pool = missing->text;
-    wanted.pool = NULL;
+    only.pool = NULL;
+    only.thread = NULL;
+    only.zone = NULL;
+    only.has_frame = false;
     *e = (struct err){0};
-    return summary_build(s, t, &wanted, e);
+    if (summary_build(s, t, &wanted, e) != 0)
+        return -1;
+    options->missing = missing->text;
+    options->missing_name = is_pool ? "pool" : "selection";
+    return 0;
 }
 
 int verify_run(struct verify_result *r, const struct summary *s, const struct trace_counts *counts,
@@ -147,8 +155,8 @@ int verify_run(struct verify_result *r, const struct summary *s, const struct tr
     *r = (struct verify_result){.holds = true};
     struct verifier v = {.result = r, .s = s, .counts = counts, .options = options};
     verify_data(&v);
-    if (options->missing_pool)
-        check(&v, "pool", false, "%s", options->missing_pool);
+    if (options->missing)
+        check(&v, options->missing_name, false, "%s", options->missing);
     if (options->expect_allocations)
         verify_allocations(&v);
     if (options->require_callstacks)

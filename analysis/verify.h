@@ -11,7 +11,7 @@
 #include "trace/load.h"
 
 struct verify_options {
-    const char *pool; /* NULL, or look at this pool only */
+    struct selection_options only; /* look at these allocations only */
     bool expect_allocations;
     uint64_t allocations;    /* expected */
     double within;           /* ≥ 1: from allocations / within to allocations * within will do */
@@ -23,7 +23,8 @@ struct verify_options {
     bool require_context_switches;
     const struct budget *expect; /* expressions that must be true; they outlive the result */
     size_t expect_count;
-    const char *missing_pool; /* of verify_summarize: a check that failed */
+    const char *missing; /* of verify_summarize: why the check `missing_name` failed */
+    const char *missing_name;
 };
 
 struct verify_result {
@@ -32,9 +33,10 @@ struct verify_result {
 };
 
 /*
- * Makes the summary that verify_run looks at. A pool that is not there is a check that does not
- * hold, not a wrong command line: `missing`, which must last, says why, and options->missing_pool
- * tells verify_run.
+ * Makes the summary that verify_run looks at. A pool, thread, frame or zone that is not there is a
+ * check that does not hold, not a wrong command line: `missing`, which must last, says why, and
+ * options->missing tells verify_run. For options->only.frame and zone the trace must have been
+ * loaded with frames and zones.
  */
 int verify_summarize(struct summary *s, struct trace *t, struct verify_options *options,
                      struct err *missing, struct err *e);

@@ -10,6 +10,7 @@
 #include "cli/budgets.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cli/question.h"
 #include "report/verify.h"
 #include "trace/load.h"
 
@@ -21,16 +22,15 @@ static const char usage[] =
     "\n"
     "      --expect-allocations N      about so many allocations …\n"
     "      --within FACTOR             … between N / FACTOR and N * FACTOR (10)\n"
-    "      --pool NAME                 look at this pool only\n"
     "      --require-callstacks[=PCT]  some allocations, or PCT percent, have a call stack\n"
     "      --require-symbols PCT       so many percent of their frames have a name\n"
     "      --require-samples           there are call stack samples\n"
     "      --require-context-switches  there are context switches\n"
     "      --expect EXPR               this is true of the figures, such as 'peak<512M' or\n"
     "                                  'count(site=~\"parse\")>0'; may be given several times\n"
-    "      --format F                  text, json or junit (text)\n"
+    "      --format F                  text, json, junit or markdown (text)\n"
     "  -h, --help                      this text\n"
-    "\n"
+    "\n" SELECTION_USAGE "\n"
     "Exit status: 0 all checks hold; 1 one does not; 2 usage; 3 unreadable trace.\n";
 
 struct verify_command {
@@ -38,13 +38,13 @@ struct verify_command {
     enum verify_format format;
     struct verify_options verify;
     struct budgets expect;
-    struct err missing; /* why there is no such pool */
+    struct question question; /* for its selection */
+    struct err missing;       /* why there is no such pool, thread, frame or zone */
 };
 
 enum {
     OPTION_EXPECT = 256,
     OPTION_WITHIN,
-    OPTION_POOL,
     OPTION_CALLSTACKS,
     OPTION_SYMBOLS,
     OPTION_SAMPLES,
@@ -56,7 +56,7 @@ enum {
 static const struct option long_options[] = {
     {"expect-allocations", required_argument, NULL, OPTION_EXPECT},
     {"within", required_argument, NULL, OPTION_WITHIN},
-    {"pool", required_argument, NULL, OPTION_POOL},
+    SELECTION_LONG_OPTIONS,
     {"require-callstacks", optional_argument, NULL, OPTION_CALLSTACKS},
     {"require-symbols", required_argument, NULL, OPTION_SYMBOLS},
     {"require-samples", no_argument, NULL, OPTION_SAMPLES},
@@ -90,9 +90,6 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
         return format_parse_count("--expect-allocations", value, &v->allocations, e) == 0;
     case OPTION_WITHIN:
         return parse_real("--within", value, 1, 1e9, &v->within, e) == 0;
-    case OPTION_POOL:
-        v->pool = value;
-        return true;
     case OPTION_CALLSTACKS:
         v->require_callstacks = true;
         return !value ||
@@ -111,10 +108,10 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
     case OPTION_FORMAT:
         if (verify_format_parse(value, &c->format))
             return true;
-        err_set(e, ERR_USAGE, "--format is text, json or junit, not '%s'", value);
+        err_set(e, ERR_USAGE, "--format is text, json, junit or markdown, not '%s'", value);
         return false;
     default:
-        return false;
+        return question_take(&c->question, option, value, e);
     }
 }
 
@@ -128,7 +125,10 @@ static int run(struct verify_command *c, struct trace *t, bool *holds, struct er
     struct trace_counts counts;
     struct summary s;
     struct verify_result r;
-    if (trace_load(t, c->trace, &counts, NULL, e) != 0 ||
+    const struct selection_options *only = &c->question.selection;
+    const struct trace_load_options more = {.zones = only->zone != NULL, .frames = only->has_frame};
+    c->verify.only = *only;
+    if (trace_load_with(t, c->trace, &more, &counts, NULL, e) != 0 ||
         verify_summarize(&s, t, &c->verify, &c->missing, e) != 0)
         return -1;
     c->verify.expect = c->expect.list.at;

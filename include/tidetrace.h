@@ -387,6 +387,7 @@ struct tidetrace_peak {
 /*
  * The peaks of all selected pools together, the highest first: `room` of them go to `peaks`, *count
  * is how many there are. What was live at one is a report whose selection has its time as `at`.
+ * `at` of the selection itself: those until then.
  */
 TIDETRACE_API int tidetrace_peaks(struct tidetrace *trace,
                                   const struct tidetrace_selection *selection,
@@ -595,6 +596,8 @@ struct tidetrace_verify_options {
     double callstacks_percent, symbols_percent;
     const char *const *expect; /* expressions that must be true: "peak<512M" */
     size_t expect_count;
+    const struct tidetrace_selection
+        *selection; /* look at these only; `pool` goes before its own */
 };
 
 /* Rows are checks; the first is whether there are memory events at all. */

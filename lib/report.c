@@ -166,6 +166,7 @@ static int find_peaks(struct tidetrace *t, const struct tidetrace_selection *sel
     struct question q;
     struct selection s;
     int status = question_init(&q, t, selection, NULL, 0, e);
+    selection_until(&q.only);
     if (status == 0 && (status = selection_init(&s, &t->trace, &q.only, e)) == 0) {
         status = peaks_find(p, &s, e);
         selection_release(&s);

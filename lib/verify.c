@@ -34,8 +34,7 @@ static int take_options(struct verify_options *v, const struct tidetrace_verify_
     const uint32_t all = TIDETRACE_VERIFY_ALLOCATIONS | TIDETRACE_VERIFY_CALLSTACKS |
                          TIDETRACE_VERIFY_SYMBOLS | TIDETRACE_VERIFY_SAMPLES |
                          TIDETRACE_VERIFY_CONTEXT_SWITCHES;
-    *v = (struct verify_options){.pool = o->pool,
-                                 .expect_allocations = o->flags & TIDETRACE_VERIFY_ALLOCATIONS,
+    *v = (struct verify_options){.expect_allocations = o->flags & TIDETRACE_VERIFY_ALLOCATIONS,
                                  .allocations = o->allocations,
                                  .within = o->within == 0 ? 10 : o->within,
                                  .require_callstacks = o->flags & TIDETRACE_VERIFY_CALLSTACKS,
@@ -76,8 +75,13 @@ static int build(struct verify_own *r, struct tidetrace *t,
     struct tidetrace_verify_options o;
     struct verify_options v;
     struct expressions x = {0};
-    if (lib_take(&o, sizeof o, theirs, e) != 0 || take_options(&v, &o, e) != 0)
+    struct question *q = &r->base.question;
+    if (lib_take(&o, sizeof o, theirs, e) != 0 || take_options(&v, &o, e) != 0 ||
+        question_init(q, t, o.selection, NULL, 0, e) != 0)
         return -1;
+    v.only = q->only;
+    if (o.pool)
+        v.only.pool = o.pool;
     int status = expressions_take(&x, o.expect, o.expect_count, true, e);
     v.expect = x.list.at;
     v.expect_count = x.list.len;

@@ -140,16 +140,15 @@ static int ask_peak(struct tool_call *c, struct tidetrace_result **r, struct tid
     size_t n = 0;
     if (!peaks)
         return wrong(error, "out of memory for peaks");
-    int code = c->selection.flags & TIDETRACE_SELECT_AT
-                   ? wrong(error, "a peak has a time of its own: at_ns does not go with it")
-                   : tidetrace_peaks(c->trace, &c->selection, peaks, size, PEAKS_MOST, &n, error);
+    int code = tidetrace_peaks(c->trace, &c->selection, peaks, size, PEAKS_MOST, &n, error);
     if (code == TIDETRACE_OK && n && which > n)
         code = wrong(error, "there are not so many peaks");
     if (code == TIDETRACE_OK) {
         struct tidetrace_info info = {.struct_size = sizeof info};
         code = tidetrace_get_info(c->trace, &info, error);
+        if (n || !(c->selection.flags & TIDETRACE_SELECT_AT))
+            c->selection.at = n ? peaks[which - 1].time : info.duration;
         c->selection.flags |= TIDETRACE_SELECT_AT;
-        c->selection.at = n ? peaks[which - 1].time : info.duration;
     }
     free(peaks);
     return code == TIDETRACE_OK ? ask_report(c, r, error) : code;
@@ -162,7 +161,10 @@ static int add_peak(struct tool_call *c, const struct page *p, json_t *document,
     struct tidetrace_error error;
     size_t n;
     struct tidetrace_selection s = c->selection;
-    s.flags &= ~(uint32_t)TIDETRACE_SELECT_AT;
+    if (params_has(c->arguments, "at_ns"))
+        s.at = params_integer(c->arguments, "at_ns", 0);
+    else
+        s.flags &= ~(uint32_t)TIDETRACE_SELECT_AT;
     if (tidetrace_peaks(c->trace, &s, peaks, sizeof *peaks, PEAKS_SHOWN, &n, &error) !=
         TIDETRACE_OK)
         return err_set(e, ERR_INPUT, "%s", error.text);
@@ -337,7 +339,6 @@ static int add_diff(struct tool_call *c, const struct page *p, json_t *document,
 /* ---- verify */
 
 static const struct param verify_params[] = {
-    {.name = "pool", .type = PARAM_TEXT, .what = "look at this pool only"},
     {.name = "allocations",
      .type = PARAM_INTEGER,
      .what = "about so many allocations are expected",
@@ -371,13 +372,13 @@ static int ask_verify(struct tool_call *c, struct tidetrace_result **r,
     struct param_texts expect = params_texts(a, "expect");
     struct tidetrace_verify_options o = {
         .struct_size = sizeof o,
-        .pool = params_text(a, "pool"),
         .allocations = (uint64_t)params_integer(a, "allocations", 0),
         .within = params_number(a, "within", 0),
         .callstacks_percent = params_number(a, "callstacks_percent", 0),
         .symbols_percent = params_number(a, "symbols_percent", 0),
         .expect = expect.at,
-        .expect_count = expect.len};
+        .expect_count = expect.len,
+        .selection = &c->selection};
     if (params_has(a, "allocations"))
         o.flags |= TIDETRACE_VERIFY_ALLOCATIONS;
     if (params_has(a, "callstacks_percent"))
@@ -406,7 +407,7 @@ const struct tool tool_table[] = {
      .what = "Checks that memory data is really in a trace, and whether expressions on its figures "
              "are true. Ask this first: a trace that was stripped looks like one without "
              "allocations.",
-     .params = {{trace_params, verify_params}},
+     .params = {{trace_params, verify_params, selection_params}},
      .ask = ask_verify},
     {.name = "report",
      .title = "What allocated how much",
@@ -419,7 +420,8 @@ const struct tool tool_table[] = {
      .add = add_report},
     {.name = "peak",
      .title = "What was live at a peak",
-     .what = "When memory use was highest, and what was live then; also at any lower peak.",
+     .what = "When memory use was highest, and what was live then; also at any lower peak; with "
+             "at_ns: until then.",
      .params = {{trace_params, peak_params, report_params, selection_params, page_params}},
      .rows = "sites",
      .ask = ask_peak,

@@ -5,11 +5,14 @@
 #include "base/format.h"
 #include "report/json_value.h"
 #include "report/junit.h"
+#include "report/markup.h"
 
 bool verify_format_parse(const char *text, enum verify_format *format)
 {
-    static const char *const names[] = {
-        [VERIFY_TEXT] = "text", [VERIFY_JSON] = "json", [VERIFY_JUNIT] = "junit"};
+    static const char *const names[] = {[VERIFY_TEXT] = "text",
+                                        [VERIFY_JSON] = "json",
+                                        [VERIFY_JUNIT] = "junit",
+                                        [VERIFY_MARKDOWN] = "markdown"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(text, names[i]) == 0) {
             *format = (enum verify_format)i;
@@ -45,6 +48,18 @@ static void put_lines(struct buf *b, const struct verify_result *r)
     }
 }
 
+static void put_markdown(struct buf *b, const struct verify_result *r)
+{
+    buf_printf(b, "### Memory data: %s\n\n",
+               r->holds ? "all checks hold" : "a check does not hold");
+    for (size_t i = 0; i < r->checks.len; i++) {
+        const struct summary_check *c = &r->checks.at[i];
+        buf_printf(b, "- %s %s: ", c->holds ? "✅" : "❌", c->name);
+        markup_code(b, view_of(c->detail));
+        buf_puts(b, "\n");
+    }
+}
+
 int verify_write(const struct verify_result *r, enum verify_format format, FILE *out, struct err *e)
 {
     struct buf b = {0};
@@ -54,6 +69,8 @@ int verify_write(const struct verify_result *r, enum verify_format format, FILE 
         buf_puts(&b, "\n");
     } else if (format == VERIFY_JUNIT) {
         junit_write(&b, "tidemark verify", r->checks.at, r->checks.len, false);
+    } else if (format == VERIFY_MARKDOWN) {
+        put_markdown(&b, r);
     } else {
         put_lines(&b, r);
     }

@@ -318,6 +318,21 @@ class Answers(Case):
             self.assertEqual(page["selection"]["at_ns"], peaks[0]["time_ns"])
             self.assertEqual(sum(row["live_bytes"] for row in page["sites"]), peaks[0]["bytes"])
             self.assertIn("not so many", client.refusal("peak", trace=TRACE, which=4000))
+            until = peaks[0]["time_ns"] - 1
+            told = command("report", TRACE, "--peak", "--at", until)
+            self.check(client, "peak", "sites", told, trace=TRACE, at_ns=until)
+            for _ in range(2):  # the second time from what is kept
+                page = client.document("peak", trace=TRACE, at_ns=until)
+                self.assertLessEqual(max(p["time_ns"] for p in page["peaks"]), until)
+                self.assertEqual(page["selection"]["at_ns"], page["peaks"][0]["time_ns"])
+
+    def test_verify_selected(self):
+        with Client() as client:
+            count = len(command("find", TRACE, "0-0xffffffffffffffff", "--size", "64:80")
+                        ["allocations"])
+            page = client.document("verify", trace=TRACE, size_min=64, size_max=80,
+                                   expect=[f"count={count}", f"count<{count}"])
+            self.assertEqual([c["holds"] for c in page["checks"]], [True, True, False])
 
     def test_diff(self):
         with Client() as client:

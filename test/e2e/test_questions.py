@@ -696,7 +696,7 @@ class Related(Case):
 
     def test_refusals(self):
         for wrong in (["--window", "1s"], ["--related", "--window", "0"],
-                      ["--related", "--at", "5"], ["--related", "--leaks"],
+                      ["--related", "--leaks"],
                       ["--related", "--peak"], ["--related", "--fail-if", "peak>0"],
                       ["--related", "--format", "html"]):
             with self.subTest(wrong=wrong):

@@ -82,7 +82,6 @@ class JUnit(Case):
                      ("report", MEMSCEN, "--grown", "0:1s", "--min-size", "1K"),
                      ("report", MEMSCEN, "--related", "--min-count", "2"),
                      ("report", MEMSCEN, "--format", "junit", "--histograms", "--fail-if", "peak>1"),
-                     ("verify", MEMSCEN, "--format", "markdown"),
                      ("tree", MEMSCEN, "--format", "markdown")):
             self.assertEqual(run(*args).returncode, 2, args)
 

@@ -56,6 +56,25 @@ class Verify(Case):
         for name in ("default", "arena", "gpu.vram"):
             self.assertIn(name, result.stdout)
 
+    def test_selections(self):
+        """What they select is test_matrix.py's; here: what is not there, and expressions."""
+        for wrong, cause in ((("--thread", "nobody"), "no thread has the name or id 'nobody'"),
+                             (("--zone", "nowhere"), "no zone is called 'nowhere'"),
+                             (("--frame", 10**9), "there is no frame 1000000000")):
+            with self.subTest(wrong=wrong):
+                self.check(1, f"FAILED selection: {cause}", MEMSCEN, *wrong)
+        self.check(1, "FAILED memory-data: no allocation is as wanted", MEMSCEN, "--size", "1G:")
+        for wrong in (("--match", "("), ("--range", "2:1"), ("--pool", "x", "--match", "(")):
+            self.assertEqual(run("verify", MEMSCEN, *wrong).returncode, 2, wrong)
+        result = run("verify", MEMSCEN, "--pool", "gpu.vram", "--format", "markdown")
+        self.assertEqual(result.stdout, "### Memory data: all checks hold\n\n"
+                         "- ✅ memory-data: <code>926 allocations, 924 frees</code>\n")
+        result = run("verify", MEMSCEN, "--pool", "<gpu>", "--format", "markdown")
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("### Memory data: a check does not hold\n", result.stdout)
+        self.assertIn("- ❌ pool: <code>", result.stdout)
+        self.assertNotIn("<gpu>", result.stdout)
+
     def test_call_stacks(self):
         out = self.dir / "plain.tracy"
         self.assertEqual(no_callstacks(out).returncode, 0)

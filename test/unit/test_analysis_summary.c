@@ -496,7 +496,7 @@ static void test_verify(void **state)
     EXPECT_OK(&f, some, .require_samples = true, .require_context_switches = true);
     EXPECT_FAILED(&f, "samplescontext-switches", none, .require_samples = true,
                   .require_context_switches = true);
-    EXPECT_FAILED(&f, "pool", none, .missing_pool = "no pool is called 'x'");
+    EXPECT_FAILED(&f, "pool", none, .missing_name = "pool", .missing = "no pool is called 'x'");
     fixture_release(&f);
 }
 
