@@ -459,6 +459,11 @@ static int choose_stacks(struct builder *b, struct err *e)
 
 /* ---- the span of time */
 
+static const struct selection *narrowed(const struct builder *b)
+{
+    return selection_is_narrow(&b->s->selection.options) ? &b->s->selection : NULL;
+}
+
 static void widen(struct page_data *d, int64_t time)
 {
     if (time < d->from)
@@ -467,8 +472,26 @@ static void widen(struct page_data *d, int64_t time)
         d->to = time;
 }
 
-static int read_times(struct builder *b, struct pool *pool, struct err *e)
+/* The times at which a block came and went, as far as they are seen. */
+static void widen_by(struct builder *b, uint32_t pool, const struct memory_alloc *a, int64_t freed)
 {
+    const struct selection *only = narrowed(b);
+    const struct selection_block block = {.pool = pool,
+                                          .thread = memory_alloc_thread(a),
+                                          .callstack = a->callstack,
+                                          .size = memory_alloc_size(a),
+                                          .time = a->time,
+                                          .freed = freed};
+    if (only && !selection_wants(only, &block))
+        return;
+    widen(b->d, a->time);
+    if (freed != -1 && (!only || freed < only->end))
+        widen(b->d, freed);
+}
+
+static int read_times(struct builder *b, uint32_t number, struct err *e)
+{
+    struct pool *pool = b->trace->memory.pools.at[number];
     struct column_reader allocs;
     struct column_reader frees;
     const struct memory_alloc *a;
@@ -478,12 +501,8 @@ static int read_times(struct builder *b, struct pool *pool, struct err *e)
     column_reader_init(&allocs, &pool->allocs);
     column_reader_init(&frees, &pool->frees);
     while ((a = column_reader_next(&allocs, &n, e)) && (f = column_reader_next(&frees, &same, e))) {
-        for (size_t i = 0; i < n; i++) {
-            widen(b->d, a[i].time);
-            int64_t freed = memory_free_time(&a[i], &f[i]);
-            if (freed != -1)
-                widen(b->d, freed);
-        }
+        for (size_t i = 0; i < n; i++)
+            widen_by(b, number, &a[i], memory_free_time(&a[i], &f[i]));
     }
     int status = allocs.next < pool->allocs.len ? -1 : 0;
     column_reader_release(&allocs);
@@ -496,8 +515,8 @@ static int find_span(struct builder *b, struct err *e)
     struct page_data *d = b->d;
     d->from = INT64_MAX;
     d->to = INT64_MIN;
-    for (size_t i = 0; i < b->trace->memory.pools.len; i++) {
-        if (b->pools[i] < d->pools.len && read_times(b, b->trace->memory.pools.at[i], e) != 0)
+    for (uint32_t i = 0; i < b->trace->memory.pools.len; i++) {
+        if (b->pools[i] < d->pools.len && read_times(b, i, e) != 0)
             return -1;
     }
     if (d->from > d->to)
@@ -549,6 +568,7 @@ static int build_series(struct builder *b, struct err *e)
         .owners = b->owners,
         .from = d->from,
         .to = d->to,
+        .only = narrowed(b),
         .all_threads = b->all_threads,
     };
     return page_series_build(&d->series, &b->trace->memory, &o, e);

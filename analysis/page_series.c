@@ -284,13 +284,13 @@ static int count_map(struct page_series *s, const struct memory_op *op, struct e
     return count_piece(s, last, BLOCK_COVER, !up, 1, e);
 }
 
-static int count_key(struct page_series *s, const struct memory_op *op, uint32_t key, struct err *e)
+static int count_key(struct page_series *s, const struct memory_op *op, uint32_t key,
+                     bool is_temporary, struct err *e)
 {
     struct page_series_pool *p = &s->pools[s->keys.at[key].pool];
-    bool is_temporary;
     bool fresh;
     int64_t *v = page_cells_at(&s->cells, key, &fresh, e);
-    if (!v || temporary(s, op, &is_temporary, e) != 0)
+    if (!v)
         return -1;
     if (fresh || s->epochs.at[key] != p->epoch)
         note_peak(s, key, v);
@@ -312,10 +312,28 @@ static int count_key(struct page_series *s, const struct memory_op *op, uint32_t
     return 0;
 }
 
+static bool is_wanted(const struct page_series *s, const struct memory_op *op)
+{
+    const struct selection_block block = {.pool = op->pool,
+                                          .thread = op->block.thread,
+                                          .callstack = op->block.callstack,
+                                          .size = op->block.size,
+                                          .time = op->block.time,
+                                          .freed = op->kind == MEMORY_FREE ? op->time : op->freed};
+    return !s->options.only || selection_wants(s->options.only, &block);
+}
+
 static int take_step(void *ctx, const struct memory_op *op, struct err *e)
 {
     struct page_series *s = ctx;
-    if (s->options.pools[op->pool] >= s->options.pool_count)
+    bool is_temporary;
+    if (s->options.pools[op->pool] >= s->options.pool_count ||
+        (s->options.only && op->time >= s->options.only->end))
+        return 0;
+    /* Whether a block is temporary its neighbours tell, wanted or not. */
+    if (temporary(s, op, &is_temporary, e) != 0)
+        return -1;
+    if (!is_wanted(s, op))
         return 0;
     struct page_series_pool *p = &s->pools[s->options.pools[op->pool]];
     uint64_t since =
@@ -328,13 +346,23 @@ static int take_step(void *ctx, const struct memory_op *op, struct err *e)
     if (op->time > p->now)
         pool_advance(p, op->time);
     uint32_t key;
-    if (key_number(s, op, &key, e) != 0 || count_key(s, op, key, e) != 0 ||
+    if (key_number(s, op, &key, e) != 0 || count_key(s, op, key, is_temporary, e) != 0 ||
         count_histogram(s, op, key, e) != 0)
         return -1;
     return count_map(s, op, e);
 }
 
 /* ---- all of it */
+
+/* Shows the wanted blocks to the map. */
+static int touch_step(void *ctx, const struct memory_op *op, struct err *e)
+{
+    struct page_series *s = ctx;
+    uint32_t pool = s->options.pools[op->pool];
+    if (op->kind != MEMORY_ALLOC || pool >= s->options.pool_count || !is_wanted(s, op))
+        return 0;
+    return page_map_touch(&s->map, pool, op->block.ptr, op->block.size, e);
+}
 
 /* Shows every block to the map; the order does not matter. */
 static int read_addresses(struct page_series *s, struct pool *pool, uint32_t number, struct err *e)
@@ -368,7 +396,10 @@ static int build(struct page_series *s, struct memory *m, struct err *e)
             return err_no_memory(e, "figures of the page");
         *number = i;
     }
-    for (size_t i = 0; i < m->pools.len; i++) {
+    const struct memory_observer touch = {.ctx = s, .op = touch_step};
+    if (o->only && memory_sweep(m, -1, &touch, e) != 0)
+        return -1;
+    for (size_t i = 0; i < m->pools.len && !o->only; i++) {
         if (o->pools[i] < o->pool_count && read_addresses(s, m->pools.at[i], o->pools[i], e) != 0)
             return -1;
     }

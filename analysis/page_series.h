@@ -17,6 +17,7 @@
 
 #include "analysis/page_cells.h"
 #include "analysis/page_map.h"
+#include "analysis/selection.h"
 #include "base/err.h"
 #include "base/map.h"
 #include "base/vec.h"
@@ -71,8 +72,9 @@ struct page_series_options {
     uint32_t stack_other;
     const uint8_t *owners; /* call stack id → site among the owners of page_map.h; NULL: others */
     int64_t from, to;      /* ns; of the first and the last event */
-    size_t cells_max;      /* 0: PAGE_CELLS_MAX; less in tests */
-    bool all_threads;      /* histograms do not tell threads apart: all count as thread 0 */
+    const struct selection *only; /* these allocations; NULL: all of the pools */
+    size_t cells_max;             /* 0: PAGE_CELLS_MAX; less in tests */
+    bool all_threads;             /* histograms do not tell threads apart: all count as thread 0 */
 };
 
 struct page_series_pool;

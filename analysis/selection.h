@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/vec.h"
 #include "base/view.h"
@@ -42,6 +43,9 @@ bool selection_is_narrow(const struct selection_options *o);
 
 /* Makes the end of what is seen of `at`: for questions about a time of their own until then. */
 void selection_until(struct selection_options *o);
+
+/* Appends it in words ("by thread main, of 64 B or more"), raw bytes; nothing when all is. */
+void selection_describe(struct buf *out, const struct selection_options *o);
 
 /* Pools by name: those of one name are one. */
 struct selection_pool {

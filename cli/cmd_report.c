@@ -48,11 +48,8 @@ static const char usage[] =
     "      --stack-traces  print the call stacks under each row (text; JSON has the largest one)\n"
     "      --format F      text, json, csv, html, markdown or junit (text); html is one page for "
     "a\n"
-    "                      browser, which chooses and sorts rows itself: only --pool and --skip "
-    "go\n"
-    "                      with it; markdown is short, for a comment; junit has the outcome of "
-    "each\n"
-    "                      --fail-if\n"
+    "                      browser, which chooses and sorts rows itself; markdown is short, for a\n"
+    "                      comment; junit has the outcome of each --fail-if\n"
     "  -o, --output FILE   write to FILE instead of standard output\n" RESOLVE_REQUEST_USAGE
     "  -f, --force         replace FILE when it exists\n"
     "  -h, --help          this text\n"
@@ -126,8 +123,9 @@ static bool parse_format(struct report_command *c, const char *value, struct err
 static bool parse_option(void *ctx, int option, const char *value, struct err *e)
 {
     struct report_command *c = ctx;
-    if (option != 'f' && option != 'o' && option != QUESTION_FORMAT && option != QUESTION_POOL &&
-        option != OPTION_SKIP && option != OPTION_FAIL_IF && option < RESOLVE_OPTION_FIRST)
+    bool is_question = option >= QUESTION_POOL && option <= QUESTION_FORMAT;
+    if (option != 'f' && option != 'o' && !is_question && option != OPTION_SKIP &&
+        option != OPTION_FAIL_IF && option < RESOLVE_OPTION_FIRST)
         c->rows_chosen = true;
     if (option == OPTION_BY || option == OPTION_SORT || option == OPTION_MIN_SIZE ||
         option == OPTION_MIN_COUNT)
@@ -171,7 +169,7 @@ static int load_page(void *ctx, struct trace *t, struct err *e)
 {
     struct report_command *c = ctx;
     page_source_init(&c->page, t);
-    return page_source_load(&c->page, c->question.trace, e);
+    return page_source_load(&c->page, c->question.trace, &c->question.selection, e);
 }
 
 static int load_related(void *ctx, struct trace *t, struct err *e)
@@ -210,8 +208,9 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
     struct report_command *c = ctx;
     if (c->html && c->rows_chosen) {
         err_set(e, ERR_USAGE,
-                "rows are chosen and sorted in the page: of the options that do so, "
-                "only --pool and --skip go with --format html");
+                "rows are chosen and sorted in the page, which has peaks, leaks and growth of any "
+                "range: only --skip and the options that say which allocations go with "
+                "--format html");
         return false;
     }
     if (c->review && !review_goes(c, e))

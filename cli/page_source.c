@@ -16,12 +16,16 @@ void page_source_release(struct page_source *p)
     page_texts_release(&p->texts);
 }
 
-int page_source_load(struct page_source *p, const char *path, struct err *e)
+int page_source_load(struct page_source *p, const char *path, const struct selection_options *only,
+                     struct err *e)
 {
     const struct record_sink texts = {&p->texts, page_texts_put};
     bool wanted[REC_TYPE_COUNT];
     page_texts_wanted(wanted);
-    const struct trace_load_options options = {.beside = &texts, .beside_wanted = wanted};
+    const struct trace_load_options options = {.zones = only->zone != NULL,
+                                               .frames = only->has_frame,
+                                               .beside = &texts,
+                                               .beside_wanted = wanted};
     return trace_load_with(p->trace, path, &options, NULL, NULL, e);
 }
 

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "analysis/page_texts.h"
+#include "analysis/selection.h"
 #include "analysis/skiplist.h"
 #include "analysis/summary.h"
 #include "base/err.h"
@@ -19,8 +20,9 @@ struct page_source {
 void page_source_init(struct page_source *p, struct trace *t);
 void page_source_release(struct page_source *p);
 
-/* Loads the trace. */
-int page_source_load(struct page_source *p, const char *path, struct err *e);
+/* Loads the trace, with what the selection looks at. */
+int page_source_load(struct page_source *p, const char *path, const struct selection_options *only,
+                     struct err *e);
 
 /* Writes the page of its summary, which was made with `skip`, stacks and by = GROUP_THREAD. */
 int page_source_write(struct page_source *p, const struct summary *s, const struct skiplist *skip,

@@ -153,6 +153,11 @@ static void put_trace(struct page *p)
     buf_printf(&p->out, "\"duration\":%" PRId64 ",\"complete\":%s},", t->facts.last_time,
                s->complete ? "true" : "false");
     put_member(p, "verdict", (struct view){(const char *)s->verdict.data, s->verdict.len});
+    struct buf only = {0};
+    selection_describe(&only, &s->selection.options);
+    put_member(p, "selection", (struct view){only.len ? (const char *)only.data : "", only.len});
+    p->out.failed |= only.failed;
+    buf_release(&only);
     buf_puts(&p->out, "\"checks\":[");
     for (size_t i = 0; i < s->checks.len; i++) {
         buf_puts(&p->out, "{");

@@ -61,7 +61,7 @@ class Options(Case):
             with self.subTest(option=option):
                 result = run("report", MT, "--format", "html", *option)
                 self.assertEqual((result.returncode, result.stdout), (2, ""))
-                self.assertIn("go with --format html", result.stderr)
+                self.assertIn("--format html", result.stderr)
 
     @unittest.skipUnless(BUILT, UNBUILT)
     def test_one_pool(self):
@@ -419,6 +419,8 @@ class Browser(Case):
         run("update", "-s", "M", MT, traces["empty"])
         for name, trace in traces.items():
             make_page(trace, work / f"{name}.html", "--force")
+        make_page(MT, work / "selected.html", "--force", "--thread", "Main thread", "--size", "1K:",
+                  "--match", "<b>|.")
         result = subprocess.run(
             ["node", str(ROOT / "test" / "web" / "page_test.mjs"), CHROMIUM, str(work)],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=900)

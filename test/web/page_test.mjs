@@ -323,6 +323,17 @@ const checks = {
     await done();
   },
 
+  "what was selected is told": async () => {
+    const { page, done } = await open("selected");
+    assert.equal(await text(page, "selection"), "Only allocations by thread Main thread, of 1.00 KiB (1,024) or more, with a call stack that matches <b>|..");
+    assert.ok((await number(page, "Allocations")) > 0);
+    const whole = await open("mt");
+    assert.equal(await whole.page.locator("#selection").isVisible(), false);
+    assert.ok((await number(whole.page, "Allocations")) > (await number(page, "Allocations")));
+    await whole.done();
+    await done();
+  },
+
   "light and dark": async () => {
     const back = (page) => page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
     const { page, done } = await open("mt", { colorScheme: "dark" });

@@ -281,13 +281,15 @@ function addTheme(changed) {
   system.addEventListener("change", () => set(system.matches));
 }
 
-function showTrace({ trace, verdict }) {
+function showTrace({ trace, verdict, selection }) {
   const program = trace.program || trace.name || "unknown program";
   document.title = `${program}: memory report`;
   $("program").replaceChildren(foreign(program), ": memory report");
   const facts = [trace.captured !== "unknown" && `captured ${trace.captured}`, ...trace.host, trace.version && `trace version ${trace.version}`, `${duration(trace.duration)} long`, !trace.complete && "incomplete"];
   $("origin").replaceChildren(foreign(facts.filter(Boolean).join(" · ")));
   $("verdict").replaceChildren(foreign(verdict));
+  $("selection").replaceChildren(...(selection ? ["Only allocations ", foreign(selection), "."] : []));
+  $("selection").hidden = !selection;
 }
 
 function fail(error) {
