@@ -192,11 +192,14 @@ static void unload_page(void *ctx)
 
 static bool review_goes(const struct report_command *c, struct err *e)
 {
+    if (c->review != REVIEW_JUNIT)
+        return true;
     if (leak_question_is_own(&c->leaks) || c->related.asked)
         err_set(e, ERR_USAGE,
-                "--format markdown and junit are forms of the summary: they go with none of "
-                "--leaks, --grown, --histograms, --patterns, --faults and --related");
-    else if (c->review == REVIEW_JUNIT && c->fail_if.list.len == 0)
+                "--format junit tells the outcome of each --fail-if, which looks at the summary: "
+                "it goes with none of --leaks, --grown, --histograms, --patterns, --faults and "
+                "--related");
+    else if (c->fail_if.list.len == 0)
         err_set(e, ERR_USAGE, "--format junit tells the outcome of each --fail-if: give one");
     else
         return true;
@@ -234,7 +237,8 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
     c->question.zones = c->summary.by == GROUP_ZONE || c->summary.by == GROUP_FRAME;
     c->leaks.report = (struct leak_report_options){.format = c->report.format,
                                                    .limit = c->selection.limit,
-                                                   .stack_traces = c->report.stack_traces};
+                                                   .stack_traces = c->report.stack_traces,
+                                                   .markdown = c->review == REVIEW_MARKDOWN};
     bool own = leak_question_is_own(&c->leaks);
     if ((c->fail_if.list.len || c->summary_shaped) && (own || c->related.asked)) {
         err_set(e, ERR_USAGE,
@@ -274,8 +278,8 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
     struct report_command *c = ctx;
     struct summary s;
     if (c->related.asked)
-        return related_question_answer(&c->related, &c->question.selection, c->report.format,
-                                       c->selection.limit, t, out, e);
+        return related_question_answer(&c->related, &c->question.selection, &c->leaks.report, t,
+                                       out, e);
     if (leak_question_is_own(&c->leaks))
         return leak_question_answer(&c->leaks, &c->question.selection, &c->skip, t, out, e);
     if (c->leaks.peak && leak_question_find_peak(&c->leaks, &c->question.selection, t, e) != 0)

@@ -8,6 +8,7 @@
 #include "cli/options.h"
 #include "report/faults.h"
 #include "report/histograms.h"
+#include "report/markdown_questions.h"
 #include "report/patterns.h"
 
 #define SUPPRESSIONS_MAX (16u << 20)
@@ -89,7 +90,8 @@ static int answer_leaks(const struct leak_question *q, struct selection *s,
     if (status == 0)
         status = leaks_build(&l, s, skip, &suppress, e);
     if (status == 0) {
-        status = leaks_write(&l, s, &suppress, &q->report, out, e);
+        status = q->report.markdown ? markdown_leaks(&l, s, &suppress, &q->report, out, e)
+                                    : leaks_write(&l, s, &suppress, &q->report, out, e);
         leaks_release(&l);
     }
     suppressions_release(&suppress);
@@ -109,7 +111,8 @@ static int answer_growth(const struct leak_question *q, struct selection *s,
                        format_duration(end, to));
     if (growth_build(&g, s, skip, from, to, e) != 0)
         return -1;
-    int status = growth_write(&g, s, &q->report, out, e);
+    int status = q->report.markdown ? markdown_growth(&g, s, &q->report, out, e)
+                                    : growth_write(&g, s, &q->report, out, e);
     growth_release(&g);
     return status;
 }
@@ -120,7 +123,8 @@ static int answer_histograms(const struct leak_question *q, struct selection *s,
     struct histograms h;
     if (histograms_build(&h, s, e) != 0)
         return -1;
-    return histograms_write(&h, s->trace, q->report.format, out, e);
+    return q->report.markdown ? markdown_histograms(&h, s, out, e)
+                              : histograms_write(&h, s->trace, q->report.format, out, e);
 }
 
 static int answer_patterns(const struct leak_question *q, struct selection *s,
@@ -129,7 +133,8 @@ static int answer_patterns(const struct leak_question *q, struct selection *s,
     struct patterns p;
     if (patterns_build(&p, s, skip, e) != 0)
         return -1;
-    int status = patterns_write(&p, s, &q->report, out, e);
+    int status = q->report.markdown ? markdown_patterns(&p, s, &q->report, out, e)
+                                    : patterns_write(&p, s, &q->report, out, e);
     patterns_release(&p);
     return status;
 }

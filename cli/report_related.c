@@ -1,6 +1,7 @@
 #include "cli/report_related.h"
 
 #include "cli/options.h"
+#include "report/markdown_questions.h"
 #include "report/related.h"
 #include "trace/load.h"
 
@@ -40,7 +41,7 @@ int related_question_load(struct related_question *q, const char *path,
 }
 
 int related_question_answer(struct related_question *q, const struct selection_options *only,
-                            enum report_format format, uint64_t limit, struct trace *t, FILE *out,
+                            const struct leak_report_options *report, struct trace *t, FILE *out,
                             struct err *e)
 {
     struct selection s;
@@ -49,7 +50,8 @@ int related_question_answer(struct related_question *q, const struct selection_o
         return -1;
     int status = related_build(&r, &s, &q->input, &q->options, e);
     if (status == 0) {
-        status = related_write(&r, &s, format, limit, out, e);
+        status = report->markdown ? markdown_related(&r, &s, report->limit, out, e)
+                                  : related_write(&r, &s, report->format, report->limit, out, e);
         related_release(&r);
     }
     selection_release(&s);

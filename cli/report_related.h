@@ -9,7 +9,7 @@
 
 #include "analysis/related.h"
 #include "analysis/selection.h"
-#include "report/report.h"
+#include "report/leaks.h"
 
 struct related_question {
     bool asked, window_given;
@@ -42,7 +42,7 @@ int related_question_load(struct related_question *q, const char *path,
                           const struct selection_options *s, struct trace *t, struct err *e);
 
 int related_question_answer(struct related_question *q, const struct selection_options *only,
-                            enum report_format format, uint64_t limit, struct trace *t, FILE *out,
+                            const struct leak_report_options *report, struct trace *t, FILE *out,
                             struct err *e);
 
 #endif

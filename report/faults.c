@@ -6,11 +6,14 @@
 #include "base/format.h"
 #include "report/csv_field.h"
 #include "report/document.h"
+#include "report/markdown_table.h"
+#include "report/markup.h"
 #include "report/text_cells.h"
 
 struct writer {
     const struct faults *f;
     const struct trace *t;
+    const struct selection_options *only;
     const struct leak_report_options *options;
     struct document doc;
 };
@@ -224,6 +227,41 @@ static void text_row(struct writer *w, const struct fault_row *r)
     }
 }
 
+/* ---- Markdown */
+
+/* A row as its first line, the rest behind a click: call stacks of both sides. */
+static void markdown_row(struct writer *w, const struct fault_row *r)
+{
+    struct buf before = w->doc.buf;
+    w->doc.buf = (struct buf){0};
+    text_row(w, r);
+    struct buf text = w->doc.buf;
+    w->doc.buf = before;
+    struct view rest = bytes_of(&text);
+    bool first = true;
+    buf_puts(&w->doc.buf, "\n<details><summary>");
+    while (rest.len) {
+        const char *end = memchr(rest.p, '\n', rest.len);
+        size_t n = end ? (size_t)(end - rest.p) : rest.len;
+        if (n) {
+            markup_text(&w->doc.buf, (struct view){rest.p, n});
+            buf_puts(&w->doc.buf, first ? "</summary>\n<pre>\n" : "\n");
+            first = false;
+        }
+        rest.p += n + (end != NULL);
+        rest.len -= n + (end != NULL);
+    }
+    buf_puts(&w->doc.buf, "</pre>\n</details>\n");
+    w->doc.failed |= text.failed;
+    buf_release(&text);
+}
+
+static void markdown_head(struct writer *w)
+{
+    markdown_title(&w->doc, "Memory faults in", w->t, w->only);
+    text_head(w);
+}
+
 /* ---- JSON */
 
 static json_t *make_block(const struct writer *w, const struct fault_block *b)
@@ -342,10 +380,13 @@ static void write_cut(struct writer *w, size_t rows)
 int faults_write(const struct faults *f, const struct selection *s,
                  const struct leak_report_options *options, FILE *out, struct err *e)
 {
-    struct writer w = {.f = f, .t = s->trace, .options = options, .doc = document_begin(out)};
+    struct writer w = {
+        .f = f, .t = s->trace, .only = &s->options, .options = options, .doc = document_begin(out)};
     size_t n =
         options->limit && options->limit < f->rows.len ? (size_t)options->limit : f->rows.len;
-    if (options->format == REPORT_TEXT)
+    if (options->markdown)
+        markdown_head(&w);
+    else if (options->format == REPORT_TEXT)
         text_head(&w);
     else if (options->format == REPORT_JSON)
         json_head(&w);
@@ -356,7 +397,9 @@ int faults_write(const struct faults *f, const struct selection *s,
                              "around_time_ns,around_callstack,around_freed_ns,"
                              "around_free_callstack\n");
     for (size_t i = 0; i < n; i++) {
-        if (options->format == REPORT_TEXT)
+        if (options->markdown)
+            markdown_row(&w, &f->rows.at[i]);
+        else if (options->format == REPORT_TEXT)
             text_row(&w, &f->rows.at[i]);
         else if (options->format == REPORT_JSON)
             json_row(&w, &f->rows.at[i]);

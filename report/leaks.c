@@ -315,7 +315,7 @@ static void text_growth_head(struct writer *w, const struct growth *g)
     char a[FORMAT_SIZE];
     char c[FORMAT_SIZE];
     struct buf *b = &w->doc.buf;
-    buf_printf(b, "from %s to ", format_duration(a, g->from));
+    buf_printf(b, "from %s to ", g->from < 0 ? "the beginning" : format_duration(a, g->from));
     buf_printf(b, "%s: ", format_duration(a, g->to));
     buf_printf(b, "%s to ", format_bytes(a, g->bytes_before));
     buf_printf(b, "%s in ", format_bytes(a, g->bytes_after));

@@ -17,6 +17,7 @@ struct leak_report_options {
     enum report_format format;
     uint64_t limit;    /* rows, 0 all */
     bool stack_traces; /* text: a call stack under each row */
+    bool markdown;     /* instead of text; for markdown_questions.h, and faults_write */
 };
 
 /* `suppress` may be NULL: its counts are printed. ERR_OUTPUT when `out` cannot be written. */

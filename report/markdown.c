@@ -4,6 +4,7 @@
 
 #include "base/format.h"
 #include "report/document.h"
+#include "report/markdown_table.h"
 #include "report/markup.h"
 #include "report/text_cells.h"
 
@@ -25,17 +26,7 @@ static void put_name(struct writer *w, const struct buf *name)
 static void head(struct writer *w)
 {
     struct buf *b = &w->doc.buf;
-    struct view program = strings_get(&w->s->trace->strings, w->s->trace->facts.program);
-    buf_puts(b, "### Memory");
-    if (program.len) {
-        buf_puts(b, " of ");
-        markup_code(b, program);
-    }
-    buf_puts(b, "\n\n");
-    if (w->s->selection.has_at) {
-        char time[FORMAT_SIZE];
-        buf_printf(b, "Live at %s. ", format_duration(time, w->s->selection.options.at));
-    }
+    markdown_title(&w->doc, "Memory of", w->s->trace, &w->s->selection.options);
     markup_text(b, (struct view){(const char *)w->s->verdict.data, w->s->verdict.len});
     buf_puts(b, "\n\n");
 }

@@ -1,5 +1,6 @@
 """The forms for the review of a change: `report` as Markdown, `report` and `verify` as JUnit XML."""
 
+import json
 import re
 import xml.etree.ElementTree
 
@@ -75,8 +76,7 @@ class JUnit(Case):
 
     def test_refusals(self):
         for args in (("report", MEMSCEN, "--format", "junit"),
-                     ("report", MEMSCEN, "--format", "markdown", "--leaks"),
-                     ("report", MEMSCEN, "--format", "markdown", "--related"),
+                     ("report", MEMSCEN, "--format", "junit", "--related", "--fail-if", "peak>1"),
                      ("report", MEMSCEN, "--leaks", "--by", "function"),
                      ("report", MEMSCEN, "--patterns", "--sort", "count"),
                      ("report", MEMSCEN, "--grown", "0:1s", "--min-size", "1K"),
@@ -132,12 +132,52 @@ class Markdown(Case):
         self.assertNotIn("Never freed",
                          run("report", MEMSCEN, "--format", "markdown", "--peak").stdout)
 
+    def test_questions(self):
+        """Tables have the rows and figures of the JSON."""
+        def ask(*args):
+            doc = run("report", EVERYTHING, *args, "--format", "json")
+            shown = run("report", EVERYTHING, *args, "--format", "markdown", "--limit", 0)
+            self.assertEqual((doc.returncode, shown.returncode, shown.stderr), (0, 0, ""), args)
+            self.assertEqual(shown.stdout.count("<details>"), shown.stdout.count("</details>"))
+            for line in shown.stdout.splitlines():
+                self.assertLess(len(line.rstrip()), 5000)
+            return json.loads(doc.stdout), shown.stdout
+
+        doc, shown = ask("--leaks", "--stack-traces")
+        rows = table(shown, "| Kind ")
+        self.assertEqual([(r[0], r[3]) for r in rows],
+                         [(r["kind"], f"{r['live_count']:,}") for r in doc["leaks"]])
+        self.assertEqual(shown.count("<details>"), sum(bool(r["callstack"]) for r in doc["leaks"]))
+        doc, shown = ask("--grown", ":1h", "--thread", report(EVERYTHING, "--by", "thread")
+                         ["groups"][0]["name"])
+        self.assertIn("Only allocations by thread ", shown)
+        self.assertIn("From the beginning to ", shown)
+        self.assertEqual([r[6] for r in table(shown, "| Where ")],
+                         [f"{r['allocations']:,}" for r in doc["sites"]])
+        doc, shown = ask("--histograms")
+        self.assertEqual([r[1] for r in table(shown, "| Size from ")],
+                         [f"{c['count']:,}" for c in doc["sizes"]])
+        self.assertEqual([r[1] for r in table(shown, "| Lived below ")][:-1],
+                         [f"{c['count']:,}" for c in doc["lifetimes"]])
+        doc, shown = ask("--patterns")
+        waste = sorted((s["glibc_waste"]["peak_bytes"], s["count"]) for s in doc["sites"]
+                       if s["glibc_waste"]["peak_bytes"])
+        self.assertEqual(sorted(r[3] for r in table(shown, "| Where | Pool | At most ")),
+                         sorted(f"{count:,}" for _, count in waste))
+        doc, shown = ask("--related")
+        self.assertEqual(len(table(shown, "| Plot ")), sum(p["related"] for p in doc["plots"]))
+        doc, shown = ask("--faults")
+        self.assertIn("no memory faults", shown)
+        self.assertIn("Only allocations live at ",
+                      run("report", EVERYTHING, "--peak", "--format", "markdown").stdout)
+
     def test_names_stay_text(self):
         out = self.dir / "x.tracy"
         evil = b"<script>alert(1)</script>|`[x](y)*_&\"'\x1b[31m\xff\n# @all"
         items = thread_name(7, evil) + string(0xbeef, evil) + alloc_plain(5, 7, 0x9000, 8, 0xbeef)
         items += frame_name(0x401000, evil, evil, 3, evil) + callstack(0x401000)
         items += alloc(10, 7, 0x1000, 64)
+        items += callstack(0x401000) + alloc(10, 7, 0x1000, 32)  # a fault
         self.assertEqual(capture_items(out, items).returncode, 0)
         for by in ("site", "thread", "callstack", "pool"):
             shown = run("report", out, "--format", "markdown", "--by", by).stdout
@@ -148,5 +188,14 @@ class Markdown(Case):
                 self.assertNotIn(sign, shown)
             self.assertLessEqual({line.count("|") for line in shown.splitlines()
                                   if line.startswith("|")}, {7, 8})
+        for question in (("--leaks", "--stack-traces"), ("--grown", ":1s", "--stack-traces"),
+                         ("--patterns",), ("--faults",), ("--histograms",), ("--related",),
+                         ("--leaks", "--match", "<script>|`[*]")):
+            shown = run("report", out, "--format", "markdown", *question).stdout
+            for sign in ("<script>", "\x1b", "`", "*[", "](", "@all", "\n# "):
+                self.assertNotIn(sign, shown, question)
+            if question[0] in ("--leaks", "--grown", "--patterns", "--faults"):
+                self.assertIn("<script>alert", unescape(shown), question)
+        self.assertIn("<pre>", run("report", out, "--format", "markdown", "--faults").stdout)
         self.assertEqual(run("report", out, "--format", "markdown", "--fail-if",
                              'count(site="<script>|`")>0').returncode, 0)
