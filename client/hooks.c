@@ -12,6 +12,7 @@
 #include "client/events.h"
 #include "client/hooks.h"
 #include "client/real.h"
+#include "client/sampling.h"
 #include "client/start.h"
 
 void hooks_prepare(void)
@@ -32,6 +33,8 @@ static __attribute__((noinline)) void *early(size_t alignment, size_t size)
 
 HOOK void *malloc(size_t size)
 {
+    if (client_likely(sampling_skips(size)))
+        return real.malloc(size);
     if (client_unlikely(!real.malloc)) {
         hooks_prepare();
         if (!real.malloc)
@@ -49,6 +52,9 @@ HOOK void *malloc(size_t size)
 
 HOOK void *calloc(size_t count, size_t size)
 {
+    size_t bytes;
+    if (client_likely(!__builtin_mul_overflow(count, size, &bytes) && sampling_skips(bytes)))
+        return real.calloc(count, size);
     if (client_unlikely(!real.calloc)) {
         hooks_prepare();
         if (!real.calloc)
@@ -62,33 +68,37 @@ HOOK void *calloc(size_t count, size_t size)
     return p;
 }
 
-HOOK void free(void *address)
+/* The caller is that of free. */
+static inline void release(void *address, const struct origin *origin)
 {
-    if (!address || client_unlikely(real_is_early(address)))
+    if (client_unlikely(real_is_early(address)))
         return;
     if (client_unlikely(!real.free)) {
         hooks_prepare();
         if (!real.free)
             return;
     }
-    struct origin origin = ORIGIN_HERE();
-    (void)event_free(address, REC_HOW_FREE, &origin);
+    (void)event_free(address, REC_HOW_FREE, origin);
     real.free(address);
+}
+
+HOOK void free(void *address)
+{
+    if (client_likely(sampling_never_had(address))) {
+        real.free(address);
+    } else if (client_likely(address != NULL)) {
+        struct origin origin = ORIGIN_HERE();
+        release(address, &origin);
+    }
 }
 
 /* Another name of free, in old programs only. */
 HOOK void cfree(void *address)
 {
-    if (!address || client_unlikely(real_is_early(address)))
-        return;
-    if (client_unlikely(!real.free)) {
-        hooks_prepare();
-        if (!real.free)
-            return;
+    if (address) {
+        struct origin origin = ORIGIN_HERE();
+        release(address, &origin);
     }
-    struct origin origin = ORIGIN_HERE();
-    (void)event_free(address, REC_HOW_FREE, &origin);
-    real.free(address);
 }
 
 /* A block of the early array cannot grow there. */
@@ -124,6 +134,8 @@ static inline void *reallocate(void *old, size_t size, const struct origin *orig
 
 HOOK void *realloc(void *old, size_t size)
 {
+    if (client_likely(sampling_never_had(old) && sampling_skips(size)))
+        return real.realloc(old, size);
     if (client_unlikely(!real.realloc)) {
         hooks_prepare();
         if (!real.realloc)

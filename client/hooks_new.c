@@ -16,6 +16,7 @@
 #include "client/events.h"
 #include "client/hooks.h"
 #include "client/real.h"
+#include "client/sampling.h"
 
 #define FOREVER UINT32_MAX
 
@@ -78,6 +79,12 @@ static inline void end(bool begun)
         tls.label.frame = NULL;
 }
 
+/* What the operator allocates, rounding included, will be passed over; no need of a label. */
+static inline bool skips(size_t size, size_t alignment)
+{
+    return client_likely(sampling_would_skip(size + alignment + 64));
+}
+
 /* There is no C++ runtime to be found. It could not be told of a failure either. */
 static void *without_runtime(size_t size, size_t alignment, bool may_fail)
 {
@@ -96,7 +103,7 @@ static void *without_runtime(size_t size, size_t alignment, bool may_fail)
     HOOK void *symbol parameters                                                                   \
     {                                                                                              \
         static struct operator op = {.name = #symbol};                                             \
-        bool begun = begin(how, ORIGIN_HERE(), FRAME());                                           \
+        bool begun = !skips(size, alignment) && begin(how, ORIGIN_HERE(), FRAME());                \
         void *(*call)types = (void *(*)types)operator_of(&op, CALLER());                           \
         void *p = call ? call arguments : without_runtime(size, alignment, may_fail);              \
         end(begun);                                                                                \
@@ -108,7 +115,7 @@ static void *without_runtime(size_t size, size_t alignment, bool may_fail)
     HOOK void symbol parameters                                                                    \
     {                                                                                              \
         static struct operator op = {.name = #symbol};                                             \
-        bool begun = begin(how, ORIGIN_HERE(), FRAME());                                           \
+        bool begun = !sampling_never_had(p) && begin(how, ORIGIN_HERE(), FRAME());                 \
         void(*call) types = (void(*) types)operator_of(&op, CALLER());                             \
         if (call)                                                                                  \
             call arguments;                                                                        \

@@ -69,6 +69,12 @@ bool real_is_early(const void *address)
     return (uintptr_t)address - (uintptr_t)early.bytes < EARLY_BYTES;
 }
 
+const void *real_early_memory(size_t *bytes)
+{
+    *bytes = sizeof early.bytes;
+    return early.bytes;
+}
+
 size_t real_early_size(const void *address)
 {
     size_t size;

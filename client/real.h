@@ -14,6 +14,9 @@ void *real_early(size_t alignment, size_t size);
 bool real_is_early(const void *address);
 size_t real_early_size(const void *address);
 
+/* Where they all lie. */
+const void *real_early_memory(size_t *bytes);
+
 /* The next definition of a function behind this library's, in the global scope; NULL: none. */
 void *real_next(const char *name);
 

@@ -5,8 +5,8 @@
 
 #include "client/chunks.h"
 #include "client/clock.h"
+#include "client/real.h"
 
-#define COUNTERS (1u << 15)
 #define BUCKETS (1u << 17)
 #define SMALL_AT_ONCE 256u
 #define SLOTS 7u /* addresses in a bucket, which is a cache line */
@@ -18,14 +18,26 @@ struct bucket {
 
 static struct {
     struct bucket *buckets;
-    _Atomic uint8_t *counters; /* live recorded blocks by hash; at the most 255, then for good */
     uint64_t seed;
 } set;
+
+_Atomic uint8_t *sampling_counters;
 
 static inline uint64_t hash(const void *address)
 {
     uint64_t h = ((uint64_t)(uintptr_t)address >> 4) * UINT64_C(0x9e3779b97f4a7c15);
     return h ^ h >> 29;
+}
+
+/* Blocks that came from nowhere must not be freed by the real function, so they are looked at. */
+static void mark_early(void)
+{
+    size_t bytes;
+    const uint8_t *early = real_early_memory(&bytes);
+    for (size_t i = 0; sampling_counters && i < bytes; i += 1u << SAMPLING_GRANULE)
+        atomic_store_explicit(sampling_counter(early + i), UINT8_MAX, memory_order_relaxed);
+    if (sampling_counters)
+        atomic_store_explicit(sampling_counter(early + bytes - 1), UINT8_MAX, memory_order_relaxed);
 }
 
 void sampling_begin(uint64_t seed)
@@ -35,8 +47,9 @@ void sampling_begin(uint64_t seed)
         return;
     if (!set.buckets)
         set.buckets = chunks_memory(BUCKETS * sizeof *set.buckets);
-    if (!set.counters)
-        set.counters = chunks_memory(COUNTERS);
+    if (set.buckets && !sampling_counters)
+        sampling_counters = chunks_memory(SAMPLING_COUNTERS);
+    mark_early();
     state.filtered = true;
 }
 
@@ -44,8 +57,9 @@ void sampling_forget(void)
 {
     if (set.buckets)
         (void)madvise((void *)set.buckets, BUCKETS * sizeof *set.buckets, MADV_DONTNEED);
-    if (set.counters)
-        (void)madvise((void *)set.counters, COUNTERS, MADV_DONTNEED);
+    if (sampling_counters)
+        (void)madvise((void *)sampling_counters, SAMPLING_COUNTERS, MADV_DONTNEED);
+    mark_early();
 }
 
 /* ---- the set */
@@ -66,9 +80,8 @@ static void count_down(_Atomic uint8_t *counter)
 
 static void add(const void *address)
 {
-    uint64_t h = hash(address);
-    struct bucket *bucket = &set.buckets[(h >> 16) % BUCKETS];
-    count_up(&set.counters[h % COUNTERS]);
+    struct bucket *bucket = &set.buckets[(hash(address) >> 16) % BUCKETS];
+    count_up(sampling_counter(address));
     for (unsigned i = 0; i < SLOTS; i++) {
         uint64_t none = 0;
         if (atomic_load_explicit(&bucket->slots[i], memory_order_relaxed) == 0 &&
@@ -80,19 +93,18 @@ static void add(const void *address)
 
 void sampling_keeps(const void *address)
 {
-    if (set.buckets && set.counters)
+    if (set.buckets && sampling_counters)
         add(address);
 }
 
 bool sampling_drops(const void *address)
 {
-    if (client_unlikely(!set.counters || !set.buckets))
+    if (client_unlikely(!sampling_counters || !set.buckets))
         return true;
-    uint64_t h = hash(address);
-    _Atomic uint8_t *counter = &set.counters[h % COUNTERS];
+    _Atomic uint8_t *counter = sampling_counter(address);
     if (client_likely(atomic_load_explicit(counter, memory_order_relaxed) == 0))
         return false;
-    struct bucket *bucket = &set.buckets[(h >> 16) % BUCKETS];
+    struct bucket *bucket = &set.buckets[(hash(address) >> 16) % BUCKETS];
     for (unsigned i = 0; i < SLOTS; i++) {
         uint64_t own = (uintptr_t)address;
         if (atomic_load_explicit(&bucket->slots[i], memory_order_relaxed) == own &&
@@ -137,25 +149,25 @@ static double exponential(void)
     return -(2 * sum + e * 0.693147180559945309);
 }
 
-static void draw(void)
+static uint64_t draw(void)
 {
     double distance = exponential() * (double)state.sample;
-    tls.until = distance < 0x1p62 ? (int64_t)distance + 1 : INT64_MAX;
+    return distance < 0x1p62 ? (uint64_t)distance + 1 : INT64_MAX;
 }
 
 static bool is_sampled(size_t size)
 {
+    uint64_t *until = state.min_size ? &tls.distant : &tls.skip;
     if (client_unlikely(!tls.drawn)) {
         tls.drawn = true;
         tls.random = set.seed + (uint64_t)(uintptr_t)&tls;
-        draw();
+        *until = draw();
     }
-    if (size > INT64_MAX)
-        size = INT64_MAX;
-    tls.until -= (int64_t)size;
-    if (client_likely(tls.until > 0))
+    if (client_likely(*until > size)) {
+        *until -= size;
         return false;
-    draw();
+    }
+    *until = draw();
     return true;
 }
 

@@ -16,6 +16,50 @@
 
 #include "client/state.h"
 
+/*
+ * The two questions that nearly every call of malloc and free answers with yes, when a sample is
+ * taken. They cost a few instructions, and so can be asked before anything else is done, frames
+ * included. It is no harm to skip a block that is then not allocated: the distance to the next
+ * sampled byte has no memory.
+ */
+
+#define SAMPLING_COUNTERS (1u << 15)
+#define SAMPLING_GRANULE 9u /* a counter is of the blocks that begin in so many bits of addresses  \
+                             */
+
+/* Live recorded blocks; at the most 255, then for good. NULL: all blocks are recorded. */
+extern _Atomic uint8_t *sampling_counters;
+
+/* Neighbours have neighbouring counters, so a program's working set of them is small. */
+static inline _Atomic uint8_t *sampling_counter(const void *address)
+{
+    uint64_t granule = (uint64_t)(uintptr_t)address >> SAMPLING_GRANULE;
+    return &sampling_counters[(granule ^ granule >> 15) % SAMPLING_COUNTERS];
+}
+
+/* True: a block of this size need not be recorded, and is counted as passed over. */
+static inline bool sampling_skips(uint64_t size)
+{
+    uint64_t skip = tls.skip;
+    if (skip <= size || tls.label.frame)
+        return false;
+    tls.skip = skip - size;
+    return true;
+}
+
+/* As above, but nothing is counted: there is room for this much. */
+static inline bool sampling_would_skip(uint64_t size)
+{
+    return tls.skip > size;
+}
+
+/* True: the block was not recorded. NULL is no block. */
+static inline bool sampling_never_had(const void *address)
+{
+    return sampling_counters &&
+           atomic_load_explicit(sampling_counter(address), memory_order_relaxed) == 0;
+}
+
 /* Makes the set if the options ask for it. Without memory for it all frees are recorded. */
 void sampling_begin(uint64_t seed);
 

@@ -89,8 +89,9 @@ struct tls {
     uint32_t number;  /* the thread's, plus 1; 0: it has none */
     bool ended;       /* its last destructor has run */
     struct label label;
-    bool drawn;    /* of the sampling: the two below are set */
-    int64_t until; /* bytes to the next sampled one */
+    bool drawn;       /* of the sampling: the numbers below are set */
+    uint64_t skip;    /* what may be allocated in blocks that nobody looks at; 0: look at all */
+    uint64_t distant; /* the same with min_size, which must look at all */
     uint64_t random;
     uint32_t small; /* allocations below min_size that were not added to the header so far */
 };

@@ -296,6 +296,17 @@ class Exactness(ClientCase):
         self.assertEqual(sizes, [(1, 5), (1001, 5), (192, 4), (384, 5), (1002, 4)] +
                          [(1003, 0)] * 3)
         self.assertEqual([e.how for e in freed], [4, 5, 4, 5, 4, 0, 0, 0])
+        # In a sample of nearly every byte those of some size are as above, in one of hardly any
+        # there is nothing.
+        record, _ = self.record(program=program, options="sample=1,seed=5")
+        self.sound(record)
+        made, freed = self.own(record)
+        self.assertEqual([(e.size, e.how) for e in made if e.size > 1], sizes[1:])
+        self.assertEqual(len(made), len(freed))
+        self.assertEqual([e.how for e in freed][-7:], [5, 4, 5, 4, 0, 0, 0])
+        record, _ = self.record(program=program, options=f"sample={1 << 60},seed=5")
+        self.sound(record)
+        self.assertEqual(self.own(record), ([], []))
 
 
 # An allocator of its own that comes before the hooks, and that cannot work before its constructor.
