@@ -70,8 +70,10 @@ int run_trace_save(struct run_traces *r, struct trace *t, const char *path, bool
     struct trace_write_stats stats;
     struct buf losses = {0}, name = {0};
     char bytes[FORMAT_SIZE], events[FORMAT_SIZE], text[FILE_VERSION_TEXT_SIZE];
-    const struct save_options options = {
-        .layout = file_layout_find(o->version), .container = o->container, .replace = replace};
+    const struct save_options options = {.layout = file_layout_find(o->version),
+                                         .container = o->container,
+                                         .replace = replace,
+                                         .threaded = true};
     uint64_t count = 0;
     find_names(r, t);
     if (summary_write_facts(t, e) != 0)

@@ -31,7 +31,8 @@ static int watch_put(void *ctx, enum record_type type, const void *recs, size_t 
 static int save_to_fd(struct trace *t, int fd, const struct save_options *options,
                       struct trace_write_stats *stats, struct buf *losses, struct err *e)
 {
-    struct trace_writer_options to = {.layout = options->layout, .container = options->container};
+    struct trace_writer_options to = {
+        .layout = options->layout, .container = options->container, .threaded = options->threaded};
     struct convert_options conversion = {.target = options->layout, .spill_dir = t->spool.dir};
     struct trace_writer *writer = NULL;
     struct convert *convert = NULL;

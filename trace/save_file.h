@@ -16,7 +16,8 @@
 struct save_options {
     const struct file_layout *layout;
     struct container_options container;
-    bool replace; /* an existing file */
+    bool replace;  /* an existing file */
+    bool threaded; /* see trace_writer_options */
     /*
      * Called now and then while it goes on, at least every few blocks: -1 with an error gives up.
      * NULL: nobody asks.
