@@ -97,6 +97,13 @@ static inline const struct origin *labelled(const struct origin *origin, unsigne
     return &tls.label.origin;
 }
 
+/* Whether the operator delete that this call comes from has told of the block. */
+static inline bool is_told(const struct origin *origin, const void *address)
+{
+    return client_unlikely(tls.label.frame != NULL) && tls.label.gone == address &&
+           event_label_holds(origin->sp);
+}
+
 void event_alloc(const void *address, size_t size, unsigned how, const struct origin *origin)
 {
     unsigned level;
@@ -104,7 +111,13 @@ void event_alloc(const void *address, size_t size, unsigned how, const struct or
         return;
     struct thread *t = enter(origin->sp, &level, false, size);
     if (client_likely(t != NULL)) {
-        origin = labelled(origin, &how);
+        /* Of an operator that does not live on malloc it may be what it throws. */
+        if (client_likely(!tls.label.own || tls.label.size == size)) {
+            const struct origin *call = labelled(origin, &how);
+            if (call != origin)
+                tls.label.made = address;
+            origin = call;
+        }
         uint32_t stack = client_likely(level == 0) ? unwind_stack(t, origin) : 0;
         record_alloc(t, level, &(struct block){0, (uintptr_t)address, size, how, stack});
     }
@@ -114,7 +127,7 @@ void event_alloc(const void *address, size_t size, unsigned how, const struct or
 bool event_free(const void *address, unsigned how, const struct origin *origin)
 {
     unsigned level;
-    if (!is_on(true, 0) || (state.filtered && !sampling_drops(address)))
+    if (!is_on(true, 0) || is_told(origin, address) || (state.filtered && !sampling_drops(address)))
         return false;
     struct thread *t = enter(origin->sp, &level, true, 0);
     if (client_likely(t != NULL)) {

@@ -1,11 +1,15 @@
 /*
  * operator new and delete of C++, all forms, by the names of the Itanium C++ ABI.
  *
- * They record nothing. They say which operator is going on (struct label), and the hooks of malloc
- * and free, which it calls, record its call under its name and with its caller's stack. So an
- * operator that keeps memory of its own is recorded by what it takes from the heap, and nothing is
- * recorded twice. The real operator is the one that the program would have called: that of another
- * library, or the C++ runtime's.
+ * They say which operator is going on (struct label), and the hooks of malloc and free, which it
+ * calls, record its call under its name and with its caller's stack. So an operator that keeps
+ * memory of its own is recorded by what it takes from the heap, and nothing is recorded twice. The
+ * real operator is the one that the program would have called: that of another library, or the C++
+ * runtime's.
+ *
+ * Only operators of the library whose malloc is the real one, which is then jemalloc, tcmalloc or
+ * their like, are recorded here: they take their blocks from its inside, where no hook is. Should
+ * one call malloc or free all the same, its block is still recorded once (label.made, label.gone).
  */
 
 #include <dlfcn.h>
@@ -26,7 +30,15 @@ struct operator
     const char *name;
     _Atomic(void *) found;
     _Atomic uint32_t epoch; /* of the modules, in which it was found, or FOREVER */
+    _Atomic bool own;       /* it lies beside the real malloc */
 };
+
+static struct link_map *module_of(const void *address)
+{
+    Dl_info unused;
+    struct link_map *map = NULL;
+    return dladdr1(address, &unused, (void **)&map, RTLD_DL_LINKMAP) ? map : NULL;
+}
 
 /*
  * Looks behind this library in the global scope. If the C++ runtime came with a library that was
@@ -37,14 +49,17 @@ static __attribute__((noinline)) void *find(struct operator* op, const void *cal
     uint32_t epoch = FOREVER;
     void *found = dlsym(RTLD_NEXT, op->name);
     if (!found) {
-        Dl_info unused;
-        struct link_map *map = NULL;
         epoch = atomic_load_explicit(&state.epoch, memory_order_acquire);
-        if (dladdr1(caller, &unused, (void **)&map, RTLD_DL_LINKMAP) && map)
+        struct link_map *map = module_of(caller);
+        if (map)
             found = dlsym(map, op->name);
         if (!found)
             (void)dlerror(); /* not the program's to see */
     }
+    const void *allocator = NULL;
+    memcpy(&allocator, &real.malloc, sizeof allocator);
+    atomic_store_explicit(&op->own, found && allocator && module_of(found) == module_of(allocator),
+                          memory_order_relaxed);
     atomic_store_explicit(&op->epoch, epoch, memory_order_relaxed);
     atomic_store_explicit(&op->found, found, memory_order_release);
     return found;
@@ -61,12 +76,14 @@ static inline void *operator_of(struct operator* op, const void *caller)
 }
 
 /* False: another operator called this one, and it is that one's call. */
-static inline bool begin(unsigned how, struct origin origin, const uint64_t *frame)
+static inline bool begin(unsigned how, const struct origin *origin, const uint64_t *frame)
 {
-    if (event_label_holds(origin.sp))
+    if (event_label_holds(origin->sp))
         return false;
-    tls.label.origin = origin;
+    tls.label.origin = *origin;
     tls.label.how = how;
+    tls.label.own = false;
+    tls.label.made = tls.label.gone = NULL;
     client_barrier();
     tls.label.frame = frame;
     return true;
@@ -95,6 +112,31 @@ static void *without_runtime(size_t size, size_t alignment, bool may_fail)
     return p;
 }
 
+/*
+ * Whether a block that an operator of the allocator gives or takes is to be recorded by its hook:
+ * not if the operator that called it does so, or if malloc's hook did.
+ */
+static inline bool is_ours(const struct operator* op, const struct origin *origin)
+{
+    return client_unlikely(atomic_load_explicit(&op->own, memory_order_relaxed)) &&
+           !(event_label_holds(origin->sp) && tls.label.own);
+}
+
+static void expect(bool begun, size_t size)
+{
+    if (begun) {
+        tls.label.own = true;
+        tls.label.size = size;
+    }
+    tls.label.made = NULL;
+}
+
+static void allocated(const void *p, size_t size, unsigned how, const struct origin *origin)
+{
+    if (p && tls.label.made != p)
+        event_alloc(p, size, how, origin);
+}
+
 #define FRAME() ((const uint64_t *)__builtin_frame_address(0) + 1)
 #define CALLER() __builtin_return_address(0)
 
@@ -103,9 +145,15 @@ static void *without_runtime(size_t size, size_t alignment, bool may_fail)
     HOOK void *symbol parameters                                                                   \
     {                                                                                              \
         static struct operator op = {.name = #symbol};                                             \
-        bool begun = !skips(size, alignment) && begin(how, ORIGIN_HERE(), FRAME());                \
+        struct origin origin = ORIGIN_HERE();                                                      \
         void *(*call)types = (void *(*)types)operator_of(&op, CALLER());                           \
+        bool ours = is_ours(&op, &origin);                                                         \
+        bool begun = (ours || !skips(size, alignment)) && begin(how, &origin, FRAME());            \
+        if (ours)                                                                                  \
+            expect(begun, size);                                                                   \
         void *p = call ? call arguments : without_runtime(size, alignment, may_fail);              \
+        if (ours)                                                                                  \
+            allocated(p, size, how, &origin);                                                      \
         end(begun);                                                                                \
         return p;                                                                                  \
     }
@@ -115,8 +163,14 @@ static void *without_runtime(size_t size, size_t alignment, bool may_fail)
     HOOK void symbol parameters                                                                    \
     {                                                                                              \
         static struct operator op = {.name = #symbol};                                             \
-        bool begun = !sampling_never_had(p) && begin(how, ORIGIN_HERE(), FRAME());                 \
+        struct origin origin = ORIGIN_HERE();                                                      \
         void(*call) types = (void(*) types)operator_of(&op, CALLER());                             \
+        bool ours = p && is_ours(&op, &origin);                                                    \
+        if (ours)                                                                                  \
+            (void)event_free(p, how, &origin);                                                     \
+        bool begun = !sampling_never_had(p) && begin(how, &origin, FRAME());                       \
+        if (ours)                                                                                  \
+            tls.label.gone = p;                                                                    \
         if (call)                                                                                  \
             call arguments;                                                                        \
         else                                                                                       \

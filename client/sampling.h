@@ -24,8 +24,9 @@
  */
 
 #define SAMPLING_COUNTERS (1u << 15)
-#define SAMPLING_GRANULE 9u /* a counter is of the blocks that begin in so many bits of addresses  \
-                             */
+#define SAMPLING_GRANULE                                                                           \
+    9u /* a counter is of the blocks that begin in so many bits of addresses                       \
+        */
 
 /* Live recorded blocks; at the most 255, then for good. NULL: all blocks are recorded. */
 extern _Atomic uint8_t *sampling_counters;

@@ -79,6 +79,10 @@ struct label {
     struct origin origin;
     const uint64_t *frame; /* of the hook; NULL: none is going on */
     unsigned how;
+    bool own;         /* the operator's block is recorded by its hook, see hooks_new.c */
+    size_t size;      /* then: what it was asked for */
+    const void *made; /* the last block that malloc's hook recorded under this label */
+    const void *gone; /* the block whose free is recorded already */
 };
 
 struct tls {
