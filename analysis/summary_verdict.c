@@ -152,7 +152,8 @@ static uint64_t fact_number(const struct summary *s, const char *key)
 /* What a recording by the preload library lacks, by wish or by accident. */
 static void say_recording(struct summary *s)
 {
-    char a[FORMAT_SIZE];
+    char a[FORMAT_SIZE], b[FORMAT_SIZE];
+    uint64_t dropped = fact_number(s, "dropped_allocations");
     uint64_t sampling = fact_number(s, "sampling"), least = fact_number(s, "min_size");
     uint64_t lost = fact_number(s, "lost_allocations");
     if (sampling)
@@ -163,6 +164,10 @@ static void say_recording(struct summary *s)
         buf_printf(&s->verdict, "; blocks below %s were not recorded", format_bytes(a, least));
     if (lost)
         buf_printf(&s->verdict, "; %s lost", format_counted(a, lost, "allocation"));
+    if (dropped)
+        buf_printf(&s->verdict, "; %s of %s dropped, since the buffer was full",
+                   format_counted(a, dropped, "allocation"),
+                   format_bytes(b, fact_number(s, "dropped_bytes")));
 }
 
 static void say_notes(struct summary *s)
@@ -267,7 +272,8 @@ static bool check_trace(struct summary *s)
     else
         ok = ok && check(s, "complete", true, "the trace does not say that it is incomplete");
     uint64_t lost = fact_number(s, "lost_allocations") + fact_number(s, "lost_frees") +
-                    fact_number(s, "lost_damaged");
+                    fact_number(s, "lost_damaged") + fact_number(s, "dropped_allocations") +
+                    fact_number(s, "dropped_notes");
     if (lost)
         ok = ok && check(s, "nothing-lost", false, "%s of the recording lost",
                          format_counted(a, lost, "event"));

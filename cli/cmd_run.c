@@ -128,6 +128,9 @@ static int check_program(const struct run *r, struct err *e)
 
 static struct rec_options recording_options(const struct run_options *o)
 {
+    static const uint32_t when_full[] = {[RUN_FULL_WAIT] = REC_FULL_WAIT,
+                                         [RUN_FULL_DROP] = REC_FULL_DROP,
+                                         [RUN_FULL_STOP] = REC_FULL_STOP};
     return (struct rec_options){
         .size = sizeof(struct rec_options),
         .flags = REC_OPTION_FOLLOW_EXEC | (o->follow_fork ? REC_OPTION_FOLLOW_FORK : 0) |
@@ -137,7 +140,7 @@ static struct rec_options recording_options(const struct run_options *o)
         .min_size = o->min_size,
         .sample_bytes = o->sample,
         .file_bytes = o->buffer,
-        .when_full = o->stop_when_full ? REC_FULL_STOP : REC_FULL_WAIT,
+        .when_full = when_full[o->when_full],
     };
 }
 

@@ -36,7 +36,8 @@ static const char usage[] =
     "      --pools LIST        malloc, or malloc,mmap to record mappings, too (malloc)\n"
     "      --gpu               record device memory of CUDA programs, a pool for each device\n"
     "      --buffer SIZE       what the recording may take on disk (no limit)\n"
-    "      --when-full WHAT    then wait until some of it was read, or stop recording (wait)\n"
+    "      --when-full WHAT    then wait until some of it was read, drop allocations until then,\n"
+    "                          or stop recording (wait)\n"
     "      --seconds SEC       stop recording after so long; the program goes on\n"
     "      --listen[=ADDRESS]  let a Tracy server connect while the program runs, as to a program\n"
     "                          that was built with Tracy (of this host alone, unless ADDRESS is\n"
@@ -165,9 +166,15 @@ static bool take_pools(struct run_options *o, const char *value, struct err *e)
 
 static bool take_when_full(struct run_options *o, const char *value, struct err *e)
 {
-    o->stop_when_full = strcmp(value, "stop") == 0;
-    return o->stop_when_full || strcmp(value, "wait") == 0 ||
-           refuse_value(e, "--when-full", "wait or stop", value);
+    static const char *const names[] = {
+        [RUN_FULL_STOP] = "stop", [RUN_FULL_WAIT] = "wait", [RUN_FULL_DROP] = "drop"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(value, names[i]) != 0)
+            continue;
+        o->when_full = (enum run_full)i;
+        return true;
+    }
+    return refuse_value(e, "--when-full", "wait, drop or stop", value);
 }
 
 /* Less would not hold a chunk for each of a few threads. */

@@ -13,6 +13,8 @@
 #include "protocol/version.h"
 #include "trace/container.h"
 
+enum run_full { RUN_FULL_WAIT, RUN_FULL_DROP, RUN_FULL_STOP };
+
 enum run_report { RUN_TEXT, RUN_JSON, RUN_CSV, RUN_HTML, RUN_NONE };
 
 struct run_options {
@@ -23,9 +25,9 @@ struct run_options {
     /* what to record */
     uint64_t depth, min_size, sample;
     bool mmap_pool;
-    bool gpu;            /* load the library for device memory, too */
-    uint64_t buffer;     /* bytes that the recording may take; 0: no limit */
-    bool stop_when_full; /* then the recording ends; else the program waits */
+    bool gpu;                /* load the library for device memory, too */
+    uint64_t buffer;         /* bytes that the recording may take; 0: no limit */
+    enum run_full when_full; /* what happens then */
     bool follow_fork;
     double min_lifetime; /* seconds */
     double seconds;      /* to record; < 0: to the end */
@@ -55,6 +57,7 @@ struct run_options {
 
 #define RUN_OPTIONS_EMPTY                                                                          \
     ((struct run_options){.depth = 32,                                                             \
+                          .when_full = RUN_FULL_WAIT,                                              \
                           .min_lifetime = 1,                                                       \
                           .seconds = -1,                                                           \
                           .protocol = PROTOCOL_MAX,                                                \

@@ -15,6 +15,7 @@
 #include "client/hooks.h"
 #include "client/quiet.h"
 #include "client/record_write.h"
+#include "client/threads.h"
 #include "client/unwind.h"
 
 #define POOL_FIRST 2u /* 0 is the heap, 1 that of mappings */
@@ -94,12 +95,12 @@ static uint32_t api_pool(const char *name)
 static void alloc(uint32_t pool, const void *address, size_t size, const struct origin *origin)
 {
     unsigned level;
-    if (!address || !event_is_on() || event_is_paused())
+    if (!address || !event_is_on() || !event_takes(pool, (uintptr_t)address, size))
         return;
+    struct block block = {pool, (uintptr_t)address, size, REC_HOW_API, 0};
     struct thread *t = event_enter(&level, false, size);
-    if (t) {
-        uint32_t stack = level == 0 ? unwind_stack(t, origin) : 0;
-        struct block block = {pool, (uintptr_t)address, size, REC_HOW_API, stack};
+    if (t && event_has_room(t, level, &block)) {
+        block.stack = level == 0 ? unwind_stack(t, origin) : 0;
         record_alloc(t, level, &block);
     }
     event_leave(level);
@@ -121,7 +122,7 @@ static void api_alloc_for(uint32_t pool, const void *address, size_t size, const
 static void api_free(uint32_t pool, const void *address)
 {
     unsigned level;
-    if (!address || !event_is_on())
+    if (!address || !event_is_on() || !event_frees(pool, (uintptr_t)address))
         return;
     struct thread *t = event_enter(&level, true, 0);
     if (t)
@@ -145,6 +146,19 @@ static uint8_t *start(struct thread **t, unsigned *level)
     if (*t && *level == 0)
         return record_begin(*t);
     if (*t)
+        record_lost(REC_LOSS_NESTED, true, 0);
+    return NULL;
+}
+
+/* As start, of what may be dropped when the buffer is full. */
+static uint8_t *start_note(struct thread **t, unsigned *level)
+{
+    *t = event_enter(level, true, 0);
+    if (*t && *level == 0 && (!state.drops || threads_may_add(*t, 0, REC_RECORD_MAX)))
+        return record_begin(*t);
+    if (*t && *level == 0)
+        atomic_fetch_add_explicit(&state.header->dropped_notes, 1, memory_order_relaxed);
+    else if (*t)
         record_lost(REC_LOSS_NESTED, true, 0);
     return NULL;
 }
@@ -180,8 +194,15 @@ static void api_zone_begin(const char *name, const char *function, const char *f
     unsigned level;
     if (!event_is_on())
         return;
-    uint8_t *at = start(&t, &level);
-    if (at) {
+    if (tls.zones_dropped) {
+        tls.zones_dropped++;
+        atomic_fetch_add_explicit(&state.header->dropped_notes, 1, memory_order_relaxed);
+        return;
+    }
+    uint8_t *at = start_note(&t, &level);
+    if (!at) {
+        tls.zones_dropped++;
+    } else {
         at = encode_number(at, line);
         at = encode_number(at, color);
         at = encode_number(at, 0);
@@ -196,6 +217,10 @@ static void api_zone_end(void)
     unsigned level;
     if (!event_is_on())
         return;
+    if (tls.zones_dropped) {
+        tls.zones_dropped--;
+        return;
+    }
     uint8_t *at = start(&t, &level);
     finish(t, level, REC_ZONE_END, at);
 }
@@ -218,7 +243,7 @@ static void api_plot(const char *name, double value)
     unsigned level;
     if (!event_is_on())
         return;
-    uint8_t *at = start(&t, &level);
+    uint8_t *at = start_note(&t, &level);
     if (at) {
         memcpy(at, &value, sizeof value);
         at = put_text(at + sizeof value, name);
@@ -232,7 +257,7 @@ static void api_message(const char *text, uint32_t color)
     unsigned level;
     if (!event_is_on())
         return;
-    uint8_t *at = start(&t, &level);
+    uint8_t *at = start_note(&t, &level);
     if (at)
         at = put_text(encode_number(encode_number(at, color), 0), text);
     finish(t, level, REC_MESSAGE, at);

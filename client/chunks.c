@@ -85,16 +85,37 @@ static bool wait_for_release(uint32_t seen)
            connect_collector_lives();
 }
 
-/* Holds the file's size against the bound that was asked for. */
-static int wait_for_room(uint32_t units)
+/* Whether so many more units are within the bound. What nobody can release must not fill it. */
+static bool fits(uint32_t released, uint32_t units)
 {
     const struct rec_options *options = &state.header->options;
-    if (!options->file_bytes)
+    uint64_t held = atomic_load_explicit(&state.header->units_taken, memory_order_relaxed);
+    uint64_t most = options->file_bytes / REC_UNIT;
+    held = (uint32_t)(held - released);
+    if (options->when_full != REC_FULL_STOP) {
+        uint64_t nodes = atomic_load_explicit(&state.node_units, memory_order_relaxed);
+        uint64_t open = atomic_load_explicit(&state.open_units, memory_order_relaxed);
+        held -= nodes < held ? nodes : held;
+        most = most > 2 * open + units ? most : 2 * open + units;
+    }
+    return held + units <= most;
+}
+
+bool chunks_fit(uint32_t units)
+{
+    return fits(atomic_load_explicit(&state.header->released, memory_order_acquire), units);
+}
+
+/* Holds the file's size against the bound that was asked for. */
+static int wait_for_room(enum rec_chunk_kind kind, uint32_t units)
+{
+    const struct rec_options *options = &state.header->options;
+    if (!options->file_bytes || options->when_full == REC_FULL_DROP ||
+        (kind == REC_CHUNK_NODES && options->when_full != REC_FULL_STOP))
         return 0;
     for (;;) {
         uint32_t released = atomic_load_explicit(&state.header->released, memory_order_acquire);
-        uint32_t taken = atomic_load_explicit(&state.header->units_taken, memory_order_relaxed);
-        if (((uint64_t)(taken - released) + units) * REC_UNIT <= options->file_bytes)
+        if (fits(released, units))
             return 0;
         if (options->when_full != REC_FULL_WAIT || !wait_for_release(released))
             return ENOSPC;
@@ -140,7 +161,7 @@ struct rec_chunk *chunks_take(enum rec_chunk_kind kind, uint32_t units)
     struct quiet q;
     quiet_begin(&q);
     struct rec_chunk *chunk = NULL;
-    int error = wait_for_room(units);
+    int error = wait_for_room(kind, units);
     if (!error) {
         uint32_t first = atomic_fetch_add(&state.header->units_taken, units);
         chunk = map_units(first, units, &error);
@@ -150,6 +171,8 @@ struct rec_chunk *chunks_take(enum rec_chunk_kind kind, uint32_t units)
         chunk->units = (uint16_t)units;
         chunk->base_stamp = clock_stamp();
         chunk->base_ns = clock_ns();
+        atomic_fetch_add_explicit(kind == REC_CHUNK_NODES ? &state.node_units : &state.open_units,
+                                  units, memory_order_relaxed);
         atomic_store_explicit(&chunk->state, REC_CHUNK_OPEN, memory_order_relaxed);
         atomic_store_explicit(&chunk->pending, REC_IDLE, memory_order_relaxed);
     } else {
@@ -168,6 +191,7 @@ void chunks_leave(struct rec_chunk *chunk, enum rec_chunk_state chunk_state)
 {
     int saved = errno;
     size_t bytes = chunks_bytes(chunk);
+    atomic_fetch_sub_explicit(&state.open_units, chunk->units, memory_order_relaxed);
     atomic_store_explicit(&chunk->state, (uint32_t)chunk_state, memory_order_release);
     system_unmap(chunk, bytes);
     errno = saved;
@@ -176,6 +200,8 @@ void chunks_leave(struct rec_chunk *chunk, enum rec_chunk_state chunk_state)
 int chunks_begin(void)
 {
     int error;
+    atomic_store(&state.open_units, 0);
+    atomic_store(&state.node_units, 0);
     state.header = map_units(0, 1, &error);
     return state.header ? 0 : -1;
 }

@@ -15,7 +15,10 @@ void *chunks_memory(size_t bytes);
 struct rec_chunk *chunks_take(enum rec_chunk_kind kind, uint32_t units);
 void chunks_publish(struct rec_chunk *chunk);
 
-/* Marks it with `chunk_state` and takes it out of memory. */
+/* REC_FULL_DROP: whether so many more units are within the bound; frees do not ask. */
+bool chunks_fit(uint32_t units);
+
+/* Marks a chunk of events with `chunk_state` and takes it out of memory. */
 void chunks_leave(struct rec_chunk *chunk, enum rec_chunk_state chunk_state);
 
 /* Makes the header of a new file and maps it. Returns 0, -1: no room. */

@@ -4,6 +4,7 @@
 #include "client/modules.h"
 #include "client/record_write.h"
 #include "client/sampling.h"
+#include "client/skipped.h"
 #include "client/start.h"
 #include "client/threads.h"
 #include "client/unwind.h"
@@ -32,6 +33,21 @@ static inline bool is_paused(void)
 {
     return client_unlikely(atomic_load_explicit(&state.header->control, memory_order_relaxed) ==
                            REC_CONTROL_PAUSE);
+}
+
+/* A block that the recording is to know nothing of, so that its free is swallowed. */
+static void skip(uint32_t pool, uint64_t address, uint64_t size)
+{
+    /* Of the heap only those are known then that were taken. */
+    if (pool != 0 || !state.filtered)
+        skipped_add(pool, address, size);
+}
+
+/* Of a process that is on: the block comes while the recording is paused. */
+static __attribute__((noinline)) bool paused(uint32_t pool, uint64_t address, uint64_t size)
+{
+    skip(pool, address, size);
+    return true;
 }
 
 /*
@@ -88,6 +104,29 @@ static inline void leave(unsigned level)
         tls.depth--;
 }
 
+/* Whether there is room for an allocation, or the program may wait for it. */
+static __attribute__((noinline)) bool has_room(struct thread *t, unsigned level,
+                                               const struct block *block)
+{
+    if (threads_may_add(t, level, THREADS_BLOCK)) {
+        if (level == 0)
+            record_loss(t);
+        return true;
+    }
+    if (block->pool == 0 && state.filtered)
+        (void)sampling_drops((const void *)(uintptr_t)block->address);
+    skip(block->pool, block->address, block->size);
+    record_dropped(t, block->pool, block->size);
+    return false;
+}
+
+/* A block that is not in the set any more: its free, if there was one, was never said. */
+static inline void forget(uint32_t pool, uint64_t address)
+{
+    if (skipped_any())
+        (void)skipped_remove(pool, address);
+}
+
 /* A call from within operator new or delete is that operator's. */
 static inline const struct origin *labelled(const struct origin *origin, unsigned *how)
 {
@@ -107,28 +146,35 @@ static inline bool is_told(const struct origin *origin, const void *address)
 void event_alloc(const void *address, size_t size, unsigned how, const struct origin *origin)
 {
     unsigned level;
-    if (!is_on(false, size) || is_paused() || (state.filtered && !sampling_takes(address, size)))
+    if (!is_on(false, size) || (is_paused() && paused(0, (uintptr_t)address, size)) ||
+        (state.filtered && !sampling_takes(address, size)))
         return;
+    forget(0, (uintptr_t)address);
+    struct block block = {0, (uintptr_t)address, size, how, 0};
     struct thread *t = enter(origin->sp, &level, false, size);
     if (client_likely(t != NULL)) {
         /* Of an operator that does not live on malloc it may be what it throws. */
         if (client_likely(!tls.label.own || tls.label.size == size)) {
-            const struct origin *call = labelled(origin, &how);
+            const struct origin *call = labelled(origin, &block.how);
             if (call != origin)
                 tls.label.made = address;
             origin = call;
         }
-        uint32_t stack = client_likely(level == 0) ? unwind_stack(t, origin) : 0;
-        record_alloc(t, level, &(struct block){0, (uintptr_t)address, size, how, stack});
+        if (client_likely(!state.drops || has_room(t, level, &block))) {
+            block.stack = client_likely(level == 0) ? unwind_stack(t, origin) : 0;
+            record_alloc(t, level, &block);
+        }
     }
     leave(level);
 }
 
-bool event_free(const void *address, unsigned how, const struct origin *origin)
+enum event_free event_free(const void *address, unsigned how, const struct origin *origin)
 {
     unsigned level;
     if (!is_on(true, 0) || is_told(origin, address) || (state.filtered && !sampling_drops(address)))
-        return false;
+        return EVENT_FREE_NOTHING;
+    if (skipped_any() && skipped_remove(0, (uintptr_t)address))
+        return EVENT_FREE_SKIPPED;
     struct thread *t = enter(origin->sp, &level, true, 0);
     if (client_likely(t != NULL)) {
         origin = labelled(origin, &how);
@@ -136,14 +182,18 @@ bool event_free(const void *address, unsigned how, const struct origin *origin)
         record_free(t, level, &(struct block){0, (uintptr_t)address, 0, how, stack});
     }
     leave(level);
-    return true;
+    return EVENT_FREE_RECORDED;
 }
 
-void event_put_back(const void *address)
+void event_put_back(const void *address, enum event_free as)
 {
     unsigned level;
-    if (!is_on(false, 0))
+    if (as == EVENT_FREE_NOTHING || !is_on(false, 0))
         return;
+    if (as == EVENT_FREE_SKIPPED) {
+        skipped_add(0, (uintptr_t)address, 0);
+        return;
+    }
     if (state.filtered)
         sampling_keeps(address);
     struct thread *t = enter(HERE, &level, false, 0);
@@ -161,6 +211,26 @@ struct thread *event_enter(unsigned *level, bool is_free, size_t size)
 void event_leave(unsigned level)
 {
     leave(level);
+}
+
+bool event_takes(uint32_t pool, uint64_t address, uint64_t size)
+{
+    if (is_paused()) {
+        (void)paused(pool, address, size);
+        return false;
+    }
+    forget(pool, address);
+    return true;
+}
+
+bool event_frees(uint32_t pool, uint64_t address)
+{
+    return !skipped_any() || !skipped_remove(pool, address);
+}
+
+bool event_has_room(struct thread *t, unsigned level, const struct block *block)
+{
+    return !state.drops || has_room(t, level, block);
 }
 
 bool event_is_paused(void)
@@ -182,13 +252,19 @@ uint32_t event_stack(const struct origin *origin)
     return stack;
 }
 
-void event_map(uint64_t address, uint64_t size, unsigned how, uint32_t stack)
+bool event_map(uint64_t address, uint64_t size, unsigned how, uint32_t stack)
 {
     unsigned level;
+    if (is_paused())
+        return false;
     struct thread *t = enter(HERE, &level, false, size);
-    if (t)
+    bool room = t && (!state.drops || threads_may_add(t, level, THREADS_BLOCK));
+    if (room)
         record_alloc(t, level, &(struct block){MAPS_POOL, address, size, how, stack});
+    else if (t)
+        record_dropped(t, MAPS_POOL, size);
     leave(level);
+    return room;
 }
 
 void event_unmap(uint64_t address, unsigned how)

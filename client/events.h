@@ -8,15 +8,22 @@
 
 #include <stddef.h>
 
+#include "client/record_write.h"
 #include "client/state.h"
 
 void event_alloc(const void *address, size_t size, unsigned how, const struct origin *origin);
 
-/* False when the block is known not to be recorded. */
-bool event_free(const void *address, unsigned how, const struct origin *origin);
+/* What became of a free. */
+enum event_free {
+    EVENT_FREE_NOTHING = 0, /* the block is known not to be recorded */
+    EVENT_FREE_SKIPPED,     /* it was skipped, and so was its free */
+    EVENT_FREE_RECORDED,
+};
 
-/* The realloc that freed the block, which is recorded, failed. */
-void event_put_back(const void *address);
+enum event_free event_free(const void *address, unsigned how, const struct origin *origin);
+
+/* The realloc failed that freed the block in this way. */
+void event_put_back(const void *address, enum event_free as);
 
 /*
  * True while an operator (struct label) is going on that called what has this stack pointer. An
@@ -35,6 +42,13 @@ bool event_is_on(void);
 /* Of a process that is on: allocations are not to be recorded. */
 bool event_is_paused(void);
 
+/* Of blocks of other pools than the heap: whether the allocation, the free, is to be recorded. */
+bool event_takes(uint32_t pool, uint64_t address, uint64_t size);
+bool event_frees(uint32_t pool, uint64_t address);
+
+/* Within an event: false when there is no room for the allocation, which is then counted. */
+bool event_has_room(struct thread *t, unsigned level, const struct block *block);
+
 /*
  * Begins an event: `level` is 0, or 1 in a signal handler that interrupted a hook of this thread.
  * NULL: the event is lost. `event_leave` must follow in any case.
@@ -45,8 +59,8 @@ void event_leave(unsigned level);
 /* The number of a call stack; 0: unknown. */
 uint32_t event_stack(const struct origin *origin);
 
-/* A mapping, with the number of its call stack (see maps.h). */
-void event_map(uint64_t address, uint64_t size, unsigned how, uint32_t stack);
+/* A mapping, with the number of its call stack (see maps.h). False: it is not recorded. */
+bool event_map(uint64_t address, uint64_t size, unsigned how, uint32_t stack);
 void event_unmap(uint64_t address, unsigned how);
 
 /* A child process: REC_FORK or REC_SPAWN. */

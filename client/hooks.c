@@ -123,12 +123,12 @@ static inline void *reallocate(void *old, size_t size, const struct origin *orig
             event_alloc(moved, size, REC_HOW_REALLOC, origin);
         return moved;
     }
-    bool recorded = old && event_free(old, REC_HOW_REALLOC, origin);
+    enum event_free freed = old ? event_free(old, REC_HOW_REALLOC, origin) : EVENT_FREE_NOTHING;
     void *p = real.realloc(old, size);
     if (client_likely(p != NULL))
         event_alloc(p, size, REC_HOW_REALLOC, origin);
-    else if (recorded && size)
-        event_put_back(old);
+    else if (size)
+        event_put_back(old, freed);
     return p;
 }
 

@@ -17,6 +17,7 @@
 struct map {
     uint64_t low, high;
     uint32_t stack;
+    bool skipped; /* not in the recording: made while it was paused, or there was no room */
 };
 
 /*
@@ -78,12 +79,15 @@ static void insert(uint32_t at, struct map map)
     table.count++;
 }
 
-static void add_block(uint64_t low, uint64_t high, unsigned how, uint32_t stack)
+static void add_block(struct map map, unsigned how)
 {
     if (!table.maps || table.count == MAPS_MOST)
         return; /* what is not in the table has no end, so it has no beginning */
-    insert(find(low), (struct map){low, high, stack});
-    event_map(low, high - low, how, stack);
+    if (!map.skipped && !event_map(map.low, map.high - map.low, how, map.stack)) {
+        map.skipped = true;
+        map.stack = 0;
+    }
+    insert(find(map.low), map);
 }
 
 /* Takes [low, high) out of the blocks. Those that reach beyond it leave their parts. */
@@ -96,11 +100,12 @@ static uint32_t release(uint64_t low, uint64_t high, unsigned how)
             stack = old.stack;
         table.count--;
         memmove(&table.maps[at], &table.maps[at + 1], (table.count - at) * sizeof old);
-        event_unmap(old.low, how);
+        if (!old.skipped)
+            event_unmap(old.low, how);
         if (old.low < low)
-            add_block(old.low, low, how, old.stack);
+            add_block((struct map){old.low, low, old.stack, old.skipped}, how);
         if (old.high > high)
-            add_block(high, old.high, how, old.stack);
+            add_block((struct map){high, old.high, old.stack, old.skipped}, how);
         at = find(low);
     }
     return stack;
@@ -117,7 +122,7 @@ void maps_add(uint64_t address, uint64_t size, unsigned how, const struct origin
     uint32_t stack = event_stack(origin);
     lock(&q);
     (void)release(address, address + round_up(size), how); /* mapped behind our back */
-    add_block(address, address + round_up(size), how, stack);
+    add_block((struct map){address, address + round_up(size), stack, false}, how);
     unlock(&q);
 }
 
@@ -139,6 +144,6 @@ void maps_restore(uint64_t address, uint64_t size, unsigned how, uint32_t stack)
         return; /* nothing had been there */
     lock(&q);
     (void)release(address, address + round_up(size), how);
-    add_block(address, address + round_up(size), how, stack);
+    add_block((struct map){address, address + round_up(size), stack, false}, how);
     unlock(&q);
 }

@@ -99,6 +99,15 @@
  * stored before the stamp is read, and what the barrier finds retired is visible behind it.
  * When the process is dead, everything committed is all there is.
  *
+ * ## Bounds
+ *
+ * `options.file_bytes` bounds the units that are taken and not released, header included. With
+ * REC_FULL_STOP the recording ends there. Else two things go beyond it, which no reading gives
+ * back: chunks of nodes, and chunks that threads have open, twice over; so nobody waits for
+ * himself. With REC_FULL_DROP frees have no bound: they are of blocks that are in the recording, so
+ * they are not many. Allocations and what programs send are dropped while there is no room, and
+ * counted in `header.dropped`; REC_LOSS says where.
+ *
  * ## Chunks of call stack nodes (REC_CHUNK_NODES)
  *
  * An array of struct rec_node behind the header, as many as fit. The first one's number is
@@ -184,7 +193,8 @@ enum rec_loss {
     REC_LOSS_SPACE = 1,  /* no room in the file */
     REC_LOSS_MEMORY = 2, /* no memory for the state of a thread */
     REC_LOSS_STACK = 3,  /* events that are there, but without their call stack */
-    REC_LOSSES = 4,
+    REC_LOSSES = 4,      /* those that the header counts in `lost` */
+    REC_LOSS_FULL = 4,   /* REC_FULL_DROP; the header counts them in `dropped` */
 };
 
 enum rec_frame {
@@ -220,7 +230,7 @@ struct rec_options {
     uint64_t min_size;     /* bytes; smaller blocks are not recorded */
     uint64_t sample_bytes; /* mean bytes between two samples; 0: every block */
     uint64_t sample_seed;  /* of the sampling; 0: taken from the clock */
-    uint64_t file_bytes;   /* bound on taken minus released units; 0: none but the disk's */
+    uint64_t file_bytes;   /* see "Bounds"; 0: none but the disk's */
     uint32_t when_full;    /* enum rec_when_full */
     uint32_t threads;      /* 1: only the thread that began; 0: all */
     uint64_t reserved[9];
@@ -247,12 +257,15 @@ enum rec_pools {
 enum rec_when_full {
     REC_FULL_STOP = 0, /* the recording ends there */
     REC_FULL_WAIT = 1, /* the program waits until the collector has released units */
+    REC_FULL_DROP = 2, /* allocations are dropped meanwhile, with their frees, and counted */
 };
 
 struct rec_pair {
     uint64_t stamp;
     uint64_t ns; /* CLOCK_MONOTONIC */
 };
+
+#define REC_POOLS_COUNTED 256u
 
 struct rec_header {
     char magic[8];
@@ -286,6 +299,12 @@ struct rec_header {
 
     /* REC_CLOCK_COUNTER; a line of its own, since every event of every thread writes it. */
     _Alignas(64) _Atomic uint64_t counter;
+
+    /* The library again. Of the pool with that number, the last one: of all from there on. */
+    _Alignas(64) struct {
+        _Atomic uint64_t allocations, bytes;
+    } dropped[REC_POOLS_COUNTED];
+    _Atomic uint64_t dropped_notes; /* zones, messages and plots */
 };
 
 enum rec_control {

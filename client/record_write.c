@@ -6,8 +6,7 @@
 #include "client/encode.h"
 #include "client/threads.h"
 
-#define HEAP_RECORD 64u /* bytes of the longest record of the heap, and more */
-#define SIZED_HEAD 4u   /* bytes before the body of a record with a length */
+#define SIZED_HEAD 4u /* bytes before the body of a record with a length */
 
 void record_lost(enum rec_loss why, bool is_free, size_t bytes)
 {
@@ -20,6 +19,16 @@ void record_lost(enum rec_loss why, bool is_free, size_t bytes)
     }
     atomic_fetch_add_explicit(&header->lost[why].allocations, 1, memory_order_relaxed);
     atomic_fetch_add_explicit(&header->lost[why].bytes, bytes, memory_order_relaxed);
+}
+
+void record_dropped(struct thread *t, uint32_t pool, uint64_t size)
+{
+    uint32_t at = pool < REC_POOLS_COUNTED ? pool : REC_POOLS_COUNTED - 1;
+    struct rec_header *header = state.header;
+    atomic_fetch_add_explicit(&header->dropped[at].allocations, 1, memory_order_relaxed);
+    atomic_fetch_add_explicit(&header->dropped[at].bytes, size, memory_order_relaxed);
+    t->dropped++;
+    t->dropped_bytes += size;
 }
 
 /* Says that a record is being made, then takes its stamp. */
@@ -59,7 +68,7 @@ static void note_clock(struct thread *t, unsigned level)
     int64_t coarse = clock_coarse_ns();
     if (coarse == t->coarse || level != 0)
         return;
-    if (!threads_room(t, 0, HEAP_RECORD))
+    if (!threads_room(t, 0, THREADS_BLOCK))
         return;
     t->coarse = coarse;
     uint8_t *body = t->writers[0].at + SIZED_HEAD + 10;
@@ -70,7 +79,7 @@ static inline bool ready(struct thread *t, unsigned level)
 {
     if (client_unlikely(state.clock != REC_CLOCK_TSC))
         note_clock(t, level);
-    return threads_room(t, level, HEAP_RECORD);
+    return threads_room(t, level, THREADS_BLOCK);
 }
 
 /* All that the records of blocks begin with. */
@@ -146,6 +155,18 @@ void record_pool(struct thread *t, uint32_t pool, const char *name)
         record_end(t, REC_POOL, encode_text(encode_number(at, pool), name, strnlen(name, 1024)));
 }
 
+void record_loss(struct thread *t)
+{
+    struct writer *w = &t->writers[0];
+    if (!t->dropped || !threads_room(t, 0, THREADS_BLOCK + SIZED_HEAD))
+        return;
+    uint8_t *body = w->at + SIZED_HEAD + 10;
+    uint8_t *at = encode_number(body, REC_LOSS_FULL);
+    at = encode_number(encode_number(at, t->dropped), t->dropped_bytes);
+    end_sized(w, REC_LOSS, body, at);
+    t->dropped = t->dropped_bytes = 0;
+}
+
 /* The body begins with the stamp: room is left for the longest. */
 uint8_t *record_begin(struct thread *t)
 {
@@ -172,7 +193,7 @@ void record_owner(struct thread *t, unsigned level)
 void record_thread_name(struct thread *t, const char *name)
 {
     struct writer *w = &t->writers[0];
-    if (!threads_room(t, 0, HEAP_RECORD + SIZED_HEAD))
+    if (!threads_room(t, 0, THREADS_BLOCK + SIZED_HEAD))
         return;
     uint8_t *body = w->at + SIZED_HEAD + 10;
     end_sized(w, REC_THREAD_NAME, body, encode_text(body, name, strnlen(name, 16)));
@@ -181,7 +202,7 @@ void record_thread_name(struct thread *t, const char *name)
 void record_thread_exit(struct thread *t)
 {
     struct writer *w = &t->writers[0];
-    if (!threads_room(t, 0, HEAP_RECORD))
+    if (!threads_room(t, 0, THREADS_BLOCK))
         return;
     uint8_t *body = w->at + SIZED_HEAD + 10;
     end_sized(w, REC_THREAD_EXIT, body, body);

@@ -33,6 +33,10 @@ void record_child(struct thread *t, enum rec_kind kind, pid_t pid, bool followed
 uint8_t *record_begin(struct thread *t);
 void record_end(struct thread *t, enum rec_kind kind, uint8_t *end);
 
+/* Counts an allocation that REC_FULL_DROP left out, and says so at a place where there is room. */
+void record_dropped(struct thread *t, uint32_t pool, uint64_t size);
+void record_loss(struct thread *t);
+
 /* Counts what could not be recorded. */
 void record_lost(enum rec_loss why, bool is_free, size_t bytes);
 

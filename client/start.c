@@ -16,6 +16,7 @@
 #include "client/real.h"
 #include "client/record_write.h"
 #include "client/sampling.h"
+#include "client/skipped.h"
 #include "client/stacks.h"
 #include "client/system.h"
 #include "client/threads.h"
@@ -64,6 +65,7 @@ static void take_options(const struct rec_options *options)
     state.follow = options->flags & REC_OPTION_FOLLOW_FORK;
     state.follow_exec = options->flags & (REC_OPTION_FOLLOW_FORK | REC_OPTION_FOLLOW_EXEC);
     state.free_stacks = options->flags & REC_OPTION_FREE_STACKS;
+    state.drops = options->file_bytes && options->when_full == REC_FULL_DROP;
 }
 
 /* What a fresh process and a followed child have in common. The phase is PHASE_STARTING. */
@@ -146,6 +148,7 @@ static void leave_parent(bool interrupted)
     modules_forget();
     maps_forget();
     sampling_forget();
+    skipped_forget();
     threads_forget();
 }
 
@@ -196,6 +199,7 @@ static __attribute__((destructor)) void at_exit(void)
     if (t && tls.depth == 1 && !tls.entered) {
         modules_refresh(t, false);
         threads_note_name(t);
+        record_loss(t);
         sampling_count_small();
     }
     client_barrier();

@@ -46,6 +46,7 @@ struct writer {
     uint8_t *at, *end;
     uint64_t stamp, address; /* what the next record counts from */
     uint32_t units;          /* of the next chunk */
+    bool reserve;            /* the chunk is beyond the bound: for frees alone */
 };
 
 /* The last walk through a thread's stack, so that the next one need not go all the way. */
@@ -68,7 +69,8 @@ struct thread {
     uint32_t lookups;               /* of stacks, which are costly */
     uint32_t number;
     int32_t tid;
-    int64_t coarse; /* REC_CLOCK_COUNTER: the coarse clock at the last REC_CLOCK */
+    int64_t coarse;                  /* REC_CLOCK_COUNTER: the coarse clock at the last REC_CLOCK */
+    uint64_t dropped, dropped_bytes; /* allocations since the last REC_LOSS */
     char name[16];
     char **spawn_environment; /* of the last program that a vfork of this thread executed */
     struct thread *next;      /* in the list of those that wait for a new thread */
@@ -98,6 +100,7 @@ struct tls {
     uint64_t distant; /* the same with min_size, which must look at all */
     uint64_t random;
     uint32_t small; /* allocations below min_size that were not added to the header so far */
+    uint32_t zones_dropped; /* open ones that are not in the recording: the innermost */
 };
 
 extern __thread struct tls tls __attribute__((tls_model("initial-exec")));
@@ -130,6 +133,7 @@ struct state {
     uint32_t pools; /* enum rec_pools */
     uint64_t min_size, sample;
     bool filtered;    /* by one of the two: not all blocks are recorded */
+    bool drops;       /* REC_FULL_DROP, with a bound */
     bool follow;      /* children */
     bool follow_exec; /* what this very process executes */
     bool free_stacks;
@@ -148,6 +152,8 @@ struct state {
     struct resting resting[CLIENT_RESTING];
     unsigned resting_count;
     _Atomic uint32_t thread_count;
+    _Atomic uint32_t open_units, node_units; /* that no reader can release */
+    _Atomic bool skips;                      /* there are, or were, blocks in skipped.c */
     bool has_key;
     unsigned key; /* pthread_key_t */
 

@@ -47,6 +47,7 @@ static void at_thread_end(void *unused)
     tls.depth++;
     client_barrier();
     threads_note_name(tls.thread);
+    record_loss(tls.thread);
     record_thread_exit(tls.thread);
     sampling_count_small();
     tls.ended = true;
@@ -178,6 +179,7 @@ void threads_forget(void)
     tls.number = 0;
     tls.depth = 0;
     tls.entered = 0;
+    tls.zones_dropped = 0;
 }
 
 static void use_chunk(struct writer *w, struct rec_chunk *chunk, uint64_t stamp)
@@ -187,6 +189,16 @@ static void use_chunk(struct writer *w, struct rec_chunk *chunk, uint64_t stamp)
     w->end = (uint8_t *)chunk + chunks_bytes(chunk);
     w->stamp = stamp;
     w->address = 0;
+    w->reserve = state.drops && !chunks_fit(0);
+}
+
+/* Many threads with large chunks would hold more than the bound allows. */
+static void fit_size(struct writer *w)
+{
+    uint64_t bound = state.header->options.file_bytes / REC_UNIT;
+    uint64_t threads = atomic_load_explicit(&state.thread_count, memory_order_relaxed);
+    while (bound && w->units > 1 && w->units * threads > bound / 2)
+        w->units /= 2;
 }
 
 /* Goes on with a chunk that another thread left. */
@@ -208,6 +220,7 @@ static bool take_resting(struct thread *t, unsigned level)
 static bool take_new(struct thread *t, unsigned level)
 {
     struct writer *w = &t->writers[level];
+    fit_size(w);
     struct rec_chunk *chunk = chunks_take(REC_CHUNK_EVENTS, w->units);
     if (!chunk)
         return false;
@@ -221,18 +234,42 @@ static bool take_new(struct thread *t, unsigned level)
     return true;
 }
 
+/* So that it can be read, and its space given back. */
+static void close_chunk(struct writer *w)
+{
+    struct rec_chunk *old = w->chunk;
+    w->chunk = NULL;
+    w->at = w->end = NULL;
+    if (old)
+        chunks_leave(old, REC_CHUNK_CLOSED);
+}
+
+bool threads_may_add(struct thread *t, unsigned level, size_t need)
+{
+    struct writer *w = &t->writers[level];
+    bool room = (size_t)(w->end - w->at) >= need;
+    if (client_likely(room && !w->reserve))
+        return true;
+    if (!chunks_fit(room ? 0 : w->units)) {
+        struct quiet q;
+        if (!room && w->chunk) {
+            quiet_begin(&q);
+            close_chunk(w);
+            quiet_end(&q);
+        }
+        return false;
+    }
+    w->reserve = false;
+    return true;
+}
+
 bool threads_room_slow(struct thread *t, unsigned level, size_t need)
 {
     struct writer *w = &t->writers[level];
     struct quiet q;
     bool fresh = !w->chunk;
     quiet_begin(&q);
-    if (w->chunk) {
-        struct rec_chunk *old = w->chunk;
-        w->chunk = NULL;
-        w->at = w->end = NULL;
-        chunks_leave(old, REC_CHUNK_CLOSED);
-    }
+    close_chunk(w);
     bool there = fresh && need < WORTH_KEEPING / 2 && take_resting(t, level);
     there = there || take_new(t, level);
     quiet_end(&q);

@@ -5,6 +5,9 @@
 
 #include "client/state.h"
 
+/* Bytes of the longest record of a block, and more. */
+#define THREADS_BLOCK 64u
+
 /* Called once, before the first thread is met. */
 void threads_begin(void);
 
@@ -36,6 +39,12 @@ static inline bool threads_room(struct thread *t, unsigned level, size_t need)
         return true;
     return threads_room_slow(t, level, need);
 }
+
+/*
+ * REC_FULL_DROP: whether something that is no free may take `need` bytes of the chunk of `level`,
+ * or have a new one.
+ */
+bool threads_may_add(struct thread *t, unsigned level, size_t need);
 
 /* Records the calling thread's name if it has changed. */
 void threads_note_name(struct thread *t);

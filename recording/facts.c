@@ -24,6 +24,23 @@ static void lost(const struct rec_header *h, uint64_t *allocations, uint64_t *by
     }
 }
 
+/* What was dropped because the buffer was full: the sum, and a fact for each pool. */
+static int dropped(struct recording *r, const struct rec_header *h, uint64_t *allocations,
+                   uint64_t *bytes, struct err *e)
+{
+    struct trace *t = r->target->in->trace;
+    *allocations = *bytes = 0;
+    for (size_t i = 0; i < REC_POOLS_COUNTED; i++) {
+        uint64_t n = h->dropped[i].allocations;
+        if (n && trace_add_fact(t, e, "dropped", "0x%" PRIx64 "|%" PRIu64 "|%" PRIu64,
+                                (uint64_t)POOL_KEY(i), n, (uint64_t)h->dropped[i].bytes) != 0)
+            return -1;
+        *allocations += n;
+        *bytes += h->dropped[i].bytes;
+    }
+    return 0;
+}
+
 static int host_info(struct trace *t, struct err *e)
 {
     struct utsname u;
@@ -54,10 +71,12 @@ static int header_facts(const struct recording *r, const struct rec_header *h, s
 }
 
 /* Each fact only when there is something to tell. */
-static int loss_facts(const struct recording *r, const struct rec_header *h, struct err *e)
+static int loss_facts(struct recording *r, const struct rec_header *h, struct err *e)
 {
     struct trace *t = r->target->in->trace;
-    uint64_t allocations, bytes, frees;
+    uint64_t allocations, bytes, frees, dropped_allocations, dropped_bytes;
+    if (dropped(r, h, &dropped_allocations, &dropped_bytes, e) != 0)
+        return -1;
     lost(h, &allocations, &bytes, &frees);
     const struct {
         const char *key;
@@ -65,6 +84,9 @@ static int loss_facts(const struct recording *r, const struct rec_header *h, str
     } facts[] = {
         {"lost_allocations", allocations},
         {"lost_bytes", bytes},
+        {"dropped_allocations", dropped_allocations},
+        {"dropped_bytes", dropped_bytes},
+        {"dropped_notes", h->dropped_notes},
         {"lost_frees", frees},
         {"lost_callstacks",
          h->lost[REC_LOSS_STACK].allocations + h->lost[REC_LOSS_STACK].frees + r->counts.stackless},
@@ -87,7 +109,7 @@ static int loss_facts(const struct recording *r, const struct rec_header *h, str
     return 0;
 }
 
-int recording_facts(const struct recording *r, struct err *e)
+int recording_facts(struct recording *r, struct err *e)
 {
     struct rec_header h;
     struct trace *t = r->target->in->trace;

@@ -38,7 +38,7 @@ struct recording {
     uint64_t below;            /* what has a smaller stamp is in its final order */
     uint64_t limit;            /* what has this stamp or a larger one is not wanted */
     bool dead;                 /* looked at since the process ended */
-    bool gives_back;           /* the process may wait for space */
+    bool gives_back;           /* the process needs the space that was read */
     double sample;             /* mean bytes between samples; 0: all are there */
     struct event events[BATCH];
     size_t n;
@@ -71,6 +71,6 @@ int recording_callstack(struct recording *r, uint64_t node, uint32_t *id, struct
 int recording_rare(struct recording *r, struct run *run, struct err *e);
 
 /* ---- facts.c */
-int recording_facts(const struct recording *r, struct err *e);
+int recording_facts(struct recording *r, struct err *e);
 
 #endif

@@ -576,7 +576,7 @@ int recording_open(struct recording **out, int fd, struct recording_target *targ
     r->images.places = &target->places;
     recording_clock_init(&r->clock, r->header.first);
     r->gives_back =
-        r->header.options.file_bytes > 0 && r->header.options.when_full == REC_FULL_WAIT;
+        r->header.options.file_bytes > 0 && r->header.options.when_full != REC_FULL_STOP;
     r->sample = (double)r->header.options.sample_bytes;
     if (target->begin == 0)
         target->begin = r->clock.from.ns;

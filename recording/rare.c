@@ -2,9 +2,12 @@
 
 #include <string.h>
 
+#include "base/format.h"
+
 #include "recording/internal.h"
 
 #define NO_COLOR 0xFFFFFFu
+#define WARNING 3u
 #define PAGE UINT64_C(4096)
 
 /* Segments of one image: more than linkers make. */
@@ -162,6 +165,25 @@ static int take_message(struct recording *r, const struct run *run, struct body 
     return hand(r, &ev, e);
 }
 
+/* What this thread lost before this; the sums are in the header. */
+static int take_loss(struct recording *r, const struct run *run, struct body *b, struct err *e)
+{
+    char count[FORMAT_SIZE], bytes[FORMAT_SIZE];
+    uint64_t why = number(b), n = number(b);
+    if (why != REC_LOSS_FULL)
+        return 0;
+    struct buf text = {0};
+    struct event ev = event_of(r, run, EVENT_MESSAGE);
+    buf_printf(&text, "tidemark: %s dropped before this, %s: the buffer was full",
+               format_counted(count, n, "allocation"), format_bytes(bytes, number(b)));
+    ev.message.color = NO_COLOR;
+    ev.message.severity = WARNING;
+    ev.message.text = (struct view){buf_str(&text), text.len};
+    int status = text.failed ? err_no_memory(e, "a message") : hand(r, &ev, e);
+    buf_release(&text);
+    return status;
+}
+
 static int take_plot(struct recording *r, const struct run *run, struct body *b, struct err *e)
 {
     struct event ev = event_of(r, run, EVENT_PLOT);
@@ -252,8 +274,9 @@ int recording_rare(struct recording *r, struct run *run, struct err *e)
     case REC_THREAD_EXIT:
     case REC_EXEC:
     case REC_SPAWN:
-    case REC_LOSS: /* the header has the sums */
         return 0;
+    case REC_LOSS:
+        return take_loss(r, run, &b, e);
     default:
         r->counts.unknown_kind++;
         return 0;

@@ -158,6 +158,31 @@ static int reallocs(void)
     return 0;
 }
 
+/* Fills a bounded recording; blocks from before it was full and from behind it are moved in vain.
+ */
+static int full_reallocs(void)
+{
+    enum { EACH = 500 };
+    static void *blocks[2 * EACH];
+    unsigned long failed = 0;
+    for (int i = 0; i < EACH; i++)
+        blocks[i] = malloc(24);
+    for (int i = 0; i < 200000; i++) {
+        void *volatile p = malloc(16);
+        free(p);
+    }
+    for (int i = EACH; i < 2 * EACH; i++)
+        blocks[i] = malloc(48);
+    for (int i = 0; i < 2 * EACH; i++) {
+        void *volatile p = realloc(blocks[i], (size_t)PTRDIFF_MAX - 4096);
+        failed += p == NULL;
+        free(blocks[i]);
+    }
+    say("failed", failed);
+    say("known", EACH);
+    return 0;
+}
+
 /* ---- stacks */
 
 __attribute__((noinline)) static void *leaf(void)
@@ -432,6 +457,8 @@ int main(int argc, char **argv)
         return threads(a, b);
     if (!strcmp(mode, "reallocs"))
         return reallocs();
+    if (!strcmp(mode, "full_reallocs"))
+        return full_reallocs();
     if (!strcmp(mode, "stacks"))
         return stacks(a, b);
     if (!strcmp(mode, "signal_stack"))

@@ -91,6 +91,13 @@ class Recording:
          self.early) = struct.unpack_from("<Q5I", data, at + 8)
         at += 8 + 8 + 24
         self.too_small = struct.unpack_from("<Q", data, at + 24 * len(LOSSES))[0]
+        self.dropped = {}
+        line = (at + 24 * len(LOSSES) + 8 + 63) // 64 * 64  # what the collector writes
+        for pool in range(256):
+            count, size = struct.unpack_from("<2Q", data, line + 128 + 16 * pool)
+            if count:
+                self.dropped[pool] = (count, size)
+        self.dropped_notes = struct.unpack_from("<Q", data, line + 128 + 16 * 256)[0]
         self.lost = {name: struct.unpack_from("<3Q", data, at + 24 * i)
                      for i, name in enumerate(LOSSES)}
 
@@ -183,6 +190,8 @@ class Recording:
             return body.number(), body.text().decode()
         if kind == DISCARD:
             return body.number()
+        if kind == LOSS:
+            return body.number(), body.number(), body.number()
         if kind == MESSAGE:
             body.number(), body.number()
             return body.text().decode()

@@ -86,6 +86,60 @@ static long number(const char *text)
     return text ? strtol(text, NULL, 10) : 0;
 }
 
+__attribute__((noinline)) static void *late_block(size_t size)
+{
+    void *p = malloc(size);
+    __asm__ volatile("" : "+r"(p));
+    return p;
+}
+
+static pthread_barrier_t worked;
+
+static void *work_and_idle(void *unused)
+{
+    (void)pass_blocks(unused);
+    pthread_barrier_wait(&worked);
+    pthread_barrier_wait(&worked);
+    return NULL;
+}
+
+/* Threads that have written much, and do nothing while another one goes on. */
+static void idle(long count, long more)
+{
+    pthread_t list[128];
+    pthread_barrier_init(&worked, NULL, (unsigned)count + 1);
+    for (long i = 0; i < count; i++)
+        pthread_create(&list[i], NULL, work_and_idle, (void *)i);
+    pthread_barrier_wait(&worked);
+    for (long i = 0; i < more; i++)
+        free_block(make_block(10));
+    pthread_barrier_wait(&worked);
+    for (long i = 0; i < count; i++)
+        pthread_join(list[i], NULL);
+}
+
+/* Three bouts of work, each when a file is there; says when one is done. */
+static void bouts(const char *first, const char *second, long count)
+{
+    void *kept[1000] = {NULL};
+    for (int i = 0; i < 500; i++)
+        kept[i] = make_block(100);
+    puts("ready");
+    fflush(stdout);
+    wait_for(first);
+    for (long i = 0; i < count; i++) {
+        free_block(kept[i % 1000]);
+        kept[i % 1000] = make_block(20 + (size_t)i % 100);
+    }
+    puts("worked");
+    fflush(stdout);
+    wait_for(second);
+    for (int i = 0; i < 300; i++)
+        free(late_block(30));
+    for (int i = 0; i < 1000; i += 2)
+        free_block(kept[i]);
+}
+
 int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
@@ -123,6 +177,10 @@ int main(int argc, char **argv)
             free_block(copy);
         }
         return 0;
+    } else if (strcmp(what, "idle") == 0) {
+        idle(number(argv[2]), number(argv[4]));
+    } else if (strcmp(what, "bouts") == 0) {
+        bouts(argv[2], argv[3], number(argv[4]));
     } else if (strcmp(what, "wait") == 0) {
         /* Says that it is there, waits for a file, goes on. */
         for (int i = 0; i < 500; i++)

@@ -692,6 +692,41 @@ class Surroundings(ClientCase):
         self.assertLessEqual(record.units * 16384, 1 << 20)
         self.complete_up_to_the_end(record)
 
+    def test_dropped_blocks(self):
+        record, said = self.record("count", 1, 100000, options=f"bytes={1 << 20},full=2")
+        self.assertEqual(record.state, "exiting")
+        self.sound(record)
+        made, freed = self.own(record)
+        dropped, size = record.dropped.pop(0)
+        self.assertGreater(dropped, 1000)
+        self.assertEqual(len(made) + dropped, said["allocations"])
+        self.assertEqual(sum(event.size for event in made) + size, said["bytes"])
+        # All are freed in the end: those that were dropped without a word.
+        self.assertEqual(len(freed), len(made))
+        self.assertEqual(record.dropped, {})
+        told = [e.rest for e in record.events if e.kind == recording.LOSS]
+        self.assertEqual([(4, dropped, size)],
+                         [(why, sum(t[1] for t in told), sum(t[2] for t in told))
+                          for why in {t[0] for t in told}])
+
+    def test_dropped_blocks_of_threads(self):
+        record, said = self.record("count", 8, 50000, options=f"bytes={1 << 20},full=2")
+        self.assertEqual(record.state, "exiting")
+        self.sound(record)
+        made, freed = self.own(record)
+        dropped = record.dropped[0][0]
+        # What the C library takes for a thread may be among them.
+        self.assertGreaterEqual(len(made) + dropped, said["allocations"])
+        self.assertLessEqual(len(made) + dropped, said["allocations"] + 64)
+        self.assertEqual(len(freed), len(made))
+
+    def test_reallocs_of_dropped_blocks(self):
+        record, said = self.record("full_reallocs", options=f"bytes={1 << 18},full=2")
+        self.assertEqual(said["failed"], 1000)
+        live, counts = self.sound(record)
+        self.assertEqual(counts["put back"], said["known"])
+        self.assertEqual([e for e in live.values() if e.size in (24, 48)], [])
+
     def complete_up_to_the_end(self, record):
         record.events = [e for e in record.events if e.stamp < record.end_stamp]
         self.assertGreater(len(record.events), 1000)

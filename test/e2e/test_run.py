@@ -449,6 +449,13 @@ class Limits(RunCase):
         self.assertEqual(site(self.trace, "make_block")["count"], 6000000)
         self.assert_sound()
 
+    def test_idle_threads_hold_no_space(self):
+        result = record(self.dir, self.program, "idle", 100, 30000, 300000,
+                        options=["--buffer", "16M", "--report", "none"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(site(self.trace, "make_block")["count"], 3300000)
+        self.assert_sound()
+
     def test_small_blocks_are_left_out(self):
         result = record(self.dir, self.program, "exit", 0, options=["--min-size", 1000])
         self.assertEqual(result.returncode, 0, result.stderr)

@@ -1,0 +1,109 @@
+"""`tidemark run`: what is left out by wish, and what is said about it."""
+
+import json
+import os
+import signal
+import struct
+import subprocess
+import unittest
+
+from test_run import CONTROL, RunCase, site, wait_until
+from tools import LIMIT, TIDEMARK, run
+
+RELEASED = CONTROL - 4
+TAKEN = 1280 + 4
+
+
+def facts(trace):
+    """The facts about a recording, each with all that it says."""
+    result = run("info", trace, "--format", "json")
+    if result.returncode != 0:
+        raise AssertionError(result.stderr)
+    found = {}
+    for fact in json.loads(result.stdout)["facts"]:
+        found.setdefault(fact["key"], []).append(fact["value"])
+    return found
+
+
+class ControlCase(RunCase):
+    def start(self, *options, rounds=1000):
+        """The program of three bouts, with its recorder."""
+        self.first, self.second = self.dir / "first", self.dir / "second"
+        process = subprocess.Popen(
+            [TIDEMARK, "run", "-o", str(self.trace), "--no-debuginfod", *map(str, options), "--",
+             str(self.program), "bouts", str(self.first), str(self.second), str(rounds)],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+        self.addCleanup(self.end, process)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        return process
+
+    @staticmethod
+    def end(process):
+        try:
+            os.killpg(process.pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+        process.communicate()
+
+    def word(self, at):
+        """A number of the recording's header."""
+        path, = self.dir.glob("tidemark-run.*/*.recording")
+        with open(path, "rb") as file:
+            file.seek(at)
+            return struct.unpack("<I", file.read(4))[0]
+
+    def finish(self, process, code=0):
+        """Its last words; (made, freed) by the program's own count."""
+        out, errors = process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, code, errors)
+        made, freed = map(int, out.split()[-2:])
+        return made, freed, errors
+
+
+class Dropping(ControlCase):
+    def test_a_stalled_recorder_costs_allocations_only(self):
+        rounds = 3000000
+        process = self.start("--buffer", "16M", "--when-full", "drop", "--report", "json",
+                             "--report-file", self.dir / "report.json", rounds=rounds)
+        process.send_signal(signal.SIGSTOP)
+        self.first.touch()
+        # The program does not wait for it.
+        self.assertEqual(process.stdout.readline(), "worked\n")
+        process.send_signal(signal.SIGCONT)
+        wait_until(lambda: self.word(TAKEN) - self.word(RELEASED) < 256)
+        self.second.touch()
+        made, freed, _ = self.finish(process)
+        self.assertEqual(made, rounds + 500)
+        told = facts(self.trace)
+        dropped, bytes_dropped = (int(told[f"dropped_{what}"][0])
+                                  for what in ("allocations", "bytes"))
+        self.assertGreater(dropped, 1000)
+        self.assertEqual(told["dropped"], [f"0x0|{dropped}|{bytes_dropped}"])
+        row = site(self.trace, "make_block")
+        self.assertEqual(row["count"] + dropped, made)
+        self.assertEqual(row["bytes"] + bytes_dropped,
+                         500 * 100 + sum(20 + i % 100 for i in range(rounds)))
+        # All blocks of the recording that are live were not freed. Half of all were.
+        self.assertLessEqual(row["live_count"], made - freed)
+        self.assertNotIn("lost_frees", told)
+        # It went on when there was room again.
+        self.assertEqual(site(self.trace, "late_block")["count"], 300)
+        document = json.loads((self.dir / "report.json").read_text())
+        self.assertIn("dropped, since the buffer was full", run("report", self.trace).stdout)
+        checks = {check["name"]: check["holds"] for check in document["checks"]}
+        self.assertIs(checks["nothing-lost"], False)
+        for fault in ("fault", "unknown_frees", "double_allocations"):
+            self.assertNotIn(fault, told)
+
+    def test_nothing_is_dropped_while_there_is_room(self):
+        process = self.start("--buffer", "64M", "--when-full", "drop", "--report", "none")
+        self.first.touch()
+        self.second.touch()
+        made, freed, _ = self.finish(process)
+        row = site(self.trace, "make_block")
+        self.assertEqual((row["count"], row["live_count"]), (made, made - freed))
+        self.assertNotIn("dropped_allocations", facts(self.trace))
+
+
+if __name__ == "__main__":
+    unittest.main()
