@@ -154,6 +154,7 @@ static void say_recording(struct summary *s)
 {
     char a[FORMAT_SIZE], b[FORMAT_SIZE];
     uint64_t dropped = fact_number(s, "dropped_allocations");
+    uint64_t paused = fact_number(s, "paused_allocations");
     uint64_t sampling = fact_number(s, "sampling"), least = fact_number(s, "min_size");
     uint64_t lost = fact_number(s, "lost_allocations");
     if (sampling)
@@ -164,6 +165,10 @@ static void say_recording(struct summary *s)
         buf_printf(&s->verdict, "; blocks below %s were not recorded", format_bytes(a, least));
     if (lost)
         buf_printf(&s->verdict, "; %s lost", format_counted(a, lost, "allocation"));
+    if (paused)
+        buf_printf(&s->verdict, "; %s of %s left out while the recording was paused",
+                   format_counted(a, paused, "allocation"),
+                   format_bytes(b, fact_number(s, "paused_bytes")));
     if (dropped)
         buf_printf(&s->verdict, "; %s of %s dropped, since the buffer was full",
                    format_counted(a, dropped, "allocation"),

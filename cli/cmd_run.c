@@ -152,6 +152,9 @@ static int prepare(struct run *r, struct err *e)
     if (launch_init(&r->launch, e) != 0 || collector_start(&r->collector, &collecting, e) != 0)
         return -1;
     r->tree.collector = r->collector;
+    r->launch.kept = r->options.toggle;
+    r->tree.paused = r->options.start_paused;
+    collector_set_paused(r->collector, r->tree.paused);
     const struct run_environment_plan plan = {.library = r->options.library,
                                               .folder = collector_folder(r->collector),
                                               .socket = collector_socket(r->collector),
@@ -226,6 +229,14 @@ static bool is_over(struct run *r, bool *told)
     return !(*told = true);
 }
 
+/* Nothing is said: standard error is the program's while it runs. */
+static void take_toggles(struct run *r)
+{
+    if (r->launch.counted % 2 == 1)
+        run_tree_pause(&r->tree, !r->tree.paused);
+    r->launch.counted = 0;
+}
+
 static void attend(struct run *r)
 {
     int timeout = 0;
@@ -233,6 +244,7 @@ static void attend(struct run *r)
     while (!is_over(r, &told)) {
         wait_for_news(r, timeout);
         launch_take_signals(&r->launch);
+        take_toggles(r);
         if (r->options.seconds >= 0 && (double)(clock_now() - r->began) / 1e9 >= r->options.seconds)
             r->tree.stop = true;
         if (r->launch.ended && !r->tree.root_ended) {
@@ -291,6 +303,8 @@ static void say_why_nothing(const struct run *r, const struct run_process *p, st
                       "the recording");
     } else if (h.options.min_size) {
         buf_printf(out, "no block had --min-size, %s", format_bytes(n, h.options.min_size));
+    } else if (h.options.flags & REC_OPTION_PAUSED) {
+        buf_puts(out, "the recording was paused from the beginning to the end");
     } else if (h.state == REC_STATE_FULL) {
         buf_puts(out, "there was no room for the recording");
     } else if (h.state == REC_STATE_EXEC && !r->options.follow_fork) {

@@ -1,5 +1,6 @@
 #include "cli/run_options.h"
 
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +40,10 @@ static const char usage[] =
     "      --when-full WHAT    then wait until some of it was read, drop allocations until then,\n"
     "                          or stop recording (wait)\n"
     "      --seconds SEC       stop recording after so long; the program goes on\n"
+    "      --start-paused      record no allocations before --toggle or the program says so\n"
+    "      --toggle SIGNAL     USR1 or USR2: when this process gets it, allocations are recorded "
+    "no\n"
+    "                          more, or again; the program does not get it\n"
     "      --listen[=ADDRESS]  let a Tracy server connect while the program runs, as to a program\n"
     "                          that was built with Tracy (of this host alone, unless ADDRESS is\n"
     "                          given)\n"
@@ -78,6 +83,8 @@ enum {
     OPTION_BUFFER,
     OPTION_WHEN_FULL,
     OPTION_SECONDS,
+    OPTION_START_PAUSED,
+    OPTION_TOGGLE,
     OPTION_LISTEN,
     OPTION_PORT,
     OPTION_PROTOCOL,
@@ -109,6 +116,8 @@ static const struct option long_options[] = {
     {"buffer", required_argument, NULL, OPTION_BUFFER},
     {"when-full", required_argument, NULL, OPTION_WHEN_FULL},
     {"seconds", required_argument, NULL, OPTION_SECONDS},
+    {"start-paused", no_argument, NULL, OPTION_START_PAUSED},
+    {"toggle", required_argument, NULL, OPTION_TOGGLE},
     {"listen", optional_argument, NULL, OPTION_LISTEN},
     {"port", required_argument, NULL, OPTION_PORT},
     {"protocol", required_argument, NULL, OPTION_PROTOCOL},
@@ -187,6 +196,13 @@ static bool take_buffer(struct run_options *o, const char *value, struct err *e)
     return true;
 }
 
+static bool take_toggle(struct run_options *o, const char *value, struct err *e)
+{
+    const char *name = strncmp(value, "SIG", 3) == 0 ? value + 3 : value;
+    o->toggle = strcmp(name, "USR1") == 0 ? SIGUSR1 : strcmp(name, "USR2") == 0 ? SIGUSR2 : 0;
+    return o->toggle || refuse_value(e, "--toggle", "USR1 or USR2", value);
+}
+
 /* Options of what is recorded. */
 static bool take_recorded(struct run_options *o, int option, const char *value, struct err *e)
 {
@@ -209,6 +225,10 @@ static bool take_recorded(struct run_options *o, int option, const char *value, 
         return take_when_full(o, value, e);
     case OPTION_SECONDS:
         return option_seconds(value, "--seconds", &o->seconds, e);
+    case OPTION_START_PAUSED:
+        return o->start_paused = true;
+    case OPTION_TOGGLE:
+        return take_toggle(o, value, e);
     default:
         return resolve_option(&o->resolving, option, value, e);
     }

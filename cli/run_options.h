@@ -31,6 +31,8 @@ struct run_options {
     bool follow_fork;
     double min_lifetime; /* seconds */
     double seconds;      /* to record; < 0: to the end */
+    bool start_paused;   /* allocations are not recorded at first */
+    int toggle;          /* the signal that stops recording them, or goes on; 0: none */
     /* to whom to offer it meanwhile */
     bool listen;
     bool no_exit;               /* wait for a server when the program has ended */

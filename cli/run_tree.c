@@ -157,7 +157,9 @@ static void take_new(struct run_tree *t)
     struct collected *c;
     while ((c = collector_take(t->collector))) {
         t->came += c->hello.origin == REC_ORIGIN_FORK;
-        if (vec_push(&t->list, (struct run_process){.collected = c}))
+        /* What it was told when it came may have changed since. */
+        const struct run_process new = {.collected = c, .told = t->changes - (t->changes > 0)};
+        if (vec_push(&t->list, new))
             continue;
         struct err e = {0};
         err_no_memory(&e, "processes");
@@ -166,25 +168,53 @@ static void take_new(struct run_tree *t)
     }
 }
 
-/* What the process does from now on is not wanted, and it is told so. */
-static void stop_recording(struct run_tree *t, struct run_process *p)
-{
-    uint32_t control = REC_CONTROL_PAUSE;
-    struct err e = {0};
-    if (p->stopped || !start_reading(t, p))
-        return;
-    p->stopped = true;
-    (void)!pwrite(p->collected->fd, &control, sizeof control, offsetof(struct rec_header, control));
-    if (recording_stop(p->recording, &e) != 0 ||
-        trace_add_fact(&p->record->trace, &e, "stopped_after", "%g s", t->options->seconds) != 0)
-        complain(t, &e);
-}
-
 /* Children get a trace of their own, which costs something, once they are old enough for one. */
 static bool is_worth_reading(const struct run_tree *t, const struct run_process *p)
 {
     double age = (double)(clock_now() - p->collected->began) / 1e9;
     return p->collected->is_root || age >= t->options->min_lifetime;
+}
+
+static void tell(const struct run_process *p, uint32_t control)
+{
+    (void)!pwrite(p->collected->fd, &control, sizeof control, offsetof(struct rec_header, control));
+}
+
+/* Once its header is there: the process wrote there what it was told when it came. */
+static void pause_recording(struct run_tree *t, struct run_process *p)
+{
+    uint32_t control = t->paused ? REC_CONTROL_PAUSE : REC_CONTROL_GO;
+    struct rec_header h;
+    struct err e = {0};
+    if (p->stopped || (is_worth_reading(t, p) && !start_reading(t, p)) ||
+        recording_read_header(p->collected->fd, &h, &e) != 0)
+        return;
+    p->told = t->changes;
+    if (h.control == control)
+        return;
+    tell(p, control);
+    if (p->recording && recording_note_pause(p->recording, t->paused, &e) != 0)
+        complain(t, &e);
+}
+
+void run_tree_pause(struct run_tree *t, bool paused)
+{
+    t->paused = paused;
+    t->changes++;
+    collector_set_paused(t->collector, paused);
+}
+
+/* What the process does from now on is not wanted, and it is told so. */
+static void stop_recording(struct run_tree *t, struct run_process *p)
+{
+    struct err e = {0};
+    if (p->stopped || !start_reading(t, p))
+        return;
+    p->stopped = true;
+    tell(p, REC_CONTROL_PAUSE);
+    if (recording_stop(p->recording, &e) != 0 ||
+        trace_add_fact(&p->record->trace, &e, "stopped_after", "%g s", t->options->seconds) != 0)
+        complain(t, &e);
 }
 
 static void drop_forgotten(struct run_tree *t)
@@ -207,6 +237,8 @@ uint64_t run_tree_step(struct run_tree *t, bool spare)
             continue;
         if (t->stop && !p->collected->ended)
             stop_recording(t, p);
+        else if (p->told != t->changes && !p->collected->ended)
+            pause_recording(t, p);
         if (p->collected->ended && !p->collected->is_root)
             child_ended(t, p);
         else if (p->collected->ended || (p->collected->is_root && t->root_ended))

@@ -27,6 +27,7 @@ struct run_process {
     bool finished; /* all is in `record` */
     bool silent;   /* it never got to record anything */
     bool stopped;  /* --seconds have passed: it records no more */
+    unsigned told; /* of the changes of `paused` */
 };
 
 struct run_tree {
@@ -38,7 +39,9 @@ struct run_tree {
     struct collector *collector;
     VEC(struct run_process) list;
     struct run_record *folded;
-    bool stop; /* --seconds have passed */
+    bool stop;        /* --seconds have passed */
+    bool paused;      /* allocations are not to be recorded at the moment */
+    unsigned changes; /* of that */
     bool root_ended;
     uint64_t forks;     /* of processes that ended: children that come, or came */
     uint64_t came;      /* of these */
@@ -49,6 +52,9 @@ struct run_tree {
 
 /* Takes note of processes that came, and reads on. `spare`: as much as there is. Returns events. */
 uint64_t run_tree_step(struct run_tree *t, bool spare);
+
+/* Pauses the recording of allocations in all processes, and in those that come, or goes on. */
+void run_tree_pause(struct run_tree *t, bool paused);
 
 /* Processes that have not ended, but for the root. */
 size_t run_tree_alive(const struct run_tree *t);

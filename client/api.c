@@ -270,9 +270,17 @@ static int api_recording(void)
 
 static void api_pause(int paused)
 {
-    if (event_is_on())
-        atomic_store_explicit(&state.header->control, paused ? REC_CONTROL_PAUSE : REC_CONTROL_GO,
-                              memory_order_relaxed);
+    struct thread *t;
+    unsigned level;
+    if (!event_is_on())
+        return;
+    uint32_t wish = paused ? REC_CONTROL_PAUSE : REC_CONTROL_GO;
+    if (atomic_exchange_explicit(&state.header->control, wish, memory_order_relaxed) == wish)
+        return;
+    uint8_t *at = start(&t, &level);
+    if (at)
+        at = encode_number(at, paused != 0);
+    finish(t, level, REC_PAUSE, at);
 }
 
 __attribute__((visibility("default"))) const struct tidemark_api tidemark_api_1 = {

@@ -9,6 +9,8 @@
 #include "client/threads.h"
 #include "client/unwind.h"
 
+#define PAUSED_AT_ONCE 64u
+
 /* True when the process records after all: it is a child that has met the collector just now. */
 static __attribute__((noinline)) bool not_on(uint32_t on, bool is_free, size_t size)
 {
@@ -47,7 +49,19 @@ static void skip(uint32_t pool, uint64_t address, uint64_t size)
 static __attribute__((noinline)) bool paused(uint32_t pool, uint64_t address, uint64_t size)
 {
     skip(pool, address, size);
+    tls.paused_bytes += size;
+    if (++tls.paused == PAUSED_AT_ONCE)
+        event_count_paused();
     return true;
+}
+
+void event_count_paused(void)
+{
+    struct rec_header *h = state.header;
+    atomic_fetch_add_explicit(&h->paused_allocations, tls.paused, memory_order_relaxed);
+    atomic_fetch_add_explicit(&h->paused_bytes, tls.paused_bytes, memory_order_relaxed);
+    tls.paused = 0;
+    tls.paused_bytes = 0;
 }
 
 /*
@@ -255,8 +269,12 @@ uint32_t event_stack(const struct origin *origin)
 bool event_map(uint64_t address, uint64_t size, unsigned how, uint32_t stack)
 {
     unsigned level;
-    if (is_paused())
+    if (is_paused()) {
+        tls.paused_bytes += size;
+        tls.paused++;
+        event_count_paused();
         return false;
+    }
     struct thread *t = enter(HERE, &level, false, size);
     bool room = t && (!state.drops || threads_may_add(t, level, THREADS_BLOCK));
     if (room)

@@ -46,6 +46,9 @@ bool event_is_paused(void);
 bool event_takes(uint32_t pool, uint64_t address, uint64_t size);
 bool event_frees(uint32_t pool, uint64_t address);
 
+/* Adds to the header what this thread left out while the recording was paused. */
+void event_count_paused(void);
+
 /* Within an event: false when there is no room for the allocation, which is then counted. */
 bool event_has_room(struct thread *t, unsigned level, const struct block *block);
 

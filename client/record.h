@@ -78,6 +78,7 @@
  *   REC_ZONE_BEGIN     stamp, line, colour, stack, text name, text function, text file
  *   REC_ZONE_END       stamp
  *   REC_DISCARD        stamp, pool number, stack: all blocks of the pool are gone
+ *   REC_PAUSE          stamp, 1: the program paused the recording of allocations, 0: it goes on
  *
  * Where no type is said, a number is a varint.
  *
@@ -158,6 +159,7 @@ enum rec_kind {
     REC_ZONE_BEGIN = 22,
     REC_ZONE_END = 23,
     REC_DISCARD = 24,
+    REC_PAUSE = 25,
     REC_KIND_MASK = 0x1f,
 };
 
@@ -305,6 +307,8 @@ struct rec_header {
         _Atomic uint64_t allocations, bytes;
     } dropped[REC_POOLS_COUNTED];
     _Atomic uint64_t dropped_notes; /* zones, messages and plots */
+    /* Not recorded because of REC_CONTROL_PAUSE, up to 63 allocations of a thread later. */
+    _Atomic uint64_t paused_allocations, paused_bytes;
 };
 
 enum rec_control {

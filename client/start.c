@@ -10,6 +10,7 @@
 #include "client/clock.h"
 #include "client/connect.h"
 #include "client/environment.h"
+#include "client/events.h"
 #include "client/maps.h"
 #include "client/modules.h"
 #include "client/quiet.h"
@@ -200,6 +201,7 @@ static __attribute__((destructor)) void at_exit(void)
         modules_refresh(t, false);
         threads_note_name(t);
         record_loss(t);
+        event_count_paused();
         sampling_count_small();
     }
     client_barrier();

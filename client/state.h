@@ -99,7 +99,9 @@ struct tls {
     uint64_t skip;    /* what may be allocated in blocks that nobody looks at; 0: look at all */
     uint64_t distant; /* the same with min_size, which must look at all */
     uint64_t random;
-    uint32_t small; /* allocations below min_size that were not added to the header so far */
+    uint32_t small;        /* allocations below min_size that were not added to the header so far */
+    uint32_t paused;       /* allocations left out that were not added to the header so far, */
+    uint64_t paused_bytes; /* and their bytes */
     uint32_t zones_dropped; /* open ones that are not in the recording: the innermost */
 };
 

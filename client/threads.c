@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "client/chunks.h"
+#include "client/events.h"
 #include "client/quiet.h"
 #include "client/record_write.h"
 #include "client/sampling.h"
@@ -48,6 +49,7 @@ static void at_thread_end(void *unused)
     client_barrier();
     threads_note_name(tls.thread);
     record_loss(tls.thread);
+    event_count_paused();
     record_thread_exit(tls.thread);
     sampling_count_small();
     tls.ended = true;
@@ -180,6 +182,8 @@ void threads_forget(void)
     tls.depth = 0;
     tls.entered = 0;
     tls.zones_dropped = 0;
+    tls.paused = 0;
+    tls.paused_bytes = 0;
 }
 
 static void use_chunk(struct writer *w, struct rec_chunk *chunk, uint64_t stamp)

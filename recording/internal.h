@@ -23,6 +23,12 @@ struct held {
     uint32_t callstack;
 };
 
+/* Who records was told from outside to pause, or to go on. */
+struct pause {
+    uint64_t stamp;
+    bool paused;
+};
+
 struct recording {
     struct chunks file;
     struct rec_header header; /* as it was at the beginning */
@@ -43,9 +49,10 @@ struct recording {
     struct event events[BATCH];
     size_t n;
     VEC(struct held) held;
-    struct map thread_names; /* tid → string number */
-    struct map names;        /* keys that were told */
-    struct map pools;        /* keys */
+    VEC(struct pause) pauses; /* in order; those that were not told to the trace so far */
+    struct map thread_names;  /* tid → string number */
+    struct map names;         /* keys that were told */
+    struct map pools;         /* keys */
     struct recording_counts counts;
 };
 
@@ -67,7 +74,17 @@ static inline int64_t recording_time(struct recording *r, uint64_t stamp)
 /* The call stack of a node, 0 when there is none. */
 int recording_callstack(struct recording *r, uint64_t node, uint32_t *id, struct err *e);
 
-/* ---- rare.c: records of the kinds that say their length. run->pos is behind the stamp. */
+/* ---- rare.c */
+
+/* A message of ours at the time of `stamp`, by the thread with this id. */
+int recording_say(struct recording *r, uint64_t stamp, uint32_t thread, const char *text,
+                  struct err *e);
+
+/* Says that it was paused, or goes on. */
+int recording_say_pause(struct recording *r, uint64_t stamp, uint32_t thread, bool paused,
+                        struct err *e);
+
+/* Records of the kinds that say their length. run->pos is behind the stamp. */
 int recording_rare(struct recording *r, struct run *run, struct err *e);
 
 /* ---- facts.c */

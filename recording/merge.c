@@ -7,6 +7,7 @@
 #include <linux/membarrier.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -326,6 +327,8 @@ static uint64_t limit_of(const struct recording *r)
     }
     if (r->waiting.len && r->waiting.at[0]->stamp < limit)
         limit = r->waiting.at[0]->stamp;
+    if (r->pauses.len && r->pauses.at[0].stamp < limit)
+        limit = r->pauses.at[0].stamp;
     return limit;
 }
 
@@ -348,6 +351,22 @@ static uint64_t events_of(const struct recording *r)
     return r->counts.allocations + r->counts.frees;
 }
 
+/* Tells of pauses that come before `stamp`. */
+static int say_pauses(struct recording *r, uint64_t stamp, struct err *e)
+{
+    size_t n = 0;
+    while (n < r->pauses.len && r->pauses.at[n].stamp <= stamp) {
+        const struct pause p = r->pauses.at[n++];
+        if (recording_say_pause(r, p.stamp, (uint32_t)r->header.pid, p.paused, e) != 0)
+            return -1;
+    }
+    if (n) {
+        r->pauses.len -= n;
+        memmove(r->pauses.at, r->pauses.at + n, r->pauses.len * sizeof *r->pauses.at);
+    }
+    return 0;
+}
+
 static int merge(struct recording *r, uint64_t most, struct err *e)
 {
     uint64_t enough = events_of(r) + most;
@@ -362,6 +381,8 @@ static int merge(struct recording *r, uint64_t most, struct err *e)
         if (r->merging.len == 0 || r->merging.at[0]->stamp >= r->below)
             break;
         struct run *run = r->merging.at[0];
+        if (say_pauses(r, run->stamp, e) != 0)
+            return -1;
         if (take_some(r, run, limit_of(r), e) != 0)
             return -1;
         if (run->peeked) {
@@ -372,6 +393,8 @@ static int merge(struct recording *r, uint64_t most, struct err *e)
                 return -1;
         }
     }
+    if (r->merging.len == 0 && r->dead && say_pauses(r, UINT64_MAX, e) != 0)
+        return -1;
     return recording_flush(r, e);
 }
 
@@ -537,6 +560,12 @@ static int look(struct recording *r, bool alive, struct err *e)
     return status;
 }
 
+int recording_note_pause(struct recording *r, bool paused, struct err *e)
+{
+    const struct pause p = {pair_now(r).stamp, paused};
+    return vec_push(&r->pauses, p) ? 0 : err_no_memory(e, "a recording");
+}
+
 int recording_stop(struct recording *r, struct err *e)
 {
     int status = look(r, true, e);
@@ -599,6 +628,7 @@ void recording_free(struct recording *r)
     vec_release(&r->waiting);
     vec_release(&r->parked);
     vec_release(&r->held);
+    vec_release(&r->pauses);
     chunks_release(&r->file);
     recording_clock_release(&r->clock);
     nodes_release(&r->nodes);

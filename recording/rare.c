@@ -165,6 +165,26 @@ static int take_message(struct recording *r, const struct run *run, struct body 
     return hand(r, &ev, e);
 }
 
+int recording_say(struct recording *r, uint64_t stamp, uint32_t thread, const char *text,
+                  struct err *e)
+{
+    struct event ev = {.kind = EVENT_MESSAGE, .thread = thread, .time = recording_time(r, stamp)};
+    ev.message.color = NO_COLOR;
+    ev.message.severity = WARNING;
+    ev.message.text = view_of(text);
+    return hand(r, &ev, e);
+}
+
+int recording_say_pause(struct recording *r, uint64_t stamp, uint32_t thread, bool paused,
+                        struct err *e)
+{
+    r->counts.pauses += paused;
+    return recording_say(r, stamp, thread,
+                         paused ? "tidemark: from here on allocations are not recorded"
+                                : "tidemark: from here on allocations are recorded again",
+                         e);
+}
+
 /* What this thread lost before this; the sums are in the header. */
 static int take_loss(struct recording *r, const struct run *run, struct body *b, struct err *e)
 {
@@ -173,13 +193,11 @@ static int take_loss(struct recording *r, const struct run *run, struct body *b,
     if (why != REC_LOSS_FULL)
         return 0;
     struct buf text = {0};
-    struct event ev = event_of(r, run, EVENT_MESSAGE);
     buf_printf(&text, "tidemark: %s dropped before this, %s: the buffer was full",
                format_counted(count, n, "allocation"), format_bytes(bytes, number(b)));
-    ev.message.color = NO_COLOR;
-    ev.message.severity = WARNING;
-    ev.message.text = (struct view){buf_str(&text), text.len};
-    int status = text.failed ? err_no_memory(e, "a message") : hand(r, &ev, e);
+    int status = text.failed
+                     ? err_no_memory(e, "a message")
+                     : recording_say(r, run->stamp, (uint32_t)run->thread, buf_str(&text), e);
     buf_release(&text);
     return status;
 }
@@ -277,6 +295,8 @@ int recording_rare(struct recording *r, struct run *run, struct err *e)
         return 0;
     case REC_LOSS:
         return take_loss(r, run, &b, e);
+    case REC_PAUSE:
+        return recording_say_pause(r, run->stamp, (uint32_t)run->thread, number(&b) != 0, e);
     default:
         r->counts.unknown_kind++;
         return 0;

@@ -35,6 +35,7 @@ struct recording_counts {
     uint64_t stackless;    /* events whose call stack is not in the recording */
     uint64_t forks;        /* children that are to be recorded, too */
     uint64_t unknown_kind; /* records of a kind that is not known here */
+    uint64_t pauses;       /* times that allocations were not recorded, by wish */
 };
 
 struct recording;
@@ -53,6 +54,9 @@ void recording_free(struct recording *r);
  */
 int recording_advance(struct recording *r, bool alive, uint64_t most, uint64_t *taken,
                       struct err *e);
+
+/* Allocations are recorded no more from now on, or again. To be called while the process lives. */
+int recording_note_pause(struct recording *r, bool paused, struct err *e);
 
 /* What the process does from now on is not wanted. To be called while it lives. */
 int recording_stop(struct recording *r, struct err *e);

@@ -47,6 +47,7 @@ struct collector {
     pthread_t thread;
     bool runs;
     _Atomic pid_t root;
+    _Atomic bool paused;
     _Atomic uint64_t refused;
     unsigned count;
     pthread_mutex_t lock; /* of `queue` */
@@ -106,6 +107,7 @@ static bool answer(int socket, const struct collector *c, int fd)
     struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
     memcpy(w.magic, REC_MAGIC, sizeof w.magic);
     w.options.size = sizeof w.options;
+    w.options.flags |= c->paused ? (uint32_t)REC_OPTION_PAUSED : 0;
     if (fd >= 0) {
         m.msg_control = control.room;
         m.msg_controllen = sizeof control.room;
@@ -389,6 +391,11 @@ const char *collector_folder(const struct collector *c)
 void collector_set_root(struct collector *c, pid_t pid)
 {
     c->root = pid;
+}
+
+void collector_set_paused(struct collector *c, bool paused)
+{
+    c->paused = paused;
 }
 
 int collector_fd(const struct collector *c)

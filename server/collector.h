@@ -50,6 +50,9 @@ const char *collector_folder(const struct collector *c);
 /* Who is the root. To be called before it executes anything. */
 void collector_set_root(struct collector *c, pid_t pid);
 
+/* Whether those that come from now on begin with REC_CONTROL_PAUSE. */
+void collector_set_paused(struct collector *c, bool paused);
+
 /* Readable when a process came or ended; collector_take makes it quiet again. */
 int collector_fd(const struct collector *c);
 

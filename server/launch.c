@@ -117,6 +117,10 @@ void launch_take_signals(struct launch *l)
         int signal = (int)info.ssi_signo;
         if (signal == SIGCHLD)
             continue;
+        if (signal == l->kept) {
+            l->counted++;
+            continue;
+        }
         if (signal != SIGUSR1 && signal != SIGUSR2)
             l->asked = true;
         /* The terminal's go to the whole group. */

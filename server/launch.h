@@ -17,7 +17,9 @@ struct launch {
     pid_t pid;       /* 0: not started, or ended and taken note of */
     int signals;     /* readable when a signal is there, of the program's end too; -1 */
     sigset_t before; /* what was blocked when we began, and is in the program */
-    bool asked;      /* a signal to end came: SIGINT, SIGTERM, SIGHUP, SIGQUIT */
+    int kept;        /* a signal that is not passed on but counted; 0: none */
+    unsigned counted;
+    bool asked; /* a signal to end came: SIGINT, SIGTERM, SIGHUP, SIGQUIT */
     bool ended;
     int status; /* then: what waitpid said */
 };

@@ -9,7 +9,7 @@ IDLE = (1 << 64) - 1
 ALLOC, FREE, FREE_STACK, PUT_BACK = 1, 2, 3, 4
 OWNER, THREAD_NAME, THREAD_EXIT, CLOCK, MODULE_LOAD, MODULE_UNLOAD = 8, 9, 10, 11, 12, 13
 FORK, EXEC, SPAWN, LOSS, POOL, MESSAGE, PLOT, FRAME = 14, 15, 16, 17, 18, 19, 20, 21
-ZONE_BEGIN, ZONE_END, DISCARD = 22, 23, 24
+ZONE_BEGIN, ZONE_END, DISCARD, PAUSE = 22, 23, 24, 25
 BY16, HOW, HAS_POOL = 0x20, 0x40, 0x80
 STATES = ["new", "recording", "exiting", "full", "exec"]
 LOSSES = ["nested", "space", "memory", "stack"]
@@ -188,7 +188,7 @@ class Recording:
             return body.text().decode()
         if kind == POOL:
             return body.number(), body.text().decode()
-        if kind == DISCARD:
+        if kind in (DISCARD, PAUSE):
             return body.number()
         if kind == LOSS:
             return body.number(), body.number(), body.number()

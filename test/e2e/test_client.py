@@ -376,7 +376,8 @@ class Interface(ClientCase):
              (take, 3, 0, 200), (take, 2, 100, 50), (give, 2, 0, 0),
              (recording.PLOT, 0, ("load", 0.5), 0), (recording.MESSAGE, 0, "half way", 0),
              (recording.ZONE_END, 0, None, 0), (recording.FRAME, 0, (0, ""), 0),
-             (recording.DISCARD, 0, 2, 0)])
+             (recording.DISCARD, 0, 2, 0), (recording.PAUSE, 0, 1, 0),
+             (recording.PAUSE, 0, 0, 0)])
         self.assertEqual(record.place(record.stack(told[3].stack)[0])[0], self.program)
 
     def test_paused(self):

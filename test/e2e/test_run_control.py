@@ -105,5 +105,67 @@ class Dropping(ControlCase):
         self.assertNotIn("dropped_allocations", facts(self.trace))
 
 
+class Pausing(ControlCase):
+    def toggle(self, process, paused):
+        process.send_signal(signal.SIGUSR2)
+        wait_until(lambda: self.word(CONTROL) == paused)
+
+    def messages(self):
+        result = run("export", self.trace, "--format", "ndjson", "--table", "messages")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return [line for line in result.stdout.splitlines() if "tidemark:" in line]
+
+    def test_by_signal(self):
+        rounds = 20000
+        process = self.start("--start-paused", "--toggle", "USR2", rounds=rounds)
+        self.assertEqual(self.word(CONTROL), 1)
+        self.toggle(process, 0)
+        self.first.touch()
+        self.assertEqual(process.stdout.readline(), "worked\n")
+        self.toggle(process, 1)
+        self.second.touch()
+        # The program knows nothing of the signal, which would have ended it.
+        made, freed, errors = self.finish(process)
+        row = site(self.trace, "make_block")
+        # 500 came before; frees of the others were recorded while it was paused.
+        self.assertEqual(row["count"], rounds)
+        self.assertEqual(row["live_count"], made - freed)
+        self.assertNotIn("late_block", errors)
+        told = facts(self.trace)
+        self.assertEqual(told["paused"], ["2"])
+        self.assertGreaterEqual(int(told["paused_allocations"][0]), 800)
+        self.assertGreaterEqual(int(told["paused_bytes"][0]), 500 * 100 + 300 * 30)
+        for fault in ("fault", "unknown_frees", "double_allocations"):
+            self.assertNotIn(fault, told)
+        self.assertIn("left out while the recording was paused", errors)
+
+    def test_says_where(self):
+        process = self.start("--toggle", "SIGUSR2")
+        self.toggle(process, 1)
+        self.first.touch()
+        self.assertEqual(process.stdout.readline(), "worked\n")
+        self.toggle(process, 0)
+        self.second.touch()
+        made, freed, _ = self.finish(process)
+        self.assertEqual(site(self.trace, "make_block")["count"], 500)
+        self.assertEqual(site(self.trace, "late_block")["count"], 300)
+        said = self.messages()
+        self.assertEqual(len(said), 2, said)
+        self.assertIn("not recorded", said[0])
+        self.assertIn("recorded again", said[1])
+
+    def test_paused_to_the_end(self):
+        process = self.start("--start-paused")
+        self.first.touch()
+        self.second.touch()
+        _, _, errors = self.finish(process)
+        self.assertIn("nothing was recorded: the recording was paused", errors)
+
+    def test_other_signals_are_refused(self):
+        result = run("run", "--toggle", "KILL", "--", self.program)
+        self.assertEqual(result.returncode, 2, result.stderr)
+        self.assertIn("USR1 or USR2", result.stderr)
+
+
 if __name__ == "__main__":
     unittest.main()

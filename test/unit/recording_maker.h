@@ -195,6 +195,25 @@ static inline void made_thread_name(struct made_chunk *c, uint64_t stamp, const 
     free(body.at);
 }
 
+static inline void made_pause(struct made_chunk *c, uint64_t stamp, uint64_t paused)
+{
+    struct made_chunk body = made_body();
+    made_varint(&body, paused);
+    made_sized(c, REC_PAUSE, stamp, &body);
+    free(body.at);
+}
+
+static inline void made_loss(struct made_chunk *c, uint64_t stamp, uint64_t why, uint64_t count,
+                             uint64_t bytes)
+{
+    struct made_chunk body = made_body();
+    made_varint(&body, why);
+    made_varint(&body, count);
+    made_varint(&body, bytes);
+    made_sized(c, REC_LOSS, stamp, &body);
+    free(body.at);
+}
+
 static inline void made_owner(struct made_chunk *c, uint64_t stamp, uint32_t tid)
 {
     struct made_chunk body = made_body();

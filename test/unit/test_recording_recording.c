@@ -18,6 +18,8 @@ struct fixture {
     struct recording_target target;
     struct recording *recording;
     int fd;
+    char messages[1024];
+    size_t said;
 };
 
 static int setup(void **state)
@@ -353,6 +355,77 @@ static void losses_are_told(void **state)
     assert_non_null(trace_fact(&f->trace, "incomplete", 0).p);
 }
 
+/* Keeps times and texts of messages, one behind the other. */
+static int keep_message(void *ctx, const struct message *m, uint64_t number, struct err *e)
+{
+    struct fixture *f = ctx;
+    struct view text = strings_get(&f->trace.strings, (uint32_t)m->text);
+    (void)number;
+    (void)e;
+    f->said += (size_t)snprintf(f->messages + f->said, sizeof f->messages - f->said, "%d %.*s\n",
+                                (int)m->time, (int)text.len, text.p);
+    assert_true(f->said < sizeof f->messages);
+    return 0;
+}
+
+static void what_was_dropped_is_told(void **state)
+{
+    struct fixture *f = *state;
+    struct err e = {0};
+    struct made_chunk a = maker_chunk(&f->maker, REC_CHUNK_EVENTS, 1, 11, 0);
+    made_alloc(&a, 1, 0x1000, 1, 0);
+    made_loss(&a, 5, REC_LOSS_FULL, 3, 4096);
+    made_loss(&a, 6, REC_LOSS_SPACE, 9, 9);
+    made_alloc(&a, 9, 0x2000, 1, 0);
+    f->maker.header->dropped[0].allocations = 3;
+    f->maker.header->dropped[0].bytes = 4096;
+    f->maker.header->dropped[2].allocations = 4;
+    f->maker.header->dropped[2].bytes = 10;
+    f->maker.header->dropped_notes = 2;
+    read_all(f);
+    assert_string_equal(trace_fact(&f->trace, "dropped_allocations", 0).p, "7");
+    assert_string_equal(trace_fact(&f->trace, "dropped_bytes", 0).p, "4106");
+    assert_string_equal(trace_fact(&f->trace, "dropped_notes", 0).p, "2");
+    assert_string_equal(trace_fact(&f->trace, "dropped", 0).p, "0x0|3|4096");
+    assert_string_equal(trace_fact(&f->trace, "dropped", 1).p, "0x100000020|4|10");
+    assert_null(trace_fact(&f->trace, "lost_allocations", 0).p);
+    assert_int_equal(messages_walk(&f->trace.messages, keep_message, f, &e), 0);
+    assert_string_equal(f->messages, "5 tidemark: 3 allocations dropped before this, 4.00 KiB: the "
+                                     "buffer was full\n");
+}
+
+static void pauses_are_told(void **state)
+{
+    struct fixture *f = *state;
+    struct err e = {0};
+    struct made_chunk a = maker_chunk(&f->maker, REC_CHUNK_EVENTS, 1, 11, 0);
+    made_alloc(&a, 1, 0x1000, 1, 0);
+    made_pause(&a, 5, 1);
+    made_pause(&a, 20, 0);
+    made_alloc(&a, 30, 0x2000, 1, 0);
+    made_free(&a, 60, 0x2000);
+    f->maker.header->paused_allocations = 8;
+    f->maker.header->paused_bytes = 800;
+    /* From outside, at the times of its counter. */
+    maker_write(&f->maker, f->fd);
+    assert_int_equal(recording_open(&f->recording, f->fd, &f->target, &e), 0);
+    f->maker.header->counter = 40;
+    maker_write(&f->maker, f->fd);
+    assert_int_equal(recording_note_pause(f->recording, true, &e), 0);
+    f->maker.header->counter = 70;
+    maker_write(&f->maker, f->fd);
+    assert_int_equal(recording_note_pause(f->recording, false, &e), 0);
+    read_all(f);
+    assert_string_equal(trace_fact(&f->trace, "paused", 0).p, "2");
+    assert_string_equal(trace_fact(&f->trace, "paused_allocations", 0).p, "8");
+    assert_string_equal(trace_fact(&f->trace, "paused_bytes", 0).p, "800");
+    assert_int_equal(messages_walk(&f->trace.messages, keep_message, f, &e), 0);
+    assert_string_equal(f->messages, "5 tidemark: from here on allocations are not recorded\n"
+                                     "20 tidemark: from here on allocations are recorded again\n"
+                                     "40 tidemark: from here on allocations are not recorded\n"
+                                     "70 tidemark: from here on allocations are recorded again\n");
+}
+
 /* A sampled block stands for those that were passed over. */
 static void sampled_sizes_are_estimates(void **state)
 {
@@ -433,6 +506,8 @@ int main(void)
         TEST(call_stacks_are_chains_of_nodes),
         TEST(images_at_one_address_are_told_apart),
         TEST(losses_are_told),
+        TEST(what_was_dropped_is_told),
+        TEST(pauses_are_told),
         TEST(sampled_sizes_are_estimates),
         TEST(damage_ends_one_chunk_only),
         TEST(short_processes_share_a_trace),
