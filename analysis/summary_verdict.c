@@ -154,6 +154,7 @@ static void say_recording(struct summary *s)
 {
     char a[FORMAT_SIZE], b[FORMAT_SIZE];
     uint64_t dropped = fact_number(s, "dropped_allocations");
+    struct view threads = trace_fact(s->trace, "threads", 0);
     uint64_t paused = fact_number(s, "paused_allocations");
     uint64_t sampling = fact_number(s, "sampling"), least = fact_number(s, "min_size");
     uint64_t lost = fact_number(s, "lost_allocations");
@@ -165,6 +166,10 @@ static void say_recording(struct summary *s)
         buf_printf(&s->verdict, "; blocks below %s were not recorded", format_bytes(a, least));
     if (lost)
         buf_printf(&s->verdict, "; %s lost", format_counted(a, lost, "allocation"));
+    if (threads.p) {
+        buf_puts(&s->verdict, "; allocations of some threads only: ");
+        format_terminal(&s->verdict, threads);
+    }
     if (paused)
         buf_printf(&s->verdict, "; %s of %s left out while the recording was paused",
                    format_counted(a, paused, "allocation"),

@@ -148,6 +148,7 @@ static int prepare(struct run *r, struct err *e)
 {
     const struct collector_options collecting = {.spool = r->spool,
                                                  .children = r->options.follow_fork,
+                                                 .threads = r->options.threads,
                                                  .record = recording_options(&r->options)};
     if (launch_init(&r->launch, e) != 0 || collector_start(&r->collector, &collecting, e) != 0)
         return -1;

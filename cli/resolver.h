@@ -90,6 +90,8 @@ enum {
     "                      copy of /proc/PID/maps\n"                                               \
     "      --base IMAGE=ADDRESS  where an image was mapped (hexadecimal)\n"
 #define RESOLVE_USAGE_OF_FILES                                                                     \
+    RESOLVE_USAGE_OF_FILES_AND("      --threads N     that read an image (one per processor)\n")
+#define RESOLVE_USAGE_OF_FILES_AND(threads)                                                        \
     "      --sysroot DIR   the images' file system is here\n"                                      \
     "      --debug-dir DIR  debug files are here, too (and in /usr/lib/debug)\n"                   \
     "      --substitute 'REGEX;PATH'  replace what is found in paths of images\n"                  \
@@ -98,8 +100,7 @@ enum {
     "      --symbol-cache DIR  keep what was read here (else ~/.cache/tidemark/symbols)\n"         \
     "      --symbol-cache-size N  as much as this, what was not used for longest goes (2G)\n"      \
     "      --no-symbol-cache  keep nothing\n"                                                      \
-    "      --dwarf READER  libdwarf or libdw (default: by image)\n"                                \
-    "      --threads N     that read an image (one per processor)\n"                               \
+    "      --dwarf READER  libdwarf or libdw (default: by image)\n" threads                        \
     "      --time-limit SEC  for each image (120)\n"
 
 /* True when the option was one of these and is taken; else false, with `e` if its value is bad. */

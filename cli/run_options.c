@@ -11,6 +11,7 @@
 #include "trace/version.h"
 
 #define DEPTH_MAX 64
+#define THREADS_MOST 512 /* as REC_THREADS_BYTES of client/record.h */
 #define BUFFER_LEAST ((uint64_t)16 << 20)
 
 static const char usage[] =
@@ -35,6 +36,8 @@ static const char usage[] =
     "      --min-size N        do not record blocks that are smaller\n"
     "      --sample N          record one allocation for every so many bytes, by chance\n"
     "      --pools LIST        malloc, or malloc,mmap to record mappings, too (malloc)\n"
+    "      --threads LIST      of whose allocations: main, thread ids, names with * and ?; !NAME\n"
+    "                          for all but that (all)\n"
     "      --gpu               record device memory of CUDA programs, a pool for each device\n"
     "      --buffer SIZE       what the recording may take on disk (no limit)\n"
     "      --when-full WHAT    then wait until some of it was read, drop allocations until then,\n"
@@ -58,14 +61,29 @@ static const char usage[] =
     "      --compression SPEC  lz4, lz4hc, zstd (default) or zstd:LEVEL\n"
     "      --no-symbols        do not look for the names of functions; no debuginfod server is "
     "asked\n"
-    "                          for them but that of --debuginfod\n" RESOLVE_USAGE_OF_FILES
-    "  -h, --help              this text\n"
-    "  -V, --version           the version\n"
-    "\n"
-    "Exit status: the program's when it is not 0 (128 + N when signal N ended it); else 1 when\n"
-    "--fail-if holds, 0 when not. When nothing was run: 2 usage, 4 the output cannot be written\n"
-    "or the port is taken, 126 the program cannot be run or recorded, 127 there is no such "
-    "program.\n";
+    "                          for them but that of --debuginfod\n" RESOLVE_USAGE_OF_FILES_AND(
+        "      --symbol-threads N  that read an image (one per processor)\n") "  -h, --help        "
+                                                                              "      this text\n"
+                                                                              "  -V, --version     "
+                                                                              "      the version\n"
+                                                                              "\n"
+                                                                              "Exit status: the "
+                                                                              "program's when it "
+                                                                              "is not 0 (128 + N "
+                                                                              "when signal N ended "
+                                                                              "it); else 1 when\n"
+                                                                              "--fail-if holds, 0 "
+                                                                              "when not. When "
+                                                                              "nothing was run: 2 "
+                                                                              "usage, 4 the output "
+                                                                              "cannot be written\n"
+                                                                              "or the port is "
+                                                                              "taken, 126 the "
+                                                                              "program cannot be "
+                                                                              "run or recorded, "
+                                                                              "127 there is no "
+                                                                              "such "
+                                                                              "program.\n";
 
 enum {
     OPTION_REPORT = 256,
@@ -80,6 +98,8 @@ enum {
     OPTION_MIN_SIZE,
     OPTION_SAMPLE,
     OPTION_POOLS,
+    OPTION_THREADS,
+    OPTION_SYMBOL_THREADS,
     OPTION_BUFFER,
     OPTION_WHEN_FULL,
     OPTION_SECONDS,
@@ -112,6 +132,8 @@ static const struct option long_options[] = {
     {"min-size", required_argument, NULL, OPTION_MIN_SIZE},
     {"sample", required_argument, NULL, OPTION_SAMPLE},
     {"pools", required_argument, NULL, OPTION_POOLS},
+    {"threads", required_argument, NULL, OPTION_THREADS}, /* before the resolver's of that name */
+    {"symbol-threads", required_argument, NULL, OPTION_SYMBOL_THREADS},
     {"gpu", no_argument, NULL, OPTION_GPU},
     {"buffer", required_argument, NULL, OPTION_BUFFER},
     {"when-full", required_argument, NULL, OPTION_WHEN_FULL},
@@ -196,6 +218,13 @@ static bool take_buffer(struct run_options *o, const char *value, struct err *e)
     return true;
 }
 
+static bool take_threads(struct run_options *o, const char *value, struct err *e)
+{
+    o->threads = value;
+    return (*value && strlen(value) < THREADS_MOST) ||
+           refuse_value(e, "--threads", "a list of up to 511 bytes", value);
+}
+
 static bool take_toggle(struct run_options *o, const char *value, struct err *e)
 {
     const char *name = strncmp(value, "SIG", 3) == 0 ? value + 3 : value;
@@ -219,6 +248,10 @@ static bool take_recorded(struct run_options *o, int option, const char *value, 
         return format_parse_bytes("--sample", value, &o->sample, e) == 0;
     case OPTION_POOLS:
         return take_pools(o, value, e);
+    case OPTION_THREADS:
+        return take_threads(o, value, e);
+    case OPTION_SYMBOL_THREADS:
+        return option_u64(value, "--symbol-threads", 1, 256, &o->resolving.threads, e);
     case OPTION_BUFFER:
         return take_buffer(o, value, e);
     case OPTION_WHEN_FULL:

@@ -24,6 +24,7 @@ struct run_options {
     const char *library;           /* NULL: the one that came with this program */
     /* what to record */
     uint64_t depth, min_size, sample;
+    const char *threads; /* whose allocations; NULL: all */
     bool mmap_pool;
     bool gpu;                /* load the library for device memory, too */
     uint64_t buffer;         /* bytes that the recording may take; 0: no limit */

@@ -116,8 +116,10 @@ static int hear_welcome(int fd, struct rec_welcome *welcome)
     if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
         c->cmsg_len == CMSG_LEN(sizeof(int)))
         memcpy(&file, CMSG_DATA(c), sizeof file);
-    if (n == (ssize_t)sizeof *welcome && memcmp(welcome->magic, REC_MAGIC, 8) == 0 &&
-        welcome->version == REC_VERSION && welcome->accepted == 1 && file >= 0)
+    welcome->threads[sizeof welcome->threads - 1] = 0;
+    if (n >= (ssize_t)offsetof(struct rec_welcome, threads) &&
+        memcmp(welcome->magic, REC_MAGIC, 8) == 0 && welcome->version == REC_VERSION &&
+        welcome->accepted == 1 && file >= 0)
         return file;
     if (file >= 0)
         (void)close(file);
@@ -153,6 +155,7 @@ static int ask_collector(uint32_t origin, uint64_t fork_stamp, struct rec_option
     if (fstat(fd, &s) == 0)
         state.socket_inode = s.st_ino;
     *options = welcome.options;
+    memcpy(state.threads, welcome.threads, sizeof state.threads);
     state.socket = fd;
     return 0;
 }

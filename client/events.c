@@ -8,8 +8,9 @@
 #include "client/start.h"
 #include "client/threads.h"
 #include "client/unwind.h"
+#include "client/wanted.h"
 
-#define PAUSED_AT_ONCE 64u
+#define LEFT_OUT_AT_ONCE 64u
 
 /* True when the process records after all: it is a child that has met the collector just now. */
 static __attribute__((noinline)) bool not_on(uint32_t on, bool is_free, size_t size)
@@ -45,22 +46,45 @@ static void skip(uint32_t pool, uint64_t address, uint64_t size)
         skipped_add(pool, address, size);
 }
 
-/* Of a process that is on: the block comes while the recording is paused. */
-static __attribute__((noinline)) bool paused(uint32_t pool, uint64_t address, uint64_t size)
+/* Counts what is not recorded by wish. */
+static void count_left_out(uint64_t size, bool paused)
 {
-    skip(pool, address, size);
-    tls.paused_bytes += size;
-    if (++tls.paused == PAUSED_AT_ONCE)
-        event_count_paused();
+    if (client_unlikely(!tls.counts)) {
+        tls.counts = true;
+        threads_expect_end();
+    }
+    tls.paused += paused;
+    tls.paused_bytes += paused ? size : 0;
+    tls.others += !paused;
+    if (tls.paused + tls.others >= LEFT_OUT_AT_ONCE)
+        event_count_left_out();
+}
+
+/* Of a process that is on: whether a new block is not to be recorded, by wish. */
+static inline bool is_left_out(uint64_t size)
+{
+    bool pause = is_paused();
+    if (client_likely(!pause) && (client_likely(!state.by_thread) || wanted_thread()))
+        return false;
+    count_left_out(size, pause);
     return true;
 }
 
-void event_count_paused(void)
+static inline bool leaves_out(uint32_t pool, uint64_t address, uint64_t size)
+{
+    if (client_likely(!is_left_out(size)))
+        return false;
+    skip(pool, address, size);
+    return true;
+}
+
+void event_count_left_out(void)
 {
     struct rec_header *h = state.header;
     atomic_fetch_add_explicit(&h->paused_allocations, tls.paused, memory_order_relaxed);
     atomic_fetch_add_explicit(&h->paused_bytes, tls.paused_bytes, memory_order_relaxed);
-    tls.paused = 0;
+    atomic_fetch_add_explicit(&h->others, tls.others, memory_order_relaxed);
+    tls.paused = tls.others = 0;
     tls.paused_bytes = 0;
 }
 
@@ -160,7 +184,7 @@ static inline bool is_told(const struct origin *origin, const void *address)
 void event_alloc(const void *address, size_t size, unsigned how, const struct origin *origin)
 {
     unsigned level;
-    if (!is_on(false, size) || (is_paused() && paused(0, (uintptr_t)address, size)) ||
+    if (!is_on(false, size) || leaves_out(0, (uintptr_t)address, size) ||
         (state.filtered && !sampling_takes(address, size)))
         return;
     forget(0, (uintptr_t)address);
@@ -229,10 +253,8 @@ void event_leave(unsigned level)
 
 bool event_takes(uint32_t pool, uint64_t address, uint64_t size)
 {
-    if (is_paused()) {
-        (void)paused(pool, address, size);
+    if (leaves_out(pool, address, size))
         return false;
-    }
     forget(pool, address);
     return true;
 }
@@ -245,11 +267,6 @@ bool event_frees(uint32_t pool, uint64_t address)
 bool event_has_room(struct thread *t, unsigned level, const struct block *block)
 {
     return !state.drops || has_room(t, level, block);
-}
-
-bool event_is_paused(void)
-{
-    return is_paused();
 }
 
 bool event_is_on(void)
@@ -269,12 +286,8 @@ uint32_t event_stack(const struct origin *origin)
 bool event_map(uint64_t address, uint64_t size, unsigned how, uint32_t stack)
 {
     unsigned level;
-    if (is_paused()) {
-        tls.paused_bytes += size;
-        tls.paused++;
-        event_count_paused();
+    if (is_left_out(size))
         return false;
-    }
     struct thread *t = enter(HERE, &level, false, size);
     bool room = t && (!state.drops || threads_may_add(t, level, THREADS_BLOCK));
     if (room)

@@ -39,15 +39,12 @@ static inline bool event_label_holds(uint64_t sp)
 /* True when this process records. A child of fork meets the collector by asking. */
 bool event_is_on(void);
 
-/* Of a process that is on: allocations are not to be recorded. */
-bool event_is_paused(void);
-
 /* Of blocks of other pools than the heap: whether the allocation, the free, is to be recorded. */
 bool event_takes(uint32_t pool, uint64_t address, uint64_t size);
 bool event_frees(uint32_t pool, uint64_t address);
 
-/* Adds to the header what this thread left out while the recording was paused. */
-void event_count_paused(void);
+/* Adds to the header what this thread left out by wish. */
+void event_count_left_out(void);
 
 /* Within an event: false when there is no room for the allocation, which is then counted. */
 bool event_has_room(struct thread *t, unsigned level, const struct block *block);

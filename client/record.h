@@ -234,7 +234,7 @@ struct rec_options {
     uint64_t sample_seed;  /* of the sampling; 0: taken from the clock */
     uint64_t file_bytes;   /* see "Bounds"; 0: none but the disk's */
     uint32_t when_full;    /* enum rec_when_full */
-    uint32_t threads;      /* 1: only the thread that began; 0: all */
+    uint32_t reserved_word;
     uint64_t reserved[9];
 };
 
@@ -268,6 +268,7 @@ struct rec_pair {
 };
 
 #define REC_POOLS_COUNTED 256u
+#define REC_THREADS_BYTES 512u
 
 struct rec_header {
     char magic[8];
@@ -309,6 +310,8 @@ struct rec_header {
     _Atomic uint64_t dropped_notes; /* zones, messages and plots */
     /* Not recorded because of REC_CONTROL_PAUSE, up to 63 allocations of a thread later. */
     _Atomic uint64_t paused_allocations, paused_bytes;
+    _Atomic uint64_t others;              /* allocations of threads that are not among these: */
+    char only_threads[REC_THREADS_BYTES]; /* as in the welcome */
 };
 
 enum rec_control {
@@ -411,6 +414,8 @@ struct rec_welcome {
     uint32_t version;
     uint32_t accepted; /* 1: record into the descriptor; 0: do nothing */
     struct rec_options options;
+    /* May be missing. Whose allocations to record, see client/wanted.h; empty: all threads'. */
+    char threads[REC_THREADS_BYTES];
 };
 
 #endif

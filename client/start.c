@@ -22,6 +22,7 @@
 #include "client/system.h"
 #include "client/threads.h"
 #include "client/unwind.h"
+#include "client/wanted.h"
 
 struct state state = {.file = -1, .socket = -1};
 _Alignas(CLIENT_PAGE) union live_union live;
@@ -44,6 +45,7 @@ static void fill_header(const struct rec_options *options)
     h->options = *options;
     h->options.depth = state.depth;
     connect_exe(h->exe, sizeof h->exe);
+    memcpy(h->only_threads, state.threads, sizeof h->only_threads);
     h->first = (struct rec_pair){clock_stamp(), clock_ns()};
     h->realtime_ns = clock_realtime_ns();
     atomic_store(&h->units_taken, 1);
@@ -88,6 +90,7 @@ static void begin(uint32_t origin, uint64_t fork_stamp)
     fill_header(&options);
     (void)stacks_begin();
     sampling_begin(options.sample_seed);
+    wanted_begin(state.threads);
     if (!state.rules)
         unwind_begin();
     /* Kernels before 4.14 cannot; there only fork() itself is noticed. */
@@ -201,7 +204,7 @@ static __attribute__((destructor)) void at_exit(void)
         modules_refresh(t, false);
         threads_note_name(t);
         record_loss(t);
-        event_count_paused();
+        event_count_left_out();
         sampling_count_small();
     }
     client_barrier();

@@ -102,6 +102,10 @@ struct tls {
     uint32_t small;        /* allocations below min_size that were not added to the header so far */
     uint32_t paused;       /* allocations left out that were not added to the header so far, */
     uint64_t paused_bytes; /* and their bytes */
+    bool counts;           /* the numbers below are added up when it ends */
+    bool unwanted;         /* of wanted.c: the thread is not to be recorded; */
+    uint32_t asked;        /* how often this was asked, */
+    uint32_t others;       /* and how many allocations were not added to the header so far */
     uint32_t zones_dropped; /* open ones that are not in the recording: the innermost */
 };
 
@@ -136,6 +140,7 @@ struct state {
     uint64_t min_size, sample;
     bool filtered;    /* by one of the two: not all blocks are recorded */
     bool drops;       /* REC_FULL_DROP, with a bound */
+    bool by_thread;   /* allocations of some threads only are recorded, see wanted.c */
     bool follow;      /* children */
     bool follow_exec; /* what this very process executes */
     bool free_stacks;
@@ -146,8 +151,9 @@ struct state {
     ino_t file_inode, socket_inode;
     char socket_path[108]; /* empty: none */
     char file_path[1024];  /* empty: the file came over the socket */
-    char words[1024];      /* REC_ENV_OPTIONS, without the name */
-    char preload[4096];    /* our entries of LD_PRELOAD */
+    char threads[REC_THREADS_BYTES];
+    char words[1024];   /* REC_ENV_OPTIONS, without the name */
+    char preload[4096]; /* our entries of LD_PRELOAD */
 
     _Atomic uint32_t lock;  /* of the two lists below; never held across a system call */
     struct thread *waiting; /* thread structs to be used again */

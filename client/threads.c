@@ -43,13 +43,18 @@ static void at_thread_end(void *unused)
     (void)unused;
     if (++tls.rounds < LAST_ROUND && pthread_setspecific(state.key, &state) == 0)
         return;
-    if (!atomic_load_explicit(&live.page.on, memory_order_relaxed) || !tls.thread)
+    if (!atomic_load_explicit(&live.page.on, memory_order_relaxed))
         return;
+    if (!tls.thread) {
+        sampling_count_small();
+        event_count_left_out();
+        return;
+    }
     tls.depth++;
     client_barrier();
     threads_note_name(tls.thread);
     record_loss(tls.thread);
-    event_count_paused();
+    event_count_left_out();
     record_thread_exit(tls.thread);
     sampling_count_small();
     tls.ended = true;
@@ -63,6 +68,16 @@ void threads_begin(void)
     pthread_key_t key;
     state.has_key = pthread_key_create(&key, at_thread_end) == 0;
     state.key = key;
+}
+
+void threads_expect_end(void)
+{
+    struct quiet q;
+    if (!state.has_key || tls.ended)
+        return;
+    quiet_begin(&q);
+    (void)pthread_setspecific(state.key, &state);
+    quiet_end(&q);
 }
 
 static struct thread *new_thread(void)
@@ -182,7 +197,7 @@ void threads_forget(void)
     tls.depth = 0;
     tls.entered = 0;
     tls.zones_dropped = 0;
-    tls.paused = 0;
+    tls.paused = tls.others = tls.asked = 0;
     tls.paused_bytes = 0;
 }
 

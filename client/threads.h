@@ -14,6 +14,9 @@ void threads_begin(void);
 /* The struct of the calling thread, made if need be. NULL: no memory. */
 struct thread *threads_attach(void);
 
+/* Sees to it that what the calling thread counts is added up when it ends. */
+void threads_expect_end(void);
+
 /* Gives back the struct of a thread that has ended, once its event is recorded. */
 void threads_detach(void);
 

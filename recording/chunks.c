@@ -42,6 +42,7 @@ int chunks_header(const struct chunks *c, struct rec_header *h, struct err *e)
         return err_set(e, ERR_INPUT, "a recording of version %u; version %u is known", h->version,
                        REC_VERSION);
     h->exe[sizeof h->exe - 1] = 0;
+    h->only_threads[sizeof h->only_threads - 1] = 0;
     return 0;
 }
 

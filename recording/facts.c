@@ -90,6 +90,7 @@ static int loss_facts(struct recording *r, const struct rec_header *h, struct er
         {"paused", r->counts.pauses + ((h->options.flags & REC_OPTION_PAUSED) != 0)},
         {"paused_allocations", h->paused_allocations},
         {"paused_bytes", h->paused_bytes},
+        {"other_threads", h->others},
         {"lost_frees", frees},
         {"lost_callstacks",
          h->lost[REC_LOSS_STACK].allocations + h->lost[REC_LOSS_STACK].frees + r->counts.stackless},
@@ -120,6 +121,8 @@ int recording_facts(struct recording *r, struct err *e)
         return -1;
     if (trace_add_fact(t, e, "recorded", "by the preload library, call stacks of %u frames",
                        h.options.depth ? h.options.depth : REC_DEPTH) != 0)
+        return -1;
+    if (h.only_threads[0] && trace_add_fact(t, e, "threads", "%s", h.only_threads) != 0)
         return -1;
     return loss_facts(r, &h, e);
 }

@@ -107,6 +107,8 @@ static bool answer(int socket, const struct collector *c, int fd)
     struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
     memcpy(w.magic, REC_MAGIC, sizeof w.magic);
     w.options.size = sizeof w.options;
+    if (c->options.threads)
+        snprintf(w.threads, sizeof w.threads, "%s", c->options.threads);
     w.options.flags |= c->paused ? (uint32_t)REC_OPTION_PAUSED : 0;
     if (fd >= 0) {
         m.msg_control = control.room;

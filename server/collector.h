@@ -20,6 +20,7 @@ struct collector_options {
     const char *spool; /* folder in which the folder of the recordings is made */
     bool children;     /* take others than the root, too */
     struct rec_options record;
+    const char *threads; /* for rec_welcome; NULL: all */
 };
 
 /* A process, or one program that a process executed. */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -91,6 +92,28 @@ __attribute__((noinline)) static void *late_block(size_t size)
     void *p = malloc(size);
     __asm__ volatile("" : "+r"(p));
     return p;
+}
+
+static void *pass_under_a_name(void *number)
+{
+    char name[16];
+    long n = (long)number;
+    snprintf(name, sizeof name, "%s-%ld", n % 2 ? "worker" : "other", n / 2);
+    (void)prctl(PR_SET_NAME, name);
+    return pass_blocks(number);
+}
+
+/* Twice `count` threads pass blocks, half of them are called worker-N. */
+static void named(long count)
+{
+    pthread_t list[64];
+    for (long i = 0; i < 2 * count; i++)
+        pthread_create(&list[i], NULL, pass_under_a_name, (void *)i);
+    for (long i = 0; i < 2 * count; i++)
+        pthread_join(list[i], NULL);
+    free_block(make_block(5));
+    for (int i = 0; i < SLOTS; i++)
+        free_block(atomic_exchange(&slots[i], NULL));
 }
 
 static pthread_barrier_t worked;
@@ -179,6 +202,8 @@ int main(int argc, char **argv)
         return 0;
     } else if (strcmp(what, "idle") == 0) {
         idle(number(argv[2]), number(argv[4]));
+    } else if (strcmp(what, "named") == 0) {
+        named(number(argv[2]));
     } else if (strcmp(what, "bouts") == 0) {
         bouts(argv[2], argv[3], number(argv[4]));
     } else if (strcmp(what, "wait") == 0) {

@@ -7,7 +7,7 @@ import struct
 import subprocess
 import unittest
 
-from test_run import CONTROL, RunCase, site, wait_until
+from test_run import CONTROL, RunCase, record, site, wait_until
 from tools import LIMIT, TIDEMARK, run
 
 RELEASED = CONTROL - 4
@@ -103,6 +103,38 @@ class Dropping(ControlCase):
         row = site(self.trace, "make_block")
         self.assertEqual((row["count"], row["live_count"]), (made, made - freed))
         self.assertNotIn("dropped_allocations", facts(self.trace))
+
+
+class Threads(ControlCase):
+    def counted(self, threads, count):
+        result = record(self.dir, self.program, "named", 4, 20000,
+                        options=["--threads", threads])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(result.stdout.split(), ["160001", "160001"])
+        row = site(self.trace, "make_block")
+        self.assertEqual((row["count"], row["live_count"]), (count, 0))
+        self.assertIn("some threads only: " + threads, result.stderr)
+        told = facts(self.trace)
+        self.assertEqual(told["threads"], [threads])
+        self.assertGreaterEqual(int(told["other_threads"][0]), 160001 - count)
+        for fault in ("fault", "unknown_frees", "double_allocations"):
+            self.assertNotIn(fault, told)
+
+    def test_names(self):
+        self.counted("worker-*", 80000)
+
+    def test_one_name(self):
+        self.counted("worker-2", 20000)
+
+    def test_several_names(self):
+        self.counted("worker-?,!*-0,main", 60001)
+
+    def test_all_but_some(self):
+        self.counted("!*er-*", 1)
+
+    def test_an_empty_list_is_refused(self):
+        result = run("run", "--threads", "", "--", self.program)
+        self.assertEqual(result.returncode, 2, result.stderr)
 
 
 class Pausing(ControlCase):
