@@ -26,8 +26,8 @@ CPPFLAGS += -I. -I$(BUILD)/gen -D_GNU_SOURCE -DTIDEMARK_VERSION='"$(VERSION)"'
 PIC      := -fPIC -fvisibility=hidden
 CFLAGS   += -std=c17 -g $(OPT) $(HARDEN) $(FORTIFY) $(PIC) $(WARN) $(SANFLAGS)
 LDFLAGS  += $(HARDLINK) $(SANFLAGS)
-LDLIBS   := -llz4 -lzstd -lz -llzma -lxxhash -ljansson -lyajl -lcapstone -lsqlite3 -ldw -lelf \
-            -lpcre2-8 -liberty -lpng -lncursesw -ltinfo -lmicrohttpd -lpthread -lm
+LDLIBS   := -llz4 -lzstd -lz -llzma -lxxhash -ljansson -lyajl -lsqlite3 -ldw -lelf \
+            -lpcre2-8 -liberty -lpng -lncursesw -ltinfo -lpthread -lm
 
 Q := $(if $(V),,@)
 

@@ -11,13 +11,36 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/library.h"
 #include "server/address.h"
+
+/* Its interface has been the same since 0.9.37. */
+#define MICROHTTPD "libmicrohttpd.so.12"
 
 #define COOKIE "tidemark_token"
 #define CONNECTION_SECONDS 60u
 #define CONNECTION_MEMORY ((size_t)32 << 10)
 
+/* It brings a TLS library and much else along, which no other command needs. */
+struct http_library {
+    void *handle;
+    __typeof__(MHD_add_response_header) *add_header;
+    __typeof__(MHD_create_response_from_buffer) *from_buffer;
+    __typeof__(MHD_create_response_from_callback) *from_callback;
+    __typeof__(MHD_create_response_from_fd64) *from_fd;
+    __typeof__(MHD_destroy_response) *destroy_response;
+    __typeof__(MHD_get_daemon_info) *info;
+    __typeof__(MHD_lookup_connection_value) *value;
+    __typeof__(MHD_queue_response) *queue_response;
+    __typeof__(MHD_resume_connection) *resume;
+    __typeof__(MHD_run) *run;
+    __typeof__(MHD_start_daemon) *start;
+    __typeof__(MHD_stop_daemon) *stop;
+    __typeof__(MHD_suspend_connection) *suspend;
+};
+
 struct http_server {
+    struct http_library mhd;
     struct http_options o;
     struct MHD_Daemon *daemon;
     bool loopback;
@@ -44,6 +67,27 @@ struct http_exchange {
     uint64_t note;
 };
 
+static bool load(struct http_library *l)
+{
+    const struct library_function functions[] = {
+        {"MHD_add_response_header", &l->add_header},
+        {"MHD_create_response_from_buffer", &l->from_buffer},
+        {"MHD_create_response_from_callback", &l->from_callback},
+        {"MHD_create_response_from_fd64", &l->from_fd},
+        {"MHD_destroy_response", &l->destroy_response},
+        {"MHD_get_daemon_info", &l->info},
+        {"MHD_lookup_connection_value", &l->value},
+        {"MHD_queue_response", &l->queue_response},
+        {"MHD_resume_connection", &l->resume},
+        {"MHD_run", &l->run},
+        {"MHD_start_daemon", &l->start},
+        {"MHD_stop_daemon", &l->stop},
+        {"MHD_suspend_connection", &l->suspend},
+    };
+    l->handle = library_load(MICROHTTPD, functions, sizeof functions / sizeof *functions);
+    return l->handle != NULL;
+}
+
 /* ---- who may ask */
 
 /* Takes the same time wherever the difference is. */
@@ -59,14 +103,14 @@ static bool is_token(const struct http_server *s, const char *text, size_t len)
 
 static const char *header(const struct http_exchange *x, const char *name)
 {
-    return MHD_lookup_connection_value(x->connection, MHD_HEADER_KIND, name);
+    return x->server->mhd.value(x->connection, MHD_HEADER_KIND, name);
 }
 
 static bool has_token(const struct http_exchange *x)
 {
     static const char bearer[] = "Bearer ";
     const char *said = header(x, MHD_HTTP_HEADER_AUTHORIZATION);
-    const char *cookie = MHD_lookup_connection_value(x->connection, MHD_COOKIE_KIND, COOKIE);
+    const char *cookie = x->server->mhd.value(x->connection, MHD_COOKIE_KIND, COOKIE);
     if (!x->server->token)
         return true;
     if (said && strncmp(said, bearer, sizeof bearer - 1) == 0) {
@@ -130,23 +174,23 @@ static unsigned refused(const struct http_exchange *x, const char **why)
 
 static void add_headers(const struct http_exchange *x, struct MHD_Response *r, const char *type)
 {
-    (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
-    (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
-    (void)MHD_add_response_header(r, "X-Content-Type-Options", "nosniff");
-    (void)MHD_add_response_header(r, "X-Frame-Options", "DENY");
-    (void)MHD_add_response_header(r, "Referrer-Policy", "no-referrer");
-    (void)MHD_add_response_header(r, "Content-Security-Policy",
-                                  "default-src 'none'; script-src 'self'; style-src 'self'; "
-                                  "connect-src 'self'; img-src data:; base-uri 'none'; "
-                                  "form-action 'none'; frame-ancestors 'none'");
+    (void)x->server->mhd.add_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, type);
+    (void)x->server->mhd.add_header(r, MHD_HTTP_HEADER_CACHE_CONTROL, "no-store");
+    (void)x->server->mhd.add_header(r, "X-Content-Type-Options", "nosniff");
+    (void)x->server->mhd.add_header(r, "X-Frame-Options", "DENY");
+    (void)x->server->mhd.add_header(r, "Referrer-Policy", "no-referrer");
+    (void)x->server->mhd.add_header(r, "Content-Security-Policy",
+                                    "default-src 'none'; script-src 'self'; style-src 'self'; "
+                                    "connect-src 'self'; img-src data:; base-uri 'none'; "
+                                    "form-action 'none'; frame-ancestors 'none'");
     if (x->status == MHD_HTTP_UNAUTHORIZED)
-        (void)MHD_add_response_header(r, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+        (void)x->server->mhd.add_header(r, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
 }
 
 static void resume(struct http_exchange *x)
 {
     x->suspended = false;
-    MHD_resume_connection(x->connection);
+    x->server->mhd.resume(x->connection);
 }
 
 static void answer(struct http_exchange *x, unsigned status, const char *type,
@@ -154,7 +198,7 @@ static void answer(struct http_exchange *x, unsigned status, const char *type,
 {
     if (!r || x->response || x->streams) { /* no memory, or answered already */
         if (r)
-            MHD_destroy_response(r);
+            x->server->mhd.destroy_response(r);
         return;
     }
     x->status = status;
@@ -167,8 +211,7 @@ static void answer(struct http_exchange *x, unsigned status, const char *type,
 void http_reply(struct http_exchange *x, unsigned status, const char *type, const void *text,
                 size_t len)
 {
-    answer(x, status, type,
-           MHD_create_response_from_buffer(len, (void *)text, MHD_RESPMEM_MUST_COPY));
+    answer(x, status, type, x->server->mhd.from_buffer(len, (void *)text, MHD_RESPMEM_MUST_COPY));
 }
 
 void http_refuse(struct http_exchange *x, unsigned status, const char *why)
@@ -190,14 +233,14 @@ void http_reply_file(struct http_exchange *x, int fd, uint64_t size, const char 
                      const char *name)
 {
     struct buf kept = {0};
-    struct MHD_Response *r = MHD_create_response_from_fd64(size, fd);
+    struct MHD_Response *r = x->server->mhd.from_fd(size, fd);
     if (!r) {
         close(fd);
         http_refuse(x, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory");
         return;
     }
     buf_printf(&kept, "attachment; filename=\"%s\"", name);
-    (void)MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_DISPOSITION, buf_str(&kept));
+    (void)x->server->mhd.add_header(r, MHD_HTTP_HEADER_CONTENT_DISPOSITION, buf_str(&kept));
     buf_release(&kept);
     answer(x, MHD_HTTP_OK, type, r);
 }
@@ -210,11 +253,11 @@ void http_login(struct http_exchange *x)
         http_refuse(x, MHD_HTTP_UNAUTHORIZED, why);
         return;
     }
-    struct MHD_Response *r = MHD_create_response_from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
+    struct MHD_Response *r = x->server->mhd.from_buffer(0, NULL, MHD_RESPMEM_PERSISTENT);
     buf_printf(&cookie, COOKIE "=%s; HttpOnly; SameSite=Strict; Path=/",
                x->server->token ? x->server->token : "");
     if (r)
-        (void)MHD_add_response_header(r, MHD_HTTP_HEADER_SET_COOKIE, buf_str(&cookie));
+        (void)x->server->mhd.add_header(r, MHD_HTTP_HEADER_SET_COOKIE, buf_str(&cookie));
     buf_release(&cookie);
     answer(x, MHD_HTTP_NO_CONTENT, "text/plain", r);
 }
@@ -230,7 +273,7 @@ static ssize_t read_stream(void *ctx, uint64_t at, char *out, size_t most)
         return MHD_CONTENT_READER_END_OF_STREAM;
     if (n == 0) {
         x->suspended = true;
-        MHD_suspend_connection(x->connection);
+        x->server->mhd.suspend(x->connection);
         return 0;
     }
     n = n < most ? n : most;
@@ -246,7 +289,7 @@ static ssize_t read_stream(void *ctx, uint64_t at, char *out, size_t most)
 void http_stream(struct http_exchange *x)
 {
     answer(x, MHD_HTTP_OK, "text/event-stream",
-           MHD_create_response_from_callback(MHD_SIZE_UNKNOWN, 4096, read_stream, x, NULL));
+           x->server->mhd.from_callback(MHD_SIZE_UNKNOWN, 4096, read_stream, x, NULL));
     x->streams = x->response != NULL;
 }
 
@@ -316,11 +359,11 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
         ask(x);
     if (!x->response) { /* it will be answered later */
         x->suspended = true;
-        MHD_suspend_connection(c);
+        x->server->mhd.suspend(c);
         return MHD_YES;
     }
-    enum MHD_Result result = MHD_queue_response(c, x->status, x->response);
-    MHD_destroy_response(x->response);
+    enum MHD_Result result = x->server->mhd.queue_response(c, x->status, x->response);
+    x->server->mhd.destroy_response(x->response);
     x->response = NULL;
     return result;
 }
@@ -342,7 +385,7 @@ static void on_end(void *ctx, struct MHD_Connection *c, void **own,
     if (x->next)
         x->next->before = x->before;
     if (x->response)
-        MHD_destroy_response(x->response);
+        x->server->mhd.destroy_response(x->response);
     buf_release(&x->body);
     buf_release(&x->out);
     free(x->path);
@@ -380,7 +423,7 @@ static int listen_on(struct http_server *s, const struct addrinfo *at, struct er
 {
     const unsigned flags =
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (at->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0u);
-    s->daemon = MHD_start_daemon(
+    s->daemon = s->mhd.start(
         flags, 0, NULL, NULL, on_request, s, MHD_OPTION_SOCK_ADDR, at->ai_addr,
         MHD_OPTION_NOTIFY_COMPLETED, on_end, s, MHD_OPTION_CONNECTION_LIMIT, HTTP_CONNECTIONS_MAX,
         MHD_OPTION_CONNECTION_TIMEOUT, CONNECTION_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
@@ -403,6 +446,8 @@ struct http_server *http_start(const struct http_options *options, struct err *e
         else if (!s->loopback && !options->token)
             status = err_set(e, ERR_USAGE, "--http %s is not the loopback: it needs a --token",
                              options->address);
+        else if (!load(&s->mhd))
+            status = err_set(e, ERR_CONNECT, "--http needs " MICROHTTPD);
         else
             status = listen_on(s, at, e);
     }
@@ -427,28 +472,29 @@ void http_stop(struct http_server *s)
             resume(x);
     }
     if (s->daemon) {
-        (void)MHD_run(s->daemon);
-        MHD_stop_daemon(s->daemon);
+        (void)s->mhd.run(s->daemon);
+        s->mhd.stop(s->daemon);
     }
+    library_unload(s->mhd.handle);
     free(s->token);
     free(s);
 }
 
 uint16_t http_port(const struct http_server *s)
 {
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_BIND_PORT);
+    const union MHD_DaemonInfo *info = s->mhd.info(s->daemon, MHD_DAEMON_INFO_BIND_PORT);
     return info ? info->port : 0;
 }
 
 int http_fd(const struct http_server *s)
 {
-    const union MHD_DaemonInfo *info = MHD_get_daemon_info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    const union MHD_DaemonInfo *info = s->mhd.info(s->daemon, MHD_DAEMON_INFO_EPOLL_FD);
     return info ? info->epoll_fd : -1;
 }
 
 void http_turn(struct http_server *s)
 {
-    (void)MHD_run(s->daemon);
+    (void)s->mhd.run(s->daemon);
 }
 
 const char *http_method(const struct http_exchange *x)

@@ -4,23 +4,51 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/library.h"
+
+#define TEXT_OF(X) #X
+#define NUMBER_TEXT(X) TEXT_OF(X)
+#define CAPSTONE "libcapstone.so." NUMBER_TEXT(CS_API_MAJOR)
+
+/* Its tables are full of addresses, which takes as long to load as all the rest of the program. */
+struct capstone {
+    void *handle;
+    __typeof__(cs_open) *open;
+    __typeof__(cs_close) *close;
+    __typeof__(cs_option) *option;
+    __typeof__(cs_malloc) *malloc;
+    __typeof__(cs_free) *free;
+    __typeof__(cs_disasm_iter) *disasm_iter;
+};
+
 struct instructions {
+    struct capstone capstone;
     enum instruction_set set;
     csh handle;
     cs_insn *one; /* used again for each */
 };
 
-static cs_err open_handle(enum instruction_set set, csh *handle)
+static bool load(struct capstone *c)
+{
+    const struct library_function functions[] = {
+        {"cs_open", &c->open},     {"cs_close", &c->close}, {"cs_option", &c->option},
+        {"cs_malloc", &c->malloc}, {"cs_free", &c->free},   {"cs_disasm_iter", &c->disasm_iter},
+    };
+    c->handle = library_load(CAPSTONE, functions, sizeof functions / sizeof *functions);
+    return c->handle != NULL;
+}
+
+static cs_err open_handle(const struct capstone *c, enum instruction_set set, csh *handle)
 {
     switch (set) {
     case CODE_X86:
-        return cs_open(CS_ARCH_X86, CS_MODE_32, handle);
+        return c->open(CS_ARCH_X86, CS_MODE_32, handle);
     case CODE_X64:
-        return cs_open(CS_ARCH_X86, CS_MODE_64, handle);
+        return c->open(CS_ARCH_X86, CS_MODE_64, handle);
     case CODE_ARM32:
-        return cs_open(CS_ARCH_ARM, CS_MODE_ARM, handle);
+        return c->open(CS_ARCH_ARM, CS_MODE_ARM, handle);
     case CODE_ARM64:
-        return cs_open(CS_ARCH_ARM64, CS_MODE_ARM, handle);
+        return c->open(CS_ARCH_ARM64, CS_MODE_ARM, handle);
     }
     return CS_ERR_ARCH;
 }
@@ -31,9 +59,10 @@ struct instructions *instructions_new(enum instruction_set set)
     if (!in)
         return NULL;
     in->set = set;
-    if (open_handle(set, &in->handle) == CS_ERR_OK &&
-        cs_option(in->handle, CS_OPT_DETAIL, CS_OPT_ON) == CS_ERR_OK)
-        in->one = cs_malloc(in->handle);
+    const struct capstone *c = &in->capstone;
+    if (load(&in->capstone) && open_handle(c, set, &in->handle) == CS_ERR_OK &&
+        c->option(in->handle, CS_OPT_DETAIL, CS_OPT_ON) == CS_ERR_OK)
+        in->one = c->malloc(in->handle);
     if (in->one)
         return in;
     instructions_free(in);
@@ -45,9 +74,10 @@ void instructions_free(struct instructions *in)
     if (!in)
         return;
     if (in->one)
-        cs_free(in->one, 1);
+        in->capstone.free(in->one, 1);
     if (in->handle)
-        cs_close(&in->handle);
+        in->capstone.close(&in->handle);
+    library_unload(in->capstone.handle);
     free(in);
 }
 
@@ -93,7 +123,7 @@ int instructions_walk(struct instructions *in, uint64_t address, struct view cod
 {
     const uint8_t *p = (const uint8_t *)code.p;
     size_t left = code.len;
-    while (left && cs_disasm_iter(in->handle, &p, &left, &address, in->one)) {
+    while (left && in->capstone.disasm_iter(in->handle, &p, &left, &address, in->one)) {
         uint64_t to = target(in);
         if (found(ctx, in->one->address, e) != 0 || (to && found(ctx, to, e) != 0))
             return -1;
@@ -108,7 +138,7 @@ int instructions_print(struct instructions *in, uint64_t address, struct view co
 {
     const uint8_t *p = (const uint8_t *)code.p;
     size_t left = code.len;
-    while (left && cs_disasm_iter(in->handle, &p, &left, &address, in->one)) {
+    while (left && in->capstone.disasm_iter(in->handle, &p, &left, &address, in->one)) {
         char text[sizeof in->one->mnemonic + sizeof in->one->op_str + 1];
         snprintf(text, sizeof text, "%s%s%s", in->one->mnemonic, in->one->op_str[0] ? " " : "",
                  in->one->op_str);

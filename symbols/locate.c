@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <xxhash.h>
 
 #define PAGE UINT64_C(4096)
 
@@ -83,9 +84,7 @@ int locate_base_parse(const char *text, struct locate_base *out, char **room, st
 
 static uint64_t hash_text(uint64_t hash, struct view text)
 {
-    for (size_t i = 0; i < text.len; i++)
-        hash = map_hash(hash ^ (uint8_t)text.p[i]);
-    return map_hash(hash ^ text.len);
+    return XXH3_64bits_withSeed(text.p, text.len, map_hash(hash));
 }
 
 static int add_signs(struct locating *w, const struct locate_frame *f, struct err *e)
