@@ -446,10 +446,20 @@ static void give(const struct elf_symbols *s, size_t i, struct elf_symbol *out)
     };
 }
 
-/* The symbol around an address; NO_SYMBOL when there is none. */
-static uint32_t symbol_around(const struct elf_symbols *s, uint64_t address)
+/* Seen from where it was so far: `near` points before the address. */
+static uint32_t symbol_near(const struct elf_symbols *s, uint64_t address, size_t *near)
 {
     size_t low = 0, high = s->points.len;
+    if (*near > 0 && *near <= high && s->points.at[*near - 1].address <= address) {
+        low = *near;
+        for (size_t step = 1; step <= s->points.len - *near; step *= 2) {
+            if (s->points.at[*near + step - 1].address > address) {
+                high = *near + step - 1;
+                break;
+            }
+            low = *near + step;
+        }
+    }
     while (low < high) {
         size_t mid = low + (high - low) / 2;
         if (s->points.at[mid].address <= address)
@@ -457,7 +467,32 @@ static uint32_t symbol_around(const struct elf_symbols *s, uint64_t address)
         else
             high = mid;
     }
+    *near = low;
     return low > 0 ? s->points.at[low - 1].symbol : NO_SYMBOL;
+}
+
+/* The symbol around an address; NO_SYMBOL when there is none. */
+static uint32_t symbol_around(const struct elf_symbols *s, uint64_t address)
+{
+    size_t near = 0;
+    return symbol_near(s, address, &near);
+}
+
+bool elf_symbols_number(const struct elf_symbols *s, uint64_t address, size_t *near,
+                        uint32_t *number)
+{
+    *number = symbol_near(s, address, near);
+    return *number != NO_SYMBOL;
+}
+
+uint64_t elf_symbols_start(const struct elf_symbols *s, uint32_t number)
+{
+    return s->symbols.at[number].address;
+}
+
+void elf_symbols_get(const struct elf_symbols *s, uint32_t number, struct elf_symbol *out)
+{
+    give(s, number, out);
 }
 
 bool elf_symbols_find(const struct elf_symbols *s, uint64_t address, struct elf_symbol *out)

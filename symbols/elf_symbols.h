@@ -54,6 +54,17 @@ const char *elf_symbols_problem(const struct elf_symbols *s);
 /* Symbols that have an address of their own, names only. */
 size_t elf_symbols_count(const struct elf_symbols *s);
 
+/*
+ * The number of the symbol around `address`; the same files give the same numbers. False when there
+ * is none with a name. *near, 0 at the beginning, is where the last one was found: addresses that
+ * rise are found close behind it.
+ */
+bool elf_symbols_number(const struct elf_symbols *s, uint64_t address, size_t *near,
+                        uint32_t *number);
+/* Where the symbol of a number begins. */
+uint64_t elf_symbols_start(const struct elf_symbols *s, uint32_t number);
+void elf_symbols_get(const struct elf_symbols *s, uint32_t number, struct elf_symbol *out);
+
 /* The function around `address`. False when it is in none that is known. */
 bool elf_symbols_find(const struct elf_symbols *s, uint64_t address, struct elf_symbol *out);
 

@@ -1,6 +1,7 @@
 #include "symbols/helper_answers.h"
 
 #include <stdlib.h>
+#include <string.h>
 #include <xxhash.h>
 
 #include "base/map.h"
@@ -11,8 +12,6 @@
 #define SLOTS 65536u
 /* More than these get no place in the table: it is never full. */
 #define SLOTS_USED (SLOTS / 4 * 3)
-/* Texts that are known by where they lie. */
-#define LASTING 16384u
 
 void answers_begin(struct answers_out *out)
 {
@@ -28,22 +27,20 @@ void answers_begin(struct answers_out *out)
         out->seed = map_hash((uintptr_t)out->told);   /* nobody outside knows either */
         answers_image_closed(out);
     }
-    if (!out->lasting)
-        out->lasting = calloc(LASTING, sizeof *out->lasting);
     buf_u32(&out->body, 0);
     buf_u8(&out->body, fresh);
 }
 
 void answers_image_closed(struct answers_out *out)
 {
-    free(out->lasting);
-    out->lasting = NULL;
+    if (out->told_of_image.len > 0)
+        memset(out->told_of_image.at, 0, out->told_of_image.len * sizeof *out->told_of_image.at);
 }
 
 void answers_release(struct answers_out *out)
 {
     buf_release(&out->body);
-    answers_image_closed(out);
+    vec_release(&out->told_of_image);
     free(out->told);
     out->told = NULL;
 }
@@ -59,10 +56,10 @@ static struct told_text *find_text(const struct answers_out *out, struct view te
     return &out->told[i];
 }
 
-/* Puts a text that is not empty; its number. */
-static uint32_t tell(struct answers_out *out, struct view text)
+/* Puts a text that is not empty; its number. Who has numbers of its own tells each text once. */
+static uint32_t tell(struct answers_out *out, struct view text, bool once)
 {
-    struct told_text *t = out->told ? find_text(out, text) : NULL;
+    struct told_text *t = out->told && !once ? find_text(out, text) : NULL;
     if (t && t->number) {
         buf_u32(&out->body, t->number);
         return t->number;
@@ -77,51 +74,61 @@ static uint32_t tell(struct answers_out *out, struct view text)
     return out->texts;
 }
 
-static size_t lasting_slot(struct view text)
+/* Puts a text; its number in the image, if it has one, spares looking at it. */
+static void put_text(struct answers_out *out, struct view text, uint32_t of_image)
 {
-    return ((uintptr_t)text.p * UINT64_C(0x9e3779b97f4a7c15)) >> 32 & (LASTING - 1);
-}
-
-static void put_text(struct answers_out *out, struct view text, bool lasting)
-{
-    if (text.len > HELPER_TEXT_MAX)
-        text.len = HELPER_TEXT_MAX;
     if (text.len == 0) {
         buf_u32(&out->body, 0);
         return;
     }
-    if (!lasting || !out->lasting) {
-        (void)tell(out, text);
+    uint32_t *known = of_image < out->told_of_image.len ? &out->told_of_image.at[of_image] : NULL;
+    if (known && *known) {
+        buf_u32(&out->body, *known);
         return;
     }
-    struct lasting_text *l = &out->lasting[lasting_slot(text)];
-    if (l->p == text.p && l->len == text.len)
-        buf_u32(&out->body, l->number);
-    else
-        *l = (struct lasting_text){text.p, (uint32_t)text.len, tell(out, text)};
+    if (text.len > HELPER_TEXT_MAX)
+        text.len = HELPER_TEXT_MAX;
+    uint32_t number = tell(out, text, of_image > 0);
+    if (known && of_image > 0)
+        *known = number;
+}
+
+/* Makes room for the numbers of an answer. Without memory its texts are looked at. */
+static void expect_numbers(struct answers_out *out, const struct place_frame *frames, size_t n)
+{
+    uint32_t most = 0;
+    for (size_t i = 0; i < n; i++) {
+        most = frames[i].function_number > most ? frames[i].function_number : most;
+        most = frames[i].file_number > most ? frames[i].file_number : most;
+    }
+    if (most < out->told_of_image.len || !vec_reserve(&out->told_of_image, (size_t)most + 1))
+        return;
+    memset(out->told_of_image.at + out->told_of_image.len, 0,
+           (out->told_of_image.cap - out->told_of_image.len) * sizeof *out->told_of_image.at);
+    out->told_of_image.len = out->told_of_image.cap;
 }
 
 void answers_put(struct answers_out *out, const struct place_answer *answer)
 {
     struct buf *b = &out->body;
     size_t n = answer->n < PLACE_FRAMES_MAX ? answer->n : PLACE_FRAMES_MAX;
-    /* They come from memory while those before them are put. */
-    for (size_t i = 0; i < n && out->lasting; i++) {
-        __builtin_prefetch(&out->lasting[lasting_slot(answer->frames[i].function)]);
-        __builtin_prefetch(&out->lasting[lasting_slot(answer->frames[i].file)]);
-    }
+    expect_numbers(out, answer->frames, n);
     buf_u8(b, (uint8_t)answer->source);
     buf_u64(b, answer->address);
     buf_u8(b, (uint8_t)n);
     for (size_t i = 0; i < n; i++) {
         const struct place_frame *f = &answer->frames[i];
-        put_text(out, f->function, f->lasting);
-        put_text(out, out->linkage ? f->linkage : (struct view){"", 0}, false);
-        put_text(out, f->file, f->lasting);
-        buf_u32(b, f->line);
-        buf_u32(b, f->column);
-        buf_u64(b, f->start);
-        buf_u8(b, f->inlined);
+        put_text(out, f->function, f->function_number);
+        put_text(out, out->linkage ? f->linkage : (struct view){"", 0}, 0);
+        put_text(out, f->file, f->file_number);
+        uint8_t *p = buf_reserve(b, 17);
+        if (!p)
+            continue;
+        store_u32(p, f->line);
+        store_u32(p + 4, f->column);
+        store_u64(p + 8, f->start);
+        p[16] = f->inlined;
+        b->len += 17;
     }
     out->count++;
     if (!b->failed)

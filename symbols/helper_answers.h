@@ -34,13 +34,6 @@ struct told_text {
     uint32_t number; /* 0: none */
 };
 
-/* A text that lies where it is for as long as the image is open. */
-struct lasting_text {
-    const char *p; /* NULL: none */
-    uint32_t len;
-    uint32_t number;
-};
-
 struct answers_out {
     struct buf body;
     bool linkage; /* linkage names are wanted; else they are left out */
@@ -48,8 +41,8 @@ struct answers_out {
     uint32_t texts; /* told, and their bytes */
     size_t text_bytes;
     uint64_t seed;
-    struct told_text *told;       /* hash table; NULL when memory is short */
-    struct lasting_text *lasting; /* at most one for each hash of where it lies; or NULL */
+    struct told_text *told;      /* hash table; NULL when memory is short */
+    VEC(uint32_t) told_of_image; /* by the number that who reads the image has for a text */
 };
 
 /* Begins a message; who begins the first has zeroes here, but for `linkage`. */

@@ -3,9 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <xxhash.h>
 
-#include "symbols/demangle.h"
 #include "symbols/index_ahead.h"
 #include "symbols/index_parts.h"
 
@@ -19,13 +17,7 @@ void symbol_index_free(struct symbol_index *x)
     }
     vec_release(&x->units);
     vec_release(&x->ranges);
-    for (size_t i = 0; i < x->names.len; i++) {
-        if (x->names.at[i].owned)
-            free((void *)x->names.at[i].function.p);
-    }
-    vec_release(&x->names);
-    map_release(&x->name_by_hash);
-    buf_release(&x->room);
+    index_names_release(x);
     if (x->mapped)
         munmap(x->mapped, x->mapped_size);
     free(x);
@@ -33,9 +25,20 @@ void symbol_index_free(struct symbol_index *x)
 
 /* ---- units by address */
 
-static const struct index_range *range_at(const struct symbol_index *x, uint64_t address)
+static bool in_range(const struct index_range *r, uint64_t address)
+{
+    return r->low <= address && address < r->high;
+}
+
+/* Seen from `near`, where the last one was found: most addresses lie there or in the next one. */
+static const struct index_range *range_at(const struct symbol_index *x, uint64_t address,
+                                          size_t near)
 {
     size_t low = 0, high = x->ranges.len;
+    for (size_t i = near; i < near + 2 && i < high; i++) {
+        if (in_range(&x->ranges.at[i], address))
+            return x->ranges.at[i].unit < x->units.len ? &x->ranges.at[i] : NULL;
+    }
     while (low < high) {
         size_t middle = low + (high - low) / 2;
         if (x->ranges.at[middle].low <= address)
@@ -49,21 +52,23 @@ static const struct index_range *range_at(const struct symbol_index *x, uint64_t
 
 struct index_unit *index_unit_at(const struct symbol_index *x, uint64_t address)
 {
-    const struct index_range *r = range_at(x, address);
+    const struct index_range *r = range_at(x, address, 0);
     return r ? &x->units.at[r->unit] : NULL;
 }
 
 bool symbol_index_covers(const struct symbol_index *x, uint64_t address)
 {
-    return range_at(x, address) != NULL;
+    return range_at(x, address, 0) != NULL;
 }
 
 bool symbol_index_lacks(const struct symbol_index *x, const uint64_t *addresses, size_t n)
 {
+    size_t near = 0;
     for (size_t i = 0; i < n; i++) {
-        const struct index_unit *u = index_unit_at(x, addresses[i]);
-        if (u && u->state == UNIT_WAITING)
+        const struct index_range *r = range_at(x, addresses[i], near);
+        if (r && x->units.at[r->unit].state == UNIT_WAITING)
             return true;
+        near = r ? (size_t)(r - x->ranges.at) : near;
     }
     return false;
 }
@@ -167,121 +172,6 @@ bool index_settle(struct symbol_index *x, unit_claims *claims)
     return fits;
 }
 
-/* ---- names */
-
-uint64_t index_hash(struct view linkage)
-{
-    return XXH3_64bits(linkage.p, linkage.len);
-}
-
-bool index_add_name(struct symbol_index *x, uint64_t hash, const struct index_name *name)
-{
-    bool fresh;
-    uint64_t *slot = map_add(&x->name_by_hash, hash, &fresh);
-    if (!slot || !vec_push(&x->names, *name))
-        return false;
-    if (fresh || *slot == 0)
-        *slot = x->names.len;
-    return true;
-}
-
-static const struct index_name *find_name(const struct symbol_index *x, uint64_t hash,
-                                          struct view linkage)
-{
-    const uint64_t *slot = map_find(&x->name_by_hash, hash);
-    if (!slot || *slot == 0)
-        return NULL;
-    const struct index_name *name = &x->names.at[*slot - 1];
-    return view_equal(name->linkage, linkage) ? name : NULL;
-}
-
-/* The name as people write it; the linkage name where there is none or memory is short. */
-static struct view function_name(struct symbol_index *x, struct view linkage)
-{
-    if (linkage.len == 0 || linkage.p[0] != '_')
-        return linkage;
-    uint64_t hash = index_hash(linkage);
-    const struct index_name *known = find_name(x, hash, linkage);
-    if (known)
-        return known->function;
-    struct index_name name = {.linkage = linkage, .function = linkage};
-    buf_clear(&x->room);
-    x->room.failed = false;
-    if (demangle(linkage.p, &x->room) && !x->room.failed) {
-        char *text = malloc(x->room.len + 1);
-        if (!text)
-            return linkage;
-        memcpy(text, x->room.data, x->room.len);
-        text[x->room.len] = 0;
-        name.function = (struct view){text, x->room.len};
-        name.owned = true;
-    }
-    if (!index_add_name(x, hash, &name)) {
-        if (name.owned)
-            free((void *)name.function.p);
-        return linkage;
-    }
-    x->bytes += name.owned ? name.function.len + 1 : 0;
-    return name.function;
-}
-
-/* The name as people write it, of memory of its own behind which the linkage name is, too. */
-static bool make_name(struct symbol_index *x, struct view linkage, struct index_name *name)
-{
-    buf_clear(&x->room);
-    x->room.failed = false;
-    buf_put(&x->room, linkage.p, linkage.len);
-    struct buf function = {0};
-    bool changed = demangle(buf_str(&x->room), &function) && !function.failed;
-    struct view text = changed ? (struct view){(const char *)function.data, function.len} : linkage;
-    char *p = x->room.failed || function.failed ? NULL : malloc(text.len + linkage.len + 2);
-    if (p) {
-        memcpy(p, text.p, text.len);
-        p[text.len] = 0;
-        memcpy(p + text.len + 1, linkage.p, linkage.len);
-        p[text.len + 1 + linkage.len] = 0;
-        *name = (struct index_name){
-            .linkage = {p + text.len + 1, linkage.len}, .function = {p, text.len}, .owned = true};
-    }
-    buf_release(&function);
-    return p != NULL;
-}
-
-struct view symbol_index_name(struct symbol_index *x, struct view linkage)
-{
-    struct index_name name;
-    if (linkage.len == 0 || linkage.len > MANGLED_MAX || linkage.p[0] != '_')
-        return linkage;
-    uint64_t hash = index_hash(linkage);
-    const struct index_name *known = find_name(x, hash, linkage);
-    if (known)
-        return known->function;
-    if (!make_name(x, linkage, &name))
-        return linkage;
-    if (!index_add_name(x, hash, &name)) {
-        free((void *)name.function.p);
-        return linkage;
-    }
-    x->bytes += name.function.len + linkage.len + 2;
-    return name.function;
-}
-
-static size_t text_slot(const char *p)
-{
-    return ((uintptr_t)p * UINT64_C(0x9e3779b97f4a7c15)) >> 32 & (INDEX_TEXTS - 1);
-}
-
-/* A text of a block, and if `named` the name that people write for it. */
-static struct index_text text_at(struct symbol_index *x, const char *p, bool named)
-{
-    struct index_text *t = &x->texts[text_slot(p)];
-    if (t->text.p != p)
-        *t = (struct index_text){.text = view_of(p)};
-    if (named && !t->function.p)
-        t->function = function_name(x, t->text);
-    return *t;
-}
-
 /* ---- frames */
 
 /* What is known of the place in a frame: of the address itself, or of a call. */
@@ -292,7 +182,12 @@ struct place {
 static void set_place(struct symbol_index *x, struct symbol_frame *f, const struct block *b,
                       const struct place *p)
 {
-    f->file = text_at(x, block_file(b, p->file), false).text;
+    struct index_name name;
+    uint32_t number = index_name_of_text(x, b, block_file(b, p->file), true);
+    if (index_name_get(x, number, &name)) {
+        f->file = name.linkage;
+        f->file_number = number;
+    }
     f->line = p->line;
     f->column = p->column;
 }
@@ -300,9 +195,13 @@ static void set_place(struct symbol_index *x, struct symbol_frame *f, const stru
 static void set_function(struct symbol_index *x, struct symbol_frame *f, const struct block *b,
                          const struct block_scope *scope)
 {
-    struct index_text name = text_at(x, block_string(b, scope->name), true);
-    f->linkage = name.text;
-    f->function = name.function;
+    struct index_name name;
+    uint32_t number = index_name_of_text(x, b, scope->name, false);
+    if (index_name_get(x, number, &name)) {
+        f->linkage = name.linkage;
+        f->function = name.function;
+        f->function_number = number;
+    }
     f->inlined = (scope->flags & SCOPE_INLINED) != 0;
     f->function_address = scope->low == UINT32_MAX ? 0 : b->header.base + scope->low;
 }
@@ -344,7 +243,9 @@ static const struct block *open_block(struct symbol_index *x, const struct index
 
 void symbol_index_find(struct symbol_index *x, uint64_t address, struct symbol_index_place *at)
 {
-    const struct block *b = open_block(x, index_unit_at(x, address));
+    const struct index_range *r = range_at(x, address, x->near_range);
+    const struct block *b = open_block(x, r ? &x->units.at[r->unit] : NULL);
+    x->near_range = r ? (size_t)(r - x->ranges.at) : x->near_range;
     *at = (struct symbol_index_place){.known = b != NULL};
     if (!b)
         return;
@@ -355,16 +256,11 @@ void symbol_index_find(struct symbol_index *x, uint64_t address, struct symbol_i
         __builtin_prefetch(&b->scopes[at->scope - 1]);
 }
 
-static void fetch_text(const struct symbol_index *x, const struct block *b, uint32_t string)
+static void fetch_text(const struct symbol_index *x, const struct block *b, uint32_t text)
 {
-    if (string < b->header.n_strings)
-        __builtin_prefetch(&x->texts[text_slot(b->strings + string)]);
-}
-
-static void fetch_file(const struct symbol_index *x, const struct block *b, uint32_t file)
-{
-    if (file > 0 && file <= b->header.n_files)
-        fetch_text(x, b, b->files[file - 1]);
+    uint32_t number = text > 0 && text <= b->header.n_texts ? b->names[text - 1] : 0;
+    if (number > 0 && number <= x->n_cached)
+        __builtin_prefetch(&x->cached[number - 1]);
 }
 
 /* As give_frames goes, but not far: few frames are deeper, and more would drive each other out. */
@@ -372,11 +268,10 @@ void symbol_index_fetch(const struct symbol_index *x, const struct symbol_index_
 {
     uint32_t scope = at->scope;
     if (at->row)
-        fetch_file(x, &at->block, at->row->file);
+        fetch_text(x, &at->block, block_file(&at->block, at->row->file));
     for (unsigned depth = 0; depth < 8 && scope != 0; depth++) {
         const struct block_scope *s = &at->block.scopes[scope - 1];
         fetch_text(x, &at->block, s->name);
-        fetch_file(x, &at->block, s->call_file);
         scope = (s->flags & SCOPE_INLINED) && s->parent < scope ? s->parent : 0;
     }
 }

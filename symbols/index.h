@@ -67,6 +67,8 @@ struct symbol_frame {
     uint32_t column;      /* from 1; 0: not known */
     bool inlined;         /* into the next frame */
     uint64_t function_address; /* lowest address of the function's code; 0: not known */
+    /* Of one index, texts with equal numbers are equal; 0: none */
+    uint32_t function_number, file_number;
 };
 
 /* What an index holds, and what had to be left out. */
@@ -108,16 +110,26 @@ int symbol_index_extend(struct symbol_index *x, struct elf_file *debug, struct e
  * The frames at an address, innermost first, at most `max` (the outermost are left out); *n says
  * how many there are in all. Returns true when something is known of the address. A frame may have
  * a file and a line but no function (assembly). Views are valid as long as the index. Not for two
- * threads at once: names are demangled when first asked for.
+ * threads at once: names are made when first asked for.
  */
 bool symbol_index_lookup(struct symbol_index *x, uint64_t address, struct symbol_frame *frames,
                          size_t max, size_t *n);
 
 /*
- * A linkage name as people write it, or as it is. One that the index has is not demangled anew, and
- * one that it has not is kept. Valid as long as both the index and `linkage`.
+ * Names of the image's symbols (symbols/elf_symbols.h), kept with the index by their numbers. How
+ * many symbols there are is told first; false when memory is short.
  */
-struct view symbol_index_name(struct symbol_index *x, struct view linkage);
+struct symbol_index_name {
+    struct view linkage, function; /* as in a frame */
+    uint32_t number;
+};
+bool symbol_index_expect_symbols(struct symbol_index *x, size_t n);
+/* False when the symbol's name was not told yet. */
+bool symbol_index_symbol(const struct symbol_index *x, uint32_t symbol,
+                         struct symbol_index_name *out);
+/* Tells it; `linkage` must stay as long as the index. False when memory is short. */
+bool symbol_index_name_symbol(struct symbol_index *x, uint32_t symbol, struct view linkage,
+                              struct symbol_index_name *out);
 
 /* The address ranges of all units, to know what an index could answer. */
 bool symbol_index_covers(const struct symbol_index *x, uint64_t address);

@@ -7,8 +7,8 @@ size_t block_size(const struct block_header *h)
     /* 32-bit counts of small records: the sum stays far below 2^64. */
     return sizeof *h + (size_t)h->n_scopes * sizeof(struct block_scope) +
            (size_t)h->n_segments * sizeof(struct block_segment) +
-           (size_t)h->n_rows * sizeof(struct block_row) + (size_t)h->n_files * sizeof(uint32_t) +
-           h->n_strings;
+           (size_t)h->n_rows * sizeof(struct block_row) +
+           ((size_t)h->n_files + 2 * (size_t)h->n_texts) * sizeof(uint32_t) + h->n_strings;
 }
 
 bool block_open(struct block *b, struct view bytes)
@@ -22,23 +22,21 @@ bool block_open(struct block *b, struct view bytes)
     b->segments = (const void *)(b->scopes + b->header.n_scopes);
     b->rows = (const void *)(b->segments + b->header.n_segments);
     b->files = (const void *)(b->rows + b->header.n_rows);
-    b->strings = (const char *)(b->files + b->header.n_files);
+    b->texts = b->files + b->header.n_files;
+    b->names = (uint32_t *)(b->texts + b->header.n_texts);
+    b->strings = (const char *)(b->names + b->header.n_texts);
     return b->strings[0] == 0 && b->strings[b->header.n_strings - 1] == 0;
 }
 
-const char *block_string(const struct block *b, uint32_t at)
+const char *block_text(const struct block *b, uint32_t text)
 {
+    uint32_t at = text > 0 && text <= b->header.n_texts ? b->texts[text - 1] : UINT32_MAX;
     if (at >= b->header.n_strings)
         return "";
     size_t most = b->header.n_strings - at;
     if (most > BLOCK_STRING_MAX && !memchr(b->strings + at, 0, BLOCK_STRING_MAX))
         return "";
     return b->strings + at;
-}
-
-const char *block_file(const struct block *b, uint32_t file)
-{
-    return file > 0 && file <= b->header.n_files ? block_string(b, b->files[file - 1]) : "";
 }
 
 /* The address as an offset of this block; false when it lies outside of what offsets can say. */

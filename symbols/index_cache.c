@@ -5,10 +5,12 @@
  *     key            key_size bytes
  *     units          struct cache_unit, n_units
  *     ranges         struct index_range, n_ranges
- *     names          linkage name, NUL, name as people write it, NUL; n_names times
+ *     names          struct cached_name, n_names
+ *     symbols        u32 number + 1 of a name, n_symbols times
+ *     texts          of the names
  *     blocks         as the units say (symbols/index_block.h)
  *
- * `hash` covers what stands between the header and the blocks. The version goes up when anything in
+ * `hash` covers what stands between the header and the texts. The version goes up when anything in
  * it, or in blocks, changes.
  */
 
@@ -24,7 +26,7 @@
 #include "symbols/index_parts.h"
 
 #define CACHE_MAGIC "tidemark"
-#define CACHE_VERSION 1u
+#define CACHE_VERSION 2u
 #define KEY_MAX 4096u
 
 struct cache_header {
@@ -32,9 +34,9 @@ struct cache_header {
     uint32_t version;
     uint32_t key_size;
     uint32_t n_units, n_ranges;
-    uint64_t n_names, names_size;
-    uint64_t blocks; /* where they begin, in the file */
-    uint64_t size;   /* of the file */
+    uint32_t n_names, n_symbols;
+    uint64_t texts, blocks; /* where they begin, in the file */
+    uint64_t size;          /* of the file */
     uint64_t hash;
 };
 
@@ -42,6 +44,11 @@ struct cache_unit {
     uint64_t root, split_id;
     uint32_t state, flags;
     uint64_t block, size; /* where in the file; both 0 unless built */
+};
+
+/* Where parts lie in the file. */
+struct parts {
+    size_t units, ranges, names, symbols;
 };
 
 static size_t padded(size_t n)
@@ -72,12 +79,37 @@ static void put_units(struct buf *b, const struct symbol_index *x, uint64_t bloc
     }
 }
 
+/* One that is no name, since the file that it came from contradicts itself, stays none. */
 static void put_names(struct buf *b, const struct symbol_index *x)
 {
-    for (size_t i = 0; i < x->names.len; i++) {
-        const struct index_name *name = &x->names.at[i];
-        buf_put(b, name->linkage.p, name->linkage.len + 1);
-        buf_put(b, name->function.p, name->function.len + 1);
+    uint64_t at = 0;
+    for (size_t i = 1; i <= index_name_count(x); i++) {
+        struct index_name name;
+        struct cached_name out = {.at = UINT64_MAX};
+        if (index_name_get(x, (uint32_t)i, &name)) {
+            bool same = name.function.p == name.linkage.p || name.function.len >= CACHED_PLAIN;
+            out = (struct cached_name){at, (uint32_t)name.linkage.len,
+                                       same ? 0 : (uint32_t)name.function.len};
+            at += name.linkage.len + 1 + (same ? 0 : name.function.len + 1);
+            if (name.plain)
+                out.function_len = CACHED_PLAIN;
+        }
+        buf_put(b, &out, sizeof out);
+    }
+}
+
+static void put_texts(struct buf *b, const struct symbol_index *x)
+{
+    for (size_t i = 1; i <= index_name_count(x); i++) {
+        struct index_name name;
+        if (!index_name_get(x, (uint32_t)i, &name))
+            continue;
+        buf_put(b, name.linkage.p, name.linkage.len);
+        buf_u8(b, 0);
+        if (name.function.p == name.linkage.p || name.function.len >= CACHED_PLAIN)
+            continue;
+        buf_put(b, name.function.p, name.function.len);
+        buf_u8(b, 0);
     }
 }
 
@@ -89,16 +121,19 @@ static void put_head(struct buf *b, const struct symbol_index *x, struct view ke
                              .key_size = (uint32_t)key.len,
                              .n_units = (uint32_t)x->units.len,
                              .n_ranges = (uint32_t)x->ranges.len,
-                             .n_names = x->names.len};
+                             .n_names = (uint32_t)index_name_count(x),
+                             .n_symbols = (uint32_t)x->n_symbols};
     buf_put(b, &h, sizeof h);
     buf_put(b, key.p, key.len);
     pad(b);
     size_t units = b->len;
     put_units(b, x, 0);
     buf_put(b, x->ranges.at, x->ranges.len * sizeof *x->ranges.at);
-    size_t names = b->len;
     put_names(b, x);
-    h.names_size = b->len - names;
+    buf_put(b, x->symbols, x->n_symbols * sizeof *x->symbols);
+    pad(b);
+    h.texts = b->len;
+    put_texts(b, x);
     pad(b);
     h.blocks = h.size = b->len;
     for (size_t i = 0; i < x->units.len; i++)
@@ -108,7 +143,7 @@ static void put_head(struct buf *b, const struct symbol_index *x, struct view ke
     b->len = units;
     put_units(b, x, h.blocks);
     b->len = (size_t)h.blocks;
-    h.hash = XXH3_64bits(b->data + sizeof h, b->len - sizeof h);
+    h.hash = XXH3_64bits(b->data + sizeof h, (size_t)h.texts - sizeof h);
     memcpy(b->data, &h, sizeof h);
 }
 
@@ -179,7 +214,8 @@ static int map_file(struct symbol_index *x, int fd, struct err *e)
         return bad_file(e, "it is no file");
     if (st.st_size < (off_t)sizeof(struct cache_header))
         return bad_file(e, "it is too short");
-    void *p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, fd, 0);
+    /* Numbers of names are filled in, in our own copies of the pages. */
+    void *p = mmap(NULL, (size_t)st.st_size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
     if (p == MAP_FAILED)
         return err_errno(e, ERR_INPUT, "the cache of symbols cannot be read");
     x->mapped = p;
@@ -190,28 +226,30 @@ static int map_file(struct symbol_index *x, int fd, struct err *e)
 }
 
 /* Where the parts lie; false when the file has no room for them. */
-static bool find_parts(const struct cache_header *h, size_t *units, size_t *ranges, size_t *names)
+static bool find_parts(const struct cache_header *h, struct parts *p)
 {
-    *units = sizeof *h + padded(h->key_size);
-    *ranges = *units + (size_t)h->n_units * sizeof(struct cache_unit);
-    *names = *ranges + (size_t)h->n_ranges * sizeof(struct index_range);
-    return *names <= h->blocks && h->names_size <= h->blocks - *names && h->blocks <= h->size;
+    p->units = sizeof *h + padded(h->key_size);
+    p->ranges = p->units + (size_t)h->n_units * sizeof(struct cache_unit);
+    p->names = p->ranges + (size_t)h->n_ranges * sizeof(struct index_range);
+    p->symbols = p->names + (size_t)h->n_names * sizeof(struct cached_name);
+    size_t end = p->symbols + (size_t)h->n_symbols * sizeof(uint32_t);
+    return end <= h->texts && h->texts <= h->blocks && h->blocks <= h->size;
 }
 
 static int check_header(const struct cache_header *h, const struct symbol_index *x, struct view key,
                         struct err *e)
 {
     const char *bytes = x->mapped;
-    size_t units, ranges, names;
+    struct parts parts;
     if (memcmp(h->magic, CACHE_MAGIC, sizeof h->magic) != 0 || h->version != CACHE_VERSION)
         return bad_file(e, "it has another version");
     if (h->size != x->mapped_size)
         return bad_file(e, "it is cut short");
-    if (h->key_size > KEY_MAX || !find_parts(h, &units, &ranges, &names))
+    if (h->key_size > KEY_MAX || !find_parts(h, &parts))
         return bad_file(e, "its header contradicts itself");
     if (!view_equal(key, (struct view){bytes + sizeof *h, h->key_size}))
         return bad_file(e, "it is of another image");
-    if (h->hash != XXH3_64bits(bytes + sizeof *h, (size_t)h->blocks - sizeof *h))
+    if (h->hash != XXH3_64bits(bytes + sizeof *h, (size_t)h->texts - sizeof *h))
         return bad_file(e, "it is damaged");
     return 0;
 }
@@ -259,28 +297,21 @@ static int load_ranges(struct symbol_index *x, const struct cache_header *h, siz
     return 0;
 }
 
-static int load_names(struct symbol_index *x, const struct cache_header *h, size_t at,
-                      struct err *e)
+/* They stay where they are. */
+static void load_names(struct symbol_index *x, const struct cache_header *h, const struct parts *p)
 {
-    const char *p = (const char *)x->mapped + at, *end = p + h->names_size;
-    for (uint64_t i = 0; i < h->n_names; i++) {
-        const char *function = memchr(p, 0, (size_t)(end - p));
-        const char *after = function ? memchr(function + 1, 0, (size_t)(end - function - 1)) : NULL;
-        if (!after)
-            return bad_file(e, "its names have no end");
-        struct index_name name = {.linkage = {p, (size_t)(function - p)},
-                                  .function = {function + 1, (size_t)(after - function - 1)}};
-        if (!index_add_name(x, index_hash(name.linkage), &name))
-            return err_no_memory(e, "the cache of symbols");
-        p = after + 1;
-    }
-    return 0;
+    char *bytes = x->mapped;
+    x->cached = (const void *)(bytes + p->names);
+    x->n_cached = h->n_names;
+    x->cached_texts = (struct view){bytes + h->texts, (size_t)(h->blocks - h->texts)};
+    x->symbols = (void *)(bytes + p->symbols);
+    x->n_symbols = h->n_symbols;
 }
 
 int symbol_index_load(struct symbol_index **out, int fd, struct view key, struct err *e)
 {
     struct cache_header h;
-    size_t units, ranges, names;
+    struct parts parts;
     struct symbol_index *x = calloc(1, sizeof *x);
     if (!x)
         return err_no_memory(e, "the cache of symbols");
@@ -290,13 +321,12 @@ int symbol_index_load(struct symbol_index **out, int fd, struct view key, struct
         status = check_header(&h, x, key, e);
     }
     if (status == 0) {
-        find_parts(&h, &units, &ranges, &names);
-        status = load_units(x, &h, units, e);
+        find_parts(&h, &parts);
+        load_names(x, &h, &parts);
+        status = load_units(x, &h, parts.units, e);
     }
     if (status == 0)
-        status = load_ranges(x, &h, ranges, e);
-    if (status == 0)
-        status = load_names(x, &h, names, e);
+        status = load_ranges(x, &h, parts.ranges, e);
     if (status != 0) {
         symbol_index_free(x);
         return -1;

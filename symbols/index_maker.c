@@ -92,6 +92,7 @@ void maker_release(struct unit_maker *m)
     vec_release(&m->paths);
     vec_release(&m->slots);
     vec_release(&m->files);
+    vec_release(&m->texts);
     buf_release(&m->path_text);
     buf_release(&m->strings);
     map_release(&m->string_places);
@@ -100,7 +101,7 @@ void maker_release(struct unit_maker *m)
 void maker_reset(struct unit_maker *m)
 {
     m->scopes.len = m->ranges.len = m->rows.len = 0;
-    m->paths.len = m->slots.len = m->files.len = 0;
+    m->paths.len = m->slots.len = m->files.len = m->texts.len = 0;
     m->dead = m->in_sequence = m->failed = false;
     m->fault = NULL;
     buf_clear(&m->path_text);
@@ -114,8 +115,9 @@ uint64_t maker_bytes(const struct unit_maker *m)
 {
     return m->scopes.cap * sizeof *m->scopes.at + m->ranges.cap * sizeof *m->ranges.at +
            m->rows.cap * sizeof *m->rows.at +
-           (m->paths.cap + m->slots.cap + m->files.cap) * sizeof(uint32_t) + m->path_text.cap +
-           m->strings.cap + (m->string_places.slots ? (m->string_places.mask + 1) * 17 : 0);
+           (m->paths.cap + m->slots.cap + m->files.cap + m->texts.cap) * sizeof(uint32_t) +
+           m->path_text.cap + m->strings.cap +
+           (m->string_places.slots ? (m->string_places.mask + 1) * 17 : 0);
 }
 
 /* Appends a string to one of the two buffers of text. Returns its place; 0 when it does not fit. */
@@ -361,19 +363,23 @@ static bool cut_ranges(const struct unit_maker *m, cuts *out)
 
 /* ---- only what can be found: scopes with addresses or around such, and their strings */
 
+/* Turns the place of a string into the number + 1 of a text. */
 static bool keep_string(struct unit_maker *m, struct buf *kept, uint32_t *place)
 {
     bool fresh;
+    if (*place == 0)
+        return true;
     const char *text = (const char *)m->strings.data + *place;
-    uint64_t *moved = map_add(&m->string_places, *place, &fresh);
-    if (!moved)
+    uint64_t *number = map_add(&m->string_places, *place, &fresh);
+    if (!number)
         return false;
     if (fresh) {
-        *moved = *place ? kept->len : 0;
-        if (*place)
-            buf_put(kept, text, strlen(text) + 1);
+        if (!vec_push(&m->texts, (uint32_t)kept->len))
+            return false;
+        *number = m->texts.len;
+        buf_put(kept, text, strlen(text) + 1);
     }
-    *place = (uint32_t)*moved;
+    *place = (uint32_t)*number;
     return true;
 }
 
@@ -462,6 +468,9 @@ static void fill(const struct unit_maker *m, const cuts *cut, struct block *b)
     }
     if (m->files.len > 0)
         memcpy((void *)b->files, m->files.at, m->files.len * sizeof(uint32_t));
+    if (m->texts.len > 0)
+        memcpy((void *)b->texts, m->texts.at, m->texts.len * sizeof(uint32_t));
+    memset(b->names, 0, m->texts.len * sizeof(uint32_t));
     memcpy((void *)b->strings, m->strings.data, m->strings.len);
 }
 
@@ -479,7 +488,8 @@ void *maker_finish(struct unit_maker *m, size_t *size)
     b.header = (struct block_header){.base = lowest(m, &cut),
                                      .n_scopes = (uint32_t)m->scopes.len,
                                      .n_files = (uint32_t)m->files.len,
-                                     .n_strings = (uint32_t)m->strings.len};
+                                     .n_strings = (uint32_t)m->strings.len,
+                                     .n_texts = (uint32_t)m->texts.len};
     COUNT_NEAR(&cut, start, b.header.base, &b.header.n_segments);
     COUNT_NEAR(&m->rows, address, b.header.base, &b.header.n_rows);
     if (b.header.n_segments < cut.len || b.header.n_rows < m->rows.len)

@@ -65,7 +65,8 @@ struct unit_maker {
     bool in_sequence;
     VEC(uint32_t) paths; /* of the line table's files: places in path_text + 1 */
     VEC(uint32_t) slots; /* of these: what number + 1 they have in `files`; 0: none yet */
-    VEC(uint32_t) files; /* strings */
+    VEC(uint32_t) files; /* strings; in the end texts + 1 */
+    VEC(uint32_t) texts; /* in the end: places in `strings` */
     struct buf path_text;
     struct buf strings;
     struct map string_places; /* by the address of the string */

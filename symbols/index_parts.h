@@ -39,32 +39,43 @@ struct index_range {
     uint32_t reserved;
 };
 
-/* A name as people write it: memory of its own, or where the linkage name lies when it is that. */
+/*
+ * A text of blocks or of the image's symbol tables, the same for all of them: a function with what
+ * people write for it, or a file.
+ */
 struct index_name {
-    struct view linkage; /* in a block or in the cache file; a NUL follows both */
-    struct view function;
-    bool owned;
+    struct view linkage;  /* in a block, a symbol table or the cache file */
+    struct view function; /* memory of its own, or where the linkage name lies when it is that */
+    bool plain;           /* a file: never demangled */
+    bool owned;           /* `function` */
 };
 
-/* A text of a block that was asked for lately: its length and, if that was asked for, its name. */
-struct index_text {
-    struct view text; /* p NULL: none */
-    struct view function;
+/* The same in the cache file. */
+struct cached_name {
+    uint64_t at; /* linkage name, NUL, name as people write it, NUL; counted from the texts */
+    uint32_t linkage_len;
+    uint32_t function_len; /* 0: as the linkage name; CACHED_PLAIN: a file */
 };
 
-#define INDEX_TEXTS 16384u
+#define CACHED_PLAIN UINT32_MAX
 
 struct symbol_index {
     VEC(struct index_unit) units;
     VEC(struct index_range) ranges;
-    VEC(struct index_name) names;
-    struct map name_by_hash;              /* of the linkage name: number + 1 */
-    struct index_text texts[INDEX_TEXTS]; /* at most one for each hash of where it lies */
+    const struct cached_name *cached; /* the first of all names, in the cache file */
+    size_t n_cached;
+    struct view cached_texts;
+    VEC(struct index_name) names; /* those that follow */
+    struct map name_by_hash;      /* of the linkage name: number + 1 */
+    bool hashed;                  /* those of the cache file are in it, too */
+    uint32_t *symbols;            /* names (number + 1) of the image's symbols, by their number */
+    size_t n_symbols;
+    bool own_symbols;     /* else in the cache file */
     struct block at_hand; /* of the last look-up, whose bytes are these; NULL: none */
     const char *at_hand_bytes;
-    size_t near_row, near_segment; /* where in it the last ones were found */
-    struct buf room;               /* for a name being made */
-    uint64_t bytes;                /* of owned blocks and names */
+    size_t near_range, near_row, near_segment; /* where the last ones were found */
+    struct buf room;                           /* for a name being made */
+    uint64_t bytes;                            /* of owned blocks and names */
     char fault[160];
     enum index_back_end back_end;
     void *mapped; /* the cache file; NULL */
@@ -87,9 +98,21 @@ typedef VEC(struct unit_claim) unit_claims;
  */
 bool index_settle(struct symbol_index *x, unit_claims *claims);
 
-/* Adds a name; false when memory is short. `hash` is index_hash(linkage). */
-bool index_add_name(struct symbol_index *x, uint64_t hash, const struct index_name *name);
-uint64_t index_hash(struct view linkage);
+/* ---- names (symbols/index_names.c); numbers + 1, 0 is none */
+
+void index_names_release(struct symbol_index *x);
+
+/* A name by its number + 1. False where there is none, or the cache file contradicts itself. */
+bool index_name_get(const struct symbol_index *x, uint32_t number, struct index_name *out);
+
+/* That of a text of a block; 0 for no text, or when memory is short. */
+uint32_t index_name_of_text(struct symbol_index *x, const struct block *b, uint32_t text,
+                            bool plain);
+
+static inline size_t index_name_count(const struct symbol_index *x)
+{
+    return x->n_cached + x->names.len;
+}
 
 /* The unit of an address; NULL when there is none. */
 struct index_unit *index_unit_at(const struct symbol_index *x, uint64_t address);

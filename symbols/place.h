@@ -37,8 +37,11 @@ struct place_frame {
     uint32_t line, column;
     uint64_t start; /* address of the function's first byte, in the image's terms; 0 unknown */
     bool inlined;   /* into the next one */
-    bool lasting;   /* texts stay where they are, and as they are, while the image is open */
-    /* Of an answer from the helper: texts of one numbering with equal numbers are equal. */
+    /*
+     * Texts of one numbering with equal numbers are equal. In an answer from the helper it is the
+     * answer's, and all but the empty text have one; who reads the image has one for as long as it
+     * is open, and 0 for texts that have no number in it.
+     */
     uint32_t function_number, file_number;
 };
 

@@ -24,12 +24,11 @@
 
 #define TEXTS_MAX (2 * HELPER_RULES_MAX + 2)
 
-/* A symbol of a table that was asked for lately. */
+/* A symbol of a table that was asked for lately, of an image without an index. */
 struct symbol_name {
     const char *p; /* where its name lies; NULL: none */
-    struct view linkage, function;
-    bool lasting;    /* the function's name is the index's or the table's */
-    struct buf room; /* else it is here */
+    struct view linkage;
+    struct buf function;
 };
 
 #define SYMBOL_NAMES 256u
@@ -37,6 +36,8 @@ struct symbol_name {
 /* A place that will be looked up soon. */
 struct awaited {
     struct place place;
+    uint64_t address; /* in the image's terms */
+    bool inside;      /* the place is in a segment */
     struct symbol_index_place at;
 };
 
@@ -60,6 +61,8 @@ struct symbolizer {
     bool from_cache;
     bool changed;   /* the index has more than the cache */
     uint64_t shift; /* from addresses of the debug file to those of the image */
+    uint64_t base;  /* of the image's lowest segment, rounded down to a page */
+    size_t near;    /* where among the symbols the last one was found */
     uint8_t key[KEY_SIZE];
     size_t key_len;
     /* of the last answer */
@@ -242,6 +245,7 @@ int symbolizer_open(struct symbolizer **out, const struct helper_open *open, sym
     }
     if (elf_symbols_read(&s->symbols, s->image.elf, s->separate.elf, NULL, e) != 0)
         goto failed;
+    s->base = elf_file_base(s->image.elf) & ~(uint64_t)(PAGE - 1);
     if (s->separate.elf && s->debug != s->image.elf)
         s->shift = elf_debug_shift(s->image.elf, s->separate.elf);
     *out = s;
@@ -265,7 +269,7 @@ void symbolizer_close(struct symbolizer *s)
     for (size_t i = 0; i < s->text_count; i++)
         free(s->texts[i]);
     for (size_t i = 0; i < SYMBOL_NAMES; i++)
-        buf_release(&s->names[i].room);
+        buf_release(&s->names[i].function);
     buf_release(&s->mangled);
     buf_release(&s->name);
     free(s);
@@ -279,7 +283,7 @@ void symbolizer_facts(const struct symbolizer *s, struct image_facts *facts)
         .has_symbols = elf_symbols_count(s->symbols) > 0,
         .has_debug = s->debug != NULL,
         .from_cache = s->from_cache,
-        .base = elf_file_base(s->image.elf) & ~(uint64_t)(PAGE - 1),
+        .base = s->base,
         .path = view_of(path ? path : ""),
         .debug_path = view_of(debug ? debug : ""),
         .debug_separate = s->separate.elf != NULL,
@@ -308,14 +312,13 @@ static bool in_segment(const struct elf_file *f, uint64_t address)
 /* The address in the image's terms. False when the place is in none of its segments. */
 static bool address_of(const struct symbolizer *s, const struct place *place, uint64_t *address)
 {
-    uint64_t base = elf_file_base(s->image.elf) & ~(uint64_t)(PAGE - 1);
     *address = place->value;
     if (place->kind == PLACE_FILE)
         return elf_file_address_of_offset(s->image.elf, place->value, address);
     /* Loaders tell the distance from address 0 of a shared library that has none so low. */
     if (place->kind == PLACE_OFFSET &&
-        (elf_file_type(s->image.elf) == ET_EXEC || place->value < base))
-        *address += base;
+        (elf_file_type(s->image.elf) == ET_EXEC || place->value < s->base))
+        *address += s->base;
     return in_segment(s->image.elf, *address);
 }
 
@@ -350,8 +353,10 @@ int symbolizer_prepare(struct symbolizer *s, const struct place *places, size_t 
         s->changed = status == 0;
     }
     free(addresses);
-    if (status == 0)
+    if (status == 0 && symbol_index_expect_symbols(s->index, elf_symbols_count(s->symbols)))
         return 0;
+    if (status == 0)
+        err_no_memory(&cause, "symbols");
     /* The symbol tables may still know: only want of memory ends it. */
     s->index_failed = true;
     if (cause.code != ERR_MEMORY)
@@ -361,53 +366,64 @@ int symbolizer_prepare(struct symbolizer *s, const struct place *places, size_t 
     return -1;
 }
 
+/* "name@VERSION" in tables of shared libraries: the version is no part of the name. */
+static struct view without_version(struct view name)
+{
+    const char *at = memchr(name.p, '@', name.len);
+    return (struct view){name.p, at && at > name.p ? (size_t)(at - name.p) : name.len};
+}
+
 /* What people write for a symbol of a table. Many places in a row are often in one function. */
-static const struct symbol_name *symbol_name(struct symbolizer *s, struct view name)
+static bool make_name(struct symbolizer *s, struct view name, struct symbol_index_name *out)
 {
     struct symbol_name *known =
         &s->names[((uintptr_t)name.p * UINT64_C(0x9e3779b97f4a7c15)) >> 32 & (SYMBOL_NAMES - 1)];
-    if (known->p == name.p && !known->room.failed)
-        return known;
-    /* "name@VERSION" in tables of shared libraries: the version is no part of the name. */
-    const char *at = memchr(name.p, '@', name.len);
-    known->p = name.p;
-    known->linkage = (struct view){name.p, at && at > name.p ? (size_t)(at - name.p) : name.len};
-    known->room.failed = s->mangled.failed = false;
-    known->lasting = s->index != NULL;
-    if (s->index) {
-        known->function = symbol_index_name(s->index, known->linkage);
-        return known;
+    if (known->p != name.p || known->function.failed) {
+        known->p = name.p;
+        known->linkage = without_version(name);
+        known->function.failed = s->mangled.failed = false;
+        buf_clear(&known->function);
+        buf_clear(&s->mangled);
+        buf_put(&s->mangled, name.p, known->linkage.len);
+        if (!demangle(buf_str(&s->mangled), &known->function))
+            buf_put(&known->function, name.p, known->linkage.len);
     }
-    buf_clear(&known->room);
-    buf_clear(&s->mangled);
-    buf_put(&s->mangled, name.p, known->linkage.len);
-    if (!demangle(buf_str(&s->mangled), &known->room))
-        buf_put(&known->room, name.p, known->linkage.len);
-    known->function = (struct view){(const char *)known->room.data, known->room.len};
-    return known;
+    *out = (struct symbol_index_name){
+        .linkage = known->linkage,
+        .function = {(const char *)known->function.data, known->function.len}};
+    return !known->function.failed;
 }
 
-/* The function around an address, or unless `around_only` the nearest one before it. */
-static bool symbol_at(struct symbolizer *s, uint64_t address, bool around_only,
-                      struct place_frame *f)
+static bool name_symbol(struct symbolizer *s, uint32_t number, struct symbol_index_name *out)
 {
     struct elf_symbol symbol;
-    bool around = elf_symbols_find(s->symbols, address, &symbol);
-    *f = (struct place_frame){0};
-    if (around && symbol.name.len == 0)
-        return false; /* a function whose bounds are known, and that it has no name */
-    if (!around && (around_only || !elf_symbols_nearest(s->symbols, address, &symbol)))
-        return false;
+    if (s->index && symbol_index_symbol(s->index, number, out))
+        return true;
+    elf_symbols_get(s->symbols, number, &symbol);
     if (symbol.name.len == 0)
         return false;
-    const struct symbol_name *known = symbol_name(s, symbol.name);
-    f->function = known->function;
-    f->linkage = known->linkage;
-    f->lasting = known->lasting;
-    f->start = symbol.address;
-    if (around || known->room.failed)
-        return !known->room.failed;
-    f->lasting = false;
+    if (s->index && symbol_index_name_symbol(s->index, number, without_version(symbol.name), out))
+        return true;
+    return make_name(s, symbol.name, out);
+}
+
+static void take_name(struct place_frame *f, const struct symbol_index_name *name, uint64_t start)
+{
+    f->function = name->function;
+    f->function_number = name->number;
+    f->linkage = name->linkage;
+    f->start = start;
+}
+
+/* The symbol nearest before an address that is in none. */
+static bool symbol_before(struct symbolizer *s, uint64_t address, struct place_frame *f)
+{
+    struct elf_symbol symbol;
+    struct symbol_index_name name;
+    if (!elf_symbols_nearest(s->symbols, address, &symbol) || symbol.name.len == 0 ||
+        !make_name(s, symbol.name, &name))
+        return false;
+    take_name(f, &name, symbol.address);
     buf_clear(&s->name);
     buf_put(&s->name, f->function.p, f->function.len);
     buf_printf(&s->name, " + %" PRIu64, address - symbol.address);
@@ -415,17 +431,40 @@ static bool symbol_at(struct symbolizer *s, uint64_t address, bool around_only,
     return !s->name.failed;
 }
 
+/* The function around an address, or unless `around_only` the nearest one before it. */
+static bool symbol_at(struct symbolizer *s, uint64_t address, bool around_only,
+                      struct place_frame *f)
+{
+    struct elf_symbol unnamed;
+    struct symbol_index_name name;
+    uint32_t number;
+    *f = (struct place_frame){0};
+    if (elf_symbols_number(s->symbols, address, &s->near, &number)) {
+        if (!name_symbol(s, number, &name))
+            return false;
+        take_name(f, &name, elf_symbols_start(s->symbols, number));
+        return true;
+    }
+    /* A function whose bounds are known, and that it has no name, is not part of another. */
+    if (around_only || elf_symbols_find(s->symbols, address, &unnamed))
+        return false;
+    return symbol_before(s, address, f);
+}
+
 /* The next step of the one that was told half of them ago is made, too. */
 void symbolizer_ahead(struct symbolizer *s, const struct place *place)
 {
     struct awaited *a = &s->awaited[s->told++ % HELPER_AHEAD];
-    uint64_t address;
-    *a = (struct awaited){.place = *place};
-    if (s->index && address_of(s, place, &address))
-        symbol_index_find(s->index, address - s->shift, &a->at);
+    a->place = *place;
+    a->inside = address_of(s, place, &a->address);
+    if (s->index && a->inside)
+        symbol_index_find(s->index, a->address - s->shift, &a->at);
+    else
+        a->at.known = false;
     if (s->index && s->told - s->taken > HELPER_AHEAD / 2) {
         a = &s->awaited[(s->told - 1 - HELPER_AHEAD / 2) % HELPER_AHEAD];
-        symbol_index_fetch(s->index, &a->at);
+        if (a->at.known)
+            symbol_index_fetch(s->index, &a->at);
     }
 }
 
@@ -460,7 +499,8 @@ static size_t indexed(struct symbolizer *s, uint64_t address, const struct await
                                  .column = f->column,
                                  .start = f->function_address ? f->function_address + s->shift : 0,
                                  .inlined = f->inlined,
-                                 .lasting = true};
+                                 .function_number = f->function_number,
+                                 .file_number = f->file_number};
     }
     return n;
 }
@@ -470,7 +510,9 @@ void symbolizer_lookup(struct symbolizer *s, const struct place *place, struct p
     struct place_frame symbol;
     const struct awaited *awaited = next_awaited(s, place);
     *answer = (struct place_answer){.source = SOURCE_NONE, .frames = s->frames};
-    if (!address_of(s, place, &answer->address)) {
+    if (awaited)
+        answer->address = awaited->inside ? awaited->address : 0;
+    if (awaited ? !awaited->inside : !address_of(s, place, &answer->address)) {
         answer->address = 0;
         return;
     }
@@ -482,8 +524,8 @@ void symbolizer_lookup(struct symbolizer *s, const struct place *place, struct p
         /* Symbol tables have whole signatures where debug information has bare names. */
         if (symbol_at(s, answer->address, outermost->function.len > 0, &symbol)) {
             outermost->function = symbol.function;
+            outermost->function_number = symbol.function_number;
             outermost->linkage = symbol.linkage;
-            outermost->lasting = symbol.lasting;
             outermost->start = symbol.start;
         }
         return;
@@ -507,6 +549,7 @@ static bool is_executable(const struct elf_file *f, uint64_t address)
 bool symbolizer_code(struct symbolizer *s, const struct place *place, struct place_code *code)
 {
     struct elf_symbol symbol;
+    struct symbol_index_name name;
     struct view bytes;
     uint64_t address;
     if (!address_of(s, place, &address) || !elf_symbols_bounds(s->symbols, address, &symbol) ||
@@ -523,11 +566,8 @@ bool symbolizer_code(struct symbolizer *s, const struct place *place, struct pla
                                 .by_unwind = symbol.source == ELF_SYMBOL_EH_FRAME};
     code->bytes =
         (struct view){bytes.p, symbol.size < PLACE_CODE_MAX ? (size_t)symbol.size : PLACE_CODE_MAX};
-    if (symbol.name.len > 0) {
-        const struct symbol_name *known = symbol_name(s, symbol.name);
-        if (!known->room.failed)
-            code->name = known->function;
-    }
+    if (symbol.name.len > 0 && make_name(s, symbol.name, &name))
+        code->name = name.function;
     return true;
 }
 

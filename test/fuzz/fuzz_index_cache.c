@@ -17,7 +17,7 @@
 
 #define FRAMES 16u
 #define HASH_AT 56u /* in the header */
-#define BLOCKS_AT 40u
+#define TEXTS_AT 32u
 #define HEADER 64u
 #define KEY ((struct view){"fuzz", 4})
 #define ADDRESSES 64u
@@ -34,9 +34,9 @@ static void make_right(uint8_t *bytes, size_t size)
 {
     if (size < HEADER)
         return;
-    uint64_t blocks = load_u64(bytes + BLOCKS_AT);
-    if (blocks >= HEADER && blocks <= size)
-        store_u64(bytes + HASH_AT, XXH3_64bits(bytes + HEADER, (size_t)blocks - HEADER));
+    uint64_t texts = load_u64(bytes + TEXTS_AT);
+    if (texts >= HEADER && texts <= size)
+        store_u64(bytes + HASH_AT, XXH3_64bits(bytes + HEADER, (size_t)texts - HEADER));
 }
 
 static uint64_t hash_of(struct view v)

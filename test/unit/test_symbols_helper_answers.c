@@ -144,6 +144,39 @@ static void test_full_table(void **state)
     answers_release(&out);
 }
 
+/* Texts that have numbers in the image are known by these, until it is closed. */
+static void test_numbers_of_an_image(void **state)
+{
+    (void)state;
+    struct answers_out out = {0};
+    struct answers_in in = {0};
+    struct place_frame frames[PLACE_FRAMES_MAX];
+    struct place_answer a;
+    struct err e = {0};
+    uint32_t n;
+    struct place_frame f = {
+        .function = view_of("f"), .function_number = 700, .file = view_of("a.c"), .file_number = 2};
+    const struct place_answer one = {
+        .source = SOURCE_DEBUG, .address = 0x1234, .n = 1, .frames = &f};
+    answers_begin(&out);
+    answers_put(&out, &one);
+    size_t first = out.body.len;
+    f.function = view_of("not looked at");
+    answers_put(&out, &one);
+    assert_true(out.body.len - first < first);
+    answers_image_closed(&out);
+    answers_put(&out, &one);
+    assert_int_equal(answers_open(&in, body_of(&out), &n, &e), 0);
+    assert_int_equal(n, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(answers_get(&in, &a, frames, &e), 0);
+        assert_true(view_equal(frames[0].function, view_of(i < 2 ? "f" : "not looked at")));
+        assert_true(view_equal(frames[0].file, view_of("a.c")));
+    }
+    answers_close(&in);
+    answers_release(&out);
+}
+
 /* ---- what a helper may say that is no longer ours */
 
 static void expect_wrong(struct answers_in *in, struct buf *body, const char *what)
@@ -254,7 +287,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_texts_are_told_once), cmocka_unit_test(test_many_texts),
         cmocka_unit_test(test_full_table),          cmocka_unit_test(test_wrong_messages),
-        cmocka_unit_test(test_endless_texts),
+        cmocka_unit_test(test_endless_texts),       cmocka_unit_test(test_numbers_of_an_image),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

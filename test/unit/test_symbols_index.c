@@ -453,6 +453,50 @@ static void test_cache(void **state)
     dwarf_maker_release(&m);
 }
 
+/* Texts have numbers, the same in blocks and for symbols, and keep them in the cache file. */
+static void test_names_of_symbols(void **state)
+{
+    struct dwarf_maker m = {0};
+    struct symbol_index_name name;
+    struct symbol_frame frame;
+    off_t size;
+    size_t n;
+    (void)state;
+    int fd = saved(&m, &size), again = memfd_create("again", MFD_CLOEXEC);
+    struct symbol_index *x = reload(fd, KEY);
+    assert_non_null(x);
+    assert_false(symbol_index_symbol(x, 0, &name));
+    assert_false(symbol_index_name_symbol(x, 0, view_of("f"), &name)); /* so many are not there */
+    assert_true(symbol_index_expect_symbols(x, 3));
+    assert_true(symbol_index_name_symbol(x, 0, view_of("_ZN1a1bEi"), &name));
+    assert_true(view_equal(name.function, view_of("a::b(int)")));
+    assert_true(symbol_index_lookup(x, CODE, &frame, 1, &n));
+    assert_int_equal(frame.function_number, name.number);
+    assert_int_not_equal(frame.file_number, name.number);
+    assert_true(symbol_index_name_symbol(x, 2, view_of("plain"), &name));
+    assert_true(view_equal(name.function, view_of("plain")));
+    uint32_t plain = name.number;
+    assert_int_equal(symbol_index_save(x, again, KEY, NULL), 0);
+    symbol_index_free(x);
+    x = reload(again, KEY);
+    assert_non_null(x);
+    assert_true(symbol_index_expect_symbols(x, 3));
+    assert_true(symbol_index_symbol(x, 0, &name));
+    assert_true(view_equal(name.linkage, view_of("_ZN1a1bEi")));
+    assert_true(view_equal(name.function, view_of("a::b(int)")));
+    assert_false(symbol_index_symbol(x, 1, &name));
+    assert_true(symbol_index_symbol(x, 2, &name));
+    assert_int_equal(name.number, plain);
+    assert_true(symbol_index_name_symbol(x, 1, view_of("plain"), &name));
+    assert_int_equal(name.number, plain);
+    assert_true(symbol_index_expect_symbols(x, 4)); /* another image's: nothing is known of them */
+    assert_false(symbol_index_symbol(x, 0, &name));
+    symbol_index_free(x);
+    close(fd);
+    close(again);
+    dwarf_maker_release(&m);
+}
+
 /* Whatever byte is another one: it is refused, or answers. */
 static void test_damaged_cache(void **state)
 {
@@ -508,6 +552,7 @@ int main(void)
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_only_what_is_asked_for),
         cmocka_unit_test(test_cache),
+        cmocka_unit_test(test_names_of_symbols),
         cmocka_unit_test(test_damaged_cache),
         cmocka_unit_test(test_without_debug_information),
     };
