@@ -2,51 +2,7 @@
 
 #include <stdlib.h>
 
-#include "base/saturate.h"
-
-/* What nearly every step touches: one cache line. */
-struct hot {
-    uint64_t live_bytes;
-    uint64_t live_count;
-    uint64_t peak_bytes; /* not yet of the nanosecond last_time */
-    uint64_t count;
-    uint64_t bytes;
-    uint64_t largest;
-    int64_t last_time;
-    uint64_t epoch; /* the pool's peak that at_peak_* belongs to, if there was a step since */
-};
-
-struct cold {
-    uint64_t at_peak_bytes;
-    uint64_t at_peak_count;
-    uint64_t temporary;
-    uint64_t temporary_bytes;
-    int64_t first_time;
-};
-
-#define PAGE_SHIFT 6
-#define PAGE_KEYS (1u << PAGE_SHIFT)
-
-struct page {
-    struct hot hot[PAGE_KEYS];
-    struct cold cold[PAGE_KEYS];
-};
-
-/* The newest two nanoseconds in which a thread did something in a pool. */
-struct thread_state {
-    int64_t latest;
-    int64_t previous;
-};
-
-#define THREADS_PER_PAGE 64u
-
-struct pool_account {
-    struct pool_figures figures; /* peaks not yet of the nanosecond `now` */
-    int64_t now;
-    uint64_t epoch; /* number of the newest peak */
-    VEC(struct page *) pages;
-    VEC(struct thread_state *) threads;
-};
+#include "analysis/accounting_parts.h"
 
 void accounting_init(struct accounting *a, const struct accounting_options *options)
 {
@@ -70,20 +26,27 @@ static void pool_account_free(struct pool_account *p)
 
 void accounting_release(struct accounting *a)
 {
-    for (size_t i = 0; i < a->pools.len; i++)
+    for (size_t i = 0; i < a->pools.len && !a->borrowed; i++)
         pool_account_free(a->pools.at[i]);
     vec_release(&a->pools);
     *a = (struct accounting){0};
 }
 
-static struct pool_account *accounting_add_pool(struct accounting *a, uint32_t pool, struct err *e)
+static bool make_room(struct accounting *a, uint32_t pool, struct err *e)
 {
     while (a->pools.len <= pool) {
         if (!vec_push(&a->pools, NULL)) {
             err_no_memory(e, "figures of memory pools");
-            return NULL;
+            return false;
         }
     }
+    return true;
+}
+
+struct pool_account *accounting_add_pool(struct accounting *a, uint32_t pool, struct err *e)
+{
+    if (!make_room(a, pool, e))
+        return NULL;
     struct pool_account *p = calloc(1, sizeof *p);
     if (!p) {
         err_no_memory(e, "figures of memory pools");
@@ -95,7 +58,7 @@ static struct pool_account *accounting_add_pool(struct accounting *a, uint32_t p
     return p;
 }
 
-static struct page *pool_add_page(struct pool_account *p, uint32_t number, struct err *e)
+struct counter_page *pool_add_page(struct pool_account *p, uint32_t number, struct err *e)
 {
     while (p->pages.len <= number) {
         if (!vec_push(&p->pages, NULL)) {
@@ -103,19 +66,20 @@ static struct page *pool_add_page(struct pool_account *p, uint32_t number, struc
             return NULL;
         }
     }
-    struct page *page = aligned_alloc(64, sizeof *page);
+    struct counter_page *page = aligned_alloc(64, sizeof *page);
     if (!page) {
         err_no_memory(e, "figures of call stacks");
         return NULL;
     }
-    *page = (struct page){0};
-    for (unsigned i = 0; i < PAGE_KEYS; i++)
+    *page = (struct counter_page){0};
+    for (unsigned i = 0; i < COUNTER_PAGE_KEYS; i++)
         page->hot[i].last_time = INT64_MIN;
     p->pages.at[number] = page;
     return page;
 }
 
-static struct thread_state *pool_add_threads(struct pool_account *p, uint32_t number, struct err *e)
+static struct account_thread *pool_add_threads(struct pool_account *p, uint32_t number,
+                                               struct err *e)
 {
     while (p->threads.len <= number) {
         if (!vec_push(&p->threads, NULL)) {
@@ -123,66 +87,28 @@ static struct thread_state *pool_add_threads(struct pool_account *p, uint32_t nu
             return NULL;
         }
     }
-    struct thread_state *threads = calloc(THREADS_PER_PAGE, sizeof *threads);
+    struct account_thread *threads = calloc(THREADS_PER_PAGE, sizeof *threads);
     if (!threads) {
         err_no_memory(e, "figures of threads");
         return NULL;
     }
     for (unsigned i = 0; i < THREADS_PER_PAGE; i++)
-        threads[i] = (struct thread_state){.latest = INT64_MIN, .previous = INT64_MIN};
+        threads[i] = (struct account_thread){.latest = INT64_MIN, .previous = INT64_MIN};
     p->threads.at[number] = threads;
     return threads;
 }
 
-static inline struct page *pool_page(struct pool_account *p, uint32_t key, struct err *e)
-{
-    uint32_t number = key >> PAGE_SHIFT;
-    if (number < p->pages.len && p->pages.at[number])
-        return p->pages.at[number];
-    return pool_add_page(p, number, e);
-}
-
-static inline struct thread_state *pool_thread(struct pool_account *p, uint16_t thread,
-                                               struct err *e)
+static inline struct account_thread *pool_thread(struct pool_account *p, uint16_t thread,
+                                                 struct err *e)
 {
     uint32_t number = thread / THREADS_PER_PAGE;
-    struct thread_state *threads = number < p->threads.len && p->threads.at[number]
-                                       ? p->threads.at[number]
-                                       : pool_add_threads(p, number, e);
+    struct account_thread *threads = number < p->threads.len && p->threads.at[number]
+                                         ? p->threads.at[number]
+                                         : pool_add_threads(p, number, e);
     return threads ? &threads[thread % THREADS_PER_PAGE] : NULL;
 }
 
-/* The nanosecond `now` of the pool is over: was it a peak? */
-static inline void pool_advance(struct pool_account *p, int64_t time)
-{
-    struct pool_figures *f = &p->figures;
-    if (f->live_bytes > f->peak_bytes) {
-        f->peak_bytes = f->live_bytes;
-        f->peak_time = p->now;
-        p->epoch++;
-    }
-    if (f->live > f->peak_live)
-        f->peak_live = f->live;
-    p->now = time;
-}
-
-static void counter_alloc(struct pool_account *p, struct hot *h, struct cold *c, uint64_t size)
-{
-    if (h->count == 0)
-        c->first_time = p->now;
-    h->count++;
-    h->bytes = saturating_add(h->bytes, size);
-    h->live_count++;
-    h->live_bytes = saturating_add(h->live_bytes, size);
-    if (size > h->largest)
-        h->largest = size;
-    p->figures.allocations++;
-    p->figures.total_bytes = saturating_add(p->figures.total_bytes, size);
-    p->figures.live++;
-    p->figures.live_bytes = saturating_add(p->figures.live_bytes, size);
-}
-
-static inline void thread_step(struct thread_state *t, int64_t now)
+static inline void thread_step(struct account_thread *t, int64_t now)
 {
     if (now > t->latest) {
         t->previous = t->latest;
@@ -207,13 +133,13 @@ void accounting_prefetch(const struct accounting *a, const struct memory_op *op)
     if (!p || a->options.key_of || (a->options.sums_only && op->kind == MEMORY_FREE))
         return;
     uint32_t key = accounting_key(a, op);
-    uint32_t number = key >> PAGE_SHIFT;
-    const struct page *page = number < p->pages.len ? p->pages.at[number] : NULL;
+    uint32_t number = key >> COUNTER_PAGE_SHIFT;
+    const struct counter_page *page = number < p->pages.len ? p->pages.at[number] : NULL;
     if (!page)
         return;
-    __builtin_prefetch(&page->hot[key & (PAGE_KEYS - 1)], 1);
+    __builtin_prefetch(&page->hot[key & (COUNTER_PAGE_KEYS - 1)], 1);
     if (op->temporary)
-        __builtin_prefetch(&page->cold[key & (PAGE_KEYS - 1)], 1);
+        __builtin_prefetch(&page->cold[key & (COUNTER_PAGE_KEYS - 1)], 1);
 }
 
 int accounting_op(void *ctx, const struct memory_op *op, struct err *e)
@@ -232,48 +158,74 @@ int accounting_op(void *ctx, const struct memory_op *op, struct err *e)
         key = accounting_key(a, op);
     else if (a->options.key_of(a->options.key_ctx, op, &key, e) != 0)
         return -1;
-    struct page *page = pool_page(p, key, e);
-    struct thread_state *thread = NULL;
+    struct counter_page *page = pool_page(p, key, e);
+    struct account_thread *thread = NULL;
     if (page && !a->options.judged && !(thread = pool_thread(p, op->thread, e)))
         return -1;
     if (!page)
         return -1;
-    struct hot *h = &page->hot[key & (PAGE_KEYS - 1)];
+    struct counter_hot *h = &page->hot[key & (COUNTER_PAGE_KEYS - 1)];
     if (a->options.sums_only) {
         h->count++;
         h->bytes = saturating_add(h->bytes, op->block.size);
         return 0;
     }
-    if (op->time > p->now)
-        pool_advance(p, op->time);
-    struct cold *c = &page->cold[key & (PAGE_KEYS - 1)];
-    if (h->epoch != p->epoch) {
-        c->at_peak_bytes = h->live_bytes;
-        c->at_peak_count = h->live_count;
-        h->epoch = p->epoch;
-    }
-    if (p->now > h->last_time) {
-        if (h->live_bytes > h->peak_bytes)
-            h->peak_bytes = h->live_bytes;
-        h->last_time = p->now;
-    }
+    struct counter_cold *c = &page->cold[key & (COUNTER_PAGE_KEYS - 1)];
+    pool_step(p, h, c, op->time);
     if (thread)
         thread_step(thread, p->now);
     if (op->kind == MEMORY_ALLOC) {
         counter_alloc(p, h, c, op->block.size);
         return 0;
     }
-    h->live_count--;
-    h->live_bytes = saturating_sub(h->live_bytes, op->block.size);
-    p->figures.frees++;
-    p->figures.live--;
-    p->figures.live_bytes = saturating_sub(p->figures.live_bytes, op->block.size);
+    counter_free(p, h, op->block.size);
     if (thread ? op->block.thread == op->thread && thread->previous <= op->block.time
-               : op->temporary) {
-        c->temporary++;
-        c->temporary_bytes = saturating_add(c->temporary_bytes, op->block.size);
-        p->figures.temporary++;
-    }
+               : op->temporary)
+        counter_temporary(p, c, op->block.size);
+    return 0;
+}
+
+int accounting_put_pool(struct accounting *a, uint32_t pool, const struct pool_figures *figures,
+                        struct err *e)
+{
+    struct pool_account *p = accounting_add_pool(a, pool, e);
+    if (p)
+        p->figures = *figures;
+    return p ? 0 : -1;
+}
+
+int accounting_put_counter(struct accounting *a, uint32_t pool, uint32_t key,
+                           const struct counter *figures, struct err *e)
+{
+    struct counter_page *page = pool_page(a->pools.at[pool], key, e);
+    if (!page)
+        return -1;
+    page->hot[key & (COUNTER_PAGE_KEYS - 1)] = (struct counter_hot){
+        .live_bytes = figures->live_bytes,
+        .live_count = figures->live_count,
+        .peak_bytes = figures->peak_bytes,
+        .count = figures->count,
+        .bytes = figures->bytes,
+        .largest = figures->largest,
+        .last_time = figures->last_time,
+    };
+    page->cold[key & (COUNTER_PAGE_KEYS - 1)] = (struct counter_cold){
+        .at_peak_bytes = figures->at_peak_bytes,
+        .at_peak_count = figures->at_peak_count,
+        .temporary = figures->temporary,
+        .temporary_bytes = figures->temporary_bytes,
+        .first_time = figures->first_time,
+    };
+    return 0;
+}
+
+int accounting_borrow(struct accounting *a, uint32_t pool, const struct accounting *from,
+                      uint32_t from_pool, struct err *e)
+{
+    a->borrowed = true;
+    if (!make_room(a, pool, e))
+        return -1;
+    a->pools.at[pool] = from_pool < from->pools.len ? from->pools.at[from_pool] : NULL;
     return 0;
 }
 
@@ -300,11 +252,11 @@ void accounting_pool(const struct accounting *a, uint32_t pool, struct pool_figu
 /* The counter as of the end of the pool's newest nanosecond. */
 static bool counter_read(const struct pool_account *p, uint32_t key, struct counter *out)
 {
-    uint32_t number = key >> PAGE_SHIFT;
+    uint32_t number = key >> COUNTER_PAGE_SHIFT;
     if (number >= p->pages.len || !p->pages.at[number])
         return false;
-    const struct hot *h = &p->pages.at[number]->hot[key & (PAGE_KEYS - 1)];
-    const struct cold *c = &p->pages.at[number]->cold[key & (PAGE_KEYS - 1)];
+    const struct counter_hot *h = &p->pages.at[number]->hot[key & (COUNTER_PAGE_KEYS - 1)];
+    const struct counter_cold *c = &p->pages.at[number]->cold[key & (COUNTER_PAGE_KEYS - 1)];
     if (h->count == 0)
         return false;
     bool peak_is_now = p->figures.live_bytes > p->figures.peak_bytes;
@@ -339,11 +291,11 @@ bool accounting_next(const struct accounting *a, uint32_t pool, uint64_t *iter, 
     const struct pool_account *p = find_pool(a, pool);
     if (!p)
         return false;
-    uint64_t end = (uint64_t)p->pages.len << PAGE_SHIFT;
+    uint64_t end = (uint64_t)p->pages.len << COUNTER_PAGE_SHIFT;
     while (*iter < end) {
         uint32_t at = (uint32_t)*iter;
-        if (!p->pages.at[at >> PAGE_SHIFT]) {
-            *iter = (uint64_t)((at >> PAGE_SHIFT) + 1) << PAGE_SHIFT;
+        if (!p->pages.at[at >> COUNTER_PAGE_SHIFT]) {
+            *iter = (uint64_t)((at >> COUNTER_PAGE_SHIFT) + 1) << COUNTER_PAGE_SHIFT;
             continue;
         }
         ++*iter;

@@ -75,6 +75,7 @@ struct pool_account;
 struct accounting {
     struct accounting_options options;
     VEC(struct pool_account *) pools; /* NULL where nothing happened yet */
+    bool borrowed;                    /* all pools are another accounting's */
 };
 
 /* The arrays in `options` (may be NULL) must outlive the accounting. */
@@ -94,6 +95,19 @@ static inline struct memory_observer accounting_observer(struct accounting *a)
 {
     return (struct memory_observer){.ctx = a, .op = accounting_op};
 }
+
+/*
+ * Figures that were found otherwise (analysis/stream_figures.h), of a pool or a counter that has
+ * had no step. Nothing may be taken after that.
+ */
+int accounting_put_pool(struct accounting *a, uint32_t pool, const struct pool_figures *figures,
+                        struct err *e);
+int accounting_put_counter(struct accounting *a, uint32_t pool, uint32_t key,
+                           const struct counter *figures, struct err *e);
+
+/* Shows a pool of `from`, which must live longer, in `a`, which holds only such. */
+int accounting_borrow(struct accounting *a, uint32_t pool, const struct accounting *from,
+                      uint32_t from_pool, struct err *e);
 
 /* Figures up to and including the newest step. All zero for a pool without steps. */
 void accounting_pool(const struct accounting *a, uint32_t pool, struct pool_figures *out);

@@ -6,6 +6,7 @@
 
 #include "analysis/moment.h"
 #include "analysis/sites.h"
+#include "analysis/stream_figures.h"
 #include "analysis/summary_parts.h"
 #include "base/buf.h"
 #include "base/saturate.h"
@@ -166,6 +167,37 @@ static int key_by_moment(void *ctx, const struct memory_op *op, uint32_t *key, s
     return waiting || op->freed == -1 ? 0 : err_no_memory(e, "live blocks");
 }
 
+bool summary_streams(const struct summary_options *options)
+{
+    bool moments = options->by == GROUP_ZONE || options->by == GROUP_FRAME;
+    return !moments && options->by != GROUP_THREAD &&
+           !(options->only && selection_is_narrow(options->only));
+}
+
+/* What a sweep would find, of what was counted while the trace was loaded. */
+static int take_stream(struct builder *b, struct err *e)
+{
+    const struct selection *from = &b->s->selection;
+    const struct memory *m = &b->trace->memory;
+    struct stream_grouping groupings[2];
+    size_t n = 0;
+    for (unsigned i = BY_SITE; i <= BY_GROUP; i++) {
+        const struct accounting_options *o = &b->accounts[i].options;
+        if (i == BY_SITE || (i == BY_GROUP && b->has_group))
+            groupings[n++] = (struct stream_grouping){o->groups, o->group_count, &b->accounts[i]};
+    }
+    for (size_t i = 0; i < m->pools.len; i++) {
+        const struct pool_totals *totals = &m->pools.at[i]->totals;
+        if (from->pool_of[i] == UINT32_MAX || !totals->allocations)
+            continue;
+        b->s->pools.at[from->pool_of[i]].low_address = totals->low_address;
+        b->s->pools.at[from->pool_of[i]].high_address = totals->high_address;
+    }
+    if (stream_figures_callstacks(b->options->stream, from, &b->accounts[BY_CALLSTACK], e) != 0)
+        return -1;
+    return stream_figures_group(b->options->stream, from, groupings, n, e);
+}
+
 static int sweep(struct builder *b, struct err *e)
 {
     static const uint32_t one_group[1] = {0};
@@ -213,6 +245,8 @@ static int sweep(struct builder *b, struct err *e)
         b->has_group = false;
     }
     accounting_init(&b->accounts[BY_GROUP], &o);
+    if (b->options->stream)
+        return take_stream(b, e);
     const struct memory_observer to = {.ctx = b, .op = take_step};
     if (selection_sweep(&b->s->selection, &to, e) != 0 || count_waiting(b, e) != 0)
         return -1;

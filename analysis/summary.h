@@ -39,13 +39,23 @@ enum grouping {
 bool grouping_parse(const char *text, enum grouping *by);
 const char *grouping_name(enum grouping by);
 
+struct stream_figures;
+
 struct summary_options {
     enum grouping by; /* what `groups` holds; GROUP_SITE: nothing, see `sites` */
     const char *pool; /* only the pools of this name; NULL: all */
     const struct selection_options *only; /* only these allocations, instead of `pool`; NULL: all */
     const struct skiplist *skip;          /* NULL: the built-in rules */
     bool stacks;                          /* fill in `stacks`, all call stacks of the rows */
+    /*
+     * What was counted while the trace was loaded, which then has no memory events in its store;
+     * NULL: they are there. See summary_streams for what can be asked of it.
+     */
+    struct stream_figures *stream;
 };
+
+/* Whether a summary can be built of figures that were counted while the trace was loaded. */
+bool summary_streams(const struct summary_options *options);
 
 /* One pool, or all pools of one name. */
 struct summary_pool {

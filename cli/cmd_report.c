@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "analysis/stream_figures.h"
 #include "analysis/summary.h"
 #include "base/format.h"
 #include "cli/budgets.h"
@@ -72,6 +73,7 @@ struct report_command {
     enum review_form review; /* instead of the report's format */
     struct page_source page; /* html */
     struct summary_options summary;
+    struct stream_figures stream; /* where the summary can be had so */
     struct summary_selection selection;
     struct report_options report;
     struct skiplist skip;
@@ -178,6 +180,29 @@ static int load_related(void *ctx, struct trace *t, struct err *e)
     return related_question_load(&c->related, c->question.trace, &c->question.selection, t, e);
 }
 
+/* Nothing is asked but the summary: the events need not be kept. */
+static bool only_summary(const struct report_command *c)
+{
+    return !c->html && !c->related.asked && !c->leaks.peak && c->review != REVIEW_MARKDOWN &&
+           !leak_question_is_own(&c->leaks) && summary_streams(&c->summary);
+}
+
+static int load_stream(void *ctx, struct trace *t, struct err *e)
+{
+    struct report_command *c = ctx;
+    stream_figures_init(&c->stream, t);
+    if (stream_figures_load(&c->stream, c->question.trace, NULL, NULL, e) != 0)
+        return -1;
+    c->summary.stream = c->stream.counted ? &c->stream : NULL;
+    return 0;
+}
+
+static void unload_stream(void *ctx)
+{
+    struct report_command *c = ctx;
+    stream_figures_release(&c->stream);
+}
+
 static void unload_related(void *ctx)
 {
     struct report_command *c = ctx;
@@ -235,6 +260,10 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
     }
     c->summary.only = &c->question.selection;
     c->question.zones = c->summary.by == GROUP_ZONE || c->summary.by == GROUP_FRAME;
+    if (only_summary(c)) {
+        c->question.load = load_stream;
+        c->question.unload = unload_stream;
+    }
     c->leaks.report = (struct leak_report_options){.format = c->report.format,
                                                    .limit = c->selection.limit,
                                                    .stack_traces = c->report.stack_traces,

@@ -1,0 +1,104 @@
+#ifndef TIDEMARK_ANALYSIS_STREAM_FIGURES_H
+#define TIDEMARK_ANALYSIS_STREAM_FIGURES_H
+
+/*
+ * The figures of a summary, found while a trace is read, without its memory events in the store.
+ * In a file the events stand pool by pool in order of allocation, before the call stacks that they
+ * refer to. So frees wait in a queue until they are due, figures are kept by call stack, and added
+ * up by site when the sites are known. The one figure that cannot be added up, a site's own highest
+ * use, follows from a log of the steps: call stack and size, nothing else.
+ *
+ * Memory: 16 bytes for each block that is live and freed later (base/due_queue.h), the counters of
+ * call stacks, and the log within the budget of the store's spool.
+ *
+ * The figures are those of memory_sweep and analysis/accounting.h. Some files cannot be counted in
+ * this way: several pools of one name, which are one for a summary, and pools beside one whose
+ * events are out of order. Then reading ends with `unsuited` set, and the trace is to be read anew
+ * without this.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/accounting.h"
+#include "analysis/selection.h"
+#include "base/due_queue.h"
+#include "base/err.h"
+#include "base/spool.h"
+#include "trace/load.h"
+#include "trace/store.h"
+
+/* A block that may turn out to be temporary: nothing happened on its thread since. */
+struct stream_candidate {
+    int64_t freed;
+    uint64_t size;
+    uint32_t callstack;
+};
+
+struct stream_thread {
+    int64_t latest;                          /* ns; when it did something in the pool */
+    VEC(struct stream_candidate) candidates; /* allocated then, to be freed by this thread */
+};
+
+/* A pool that was read. */
+struct stream_pool {
+    uint32_t number; /* in the trace */
+    uint64_t steps;  /* in the log */
+};
+
+struct stream_figures {
+    struct trace *trace;
+    bool unsuited, counted;
+    struct accounting callstacks; /* by the trace's numbers of pools, and call stack */
+    VEC(struct stream_pool) pools;
+    struct column log;
+    struct due_queue frees;
+    VEC(uint64_t) large;        /* sizes that the queue's items have no room for */
+    VEC(uint32_t) large_vacant; /* places in it */
+    struct stream_thread *threads;
+    size_t thread_count;
+    uint64_t counter_pages; /* made so far, to be held against what was read */
+    uint64_t events;
+    bool disorder; /* in some pool */
+    /* the pool at hand */
+    struct pool_account *account;
+    struct pool *pool;
+    int64_t now;  /* of allocations read */
+    int64_t step; /* when the log's newest step was */
+};
+
+/* `f` need not be initialised. The trace is one that is about to be loaded; it goes after `f`. */
+void stream_figures_init(struct stream_figures *f, struct trace *t);
+void stream_figures_release(struct stream_figures *f);
+
+/*
+ * Loads `path` into the trace, which was just initialised, without options: all but the memory
+ * events, if they can be counted, and with them, if not. f->counted tells. `counts` and `info` as
+ * in trace/load.h. What can be read but once is not tried.
+ */
+int stream_figures_load(struct stream_figures *f, const char *path, struct trace_counts *counts,
+                        struct trace_info *info, struct err *e);
+
+/* The first half of that: -1 with f->unsuited when the events cannot be counted. */
+int stream_figures_read(struct stream_figures *f, const char *path, struct trace_counts *counts,
+                        struct trace_info *info, struct err *e);
+
+/* Call stacks that are counted together. */
+struct stream_grouping {
+    const uint32_t *groups; /* by call stack; from group_count on 0 */
+    size_t group_count;
+    struct accounting *into; /* just initialised */
+};
+
+/*
+ * Gives groupings their figures, by the selection's pools. The selection is one of pools only.
+ */
+int stream_figures_group(struct stream_figures *f, const struct selection *s,
+                         const struct stream_grouping *groupings, size_t n, struct err *e);
+
+/* The figures by call stack, by the selection's pools: `into` just initialised, `f` lives longer.
+ */
+int stream_figures_callstacks(const struct stream_figures *f, const struct selection *s,
+                              struct accounting *into, struct err *e);
+
+#endif
