@@ -27,6 +27,8 @@ static const struct pack_layout log_layout = {
 
 #define TIME_LAST (INT64_MAX >> KEY_LOW)
 
+#define AHEAD 8u /* steps */
+
 #define BATCH 512u /* events whose frees are put into the queue before any is counted */
 
 /*
@@ -97,6 +99,15 @@ static inline struct counter_page *page_of(struct stream_figures *f, uint32_t ca
     return NULL;
 }
 
+/* Brings closer what a step of a call stack changes: memory is far slower than the work. */
+static inline void expect_step(const struct stream_figures *f, uint32_t callstack)
+{
+    const struct pool_account *p = f->account;
+    uint32_t number = callstack >> COUNTER_PAGE_SHIFT;
+    if (number < p->pages.len && p->pages.at[number])
+        __builtin_prefetch(&p->pages.at[number]->hot[callstack & (COUNTER_PAGE_KEYS - 1)], 1);
+}
+
 static inline int log_step(struct stream_figures *f, uint32_t callstack, uint32_t kind,
                            int64_t time, uint64_t size, struct err *e)
 {
@@ -127,9 +138,11 @@ static inline void thread_step(struct stream_figures *f, struct stream_thread *t
 {
     if (time <= t->latest)
         return;
-    if (t->candidates.len)
+    /* A candidate's free is a step of this thread, too: none is before this one. */
+    if (t->soonest == time)
         judge(f, t, time);
     t->candidates.len = 0;
+    t->soonest = INT64_MAX;
     t->latest = time;
 }
 
@@ -175,10 +188,13 @@ static inline int alloc_block(struct stream_figures *f, int64_t time,
         return 0;
     if (r->time_free <= time)
         return free_at_once(f, time, r, size, e);
-    if (r->thread_free == r->thread_alloc &&
-        !vec_push(&t->candidates, (struct stream_candidate){r->time_free, size, callstack}))
-        return no_memory(e);
-    return 0;
+    if (r->thread_free != r->thread_alloc)
+        return 0;
+    if (r->time_free < t->soonest)
+        t->soonest = r->time_free;
+    return vec_push(&t->candidates, (struct stream_candidate){r->time_free, size, callstack})
+               ? 0
+               : no_memory(e);
 }
 
 /* ---- frees to come */
@@ -246,6 +262,8 @@ static int count_until(struct stream_figures *f, int64_t until, const struct rec
             return err_no_memory(e, "pending frees");
         for (size_t i = 0; i < due_count; i++) {
             int64_t time = (int64_t)(due[i].key >> KEY_LOW);
+            if (i + AHEAD < due_count)
+                expect_step(f, (uint32_t)(due[i + AHEAD].value & CALLSTACK_MASK));
             for (; next < n && times[next] < time; next++) {
                 if (alloc_block(f, times[next], &r[next], e) != 0)
                     return -1;
@@ -276,6 +294,7 @@ static int take_batch(struct stream_figures *f, const struct rec_memory_event *r
         }
         times[i] = f->now;
         uint64_t end = saturating_add(r[i].ptr, r[i].size & SIZE_MASK);
+        expect_step(f, r[i].callstack_alloc);
         totals->low_address = r[i].ptr < totals->low_address ? r[i].ptr : totals->low_address;
         totals->high_address = end > totals->high_address ? end : totals->high_address;
         if (r[i].time_free > f->now && expect_free(f, &r[i], e) != 0)
@@ -326,6 +345,7 @@ static int begin_threads(struct stream_figures *f, struct err *e)
     }
     for (size_t i = 0; i < f->thread_count; i++) {
         f->threads[i].latest = INT64_MIN;
+        f->threads[i].soonest = INT64_MAX;
         f->threads[i].candidates.len = 0;
     }
     return 0;

@@ -36,7 +36,8 @@ struct stream_candidate {
 };
 
 struct stream_thread {
-    int64_t latest;                          /* ns; when it did something in the pool */
+    int64_t latest;  /* ns; when it did something in the pool */
+    int64_t soonest; /* when the first candidate is freed */
     VEC(struct stream_candidate) candidates; /* allocated then, to be freed by this thread */
 };
 

@@ -106,26 +106,37 @@ static struct due_chunk *give_back(struct due_queue *q, struct due_chunk *c)
 
 /* ---- runs */
 
-/*
- * Appends what is due of some chunks to the run and puts the rest back, relative to q->last, or
- * puts all back. Chunks return one by one, so what is put back needs no memory of its own but for
- * the buckets it comes to.
- */
-static bool divide(struct due_queue *q, struct due_chunk *chunks, uint64_t until, bool all)
+/* Appends a chunk to the run. */
+static bool append(struct due_queue *q, const struct due_chunk *c)
 {
-    bool ok = true;
-    while (chunks) {
-        struct due_chunk c = *chunks;
-        chunks = give_back(q, chunks);
-        ok = ok && vec_reserve(&q->run, q->run.len + c.n);
-        for (size_t i = 0; i < c.n && ok; i++) {
-            if (!all && c.items[i].key <= until)
-                q->run.at[q->run.len++] = c.items[i];
-            else
-                ok = put(q, c.items[i]);
-        }
+    if (!vec_reserve(&q->run, q->run.len + c->n))
+        return false;
+    memcpy(q->run.at + q->run.len, c->items, c->n * sizeof *c->items);
+    q->run.len += c->n;
+    return true;
+}
+
+/* Appends the items that are due, and puts the others back, relative to q->last. */
+static bool divide(struct due_queue *q, const struct due_chunk *c, uint64_t until)
+{
+    if (!vec_reserve(&q->run, q->run.len + c->n))
+        return false;
+    for (size_t i = 0; i < c->n; i++) {
+        if (c->items[i].key <= until)
+            q->run.at[q->run.len++] = c->items[i];
+        else if (!put(q, c->items[i]))
+            return false;
     }
-    return ok;
+    return true;
+}
+
+static bool put_back(struct due_queue *q, const struct due_chunk *c)
+{
+    for (size_t i = 0; i < c->n; i++) {
+        if (!put(q, c->items[i]))
+            return false;
+    }
+    return true;
 }
 
 /* Keys of one value: as many as make a run are enough. */
@@ -134,10 +145,8 @@ static bool take_equal(struct due_queue *q, unsigned digit)
     struct due_bucket *b = &q->buckets[0][digit];
     while (b->chunks && q->run.len < RUN_LEAST) {
         struct due_chunk *c = b->chunks;
-        if (!vec_reserve(&q->run, q->run.len + c->n))
+        if (!append(q, c))
             return false;
-        memcpy(q->run.at + q->run.len, c->items, c->n * sizeof *c->items);
-        q->run.len += c->n;
         b->count -= c->n;
         b->chunks = give_back(q, c);
     }
@@ -170,7 +179,13 @@ static bool take_bucket(struct due_queue *q, uint64_t until, bool *more)
     bool whole = first + width <= until;
     struct due_chunk *chunks = cut(q, level, digit);
     q->last = large || whole ? first : until;
-    return divide(q, chunks, until, large);
+    bool ok = true;
+    for (; chunks; chunks = give_back(q, chunks)) {
+        ok = ok && (large   ? put_back(q, chunks)
+                    : whole ? append(q, chunks)
+                            : divide(q, chunks, until));
+    }
+    return ok;
 }
 
 static void sort_few(struct due_item *a, size_t n)
