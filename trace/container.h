@@ -64,6 +64,9 @@ struct byte_source container_reader_source(struct container_reader *r);
 
 const struct container_info *container_reader_info(const struct container_reader *r);
 
+/* Where the next block begins in the file. */
+uint64_t container_reader_offset(const struct container_reader *r);
+
 /* Bytes of the file after the last block that was decompressed: read to the end and counted. */
 int container_reader_trailing(struct container_reader *r, uint64_t *bytes, struct err *e);
 

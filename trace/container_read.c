@@ -286,6 +286,11 @@ const struct container_info *container_reader_info(const struct container_reader
     return &r->info;
 }
 
+uint64_t container_reader_offset(const struct container_reader *r)
+{
+    return file_offset(r);
+}
+
 int container_reader_trailing(struct container_reader *r, uint64_t *bytes, struct err *e)
 {
     uint64_t before = file_offset(r);

@@ -385,7 +385,7 @@ static int load_input(struct trace *t, const struct load_input *in, const struct
     struct loader l = {.t = t, .counts = plan->counts, .options = o};
     struct record_sink sink = {&l, load_put};
     bool wanted[REC_TYPE_COUNT];
-    struct trace_read_options options = {.wanted = wanted};
+    struct trace_read_options options = {.wanted = wanted, .ahead = true};
     struct trace_info unused;
     struct trace_info *info = plan->info ? plan->info : &unused;
     choose_wanted(wanted);

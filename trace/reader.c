@@ -4,10 +4,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "trace/check.h"
 #include "trace/codec.h"
 #include "trace/grammar.h"
+#include "trace/read_ahead.h"
 #include "trace/stream.h"
 
 /* Bytes of decoded records in one batch: they should stay in the first-level cache. */
@@ -398,35 +400,83 @@ int trace_read_inner(struct byte_source source, const struct record_sink *sink,
 /* The container's source, telling how far it is. */
 struct progress {
     struct byte_source source;
-    const struct container_info *container;
+    struct container_reader *container;
+    struct read_ahead *ahead; /* NULL: the container is read as it is needed */
     struct trace_info *info;
     const struct trace_read_options *options;
 };
+
+static const struct container_info *progress_info(const struct progress *p)
+{
+    return p->ahead ? read_ahead_info(p->ahead) : container_reader_info(p->container);
+}
 
 static ssize_t progress_read(void *ctx, uint8_t *out, size_t room, struct err *e)
 {
     struct progress *p = ctx;
     ssize_t got = p->source.read(p->source.ctx, out, room, e);
-    p->info->container = *p->container;
+    p->info->container = *progress_info(p);
     if (got > 0 && p->options->progress &&
-        p->options->progress(p->options->progress_ctx, p->container->file_bytes, e) != 0)
+        p->options->progress(p->options->progress_ctx, p->info->container.file_bytes, e) != 0)
         return -1;
     return got;
 }
 
-static int read_container(struct container_reader *c, struct walk *w)
+/* A pipe may keep the thread waiting when nobody wants to know any more. */
+static bool reads_ahead(int fd, const struct trace_read_options *o)
 {
-    struct progress p = {container_reader_source(c), container_reader_info(c), w->info, w->options};
+    struct stat st;
+    return o->ahead && o->until == 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+/* Ends the thread, which may have gone further than the trace: that is trailing, too. */
+static uint64_t stop_ahead(struct progress *p, struct container_info *last)
+{
+    uint64_t end = read_ahead_offset(p->ahead);
+    *last = *read_ahead_info(p->ahead);
+    read_ahead_free(p->ahead);
+    p->ahead = NULL;
+    return container_reader_offset(p->container) - end;
+}
+
+static int read_rest(struct progress *p, struct walk *w)
+{
+    struct container_reader *c = p->container;
+    struct container_info last;
+    bool was_ahead = p->ahead != NULL;
+    uint64_t passed = was_ahead ? stop_ahead(p, &last) : 0;
     uint64_t trailing;
-    if (walk_run(w, (struct byte_source){&p, progress_read}) != 0 ||
-        (w->stopped && container_reader_skip(c, w->e) != 0) ||
+    if ((w->stopped && container_reader_skip(c, w->e) != 0) ||
         container_reader_trailing(c, &trailing, w->e) != 0)
         return -1;
-    w->info->container = *p.container;
+    trailing += passed;
+    w->info->container = *container_reader_info(c);
+    if (was_ahead) {
+        last.file_bytes = w->info->container.file_bytes;
+        w->info->container = last;
+    }
     if (trailing > 0)
         warn(w->info, "%llu bytes of the file after the end of the trace",
              (unsigned long long)trailing);
     return 0;
+}
+
+static int read_container(struct container_reader *c, int fd, struct walk *w)
+{
+    struct progress p = {.source = container_reader_source(c),
+                         .container = c,
+                         .info = w->info,
+                         .options = w->options};
+    if (reads_ahead(fd, w->options)) {
+        if (read_ahead_open(&p.ahead, c, w->e) != 0)
+            return -1;
+        p.source = read_ahead_source(p.ahead);
+    }
+    int status = walk_run(w, (struct byte_source){&p, progress_read});
+    if (status == 0)
+        status = read_rest(&p, w);
+    read_ahead_free(p.ahead);
+    return status;
 }
 
 int trace_read(int fd, const char *name, const struct record_sink *sink,
@@ -442,7 +492,7 @@ int trace_read(int fd, const char *name, const struct record_sink *sink,
     int status = container_reader_open(&c, fd, &w.options->limits, e);
     if (status == 0) {
         info->container = *container_reader_info(c);
-        status = read_container(c, &w);
+        status = read_container(c, fd, &w);
     }
     container_reader_free(c);
     if (status != 0 && !w.sink_failed)

@@ -78,6 +78,11 @@ struct trace_read_options {
      * blocks are looked at, and info->inner_bytes stays 0. 0: all is read.
      */
     enum record_type until;
+    /*
+     * Decompress in a thread of its own (trace/read_ahead.h): sooner done where there is a
+     * processor to spare. Not with `until`, nor of what is no regular file.
+     */
+    bool ahead;
     uint64_t record_max; /* bytes of the longest record to take; 0: TRACE_RECORD_MAX */
     struct container_limits limits;
     /* NULL, or called after every block; -1 with `e` filled stops the reading. */
