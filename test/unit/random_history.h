@@ -171,8 +171,9 @@ static inline void rh_free(struct random_history *h)
     assert_true(found);
 }
 
-/* Pool 0 is the default one, pools 1 and 2 are both called "twin". */
-static inline void rh_make(struct random_history *h, uint64_t seed)
+/* Pool 0 is the default one, pools 1 and 2 are called so. */
+static inline void rh_make_pools(struct random_history *h, uint64_t seed, const char *one,
+                                 const char *two)
 {
     struct err e = {0};
     memset(h, 0, sizeof *h);
@@ -182,7 +183,8 @@ static inline void rh_make(struct random_history *h, uint64_t seed)
         uint32_t number;
         assert_int_equal(memory_pool(&h->trace.memory, 16 * i, &number, &e), 0);
         if (i)
-            assert_int_equal(strings_bind(&h->trace.strings, 16 * i, rh_text(h, "twin"), &e), 0);
+            assert_int_equal(
+                strings_bind(&h->trace.strings, 16 * i, rh_text(h, i == 1 ? one : two), &e), 0);
     }
     for (uint16_t i = 0; i < RH_THREADS; i++) {
         char name[16];
@@ -204,6 +206,11 @@ static inline void rh_make(struct random_history *h, uint64_t seed)
             rh_free(h);
     }
     h->trace.facts.last_time = h->now;
+}
+
+static inline void rh_make(struct random_history *h, uint64_t seed)
+{
+    rh_make_pools(h, seed, "twin", "twin");
 }
 
 static inline void rh_release(struct random_history *h)

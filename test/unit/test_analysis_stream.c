@@ -1,0 +1,304 @@
+/* Figures counted while a trace is read, held against those of the sweep over a loaded one. */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "analysis/stream_figures.h"
+#include "analysis/summary.h"
+#include "base/buf.h"
+#include "test/unit/analysis_fixture.h"
+#include "test/unit/random_history.h"
+#include "test/unit/trace_test.h"
+#include "trace/load.h"
+#include "trace/save.h"
+
+/* ---- the two ways */
+
+struct answer {
+    struct trace trace;
+    struct stream_figures stream;
+    struct summary summary;
+};
+
+static void build(struct answer *a, struct summary_options options)
+{
+    struct err e = {0};
+    assert_true(summary_streams(&options));
+    options.stream = a->stream.counted ? &a->stream : NULL;
+    if (summary_build(&a->summary, &a->trace, &options, &e) != 0)
+        fail_msg("%s", e.text);
+}
+
+static void answer_begin(struct answer *a, const char *path, bool stream)
+{
+    struct err e = {0};
+    memset(a, 0, sizeof *a);
+    assert_int_equal(trace_init(&a->trace, NULL, &e), 0);
+    stream_figures_init(&a->stream, &a->trace);
+    int status = stream ? stream_figures_load(&a->stream, path, NULL, NULL, &e)
+                        : trace_load(&a->trace, path, NULL, NULL, &e);
+    if (status != 0)
+        fail_msg("%s: %s", path, e.text);
+}
+
+static void answer_end(struct answer *a)
+{
+    stream_figures_release(&a->stream);
+    trace_release(&a->trace);
+}
+
+static void compare_views(struct view a, struct view b)
+{
+    assert_int_equal(a.len, b.len);
+    assert_true(a.len == 0 || memcmp(a.p, b.p, a.len) == 0);
+}
+
+static void compare_rows(const struct row_list *a, const struct row_list *b)
+{
+    assert_int_equal(a->len, b->len);
+    for (size_t i = 0; i < a->len; i++) {
+        const struct summary_row *x = &a->at[i];
+        const struct summary_row *y = &b->at[i];
+        assert_int_equal(x->pool, y->pool);
+        assert_int_equal(x->key, y->key);
+        assert_memory_equal(&x->figures, &y->figures, sizeof x->figures);
+        compare_views(x->name, y->name);
+        compare_views(x->frame.function, y->frame.function);
+        compare_views(x->type, y->type);
+        assert_int_equal(x->callstack, y->callstack);
+        assert_int_equal(x->first_stack, y->first_stack);
+        assert_int_equal(x->stack_count, y->stack_count);
+        assert_int_equal(x->type_count, y->type_count);
+    }
+}
+
+static void compare(struct summary *a, struct summary *b)
+{
+    assert_int_equal(a->pools.len, b->pools.len);
+    for (size_t i = 0; i < a->pools.len; i++) {
+        compare_views(a->pools.at[i].name, b->pools.at[i].name);
+        assert_memory_equal(&a->pools.at[i].figures, &b->pools.at[i].figures,
+                            sizeof a->pools.at[i].figures);
+        assert_true(a->pools.at[i].low_address == b->pools.at[i].low_address);
+        assert_true(a->pools.at[i].high_address == b->pools.at[i].high_address);
+    }
+    compare_rows(&a->sites, &b->sites);
+    compare_rows(&a->groups, &b->groups);
+    assert_int_equal(a->stacks.len, b->stacks.len);
+    for (size_t i = 0; i < a->stacks.len; i++) {
+        assert_int_equal(a->stacks.at[i].callstack, b->stacks.at[i].callstack);
+        assert_memory_equal(&a->stacks.at[i].figures, &b->stacks.at[i].figures,
+                            sizeof a->stacks.at[i].figures);
+    }
+    assert_memory_equal(&a->coverage, &b->coverage, sizeof a->coverage);
+    assert_int_equal(a->matched_frees, b->matched_frees);
+    assert_int_equal(a->total_bytes, b->total_bytes);
+    assert_string_equal(buf_str(&a->verdict), buf_str(&b->verdict));
+    assert_int_equal(a->checks.len, b->checks.len);
+    for (size_t i = 0; i < a->checks.len; i++)
+        assert_string_equal(a->checks.at[i].detail, b->checks.at[i].detail);
+}
+
+/* Whether the file at `path` can be counted while it is read; all figures are the same anyway. */
+static bool compare_ways(const char *path, const char *pool)
+{
+    static const enum grouping all[] = {GROUP_SITE, GROUP_FUNCTION, GROUP_CALLSTACK, GROUP_TYPE,
+                                        GROUP_POOL};
+    struct answer stream, store;
+    answer_begin(&stream, path, true);
+    answer_begin(&store, path, false);
+    for (size_t i = 0; i < 2 * sizeof all / sizeof *all; i++) {
+        struct summary_options o = {.by = all[i / 2], .stacks = i % 2, .pool = pool};
+        build(&stream, o);
+        build(&store, o);
+        compare(&stream.summary, &store.summary);
+        summary_release(&stream.summary);
+        summary_release(&store.summary);
+    }
+    bool counted = stream.stream.counted;
+    answer_end(&stream);
+    answer_end(&store);
+    return counted;
+}
+
+/* The same of a trace in memory. */
+static bool compare_saved(struct trace *t, const char *pool)
+{
+    struct err e = {0};
+    struct trace_writer *w;
+    struct trace_write_stats stats;
+    struct record_sink sink;
+    char path[32];
+    int fd = memfd_create("trace", MFD_CLOEXEC);
+    assert_true(fd >= 0);
+    const struct trace_writer_options options = {.container = container_options_default()};
+    assert_int_equal(trace_writer_open(&w, fd, &options, &e), 0);
+    sink = trace_writer_sink(w);
+    if (trace_save(t, &sink, &e) != 0 || trace_writer_finish(w, &stats, &e) != 0)
+        fail_msg("%s", e.text);
+    trace_writer_free(w);
+    snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+    bool counted = compare_ways(path, pool);
+    close(fd);
+    return counted;
+}
+
+/* ---- traces */
+
+static void test_random_histories(void **state)
+{
+    (void)state;
+    for (uint64_t seed = 1; seed <= 12; seed++) {
+        struct random_history h;
+        rh_make_pools(&h, seed, "one", "two");
+        assert_true(compare_saved(&h.trace, NULL));
+        assert_true(compare_saved(&h.trace, "two"));
+        rh_release(&h);
+    }
+}
+
+static void test_pools_of_one_name_are_read_again(void **state)
+{
+    (void)state;
+    struct random_history h;
+    rh_make(&h, 3);
+    assert_false(compare_saved(&h.trace, NULL));
+    assert_false(compare_saved(&h.trace, "twin"));
+    rh_release(&h);
+}
+
+/* Blocks of odd sizes and times in one pool: `jump_back` makes them come out of order. */
+static void add_odd(struct fixture *f, uint32_t pool, const uint32_t *stacks, bool jump_back)
+{
+    uint64_t seed = 7;
+    int64_t now = 1;
+    for (unsigned i = 0; i < 6000; i++) {
+        seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+        unsigned r = (unsigned)(seed >> 40);
+        now += r % 5 == 0 ? r % 7000 : 0;
+        int64_t time = jump_back && r % 50 == 1 && now > 3000 ? now - 3000 : now;
+        int64_t after = r % 11 == 0 ? -1 : r % 3 == 0 ? 0 : (int64_t)(seed >> 48) * (r % 100 + 1);
+        struct memory_event_in ev = {.ptr = seed >> 8,
+                                     .size = r % 13 == 0   ? UINT64_C(0xffffffffffff) - r
+                                             : r % 17 == 0 ? (UINT64_C(1) << 39) - 1 + r % 2
+                                                           : r % 5000,
+                                     .time_alloc = time,
+                                     .time_free = after < 0 ? -1 : time + after,
+                                     .callstack_alloc = stacks[r % 8],
+                                     .callstack_free = stacks[r % 5],
+                                     .thread_alloc = (uint16_t)(r / 8 % 3),
+                                     .thread_free = (uint16_t)(r / 32 % 3)};
+        assert_int_equal(memory_append(&f->trace.memory, pool, &ev, &f->e), 0);
+    }
+    f->trace.facts.last_time = now;
+}
+
+static void make_odd(struct fixture *f, uint32_t *pools, uint32_t stacks[8])
+{
+    uint16_t number;
+    fixture_init(f);
+    assert_int_equal(trace_thread_number(&f->trace, 71, &number, &f->e), 0);
+    assert_int_equal(trace_thread_number(&f->trace, 72, &number, &f->e), 0);
+    pools[0] = 0;
+    pools[1] = fixture_pool(f, 0x100, "gfx");
+    stacks[0] = 0;
+    for (unsigned i = 1; i < 8; i++) {
+        char name[16];
+        snprintf(name, sizeof name, "work%u", i / 2);
+        stacks[i] = fixture_stack(f, 0x1000 * i, name, "a.c", i / 3);
+    }
+}
+
+static void test_odd_blocks(void **state)
+{
+    (void)state;
+    struct fixture f;
+    uint32_t pools[2], stacks[8];
+    make_odd(&f, pools, stacks);
+    add_odd(&f, pools[0], stacks, false);
+    add_odd(&f, pools[1], stacks, false);
+    assert_true(compare_saved(&f.trace, NULL));
+    trace_release(&f.trace);
+}
+
+static void test_disorder(void **state)
+{
+    (void)state;
+    struct fixture f;
+    uint32_t pools[2], stacks[8];
+    make_odd(&f, pools, stacks);
+    add_odd(&f, pools[1], stacks, true);
+    assert_true(f.trace.memory.pools.at[pools[1]]->disorder > 0);
+    assert_true(compare_saved(&f.trace, NULL));
+    /* Beside another pool, on whose clock it would have a part, it is left to the sweep. */
+    add_odd(&f, pools[0], stacks, false);
+    assert_false(compare_saved(&f.trace, NULL));
+    trace_release(&f.trace);
+}
+
+static void test_fixtures(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < TRACE_FIXTURES; i++)
+        assert_true(compare_ways(trace_fixtures[i], NULL));
+}
+
+/* ---- what goes wrong */
+
+static void test_questions_that_need_more(void **state)
+{
+    (void)state;
+    const struct selection_options size = {.has_size = true, .size_max = 5};
+    assert_true(summary_streams(&(struct summary_options){.by = GROUP_SITE}));
+    assert_false(summary_streams(&(struct summary_options){.by = GROUP_THREAD}));
+    assert_false(summary_streams(&(struct summary_options){.by = GROUP_ZONE}));
+    assert_false(summary_streams(&(struct summary_options){.by = GROUP_FRAME}));
+    assert_false(summary_streams(&(struct summary_options){.by = GROUP_SITE, .only = &size}));
+}
+
+/* A damaged file is refused as ever, and is not read twice. */
+static void test_damaged_file(void **state)
+{
+    (void)state;
+    struct buf bytes = {0};
+    int from = open_fixture("fixtures/traces/v0.14.0/memscen_mt.tracy");
+    read_file(from, &bytes);
+    close(from);
+    for (unsigned i = 1; i < 20; i++) {
+        struct err stream_error = {0}, store_error = {0};
+        struct answer a = {0};
+        char path[32];
+        int fd = memory_file(bytes.data, bytes.len * i / 20);
+        snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
+        assert_int_equal(trace_init(&a.trace, NULL, &stream_error), 0);
+        stream_figures_init(&a.stream, &a.trace);
+        assert_int_equal(stream_figures_load(&a.stream, path, NULL, NULL, &stream_error), -1);
+        assert_false(a.stream.unsuited || a.stream.counted);
+        answer_end(&a);
+        assert_int_equal(trace_init(&a.trace, NULL, &store_error), 0);
+        assert_int_equal(trace_load(&a.trace, path, NULL, NULL, &store_error), -1);
+        trace_release(&a.trace);
+        assert_int_equal(stream_error.code, ERR_INPUT);
+        assert_string_equal(stream_error.text, store_error.text);
+        close(fd);
+    }
+    buf_release(&bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_random_histories),
+        cmocka_unit_test(test_pools_of_one_name_are_read_again),
+        cmocka_unit_test(test_odd_blocks),
+        cmocka_unit_test(test_disorder),
+        cmocka_unit_test(test_fixtures),
+        cmocka_unit_test(test_questions_that_need_more),
+        cmocka_unit_test(test_damaged_file),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
