@@ -65,7 +65,7 @@ static int poll_on(struct daemon *d, int fd, short events, struct err *e)
                : err_no_memory(e, "waiting for clients");
 }
 
-/* Two for each capture, in their order, and before them what is ours. */
+/* Two for each capture, in their order, before them what is ours, and the jobs' behind. */
 static int list_polled(struct daemon *d, bool listening, struct err *e)
 {
     int http = d->http.server ? http_fd(d->http.server) : -1;
@@ -82,14 +82,19 @@ static int list_polled(struct daemon *d, bool listening, struct err *e)
             poll_on(d, one->channel.fd, (short)(POLLIN | out), e) != 0)
             return -1;
     }
+    d->captures_polled = d->captures.list.len;
+    size_t jobs = jobs_polled(&d->jobs);
+    if (!vec_reserve(&d->polled, d->polled.len + jobs))
+        return err_no_memory(e, "waiting for clients");
+    jobs_poll(&d->jobs, d->polled.at + d->polled.len);
+    d->polled.len += jobs;
     return 0;
 }
 
 static void hear_captures(struct daemon *d)
 {
     const size_t before = 4;
-    size_t n = (d->polled.len - before) / 2;
-    for (size_t i = 0; i < n; i++) {
+    for (size_t i = 0; i < d->captures_polled; i++) {
         struct capture *one = d->captures.list.at[i];
         if (one->channel.fd >= 0 && d->polled.at[before + 2 * i + 1].revents)
             captures_hear(&d->captures, one);
@@ -111,6 +116,7 @@ static int turn(struct daemon *d, bool listening, struct err *e)
     hear_captures(d);
     captures_ask_counters(&d->captures);
     daemon_divide_memory(d);
+    jobs_turn(&d->jobs);
     daemon_http_turn(d);
     if (listening) {
         daemon_mark_busy(d);
@@ -185,7 +191,9 @@ static int daemon_run(struct daemon *d)
 
 static void daemon_release(struct daemon *d)
 {
+    jobs_release(&d->jobs);
     daemon_http_release(d);
+    daemon_reports_release(d);
     prober_release(&d->prober);
     captures_release(&d->captures);
     vec_release(&d->polled);

@@ -6,10 +6,12 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/stat.h>
 
 #include "base/err.h"
 #include "base/vec.h"
 #include "cli/captures.h"
+#include "cli/jobs.h"
 #include "server/discovery.h"
 #include "server/http.h"
 #include "server/prober.h"
@@ -52,6 +54,11 @@ struct daemon_http {
     long long pushed;   /* the last event; monotonic ns */
 };
 
+/* What is made of a finished trace for who asks. */
+enum report_kind { REPORT_PAGE, REPORT_SUMMARY };
+
+struct report_page;
+
 struct daemon {
     const char *dir;
     uint16_t port;
@@ -81,7 +88,12 @@ struct daemon {
     bool save_failed;  /* a trace could not be written */
     long long divided; /* the memory, last; monotonic ns */
     VEC(struct pollfd) polled;
+    size_t captures_polled; /* how many of them have an entry there */
     struct daemon_http http;
+
+    struct jobs jobs;
+    VEC(struct report_page *) reports; /* being made, and those that are kept */
+    unsigned report_makers;            /* processes */
 };
 
 /* ---- daemon_options.c */
@@ -135,8 +147,23 @@ void daemon_metrics(const struct daemon *d, struct buf *out);
 /* The traces in the output folder. NULL with `e` filled. */
 json_t *daemon_traces_json(const struct daemon *d, struct err *e);
 
-/* Answers with one of them; nothing outside of the folder is ever opened. */
+/*
+ * A regular file of the folder itself, for reading; -1 when there is none of that name. Nothing
+ * outside of the folder is ever opened.
+ */
+int daemon_open_trace(const struct daemon *d, const char *name, struct stat *st);
+
+/* Answers with one of them. */
 void daemon_send_trace(const struct daemon *d, struct http_exchange *x, const char *name);
+
+/* ---- daemon_reports.c */
+
+/* Answers, at once or when it is made, with the page of a trace or its summary in JSON. */
+void daemon_send_report(struct daemon *d, struct http_exchange *x, const char *name,
+                        enum report_kind kind);
+void daemon_reports_turn(struct daemon *d);
+void daemon_reports_over(struct daemon *d, const struct http_exchange *x);
+void daemon_reports_release(struct daemon *d);
 
 /* ---- daemon_screen.c */
 

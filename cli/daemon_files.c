@@ -21,10 +21,10 @@ static bool is_trace_name(const char *name)
 }
 
 /*
- * A regular file of the folder itself: no link leads out of it, and nothing is waited for. Kernels
- * without openat2, and sandboxes that forbid it, have the flags that do for a name without folders.
+ * No link leads out of the folder, and nothing is waited for. Kernels without openat2, and
+ * sandboxes that forbid it, have the flags that do for a name without folders.
  */
-static int open_trace(const struct daemon *d, const char *name, struct stat *st)
+int daemon_open_trace(const struct daemon *d, const char *name, struct stat *st)
 {
     const int flags = O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC;
     const struct open_how how = {.flags = (unsigned)flags,
@@ -64,7 +64,7 @@ json_t *daemon_traces_json(const struct daemon *d, struct err *e)
     }
     while (list && (entry = readdir(dir))) {
         struct stat st;
-        int trace = open_trace(d, entry->d_name, &st);
+        int trace = daemon_open_trace(d, entry->d_name, &st);
         if (trace < 0)
             continue;
         close(trace);
@@ -82,7 +82,7 @@ json_t *daemon_traces_json(const struct daemon *d, struct err *e)
 void daemon_send_trace(const struct daemon *d, struct http_exchange *x, const char *name)
 {
     struct stat st;
-    int fd = open_trace(d, name, &st);
+    int fd = daemon_open_trace(d, name, &st);
     if (fd < 0)
         http_refuse(x, 404, "there is no such trace");
     else

@@ -205,6 +205,24 @@ static bool is_open(void *ctx, const char *path)
            strcmp(path, API "/login") == 0;
 }
 
+/* `rest`: "x.tracy", "x.tracy/report", "x.tracy/summary"; no trace has a slash in its name. */
+static void handle_trace(struct daemon *d, struct http_exchange *x, const char *rest)
+{
+    const char *slash = strchr(rest, '/');
+    char *name = slash ? strndup(rest, (size_t)(slash - rest)) : NULL;
+    if (!slash)
+        daemon_send_trace(d, x, rest);
+    else if (!name)
+        http_refuse(x, 500, "out of memory");
+    else if (strcmp(slash, "/report") == 0)
+        daemon_send_report(d, x, name, REPORT_PAGE);
+    else if (strcmp(slash, "/summary") == 0)
+        daemon_send_report(d, x, name, REPORT_SUMMARY);
+    else
+        http_refuse(x, 404, "that cannot be asked of a trace");
+    free(name);
+}
+
 static void handle_get(struct daemon *d, struct http_exchange *x, const char *path)
 {
     static const char traces[] = API "/traces/";
@@ -220,7 +238,7 @@ static void handle_get(struct daemon *d, struct http_exchange *x, const char *pa
     else if (strcmp(path, API "/traces") == 0)
         reply_traces(d, x);
     else if (strncmp(path, traces, sizeof traces - 1) == 0)
-        daemon_send_trace(d, x, path + sizeof traces - 1);
+        handle_trace(d, x, path + sizeof traces - 1);
     else if (strcmp(path, API "/events") == 0)
         begin_stream(d, x);
     else
@@ -258,6 +276,7 @@ static void over(void *ctx, struct http_exchange *x)
         if (d->http.pending.at[i].exchange == x)
             d->http.pending.at[i--] = d->http.pending.at[--d->http.pending.len];
     }
+    daemon_reports_over(d, x);
 }
 
 /* Whose session died, or saves: it does not answer any more. */
@@ -303,6 +322,7 @@ void daemon_http_turn(struct daemon *d)
         return;
     refuse_late(d, now);
     push_status(d, now);
+    daemon_reports_turn(d);
     http_turn(d->http.server);
 }
 

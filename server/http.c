@@ -62,6 +62,7 @@ struct http_exchange {
     struct MHD_Response *response; /* waits to be queued */
     unsigned status;
     bool streams;
+    bool document;  /* the answer is a page that is not ours */
     struct buf out; /* of a stream */
     size_t sent;
     uint64_t note;
@@ -179,10 +180,14 @@ static void add_headers(const struct http_exchange *x, struct MHD_Response *r, c
     (void)x->server->mhd.add_header(r, "X-Content-Type-Options", "nosniff");
     (void)x->server->mhd.add_header(r, "X-Frame-Options", "DENY");
     (void)x->server->mhd.add_header(r, "Referrer-Policy", "no-referrer");
-    (void)x->server->mhd.add_header(r, "Content-Security-Policy",
-                                    "default-src 'none'; script-src 'self'; style-src 'self'; "
-                                    "connect-src 'self'; img-src data:; base-uri 'none'; "
-                                    "form-action 'none'; frame-ancestors 'none'");
+    (void)x->server->mhd.add_header(
+        r, "Content-Security-Policy",
+        x->document ? "sandbox allow-scripts allow-downloads; default-src 'none'; "
+                      "script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:; "
+                      "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+                    : "default-src 'none'; script-src 'self'; style-src 'self'; "
+                      "connect-src 'self'; img-src data:; base-uri 'none'; "
+                      "form-action 'none'; frame-ancestors 'none'");
     if (x->status == MHD_HTTP_UNAUTHORIZED)
         (void)x->server->mhd.add_header(r, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
 }
@@ -229,8 +234,8 @@ void http_refuse(struct http_exchange *x, unsigned status, const char *why)
     buf_release(&text);
 }
 
-void http_reply_file(struct http_exchange *x, int fd, uint64_t size, const char *type,
-                     const char *name)
+static void reply_fd(struct http_exchange *x, int fd, uint64_t size, const char *type,
+                     const char *name, const char *suffix)
 {
     struct buf kept = {0};
     struct MHD_Response *r = x->server->mhd.from_fd(size, fd);
@@ -239,10 +244,37 @@ void http_reply_file(struct http_exchange *x, int fd, uint64_t size, const char 
         http_refuse(x, MHD_HTTP_INTERNAL_SERVER_ERROR, "out of memory");
         return;
     }
-    buf_printf(&kept, "attachment; filename=\"%s\"", name);
-    (void)x->server->mhd.add_header(r, MHD_HTTP_HEADER_CONTENT_DISPOSITION, buf_str(&kept));
-    buf_release(&kept);
+    if (name) {
+        buf_puts(&kept, "attachment; filename=\"");
+        for (; *name; name++) {
+            bool quotes = *name == '"' || *name == '\\' || (unsigned char)*name < ' ';
+            buf_put(&kept, quotes ? "_" : name, 1);
+        }
+        buf_printf(&kept, "%s\"", suffix);
+        (void)x->server->mhd.add_header(r, MHD_HTTP_HEADER_CONTENT_DISPOSITION, buf_str(&kept));
+        buf_release(&kept);
+    }
     answer(x, MHD_HTTP_OK, type, r);
+}
+
+void http_reply_file(struct http_exchange *x, int fd, uint64_t size, const char *type,
+                     const char *name)
+{
+    reply_fd(x, fd, size, type, name, "");
+}
+
+void http_reply_fd(struct http_exchange *x, int fd, uint64_t size, const char *type)
+{
+    reply_fd(x, fd, size, type, NULL, "");
+}
+
+void http_reply_document(struct http_exchange *x, int fd, uint64_t size, const char *name)
+{
+    bool keep = MHD_lookup_connection_value(x->connection, MHD_GET_ARGUMENT_KIND, "download") ||
+                MHD_lookup_connection_value_n(x->connection, MHD_GET_ARGUMENT_KIND, "download", 8,
+                                              NULL, NULL) == MHD_YES;
+    x->document = true;
+    reply_fd(x, fd, size, "text/html; charset=utf-8", keep ? name : NULL, ".html");
 }
 
 void http_login(struct http_exchange *x)

@@ -69,6 +69,16 @@ void http_refuse(struct http_exchange *x, unsigned status, const char *why);
 void http_reply_file(struct http_exchange *x, int fd, uint64_t size, const char *type,
                      const char *name);
 
+/* The same without a name, to be read as it is. */
+void http_reply_fd(struct http_exchange *x, int fd, uint64_t size, const char *type);
+
+/*
+ * The same, a page made of what strangers said: it may run its own scripts in an origin of its own,
+ * so it can ask this server for nothing, and nobody else. `name` is the trace's: asked for with
+ * "?download" the page is to be kept as `name`.html.
+ */
+void http_reply_document(struct http_exchange *x, int fd, uint64_t size, const char *name);
+
 /* Gives the cookie to who sent the right token as the body. */
 void http_login(struct http_exchange *x);
 

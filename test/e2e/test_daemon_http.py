@@ -152,7 +152,7 @@ class Answers(Web):
             paths = self.get("/openapi.json")["paths"]
             number = self.recorded()
             for path, ways in paths.items():
-                if "get" not in ways or path.endswith(("/events", "/{name}")):
+                if "get" not in ways or path.endswith("/events") or "{name}" in path:
                     continue
                 self.assertEqual(self.ask(path.replace("{number}", str(number)))[0], 200, path)
 

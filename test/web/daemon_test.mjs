@@ -53,17 +53,35 @@ const checks = {
   "saves now": async () => {
     await page.locator("#save").tap();
     await says("#clients", "recording");
+    await page.locator("#traces a").first().waitFor({ timeout: LIMIT });
   },
   "stops and saves": async () => {
     await page.locator("#stop").tap();
     await says("#clients", "saved");
     await says("#summary", "1 saved");
-    await page.locator("#traces a").first().waitFor({ timeout: LIMIT });
+    await says("#traces", ".2.tracy");
   },
   "gives a trace": async () => {
     const [download] = await Promise.all([page.waitForEvent("download"), page.locator("#traces a").first().tap()]);
     assert.match(download.suggestedFilename(), /\.tracy$/);
     await download.saveAs(join(folder, "downloaded.tracy"));
+  },
+  "shows a finished trace's page, in an origin of its own": async () => {
+    await page.locator("#report").waitFor({ timeout: LIMIT });
+    const [opened] = await Promise.all([context.waitForEvent("page"), page.locator("#report").tap()]);
+    opened.on("pageerror", (e) => errors.push(`report: ${e.message}`));
+    await opened.waitForLoadState();
+    await opened.getByText("main").first().waitFor({ timeout: LIMIT });
+    assert.equal(await opened.evaluate(() => self.origin), "null");
+    const stolen = await opened.evaluate(() => fetch("/api/v1/status").then((a) => a.status, () => "refused"));
+    assert.equal(stolen, "refused");
+    await opened.screenshot({ path: join(folder, "report-phone.png"), fullPage: true });
+    await opened.close();
+  },
+  "gives a report": async () => {
+    const [download] = await Promise.all([page.waitForEvent("download"), page.locator("#traces a", { hasText: "download" }).first().tap()]);
+    assert.match(download.suggestedFilename(), /\.tracy\.html$/);
+    await download.saveAs(join(folder, "downloaded.html"));
   },
   "had no errors": async () => {
     assert.deepEqual(errors, []);

@@ -132,6 +132,9 @@ function drawDetail() {
   $("detail-head").textContent = c.program || placeOf(c);
   $("save").disabled = c.state !== "recording";
   $("stop").disabled = !live;
+  const saved = c.state === "saved" && c.trace;
+  $("report").hidden = !saved;
+  if (saved) $("report").href = `${pathOfTrace(c.trace)}/report`;
   $("figures").textContent = f
     ? `${duration(f.seconds)}, ${bytes(f.received_bytes)} received, ${count(f.memory_events)} events, `
       + `peak ${bytes(f.peak_bytes_sampled)}`
@@ -218,15 +221,34 @@ async function refreshSlow() {
 
 // ---- traces
 
+const pathOfTrace = (name) => `${api}/traces/${encodeURIComponent(name)}`;
+
+/** With `download` what it leads to is kept under that name, else it opens beside this page. */
+function link(text, href, download) {
+  const a = element("a", text);
+  a.href = href;
+  if (download) {
+    a.download = download;
+  } else {
+    a.target = "_blank";
+    a.rel = "noopener";
+  }
+  return a;
+}
+
+function reportLinks(name) {
+  const both = element("span", undefined, "links");
+  both.append(link("open", `${pathOfTrace(name)}/report`),
+    link("download", `${pathOfTrace(name)}/report?download`, `${name}.html`));
+  return both;
+}
+
 async function refreshTraces() {
   const { traces } = await ask(`${api}/traces`);
   traces.sort((a, b) => b.modified - a.modified);
-  table("traces", ["trace", { number: "size" }, "saved"], traces.map((t) => {
-    const link = element("a", t.name);
-    link.href = `${api}/traces/${encodeURIComponent(t.name)}`;
-    link.download = t.name;
-    return [link, { number: bytes(t.bytes) }, new Date(t.modified * 1000).toLocaleString()];
-  }));
+  table("traces", ["trace", { number: "size" }, "saved", "report"], traces.map((t) =>
+    [link(t.name, pathOfTrace(t.name), t.name), { number: bytes(t.bytes) },
+      new Date(t.modified * 1000).toLocaleString(), reportLinks(t.name)]));
 }
 
 // ---- what happens
@@ -293,5 +315,9 @@ async function begin() {
   events.addEventListener("error", () => { $("summary").textContent = "the daemon does not answer; trying again"; });
 }
 
-setInterval(() => { if (!document.hidden && !$("detail").hidden) attempt(refreshSlow); }, SLOW_MS);
+setInterval(() => {
+  if (document.hidden || $("main").hidden) return;
+  attempt(refreshTraces); // parts of captures that go on are saved, too
+  if (!$("detail").hidden) attempt(refreshSlow);
+}, SLOW_MS);
 begin();
