@@ -31,6 +31,7 @@ struct http_library {
     __typeof__(MHD_destroy_response) *destroy_response;
     __typeof__(MHD_get_daemon_info) *info;
     __typeof__(MHD_lookup_connection_value) *value;
+    __typeof__(MHD_lookup_connection_value_n) *value_n;
     __typeof__(MHD_queue_response) *queue_response;
     __typeof__(MHD_resume_connection) *resume;
     __typeof__(MHD_run) *run;
@@ -78,6 +79,7 @@ static bool load(struct http_library *l)
         {"MHD_destroy_response", &l->destroy_response},
         {"MHD_get_daemon_info", &l->info},
         {"MHD_lookup_connection_value", &l->value},
+        {"MHD_lookup_connection_value_n", &l->value_n},
         {"MHD_queue_response", &l->queue_response},
         {"MHD_resume_connection", &l->resume},
         {"MHD_run", &l->run},
@@ -270,9 +272,8 @@ void http_reply_fd(struct http_exchange *x, int fd, uint64_t size, const char *t
 
 void http_reply_document(struct http_exchange *x, int fd, uint64_t size, const char *name)
 {
-    bool keep = MHD_lookup_connection_value(x->connection, MHD_GET_ARGUMENT_KIND, "download") ||
-                MHD_lookup_connection_value_n(x->connection, MHD_GET_ARGUMENT_KIND, "download", 8,
-                                              NULL, NULL) == MHD_YES;
+    const struct http_library *mhd = &x->server->mhd;
+    bool keep = mhd->value_n(x->connection, MHD_GET_ARGUMENT_KIND, "download", 8, NULL, NULL);
     x->document = true;
     reply_fd(x, fd, size, "text/html; charset=utf-8", keep ? name : NULL, ".html");
 }

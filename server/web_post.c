@@ -1,12 +1,11 @@
 #include "server/web_post.h"
 
 #include <curl/curl.h>
-#include <dlfcn.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/format.h"
+#include "base/library.h"
 
 #define CONNECT_SECONDS 10L
 #define SILENT_SECONDS 60L
@@ -42,16 +41,6 @@ struct curl_library {
 #undef FUNCTION
 };
 
-/* Where they are in the structure: dlsym gives pointers to data. */
-static const struct {
-    const char *name;
-    size_t at;
-} functions[] = {
-#define FUNCTION(NAME) {"curl_" #NAME, offsetof(struct curl_library, NAME)},
-    CURL_FUNCTIONS(FUNCTION)
-#undef FUNCTION
-};
-
 struct web_post {
     struct curl_library lib;
     CURL *curl;
@@ -62,17 +51,14 @@ struct web_post {
 
 static int load(struct curl_library *lib, struct err *e)
 {
+    const struct library_function functions[] = {
+#define FUNCTION(NAME) {"curl_" #NAME, &lib->NAME},
+        CURL_FUNCTIONS(FUNCTION)
+#undef FUNCTION
+    };
     for (size_t i = 0; !lib->handle && i < sizeof libraries / sizeof *libraries; i++)
-        lib->handle = dlopen(libraries[i], RTLD_NOW);
-    if (!lib->handle)
-        return err_set(e, ERR_OUTPUT, "%s is not installed", libraries[0]);
-    for (size_t i = 0; i < sizeof functions / sizeof *functions; i++) {
-        void *found = dlsym(lib->handle, functions[i].name);
-        if (!found)
-            return err_set(e, ERR_OUTPUT, "%s has no %s", libraries[0], functions[i].name);
-        memcpy((char *)lib + functions[i].at, &found, sizeof found);
-    }
-    return 0;
+        lib->handle = library_load(libraries[i], functions, sizeof functions / sizeof *functions);
+    return lib->handle ? 0 : err_set(e, ERR_OUTPUT, "%s is not installed", libraries[0]);
 }
 
 static size_t take(char *bytes, size_t size, size_t n, void *ctx)
