@@ -3,7 +3,8 @@
 
     LD_LIBRARY_PATH=... examples/live_over_time.py run.tracy ['peak<512M' ...]
 
-Exits with 1 when a budget does not hold. Uses libtidetrace through ctypes alone; $TIDETRACE names
+Exits with 1 when a budget does not hold, with 2 for a wrong command line or expression, with 3 when
+the trace cannot be read. Uses libtidetrace through ctypes alone; $TIDETRACE names
 the library where it is not installed."""
 
 import ctypes
@@ -13,6 +14,7 @@ import sys
 
 BATCH = 1024
 STEPS = 20
+USAGE = -1  # enum tidetrace_code
 
 
 class Text(ctypes.Structure):
@@ -43,6 +45,14 @@ class VerifyOptions(ctypes.Structure):
                 ("expect", ctypes.POINTER(ctypes.c_char_p)), ("expect_count", ctypes.c_size_t)]
 
 
+class TraceError(RuntimeError):
+    """What the library says is wrong; `code` is one of enum tidetrace_code."""
+
+    def __init__(self, error):
+        super().__init__(error.text.decode(errors="replace"))
+        self.code = error.code
+
+
 class Trace:
     """A trace. Use it in a `with` statement, or call close()."""
 
@@ -56,7 +66,7 @@ class Trace:
     def call(self, name, *args):
         error = Error()
         if getattr(self.library, "tidetrace_" + name)(*args, ctypes.byref(error)) != 0:
-            raise RuntimeError(error.text.decode(errors="replace"))
+            raise TraceError(error)
 
     def close(self):
         self.library.tidetrace_close(self.handle)
@@ -119,8 +129,7 @@ def live_at(trace, times):
     return live
 
 
-def main():
-    path, budgets = sys.argv[1], sys.argv[2:]
+def show(path, budgets):
     with Trace(path) as trace:
         duration = trace.overview()["trace"]["duration_ns"]
         times = [duration * (i + 1) // STEPS for i in range(STEPS)]
@@ -130,6 +139,17 @@ def main():
     for check in checks["checks"]:
         print("ok    " if check["holds"] else "FAILED", check["name"], check["detail"])
     return 0 if checks["holds"] else 1
+
+
+def main():
+    if len(sys.argv) < 2:
+        print("usage: live_over_time.py TRACE [EXPRESSION...]", file=sys.stderr)
+        return 2
+    try:
+        return show(sys.argv[1], sys.argv[2:])
+    except (OSError, TraceError) as error:  # no such library, no such trace
+        print(f"live_over_time: {error}", file=sys.stderr)
+        return 2 if getattr(error, "code", None) == USAGE else 3
 
 
 if __name__ == "__main__":

@@ -50,7 +50,7 @@ extern "C" {
 
 /* The version of this header: functions and members were added since a lower minor version. */
 #define TIDETRACE_MAJOR 1
-#define TIDETRACE_MINOR 0
+#define TIDETRACE_MINOR 1
 
 /* The version of the library in use, major * 1000 + minor. */
 TIDETRACE_API uint32_t tidetrace_version(void);
@@ -430,6 +430,226 @@ struct tidetrace_leak_row {
 
 TIDETRACE_API int tidetrace_leak_row(struct tidetrace_result *result, uint64_t row,
                                      struct tidetrace_leak_row *out, struct tidetrace_error *error);
+
+/* -- what the following have in common */
+
+struct tidetrace_site_options {
+    size_t struct_size;
+    const struct tidetrace_selection *selection; /* NULL: all allocations */
+    const char *const
+        *skip; /* regular expressions: functions and files to pass over for the site */
+    size_t skip_count;
+};
+
+/* -- growth: which sites hold more at one time than at another, "tidemark.grown/1" */
+
+struct tidetrace_growth_options {
+    size_t struct_size;
+    const struct tidetrace_selection *selection;
+    int64_t from, to; /* what is held at the end of both nanoseconds is compared */
+    const char *const *skip;
+    size_t skip_count;
+};
+
+/* Rows are the sites that changed, most grown first. */
+TIDETRACE_API int tidetrace_growth(struct tidetrace *trace,
+                                   const struct tidetrace_growth_options *options,
+                                   struct tidetrace_result **result, struct tidetrace_error *error);
+
+struct tidetrace_growth_row {
+    size_t struct_size;
+    struct tidetrace_text pool, function, file, image;
+    uint32_t line;
+    uint32_t callstack; /* of the newest block that came between, 0 none */
+    uint64_t count_before, bytes_before, count_after, bytes_after;
+    uint64_t allocations, frees; /* between */
+};
+
+TIDETRACE_API int tidetrace_growth_row(struct tidetrace_result *result, uint64_t row,
+                                       struct tidetrace_growth_row *out,
+                                       struct tidetrace_error *error);
+
+/* -- patterns: what sites do with their blocks that costs time or room, "tidemark.patterns/1" */
+
+/* Rows are all sites, most bytes first. */
+TIDETRACE_API int tidetrace_patterns(struct tidetrace *trace,
+                                     const struct tidetrace_site_options *options,
+                                     struct tidetrace_result **result,
+                                     struct tidetrace_error *error);
+
+enum tidetrace_pattern_flags {
+    TIDETRACE_PATTERN_GROWS = 1,     /* by copying, and not by chance */
+    TIDETRACE_PATTERN_NEVER_GREW = 2 /* large blocks of one size */
+};
+
+struct tidetrace_pattern_row {
+    size_t struct_size;
+    struct tidetrace_text pool, function, file, image;
+    uint32_t line;
+    uint32_t callstack; /* of its largest block */
+    uint32_t flags;     /* enum tidetrace_pattern_flags */
+    uint32_t reserved;
+    uint64_t count, bytes, largest, live_bytes, peak_bytes;
+    uint64_t only_size;                               /* 0: blocks differ in size */
+    uint64_t chains, steps, copied_bytes, longest;    /* of growth by copying */
+    uint64_t steps_down, given_back_bytes;            /* to smaller blocks */
+    uint64_t temporary, temporary_bytes, longest_run; /* longest run of them on one thread */
+    uint64_t glibc_bytes, glibc_peak_bytes;           /* what glibc's malloc would add */
+};
+
+TIDETRACE_API int tidetrace_pattern_row(struct tidetrace_result *result, uint64_t row,
+                                        struct tidetrace_pattern_row *out,
+                                        struct tidetrace_error *error);
+
+/* -- histograms: sizes and lifetimes, "tidemark.histograms/1" */
+
+/* Rows are those classes that have blocks. As JSON the result has no parts: it is always whole. */
+TIDETRACE_API int tidetrace_histograms(struct tidetrace *trace,
+                                       const struct tidetrace_selection *selection,
+                                       struct tidetrace_result **result,
+                                       struct tidetrace_error *error);
+
+enum tidetrace_class_kind {
+    TIDETRACE_CLASS_SIZE = 0,     /* bytes, in powers of two */
+    TIDETRACE_CLASS_LIFETIME = 1, /* nanoseconds, in powers of ten */
+    TIDETRACE_CLASS_LIVE = 2      /* never freed */
+};
+
+struct tidetrace_class_row {
+    size_t struct_size;
+    uint32_t kind; /* enum tidetrace_class_kind */
+    uint32_t reserved;
+    uint64_t from, to; /* from `from` until below `to`; UINT64_MAX: no end */
+    uint64_t count, bytes;
+    uint64_t live_count, live_bytes, temporary, glibc_bytes; /* of sizes only */
+};
+
+TIDETRACE_API int tidetrace_class_row(struct tidetrace_result *result, uint64_t row,
+                                      struct tidetrace_class_row *out,
+                                      struct tidetrace_error *error);
+
+/* -- faults: frees of unknown blocks, addresses allocated twice, "tidemark.faults/1" */
+
+/* Rows are kinds of faults by pool and call stack. */
+TIDETRACE_API int tidetrace_faults(struct tidetrace *trace,
+                                   const struct tidetrace_site_options *options,
+                                   struct tidetrace_result **result, struct tidetrace_error *error);
+
+enum tidetrace_fault_kind { TIDETRACE_FREE_OF_UNKNOWN = 0, TIDETRACE_ALLOCATED_TWICE = 1 };
+
+enum tidetrace_fault_cause {
+    TIDETRACE_FAULT_NEVER_SEEN = 0,    /* no block of the trace covered the address before */
+    TIDETRACE_FAULT_FREED_BEFORE = 1,  /* a block began there and was freed */
+    TIDETRACE_FAULT_INSIDE_LIVE = 2,   /* within a live block of the pool */
+    TIDETRACE_FAULT_INSIDE_FREED = 3,  /* within a block that was freed before */
+    TIDETRACE_FAULT_IN_OTHER_POOL = 4, /* the beginning of a live block of another pool */
+    TIDETRACE_FAULT_HELD = 5           /* allocated twice: a live block was there */
+};
+
+struct tidetrace_fault_row {
+    size_t struct_size;
+    uint32_t kind; /* enum tidetrace_fault_kind */
+    uint32_t callstack;
+    struct tidetrace_text pool, function, file, image;
+    uint32_t line;
+    uint32_t from_history; /* found in the trace's events, not noted by a capture */
+    uint64_t count;        /* how often, at most … */
+    uint64_t count_least;  /* … and at least, with a selection */
+    uint32_t cases;        /* how many of them tidetrace_fault_case tells: the first and the last */
+    uint32_t reserved;
+};
+
+TIDETRACE_API int tidetrace_fault_row(struct tidetrace_result *result, uint64_t row,
+                                      struct tidetrace_fault_row *out,
+                                      struct tidetrace_error *error);
+
+struct tidetrace_fault_case {
+    size_t struct_size;
+    uint32_t cause;          /* enum tidetrace_fault_cause */
+    uint32_t held_callstack; /* of an address allocated twice: who had it */
+    int64_t time;
+    uint64_t address;
+    uint64_t size;      /* of the block allocated twice */
+    uint64_t thread_id; /* of the operating system */
+    /* The block that was there before, and the live one around the address, where there is one: */
+    uint64_t previous_address, previous_size;
+    int64_t previous_time, previous_free_time;
+    uint32_t previous_callstack, previous_free_callstack;
+    uint64_t around_address, around_size;
+    int64_t around_time;
+    uint32_t around_callstack;
+    uint8_t has_previous, has_around;
+    uint16_t reserved;
+};
+
+TIDETRACE_API int tidetrace_fault_case(struct tidetrace_result *result, uint64_t row,
+                                       uint32_t number, struct tidetrace_fault_case *out,
+                                       struct tidetrace_error *error);
+
+/* -- timeline: use over time, "tidemark.timeline/1" */
+
+enum tidetrace_timeline_flags {
+    TIDETRACE_TIMELINE_WINDOW = 1,  /* begin, end; else from 0 to the end */
+    TIDETRACE_TIMELINE_TOGETHER = 2 /* all pools as one */
+};
+
+struct tidetrace_timeline_options {
+    size_t struct_size;
+    const struct tidetrace_selection *selection; /* without a range: that is the window */
+    uint32_t flags;                              /* enum tidetrace_timeline_flags */
+    uint32_t buckets;   /* at most, in each pool; 0: 200; up to 1,000,000 */
+    int64_t begin, end; /* blocks that were allocated before count as in use */
+};
+
+/* Rows are buckets, pool by pool. As JSON the result has no parts: it is always whole. */
+TIDETRACE_API int tidetrace_timeline(struct tidetrace *trace,
+                                     const struct tidetrace_timeline_options *options,
+                                     struct tidetrace_result **result,
+                                     struct tidetrace_error *error);
+
+struct tidetrace_bucket_row {
+    size_t struct_size;
+    struct tidetrace_text pool;
+    int64_t begin, end;
+    uint64_t low_bytes, high_bytes, last_bytes; /* in use: least, most, at its end */
+    int64_t high_time;
+    uint64_t high_live, last_live; /* blocks */
+    uint64_t allocations, frees, allocated_bytes, freed_bytes;
+};
+
+TIDETRACE_API int tidetrace_bucket_row(struct tidetrace_result *result, uint64_t row,
+                                       struct tidetrace_bucket_row *out,
+                                       struct tidetrace_error *error);
+
+/* -- map: where live blocks lie, and how scattered they were, "tidemark.map/1" */
+
+struct tidetrace_map_options {
+    size_t struct_size;
+    const struct tidetrace_selection *selection; /* `at`: the map of that time */
+    uint32_t columns; /* cells in a line of the JSON, a power of two up to 1024; 0: no lines */
+    uint32_t lines;   /* of each pool, at most; 0: 32 */
+    uint32_t samples; /* times at which the pools are looked at; 0: 8; up to 100,000 */
+    uint32_t reserved;
+};
+
+/* Rows are samples, pool by pool. As JSON the result has no parts: it is always whole. */
+TIDETRACE_API int tidetrace_map(struct tidetrace *trace,
+                                const struct tidetrace_map_options *options,
+                                struct tidetrace_result **result, struct tidetrace_error *error);
+
+struct tidetrace_map_row {
+    size_t struct_size;
+    struct tidetrace_text pool;
+    int64_t time;
+    uint64_t blocks, bytes;
+    uint64_t covered_bytes;                         /* addresses in at least one block */
+    uint64_t page_bytes;                            /* of the pages with such an address */
+    uint64_t holes, hole_bytes, largest_hole_bytes; /* between blocks that share or adjoin a page */
+    uint64_t low_address, high_address;             /* covered, both included; 0 without any */
+};
+
+TIDETRACE_API int tidetrace_map_row(struct tidetrace_result *result, uint64_t row,
+                                    struct tidetrace_map_row *out, struct tidetrace_error *error);
 
 /* -- tree: callers with all that they called, "tidemark.tree/1" */
 

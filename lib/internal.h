@@ -130,6 +130,27 @@ int result_name(struct tidetrace_result *r, uint64_t row,
                 void (*put)(struct buf *out, const void *of), const void *of,
                 struct tidetrace_text *name, struct err *e);
 
+/* A result of a selection that lasts as long as it does. */
+struct selected_result {
+    struct tidetrace_result base;
+    struct selection selection;
+};
+
+/*
+ * Takes the question, and makes its selection. When the analysis fails, release the selection: only
+ * results that were built are released as a whole.
+ */
+int result_select(struct selected_result *r, struct tidetrace *t,
+                  const struct tidetrace_selection *selection, const char *const *skip, size_t n,
+                  struct err *e);
+
+/* It is built, and has so many rows. */
+static inline void result_built(struct tidetrace_result *r, uint64_t rows)
+{
+    r->built = true;
+    r->rows = rows;
+}
+
 struct counter;
 struct tidetrace_figures lib_figures(const struct counter *c);
 

@@ -87,6 +87,16 @@ int result_name(struct tidetrace_result *r, uint64_t row,
     return 0;
 }
 
+int result_select(struct selected_result *r, struct tidetrace *t,
+                  const struct tidetrace_selection *selection, const char *const *skip, size_t n,
+                  struct err *e)
+{
+    struct question *q = &r->base.question;
+    return question_init(q, t, selection, skip, n, e) != 0
+               ? -1
+               : selection_init(&r->selection, &t->trace, &q->only, e);
+}
+
 /* ---- JSON */
 
 /*

@@ -8,6 +8,7 @@
 
 #define KEEP_POOLS 20u
 #define KEEP_FAULTS 5u
+#define KEEP_PICTURES 8u
 #define KEEP_FACTS 100u
 #define PEAKS_SHOWN 20u
 #define PEAKS_MOST 4096
@@ -291,6 +292,135 @@ static int ask_leaks(struct tool_call *c, struct tidetrace_result **r,
     return tidetrace_leaks(c->trace, &o, r, error);
 }
 
+/* ---- growth, patterns, faults, histograms */
+
+static const struct param growth_params[] = {
+    {.name = "from_ns",
+     .type = PARAM_INTEGER,
+     .what = "the earlier time, ns since the trace began (the beginning)",
+     .least = -TIMES_MAX,
+     .most = TIMES_MAX},
+    {.name = "to_ns",
+     .type = PARAM_INTEGER,
+     .what = "the later time (the end)",
+     .least = -TIMES_MAX,
+     .most = TIMES_MAX},
+    SKIP_PARAM,
+    END_OF_PARAMS,
+};
+
+static int ask_growth(struct tool_call *c, struct tidetrace_result **r,
+                      struct tidetrace_error *error)
+{
+    struct param_texts skip = params_texts(c->arguments, "skip");
+    const struct tidetrace_growth_options o = {.struct_size = sizeof o,
+                                               .selection = &c->selection,
+                                               .from = params_integer(c->arguments, "from_ns", -1),
+                                               .to =
+                                                   params_integer(c->arguments, "to_ns", INT64_MAX),
+                                               .skip = skip.at,
+                                               .skip_count = skip.len};
+    return tidetrace_growth(c->trace, &o, r, error);
+}
+
+static const struct param site_params[] = {SKIP_PARAM, END_OF_PARAMS};
+
+static struct tidetrace_site_options site_options(const struct tool_call *c)
+{
+    struct param_texts skip = params_texts(c->arguments, "skip");
+    return (struct tidetrace_site_options){.struct_size = sizeof(struct tidetrace_site_options),
+                                           .selection = &c->selection,
+                                           .skip = skip.at,
+                                           .skip_count = skip.len};
+}
+
+static int ask_patterns(struct tool_call *c, struct tidetrace_result **r,
+                        struct tidetrace_error *error)
+{
+    const struct tidetrace_site_options o = site_options(c);
+    return tidetrace_patterns(c->trace, &o, r, error);
+}
+
+static int ask_faults(struct tool_call *c, struct tidetrace_result **r,
+                      struct tidetrace_error *error)
+{
+    const struct tidetrace_site_options o = site_options(c);
+    return tidetrace_faults(c->trace, &o, r, error);
+}
+
+static int ask_histograms(struct tool_call *c, struct tidetrace_result **r,
+                          struct tidetrace_error *error)
+{
+    return tidetrace_histograms(c->trace, &c->selection, r, error);
+}
+
+/* ---- timeline, map: pictures in numbers, small enough to be read as a whole */
+
+static const struct param timeline_params[] = {
+    {.name = "buckets",
+     .type = PARAM_INTEGER,
+     .what = "pieces of time, of each pool (40)",
+     .least = 1,
+     .most = 400},
+    {.name = "together", .type = PARAM_BOOLEAN, .what = "all pools as one (false)"},
+    END_OF_PARAMS,
+};
+
+/* The range is what is shown: what is in use then may have been allocated before. */
+static int ask_timeline(struct tool_call *c, struct tidetrace_result **r,
+                        struct tidetrace_error *error)
+{
+    struct tidetrace_timeline_options o = {
+        .struct_size = sizeof o,
+        .selection = &c->selection,
+        .buckets = (uint32_t)params_integer(c->arguments, "buckets", 40),
+        .begin = c->selection.begin,
+        .end = c->selection.end};
+    if (c->selection.flags & TIDETRACE_SELECT_RANGE)
+        o.flags |= TIDETRACE_TIMELINE_WINDOW;
+    if (params_boolean(c->arguments, "together", false))
+        o.flags |= TIDETRACE_TIMELINE_TOGETHER;
+    c->selection.flags &= ~(uint32_t)TIDETRACE_SELECT_RANGE;
+    return tidetrace_timeline(c->trace, &o, r, error);
+}
+
+static const struct param map_params[] = {
+    {.name = "samples",
+     .type = PARAM_INTEGER,
+     .what = "times at which the pools are looked at (8)",
+     .least = 1,
+     .most = 200},
+    {.name = "lines",
+     .type = PARAM_INTEGER,
+     .what = "lines of 16 cells of each pool's map, 0 for none (0)",
+     .most = 64},
+    END_OF_PARAMS,
+};
+
+static int ask_map(struct tool_call *c, struct tidetrace_result **r, struct tidetrace_error *error)
+{
+    uint32_t lines = (uint32_t)params_integer(c->arguments, "lines", 0);
+    const struct tidetrace_map_options o = {
+        .struct_size = sizeof o,
+        .selection = &c->selection,
+        .columns = lines ? 16 : 0,
+        .lines = lines,
+        .samples = (uint32_t)params_integer(c->arguments, "samples", 8)};
+    return tidetrace_map(c->trace, &o, r, error);
+}
+
+static int add_pictures(struct tool_call *c, const struct page *p, json_t *document, struct err *e)
+{
+    (void)c;
+    return page_cut(p, document, "pools", KEEP_PICTURES) ? 0 : no_room(e);
+}
+
+static int add_pools(struct tool_call *c, const struct page *p, json_t *document, struct err *e)
+{
+    (void)c;
+    return page_cut(p, document, "pools", KEEP_POOLS) ? 0 : no_room(e);
+}
+
 /* ---- diff */
 
 static const struct param diff_params[] = {
@@ -328,12 +458,6 @@ static int ask_diff(struct tool_call *c, struct tidetrace_result **r, struct tid
         .fail_if = fail_if.at,
         .fail_if_count = fail_if.len};
     return tidetrace_diff(c->base, c->trace, &o, r, error);
-}
-
-static int add_diff(struct tool_call *c, const struct page *p, json_t *document, struct err *e)
-{
-    (void)c;
-    return page_cut(p, document, "pools", KEEP_POOLS) ? 0 : no_room(e);
 }
 
 /* ---- verify */
@@ -433,6 +557,46 @@ const struct tool tool_table[] = {
      .params = {{trace_params, leak_params, selection_params, page_params}},
      .rows = "leaks",
      .ask = ask_leaks},
+    {.name = "growth",
+     .title = "Who grew between two times",
+     .what = "Which sites hold more at one time than at another, or less, most grown first.",
+     .params = {{trace_params, growth_params, selection_params, page_params}},
+     .rows = "sites",
+     .ask = ask_growth},
+    {.name = "patterns",
+     .title = "What sites do with their blocks",
+     .what = "By site: growth by copying, temporary blocks in a row, large blocks of one size that "
+             "never grew, what glibc's malloc would add.",
+     .params = {{trace_params, site_params, selection_params, page_params}},
+     .rows = "sites",
+     .ask = ask_patterns},
+    {.name = "histograms",
+     .title = "Sizes and lifetimes",
+     .what = "How large blocks were and how long they lived, how many were freed on another "
+             "thread or right after a larger one came.",
+     .params = {{trace_params, selection_params}},
+     .ask = ask_histograms},
+    {.name = "faults",
+     .title = "Memory faults",
+     .what = "Frees of unknown blocks and addresses allocated twice, with the call stacks of both "
+             "sides.",
+     .params = {{trace_params, site_params, selection_params, page_params}},
+     .rows = "faults",
+     .ask = ask_faults},
+    {.name = "timeline",
+     .title = "Memory use over time",
+     .what = "How much was in use over time, by pool, in buckets, with local peaks; begin_ns and "
+             "end_ns are the stretch of time that is shown.",
+     .params = {{trace_params, timeline_params, selection_params}},
+     .ask = ask_timeline,
+     .add = add_pictures},
+    {.name = "map",
+     .title = "Where blocks lie",
+     .what = "How scattered the live blocks of each pool were over time, and where they lie at "
+             "the end or at at_ns.",
+     .params = {{trace_params, map_params, selection_params}},
+     .ask = ask_map,
+     .add = add_pictures},
     {.name = "tree",
      .title = "Call-stack tree of allocations",
      .what = "Which callers allocated how much with all that they called, as nodes depth first; "
@@ -456,6 +620,6 @@ const struct tool tool_table[] = {
      .rows = "rows",
      .compares = true,
      .ask = ask_diff,
-     .add = add_diff},
+     .add = add_pools},
     {.name = NULL},
 };

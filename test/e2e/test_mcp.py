@@ -9,7 +9,8 @@ import subprocess
 import threading
 import unittest
 
-from clients import alloc_plain, capture_items, thread_name
+from clients import alloc_plain, capture_items, frame_name, thread_name
+from test_capture import alloc, callstack
 from tools import BUILD, LIMIT, TIDEMARK, TRACES, Case, run
 
 NEWEST = "2025-06-18"
@@ -17,7 +18,8 @@ REVISIONS = ("2024-11-05", "2025-03-26", NEWEST)
 TRACE = str(TRACES / "v0.14.0" / "memscen_mt.tracy")
 OLDER = str(TRACES / "v0.9.1" / "memscen.tracy")
 ZONES = str(TRACES / "v0.14.0" / "allscen.tracy")
-TOOLS = ["diff", "find", "info", "leaks", "peak", "report", "tree", "verify"]
+TOOLS = ["diff", "faults", "find", "growth", "histograms", "info", "leaks", "map", "patterns",
+         "peak", "report", "timeline", "tree", "verify"]
 
 
 class Client:
@@ -325,6 +327,48 @@ class Answers(Case):
                 page = client.document("peak", trace=TRACE, at_ns=until)
                 self.assertLessEqual(max(p["time_ns"] for p in page["peaks"]), until)
                 self.assertEqual(page["selection"]["at_ns"], page["peaks"][0]["time_ns"])
+
+    def test_growth_and_patterns(self):
+        with Client() as client:
+            times = sorted(p["peak_time_ns"] for p in command("report", TRACE)["pools"])
+            told = command("report", TRACE, "--grown", f"{times[0]}:{times[-1]}")
+            self.check(client, "growth", "sites", told, trace=TRACE, from_ns=times[0],
+                       to_ns=times[-1])
+            told = command("report", TRACE, "--grown", ":1h", "--size", "64:")
+            self.check(client, "growth", "sites", told, trace=TRACE, size_min=64)
+            self.assertIn("later one", client.refusal("growth", trace=TRACE, from_ns=5, to_ns=5))
+            self.check(client, "patterns", "sites", command("report", TRACE, "--patterns"),
+                       trace=TRACE)
+
+    def test_pictures(self):
+        """Whole documents: those of the commands, but for what is cut."""
+        with Client() as client:
+            self.assertEqual(client.document("histograms", trace=TRACE, pool="arena"),
+                             command("report", TRACE, "--histograms", "--pool", "arena"))
+            self.assertEqual(client.document("timeline", trace=TRACE),
+                             command("timeline", TRACE, "--buckets", 40))
+            self.assertEqual(client.document("timeline", trace=TRACE, buckets=7, together=True,
+                                             begin_ns=10**8, end_ns=2 * 10**8),
+                             command("timeline", TRACE, "--buckets", 7, "--together", "--range",
+                                     "100ms:200ms"))
+            time = command("report", TRACE)["pools"][0]["peak_time_ns"]
+            self.assertEqual(client.document("map", trace=TRACE, lines=3, samples=5, at_ns=time),
+                             command("map", TRACE, "--columns", 16, "--rows", 3, "--samples", 5,
+                                     "--at", time))
+            for pool in client.document("map", trace=TRACE)["pools"]:
+                self.assertEqual((pool["lines"], len(pool["samples"])), ([], 8))
+
+    def test_faults_of_both_sides(self):
+        trace = self.dir / "x.tracy"
+        items = b"".join(frame_name(0x401000 + 16 * i, b"f%d" % i, b"a.c", i + 1) for i in range(9))
+        for i in range(9):
+            items += callstack(0x401000 + 16 * i) + alloc(10, 7, 0x1000, 64 + i)
+        self.assertEqual(capture_items(trace, items).returncode, 0)
+        with Client() as client:
+            self.check(client, "faults", "faults", command("report", trace, "--faults"),
+                       trace=str(trace))
+            page = client.document("faults", trace=str(trace), match="f3")
+            self.assertEqual([f["samples"][0]["size"] for f in page["faults"]], [67])
 
     def test_verify_selected(self):
         with Client() as client:

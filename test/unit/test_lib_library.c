@@ -84,6 +84,17 @@ static int make_leaks(struct tidetrace *t, struct tidetrace_result **r)
     return tidetrace_leaks(t, NULL, r, &error);
 }
 
+static int make_growth(struct tidetrace *t, struct tidetrace_result **r)
+{
+    struct tidetrace_growth_options o = {.struct_size = sizeof o, .from = 0, .to = INT64_MAX};
+    return tidetrace_growth(t, &o, r, &error);
+}
+
+static int make_patterns(struct tidetrace *t, struct tidetrace_result **r)
+{
+    return tidetrace_patterns(t, NULL, r, &error);
+}
+
 static int make_tree(struct tidetrace *t, struct tidetrace_result **r)
 {
     struct tidetrace_tree_options o = {
@@ -125,10 +136,11 @@ static int make_checks(struct tidetrace *t, struct tidetrace_result **r)
 }
 
 static const struct kind kinds[] = {
-    {"sites", "sites", make_sites},      {"groups", "groups", make_groups},
-    {"leaks", "leaks", make_leaks},      {"tree", "nodes", make_tree},
-    {"find", "allocations", make_found}, {"diff", "rows", make_diff},
-    {"verify", "checks", make_checks},
+    {"sites", "sites", make_sites},       {"groups", "groups", make_groups},
+    {"leaks", "leaks", make_leaks},       {"tree", "nodes", make_tree},
+    {"find", "allocations", make_found},  {"diff", "rows", make_diff},
+    {"verify", "checks", make_checks},    {"growth", "sites", make_growth},
+    {"patterns", "sites", make_patterns},
 };
 #define KINDS (sizeof kinds / sizeof *kinds)
 
@@ -220,6 +232,34 @@ static void check_leak_row(struct tidetrace_result *r, uint64_t i, const json_t 
     assert_int_equal(row.bytes, number(v, "live_bytes"));
 }
 
+static void check_growth_row(struct tidetrace_result *r, uint64_t i, const json_t *v)
+{
+    struct tidetrace_growth_row row = {.struct_size = sizeof row};
+    assert_int_equal(tidetrace_growth_row(r, i, &row, &error), TIDETRACE_OK);
+    assert_true(is_text(row.pool, json_object_get(v, "pool")));
+    assert_true(is_text(row.function, json_object_get(v, "function")));
+    assert_int_equal(row.count_before, number(v, "count_before"));
+    assert_int_equal(row.bytes_after, number(v, "bytes_after"));
+    assert_int_equal(row.bytes_after - row.bytes_before, number(v, "growth"));
+    assert_int_equal(row.allocations - row.frees, row.count_after - row.count_before);
+}
+
+static void check_pattern_row(struct tidetrace_result *r, uint64_t i, const json_t *v)
+{
+    struct tidetrace_pattern_row row = {.struct_size = sizeof row};
+    assert_int_equal(tidetrace_pattern_row(r, i, &row, &error), TIDETRACE_OK);
+    assert_true(is_text(row.function, json_object_get(v, "function")));
+    assert_int_equal(row.bytes, number(v, "bytes"));
+    assert_int_equal(row.peak_bytes, number(v, "peak_bytes"));
+    assert_int_equal(row.copied_bytes, number(json_object_get(v, "growth"), "copied_bytes"));
+    assert_int_equal(row.longest_run, number(json_object_get(v, "temporary"), "longest_run"));
+    assert_int_equal(row.glibc_peak_bytes, number(json_object_get(v, "glibc_waste"), "peak_bytes"));
+    assert_int_equal(!!(row.flags & TIDETRACE_PATTERN_GROWS),
+                     json_is_true(json_object_get(json_object_get(v, "growth"), "told")));
+    assert_int_equal(!!(row.flags & TIDETRACE_PATTERN_NEVER_GREW),
+                     json_is_true(json_object_get(v, "never_grown")));
+}
+
 static void check_tree_row(struct tidetrace_result *r, uint64_t i, const json_t *v)
 {
     struct tidetrace_tree_row row = {.struct_size = sizeof row};
@@ -265,8 +305,8 @@ static void check_check_row(struct tidetrace_result *r, uint64_t i, const json_t
 static void test_rows(void **state)
 {
     static void (*const checks[KINDS])(struct tidetrace_result *, uint64_t, const json_t *) = {
-        check_report_row, check_report_row, check_leak_row, check_tree_row,
-        check_found_row,  check_diff_row,   check_check_row};
+        check_report_row, check_report_row, check_leak_row,   check_tree_row,   check_found_row,
+        check_diff_row,   check_check_row,  check_growth_row, check_pattern_row};
     struct tidetrace *t = open_trace(SAMPLE, 0);
     (void)state;
     for (size_t k = 0; k < KINDS; k++) {
@@ -303,6 +343,103 @@ static void test_wrong_rows(void **state)
     assert_true(totals.allocations > 0 && totals.verdict.size > 0);
     tidetrace_result_free(r);
     tidetrace_result_free(NULL);
+}
+
+/* ---- results whose JSON is always whole */
+
+static void test_histograms(void **state)
+{
+    struct tidetrace *t = open_trace(SAMPLE, 0);
+    struct tidetrace_result *r;
+    struct tidetrace_class_row row = {.struct_size = sizeof row};
+    uint64_t counts[3] = {0};
+    (void)state;
+    assert_int_equal(tidetrace_histograms(t, NULL, &r, &error), TIDETRACE_OK);
+    json_t *doc = json_of(r, 1, 1);
+    const json_t *sizes = json_object_get(doc, "sizes");
+    for (uint64_t i = 0; i < tidetrace_result_rows(r); i++) {
+        assert_int_equal(tidetrace_class_row(r, i, &row, &error), TIDETRACE_OK);
+        assert_true(row.from < row.to && row.kind < 3);
+        counts[row.kind] += row.count;
+        if (i < json_array_size(sizes)) {
+            assert_int_equal(row.kind, TIDETRACE_CLASS_SIZE);
+            assert_int_equal(row.from, number(json_array_get(sizes, i), "from"));
+            assert_int_equal(row.live_bytes, number(json_array_get(sizes, i), "live_bytes"));
+        }
+    }
+    assert_int_equal(counts[0], counts[1] + counts[2]);
+    assert_int_equal(counts[2], number(json_object_get(doc, "live"), "count"));
+    assert_int_equal(tidetrace_class_row(r, tidetrace_result_rows(r), &row, NULL), TIDETRACE_USAGE);
+    json_decref(doc);
+    tidetrace_result_free(r);
+    tidetrace_close(t);
+}
+
+static void test_timeline(void **state)
+{
+    struct tidetrace *t = open_trace(SAMPLE, 0);
+    struct tidetrace_result *r;
+    struct tidetrace_timeline_options o = {.struct_size = sizeof o, .buckets = 7};
+    struct tidetrace_bucket_row row = {.struct_size = sizeof row};
+    struct tidetrace_selection range = {
+        .struct_size = sizeof range, .flags = TIDETRACE_SELECT_RANGE, .end = 5};
+    (void)state;
+    assert_int_equal(tidetrace_timeline(t, &o, &r, &error), TIDETRACE_OK);
+    json_t *doc = json_of(r, 0, 1);
+    const json_t *pools = json_object_get(doc, "pools");
+    assert_int_equal(tidetrace_result_rows(r), 7 * json_array_size(pools));
+    for (uint64_t i = 0; i < tidetrace_result_rows(r); i++) {
+        const json_t *pool = json_array_get(pools, i / 7);
+        const json_t *v = json_array_get(json_object_get(pool, "buckets"), i % 7);
+        assert_int_equal(tidetrace_bucket_row(r, i, &row, &error), TIDETRACE_OK);
+        assert_true(is_text(row.pool, json_object_get(pool, "name")));
+        assert_int_equal(row.begin, number(v, "begin_ns"));
+        assert_int_equal(row.end, number(v, "end_ns"));
+        assert_int_equal(row.high_bytes, number(v, "high_bytes"));
+        assert_int_equal(row.last_live, number(v, "last_live"));
+        assert_int_equal(row.freed_bytes, number(v, "freed_bytes"));
+    }
+    assert_int_equal(tidetrace_bucket_row(r, UINT64_MAX, &row, &error), TIDETRACE_USAGE);
+    json_decref(doc);
+    tidetrace_result_free(r);
+    o.flags = TIDETRACE_TIMELINE_TOGETHER | TIDETRACE_TIMELINE_WINDOW;
+    o.begin = 5;
+    assert_int_equal(tidetrace_timeline(t, &o, &r, &error), TIDETRACE_USAGE);
+    o.end = INT64_MAX;
+    assert_int_equal(tidetrace_timeline(t, &o, &r, &error), TIDETRACE_OK);
+    assert_int_equal(tidetrace_result_rows(r), 7);
+    tidetrace_result_free(r);
+    o.selection = &range;
+    assert_int_equal(tidetrace_timeline(t, &o, &r, &error), TIDETRACE_USAGE);
+    tidetrace_close(t);
+}
+
+static void test_map(void **state)
+{
+    struct tidetrace *t = open_trace(SAMPLE, 0);
+    struct tidetrace_result *r;
+    struct tidetrace_map_options o = {.struct_size = sizeof o, .samples = 3, .columns = 8};
+    struct tidetrace_map_row row = {.struct_size = sizeof row};
+    (void)state;
+    assert_int_equal(tidetrace_map(t, &o, &r, &error), TIDETRACE_OK);
+    json_t *doc = json_of(r, 0, UINT64_MAX);
+    const json_t *pools = json_object_get(doc, "pools");
+    assert_int_equal(tidetrace_result_rows(r), 3 * json_array_size(pools));
+    for (uint64_t i = 0; i < tidetrace_result_rows(r); i++) {
+        const json_t *pool = json_array_get(pools, i / 3);
+        const json_t *v = json_array_get(json_object_get(pool, "samples"), i % 3);
+        assert_int_equal(tidetrace_map_row(r, i, &row, &error), TIDETRACE_OK);
+        assert_true(is_text(row.pool, json_object_get(pool, "name")));
+        assert_int_equal(row.time, number(v, "time_ns"));
+        assert_int_equal(row.bytes, number(v, "bytes"));
+        assert_int_equal(row.page_bytes, number(v, "page_bytes"));
+        assert_int_equal(row.largest_hole_bytes, number(v, "largest_hole_bytes"));
+    }
+    json_decref(doc);
+    tidetrace_result_free(r);
+    o.columns = 9;
+    assert_int_equal(tidetrace_map(t, &o, &r, &error), TIDETRACE_USAGE);
+    tidetrace_close(t);
 }
 
 /* ---- allocations one by one */
@@ -565,6 +702,17 @@ static void test_layout(void **state)
         {sizeof(struct tidetrace_diff_options), 56},
         {sizeof(struct tidetrace_diff_row), 200},
         {sizeof(struct tidetrace_verify_options), 72},
+        {sizeof(struct tidetrace_site_options), 32},
+        {sizeof(struct tidetrace_growth_options), 48},
+        {sizeof(struct tidetrace_growth_row), 128},
+        {sizeof(struct tidetrace_pattern_row), 224},
+        {sizeof(struct tidetrace_class_row), 80},
+        {sizeof(struct tidetrace_fault_row), 112},
+        {sizeof(struct tidetrace_fault_case), 120},
+        {sizeof(struct tidetrace_timeline_options), 40},
+        {sizeof(struct tidetrace_bucket_row), 120},
+        {sizeof(struct tidetrace_map_options), 32},
+        {sizeof(struct tidetrace_map_row), 104},
         {sizeof(struct tidetrace_check), 48},
     };
     (void)state;
@@ -674,13 +822,15 @@ static void test_locale(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pages),      cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_wrong_rows), cmocka_unit_test(test_allocations),
-        cmocka_unit_test(test_zones),      cmocka_unit_test(test_selection),
-        cmocka_unit_test(test_callstacks), cmocka_unit_test(test_info),
-        cmocka_unit_test(test_peaks),      cmocka_unit_test(test_sizes),
-        cmocka_unit_test(test_damaged),    cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_locale),     cmocka_unit_test(test_layout),
+        cmocka_unit_test(test_pages),       cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_wrong_rows),  cmocka_unit_test(test_histograms),
+        cmocka_unit_test(test_timeline),    cmocka_unit_test(test_map),
+        cmocka_unit_test(test_allocations), cmocka_unit_test(test_zones),
+        cmocka_unit_test(test_selection),   cmocka_unit_test(test_callstacks),
+        cmocka_unit_test(test_info),        cmocka_unit_test(test_peaks),
+        cmocka_unit_test(test_sizes),       cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_threads),     cmocka_unit_test(test_locale),
+        cmocka_unit_test(test_layout),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
