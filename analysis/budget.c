@@ -16,6 +16,7 @@ static const struct {
     {"peak", BUDGET_PEAK},
     {"leaked", BUDGET_LEAKED},
     {"live", BUDGET_LEAKED},
+    {"live_bytes", BUDGET_LEAKED},
     {"leaked_count", BUDGET_LEAKED_COUNT},
     {"live_count", BUDGET_LEAKED_COUNT},
     {"total", BUDGET_TOTAL},

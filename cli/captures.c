@@ -36,6 +36,7 @@ static void capture_free(struct capture *one)
     channel_release(&one->channel);
     json_decref(one->hello);
     json_decref(one->counters);
+    free(one->alerts);
     free(one->output);
     free(one->last_words);
     buf_release(&one->line);
@@ -177,6 +178,9 @@ static void take_line(struct capture *one)
     free(one->last_words);
     one->last_words = text.failed || one->line.failed ? NULL : strdup(buf_str(&text));
     buf_release(&text);
+    if (one->last_words &&
+        (strstr(one->last_words, strerror(ENOSPC)) || strstr(one->last_words, strerror(EDQUOT))))
+        one->no_room = true;
     one->line.len = 0;
     one->line.failed = false;
 }
@@ -225,10 +229,14 @@ static void take_message(struct captures *c, struct capture *one, const struct c
         json_t *said = json_loadb(m->text, m->len, 0, NULL);
         if (json_is_object(said) && m->type == MONITOR_HELLO) {
             take_hello(c, one, said);
+            if (c->greeted)
+                c->greeted(c->counted_ctx, one);
         } else if (json_is_object(said)) {
             json_decref(one->counters);
             one->counters = json_incref(said);
             one->answered = true;
+            if (c->counted)
+                c->counted(c->counted_ctx, one);
         }
         json_decref(said);
     } else if (c->answered) {

@@ -28,6 +28,12 @@ enum capture_state {
     CAPTURE_REFUSED, /* the client cannot be captured: not tried again while it lives */
 };
 
+/* Of one client and one expression of --alert. */
+struct alert_state {
+    bool firing;    /* it was told of */
+    long long held; /* when it was true last; monotonic ns */
+};
+
 struct capture {
     enum capture_state state;
     unsigned number;            /* in the order of beginning, from 1 */
@@ -44,11 +50,13 @@ struct capture {
     uint64_t told_limit; /* what it may hold, as it was told last */
     uint32_t target;     /* that it was found by; CAPTURE_NO_TARGET: it announced itself */
     time_t began;
-    char *output;     /* the trace; NULL: not known yet */
-    struct buf line;  /* of its words, the one that is not complete */
-    char *last_words; /* its newest complete line, escaped for terminals */
-    int status;       /* exit status */
-    uint64_t bytes;   /* of the trace */
+    char *output;               /* the trace; NULL: not known yet */
+    struct buf line;            /* of its words, the one that is not complete */
+    char *last_words;           /* its newest complete line, escaped for terminals */
+    bool no_room;               /* it said that a disk is full */
+    int status;                 /* exit status */
+    uint64_t bytes;             /* of the trace */
+    struct alert_state *alerts; /* one for each expression; NULL: nothing was counted yet */
 };
 
 struct captures {
@@ -64,6 +72,10 @@ struct captures {
     /* Told every answer to a question of ours. May be NULL. */
     void (*answered)(void *ctx, struct capture *one, const struct channel_message *m);
     void *answered_ctx;
+    /* Told when the counters of one are new, or who its client is. May be NULL. */
+    void (*counted)(void *ctx, struct capture *one);
+    void (*greeted)(void *ctx, struct capture *one);
+    void *counted_ctx;
 };
 
 void captures_release(struct captures *c);

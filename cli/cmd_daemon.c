@@ -4,6 +4,7 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -12,16 +13,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/tempfile.h"
 #include "cli/commands.h"
 #include "cli/daemon.h"
 #include "cli/options.h"
 #include "cli/preload.h"
 #include "cli/recover.h"
 #include "cli/trace_name.h"
+#include "report/json_value.h"
 #include "server/notify.h"
 
 #define REFRESH_MS 500
 #define CLIENTS_DEFAULT 64
+#define TELLING_NS 60000000000LL /* so long events are told after the last capture's end */
+#define ALERT_PAUSE 60.0
 
 /* mkdir -p */
 static int make_folder(const char *path, struct err *e)
@@ -47,13 +52,54 @@ static int make_folder(const char *path, struct err *e)
     return 0;
 }
 
+static const char *state_word(const struct capture *one)
+{
+    if (one->state == CAPTURE_SAVED)
+        return "was saved";
+    return one->state == CAPTURE_REFUSED ? "cannot be captured" : "was not saved";
+}
+
+/* A client that was never connected has not finished: it was not begun. */
+static void tell_end(struct daemon *d, const struct capture *one)
+{
+    bool saved = one->state == CAPTURE_SAVED;
+    json_t *more = json_with(json_object(), "saved", json_boolean(saved));
+    more = json_with(more, "status", json_integer(one->status));
+    if (one->output)
+        more = json_with(more, "trace", json_text(view_of(one->output)));
+    if (saved)
+        more = json_with(more, "trace_bytes", json_count(one->bytes));
+    if (one->no_room)
+        daemon_tell(d, LOG_ERROR, "disk.full", one, json_incref(more),
+                    "no room is left for client %u: %s", one->number,
+                    one->last_words ? one->last_words : "");
+    if (one->hello)
+        daemon_tell(d, LOG_INFO, "client.finished", one, more, "client %u %s", one->number,
+                    state_word(one));
+    else
+        daemon_log(d, LOG_INFO, "client.failed", one, more, "client %u %s", one->number,
+                   state_word(one));
+}
+
 static void finished(struct daemon *d, const struct capture *one)
 {
     if (one->status == 4 || one->status == 5 || one->status >= 128)
         d->save_failed = true;
     if (one->status >= 128)
-        fprintf(stderr, "tidemark: the capture of %s:%u was killed by signal %d\n",
-                one->client.address, one->client.broadcast.port, one->status - 128);
+        daemon_log(d, LOG_ERROR, "client.died", one, NULL,
+                   "the capture of %s:%u was killed by signal %d", one->client.address,
+                   one->client.broadcast.port, one->status - 128);
+    tell_end(d, one);
+}
+
+/* Its client is connected. `ctx` is the daemon. */
+static void greeted(void *ctx, struct capture *one)
+{
+    json_t *more = json_object();
+    if (one->output)
+        more = json_with(more, "trace", json_text(view_of(one->output)));
+    daemon_log(ctx, LOG_INFO, "client.recording", one, more, "client %u is being recorded",
+               one->number);
 }
 
 /* ---- waiting */
@@ -117,6 +163,7 @@ static int turn(struct daemon *d, bool listening, struct err *e)
     captures_ask_counters(&d->captures);
     daemon_divide_memory(d);
     jobs_turn(&d->jobs);
+    daemon_events_turn(d);
     daemon_http_turn(d);
     if (listening) {
         daemon_mark_busy(d);
@@ -134,11 +181,18 @@ static int serve(struct daemon *d, struct err *e)
         captures_forget(&d->captures);
         daemon_draw(d);
     }
-    printf("\nShutting down... waiting for %u client%s to finish\n", d->captures.running,
-           d->captures.running == 1 ? "" : "s");
-    fflush(stdout);
+    if (!d->log_json) {
+        printf("\nShutting down... waiting for %u client%s to finish\n", d->captures.running,
+               d->captures.running == 1 ? "" : "s");
+        fflush(stdout);
+    }
+    daemon_log(d, LOG_INFO, "daemon.stopping", NULL, NULL, "%u clients are being saved",
+               d->captures.running);
     notify_service("STOPPING=1");
-    while (d->captures.running) {
+    long long began = monotonic_ns();
+    while (d->captures.running || (daemon_events_wait(d) && monotonic_ns() - began < TELLING_NS)) {
+        if (d->captures.running)
+            began = monotonic_ns();
         (void)stop_asked(&d->stop);
         if (d->stops < d->stop.count) {
             captures_stop(&d->captures);
@@ -150,6 +204,39 @@ static int serve(struct daemon *d, struct err *e)
     return 0;
 }
 
+/*
+ * Recovery tells what it does in text. For a log of objects its words go to a file first; gives
+ * what restore_words wants: where they went before.
+ */
+static int divert_words(struct err *e)
+{
+    int file = tempfile_open(tempfile_dir(NULL), e), before = -1;
+    fflush(stdout);
+    if (file >= 0 && (before = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)) >= 0)
+        (void)dup2(file, STDOUT_FILENO);
+    if (file >= 0)
+        close(file);
+    return before;
+}
+
+static void restore_words(struct daemon *d, int before)
+{
+    fflush(stdout);
+    int file = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    (void)dup2(before, STDOUT_FILENO);
+    close(before);
+    FILE *words = file >= 0 && lseek(file, 0, SEEK_SET) == 0 ? fdopen(file, "r") : NULL;
+    char line[4096];
+    while (words && fgets(line, sizeof line, words)) {
+        line[strcspn(line, "\n")] = 0;
+        daemon_log(d, LOG_INFO, "recovery", NULL, NULL, "%s", line);
+    }
+    if (words)
+        fclose(words);
+    else if (file >= 0)
+        close(file);
+}
+
 /* What captures left that were cut off, this daemon's of before too. What is wrong was said. */
 static void recover_leftovers(struct daemon *d)
 {
@@ -159,9 +246,31 @@ static void recover_leftovers(struct daemon *d)
     unsigned found;
     if (d->no_recover)
         return;
-    (void)recover_folder(d->dir, &options, &found, &e);
+    int words = d->log_json ? divert_words(&e) : -1;
+    if (!e.code)
+        (void)recover_folder(d->dir, &options, &found, &e);
+    if (words >= 0)
+        restore_words(d, words);
     if (e.code)
-        print_error(&e);
+        daemon_log_error(d, &e);
+}
+
+static void say_start(struct daemon *d)
+{
+    unsigned http = d->http.server ? http_port(d->http.server) : 0;
+    json_t *more = json_with(json_object(), "port", json_count(d->port));
+    more = json_with(more, "folder", json_text(view_of(d->dir)));
+    more = json_with(more, "version", json_string(TIDEMARK_VERSION));
+    if (http)
+        more = json_with(more, "http_port", json_count(http));
+    daemon_log(d, LOG_INFO, "daemon.started", NULL, more, "listening on port %u", d->port);
+    if (d->log_json)
+        return;
+    printf("Listening on 0.0.0.0:%u... Press Ctrl+C to stop\nOutput directory: %s\n", d->port,
+           d->dir);
+    if (http)
+        printf("Web server: port %u of %s\n", http, d->http.address);
+    fflush(stdout);
 }
 
 static int daemon_run(struct daemon *d)
@@ -171,19 +280,17 @@ static int daemon_run(struct daemon *d)
         recover_leftovers(d);
     if (e.code || stop_init(&d->stop, &e) != 0 || (d->socket = discovery_open(d->port, &e)) < 0 ||
         daemon_look(d, &e) != 0 || daemon_http_start(d, &e) != 0) {
-        print_error(&e);
+        daemon_log_error(d, &e);
         return d->drop_in ? 1 : err_exit_status(&e);
     }
-    printf("Listening on 0.0.0.0:%u... Press Ctrl+C to stop\nOutput directory: %s\n", d->port,
-           d->dir);
-    if (d->http.server)
-        printf("Web server: port %u of %s\n", http_port(d->http.server), d->http.address);
-    fflush(stdout);
+    say_start(d);
     notify_service("READY=1");
     int status = serve(d, &e);
     if (status != 0)
-        print_error(&e);
+        daemon_log_error(d, &e);
     daemon_print_summary(d);
+    daemon_log(d, LOG_INFO, "daemon.stopped", NULL, NULL, "%u traces were saved",
+               d->captures.files);
     if (d->drop_in)
         return 0;
     return status != 0 ? err_exit_status(&e) : d->save_failed ? 4 : 0;
@@ -194,6 +301,8 @@ static void daemon_release(struct daemon *d)
     jobs_release(&d->jobs);
     daemon_http_release(d);
     daemon_reports_release(d);
+    daemon_events_release(d);
+    budgets_release(&d->alerts);
     prober_release(&d->prober);
     captures_release(&d->captures);
     vec_release(&d->polled);
@@ -214,6 +323,7 @@ static int daemon_main(int argc, char **argv, bool drop_in)
                        .max_clients = CLIENTS_DEFAULT,
                        .container = container_options_default(),
                        .drop_in = drop_in,
+                       .alert_pause = ALERT_PAUSE,
                        .socket = -1,
                        .prober = PROBER_NONE,
                        .http = {.dir = -1},
@@ -223,6 +333,9 @@ static int daemon_main(int argc, char **argv, bool drop_in)
     d.captures.dir = d.dir;
     d.captures.name = d.name;
     d.captures.options = d.options;
+    d.captures.counted = daemon_counted;
+    d.captures.greeted = greeted;
+    d.captures.counted_ctx = &d;
     if (d.terminal)
         daemon_hand_on(&d, "--progress", "0.5");
     if (status < 0) {

@@ -10,8 +10,10 @@
 
 #include "base/err.h"
 #include "base/vec.h"
+#include "cli/budgets.h"
 #include "cli/captures.h"
 #include "cli/jobs.h"
+#include "cli/webhook.h"
 #include "server/discovery.h"
 #include "server/http.h"
 #include "server/prober.h"
@@ -58,6 +60,9 @@ struct daemon_http {
 enum report_kind { REPORT_PAGE, REPORT_SUMMARY };
 
 struct report_page;
+struct news;
+
+enum log_level { LOG_INFO, LOG_WARNING, LOG_ERROR };
 
 struct daemon {
     const char *dir;
@@ -94,6 +99,17 @@ struct daemon {
     struct jobs jobs;
     VEC(struct report_page *) reports; /* being made, and those that are kept */
     unsigned report_makers;            /* processes */
+
+    bool log_json;
+    const char *on_finish, *on_alert; /* commands; NULL: none */
+    struct webhook webhook;
+    VEC(struct news *) news; /* to be told */
+    unsigned tellers;        /* processes that tell */
+    uint64_t tell_failures;
+    bool tell_dropped; /* there were too many, which was said */
+    struct budgets alerts;
+    double alert_pause; /* seconds that an alert must be over before it is told again */
+    uint64_t alerts_told;
 };
 
 /* ---- daemon_options.c */
@@ -134,7 +150,7 @@ void daemon_http_release(struct daemon *d);
 
 /* ---- daemon_api.c: documents; new references, NULL when memory is short */
 
-json_t *daemon_client_json(const struct capture *one);
+json_t *daemon_client_json(const struct daemon *d, const struct capture *one);
 json_t *daemon_status_json(const struct daemon *d);
 
 /* ---- daemon_metrics.c */
@@ -164,6 +180,40 @@ void daemon_send_report(struct daemon *d, struct http_exchange *x, const char *n
 void daemon_reports_turn(struct daemon *d);
 void daemon_reports_over(struct daemon *d, const struct http_exchange *x);
 void daemon_reports_release(struct daemon *d);
+
+/* ---- daemon_events.c */
+
+/*
+ * What happened, for the log: an object in one line with the keys schema, time, level, event,
+ * message, client when there is one, and those of `more`, whose reference is taken over (NULL:
+ * none). In a log of text only warnings and errors are told this way.
+ */
+void daemon_log(struct daemon *d, enum log_level level, const char *event,
+                const struct capture *one, json_t *more, const char *form, ...)
+    __attribute__((format(printf, 6, 7)));
+
+/* The same also for --on-finish ("client.finished"), --on-alert (the others) and --webhook. */
+void daemon_tell(struct daemon *d, enum log_level level, const char *event,
+                 const struct capture *one, json_t *more, const char *form, ...)
+    __attribute__((format(printf, 6, 7)));
+
+void daemon_log_error(struct daemon *d, const struct err *e);
+
+/* Begins to tell what waits; whether anything still waits or is being told. */
+void daemon_events_turn(struct daemon *d);
+bool daemon_events_wait(const struct daemon *d);
+void daemon_events_release(struct daemon *d);
+
+/* ---- daemon_alerts.c */
+
+/* An expression (analysis/budget.h) on what can be known while a client runs. */
+bool daemon_add_alert(struct daemon *d, const char *text, struct err *e);
+
+/* A capture has new counters. `ctx` is the daemon. */
+void daemon_counted(void *ctx, struct capture *one);
+
+/* The expressions that are true of it now. */
+json_t *daemon_alerts_json(const struct daemon *d, const struct capture *one);
 
 /* ---- daemon_screen.c */
 

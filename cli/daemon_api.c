@@ -24,7 +24,7 @@ static json_t *or_null(json_t *value)
     return value ? json_incref(value) : json_null();
 }
 
-json_t *daemon_client_json(const struct capture *one)
+json_t *daemon_client_json(const struct daemon *d, const struct capture *one)
 {
     const struct broadcast *b = &one->client.broadcast;
     const char *slash = one->output ? strrchr(one->output, '/') : NULL;
@@ -41,6 +41,7 @@ json_t *daemon_client_json(const struct capture *one)
     o = json_with(o, "trace_bytes",
                   one->state == CAPTURE_SAVED ? json_count(one->bytes) : json_null());
     o = json_with(o, "says", one->last_words ? json_text(view_of(one->last_words)) : json_null());
+    o = json_with(o, "alerts", daemon_alerts_json(d, one));
     return json_with(o, "counters", or_null(one->counters));
 }
 
@@ -48,7 +49,7 @@ json_t *daemon_status_json(const struct daemon *d)
 {
     json_t *clients = json_array();
     for (size_t i = 0; clients && i < d->captures.list.len; i++) {
-        if (json_array_append_new(clients, daemon_client_json(d->captures.list.at[i])) != 0) {
+        if (json_array_append_new(clients, daemon_client_json(d, d->captures.list.at[i])) != 0) {
             json_decref(clients);
             clients = NULL;
         }

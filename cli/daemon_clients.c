@@ -56,12 +56,11 @@ static bool has_room(struct daemon *d)
         return true;
     }
     if (!d->full_told)
-        fprintf(stderr,
-                "tidemark: %u clients are being captured, further ones must wait "
-                "(%s)\n",
-                d->captures.running,
-                d->memory && d->max_clients == d->memory / DAEMON_SESSION_LEAST ? "--memory-limit"
-                                                                                : "--max-clients");
+        daemon_log(
+            d, LOG_WARNING, "clients.full", NULL, NULL,
+            "%u clients are being captured, further ones must wait (%s)", d->captures.running,
+            d->memory && d->max_clients == d->memory / DAEMON_SESSION_LEAST ? "--memory-limit"
+                                                                            : "--max-clients");
     d->full_told = true;
     return false;
 }
@@ -73,7 +72,7 @@ static struct capture *begin(struct daemon *d, const struct announcement *a)
         return NULL;
     struct capture *one = captures_begin(&d->captures, a, &e);
     if (!one)
-        print_error(&e);
+        daemon_log_error(d, &e);
     return one;
 }
 
@@ -165,10 +164,11 @@ static void take_found(struct daemon *d)
         consider_found(d, &found);
     if (!gone)
         return;
-    fprintf(stderr, "tidemark: the process that looks for clients died; starting another\n");
+    daemon_log(d, LOG_WARNING, "prober.died", NULL, NULL,
+               "the process that looks for clients died; starting another");
     prober_release(&d->prober);
     if (daemon_look(d, &e) != 0)
-        print_error(&e);
+        daemon_log_error(d, &e);
 }
 
 void daemon_take_clients(struct daemon *d)

@@ -137,7 +137,7 @@ static void handle_client(struct daemon *d, struct http_exchange *x, const char 
     else if (posts)
         http_refuse(x, 404, "that cannot be done with a client");
     else if (!rest[digits])
-        reply_json(x, 200, daemon_client_json(one));
+        reply_json(x, 200, daemon_client_json(d, one));
     else if (monitor_question_parse(what, strlen(what), &q))
         ask_session(d, x, one, q);
     else
@@ -160,7 +160,7 @@ static void begin_client(struct daemon *d, struct http_exchange *x)
     } else {
         const struct capture *one = daemon_capture(d, address, (uint16_t)port, &e);
         if (one)
-            reply_json(x, 201, daemon_client_json(one));
+            reply_json(x, 201, daemon_client_json(d, one));
         else
             http_refuse(x, 409, e.text);
     }

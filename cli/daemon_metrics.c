@@ -105,6 +105,27 @@ static void put_of_pools(const struct daemon *d, struct buf *out, const char *ke
     }
 }
 
+/* Which alerts are true now. */
+static void put_alerts(const struct daemon *d, struct buf *out)
+{
+    static const char name[] = "tidemark_alert_firing";
+    put_head(out, name, "gauge", "Whether an expression of --alert is true of the client.");
+    for (size_t i = 0; i < d->captures.list.len; i++) {
+        const struct capture *one = d->captures.list.at[i];
+        for (size_t k = 0; shows(one) && one->alerts && k < d->alerts.list.len; k++) {
+            /* The same expression may have been given twice. */
+            bool again = false;
+            for (size_t n = 0; n < k; n++)
+                again |= strcmp(d->alerts.list.at[n].text, d->alerts.list.at[k].text) == 0;
+            if (again)
+                continue;
+            buf_printf(out, "%s{client=\"%u\",", name, one->number);
+            put_label(out, "alert", d->alerts.list.at[k].text);
+            buf_printf(out, "} %d\n", one->alerts[k].firing);
+        }
+    }
+}
+
 void daemon_metrics(const struct daemon *d, struct buf *out)
 {
     put_head(out, "tidemark_clients", "gauge", "Clients that are being captured.");
@@ -115,6 +136,12 @@ void daemon_metrics(const struct daemon *d, struct buf *out)
     buf_printf(out, "tidemark_traces_saved_total %u\n", d->captures.files);
     put_head(out, "tidemark_trace_bytes_saved_total", "counter", "Bytes of their traces.");
     buf_printf(out, "tidemark_trace_bytes_saved_total %" PRIu64 "\n", d->captures.bytes);
+    put_head(out, "tidemark_alerts_total", "counter", "Alerts that were told.");
+    buf_printf(out, "tidemark_alerts_total %" PRIu64 "\n", d->alerts_told);
+    put_head(out, "tidemark_hook_failures_total", "counter",
+             "Events that a command or web server could not be told of.");
+    buf_printf(out, "tidemark_hook_failures_total %" PRIu64 "\n", d->tell_failures);
+    put_alerts(d, out);
     put_of_clients(d, out, "received_bytes", "tidemark_received_bytes_total", "counter",
                    "Bytes received from the client.");
     put_of_clients(d, out, "memory_events", "tidemark_memory_events_total", "counter",

@@ -3,10 +3,12 @@
 #include <arpa/inet.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "cli/capture_options.h"
 #include "cli/daemon.h"
 #include "cli/options.h"
+#include "cli/question.h"
 #include "cli/token.h"
 #include "cli/trace_name.h"
 #include "server/address.h"
@@ -49,6 +51,14 @@ static const char usage[] =
     "                          for Prometheus (/metrics), such as on 127.0.0.1:8088\n"
     "      --token TOKEN       what they ask for; needed for other addresses than the loopback's;\n"
     "                          @FILE: what is in FILE\n"
+    "      --alert EXPRESSION  tell when it comes true of a client, such as\n"
+    "                          'live_bytes(pool=\"gpu.vram\")>20G'; can be given several times\n"
+    "      --alert-pause TIME  so long it must be over before it is told again (1m)\n"
+    "      --on-finish PROGRAM started with the words client.finished and the trace when a client\n"
+    "                          has ended; its standard input is the event in JSON\n"
+    "      --on-alert PROGRAM  the same for alerts, and when a disk is full\n"
+    "      --webhook URL       the same events, sent to a web server (http)\n"
+    "      --log text|json     json: each line of standard output is an object\n"
     "  -h, --help              this text\n"
     "  -V, --version           the version\n"
     "\n"
@@ -77,6 +87,12 @@ enum {
     OPTION_NO_RECOVER,
     OPTION_HTTP,
     OPTION_TOKEN,
+    OPTION_ALERT,
+    OPTION_ALERT_PAUSE,
+    OPTION_ON_FINISH,
+    OPTION_ON_ALERT,
+    OPTION_WEBHOOK,
+    OPTION_LOG,
 };
 
 static const struct option long_options[] = {
@@ -103,6 +119,12 @@ static const struct option long_options[] = {
     {"no-recover", no_argument, NULL, OPTION_NO_RECOVER},
     {"http", required_argument, NULL, OPTION_HTTP},
     {"token", required_argument, NULL, OPTION_TOKEN},
+    {"alert", required_argument, NULL, OPTION_ALERT},
+    {"alert-pause", required_argument, NULL, OPTION_ALERT_PAUSE},
+    {"on-finish", required_argument, NULL, OPTION_ON_FINISH},
+    {"on-alert", required_argument, NULL, OPTION_ON_ALERT},
+    {"webhook", required_argument, NULL, OPTION_WEBHOOK},
+    {"log", required_argument, NULL, OPTION_LOG},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
     {NULL, 0, NULL, 0},
@@ -268,6 +290,40 @@ static bool parse_memory(struct daemon *d, const char *value, struct err *e)
     return true;
 }
 
+/* No shell is between: it is the path of a program. */
+static bool take_command(const char *option, const char *value, const char **out, struct err *e)
+{
+    *out = value;
+    if (strchr(value, '/') && access(value, X_OK) == 0)
+        return true;
+    err_set(e, ERR_USAGE, "%s takes the path of a program, not '%s'", option, value);
+    return false;
+}
+
+static bool parse_telling(struct daemon *d, int option, const char *value, struct err *e)
+{
+    int64_t pause;
+    switch (option) {
+    case OPTION_ALERT:
+        return daemon_add_alert(d, value, e);
+    case OPTION_ALERT_PAUSE:
+        if (!option_time(value, "--alert-pause", &pause, e))
+            return false;
+        d->alert_pause = (double)pause / 1e9;
+        return pause >= 0 || (err_set(e, ERR_USAGE, "--alert-pause cannot be negative"), false);
+    case OPTION_ON_FINISH:
+        return take_command("--on-finish", value, &d->on_finish, e);
+    case OPTION_ON_ALERT:
+        return take_command("--on-alert", value, &d->on_alert, e);
+    case OPTION_WEBHOOK:
+        return webhook_parse(&d->webhook, value, e) == 0;
+    default:
+        d->log_json = strcmp(value, "json") == 0;
+        return d->log_json || strcmp(value, "text") == 0 ||
+               refuse_value(e, "--log", "text or json", value);
+    }
+}
+
 static bool parse_option(void *ctx, int option, const char *value, struct err *e)
 {
     struct daemon *d = ctx;
@@ -310,6 +366,13 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
         free(d->http.token);
         d->http.token = token_parse(value, e);
         return d->http.token != NULL;
+    case OPTION_ALERT:
+    case OPTION_ALERT_PAUSE:
+    case OPTION_ON_FINISH:
+    case OPTION_ON_ALERT:
+    case OPTION_WEBHOOK:
+    case OPTION_LOG:
+        return parse_telling(d, option, value, e);
     case OPTION_NO_RECOVER:
         d->no_recover = true;
         return true;

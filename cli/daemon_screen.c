@@ -22,8 +22,10 @@ static void print_client(const struct capture *one)
 
 void daemon_said(void *ctx, const struct capture *one)
 {
-    const struct daemon *d = ctx;
-    if (d->terminal)
+    struct daemon *d = ctx;
+    if (d->log_json)
+        daemon_log(d, LOG_INFO, "client.says", one, NULL, "%s", one->last_words);
+    if (d->terminal || d->log_json)
         return;
     print_client(one);
     printf(": %s\n", one->last_words);
@@ -32,7 +34,7 @@ void daemon_said(void *ctx, const struct capture *one)
 
 void daemon_draw(const struct daemon *d)
 {
-    if (!d->terminal)
+    if (!d->terminal || d->log_json)
         return;
     printf("\033[H\033[J[%u client%s] Listening on UDP port %u... Press Ctrl+C to stop\n\n",
            d->captures.running, d->captures.running == 1 ? "" : "s", d->port);
@@ -52,6 +54,8 @@ void daemon_draw(const struct daemon *d)
 void daemon_print_summary(const struct daemon *d)
 {
     char bytes[FORMAT_SIZE];
+    if (d->log_json)
+        return;
     printf("\n=== Capture Summary ===\n");
     for (size_t i = 0; i < d->captures.list.len; i++) {
         const struct capture *one = d->captures.list.at[i];

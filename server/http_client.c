@@ -84,6 +84,8 @@ static int send_question(const struct answer *a, struct err *e)
     buf_printf(&text, "%s %s HTTP/1.0\r\nHost: %s\r\n", q->method, q->path, q->address);
     if (q->token)
         buf_printf(&text, "Authorization: Bearer %s\r\n", q->token);
+    if (q->type)
+        buf_printf(&text, "Content-Type: %s\r\n", q->type);
     buf_printf(&text, "Content-Length: %zu\r\n\r\n%s", q->body ? strlen(q->body) : 0,
                q->body ? q->body : "");
     if (text.failed)

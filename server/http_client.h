@@ -13,6 +13,7 @@ struct http_question {
     const char *path;
     const char *token; /* NULL: none */
     const char *body;  /* NULL: none */
+    const char *type;  /* of the body; NULL: not told */
     double timeout;    /* seconds without a byte of the answer */
     /* Takes the answer's body, in pieces. -1 with `e` ends it. */
     int (*take)(void *ctx, const void *bytes, size_t n, struct err *e);

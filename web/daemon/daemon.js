@@ -92,6 +92,7 @@ function clientButton(c) {
     ? `${bytes(f.live_bytes)} in ${count(f.live_allocations)} blocks, ${bytes(f.bytes_per_second)}/s`
     : c.trace_bytes !== null ? `${bytes(c.trace_bytes)} saved` : c.says || "";
   b.append(element("span", `${placeOf(c)} · ${figures}`, "small"));
+  for (const alert of c.alerts) b.append(element("span", alert, "alert"));
   b.addEventListener("click", () => choose(c.number));
   return b;
 }

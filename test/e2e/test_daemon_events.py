@@ -1,0 +1,290 @@
+"""What the daemon tells of: alerts, ends of clients and full disks, to programs, web servers and the
+log."""
+
+import http.server
+import json
+import os
+import struct
+import subprocess
+import threading
+import unittest
+
+from clients import alloc_plain, string, thread_name
+from test_capture import TERMINATE, FakeClient, alloc, frame, free, welcome
+from test_daemon import announce
+from test_daemon_http import Web
+from tools import LIMIT, TIDEMARK, run, wait_until
+
+POOL = 0x9000
+VRAM = thread_name(7, b"main") + string(POOL, b"gpu.vram") + alloc_plain(10, 7, 0x1000, 1 << 21, POOL)
+
+
+class Driven(FakeClient):
+    """Sends what the test tells it to."""
+
+    def talk(self):
+        while True:
+            peer, _ = self.socket.accept()
+            request = peer.recv(12)
+            if request and struct.unpack("<I", request[8:])[0] == self.speaks:
+                break
+            peer.sendall(b"\x02")
+            peer.close()
+        peer.sendall(b"\x01" + welcome(self.timer_mul))
+        self.peer = peer
+        self.ready.set()
+        while peer.recv(65536):
+            pass
+
+    def __init__(self, body, **kwargs):
+        self.ready = threading.Event()
+        super().__init__(body, **kwargs)
+
+    def send(self, data):
+        if not self.ready.wait(LIMIT):
+            raise AssertionError("nobody connected")
+        self.peer.sendall(data)
+
+
+class Listener:
+    """A web server that keeps what it is sent. `statuses`: what it answers, one after another, the
+    last again and again."""
+
+    def __init__(self, *statuses):
+        self.got, left = [], list(statuses)
+        listener = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                body = self.rfile.read(int(self.headers["Content-Length"]))
+                listener.got.append((self.path, self.headers["Content-Type"], json.loads(body)))
+                self.send_response(left.pop(0) if len(left) > 1 else left[0])
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *args):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.url = f"http://127.0.0.1:{self.server.server_address[1]}"
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+
+    def close(self):
+        self.server.shutdown()
+        self.server.server_close()
+
+    def events(self):
+        return [event["event"] for _, _, event in self.got]
+
+
+class Telling(Web):
+    def listener(self, *statuses):
+        listener = Listener(*(statuses or (204,)))
+        self.addCleanup(listener.close)
+        return listener
+
+    def program(self, text):
+        path = self.dir / "program"
+        path.write_text("#!/bin/sh\n" + text)
+        path.chmod(0o755)
+        return path
+
+    def end(self, client, process):
+        self.assertEqual(self.stop(process), 0, self.said())
+        client.end()
+
+
+class Alerts(Telling):
+    def test_a_web_server_is_told(self):
+        listener = self.listener()
+        client = self.client(frame(VRAM))
+        with self.web("--alert", 'live_bytes(pool="gpu.vram")>1M', "--alert", "live_count>7",
+                      "--webhook", listener.url + "/hook?x=1") as process:
+            announce(self.udp, client.port, b"prog", pid=99)
+            wait_until(lambda: listener.got)
+            path, kind, event = listener.got[0]
+            self.assertEqual((path, kind), ("/hook?x=1", "application/json"))
+            self.assertEqual((event["schema"], event["event"], event["level"]),
+                             ("tidemark.event/1", "alert", "warning"))
+            self.assertEqual(event["alert"], 'live_bytes(pool="gpu.vram")>1M')
+            self.assertIn("2.00 MiB", event["why"])
+            self.assertEqual((event["client"]["program"], event["client"]["pid"]), ("prog", 99))
+            self.assertRegex(event["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
+            self.assertEqual(self.status()["clients"][0]["alerts"],
+                             ['live_bytes(pool="gpu.vram")>1M'])
+            text = self.ask("/metrics")[2].decode()
+            self.assertIn("tidemark_alerts_total 1\n", text)
+            self.assertIn('alert="live_bytes(pool=\\"gpu.vram\\")>1M"} 1\n', text)
+            self.assertIn('alert="live_count>7"} 0\n', text)
+            self.end(client, process)
+        self.assertEqual(listener.events(), ["alert", "client.finished"])
+        finished = listener.got[1][2]
+        self.assertTrue(finished["saved"])
+        self.assertEqual(os.path.basename(finished["trace"]), self.names()[0])
+        self.assertEqual(finished["trace_bytes"], os.path.getsize(self.traces / self.names()[0]))
+        self.assertIn("alert: client 1 (prog)", self.said())
+
+    def test_it_is_told_once(self):
+        """A figure that stays beyond its bound is no second alert, however often it is counted."""
+        listener = self.listener()
+        client = self.client(frame(VRAM))
+        with self.web("--alert", "live>1", "--alert-pause", "0s",
+                      "--webhook", listener.url) as process:
+            announce(self.udp, client.port)
+            wait_until(lambda: self.status()["clients"]
+                       and (self.status()["clients"][0]["counters"] or {}).get("seconds", 0) > 3)
+            self.end(client, process)
+        self.assertEqual(listener.events(), ["alert", "client.finished"])
+
+    def rise_twice(self, pause):
+        """Beyond the bound, below it, beyond it again; gives the events."""
+        listener = self.listener()
+        client = Driven(b"")
+        self.addCleanup(client.end)
+
+        def counted(allocations, frees):
+            clients = self.status()["clients"]
+            counters = clients and clients[0]["counters"] or {"pools": []}
+            return any((p["allocations"], p["frees"]) == (allocations, frees)
+                       for p in counters["pools"])
+
+        with self.web("--alert", "live>50", "--alert-pause", pause,
+                      "--webhook", listener.url) as process:
+            announce(self.udp, client.port)
+            client.send(frame(thread_name(7, b"main") + alloc(10, 7, 0x1000, 64)))
+            wait_until(lambda: counted(1, 0))
+            client.send(frame(free(10, 7, 0x1000)))
+            wait_until(lambda: counted(1, 1))
+            self.assertEqual(bool(self.status()["clients"][0]["alerts"]), pause != "0s")
+            client.send(frame(alloc(10, 7, 0x2000, 64)))
+            wait_until(lambda: counted(2, 1))
+            self.end(client, process)
+        return listener.events()
+
+    def test_it_is_told_again_when_it_was_over(self):
+        self.assertEqual(self.rise_twice("0s"), ["alert", "alert", "client.finished"])
+
+    def test_up_and_down_is_told_once(self):
+        self.assertEqual(self.rise_twice("1h"), ["alert", "client.finished"])
+
+    def test_what_cannot_be_an_alert(self):
+        for text in ("peak>1", "live(site=\"x\")>1", "live>", "faults>0", "live>+5%", ""):
+            result = run("daemon", "-o", self.traces, "--alert", text)
+            self.assertEqual(result.returncode, 2, text)
+            self.assertIn("--alert", result.stderr)
+        for args in (["--webhook", "https://x/"], ["--webhook", "x"], ["--webhook", "http://"],
+                     ["--webhook", "http://a b/"], ["--webhook", "http://u@h/"],
+                     ["--on-finish", "true"], ["--on-finish", "/nowhere/at/all"],
+                     ["--on-alert", "rm -rf /"], ["--alert-pause", "-1s"], ["--log", "xml"]):
+            self.assertEqual(run("daemon", "-o", self.traces, *args).returncode, 2, args)
+
+
+class Programs(Telling):
+    def test_they_are_told(self):
+        out = self.dir / "out"
+        program = self.program(f'echo "$1|$2|$(cat)" >> {out}\n')
+        client = self.client(frame(VRAM))
+        with self.web("--alert", "live>1M", "--on-alert", program,
+                      "--on-finish", program) as process:
+            announce(self.udp, client.port)
+            wait_until(out.exists)
+            self.end(client, process)
+        alert, finished = (line.split("|", 2) for line in out.read_text().splitlines())
+        self.assertEqual(alert[:2], ["alert", ""])
+        self.assertEqual(json.loads(alert[2])["alert"], "live>1M")
+        self.assertEqual(finished[:2], ["client.finished", str(self.traces / self.names()[0])])
+        self.assertEqual(json.loads(finished[2])["client"]["number"], 1)
+
+    def test_signals_and_descriptors_are_as_for_any_program(self):
+        out = self.dir / "out"
+        program = self.program(f"exec 2>&1; {{ grep -E '^Sig(Blk|Ign)' /proc/self/status; "
+                               f"ls /proc/self/fd; }} > {out}.new; mv {out}.new {out}\n")
+        client = self.client(frame(VRAM + TERMINATE))
+        with self.web("--on-finish", program) as process:
+            announce(self.udp, client.port)
+            wait_until(out.exists)
+            self.stop(process)
+        lines = out.read_text().split()
+        self.assertEqual(lines[1], "0" * 16, lines)
+        self.assertEqual(int(lines[3], 16) & (1 << 12), 0, lines) # SIGPIPE
+        self.assertEqual(lines[4:7], ["0", "1", "2"])
+        self.assertLessEqual(len(lines), 8, lines) # and the one of `ls`
+
+    def test_one_that_fails_is_told_of(self):
+        program = self.program("echo no luck >&2; exit 3\n")
+        client = self.client(frame(VRAM + TERMINATE))
+        with self.web("--on-finish", program) as process:
+            announce(self.udp, client.port)
+            self.wait_said("it failed: no luck")
+            self.assertIn("tidemark_hook_failures_total 1\n", self.ask("/metrics")[2].decode())
+            self.assertEqual(self.stop(process), 0)
+
+
+class Servers(Telling):
+    def test_one_in_trouble_is_told_again(self):
+        listener = self.listener(503, 503, 200)
+        client = self.client(frame(VRAM + TERMINATE))
+        with self.web("--webhook", listener.url) as process:
+            announce(self.udp, client.port)
+            wait_until(lambda: len(listener.got) == 3)
+            self.assertEqual(self.stop(process), 0, self.said())
+        self.assertEqual(listener.events(), ["client.finished"] * 3)
+        self.assertNotIn("could not be told", self.said())
+
+    def test_one_that_refuses_is_not(self):
+        listener = self.listener(404)
+        client = self.client(frame(VRAM + TERMINATE))
+        with self.web("--webhook", listener.url) as process:
+            announce(self.udp, client.port)
+            self.wait_said("answered with status 404")
+            self.assertEqual(self.stop(process), 0, self.said())
+        self.assertEqual(len(listener.got), 1)
+
+
+class Log(Telling):
+    def events(self):
+        return [json.loads(line) for line in self.said().splitlines()]
+
+    def test_each_line_is_an_object(self):
+        client = self.client(frame(VRAM))
+        process = self.start_json("--alert", "live>1M")
+        announce(self.udp, client.port, b"p\x1b[1m\"x\"", pid=5)
+        self.wait_said('"event":"alert"')
+        self.assertEqual(self.stop(process), 0, self.said())
+        events = self.events()
+        names = [e["event"] for e in events]
+        for name in ("daemon.started", "client.recording", "client.says", "alert",
+                     "client.finished", "daemon.stopping", "daemon.stopped"):
+            self.assertIn(name, names)
+        for event in events:
+            self.assertEqual(event["schema"], "tidemark.event/1")
+            self.assertLessEqual({"time", "level", "event", "message"}, set(event))
+            self.assertIn(event["level"], ("info", "warning", "error"))
+        recorded = next(e for e in events if e["event"] == "client.recording")
+        self.assertEqual(recorded["client"]["program"], "p\x1b[1m\"x\"")
+        self.assertEqual(events[0]["folder"], str(self.traces))
+
+    def test_recovery_too(self):
+        self.traces.mkdir()
+        journal = self.traces / "x.tracy.journal"
+        journal.mkdir()
+        (journal / "000001.seg").write_bytes(b"nothing of ours")
+        process = self.start_json()
+        self.assertEqual(self.stop(process), 0, self.said())
+        process.wait()
+        for event in self.events():
+            self.assertEqual(event["schema"], "tidemark.event/1")
+
+    def start_json(self, *args):
+        with open(self.log, "wb") as log:
+            process = subprocess.Popen([TIDEMARK, "daemon", "-o", str(self.traces), "-p",
+                                        str(self.udp), "--local", "--log", "json",
+                                        *map(str, args)], stdout=log)
+        self.addCleanup(process.wait)
+        self.addCleanup(process.kill)
+        self.wait_said('"event":"daemon.started"', process)
+        return process
+
+
+if __name__ == "__main__":
+    unittest.main()
