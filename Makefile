@@ -292,7 +292,7 @@ asan:
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := $(patsubst test/fuzz/%.c,build-fuzz/%,$(sort $(wildcard test/fuzz/fuzz_*.c)))
 FUZZ_REPORT  := $(filter-out report/html.c,$(wildcard report/*.c)) # the page is built, not written
-FUZZ_SERVER  := intake journal journal_read recovery stop
+FUZZ_SERVER  := checkpoint intake journal journal_read recovery stop
 FUZZ_SOURCES := $(sort $(wildcard base/*.c protocol/*.c symbols/*.c trace/*.c import/*.c \
                   recording/*.c analysis/*.c lib/*.c mcp/*.c) $(FUZZ_REPORT) \
                   $(FUZZ_SERVER:%=server/%.c))

@@ -35,9 +35,8 @@ static const char usage[] =
     "      --rotate TIME|SIZE  go on in FILE.2, FILE.3 and so on, each time so long has passed "
     "(30m,\n"
     "                          12h; minutes without a unit) or so much was received (500M, 2G)\n"
-    "      --keep-last TIME|SIZE  keep only the last stretch, at least so long or so much, in "
-    "FILE\n"
-    "                          and, what is before it, FILE.previous; there is no journal then\n"
+    "      --keep-last TIME|SIZE  keep only the last stretch, at least so long or so much and at\n"
+    "                          most half as much again, with what was live at its beginning\n"
     "  -m PERCENT              stop when this process holds so much of the physical memory\n"
     "      --memory-limit SIZE|PERCENT%  keep this process's memory below by moving event data to\n"
     "                          the spool; 25% is of what the machine or its control group has\n"
@@ -302,8 +301,10 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
         err_set(e, ERR_USAGE, "what is '%s' for?", arguments[0]);
     else if (!o->output || !*o->output)
         err_set(e, ERR_USAGE, "no output file: -o FILE");
-    else if (o->name && (o->keep_last || o->replace))
-        err_set(e, ERR_USAGE, "--name does not go with -f and --keep-last");
+    else if (o->name && o->replace)
+        err_set(e, ERR_USAGE, "--name does not go with -f");
+    else if (o->keep_last && o->no_journal)
+        err_set(e, ERR_USAGE, "--keep-last keeps what it keeps in the journal");
     else
         return true;
     return false;

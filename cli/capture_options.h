@@ -26,7 +26,7 @@ struct capture_options {
     double seconds;         /* to stop after; < 0: never */
     double progress;        /* seconds between progress lines; < 0: on a terminal only */
     double rotate_seconds;  /* between the beginnings of parts; 0: not by time */
-    bool keep_last;         /* of the parts only the last two */
+    bool keep_last;         /* a flight recorder */
     uint64_t rotate_bytes;  /* received for each part; 0: not by size */
     uint64_t max_bytes;     /* received; 0: no limit */
     uint64_t memory_limit;  /* bytes of this process to stop at; 0: none */

@@ -29,6 +29,7 @@
 #include "server/address.h"
 #include "server/connect.h"
 #include "server/monitor.h"
+#include "server/recovery.h"
 #include "server/session.h"
 #include "trace/save_file.h"
 
@@ -53,9 +54,12 @@ struct capture {
     char *journal_name;      /* NULL: none is kept */
     struct journal *journal; /* NULL: not begun, or removed */
     int fifo;                /* the output when it is one, held open until it is written; else -1 */
-    char *previous;          /* where the part before the last goes, of a flight recorder */
-    char *part_output;       /* of the part being recorded, when it is not the first */
-    unsigned parts;          /* begun */
+    bool dropped;            /* a flight recorder: the journal has more than the store */
+    struct err cause;        /* of an end that was an error */
+    struct journal_reader *kept; /* the journal, read again; NULL: it was not needed */
+    char *part_output;           /* of the part being recorded, when it is not the first */
+    unsigned parts;              /* begun */
+    uint32_t parts_saved;
     struct trace *trace;
     struct monitor monitor; /* a daemon that watches */
     uint32_t version;       /* to write */
@@ -84,14 +88,6 @@ static int check_output(struct capture *c, struct err *e)
         return c->fifo < 0 ? err_errno(e, ERR_OUTPUT, "cannot write %s", c->o.output) : 0;
     }
     if (outfile_open(&probe, c->o.output, c->o.replace, e) != 0)
-        return -1;
-    outfile_abort(&probe);
-    if (!c->o.keep_last)
-        return 0;
-    c->previous = name_with(c->o.output, "previous");
-    if (!c->previous)
-        return err_no_memory(e, "the output's name");
-    if (outfile_open(&probe, c->previous, c->o.replace, e) != 0)
         return -1;
     outfile_abort(&probe);
     return 0;
@@ -128,8 +124,11 @@ static int choose_spool(struct capture *c, struct err *e)
 static int choose_journal(struct capture *c, struct err *e)
 {
     struct stat st;
-    /* A flight recorder forgets, and a journal does not. */
-    if (c->o.no_journal || c->o.keep_last || (stat(c->o.output, &st) == 0 && !S_ISREG(st.st_mode)))
+    bool file = stat(c->o.output, &st) != 0 || S_ISREG(st.st_mode);
+    if (!file && c->o.keep_last)
+        return err_set(e, ERR_OUTPUT,
+                       "%s is no file: what --keep-last keeps has no place beside it", c->o.output);
+    if (c->o.no_journal || !file)
         return 0;
     c->journal_name = journal_name(c->o.output, c->o.spool_given ? c->o.spool_dir : NULL, e);
     if (!c->journal_name)
@@ -331,20 +330,8 @@ static void journal_part(struct capture *c)
 {
     char *path = c->journal ? realpath(output_of(c), NULL) : NULL;
     if (path)
-        (void)journal_append(c->journal, JOURNAL_PART, path, strlen(path), NULL);
+        (void)journal_put_part(c->journal, ++c->parts_saved, path, NULL);
     free(path);
-}
-
-/* A flight recorder's part: it takes the place of the one before. */
-static int save_previous(struct capture *c, struct err *e)
-{
-    bool replace = c->o.replace;
-    c->part_output = c->previous;
-    c->o.replace = true;
-    int status = save(c, c->trace, c->version, e);
-    c->part_output = NULL;
-    c->o.replace = replace;
-    return status;
 }
 
 /* The session's call when a trace can hold no more: save it and go on in the next. */
@@ -360,11 +347,9 @@ static int save_part(void *ctx, struct err *e)
     if (!c->facts_written && summary_write_facts(c->trace, e) != 0)
         return -1;
     c->facts_written = true;
-    if ((c->previous ? save_previous(c, e) : save(c, c->trace, c->version, e)) != 0)
+    if (save(c, c->trace, c->version, e) != 0)
         return -1;
     c->facts_written = false; /* of the next part */
-    if (c->previous)
-        return 0;
     journal_part(c);
     free(c->part_output);
     c->part_output = next_part_name(c);
@@ -421,6 +406,7 @@ static int record(struct capture *c, struct connection *connection, struct trace
                                           .rotate_seconds = c->o.rotate_seconds,
                                           .rotate_bytes = c->o.rotate_bytes,
                                           .turn = &c->monitor.turn,
+                                          .forget = c->o.keep_last,
                                           .drain_seconds = 2,
                                           .quiet_seconds = 3,
                                           .part_full = save_part,
@@ -440,6 +426,8 @@ static int record(struct capture *c, struct connection *connection, struct trace
     long long began = monotonic_ns();
     *end = session_run(s, &limits, &c->stop, e);
     uint64_t unanswered = session_unanswered(s);
+    c->dropped = session_has_dropped(s);
+    c->cause = *e;
     session_free(s);
     if (c->terminal)
         printf("\r\033[K");
@@ -496,10 +484,42 @@ static int prepare(struct capture *c, struct trace *t, struct err *e)
     return -1;
 }
 
+/* ---- the last stretch */
+
+static void keep_memory(void *ctx, uint64_t done, uint64_t total)
+{
+    struct capture *c = ctx;
+    struct err ignored = {0};
+    (void)done;
+    (void)total;
+    (void)memory_limit_keep(&c->memory, c->trace, 0, &ignored);
+}
+
+/*
+ * A flight recorder: what is to be kept, from the journal into a store of its own. That has been
+ * dropped from ours stretch by stretch.
+ */
+static int gather_last(struct capture *c, struct trace *t, enum session_end end, struct err *e)
+{
+    const struct recovery_options options = {
+        .has_end = true, .end = end, .cause = c->cause, .progress = keep_memory, .progress_ctx = c};
+    struct recovery found;
+    journal_close(c->journal);
+    c->journal = NULL;
+    c->trace = t;
+    c->kept = journal_reader_open(c->journal_name, e);
+    return c->kept ? recovery_run(c->kept, t, &options, &found, e) : -1;
+}
+
 /* The trace is not saved: what arrived stays. */
 static void leave_journal(struct capture *c)
 {
-    if (c->journal && !journal_has_data(c->journal)) {
+    if (c->dropped && !c->journal) {
+        fprintf(stderr,
+                "tidemark: what was recorded is kept in %s; `tidemark recover` makes a trace of it "
+                "when there is room\n",
+                c->journal_name);
+    } else if (c->journal && !journal_has_data(c->journal)) {
         journal_remove(c->journal, NULL);
     } else if (c->journal) {
         fprintf(stderr,
@@ -518,7 +538,11 @@ static int after_saving(struct capture *c, struct trace *t, enum session_end end
     int status = c->o.drop_in ? 0 : status_of(end);
     if (c->journal)
         journal_remove(c->journal, output_of(c));
+    else if (c->kept && journal_reader_remove(c->kept, &e) != 0)
+        print_error(&e);
+    e = (struct err){0};
     c->journal = NULL;
+    c->kept = NULL;
     stop_release(&c->stop);
     if (!c->o.summary || print_summary(t, &e) == 0)
         return status;
@@ -567,6 +591,25 @@ static int prepare_named(struct capture *c, const struct connection *connection,
     return err_set(e, ERR_OUTPUT, "%s: all names for this client are taken", folder);
 }
 
+static int save_at_end(struct capture *c, struct trace *t, struct err *e)
+{
+    find_names(c, t);
+    if (!c->facts_written && summary_write_facts(t, e) != 0)
+        return -1;
+    return save(c, t, c->version, e);
+}
+
+/* What there is to be saved of a flight recorder: one store after the other, to keep memory. */
+static int save_last(struct capture *c, struct trace *t, enum session_end end, struct err *e)
+{
+    const struct trace_options options = {.spool_dir = c->o.spool_dir,
+                                          .resident_budget = c->memory.budget};
+    trace_release(t);
+    if (trace_init(t, &options, e) != 0)
+        return -1;
+    return gather_last(c, t, end, e) == 0 ? save_at_end(c, t, e) : -1;
+}
+
 static int capture_connected(struct capture *c, struct connection *connection)
 {
     struct trace t;
@@ -583,9 +626,8 @@ static int capture_connected(struct capture *c, struct connection *connection)
     int status = record(c, connection, &t, &end, &e);
     let_go_of_signals(c);
     if (status == 0)
-        find_names(c, &t);
-    if (status != 0 || (!c->facts_written && summary_write_facts(&t, &e) != 0) ||
-        save(c, &t, c->version, &e) != 0) {
+        status = c->dropped ? save_last(c, &t, end, &e) : save_at_end(c, &t, &e);
+    if (status != 0) {
         status = fail(c, &e, 5);
         leave_journal(c);
     } else {
@@ -655,7 +697,7 @@ static int capture_main(int argc, char **argv, bool drop_in, int channel)
     free(c.named_output);
     free(c.journal_name);
     free(c.part_output);
-    free(c.previous);
+    journal_reader_close(c.kept);
     return status;
 }
 

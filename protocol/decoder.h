@@ -14,6 +14,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/snapshot.h"
 #include "protocol/event.h"
 #include "protocol/handshake.h"
 #include "protocol/query.h"
@@ -82,6 +83,12 @@ bool decoder_crashed(const struct decoder *d);
  * so a session waits for it with a time limit.
  */
 bool decoder_settled(const struct decoder *d);
+
+/*
+ * The state between two frames, both ways: into a decoder that was just made. `callstacks`: how
+ * many the sink has. After a failure it must only be freed.
+ */
+void decoder_snapshot(struct snapshot *s, struct decoder *d, uint64_t callstacks);
 
 /*
  * True when the bytes so far end between items that belong together: a string or payload still

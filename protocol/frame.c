@@ -167,3 +167,33 @@ void frame_reader_set_history(struct frame_reader *r, const uint8_t *bytes, size
     r->start = 0;
     r->end = len;
 }
+
+void frame_reader_snapshot(struct snapshot *s, struct frame_reader *r)
+{
+    uint32_t stage = r->stage;
+    const uint8_t *history;
+    size_t len;
+    frame_reader_history(r, &history, &len);
+    len = snapshot_count(s, len, FRAME_HISTORY);
+    if (s->loading) {
+        r->start = 0;
+        r->end = len;
+    }
+    snapshot_bytes(s, s->loading ? r->output : r->output + r->end - len, len);
+    snapshot_u32(s, &stage);
+    snapshot_u32(s, &r->have);
+    snapshot_u32(s, &r->csize);
+    snapshot_bytes(s, r->length, sizeof r->length);
+    if (stage > STAGE_BODY || (stage == STAGE_LENGTH && r->have >= sizeof r->length) ||
+        (stage == STAGE_BODY &&
+         (r->csize == 0 || r->csize > FRAME_COMPRESSED_MAX || r->have >= r->csize))) {
+        snapshot_refuse(s, "a frame");
+        return;
+    }
+    r->stage = (enum stage)stage;
+    if (stage == STAGE_BODY)
+        snapshot_bytes(s, r->packed, r->have);
+    snapshot_u64(s, &r->stats.frames);
+    snapshot_u64(s, &r->stats.bytes_in);
+    snapshot_u64(s, &r->stats.bytes_out);
+}

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/snapshot.h"
 
 #define FRAME_SIZE_MAX 262144u       /* decompressed bytes of one frame */
 #define FRAME_COMPRESSED_MAX 263188u /* LZ4 bound of the above */
@@ -51,6 +52,9 @@ size_t frame_reader_partial(const struct frame_reader *r);
 
 /* The decompressed bytes that the next block may refer to, at most FRAME_HISTORY. */
 void frame_reader_history(const struct frame_reader *r, const uint8_t **bytes, size_t *len);
+
+/* The state of a reader, both ways; after a failure it must only be freed. */
+void frame_reader_snapshot(struct snapshot *s, struct frame_reader *r);
 
 /* Starts a reader in mid-stream: the next block may refer to these bytes. */
 void frame_reader_set_history(struct frame_reader *r, const uint8_t *bytes, size_t len);

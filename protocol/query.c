@@ -457,3 +457,70 @@ const char *query_kind_name(enum query_kind kind)
     };
     return (unsigned)kind < QUERY_KIND_COUNT ? names[kind] : "?";
 }
+
+/* ---- snapshots */
+
+static void snapshot_packets(struct snapshot *s, struct query *q, struct packets *p)
+{
+    if (p->head) {
+        memmove(p->v.at, p->v.at + p->head, (p->v.len - p->head) * sizeof *p->v.at);
+        p->v.len -= p->head;
+        p->head = 0;
+    }
+    SNAPSHOT_EACH(s, &p->v, i, UINT32_MAX)
+    {
+        struct packet *packet = &p->v.at[i];
+        uint32_t kind = packet->kind;
+        snapshot_u32(s, &kind);
+        snapshot_u64(s, &packet->key);
+        snapshot_u32(s, &packet->extra);
+        snapshot_index(s, kind, QUERY_KIND_COUNT, "a question");
+        if (s->failed)
+            return;
+        packet->kind = (enum query_kind)kind;
+        bool transfer = kind == QUERY_DATA_TRANSFER || kind == QUERY_DATA_TRANSFER_PART;
+        if (s->loading && !transfer && !packet_state(q, packet))
+            snapshot_refuse(s, "a question");
+    }
+}
+
+static void snapshot_stats(struct snapshot *s, struct query *q)
+{
+    for (int kind = 0; kind < QUERY_KIND_COUNT; kind++) {
+        snapshot_u64(s, &q->stats.asked[kind]);
+        snapshot_u64(s, &q->stats.pending[kind]);
+        snapshot_u64(s, &q->stats.unasked[kind]);
+        snapshot_u64(s, &q->stats.repeated[kind]);
+        snapshot_u32(s, &q->flight[kind]);
+    }
+    snapshot_u64(s, &q->stats.over_limit);
+    snapshot_u64(s, &q->stats.unasked_noops);
+    snapshot_u64(s, &q->stats.sent);
+    snapshot_u32(s, &q->stats.queued);
+    snapshot_u32(s, &q->flight_total);
+    snapshot_u32(s, &q->noops);
+}
+
+/* Whether a queue holds anything that has no state: its takers look it up without asking. */
+static void check_keyed(struct snapshot *s, const struct packets *p, bool locations)
+{
+    for (size_t i = 0; s->loading && i < p->v.len; i++) {
+        enum query_kind kind = p->v.at[i].kind;
+        if (kind == QUERY_DATA_TRANSFER || kind == QUERY_DATA_TRANSFER_PART ||
+            (locations && kind != QUERY_SOURCE_LOCATION))
+            snapshot_refuse(s, "a question");
+    }
+}
+
+void query_snapshot(struct snapshot *s, struct query *q)
+{
+    for (int kind = 0; kind < QUERY_KIND_COUNT; kind++)
+        snapshot_map(s, &q->keys[kind], 0, 63, "the state of a question");
+    snapshot_packets(s, q, &q->urgent);
+    snapshot_packets(s, q, &q->normal);
+    snapshot_packets(s, q, &q->patient);
+    snapshot_packets(s, q, &q->locations);
+    check_keyed(s, &q->patient, false);
+    check_keyed(s, &q->locations, true);
+    snapshot_stats(s, q);
+}

@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/snapshot.h"
 #include "base/view.h"
 #include "protocol/version.h"
 
@@ -130,6 +131,9 @@ struct query_stats {
 };
 
 void query_stats(const struct query *q, struct query_stats *stats);
+
+/* The state of the questions, both ways; after a failure they must only be freed. */
+void query_snapshot(struct snapshot *s, struct query *q);
 
 /* "string", "source location", … for messages. */
 const char *query_kind_name(enum query_kind kind);

@@ -6,6 +6,7 @@
 #include <time.h>
 
 #include "trace/carry.h"
+#include "trace/snapshot.h"
 
 /* ---- beginning */
 
@@ -158,6 +159,18 @@ int intake_turn(struct intake *r, struct err *e)
         return 0;
     r->turned = frames;
     return ingest_begin_part(&r->ingest, e) == 0 ? 1 : -1;
+}
+
+void intake_snapshot(struct snapshot *s, struct intake *r)
+{
+    trace_snapshot(s, r->trace);
+    ingest_snapshot(s, &r->ingest);
+    frame_reader_snapshot(s, r->frames);
+    query_snapshot(s, r->query);
+    decoder_snapshot(s, r->decoder, r->trace->callstacks.list.len);
+    snapshot_u64(s, &r->turned);
+    if (s->loading)
+        r->finished = r->ingest.parts; /* the part before this one */
 }
 
 uint64_t intake_frames(const struct intake *r)

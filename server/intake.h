@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/snapshot.h"
 #include "protocol/decoder.h"
 #include "protocol/frame.h"
 #include "protocol/handshake.h"
@@ -80,6 +81,12 @@ int intake_take(struct intake *r, const uint8_t **bytes, size_t *len, struct err
  * did, 0 when not.
  */
 int intake_turn(struct intake *r, struct err *e);
+
+/*
+ * The state right behind intake_turn, both ways (base/snapshot.h): into an intake that was just
+ * opened with the same start. After a failure it must only be released.
+ */
+void intake_snapshot(struct snapshot *s, struct intake *r);
 
 /* Frames taken in full. */
 uint64_t intake_frames(const struct intake *r);

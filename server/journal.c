@@ -13,6 +13,7 @@
 
 #include "base/buf.h"
 #include "protocol/handshake.h"
+#include "server/checkpoint.h"
 #include "server/journal_format.h"
 #include "server/stop.h"
 
@@ -25,7 +26,9 @@ struct journal {
     struct journal_options options;
     struct segment_header segment;
     uint64_t at;       /* where the next record goes */
-    uint64_t closed;   /* bytes of earlier segments */
+    uint64_t closed;   /* bytes of earlier segments and of checkpoints */
+    uint32_t first;    /* segment that is still there */
+    struct buf start;  /* the first record's payload */
     uint64_t received; /* bytes of the client */
     bool unsynced;
     long long synced;   /* monotonic ns */
@@ -183,6 +186,7 @@ struct journal *journal_create(const char *path, const struct journal_options *o
         free(j);
         return NULL;
     }
+    j->first = 1;
     if (j->options.segment_bytes == 0)
         j->options.segment_bytes = JOURNAL_SEGMENT_BYTES;
     j->segment.id = new_id();
@@ -202,8 +206,17 @@ void journal_close(struct journal *j)
     }
     if (j->dir >= 0)
         close(j->dir);
+    buf_release(&j->start);
     free(j->path);
     free(j);
+}
+
+/* Removes a file of the journal and gives its size. */
+static uint64_t drop_file(struct journal *j, const char *name)
+{
+    struct stat st;
+    uint64_t size = fstatat(j->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? (uint64_t)st.st_size : 0;
+    return unlinkat(j->dir, name, 0) == 0 ? size : 0;
 }
 
 void journal_remove(struct journal *j, const char *saved)
@@ -212,7 +225,12 @@ void journal_remove(struct journal *j, const char *saved)
     /* Killed between here and the end, what is left says that it is of no use. */
     if (saved)
         (void)journal_append(j, JOURNAL_SAVED, saved, strlen(saved), NULL);
-    for (uint32_t i = 1; i <= j->segment.number; i++) {
+    char state[CHECKPOINT_NAME];
+    for (uint32_t i = j->first; i <= j->segment.number; i++) {
+        checkpoint_name(i, state);
+        (void)unlinkat(j->dir, state, 0);
+    }
+    for (uint32_t i = j->first; i <= j->segment.number; i++) {
         segment_name(i, name);
         (void)unlinkat(j->dir, name, 0);
     }
@@ -311,6 +329,40 @@ int journal_append(struct journal *j, enum journal_type type, const void *bytes,
     return 0;
 }
 
+int journal_cut(struct journal *j, struct intake *r, uint32_t *segment, struct err *e)
+{
+    uint64_t bytes = 0;
+    char state[CHECKPOINT_NAME];
+    const struct checkpoint c = {
+        .segment = j->segment.number + 1, .journal = j->segment.id, .before = j->received};
+    if (j->failure.code) {
+        *e = j->failure;
+        return -1;
+    }
+    if (checkpoint_write(j->dir, &c, r, j->options.sync, &bytes, e) != 0)
+        return -1;
+    if (sync_now(j) != 0 || begin_segment(j, c.segment) != 0) {
+        checkpoint_name(c.segment, state);
+        (void)unlinkat(j->dir, state, 0);
+        return failed(j, e);
+    }
+    j->closed += bytes;
+    *segment = c.segment;
+    return journal_append(j, JOURNAL_START, j->start.data, j->start.len, e);
+}
+
+void journal_forget(struct journal *j, uint32_t segment)
+{
+    char name[SEGMENT_NAME], state[CHECKPOINT_NAME];
+    /* Oldest first, so that what a killed process leaves begins with a checkpoint or the first. */
+    for (; j->first < segment && j->first < j->segment.number; j->first++) {
+        segment_name(j->first, name);
+        checkpoint_name(j->first, state);
+        j->closed -= drop_file(j, name);
+        j->closed -= drop_file(j, state);
+    }
+}
+
 int journal_tick(struct journal *j, struct err *e)
 {
     if (j->failure.code) {
@@ -335,10 +387,10 @@ int journal_put_start(struct journal *j, const struct intake_start *start, struc
     buf_u32(&out, start->strict);
     buf_put(&out, on_demand, sizeof on_demand);
     buf_put(&out, welcome, wire_version_welcome_size(start->version));
-    int status = out.failed ? err_no_memory(e, "the journal")
-                            : journal_append(j, JOURNAL_START, out.data, out.len, e);
-    buf_release(&out);
-    return status;
+    buf_release(&j->start);
+    j->start = out;
+    return out.failed ? err_no_memory(e, "the journal")
+                      : journal_append(j, JOURNAL_START, out.data, out.len, e);
 }
 
 int journal_put_end(struct journal *j, enum session_end end, const struct err *cause, struct err *e)
@@ -349,6 +401,17 @@ int journal_put_end(struct journal *j, enum session_end end, const struct err *c
     buf_puts(&out, cause->code ? cause->text : "");
     int status = out.failed ? err_no_memory(e, "the journal")
                             : journal_append(j, JOURNAL_END, out.data, out.len, e);
+    buf_release(&out);
+    return status;
+}
+
+int journal_put_part(struct journal *j, uint32_t number, const char *path, struct err *e)
+{
+    struct buf out = {0};
+    buf_u32(&out, number);
+    buf_puts(&out, path);
+    int status = out.failed ? err_no_memory(e, "the journal")
+                            : journal_append(j, JOURNAL_PART, out.data, out.len, e);
     buf_release(&out);
     return status;
 }

@@ -30,14 +30,15 @@
 #define JOURNAL_RECORD_MAX ((uint32_t)1 << 20) /* bytes of a payload */
 
 enum journal_type {
-    JOURNAL_START = 1, /* the connection: struct intake_start; the first record */
-    JOURNAL_RECEIVED,  /* bytes of the client, cut anywhere */
-    JOURNAL_SENT,      /* query packets */
-    JOURNAL_FACT,      /* "tidemark.module=…": the client's images */
-    JOURNAL_TURN,      /* u64 frames: behind so many the trace went on in a next part */
-    JOURNAL_PART,      /* path of a part that was saved */
-    JOURNAL_END,       /* u32 enum session_end, u32 enum err_code, text of the cause */
-    JOURNAL_SAVED,     /* path of the trace: nothing is left to be done */
+    /* The connection: struct intake_start; the first record, again behind each checkpoint. */
+    JOURNAL_START = 1,
+    JOURNAL_RECEIVED, /* bytes of the client, cut anywhere */
+    JOURNAL_SENT,     /* query packets */
+    JOURNAL_FACT,     /* "tidemark.module=…": the client's images */
+    JOURNAL_TURN,     /* u64 frames: behind so many the trace went on in a next part */
+    JOURNAL_PART,     /* u32 number of a part that was saved, from 1; its path */
+    JOURNAL_END,      /* u32 enum session_end, u32 enum err_code, text of the cause */
+    JOURNAL_SAVED,    /* path of the trace: nothing is left to be done */
 };
 
 /* ---- names */
@@ -78,6 +79,18 @@ int journal_put_end(struct journal *j, enum session_end end, const struct err *c
 
 int journal_append(struct journal *j, enum journal_type type, const void *bytes, size_t n,
                    struct err *e);
+
+/* Says that a part of the trace is saved. */
+int journal_put_part(struct journal *j, uint32_t number, const char *path, struct err *e);
+
+/*
+ * Begins a segment with a checkpoint: `r` is right behind intake_turn. -1 when that could not be
+ * written: then the journal goes on without. *segment: its number.
+ */
+int journal_cut(struct journal *j, struct intake *r, uint32_t *segment, struct err *e);
+
+/* Drops what is before a segment that begins with a checkpoint. */
+void journal_forget(struct journal *j, uint32_t segment);
 
 /* To be called now and then: writes through to the disk if that is wanted. -1 as journal_append. */
 int journal_tick(struct journal *j, struct err *e);

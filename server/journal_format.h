@@ -10,7 +10,7 @@
 #include "base/bytes.h"
 #include "server/journal.h"
 
-#define JOURNAL_VERSION 1u
+#define JOURNAL_VERSION 2u
 #define SEGMENT_HEADER 48u
 #define RECORD_HEADER 16u
 #define SEGMENT_NAME 16u /* room for a segment's name */

@@ -14,6 +14,7 @@
 #include "base/tempfile.h"
 #include "base/vec.h"
 #include "protocol/handshake.h"
+#include "server/checkpoint.h"
 #include "server/journal_format.h"
 
 struct segment {
@@ -32,6 +33,9 @@ struct journal_reader {
     uint64_t passed;   /* bytes of earlier segments */
     uint64_t received; /* bytes of the client so far */
     bool ended;
+    int state; /* the checkpoint that it begins with; -1: none */
+    struct checkpoint checkpoint;
+    struct err why; /* an earlier checkpoint is of no use */
     struct journal_tail tail;
     uint8_t *bytes; /* RECORD_HEADER + JOURNAL_RECORD_MAX */
 };
@@ -107,7 +111,7 @@ static struct journal_reader *reader_new(const char *path, struct err *e)
 {
     struct journal_reader *r = calloc(1, sizeof *r);
     if (r)
-        *r = (struct journal_reader){.dir = -1, .fd = -1};
+        *r = (struct journal_reader){.dir = -1, .fd = -1, .state = -1};
     if (r) {
         r->path = path ? strdup(path) : NULL;
         r->bytes = malloc(RECORD_HEADER + JOURNAL_RECORD_MAX);
@@ -130,6 +134,30 @@ static int open_locked(struct journal_reader *r, const char *path, struct err *e
     return 0;
 }
 
+/*
+ * Where it begins: with the first segment, or the earliest one that has a checkpoint. Those before
+ * that were to be removed. Without either nothing can be decoded, which shows when it is read.
+ */
+static void choose_beginning(struct journal_reader *r)
+{
+    struct err e = {0};
+    if (r->segments.len == 0 || r->segments.at[0].number == 1)
+        return;
+    for (size_t i = 0; i < r->segments.len; i++) {
+        r->state = checkpoint_open(r->dir, r->segments.at[i].number, &r->checkpoint, &e);
+        if (r->state >= 0) {
+            for (size_t k = 0; k < i; k++)
+                r->tail.bytes -= r->segments.at[k].size;
+            r->segments.len -= i;
+            memmove(r->segments.at, r->segments.at + i, r->segments.len * sizeof r->segments.at[0]);
+            r->received = r->checkpoint.before;
+            return;
+        }
+        if (errno != ENOENT && !r->why.code)
+            r->why = e;
+    }
+}
+
 struct journal_reader *journal_reader_open(const char *path, struct err *e)
 {
     struct journal_reader *r = reader_new(path, e);
@@ -138,8 +166,10 @@ struct journal_reader *journal_reader_open(const char *path, struct err *e)
     int status = open_locked(r, path, e) == 0 ? list_segments(r, e) : -1;
     if (status == 0 && r->segments.len == 0)
         status = err_set(e, ERR_INPUT, "%s is no journal: there are no segments in it", path);
-    if (status == 0)
+    if (status == 0) {
+        choose_beginning(r);
         return r;
+    }
     journal_reader_close(r);
     return NULL;
 }
@@ -171,6 +201,8 @@ void journal_reader_close(struct journal_reader *r)
         close(r->fd);
     if (r->dir >= 0)
         close(r->dir);
+    if (r->state >= 0)
+        close(r->state);
     vec_release(&r->segments);
     free(r->bytes);
     free(r->path);
@@ -184,20 +216,57 @@ void journal_reader_rewind(struct journal_reader *r)
         r->fd = -1;
     }
     r->current = 0;
-    r->at = r->passed = r->received = 0;
+    r->at = r->passed = 0;
+    r->received = r->checkpoint.before;
     r->ended = false;
     r->tail = (struct journal_tail){.bytes = r->tail.bytes};
 }
 
-int journal_reader_remove(struct journal_reader *r, struct err *e)
+bool journal_reader_has_checkpoint(const struct journal_reader *r)
 {
-    char name[SEGMENT_NAME];
-    int status = 0;
-    for (size_t i = 0; i < r->segments.len; i++) {
-        segment_name(r->segments.at[i].number, name);
-        if (unlinkat(r->dir, name, 0) != 0 && errno != ENOENT)
+    return r->state >= 0;
+}
+
+int journal_reader_restore(const struct journal_reader *r, struct intake *to, struct err *e)
+{
+    return checkpoint_read(r->state, &r->checkpoint, to, e);
+}
+
+/* A segment, or a checkpoint, or one that was being written. */
+static bool is_ours(const char *name, bool segments)
+{
+    static const char suffix[] = CHECKPOINT_SUFFIX;
+    size_t len = strlen(name), end = sizeof suffix - 1;
+    return segments ? segment_number(name) != 0
+                    : len > end && strcmp(name + len - end, suffix) == 0;
+}
+
+/* Removes all segments, or all checkpoints. */
+static int remove_files(const struct journal_reader *r, bool segments)
+{
+    int fd = dup(r->dir), status = 0;
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d) {
+        if (fd >= 0)
+            close(fd);
+        return -1;
+    }
+    rewinddir(d);
+    for (const struct dirent *entry; (entry = readdir(d));) {
+        if (is_ours(entry->d_name, segments) && unlinkat(r->dir, entry->d_name, 0) != 0 &&
+            errno != ENOENT)
             status = -1;
     }
+    closedir(d);
+    return status;
+}
+
+int journal_reader_remove(struct journal_reader *r, struct err *e)
+{
+    /* Checkpoints first: without segments nobody would know what they are. */
+    int status = remove_files(r, false);
+    if (status == 0)
+        status = remove_files(r, true);
     if (status == 0)
         status = rmdir(r->path);
     if (status != 0)
@@ -225,7 +294,7 @@ static int cut(struct journal_reader *r, bool damaged, const char *why)
     r->ended = true;
     r->tail.damaged = damaged || r->current + 1 < r->segments.len;
     r->tail.lost = r->tail.bytes - (r->passed + r->at);
-    snprintf(r->tail.why, sizeof r->tail.why, "segment %" PRIu32 ", offset %" PRIu64 ": %s",
+    snprintf(r->tail.why, sizeof r->tail.why, "segment %" PRIu32 ", offset %" PRIu64 ": %.100s",
              s->number, r->at, why);
     return 0;
 }
@@ -233,6 +302,10 @@ static int cut(struct journal_reader *r, bool damaged, const char *why)
 static int end_of(struct journal_reader *r)
 {
     r->ended = true;
+    if (r->why.code) {
+        r->tail.damaged = true;
+        snprintf(r->tail.why, sizeof r->tail.why, "%.150s", r->why.text);
+    }
     return 0;
 }
 
@@ -251,8 +324,8 @@ static int check_header(struct journal_reader *r, const uint8_t bytes[SEGMENT_HE
         return cut(r, true, "the segment has another's name");
     if (r->current > 0 && (h.id != r->header.id || h.number != r->header.number + 1))
         return cut(r, true, "the segment does not follow the one before");
-    if (h.before != r->received)
-        return cut(r, true, "segments before it are missing");
+    if (h.before != r->received || (r->state >= 0 && h.id != r->checkpoint.journal))
+        return cut(r, true, r->why.code ? r->why.text : "segments before it are missing");
     r->header = h;
     r->at = SEGMENT_HEADER;
     return 1;
@@ -425,6 +498,10 @@ int journal_read_recording(struct journal_reader *r, uint32_t *protocol, struct 
     int status = journal_reader_next(r, &record, e);
     if (status == 0)
         return err_set(e, ERR_INPUT, "nothing is in the journal");
+    if (r->state >= 0)
+        return err_set(e, ERR_INPUT,
+                       "the journal has not all that the client sent: what was before "
+                       "its first checkpoint is gone");
     if (status < 0 || journal_read_start(&record, &start, e) != 0)
         return -1;
     int fd = tempfile_open(dir, e);

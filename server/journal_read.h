@@ -49,6 +49,13 @@ struct journal_reader *journal_reader_segment(int fd, struct err *e);
 
 void journal_reader_close(struct journal_reader *r);
 
+/*
+ * Whether it begins with a checkpoint, since what was before is gone; and that into an intake that
+ * was just opened with the start that the first record says.
+ */
+bool journal_reader_has_checkpoint(const struct journal_reader *r);
+int journal_reader_restore(const struct journal_reader *r, struct intake *to, struct err *e);
+
 /* Back to the beginning. */
 void journal_reader_rewind(struct journal_reader *r);
 

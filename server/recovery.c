@@ -7,6 +7,7 @@
 #include "base/vec.h"
 
 #define PROGRESS_RECORDS 64u
+#define PARTS_KNOWN (1u << 20)
 
 struct player {
     struct journal_reader *reader;
@@ -14,8 +15,7 @@ struct player {
     struct recovery *out;
     struct intake r;
     struct err broken;   /* why nothing more is decoded */
-    VEC(char *) saved;   /* where parts were saved, in their order */
-    size_t parts;        /* that came up so far */
+    VEC(char *) saved;   /* where parts were saved: the n-th, or NULL */
     VEC(uint64_t) turns; /* frames behind which another part began */
     size_t turned;
     bool has_end;
@@ -50,11 +50,17 @@ int recovery_look(struct journal_reader *reader, struct recovery *out, struct er
 
 static int note_saved_part(struct player *p, const struct journal_record *record, struct err *e)
 {
-    char *path = strndup((const char *)record->bytes, record->len);
-    if (path && vec_push(&p->saved, path))
+    uint32_t number = record->len > 4 ? load_u32(record->bytes) : 0;
+    /* A client can have a trace go on in another part only so often; the user is asked nothing. */
+    if (number == 0 || number > PARTS_KNOWN)
         return 0;
-    free(path);
-    return err_no_memory(e, "the journal");
+    while (p->saved.len < number) {
+        if (!vec_push(&p->saved, NULL))
+            return err_no_memory(e, "the journal");
+    }
+    free(p->saved.at[number - 1]);
+    p->saved.at[number - 1] = strndup((const char *)record->bytes + 4, record->len - 4);
+    return p->saved.at[number - 1] ? 0 : err_no_memory(e, "the journal");
 }
 
 static int read_ahead(struct player *p, struct intake_start *start, struct err *e)
@@ -88,8 +94,8 @@ static int part_full(void *ctx, struct err *e)
 {
     struct player *p = ctx;
     const struct err none = {0};
-    const char *saved = p->parts < p->saved.len ? p->saved.at[p->parts] : NULL;
-    p->parts++;
+    size_t part = p->r.ingest.parts;
+    const char *saved = part < p->saved.len ? p->saved.at[part] : NULL;
     if (intake_finish(&p->r, SESSION_PART_FULL, &none, e) != 0)
         return -1;
     return p->options->part ? p->options->part(p->options->part_ctx, saved, e) : 0;
@@ -173,6 +179,11 @@ static void judge_end(struct player *p)
 {
     struct recovery *out = p->out;
     out->beyond = frame_reader_partial(p->r.frames);
+    if (p->options->has_end) {
+        out->end = p->options->end;
+        out->cause = p->options->cause;
+        return;
+    }
     if (p->has_end)
         return;
     out->end = SESSION_CUT_OFF;
@@ -195,6 +206,10 @@ static int run(struct player *p, struct trace *t, struct err *e)
     p->out->welcome = start.welcome;
     if (intake_open(&p->r, t, &start, e) != 0)
         return -1;
+    p->out->cut = journal_reader_has_checkpoint(p->reader);
+    if (p->out->cut && journal_reader_restore(p->reader, &p->r, e) != 0)
+        return -1;
+    p->out->received = frame_reader_stats(p->r.frames)->bytes_in;
     p->r.ingest.part_full = part_full;
     p->r.ingest.part_full_ctx = p;
     if (play(p, e) != 0 || (!p->broken.code && play_turns(p, e) != 0))

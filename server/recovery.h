@@ -14,6 +14,10 @@ struct recovery_options {
      */
     int (*part)(void *ctx, const char *saved, struct err *e);
     void *part_ctx;
+    /* How it ended, when the caller knows better than the journal, whose disk may be full. */
+    bool has_end;
+    enum session_end end;
+    struct err cause;
     /* Now and then, with the bytes read so far and in all. May be NULL. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
     void *progress_ctx;
@@ -22,7 +26,8 @@ struct recovery_options {
 struct recovery {
     const struct wire_version *version;
     struct welcome welcome;
-    uint64_t received; /* bytes of the client */
+    bool cut;          /* it begins with a checkpoint */
+    uint64_t received; /* bytes of the client, also those before a checkpoint */
     uint64_t frames;
     uint64_t beyond; /* bytes behind the last whole frame */
     uint64_t sent;   /* query packets */

@@ -18,6 +18,8 @@
 #define RECEIVES_PER_TURN 32
 #define PACKETS_SIZE ((size_t)QUERY_SPACE_MAX * QUERY_PACKET_SIZE)
 #define TICK_MS 100
+/* A flight recorder has a checkpoint for each half of what it keeps. */
+#define STRETCHES 2u
 
 struct session {
     int fd;
@@ -40,8 +42,10 @@ struct session {
     long long last_item, last_answer;  /* monotonic ns */
     long long drain_until;             /* 0 while not draining */
     enum session_end drain_end;
-    long long part_began; /* monotonic ns */
-    uint64_t part_bytes;  /* received until the part at hand */
+    long long part_began;     /* monotonic ns */
+    uint64_t part_bytes;      /* received until the part at hand */
+    uint32_t cuts[STRETCHES]; /* segments that begin with the last checkpoints, newest first */
+    bool dropped;
 };
 
 /* ---- beginning */
@@ -204,8 +208,9 @@ static bool session_due(const struct session *s)
 {
     const struct session_limits *l = s->limits;
     uint64_t bytes = frame_reader_stats(s->r.frames)->bytes_in;
+    uint64_t most = l->forget ? l->rotate_bytes / STRETCHES + 1 : l->rotate_bytes;
     return (l->max_bytes && bytes >= l->max_bytes) ||
-           (l->rotate_bytes && bytes - s->part_bytes >= l->rotate_bytes);
+           (l->rotate_bytes && bytes - s->part_bytes >= most);
 }
 
 /* Takes what the socket has. 0, or -1 with `e` filled. */
@@ -300,26 +305,63 @@ static int session_last_modules(struct session *s, struct err *e)
     return status;
 }
 
-/* Each part begins where the one before ends, between two frames. */
-static int session_rotate(struct session *s, long long now, struct err *e)
+/* Whether it is time for another part. */
+static bool session_is_part_due(struct session *s, long long now)
 {
     const struct session_limits *l = s->limits;
+    const unsigned stretches = l->forget ? STRETCHES : 1;
+    double seconds = l->rotate_seconds / stretches;
+    uint64_t most = l->rotate_bytes / stretches + (l->rotate_bytes != 0);
     uint64_t bytes = frame_reader_stats(s->r.frames)->bytes_in;
-    bool late = l->rotate_seconds > 0 && (double)(now - s->part_began) >= l->rotate_seconds * 1e9;
-    bool large = l->rotate_bytes && bytes - s->part_bytes >= l->rotate_bytes;
-    uint8_t frames[8];
-    bool asked = l->turn && *l->turn;
-    if (!l->part_full || s->drain_until || (!late && !large && !asked) ||
-        decoder_terminated(s->r.decoder))
-        return 0;
+    bool late = seconds > 0 && (double)(now - s->part_began) >= seconds * 1e9;
+    bool large = l->rotate_bytes && bytes - s->part_bytes >= most;
+    bool asked = l->turn && *l->turn && !l->forget;
+    if (s->drain_until || (!late && !large && !asked) || decoder_terminated(s->r.decoder) ||
+        (!l->part_full && !l->forget))
+        return false;
     if (asked)
         *l->turn = false;
     s->part_began = now;
     s->part_bytes = bytes;
+    return true;
+}
+
+/*
+ * A checkpoint, so that the journal can let go of what was before: of what a flight recorder does
+ * not keep any more, or of a part that was saved. Without one it stays, which is no error; a disk
+ * that is full shows when the next bytes come.
+ */
+static void session_cut_journal(struct session *s)
+{
+    struct err ignored = {0};
+    uint32_t segment;
+    if (!s->journal || journal_cut(s->journal, &s->r, &segment, &ignored) != 0)
+        return;
+    if (!s->limits->forget) {
+        journal_forget(s->journal, segment);
+        return;
+    }
+    if (s->cuts[STRETCHES - 1])
+        journal_forget(s->journal, s->cuts[STRETCHES - 1]);
+    memmove(s->cuts + 1, s->cuts, (STRETCHES - 1) * sizeof s->cuts[0]);
+    s->cuts[0] = segment;
+}
+
+/* Each part begins where the one before ends, between two frames. */
+static int session_rotate(struct session *s, long long now, struct err *e)
+{
+    uint8_t frames[8];
+    if (!session_is_part_due(s, now))
+        return 0;
     store_u64(frames, intake_frames(&s->r));
-    if (s->journal)
+    if (s->journal && !s->limits->forget)
         (void)journal_append(s->journal, JOURNAL_TURN, frames, sizeof frames, NULL);
-    return intake_turn(&s->r, e) < 0 ? -1 : 0;
+    int status = intake_turn(&s->r, e);
+    if (status > 0) {
+        s->dropped |= s->limits->forget;
+        session_cut_journal(s);
+    }
+    return status < 0 ? -1 : 0;
 }
 
 static int session_keep_memory(struct session *s, long long now, struct err *e)
@@ -426,6 +468,11 @@ static enum session_end session_loop(struct session *s, struct err *e)
 
 /* ---- the end */
 
+bool session_has_dropped(const struct session *s)
+{
+    return s->dropped;
+}
+
 uint64_t session_unanswered(const struct session *s)
 {
     return intake_unanswered(&s->r);
@@ -436,6 +483,10 @@ static int session_part_full(void *ctx, struct err *e)
 {
     struct session *s = ctx;
     const struct err none = {0};
+    if (s->limits->forget) {
+        s->dropped = true;
+        return session_last_modules(s, e);
+    }
     if (session_last_modules(s, e) != 0 || intake_finish(&s->r, SESSION_PART_FULL, &none, e) != 0)
         return -1;
     return s->limits->part_full(s->limits->part_ctx, e);
@@ -448,7 +499,7 @@ enum session_end session_run(struct session *s, const struct session_limits *lim
     s->stop = stop;
     s->began = s->last_tick = s->part_began = monotonic_ns();
     *e = (struct err){0};
-    if (limits->part_full) {
+    if (limits->part_full || limits->forget) {
         s->r.ingest.part_full = session_part_full;
         s->r.ingest.part_full_ctx = s;
     }

@@ -39,7 +39,13 @@ struct session_limits {
     double rotate_seconds;       /* go on in another part each time so long has passed; 0: never */
     uint64_t rotate_bytes;       /* and when so many bytes have been received; 0: never */
     bool *turn;                  /* and when this is set; it is cleared then. NULL: never */
-    double drain_seconds;        /* after a stop: how long to wait for answers */
+    /*
+     * A flight recorder: what is older than the time or the bytes above is dropped, from the store
+     * and from the journal, which there must be. The store has the newest stretch only; the journal
+     * has all that is to be kept (session_has_dropped).
+     */
+    bool forget;
+    double drain_seconds; /* after a stop: how long to wait for answers */
     double quiet_seconds; /* after the client's end: how long to wait for the next sign of life */
     /*
      * The format's clock (39 hours) is at its end, or it is time to rotate: called with all facts
@@ -86,6 +92,9 @@ enum session_end session_run(struct session *s, const struct session_limits *lim
  * other end of the socket has the id that the client says it has, so it is no tunnel.
  */
 bool session_is_local(const struct session *s);
+
+/* A flight recorder: whether the journal has more than the store. */
+bool session_has_dropped(const struct session *s);
 
 /* Names that the client never told, by kind of query. For the words at the end. */
 uint64_t session_unanswered(const struct session *s);

@@ -276,3 +276,46 @@ int callstacks_intern(struct callstacks *c, const uint64_t *frame_ids, uint32_t 
         return err_no_memory(e, "call stacks");
     return 0;
 }
+
+/* ---- as it was */
+
+int callstacks_restore_node(struct callstacks *c, const struct callstack_node *node, struct err *e)
+{
+    size_t next = c->nodes.len;
+    uint32_t number = callstacks_child(c, node->parent, node->frame);
+    if (!number)
+        return err_no_memory(e, "call stacks");
+    return number == next ? 0 : err_set(e, ERR_INPUT, "a node of a call stack comes twice");
+}
+
+/* Frame ids of a stack, innermost first; the caller frees them. */
+static uint64_t *stack_ids(const struct callstacks *c, const struct callstack *stack)
+{
+    uint64_t *ids = malloc((stack->len + (size_t)1) * sizeof *ids);
+    uint32_t node = stack->node;
+    for (uint32_t i = 0; ids && i < stack->len; i++) {
+        ids[i] = c->frames.at[c->nodes.at[node].frame].id;
+        node = c->nodes.at[node].parent;
+    }
+    return ids;
+}
+
+int callstacks_restore(struct callstacks *c, const struct callstack *stack, bool findable,
+                       struct err *e)
+{
+    uint64_t *ids = stack_ids(c, stack);
+    if (!ids || !vec_push(&c->list, *stack)) {
+        free(ids);
+        return err_no_memory(e, "call stacks");
+    }
+    const struct callstack_key key = hash_stack(c, ids, stack->len);
+    size_t at = find_slot(c, key);
+    free(ids);
+    if (!findable || c->contents[at].id)
+        return 0;
+    c->contents[at] =
+        (struct callstack_slot){.check = key.check, .tag = key.tag, .id = (uint32_t)c->list.len};
+    if (++c->contents_count > (c->contents_mask + 1) / 2 && !callstacks_grow_contents(c))
+        return err_no_memory(e, "call stacks");
+    return 0;
+}

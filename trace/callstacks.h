@@ -106,6 +106,15 @@ uint32_t callstacks_find(const struct callstacks *c, struct callstack_key key);
 /* Appends without looking for an equal one, so that ids equal a file's positions. */
 int callstacks_append(struct callstacks *c, const uint64_t *frame_ids, uint32_t n, struct err *e);
 
+/*
+ * The tree again, node by node and stack by stack in the order in which they came, for a table
+ * whose frames are there already. What is no `findable` stack callstacks_intern does not find.
+ * ERR_INPUT for a node that is there.
+ */
+int callstacks_restore_node(struct callstacks *c, const struct callstack_node *node, struct err *e);
+int callstacks_restore(struct callstacks *c, const struct callstack *stack, bool findable,
+                       struct err *e);
+
 static inline const struct callstack *callstacks_get(const struct callstacks *c, uint32_t id)
 {
     return id == 0 || id > c->list.len ? NULL : &c->list.at[id - 1];

@@ -457,3 +457,18 @@ int gpu_carry(struct gpu *g, struct err *e)
     }
     return 0;
 }
+
+int gpu_restore_thread(struct gpu *g, struct gpu_context *c, uint16_t number, uint32_t *index,
+                       struct err *e)
+{
+    return thread_of(g, c, number, index, e);
+}
+
+int gpu_restore_query(struct gpu_context *c, uint16_t query, uint32_t pending, struct err *e)
+{
+    uint32_t *slot = query_slot(c, query, e);
+    if (!slot)
+        return -1;
+    *slot = pending;
+    return 0;
+}

@@ -155,6 +155,11 @@ int gpu_query_time(struct gpu *g, struct gpu_context *c, uint16_t query, int64_t
 int gpu_name_note(struct gpu_context *c, int64_t id, uint32_t name, struct err *e);
 int gpu_set_note(struct gpu_context *c, uint16_t query, int64_t id, double value, struct err *e);
 
+/* For trace/snapshot.h: the place of a thread in the context's list; who waits for a query. */
+int gpu_restore_thread(struct gpu *g, struct gpu_context *c, uint16_t number, uint32_t *index,
+                       struct err *e);
+int gpu_restore_query(struct gpu_context *c, uint16_t query, uint32_t pending, struct err *e);
+
 /* Writes down what is known of zones that are still open, so that the columns are complete. */
 int gpu_settle(struct gpu *g, struct err *e);
 

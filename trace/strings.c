@@ -97,6 +97,42 @@ static bool strings_grow_table(struct strings *s)
     return true;
 }
 
+void strings_clear(struct strings *s)
+{
+    uint32_t limit = s->limit;
+    strings_release(s);
+    strings_init(s);
+    s->limit = limit;
+}
+
+/* The slot that has the text, or where it would be. There must be a table. */
+static struct string_slot *find_slot(const struct strings *s, struct view text, uint32_t hash)
+{
+    size_t at = hash & s->table_mask;
+    for (; s->table[at].number; at = (at + 1) & s->table_mask) {
+        const struct string_slot *slot = &s->table[at];
+        if (slot->hash == hash && view_equal(s->list.at[slot->number - 1], text))
+            break;
+    }
+    return &s->table[at];
+}
+
+uint32_t strings_restore(struct strings *s, struct view text, struct err *e)
+{
+    if ((!s->table || s->table_count >= (s->table_mask + 1) / 4 * 3) && !strings_grow_table(s)) {
+        err_no_memory(e, "strings");
+        return 0;
+    }
+    uint32_t hash = hash_text(text);
+    struct string_slot *slot = find_slot(s, text, hash);
+    uint32_t number = strings_append(s, text, e);
+    if (number && !slot->number) {
+        *slot = (struct string_slot){number, hash};
+        s->table_count++;
+    }
+    return number;
+}
+
 /* At 95 % of the format's limit new texts share one number, and are counted. */
 static bool strings_full(const struct strings *s)
 {
@@ -110,12 +146,9 @@ uint32_t strings_intern(struct strings *s, struct view text, struct err *e)
         return 0;
     }
     uint32_t hash = hash_text(text);
-    size_t at = hash & s->table_mask;
-    for (; s->table[at].number; at = (at + 1) & s->table_mask) {
-        const struct string_slot *slot = &s->table[at];
-        if (slot->hash == hash && view_equal(s->list.at[slot->number - 1], text))
-            return slot->number;
-    }
+    struct string_slot *slot = find_slot(s, text, hash);
+    if (slot->number)
+        return slot->number;
     if (strings_full(s)) {
         if (!s->other && !(s->other = strings_append(s, view_of("(other)"), e)))
             return 0;
@@ -124,7 +157,7 @@ uint32_t strings_intern(struct strings *s, struct view text, struct err *e)
     }
     uint32_t number = strings_append(s, text, e);
     if (number) {
-        s->table[at] = (struct string_slot){number, hash};
+        *slot = (struct string_slot){number, hash};
         s->table_count++;
     }
     return number;

@@ -50,6 +50,15 @@ uint32_t strings_intern(struct strings *s, struct view text, struct err *e);
  */
 uint32_t strings_append(struct strings *s, struct view text, struct err *e);
 
+/* Drops all texts, and what is bound to them. */
+void strings_clear(struct strings *s);
+
+/*
+ * Appends as above, but strings_intern will find the text, unless an equal one came before: so
+ * that texts in their order make the same table again. 0 on error.
+ */
+uint32_t strings_restore(struct strings *s, struct view text, struct err *e);
+
 /* The text of a number; the empty view for 0 and unknown numbers. */
 static inline struct view strings_get(const struct strings *s, uint32_t number)
 {

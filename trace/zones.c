@@ -105,6 +105,11 @@ static struct zone_thread *thread_of(struct zones *z, uint16_t thread, struct er
     return z->threads.at[thread] = t;
 }
 
+struct zone_thread *zones_thread(struct zones *z, uint16_t thread, struct err *e)
+{
+    return thread_of(z, thread, e);
+}
+
 /* ---- zones that have ended, by source location */
 
 /* Numbers count from 0 in both directions. */

@@ -132,6 +132,9 @@ int zones_put_end(struct zones *z, uint16_t thread, uint64_t index, int64_t star
 /* Begins a new part: drops all zones and begins those that are open anew at time 0. */
 int zones_carry(struct zones *z, struct err *e);
 
+/* The zones of a thread, made when it has none; NULL when memory is short. */
+struct zone_thread *zones_thread(struct zones *z, uint16_t thread, struct err *e);
+
 /* The zones of a thread, or NULL when it has none. */
 static inline struct zone_thread *zones_of(const struct zones *z, uint16_t thread)
 {

@@ -41,10 +41,18 @@ def frame_ends(stream, protocol):
     return ends
 
 
+def journal_segments(folder):
+    """The segments of a journal in their order; what begins with a checkpoint has that beside it."""
+    folder = pathlib.Path(folder)
+    try:
+        return sorted(f for f in folder.iterdir() if f.name.isdigit())
+    except FileNotFoundError:
+        return []
+
+
 def journal_records(folder):
     """The (kind, payload) of a journal's whole records; none as long as there is no journal."""
-    folder = pathlib.Path(folder)
-    for segment in sorted(folder.iterdir()) if folder.is_dir() else ():
+    for segment in journal_segments(folder):
         try:
             data = segment.read_bytes()
         except FileNotFoundError:  # the capture is done with it
@@ -64,6 +72,19 @@ def journal_records(folder):
 def journal_bytes(folder):
     """What a journal holds of the client: payloads of its records of kind 2."""
     return b"".join(payload for kind, payload in journal_records(folder) if kind == 2)
+
+
+def journal_before(folder):
+    """How many bytes of the client came before what a journal still holds: its header says it."""
+    return struct.unpack_from("<Q", journal_segments(folder)[0].read_bytes(), 24)[0]
+
+
+def journal_arrived(folder):
+    """How many bytes of the client are, or were, in a journal; 0 while that changes hands."""
+    try:
+        return journal_before(folder) + len(journal_bytes(folder))
+    except (FileNotFoundError, IndexError, struct.error):
+        return 0
 
 
 class Proxy:

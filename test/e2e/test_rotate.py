@@ -2,12 +2,17 @@
 knows where the seams are."""
 
 import json
+import re
 import resource
 import subprocess
 
-from passing import Player, frame_ends, journal_bytes, journal_records, wait_for
-from test_recover import Killed
-from tools import FIREHOSE, LIMIT, WIRE, replaying, report, run
+from passing import (Player, frame_ends, journal_arrived, journal_before, journal_bytes,
+                     journal_records, journal_segments, wait_for)
+from test_recover import KILLS, SEED, Killed, dump, frames_said
+from tools import FIREHOSE, LIMIT, RELEASES, TIDEMARK, WIRE, replaying, report, run
+
+PART = re.compile(r"part: \d+, begins (\d+) ns after the client's start")
+BLOCK = re.compile(r" time=(\d+) (.*?)(?: free_time=(\d+)(.*))?$")
 
 
 class Rotating(Killed):
@@ -94,33 +99,120 @@ class Rotating(Killed):
         self.assertGreater(len(parts), 1)
         self.assertEqual(self.sums(parts), self.whole(recording.read_bytes()))
 
+    def known(self):
+        """How many parts the journal says are saved."""
+        numbers = [int.from_bytes(payload[:4], "little")
+                   for kind, payload in journal_records(self.journal) if kind == 6]
+        # What a checkpoint is behind of is saved, too, and its record went with the segments.
+        return max([len(self.parts()) - 1 if journal_before(self.journal) else 0, *numbers])
+
+    def check_kept(self, stream, frames_begin):
+        """What the journal holds is what passed; gives where its last whole frame ends, and how many
+        there were since the beginning, counted by their lengths in what passed."""
+        before, kept = journal_before(self.journal), journal_bytes(self.journal)
+        at = frames_begin + before
+        self.assertEqual(stream[at : at + len(kept)], kept, "what is kept is not what was passed")
+        ends = frame_ends(stream[: at + len(kept)], 82)
+        return ends[-1], len(ends) - 1
+
     def test_killed(self):
-        """The journal goes on where the saved parts end; of parts that are gone it has all."""
+        """The journal goes on where the saved parts end, and has nothing of them any more."""
         recording, _ = self.stream()
         stream = recording.read_bytes()
         ends = frame_ends(stream, 82)
         stop = ends[-2] + 2
         with self.capturing(recording, "--rotate", "300K", stop_at=stop) as (capture, _, _):
-            wait_for(lambda: self.journal.exists() and
-                     ends[0] + len(journal_bytes(self.journal)) == stop, "the journal")
+            wait_for(lambda: ends[0] + journal_arrived(self.journal) == stop, "the journal")
             wait_for(lambda: (self.dir / "x.3.tracy").exists(), "parts")
             capture.kill()
             capture.communicate(timeout=LIMIT)
-        # One may have been saved without a word of it in the journal yet: it is saved again.
-        known = sum(kind == 6 for kind, _ in journal_records(self.journal))
-        saved, unknown = self.parts()[:known], self.parts()[known:]
-        self.assertLessEqual(len(unknown), 1)
+        self.assertGreater(journal_before(self.journal), 600000)
+        self.assertLess(sum(f.stat().st_size for f in self.journal.iterdir()), 700000)
+        saved = self.parts()
         expected = self.whole(stream[: ends[-2]])
         result = run("recover", self.journal, "--keep")
         self.assertEqual(result.returncode, 0, result.stderr)
         recovered = self.recovered()
         self.assertEqual(self.sums([*saved, *recovered]), expected)
+        self.assertEqual(run("replay", self.journal, "-p", 0).returncode, 3) # not from its beginning
+        first = dump(recovered[0])
         for trace in (*saved, *recovered):
             trace.unlink()
         result = run("recover", self.journal)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertEqual(len(self.recovered()), len(saved) + len(recovered))
-        self.assertEqual(self.sums(self.recovered()), expected)
+        self.assertEqual(dump(self.recovered()[0]), first)
+        self.assertFalse(self.journal.exists())
+
+    def kill_at(self, recording, at, *args):
+        """Kills a capture; None when it had nothing yet or was done, else the bytes of the client up
+        to its last whole frame."""
+        stream = recording.read_bytes()
+        with self.capturing(recording, *args, replay_args=("--rate", "3M")) as (capture, proxy, _):
+            wait_for(lambda: len(proxy.passed) >= at or capture.poll() is not None, "bytes")
+            capture.kill()
+            capture.communicate(timeout=LIMIT)
+        if not self.journal.exists() or not journal_segments(self.journal):
+            return None
+        end, frames = self.check_kept(stream, frame_ends(stream, 82)[0])
+        result = run("recover", self.journal)
+        self.assertEqual(result.returncode, 0, f"{result.stderr}; SEED={SEED}")
+        self.assertFalse(self.journal.exists())
+        if not frames and not self.recovered()[0].exists():
+            return None
+        self.assertEqual(frames_said(result), frames, f"SEED={SEED}")
+        return stream[:end]
+
+    def clean_up(self):
+        for trace in self.dir.glob("x.*"):
+            trace.unlink()
+
+    def test_killed_at_random_moments(self):
+        recording, _ = self.stream()
+        size = recording.stat().st_size
+        for _ in range(KILLS):
+            stream = self.kill_at(recording, self.random.randrange(1000, size * 9 // 10),
+                                  "--rotate", self.random.choice(("50K", "300K")))
+            if stream is not None:
+                saved = [part for part in self.parts() if part.exists()]
+                self.assertEqual(self.sums([*saved, *self.recovered()]), self.whole(stream),
+                                 f"SEED={SEED}")
+            self.clean_up()
+
+    def window(self, text, begins):
+        """The blocks of a dump that were live at `begins` or came later, on a clock that begins then."""
+        lines = []
+        for line in text.splitlines():
+            found = BLOCK.search(line) if line.startswith("memory ") else None
+            if not found:
+                continue
+            time, block, free_time, free = found.groups()
+            if free_time and int(free_time) <= begins:
+                continue
+            rest = f" free_time={int(free_time) - begins}{free}" if free_time else ""
+            lines.append(f"{line[:found.start()]} time={max(0, int(time) - begins)} {block}{rest}")
+        return sorted(lines)
+
+    def check_last(self, trace, stream):
+        """That trace has just what a capture of the whole stream has since it begins, and at least
+        the last 300 KiB of it. Gives how many bytes that are."""
+        whole = self.dir / "one"
+        self.whole(stream)
+        found = PART.search(run("info", trace).stdout)
+        begins = int(found[1]) if found else 0
+        self.assertEqual(self.window(dump(trace), 0), self.window(dump(whole), begins),
+                         f"SEED={SEED}")
+        return begins
+
+    def test_recorder_killed_at_random_moments(self):
+        recording, _ = self.stream()
+        size, began = recording.stat().st_size, set()
+        for i in range(KILLS):
+            at = self.random.randrange(1000 if i else size // 2, size * 9 // 10)
+            stream = self.kill_at(recording, at, "--keep-last", "100K")
+            if stream is not None:
+                began.add(self.check_last(self.recovered()[0], stream))
+            self.clean_up()
+        self.assertGreater(max(began), 0)
 
     def test_full_disk(self):
         """No room for a part: the session ends, and the journal has what is not saved."""
@@ -135,35 +227,13 @@ class Rotating(Killed):
             out, err = capture.communicate(timeout=LIMIT)
         self.assertEqual(capture.returncode, 4, out + err)
         self.assertIn("is kept in", err)
-        known = sum(kind == 6 for kind, _ in journal_records(self.journal))
-        saved = self.parts()[:known]
+        saved = self.parts()
         ends = frame_ends(stream, 82)
-        kept = ends[0] + len(journal_bytes(self.journal))
+        kept = ends[0] + journal_arrived(self.journal)
         expected = self.whole(stream[: max(end for end in ends if end <= kept)])
         result = run("recover", self.journal)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(self.sums([*saved, *self.recovered()]), expected)
-
-    def test_room_again(self):
-        """A part that could not be saved is saved at the end after all, and says so once."""
-        recording, _ = self.stream()
-        (self.dir / "x.previous.tracy").mkdir() # what cannot be replaced by a file
-        with replaying(recording) as (_, port):
-            result = run("capture", "-f", "-o", self.out, "-p", port, "--no-summary", "--no-code",
-                         "--keep-last", "300K")
-        self.assertEqual(result.returncode, 4)
-        (self.dir / "x.previous.tracy").rmdir()
-        with self.capturing(recording, "--keep-last", "300K", stop_at=100000) as (
-                capture, proxy, _):
-            wait_for(lambda: len(proxy.passed) == 100000, "bytes")
-            (self.dir / "x.previous.tracy").mkdir()
-            proxy.go_on()
-            out, err = capture.communicate(timeout=LIMIT)
-        self.assertEqual(capture.returncode, 4, out + err)
-        facts = run("info", self.out).stdout
-        self.assertIn("no room left", facts)
-        self.assertNotIn("continued in the next part", facts)
-        self.assertEqual(facts.count("tidemark.protocol"), facts.count("tidemark.end"))
 
     def recovered(self):
         found = [self.dir / "x.recovered.tracy"]
@@ -172,20 +242,59 @@ class Rotating(Killed):
         return found
 
     def test_flight_recorder(self):
-        """Whatever came before, the last two parts have what is live at the end."""
+        """One trace, of the last stretch, with what was live at its beginning; on the way there is
+        never much more on the disk."""
         recording, _ = self.stream()
-        previous = self.dir / "x.previous.tracy"
-        args = ("capture", "-o", self.out, "--no-summary", "--keep-last", "300K")
-        with replaying(recording) as (_, port):
-            result = run(*args, "-p", port)
-        self.assertEqual(result.returncode, 0, result.stderr)
-        self.assert_clean("f.c2s.bin", "f.s2c.bin", "f.truth.json", "x.tracy", "x.previous.tracy")
-        self.assertGreater(result.stdout.count("this part of the trace ends"), 1)
-        live = [pool[2:] for pool in self.whole(recording.read_bytes()).values()]
-        self.assertEqual([pool[2:] for pool in self.sums([previous, self.out]).values()], live)
-        self.assertIn("continued in the next part", run("info", previous).stdout)
-        self.out.unlink()
-        self.assertEqual(run(*args, "-p", 1).returncode, 4) # the previous one would be lost
+        stream = recording.read_bytes()
+        most = 0
+        with replaying(recording, "--rate", "2M") as (_, port):
+            args = ["capture", "-o", self.out, "--no-summary", "--keep-last", "100K", "-p", port]
+            capture = subprocess.Popen([TIDEMARK, *map(str, args)], stdout=subprocess.PIPE,
+                                       stderr=subprocess.PIPE, text=True)
+            while capture.poll() is None:
+                most = max(most, self.journal_size())
+            out, err = capture.communicate(timeout=LIMIT)
+        self.assertEqual((capture.returncode, err), (0, ""), out)
+        self.assert_clean("f.c2s.bin", "f.s2c.bin", "f.truth.json", "x.tracy")
+        self.assertLess(most, len(stream) // 2)
+        begins = self.check_last(self.out, stream)
+        self.assertGreater(begins, 0)
+        facts = run("info", self.out).stdout
+        self.assertIn("the client ended", facts)
+        self.assertNotIn("incomplete", facts)
+
+    def journal_size(self):
+        size = 0
+        try:
+            for f in self.journal.iterdir():
+                size += f.stat().st_size
+        except FileNotFoundError:
+            pass
+        return size
+
+    def test_flight_recorder_with_everything(self):
+        """All kinds of events; the unit tests of checkpoints go into them, in all releases."""
+        for release in RELEASES[0], RELEASES[-1]:
+            recording = WIRE / release / "allscen.c2s.bin"
+            with replaying(recording) as (_, port):
+                result = run("capture", "-f", "-o", self.out, "-p", port, "--no-summary",
+                             "--keep-last", "10K")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual(run("dump", self.out).returncode, 0)
+
+    def test_flight_recorder_without_room(self):
+        """The disk fills: what is to be kept and fits is in the trace, and why it ended."""
+        recording, _ = self.stream()
+        with self.capturing(recording, "--keep-last", "600K", stop_at=800000) as (
+                capture, proxy, _):
+            wait_for(lambda: len(proxy.passed) == 800000, "bytes")
+            resource.prlimit(capture.pid, resource.RLIMIT_FSIZE, (330000, 330000))
+            proxy.go_on()
+            out, err = capture.communicate(timeout=LIMIT)
+        self.assertEqual(capture.returncode, 4, out + err)
+        self.assertIn("cannot write the journal", err)
+        self.assertIn("no room left", run("info", self.out).stdout)
+        self.assertFalse(self.journal.exists())
 
     def test_limits(self):
         recording, _ = self.stream()
@@ -204,7 +313,7 @@ class Rotating(Killed):
     def test_usage(self):
         for args in (("--rotate", "0"), ("--rotate", "soon"), ("--rotate", "5x"),
                      ("--rotate", "0s"), ("--max-time", "-1s"), ("--max-time", "0"),
-                     ("--max-size", "much")):
+                     ("--max-size", "much"), ("--keep-last", "1M", "--no-journal")):
             self.assertEqual(run("capture", "-o", self.out, *args).returncode, 2, args)
 
 

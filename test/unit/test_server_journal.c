@@ -515,7 +515,7 @@ static void write_seeds(struct fixture *f)
     seed_record(&records, JOURNAL_FACT, "tidemark.module=1000-2000 0 - /x", 32);
     seed_record(&records, JOURNAL_RECEIVED, f->stream.data, f->stream.len / 2);
     seed_record(&records, JOURNAL_SENT, segment.data, QUERY_PACKET_SIZE);
-    seed_record(&records, JOURNAL_PART, "/x.tracy", 8);
+    seed_record(&records, JOURNAL_PART, "\1\0\0\0/x.tracy", 12);
     seed_record(&records, JOURNAL_RECEIVED, f->stream.data + f->stream.len / 2,
                 f->stream.len - f->stream.len / 2);
     seed_record(&records, JOURNAL_END, end, sizeof end);

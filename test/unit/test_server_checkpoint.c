@@ -1,0 +1,464 @@
+/*
+ * Checkpoints: a trace that goes on from one is, to the byte, the trace that went on without, and
+ * asks the same questions; whatever is wrong with a checkpoint is refused.
+ */
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "protocol_support.h"
+
+#include <fcntl.h>
+#include <lz4.h>
+
+#include "server/checkpoint.h"
+#include "trace/save.h"
+#include "trace/writer.h"
+
+#define SEED "test/fuzz/seeds/fuzz_checkpoint/everything"
+
+static const char *const tags[] = {"v0.9.1", "v0.10", "v0.11.1", "v0.12.2", "v0.13.1", "v0.14.0"};
+
+#define ASK_ALL                                                                                    \
+    (QUERY_ASK_DEFAULT | 1u << QUERY_SYMBOL_CODE | 1u << QUERY_SOURCE_CODE |                       \
+     1u << QUERY_DATA_TRANSFER | 1u << QUERY_DATA_TRANSFER_PART)
+
+/* ---- streams of short frames */
+
+/* Bytes of the item at `p`, of which `left` are there. */
+static size_t item_size(const struct wire_version *v, const uint8_t *p, size_t left)
+{
+    assert_true(*p < v->item_count);
+    const struct wire_item *it = &v->items[*p];
+    size_t start = it->size + wire_tail_size((enum wire_tail)it->tail);
+    assert_true(start <= left);
+    const uint8_t *len = p + it->size;
+    switch (it->tail) {
+    case WIRE_TAIL_NONE:
+        return start;
+    case WIRE_TAIL_8:
+        return start + *len;
+    case WIRE_TAIL_16:
+        return start + load_u16(len);
+    case WIRE_TAIL_16_PLUS_256:
+        return start + load_u16(len) + 256;
+    default:
+        return start + load_u32(len);
+    }
+}
+
+static void put_frame(struct buf *out, const uint8_t *bytes, size_t n)
+{
+    int most = LZ4_compressBound((int)n);
+    struct buf packed = {0};
+    char *to = (char *)buf_reserve(&packed, (size_t)most);
+    int len = LZ4_compress_default((const char *)bytes, to, (int)n, most);
+    assert_true(len > 0);
+    buf_u32(out, (uint32_t)len);
+    buf_put(out, to, (size_t)len);
+    buf_release(&packed);
+}
+
+/*
+ * The recording's stream, cut into frames of a few items each: between any two of them a part may
+ * end, so what is open, waits or is half told then must be in the checkpoint.
+ */
+static struct buf short_frames(const struct recording *rec)
+{
+    const struct wire_version *v = wire_version_find(rec->protocol);
+    struct frame_reader *frames = frame_reader_new();
+    const uint8_t *in = rec->bytes + rec->stream;
+    size_t len = rec->len - rec->stream, items = 0;
+    struct wire_frame frame;
+    struct buf out = {0};
+    struct err e = {0};
+    while (frame_reader_feed(frames, &in, &len, &frame, &e) == 1) {
+        size_t from = 0;
+        for (size_t at = 0; at < frame.len;) {
+            at += item_size(v, frame.bytes + at, frame.len - at);
+            if (++items % 7 == 0 || at == frame.len) {
+                put_frame(&out, frame.bytes + from, at - from);
+                from = at;
+            }
+        }
+    }
+    assert_false(out.failed);
+    frame_reader_free(frames);
+    return out;
+}
+
+/* ---- both sides */
+
+/* An intake with its store, and what it has asked. */
+struct side {
+    struct trace trace;
+    struct intake r;
+    struct buf asked;
+};
+
+static void must(int status, const struct err *e)
+{
+    if (status != 0)
+        fail_msg("%s", e->text);
+}
+
+static int drop_part(void *ctx, struct err *e)
+{
+    (void)ctx;
+    (void)e;
+    return 0;
+}
+
+static void side_open(struct side *s, const struct recording *rec)
+{
+    struct err e = {0};
+    struct intake_start start = {.version = wire_version_find(rec->protocol),
+                                 .welcome = rec->welcome,
+                                 .ask = ASK_ALL,
+                                 .space = 50};
+    if (rec->welcome.flags & WELCOME_ON_DEMAND)
+        on_demand_parse(rec->bytes + rec->stream - ON_DEMAND_SIZE, &start.on_demand);
+    *s = (struct side){0};
+    must(trace_init(&s->trace, NULL, &e), &e);
+    must(intake_open(&s->r, &s->trace, &start, &e), &e);
+    s->r.ingest.part_full = drop_part;
+}
+
+static void side_release(struct side *s)
+{
+    intake_release(&s->r);
+    trace_release(&s->trace);
+    buf_release(&s->asked);
+}
+
+/* Feeds bytes in pieces that no frame begins with, asking after each. */
+static void feed(struct side *s, const uint8_t *bytes, size_t len)
+{
+    uint8_t packets[64 * QUERY_PACKET_SIZE];
+    struct err e = {0};
+    while (len > 0) {
+        size_t n = len < 1013 ? len : 1013, left = n;
+        const uint8_t *p = bytes;
+        int status;
+        while ((status = intake_take(&s->r, &p, &left, &e)) == 1)
+            ;
+        must(status, &e);
+        n -= left;
+        buf_put(&s->asked, packets, query_flush(s->r.query, packets, sizeof packets));
+        bytes += n;
+        len -= n;
+    }
+}
+
+static int put_block(void *ctx, const uint8_t *bytes, size_t n, struct err *e)
+{
+    (void)e;
+    buf_put(ctx, bytes, n);
+    return 0;
+}
+
+/* Ends it and gives the bytes of its trace. */
+static struct buf finish(struct side *s)
+{
+    const struct err none = {0};
+    struct err e = {0};
+    struct buf out = {0};
+    struct trace_writer *w;
+    struct trace_write_stats stats;
+    must(intake_finish(&s->r, SESSION_VANISHED, &none, &e), &e);
+    must(trace_writer_open_inner(&w, NULL, (struct block_sink){.ctx = &out, .put = put_block}, &e),
+         &e);
+    struct record_sink sink = trace_writer_sink(w);
+    must(trace_save(&s->trace, &sink, &e), &e);
+    must(trace_writer_finish(w, &stats, &e), &e);
+    trace_writer_free(w);
+    return out;
+}
+
+static int folder(void)
+{
+    char name[] = "/tmp/checkpoint-test-XXXXXX";
+    assert_non_null(mkdtemp(name));
+    int dir = open(name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_true(dir >= 0);
+    /* Without a name it goes away with the descriptor, as do the files in it that are removed. */
+    return dir;
+}
+
+static void folder_release(int dir)
+{
+    char link[64], path[256];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", dir);
+    ssize_t n = readlink(link, path, sizeof path - 1);
+    assert_true(n > 0);
+    path[n] = 0;
+    (void)unlinkat(dir, "00000007" CHECKPOINT_SUFFIX, 0);
+    close(dir);
+    assert_int_equal(rmdir(path), 0);
+}
+
+static const struct checkpoint seventh = {.segment = 7, .journal = 42, .before = 12345};
+
+static void write_it(int dir, struct side *s)
+{
+    struct err e = {0};
+    uint64_t bytes;
+    struct stat st;
+    must(checkpoint_write(dir, &seventh, &s->r, false, &bytes, &e), &e);
+    assert_int_equal(fstatat(dir, "00000007" CHECKPOINT_SUFFIX, &st, 0), 0);
+    assert_int_equal(bytes, st.st_size);
+}
+
+static void read_it(int dir, struct side *s)
+{
+    struct err e = {0};
+    struct checkpoint c;
+    int fd = checkpoint_open(dir, 7, &c, &e);
+    must(fd >= 0 ? 0 : -1, &e);
+    assert_int_equal(c.journal, 42);
+    assert_int_equal(c.before, 12345);
+    must(checkpoint_read(fd, &c, &s->r, &e), &e);
+    close(fd);
+}
+
+/* A turn behind `at` bytes of the stream: what goes on from its checkpoint is the same. */
+static bool check_at(const struct recording *rec, const struct buf *stream, int dir, size_t at)
+{
+    struct side one, other;
+    struct err e = {0};
+    side_open(&one, rec);
+    feed(&one, stream->data, at);
+    bool turned = intake_turn(&one.r, &e) == 1;
+    if (turned) {
+        write_it(dir, &one);
+        side_open(&other, rec);
+        read_it(dir, &other);
+        one.asked.len = 0;
+        feed(&one, stream->data + at, stream->len - at);
+        feed(&other, stream->data + at, stream->len - at);
+        assert_int_equal(intake_frames(&one.r), intake_frames(&other.r));
+        assert_int_equal(intake_unanswered(&one.r), intake_unanswered(&other.r));
+        assert_int_equal(one.asked.len, other.asked.len);
+        assert_memory_equal(buf_str(&one.asked), buf_str(&other.asked), one.asked.len);
+        struct buf a = finish(&one), b = finish(&other);
+        assert_int_equal(a.len, b.len);
+        assert_memory_equal(a.data, b.data, a.len);
+        buf_release(&a);
+        buf_release(&b);
+        side_release(&other);
+    }
+    side_release(&one);
+    return turned;
+}
+
+static void test_goes_on(void **state)
+{
+    (void)state;
+    int dir = folder();
+    size_t turned = 0;
+    for (size_t i = 0; i < 2 * sizeof tags / sizeof tags[0]; i++) {
+        struct recording rec;
+        recording_load(&rec, tags[i / 2], i % 2 ? "allscen" : "memscen");
+        struct buf stream = short_frames(&rec);
+        size_t steps = i % 2 ? 29 : 5;
+        for (size_t k = 1; k <= steps; k++)
+            turned += check_at(&rec, &stream, dir, stream.len * k / (steps + 1) + k);
+        buf_release(&stream);
+        recording_release(&rec);
+    }
+    assert_true(turned > 150);
+    folder_release(dir);
+}
+
+/* ---- what is refused */
+
+/* The file of a client with everything in it. */
+static struct buf a_file(struct recording *rec, int dir)
+{
+    struct side s;
+    struct err e = {0};
+    struct buf out = {0};
+    recording_load(rec, "v0.14.0", "allscen");
+    struct buf stream = short_frames(rec);
+    side_open(&s, rec);
+    feed(&s, stream.data, stream.len / 2);
+    buf_release(&stream);
+    assert_int_equal(intake_turn(&s.r, &e), 1);
+    write_it(dir, &s);
+    side_release(&s);
+    int fd = openat(dir, "00000007" CHECKPOINT_SUFFIX, O_RDONLY | O_CLOEXEC);
+    for (ssize_t n; (n = read(fd, buf_reserve(&out, 65536), 65536)) > 0;)
+        out.len += (size_t)n;
+    close(fd);
+    assert_true(out.len > 1000);
+    return out;
+}
+
+static void put_file(int dir, const uint8_t *bytes, size_t n)
+{
+    int fd =
+        openat(dir, "00000007" CHECKPOINT_SUFFIX, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    assert_true(fd >= 0 && write(fd, bytes, n) == (ssize_t)n);
+    close(fd);
+}
+
+static void refused(int dir, uint32_t segment)
+{
+    struct checkpoint c;
+    struct err e = {0};
+    assert_int_equal(checkpoint_open(dir, segment, &c, &e), -1);
+    assert_int_equal(e.code, ERR_INPUT);
+}
+
+static void test_damaged(void **state)
+{
+    (void)state;
+    int dir = folder();
+    struct recording rec;
+    struct checkpoint c;
+    struct err e = {0};
+    struct buf whole = a_file(&rec, dir);
+    for (size_t i = 0; i < 400; i++) {
+        size_t at = i < 64 ? i : i * 7919 % whole.len;
+        whole.data[at] ^= 1;
+        put_file(dir, whole.data, whole.len);
+        refused(dir, 7);
+        whole.data[at] ^= 1;
+        put_file(dir, whole.data, at);
+        refused(dir, 7);
+    }
+    put_file(dir, whole.data, whole.len);
+    int fd = checkpoint_open(dir, 7, &c, &e);
+    assert_true(fd >= 0);
+    close(fd);
+    refused(dir, 8);
+    assert_int_equal(renameat(dir, "00000007.state", dir, "00000008.state"), 0);
+    refused(dir, 8);
+    assert_int_equal(unlinkat(dir, "00000008.state", 0), 0);
+    buf_release(&whole);
+    recording_release(&rec);
+    folder_release(dir);
+}
+
+/* Plain bytes of the state that a file has. */
+static struct buf plain_of(const struct buf *file, int fd)
+{
+    struct snapshot in;
+    struct err e = {0};
+    struct buf plain = {0};
+    assert_true(write(fd, file->data, file->len) == (ssize_t)file->len);
+    must(snapshot_read(&in, fd, 64, file->len - 64, &e), &e);
+    for (uint8_t byte; snapshot_bytes(&in, &byte, 1), !in.failed;)
+        buf_u8(&plain, byte);
+    snapshot_release(&in);
+    return plain;
+}
+
+/* Whether those plain bytes are taken; then they must be good for a trace. */
+static bool taken(const struct recording *rec, const struct buf *plain, int fd)
+{
+    struct snapshot s;
+    struct side side;
+    struct err e = {0};
+    must(snapshot_write(&s, fd, 0, &e), &e);
+    snapshot_bytes(&s, plain->data, plain->len);
+    must(snapshot_end(&s), &e);
+    uint64_t len = s.at;
+    snapshot_release(&s);
+    side_open(&side, rec);
+    must(snapshot_read(&s, fd, 0, len, &e), &e);
+    intake_snapshot(&s, &side.r);
+    bool good = snapshot_end(&s) == 0;
+    snapshot_release(&s);
+    if (good) {
+        struct buf trace = finish(&side);
+        buf_release(&trace);
+    } else {
+        assert_true(e.code == ERR_INPUT || e.code == ERR_MEMORY);
+    }
+    side_release(&side);
+    return good;
+}
+
+/* Bytes of a state changed: it is refused, or it is another state that is good for a trace. */
+static void test_hostile(void **state)
+{
+    (void)state;
+    int dir = folder(), fd = memfd_create("plain", MFD_CLOEXEC);
+    struct recording rec;
+    struct buf file = a_file(&rec, dir), plain = plain_of(&file, fd);
+    unsigned good = 0;
+    const unsigned tries = 1500;
+    assert_true(taken(&rec, &plain, fd));
+    for (size_t i = 0; i < tries; i++) {
+        size_t at = i * 104729 % plain.len;
+        uint8_t was = plain.data[at];
+        plain.data[at] = (uint8_t)(i % 3 == 0 ? 0xff : was + i);
+        good += taken(&rec, &plain, fd);
+        plain.data[at] = was;
+    }
+    assert_true(good > 0 && good < tries);
+    for (size_t len = plain.len; plain.len > 0; plain.len -= plain.len > 997 ? 997 : plain.len)
+        assert_true(plain.len == len || !taken(&rec, &plain, fd));
+    close(fd);
+    buf_release(&plain);
+    buf_release(&file);
+    recording_release(&rec);
+    folder_release(dir);
+}
+
+/* ---- the fuzzer's seed */
+
+static struct buf read_seed(void)
+{
+    struct buf b = {0};
+    b.data = read_whole_file(SEED, &b.len);
+    b.cap = b.len;
+    return b;
+}
+
+/* A state with everything in it, of the client that fuzz_checkpoint has. */
+static void write_seed(void)
+{
+    int dir = folder(), fd = memfd_create("plain", MFD_CLOEXEC);
+    struct recording rec;
+    struct buf file = a_file(&rec, dir), plain = plain_of(&file, fd);
+    (void)mkdir("test/fuzz/seeds/fuzz_checkpoint", 0777);
+    FILE *out = fopen(SEED, "wb");
+    assert_non_null(out);
+    assert_int_equal(fwrite(plain.data, 1, plain.len, out), plain.len);
+    assert_int_equal(fclose(out), 0);
+    close(fd);
+    buf_release(&plain);
+    buf_release(&file);
+    recording_release(&rec);
+    folder_release(dir);
+}
+
+/* It must still be taken; TIDEMARK_WRITE_SEEDS=1 makes it anew. */
+static void test_seed(void **state)
+{
+    (void)state;
+    if (getenv("TIDEMARK_WRITE_SEEDS"))
+        write_seed();
+    struct recording rec;
+    recording_load(&rec, "v0.14.0", "allscen");
+    struct buf seed = read_seed();
+    int fd = memfd_create("plain", MFD_CLOEXEC);
+    assert_true(taken(&rec, &seed, fd));
+    close(fd);
+    buf_release(&seed);
+    recording_release(&rec);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_goes_on),
+        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_seed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
