@@ -7,11 +7,11 @@ import resource
 import subprocess
 
 from passing import (Player, frame_ends, journal_arrived, journal_before, journal_bytes,
-                     journal_records, journal_segments, wait_for)
+                     journal_segments, wait_for)
 from test_recover import KILLS, SEED, Killed, dump, frames_said
 from tools import FIREHOSE, LIMIT, RELEASES, TIDEMARK, WIRE, replaying, report, run
 
-PART = re.compile(r"part: \d+, begins (\d+) ns after the client's start")
+PART = re.compile(r"part: (\d+), begins (\d+) ns after the client's start")
 BLOCK = re.compile(r" time=(\d+) (.*?)(?: free_time=(\d+)(.*))?$")
 
 
@@ -25,7 +25,9 @@ class Rotating(Killed):
 
     def parts(self):
         """The parts in their order."""
-        found = [self.out]
+        found = [self.out] if self.out.exists() else []
+        if not found:
+            return found
         while (name := self.dir / f"x.{len(found) + 1}.tracy").exists():
             found.append(name)
         return found
@@ -99,12 +101,16 @@ class Rotating(Killed):
         self.assertGreater(len(parts), 1)
         self.assertEqual(self.sums(parts), self.whole(recording.read_bytes()))
 
-    def known(self):
-        """How many parts the journal says are saved."""
-        numbers = [int.from_bytes(payload[:4], "little")
-                   for kind, payload in journal_records(self.journal) if kind == 6]
-        # What a checkpoint is behind of is saved, too, and its record went with the segments.
-        return max([len(self.parts()) - 1 if journal_before(self.journal) else 0, *numbers])
+    def whole_run(self):
+        """The parts that were saved and the journal's, in their order. One may be both: when nobody
+        could write into the journal any more that it is saved."""
+        recovered = self.recovered()
+        found = PART.search(run("info", recovered[0]).stdout)
+        before = int(found[1]) - 1 if found else 0
+        saved = self.parts()[:before]
+        self.assertEqual(len(saved), before)
+        self.assertLessEqual(len(self.parts()), before + len(recovered))
+        return [*saved, *recovered]
 
     def check_kept(self, stream, frames_begin):
         """What the journal holds is what passed; gives where its last whole frame ends, and how many
@@ -128,12 +134,11 @@ class Rotating(Killed):
             capture.communicate(timeout=LIMIT)
         self.assertGreater(journal_before(self.journal), 600000)
         self.assertLess(sum(f.stat().st_size for f in self.journal.iterdir()), 700000)
-        saved = self.parts()
         expected = self.whole(stream[: ends[-2]])
         result = run("recover", self.journal, "--keep")
         self.assertEqual(result.returncode, 0, result.stderr)
-        recovered = self.recovered()
-        self.assertEqual(self.sums([*saved, *recovered]), expected)
+        saved, recovered = self.parts(), self.recovered()
+        self.assertEqual(self.sums(self.whole_run()), expected)
         self.assertEqual(run("replay", self.journal, "-p", 0).returncode, 3) # not from its beginning
         first = dump(recovered[0])
         for trace in (*saved, *recovered):
@@ -173,9 +178,7 @@ class Rotating(Killed):
             stream = self.kill_at(recording, self.random.randrange(1000, size * 9 // 10),
                                   "--rotate", self.random.choice(("50K", "300K")))
             if stream is not None:
-                saved = [part for part in self.parts() if part.exists()]
-                self.assertEqual(self.sums([*saved, *self.recovered()]), self.whole(stream),
-                                 f"SEED={SEED}")
+                self.assertEqual(self.sums(self.whole_run()), self.whole(stream), f"SEED={SEED}")
             self.clean_up()
 
     def window(self, text, begins):
@@ -198,7 +201,7 @@ class Rotating(Killed):
         whole = self.dir / "one"
         self.whole(stream)
         found = PART.search(run("info", trace).stdout)
-        begins = int(found[1]) if found else 0
+        begins = int(found[2]) if found else 0
         self.assertEqual(self.window(dump(trace), 0), self.window(dump(whole), begins),
                          f"SEED={SEED}")
         return begins
@@ -227,13 +230,12 @@ class Rotating(Killed):
             out, err = capture.communicate(timeout=LIMIT)
         self.assertEqual(capture.returncode, 4, out + err)
         self.assertIn("is kept in", err)
-        saved = self.parts()
         ends = frame_ends(stream, 82)
         kept = ends[0] + journal_arrived(self.journal)
         expected = self.whole(stream[: max(end for end in ends if end <= kept)])
         result = run("recover", self.journal)
         self.assertEqual(result.returncode, 0, result.stderr)
-        self.assertEqual(self.sums([*saved, *self.recovered()]), expected)
+        self.assertEqual(self.sums(self.whole_run()), expected)
 
     def recovered(self):
         found = [self.dir / "x.recovered.tracy"]
