@@ -90,6 +90,7 @@ static void finished(struct daemon *d, const struct capture *one)
                    "the capture of %s:%u was killed by signal %d", one->client.address,
                    one->client.broadcast.port, one->status - 128);
     tell_end(d, one);
+    daemon_sinks_look(d);
 }
 
 /* Its client is connected. `ctx` is the daemon. */
@@ -164,6 +165,7 @@ static int turn(struct daemon *d, bool listening, struct err *e)
     daemon_divide_memory(d);
     jobs_turn(&d->jobs);
     daemon_events_turn(d);
+    daemon_sinks_turn(d);
     daemon_http_turn(d);
     if (listening) {
         daemon_mark_busy(d);
@@ -190,7 +192,8 @@ static int serve(struct daemon *d, struct err *e)
                d->captures.running);
     notify_service("STOPPING=1");
     long long began = monotonic_ns();
-    while (d->captures.running || (daemon_events_wait(d) && monotonic_ns() - began < TELLING_NS)) {
+    while (d->captures.running || ((daemon_events_wait(d) || daemon_sinks_wait(d)) &&
+                                   monotonic_ns() - began < TELLING_NS)) {
         if (d->captures.running)
             began = monotonic_ns();
         (void)stop_asked(&d->stop);
@@ -279,7 +282,8 @@ static int daemon_run(struct daemon *d)
     if (make_folder(d->dir, &e) == 0)
         recover_leftovers(d);
     if (e.code || stop_init(&d->stop, &e) != 0 || (d->socket = discovery_open(d->port, &e)) < 0 ||
-        daemon_look(d, &e) != 0 || daemon_http_start(d, &e) != 0) {
+        daemon_look(d, &e) != 0 || daemon_http_start(d, &e) != 0 ||
+        daemon_sinks_start(d, &e) != 0) {
         daemon_log_error(d, &e);
         return d->drop_in ? 1 : err_exit_status(&e);
     }
@@ -302,6 +306,7 @@ static void daemon_release(struct daemon *d)
     daemon_http_release(d);
     daemon_reports_release(d);
     daemon_events_release(d);
+    daemon_sinks_release(d);
     budgets_release(&d->alerts);
     prober_release(&d->prober);
     captures_release(&d->captures);

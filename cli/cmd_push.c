@@ -50,8 +50,6 @@ static const char usage[] =
 
 #define ID_SIZE 33u /* with the end of the string */
 
-enum sink_kind { SINK_NONE, SINK_CLICKHOUSE, SINK_FILES };
-
 /* What became of a trace. */
 struct told {
     const char *file;
@@ -62,8 +60,7 @@ struct told {
 
 struct push {
     struct question question; /* which allocations */
-    enum sink_kind kind;
-    const char *place;
+    struct push_place place;
     VEC(struct fleet_label) labels;
     VEC(char *) names; /* of labels: ours */
     unsigned tables;
@@ -106,28 +103,39 @@ static const struct option long_options[] = {
 
 /* ---- arguments */
 
+bool push_place_parse(struct push_place *p, const char *value)
+{
+    static const struct {
+        const char *text;
+        enum push_kind kind;
+    } kinds[] = {{"clickhouse=", PUSH_CLICKHOUSE}, {"files=", PUSH_FILES}};
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        size_t n = strlen(kinds[i].text);
+        if (strncmp(value, kinds[i].text, n) == 0)
+            *p = (struct push_place){kinds[i].kind, value + n};
+    }
+    return p->kind != PUSH_NOWHERE && *p->place;
+}
+
+bool push_is_label(const char *value)
+{
+    const char *equals = strchr(value, '=');
+    return equals && equals != value;
+}
+
 static bool take_sink(struct push *p, const char *value, struct err *e)
 {
-    static const char clickhouse[] = "clickhouse=", files[] = "files=";
-    if (p->kind != SINK_NONE) {
+    if (p->place.kind != PUSH_NOWHERE) {
         err_set(e, ERR_USAGE, "--sink can be given once");
         return false;
     }
-    if (strncmp(value, clickhouse, sizeof clickhouse - 1) == 0) {
-        p->kind = SINK_CLICKHOUSE;
-        p->place = value + sizeof clickhouse - 1;
-    } else if (strncmp(value, files, sizeof files - 1) == 0) {
-        p->kind = SINK_FILES;
-        p->place = value + sizeof files - 1;
-    }
-    return (p->kind != SINK_NONE && *p->place) ||
-           refuse_value(e, "--sink", "clickhouse=URL or files=FOLDER", value);
+    return push_place_parse(&p->place, value) || refuse_value(e, "--sink", PUSH_PLACES, value);
 }
 
 static bool take_label(struct push *p, const char *value, struct err *e)
 {
     const char *equals = strchr(value, '=');
-    if (!equals || equals == value)
+    if (!push_is_label(value))
         return refuse_value(e, "--label", "NAME=VALUE", value);
     char *name = strndup(value, (size_t)(equals - value));
     if (name && vec_push(&p->names, name)) {
@@ -192,7 +200,7 @@ static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
         return true;
     if (p->definitions)
         err_set(e, ERR_USAGE, "--definitions takes no trace");
-    else if (p->kind == SINK_NONE)
+    else if (p->place.kind == PUSH_NOWHERE)
         err_set(e, ERR_USAGE, "which --sink?");
     else if (n == 0)
         err_set(e, ERR_USAGE, "which trace?");
@@ -378,9 +386,10 @@ static int run(struct push *p, struct err *e)
     int status = resolve_request_start(&p->question.resolve, &resolver, e);
     p->resolver = &resolver;
     if (status == 0)
-        status = p->kind == SINK_FILES
-                     ? push_files_open(&p->sink, p->place, e)
-                     : push_clickhouse_open(&p->sink, p->place, !p->no_create, p->rows.wanted, e);
+        status =
+            p->place.kind == PUSH_FILES
+                ? push_files_open(&p->sink, p->place.place, e)
+                : push_clickhouse_open(&p->sink, p->place.place, !p->no_create, p->rows.wanted, e);
     if (status == 0) {
         status = push_all(p, e);
         p->sink.close(p->sink.ctx);

@@ -13,7 +13,6 @@
 #include "cli/budgets.h"
 #include "cli/captures.h"
 #include "cli/jobs.h"
-#include "cli/webhook.h"
 #include "server/discovery.h"
 #include "server/http.h"
 #include "server/prober.h"
@@ -64,6 +63,27 @@ struct news;
 
 enum log_level { LOG_INFO, LOG_WARNING, LOG_ERROR };
 
+/* A file as it was. */
+struct seen_file {
+    dev_t device;
+    ino_t inode;
+    off_t size;
+    struct timespec modified;
+};
+
+/* Where finished traces go, too. */
+struct daemon_sink {
+    const char *place; /* the value of --sink; NULL: there is none */
+    VEC(const char *) labels;
+    VEC(char *) waiting;          /* names of traces in the folder */
+    VEC(struct seen_file) passed; /* sent, or of no use, where the file cannot be marked */
+    struct seen_file now;         /* the one that is being sent */
+    bool sending, look;           /* `look`: there may be more of them */
+    unsigned failed;              /* in a row */
+    long long not_before, looked; /* monotonic ns */
+    uint64_t sent, failures;
+};
+
 struct daemon {
     const char *dir;
     uint16_t port;
@@ -102,14 +122,15 @@ struct daemon {
 
     bool log_json;
     const char *on_finish, *on_alert; /* commands; NULL: none */
-    struct webhook webhook;
-    VEC(struct news *) news; /* to be told */
-    unsigned tellers;        /* processes that tell */
+    const char *webhook;              /* a URL; NULL: none */
+    VEC(struct news *) news;          /* to be told */
+    unsigned tellers;                 /* processes that tell */
     uint64_t tell_failures;
     bool tell_dropped; /* there were too many, which was said */
     struct budgets alerts;
     double alert_pause; /* seconds that an alert must be over before it is told again */
     uint64_t alerts_told;
+    struct daemon_sink sink;
 };
 
 /* ---- daemon_options.c */
@@ -203,6 +224,18 @@ void daemon_log_error(struct daemon *d, const struct err *e);
 void daemon_events_turn(struct daemon *d);
 bool daemon_events_wait(const struct daemon *d);
 void daemon_events_release(struct daemon *d);
+
+/* ---- daemon_sinks.c */
+
+bool daemon_set_sink(struct daemon *d, const char *value, struct err *e);
+bool daemon_add_label(struct daemon *d, const char *value, struct err *e);
+
+/* Begins with what lies in the folder and was never sent. */
+int daemon_sinks_start(struct daemon *d, struct err *e);
+void daemon_sinks_look(struct daemon *d); /* there may be a new trace */
+void daemon_sinks_turn(struct daemon *d);
+bool daemon_sinks_wait(const struct daemon *d); /* a trace is being sent, or can be */
+void daemon_sinks_release(struct daemon *d);
 
 /* ---- daemon_alerts.c */
 

@@ -18,14 +18,13 @@
 #include "cli/options.h"
 #include "report/json_value.h"
 #include "server/guard.h"
-#include "server/http_client.h"
+#include "server/web_post.h"
 
 #define QUEUE_MAX 1000u
 #define TELLERS_MAX 4u
 #define COMMAND_SECONDS 60.0
-#define REQUEST_SECONDS 40.0
+#define REQUEST_SECONDS 120.0
 #define REQUEST_TRIES 3u
-#define ANSWER_SECONDS 10.0
 
 enum teller { TELL_COMMAND, TELL_SERVER };
 
@@ -54,7 +53,6 @@ void daemon_events_release(struct daemon *d)
     for (size_t i = 0; i < d->news.len; i++)
         news_free(d->news.at[i]);
     vec_release(&d->news);
-    webhook_release(&d->webhook);
 }
 
 /* ---- telling, in a process of its own */
@@ -68,40 +66,35 @@ static int run_command(void *arg)
     return 127;
 }
 
-static int pass_over(void *ctx, const void *bytes, size_t n, struct err *e)
+/* A server that has trouble gets the same again; one that refuses does not. */
+static int send_tries(struct web_post *p, const char *text, struct err *e)
 {
-    (void)ctx, (void)bytes, (void)n, (void)e;
-    return 0;
+    struct buf answer = {0};
+    int status = -1;
+    for (unsigned tries = 1;; tries++) {
+        *e = (struct err){0};
+        status = web_post_send(p, NULL, NULL, "application/json", text, strlen(text), &answer, e);
+        bool refuses = web_post_status(p) >= 400 && web_post_status(p) < 500;
+        if (status == 0 || refuses || tries == REQUEST_TRIES)
+            break;
+        sleep(tries);
+    }
+    buf_release(&answer);
+    return status;
 }
 
-/* A server that has trouble gets the same again; one that refuses does not. */
 static int send_request(void *arg)
 {
     const struct news *n = arg;
     const struct guard_folders folders = {.reads = true};
-    const struct http_question q = {.address = n->daemon->webhook.address,
-                                    .method = "POST",
-                                    .path = n->daemon->webhook.path,
-                                    .type = "application/json",
-                                    .body = n->text,
-                                    .timeout = ANSWER_SECONDS,
-                                    .take = pass_over};
     struct err e = {0};
-    unsigned status = 0;
     (void)guard_files(&folders);
-    for (unsigned tries = 1;; tries++) {
-        e = (struct err){0};
-        int result = http_ask(&q, &status, &e);
-        if (result == 0 && status >= 200 && status < 300)
-            return 0;
-        if (tries == REQUEST_TRIES || (result == 0 && status < 500))
-            break;
-        sleep(tries);
-    }
-    if (e.code)
-        fprintf(stderr, "%s\n", e.text);
-    else
-        fprintf(stderr, "%s answered with status %u\n", q.address, status);
+    struct web_post *p = web_post_open(n->daemon->webhook, NULL, NULL, &e);
+    int status = p ? send_tries(p, n->text, &e) : -1;
+    web_post_close(p);
+    if (status == 0)
+        return 0;
+    fprintf(stderr, "%s\n", e.text);
     return 1;
 }
 
@@ -287,7 +280,7 @@ void daemon_tell(struct daemon *d, enum log_level level, const char *event,
     const char *trace = one && one->output && one->state == CAPTURE_SAVED ? one->output : "";
     if (text && command)
         queue(d, TELL_COMMAND, command, event, text, trace);
-    if (text && d->webhook.address)
+    if (text && d->webhook)
         queue(d, TELL_SERVER, NULL, event, text, trace);
     free(text);
 }

@@ -141,6 +141,12 @@ void daemon_metrics(const struct daemon *d, struct buf *out)
     put_head(out, "tidemark_hook_failures_total", "counter",
              "Events that a command or web server could not be told of.");
     buf_printf(out, "tidemark_hook_failures_total %" PRIu64 "\n", d->tell_failures);
+    put_head(out, "tidemark_sink_traces_total", "counter", "Traces that were sent to --sink.");
+    buf_printf(out, "tidemark_sink_traces_total %" PRIu64 "\n", d->sink.sent);
+    put_head(out, "tidemark_sink_failures_total", "counter", "Tries to send a trace that failed.");
+    buf_printf(out, "tidemark_sink_failures_total %" PRIu64 "\n", d->sink.failures);
+    put_head(out, "tidemark_sink_waiting", "gauge", "Traces that wait to be sent.");
+    buf_printf(out, "tidemark_sink_waiting %zu\n", d->sink.waiting.len);
     put_alerts(d, out);
     put_of_clients(d, out, "received_bytes", "tidemark_received_bytes_total", "counter",
                    "Bytes received from the client.");

@@ -12,6 +12,7 @@
 #include "cli/token.h"
 #include "cli/trace_name.h"
 #include "server/address.h"
+#include "server/web_post.h"
 #include "trace/version.h"
 
 static const char usage[] =
@@ -57,7 +58,10 @@ static const char usage[] =
     "      --on-finish PROGRAM started with the words client.finished and the trace when a client\n"
     "                          has ended; its standard input is the event in JSON\n"
     "      --on-alert PROGRAM  the same for alerts, and when a disk is full\n"
-    "      --webhook URL       the same events, sent to a web server (http)\n"
+    "      --webhook URL       the same events, sent to a web server\n"
+    "      --sink SINK         add each trace to the tables of a fleet when it is whole:\n"
+    "                          clickhouse=URL or files=FOLDER, as `tidemark push` takes them\n"
+    "      --label NAME=VALUE  a label that each of them gets there; repeat for more\n"
     "      --log text|json     json: each line of standard output is an object\n"
     "  -h, --help              this text\n"
     "  -V, --version           the version\n"
@@ -92,6 +96,8 @@ enum {
     OPTION_ON_FINISH,
     OPTION_ON_ALERT,
     OPTION_WEBHOOK,
+    OPTION_SINK,
+    OPTION_LABEL,
     OPTION_LOG,
 };
 
@@ -124,6 +130,8 @@ static const struct option long_options[] = {
     {"on-finish", required_argument, NULL, OPTION_ON_FINISH},
     {"on-alert", required_argument, NULL, OPTION_ON_ALERT},
     {"webhook", required_argument, NULL, OPTION_WEBHOOK},
+    {"sink", required_argument, NULL, OPTION_SINK},
+    {"label", required_argument, NULL, OPTION_LABEL},
     {"log", required_argument, NULL, OPTION_LOG},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
@@ -300,6 +308,16 @@ static bool take_command(const char *option, const char *value, const char **out
     return false;
 }
 
+static bool take_webhook(struct daemon *d, const char *value, struct err *e)
+{
+    struct web_post *p = web_post_open(value, NULL, NULL, e);
+    d->webhook = value;
+    web_post_close(p);
+    if (!p)
+        err_prefix(e, "--webhook");
+    return p != NULL;
+}
+
 static bool parse_telling(struct daemon *d, int option, const char *value, struct err *e)
 {
     int64_t pause;
@@ -316,7 +334,7 @@ static bool parse_telling(struct daemon *d, int option, const char *value, struc
     case OPTION_ON_ALERT:
         return take_command("--on-alert", value, &d->on_alert, e);
     case OPTION_WEBHOOK:
-        return webhook_parse(&d->webhook, value, e) == 0;
+        return take_webhook(d, value, e);
     default:
         d->log_json = strcmp(value, "json") == 0;
         return d->log_json || strcmp(value, "text") == 0 ||
@@ -373,6 +391,10 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
     case OPTION_WEBHOOK:
     case OPTION_LOG:
         return parse_telling(d, option, value, e);
+    case OPTION_SINK:
+        return daemon_set_sink(d, value, e);
+    case OPTION_LABEL:
+        return daemon_add_label(d, value, e);
     case OPTION_NO_RECOVER:
         d->no_recover = true;
         return true;

@@ -6,6 +6,21 @@
 #include "analysis/fleet.h"
 #include "base/err.h"
 
+enum push_kind { PUSH_NOWHERE, PUSH_CLICKHOUSE, PUSH_FILES };
+
+struct push_place {
+    enum push_kind kind;
+    const char *place; /* the URL or folder; in the option's value */
+};
+
+#define PUSH_PLACES "clickhouse=URL or files=FOLDER"
+
+/* The value of --sink. False when it is neither of PUSH_PLACES. */
+bool push_place_parse(struct push_place *p, const char *value);
+
+/* "NAME=VALUE", for --label. */
+bool push_is_label(const char *value);
+
 /* A place for rows. One trace after the other; all calls may fail with -1 and `e`. */
 struct push_sink {
     void *ctx;

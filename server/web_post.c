@@ -45,7 +45,9 @@ struct web_post {
     struct curl_library lib;
     CURL *curl;
     CURLU *url;
+    char *query;        /* that the address has; NULL: none */
     struct buf *answer; /* of the request at hand */
+    unsigned status;    /* of the last one */
     char why[CURL_ERROR_SIZE];
 };
 
@@ -106,6 +108,8 @@ struct web_post *web_post_open(const char *url, const char *user, const char *pa
     else if (status == 0 &&
              (p->lib.url_set(p->url, CURLUPART_URL, url, 0) != CURLUE_OK || !is_web(p)))
         status = err_set(e, ERR_USAGE, "'%s' is no address of a web server", url);
+    else if (status == 0)
+        (void)p->lib.url_get(p->url, CURLUPART_QUERY, &p->query, 0); /* there need be none */
     if (status == 0)
         return p;
     web_post_close(p);
@@ -118,6 +122,8 @@ void web_post_close(struct web_post *p)
         return;
     if (p->curl)
         p->lib.easy_cleanup(p->curl);
+    if (p->query)
+        p->lib.free(p->query);
     if (p->url)
         p->lib.url_cleanup(p->url);
     free(p);
@@ -127,7 +133,7 @@ static bool set_query(struct web_post *p, const char *name, const char *value)
 {
     struct buf query = {0};
     if (!name)
-        return p->lib.url_set(p->url, CURLUPART_QUERY, NULL, 0) == CURLUE_OK;
+        return p->lib.url_set(p->url, CURLUPART_QUERY, p->query, 0) == CURLUE_OK;
     char *escaped = p->lib.easy_escape(p->curl, value, 0);
     buf_printf(&query, "%s=%s", name, escaped ? escaped : "");
     bool set = escaped && !query.failed &&
@@ -154,12 +160,14 @@ static int perform(struct web_post *p, struct err *e)
 {
     long status = 0;
     p->why[0] = 0;
+    p->status = 0;
     CURLcode code = p->lib.easy_perform(p->curl);
     if (code == CURLE_OUT_OF_MEMORY || p->answer->failed)
         return err_no_memory(e, "a request");
     if (code != CURLE_OK)
         return err_set(e, ERR_CONNECT, "%s", p->why[0] ? p->why : p->lib.easy_strerror(code));
     (void)p->lib.easy_getinfo(p->curl, CURLINFO_RESPONSE_CODE, &status);
+    p->status = (unsigned)status;
     return status >= 200 && status < 300 ? 0 : complain(status, p->answer, e);
 }
 
@@ -182,4 +190,9 @@ int web_post_send(struct web_post *p, const char *name, const char *value, const
     p->lib.slist_free_all(headers);
     buf_release(&header);
     return status;
+}
+
+unsigned web_post_status(const struct web_post *p)
+{
+    return p->status;
 }

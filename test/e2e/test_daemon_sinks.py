@@ -1,0 +1,86 @@
+"""Traces that the daemon sends on: `--sink`, with labels, through failures and restarts."""
+
+import os
+import shutil
+import subprocess
+
+from parquetfile import ParquetFile
+from test_capture import TERMINATE, frame
+from test_daemon import announce
+from test_daemon_events import VRAM, Telling
+from tools import TIDEMARK, TRACES, free_port, run, wait_until
+
+MEMSCEN = TRACES / "v0.14.0" / "memscen.tracy"
+
+
+class Sinks(Telling):
+    def setUp(self):
+        super().setUp()
+        self.fleet = self.dir / "fleet"
+
+    def rows(self, table):
+        return [row for path in sorted((self.fleet / table).glob("*/*.parquet"))
+                for row in ParquetFile(path).table()]
+
+    def files(self):
+        return {row["file"] for row in self.rows("traces")}
+
+    def sinking(self, *args):
+        return self.web("--sink", f"files={self.fleet}", *args)
+
+    def test_what_a_client_leaves(self):
+        client = self.client(frame(VRAM + TERMINATE))
+        with self.sinking("--label", "build=7") as process:
+            announce(self.udp, client.port, b"prog", pid=99)
+            wait_until(lambda: self.rows("traces"))
+            wait_until(lambda: b"tidemark_sink_traces_total 1\n" in self.ask("/metrics")[2])
+            self.assertEqual(self.stop(process), 0, self.said())
+        self.assertEqual(self.files(), set(self.names()))
+        self.assertEqual([(r["name"], r["value"]) for r in self.rows("labels")], [("build", "7")])
+        self.assertEqual([(r["name"], r["live_bytes"]) for r in self.rows("pools")],
+                         [("gpu.vram", 1 << 21)])
+        self.assertEqual(os.listdir(self.traces), self.names())
+
+    def test_one_that_is_saved_at_the_end(self):
+        client = self.client(frame(VRAM))
+        with self.sinking() as process:
+            announce(self.udp, client.port, b"prog")
+            wait_until(lambda: self.status()["clients"] and self.status()["clients"][0]["counters"])
+            self.assertEqual(self.stop(process), 0, self.said())
+        client.end()
+        self.assertEqual(self.files(), set(self.names()))
+
+    def test_a_restart_sends_what_is_left(self):
+        self.traces.mkdir()
+        shutil.copy(MEMSCEN, self.traces / "one.tracy")
+        with self.sinking() as process:
+            wait_until(lambda: self.files() == {"one.tracy"})
+            self.assertEqual(self.stop(process), 0, self.said())
+        shutil.copy(TRACES / "v0.13.1" / "memscen.tracy", self.traces / "two.tracy")
+        (self.traces / "bad.tracy").write_bytes(MEMSCEN.read_bytes()[:20000])
+        (self.traces / "link.tracy").symlink_to(MEMSCEN)
+        before = {p: p.stat().st_mtime_ns for p in self.fleet.rglob("*.parquet")}
+        with self.sinking() as process:
+            wait_until(lambda: self.files() == {"one.tracy", "two.tracy"})
+            self.wait_said("bad.tracy could not be sent to the sink")
+            self.assertEqual(self.stop(process), 0, self.said())
+        self.assertEqual(before, {p: p.stat().st_mtime_ns for p in before})
+        self.assertEqual(self.said().count("bad.tracy could not"), 1)
+
+    def test_a_place_that_is_gone(self):
+        """It is tried again, with pauses, and told of once."""
+        self.traces.mkdir()
+        shutil.copy(MEMSCEN, self.traces / "one.tracy")
+        with self.web("--sink", f"clickhouse=http://127.0.0.1:{free_port()}") as process:
+            wait_until(lambda: b"tidemark_sink_failures_total 2\n" in self.ask("/metrics")[2])
+            self.assertIn(b"tidemark_sink_waiting 1\n", self.ask("/metrics")[2])
+            self.assertEqual(self.stop(process), 0, self.said())
+        self.assertEqual(self.said().count("one.tracy could not be sent"), 1)
+        self.assertIn("Failed to connect", self.said())
+
+    def test_usage(self):
+        for args in (["--sink", "x"], ["--sink", "files="], ["--label", "a=b"],
+                     ["--sink", "files=x", "--label", "=b"]):
+            result = subprocess.run([TIDEMARK, "daemon", "-o", self.traces, *args], timeout=60,
+                                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            self.assertEqual(result.returncode, 2, args)
