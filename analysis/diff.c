@@ -4,12 +4,26 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "analysis/diff_types.h"
 #include "analysis/program_frames.h"
 #include "base/buf.h"
 #include "base/map.h"
 
 static const char *const metric_names[] = {
     [DIFF_BYTES] = "bytes", [DIFF_COUNT] = "count", [DIFF_LIVE] = "live", [DIFF_PEAK] = "peak"};
+
+bool diff_by_parse(const char *text, enum diff_by *by)
+{
+    static const char *const names[] = {
+        [DIFF_SITE] = "site", [DIFF_CALLSTACK] = "callstack", [DIFF_TYPE] = "type"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strcmp(text, names[i]) == 0) {
+            *by = (enum diff_by)i;
+            return true;
+        }
+    }
+    return false;
+}
 
 bool diff_metric_parse(const char *text, enum diff_metric *m)
 {
@@ -135,6 +149,7 @@ struct builder {
     uint32_t *groups[2]; /* by call stack id: signature */
     uint32_t *pools[2];  /* by pool of the selection: diff.pools */
     struct accounting accounts[2];
+    struct diff_types types[2];
     struct map numbers; /* hash → signature */
     VEC(struct signature) signatures;
     struct map rows; /* pool << 32 | signature → row */
@@ -176,14 +191,30 @@ static void put_stack(struct builder *b, int side, struct stack_place at)
     }
 }
 
+/* What a call stack is known by, into b->content. Its place is that of the site, if that matters.
+ */
+static void put_content(struct builder *b, int side, uint32_t callstack, struct stack_place *at)
+{
+    if (b->d->options.by == DIFF_TYPE) {
+        const struct types *types = &b->d->types[side];
+        struct view name = types->names.at[types_of(types, callstack)];
+        *at = (struct stack_place){0};
+        buf_clear(&b->content);
+        buf_put(&b->content, name.p, name.len);
+        return;
+    }
+    *at = program_frames_begin(&b->program[side], callstack);
+    put_stack(b, side, *at);
+}
+
 static const struct frame_view nowhere = {.function = {"", 0}, .file = {"", 0}, .image = {"", 0}};
 
 static int signature_of(struct builder *b, int side, uint32_t callstack, uint32_t *number,
                         struct err *e)
 {
     const struct trace *t = b->d->trace[side];
-    struct stack_place at = program_frames_begin(&b->program[side], callstack);
-    put_stack(b, side, at);
+    struct stack_place at;
+    put_content(b, side, callstack, &at);
     if (b->content.failed)
         return no_room(e);
     XXH128_hash_t hash =
@@ -195,7 +226,8 @@ static int signature_of(struct builder *b, int side, uint32_t callstack, uint32_
             return no_room(e);
         if (fresh) {
             *found = b->signatures.len;
-            struct signature s = {.check = hash.high64, .no_callstack = at.node == 0};
+            struct signature s = {.check = hash.high64,
+                                  .no_callstack = at.node == 0 && b->d->options.by != DIFF_TYPE};
             s.frame[0] = s.frame[1] = nowhere;
             if (b->signatures.len >= UINT32_MAX || !vec_push(&b->signatures, s))
                 return no_room(e);
@@ -247,6 +279,22 @@ static int match_pools(struct builder *b, int side, struct err *e)
 
 /* ---- the sweep, rows */
 
+/* One side's sweep. */
+struct counting {
+    struct builder *b;
+    int side;
+    struct memory_observer accounting;
+};
+
+static int take_op(void *ctx, const struct memory_op *op, struct err *e)
+{
+    struct counting *c = ctx;
+    if (op->kind == MEMORY_ALLOC &&
+        diff_types_count(&c->b->types[c->side], c->b->pools[c->side][op->pool], op, e) != 0)
+        return -1;
+    return c->accounting.op(c->accounting.ctx, op, e);
+}
+
 static int count(struct builder *b, int side, struct err *e)
 {
     const struct accounting_options options = {
@@ -257,7 +305,8 @@ static int count(struct builder *b, int side, struct err *e)
         .judged = true,
     };
     accounting_init(&b->accounts[side], &options);
-    const struct memory_observer to = accounting_observer(&b->accounts[side]);
+    struct counting counting = {b, side, accounting_observer(&b->accounts[side])};
+    const struct memory_observer to = {.ctx = &counting, .op = take_op};
     return selection_sweep(b->selection[side], &to, e);
 }
 
@@ -278,6 +327,7 @@ static int add_rows(struct builder *b, int side, struct err *e)
                 const struct signature *s = &b->signatures.at[key];
                 struct diff_row row = {.pool = d->pools.at[pool].name,
                                        .frame = s->frame[s->there[1] ? 1 : 0],
+                                       .type = {"", 0},
                                        .no_callstack = s->no_callstack};
                 *at = d->rows.len;
                 if (!vec_push(&d->rows, row))
@@ -344,7 +394,9 @@ static int compare_rows(const void *a, const void *b, void *ctx)
     int order = compare_views(x->pool, y->pool);
     if (order == 0)
         order = compare_views(x->frame.function, y->frame.function);
-    return order ? order : compare_views(x->frame.file, y->frame.file);
+    if (order == 0)
+        order = compare_views(x->frame.file, y->frame.file);
+    return order ? order : compare_views(x->type, y->type);
 }
 
 static void judge_rows(struct diff *d)
@@ -369,11 +421,14 @@ static int build(struct builder *b, struct err *e)
 {
     for (int side = 0; side < 2; side++) {
         if (program_frames_init(&b->program[side], b->d->trace[side], b->d->options.skip, e) != 0 ||
+            types_build_from(&b->d->types[side], &b->program[side], e) != 0 ||
             match_pools(b, side, e) != 0 || group_stacks(b, side, e) != 0 || count(b, side, e) != 0)
             return -1;
     }
+    /* The newer one last: its types are those that are told. */
     for (int side = 0; side < 2; side++) {
-        if (add_rows(b, side, e) != 0)
+        if (add_rows(b, side, e) != 0 ||
+            diff_types_attach(&b->types[side], b->d, side, &b->rows, b->groups[side], e) != 0)
             return -1;
     }
     attach_stacks(b, 0);
@@ -392,6 +447,7 @@ int diff_build(struct diff *d, struct selection *base, struct selection *now,
     for (int side = 0; side < 2; side++) {
         program_frames_release(&b.program[side]);
         accounting_release(&b.accounts[side]);
+        diff_types_release(&b.types[side]);
         free(b.groups[side]);
         free(b.pools[side]);
     }
@@ -406,6 +462,8 @@ int diff_build(struct diff *d, struct selection *base, struct selection *now,
 
 void diff_release(struct diff *d)
 {
+    types_release(&d->types[0]);
+    types_release(&d->types[1]);
     vec_release(&d->pools);
     vec_release(&d->rows);
     *d = (struct diff){0};

@@ -15,15 +15,19 @@
 #include "analysis/frames.h"
 #include "analysis/selection.h"
 #include "analysis/skiplist.h"
+#include "analysis/types.h"
 #include "base/err.h"
 #include "base/vec.h"
 
 enum diff_by {
     DIFF_SITE,      /* a row for each site: function and file */
     DIFF_CALLSTACK, /* a row for each call stack */
+    DIFF_TYPE,      /* a row for each type of elements (types.h), and one for what has none */
 };
 
 enum diff_metric { DIFF_BYTES, DIFF_COUNT, DIFF_LIVE, DIFF_PEAK, DIFF_METRICS };
+
+bool diff_by_parse(const char *text, enum diff_by *by); /* "site", "callstack", "type" */
 
 bool diff_metric_parse(const char *text, enum diff_metric *m); /* "bytes", "count", … */
 const char *diff_metric_name(enum diff_metric m);
@@ -43,6 +47,8 @@ struct diff_row {
     struct view pool;
     struct frame_view frame; /* the site; of the newer trace, where it is there */
     bool no_callstack;
+    struct view type; /* of its blocks in the newer trace where it is there: that of most bytes */
+    uint32_t more_types; /* others, blocks of which nobody tells being one */
     enum diff_kind kind; /* by the metric */
     struct diff_side side[2];
 };
@@ -62,6 +68,7 @@ struct diff_options {
 struct diff {
     struct diff_options options;
     const struct trace *trace[2];
+    struct types types[2];
     VEC(struct diff_pool) pools;
     VEC(struct diff_row) rows; /* by kind, the largest change first; none that are the same */
     uint64_t same;             /* rows that are */

@@ -20,7 +20,9 @@ static const char usage[] =
     "shrunk. Sites are matched by the names of their functions and files: lines, addresses and\n"
     "folders may have moved.\n"
     "\n"
-    "      --by WHAT       rows by site or callstack, whose callers must be the same (site)\n"
+    "      --by WHAT       rows by site; by callstack, whose callers must be the same; or by type "
+    "of\n"
+    "                      the elements (site)\n"
     "      --metric WHAT   bytes, count, live or peak: what rows are told apart by (bytes)\n"
     "      --limit N       rows of each kind, 0 for all (text, markdown: 10, else all)\n"
     "      --skip REGEX    pass over functions or files that match when looking for the site\n"
@@ -75,9 +77,8 @@ static bool take_option(void *ctx, int option, const char *value, struct err *e)
     struct diff_command *c = ctx;
     switch (option) {
     case OPTION_BY:
-        c->diff.by = strcmp(value, "callstack") == 0 ? DIFF_CALLSTACK : DIFF_SITE;
-        return c->diff.by == DIFF_CALLSTACK || strcmp(value, "site") == 0 ||
-               refuse_value(e, "--by", "site or callstack", value);
+        return diff_by_parse(value, &c->diff.by) ||
+               refuse_value(e, "--by", "site, callstack or type", value);
     case OPTION_METRIC:
         return diff_metric_parse(value, &c->diff.metric) ||
                refuse_value(e, "--metric", "bytes, count, live or peak", value);

@@ -761,7 +761,11 @@ enum tidetrace_diff_kind {
     TIDETRACE_DIFF_GONE = 3
 };
 
-enum tidetrace_diff_by { TIDETRACE_DIFF_BY_SITE = 0, TIDETRACE_DIFF_BY_CALLSTACK = 1 };
+enum tidetrace_diff_by {
+    TIDETRACE_DIFF_BY_SITE = 0,
+    TIDETRACE_DIFF_BY_CALLSTACK = 1,
+    TIDETRACE_DIFF_BY_TYPE = 2 /* of what the blocks hold */
+};
 
 struct tidetrace_diff_options {
     size_t struct_size;
@@ -786,6 +790,9 @@ struct tidetrace_diff_row {
     struct tidetrace_text pool, function, file, image;
     uint32_t base_callstack, now_callstack; /* one with many bytes in each trace, 0 none */
     struct tidetrace_figures base, now;     /* all 0 where the row is not there */
+    struct tidetrace_text type;             /* of what the blocks hold, that of most bytes */
+    uint32_t other_types;                   /* how many others there are */
+    uint32_t reserved;
 };
 
 TIDETRACE_API int tidetrace_diff_row(struct tidetrace_result *result, uint64_t row,

@@ -52,6 +52,12 @@ static const enum diff_metric metrics[] = {
     [TIDETRACE_DIFF_PEAK] = DIFF_PEAK,
 };
 
+static const enum diff_by groupings[] = {
+    [TIDETRACE_DIFF_BY_SITE] = DIFF_SITE,
+    [TIDETRACE_DIFF_BY_CALLSTACK] = DIFF_CALLSTACK,
+    [TIDETRACE_DIFF_BY_TYPE] = DIFF_TYPE,
+};
+
 static const uint32_t kinds[DIFF_KINDS] = {
     [DIFF_NEW] = TIDETRACE_DIFF_NEW,
     [DIFF_GROWN] = TIDETRACE_DIFF_GROWN,
@@ -62,10 +68,8 @@ static const uint32_t kinds[DIFF_KINDS] = {
 static int build_selected(struct diff_result *r, const struct tidetrace_diff_options *o,
                           struct err *e)
 {
-    const struct diff_options options = {.by = o->by == TIDETRACE_DIFF_BY_CALLSTACK ? DIFF_CALLSTACK
-                                                                                    : DIFF_SITE,
-                                         .metric = metrics[o->metric],
-                                         .skip = &r->base.question.skip};
+    const struct diff_options options = {
+        .by = groupings[o->by], .metric = metrics[o->metric], .skip = &r->base.question.skip};
     struct trace *base = &r->base.traces[0]->trace;
     struct trace *now = &r->base.traces[1]->trace;
     const struct selection_options *only = &r->base.question.only;
@@ -105,7 +109,7 @@ static int build(struct diff_result *r, struct tidetrace *now,
     if (lib_take(&o, sizeof o, theirs, e) != 0 ||
         question_init(&r->base.question, poorer, o.selection, o.skip, o.skip_count, e) != 0)
         return -1;
-    if (o.by > TIDETRACE_DIFF_BY_CALLSTACK || o.metric > TIDETRACE_DIFF_PEAK)
+    if (o.by > TIDETRACE_DIFF_BY_TYPE || o.metric > TIDETRACE_DIFF_PEAK)
         return err_set(e, ERR_USAGE, "unknown rows or metric for a comparison");
     if (check(r, &o, e) != 0 || build_selected(r, &o, e) != 0) {
         vec_release(&r->checks.list);
@@ -139,7 +143,9 @@ static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_d
                                      .pool = lib_text(from->pool),
                                      .function = lib_text(from->frame.function),
                                      .file = lib_text(from->frame.file),
-                                     .image = lib_text(from->frame.image)};
+                                     .image = lib_text(from->frame.image),
+                                     .type = lib_text(from->type),
+                                     .other_types = from->more_types};
     if (from->side[0].there) {
         out.base = lib_figures(&from->side[0].figures);
         out.base_callstack = from->side[0].callstack;

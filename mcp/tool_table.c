@@ -26,7 +26,7 @@ static const char *const tree_groupings[] = {"function", "line",   "file", "imag
                                              "module",   "thread", "type", NULL};
 static const char *const directions[] = {"top-down", "bottom-up", NULL};
 static const char *const diff_metrics[] = {"bytes", "count", "live", "peak", NULL};
-static const char *const diff_groupings[] = {"site", "callstack", NULL};
+static const char *const diff_groupings[] = {"site", "callstack", "type", NULL};
 
 #define SKIP_PARAM                                                                                 \
     {                                                                                              \

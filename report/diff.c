@@ -62,13 +62,34 @@ const char *diff_change(char *out, size_t size, uint64_t base, uint64_t now, boo
     return out;
 }
 
-void diff_row_name(struct buf *out, const struct diff_row *r)
+void diff_row_name(struct buf *out, const struct diff_row *r, enum diff_by by)
 {
+    if (by == DIFF_TYPE) {
+        struct view name = r->type.len ? r->type : view_of("[no type]");
+        buf_put(out, name.p, name.len);
+        return;
+    }
     if (r->no_callstack)
         buf_puts(out, "[no call stack]");
     else
         frame_name(out, &r->frame);
     put_source(out, &r->frame);
+}
+
+void diff_row_type(struct buf *out, const struct diff_row *r)
+{
+    buf_put(out, r->type.p, r->type.len);
+    if (r->more_types)
+        buf_printf(out, ", +%" PRIu32, r->more_types);
+}
+
+bool diff_has_types(const struct diff_writer *w)
+{
+    for (size_t i = 0; i < w->d->rows.len && w->d->options.by != DIFF_TYPE; i++) {
+        if (w->d->rows.at[i].type.len)
+            return true;
+    }
+    return false;
 }
 
 struct diff_range diff_rows_of(const struct diff_writer *w, enum diff_kind kind)
@@ -98,15 +119,16 @@ static json_t *make_side(const struct diff_side *s)
 static void json_row(struct diff_writer *w, const struct diff_row *r)
 {
     int newest = r->side[1].there ? 1 : 0;
-    document_element(&w->doc,
-                     json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "kind",
-                               diff_kind_name(r->kind), "pool", json_text(r->pool), "function",
-                               json_text_or_null(r->frame.function), "file",
-                               json_text_or_null(r->frame.file), "line",
-                               r->frame.line ? json_integer(r->frame.line) : json_null(), "image",
-                               json_text_or_null(r->frame.image), "base", make_side(&r->side[0]),
-                               "now", make_side(&r->side[1]), "callstack",
-                               json_callstack(w->d->trace[newest], r->side[newest].callstack)));
+    document_element(
+        &w->doc,
+        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o}", "kind",
+                  diff_kind_name(r->kind), "pool", json_text(r->pool), "function",
+                  json_text_or_null(r->frame.function), "file", json_text_or_null(r->frame.file),
+                  "line", r->frame.line ? json_integer(r->frame.line) : json_null(), "image",
+                  json_text_or_null(r->frame.image), "type", json_text_or_null(r->type),
+                  "other_types", (json_int_t)r->more_types, "base", make_side(&r->side[0]), "now",
+                  make_side(&r->side[1]), "callstack",
+                  json_callstack(w->d->trace[newest], r->side[newest].callstack)));
 }
 
 static json_t *make_pool_side(const struct diff_pool *p, int side)
@@ -176,6 +198,8 @@ static void csv_row(struct diff_writer *w, const struct diff_row *r)
         buf_printf(b, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, c->count,
                    c->bytes, c->live_count, c->live_bytes, c->peak_bytes);
     }
+    buf_puts(b, ",");
+    csv_field(b, r->type);
     buf_puts(b, "\n");
     document_flush(&w->doc);
 }
@@ -184,7 +208,7 @@ static void write_csv(struct diff_writer *w)
 {
     buf_puts(&w->doc.buf,
              "kind,pool,function,file,line,image,base_count,base_bytes,base_live_count,"
-             "base_live_bytes,base_peak_bytes,count,bytes,live_count,live_bytes,peak_bytes\n");
+             "base_live_bytes,base_peak_bytes,count,bytes,live_count,live_bytes,peak_bytes,type\n");
     for (int k = 0; k < DIFF_SAME; k++) {
         struct diff_range range = diff_rows_of(w, (enum diff_kind)k);
         for (size_t i = 0; i < range.shown; i++)

@@ -12,6 +12,9 @@
 static const char *const kind_titles[] = {
     [DIFF_NEW] = "New", [DIFF_GROWN] = "Grown", [DIFF_SHRUNK] = "Shrunk", [DIFF_GONE] = "Gone"};
 
+static const char *const things[] = {
+    [DIFF_SITE] = "site", [DIFF_CALLSTACK] = "call stack", [DIFF_TYPE] = "type"};
+
 static struct view bytes_of(const struct buf *b)
 {
     return (struct view){b->data ? (const char *)b->data : "", b->len};
@@ -64,8 +67,14 @@ static void text_row(struct diff_writer *w, const struct diff_row *r)
     cell(b, r->side[0].there ? put_number(text, base, is_bytes) : "-", 11);
     cell(b, r->side[1].there ? put_number(text, now, is_bytes) : "-", 11);
     buf_puts(b, "  ");
-    diff_row_name(&name, r);
+    diff_row_name(&name, r, w->d->options.by);
     format_terminal(b, bytes_of(&name));
+    if (r->type.len && w->d->options.by != DIFF_TYPE) {
+        buf_clear(&name);
+        diff_row_type(&name, r);
+        buf_puts(b, "  type ");
+        format_terminal(b, bytes_of(&name));
+    }
     if (w->d->pools.len > 1) {
         buf_puts(b, "  pool ");
         format_terminal(b, r->pool);
@@ -104,13 +113,12 @@ void diff_text_write(struct diff_writer *w)
         if (range.count == 0)
             continue;
         buf_printf(b, "\n%s: %s, by %s\n", kind_titles[k],
-                   format_counted(text, range.count,
-                                  w->d->options.by == DIFF_SITE ? "site" : "call stack"),
+                   format_counted(text, range.count, things[w->d->options.by]),
                    diff_metric_name(w->d->options.metric));
         cell(b, "Change", 24);
         cell(b, "Before", 11);
         cell(b, "After", 11);
-        buf_puts(b, "  Source location\n");
+        buf_puts(b, w->d->options.by == DIFF_TYPE ? "  Type\n" : "  Source location\n");
         for (size_t i = 0; i < range.shown; i++)
             text_row(w, &w->d->rows.at[range.first + i]);
         if (range.shown < range.count)
@@ -152,12 +160,21 @@ static void markdown_row(struct diff_writer *w, const struct diff_row *r)
     struct buf name = {0};
     uint64_t base = diff_figure(&r->side[0], m);
     uint64_t now = diff_figure(&r->side[1], m);
-    diff_row_name(&name, r);
+    diff_row_name(&name, r, w->d->options.by);
     buf_printf(b, "| %s | ", kind_titles[r->kind]);
     markup_code(b, bytes_of(&name));
     buf_printf(b, " | %s ", r->side[0].there ? put_number(text, base, is_bytes) : "");
     buf_printf(b, "| %s ", r->side[1].there ? put_number(text, now, is_bytes) : "");
-    buf_printf(b, "| %s |\n", diff_change(text, sizeof text, base, now, is_bytes));
+    buf_printf(b, "| %s |", diff_change(text, sizeof text, base, now, is_bytes));
+    if (w->types) {
+        buf_clear(&name);
+        diff_row_type(&name, r);
+        buf_puts(b, " ");
+        if (name.len)
+            markup_code(b, bytes_of(&name));
+        buf_puts(b, " |");
+    }
+    buf_puts(b, "\n");
     w->doc.failed |= name.failed;
     buf_release(&name);
     document_flush(&w->doc);
@@ -169,6 +186,7 @@ void diff_markdown_write(struct diff_writer *w)
     char text[FORMAT_SIZE];
     uint64_t cut = 0;
     bool any = false;
+    w->types = diff_has_types(w);
     buf_puts(b, "### Memory\n\n");
     for (size_t i = 0; i < w->options->check_count; i++) {
         const struct summary_check *c = &w->options->checks[i];
@@ -186,9 +204,10 @@ void diff_markdown_write(struct diff_writer *w)
         cut += range.count - range.shown;
         if (range.shown && !any)
             buf_printf(b,
-                       "\n| | By %s | Before | After | Change |\n"
-                       "| --- | --- | ---: | ---: | ---: |\n",
-                       diff_metric_name(w->d->options.metric));
+                       "\n| | By %s | Before | After | Change |%s\n"
+                       "| --- | --- | ---: | ---: | ---: |%s\n",
+                       diff_metric_name(w->d->options.metric), w->types ? " Type |" : "",
+                       w->types ? " --- |" : "");
         any |= range.shown != 0;
         for (size_t i = 0; i < range.shown; i++)
             markdown_row(w, &w->d->rows.at[range.first + i]);

@@ -10,13 +10,20 @@ struct diff_writer {
     const struct diff *d;
     const struct diff_report_options *options;
     struct document doc;
+    bool types; /* Markdown: the rows have a column of them */
 };
 
 /* "+1.50 MiB (+3.2 %)", "new" when the base is 0. Room for 2 * FORMAT_SIZE. */
 const char *diff_change(char *out, size_t size, uint64_t base, uint64_t now, bool is_bytes);
 
-/* "function (file.cpp:12)", raw bytes. */
-void diff_row_name(struct buf *out, const struct diff_row *r);
+/* "function (file.cpp:12)", or the type, raw bytes. */
+void diff_row_name(struct buf *out, const struct diff_row *r, enum diff_by by);
+
+/* The type of a row, and how many others there are, raw bytes; nothing where nobody tells. */
+void diff_row_type(struct buf *out, const struct diff_row *r);
+
+/* Whether there should be a column of them. */
+bool diff_has_types(const struct diff_writer *w);
 
 /* Where the rows of a kind begin, and how many there are and are to be shown. */
 struct diff_range {

@@ -398,6 +398,51 @@ class Leaks(Case):
 
 
 class Diff(Case):
+    def test_types(self):
+        """By type the rows are those of both reports; a site has the type of most bytes."""
+        elements = {b"A": 0x401000, b"B": 0x402000, b"<i>C": 0x403000}
+        program = {b"one": 0x501000, b"two": 0x502000}
+
+        def trace(name, blocks):
+            items = thread_name(7, b"main")
+            for element, at in elements.items():
+                items += frame_name(at, b"std::__new_allocator<" + element +
+                                    b">::allocate(unsigned long, void const*)", b"new.h", 1)
+            for function, at in program.items():
+                items += frame_name(at, function, b"a.cpp", 1)
+            for i, (element, function, size) in enumerate(blocks):
+                items += callstack(*([elements[element]] if element else []), program[function])
+                items += alloc(10, 7, 0x10000 + 0x1000 * i, size)
+            self.assertEqual(capture_items(self.dir / name, items).returncode, 0)
+            return self.dir / name
+
+        old = trace("old", [(b"A", b"one", 10), (b"B", b"one", 5), (None, b"two", 7)])
+        new = trace("new", [(b"A", b"one", 10), (b"B", b"one", 50), (b"B", b"one", 1),
+                            (None, b"one", 3), (b"<i>C", b"two", 9)])
+        doc = ask("diff", old, new, "--by", "type")
+        found = {r["type"]: (r["kind"], r["base"] and r["base"]["bytes"],
+                             r["now"] and r["now"]["bytes"]) for r in doc["rows"]}
+        self.assertEqual(found, {"B": ("grown", 5, 51), "<i>C": ("new", None, 9),
+                                 None: ("shrunk", 7, 3)})
+        self.assertEqual(doc["same"], 1)
+        for path, side in ((old, "base"), (new, "now")):
+            groups = {g["type"]: g["bytes"] for g in report(path, "--by", "type")["groups"]}
+            for row in doc["rows"]:
+                if row[side]:
+                    self.assertEqual(groups[row["type"]], row[side]["bytes"])
+        rows_of = {r["function"]: r for r in ask("diff", old, new)["rows"]}
+        self.assertEqual((rows_of["one"]["type"], rows_of["one"]["other_types"]), ("B", 2))
+        self.assertEqual((rows_of["two"]["type"], rows_of["two"]["other_types"]), ("<i>C", 0))
+        shown = text("diff", old, new)
+        self.assertRegex(shown, r"one \(a\.cpp:1\)  type B, \+2\n")
+        self.assertEqual([r["type"] for r in rows("diff", old, new)], ["B", "<i>C"])
+        shown = text("diff", old, new, "--format", "markdown")
+        self.assertIn("| Change | Type |\n| --- | --- | ---: | ---: | ---: | --- |", shown)
+        self.assertNotIn("<i>", shown)
+        self.assertIn("[no type]", text("diff", old, new, "--by", "type"))
+        self.assertNotIn("| Type |", text("diff", old, new, "--format", "markdown", "--by", "type"))
+        self.assertEqual(run("diff", old, new, "--by", "thread").returncode, 2)
+
     def test_releases_of_one_program(self):
         """The same steps recorded with six releases: nothing but addresses differs."""
         for release in RELEASES[:-1]:
