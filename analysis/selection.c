@@ -152,7 +152,8 @@ static int choose_frame(struct selection *s, struct err *e)
     struct column_reader r;
     column_reader_init(&r, &s->trace->frame_sets.marks);
     uint64_t seen = 0;
-    uint64_t wanted = s->options.frame;
+    uint64_t first = trace_frame_number(s->trace, 0);
+    uint64_t wanted = s->options.frame - first;
     size_t n;
     int64_t begin = 0;
     int64_t end = INT64_MAX;
@@ -172,8 +173,9 @@ static int choose_frame(struct selection *s, struct err *e)
     if (e->code)
         return -1;
     if (wanted >= seen)
-        return err_set(e, ERR_USAGE, "there is no frame %llu; the trace has %llu, from 0 on",
-                       (unsigned long long)wanted, (unsigned long long)seen);
+        return err_set(e, ERR_USAGE, "there is no frame %llu; the trace has %llu, from %llu on",
+                       (unsigned long long)s->options.frame, (unsigned long long)seen,
+                       (unsigned long long)first);
     s->begin = begin > s->begin ? begin : s->begin;
     s->end = end < s->end ? end : s->end;
     return 0;

@@ -34,7 +34,8 @@ struct selection_options {
     uint64_t size_min, size_max; /* bytes, both included */
     const char *match;           /* as Perl has them; a function, file or image of the call stack */
     bool has_frame;
-    uint64_t frame;   /* within this frame of the base set; the trace must have been loaded so */
+    uint64_t frame;   /* within this frame of the base set (trace_frame_number); the trace must */
+                      /* have been loaded so */
     const char *zone; /* within a zone of this name on that thread; the same */
 };
 

@@ -299,7 +299,8 @@ static int name_moment(struct builder *b, enum grouping by, struct summary_row *
     else if (r->key == 0)
         snprintf(text, sizeof text, "[before the first frame]");
     else
-        snprintf(text, sizeof text, "frame %u", r->key - 1);
+        snprintf(text, sizeof text, "frame %llu",
+                 (unsigned long long)trace_frame_number(b->trace, r->key - 1));
     r->name = summary_keep(b->s, view_of(text));
     return r->name.p ? 0 : err_no_memory(e, "names");
 }

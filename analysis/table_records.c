@@ -86,12 +86,14 @@ static uint32_t ref_number(const struct table_records *r, const struct rec_strin
 
 /* ---- frame marks */
 
+/* `number`: from 1, in the newest set. */
 static int put_mark(struct table_records *r, uint64_t number, int64_t start, int64_t end,
                     struct err *e)
 {
     struct cell cells[TABLE_FRAME_MARKS_WIDTH];
     cells[MARK_SET] = cell_count(r->frame_sets.len);
-    cells[MARK_NUMBER] = cell_count(number);
+    bool is_main = r->frame_sets.at[r->frame_sets.len - 1].name == 0;
+    cells[MARK_NUMBER] = cell_count(is_main ? trace_frame_number(r->t, number - 1) : number);
     cells[MARK_START] = cell_integer(start);
     cells[MARK_END] = end < start ? cell_none() : cell_integer(end);
     return table_put_row(r, TABLE_OF_FRAME_MARKS, cells, e);

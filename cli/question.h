@@ -74,8 +74,8 @@ enum {
     "      --size A:B      of A to B bytes; either may be left out, and end in K, M, G\n"          \
     "      --match REGEX   with a function, file or image in the call stack that matches\n"        \
     "                      (as Perl has them)\n"                                                   \
-    "      --frame N       allocated within frame N of the trace, from 0 on; what happens after\n" \
-    "                      it is not seen\n"                                                       \
+    "      --frame N       allocated within frame N, numbered as the profiler does, mostly from\n" \
+    "                      0 on; what happens after it is not seen\n"                              \
     "      --zone NAME     allocated within a zone of this name on the same thread\n"
 
 #define OUTPUT_USAGE                                                                               \

@@ -233,7 +233,7 @@ struct tidetrace_selection {
                         /* happens from `end` on */
     int64_t at;         /* live at this time */
     uint64_t size_min, size_max; /* both included */
-    uint64_t frame;              /* within this frame of the program's base set, from 0 */
+    uint64_t frame; /* within this frame of the base set, by the number that the profiler shows */
 };
 
 /* ---- allocations one by one */

@@ -42,7 +42,8 @@ const struct param selection_params[] = {
              "expression, as Perl has them, matches"},
     {.name = "frame",
      .type = PARAM_INTEGER,
-     .what = "only those made within this frame of the program, from 0",
+     .what = "only those made within this frame of the program, by the number that the profiler "
+             "shows, mostly from 0",
      .most = WHOLE_MAX},
     {.name = "zone",
      .type = PARAM_TEXT,

@@ -115,10 +115,15 @@ static json_t *call_figures(double count, uint64_t count_max, double bytes, uint
                      json_count(bytes_max));
 }
 
+static json_t *frame_of(const struct summary *s, const struct summary_row *row)
+{
+    return json_count(trace_frame_number(s->trace, row->key - 1));
+}
+
 static json_t *scores(const struct summary *s, const struct summary_row *row, json_t *object)
 {
     bool few = s->frames.len == 0 || s->frames.at[0].frames < OUTLIERS_LEAST || row->key == 0;
-    object = json_with(object, "frame", row->key ? json_integer(row->key - 1) : json_null());
+    object = json_with(object, "frame", row->key ? frame_of(s, row) : json_null());
     object =
         json_with(object, "count_score", few ? json_null() : json_real((double)row->count_score));
     object =
@@ -154,8 +159,8 @@ json_t *json_frames(const struct summary *s, const struct summary_frames *f)
     json_t *list = json_array();
     for (size_t i = 0; list && i < f->outlier_count; i++) {
         const struct summary_row *row = &s->outliers.at[f->first_outlier + i];
-        json_t *v = json_pack("{s:I, s:o, s:o, s:f, s:f}", "frame", (json_int_t)row->key - 1,
-                              "count", json_count(row->figures.count), "bytes",
+        json_t *v = json_pack("{s:o, s:o, s:o, s:f, s:f}", "frame", frame_of(s, row), "count",
+                              json_count(row->figures.count), "bytes",
                               json_count(row->figures.bytes), "count_score",
                               (double)row->count_score, "bytes_score", (double)row->bytes_score);
         if (json_array_append_new(list, v) != 0) {

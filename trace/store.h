@@ -172,6 +172,17 @@ int trace_note_other_pools(struct trace *t, struct err *e);
 int trace_add_fact(struct trace *t, struct err *e, const char *key, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
+/*
+ * The number by which the profiler calls frame `index` (from 0) of the main set: an on-demand
+ * client's frames go on from those before the connection (GetFrameNumber,
+ * profiler/src/profiler/TracyView_Utility.cpp @ v0.14.0). Those of other sets count from 1.
+ */
+static inline uint64_t trace_frame_number(const struct trace *t, uint64_t index)
+{
+    uint64_t offset = t->facts.frame_offset;
+    return index + (offset ? offset - 1 : 0);
+}
+
 /* The value of the n-th fact of that key, or an empty view with p == NULL. */
 struct view trace_fact(const struct trace *t, const char *key, unsigned n);
 

@@ -484,7 +484,7 @@ class Selection(Case):
                    "(end_ns IS NULL OR alloc_ns < end_ns))")
         db = database(export(MEMSCEN, "sqlite", self.dir / "all", "-f"))
         begin, end = db.execute("SELECT start_ns, end_ns FROM frame_marks WHERE frame_set = 1 "
-                                "AND number = 6").fetchone()
+                                "AND number = 5").fetchone()
         self.check(MEMSCEN, ["--frame", 5], f"alloc_ns >= {begin} AND alloc_ns < {end}", end)
 
     def test_other_tables_are_whole(self):

@@ -306,6 +306,41 @@ static void check_frames(struct world *w, const struct summary_frames *f, const 
     }
 }
 
+/* An on-demand client's frames go on from those before the connection: the profiler's numbers. */
+static void test_frame_numbers(void **state)
+{
+    static struct world w;
+    struct err e = {0};
+    struct summary s;
+    (void)state;
+    make_world(&w, 11);
+    w.h.trace.facts.frame_offset = 101;
+    const struct summary_options by_frame = {.by = GROUP_FRAME};
+    assert_int_equal(summary_build(&s, &w.h.trace, &by_frame, &e), 0);
+    for (size_t i = 0; i < s.groups.len; i++) {
+        char name[32];
+        const struct summary_row *r = &s.groups.at[i];
+        snprintf(name, sizeof name, "frame %u", r->key + 99);
+        assert_true(r->key == 0 || view_equal(r->name, view_of(name)));
+    }
+    summary_release(&s);
+    for (unsigned wrong = 0; wrong < 3; wrong++) {
+        const uint64_t numbers[] = {99, 100 + w.frame_count, 0};
+        const struct selection_options only = {.has_frame = true, .frame = numbers[wrong]};
+        const struct summary_options options = {.only = &only};
+        assert_int_equal(summary_build(&s, &w.h.trace, &options, &e), -1);
+        assert_int_equal(e.code, ERR_USAGE);
+        assert_non_null(strstr(e.text, "from 100 on"));
+        e = (struct err){0};
+    }
+    const struct selection_options only = {.has_frame = true, .frame = 103};
+    const struct summary_options options = {.only = &only};
+    assert_int_equal(summary_build(&s, &w.h.trace, &options, &e), 0);
+    assert_int_equal(s.selection.begin, w.frames[3]);
+    summary_release(&s);
+    rh_release(&w.h);
+}
+
 static void test_frames(void **state)
 {
     (void)state;
@@ -341,6 +376,7 @@ int main(void)
         cmocka_unit_test(test_calls_of_zones),
         cmocka_unit_test(test_outlier_scores),
         cmocka_unit_test(test_frames),
+        cmocka_unit_test(test_frame_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
