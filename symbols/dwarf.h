@@ -148,8 +148,12 @@ struct dwarf_back_end {
 
     unsigned (*tag)(void *reader, const struct dwarf_node *node);
     uint64_t (*offset)(void *reader, const struct dwarf_node *node);
-    /* Whether an entry states an address or ranges: much cheaper to know than to read all. */
+    /*
+     * Whether an entry states an address or ranges, and whether it is only a declaration: much
+     * cheaper to know than to read all.
+     */
     bool (*has_code)(void *reader, const struct dwarf_node *node);
+    bool (*declares)(void *reader, const struct dwarf_node *node);
     int (*read)(void *reader, const struct dwarf_node *node, struct dwarf_entry *entry);
 
     /*

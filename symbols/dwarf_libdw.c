@@ -355,6 +355,12 @@ static int read_attribute(Dwarf_Attribute *attr, void *user)
     return DWARF_CB_OK;
 }
 
+static bool libdw_declares(void *reader, const struct dwarf_node *node)
+{
+    (void)reader;
+    return dwarf_hasattr(die_of(node), DW_AT_declaration) == 1;
+}
+
 static bool libdw_has_code(void *reader, const struct dwarf_node *node)
 {
     (void)reader;
@@ -466,6 +472,7 @@ const struct dwarf_back_end dwarf_libdw = {
     .tag = libdw_tag,
     .offset = libdw_offset,
     .has_code = libdw_has_code,
+    .declares = libdw_declares,
     .read = libdw_read,
     .ranges = libdw_ranges,
     .lines = libdw_lines,

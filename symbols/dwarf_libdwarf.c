@@ -127,6 +127,8 @@ static void libdwarf_close(void *reader)
         return;
     image_close(&r->main);
     image_close(&r->alternate);
+    vec_release(&r->abbreviations);
+    vec_release(&r->forms);
     free(r);
 }
 
@@ -454,16 +456,132 @@ static void read_attribute(const struct attribute *a, Dwarf_Half what, struct dw
     }
 }
 
-static bool libdwarf_has_code(void *reader, const struct dwarf_node *node)
+/* ---- abbreviations: what their entries have is asked once */
+
+static bool has_attribute(const struct abbreviation *a, const struct dwarf_form *forms,
+                          Dwarf_Half what)
+{
+    for (uint32_t i = 0; i < a->n; i++) {
+        if (forms[a->first + i].attribute == what)
+            return true;
+    }
+    return false;
+}
+
+/* Asks for the forms of an entry's attributes. False when the library cannot tell them all. */
+static bool ask_forms(struct reader *r, Dwarf_Die die)
 {
     Dwarf_Error error = NULL;
-    Dwarf_Bool has = 0;
-    int status = dwarf_hasattr(die_of(node), DW_AT_low_pc, &has, &error);
-    if (status == DW_DLV_OK && !has)
-        status = dwarf_hasattr(die_of(node), DW_AT_ranges, &has, &error);
+    Dwarf_Attribute *list = NULL;
+    Dwarf_Signed n = 0;
+    int status = dwarf_attrlist(die, &list, &n, &error);
+    bool told = status != DW_DLV_ERROR;
+    for (Dwarf_Signed i = 0; status == DW_DLV_OK && i < n; i++) {
+        Dwarf_Half what = 0, form = 0;
+        told = told && dwarf_whatattr(list[i], &what, &error) == DW_DLV_OK &&
+               dwarf_whatform_direct(list[i], &form, &error) == DW_DLV_OK &&
+               vec_push(&r->forms, (struct dwarf_form){what, form});
+        dwarf_dealloc_attribute(list[i]);
+    }
+    if (status == DW_DLV_OK)
+        dwarf_dealloc(r->main.debug, list, DW_DLA_LIST);
+    forget(r->main.debug, &error);
+    return told;
+}
+
+/* That of an entry of the unit at hand; NULL for others, and where the library is to be asked. */
+static const struct abbreviation *abbreviation_of(struct reader *r, const struct dwarf_node *node)
+{
+    static const struct abbreviation none;
+    Dwarf_Off unit = 0, length = 0;
+    Dwarf_Error error = NULL;
+    if (r->unit.end == 0 || node->alternate)
+        return NULL;
+    if (dwarf_die_CU_offset_range(die_of(node), &unit, &length, &error) != DW_DLV_OK) {
+        forget(r->main.debug, &error);
+        return NULL;
+    }
+    int code = dwarf_die_abbrev_code(die_of(node));
+    if (unit != r->unit.offset || code <= 0 || code >= (int)ABBREVIATIONS_MAX)
+        return NULL;
+    while (r->abbreviations.len <= (size_t)code) {
+        if (!vec_push(&r->abbreviations, none))
+            return NULL;
+    }
+    struct abbreviation *a = &r->abbreviations.at[code];
+    if (a->asked)
+        return a->n == UINT32_MAX ? NULL : a;
+    *a = (struct abbreviation){.asked = true, .first = (uint32_t)r->forms.len};
+    if (!ask_forms(r, die_of(node))) {
+        a->n = UINT32_MAX;
+        return NULL;
+    }
+    a->n = (uint32_t)r->forms.len - a->first;
+    a->has_code =
+        has_attribute(a, r->forms.at, DW_AT_low_pc) || has_attribute(a, r->forms.at, DW_AT_ranges);
+    a->declares = has_attribute(a, r->forms.at, DW_AT_declaration);
+    a->known = a->n > 0 && dwarf_forms_known(r->forms.at + a->first, a->n);
+    return a;
+}
+
+/* The unit of a first entry is at hand from now on. */
+static void take_unit(struct reader *r, const struct dwarf_node *root)
+{
+    Dwarf_Error error = NULL;
+    Dwarf_Off offset = 0, length = 0;
+    Dwarf_Half version = 0, offset_size = 0, address_size = 0;
+    r->abbreviations.len = r->forms.len = 0;
+    r->unit = (struct dwarf_form_unit){.sections = r->main.sections};
+    if (root->alternate ||
+        dwarf_die_CU_offset_range(die_of(root), &offset, &length, &error) != DW_DLV_OK ||
+        dwarf_get_version_of_die(die_of(root), &version, &offset_size) != DW_DLV_OK ||
+        dwarf_get_die_address_size(die_of(root), &address_size, &error) != DW_DLV_OK) {
+        forget(r->main.debug, &error);
+        return;
+    }
+    if ((offset_size != 4 && offset_size != 8) || (address_size != 4 && address_size != 8))
+        return;
+    r->unit.offset = offset;
+    r->unit.end = offset + length;
+    r->unit.version = version;
+    r->unit.offset_size = (uint8_t)offset_size;
+    r->unit.address_size = (uint8_t)address_size;
+}
+
+static bool has(void *reader, const struct dwarf_node *node, Dwarf_Half what)
+{
+    Dwarf_Error error = NULL;
+    Dwarf_Bool found = 0;
+    int status = dwarf_hasattr(die_of(node), what, &found, &error);
     if (status == DW_DLV_ERROR)
         forget(debug_of(reader, node), &error);
-    return status != DW_DLV_OK || has; /* reading it will tell what is wrong */
+    return status != DW_DLV_OK || found; /* reading it will tell what is wrong */
+}
+
+static bool libdwarf_has_code(void *reader, const struct dwarf_node *node)
+{
+    const struct abbreviation *a = abbreviation_of(reader, node);
+    return a ? a->has_code : has(reader, node, DW_AT_low_pc) || has(reader, node, DW_AT_ranges);
+}
+
+static bool libdwarf_declares(void *reader, const struct dwarf_node *node)
+{
+    const struct abbreviation *a = abbreviation_of(reader, node);
+    return a && a->declares;
+}
+
+static bool is_first(unsigned tag)
+{
+    return tag == DW_TAG_compile_unit || tag == DW_TAG_skeleton_unit || tag == DW_TAG_partial_unit;
+}
+
+/* An entry from its bytes. False when the library has to read it. */
+static bool read_bytes(struct reader *r, const struct dwarf_node *node, struct dwarf_entry *entry)
+{
+    const struct abbreviation *a = abbreviation_of(r, node);
+    return a && a->known &&
+           dwarf_forms_read(&r->unit, libdwarf_offset(r, node), r->forms.at + a->first, a->n,
+                            entry);
 }
 
 static int libdwarf_read(void *reader, const struct dwarf_node *node, struct dwarf_entry *entry)
@@ -474,6 +592,10 @@ static int libdwarf_read(void *reader, const struct dwarf_node *node, struct dwa
     Dwarf_Attribute *list = NULL;
     Dwarf_Signed n = 0;
     bool high_is_size = false;
+    if (is_first(libdwarf_tag(reader, node)))
+        take_unit(reader, node);
+    else if (read_bytes(reader, node, entry))
+        return 1;
     *entry = (struct dwarf_entry){0};
     int status = dwarf_attrlist(die_of(node), &list, &n, &error);
     if (status == DW_DLV_ERROR) {
@@ -635,6 +757,7 @@ const struct dwarf_back_end dwarf_libdwarf = {
     .tag = libdwarf_tag,
     .offset = libdwarf_offset,
     .has_code = libdwarf_has_code,
+    .declares = libdwarf_declares,
     .read = libdwarf_read,
     .ranges = libdwarf_ranges,
     .lines = libdwarf_lines,

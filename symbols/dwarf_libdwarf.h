@@ -6,7 +6,9 @@
 #include <libdwarf/dwarf.h>
 #include <libdwarf/libdwarf.h>
 
+#include "base/vec.h"
 #include "symbols/dwarf.h"
+#include "symbols/dwarf_forms.h"
 
 /*
  * From version 0.4 on libdwarf tells its version to the compiler, and the object access has other
@@ -40,10 +42,24 @@ struct image {
     Dwarf_Debug debug;
 };
 
+/* What an abbreviation of the unit at hand says. */
+struct abbreviation {
+    bool asked; /* the library was */
+    bool has_code, declares;
+    bool known;        /* its entries can be read here */
+    uint32_t first, n; /* in `forms` */
+};
+
+#define ABBREVIATIONS_MAX 65536u
+
 struct reader {
     struct image main;
     struct image alternate;
     uint64_t next; /* offset of the next unit's header */
+    /* Of the unit whose first entry was read last; end 0: none */
+    struct dwarf_form_unit unit;
+    VEC(struct abbreviation) abbreviations; /* by code */
+    VEC(struct dwarf_form) forms;
 };
 
 /* Frees an error that was told, which may be none. */

@@ -195,7 +195,7 @@ static bool visit(struct unit_walk *w, const struct level *at, uint32_t *inner)
     if (!w->ops->has_code(w->reader, &at->node)) {
         if (tag == DW_TAG_subprogram)
             *inner = 0;
-        return true;
+        return tag != DW_TAG_subprogram || !w->ops->declares(w->reader, &at->node);
     }
     if (w->ops->read(w->reader, &at->node, &entry) != 1) {
         w->maker->fault = "an entry that cannot be read";
