@@ -106,7 +106,7 @@ $(BUILD)/client/%.o: client/%.c | deps
 $(BUILD)/libtidemark.so: $(patsubst %.c,$(BUILD)/%.o,$(filter-out client/gpu%, \
                              $(sort $(wildcard client/*.c))))
 	$(if $(V),,@echo "  LD   $@")
-	$(Q)$(CC) -shared -Wl,-soname,libtidemark.so -Wl,-z,initfirst,-z,relro,-z,now,-z,defs -o $@ $^
+	$(Q)$(CC) -shared -Wl,-soname,libtidemark.so -Wl,-Bsymbolic-functions -Wl,-z,initfirst,-z,relro,-z,now,-z,defs -o $@ $^
 
 $(BUILD)/libtidemark-gpu.so: $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard client/gpu*.c)))
 	$(if $(V),,@echo "  LD   $@")

@@ -18,6 +18,7 @@
 #include "base/outfile.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cli/run_attach.h"
 #include "cli/run_environment.h"
 #include "cli/run_listen.h"
 #include "cli/run_options.h"
@@ -48,7 +49,9 @@ struct run {
     struct run_tree tree;
     struct run_listen listen;
     struct run_environment environment;
-    char *output; /* the trace */
+    struct run_attach attach;
+    char *library; /* for it */
+    char *output;  /* the trace */
     char *spool;
     pid_t pid;
     uint64_t began, ended; /* ns */
@@ -134,7 +137,7 @@ static struct rec_options recording_options(const struct run_options *o)
     return (struct rec_options){
         .size = sizeof(struct rec_options),
         .flags = REC_OPTION_FOLLOW_EXEC | (o->follow_fork ? REC_OPTION_FOLLOW_FORK : 0) |
-                 (o->gpu ? REC_OPTION_GPU : 0),
+                 (o->gpu ? REC_OPTION_GPU : 0) | (o->pid ? REC_OPTION_ATTACHED : 0),
         .depth = (uint32_t)o->depth,
         .pools = REC_POOLS_HEAP | (o->mmap_pool ? REC_POOLS_MMAP : 0),
         .min_size = o->min_size,
@@ -218,7 +221,7 @@ static bool is_over(struct run *r, bool *told)
     size_t alive = run_tree_alive(&r->tree);
     /* One that was forked last may not have come yet, or may never come. */
     bool expected = r->tree.forks > r->tree.came && clock_now() - r->ended < PATIENCE_NS;
-    if (r->launch.asked || (alive == 0 && !expected))
+    if ((r->launch.asked && !r->attach.pid) || (alive == 0 && !expected))
         return true;
     if (alive == 0)
         return false;
@@ -238,6 +241,18 @@ static void take_toggles(struct run *r)
     r->launch.counted = 0;
 }
 
+/* It ends by itself, or is let go; where that fails its recording ends at least. */
+static void look_after_attached(struct run *r, bool enough)
+{
+    bool let_go = (enough || r->launch.asked) && !r->attach.left;
+    if (let_go && !run_attach_end(&r->attach)) {
+        r->tree.stop = true;
+        (void)run_tree_step(&r->tree, true);
+        r->launch.ended = true;
+    }
+    r->launch.ended |= run_tree_root_is_gone(&r->tree);
+}
+
 static void attend(struct run *r)
 {
     int timeout = 0;
@@ -246,8 +261,12 @@ static void attend(struct run *r)
         wait_for_news(r, timeout);
         launch_take_signals(&r->launch);
         take_toggles(r);
-        if (r->options.seconds >= 0 && (double)(clock_now() - r->began) / 1e9 >= r->options.seconds)
-            r->tree.stop = true;
+        bool enough =
+            r->options.seconds >= 0 && (double)(clock_now() - r->began) / 1e9 >= r->options.seconds;
+        if (r->attach.pid)
+            look_after_attached(r, enough);
+        else
+            r->tree.stop |= enough;
         if (r->launch.ended && !r->tree.root_ended) {
             r->tree.root_ended = true;
             r->ended = clock_now();
@@ -281,7 +300,9 @@ static void attend_server(struct run *r)
 static void say_end(const struct run *r, struct buf *out)
 {
     int status = r->launch.status;
-    if (WIFSIGNALED(status))
+    if (r->attach.pid)
+        buf_puts(out, r->attach.left ? "detached, the process goes on" : "the process ended");
+    else if (WIFSIGNALED(status))
         buf_printf(out, "signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else
         buf_printf(out, "exit status %d", WEXITSTATUS(status));
@@ -422,15 +443,31 @@ static int start(struct run *r, struct err *e)
     return -1;
 }
 
+/* As start, of a process that is there. */
+static int start_attached(struct run *r, struct err *e)
+{
+    note_root(r, r->attach.pid);
+    r->began = r->measured = clock_now();
+    r->processors = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    return run_attach_begin(&r->attach, r->library, collector_socket(r->collector), e) == 0
+               ? -1
+               : EXIT_CANNOT_RUN;
+}
+
 /* The exit status. */
 static int run(struct run *r)
 {
     struct err e = {0};
     int status = 4;
+    r->attach.pid = (pid_t)r->options.pid;
     r->spool = r->options.spool ? strdup(r->options.spool) : folder_of(r->options.output);
     if (!r->spool) {
         err_no_memory(&e, "options");
-    } else if (program_find(&r->program, r->options.program[0], &e) != 0) {
+    } else if (r->attach.pid && !(r->library = run_environment_library(r->options.library, &e))) {
+        status = 4;
+    } else if (r->attach.pid && run_attach_check(&r->attach, &r->program, r->library, &e) != 0) {
+        status = EXIT_CANNOT_RUN;
+    } else if (!r->attach.pid && program_find(&r->program, r->options.program[0], &e) != 0) {
         status = r->program.missing ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
     } else if (check_program(r, &e) != 0) {
         status = EXIT_CANNOT_RUN;
@@ -439,7 +476,7 @@ static int run(struct run *r)
         run_traces_init(&r->traces, &r->options);
         if (prepare(r, &e) == 0 &&
             run_listen_open(&r->listen, &r->options, &r->traces, r->spool, &e) == 0 &&
-            (status = start(r, &e)) < 0) {
+            (status = r->attach.pid ? start_attached(r, &e) : start(r, &e)) < 0) {
             /* From here on the program's own doings decide; it has the signals as they were. */
             signal(SIGPIPE, SIG_IGN);
             raise_limits();
@@ -477,6 +514,7 @@ int cmd_run(int argc, char **argv)
     run_environment_release(&r.environment);
     program_release(&r.program);
     run_options_release(&r.options);
+    free(r.library);
     free(r.output);
     free(r.spool);
     return status;

@@ -128,19 +128,26 @@ static bool put_preload(struct run_environment *v, const char *library, const ch
     return done;
 }
 
+char *run_environment_library(const char *given, struct err *e)
+{
+    char *library = given ? realpath(given, NULL) : own_library();
+    if (!library)
+        err_set(e, ERR_OUTPUT, "there is no %s beside this program", given ? given : LIBRARY);
+    return library;
+}
+
 int run_environment_make(struct run_environment *v, const struct run_environment_plan *plan,
                          struct err *e)
 {
     size_t n = 0;
     int status = -1;
     char *gpu = NULL;
-    char *library = plan->library ? realpath(plan->library, NULL) : own_library();
-    if (library && plan->gpu && !(gpu = gpu_library(library, e)))
+    char *library = run_environment_library(plan->library, e);
+    if (!library || (plan->gpu && !(gpu = gpu_library(library, e))))
         goto out;
     library = without_separators(v, library, plan->folder);
     if (!library) {
-        err_set(e, ERR_OUTPUT, "there is no %s beside this program",
-                plan->library ? plan->library : LIBRARY);
+        err_no_memory(e, "the environment");
         goto out;
     }
     while (environ[n])

@@ -24,6 +24,9 @@ struct run_environment {
     char *link; /* a link that was made */
 };
 
+/* The path of the library that is to be loaded, allocated; `given` may be NULL. */
+char *run_environment_library(const char *given, struct err *e);
+
 /* ERR_OUTPUT when there is no library. */
 int run_environment_make(struct run_environment *v, const struct run_environment_plan *plan,
                          struct err *e);

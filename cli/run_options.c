@@ -16,6 +16,7 @@
 
 static const char usage[] =
     "usage: tidemark run [OPTIONS] [--] PROGRAM [ARGUMENTS]\n"
+    "       tidemark run --pid PID [OPTIONS]\n"
     "       tidemark run --recover RECORDING [-o FILE] [OPTIONS]\n"
     "\n"
     "Runs a program that was not built for it, records what it allocates and frees with call\n"
@@ -53,6 +54,8 @@ static const char usage[] =
     "      --port N            where to listen (the first of 8086 to 8105 that is free; 0: any)\n"
     "      --protocol N        Tracy's protocol number to speak, 63 to 82 (82)\n"
     "      --no-exit           wait for a server when the program has ended before one came\n"
+    "      --pid PID           record a process that runs already, until it ends, Ctrl-C or "
+    "--seconds\n"
     "      --spool DIR         where the recording is kept meanwhile (the trace's folder)\n"
     "      --keep-recording    do not delete it\n"
     "      --recover FILE      finish a recording that was left behind\n"
@@ -109,6 +112,7 @@ enum {
     OPTION_PORT,
     OPTION_PROTOCOL,
     OPTION_NO_EXIT,
+    OPTION_PID,
     OPTION_SPOOL,
     OPTION_KEEP,
     OPTION_RECOVER,
@@ -144,6 +148,7 @@ static const struct option long_options[] = {
     {"port", required_argument, NULL, OPTION_PORT},
     {"protocol", required_argument, NULL, OPTION_PROTOCOL},
     {"no-exit", no_argument, NULL, OPTION_NO_EXIT},
+    {"pid", required_argument, NULL, OPTION_PID},
     {"spool", required_argument, NULL, OPTION_SPOOL},
     {"keep-recording", no_argument, NULL, OPTION_KEEP},
     {"recover", required_argument, NULL, OPTION_RECOVER},
@@ -315,6 +320,8 @@ static bool take_option(void *ctx, int option, const char *value, struct err *e)
     case OPTION_PROTOCOL:
     case OPTION_NO_EXIT:
         return take_listening(o, option, value, e);
+    case OPTION_PID:
+        return option_u64(value, "--pid", 1, INT32_MAX, &o->pid, e);
     case OPTION_SPOOL:
         o->spool = value;
         return true;
@@ -340,8 +347,14 @@ static bool take_option(void *ctx, int option, const char *value, struct err *e)
 static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
 {
     struct run_options *o = ctx;
-    if (n == 0 && !o->recover)
+    if (n == 0 && !o->recover && !o->pid)
         err_set(e, ERR_USAGE, "which program?");
+    else if (o->pid && (n > 0 || o->recover))
+        err_set(e, ERR_USAGE, "--pid runs nothing: what is '%s' for?",
+                n > 0 ? arguments[0] : o->recover);
+    else if (o->pid && (o->follow_fork || o->gpu || o->environment.len))
+        err_set(e, ERR_USAGE,
+                "--follow-fork, --gpu and --env are for programs that are started here");
     else if (n > 0 && o->recover)
         err_set(e, ERR_USAGE, "--recover runs nothing: what is '%s' for?", arguments[0]);
     else if (o->recover && o->listen)

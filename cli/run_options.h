@@ -22,6 +22,7 @@ struct run_options {
     char **program;                /* with its arguments, NULL at the end */
     VEC(const char *) environment; /* NAME=VALUE */
     const char *library;           /* NULL: the one that came with this program */
+    uint64_t pid;                  /* of a process that runs already; 0: none */
     /* what to record */
     uint64_t depth, min_size, sample;
     const char *threads; /* whose allocations; NULL: all */

@@ -39,7 +39,8 @@ void run_record_free(struct run_record *t)
 
 bool run_record_expects_strangers(const struct rec_header *h, bool forked)
 {
-    return forked || h->options.min_size || h->options.sample_bytes || h->early_allocations;
+    return forked || (h->options.flags & REC_OPTION_ATTACHED) || h->options.min_size ||
+           h->options.sample_bytes || h->early_allocations;
 }
 
 int run_record_end(struct run_record *t, struct recording *r, bool part, struct err *e)

@@ -268,6 +268,15 @@ void run_tree_save_alive(struct run_tree *t)
     drop_forgotten(t);
 }
 
+bool run_tree_root_is_gone(const struct run_tree *t)
+{
+    for (size_t i = 0; i < t->list.len; i++) {
+        if (t->list.at[i].collected->is_root && t->list.at[i].collected->ended)
+            return true;
+    }
+    return false;
+}
+
 size_t run_tree_alive(const struct run_tree *t)
 {
     size_t n = 0;

@@ -56,6 +56,9 @@ uint64_t run_tree_step(struct run_tree *t, bool spare);
 /* Pauses the recording of allocations in all processes, and in those that come, or goes on. */
 void run_tree_pause(struct run_tree *t, bool paused);
 
+/* Whether the root's recording has ended. */
+bool run_tree_root_is_gone(const struct run_tree *t);
+
 /* Processes that have not ended, but for the root. */
 size_t run_tree_alive(const struct run_tree *t);
 

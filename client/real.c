@@ -19,11 +19,19 @@ void *real_next(const char *name)
     return dlsym(RTLD_NEXT, name);
 }
 
+void *real_default(const char *name)
+{
+    void *found = dlsym(RTLD_DEFAULT, name);
+    if (!found)
+        (void)dlerror(); /* not the program's to see */
+    return found;
+}
+
 /*
  * Only what every C library of the last years has: a look-up that fails allocates a message, and
  * the allocator may be the program's own, whose constructors have not run yet.
  */
-void real_find(void)
+void real_find(bool attached)
 {
     static const struct {
         const char *name;
@@ -41,7 +49,7 @@ void real_find(void)
 #undef REAL
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        void *found = real_next(names[i].name);
+        void *found = attached ? real_default(names[i].name) : real_next(names[i].name);
         memcpy((char *)&real + names[i].offset, &found, sizeof found);
         if (!found)
             (void)dlerror(); /* not the program's to see */

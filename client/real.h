@@ -8,7 +8,7 @@
 
 #include "client/state.h"
 
-void real_find(void);
+void real_find(bool attached);
 
 void *real_early(size_t alignment, size_t size);
 bool real_is_early(const void *address);
@@ -16,6 +16,8 @@ size_t real_early_size(const void *address);
 
 /* Where they all lie. */
 const void *real_early_memory(size_t *bytes);
+/* What the program calls by that name in a process where this library came late; NULL: nothing. */
+void *real_default(const char *name);
 
 /* The next definition of a function behind this library's, in the global scope; NULL: none. */
 void *real_next(const char *name);

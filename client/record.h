@@ -247,6 +247,7 @@ enum rec_option_flag {
     REC_OPTION_GPU = 1 << 2,
     REC_OPTION_PAUSED = 1 << 3,      /* record nothing until header.control says so */
     REC_OPTION_COUNTER = 1 << 5,     /* REC_CLOCK_COUNTER even where the TSC could be used */
+    REC_OPTION_ATTACHED = 1 << 6,    /* REC_ORIGIN_ATTACH: blocks from before are not known */
     REC_OPTION_FOLLOW_EXEC = 1 << 4, /* what this process, not a fork of it, executes meets the
                                         collector, too: scripts and wrappers become programs so */
 };
@@ -395,7 +396,15 @@ enum rec_origin {
     REC_ORIGIN_EXEC = 0,  /* the library was loaded by a fresh program */
     REC_ORIGIN_FORK = 1,  /* the process is a fork of one that was recorded */
     REC_ORIGIN_AGAIN = 2, /* the program closed our descriptors: the same file once more, please */
+    REC_ORIGIN_ATTACH = 3, /* the library was loaded into a process that ran already */
 };
+
+/*
+ * What is called in a process that runs already, once the library was loaded into it: the first with
+ * the path of the socket. Both return 0 when it is done, -1 when not.
+ */
+#define REC_ATTACH "tidemark_attach_1"
+#define REC_DETACH "tidemark_detach_1"
 
 struct rec_hello {
     char magic[8]; /* REC_MAGIC */

@@ -118,7 +118,7 @@ void start_process(void)
     if (!atomic_compare_exchange_strong(&state.phase, &expected, PHASE_STARTING))
         return;
     quiet_begin(&q);
-    real_find();
+    real_find(false);
     environment_read();
     threads_begin();
     begin(REC_ORIGIN_EXEC, 0);
@@ -176,6 +176,37 @@ void start_child(void)
         begin(REC_ORIGIN_FORK, stamp);
     else
         atomic_store(&state.phase, PHASE_OFF);
+    quiet_end(&q);
+}
+
+int start_attached(const char *socket)
+{
+    int expected = PHASE_OFF;
+    struct quiet q;
+    size_t length = strnlen(socket, sizeof state.socket_path);
+    if (length == sizeof state.socket_path || state.header ||
+        !atomic_compare_exchange_strong(&state.phase, &expected, PHASE_STARTING))
+        return -1;
+    quiet_begin(&q);
+    memcpy(state.socket_path, socket, length + 1);
+    real_find(true);
+    begin(REC_ORIGIN_ATTACH, 0);
+    quiet_end(&q);
+    return atomic_load(&state.phase) == PHASE_ON ? 0 : -1;
+}
+
+void start_detached(void)
+{
+    int expected = PHASE_ON;
+    struct quiet q;
+    quiet_begin(&q);
+    atomic_store(&live.page.on, LIVE_OFF);
+    if (atomic_compare_exchange_strong(&state.phase, &expected, PHASE_OFF)) {
+        struct rec_header *h = state.header;
+        h->last = (struct rec_pair){clock_stamp(), clock_ns()};
+        atomic_store_explicit(&h->state, REC_STATE_EXITING, memory_order_release);
+        connect_leave();
+    }
     quiet_end(&q);
 }
 

@@ -10,4 +10,11 @@ void start_process(void);
  */
 void start_child(void);
 
+/* In a process that this library was loaded into late, with the collector's socket. -1: nothing is
+ * recorded, because the collector does not want it, or there was a recording before. */
+int start_attached(const char *socket);
+
+/* Ends the recording of this process, which goes on. */
+void start_detached(void);
+
 #endif

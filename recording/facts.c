@@ -119,7 +119,9 @@ int recording_facts(struct recording *r, struct err *e)
     struct trace *t = r->target->in->trace;
     if (recording_header(r, &h, e) != 0 || header_facts(r, &h, e) != 0)
         return -1;
-    if (trace_add_fact(t, e, "recorded", "by the preload library, call stacks of %u frames",
+    bool attached = h.options.flags & REC_OPTION_ATTACHED;
+    if (trace_add_fact(t, e, "recorded", "by the preload library%s, call stacks of %u frames",
+                       attached ? ", attached to a process that ran already" : "",
                        h.options.depth ? h.options.depth : REC_DEPTH) != 0)
         return -1;
     if (h.only_threads[0] && trace_add_fact(t, e, "threads", "%s", h.only_threads) != 0)

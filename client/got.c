@@ -1,0 +1,304 @@
+#include "client/got.h"
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+#include <malloc.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "client/chunks.h"
+#include "client/hooks.h"
+#include "client/real.h"
+
+#define SLOTS_MOST 65536u
+#define PAGE UINT64_C(4096)
+
+#if defined(__x86_64__)
+#define TYPE_ADDRESS R_X86_64_64
+#define TYPE_DATA R_X86_64_GLOB_DAT
+#define TYPE_CALL R_X86_64_JUMP_SLOT
+#else
+#define TYPE_ADDRESS R_AARCH64_ABS64
+#define TYPE_DATA R_AARCH64_GLOB_DAT
+#define TYPE_CALL R_AARCH64_JUMP_SLOT
+#endif
+
+/* The operators' hooks (hooks_new.c), whatever their types are. */
+#define OPERATORS(X)                                                                               \
+    X(_Znwm)                                                                                       \
+    X(_Znam)                                                                                       \
+    X(_ZnwmRKSt9nothrow_t)                                                                         \
+    X(_ZnamRKSt9nothrow_t)                                                                         \
+    X(_ZnwmSt11align_val_t)                                                                        \
+    X(_ZnamSt11align_val_t)                                                                        \
+    X(_ZnwmSt11align_val_tRKSt9nothrow_t)                                                          \
+    X(_ZnamSt11align_val_tRKSt9nothrow_t)                                                          \
+    X(_ZdlPv)                                                                                      \
+    X(_ZdaPv)                                                                                      \
+    X(_ZdlPvm)                                                                                     \
+    X(_ZdaPvm)                                                                                     \
+    X(_ZdlPvRKSt9nothrow_t)                                                                        \
+    X(_ZdaPvRKSt9nothrow_t)                                                                        \
+    X(_ZdlPvSt11align_val_t)                                                                       \
+    X(_ZdaPvSt11align_val_t)                                                                       \
+    X(_ZdlPvmSt11align_val_t)                                                                      \
+    X(_ZdaPvmSt11align_val_t)                                                                      \
+    X(_ZdlPvSt11align_val_tRKSt9nothrow_t)                                                         \
+    X(_ZdaPvSt11align_val_tRKSt9nothrow_t)
+#define DECLARE(name) void name(void);
+OPERATORS(DECLARE)
+
+enum stage {
+    FREES, /* first, so that what is allocated through a hook is freed through one */
+    OTHERS,
+    MAPPINGS,
+};
+
+typedef void function(void);
+
+struct hooked {
+    const char *name;
+    function *hook;
+    enum stage stage;
+    uint64_t real; /* 0: there is none */
+};
+
+#define HOOKED(function_, stage_)                                                                  \
+    {                                                                                              \
+        .name = #function_, .hook = (function *)(function_), stage_                                \
+    }
+#define OPERATOR(name_) {.name = #name_, .hook = name_, .stage = OTHERS},
+
+static struct hooked hooked[] = {
+    HOOKED(free, FREES),
+    HOOKED(realloc, FREES),
+    HOOKED(reallocarray, FREES),
+    HOOKED(malloc, OTHERS),
+    HOOKED(calloc, OTHERS),
+    HOOKED(aligned_alloc, OTHERS),
+    HOOKED(posix_memalign, OTHERS),
+    HOOKED(memalign, OTHERS),
+    HOOKED(valloc, OTHERS),
+    HOOKED(pvalloc, OTHERS),
+    HOOKED(dlclose, OTHERS),
+    /* clang-format off */
+    OPERATORS(OPERATOR)
+    /* clang-format on */
+    HOOKED(mmap, MAPPINGS),
+    HOOKED(mmap64, MAPPINGS),
+    HOOKED(munmap, MAPPINGS),
+    HOOKED(mremap, MAPPINGS),
+    HOOKED(brk, MAPPINGS),
+    HOOKED(sbrk, MAPPINGS),
+};
+
+#define HOOKED_COUNT (sizeof hooked / sizeof *hooked)
+
+/* What was changed, to be put back. */
+static struct {
+    struct slot {
+        _Atomic(uint64_t) *at;
+        uint64_t was, hook;
+        bool relro;
+    } * slots;
+    uint32_t count;
+    uint64_t own; /* where this library lies */
+} changed;
+
+/* What the loader says of one module. */
+struct image {
+    uint64_t base;
+    const struct dl_phdr_info *info;
+    const ElfW(Sym) * symbols;
+    const char *names;
+    const ElfW(Rela) * tables[2];
+    size_t sizes[2]; /* relocations */
+    uint64_t relro_low, relro_high;
+};
+
+/* Addresses in the dynamic section are relocated, but in modules that the kernel makes. */
+static uint64_t at_base(const struct image *m, uint64_t value)
+{
+    return value < m->base ? m->base + value : value;
+}
+
+static bool covers(const struct image *m, uint64_t address, uint32_t flags)
+{
+    for (size_t i = 0; i < m->info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *p = &m->info->dlpi_phdr[i];
+        if (p->p_type == PT_LOAD && (p->p_flags & flags) == flags &&
+            address - m->base - p->p_vaddr < p->p_memsz)
+            return true;
+    }
+    return false;
+}
+
+static bool read_dynamic(struct image *m, const ElfW(Dyn) * d)
+{
+    bool rela = true;
+    for (; d->d_tag != DT_NULL; d++) {
+        uint64_t value = d->d_un.d_val;
+        switch (d->d_tag) {
+        case DT_SYMTAB:
+            m->symbols = (const ElfW(Sym) *)(uintptr_t)at_base(m, value);
+            break;
+        case DT_STRTAB:
+            m->names = (const char *)(uintptr_t)at_base(m, value);
+            break;
+        case DT_JMPREL:
+            m->tables[0] = (const ElfW(Rela) *)(uintptr_t)at_base(m, value);
+            break;
+        case DT_PLTRELSZ:
+            m->sizes[0] = value / sizeof(ElfW(Rela));
+            break;
+        case DT_PLTREL:
+            rela = value == DT_RELA;
+            break;
+        case DT_RELA:
+            m->tables[1] = (const ElfW(Rela) *)(uintptr_t)at_base(m, value);
+            break;
+        case DT_RELASZ:
+            m->sizes[1] = value / sizeof(ElfW(Rela));
+            break;
+        default:
+            break;
+        }
+    }
+    return rela && m->symbols && m->names;
+}
+
+static bool read_image(struct image *m, const struct dl_phdr_info *info)
+{
+    *m = (struct image){.base = info->dlpi_addr, .info = info};
+    const ElfW(Dyn) *dynamic = NULL;
+    for (size_t i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+        if (p->p_type == PT_DYNAMIC)
+            dynamic = (const ElfW(Dyn) *)(uintptr_t)(m->base + p->p_vaddr);
+        if (p->p_type == PT_GNU_RELRO) {
+            m->relro_low = (m->base + p->p_vaddr) & ~(PAGE - 1);
+            m->relro_high = (m->base + p->p_vaddr + p->p_memsz) & ~(PAGE - 1);
+        }
+    }
+    return dynamic && read_dynamic(m, dynamic);
+}
+
+static bool protect(const void *at, int protection)
+{
+    uint64_t page = (uint64_t)(uintptr_t)at & ~(PAGE - 1);
+    return syscall(SYS_mprotect, page, PAGE, protection) == 0;
+}
+
+/* Eight bytes in their natural place change at once, for all threads. */
+static bool put(const struct slot *s, uint64_t value)
+{
+    if (s->relro && !protect((const void *)s->at, PROT_READ | PROT_WRITE))
+        return false;
+    atomic_store_explicit(s->at, value, memory_order_release);
+    if (s->relro)
+        (void)protect((const void *)s->at, PROT_READ);
+    return true;
+}
+
+static void change(const struct image *m, const ElfW(Rela) * rela, const struct hooked *h)
+{
+    uint64_t at = m->base + rela->r_offset;
+    if (at % sizeof(uint64_t) != 0 || !covers(m, at, PF_W) || changed.count == SLOTS_MOST)
+        return;
+    struct slot s = {.at = (_Atomic(uint64_t) *)(uintptr_t)at,
+                     .hook = (uintptr_t)h->hook,
+                     .relro = at >= m->relro_low && at < m->relro_high};
+    s.was = atomic_load_explicit(s.at, memory_order_acquire);
+    bool stub =
+        ELF64_R_TYPE(rela->r_info) == TYPE_CALL && covers(m, s.was, PF_X) && s.was != s.hook;
+    if ((s.was == h->real || stub) && put(&s, s.hook))
+        changed.slots[changed.count++] = s;
+}
+
+static const struct hooked *find(const char *name, enum stage stage)
+{
+    for (size_t i = 0; i < HOOKED_COUNT; i++) {
+        if (hooked[i].stage == stage && hooked[i].real && strcmp(name, hooked[i].name) == 0)
+            return &hooked[i];
+    }
+    return NULL;
+}
+
+static int on_module(struct dl_phdr_info *info, size_t size, void *stage)
+{
+    struct image m;
+    (void)size;
+    if (info->dlpi_addr == changed.own || !read_image(&m, info))
+        return 0;
+    for (size_t table = 0; table < 2; table++) {
+        for (size_t i = 0; m.tables[table] && i < m.sizes[table]; i++) {
+            const ElfW(Rela) *rela = &m.tables[table][i];
+            uint64_t type = ELF64_R_TYPE(rela->r_info);
+            if (type != TYPE_CALL && type != TYPE_DATA &&
+                (type != TYPE_ADDRESS || rela->r_addend != 0))
+                continue;
+            const ElfW(Sym) *symbol = &m.symbols[ELF64_R_SYM(rela->r_info)];
+            const struct hooked *h = find(m.names + symbol->st_name, *(const enum stage *)stage);
+            if (h)
+                change(&m, rela, h);
+        }
+    }
+    return 0;
+}
+
+static int find_own(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    (void)size;
+    (void)unused;
+    const struct image m = {.base = info->dlpi_addr, .info = info};
+    if (!covers(&m, (uintptr_t)got_hook, PF_X))
+        return 0;
+    changed.own = info->dlpi_addr;
+    return 1;
+}
+
+void got_hook(bool mappings)
+{
+    if (!changed.slots) {
+        changed.slots = chunks_memory(SLOTS_MOST * sizeof *changed.slots);
+        (void)dl_iterate_phdr(find_own, NULL);
+        for (size_t i = 0; i < HOOKED_COUNT; i++)
+            hooked[i].real = (uintptr_t)real_default(hooked[i].name);
+    }
+    for (enum stage stage = FREES; changed.slots && stage <= MAPPINGS; stage++) {
+        if (stage != MAPPINGS || mappings)
+            (void)dl_iterate_phdr(on_module, &stage);
+    }
+}
+
+struct range {
+    uint64_t at;
+    bool found;
+};
+
+static int find_range(struct dl_phdr_info *info, size_t size, void *range)
+{
+    struct range *r = range;
+    const struct image m = {.base = info->dlpi_addr, .info = info};
+    (void)size;
+    r->found |= covers(&m, r->at, PF_W);
+    return r->found;
+}
+
+void got_restore(void)
+{
+    for (uint32_t i = 0; i < changed.count; i++) {
+        const struct slot *s = &changed.slots[i];
+        struct range where = {.at = (uintptr_t)s->at};
+        /* Its module may be gone. */
+        (void)dl_iterate_phdr(find_range, &where);
+        if (where.found && atomic_load_explicit(s->at, memory_order_acquire) == s->hook)
+            (void)put(s, s->was);
+    }
+    changed.count = 0;
+}

@@ -1,0 +1,23 @@
+#ifndef TIDEMARK_SERVER_ATTACH_H
+#define TIDEMARK_SERVER_ATTACH_H
+
+/*
+ * The preload library in a process that runs already: loaded by the process's own dynamic linker,
+ * in a call that one of its threads makes for us (server/remote.h), and asked to leave again. What
+ * has no dynamic linker of the GNU C library, or might be killed for what we do, is refused.
+ */
+
+#include <sys/types.h>
+
+#include "base/err.h"
+
+/* Whether `library` can be loaded into the process at all. ERR_OUTPUT with the reason. */
+int attach_check(pid_t pid, const char *library, struct err *e);
+
+/* Loads it, and has it meet the collector that listens at `socket`. */
+int attach_begin(pid_t pid, const char *library, const char *socket, struct err *e);
+
+/* Has the library put everything back. The process goes on without it. */
+int attach_end(pid_t pid, struct err *e);
+
+#endif
