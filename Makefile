@@ -112,6 +112,20 @@ $(BUILD)/libtidemark-gpu.so: $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard clien
 	$(if $(V),,@echo "  LD   $@")
 	$(Q)$(CC) -shared -Wl,-soname,libtidemark-gpu.so -Wl,-z,relro,-z,now,-z,defs -o $@ $^
 
+## client-aarch64: the preload library for AArch64, with a cross compiler (test_aarch64.py runs it)
+CROSS_CC := aarch64-linux-gnu-gcc
+.PHONY: client-aarch64
+client-aarch64: $(BUILD)/aarch64/libtidemark.so
+$(BUILD)/aarch64/%.o: client/%.c
+	@mkdir -p $(@D)
+	$(if $(V),,@echo "  CC   $< (aarch64)")
+	$(Q)$(CROSS_CC) -I. -D_GNU_SOURCE $(CLIENT_FLAGS) -MMD -MP -c -o $@ $<
+$(BUILD)/aarch64/libtidemark.so: $(patsubst client/%.c,$(BUILD)/aarch64/%.o,$(filter-out \
+                                     client/gpu%,$(sort $(wildcard client/*.c))))
+	$(if $(V),,@echo "  LD   $@")
+	$(Q)$(CROSS_CC) -shared -Wl,-soname,libtidemark.so -Wl,-z,initfirst,-z,relro,-z,now,-z,defs \
+	    -o $@ $^
+
 # The version stands in CHANGELOG.md, and only the commands tell it. The file changes when it does.
 $(BUILD)/gen/version: CHANGELOG.md
 	@mkdir -p $(@D)
@@ -183,7 +197,8 @@ DEPS       := gcc make mawk pkg-config liblz4-dev libzstd-dev libxxhash-dev libj
 DEPS_TEST  := libcmocka-dev clang clang-format clang-tidy libclang-rt-dev llvm python3 \
               python3-zstandard python3-lz4 mandoc shellcheck debhelper libjemalloc2 \
               libtcmalloc-minimal4 libmimalloc2.0
-DEPS_FULL  := debuginfod golang-go chromium clickhouse-server
+DEPS_FULL  := debuginfod golang-go chromium clickhouse-server gcc-aarch64-linux-gnu \
+              libc6-dev-arm64-cross qemu-user
 APT         = $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 missing     = $(shell dpkg-query -W -f '$${db:Status-Status} $${Package}\n' $(1) 2>&1 | \
                 awk '/no packages found|^[^i]/ { print "x" }' | head -n 1)
