@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
@@ -156,6 +157,8 @@ static int prepare(struct run *r, struct err *e)
     if (launch_init(&r->launch, e) != 0 || collector_start(&r->collector, &collecting, e) != 0)
         return -1;
     r->tree.collector = r->collector;
+    if (r->options.adopt)
+        return 0;
     r->launch.kept = r->options.toggle;
     r->tree.paused = r->options.start_paused;
     collector_set_paused(r->collector, r->tree.paused);
@@ -302,6 +305,8 @@ static void say_end(const struct run *r, struct buf *out)
     int status = r->launch.status;
     if (r->attach.pid)
         buf_puts(out, r->attach.left ? "detached, the process goes on" : "the process ended");
+    else if (r->launch.adopted)
+        buf_puts(out, "unknown: the program was not started by tidemark run");
     else if (WIFSIGNALED(status))
         buf_printf(out, "signal %d (%s)", WTERMSIG(status), strsignal(WTERMSIG(status)));
     else
@@ -424,6 +429,15 @@ static int finish(struct run *r)
 
 /* ---- all of it */
 
+static void note_machine(struct run *r)
+{
+    cpu_set_t set;
+    r->measured = r->began;
+    r->processors = 1;
+    if (sched_getaffinity(0, sizeof set, &set) == 0)
+        r->processors = CPU_COUNT(&set);
+}
+
 static int start(struct run *r, struct err *e)
 {
     bool missing = false;
@@ -435,11 +449,7 @@ static int start(struct run *r, struct err *e)
     r->began = clock_now();
     if (launch_program(&r->launch, &plan, &missing, e) != 0)
         return missing ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
-    r->measured = r->began;
-    r->processors = 1;
-    cpu_set_t set;
-    if (sched_getaffinity(0, sizeof set, &set) == 0)
-        r->processors = CPU_COUNT(&set);
+    note_machine(r);
     return -1;
 }
 
@@ -452,6 +462,41 @@ static int start_attached(struct run *r, struct err *e)
     return run_attach_begin(&r->attach, r->library, collector_socket(r->collector), e) == 0
                ? -1
                : EXIT_CANNOT_RUN;
+}
+
+/* The program that loads the library already, and waits for the name of our socket. */
+static int adopt(struct run *r, struct err *e)
+{
+    pid_t pid = (pid_t)r->options.adopt;
+    r->began = clock_now();
+    if (launch_adopt(&r->launch, pid, e) != 0)
+        return EXIT_NOT_FOUND;
+    note_root(r, pid);
+    note_machine(r);
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (printf("%s\n", collector_socket(r->collector)) < 0 || fflush(stdout) != 0 || null < 0 ||
+        dup2(null, STDOUT_FILENO) < 0) {
+        err_errno(e, ERR_OUTPUT, "cannot tell process %d of the collector", (int)pid);
+        return EXIT_CANNOT_RUN;
+    }
+    close(null);
+    return -1;
+}
+
+/* What is to be recorded: of a process its program. */
+static int find_program(struct run *r, struct err *e)
+{
+    char link[64], path[PATH_MAX];
+    if (!r->options.adopt)
+        return program_find(&r->program, r->options.program[0], e);
+    snprintf(link, sizeof link, "/proc/%d/exe", (int)r->options.adopt);
+    ssize_t n = readlink(link, path, sizeof path - 1);
+    if (n < 0) {
+        r->program.missing = true;
+        return err_errno(e, ERR_OUTPUT, "process %d cannot be recorded", (int)r->options.adopt);
+    }
+    path[n] = 0;
+    return program_find(&r->program, path, e);
 }
 
 /* The exit status. */
@@ -467,16 +512,18 @@ static int run(struct run *r)
         status = 4;
     } else if (r->attach.pid && run_attach_check(&r->attach, &r->program, r->library, &e) != 0) {
         status = EXIT_CANNOT_RUN;
-    } else if (!r->attach.pid && program_find(&r->program, r->options.program[0], &e) != 0) {
+    } else if (!r->attach.pid && find_program(r, &e) != 0) {
         status = r->program.missing ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
-    } else if (check_program(r, &e) != 0) {
+    } else if (!r->options.adopt && check_program(r, &e) != 0) {
         status = EXIT_CANNOT_RUN;
     } else if (check_output(r, &e) == 0) {
         /* The helper starts before there are threads. */
         run_traces_init(&r->traces, &r->options);
         if (prepare(r, &e) == 0 &&
             run_listen_open(&r->listen, &r->options, &r->traces, r->spool, &e) == 0 &&
-            (status = r->attach.pid ? start_attached(r, &e) : start(r, &e)) < 0) {
+            (status = r->attach.pid      ? start_attached(r, &e)
+                      : r->options.adopt ? adopt(r, &e)
+                                         : start(r, &e)) < 0) {
             /* From here on the program's own doings decide; it has the signals as they were. */
             signal(SIGPIPE, SIG_IGN);
             raise_limits();

@@ -59,6 +59,7 @@ static const char usage[] =
     "      --spool DIR         where the recording is kept meanwhile (the trace's folder)\n"
     "      --keep-recording    do not delete it\n"
     "      --recover FILE      finish a recording that was left behind\n"
+    "      --adopt PID         record a process that loads the library now; tells it the socket\n"
     "      --library FILE      the library to preload, instead of the one that belongs here\n"
     "      --trace-version V   file version to write (0.14.0)\n"
     "      --compression SPEC  lz4, lz4hc, zstd (default) or zstd:LEVEL\n"
@@ -116,6 +117,7 @@ enum {
     OPTION_SPOOL,
     OPTION_KEEP,
     OPTION_RECOVER,
+    OPTION_ADOPT,
     OPTION_LIBRARY,
     OPTION_TRACE_VERSION,
     OPTION_COMPRESSION,
@@ -152,6 +154,7 @@ static const struct option long_options[] = {
     {"spool", required_argument, NULL, OPTION_SPOOL},
     {"keep-recording", no_argument, NULL, OPTION_KEEP},
     {"recover", required_argument, NULL, OPTION_RECOVER},
+    {"adopt", required_argument, NULL, OPTION_ADOPT},
     {"library", required_argument, NULL, OPTION_LIBRARY},
     {"trace-version", required_argument, NULL, OPTION_TRACE_VERSION},
     {"compression", required_argument, NULL, OPTION_COMPRESSION},
@@ -330,6 +333,8 @@ static bool take_option(void *ctx, int option, const char *value, struct err *e)
     case OPTION_RECOVER:
         o->recover = value;
         return true;
+    case OPTION_ADOPT:
+        return option_u64(value, "--adopt", 1, INT32_MAX, &o->adopt, e);
     case OPTION_LIBRARY:
         o->library = value;
         return true;
@@ -347,7 +352,7 @@ static bool take_option(void *ctx, int option, const char *value, struct err *e)
 static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
 {
     struct run_options *o = ctx;
-    if (n == 0 && !o->recover && !o->pid)
+    if (n == 0 && !o->recover && !o->pid && !o->adopt)
         err_set(e, ERR_USAGE, "which program?");
     else if (o->pid && (n > 0 || o->recover))
         err_set(e, ERR_USAGE, "--pid runs nothing: what is '%s' for?",
@@ -357,6 +362,8 @@ static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
                 "--follow-fork, --gpu and --env are for programs that are started here");
     else if (n > 0 && o->recover)
         err_set(e, ERR_USAGE, "--recover runs nothing: what is '%s' for?", arguments[0]);
+    else if (o->adopt && (n > 0 || o->recover))
+        err_set(e, ERR_USAGE, "--adopt runs nothing");
     else if (o->recover && o->listen)
         err_set(e, ERR_USAGE, "--recover runs nothing that a server could watch");
     else if (o->output && !*o->output)

@@ -47,6 +47,7 @@ struct run_options {
     bool replace;
     const char *spool;   /* NULL: beside the output */
     const char *recover; /* a recording to finish, instead of running anything */
+    uint64_t adopt;      /* the process that loads the library now, instead of running it; 0 */
     bool keep;           /* the recording, too */
     uint32_t version;
     struct container_options container;

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "client/clock.h"
+#include "client/spawn.h"
 
 #define HIGH_DESCRIPTOR 900
 
@@ -220,13 +221,32 @@ static void read_options(const char *text, struct rec_options *options)
     }
 }
 
+/* The library was loaded by LD_PRELOAD alone. Recording nothing without a word would be worst. */
+static int without_place(uint32_t origin, struct rec_options *options)
+{
+    static const char own[] = "tidemark.%p.recording";
+    if (origin != REC_ORIGIN_EXEC || strcmp(state.run_words, "off") == 0)
+        return -1;
+    if (spawn_collector() == 0) {
+        state.spawned = true;
+        if (ask_collector(origin, 0, options) == 0)
+            return 0;
+        state.socket_path[0] = 0;
+    }
+    memcpy(state.file_path, own, sizeof own);
+    options->flags = REC_OPTION_FOLLOW_EXEC;
+    int status = take_file(open_named(O_CREAT | O_TRUNC));
+    spawn_complain(status == 0);
+    return status;
+}
+
 int connect_begin(uint32_t origin, uint64_t fork_stamp, struct rec_options *options)
 {
     memset(options, 0, sizeof *options);
     if (state.socket_path[0])
         return ask_collector(origin, fork_stamp, options);
     if (!state.file_path[0])
-        return -1;
+        return without_place(origin, options);
     options->flags = REC_OPTION_FOLLOW_EXEC;
     read_options(state.words, options);
     return take_file(open_named(O_CREAT | O_TRUNC));

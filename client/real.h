@@ -16,6 +16,7 @@ size_t real_early_size(const void *address);
 
 /* Where they all lie. */
 const void *real_early_memory(size_t *bytes);
+
 /* What the program calls by that name in a process where this library came late; NULL: nothing. */
 void *real_default(const char *name);
 

@@ -385,9 +385,16 @@ _Static_assert(sizeof(struct rec_node) == 16, "rec_node has no padding");
  * Without REC_ENV_SOCKET, REC_ENV_FILE names a file to create ("%p": the pid), with the options of
  * REC_ENV_OPTIONS: words NAME=NUMBER with commas between them, of the names depth, min-size,
  * sample, seed, pools, bytes, flags.
+ *
+ * Without either a collector is started: the program REC_ENV_PROGRAM, or the `tidemark` that
+ * belongs to the library, as `run --listen --report none OPTIONS --adopt PID` with the options that
+ * REC_ENV_RUN has between spaces. It tells the path of its socket in a line of its standard output.
+ * REC_ENV_RUN=off records nothing.
  */
 
 #define REC_ENV_SOCKET "TIDEMARK_SOCKET"
+#define REC_ENV_RUN "TIDEMARK_RUN"
+#define REC_ENV_PROGRAM "TIDEMARK_PROGRAM"
 #define REC_ENV_FILE "TIDEMARK_FILE"
 #define REC_ENV_OPTIONS "TIDEMARK_OPTIONS"
 #define REC_ANSWER_MS 10000

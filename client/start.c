@@ -215,11 +215,15 @@ static __attribute__((constructor)) void at_load(int count, char **arguments, ch
     (void)count;
     (void)arguments;
     start_process();
-    if (atomic_load(&state.phase) == PHASE_ON && state.follow)
+    bool follows = atomic_load(&state.phase) == PHASE_ON && state.follow;
+    if (follows && !state.spawned)
         return; /* children are to find it */
     environment_clean(environment);
     if (environ != environment)
         environment_clean(environ);
+    char **with = follows ? environment_with(environ) : NULL;
+    if (with)
+        environ = with;
 }
 
 /* Exit handlers and destructors that were registered before run later, and are recorded, too. */

@@ -152,8 +152,11 @@ struct state {
     char socket_path[108]; /* empty: none */
     char file_path[1024];  /* empty: the file came over the socket */
     char threads[REC_THREADS_BYTES];
-    char words[1024];   /* REC_ENV_OPTIONS, without the name */
-    char preload[4096]; /* our entries of LD_PRELOAD */
+    char words[1024];       /* REC_ENV_OPTIONS, without the name */
+    char preload[4096];     /* our entries of LD_PRELOAD */
+    char run_words[1024];   /* REC_ENV_RUN */
+    char run_program[1024]; /* REC_ENV_PROGRAM; empty: the one that lies beside the library */
+    bool spawned;           /* the collector is one that we started */
 
     _Atomic uint32_t lock;  /* of the two lists below; never held across a system call */
     struct thread *waiting; /* thread structs to be used again */

@@ -1,8 +1,10 @@
 #include "server/launch.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -28,6 +30,9 @@ int launch_init(struct launch *l, struct err *e)
 void launch_release(struct launch *l)
 {
     struct signalfd_siginfo info;
+    if (l->process >= 0)
+        close(l->process);
+    l->process = -1;
     if (l->signals < 0)
         return;
     /* What came and was passed on must not end us now. */
@@ -94,16 +99,33 @@ int launch_program(struct launch *l, const struct launch_plan *plan, bool *missi
     return err_errno(e, ERR_OUTPUT, "cannot start %s", plan->path);
 }
 
+int launch_adopt(struct launch *l, pid_t pid, struct err *e)
+{
+    if (pid <= 0 || kill(pid, 0) != 0)
+        return err_set(e, ERR_OUTPUT, "there is no process %d to adopt", (int)pid);
+    l->pid = pid;
+    l->adopted = true;
+    l->process = (int)syscall(SYS_pidfd_open, pid, 0); /* -1 before Linux 5.3 */
+    return 0;
+}
+
 void launch_signal(const struct launch *l, int signal)
 {
-    if (l->pid > 0)
+    if (l->pid > 0 && !l->adopted)
         (void)kill(l->pid, signal);
+}
+
+static bool adopted_ended(const struct launch *l)
+{
+    struct pollfd end = {.fd = l->process, .events = POLLIN};
+    return l->process >= 0 ? poll(&end, 1, 0) > 0 : kill(l->pid, 0) != 0;
 }
 
 static void take_end(struct launch *l)
 {
-    int status;
-    if (l->pid > 0 && waitpid(l->pid, &status, WNOHANG) == l->pid) {
+    int status = 0;
+    if (l->pid > 0 &&
+        (l->adopted ? adopted_ended(l) : waitpid(l->pid, &status, WNOHANG) == l->pid)) {
         l->status = status;
         l->ended = true;
         l->pid = 0;

@@ -19,12 +19,14 @@ struct launch {
     sigset_t before; /* what was blocked when we began, and is in the program */
     int kept;        /* a signal that is not passed on but counted; 0: none */
     unsigned counted;
-    bool asked; /* a signal to end came: SIGINT, SIGTERM, SIGHUP, SIGQUIT */
+    bool asked;   /* a signal to end came: SIGINT, SIGTERM, SIGHUP, SIGQUIT */
+    bool adopted; /* it is no child of ours: no signals for it, and nobody knows its status */
+    int process;  /* then: its pidfd; -1 */
     bool ended;
     int status; /* then: what waitpid said */
 };
 
-#define LAUNCH_NONE ((struct launch){.signals = -1})
+#define LAUNCH_NONE ((struct launch){.process = -1, .signals = -1})
 
 /* Blocks the signals that are watched. To be called before anything is started. */
 int launch_init(struct launch *l, struct err *e);
@@ -46,6 +48,9 @@ struct launch_plan {
  * status were 127, not 126.
  */
 int launch_program(struct launch *l, const struct launch_plan *plan, bool *missing, struct err *e);
+
+/* Watches a process that runs already, instead of starting one. ERR_OUTPUT when there is none. */
+int launch_adopt(struct launch *l, pid_t pid, struct err *e);
 
 /* Takes the signals that have come: passes them on, and takes note of the program's end. */
 void launch_take_signals(struct launch *l);

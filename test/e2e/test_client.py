@@ -667,7 +667,7 @@ class Surroundings(ClientCase):
         self.assertTrue(self.recorded(process.pid).events)
 
     def test_without_a_collector_nothing_happens(self):
-        for more in ({}, {"TIDEMARK_SOCKET": str(self.dir / "nobody")},
+        for more in ({"TIDEMARK_RUN": "off"}, {"TIDEMARK_SOCKET": str(self.dir / "nobody")},
                      {"TIDEMARK_FILE": str(self.dir / "no" / "folder")}):
             environment = dict(os.environ, LD_PRELOAD=LIBRARY, **more)
             process = self.start(self.program, "count", "2", "1000", env=environment)
