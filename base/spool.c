@@ -27,7 +27,7 @@ static void spool_divide(struct spool *s, size_t budget)
 
 int spool_init(struct spool *s, const char *dir, size_t budget, struct err *e)
 {
-    *s = (struct spool){.fd = -1};
+    *s = (struct spool){.fd = -1, .old_fd = -1};
     spool_divide(s, budget);
     if (!dir)
         dir = getenv("TMPDIR");
@@ -41,12 +41,31 @@ void spool_release(struct spool *s)
 {
     if (s->fd >= 0)
         close(s->fd);
+    spool_forget_old(s);
     vec_release(&s->raw.list);
     vec_release(&s->packed.list);
     slab_release(&s->buffers);
     free(s->scratch);
     free(s->dir);
-    *s = (struct spool){.fd = -1};
+    *s = (struct spool){.fd = -1, .old_fd = -1};
+}
+
+void spool_renew(struct spool *s)
+{
+    if (s->fd < 0)
+        return;
+    spool_forget_old(s);
+    s->old_fd = s->fd;
+    s->old_base = s->base;
+    s->fd = -1;
+    s->base = s->end;
+}
+
+void spool_forget_old(struct spool *s)
+{
+    if (s->old_fd >= 0)
+        close(s->old_fd);
+    s->old_fd = -1;
 }
 
 static int spool_create_file(struct spool *s, struct err *e)
@@ -76,7 +95,7 @@ static int spool_write(struct spool *s, const uint8_t *p, size_t n, uint64_t at,
     if (s->fd < 0 && spool_create_file(s, e) != 0)
         return -1;
     while (n) {
-        ssize_t done = pwrite(s->fd, p, n, (off_t)at);
+        ssize_t done = pwrite(s->fd, p, n, (off_t)(at - s->base));
         if (done < 0 && errno == EINTR)
             continue;
         if (done <= 0)
@@ -90,8 +109,11 @@ static int spool_write(struct spool *s, const uint8_t *p, size_t n, uint64_t at,
 
 static int spool_read(struct spool *s, uint8_t *p, size_t n, uint64_t at, struct err *e)
 {
+    bool old = at < s->base;
+    int fd = old ? s->old_fd : s->fd;
+    at -= old ? s->old_base : s->base;
     while (n) {
-        ssize_t done = pread(s->fd, p, n, (off_t)at);
+        ssize_t done = pread(fd, p, n, (off_t)at);
         if (done < 0 && errno == EINTR)
             continue;
         if (done <= 0)

@@ -50,6 +50,9 @@ struct spool {
     char *dir; /* where the temporary file goes */
     int fd;    /* -1 until needed */
     uint64_t end;
+    uint64_t base;     /* place of the file's first byte */
+    int old_fd;        /* the file before it, until spool_forget_old; -1: none */
+    uint64_t old_base; /* place of its first byte */
     size_t raw_budget;
     size_t packed_budget;
     struct chunk_queue raw; /* full ones only */
@@ -68,6 +71,14 @@ void spool_release(struct spool *s);
  * To be called between appends.
  */
 int spool_set_budget(struct spool *s, size_t budget, struct err *e);
+
+/*
+ * What is written from now on goes to another file, so that the one before can go, or be a forked
+ * process's alone. It stays readable until spool_forget_old, which is called when nothing that is
+ * in it is needed here any more.
+ */
+void spool_renew(struct spool *s);
+void spool_forget_old(struct spool *s);
 
 /* Bytes of no column to the end of the file, at *place; and from there. For base/blobs.h. */
 int spool_store(struct spool *s, const void *bytes, size_t n, uint64_t *place, struct err *e);

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,6 +22,7 @@
 #include "cli/official.h"
 #include "cli/options.h"
 #include "cli/part_name.h"
+#include "cli/part_saver.h"
 #include "cli/preload.h"
 #include "cli/recover.h"
 #include "cli/resolve_trace.h"
@@ -60,6 +62,9 @@ struct capture {
     char *part_output;           /* of the part being recorded, when it is not the first */
     unsigned parts;              /* begun */
     uint32_t parts_saved;
+    struct part_saver saver; /* of the part before the one at hand */
+    bool part_lost;          /* it failed: only the journal has that part */
+    uint64_t bound_before;   /* the memory bound, of which the saver has a share now */
     struct trace *trace;
     struct monitor monitor; /* a daemon that watches */
     uint32_t version;       /* to write */
@@ -326,12 +331,105 @@ static void find_names(struct capture *c, struct trace *t)
 }
 
 /* Whoever recovers the journal need not save this part again. */
-static void journal_part(struct capture *c)
+static void journal_part(struct capture *c, const char *output)
 {
-    char *path = c->journal ? realpath(output_of(c), NULL) : NULL;
+    char *path = c->journal ? realpath(output, NULL) : NULL;
     if (path)
         (void)journal_put_part(c->journal, ++c->parts_saved, path, NULL);
     free(path);
+}
+
+/* ---- a part, while the capture goes on */
+
+/* In the child. It has the signals blocked, as the parent has: that is asked to stop, and waits. */
+static void save_in_child(void *ctx, struct part_result *r)
+{
+    struct capture *c = ctx;
+    const struct save_options options = {.layout = file_layout_find(c->version),
+                                         .container = c->o.container,
+                                         .replace = c->o.replace};
+    struct trace_write_stats stats = {0};
+    struct buf losses = {0};
+    journal_abandon(c->journal);
+    r->saved = summary_write_facts(c->trace, &r->e) == 0 &&
+               save_somewhere(c, c->trace, &options, &stats, &losses, &r->e) == 0;
+    r->file_bytes = stats.file_bytes;
+    r->inner_bytes = stats.inner_bytes;
+    snprintf(r->path, sizeof r->path, "%s", output_of(c));
+    snprintf(r->losses, sizeof r->losses, "%s", losses.len ? buf_str(&losses) : "");
+}
+
+/*
+ * Whether there is memory for two: a child that saves what there is, and ourselves going on. Of a
+ * bound each gets a share. Only where the journal has it all may a part fail later.
+ */
+static bool has_room_for_two(struct capture *c)
+{
+    struct err ignored = {0};
+    uint64_t bound = c->memory.bytes;
+    if (!c->journal || c->fifo >= 0)
+        return false;
+    if (bound == 0)
+        return true;
+    return memory_limit_keep(&c->memory, c->trace, bound / 4 + SAVING_NEEDS, &ignored) == 0 &&
+           memory_anonymous() + SAVING_NEEDS < bound / 2;
+}
+
+/* The child's memory is ours until we change it, and then in addition. */
+static void share_memory(struct capture *c)
+{
+    struct err ignored = {0};
+    c->bound_before = c->memory.bytes;
+    if (c->bound_before)
+        c->memory.bytes -= memory_anonymous() + SAVING_NEEDS;
+    else
+        (void)spool_set_budget(&c->trace->spool, c->memory.budget / 2, &ignored);
+}
+
+static void take_memory_back(struct capture *c)
+{
+    struct err ignored = {0};
+    size_t wanted = c->o.buffer ? c->o.buffer : TRACE_BUDGET;
+    if (c->bound_before)
+        (void)memory_limit_change(&c->memory, c->trace, c->bound_before, wanted, &ignored);
+    else
+        (void)spool_set_budget(&c->trace->spool, c->memory.budget, &ignored);
+}
+
+/* What became of the part before this one: enum of struct session_limits. */
+static int part_saved(void *ctx, bool wait, struct err *e)
+{
+    struct capture *c = ctx;
+    struct part_result r;
+    char bytes[FORMAT_SIZE];
+    if (c->saver.pid == 0)
+        return 1;
+    if (!part_saver_ended(&c->saver, wait, &r))
+        return 0;
+    take_memory_back(c);
+    if (!r.saved) {
+        c->part_lost = true;
+        *e = r.e;
+        return -1;
+    }
+    if (c->terminal)
+        printf("\r\033[K");
+    printf("%s is saved, %s\n", r.path, format_bytes(bytes, r.file_bytes));
+    if (r.losses[0])
+        fprintf(stderr, "tidemark: the file's version cannot hold: %s\n", r.losses);
+    fflush(stdout);
+    journal_part(c, r.path);
+    return 1;
+}
+
+static int go_on_in_next(struct capture *c, struct err *e)
+{
+    free(c->part_output);
+    c->part_output = next_part_name(c);
+    if (!c->part_output)
+        return err_no_memory(e, "the output's name");
+    printf("going on in %s\n", c->part_output);
+    return 0;
 }
 
 /* The session's call when a trace can hold no more: save it and go on in the next. */
@@ -344,19 +442,18 @@ static int save_part(void *ctx, struct err *e)
     printf("this part of the trace ends after %s of the client's time\n",
            format_duration(time, c->trace->facts.last_time));
     find_names(c, c->trace);
+    if (has_room_for_two(c) && part_saver_start(&c->saver, save_in_child, c)) {
+        share_memory(c);
+        return go_on_in_next(c, e) == 0 ? 1 : -1;
+    }
     if (!c->facts_written && summary_write_facts(c->trace, e) != 0)
         return -1;
     c->facts_written = true;
     if (save(c, c->trace, c->version, e) != 0)
         return -1;
     c->facts_written = false; /* of the next part */
-    journal_part(c);
-    free(c->part_output);
-    c->part_output = next_part_name(c);
-    if (!c->part_output)
-        return err_no_memory(e, "the output's name");
-    printf("going on in %s\n", c->part_output);
-    return 0;
+    journal_part(c, output_of(c));
+    return go_on_in_next(c, e);
 }
 
 /* A reader that stalls must not make us immortal: into a pipe, signals do what they always do. */
@@ -410,6 +507,7 @@ static int record(struct capture *c, struct connection *connection, struct trace
                                           .drain_seconds = 2,
                                           .quiet_seconds = 3,
                                           .part_full = save_part,
+                                          .part_saved = part_saved,
                                           .part_ctx = c,
                                           .progress_ctx = c,
                                           .progress = show_progress};
@@ -591,8 +689,27 @@ static int prepare_named(struct capture *c, const struct connection *connection,
     return err_set(e, ERR_OUTPUT, "%s: all names for this client are taken", folder);
 }
 
+/* A second signal ends the waiting: the journal has what is not saved. */
+static int wait_for_part(struct capture *c, struct err *e)
+{
+    c->stops_before = c->stop.count;
+    c->told_saving = false;
+    for (;;) {
+        int status = part_saved(c, false, e);
+        if (status != 0)
+            return status < 0 ? -1 : 0;
+        if (still_saving(c, e) != 0)
+            return -1;
+        (void)stop_wait(&c->stop, c->saver.fd, POLLIN, 100);
+    }
+}
+
 static int save_at_end(struct capture *c, struct trace *t, struct err *e)
 {
+    if (c->part_lost)
+        return err_set(e, ERR_OUTPUT, "a part of the trace could not be saved");
+    if (wait_for_part(c, e) != 0)
+        return -1;
     find_names(c, t);
     if (!c->facts_written && summary_write_facts(t, e) != 0)
         return -1;
@@ -692,6 +809,7 @@ static int capture_main(int argc, char **argv, bool drop_in, int channel)
     stop_release(&c.stop);
     if (c.fifo >= 0)
         close(c.fifo);
+    part_saver_stop(&c.saver);
     resolver_release(&c.resolver);
     capture_options_release(&c.o);
     free(c.named_output);

@@ -211,6 +211,13 @@ void journal_close(struct journal *j)
     free(j);
 }
 
+void journal_abandon(struct journal *j)
+{
+    close(j->fd);
+    close(j->dir);
+    j->fd = j->dir = -1;
+}
+
 /* Removes a file of the journal and gives its size. */
 static uint64_t drop_file(struct journal *j, const char *name)
 {

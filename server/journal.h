@@ -106,6 +106,9 @@ const char *journal_path(const struct journal *j);
 /* The trace is safe at `saved` (NULL: there is nothing to keep): the journal goes. */
 void journal_remove(struct journal *j, const char *saved);
 
+/* In a forked child: lets go of the parent's journal, and of its lock. Nothing else may follow. */
+void journal_abandon(struct journal *j);
+
 /* Closes; what was not removed stays. */
 void journal_close(struct journal *j);
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -129,7 +130,16 @@ static int open_locked(struct journal_reader *r, const char *path, struct err *e
     r->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (r->dir < 0)
         return cannot_read(r, e);
-    if (flock(r->dir, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK)
+    int locked = -1;
+    /* A child that saved a part for a killed capture may have the lock for a moment longer. */
+    for (int tries = 0; tries < 20 && locked != 0; tries++) {
+        if (tries > 0)
+            (void)poll(NULL, 0, 25);
+        locked = flock(r->dir, LOCK_EX | LOCK_NB);
+        if (locked != 0 && errno != EWOULDBLOCK)
+            break; /* not every file system has locks */
+    }
+    if (locked != 0 && errno == EWOULDBLOCK)
         return err_set(e, ERR_OUTPUT, "the journal %s is in use: a capture is writing it", path);
     return 0;
 }

@@ -46,6 +46,8 @@ struct session {
     uint64_t part_bytes;      /* received until the part at hand */
     uint32_t cuts[STRETCHES]; /* segments that begin with the last checkpoints, newest first */
     bool dropped;
+    bool saving;         /* the part before this one is being saved */
+    uint32_t saving_cut; /* the segment that begins behind it; 0: none */
 };
 
 /* ---- beginning */
@@ -337,6 +339,10 @@ static void session_cut_journal(struct session *s)
     uint32_t segment;
     if (!s->journal || journal_cut(s->journal, &s->r, &segment, &ignored) != 0)
         return;
+    if (s->saving) {
+        s->saving_cut = segment;
+        return;
+    }
     if (!s->limits->forget) {
         journal_forget(s->journal, segment);
         return;
@@ -345,6 +351,19 @@ static void session_cut_journal(struct session *s)
         journal_forget(s->journal, s->cuts[STRETCHES - 1]);
     memmove(s->cuts + 1, s->cuts, (STRETCHES - 1) * sizeof s->cuts[0]);
     s->cuts[0] = segment;
+}
+
+/* Sees whether the part before this one is saved, so that the journal need not have it. */
+static int session_part_saved(struct session *s, bool wait, struct err *e)
+{
+    int status = s->saving ? s->limits->part_saved(s->limits->part_ctx, wait, e) : 0;
+    if (status == 0)
+        return 0;
+    s->saving = false;
+    if (status > 0 && s->saving_cut)
+        journal_forget(s->journal, s->saving_cut);
+    s->saving_cut = 0;
+    return status < 0 ? -1 : 0;
 }
 
 /* Each part begins where the one before ends, between two frames. */
@@ -383,7 +402,7 @@ static int session_tick(struct session *s, long long now, struct err *e)
         session_begin_drain(s, now, SESSION_TIME_LIMIT);
     if (l->max_bytes && frame_reader_stats(s->r.frames)->bytes_in >= l->max_bytes)
         session_begin_drain(s, now, SESSION_SIZE_LIMIT);
-    if (session_rotate(s, now, e) != 0)
+    if (session_rotate(s, now, e) != 0 || session_part_saved(s, false, e) != 0)
         return -1;
     if (now - s->last_tick < TICK_MS * 1000000LL)
         return 0;
@@ -487,9 +506,13 @@ static int session_part_full(void *ctx, struct err *e)
         s->dropped = true;
         return session_last_modules(s, e);
     }
-    if (session_last_modules(s, e) != 0 || intake_finish(&s->r, SESSION_PART_FULL, &none, e) != 0)
+    /* One at a time. */
+    if (session_part_saved(s, true, e) != 0 || session_last_modules(s, e) != 0 ||
+        intake_finish(&s->r, SESSION_PART_FULL, &none, e) != 0)
         return -1;
-    return s->limits->part_full(s->limits->part_ctx, e);
+    int status = s->limits->part_full(s->limits->part_ctx, e);
+    s->saving = status > 0;
+    return status < 0 ? -1 : 0;
 }
 
 enum session_end session_run(struct session *s, const struct session_limits *limits,
@@ -517,6 +540,8 @@ enum session_end session_run(struct session *s, const struct session_limits *lim
     }
     if (!s->closed)
         session_terminate(s);
+    /* Also where a process that saves a part has it, too. */
+    (void)shutdown(s->fd, SHUT_RDWR);
     close(s->fd);
     s->fd = -1;
     return end;

@@ -50,9 +50,11 @@ struct session_limits {
     /*
      * The format's clock (39 hours) is at its end, or it is time to rotate: called with all facts
      * in the store, to save it. The session then goes on with what is live. NULL: there are no
-     * parts; later times are clamped and counted.
+     * parts; later times are clamped and counted. 0: it is saved. 1: it is being saved, as
+     * `part_saved` tells: 1 when it is, 0 not yet, unless `wait`; -1 when it could not be.
      */
     int (*part_full)(void *ctx, struct err *e);
+    int (*part_saved)(void *ctx, bool wait, struct err *e);
     void *part_ctx;
     void *progress_ctx;
     void (*progress)(void *ctx, const struct session_progress *p); /* about ten times a second */

@@ -50,6 +50,7 @@ int trace_carry_over(struct trace *t, struct err *e)
 {
     struct memory *m = &t->memory;
     struct memory_observer observer = m->observer;
+    spool_renew(&t->spool);
     m->observer.op = NULL; /* what is carried over is no new step */
     for (size_t i = 0; i < m->pools.len; i++) {
         if (carry_pool(m, (uint32_t)i, e) != 0)
@@ -69,6 +70,7 @@ int trace_carry_over(struct trace *t, struct err *e)
         sections_carry(&t->sections, e) != 0 || gpu_carry(&t->gpu, e) != 0 ||
         locks_carry(&t->locks, e) != 0)
         return -1;
+    spool_forget_old(&t->spool); /* no column has anything there any more */
     carry_app_info(t);
     t->facts.last_time = 1;
     t->facts.init_end = 0;

@@ -12,10 +12,16 @@
 
 int trace_init(struct trace *t, const struct trace_options *options, struct err *e)
 {
-    *t = (struct trace){.spool.fd = -1, .facts.timer_mul = 1.0};
+    const struct spool no_file = {.fd = -1, .old_fd = -1};
+    *t = (struct trace){.spool = no_file, .lasting = no_file, .facts.timer_mul = 1.0};
     size_t budget = options && options->resident_budget ? options->resident_budget : TRACE_BUDGET;
-    if (spool_init(&t->spool, options ? options->spool_dir : NULL, budget, e) != 0)
+    const char *dir = options ? options->spool_dir : NULL;
+    if (spool_init(&t->spool, dir, budget, e) != 0)
         return -1;
+    if (spool_init(&t->lasting, dir, 0, e) != 0) {
+        spool_release(&t->spool);
+        return -1;
+    }
     strings_init(&t->strings);
     memory_init(&t->memory, &t->spool);
     gpu_init(&t->gpu, &t->spool);
@@ -26,8 +32,8 @@ int trace_init(struct trace *t, const struct trace_options *options, struct err 
     locks_init(&t->locks, &t->spool);
     sched_init(&t->sched, &t->spool);
     samples_init(&t->samples, &t->spool);
-    keyed_blobs_init(&t->symbol_codes, &t->spool);
-    keyed_blobs_init(&t->sources, &t->spool);
+    keyed_blobs_init(&t->symbol_codes, &t->lasting);
+    keyed_blobs_init(&t->sources, &t->lasting);
     t->threads.limit = THREADS_MAX;
     t->location_limit = LOCATIONS_MAX;
     uint16_t none;
@@ -72,6 +78,7 @@ void trace_release(struct trace *t)
     map_release(&t->code_symbols);
     vec_release(&t->app_info);
     spool_release(&t->spool);
+    spool_release(&t->lasting);
 }
 
 int trace_thread_number(struct trace *t, uint64_t id, uint16_t *number, struct err *e)

@@ -109,6 +109,7 @@ struct trace_symbol {
 
 struct trace {
     struct spool spool;
+    struct spool lasting; /* of what every part of a trace has: code and source texts */
     struct trace_facts facts;
     struct strings strings;
     struct trace_threads threads;
