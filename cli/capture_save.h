@@ -1,0 +1,63 @@
+#ifndef TIDEMARK_CLI_CAPTURE_SAVE_H
+#define TIDEMARK_CLI_CAPTURE_SAVE_H
+
+/*
+ * What `tidemark capture` holds on to, and how it saves its trace: at the end, or a part while it
+ * goes on.
+ */
+
+#include "cli/capture_options.h"
+#include "cli/part_saver.h"
+#include "server/journal_read.h"
+#include "server/monitor.h"
+#include "trace/store.h"
+
+struct capture {
+    struct capture_options o;
+    struct memory_limit memory;
+    double last_progress; /* when the last one was printed */
+    struct resolver resolver;
+    bool resolver_runs;
+    char *named_output;      /* by --name */
+    char *journal_name;      /* NULL: none is kept */
+    struct journal *journal; /* NULL: not begun, or removed */
+    int fifo;                /* the output when it is one, held open until it is written; else -1 */
+    bool dropped;            /* a flight recorder: the journal has more than the store */
+    struct err cause;        /* of an end that was an error */
+    struct journal_reader *kept; /* the journal, read again; NULL: it was not needed */
+    char *part_output;           /* of the part being recorded, when it is not the first */
+    unsigned parts;              /* begun */
+    uint32_t parts_saved;
+    struct part_saver saver; /* of the part before the one at hand */
+    bool part_lost;          /* it failed: only the journal has that part */
+    uint64_t bound_before;   /* the memory bound, of which the saver has a share now */
+    struct trace *trace;
+    struct monitor monitor; /* a daemon that watches */
+    uint32_t version;       /* to write */
+    struct stop stop;
+    unsigned stops_before; /* requests to stop that came before saving began */
+    bool facts_written;    /* a part's, which could not be saved */
+    bool told_saving;      /* what a further one would do */
+    bool terminal;         /* stdout is one */
+};
+
+/* Where the part at hand goes. */
+const char *capture_output(const struct capture *c);
+
+/* Whether the helper that finds names runs, or could be started; says why not. */
+bool capture_start_resolver(struct capture *c);
+
+/*
+ * The session's calls (struct session_limits) when a trace can hold no more: saves it in a process
+ * of its own, or here when there is no room for two; and what became of that.
+ */
+int capture_save_part(void *ctx, struct err *e);
+int capture_part_saved(void *ctx, bool wait, struct err *e);
+
+/*
+ * The last part, or the only one, with names and facts, when the one before is saved. A request to
+ * stop is answered, a second one obeyed: -1.
+ */
+int capture_save(struct capture *c, struct trace *t, struct err *e);
+
+#endif
