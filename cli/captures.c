@@ -15,6 +15,7 @@
 
 #include "base/format.h"
 #include "cli/commands.h"
+#include "cli/session_guard.h"
 #include "cli/trace_name.h"
 #include "protocol/version.h"
 #include "server/stop.h"
@@ -101,6 +102,7 @@ static int be_capture(const struct captures *c, const struct capture *one, int w
     close(words);
     setvbuf(stdout, NULL, _IOLBF, 0);
     optind = 0;
+    session_guard_begin();
     int status = cmd_capture_session(n, (char **)arguments, channel);
     return fflush(stdout) == 0 || status ? status : 5;
 }

@@ -54,6 +54,8 @@ struct capture {
     struct buf line;            /* of its words, the one that is not complete */
     char *last_words;           /* its newest complete line, escaped for terminals */
     bool no_room;               /* it said that a disk is full */
+    bool ending;                /* it was asked to end for what it takes on disk */
+    uint64_t disk;              /* bytes that it takes there */
     int status;                 /* exit status */
     uint64_t bytes;             /* of the trace */
     struct alert_state *alerts; /* one for each expression; NULL: nothing was counted yet */

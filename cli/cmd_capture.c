@@ -23,6 +23,7 @@
 #include "cli/preload.h"
 #include "cli/recover.h"
 #include "cli/resolve_trace.h"
+#include "cli/session_guard.h"
 #include "cli/trace_name.h"
 #include "report/report.h"
 #include "server/address.h"
@@ -386,6 +387,8 @@ static int capture_connected(struct capture *c, struct connection *connection)
     enum session_end end;
     c->version = version_to_write(c, connection->version);
     print_client(connection);
+    if (c->monitor.channel.fd >= 0 && c->o.name)
+        session_guard_connected(connection->fd, c->o.output, c->o.spool_dir);
     if ((c->o.name ? prepare_named(c, connection, &t, &e) : prepare(c, &t, &e)) != 0) {
         close(connection->fd);
         return fail(c, &e, 5);

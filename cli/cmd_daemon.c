@@ -27,6 +27,7 @@
 #define CLIENTS_DEFAULT 64
 #define TELLING_NS 60000000000LL /* so long events are told after the last capture's end */
 #define ALERT_PAUSE 60.0
+#define STOP_TIMEOUT 300.0
 
 /* mkdir -p */
 static int make_folder(const char *path, struct err *e)
@@ -163,6 +164,7 @@ static int turn(struct daemon *d, bool listening, struct err *e)
     hear_captures(d);
     captures_ask_counters(&d->captures);
     daemon_divide_memory(d);
+    daemon_keep_disk(d);
     jobs_turn(&d->jobs);
     daemon_events_turn(d);
     daemon_sinks_turn(d);
@@ -172,6 +174,19 @@ static int turn(struct daemon *d, bool listening, struct err *e)
         daemon_take_clients(d);
     }
     return 0;
+}
+
+/* What is not saved in time stays a journal, of which the next start makes a trace. */
+static void give_up_saving(struct daemon *d, long long *asked)
+{
+    if (d->captures.running)
+        daemon_log(d, LOG_ERROR, "stop.late", NULL, NULL,
+                   "%u captures were not saved in time: their journals stay", d->captures.running);
+    for (size_t i = 0; i < d->captures.list.len; i++) {
+        if (d->captures.list.at[i]->state == CAPTURE_RUNNING)
+            (void)kill(d->captures.list.at[i]->pid, SIGKILL);
+    }
+    *asked = monotonic_ns();
 }
 
 /* Until a signal; then until all captures are saved. A further signal is passed on too. */
@@ -191,11 +206,14 @@ static int serve(struct daemon *d, struct err *e)
     daemon_log(d, LOG_INFO, "daemon.stopping", NULL, NULL, "%u clients are being saved",
                d->captures.running);
     notify_service("STOPPING=1");
-    long long began = monotonic_ns();
+    daemon_stop_pausing(d);
+    long long asked = monotonic_ns(), began = asked;
     while (d->captures.running || ((daemon_events_wait(d) || daemon_sinks_wait(d)) &&
                                    monotonic_ns() - began < TELLING_NS)) {
         if (d->captures.running)
             began = monotonic_ns();
+        if (d->stop_timeout > 0 && (double)(began - asked) >= d->stop_timeout * 1e9)
+            give_up_saving(d, &asked);
         (void)stop_asked(&d->stop);
         if (d->stops < d->stop.count) {
             captures_stop(&d->captures);
@@ -329,6 +347,7 @@ static int daemon_main(int argc, char **argv, bool drop_in)
                        .container = container_options_default(),
                        .drop_in = drop_in,
                        .alert_pause = ALERT_PAUSE,
+                       .stop_timeout = STOP_TIMEOUT,
                        .socket = -1,
                        .prober = PROBER_NONE,
                        .http = {.dir = -1},

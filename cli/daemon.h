@@ -120,6 +120,14 @@ struct daemon {
     VEC(struct report_page *) reports; /* being made, and those that are kept */
     unsigned report_makers;            /* processes */
 
+    const char *spool;            /* --spool, where journals are then, too; NULL: in `dir` */
+    uint64_t quota, total_quota;  /* bytes on disk; 0: no bound */
+    uint64_t min_free;            /* bytes that stay free; 0: none */
+    bool pause_when_full, paused; /* captures, while there is less */
+    bool disk_full;               /* no more can begin */
+    long long disk_looked;        /* monotonic ns */
+    double stop_timeout;          /* seconds for saving at the end; 0: no bound */
+
     bool log_json;
     const char *on_finish, *on_alert; /* commands; NULL: none */
     const char *webhook;              /* a URL; NULL: none */
@@ -162,6 +170,14 @@ void daemon_mark_busy(struct daemon *d);
 
 /* Shares the memory out among the sessions, once a second, by what they hold and receive. */
 void daemon_divide_memory(struct daemon *d);
+
+/* ---- daemon_disk.c */
+
+/* Keeps --quota, --total-quota and --min-free, once a second. */
+void daemon_keep_disk(struct daemon *d);
+
+/* For the end: paused sessions go on, so that they can be saved. */
+void daemon_stop_pausing(struct daemon *d);
 
 /* ---- daemon_http.c */
 

@@ -41,6 +41,7 @@ json_t *daemon_client_json(const struct daemon *d, const struct capture *one)
     o = json_with(o, "trace_bytes",
                   one->state == CAPTURE_SAVED ? json_count(one->bytes) : json_null());
     o = json_with(o, "says", one->last_words ? json_text(view_of(one->last_words)) : json_null());
+    o = json_with(o, "disk_bytes", json_count(one->state == CAPTURE_RUNNING ? one->disk : 0));
     o = json_with(o, "alerts", daemon_alerts_json(d, one));
     return json_with(o, "counters", or_null(one->counters));
 }
@@ -59,6 +60,7 @@ json_t *daemon_status_json(const struct daemon *d)
     o = json_with(o, "running", json_count(d->captures.running));
     o = json_with(o, "max_clients", json_count(d->max_clients));
     o = json_with(o, "memory_limit", d->memory ? json_count(d->memory) : json_null());
+    o = json_with(o, "disk_full", json_boolean(d->disk_full));
     o = json_with(o, "traces_saved", json_count(d->captures.files));
     o = json_with(o, "trace_bytes_saved", json_count(d->captures.bytes));
     return json_with(o, "clients", clients);

@@ -51,6 +51,8 @@ static bool is_wanted(const struct capture *known, const struct broadcast *b)
 
 static bool has_room(struct daemon *d)
 {
+    if (d->disk_full)
+        return false;
     if (d->captures.running < d->max_clients) {
         d->full_told = false;
         return true;

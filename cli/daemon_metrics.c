@@ -148,6 +148,16 @@ void daemon_metrics(const struct daemon *d, struct buf *out)
     put_head(out, "tidemark_sink_waiting", "gauge", "Traces that wait to be sent.");
     buf_printf(out, "tidemark_sink_waiting %zu\n", d->sink.waiting.len);
     put_alerts(d, out);
+    put_head(out, "tidemark_disk_full", "gauge", "Whether captures cannot begin for want of room.");
+    buf_printf(out, "tidemark_disk_full %d\n", d->disk_full);
+    put_head(out, "tidemark_client_disk_bytes", "gauge", "What a capture takes on disk.");
+    for (size_t i = 0; i < d->captures.list.len; i++) {
+        if (!shows(d->captures.list.at[i]))
+            continue;
+        buf_puts(out, "tidemark_client_disk_bytes");
+        put_labels(out, d->captures.list.at[i], NULL);
+        buf_printf(out, "%" PRIu64 "\n", d->captures.list.at[i]->disk);
+    }
     put_of_clients(d, out, "received_bytes", "tidemark_received_bytes_total", "counter",
                    "Bytes received from the client.");
     put_of_clients(d, out, "memory_events", "tidemark_memory_events_total", "counter",

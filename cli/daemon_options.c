@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/format.h"
 #include "cli/capture_options.h"
 #include "cli/daemon.h"
 #include "cli/options.h"
@@ -14,6 +15,8 @@
 #include "server/address.h"
 #include "server/web_post.h"
 #include "trace/version.h"
+
+#define PAUSE_FREE ((uint64_t)64 << 20) /* what pausing waits for, unless --min-free says */
 
 static const char usage[] =
     "usage: tidemark daemon -o DIR [OPTIONS]\n"
@@ -43,6 +46,15 @@ static const char usage[] =
     "came\n"
     "      --max-size SIZE     end a capture when so much was received\n"
     "      --max-time TIME     end it after so long\n"
+    "      --quota SIZE        what each capture may take on disk; then it is ended and saved\n"
+    "      --total-quota SIZE  what is in DIR may take; then all are, and no more begin\n"
+    "      --min-free SIZE     the same when less than this is free on DIR's disk\n"
+    "      --when-full HOW     what --min-free does: end (default), or pause all captures until "
+    "there is\n"
+    "                          room, while the clients keep what they have to send\n"
+    "      --stop-timeout TIME when told to end: so long captures may take to be saved, else "
+    "their\n"
+    "                          journals stay (5m; 0: no limit)\n"
     "      --no-recover        leave the journals in DIR alone\n"
     "      --trace-version V   file version to write (default: each client's generation)\n"
     "      --compression SPEC  lz4, lz4hc, zstd (default) or zstd:LEVEL\n"
@@ -99,6 +111,11 @@ enum {
     OPTION_SINK,
     OPTION_LABEL,
     OPTION_LOG,
+    OPTION_QUOTA,
+    OPTION_TOTAL_QUOTA,
+    OPTION_MIN_FREE,
+    OPTION_WHEN_FULL,
+    OPTION_STOP_TIMEOUT,
 };
 
 static const struct option long_options[] = {
@@ -133,6 +150,11 @@ static const struct option long_options[] = {
     {"sink", required_argument, NULL, OPTION_SINK},
     {"label", required_argument, NULL, OPTION_LABEL},
     {"log", required_argument, NULL, OPTION_LOG},
+    {"quota", required_argument, NULL, OPTION_QUOTA},
+    {"total-quota", required_argument, NULL, OPTION_TOTAL_QUOTA},
+    {"min-free", required_argument, NULL, OPTION_MIN_FREE},
+    {"when-full", required_argument, NULL, OPTION_WHEN_FULL},
+    {"stop-timeout", required_argument, NULL, OPTION_STOP_TIMEOUT},
     {"help", no_argument, NULL, 'h'},
     {"version", no_argument, NULL, 'V'},
     {NULL, 0, NULL, 0},
@@ -169,6 +191,7 @@ static bool parse_handed_on(struct daemon *d, int option, const char *value, str
     case OPTION_COMPRESSION:
         return hand_on(d, "--compression", value, e) && option_compression(value, &d->container, e);
     case OPTION_SPOOL:
+        d->spool = value;
         return hand_on(d, "--spool", value, e);
     case OPTION_BUFFER:
         return hand_on(d, "--buffer", value, e);
@@ -342,6 +365,28 @@ static bool parse_telling(struct daemon *d, int option, const char *value, struc
     }
 }
 
+static bool parse_disk(struct daemon *d, int option, const char *value, struct err *e)
+{
+    int64_t timeout;
+    switch (option) {
+    case OPTION_QUOTA:
+        return format_parse_bytes("--quota", value, &d->quota, e) == 0;
+    case OPTION_TOTAL_QUOTA:
+        return format_parse_bytes("--total-quota", value, &d->total_quota, e) == 0;
+    case OPTION_MIN_FREE:
+        return format_parse_bytes("--min-free", value, &d->min_free, e) == 0;
+    case OPTION_WHEN_FULL:
+        d->pause_when_full = strcmp(value, "pause") == 0;
+        return d->pause_when_full || strcmp(value, "end") == 0 ||
+               refuse_value(e, "--when-full", "end or pause", value);
+    default:
+        if (!option_time(value, "--stop-timeout", &timeout, e))
+            return false;
+        d->stop_timeout = (double)timeout / 1e9;
+        return timeout >= 0 || (err_set(e, ERR_USAGE, "--stop-timeout cannot be negative"), false);
+    }
+}
+
 static bool parse_option(void *ctx, int option, const char *value, struct err *e)
 {
     struct daemon *d = ctx;
@@ -384,6 +429,12 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
         free(d->http.token);
         d->http.token = token_parse(value, e);
         return d->http.token != NULL;
+    case OPTION_QUOTA:
+    case OPTION_TOTAL_QUOTA:
+    case OPTION_MIN_FREE:
+    case OPTION_WHEN_FULL:
+    case OPTION_STOP_TIMEOUT:
+        return parse_disk(d, option, value, e);
     case OPTION_ALERT:
     case OPTION_ALERT_PAUSE:
     case OPTION_ON_FINISH:
@@ -428,6 +479,8 @@ int daemon_parse(struct daemon *d, int argc, char **argv)
         .rest = parse_rest};
     int status = command_line_parse(&line, d, argc, argv);
     uint64_t most = d->memory / DAEMON_SESSION_LEAST;
+    if (d->pause_when_full && !d->min_free)
+        d->min_free = PAUSE_FREE;
     if (d->memory && most < d->max_clients)
         d->max_clients = (unsigned)most;
     if (d->memory)

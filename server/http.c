@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/library.h"
 #include "server/address.h"
+#include "server/http_patience.h"
 
 /* Its interface has been the same since 0.9.37. */
 #define MICROHTTPD "libmicrohttpd.so.12"
@@ -29,6 +30,7 @@ struct http_library {
     __typeof__(MHD_create_response_from_callback) *from_callback;
     __typeof__(MHD_create_response_from_fd64) *from_fd;
     __typeof__(MHD_destroy_response) *destroy_response;
+    __typeof__(MHD_get_connection_info) *connection_info;
     __typeof__(MHD_get_daemon_info) *info;
     __typeof__(MHD_lookup_connection_value) *value;
     __typeof__(MHD_lookup_connection_value_n) *value_n;
@@ -46,6 +48,7 @@ struct http_server {
     struct MHD_Daemon *daemon;
     bool loopback;
     bool stopping;
+    struct http_patience patience;
     char *token;
     struct http_exchange *first; /* of all that are not over */
 };
@@ -77,6 +80,7 @@ static bool load(struct http_library *l)
         {"MHD_create_response_from_callback", &l->from_callback},
         {"MHD_create_response_from_fd64", &l->from_fd},
         {"MHD_destroy_response", &l->destroy_response},
+        {"MHD_get_connection_info", &l->connection_info},
         {"MHD_get_daemon_info", &l->info},
         {"MHD_lookup_connection_value", &l->value},
         {"MHD_lookup_connection_value_n", &l->value_n},
@@ -388,6 +392,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
         *upload_len = 0;
         return MHD_YES;
     }
+    http_patience_came(&x->server->patience, c);
     if (!x->asked)
         ask(x);
     if (!x->response) { /* it will be answered later */
@@ -406,8 +411,8 @@ static void on_end(void *ctx, struct MHD_Connection *c, void **own,
 {
     struct http_server *s = ctx;
     struct http_exchange *x = *own;
-    (void)c;
     (void)why;
+    http_patience_answered(&s->patience, c);
     if (!x)
         return;
     s->o.over(s->o.ctx, x);
@@ -456,9 +461,11 @@ static int listen_on(struct http_server *s, const struct addrinfo *at, struct er
 {
     const unsigned flags =
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (at->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0u);
+    s->patience.info = s->mhd.connection_info;
     s->daemon = s->mhd.start(
         flags, 0, NULL, NULL, on_request, s, MHD_OPTION_SOCK_ADDR, at->ai_addr,
         MHD_OPTION_NOTIFY_COMPLETED, on_end, s, MHD_OPTION_CONNECTION_LIMIT, HTTP_CONNECTIONS_MAX,
+        MHD_OPTION_NOTIFY_CONNECTION, http_patience_notify, &s->patience,
         MHD_OPTION_CONNECTION_TIMEOUT, CONNECTION_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
         CONNECTION_MEMORY, MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_END);
     return s->daemon ? 0 : err_errno(e, ERR_CONNECT, "cannot listen on %s", s->o.address);
@@ -527,6 +534,7 @@ int http_fd(const struct http_server *s)
 
 void http_turn(struct http_server *s)
 {
+    http_patience_turn(&s->patience);
     (void)s->mhd.run(s->daemon);
 }
 

@@ -1,0 +1,47 @@
+#include "cli/session_guard.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "base/tempfile.h"
+#include "server/guard.h"
+
+/* Descriptors: a connection, a journal, columns on disk, what a save opens. */
+#define FILES_MAX 1024u
+
+void session_guard_begin(void)
+{
+    guard_limits(FILES_MAX, 0);
+    (void)guard_calls();
+}
+
+/* An end with the other's address, whatever the port, is on this host; so is all of 127/8. */
+static bool is_local(int fd)
+{
+    struct sockaddr_storage here, there;
+    socklen_t here_len = sizeof here, there_len = sizeof there;
+    memset(&here, 0, sizeof here);
+    memset(&there, 0, sizeof there);
+    if (getsockname(fd, (struct sockaddr *)&here, &here_len) != 0 ||
+        getpeername(fd, (struct sockaddr *)&there, &there_len) != 0 ||
+        here.ss_family != there.ss_family)
+        return false;
+    if (here.ss_family == AF_INET6)
+        return memcmp(&((struct sockaddr_in6 *)&here)->sin6_addr,
+                      &((struct sockaddr_in6 *)&there)->sin6_addr, sizeof(struct in6_addr)) == 0;
+    in_addr_t from = ((struct sockaddr_in *)&here)->sin_addr.s_addr;
+    in_addr_t to = ((struct sockaddr_in *)&there)->sin_addr.s_addr;
+    return from == to || ntohl(to) >> 24 == 127;
+}
+
+void session_guard_connected(int fd, const char *output, const char *spool)
+{
+    const struct guard_folders folders = {.writable = {output, spool, tempfile_dir(NULL)},
+                                          .reads = true};
+    (void)guard_sockets();
+    if (!is_local(fd))
+        (void)guard_files(&folders);
+}

@@ -1,0 +1,16 @@
+#ifndef TIDEMARK_CLI_SESSION_GUARD_H
+#define TIDEMARK_CLI_SESSION_GUARD_H
+
+/* What the processes that record the daemon's clients may do (server/guard.h). */
+
+/* Before anything is read from a client. */
+void session_guard_begin(void);
+
+/*
+ * The client is connected over `fd`: no further sockets. Of a client on another host files are made
+ * in these folders only. Of one on this host the module table is read, which Landlock would forbid:
+ * it keeps processes from looking into others.
+ */
+void session_guard_connected(int fd, const char *output, const char *spool);
+
+#endif

@@ -1,0 +1,213 @@
+"""What keeps the daemon and its sessions within bounds: guards, disk space, time to save, and web
+clients that behave badly."""
+
+import os
+import pathlib
+import signal
+import socket
+import unittest
+
+from test_capture import frame
+from clients import string
+from test_daemon import announce
+from test_daemon_events import Driven, Telling
+from test_daemon_production import ONE, STAYS
+from tools import LIMIT, TIDEMARK, report, run, wait_until
+
+
+def children(process):
+    path = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    return [int(pid) for pid in path.read_text().split()]
+
+
+def status_of(pid):
+    lines = pathlib.Path(f"/proc/{pid}/status").read_text().splitlines()
+    return dict(line.split(":\t", 1) for line in lines if ":\t" in line)
+
+
+def is_sanitized():
+    return b"__asan_init" in pathlib.Path(TIDEMARK).read_bytes()
+
+
+class Guards(Telling):
+    def test_sessions_have_no_rights_to_spare(self):
+        client = self.client(STAYS)
+        with self.web() as process:
+            announce(self.udp, client.port)
+            self.wait_recorded(1)
+            (session,) = children(process)
+            status = status_of(session)
+            if not is_sanitized():
+                self.assertEqual((status["NoNewPrivs"].strip(), status["Seccomp"].strip()),
+                                 ("1", "2"))
+            limits = pathlib.Path(f"/proc/{session}/limits").read_text()
+            self.assertRegex(limits, r"Max core file size\s+0\s+0")
+            self.assertEqual(self.stop(process), 0, self.said())
+        self.assertEqual(report(self.traces / self.names()[0])["pools"][0]["allocations"], 1)
+
+    def test_the_module_table_is_still_there(self):
+        """A program of this host is recorded as before: its images are read from /proc."""
+        client = self.client(STAYS)
+        with self.web() as process:
+            announce(self.udp, client.port)
+            self.wait_recorded(1)
+            self.assertEqual(self.stop(process), 0, self.said())
+        found = run("info", self.traces / self.names()[0], "--format", "json").stdout
+        self.assertIn("python", found)
+
+
+class Disk(Telling):
+    def told(self, listener, name):
+        wait_until(lambda: name in listener.events())
+        return next(e for _, _, e in listener.got if e["event"] == name)
+
+    def test_the_quota_of_a_client(self):
+        listener = self.listener()
+        small, large = Driven(b""), Driven(b"")
+        self.addCleanup(small.end)
+        self.addCleanup(large.end)
+        with self.web("--quota", "300K", "--webhook", listener.url) as process:
+            announce(self.udp, small.port, b"small", pid=1)
+            announce(self.udp, large.port, b"large", pid=2)
+            small.send(frame(ONE))
+            large.send(frame(ONE))
+            # Bytes that do not compress, in texts that nobody looks at.
+            for _ in range(40):
+                large.send(frame(string(int.from_bytes(os.urandom(7), "little"),
+                                        os.urandom(16384))))
+            event = self.told(listener, "disk.quota")
+            self.assertEqual(event["client"]["program"], "large")
+            self.assertIn("--quota is 300 KiB", event["message"])
+            wait_until(lambda: self.status()["traces_saved"] == 1)
+            self.assertEqual([c["state"] for c in self.status()["clients"]],
+                             ["recording", "saved"])
+            self.assertEqual(self.stop(process), 0, self.said())
+        self.assertEqual(len(self.names()), 2)
+
+    def test_no_room_for_anybody(self):
+        """What is there is saved; nothing more begins."""
+        listener = self.listener()
+        client, late = self.client(STAYS), self.client(STAYS)
+        self.traces.mkdir()
+        with self.web("--total-quota", "1M", "--webhook", listener.url) as process:
+            announce(self.udp, client.port, b"p", pid=1)
+            self.wait_recorded(1)
+            (self.traces / "filler.tracy").write_bytes(os.urandom(2 << 20))
+            event = self.told(listener, "disk.quota")
+            self.assertIn("--total-quota is 1.00 MiB", event["message"])
+            wait_until(lambda: self.status()["traces_saved"] == 1)
+            announce(self.udp, late.port, b"p", pid=2)
+            self.assertTrue(self.status()["disk_full"])
+            self.assertIn("tidemark_disk_full 1\n", self.ask("/metrics")[2].decode())
+            (self.traces / "filler.tracy").unlink()
+            wait_until(lambda: not self.status()["disk_full"])
+            announce(self.udp, late.port, b"p", pid=2)
+            self.wait_recorded(1)
+            self.assertEqual(self.stop(process), 0, self.said())
+        self.assertEqual(len(self.names()), 2)
+
+    def test_a_disk_that_fills_ends_captures(self):
+        listener = self.listener()
+        client = self.client(STAYS)
+        with self.web("--min-free", "1000000G", "--webhook", listener.url) as process:
+            status = self.ask("/api/v1/clients", "POST",
+                              f'{{"address":"127.0.0.1","port":{client.port}}}')[0]
+            self.assertIn(status, (201, 409)) # it had a look at the disk already, or not
+            wait_until(lambda: self.status()["disk_full"])
+            if status == 201:
+                self.told(listener, "disk.full")
+            self.assertEqual(self.stop(process), 0, self.said())
+
+    def test_a_disk_that_fills_pauses_captures_by_choice(self):
+        """And they are saved all the same."""
+        listener = self.listener()
+        client = self.client(STAYS)
+        self.traces.mkdir()
+        free = os.statvfs(self.traces)
+        spare = max(free.f_bavail * free.f_frsize // 2, 1)
+        with self.web("--min-free", spare, "--when-full", "pause",
+                      "--webhook", listener.url) as process:
+            announce(self.udp, client.port)
+            self.wait_recorded(1)
+            (session,) = children(process)
+            self.assertNotIn("T", status_of(session)["State"][:1])
+            self.assertEqual(self.stop(process), 0, self.said())
+        (name,) = self.names()
+        (self.traces / name).unlink()
+        with self.web("--min-free", "1000000G", "--when-full", "pause",
+                      "--webhook", listener.url) as process:
+            wait_until(lambda: self.status()["disk_full"])
+            self.told(listener, "disk.full")
+            self.assertEqual(self.stop(process), 0, self.said())
+
+
+class Ending(Telling):
+    def test_who_is_not_saved_in_time_leaves_a_journal(self):
+        client = self.client(STAYS)
+        with self.web("--stop-timeout", "1s") as process:
+            announce(self.udp, client.port, b"prog")
+            self.wait_recorded(1)
+            (session,) = children(process)
+            os.kill(session, signal.SIGSTOP)
+            self.assertEqual(self.stop(process), 4, self.said())
+            self.assertIn("1 captures were not saved in time", self.said())
+        self.assertEqual(len(self.journals()), 1)
+        with self.web() as process:
+            self.assertEqual(self.stop(process), 0, self.said())
+        self.assertEqual(self.names(), [f"prog_127.0.0.1_{client.port}.recovered.tracy"])
+        self.assertEqual(report(self.traces / self.names()[0])["pools"][0]["allocations"], 1)
+
+    def test_wrong_values(self):
+        for args in (["--quota", "x"], ["--total-quota", "-1"], ["--min-free", ""],
+                     ["--when-full", "x"], ["--stop-timeout", "-1s"]):
+            self.assertEqual(run("daemon", "-o", self.traces, *args).returncode, 2, args)
+
+
+class Floods(Telling):
+    def test_more_connections_than_there_may_be(self):
+        """The session goes on, and who comes when they are gone is answered."""
+        client = self.client(STAYS)
+        with self.web() as process:
+            port = self.port()
+            held = []
+            for _ in range(300):
+                s = socket.create_connection(("127.0.0.1", port), timeout=LIMIT)
+                s.sendall(b"GET /api/v1/status HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
+                held.append(s)
+            announce(self.udp, client.port)
+            self.wait_recorded(1)
+            for s in held:
+                s.close()
+
+            def answers():
+                try:
+                    return bool(self.status()["clients"])
+                except (OSError, ValueError):
+                    return False
+
+            wait_until(answers)
+            fds = len(os.listdir(f"/proc/{process.pid}/fd"))
+            self.assertLess(fds, 200)
+            self.assertEqual(self.stop(process), 0, self.said())
+
+    def test_a_byte_now_and_then_is_no_request(self):
+        with self.web():
+            with socket.create_connection(("127.0.0.1", self.port()), timeout=LIMIT) as slow:
+                slow.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\nX-Slow: ")
+
+                def hung_up():
+                    try:
+                        slow.sendall(b"x")
+                        slow.settimeout(0.5)
+                        slow.recv(1000) # an answer, or its end
+                        return True
+                    except TimeoutError:
+                        return False
+                    except OSError:
+                        return True
+
+                wait_until(hung_up)
+
+
+if __name__ == "__main__":
+    unittest.main()
