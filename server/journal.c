@@ -19,6 +19,10 @@
 
 #define SYNC_NS 100000000LL
 
+/* Room is asked for ahead of what is written, as much again as there is, within these bounds. */
+#define ROOM_LEAST ((uint64_t)256 << 10)
+#define ROOM_MOST ((uint64_t)8 << 20)
+
 struct journal {
     char *path;
     int dir; /* the folder, locked while it is written */
@@ -26,6 +30,7 @@ struct journal {
     struct journal_options options;
     struct segment_header segment;
     uint64_t at;       /* where the next record goes */
+    uint64_t room;     /* the segment has blocks of the disk up to here; UINT64_MAX: do not ask */
     uint64_t closed;   /* bytes of earlier segments and of checkpoints */
     uint32_t first;    /* segment that is still there */
     struct buf start;  /* the first record's payload */
@@ -118,6 +123,30 @@ static int sync_now(struct journal *j)
     return fdatasync(j->fd);
 }
 
+/*
+ * Bytes are written into blocks that the file system has set aside already: into others the same
+ * bytes cost it half as much again, or twice. The file does not get longer by it. Where there is no
+ * such call, or no such room, writing goes on without.
+ */
+static void make_room(struct journal *j, uint64_t end)
+{
+    if (end <= j->room)
+        return;
+    uint64_t more = end < ROOM_LEAST ? ROOM_LEAST : end > ROOM_MOST ? ROOM_MOST : end;
+    if (fallocate(j->fd, FALLOC_FL_KEEP_SIZE, (off_t)j->at, (off_t)(end - j->at + more)) == 0)
+        j->room = end + more;
+    else
+        j->room = UINT64_MAX;
+}
+
+/* Gives back what was set aside and not used, and closes the segment. */
+static void end_segment(struct journal *j)
+{
+    if (j->room > j->at)
+        (void)!ftruncate(j->fd, (off_t)j->at);
+    close(j->fd);
+}
+
 static int begin_segment(struct journal *j, uint32_t number)
 {
     char name[SEGMENT_NAME];
@@ -137,11 +166,12 @@ static int begin_segment(struct journal *j, uint32_t number)
         return -1;
     }
     if (j->fd >= 0)
-        close(j->fd);
+        end_segment(j);
     j->fd = fd;
     j->segment = segment;
     j->closed += j->at;
     j->at = SEGMENT_HEADER;
+    j->room = 0;
     return 0;
 }
 
@@ -202,7 +232,7 @@ void journal_close(struct journal *j)
         return;
     if (j->fd >= 0) {
         (void)sync_now(j);
-        close(j->fd);
+        end_segment(j);
     }
     if (j->dir >= 0)
         close(j->dir);
@@ -325,6 +355,7 @@ int journal_append(struct journal *j, enum journal_type type, const void *bytes,
         if (sync_now(j) != 0 || begin_segment(j, j->segment.number + 1) != 0)
             return failed(j, e);
     }
+    make_room(j, j->at + RECORD_HEADER + n);
     record_header_encode(j, type, bytes, (uint32_t)n, header);
     errno = ENOSPC; /* what a write of nothing means */
     size_t done = write_record(j, header, bytes, n);

@@ -451,6 +451,40 @@ static void test_full_disk(void **state)
     assert_true(out.frames >= FRAMES / 2 - 1);
 }
 
+static uint64_t on_disk(const char *path, uint64_t *size)
+{
+    struct stat st;
+    assert_int_equal(stat(path, &st), 0);
+    *size = (uint64_t)st.st_size;
+    return (uint64_t)st.st_blocks * 512;
+}
+
+/* Room on the disk is set aside ahead of what is written; what is not used does not stay. */
+static void test_room_given_back(void **state)
+{
+    enum { PIECE = 1000, PIECES = 1200, SLACK = 64 << 10 };
+    struct fixture *f = *state;
+    const struct journal_options options = {.segment_bytes = 1 << 20};
+    struct err e = {0};
+    uint8_t piece[PIECE] = {1};
+    uint64_t sizes[2], first, second;
+    char paths[2][128];
+    struct journal *j = journal_create(f->path, &options, &e);
+    must(j ? 0 : -1, &e);
+    for (int i = 0; i < PIECES; i++)
+        must(journal_append(j, JOURNAL_RECEIVED, piece, sizeof piece, &e), &e);
+    uint64_t bytes = journal_bytes(j);
+    journal_close(j);
+    for (int i = 0; i < 2; i++)
+        snprintf(paths[i], sizeof paths[i], "%s/%08d", f->path, i + 1);
+    first = on_disk(paths[0], &sizes[0]);
+    second = on_disk(paths[1], &sizes[1]);
+    assert_int_equal(sizes[0] + sizes[1], bytes);
+    assert_true(sizes[0] <= 1 << 20 && sizes[1] > ((uint64_t)128 << 10));
+    assert_in_range(first, 0, sizes[0] + SLACK);
+    assert_in_range(second, 0, sizes[1] + SLACK);
+}
+
 static void test_names(void **state)
 {
     struct fixture *f = *state;
@@ -568,6 +602,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(test_removal_cut_off, setup, teardown),
         cmocka_unit_test_setup_teardown(test_full_disk, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_room_given_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_names, setup, teardown),
         cmocka_unit_test_setup_teardown(test_seeds, setup, teardown),
     };
