@@ -12,14 +12,21 @@ HOOK int tidemark_attach_1(const char *socket)
 {
     if (start_attached(socket) != 0)
         return -1;
+    /* Until all are in place a block might be allocated through a hook and freed past it. */
+    _Atomic uint32_t *control = &state.header->control;
+    uint32_t hold = REC_CONTROL_HOLD, wish = atomic_exchange(control, hold);
     got_hook((state.pools & REC_POOLS_MMAP) != 0);
+    (void)atomic_compare_exchange_strong(control, &hold, wish);
     return 0;
 }
 
-/* Threads may be in hooks: they find their way out, and the library stays. */
+/*
+ * The recording ends first: what is freed past a hook then is not in it any more. Threads may be in
+ * hooks: they find their way out, and the library stays.
+ */
 HOOK int tidemark_detach_1(void)
 {
-    got_restore();
     start_detached();
+    got_restore();
     return 0;
 }

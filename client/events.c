@@ -34,8 +34,8 @@ static inline bool is_on(bool is_free, size_t size)
 /* Of a process that is on. */
 static inline bool is_paused(void)
 {
-    return client_unlikely(atomic_load_explicit(&state.header->control, memory_order_relaxed) ==
-                           REC_CONTROL_PAUSE);
+    return client_unlikely(atomic_load_explicit(&state.header->control, memory_order_relaxed) !=
+                           REC_CONTROL_GO);
 }
 
 /* A block that the recording is to know nothing of, so that its free is swallowed. */
@@ -49,6 +49,8 @@ static void skip(uint32_t pool, uint64_t address, uint64_t size)
 /* Counts what is not recorded by wish. */
 static void count_left_out(uint64_t size, bool paused)
 {
+    if (atomic_load_explicit(&state.header->control, memory_order_relaxed) == REC_CONTROL_HOLD)
+        return;
     if (client_unlikely(!tls.counts)) {
         tls.counts = true;
         threads_expect_end();

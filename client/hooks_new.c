@@ -47,7 +47,7 @@ static struct link_map *module_of(const void *address)
 static __attribute__((noinline)) void *find(struct operator* op, const void *caller)
 {
     uint32_t epoch = FOREVER;
-    void *found = dlsym(RTLD_NEXT, op->name);
+    void *found = real_next(op->name);
     if (!found) {
         epoch = atomic_load_explicit(&state.epoch, memory_order_acquire);
         struct link_map *map = module_of(caller);
@@ -55,6 +55,8 @@ static __attribute__((noinline)) void *find(struct operator* op, const void *cal
             found = dlsym(map, op->name);
         if (!found)
             (void)dlerror(); /* not the program's to see */
+        else if (real_is_own(found))
+            found = NULL; /* one operator called another, from here */
     }
     const void *allocator = NULL;
     memcpy(&allocator, &real.malloc, sizeof allocator);

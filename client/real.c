@@ -14,9 +14,17 @@ static struct {
     _Atomic uint32_t used;
 } early;
 
+static bool attached;
+
 void *real_next(const char *name)
 {
-    return dlsym(RTLD_NEXT, name);
+    return attached ? real_default(name) : dlsym(RTLD_NEXT, name);
+}
+
+bool real_is_own(const void *address)
+{
+    Dl_info its, own;
+    return dladdr(address, &its) && dladdr(&attached, &own) && its.dli_fbase == own.dli_fbase;
 }
 
 void *real_default(const char *name)
@@ -31,8 +39,9 @@ void *real_default(const char *name)
  * Only what every C library of the last years has: a look-up that fails allocates a message, and
  * the allocator may be the program's own, whose constructors have not run yet.
  */
-void real_find(bool attached)
+void real_find(bool late)
 {
+    attached = late;
     static const struct {
         const char *name;
         size_t offset;
@@ -49,7 +58,7 @@ void real_find(bool attached)
 #undef REAL
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        void *found = attached ? real_default(names[i].name) : real_next(names[i].name);
+        void *found = real_next(names[i].name);
         memcpy((char *)&real + names[i].offset, &found, sizeof found);
         if (!found)
             (void)dlerror(); /* not the program's to see */

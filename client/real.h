@@ -8,7 +8,8 @@
 
 #include "client/state.h"
 
-void real_find(bool attached);
+/* `late`: this library was loaded into a process that ran already, and is not in its scope. */
+void real_find(bool late);
 
 void *real_early(size_t alignment, size_t size);
 bool real_is_early(const void *address);
@@ -17,10 +18,13 @@ size_t real_early_size(const void *address);
 /* Where they all lie. */
 const void *real_early_memory(size_t *bytes);
 
-/* What the program calls by that name in a process where this library came late; NULL: nothing. */
+/* What the program finds by that name when this library came late; NULL: nothing. */
 void *real_default(const char *name);
 
 /* The next definition of a function behind this library's, in the global scope; NULL: none. */
 void *real_next(const char *name);
+
+/* Whether it lies in this library. */
+bool real_is_own(const void *address);
 
 #endif

@@ -318,6 +318,7 @@ struct rec_header {
 enum rec_control {
     REC_CONTROL_GO = 0,
     REC_CONTROL_PAUSE = 1, /* allocations are not recorded; frees still are */
+    REC_CONTROL_HOLD = 2,  /* the same, uncounted, while the hooks are being put in place */
 };
 
 enum rec_chunk_kind {
@@ -400,15 +401,15 @@ _Static_assert(sizeof(struct rec_node) == 16, "rec_node has no padding");
 #define REC_ANSWER_MS 10000
 
 enum rec_origin {
-    REC_ORIGIN_EXEC = 0,  /* the library was loaded by a fresh program */
-    REC_ORIGIN_FORK = 1,  /* the process is a fork of one that was recorded */
-    REC_ORIGIN_AGAIN = 2, /* the program closed our descriptors: the same file once more, please */
+    REC_ORIGIN_EXEC = 0,   /* the library was loaded by a fresh program */
+    REC_ORIGIN_FORK = 1,   /* the process is a fork of one that was recorded */
+    REC_ORIGIN_AGAIN = 2,  /* the program closed our descriptors: the same file once more, please */
     REC_ORIGIN_ATTACH = 3, /* the library was loaded into a process that ran already */
 };
 
 /*
- * What is called in a process that runs already, once the library was loaded into it: the first with
- * the path of the socket. Both return 0 when it is done, -1 when not.
+ * What is called in a process that runs already, once the library was loaded into it: the first
+ * with the path of the socket. Both return 0 when it is done, -1 when not.
  */
 #define REC_ATTACH "tidemark_attach_1"
 #define REC_DETACH "tidemark_detach_1"

@@ -55,6 +55,17 @@ struct remote {
     uint64_t room; /* its stack, behind it a page with the landing; 0: none so far */
 };
 
+/* ptrace(2) by numbers. */
+static bool trace(long request, pid_t tid, uint64_t address, uint64_t data)
+{
+    return syscall(SYS_ptrace, request, tid, address, data) == 0;
+}
+
+static bool trace_registers(long request, pid_t tid, uint64_t set, struct iovec *io)
+{
+    return trace(request, tid, set, (uintptr_t)io);
+}
+
 static double now(void)
 {
     struct timespec t;
@@ -95,14 +106,14 @@ static bool is_event_stop(int status)
 static bool interrupt(pid_t tid)
 {
     int status;
-    if (ptrace(PTRACE_INTERRUPT, tid, NULL, NULL) != 0)
+    if (!trace(PTRACE_INTERRUPT, tid, 0, 0))
         return false;
     while (wait_for_stop(tid, PATIENCE_WAIT, &status) > 0) {
         if (is_event_stop(status))
             return WSTOPSIG(status) == SIGTRAP;
         int signal = WSTOPSIG(status);
         bool ours = signal == SYSCALL_STOP || status >> 16 != 0;
-        if (ptrace(PTRACE_CONT, tid, NULL, (void *)(intptr_t)(ours ? 0 : signal)) != 0)
+        if (!trace(PTRACE_CONT, tid, 0, ours ? 0 : (uint64_t)signal))
             return false;
     }
     return false;
@@ -171,7 +182,7 @@ static bool is_in_handler(const struct remote *r, uint64_t sp)
 static bool is_well_placed(struct remote *r)
 {
     struct iovec io = {&r->saved, sizeof r->saved};
-    if (ptrace(PTRACE_GETREGSET, r->tid, (void *)NT_PRSTATUS, &io) != 0 ||
+    if (!trace_registers(PTRACE_GETREGSET, r->tid, NT_PRSTATUS, &io) ||
         io.iov_len != sizeof r->saved || r->saved.cs != 0x33)
         return false;
     if ((long long)r->saved.orig_rax >= 0 && !waits_well(&r->saved))
@@ -187,26 +198,26 @@ static bool keep_state(struct remote *r)
 {
     struct iovec io = {r->state, sizeof r->state};
     uint64_t all = UINT64_MAX;
-    if (ptrace(PTRACE_GETREGSET, r->tid, (void *)NT_X86_XSTATE, &io) != 0 ||
+    if (!trace_registers(PTRACE_GETREGSET, r->tid, NT_X86_XSTATE, &io) ||
         io.iov_len == sizeof r->state)
         return false;
     r->state_size = io.iov_len;
-    return ptrace(PTRACE_GETSIGMASK, r->tid, (void *)sizeof r->mask, &r->mask) == 0 &&
-           ptrace(PTRACE_SETSIGMASK, r->tid, (void *)sizeof all, &all) == 0;
+    return trace(PTRACE_GETSIGMASK, r->tid, sizeof r->mask, (uintptr_t)&r->mask) &&
+           trace(PTRACE_SETSIGMASK, r->tid, sizeof all, (uintptr_t)&all);
 }
 
 /* True when the thread was stopped at a good place, and stays so. */
 static bool try_thread(struct remote *r, pid_t tid, bool *forbidden)
 {
     r->tid = tid;
-    if (ptrace(PTRACE_SEIZE, tid, NULL, (void *)PTRACE_O_TRACESYSGOOD) != 0) {
+    if (!trace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD)) {
         *forbidden |= errno == EPERM;
         return false;
     }
     if (interrupt(tid)) {
         if (is_well_placed(r) && keep_state(r))
             return r->stopped = true;
-        (void)ptrace(PTRACE_DETACH, tid, NULL, NULL);
+        (void)trace(PTRACE_DETACH, tid, 0, 0);
     }
     return false;
 }
@@ -289,7 +300,7 @@ static int lost(struct err *e)
 static bool set_registers(const struct remote *r, const struct user_regs_struct *regs)
 {
     struct iovec io = {(void *)regs, sizeof *regs};
-    return ptrace(PTRACE_SETREGSET, r->tid, (void *)NT_PRSTATUS, &io) == 0;
+    return trace_registers(PTRACE_SETREGSET, r->tid, NT_PRSTATUS, &io);
 }
 
 /* On to the next stop before or behind a system call. 0: not in time. */
@@ -297,7 +308,7 @@ static int next_syscall(const struct remote *r, double patience, struct user_reg
 {
     int status;
     struct iovec io = {regs, sizeof *regs};
-    if (ptrace(PTRACE_SYSCALL, r->tid, NULL, NULL) != 0)
+    if (!trace(PTRACE_SYSCALL, r->tid, 0, 0))
         return -1;
     double end = now() + patience;
     for (;;) {
@@ -305,8 +316,8 @@ static int next_syscall(const struct remote *r, double patience, struct user_reg
         if (there <= 0)
             return there;
         if (WSTOPSIG(status) == SYSCALL_STOP)
-            return ptrace(PTRACE_GETREGSET, r->tid, (void *)NT_PRSTATUS, &io) == 0 ? 1 : -1;
-        if (ptrace(PTRACE_SYSCALL, r->tid, NULL, NULL) != 0)
+            return trace_registers(PTRACE_GETREGSET, r->tid, NT_PRSTATUS, &io) ? 1 : -1;
+        if (!trace(PTRACE_SYSCALL, r->tid, 0, 0))
             return -1;
     }
 }
@@ -406,18 +417,17 @@ static void put_back(struct remote *r)
     if (r->room) {
         const uint64_t unmap[6] = {r->room, STACK + PAGE};
         (void)system_call(r, SYS_munmap, unmap, &result, &unread);
-        if (ptrace(PTRACE_INTERRUPT, r->tid, NULL, NULL) != 0 ||
-            ptrace(PTRACE_CONT, r->tid, NULL, NULL) != 0)
+        if (!trace(PTRACE_INTERRUPT, r->tid, 0, 0) || !trace(PTRACE_CONT, r->tid, 0, 0))
             return;
         do {
             if (wait_for_stop(r->tid, PATIENCE_WAIT, &status) <= 0)
                 return;
-        } while (!is_event_stop(status) && ptrace(PTRACE_CONT, r->tid, NULL, NULL) == 0);
+        } while (!is_event_stop(status) && trace(PTRACE_CONT, r->tid, 0, 0));
     }
     struct iovec io = {r->state, r->state_size};
     (void)set_registers(r, &r->saved);
-    (void)ptrace(PTRACE_SETREGSET, r->tid, (void *)NT_X86_XSTATE, &io);
-    (void)ptrace(PTRACE_SETSIGMASK, r->tid, (void *)sizeof r->mask, &r->mask);
+    (void)trace_registers(PTRACE_SETREGSET, r->tid, NT_X86_XSTATE, &io);
+    (void)trace(PTRACE_SETSIGMASK, r->tid, sizeof r->mask, (uintptr_t)&r->mask);
 }
 
 void remote_let_go(struct remote *r)
@@ -426,7 +436,7 @@ void remote_let_go(struct remote *r)
         return;
     if (r->stopped) {
         put_back(r);
-        (void)ptrace(PTRACE_DETACH, r->tid, NULL, NULL);
+        (void)trace(PTRACE_DETACH, r->tid, 0, 0);
     }
     close(r->memory);
     free(r);

@@ -3,9 +3,11 @@
  * functions that bear no inlining, and tells the counts on standard output.
  */
 
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -96,7 +98,7 @@ __attribute__((noinline)) static void *late_block(size_t size)
 
 static void *pass_under_a_name(void *number)
 {
-    char name[16];
+    char name[64];
     long n = (long)number;
     snprintf(name, sizeof name, "%s-%ld", n % 2 ? "worker" : "other", n / 2);
     (void)prctl(PR_SET_NAME, name);
@@ -141,6 +143,83 @@ static void idle(long count, long more)
         pthread_join(list[i], NULL);
 }
 
+/* Threads pass blocks until a file is there; one of them never enters the kernel. */
+static const char *stop_at;
+static atomic_bool stopped;
+
+static void *pass_on(void *seed)
+{
+    while (!stopped)
+        pass_blocks(seed);
+    return NULL;
+}
+
+static void churn(const char *until)
+{
+    pthread_t list[8];
+    rounds = 1000;
+    stop_at = until;
+    for (long i = 0; i < 8; i++)
+        pthread_create(&list[i], NULL, pass_on, (void *)i);
+    puts("ready");
+    fflush(stdout);
+    wait_for(stop_at);
+    stopped = true;
+    for (long i = 0; i < 8; i++)
+        pthread_join(list[i], NULL);
+    for (int i = 0; i < SLOTS; i++)
+        free_block(atomic_exchange(&slots[i], NULL));
+}
+
+/* Computes, without a system call, until somebody writes into its memory from a handler. */
+static void on_signal(int signal)
+{
+    (void)signal;
+    stopped = true;
+}
+
+static void spin(void)
+{
+    signal(SIGTERM, on_signal);
+    puts("ready");
+    fflush(stdout);
+    double sum = 0;
+    for (long i = 1; !stopped; i++) {
+        sum += 1.0 / (double)i;
+        if (i % 100000 == 0)
+            free_block(make_block(64));
+    }
+    if (sum < 1)
+        exit(8);
+}
+
+/* Waits in a handler, which may have interrupted anything. */
+static void wait_in_handler(int signal)
+{
+    (void)signal;
+    puts("ready");
+    fflush(stdout);
+    char byte;
+    if (read(0, &byte, 1) != 1)
+        _exit(7);
+}
+
+/* Waits for a byte; the wait is never to fail because somebody looks at the process. */
+static void wait_for_byte(void)
+{
+    char byte;
+    struct pollfd input = {.fd = 0, .events = POLLIN};
+    puts("ready");
+    fflush(stdout);
+    if (poll(&input, 1, -1) != 1 || read(0, &byte, 1) != 1 || byte != 'a')
+        exit(7);
+    puts("again");
+    fflush(stdout);
+    if (read(0, &byte, 1) != 1 || byte != 'b')
+        exit(7);
+    free_block(make_block(40));
+}
+
 /* Three bouts of work, each when a file is there; says when one is done. */
 static void bouts(const char *first, const char *second, long count)
 {
@@ -167,6 +246,7 @@ int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
     rounds = argc > 3 ? number(argv[3]) : 0;
+    (void)prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY); /* for `tidemark run --pid` */
     if (strcmp(what, "threads") == 0) {
         threads(number(argv[2]));
     } else if (strcmp(what, "exit") == 0) {
@@ -204,6 +284,15 @@ int main(int argc, char **argv)
         idle(number(argv[2]), number(argv[4]));
     } else if (strcmp(what, "named") == 0) {
         named(number(argv[2]));
+    } else if (strcmp(what, "churn") == 0) {
+        churn(argv[2]);
+    } else if (strcmp(what, "spin") == 0) {
+        spin();
+    } else if (strcmp(what, "handler") == 0) {
+        signal(SIGUSR1, wait_in_handler);
+        raise(SIGUSR1);
+    } else if (strcmp(what, "byte") == 0) {
+        wait_for_byte();
     } else if (strcmp(what, "bouts") == 0) {
         bouts(argv[2], argv[3], number(argv[4]));
     } else if (strcmp(what, "wait") == 0) {

@@ -1,0 +1,260 @@
+"""`tidemark run --pid`: processes that run already."""
+
+import ctypes
+import os
+import platform
+import signal
+import subprocess
+import tempfile
+import unittest
+
+from test_run import CC, RunCase, compiled, report, site, wait_until
+from test_run_control import facts
+from tools import LIMIT, TIDEMARK, run
+
+STATE = 1280  # where a recording's header says that it has begun (client/record.h)
+
+OPERATORS = r"""
+#include <cstdio>
+#include <unistd.h>
+#include <sys/prctl.h>
+__attribute__((noinline)) char *make_array() { return new char[100]; }
+int main(int, char **argv)
+{
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+    puts("ready");
+    fflush(stdout);
+    while (access(argv[1], F_OK) != 0)
+        usleep(2000);
+    for (int i = 0; i < 1000; i++)
+        delete[] make_array();
+}
+"""
+
+
+def may_attach():
+    """Whether this host lets a process attach to one that allows it."""
+    process = subprocess.Popen(["sleep", "600"])
+    try:
+        libc = ctypes.CDLL(None, use_errno=True)
+        libc.ptrace.restype = ctypes.c_long
+        libc.ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+        seize = 0x4206
+        if libc.ptrace(seize, process.pid, None, None) != 0:
+            return False
+        libc.ptrace(17, process.pid, None, None)
+        return True
+    finally:
+        process.kill()
+        process.wait()
+
+
+@unittest.skipUnless(platform.machine() == "x86_64", "attaching is for x86-64")
+@unittest.skipUnless(may_attach(), "this host lets nobody attach to a process")
+class Attach(RunCase):
+    def start(self, *command, program=None):
+        process = subprocess.Popen([str(program or self.program), *map(str, command)],
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.end, process)
+        self.assertEqual(process.stdout.readline(), "ready\n")
+        return process
+
+    @staticmethod
+    def end(process):
+        process.kill()
+        process.communicate()
+
+    def attach(self, pid, *options):
+        """The recorder, once the process is being recorded."""
+        recorder = subprocess.Popen([TIDEMARK, "run", "--pid", str(pid), "-o", str(self.trace),
+                                     "--no-debuginfod", *map(str, options)],
+                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.end, recorder)
+
+        def is_recorded():
+            self.assertIsNone(recorder.poll(), "it ended at once")
+            return any(p.read_bytes()[STATE:STATE + 1] == b"\1"
+                       for p in self.dir.glob("tidemark-run.*/*.recording"))
+
+        wait_until(is_recorded)
+        # The thread that loaded the library was let go.
+        wait_until(lambda: self.tracer(pid) == 0)
+        return recorder
+
+    @staticmethod
+    def tracer(pid):
+        for task in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{task}/status") as status:
+                for line in status:
+                    if line.startswith("TracerPid:") and int(line.split()[1]):
+                        return int(line.split()[1])
+        return 0
+
+    def detach(self, recorder, code=0):
+        recorder.send_signal(signal.SIGINT)
+        return self.ended(recorder, code)
+
+    def ended(self, recorder, code=0):
+        _, errors = recorder.communicate(timeout=LIMIT)
+        self.assertEqual(recorder.returncode, code, errors)
+        self.assert_nothing_left()
+        return errors
+
+    def said(self, process, *text):
+        out, errors = process.communicate(*text, timeout=LIMIT)
+        self.assertEqual((process.returncode, errors), (0, ""))
+        return out
+
+    def assert_no_faults(self):
+        told = facts(self.trace)
+        # Frees of blocks from before are no faults.
+        for fault in ("fault", "double_allocations", "lost_allocations"):
+            self.assertNotIn(fault, told)
+        return told
+
+    def test_records_from_then_on_and_leaves(self):
+        first, second = self.dir / "first", self.dir / "second"
+        process = self.start("bouts", first, second, 50000)
+        recorder = self.attach(process.pid)
+        first.touch()
+        self.assertEqual(process.stdout.readline(), "worked\n")
+        self.detach(recorder)
+        second.touch()
+        made, freed = map(int, self.said(process).split())
+        self.assertEqual((made, freed), (50500, 50000))
+        row = site(self.trace, "make_block")
+        # All of what was allocated since, and the frees of these; nothing from behind the end.
+        self.assertEqual((row["count"], row["live_count"]), (50000, 1000))
+        self.assertNotIn("late_block", [s["function"] for s in report(self.trace)["sites"]])
+        self.assertIn("attached", self.assert_no_faults()["recorded"][0])
+
+    def test_many_threads(self):
+        until = self.dir / "until"
+        process = self.start("churn", until)
+        recorder = self.attach(process.pid, "--seconds", 1, "--report", "none")
+        self.ended(recorder)
+        until.touch()
+        made, freed = map(int, self.said(process).split())
+        self.assertEqual(made, freed)
+        self.assertGreater(site(self.trace, "make_block")["count"], 1000)
+        self.assert_no_faults()
+
+    def test_a_process_that_ends(self):
+        first, second = self.dir / "first", self.dir / "second"
+        process = self.start("bouts", first, second, 1000)
+        recorder = self.attach(process.pid)
+        first.touch()
+        second.touch()
+        self.said(process)
+        self.ended(recorder)
+        self.assertEqual(site(self.trace, "make_block")["count"], 1000)
+        self.assertEqual(site(self.trace, "late_block")["count"], 300)
+        self.assertEqual(facts(self.trace)["end"], ["the process ended"])
+
+    def test_a_process_that_is_killed(self):
+        first, second = self.dir / "first", self.dir / "second"
+        process = self.start("bouts", first, second, 1000)
+        recorder = self.attach(process.pid)
+        first.touch()
+        self.assertEqual(process.stdout.readline(), "worked\n")
+        process.kill()
+        self.ended(recorder)
+        self.assertEqual(site(self.trace, "make_block")["count"], 1000)
+
+    def test_a_recorder_that_is_killed(self):
+        first, second = self.dir / "first", self.dir / "second"
+        process = self.start("bouts", first, second, 1000)
+        recorder = self.attach(process.pid)
+        recorder.kill()
+        recorder.wait()
+        first.touch()
+        second.touch()
+        self.said(process)
+
+    def test_waiting_system_calls_go_on(self):
+        process = self.start("byte")
+        recorder = self.attach(process.pid)
+        process.stdin.write("a")
+        process.stdin.flush()
+        self.assertEqual(process.stdout.readline(), "again\n")
+        self.detach(recorder)
+        self.assertEqual(self.said(process, "b"), "1 1\n")
+
+    def test_a_process_that_only_computes(self):
+        process = self.start("spin")
+        recorder = self.attach(process.pid)
+        self.detach(recorder)
+        process.terminate()
+        self.said(process)
+        self.assert_no_faults()
+
+    @unittest.skipIf(subprocess.run(["which", "g++"], stdout=subprocess.DEVNULL).returncode,
+                     "there is no g++")
+    def test_operators_of_cpp(self):
+        program, go = self.dir / "operators", self.dir / "go"
+        subprocess.run(["g++", "-g", "-O1", "-x", "c++", "-", "-o", str(program)],
+                       input=OPERATORS, text=True, check=True)
+        process = self.start(go, program=program)
+        recorder = self.attach(process.pid)
+        go.touch()
+        self.said(process)
+        self.ended(recorder)
+        row = [s for s in report(self.trace)["sites"] if "make_array" in s["function"]]
+        self.assertEqual([(r["count"], r["bytes"], r["live_count"]) for r in row],
+                         [(1000, 100000, 0)])
+        self.assert_no_faults()
+
+    def refused(self, pid, word):
+        result = run("run", "--pid", pid, "-o", self.trace, "--no-debuginfod")
+        self.assertEqual(result.returncode, 126, result.stderr)
+        self.assertIn(word, result.stderr)
+        self.assertFalse(self.trace.exists())
+        self.assert_nothing_left()
+
+    def test_static_programs(self):
+        program = compiled(self.dir, "static", ["-static"])
+        process = self.start("byte", program=program)
+        self.refused(process.pid, "statically linked")
+        process.stdin.write("a")
+        process.stdin.flush()
+        self.assertEqual(process.stdout.readline(), "again\n")
+        self.said(process, "b")
+
+    def test_stopped_processes(self):
+        process = self.start("byte")
+        process.send_signal(signal.SIGSTOP)
+        wait_until(lambda: self.state(process.pid) == "T")
+        self.refused(process.pid, "is stopped")
+        self.assertEqual(self.state(process.pid), "T")
+
+    @staticmethod
+    def state(pid):
+        with open(f"/proc/{pid}/stat") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0]
+
+    def test_no_such_process(self):
+        process = subprocess.Popen(["true"])
+        process.wait()
+        self.refused(process.pid, "there is no process")
+
+    def test_a_handler_may_hold_a_lock(self):
+        process = self.start("handler")
+        self.refused(process.pid, "no thread")
+        self.assertEqual(self.said(process, "a"), "0 0\n")
+
+    def test_what_is_recorded_already(self):
+        process = self.start("byte")
+        recorder = self.attach(process.pid)
+        result = run("run", "--pid", process.pid, "-o", self.dir / "other.tracy")
+        self.assertEqual(result.returncode, 126, result.stderr)
+        self.assertIn("recorded already", result.stderr)
+        self.detach(recorder)
+
+    def test_nothing_is_run(self):
+        result = run("run", "--pid", "1", "--", self.program)
+        self.assertEqual(result.returncode, 2, result.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main()
