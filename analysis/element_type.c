@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "analysis/element_type_d.h"
 #include "analysis/type_text.h"
 
 #define PATH_MAX_LENGTH 128u
@@ -303,6 +304,8 @@ enum element_evidence element_type(struct view function, struct buf *out)
     struct name_parts parts;
     char path[PATH_MAX_LENGTH];
     bool is_pair;
+    if (element_type_is_d(function))
+        return element_type_d(function, out);
     if (!name_parts_of_function(function, &parts) ||
         name_parts_join(&parts, path, sizeof path) == 0)
         return ELEMENT_NONE;

@@ -96,6 +96,28 @@ static const struct rule rules[] = {
     {FRAME_ALLOCATOR, PREFIX, "core::iter::"},
     {FRAME_ALLOCATOR, PREFIX, "core::ops::function::"},
     {FRAME_ALLOCATOR, PREFIX, "hashbrown::"},
+    /* D: the runtime and the standard library */
+    {FRAME_ALLOCATOR, NAME, "gc_malloc"},
+    {FRAME_ALLOCATOR, NAME, "gc_qalloc"},
+    {FRAME_ALLOCATOR, NAME, "gc_calloc"},
+    {FRAME_ALLOCATOR, NAME, "gc_realloc"},
+    {FRAME_ALLOCATOR, NAME, "gc_extend"},
+    {FRAME_ALLOCATOR, PREFIX, "_d_new"},
+    {FRAME_ALLOCATOR, PREFIX, "_d_array"},
+    {FRAME_ALLOCATOR, PREFIX, "_d_alloc"},
+    {FRAME_ALLOCATOR, PREFIX, "_d_assocarray"},
+    {FRAME_ALLOCATOR, PREFIX, "_aaGet"},
+    {FRAME_ALLOCATOR, PREFIX, "rt."},
+    {FRAME_ALLOCATOR, PREFIX, "core.gc."},
+    {FRAME_ALLOCATOR, PREFIX, "core.internal."},
+    {FRAME_ALLOCATOR, PREFIX, "core.lifetime."},
+    {FRAME_ALLOCATOR, PREFIX, "core.memory."},
+    {FRAME_ALLOCATOR, PREFIX, "object."},
+    {FRAME_ALLOCATOR, PREFIX, "std."},
+    {FRAME_ALLOCATOR, PREFIX, "_D3std"}, /* the same, not demangled */
+    {FRAME_ALLOCATOR, PREFIX, "_D4core"},
+    {FRAME_ALLOCATOR, PREFIX, "_D2rt"},
+    {FRAME_ALLOCATOR, PREFIX, "_DTi"}, /* by another base class */
     /* jemalloc, mimalloc, tcmalloc, TBB, rpmalloc, GLib */
     {FRAME_ALLOCATOR, PREFIX, "je_"},
     {FRAME_ALLOCATOR, PREFIX, "_rjem_"},

@@ -75,7 +75,7 @@ static bool begins(const char *text, const char *with)
 static bool is_raw(const struct builder *b, const struct frame_view *f)
 {
     static const char *const libraries[] = {
-        "std::", "__gnu_cxx::", "alloc::", "core::", "hashbrown::"};
+        "std::", "__gnu_cxx::", "alloc::", "core::", "hashbrown::", "std.array.", "std.container."};
     char name[FUNCTION_NAME_SIZE];
     if (skiplist_class(b->skip, f->function, (struct view){"", 0}) != FRAME_ALLOCATOR)
         return false;

@@ -275,6 +275,18 @@ fn main() {
 FRAME_MAX = 200 << 10
 
 
+D = r"""
+module e;
+import std.experimental.allocator, std.experimental.allocator.mallocator;
+struct Item { long[5] at; this(long x) { at[0] = x; } }
+__gshared Item*[30] items_kept;
+__gshared double[][4] numbers_kept;
+pragma(inline, false) void items() { foreach (i, ref k; items_kept) k = Mallocator.instance.make!Item(i); }
+pragma(inline, false) void numbers() { foreach (ref k; numbers_kept) k = Mallocator.instance.makeArray!double(7); }
+void main() { items(); numbers(); }
+"""
+
+
 def is_recorder(name):
     """What stands between the allocation and the list of it."""
     return name.startswith("tell") or "Recorder" in name
@@ -444,6 +456,24 @@ class Types(Case):
         self.check(self.compile("e.rs", RUST, "rustc", "-A", "warnings", "-g", "-O",
                                 "--crate-name", "elements", "-C", "relocation-model=static", "-C",
                                 "symbol-mangling-version=v0"))
+
+    def test_d(self):
+        """Recorded as it runs, since it has allocators of its own beside the collector's."""
+        try:
+            compiler = tool("gdc", "gdc-12")
+        except Absent as why:
+            self.skipTest(str(why))
+        (self.dir / "e.d").write_text(D)
+        sh(self.dir, compiler, "-g", "-O0", "-o", "e", "e.d")
+        result = run("run", "-o", self.dir / "e.tracy", "--", self.dir / "e")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        told = {row["type"]: (row["count"], row["bytes"])
+                for row in report(self.dir / "e.tracy", "--by", "type")["groups"]}
+        self.assertEqual(told["e.Item"], (30, 30 * 40))
+        self.assertEqual(told["double"], (4, 4 * 56))
+        sites = {row["type"]: row["function"] for row in report(self.dir / "e.tracy")["sites"]
+                 if row["type"]}
+        self.assertEqual((sites["e.Item"], sites["double"]), ("e.items()", "e.numbers()"))
 
     def test_without_debug_information(self):
         """What was inlined does not show: fewer types are told, and no wrong ones."""

@@ -106,14 +106,32 @@ static void test_skiplist(void **state)
         "jv_mem_calloc",
         "jv_mem_alloc",
         "zrealloc.part.0",
+        "_d_newclass",
+        "core.internal.gc.impl.conservative.gc.Gcx.newPool(ulong, bool)",
+        "std.container.array.Array!(t.Item).Array.Payload.reserve(ulong)",
+        "_D3std8internal6memory__T14enforceReallocZQrFNaNbNiNkMPvmZQe",
     };
     for (size_t i = 0; i < sizeof allocators / sizeof *allocators; i++)
         assert_int_equal(class_of(&s, allocators[i], "/src/x.cpp"), FRAME_ALLOCATOR);
     static const char *const program[] = {
-        "main",          "my_malloc(int)",   "stdx::run()",       "mi_open",
-        "tc_open_alloc", "free_list_push",   "tracy_wrapper()",   "allocator::Arena::allocate(int)",
-        "rpc_allocate",  "render::malloc()", "Callstack::push()", "",
-        "malloc_report", "item_alloc",
+        "main",
+        "my_malloc(int)",
+        "stdx::run()",
+        "mi_open",
+        "tc_open_alloc",
+        "free_list_push",
+        "tracy_wrapper()",
+        "allocator::Arena::allocate(int)",
+        "rpc_allocate",
+        "render::malloc()",
+        "Callstack::push()",
+        "",
+        "malloc_report",
+        "item_alloc",
+        "std",
+        "rt.part.0",
+        "t.containers()",
+        "gc_collect",
     };
     for (size_t i = 0; i < sizeof program / sizeof *program; i++)
         assert_int_equal(class_of(&s, program[i], "/src/x.cpp"), FRAME_PROGRAM);

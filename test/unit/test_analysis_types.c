@@ -155,6 +155,48 @@ static void test_libcxx(void **state)
     CHECK_NAMES(cases);
 }
 
+/* gdc 12, as libiberty writes names; the templates of later compilers. */
+static void test_d(void **state)
+{
+    (void)state;
+    static const struct name_case cases[] = {
+        {"std.container.array.Array!(t.Item).Array.Payload.reserve(ulong)", "t.Item", ELEMENT_SURE},
+        {"std.experimental.allocator.make!(t.Item, "
+         "shared(std.experimental.allocator.mallocator.Mallocator), int).make(ref "
+         "shared(std.experimental.allocator.mallocator.Mallocator), int)",
+         "t.Item", ELEMENT_IN_LINE},
+        {"std.experimental.allocator.makeArray!(double, "
+         "shared(std.experimental.allocator.mallocator.Mallocator)).makeArray(ref "
+         "shared(std.experimental.allocator.mallocator.Mallocator), ulong)",
+         "double", ELEMENT_IN_LINE},
+        {"core.lifetime._d_newitemT!(t.Both!(int, t.Item).Both)._d_newitemT()",
+         "t.Both!(int, t.Item).Both", ELEMENT_SURE},
+        {"core.lifetime._d_newclassT!(t.Thing)._d_newclassT()", "t.Thing", ELEMENT_SURE},
+        {"core.internal.array.construction._d_newarrayT!(int[])._d_newarrayT(ulong, bool)", "int[]",
+         ELEMENT_SURE},
+        {"core.internal.array.appending._d_arrayappendT!(immutable(char)[], char)._d_arrayappendT("
+         "scope ref immutable(char)[], scope char[])",
+         "immutable(char)", ELEMENT_SURE},
+        {"core.internal.array.concatenation._d_arraycatnTX!(int[][], int[], int[])._d_arraycatnTX",
+         "int[]", ELEMENT_SURE},
+        /* local to another function, without a type, of another library, broken */
+        {"std.experimental.allocator.make!(t.Item, int).make(int).construct().__lambda1()", "",
+         ELEMENT_NONE},
+        {"std.array.Appender!(t.Item[]).Appender.ensureAddable(ulong)", "", ELEMENT_NONE},
+        {"core.internal.array.appending._d_arrayappendT!(t.Item)._d_arrayappendT()", "",
+         ELEMENT_NONE},
+        {"core.lifetime._d_newitemT!()._d_newitemT()", "", ELEMENT_NONE},
+        {"core.lifetime._d_newitemT", "", ELEMENT_NONE},
+        {"mine.core.lifetime._d_newitemT!(int)._d_newitemT()", "", ELEMENT_NONE},
+        {"core.lifetime._d_newitemT!(int", "", ELEMENT_NONE},
+        {"core.lifetime._d_newitemT!(int]))._d_newitemT()", "", ELEMENT_NONE},
+        {"core.lifetime..x!(int)()", "", ELEMENT_NONE},
+        {"a!(\"", "", ELEMENT_NONE},
+        {"!(", "", ELEMENT_NONE},
+    };
+    CHECK_NAMES(cases);
+}
+
 /* rustc 1.95 with v0 mangling; names of debug information; older mangling, which has no types. */
 static void test_rust(void **state)
 {
@@ -419,10 +461,15 @@ static void test_skipped_wrappers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_libstdcxx),     cmocka_unit_test(test_libcxx),
-        cmocka_unit_test(test_rust),          cmocka_unit_test(test_no_type),
-        cmocka_unit_test(test_damaged_names), cmocka_unit_test(test_deep_and_long_names),
-        cmocka_unit_test(test_call_stacks),   cmocka_unit_test(test_skipped_wrappers),
+        cmocka_unit_test(test_libstdcxx),
+        cmocka_unit_test(test_libcxx),
+        cmocka_unit_test(test_d),
+        cmocka_unit_test(test_rust),
+        cmocka_unit_test(test_no_type),
+        cmocka_unit_test(test_damaged_names),
+        cmocka_unit_test(test_deep_and_long_names),
+        cmocka_unit_test(test_call_stacks),
+        cmocka_unit_test(test_skipped_wrappers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
