@@ -130,6 +130,7 @@ bool capture_start_resolver(struct capture *c)
         print_error(&e);
     else
         c->resolver_runs = true;
+    c->resolver.root = &c->root;
     return c->resolver_runs;
 }
 

@@ -17,6 +17,7 @@ struct capture {
     struct memory_limit memory;
     double last_progress; /* when the last one was printed */
     struct resolver resolver;
+    struct process_root root; /* of the client, if it is another one than ours */
     bool resolver_runs;
     char *named_output;      /* by --name */
     char *journal_name;      /* NULL: none is kept */

@@ -195,6 +195,8 @@ static int record(struct capture *c, struct connection *connection, struct trace
     struct session *s = session_new(connection, t, &c->o.session, e);
     if (!s)
         return -1;
+    process_root_close(&c->root);
+    c->root = session_take_root(s);
     if (c->o.session.no_symbols && !session_is_local(s))
         fprintf(stderr, "tidemark: the client is not a process of this host that we may look at: "
                         "it is asked for names after all\n");
@@ -449,6 +451,7 @@ static int capture_main(int argc, char **argv, bool drop_in, int channel)
                         .fifo = -1,
                         .stop = {.fd = -1},
                         .resolver = RESOLVER_NONE,
+                        .root = PROCESS_ROOT_NONE,
                         .terminal = isatty(STDOUT_FILENO)};
     monitor_init(&c.monitor, channel);
     int status = capture_options_parse(&c.o, drop_in, argc, argv);
@@ -466,6 +469,7 @@ static int capture_main(int argc, char **argv, bool drop_in, int channel)
         close(c.fifo);
     part_saver_stop(&c.saver);
     resolver_release(&c.resolver);
+    process_root_close(&c.root);
     capture_options_release(&c.o);
     free(c.named_output);
     free(c.journal_name);

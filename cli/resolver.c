@@ -162,20 +162,29 @@ static void refuse(struct resolver *r, const char *path, const struct build_id *
                  "no build id to check %.120s by; --images-from-trace allows it", path);
 }
 
-static int open_path(struct resolver *r, struct view name)
+/* The file if it may be opened, else -1 after closing it. */
+static int allow(struct resolver *r, int fd, struct view name, const char *path)
 {
     struct build_id found = {0};
+    if (fd < 0 || r->image.trusted || has_build_id(fd, r->image.build_id, &found) ||
+        lies_well(r, name))
+        return fd;
+    refuse(r, path, &found);
+    close(fd);
+    return -1;
+}
+
+static int open_path(struct resolver *r, struct view name)
+{
     struct buf path = {0};
+    int fd = -1;
     buf_put(&path, name.p, name.len);
     const char *text = buf_str(&path);
-    int fd = path.failed ? -1 : regular_file_open(text);
     r->no_memory |= path.failed;
-    if (fd >= 0 && !r->image.trusted && !has_build_id(fd, r->image.build_id, &found) &&
-        !lies_well(r, name)) {
-        refuse(r, text, &found);
-        close(fd);
-        fd = -1;
-    }
+    if (!path.failed && r->root)
+        fd = allow(r, process_root_file(r->root, text), name, text);
+    if (!path.failed && fd < 0)
+        fd = allow(r, regular_file_open(text), name, text);
     /* The first that is opened is the image: what lies beside it may be opened, too. */
     if (fd >= 0 && r->folder.len == 0) {
         struct view folder = path_folder(name);

@@ -22,6 +22,7 @@
 #include "symbols/debuginfod.h"
 #include "symbols/helper.h"
 #include "symbols/locate.h"
+#include "symbols/process_root.h"
 #include "symbols/substitute.h"
 
 struct resolve_options {
@@ -125,6 +126,7 @@ struct resolver {
     bool no_memory;            /* for a path that was wished for */
     struct buf folder;         /* that the image is in; empty: not opened yet */
     struct symbol_cache cache;
+    const struct process_root *root; /* where paths of the images lead first; NULL: where ours do */
 };
 
 #define RESOLVER_NONE                                                                              \

@@ -133,15 +133,18 @@ static int socket_owner(unsigned long inode, pid_t *owner, struct err *e)
 int modules_init(struct modules *m, int fd, struct err *e)
 {
     unsigned long inode;
-    *m = (struct modules){0};
-    if (peer_inode(fd, &inode, e) != 0)
+    *m = (struct modules){.root = PROCESS_ROOT_NONE};
+    if (peer_inode(fd, &inode, e) != 0 || (inode && socket_owner(inode, &m->pid, e) != 0))
         return -1;
-    return inode ? socket_owner(inode, &m->pid, e) : 0;
+    if (m->pid)
+        m->root = process_root_open(m->pid);
+    return 0;
 }
 
 void modules_release(struct modules *m)
 {
     map_release(&m->seen);
+    process_root_close(&m->root);
 }
 
 bool modules_has_pid(const struct modules *m, uint64_t pid)

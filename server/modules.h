@@ -18,13 +18,15 @@
 
 #include "base/err.h"
 #include "base/map.h"
+#include "symbols/process_root.h"
 #include "trace/store.h"
 
 struct modules {
-    pid_t pid;           /* 0: the client is not on this host, or hidden from us */
-    long long last_read; /* monotonic ns */
-    size_t frames_read;  /* frames that the store had then */
-    struct map seen;     /* hash of (start, path) → 1 */
+    pid_t pid;                /* 0: the client is not on this host, or hidden from us */
+    long long last_read;      /* monotonic ns */
+    size_t frames_read;       /* frames that the store had then */
+    struct map seen;          /* hash of (start, path) → 1 */
+    struct process_root root; /* where its paths lead, if not where ours do */
 };
 
 /*

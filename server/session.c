@@ -58,6 +58,15 @@ bool session_is_local(const struct session *s)
     return modules_has_pid(&s->modules, s->pid);
 }
 
+struct process_root session_take_root(struct session *s)
+{
+    struct process_root root = s->modules.root;
+    if (!session_is_local(s))
+        return PROCESS_ROOT_NONE;
+    s->modules.root = PROCESS_ROOT_NONE;
+    return root;
+}
+
 /*
  * What to ask of this client. Code only of one that offers it; source texts of older ones in any
  * case, as the official server does. Clients before protocol 66 would read the code without looking
@@ -114,6 +123,7 @@ struct session *session_new(struct connection *c, struct trace *t,
         err_no_memory(e, "the session");
         return NULL;
     }
+    s->modules.root = PROCESS_ROOT_NONE;
     s->fd = c->fd;
     s->pid = c->welcome.pid;
     s->trace = t;

@@ -16,6 +16,7 @@
 #include "server/journal.h"
 #include "server/memory_limit.h"
 #include "server/stop.h"
+#include "symbols/process_root.h"
 #include "trace/store.h"
 
 /* How things stand, for a progress line. */
@@ -94,6 +95,12 @@ enum session_end session_run(struct session *s, const struct session_limits *lim
  * other end of the socket has the id that the client says it has, so it is no tunnel.
  */
 bool session_is_local(const struct session *s);
+
+/*
+ * Where the paths of a local client lead, if it sees another file system than we do: the caller's,
+ * who closes it. To be called once.
+ */
+struct process_root session_take_root(struct session *s);
 
 /* A flight recorder: whether the journal has more than the store. */
 bool session_has_dropped(const struct session *s);

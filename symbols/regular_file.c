@@ -20,26 +20,39 @@ static int open_again(const char *path, const struct stat *seen)
     return -1;
 }
 
-int regular_file_open(const char *path)
+static int open_place(int place, struct stat *seen)
 {
     char again[48];
-    struct stat st;
-    int place = open(path, O_PATH | O_CLOEXEC);
-    if (place < 0)
+    if (fstat(place, seen) != 0)
         return -1;
-    int fd = -1;
-    if (fstat(place, &st) == 0) {
-        if (!S_ISREG(st.st_mode)) {
-            errno = EINVAL;
-        } else {
-            snprintf(again, sizeof again, "/proc/self/fd/%d", place);
-            fd = open(again, O_RDONLY | O_CLOEXEC);
-            if (fd < 0 && errno == ENOENT)
-                fd = open_again(path, &st);
-        }
-    }
+    if (!S_ISREG(seen->st_mode))
+        return errno = EINVAL, -1;
+    snprintf(again, sizeof again, "/proc/self/fd/%d", place);
+    return open(again, O_RDONLY | O_CLOEXEC);
+}
+
+static int close_place(int place, int result)
+{
     int cause = errno;
     close(place);
     errno = cause;
-    return fd;
+    return result;
+}
+
+int regular_file_open_place(int place)
+{
+    struct stat st;
+    return close_place(place, open_place(place, &st));
+}
+
+int regular_file_open(const char *path)
+{
+    struct stat st = {0};
+    int place = open(path, O_PATH | O_CLOEXEC);
+    if (place < 0)
+        return -1;
+    int fd = open_place(place, &st);
+    if (fd < 0 && errno == ENOENT && S_ISREG(st.st_mode))
+        fd = open_again(path, &st);
+    return close_place(place, fd);
 }

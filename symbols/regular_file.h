@@ -8,4 +8,7 @@
  */
 int regular_file_open(const char *path);
 
+/* The same of what was opened with O_PATH, which is closed. ENOENT where /proc is not mounted. */
+int regular_file_open_place(int place);
+
 #endif

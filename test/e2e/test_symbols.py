@@ -85,10 +85,10 @@ class SymbolCase(Case):
         return copy
 
     def record(self, *args, mode="names", relay=False, program=CLIENT, strip=True, between=None,
-               name="t.tracy"):
+               name="t.tracy", wrapper=()):
         """Runs the program and captures it. Gives the finished capture and the trace."""
         copy = self.client(program, strip)
-        process = subprocess.Popen([copy, mode], stdout=subprocess.PIPE, text=True)
+        process = subprocess.Popen([*wrapper, copy, mode], stdout=subprocess.PIPE, text=True)
         through = None
         try:
             port, self.pid = map(int, process.stdout.readline().split())
@@ -450,6 +450,20 @@ class TestPolicy(SymbolCase):
 class TestCapture(SymbolCase):
     def test_server(self):
         result, trace = self.record("--symbols", "server", "--debug-dir", self.debug)
+        self.assertIn("0 by the client", result.stdout)
+        self.assert_named(trace)
+
+    def test_server_of_a_container(self):
+        """What the client sees as its files is looked at, not what has these names here."""
+        if subprocess.run(["unshare", "-rm", "true"], capture_output=True).returncode != 0:
+            self.skipTest("no mount namespace can be made here")
+        box = self.dir / "box"
+        box.mkdir()
+        script = ('mount -t tmpfs none "$1" && mkdir "$1/bin" && cp "$2" "$1/bin/shop" && '
+                  'ln -s "$1/bin" "$1/run" && exec "$1/run/shop" "$3"')
+        result, trace = self.record("--symbols", "server", strip=False,
+                                    wrapper=["unshare", "-rm", "sh", "-c", script, "sh", box])
+        self.assertEqual(list(box.iterdir()), [])
         self.assertIn("0 by the client", result.stdout)
         self.assert_named(trace)
 
