@@ -127,10 +127,10 @@ static __attribute__((noinline)) void judge(struct stream_figures *f, struct str
 {
     for (size_t i = 0; i < t->candidates.len; i++) {
         const struct stream_candidate *c = &t->candidates.at[i];
+        if (c->freed != time)
+            continue;
         struct counter_page *page = f->account->pages.at[c->callstack >> COUNTER_PAGE_SHIFT];
-        if (c->freed == time)
-            counter_temporary(f->account, &page->cold[c->callstack & (COUNTER_PAGE_KEYS - 1)],
-                              c->size);
+        counter_temporary(f->account, &page->cold[c->callstack & (COUNTER_PAGE_KEYS - 1)], c->size);
     }
 }
 
@@ -265,6 +265,8 @@ static int count_until(struct stream_figures *f, int64_t until, const struct rec
             if (i + AHEAD < due_count)
                 expect_step(f, (uint32_t)(due[i + AHEAD].value & CALLSTACK_MASK));
             for (; next < n && times[next] < time; next++) {
+                if (next + AHEAD < n)
+                    expect_step(f, r[next + AHEAD].callstack_alloc);
                 if (alloc_block(f, times[next], &r[next], e) != 0)
                     return -1;
             }
@@ -294,7 +296,6 @@ static int take_batch(struct stream_figures *f, const struct rec_memory_event *r
         }
         times[i] = f->now;
         uint64_t end = saturating_add(r[i].ptr, r[i].size & SIZE_MASK);
-        expect_step(f, r[i].callstack_alloc);
         totals->low_address = r[i].ptr < totals->low_address ? r[i].ptr : totals->low_address;
         totals->high_address = end > totals->high_address ? end : totals->high_address;
         if (r[i].time_free > f->now && expect_free(f, &r[i], e) != 0)

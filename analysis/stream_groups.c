@@ -6,17 +6,18 @@
 #include "analysis/stream_parts.h"
 #include "base/saturate.h"
 
-/* A group's use while the log is gone through, and its sums. */
+/* A group's use while the log is gone through. */
 struct level {
     uint64_t live;
     uint64_t peak; /* not yet of the nanosecond `tick` */
     uint64_t tick;
-    struct counter sums;
+    uint64_t unused; /* two of them make a cache line */
 };
 
 struct levels {
     const struct stream_grouping *of;
     struct level *at;
+    struct counter *sums; /* beside them */
     size_t len;
     uint64_t tick; /* nanoseconds in which something happened */
 };
@@ -33,14 +34,23 @@ static int levels_init(struct levels *l, const struct stream_grouping *of, struc
         most = of->groups[i] > most ? of->groups[i] : most;
     *l = (struct levels){.of = of, .len = (size_t)most + 1};
     l->at = malloc(l->len * sizeof *l->at);
-    return l->at ? 0 : err_no_memory(e, "figures of groups");
+    l->sums = malloc(l->len * sizeof *l->sums);
+    return l->at && l->sums ? 0 : err_no_memory(e, "figures of groups");
+}
+
+static void levels_release(struct levels *l)
+{
+    free(l->at);
+    free(l->sums);
 }
 
 static void levels_clear(struct levels *l)
 {
     l->tick = 0;
-    for (size_t i = 0; i < l->len; i++)
+    for (size_t i = 0; i < l->len; i++) {
         l->at[i] = (struct level){0};
+        l->sums[i] = (struct counter){0};
+    }
 }
 
 /* ---- from the log: a group's own highest use */
@@ -109,7 +119,7 @@ static void add_callstacks(const struct stream_figures *f, uint32_t pool, struct
     uint32_t callstack;
     struct counter c;
     while (accounting_next(&f->callstacks, pool, &iter, &callstack, &c))
-        add_counter(&l->at[group_of(l, callstack)].sums, &c);
+        add_counter(&l->sums[group_of(l, callstack)], &c);
 }
 
 static int give(const struct levels *l, uint32_t pool, const struct pool_figures *figures,
@@ -119,12 +129,13 @@ static int give(const struct levels *l, uint32_t pool, const struct pool_figures
     if (accounting_put_pool(into, pool, figures, e) != 0)
         return -1;
     for (size_t i = 0; i < l->len; i++) {
-        struct level *g = &l->at[i];
-        if (g->sums.count == 0)
+        const struct level *g = &l->at[i];
+        struct counter *c = &l->sums[i];
+        if (c->count == 0)
             continue;
-        g->sums.live_bytes = g->live;
-        g->sums.peak_bytes = g->live > g->peak ? g->live : g->peak;
-        if (accounting_put_counter(into, pool, (uint32_t)i, &g->sums, e) != 0)
+        c->live_bytes = g->live;
+        c->peak_bytes = g->live > g->peak ? g->live : g->peak;
+        if (accounting_put_counter(into, pool, (uint32_t)i, c, e) != 0)
             return -1;
     }
     return 0;
@@ -163,7 +174,7 @@ int stream_figures_group(struct stream_figures *f, const struct selection *s,
         status = group_pool(f, &f->pools.at[i], s, &cursor, levels, n, e);
     column_reader_release(&cursor.reader);
     for (size_t i = 0; levels && i < n; i++)
-        free(levels[i].at);
+        levels_release(&levels[i]);
     free(levels);
     return status;
 }
