@@ -409,12 +409,17 @@ static int put(void *ctx, enum record_type type, const void *recs, size_t n, str
     }
 }
 
+struct record_sink stream_figures_sink(struct stream_figures *f)
+{
+    return (struct record_sink){f, put};
+}
+
 int stream_figures_read(struct stream_figures *f, const char *path, struct trace_counts *counts,
                         struct trace_info *info, struct err *e)
 {
     static const bool wanted[REC_TYPE_COUNT] = {
         [REC_POOL] = true, [REC_MEMORY_EVENT] = true, [REC_POOL_END] = true};
-    const struct record_sink sink = {f, put};
+    const struct record_sink sink = stream_figures_sink(f);
     const struct trace_load_options options = {
         .no_events = true, .beside = &sink, .beside_wanted = wanted};
     int status = trace_load_with(f->trace, path, &options, counts, info, e);

@@ -36,8 +36,8 @@ struct stream_candidate {
 };
 
 struct stream_thread {
-    int64_t latest;  /* ns; when it did something in the pool */
-    int64_t soonest; /* when the first candidate is freed */
+    int64_t latest;                          /* ns; when it did something in the pool */
+    int64_t soonest;                         /* when the first candidate is freed */
     VEC(struct stream_candidate) candidates; /* allocated then, to be freed by this thread */
 };
 
@@ -83,6 +83,12 @@ int stream_figures_load(struct stream_figures *f, const char *path, struct trace
 /* The first half of that: -1 with f->unsuited when the events cannot be counted. */
 int stream_figures_read(struct stream_figures *f, const char *path, struct trace_counts *counts,
                         struct trace_info *info, struct err *e);
+
+/*
+ * Takes the records of pools; whatever stands before them in a file must be in the trace by then.
+ * For tests and fuzzers.
+ */
+struct record_sink stream_figures_sink(struct stream_figures *f);
 
 /* Call stacks that are counted together. */
 struct stream_grouping {

@@ -1,6 +1,7 @@
 /*
  * Any history of memory events as the page shows it: however long the steps become, their sums are
- * those of the summary, and so is the make-up of each pool's peak.
+ * those of the summary, and so is the make-up of each pool's peak. The summary is the same when the
+ * events are counted on their way past, without a store.
  *
  * An event every EVENT bytes.
  */
@@ -8,8 +9,12 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#include <string.h>
+
 #include "analysis/page_data.h"
+#include "analysis/stream_figures.h"
 #include "base/bytes.h"
+#include "trace/save.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -92,6 +97,38 @@ static void check_sums(const struct page_data *d, const struct summary *s)
     }
 }
 
+static void check_stream(struct trace *t, const struct summary *s, const struct skiplist *skip)
+{
+    struct err e = {0};
+    struct stream_figures f;
+    struct summary streamed;
+    const struct summary_options options = {.skip = skip, .stacks = true, .stream = &f};
+    stream_figures_init(&f, t);
+    const struct record_sink sink = stream_figures_sink(&f);
+    /* Times that begin anew beside another pool are left to the sweep. */
+    if (trace_save(t, &sink, &e) != 0) {
+        check(f.unsuited);
+        stream_figures_release(&f);
+        return;
+    }
+    check(summary_build(&streamed, t, &options, &e) == 0);
+    check(streamed.pools.len == s->pools.len && streamed.sites.len == s->sites.len);
+    for (size_t i = 0; i < s->pools.len; i++) {
+        const struct summary_pool *a = &streamed.pools.at[i];
+        const struct summary_pool *b = &s->pools.at[i];
+        check(memcmp(&a->figures, &b->figures, sizeof a->figures) == 0);
+        check(a->low_address == b->low_address && a->high_address == b->high_address);
+    }
+    for (size_t i = 0; i < s->sites.len; i++) {
+        const struct summary_row *a = &streamed.sites.at[i];
+        const struct summary_row *b = &s->sites.at[i];
+        check(memcmp(&a->figures, &b->figures, sizeof a->figures) == 0);
+        check(a->key == b->key && a->callstack == b->callstack);
+    }
+    summary_release(&streamed);
+    stream_figures_release(&f);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     struct trace t;
@@ -115,6 +152,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         check_sums(&d, &s);
     }
     page_data_release(&d);
+    check_stream(&t, &s, &skip);
     summary_release(&s);
     trace_release(&t);
     return 0;
