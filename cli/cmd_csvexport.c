@@ -13,6 +13,7 @@
 
 #include "analysis/export.h"
 #include "analysis/memory_rows.h"
+#include "analysis/stream_figures.h"
 #include "analysis/summary.h"
 #include "cli/commands.h"
 #include "cli/options.h"
@@ -293,14 +294,21 @@ static int export_memory(const struct csvexport *c, struct err *e)
 
 static int write_sites(const struct csvexport *c, struct trace *t, struct err *e)
 {
-    const struct summary_options options = {.by = GROUP_SITE};
+    struct summary_options options = {.by = GROUP_SITE};
     const struct summary_selection all = {.sort = SORT_SIZE};
     const struct report_options form = {.format = REPORT_CSV};
+    struct stream_figures stream;
     struct summary s;
-    if (trace_load(t, c->trace, NULL, NULL, e) != 0 || summary_build(&s, t, &options, e) != 0)
+    stream_figures_init(&stream, t);
+    int status = stream_figures_load(&stream, c->trace, NULL, NULL, e);
+    options.stream = stream.counted ? &stream : NULL;
+    if (status == 0)
+        status = summary_build(&s, t, &options, e);
+    stream_figures_release(&stream);
+    if (status != 0)
         return -1;
     summary_select(&s.sites, &all);
-    int status = report_write(&s, &form, stdout, e);
+    status = report_write(&s, &form, stdout, e);
     summary_release(&s);
     return status;
 }

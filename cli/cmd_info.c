@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analysis/overview.h"
+#include "analysis/stream_figures.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "report/overview.h"
@@ -53,15 +54,21 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
 
 static int run(const struct info_command *c, struct trace *t, struct err *e)
 {
-    static const struct summary_options everything = {.by = GROUP_SITE};
+    struct summary_options everything = {.by = GROUP_SITE};
+    struct stream_figures stream;
     struct trace_counts counts;
     struct trace_info info;
     struct summary s;
     struct overview o;
-    if (trace_load(t, c->trace, &counts, &info, e) != 0 ||
-        summary_build(&s, t, &everything, e) != 0)
+    stream_figures_init(&stream, t);
+    int status = stream_figures_load(&stream, c->trace, &counts, &info, e);
+    everything.stream = stream.counted ? &stream : NULL;
+    if (status == 0)
+        status = summary_build(&s, t, &everything, e);
+    stream_figures_release(&stream);
+    if (status != 0)
         return -1;
-    int status = overview_build(&o, t, &counts, &info, &s, e);
+    status = overview_build(&o, t, &counts, &info, &s, e);
     if (status == 0) {
         status = overview_write(&o, c->json, stdout, e);
         overview_release(&o);
