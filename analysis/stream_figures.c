@@ -37,6 +37,7 @@ static const struct pack_layout log_layout = {
  */
 #define PAGES_FREE 4096u
 #define EVENTS_PER_PAGE 16u
+#define PLACES_PER_PAGE (sizeof(struct counter_page) / sizeof(struct counter_page *))
 
 void stream_figures_init(struct stream_figures *f, struct trace *t)
 {
@@ -80,10 +81,12 @@ static int no_memory(struct err *e)
 
 /* ---- steps */
 
-/* Whether the page of a call stack may be made now. */
-static bool may_add_page(struct stream_figures *f)
+/* Whether a page may be made now; the places of pages before it count for some, too. */
+static bool may_add_page(struct stream_figures *f, uint32_t number)
 {
-    return f->counter_pages++ < PAGES_FREE + f->events / EVENTS_PER_PAGE;
+    size_t places = f->account->pages.len;
+    f->counter_pages += 1 + (number > places ? (number - places) / PLACES_PER_PAGE : 0);
+    return f->counter_pages <= PAGES_FREE + f->events / EVENTS_PER_PAGE;
 }
 
 static inline struct counter_page *page_of(struct stream_figures *f, uint32_t callstack,
@@ -93,7 +96,7 @@ static inline struct counter_page *page_of(struct stream_figures *f, uint32_t ca
     uint32_t number = callstack >> COUNTER_PAGE_SHIFT;
     if (number < p->pages.len && p->pages.at[number])
         return p->pages.at[number];
-    if (may_add_page(f))
+    if (may_add_page(f, number))
         return pool_add_page(p, number, e);
     unsuited(f, e);
     return NULL;

@@ -249,6 +249,47 @@ static void test_fixtures(void **state)
 
 /* ---- what goes wrong */
 
+/* Events that name call stacks far apart, as no program's do, before it is known that there are
+ * none. */
+static void put_far_callstacks(struct stream_figures *f, uint64_t pools, uint64_t events,
+                               struct err *e)
+{
+    const struct record_sink sink = stream_figures_sink(f);
+    for (uint64_t i = 0; i < pools; i++) {
+        struct rec_pool pool = {.key = 16 * i, .events = events};
+        if (record_put(&sink, REC_POOL, &pool, 1, e) != 0)
+            return;
+        for (uint64_t k = 0; k < events; k++) {
+            struct rec_memory_event r = {.time_free = -1,
+                                         .callstack_alloc = 0xffffff - (uint32_t)(64 * k)};
+            if (record_put(&sink, REC_MEMORY_EVENT, &r, 1, e) != 0)
+                return;
+        }
+        if (record_put(&sink, REC_POOL_END, &(struct rec_pool_end){0}, 1, e) != 0)
+            return;
+    }
+}
+
+static void test_memory_for_call_stacks_far_apart(void **state)
+{
+    (void)state;
+    static const struct {
+        uint64_t pools, events;
+        bool unsuited;
+    } cases[] = {{1, 1000, false}, {1, 100000, true}, {4, 1, false}, {1000, 1, true}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct answer a = {0};
+        struct err e = {0};
+        assert_int_equal(trace_init(&a.trace, NULL, &e), 0);
+        stream_figures_init(&a.stream, &a.trace);
+        put_far_callstacks(&a.stream, cases[i].pools, cases[i].events, &e);
+        assert_int_equal(a.stream.unsuited, cases[i].unsuited);
+        assert_int_equal(e.code, cases[i].unsuited ? ERR_INPUT : 0);
+        assert_true(a.stream.counter_pages < 10000);
+        answer_end(&a);
+    }
+}
+
 static void test_questions_that_need_more(void **state)
 {
     (void)state;
@@ -298,6 +339,7 @@ int main(void)
         cmocka_unit_test(test_disorder),
         cmocka_unit_test(test_fixtures),
         cmocka_unit_test(test_questions_that_need_more),
+        cmocka_unit_test(test_memory_for_call_stacks_far_apart),
         cmocka_unit_test(test_damaged_file),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
