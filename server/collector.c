@@ -18,6 +18,7 @@
 
 #include "base/buf.h"
 #include "base/vec.h"
+#include "server/socket_folder.h"
 
 /* Those that wait to be accepted: a build may start many at once. */
 #define BACKLOG 512
@@ -41,7 +42,8 @@ struct peer {
 
 struct collector {
     struct collector_options options;
-    char *folder, *socket_folder, *socket_path;
+    char *folder;
+    struct socket_folder place; /* of the socket */
     int listener, epoll, stop, news;
     struct watch of_listener, of_stop;
     pthread_t thread;
@@ -278,27 +280,20 @@ static int make_folders(struct collector *c, struct err *e)
         err_errno(e, ERR_OUTPUT, "cannot make a folder in %s", c->options.spool);
     else
         c->folder = strdup(buf_str(&b));
-    /* The name of a socket is short, so it is not in that folder. */
-    char name[] = "/tmp/tidemark-XXXXXX";
-    if (status == 0 && c->folder && !mkdtemp(name))
-        return buf_release(&b), err_errno(e, ERR_OUTPUT, "cannot make a folder in /tmp");
-    if (status == 0 && c->folder) {
-        c->socket_folder = strdup(name);
-        buf_clear(&b);
-        buf_printf(&b, "%s/socket", name);
-        c->socket_path = strdup(buf_str(&b));
-    }
-    bool failed = b.failed;
+    bool failed = b.failed || (status == 0 && !c->folder);
     buf_release(&b);
     if (status != 0)
         return -1;
-    return c->socket_path && c->socket_folder && !failed ? 0 : err_no_memory(e, "the collector");
+    if (failed)
+        return err_no_memory(e, "the collector");
+    /* The name of a socket is short, so it is not in that folder. */
+    return socket_folder_make(&c->place, "/tmp", e);
 }
 
 static int listen_on(struct collector *c, struct err *e)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(address.sun_path, sizeof address.sun_path, "%s", c->socket_path);
+    snprintf(address.sun_path, sizeof address.sun_path, "%s", c->place.socket);
     c->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     c->epoll = epoll_create1(EPOLL_CLOEXEC);
     c->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -307,7 +302,7 @@ static int listen_on(struct collector *c, struct err *e)
         bind(c->listener, (struct sockaddr *)&address, sizeof address) != 0 ||
         listen(c->listener, BACKLOG) != 0 || !watch(c, c->listener, &c->of_listener) ||
         !watch(c, c->stop, &c->of_stop))
-        return err_errno(e, ERR_OUTPUT, "cannot listen on %s", c->socket_path);
+        return err_errno(e, ERR_OUTPUT, "cannot listen on %s", c->place.socket);
     return 0;
 }
 
@@ -332,6 +327,7 @@ int collector_start(struct collector **out, const struct collector_options *o, s
     c->options = *o;
     c->of_listener.what = WATCHED_LISTENER;
     c->of_stop.what = WATCHED_STOP;
+    c->place = SOCKET_FOLDER_NONE;
     c->listener = c->epoll = c->stop = c->news = -1;
     pthread_mutex_init(&c->lock, NULL);
     if (make_folders(c, e) == 0 && listen_on(c, e) == 0 && start_thread(c, e) == 0) {
@@ -344,14 +340,9 @@ int collector_start(struct collector **out, const struct collector_options *o, s
 
 static void remove_folders(struct collector *c)
 {
-    if (c->socket_path)
-        unlink(c->socket_path);
-    if (c->socket_folder)
-        rmdir(c->socket_folder);
+    socket_folder_release(&c->place);
     if (c->folder)
         rmdir(c->folder); /* stays when there is something in it */
-    free(c->socket_path);
-    free(c->socket_folder);
     free(c->folder);
 }
 
@@ -382,7 +373,7 @@ void collector_stop(struct collector *c)
 
 const char *collector_socket(const struct collector *c)
 {
-    return c->socket_path;
+    return c->place.socket;
 }
 
 const char *collector_folder(const struct collector *c)
