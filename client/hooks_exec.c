@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <spawn.h>
 #include <stdarg.h>
+#include <stdlib.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -211,4 +212,33 @@ HOOK int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actio
         event_child(REC_SPAWN, child, file);
     }
     return error;
+}
+
+/* ---- a shell, which the C library starts by itself */
+
+static void shell_ran(void)
+{
+    int saved = errno;
+    event_child(REC_SPAWN, 0, "/bin/sh");
+    errno = saved;
+}
+
+HOOK int system(const char *command)
+{
+    hooks_prepare();
+    int result = real.system(command);
+    if (command && result != -1)
+        shell_ran();
+    return result;
+}
+
+void *popen(const char *command, const char *mode); /* declared with stdio, which we do without */
+
+HOOK void *popen(const char *command, const char *mode)
+{
+    hooks_prepare();
+    void *pipe = real.popen(command, mode);
+    if (pipe)
+        shell_ran();
+    return pipe;
 }

@@ -54,7 +54,7 @@ void real_find(bool late)
         REAL(mremap),         REAL(brk),     REAL(sbrk),
         REAL(dlclose),        REAL(fork),    REAL(execve),
         REAL(execvpe),        REAL(fexecve), REAL(posix_spawn),
-        REAL(posix_spawnp),
+        REAL(posix_spawnp),   REAL(system),  REAL(popen),
 #undef REAL
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

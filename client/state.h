@@ -233,6 +233,8 @@ struct real {
                        const posix_spawnattr_t *, char *const *, char *const *);
     int (*posix_spawnp)(pid_t *, const char *, const posix_spawn_file_actions_t *,
                         const posix_spawnattr_t *, char *const *, char *const *);
+    int (*system)(const char *);
+    void *(*popen)(const char *, const char *); /* gives a FILE */
 };
 
 extern struct real real;

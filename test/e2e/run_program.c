@@ -284,6 +284,13 @@ int main(int argc, char **argv)
         idle(number(argv[2]), number(argv[4]));
     } else if (strcmp(what, "named") == 0) {
         named(number(argv[2]));
+    } else if (strcmp(what, "shell") == 0) {
+        free_block(make_block(10));
+        char line[16] = "";
+        FILE *pipe = popen("echo said", "r");
+        if (system("exit 3") != 3 << 8 || !pipe || !fgets(line, sizeof line, pipe) ||
+            pclose(pipe) != 0 || strcmp(line, "said\n") != 0)
+            return 9;
     } else if (strcmp(what, "churn") == 0) {
         churn(argv[2]);
     } else if (strcmp(what, "spin") == 0) {

@@ -634,7 +634,7 @@ class Surroundings(ClientCase):
         self.assertEqual([p.name for p in self.dir.glob("rec.*")], [f"rec.{process.pid}"])
         record = self.recorded(process.pid)
         self.sound(record)
-        self.assertEqual(record.children, 2)  # system() is within the C library
+        self.assertEqual(record.children, 3)
         self.assertFalse([e for e in record.events if e.size == 2000])
         freed = [e for e in self.own(record)[1]]
         self.assertEqual(len(freed), 1)

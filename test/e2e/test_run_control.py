@@ -105,6 +105,19 @@ class Dropping(ControlCase):
         self.assertNotIn("dropped_allocations", facts(self.trace))
 
 
+class Shells(ControlCase):
+    def test_are_counted(self):
+        result = record(self.dir, self.program, "shell")
+        self.assertEqual((result.returncode, result.stdout), (0, "1 1\n"), result.stderr)
+        self.assertEqual(facts(self.trace)["children"], ["2"])
+
+    def test_are_followed(self):
+        result = record(self.dir, self.program, "shell", options=["--follow-fork"])
+        self.assertEqual((result.returncode, result.stdout), (0, "1 1\n"), result.stderr)
+        self.assertNotIn("children", facts(self.trace))
+        self.assertEqual(facts(self.dir / "out.children.tracy")["processes"], ["2"])
+
+
 class Threads(ControlCase):
     def counted(self, threads, count):
         result = record(self.dir, self.program, "named", 4, 20000,
