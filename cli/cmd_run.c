@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdio.h>
@@ -19,6 +18,7 @@
 #include "base/outfile.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cli/run_adopt.h"
 #include "cli/run_attach.h"
 #include "cli/run_environment.h"
 #include "cli/run_listen.h"
@@ -464,39 +464,22 @@ static int start_attached(struct run *r, struct err *e)
                : EXIT_CANNOT_RUN;
 }
 
-/* The program that loads the library already, and waits for the name of our socket. */
-static int adopt(struct run *r, struct err *e)
+/* As start, of a process that loads the library already. */
+static int start_adopted(struct run *r, struct err *e)
 {
     pid_t pid = (pid_t)r->options.adopt;
-    r->began = clock_now();
-    if (launch_adopt(&r->launch, pid, e) != 0)
+    if (run_adopt_begin(&r->launch, pid, e) != 0)
         return EXIT_NOT_FOUND;
     note_root(r, pid);
+    r->began = clock_now();
     note_machine(r);
-    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
-    if (printf("%s\n", collector_socket(r->collector)) < 0 || fflush(stdout) != 0 || null < 0 ||
-        dup2(null, STDOUT_FILENO) < 0) {
-        err_errno(e, ERR_OUTPUT, "cannot tell process %d of the collector", (int)pid);
-        return EXIT_CANNOT_RUN;
-    }
-    close(null);
-    return -1;
+    return run_adopt_tell(collector_socket(r->collector), e) == 0 ? -1 : EXIT_CANNOT_RUN;
 }
 
-/* What is to be recorded: of a process its program. */
 static int find_program(struct run *r, struct err *e)
 {
-    char link[64], path[PATH_MAX];
-    if (!r->options.adopt)
-        return program_find(&r->program, r->options.program[0], e);
-    snprintf(link, sizeof link, "/proc/%d/exe", (int)r->options.adopt);
-    ssize_t n = readlink(link, path, sizeof path - 1);
-    if (n < 0) {
-        r->program.missing = true;
-        return err_errno(e, ERR_OUTPUT, "process %d cannot be recorded", (int)r->options.adopt);
-    }
-    path[n] = 0;
-    return program_find(&r->program, path, e);
+    return r->options.adopt ? run_adopt_find(&r->program, (pid_t)r->options.adopt, e)
+                            : program_find(&r->program, r->options.program[0], e);
 }
 
 /* The exit status. */
@@ -522,7 +505,7 @@ static int run(struct run *r)
         if (prepare(r, &e) == 0 &&
             run_listen_open(&r->listen, &r->options, &r->traces, r->spool, &e) == 0 &&
             (status = r->attach.pid      ? start_attached(r, &e)
-                      : r->options.adopt ? adopt(r, &e)
+                      : r->options.adopt ? start_adopted(r, &e)
                                          : start(r, &e)) < 0) {
             /* From here on the program's own doings decide; it has the signals as they were. */
             signal(SIGPIPE, SIG_IGN);

@@ -362,7 +362,7 @@ static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
                 "--follow-fork, --gpu and --env are for programs that are started here");
     else if (n > 0 && o->recover)
         err_set(e, ERR_USAGE, "--recover runs nothing: what is '%s' for?", arguments[0]);
-    else if (o->adopt && (n > 0 || o->recover))
+    else if (o->adopt && (n > 0 || o->recover || o->pid))
         err_set(e, ERR_USAGE, "--adopt runs nothing");
     else if (o->recover && o->listen)
         err_set(e, ERR_USAGE, "--recover runs nothing that a server could watch");

@@ -221,7 +221,10 @@ static void read_options(const char *text, struct rec_options *options)
     }
 }
 
-/* The library was loaded by LD_PRELOAD alone. Recording nothing without a word would be worst. */
+/*
+ * The library was loaded by LD_PRELOAD alone. Recording nothing without a word would be worst.
+ * Loaded in another way it waits to be told, see attach.c.
+ */
 static int without_place(uint32_t origin, struct rec_options *options)
 {
     static const char own[] = "tidemark.%p.recording";
