@@ -17,7 +17,7 @@
 #include "client/state.h"
 
 #define WORDS_MOST 64
-#define ANSWER_NS (REC_ANSWER_MS * UINT64_C(1000000))
+#define ANSWER_NS UINT64_C(60000000000) /* a busy machine takes its time to start a program */
 
 /* Of the new process only, which has a copy of everything. */
 struct plan {
