@@ -4,6 +4,7 @@
  */
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,8 +12,10 @@
 
 #include <fcntl.h>
 #include <lz4.h>
+#include <signal.h>
 
 #include "server/checkpoint.h"
+#include "server/recovery.h"
 #include "trace/save.h"
 #include "trace/writer.h"
 
@@ -408,6 +411,150 @@ static void test_hostile(void **state)
     folder_release(dir);
 }
 
+/* A disk that is full leaves nothing of a checkpoint, at whatever byte. */
+static void test_no_room(void **state)
+{
+    (void)state;
+    int dir = folder();
+    struct recording rec;
+    struct side s;
+    struct err e = {0};
+    struct rlimit before;
+    uint64_t bytes;
+    recording_load(&rec, "v0.14.0", "allscen");
+    side_open(&s, &rec);
+    feed(&s, rec.bytes + rec.stream, rec.len - rec.stream);
+    assert_int_equal(intake_turn(&s.r, &e), 1);
+    signal(SIGXFSZ, SIG_IGN);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    for (rlim_t most = 0; most < 20000; most += most < 80 ? 16 : 1999) {
+        struct rlimit less = {most, before.rlim_max};
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &less), 0);
+        int status = checkpoint_write(dir, &seventh, &s.r, true, &bytes, &e);
+        assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+        assert_int_equal(status, -1);
+        assert_int_equal(e.code, ERR_OUTPUT);
+        assert_int_equal(faccessat(dir, "00000007.state", F_OK, 0), -1);
+        assert_int_equal(faccessat(dir, "next.state", F_OK, 0), -1);
+    }
+    write_it(dir, &s);
+    side_release(&s);
+    recording_release(&rec);
+    folder_release(dir);
+}
+
+/* ---- in a journal */
+
+#define CUTS 3u
+
+/* A journal that is cut three times, with nothing forgotten. Gives frames up to the end. */
+static uint64_t make_journal(const struct recording *rec, const struct buf *stream,
+                             const char *path)
+{
+    const struct journal_options options = {0};
+    struct side s;
+    struct err e = {0};
+    side_open(&s, rec);
+    struct journal *j = journal_create(path, &options, &e);
+    must(j ? 0 : -1, &e);
+    must(journal_put_start(j, &s.r.start, &e), &e);
+    for (size_t i = 0; i <= CUTS; i++) {
+        size_t from = stream->len * i / (CUTS + 1), to = stream->len * (i + 1) / (CUTS + 1);
+        uint32_t segment = 0;
+        for (size_t n; from < to; from += n) {
+            n = to - from < 5000 ? to - from : 5000;
+            must(journal_append(j, JOURNAL_RECEIVED, stream->data + from, n, &e), &e);
+            feed(&s, stream->data + from, n);
+        }
+        if (i < CUTS) {
+            assert_int_equal(intake_turn(&s.r, &e), 1);
+            must(journal_cut(j, &s.r, &segment, &e), &e);
+            assert_int_equal(segment, i + 2);
+        }
+    }
+    uint64_t frames = intake_frames(&s.r);
+    journal_close(j);
+    side_release(&s);
+    return frames;
+}
+
+static struct recovery recovered(const char *path, unsigned *part)
+{
+    const struct recovery_options options = {0};
+    struct recovery out;
+    struct trace t;
+    struct err e = {0};
+    struct journal_reader *r = journal_reader_open(path, &e);
+    must(r ? 0 : -1, &e);
+    assert_int_equal(recovery_look(r, &out, &e), 1);
+    must(trace_init(&t, NULL, &e), &e);
+    must(recovery_run(r, &t, &options, &out, &e), &e);
+    struct view fact = trace_fact(&t, "part", 0);
+    *part = fact.p ? (unsigned)strtoul(fact.p, NULL, 10) : 1;
+    trace_release(&t);
+    journal_reader_close(r);
+    return out;
+}
+
+static void drop(const char *path, const char *name)
+{
+    char file[256];
+    snprintf(file, sizeof file, "%s/%s", path, name);
+    assert_int_equal(unlink(file), 0);
+}
+
+static void spoil(const char *path, const char *name)
+{
+    char file[256];
+    uint8_t byte;
+    snprintf(file, sizeof file, "%s/%s", path, name);
+    int fd = open(file, O_RDWR | O_CLOEXEC);
+    assert_true(fd >= 0 && pread(fd, &byte, 1, 100) == 1);
+    byte ^= 1;
+    assert_int_equal(pwrite(fd, &byte, 1, 100), 1);
+    close(fd);
+}
+
+/* Where a journal begins: with its first segment, else with the earliest checkpoint of use. */
+static void test_beginnings(void **state)
+{
+    (void)state;
+    char path[] = "/tmp/checkpoint-test-XXXXXX";
+    struct recording rec;
+    struct recovery out;
+    unsigned part;
+    assert_non_null(mkdtemp(path));
+    assert_int_equal(rmdir(path), 0);
+    recording_load(&rec, "v0.14.0", "memscen");
+    struct buf stream = short_frames(&rec);
+    uint64_t frames = make_journal(&rec, &stream, path);
+    out = recovered(path, &part);
+    assert_true(!out.cut && part == 1 && out.frames == frames && out.received == stream.len);
+    drop(path, "00000001"); /* as a removal that was cut off leaves it */
+    out = recovered(path, &part);
+    assert_true(out.cut && part == 2 && out.frames == frames && out.received == stream.len);
+    assert_false(out.tail.damaged);
+    spoil(path, "00000002.state");
+    out = recovered(path, &part);
+    assert_true(out.cut && part == 3 && out.frames == frames && out.tail.damaged);
+    assert_non_null(strstr(out.tail.why, "checkpoint of segment 2"));
+    drop(path, "00000002.state");
+    drop(path, "00000002");
+    drop(path, "00000003.state"); /* the segment alone is of no use */
+    out = recovered(path, &part);
+    assert_true(out.cut && part == 4 && out.frames == frames && !out.tail.damaged);
+    drop(path, "00000004.state");
+    struct err e = {0};
+    struct journal_reader *r = journal_reader_open(path, &e);
+    must(r ? 0 : -1, &e);
+    assert_int_equal(recovery_look(r, &out, &e), -1);
+    assert_int_equal(e.code, ERR_INPUT);
+    must(journal_reader_remove(r, &e), &e);
+    assert_int_equal(access(path, F_OK), -1);
+    buf_release(&stream);
+    recording_release(&rec);
+}
+
 /* ---- the fuzzer's seed */
 
 static struct buf read_seed(void)
@@ -455,10 +602,9 @@ static void test_seed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_goes_on),
-        cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_seed),
+        cmocka_unit_test(test_goes_on),    cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_hostile),    cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_beginnings), cmocka_unit_test(test_seed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
