@@ -13,6 +13,7 @@
 #include "cli/commands.h"
 #include "cli/daemon.h"
 #include "server/guard.h"
+#include "symbols/instructions.h"
 
 #define PAGES_MAX 16u
 #define MAKERS_MAX 2u
@@ -65,12 +66,17 @@ static int make_page(void *arg)
     const char *words[] = {"report", "-",  "--format", p->kind == REPORT_PAGE ? "html" : "json",
                            NULL,     NULL, NULL};
     const struct guard_folders folders = {.writable = {tempfile_dir(NULL)}};
+    /* A library that is loaded when it is needed: later it could not be. */
+    struct instructions *disassembler =
+        p->kind == REPORT_PAGE ? instructions_new(CODE_X64) : NULL;
     guard_limits(64, MAKER_MEMORY);
     (void)guard_files(&folders);
     (void)guard_calls();
     (void)guard_sockets();
     optind = 0;
-    return cmd_report(4, (char **)words);
+    int status = cmd_report(4, (char **)words);
+    instructions_free(disassembler);
+    return status;
 }
 
 /* ---- answers */

@@ -3,13 +3,14 @@
 import http.client
 import json
 import os
+import shutil
 import unittest
 
 from clients import thread_name
 from test_capture import alloc, frame, TERMINATE
 from test_daemon import announce
 from test_daemon_http import THREE, TOKEN, Web
-from tools import LIMIT, run, wait_until
+from tools import LIMIT, TRACES, run, wait_until
 
 
 class Reports(Web):
@@ -55,6 +56,22 @@ class Reports(Web):
             status, headers, _ = self.ask(f"/api/v1/traces/{name}/report?download")
             self.assertEqual((status, headers["Content-Disposition"]),
                              (200, f'attachment; filename="{name}.html"'))
+
+    def test_pages_of_real_traces(self):
+        """The same as `report` writes."""
+        self.traces.mkdir()
+        page = self.dir / "page.html"
+        names = [t.name for t in sorted(TRACES.glob("**/*all*.tracy"))][:1] or self.fail("no trace")
+        for name in names:
+            shutil.copy(next(TRACES.glob(f"**/{name}")), self.traces / name)
+            if run("report", self.traces / name, "--format", "html", "-fo", page).returncode != 0:
+                self.skipTest("this program was built without the page")
+        with self.web():
+            for name in names:
+                status, _, body = self.ask(f"/api/v1/traces/{name}/report")
+                self.assertEqual(status, 200, body[:200])
+                run("report", self.traces / name, "--format", "html", "-fo", page)
+                self.assertEqual(body, page.read_bytes())
 
     def test_a_trace_that_was_replaced(self):
         with self.web():
