@@ -197,7 +197,8 @@ DEPS       := gcc make mawk pkg-config liblz4-dev libzstd-dev libxxhash-dev libj
 DEPS_TEST  := libcmocka-dev clang clang-format clang-tidy libclang-rt-dev llvm python3 \
               python3-zstandard python3-lz4 mandoc shellcheck debhelper libjemalloc2 \
               libtcmalloc-minimal4 libmimalloc2.0
-DEPS_FULL  := debuginfod golang-go chromium clickhouse-server prometheus
+DEPS_FULL  := debuginfod golang-go chromium clickhouse-server prometheus gcc-aarch64-linux-gnu \
+              libc6-dev-arm64-cross qemu-user
 APT         = $(if $(filter 0,$(shell id -u)),,sudo )apt-get
 missing     = $(shell dpkg-query -W -f '$${db:Status-Status} $${Package}\n' $(1) 2>&1 | \
                 awk '/no packages found|^[^i]/ { print "x" }' | head -n 1)
