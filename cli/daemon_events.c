@@ -246,8 +246,10 @@ static void log_line(const struct daemon *d, enum log_level level, const char *m
 }
 
 /* Gives the event's text, to be freed; NULL when memory is short. */
-static char *compose(struct daemon *d, enum log_level level, const char *event,
-                     const struct capture *one, json_t *more, const char *form, va_list values)
+__attribute__((format(printf, 6, 0))) static char *compose(struct daemon *d, enum log_level level,
+                                                           const char *event,
+                                                           const struct capture *one, json_t *more,
+                                                           const char *form, va_list values)
 {
     struct buf message = {0}, text = {0};
     buf_vprintf(&message, form, values);

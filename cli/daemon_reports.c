@@ -67,8 +67,7 @@ static int make_page(void *arg)
                            NULL,     NULL, NULL};
     const struct guard_folders folders = {.writable = {tempfile_dir(NULL)}};
     /* A library that is loaded when it is needed: later it could not be. */
-    struct instructions *disassembler =
-        p->kind == REPORT_PAGE ? instructions_new(CODE_X64) : NULL;
+    struct instructions *disassembler = p->kind == REPORT_PAGE ? instructions_new(CODE_X64) : NULL;
     guard_limits(64, MAKER_MEMORY);
     (void)guard_files(&folders);
     (void)guard_calls();
