@@ -8,12 +8,14 @@
 
 #include "base/tempfile.h"
 #include "server/guard.h"
+#include "symbols/instructions.h"
 
 /* Descriptors: a connection, a journal, columns on disk, what a save opens. */
 #define FILES_MAX 1024u
 
 void session_guard_begin(void)
 {
+    instructions_load(); /* for clients whose code is followed: later no code can be loaded */
     guard_limits(FILES_MAX, 0);
     (void)guard_calls();
 }

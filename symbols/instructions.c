@@ -38,6 +38,11 @@ static bool load(struct capstone *c)
     return c->handle != NULL;
 }
 
+void instructions_load(void)
+{
+    (void)library_load(CAPSTONE, NULL, 0);
+}
+
 static cs_err open_handle(const struct capstone *c, enum instruction_set set, csh *handle)
 {
     switch (set) {

@@ -14,7 +14,10 @@ enum instruction_set { CODE_X86, CODE_X64, CODE_ARM32, CODE_ARM64 };
 
 struct instructions; /* opaque */
 
-/* NULL when memory is short or the disassembler does not know the processor. */
+/* Loads the disassembler, for a process that gives up the right to load code. It stays loaded. */
+void instructions_load(void);
+
+/* NULL when memory is short, the disassembler is not installed or does not know the processor. */
 struct instructions *instructions_new(enum instruction_set set);
 void instructions_free(struct instructions *in);
 

@@ -6,6 +6,10 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "server/guard.h"
 #include "symbols/instructions.h"
 
 struct found {
@@ -90,6 +94,26 @@ static void other_processors(void **state)
     assert_found(&g, want_arm, 3);
 }
 
+/* Whoever may load no code any more has loaded it before. */
+static void behind_guards(void **state)
+{
+    (void)state;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        instructions_load();
+        (void)guard_calls();
+        struct instructions *in = instructions_new(CODE_X64);
+        bool made = in != NULL;
+        instructions_free(in);
+        _exit(made ? 0 : 1);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -97,6 +121,7 @@ int main(void)
         cmocka_unit_test(arm64_instructions_and_targets),
         cmocka_unit_test(cut_code_and_refusals),
         cmocka_unit_test(other_processors),
+        cmocka_unit_test(behind_guards),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
