@@ -118,6 +118,55 @@ class Shells(ControlCase):
         self.assertEqual(facts(self.dir / "out.children.tracy")["processes"], ["2"])
 
 
+class Surroundings(ControlCase):
+    """The program's result is its own, whatever it is left with."""
+
+    def limited(self, limit, *command):
+        result = record(self.dir, "sh", "-c", f'ulimit {limit} && exec "$@"', "sh", self.program,
+                        *command, options=["-f", "--report", "none"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return result.stdout.split(), result.stderr
+
+    def test_little_address_space(self):
+        for room in (30000, 60000, 200000):
+            out, errors = self.limited(f"-v {room}", "threads", 1, 20000)
+            self.assertEqual(out, ["20000", "20000"], errors)
+
+    def test_few_descriptors(self):
+        for most in (4, 10, 40):
+            out, errors = self.limited(f"-n {most}", "threads", 2, 5000)
+            self.assertEqual(out, ["10000", "10000"], errors)
+
+    def test_small_files(self):
+        out, errors = self.limited("-f 1000", "threads", 2, 50000)
+        self.assertEqual(out, ["100000", "100000"], errors)
+        self.assertIn("incomplete", run("info", self.trace).stdout)
+
+    def test_a_library_that_is_not_loaded(self):
+        library = self.dir / "libtidemark.so"
+        library.write_text("no library")
+        result = record(self.dir, self.program, "exit", 0, options=["--library", library])
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertIn("LD_PRELOAD was lost", result.stderr)
+        result = record(self.dir, self.program, "exit", 7, options=["--library", library])
+        self.assertEqual(result.returncode, 7, result.stderr)
+
+    def test_the_page_is_shown(self):
+        tools, shown = self.dir / "tools", self.dir / "shown"
+        tools.mkdir()
+        browser = tools / "xdg-open"
+        browser.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" >"{shown}"\n')
+        browser.chmod(0o755)
+        env = dict(os.environ, PATH=f"{tools}:{os.environ['PATH']}")
+        result = record(self.dir, self.program, "exit", 0, options=["--open"], env=env)
+        if "built without the page" in result.stderr:
+            self.skipTest("there is no page in this build")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        page = self.dir / "out.html"
+        self.assertEqual(shown.read_text(), f"{page}\n")
+        self.assertIn("make_block", page.read_text(errors="replace"))
+
+
 class Threads(ControlCase):
     def counted(self, threads, count):
         result = record(self.dir, self.program, "named", 4, 20000,
