@@ -149,6 +149,14 @@ static uint64_t fact_number(const struct summary *s, const char *key)
     return text.p ? strtoull(text.p, NULL, 10) : 0;
 }
 
+/* Whether the process ran already when its recording began. */
+static bool was_attached(const struct summary *s)
+{
+    static const char word[] = ", attached";
+    struct view how = trace_fact(s->trace, "recorded", 0);
+    return how.p && memmem(how.p, how.len, word, sizeof word - 1);
+}
+
 /* What a recording by the preload library lacks, by wish or by accident. */
 static void say_recording(struct summary *s)
 {
@@ -166,6 +174,9 @@ static void say_recording(struct summary *s)
         buf_printf(&s->verdict, "; blocks below %s were not recorded", format_bytes(a, least));
     if (lost)
         buf_printf(&s->verdict, "; %s lost", format_counted(a, lost, "allocation"));
+    if (s->unknown_frees && !s->partial && was_attached(s))
+        buf_printf(&s->verdict, "; %s of blocks from before the recording began",
+                   format_counted(a, s->unknown_frees, "free"));
     if (threads.p) {
         buf_puts(&s->verdict, "; allocations of some threads only: ");
         format_terminal(&s->verdict, threads);

@@ -119,7 +119,7 @@ class Attach(RunCase):
         recorder = self.attach(process.pid)
         first.touch()
         self.assertEqual(process.stdout.readline(), "worked\n")
-        self.detach(recorder)
+        self.assertRegex(self.detach(recorder), "50[0-9] frees of blocks from before")
         second.touch()
         made, freed = map(int, self.said(process).split())
         self.assertEqual((made, freed), (50500, 50000))

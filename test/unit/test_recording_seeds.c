@@ -114,12 +114,29 @@ static void programs_words(void **state)
     maker_release(&m);
 }
 
+/* What was left out: losses, pauses. */
+static void what_is_missing(void **state)
+{
+    struct maker m;
+    (void)state;
+    maker_init(&m, 16);
+    struct made_chunk a = maker_chunk(&m, REC_CHUNK_EVENTS, 1, 11, 0);
+    made_alloc(&a, 1, 0x1000, 1, 0);
+    made_loss(&a, 2, REC_LOSS_FULL, 3, 400);
+    made_pause(&a, 3, 1);
+    made_free(&a, 4, 0x1000);
+    made_pause(&a, 5, 0);
+    check_seed(&m, "missing", 0);
+    maker_release(&m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(two_threads),
         cmocka_unit_test(images_and_names),
         cmocka_unit_test(programs_words),
+        cmocka_unit_test(what_is_missing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
