@@ -252,13 +252,27 @@ void snapshot_map(struct snapshot *s, struct map *m, uint64_t first, uint64_t la
     }
 }
 
+void snapshot_put_text(struct snapshot *s, const void *bytes, size_t n)
+{
+    const uint8_t *p = bytes;
+    (void)snapshot_count(s, n, SIZE_MAX);
+    while (n > 0 && !s->failed) {
+        uint8_t part[4096];
+        size_t some = n < sizeof part ? n : sizeof part;
+        memcpy(part, p, some);
+        snapshot_bytes(s, part, some);
+        p += some;
+        n -= some;
+    }
+}
+
 void snapshot_buf(struct snapshot *s, struct buf *b, size_t most)
 {
-    size_t n = snapshot_count(s, b->len, most);
     if (!s->loading) {
-        snapshot_bytes(s, b->data, n);
+        snapshot_put_text(s, b->data, b->len);
         return;
     }
+    size_t n = snapshot_count(s, 0, most);
     buf_clear(b);
     while (b->len < n && !s->failed) {
         uint8_t part[4096];

@@ -125,7 +125,9 @@ size_t snapshot_count(struct snapshot *s, size_t count, size_t most);
 #define SNAPSHOT_EACH(S, V, I, MOST)                                                               \
     for (size_t I = 0,                                                                             \
                 I##_n = ((S)->loading ? (V)->len = 0 : 0, snapshot_count((S), (V)->len, (MOST)));  \
-         I < I##_n && snapshot_goes_on((S)) && (!(S)->loading || SNAPSHOT_PUSH((S), (V), I)); I++)
+         I < I##_n && snapshot_goes_on((S)) && (!(S)->loading || SNAPSHOT_PUSH((S), (V), I)) &&    \
+         (V)->at;                                                                                  \
+         I++)
 #define SNAPSHOT_PUSH(S, V, I)                                                                     \
     (vec_reserve((V), (I) + 1)                                                                     \
          ? (memset(&(V)->at[I], 0, sizeof *(V)->at), (V)->len = (I) + 1, true)                     \
@@ -149,7 +151,8 @@ static inline void snapshot_map_into(struct snapshot *s, struct map *m, size_t n
         snapshot_map(s, m, 0, n - 1, what);
 }
 
-/* Bytes of at most `most`. */
+/* Bytes of at most `most`; and how they are written by who has them elsewhere. */
+void snapshot_put_text(struct snapshot *s, const void *bytes, size_t n);
 void snapshot_buf(struct snapshot *s, struct buf *b, size_t most);
 
 #endif

@@ -12,7 +12,8 @@
 
 #include "base/bytes.h"
 
-#define MAGIC "TIDECKP1"
+static const uint8_t magic[8] = {'T', 'I', 'D', 'E', 'C', 'K', 'P', '1'};
+
 #define VERSION 1u
 #define HEADER 64u
 #define READ_SIZE ((size_t)256 << 10)
@@ -25,7 +26,7 @@ void checkpoint_name(uint32_t segment, char out[CHECKPOINT_NAME])
 static void header_encode(const struct checkpoint *c, uint8_t out[HEADER])
 {
     memset(out, 0, HEADER);
-    memcpy(out, MAGIC, 8);
+    memcpy(out, magic, sizeof magic);
     store_u32(out + 8, VERSION);
     store_u32(out + 12, c->segment);
     store_u64(out + 16, c->journal);
@@ -121,7 +122,7 @@ static int read_header(int fd, uint32_t segment, struct checkpoint *out, struct 
     struct stat st;
     ssize_t n = pread(fd, b, sizeof b, 0);
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || n != (ssize_t)sizeof b ||
-        memcmp(b, MAGIC, 8) != 0 || load_u64(b + 56) != XXH3_64bits(b, 56))
+        memcmp(b, magic, sizeof magic) != 0 || load_u64(b + 56) != XXH3_64bits(b, 56))
         return refuse(e, segment, "its header is damaged");
     if (load_u32(b + 8) != VERSION)
         return refuse(e, segment, "made by another version of tidemark");

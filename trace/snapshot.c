@@ -86,8 +86,7 @@ static void save_blobs(struct snapshot *s, struct keyed_blobs *b)
     keyed_blobs_reader_init(&r, b);
     while (!s->failed && (status = keyed_blobs_next(&r, &key, &bytes, s->e)) == 1) {
         snapshot_u64(s, &key);
-        struct buf whole = {.data = (uint8_t *)(uintptr_t)bytes.p, .len = bytes.len};
-        snapshot_buf(s, &whole, TEXT_MAX);
+        snapshot_put_text(s, bytes.p, bytes.len);
     }
     s->failed |= status < 0;
     keyed_blobs_reader_release(&r);

@@ -32,8 +32,7 @@ static void snapshot_strings(struct snapshot *s, struct strings *strings)
     for (size_t i = 0; i < n && !s->failed; i++) {
         if (!s->loading) {
             struct view v = strings->list.at[i];
-            struct buf whole = {.data = (uint8_t *)(uintptr_t)v.p, .len = v.len};
-            snapshot_buf(s, &whole, STRING_BYTES_MAX);
+            snapshot_put_text(s, v.p, v.len);
             continue;
         }
         snapshot_buf(s, &text, STRING_BYTES_MAX);
@@ -147,7 +146,7 @@ static void load_stacks(struct snapshot *s, struct callstacks *c, const struct d
         struct callstack one = {0};
         snapshot_u32(s, &one.node);
         snapshot_index(s, one.node, d->of.len, "a call stack");
-        if (s->failed)
+        if (s->failed || !d->of.at)
             return;
         one.len = d->of.at[one.node];
         s->failed = callstacks_restore(c, &one, i + 1 != c->other, s->e) != 0;
