@@ -345,6 +345,14 @@ void captures_stop_one(const struct capture *one)
         (void)kill(one->pid, SIGTERM);
 }
 
+/* Two signals, since two of one kind may be taken as one. */
+void captures_stop_quickly(const struct capture *one)
+{
+    captures_stop_one(one);
+    if (one->state == CAPTURE_RUNNING)
+        (void)kill(one->pid, SIGINT);
+}
+
 int captures_save_now(struct capture *one)
 {
     return one->state == CAPTURE_RUNNING && one->hello

@@ -105,6 +105,9 @@ void captures_ask_counters(const struct captures *c);
 void captures_stop_one(const struct capture *one);
 int captures_save_now(struct capture *one);
 
+/* The same as the first without a wait for answers of the client, which may be many bytes. */
+void captures_stop_quickly(const struct capture *one);
+
 /* Asks all that run to stop and save; asked again they do not wait for the client's answers. */
 void captures_stop(const struct captures *c);
 

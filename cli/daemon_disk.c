@@ -105,7 +105,7 @@ static void end_one(struct daemon *d, struct capture *one, const char *event, co
     one->ending = true;
     daemon_tell(d, LOG_ERROR, event, one, NULL, "client %u (%s) is ended: %s", one->number,
                 one->client.broadcast.name, why);
-    captures_stop_one(one);
+    captures_stop_quickly(one);
 }
 
 static void keep_quota(struct daemon *d, struct capture *one)
