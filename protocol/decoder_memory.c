@@ -43,7 +43,8 @@ int decoder_emit_memory(struct decoder *d)
  * no size, whatever stands at its beginning is masked away. The call stack may be missing: a build
  * without unwinder sends …Callstack items without one.
  */
-static inline int add_memory_event(struct decoder *d, const struct wire_item *it, const uint8_t *p)
+static inline __attribute__((always_inline)) int
+add_memory_event(struct decoder *d, const struct wire_item *it, const uint8_t *p)
 {
     bool is_alloc = it->kind == WIRE_MEM_ALLOC;
     d->ref_serial += field_u64(it, p, AT_TIME);
