@@ -39,6 +39,7 @@
 
 /* When nothing was run. */
 #define EXIT_CANNOT_RUN 126
+#define EXIT_NO_OUTPUT 4
 #define EXIT_NOT_FOUND 127
 
 struct run {
@@ -457,8 +458,8 @@ static int start(struct run *r, struct err *e)
 static int start_attached(struct run *r, struct err *e)
 {
     note_root(r, r->attach.pid);
-    r->began = r->measured = clock_now();
-    r->processors = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    r->began = clock_now();
+    note_machine(r);
     return run_attach_begin(&r->attach, r->library, collector_socket(r->collector), e) == 0
                ? -1
                : EXIT_CANNOT_RUN;
@@ -482,43 +483,60 @@ static int find_program(struct run *r, struct err *e)
                             : program_find(&r->program, r->options.program[0], e);
 }
 
+/* What is to be recorded, and that it can be. -1 to go on, else the exit status. */
+static int find_target(struct run *r, struct err *e)
+{
+    if (r->attach.pid) {
+        r->library = run_environment_library(r->options.library, e);
+        if (!r->library)
+            return EXIT_NO_OUTPUT;
+        if (run_attach_check(&r->attach, &r->program, r->library, e) != 0)
+            return EXIT_CANNOT_RUN;
+    } else if (find_program(r, e) != 0) {
+        return r->program.missing ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
+    }
+    return r->options.adopt || check_program(r, e) == 0 ? -1 : EXIT_CANNOT_RUN;
+}
+
+/* The same, of beginning. */
+static int begin(struct run *r, struct err *e)
+{
+    if (check_output(r, e) != 0)
+        return EXIT_NO_OUTPUT;
+    /* The helper starts before there are threads. */
+    run_traces_init(&r->traces, &r->options);
+    if (prepare(r, e) != 0 ||
+        run_listen_open(&r->listen, &r->options, &r->traces, r->spool, e) != 0)
+        return EXIT_NO_OUTPUT;
+    return r->attach.pid      ? start_attached(r, e)
+           : r->options.adopt ? start_adopted(r, e)
+                              : start(r, e);
+}
+
+/* To the program's end. From here on its own doings decide; it has the signals as they were. */
+static int record(struct run *r)
+{
+    signal(SIGPIPE, SIG_IGN);
+    raise_limits();
+    r->output = r->options.output ? strdup(r->options.output) : default_output(r);
+    r->tree.output = r->output ? r->output : "run.tracy";
+    attend(r);
+    attend_server(r);
+    int ours = finish(r), its = launch_exit_status(&r->launch);
+    return its ? its : ours;
+}
+
 /* The exit status. */
 static int run(struct run *r)
 {
     struct err e = {0};
-    int status = 4;
+    int status = EXIT_NO_OUTPUT;
     r->attach.pid = (pid_t)r->options.pid;
     r->spool = r->options.spool ? strdup(r->options.spool) : folder_of(r->options.output);
-    if (!r->spool) {
+    if (!r->spool)
         err_no_memory(&e, "options");
-    } else if (r->attach.pid && !(r->library = run_environment_library(r->options.library, &e))) {
-        status = 4;
-    } else if (r->attach.pid && run_attach_check(&r->attach, &r->program, r->library, &e) != 0) {
-        status = EXIT_CANNOT_RUN;
-    } else if (!r->attach.pid && find_program(r, &e) != 0) {
-        status = r->program.missing ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
-    } else if (!r->options.adopt && check_program(r, &e) != 0) {
-        status = EXIT_CANNOT_RUN;
-    } else if (check_output(r, &e) == 0) {
-        /* The helper starts before there are threads. */
-        run_traces_init(&r->traces, &r->options);
-        if (prepare(r, &e) == 0 &&
-            run_listen_open(&r->listen, &r->options, &r->traces, r->spool, &e) == 0 &&
-            (status = r->attach.pid      ? start_attached(r, &e)
-                      : r->options.adopt ? start_adopted(r, &e)
-                                         : start(r, &e)) < 0) {
-            /* From here on the program's own doings decide; it has the signals as they were. */
-            signal(SIGPIPE, SIG_IGN);
-            raise_limits();
-            r->output = r->options.output ? strdup(r->options.output) : default_output(r);
-            r->tree.output = r->output ? r->output : "run.tracy";
-            attend(r);
-            attend_server(r);
-            status = finish(r);
-            int its = launch_exit_status(&r->launch);
-            return its ? its : status;
-        }
-    }
+    else if ((status = find_target(r, &e)) < 0 && (status = begin(r, &e)) < 0)
+        return record(r);
     print_error(&e);
     return status;
 }
