@@ -458,11 +458,10 @@ static int start(struct run *r, struct err *e)
 static int start_attached(struct run *r, struct err *e)
 {
     note_root(r, r->attach.pid);
+    int status = run_attach_begin(&r->attach, r->library, collector_socket(r->collector), e);
     r->began = clock_now();
     note_machine(r);
-    return run_attach_begin(&r->attach, r->library, collector_socket(r->collector), e) == 0
-               ? -1
-               : EXIT_CANNOT_RUN;
+    return status == 0 ? -1 : EXIT_CANNOT_RUN;
 }
 
 /* As start, of a process that loads the library already. */

@@ -132,13 +132,26 @@ class Attach(RunCase):
     def test_many_threads(self):
         until = self.dir / "until"
         process = self.start("churn", until)
-        recorder = self.attach(process.pid, "--seconds", 1, "--report", "none")
-        self.ended(recorder)
+        recorder = self.attach(process.pid, "--report", "none")
+        wait_until(lambda: any(p.stat().st_size > 1 << 20
+                               for p in self.dir.glob("tidemark-run.*/*.recording")))
+        self.detach(recorder)
         until.touch()
         made, freed = map(int, self.said(process).split())
         self.assertEqual(made, freed)
         self.assertGreater(site(self.trace, "make_block")["count"], 1000)
         self.assert_no_faults()
+
+    def test_for_a_while(self):
+        process = self.start("byte")
+        result = run("run", "--pid", process.pid, "-o", self.trace, "--seconds", "0.1",
+                     "--no-debuginfod")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(facts(self.trace)["end"], ["detached, the process goes on"])
+        process.stdin.write("a")
+        process.stdin.flush()
+        self.assertEqual(process.stdout.readline(), "again\n")
+        self.assertEqual(self.said(process, "b"), "1 1\n")
 
     def test_a_process_that_ends(self):
         first, second = self.dir / "first", self.dir / "second"
