@@ -91,11 +91,13 @@ static void snapshot_notes(struct snapshot *s, struct trace *t, struct live_zone
     snapshot_bool(s, &any);
     if (!any || s->failed)
         return;
-    if (s->loading && !(zone->notes = calloc(1, sizeof *zone->notes))) {
+    if (s->loading)
+        zone->notes = calloc(1, sizeof *zone->notes);
+    struct zone_notes *n = zone->notes;
+    if (!n) {
         snapshot_no_memory(s);
         return;
     }
-    struct zone_notes *n = zone->notes;
     snapshot_callstack_id(s, t, &n->values.callstack);
     snapshot_string(s, t, &n->values.text);
     snapshot_string(s, t, &n->values.name);
@@ -308,7 +310,9 @@ static void snapshot_cpus(struct snapshot *s, struct sched *c)
     snapshot_bool(s, &any);
     if (!any || s->failed)
         return;
-    if (s->loading && !(c->cpus = calloc(SCHED_CPUS, sizeof *c->cpus))) {
+    if (s->loading)
+        c->cpus = calloc(SCHED_CPUS, sizeof *c->cpus);
+    if (!c->cpus) {
         snapshot_no_memory(s);
         return;
     }
