@@ -306,7 +306,8 @@ static int print_buf(const struct buf *text, struct err *e)
 {
     if (text->failed)
         return err_no_memory(e, "what was sent");
-    if (fwrite(text->data, 1, text->len, stdout) == text->len && fflush(stdout) == 0)
+    if (text->len == 0 ||
+        (fwrite(text->data, 1, text->len, stdout) == text->len && fflush(stdout) == 0))
         return 0;
     return err_errno(e, ERR_OUTPUT, "cannot write what was sent");
 }
