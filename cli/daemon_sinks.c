@@ -115,10 +115,19 @@ static void mark_sent(struct daemon *d, const char *name)
 
 /* ---- what there is to send */
 
+static bool is_waiting(const struct daemon_sink *s, const char *name)
+{
+    for (size_t i = 0; i < s->waiting.len; i++) {
+        if (strcmp(s->waiting.at[i], name) == 0)
+            return true;
+    }
+    return false;
+}
+
 static int take_name(struct daemon *d, const char *name)
 {
     struct stat st;
-    int fd = daemon_open_trace(d, name, &st);
+    int fd = is_waiting(&d->sink, name) ? -1 : daemon_open_trace(d, name, &st);
     bool wanted = fd >= 0 && !was_sent(&d->sink, fd, &st);
     if (fd >= 0)
         close(fd);
@@ -135,14 +144,16 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* Which of them wait is found anew each time: some may have gone. */
+/* In order of their names; but what could not be sent stays behind what was not tried yet. */
 static void look(struct daemon *d)
 {
     struct daemon_sink *s = &d->sink;
     int fd = openat(d->http.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     const struct dirent *entry;
-    forget_waiting(s);
+    bool anew = s->failed == 0;
+    if (anew)
+        forget_waiting(s);
     s->look = false;
     s->looked = monotonic_ns();
     if (!dir && fd >= 0)
@@ -151,7 +162,7 @@ static void look(struct daemon *d)
         ;
     if (dir)
         closedir(dir);
-    if (s->waiting.len)
+    if (anew && s->waiting.len)
         qsort(s->waiting.at, s->waiting.len, sizeof *s->waiting.at, by_name);
 }
 
@@ -194,6 +205,15 @@ static int push_one(void *arg)
     return status;
 }
 
+/* Takes the first one out, and gives it. */
+static char *take_first(struct daemon_sink *s)
+{
+    char *name = s->waiting.at[0];
+    s->waiting.len--;
+    memmove(s->waiting.at, s->waiting.at + 1, s->waiting.len * sizeof *s->waiting.at);
+    return name;
+}
+
 static void pause_sending(struct daemon_sink *s)
 {
     unsigned pauses = s->failed < PAUSES_MOST ? s->failed : PAUSES_MOST;
@@ -207,14 +227,15 @@ static json_t *trace_json(const char *name)
     return json_with(json_object(), "trace", json_text(view_of(name)));
 }
 
-/* Who reads the log hears of a place that is gone once, and when it is back. */
+/* Who reads the log hears of a place that is gone once; of a trace that is of no use, each time. */
 static void sent(void *ctx, const struct job *job)
 {
     struct daemon *d = ctx;
     struct daemon_sink *s = &d->sink;
-    char *name = s->waiting.at[0];
+    char *name = take_first(s);
     struct buf said = job->said;
-    bool done = job->status == 0, bad = job->status == 2 || job->status == 3;
+    bool done = job->status == 0, refused = job->status == 4 || job->status == 5;
+    bool bad = !done && (job->late || !refused);
     while (said.len && said.data[said.len - 1] == '\n')
         said.len--;
     s->sending = false;
@@ -234,13 +255,12 @@ static void sent(void *ctx, const struct job *job)
         (void)vec_push(&s->passed, s->now);
     if (!done && !bad) {
         pause_sending(s);
+        (void)vec_push(&s->waiting, name); /* there is room: it was there before */
         return;
     }
-    s->failed = 0;
+    s->failed = done ? 0 : s->failed;
     s->failures += bad;
     free(name);
-    s->waiting.len--;
-    memmove(s->waiting.at, s->waiting.at + 1, s->waiting.len * sizeof *s->waiting.at);
 }
 
 /* False when it is gone. */
@@ -271,7 +291,7 @@ void daemon_sinks_turn(struct daemon *d)
     if (!may_send(s))
         return;
     if (!is_there(d)) {
-        s->look = true;
+        free(take_first(s));
         return;
     }
     const struct job_plan plan = {.body = push_one,
