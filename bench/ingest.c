@@ -12,35 +12,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "bench/bytes.h"
 #include "server/intake.h"
 
 #define PIECE ((size_t)128 << 10) /* as a session receives them */
-
-struct bytes {
-    uint8_t *p;
-    size_t len;
-};
 
 static double user_seconds(void)
 {
     struct rusage u;
     getrusage(RUSAGE_SELF, &u);
     return (double)u.ru_utime.tv_sec + (double)u.ru_utime.tv_usec * 1e-6;
-}
-
-static struct bytes read_whole(const char *path)
-{
-    struct bytes b = {0};
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) != 0 || !(b.p = malloc((size_t)st.st_size + 1))) {
-        perror(path);
-        exit(3);
-    }
-    for (ssize_t n; (n = read(fd, b.p + b.len, (size_t)st.st_size - b.len)) > 0;)
-        b.len += (size_t)n;
-    close(fd);
-    return b;
 }
 
 static int take_all(struct intake *r, struct bytes in, struct err *e)
@@ -91,7 +72,7 @@ static double measure(const struct intake_start *start, struct bytes in, uint64_
 int main(int argc, char **argv)
 {
     struct err e = {0};
-    int rounds = argc > 3 ? atoi(argv[3]) : 5;
+    unsigned long rounds = argc > 3 ? strtoul(argv[3], NULL, 10) : 5;
     struct intake_start start = {.ask = QUERY_ASK_DEFAULT, .space = QUERY_SPACE_MAX};
     if (argc < 3 || !(start.version = wire_version_find((uint32_t)strtoul(argv[2], NULL, 10)))) {
         fprintf(stderr, "usage: ingest RECORDING.c2s.bin PROTOCOL [ROUNDS]\n");

@@ -14,14 +14,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bench/bytes.h"
 #include "protocol/frame.h"
 #include "protocol/handshake.h"
 #include "trace/container.h"
-
-struct bytes {
-    uint8_t *p;
-    size_t len;
-};
 
 static double cpu_seconds(void)
 {
@@ -33,21 +29,6 @@ static double cpu_seconds(void)
 static void show(const char *name, double began, size_t bytes)
 {
     printf("%s %.6f %zu\n", name, cpu_seconds() - began, bytes);
-}
-
-static struct bytes read_whole(const char *path)
-{
-    struct bytes b = {0};
-    struct stat st;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 || fstat(fd, &st) != 0 || !(b.p = malloc((size_t)st.st_size + 1))) {
-        perror(path);
-        exit(3);
-    }
-    for (ssize_t n; (n = read(fd, b.p + b.len, (size_t)st.st_size - b.len)) > 0;)
-        b.len += (size_t)n;
-    close(fd);
-    return b;
 }
 
 static void measure_copy(struct bytes in)

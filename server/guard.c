@@ -12,38 +12,17 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/process_limit.h"
+
 #define LENGTH(A) (sizeof(A) / sizeof(A)[0])
-
-/* The leak check of sanitizers looks at its own process as a debugger does. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-
-static void limit(int what, uint64_t value)
-{
-    struct rlimit now;
-    if (getrlimit(what, &now) != 0)
-        return;
-    if (now.rlim_max != RLIM_INFINITY && value > now.rlim_max)
-        value = now.rlim_max;
-    const struct rlimit wanted = {value, value};
-    (void)setrlimit(what, &wanted);
-}
 
 void guard_limits(unsigned files, uint64_t memory)
 {
-    limit(RLIMIT_CORE, 0);
+    process_limit(RLIMIT_CORE, 0);
     if (files)
-        limit(RLIMIT_NOFILE, files);
+        process_limit(RLIMIT_NOFILE, files);
     if (memory && !SANITIZED)
-        limit(RLIMIT_DATA, memory);
+        process_limit(RLIMIT_DATA, memory);
 }
 
 /* ---- Landlock: numbers and layouts of linux/landlock.h, which are the same on all processors */

@@ -12,42 +12,20 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/process_limit.h"
 #include "symbols/helper_wire.h"
 
 #define LENGTH(A) (sizeof(A) / sizeof(A)[0])
 
-/* Sanitizers reserve address space by the terabyte and read /proc. */
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(memory_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
-#ifndef SANITIZED
-#define SANITIZED 0
-#endif
-
-static void limit(int what, uint64_t value)
-{
-    struct rlimit now;
-    if (getrlimit(what, &now) != 0)
-        return;
-    if (now.rlim_max != RLIM_INFINITY && value > now.rlim_max)
-        value = now.rlim_max;
-    const struct rlimit wanted = {value, value};
-    (void)setrlimit(what, &wanted);
-}
-
 static void set_limits(const struct sandbox_limits *l)
 {
-    limit(RLIMIT_CORE, 0);
-    limit(RLIMIT_FSIZE, l->file);
-    limit(RLIMIT_NOFILE, l->files);
+    process_limit(RLIMIT_CORE, 0);
+    process_limit(RLIMIT_FSIZE, l->file);
+    process_limit(RLIMIT_NOFILE, l->files);
     if (l->memory && !SANITIZED)
-        limit(RLIMIT_AS, l->memory);
+        process_limit(RLIMIT_AS, l->memory);
     if (l->cpu_seconds)
-        limit(RLIMIT_CPU, l->cpu_seconds);
+        process_limit(RLIMIT_CPU, l->cpu_seconds);
 }
 
 /* ---- Landlock; its numbers are the same on all processors (linux/landlock.h, Linux 5.13 on) */

@@ -21,7 +21,7 @@ MAY = {
     "cli": {"base", "protocol", "trace", "symbols", "analysis", "report", "server", "import",
             "recording", "client/record.h", "mcp", "cli"},
     "client": {"client", "include/tidemark.h"},
-    "bench": {"base", "protocol", "trace", "symbols", "analysis", "report", "server"},
+    "bench": {"base", "protocol", "trace", "symbols", "analysis", "report", "server", "bench"},
 }
 # Wire and symbol code that must stay a pure function of its input.
 NO_SOCKETS = {"protocol", "trace", "import", "recording", "symbols", "analysis", "report", "base",
