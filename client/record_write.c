@@ -11,7 +11,8 @@
 void record_lost(enum rec_loss why, bool is_free, size_t bytes)
 {
     struct rec_header *header = state.header;
-    if (!header)
+    /* A thread that was in a hook while the recording was ended by wish loses nothing. */
+    if (!header || atomic_load_explicit(&live.page.on, memory_order_acquire) == LIVE_OFF)
         return;
     if (is_free) {
         atomic_fetch_add_explicit(&header->lost[why].frees, 1, memory_order_relaxed);
