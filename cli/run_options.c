@@ -14,6 +14,11 @@
 #define THREADS_MOST 512 /* as REC_THREADS_BYTES of client/record.h */
 #define BUFFER_LEAST ((uint64_t)16 << 20)
 
+/* A name of its own, since clang-format indents what follows a macro's parentheses by them. */
+#define FILES_USAGE                                                                                \
+    RESOLVE_USAGE_OF_FILES_AND("      --symbol-threads N  that read an image (one per "            \
+                               "processor)\n")
+
 static const char usage[] =
     "usage: tidemark run [OPTIONS] [--] PROGRAM [ARGUMENTS]\n"
     "       tidemark run --pid PID [OPTIONS]\n"
@@ -65,29 +70,13 @@ static const char usage[] =
     "      --compression SPEC  lz4, lz4hc, zstd (default) or zstd:LEVEL\n"
     "      --no-symbols        do not look for the names of functions; no debuginfod server is "
     "asked\n"
-    "                          for them but that of --debuginfod\n" RESOLVE_USAGE_OF_FILES_AND(
-        "      --symbol-threads N  that read an image (one per processor)\n") "  -h, --help        "
-                                                                              "      this text\n"
-                                                                              "  -V, --version     "
-                                                                              "      the version\n"
-                                                                              "\n"
-                                                                              "Exit status: the "
-                                                                              "program's when it "
-                                                                              "is not 0 (128 + N "
-                                                                              "when signal N ended "
-                                                                              "it); else 1 when\n"
-                                                                              "--fail-if holds, 0 "
-                                                                              "when not. When "
-                                                                              "nothing was run: 2 "
-                                                                              "usage, 4 the output "
-                                                                              "cannot be written\n"
-                                                                              "or the port is "
-                                                                              "taken, 126 the "
-                                                                              "program cannot be "
-                                                                              "run or recorded, "
-                                                                              "127 there is no "
-                                                                              "such "
-                                                                              "program.\n";
+    "                          for them but that of --debuginfod\n" FILES_USAGE
+    "  -h, --help              this text\n"
+    "  -V, --version           the version\n"
+    "\n"
+    "Exit status: the program's when it is not 0 (128 + N when signal N ended it); else 1 when\n"
+    "--fail-if holds, 0 when not. When nothing was run: 2 usage, 4 the output cannot be written\n"
+    "or the port is taken, 126 the program cannot be run or recorded, 127 it is not there.\n";
 
 enum {
     OPTION_REPORT = 256,
