@@ -26,6 +26,7 @@
 #define ASK_NS 1000000000LL
 #define ANSWER_NS 10000000000LL /* so long an answer is waited for */
 #define ARGUMENTS_MAX 64
+#define READS_PER_TURN 32u /* more than a pipe holds, so that words seldom wait */
 
 /* What the drop-in of capture exits with: capture/src/CaptureOutput.cpp @ v0.14.0. */
 enum { EXIT_MISMATCH = 1, EXIT_NOT_AVAILABLE = 2 };
@@ -279,6 +280,11 @@ static void take_end(struct captures *c, struct capture *one)
     captures_hear(c, one);
     channel_release(&one->channel);
     one->channel.fd = -1;
+    /*
+     * Its last words are its end: one that was broken and goes on without them is not waited for.
+     * The status of one that is ending stays what it is.
+     */
+    (void)kill(one->pid, SIGKILL);
     while (waitpid(one->pid, &status, 0) < 0 && errno == EINTR)
         ;
     one->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -299,18 +305,20 @@ void captures_listen(struct captures *c, struct capture *one,
                      void (*said)(void *ctx, const struct capture *one), void *ctx)
 {
     char bytes[4096];
-    for (;;) {
+    /* One that was broken by its client may write as fast as we read: others have their turn. */
+    for (unsigned i = 0; i < READS_PER_TURN; i++) {
         ssize_t n = read(one->words, bytes, sizeof bytes);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno == EAGAIN)
             return;
-        if (n <= 0)
-            break;
+        if (n <= 0) {
+            take_words(one, "\n", 1, said, ctx);
+            take_end(c, one);
+            return;
+        }
         take_words(one, bytes, (size_t)n, said, ctx);
     }
-    take_words(one, "\n", 1, said, ctx);
-    take_end(c, one);
 }
 
 void captures_stop(const struct captures *c)

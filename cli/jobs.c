@@ -12,6 +12,8 @@
 
 #include "server/stop.h"
 
+#define READS_PER_TURN 32u
+
 /* ---- the new process */
 
 /* The daemon takes signals its own way; what it starts has them as any program does. */
@@ -111,11 +113,14 @@ void jobs_poll(const struct jobs *j, struct pollfd *out)
     }
 }
 
-/* All of it, so that it never has to wait for us; the first part is kept. */
+/*
+ * More than a pipe holds, so that a job never has to wait for us for long and nothing is left when
+ * it has ended; but not without end, for it may write as fast as we read. The first part is kept.
+ */
 static void hear(struct job *one)
 {
     char bytes[4096];
-    while (one->words >= 0) {
+    for (unsigned i = 0; one->words >= 0 && i < READS_PER_TURN; i++) {
         ssize_t n = read(one->words, bytes, sizeof bytes);
         if (n < 0 && errno == EINTR)
             continue;

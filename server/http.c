@@ -335,6 +335,12 @@ void http_push(struct http_exchange *x, const void *text, size_t len)
     /* Who does not read loses events, not the connection. */
     if (!x->streams || x->out.len - x->sent > HTTP_STREAM_WAITING_MAX)
         return;
+    /* Nor does who reads on, but is always behind, make us keep what he has read. */
+    if (x->sent) {
+        memmove(x->out.data, x->out.data + x->sent, x->out.len - x->sent);
+        x->out.len -= x->sent;
+        x->sent = 0;
+    }
     buf_put(&x->out, text, len);
     x->out.failed = false;
     if (x->suspended)

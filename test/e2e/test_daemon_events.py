@@ -4,6 +4,7 @@ log."""
 import http.server
 import json
 import os
+import signal
 import struct
 import subprocess
 import threading
@@ -217,6 +218,19 @@ class Programs(Telling):
             announce(self.udp, client.port)
             self.wait_said("it failed: no luck")
             self.assertIn("tidemark_hook_failures_total 1\n", self.ask("/metrics")[2].decode())
+            self.assertEqual(self.stop(process), 0)
+
+    def test_one_that_talks_without_end_holds_nobody_up(self):
+        out = self.dir / "pid"
+        program = self.program(f"echo $$ > {out}.new; mv {out}.new {out}; exec yes no luck >&2\n")
+        client = self.client(frame(VRAM + TERMINATE))
+        with self.web("--on-finish", program) as process:
+            announce(self.udp, client.port)
+            wait_until(out.exists)
+            for _ in range(3):
+                self.assertEqual(self.ask("/healthz")[0], 200)
+            os.kill(int(out.read_text()), signal.SIGKILL)
+            self.wait_said("it failed: no luck")
             self.assertEqual(self.stop(process), 0)
 
 
