@@ -94,8 +94,10 @@ $(BUILD)/tidemark: $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard cli/*.c))) $(LI
 CLIENT_FLAGS := -std=c17 -g $(OPT) -fPIC -fvisibility=hidden -fno-omit-frame-pointer -fno-builtin \
                 -fno-optimize-sibling-calls -ftls-model=initial-exec $(WARN)
 
-# What a sample passes over goes straight on to the real function.
-$(BUILD)/client/hooks.o: CLIENT_FLAGS += -foptimize-sibling-calls
+# What a sample passes over goes straight on to the real function, and functions that look at their
+# caller, or are to have no frame of ours above them, are jumped to.
+JUMPING := client/hooks client/hooks_load client/hooks_main
+$(JUMPING:%=$(BUILD)/%.o): CLIENT_FLAGS += -foptimize-sibling-calls
 
 $(BUILD)/client/%.o: client/%.c | deps
 	@mkdir -p $(@D)
@@ -116,6 +118,7 @@ $(BUILD)/libtidemark-gpu.so: $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard clien
 CROSS_CC := aarch64-linux-gnu-gcc
 .PHONY: client-aarch64
 client-aarch64: $(BUILD)/aarch64/libtidemark.so
+$(JUMPING:client/%=$(BUILD)/aarch64/%.o): CLIENT_FLAGS += -foptimize-sibling-calls
 $(BUILD)/aarch64/%.o: client/%.c
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  CC   $< (aarch64)")

@@ -187,13 +187,16 @@ static void api_discard(uint32_t pool)
     finish(t, level, REC_DISCARD, at);
 }
 
-static void api_zone_begin(const char *name, const char *function, const char *file, uint32_t line,
-                           uint32_t color)
+/* What a zone is, beside its name. */
+struct place {
+    const char *function, *file;
+    uint32_t line, color, stack;
+};
+
+static void begin_zone(const char *name, const struct place *place)
 {
     struct thread *t;
     unsigned level;
-    if (!event_is_on())
-        return;
     if (tls.zones_dropped) {
         tls.zones_dropped++;
         atomic_fetch_add_explicit(&state.header->dropped_notes, 1, memory_order_relaxed);
@@ -203,12 +206,21 @@ static void api_zone_begin(const char *name, const char *function, const char *f
     if (!at) {
         tls.zones_dropped++;
     } else {
-        at = encode_number(at, line);
-        at = encode_number(at, color);
-        at = encode_number(at, 0);
-        at = put_text(put_text(put_text(at, name), function), file);
+        tls.zones++;
+        at = encode_number(at, place->line);
+        at = encode_number(at, place->color);
+        at = encode_number(at, place->stack);
+        at = put_text(put_text(put_text(at, name), place->function), place->file);
     }
     finish(t, level, REC_ZONE_BEGIN, at);
+}
+
+static void api_zone_begin(const char *name, const char *function, const char *file, uint32_t line,
+                           uint32_t color)
+{
+    const struct place place = {function, file, line, color, 0};
+    if (event_is_on())
+        begin_zone(name, &place);
 }
 
 static void api_zone_end(void)
@@ -222,7 +234,36 @@ static void api_zone_end(void)
         return;
     }
     uint8_t *at = start(&t, &level);
+    if (at && tls.zones)
+        tls.zones--;
     finish(t, level, REC_ZONE_END, at);
+}
+
+/* Of the zone that begins at the moment. */
+static void say_text(const char *text)
+{
+    struct thread *t;
+    unsigned level;
+    uint8_t *at = start_note(&t, &level);
+    finish(t, level, REC_ZONE_TEXT, at ? put_text(at, text) : NULL);
+}
+
+struct own_zone api_zone_open(const char *name, const char *text, uint32_t stack)
+{
+    const struct place place = {.function = name, .stack = stack};
+    if (!event_is_on())
+        return (struct own_zone){0, 0};
+    begin_zone(name, &place);
+    if (text && !tls.zones_dropped)
+        say_text(text);
+    return (struct own_zone){state.pid, tls.zones + tls.zones_dropped};
+}
+
+void api_zone_close(const struct own_zone *zone)
+{
+    /* Fewer: the program ended more zones than it began, this one among them. */
+    if (zone->depth && zone->pid == state.pid && tls.zones + tls.zones_dropped <= zone->depth)
+        api_zone_end();
 }
 
 static void api_frame(const char *name, uint32_t kind)

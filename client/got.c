@@ -85,6 +85,7 @@ static struct hooked hooked[] = {
     HOOKED(memalign, OTHERS),
     HOOKED(valloc, OTHERS),
     HOOKED(pvalloc, OTHERS),
+    HOOKED(dlopen, OTHERS),
     HOOKED(dlclose, OTHERS),
     /* clang-format off */
     OPERATORS(OPERATOR)

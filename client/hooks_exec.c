@@ -22,6 +22,7 @@
 #include "client/real.h"
 #include "client/start.h"
 #include "client/system.h"
+#include "client/threads.h"
 
 struct attempt {
     char **made; /* NULL: the environment is the caller's */
@@ -37,7 +38,7 @@ static bool is_recorded(void)
  * gives it back. */
 static char **with_memory(char *const *environment)
 {
-    struct thread *t = tls.thread;
+    struct thread *t = threads_own();
     char **made = environment_with(environment);
     if (t) {
         environment_drop(t->spawn_environment);

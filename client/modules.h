@@ -4,8 +4,8 @@
 /*
  * The modules of the process: programs and libraries, as the dynamic loader lists them.
  *
- * dlopen is not interposed, since it looks at its caller. New modules are noticed when a stack
- * leads through one (its rules are unknown), lost ones behind dlclose, or at the next look-up of a
+ * New modules are noticed when a stack leads through one (its rules are unknown), not at dlopen,
+ * which needs not be called by its name; lost ones behind dlclose, or at the next look-up of a
  * rule.
  */
 

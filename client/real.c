@@ -47,14 +47,15 @@ void real_find(bool late)
         size_t offset;
     } names[] = {
 #define REAL(name) {#name, offsetof(struct real, name)}
-        REAL(malloc),         REAL(calloc),  REAL(realloc),
-        REAL(reallocarray),   REAL(free),    REAL(memalign),
-        REAL(valloc),         REAL(pvalloc), REAL(aligned_alloc),
-        REAL(posix_memalign), REAL(mmap),    REAL(munmap),
-        REAL(mremap),         REAL(brk),     REAL(sbrk),
-        REAL(dlclose),        REAL(fork),    REAL(execve),
-        REAL(execvpe),        REAL(fexecve), REAL(posix_spawn),
-        REAL(posix_spawnp),   REAL(system),  REAL(popen),
+        REAL(malloc),         REAL(calloc),       REAL(realloc),
+        REAL(reallocarray),   REAL(free),         REAL(memalign),
+        REAL(valloc),         REAL(pvalloc),      REAL(aligned_alloc),
+        REAL(posix_memalign), REAL(mmap),         REAL(munmap),
+        REAL(mremap),         REAL(brk),          REAL(sbrk),
+        REAL(dlopen),         REAL(dlclose),      REAL(fork),
+        REAL(execve),         REAL(execvpe),      REAL(fexecve),
+        REAL(posix_spawn),    REAL(posix_spawnp), REAL(system),
+        REAL(popen),
 #undef REAL
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

@@ -77,6 +77,7 @@
  *   REC_FRAME          stamp, enum rec_frame, text name (empty: the frame set of the program)
  *   REC_ZONE_BEGIN     stamp, line, colour, stack, text name, text function, text file
  *   REC_ZONE_END       stamp
+ *   REC_ZONE_TEXT      stamp, text: of the innermost zone of this thread that is open
  *   REC_DISCARD        stamp, pool number, stack: all blocks of the pool are gone
  *   REC_PAUSE          stamp, 1: the program paused the recording of allocations, 0: it goes on
  *
@@ -160,6 +161,7 @@ enum rec_kind {
     REC_ZONE_END = 23,
     REC_DISCARD = 24,
     REC_PAUSE = 25,
+    REC_ZONE_TEXT = 26,
     REC_KIND_MASK = 0x1f,
 };
 

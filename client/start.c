@@ -133,7 +133,7 @@ void start_process(void)
 static void leave_parent(bool interrupted)
 {
     void (*leave)(void *, size_t) = interrupted ? system_blank : system_unmap;
-    struct thread *t = tls.thread;
+    struct thread *t = threads_own();
     for (unsigned i = 0; t && i < CLIENT_LEVELS; i++) {
         struct rec_chunk *chunk = t->writers[i].chunk;
         if (chunk)

@@ -76,6 +76,12 @@ struct thread {
     struct thread *next;      /* in the list of those that wait for a new thread */
 };
 
+/* A zone of ours that is open; all zero: none is. See api.h. */
+struct own_zone {
+    pid_t pid;      /* whose recording has its beginning */
+    uint32_t depth; /* zones of its thread that were open with it */
+};
+
 /* The call of operator new or delete that is going on: what it calls is named after it. */
 struct label {
     struct origin origin;
@@ -85,6 +91,16 @@ struct label {
     size_t size;      /* then: what it was asked for */
     const void *made; /* the last block that malloc's hook recorded under this label */
     const void *gone; /* the block whose free is recorded already */
+};
+
+/*
+ * A call of dlopen that is not seen to return, see hooks_load.c. Meanwhile tls.thread is NULL, so
+ * that the thread's next event looks whether it still goes on.
+ */
+struct loading {
+    struct thread *thread; /* NULL: there is none */
+    struct origin origin;  /* its caller */
+    struct own_zone zone;
 };
 
 struct tls {
@@ -106,7 +122,10 @@ struct tls {
     bool unwanted;         /* of wanted.c: the thread is not to be recorded; */
     uint32_t asked;        /* how often this was asked, */
     uint32_t others;       /* and how many allocations were not added to the header so far */
+    uint32_t zones;        /* open ones in the recording */
     uint32_t zones_dropped; /* open ones that are not in the recording: the innermost */
+    struct own_zone main;   /* of the main thread */
+    struct loading loading;
 };
 
 extern __thread struct tls tls __attribute__((tls_model("initial-exec")));
@@ -184,6 +203,8 @@ struct state {
     _Atomic uint64_t adds, subs; /* the loader's counters when the table was made */
     struct module *modules;
     uint32_t module_count, module_room, module_number;
+
+    int (*main)(int, char **, char **); /* the program's */
 };
 
 extern struct state state;
@@ -224,6 +245,7 @@ struct real {
     void *(*mremap)(void *, size_t, size_t, int, ...);
     int (*brk)(void *);
     void *(*sbrk)(intptr_t);
+    void *(*dlopen)(const char *, int);
     int (*dlclose)(void *);
     pid_t (*fork)(void);
     int (*execve)(const char *, char *const *, char *const *);

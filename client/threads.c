@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "client/chunks.h"
+#include "client/api.h"
 #include "client/events.h"
 #include "client/quiet.h"
 #include "client/record_write.h"
@@ -45,6 +46,8 @@ static void at_thread_end(void *unused)
         return;
     if (!atomic_load_explicit(&live.page.on, memory_order_relaxed))
         return;
+    threads_loaded();
+    api_zone_close(&tls.main);
     if (!tls.thread) {
         sampling_count_small();
         event_count_left_out();
@@ -103,9 +106,74 @@ static struct thread *new_thread(void)
     return (struct thread *)slab;
 }
 
+static bool is_own_stack(const struct thread *t, uint64_t address)
+{
+    return address >= t->stack_low && address < t->stack_high;
+}
+
+bool threads_load(const struct origin *origin, const struct own_zone *zone)
+{
+    struct thread *t = tls.thread;
+    if (!t || !is_own_stack(t, origin->sp - 8))
+        return false;
+    tls.loading.origin = *origin;
+    tls.loading.zone = *zone;
+    tls.loading.thread = t;
+    client_barrier();
+    tls.thread = NULL;
+    return true;
+}
+
+/* Within an event. */
+static void end_loading(void)
+{
+    struct thread *t = tls.loading.thread;
+    const struct own_zone *zone = &tls.loading.zone;
+    tls.thread = t;
+    client_barrier();
+    tls.loading.thread = NULL;
+    uint8_t *at = NULL;
+    if (zone->pid == state.pid && !tls.zones_dropped && tls.zones == zone->depth)
+        at = record_begin(t);
+    if (!at)
+        return;
+    record_end(t, REC_ZONE_END, at);
+    tls.zones--;
+}
+
+void threads_loaded(void)
+{
+    if (!tls.loading.thread || tls.entered || tls.depth ||
+        atomic_load_explicit(&live.page.on, memory_order_relaxed) != LIVE_ON)
+        return;
+    tls.depth++;
+    client_barrier();
+    end_loading();
+    client_barrier();
+    tls.depth--;
+}
+
+/*
+ * What dlopen calls lies below its caller's frames, and its return address is still there. (Other
+ * stacks are those of handlers and coroutines, where nobody knows.)
+ */
+static bool is_loading(void)
+{
+    const struct origin *origin = &tls.loading.origin;
+    if (!tls.entered || !is_own_stack(tls.loading.thread, tls.entered))
+        return tls.entered != 0;
+    return tls.entered < origin->sp && *(const uint64_t *)(uintptr_t)(origin->sp - 8) == origin->pc;
+}
+
 struct thread *threads_attach(void)
 {
     struct quiet q;
+    if (tls.loading.thread) {
+        struct thread *loading = tls.loading.thread;
+        if (!is_loading())
+            end_loading();
+        return loading;
+    }
     quiet_begin(&q);
     struct thread *t = tls.thread; /* a signal may have come first */
     if (!t)
@@ -196,7 +264,8 @@ void threads_forget(void)
     tls.number = 0;
     tls.depth = 0;
     tls.entered = 0;
-    tls.zones_dropped = 0;
+    tls.zones = tls.zones_dropped = 0;
+    tls.loading.thread = NULL;
     tls.paused = tls.others = tls.asked = 0;
     tls.paused_bytes = 0;
 }

@@ -26,6 +26,21 @@ void threads_detach(void);
  */
 void threads_recover(struct thread *t);
 
+/*
+ * The calling thread goes on in dlopen, called from `origin`, which will not be seen to return: its
+ * next event from outside closes the zone. False: that cannot be told on its stack.
+ */
+bool threads_load(const struct origin *origin, const struct own_zone *zone);
+
+/* That dlopen is known to have returned. */
+void threads_loaded(void);
+
+/* As tls.thread, which is NULL meanwhile as well; to be asked by who must have all of a thread. */
+static inline struct thread *threads_own(void)
+{
+    return tls.thread ? tls.thread : tls.loading.thread;
+}
+
 /* In a child of fork: forgets all threads but the calling one, and all that they had open. */
 void threads_forget(void);
 

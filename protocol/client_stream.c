@@ -283,6 +283,18 @@ static int put_known_zone_end(struct client_stream *s, const struct event *ev, s
     return put_zone_end(s, ev->thread, ev->time, e);
 }
 
+static int put_zone_text(struct client_stream *s, const struct event *ev, struct err *e)
+{
+    const uint64_t *open = map_find(&s->zones, ev->thread);
+    struct view text = cut(ev->text, TEXT_MAX);
+    if (!open || *open == 0)
+        return 0;
+    if (encoder_keep_together(s->enc, text.len + FIXED_MAX, e) != 0 ||
+        put_context(s, ev->thread, e) != 0 || encoder_string(s->enc, false, text, e) != 0)
+        return -1;
+    return encoder_item(s->enc, "ZoneText", NULL, 0, (struct view){0}, e);
+}
+
 static int put_message(struct client_stream *s, const struct event *ev, struct err *e)
 {
     static const char *const names[2][2] = {{"Message", "MessageCallstack"},
@@ -364,6 +376,8 @@ int client_stream_event(struct client_stream *s, const struct event *ev, struct 
         return put_zone_begin(s, ev, e);
     case EVENT_ZONE_END:
         return put_known_zone_end(s, ev, e);
+    case EVENT_ZONE_TEXT:
+        return put_zone_text(s, ev, e);
     case EVENT_MESSAGE:
         return put_message(s, ev, e);
     case EVENT_APP_INFO:

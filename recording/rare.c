@@ -246,6 +246,13 @@ static int take_zone(struct recording *r, const struct run *run, struct body *b,
     return hand(r, &ev, e);
 }
 
+static int take_zone_text(struct recording *r, const struct run *run, struct body *b, struct err *e)
+{
+    struct event ev = event_of(r, run, EVENT_ZONE_TEXT);
+    ev.text = text(b);
+    return hand(r, &ev, e);
+}
+
 static int take_clock(struct recording *r, const struct run *run, struct body *b, struct err *e)
 {
     const struct rec_pair pair = {run->stamp, number(b)};
@@ -285,6 +292,8 @@ int recording_rare(struct recording *r, struct run *run, struct err *e)
     case REC_ZONE_END:
         ev = event_of(r, run, EVENT_ZONE_END);
         return hand(r, &ev, e);
+    case REC_ZONE_TEXT:
+        return take_zone_text(r, run, &b, e);
     case REC_FORK:
         (void)number(&b);
         r->counts.forks += number(&b) == 1;

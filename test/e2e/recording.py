@@ -9,7 +9,7 @@ IDLE = (1 << 64) - 1
 ALLOC, FREE, FREE_STACK, PUT_BACK = 1, 2, 3, 4
 OWNER, THREAD_NAME, THREAD_EXIT, CLOCK, MODULE_LOAD, MODULE_UNLOAD = 8, 9, 10, 11, 12, 13
 FORK, EXEC, SPAWN, LOSS, POOL, MESSAGE, PLOT, FRAME = 14, 15, 16, 17, 18, 19, 20, 21
-ZONE_BEGIN, ZONE_END, DISCARD, PAUSE = 22, 23, 24, 25
+ZONE_BEGIN, ZONE_END, DISCARD, PAUSE, ZONE_TEXT = 22, 23, 24, 25, 26
 BY16, HOW, HAS_POOL = 0x20, 0x40, 0x80
 STATES = ["new", "recording", "exiting", "full", "exec"]
 LOSSES = ["nested", "space", "memory", "stack"]
@@ -184,7 +184,7 @@ class Recording:
             return number, epoch
         if kind in (FORK, SPAWN):
             return body.number(), body.number()
-        if kind == EXEC:
+        if kind in (EXEC, ZONE_TEXT):
             return body.text().decode()
         if kind == POOL:
             return body.number(), body.text().decode()

@@ -367,6 +367,8 @@ class Interface(ClientCase):
         self.program = self.instrumented()
         record, _ = self.record(program=self.program)
         told = [e for e in record.events if e.pool or e.kind >= recording.POOL]
+        self.assertEqual(told.pop(0).rest, ("main", "main"))
+        self.assertEqual(told.pop().kind, recording.ZONE_END)
         arena = told[3].address
         take, give = recording.ALLOC, recording.FREE
         self.assertEqual(

@@ -100,6 +100,13 @@ static void test_everything_else(void **state)
         zone.callstack = 3;
         zone.time = 80000;
         put(s, zone);
+        /* Of the innermost zone; servers give up at one for no zone. */
+        struct event text = {.kind = EVENT_ZONE_TEXT, .thread = 5, .time = 80000};
+        text.text = view_of("more of it");
+        put(s, text);
+        text.thread = 6;
+        text.text = view_of("of nothing");
+        put(s, text);
         put(s, (struct event){.kind = EVENT_ZONE_END, .thread = 5, .time = 90000});
         put(s, (struct event){.kind = EVENT_ZONE_END, .thread = 6, .time = 91000});
         struct event message = {.kind = EVENT_MESSAGE, .callstack = 1, .thread = 6, .time = 92000};
@@ -119,6 +126,9 @@ static void test_everything_else(void **state)
         assert_int_equal(client_stream_end(s, 99000, &e), 0);
         read_back(s, wire_versions[i].protocol, &r);
         assert_int_equal(r.log.counts[EVENT_ZONE_BEGIN], 2);
+        assert_int_equal(r.log.counts[EVENT_ZONE_TEXT], 1);
+        expect_line(&r, "\"more of it\"", true);
+        expect_line(&r, "\"of nothing\"", false);
         assert_int_equal(r.log.counts[EVENT_ZONE_END], 2); /* the second by the stream's end */
         assert_int_equal(r.log.counts[EVENT_MESSAGE], 2);
         assert_int_equal(r.log.counts[EVENT_APP_INFO], 1);
