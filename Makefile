@@ -42,7 +42,7 @@ LIBS    := $(FOLDERS:%=$(BUILD)/lib%.a)
 .SECONDARY:
 
 # What `tidemark run` loads into programs.
-PRELOADED := $(BUILD)/libtidemark.so $(BUILD)/libtidemark-gpu.so
+PRELOADED := $(BUILD)/libtidemark.so $(BUILD)/libtidemark-gpu.so $(BUILD)/liballocwrapper.so
 
 ## all: builds build/tidemark, with the page of `report --format html` if node and npm are there,
 ##      libtidetrace, and the library that `tidemark run` loads into programs
@@ -104,11 +104,12 @@ $(BUILD)/client/%.o: client/%.c | deps
 	$(if $(V),,@echo "  CC   $<")
 	$(Q)$(CC) -I. -D_GNU_SOURCE $(CLIENT_FLAGS) -MMD -MP -c -o $@ $<
 
-# First in order of initialisation, so that constructors of other libraries are recorded.
-$(BUILD)/libtidemark.so: $(patsubst %.c,$(BUILD)/%.o,$(filter-out client/gpu%, \
+# First in order of initialisation, so that constructors of other libraries are recorded. The second
+# name is the one that users of the Kit know; a link would not do, since ldconfig goes by the soname.
+$(BUILD)/libtidemark.so $(BUILD)/liballocwrapper.so: $(patsubst %.c,$(BUILD)/%.o,$(filter-out client/gpu%, \
                              $(sort $(wildcard client/*.c))))
 	$(if $(V),,@echo "  LD   $@")
-	$(Q)$(CC) -shared -Wl,-soname,libtidemark.so -Wl,-Bsymbolic-functions -Wl,-z,initfirst,-z,relro,-z,now,-z,defs -o $@ $^
+	$(Q)$(CC) -shared -Wl,-soname,$(@F) -Wl,-Bsymbolic-functions -Wl,-z,initfirst,-z,relro,-z,now,-z,defs -o $@ $^
 
 $(BUILD)/libtidemark-gpu.so: $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard client/gpu*.c)))
 	$(if $(V),,@echo "  LD   $@")
@@ -400,8 +401,9 @@ install: all
 	@[ ! -s $(BUILD)/gen/page_licences.txt ] || install -D -m 644 $(BUILD)/gen/page_licences.txt \
 	    $(DESTDIR)$(PREFIX)/share/doc/tidemark/page-licences.txt
 
-## install-compat: the remaining names of the official tools too
+## install-compat: the remaining names of the official tools too, and liballocwrapper.so in LIBDIR
 install-compat: install
+	install -D -m 644 $(BUILD)/liballocwrapper.so $(DESTDIR)$(LIBDIR)/liballocwrapper.so
 	@for name in $(COMPAT); do ln -sf tidemark $(DESTDIR)$(PREFIX)/bin/$$name || exit 1; done
 
 ## uninstall: removes what install and install-compat put there
@@ -410,7 +412,7 @@ uninstall:
 	rm -f $(DESTDIR)$(PREFIX)/share/doc/tidemark/page-licences.txt
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(LIB_FILE) $(LIB_SONAME) libtidetrace.so libtidetrace.a)
 	rm -f $(DESTDIR)$(LIBDIR)/pkgconfig/tidetrace.pc $(DESTDIR)$(PREFIX)/include/tidetrace.h
-	rm -f $(DESTDIR)$(PREFIX)/lib/tidemark/libtidemark.so
+	rm -f $(DESTDIR)$(PREFIX)/lib/tidemark/libtidemark.so $(DESTDIR)$(LIBDIR)/liballocwrapper.so
 	rm -f $(DESTDIR)$(PREFIX)/lib/systemd/system/tidemark.service
 	rm -f $(DESTDIR)$(PREFIX)/lib/tidemark/libtidemark-gpu.so $(DESTDIR)$(PREFIX)/include/tidemark.h
 	rm -f $(foreach page,$(MAN),$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $(page)))/$(notdir $(page)))

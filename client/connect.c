@@ -228,7 +228,8 @@ static void read_options(const char *text, struct rec_options *options)
 static int without_place(uint32_t origin, struct rec_options *options)
 {
     static const char own[] = "tidemark.%p.recording";
-    if (origin != REC_ORIGIN_EXEC || !state.preload[0] || strcmp(state.run_words, "off") == 0)
+    if (origin != REC_ORIGIN_EXEC || !state.preload[0] || strcmp(state.run_words, "off") == 0 ||
+        spawn_is_collector())
         return -1;
     if (spawn_collector() == 0) {
         state.spawned = true;

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -43,8 +44,9 @@ static bool join(char *to, size_t room, const char *folder, size_t length, const
     if (length + strlen(name) >= room)
         return false;
     memcpy(to, folder, length);
+    struct stat s;
     memcpy(to + length, name, strlen(name) + 1);
-    return access(to, X_OK) == 0;
+    return stat(to, &s) == 0 && S_ISREG(s.st_mode) && access(to, X_OK) == 0;
 }
 
 /* The program that belongs to this library: where it is built, or where it is installed. */
@@ -63,6 +65,14 @@ static bool find_program(char *path, size_t room)
             return true;
     }
     return false;
+}
+
+bool spawn_is_collector(void)
+{
+    char path[sizeof state.run_program + 64];
+    struct stat own, other;
+    return find_program(path, sizeof path) && stat("/proc/self/exe", &own) == 0 &&
+           stat(path, &other) == 0 && own.st_dev == other.st_dev && own.st_ino == other.st_ino;
 }
 
 static void make_plan(struct plan *plan)

@@ -8,6 +8,9 @@
  * one of its own: `tidemark run --adopt`, started as a process that is no child of ours.
  */
 
+/* Whether this is the very program that would be started: a script preloads the library for all. */
+bool spawn_is_collector(void);
+
 /* Sets state.socket_path. Returns 0, -1: nothing could be started. */
 int spawn_collector(void);
 

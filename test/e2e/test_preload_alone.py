@@ -107,6 +107,40 @@ class Alone(Case):
             self.assertEqual(result.returncode, 0, result.stdout)
             self.assertEqual(site(self.trace, "make_block")["count"], 50)
 
+    def test_the_name_that_users_of_tracy_know(self):
+        """As `make install-compat` installs it, found by its name alone."""
+        root = self.dir / "root"
+        made = subprocess.run(["make", "--old-file=all", "install-compat", f"DESTDIR={root}",
+                               f"BUILD={os.environ.get('BUILD', 'build')}", "PREFIX=/usr"], cwd=ROOT,
+                              env={k: v for k, v in os.environ.items() if k != "MAKEFLAGS"},
+                              stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                              timeout=LIMIT)
+        self.assertEqual(made.returncode, 0, made.stdout)
+        # The loader's cache has libraries by this name, not by that of the file.
+        dynamic = subprocess.run(["readelf", "-d", root / "usr/lib/liballocwrapper.so"], check=True,
+                                 stdout=subprocess.PIPE, text=True, timeout=LIMIT).stdout
+        self.assertIn("[liballocwrapper.so]", dynamic)
+        out, err = self.preloaded(self.program, "threads", 2, 300, TIDEMARK_PROGRAM="",
+                                  LD_PRELOAD="liballocwrapper.so",
+                                  LD_LIBRARY_PATH=f"{root}/usr/lib")
+        self.assertEqual(out, "600 600\n")
+        self.assertIn("listening on 127.0.0.1:", err)
+        row = [s for s in report(self.trace)["sites"] if s["count"] == 600]
+        self.assertEqual([s["live_count"] for s in row], [0])
+        # And what it starts does not load it again.
+        out, err = self.preloaded("/bin/sh", "-c", "echo $LD_PRELOAD; exec env", TIDEMARK_PROGRAM="",
+                                  words=f"-f -o {self.trace}", LD_PRELOAD="liballocwrapper.so",
+                                  LD_LIBRARY_PATH=f"{root}/usr/lib")
+        self.assertNotIn("LD_PRELOAD", out)
+
+    def test_a_server_that_loads_it_is_not_recorded(self):
+        """Scripts preload it for all that they start."""
+        fixture = ROOT / "fixtures" / "traces" / "v0.14.0" / "ledger.tracy"
+        out, err = self.preloaded(TIDEMARK, "info", fixture)
+        self.assertIn("0.14.0", out)
+        self.assertEqual(err, "")
+        self.assertFalse(self.trace.exists())
+
     def test_off(self):
         out, err = self.preloaded(self.program, "threads", 1, 50, TIDEMARK_RUN="off")
         self.assertEqual((out, err), ("50 50\n", ""))
