@@ -60,6 +60,14 @@ char *digits_i64(char *to, int64_t n)
     return digits_u64(to, n < 0 ? 0 - (uint64_t)n : (uint64_t)n);
 }
 
+char *digits_hex(char *to, uint64_t n)
+{
+    char *end = to + (67 - (unsigned)__builtin_clzll(n | 1)) / 4;
+    for (char *p = end; p > to; n >>= 4)
+        *--p = "0123456789abcdef"[n & 15];
+    return end;
+}
+
 /*
  * x = mantissa / 2^shift in units of a millionth, rounded to the nearest, to even when it lies in
  * the middle, all in integers. False when it does not fit.
@@ -98,4 +106,30 @@ char *digits_f64(char *to, double x)
     for (uint64_t rest = n % DECIMALS_SCALE, i = DECIMALS; i >= 2; i -= 2, rest /= 100)
         memcpy(to + i - 2, pairs + 2 * (rest % 100), 2);
     return to + DECIMALS;
+}
+
+/* ---- to buffers */
+
+#define WHOLE_ROOM 20 /* of numbers without a fraction */
+
+void digits_put_u64(struct buf *b, uint64_t n)
+{
+    char *p = (char *)buf_reserve(b, WHOLE_ROOM);
+    if (p)
+        b->len += (size_t)(digits_u64(p, n) - p);
+}
+
+void digits_put_i64(struct buf *b, int64_t n)
+{
+    char *p = (char *)buf_reserve(b, WHOLE_ROOM);
+    if (p)
+        b->len += (size_t)(digits_i64(p, n) - p);
+}
+
+void digits_put_address(struct buf *b, uint64_t n)
+{
+    buf_put(b, "0x", 2);
+    char *p = (char *)buf_reserve(b, WHOLE_ROOM);
+    if (p)
+        b->len += (size_t)(digits_hex(p, n) - p);
 }

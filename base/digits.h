@@ -5,6 +5,8 @@
 
 #include <stdint.h>
 
+#include "base/buf.h"
+
 /* Room that a number takes at most, of either kind. */
 #define DIGITS_ROOM 336
 
@@ -12,7 +14,15 @@
 char *digits_u64(char *to, uint64_t n);
 char *digits_i64(char *to, int64_t n);
 
+/* Hexadecimal, without "0x". */
+char *digits_hex(char *to, uint64_t n);
+
 /* As printf's "%f" in the C locale: six decimals, correctly rounded. */
 char *digits_f64(char *to, double x);
+
+/* The same, appended to a buffer. */
+void digits_put_u64(struct buf *b, uint64_t n);
+void digits_put_i64(struct buf *b, int64_t n);
+void digits_put_address(struct buf *b, uint64_t n); /* with "0x" */
 
 #endif

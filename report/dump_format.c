@@ -15,33 +15,6 @@ static void put_view(struct buf *out, struct view v)
     buf_put(out, v.p, v.len);
 }
 
-static void put_decimal(struct buf *out, uint64_t value)
-{
-    char *p = (char *)buf_reserve(out, DIGITS_ROOM);
-    if (p)
-        out->len += (size_t)(digits_u64(p, value) - p);
-}
-
-static void put_signed(struct buf *out, int64_t value)
-{
-    char *p = (char *)buf_reserve(out, DIGITS_ROOM);
-    if (p)
-        out->len += (size_t)(digits_i64(p, value) - p);
-}
-
-static void put_hexadecimal(struct buf *out, uint64_t value)
-{
-    char digits[2 + 16];
-    char *p = digits + sizeof digits;
-    do {
-        *--p = "0123456789abcdef"[value & 15];
-        value >>= 4;
-    } while (value > 0);
-    *--p = 'x';
-    *--p = '0';
-    buf_put(out, p, (size_t)(digits + sizeof digits - p));
-}
-
 /* 17 digits tell all doubles apart, but not the bits of those that are no numbers. */
 static void put_real(struct buf *out, double value)
 {
@@ -52,7 +25,7 @@ static void put_real(struct buf *out, double value)
     else if (isinf(value))
         buf_puts(out, value < 0 ? "-inf" : "inf");
     else if (value == (double)(int64_t)fmin(fmax(value, -1e15), 1e15) && (value != 0 || bits == 0))
-        put_signed(out, (int64_t)value);
+        digits_put_i64(out, (int64_t)value);
     else
         buf_printf(out, "%.17g", value);
 }
@@ -65,18 +38,18 @@ static void put_real(struct buf *out, double value)
     static void FORM##_number(struct buf *out, struct view name, uint64_t value)                   \
     {                                                                                              \
         FORM##_name(out, name);                                                                    \
-        put_decimal(out, value);                                                                   \
+        digits_put_u64(out, value);                                                                \
     }                                                                                              \
     static void FORM##_integer(struct buf *out, struct view name, int64_t value)                   \
     {                                                                                              \
         FORM##_name(out, name);                                                                    \
-        put_signed(out, value);                                                                    \
+        digits_put_i64(out, value);                                                                \
     }                                                                                              \
     static void FORM##_address(struct buf *out, struct view name, uint64_t value)                  \
     {                                                                                              \
         FORM##_name(out, name);                                                                    \
         buf_puts(out, (QUOTED));                                                                   \
-        put_hexadecimal(out, value);                                                               \
+        digits_put_address(out, value);                                                            \
         buf_puts(out, (QUOTED));                                                                   \
     }                                                                                              \
     static void FORM##_real(struct buf *out, struct view name, double value)                       \

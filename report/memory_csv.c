@@ -2,6 +2,7 @@
 
 #include <inttypes.h>
 
+#include "base/digits.h"
 #include "report/csv_field.h"
 
 #define WRITE_AT 65536u
@@ -23,21 +24,10 @@ static int end_row(struct memory_csv *w, struct err *e)
     return w->buf.len < WRITE_AT ? 0 : flush(w, e);
 }
 
-static void put_digits(struct buf *b, uint64_t n, unsigned base)
-{
-    char digits[20];
-    size_t at = sizeof digits;
-    do {
-        digits[--at] = "0123456789abcdef"[n % base];
-        n /= base;
-    } while (n > 0);
-    buf_put(b, digits + at, sizeof digits - at);
-}
-
 static void put_number(struct buf *b, uint64_t n)
 {
     buf_put(b, ",", 1);
-    put_digits(b, n, 10);
+    digits_put_u64(b, n);
 }
 
 static void put_text(struct buf *b, struct view text)
@@ -48,8 +38,8 @@ static void put_text(struct buf *b, struct view text)
 
 static void put_time(struct buf *b, int64_t ns)
 {
-    buf_put(b, ns < 0 ? ",-" : ",", ns < 0 ? 2 : 1);
-    put_digits(b, ns < 0 ? 0 - (uint64_t)ns : (uint64_t)ns, 10);
+    buf_put(b, ",", 1);
+    digits_put_i64(b, ns);
 }
 
 static void put_callstack(struct buf *b, uint32_t callstack)
@@ -73,8 +63,8 @@ int memory_csv_row(void *ctx, const struct memory_row *row, struct err *e)
     struct buf *b = &w->buf;
     bool freed = row->free_time >= 0;
     csv_field(b, row->pool);
-    buf_put(b, ",0x", 3);
-    put_digits(b, row->address, 16);
+    buf_put(b, ",", 1);
+    digits_put_address(b, row->address);
     put_number(b, row->size);
     put_time(b, row->alloc_time);
     if (freed)
@@ -100,7 +90,7 @@ static int callstack_rows(struct memory_csv *w, const struct trace *t, uint32_t 
     struct frame_view f;
     struct buf *b = &w->buf;
     for (uint32_t position = 0; frame_walk_next(&walk, &f); position++) {
-        put_digits(b, callstack, 10);
+        digits_put_u64(b, callstack);
         put_number(b, position);
         put_text(b, f.function);
         put_text(b, f.file);
@@ -109,8 +99,8 @@ static int callstack_rows(struct memory_csv *w, const struct trace *t, uint32_t 
         else
             buf_put(b, ",", 1);
         put_text(b, f.image);
-        buf_put(b, ",0x", 3);
-        put_digits(b, f.address, 16);
+        buf_put(b, ",", 1);
+        digits_put_address(b, f.address);
         buf_puts(b, f.is_inline ? ",1" : ",0");
         if (end_row(w, e) != 0)
             return -1;

@@ -415,6 +415,9 @@ static void numbers_are_those_of_printf(void **state)
         snprintf(expected, sizeof expected, "%lld", (long long)n);
         *digits_i64(text, (int64_t)n) = 0;
         assert_string_equal(text, expected);
+        snprintf(expected, sizeof expected, "%llx", (unsigned long long)n);
+        *digits_hex(text, n) = 0;
+        assert_string_equal(text, expected);
     }
     static const double edges[] = {0.,     -0.,   0.5e-6, 1.5e-6,    -1e-7,
                                    1e-300, 1e300, 9e12,   9e12 + .5, 8999999999999.9999,
@@ -431,6 +434,14 @@ static void numbers_are_those_of_printf(void **state)
     }
     *digits_u64(text, UINT64_MAX) = 0;
     assert_string_equal(text, "18446744073709551615");
+    struct buf b = {0};
+    digits_put_u64(&b, UINT64_MAX);
+    digits_put_i64(&b, INT64_MIN);
+    digits_put_address(&b, UINT64_MAX);
+    digits_put_address(&b, 0);
+    assert_string_equal(buf_str(&b),
+                        "18446744073709551615-92233720368547758080xffffffffffffffff0x0");
+    buf_release(&b);
 }
 
 /* ---- the radix heap against a plain list */
