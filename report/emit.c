@@ -1,9 +1,9 @@
 #include "report/emit.h"
 
-#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/digits.h"
 #include "base/format.h"
 
 int emit_flush(struct emit *w, struct err *e)
@@ -30,33 +30,19 @@ void emit_release(struct emit *w)
     buf_release(&w->buf);
 }
 
-static void put_digits(struct buf *b, uint64_t n, unsigned base)
-{
-    char digits[20];
-    size_t at = sizeof digits;
-    do {
-        digits[--at] = "0123456789abcdef"[n % base];
-        n /= base;
-    } while (n > 0);
-    buf_put(b, digits + at, sizeof digits - at);
-}
-
 void emit_number(struct emit *w, uint64_t n)
 {
-    put_digits(&w->buf, n, 10);
+    digits_put_u64(&w->buf, n);
 }
 
 void emit_integer(struct emit *w, int64_t n)
 {
-    if (n < 0)
-        buf_put(&w->buf, "-", 1);
-    put_digits(&w->buf, n < 0 ? 0 - (uint64_t)n : (uint64_t)n, 10);
+    digits_put_i64(&w->buf, n);
 }
 
 void emit_address(struct emit *w, uint64_t address)
 {
-    buf_put(&w->buf, "0x", 2);
-    put_digits(&w->buf, address, 16);
+    digits_put_address(&w->buf, address);
 }
 
 void emit_real(struct emit *w, double x)
@@ -78,6 +64,12 @@ void emit_real(struct emit *w, double x)
 static bool is_plain(uint8_t c)
 {
     return c >= 0x20 && c < 0x7f && c != '"' && c != '\\';
+}
+
+/* Whether one of U+0080 to U+009F, which terminals obey, stands at `p`, in well-formed UTF-8. */
+static bool is_c1(const uint8_t *p)
+{
+    return p[0] == 0xc2 && p[1] < 0xa0;
 }
 
 static void put_escaped(struct buf *b, uint8_t c)
@@ -114,7 +106,9 @@ void emit_json(struct emit *w, struct view text)
         format_utf8(&utf8, (struct view){text.p + plain, text.len - plain});
         for (size_t i = 0; i < utf8.len; i++) {
             uint8_t c = utf8.data[i];
-            if (is_plain(c) || c >= 0x80)
+            if (is_c1(utf8.data + i))
+                put_escaped(b, utf8.data[++i]);
+            else if (is_plain(c) || c >= 0x80)
                 buf_put(b, &c, 1);
             else
                 put_escaped(b, c);

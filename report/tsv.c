@@ -20,8 +20,15 @@ static void put_text(struct buf *b, struct view text, struct buf *scratch)
     buf_clear(scratch);
     format_utf8(scratch, text);
     b->failed |= scratch->failed;
-    for (size_t i = 0; i < scratch->len; i++)
-        put_byte(b, scratch->data[i]);
+    for (size_t i = 0; i < scratch->len; i++) {
+        const uint8_t *p = scratch->data + i;
+        bool c1 = p[0] == 0xc2 && p[1] < 0xa0; /* control characters, too: of two bytes */
+        if (c1)
+            buf_printf(b, "\\x%02x\\x%02x", p[0], p[1]);
+        else
+            put_byte(b, p[0]);
+        i += c1;
+    }
 }
 
 void tsv_cell(struct emit *w, enum cell_type type, const struct cell *c,

@@ -24,8 +24,11 @@ def export(trace, form, output, *args):
 
 
 def unescape(text):
-    return re.sub(r"\\(x[0-9a-f]{2}|.)", lambda m: chr(int(m[1][1:], 16)) if m[1][0] == "x" and
-                  len(m[1]) == 3 else ESCAPES[m[1]], text)
+    def character(m):
+        if m[1][0] == "x" and len(m[1]) >= 3:
+            return bytes.fromhex(m[1].replace("\\x", "")[1:]).decode()
+        return ESCAPES[m[1]]
+    return re.sub(r"\\(xc2\\x[0-9a-f]{2}|x[0-9a-f]{2}|.)", character, text)
 
 
 def read_tsv(path):

@@ -33,7 +33,7 @@ MEASURES = {("total", "bytes"): ("total_bytes", "bytes"),
             ("peak", "bytes"): ("peak_bytes", "at_peak_bytes"),
             ("temporary", "count"): ("temporary_allocations", "temporary")}
 # Names of functions, files, pools and threads that a careless writer would choke on.
-NASTY = [b"quote\"apostrophe'comma,", b"new\nline\r\ttab\x0b", b"bell\x07escape\x1b[31m",
+NASTY = [b"quote\"apostrophe'comma,", b"new\nline\r\ttab\x0b", b"c1\xc2\x9b31m", b"bell\x07escape\x1b[31m",
          b"stray\xff\xfe\x80bytes", b"semi;colon; and space 42", b"back\\slash\\N\\",
          b"</script><script>alert(1)</script>&amp;", "\u00e9\u4e2d\U0001f600\u202e".encode(),
          b"{\"json\": [1]}", b"'); DROP TABLE pools;--", b"\\x41", b" ", b"-1"]

@@ -290,6 +290,13 @@ class Names(Case):
             result = run(args[0], self.trace, "--format", "json", *args[1:])
             self.harmless(result.stdout)
             json.loads(result.stdout)
+        for args in (("dump", "--format", "jsonl", "--all"),
+                     *(("export", "--format", form) for form in ("speedscope", "chrome", "folded")),
+                     *(("export", "--format", form, "--table", "frame_functions")
+                       for form in ("tsv", "ndjson"))):
+            result = run(args[0], self.trace, *args[1:])
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.harmless(result.stdout, "\n\t")
         names = {p["name"] for p in report(self.trace)["pools"]}
         self.assertIn(self.evil.decode(errors="replace"), names)
 
