@@ -27,7 +27,7 @@ static void write_all(int fd, const void *bytes, size_t n)
 static _Noreturn void be_child(int fd, pid_t parent, void (*work)(void *ctx, struct part_result *r),
                                void *ctx)
 {
-    static struct part_result result; /* too large for some stacks; this process ends with it */
+    struct part_result result = {0};
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
         _exit(1);
     work(ctx, &result);
