@@ -221,6 +221,12 @@ static const char *program_name(const struct run_listen *l)
     return slash ? slash + 1 : exe;
 }
 
+static void forget_questions(struct run_listen *l)
+{
+    l->threads_asked.len = l->frames_asked.len = 0;
+    l->symbols_asked.len = l->code_asked.len = 0;
+}
+
 static bool welcome(void *ctx, struct welcome *w)
 {
     struct run_listen *l = ctx;
@@ -233,7 +239,9 @@ static bool welcome(void *ctx, struct welcome *w)
     w->pid = (uint64_t)l->collected->pid;
     snprintf(w->program_name, sizeof w->program_name, "%.64s", program_name(l));
     describe_host(w);
-    l->threads_asked.len = l->frames_asked.len = l->symbols_asked.len = 0;
+    forget_questions(l);
+    if (run_names_has_code(l->traces))
+        w->flags = WELCOME_CODE_TRANSFER;
     return true;
 }
 
@@ -252,7 +260,8 @@ static int asked(void *ctx, enum query_kind kind, uint64_t key, uint32_t extra, 
     struct run_listen *l = ctx;
     bool kept = true;
     (void)extra;
-    if (l->frames_asked.len + l->symbols_asked.len + l->threads_asked.len > ASKED_MOST)
+    if (l->frames_asked.len + l->symbols_asked.len + l->code_asked.len + l->threads_asked.len >
+        ASKED_MOST)
         return answer_nothing(offer_replies(l->offer), kind, key, e);
     switch (kind) {
     case QUERY_THREAD:
@@ -263,6 +272,9 @@ static int asked(void *ctx, enum query_kind kind, uint64_t key, uint32_t extra, 
         break;
     case QUERY_SYMBOL:
         kept = vec_push(&l->symbols_asked, key);
+        break;
+    case QUERY_SYMBOL_CODE:
+        kept = vec_push(&l->code_asked, key);
         break;
     case QUERY_STRING:
     case QUERY_PLOT_NAME:
@@ -340,16 +352,18 @@ static int answer_places(struct run_listen *l, struct err *e)
 {
     struct trace *t = &l->record->trace;
     uint64_t began = clock_now();
-    if ((l->frames_asked.len == 0 && l->symbols_asked.len == 0) || began < l->resolved)
+    if (l->frames_asked.len + l->symbols_asked.len + l->code_asked.len == 0 || began < l->resolved)
         return 0;
     if ((l->frames_asked.len &&
          run_names_frames(l->traces, t, l->frames_asked.at, l->frames_asked.len,
                           offer_replies(l->offer), e) != 0) ||
         (l->symbols_asked.len &&
          run_names_symbols(l->traces, t, l->symbols_asked.at, l->symbols_asked.len,
-                           offer_replies(l->offer), e) != 0))
+                           offer_replies(l->offer), e) != 0) ||
+        (l->code_asked.len && run_names_code(l->traces, t, l->code_asked.at, l->code_asked.len,
+                                             offer_replies(l->offer), e) != 0))
         return -1;
-    l->frames_asked.len = l->symbols_asked.len = 0;
+    l->frames_asked.len = l->symbols_asked.len = l->code_asked.len = 0;
     uint64_t now = clock_now();
     l->resolved = l->ended ? 0 : now + 3 * (now - began);
     return 0;
@@ -393,7 +407,7 @@ static void forget_program(struct run_listen *l)
     l->collected = NULL;
     l->told = 0;
     l->ended = false;
-    l->threads_asked.len = l->frames_asked.len = l->symbols_asked.len = 0;
+    forget_questions(l);
 }
 
 void run_listen_release(struct run_listen *l)
@@ -406,6 +420,7 @@ void run_listen_release(struct run_listen *l)
     vec_release(&l->threads_asked);
     vec_release(&l->frames_asked);
     vec_release(&l->symbols_asked);
+    vec_release(&l->code_asked);
 }
 
 void run_listen_begin(struct run_listen *l, const struct collected *c,

@@ -49,6 +49,7 @@ struct run_listen {
     VEC(struct thread_asked) threads_asked;
     VEC(uint64_t) frames_asked;
     VEC(uint64_t) symbols_asked;
+    VEC(uint64_t) code_asked;
     uint64_t resolved; /* ns; when names may be looked for again */
 };
 

@@ -59,6 +59,7 @@ static const char usage[] =
     "      --port N            where to listen (the first of 8086 to 8105 that is free; 0: any)\n"
     "      --protocol N        Tracy's protocol number to speak, 63 to 82 (82)\n"
     "      --no-exit           wait for a server when the program has ended before one came\n"
+    "      --no-code           offer servers no machine code\n"
     "      --pid PID           record a process that runs already, until it ends, Ctrl-C or "
     "--seconds\n"
     "      --spool DIR         where the recording is kept meanwhile (the trace's folder)\n"
@@ -102,6 +103,7 @@ enum {
     OPTION_PORT,
     OPTION_PROTOCOL,
     OPTION_NO_EXIT,
+    OPTION_NO_CODE,
     OPTION_PID,
     OPTION_SPOOL,
     OPTION_KEEP,
@@ -139,6 +141,7 @@ static const struct option long_options[] = {
     {"port", required_argument, NULL, OPTION_PORT},
     {"protocol", required_argument, NULL, OPTION_PROTOCOL},
     {"no-exit", no_argument, NULL, OPTION_NO_EXIT},
+    {"no-code", no_argument, NULL, OPTION_NO_CODE},
     {"pid", required_argument, NULL, OPTION_PID},
     {"spool", required_argument, NULL, OPTION_SPOOL},
     {"keep-recording", no_argument, NULL, OPTION_KEEP},
@@ -333,6 +336,8 @@ static bool take_option(void *ctx, int option, const char *value, struct err *e)
         return option_compression(value, &o->container, e);
     case OPTION_NO_SYMBOLS:
         return o->no_symbols = true;
+    case OPTION_NO_CODE:
+        return o->no_code = true;
     default:
         return take_recorded(o, option, value, e);
     }

@@ -52,6 +52,7 @@ struct run_options {
     uint32_t version;
     struct container_options container;
     bool no_symbols;
+    bool no_code; /* for servers */
     struct resolve_options resolving;
     /* what to tell */
     enum run_report report;

@@ -61,6 +61,14 @@ int answer_symbol(struct encoder *enc, uint64_t address, struct view file, uint3
     return encoder_item(enc, "SymbolInformation", fields, 2, (struct view){0}, e);
 }
 
+int answer_code(struct encoder *enc, uint64_t address, struct view code, struct err *e)
+{
+    const struct encoder_field fields[] = {ENC_INT("ptr", address)};
+    if (encoder_keep_together(enc, code.len + FIXED_MAX, e) != 0)
+        return -1;
+    return encoder_item(enc, "SymbolCode", fields, 1, code, e);
+}
+
 int answer_nothing(struct encoder *enc, enum query_kind kind, uint64_t key, struct err *e)
 {
     const struct encoder_field id[] = {ENC_INT("id", (uint32_t)key)};

@@ -38,6 +38,9 @@ int answer_frame(struct encoder *enc, uint64_t address, struct view image,
 int answer_symbol(struct encoder *enc, uint64_t address, struct view file, uint32_t line,
                   struct err *e);
 
+/* To QUERY_SYMBOL_CODE: the machine code of the function that begins there. */
+int answer_code(struct encoder *enc, uint64_t address, struct view code, struct err *e);
+
 /* To all others, which get what says that there is nothing; `key` is the query's. */
 int answer_nothing(struct encoder *enc, enum query_kind kind, uint64_t key, struct err *e);
 

@@ -112,7 +112,8 @@ class Protocols(ListenCase):
         program = compiled(self.dir, "listen_program.c")
         for protocol, version in FILES.items():
             with self.subTest(protocol=protocol):
-                process, port = self.start(program, options=["--no-exit", "--protocol", protocol])
+                process, port = self.start(program, options=["--no-exit", "--no-code",
+                                                             "--protocol", protocol])
                 result = self.capture(port)
                 self.assertEqual(result.returncode, 0, result.stderr)
                 self.finish(process)
@@ -208,6 +209,41 @@ class Names(ListenCase):
         # Our capture knows what to do with that; what it was told is in the list of symbols.
         self.assertRegex(dump, r'symbols address=0x[0-9a-f]{1,8} size=0 name="\[unresolved\]"')
         self.assertIn("make_block", [s["function"] for s in report(self.served)["sites"]])
+
+    def code(self, *options):
+        """Size of the machine code of each function that a server got, by the function's name."""
+        process, port = self.start(compiled(self.dir, "run_program.c"), "exit", 0,
+                                   options=["--no-exit", *options])
+        result = self.capture(port)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.finish(process)
+        dump = run("dump", self.served).stdout
+        names = dict(re.findall(r'^symbols address=(\w+) size=\d+ name="([^"]*)"', dump, re.M))
+        return {names.get(address): int(size) for address, size in
+                re.findall(r"^symbol-code address=(\w+) bytes=(\d+) ", dump, re.M)}
+
+    def test_machine_code(self):
+        code = self.code()
+        sizes = {}
+        for line in subprocess.run(["nm", "-S", self.dir / "program"], stdout=subprocess.PIPE,
+                                   text=True, check=True).stdout.splitlines():
+            words = line.split()
+            if len(words) == 4 and words[2] in "tT":
+                sizes[words[3]] = int(words[1], 16)
+        for name in ("main", "make_block"):
+            self.assertEqual(code.get(name), sizes[name], name)
+        # Of the program only what call stacks lead through, not what that calls.
+        unused = set(sizes) - {f["function"] for s in report(self.own)["sites"]
+                               for f in s["callstack"]}
+        self.assertFalse(unused & set(code))
+        shown = run("annotate", self.served, "make_block")
+        self.assertEqual(shown.returncode, 0, shown.stderr)
+        self.assertRegex(shown.stdout, r"run_program\.c:\d+")
+
+    def test_no_machine_code(self):
+        for option in ("--no-code", "--no-symbols"):
+            with self.subTest(option=option):
+                self.assertEqual(self.code(option), {})
 
     def test_threads(self):
         process, port = self.start(compiled(self.dir, "listen_program.c"), options=["--no-exit"])
