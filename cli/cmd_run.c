@@ -21,7 +21,7 @@
 #include "cli/run_adopt.h"
 #include "cli/run_attach.h"
 #include "cli/run_environment.h"
-#include "cli/run_listen.h"
+#include "cli/run_offers.h"
 #include "cli/run_options.h"
 #include "cli/run_recover.h"
 #include "cli/run_trace.h"
@@ -49,7 +49,7 @@ struct run {
     struct collector *collector;
     struct run_traces traces;
     struct run_tree tree;
-    struct run_listen listen;
+    struct run_offers offers;
     struct run_environment environment;
     struct run_attach attach;
     char *library; /* for it */
@@ -209,11 +209,11 @@ static void raise_limits(void)
     }
 }
 
-static void wait_for_news(const struct run *r, int timeout)
+static void wait_for_news(struct run *r, int timeout)
 {
-    struct pollfd fds[2 + OFFER_POLLS] = {{.fd = r->launch.signals, .events = POLLIN},
-                                          {.fd = collector_fd(r->collector), .events = POLLIN}};
-    (void)poll(fds, 2 + run_listen_poll(&r->listen, fds + 2), timeout);
+    const struct pollfd fds[] = {{.fd = r->launch.signals, .events = POLLIN},
+                                 {.fd = collector_fd(r->collector), .events = POLLIN}};
+    run_offers_wait(&r->offers, fds, 2, timeout);
 }
 
 /* Children may outlive the program. Who asks us to end then, ends the waiting. */
@@ -277,7 +277,7 @@ static void attend(struct run *r)
         }
         bool wanted = r->options.buffer || r->options.listen;
         uint64_t taken = run_tree_step(&r->tree, wanted || has_spare(r));
-        run_listen_step(&r->listen);
+        run_offers_step(&r->offers);
         timeout = taken                      ? 0
                   : timeout == 0             ? PAUSE_LEAST
                   : timeout * 2 < PAUSE_MOST ? timeout * 2
@@ -290,12 +290,12 @@ static void attend(struct run *r)
 static void attend_server(struct run *r)
 {
     /* What was asked before was the program's. */
-    if (run_listen_is_busy(&r->listen))
+    if (run_offers_is_busy(&r->offers))
         r->launch.asked = false;
-    while (run_listen_is_busy(&r->listen) && !r->launch.asked) {
+    while (run_offers_is_busy(&r->offers) && !r->launch.asked) {
         wait_for_news(r, PAUSE_MOST);
         launch_take_signals(&r->launch);
-        run_listen_step(&r->listen);
+        run_offers_step(&r->offers);
     }
 }
 
@@ -505,7 +505,7 @@ static int begin(struct run *r, struct err *e)
     /* The helper starts before there are threads. */
     run_traces_init(&r->traces, &r->options);
     if (prepare(r, e) != 0 ||
-        run_listen_open(&r->listen, &r->options, &r->traces, r->spool, e) != 0)
+        run_offers_open(&r->offers, &r->options, &r->traces, r->spool, e) != 0)
         return EXIT_NO_OUTPUT;
     return r->attach.pid      ? start_attached(r, e)
            : r->options.adopt ? start_adopted(r, e)
@@ -544,17 +544,17 @@ int cmd_run(int argc, char **argv)
 {
     struct run r = {
         .options = RUN_OPTIONS_EMPTY, .launch = LAUNCH_NONE, .traces = {.resolver = RESOLVER_NONE}};
+    r.tree.offers = &r.offers;
     int status = run_options_parse(&r.options, argc, argv);
     if (status < 0 && r.options.recover) {
         status = run_recover(&r.options);
     } else if (status < 0) {
         r.tree.options = &r.options;
         r.tree.traces = &r.traces;
-        r.tree.listen = &r.listen;
         status = run(&r);
     }
-    run_listen_release(&r.listen);
     run_tree_release(&r.tree);
+    run_offers_release(&r.offers);
     collector_stop(r.collector);
     launch_release(&r.launch);
     run_traces_release(&r.traces);

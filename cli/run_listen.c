@@ -372,14 +372,14 @@ static int answer_places(struct run_listen *l, struct err *e)
 /* ---- life */
 
 int run_listen_open(struct run_listen *l, const struct run_options *options,
-                    struct run_traces *traces, const char *spool, struct err *e)
+                    struct run_traces *traces, const char *spool, bool child, struct err *e)
 {
     *l = (struct run_listen){.options = options, .traces = traces};
     if (!options->listen)
         return 0;
     const struct offer_options offered = {.version = wire_version_find((uint32_t)options->protocol),
                                           .address = options->listen_address,
-                                          .port = (uint16_t)options->port,
+                                          .port = child ? 0 : (uint16_t)options->port,
                                           .any_port = options->any_port,
                                           .announce = BROADCAST_PORT,
                                           .spool = spool,
@@ -389,8 +389,9 @@ int run_listen_open(struct run_listen *l, const struct run_options *options,
     l->offer = offer_new(&offered, e);
     if (!l->offer)
         return -1;
-    fprintf(stderr, "tidemark: listening on %s, protocol %" PRIu64 "\n", offer_address(l->offer),
-            options->protocol);
+    if (!child)
+        fprintf(stderr, "tidemark: listening on %s, protocol %" PRIu64 "\n",
+                offer_address(l->offer), options->protocol);
     return 0;
 }
 

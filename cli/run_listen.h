@@ -53,9 +53,12 @@ struct run_listen {
     uint64_t resolved; /* ns; when names may be looked for again */
 };
 
-/* Listens, unless it is not wanted. */
+/*
+ * Listens, unless it is not wanted. A child does so at another port than the options name, and says
+ * nothing.
+ */
 int run_listen_open(struct run_listen *l, const struct run_options *options,
-                    struct run_traces *traces, const char *spool, struct err *e);
+                    struct run_traces *traces, const char *spool, bool child, struct err *e);
 void run_listen_release(struct run_listen *l);
 
 /* A program's recording begins to be read, or was read to its end. What goes wrong is said. */

@@ -41,6 +41,12 @@ static void complain(struct run_tree *t, const struct err *e)
     t->keep = true;
 }
 
+/* NULL: it is not offered to servers. */
+static struct run_listen *listener_of(const struct run_tree *t, const struct run_process *p)
+{
+    return p->collected->is_root ? &t->offers->root : p->listen;
+}
+
 /* ---- reading */
 
 /* Whether there is something to read by now: the process writes the header before all else. */
@@ -61,8 +67,10 @@ static bool start_reading(struct run_tree *t, struct run_process *p)
     if (recording_header(p->recording, &h, &e) == 0)
         p->record->ingest.unknown_frees_expected =
             run_record_expects_strangers(&h, p->collected->hello.origin == REC_ORIGIN_FORK);
-    if (p->collected->is_root)
-        run_listen_begin(t->listen, p->collected, p->recording, p->record);
+    if (!p->collected->is_root)
+        p->listen = run_offers_add(t->offers);
+    if (listener_of(t, p))
+        run_listen_begin(listener_of(t, p), p->collected, p->recording, p->record);
     return true;
 }
 
@@ -87,7 +95,8 @@ static void finish(struct run_tree *t, struct run_process *p)
     if (run_record_end(p->record, p->recording, false, &e) != 0 ||
         run_record_close(p->record, &e) != 0)
         complain(t, &e);
-    run_listen_end(t->listen, p->record);
+    if (listener_of(t, p))
+        run_listen_end(listener_of(t, p), p->record);
     t->forks += p->record->forks;
     recording_free(p->recording);
     p->recording = NULL;
@@ -97,9 +106,14 @@ static void finish(struct run_tree *t, struct run_process *p)
 
 static void forget(struct run_tree *t, struct run_process *p)
 {
+    bool keep = t->keep || t->options->keep;
     recording_free(p->recording);
-    run_record_free(p->record);
-    collected_free(p->collected, t->keep || t->options->keep);
+    if (p->listen) {
+        run_offers_leave(t->offers, p->listen, p->record, p->collected, keep);
+    } else {
+        run_record_free(p->record);
+        collected_free(p->collected, keep);
+    }
     *p = (struct run_process){.finished = true};
 }
 
@@ -327,6 +341,7 @@ void run_tree_save_folded(struct run_tree *t)
 
 void run_tree_release(struct run_tree *t)
 {
+    run_listen_release(&t->offers->root);
     for (size_t i = 0; i < t->list.len; i++) {
         if (t->list.at[i].collected)
             forget(t, &t->list.at[i]);

@@ -13,7 +13,7 @@
 
 #include "base/err.h"
 #include "base/vec.h"
-#include "cli/run_listen.h"
+#include "cli/run_offers.h"
 #include "cli/run_options.h"
 #include "cli/run_record.h"
 #include "cli/run_trace.h"
@@ -24,10 +24,11 @@ struct run_process {
     struct collected *collected;
     struct run_record *record; /* NULL: not begun to be read */
     struct recording *recording;
-    bool finished; /* all is in `record` */
-    bool silent;   /* it never got to record anything */
-    bool stopped;  /* --seconds have passed: it records no more */
-    unsigned told; /* of the changes of `paused` */
+    struct run_listen *listen; /* of a child that is offered, else NULL */
+    bool finished;             /* all is in `record` */
+    bool silent;               /* it never got to record anything */
+    bool stopped;              /* --seconds have passed: it records no more */
+    unsigned told;             /* of the changes of `paused` */
 };
 
 struct run_tree {
@@ -35,7 +36,7 @@ struct run_tree {
     const char *output; /* of the root; NULL: not known before it runs */
     const char *spool;
     struct run_traces *traces;
-    struct run_listen *listen; /* gets the root's */
+    struct run_offers *offers; /* to servers */
     struct collector *collector;
     VEC(struct run_process) list;
     struct run_record *folded;

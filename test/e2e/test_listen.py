@@ -1,11 +1,13 @@
 """`tidemark run --listen`: Tracy servers at programs that were not built with Tracy."""
 
 import os
+import pathlib
 import re
 import signal
 import socket
 import subprocess
 import tempfile
+import time
 import unittest
 from unittest import mock
 
@@ -195,6 +197,93 @@ class Servers(ListenCase):
         self.assertEqual(result.returncode, 0, result.stderr)
         self.finish(process)
         self.assertEqual(figures(self.served), figures(self.own))
+
+
+# A child that makes 200 blocks of 3,000 bytes, lives until the file is there, and makes 100 more.
+FORKS = r"""
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+static void make_block(int n)
+{
+    while (n-- > 0)
+        free(__builtin_memset(malloc(3000), 1, 3000));
+}
+int main(int argc, char **argv)
+{
+    pid_t child = fork();
+    if (child == 0) {
+        make_block(200);
+        while (access(argv[1], F_OK) != 0)
+            usleep(10000);
+        make_block(100);
+        return 0;
+    }
+    write(1, &child, sizeof child);
+    return waitpid(child, NULL, 0) == child ? 0 : 1;
+}
+"""
+
+
+class Children(ListenCase):
+    def ports(self, process):
+        """Where it listens."""
+        sockets = set()
+        for fd in pathlib.Path(f"/proc/{process.pid}/fd").iterdir():
+            try:
+                sockets.add(os.readlink(fd))
+            except FileNotFoundError:
+                pass
+        found = set()
+        for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+            words = line.split()
+            if words[3] == "0A" and f"socket:[{words[9]}]" in sockets:
+                found.add(int(words[1].split(":")[1], 16))
+        return found
+
+    def start_child(self, *options):
+        source, self.go = self.dir / "forks.c", self.dir / "go"
+        source.write_text(FORKS)
+        subprocess.run([CC, "-g", "-O1", "-fno-builtin", "-o", self.dir / "forks", source],
+                       check=True)
+        process, port = self.start(self.dir / "forks", self.go,
+                                   options=["--follow-fork", "--min-lifetime", 0, *options])
+        child = int.from_bytes(process.stdout.buffer.raw.read(4), "little")
+        end = time.monotonic() + LIMIT
+        while not self.ports(process) - {port}:
+            self.assertLess(time.monotonic(), end, "the child is not offered")
+            time.sleep(0.02)
+        other, = self.ports(process) - {port}
+        return process, port, other, child
+
+    def test_each_is_a_client_of_its_own(self):
+        process, port, other, child = self.start_child()
+        captures = []
+        for at, name in ((port, "served"), (other, "child")):
+            captures.append(subprocess.Popen(
+                [TIDEMARK, "capture", "-a", "127.0.0.1", "-p", str(at), "-o",
+                 str(self.dir / f"{name}.tracy")], stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT))
+            self.addCleanup(captures[-1].kill)
+            wait_for(captures[-1], "protocol")
+        self.go.touch()
+        for capture in captures:
+            said, _ = capture.communicate(timeout=LIMIT)
+            self.assertEqual(capture.returncode, 0, said)
+        self.finish(process)
+        saved = self.dir / f"own.{child}.tracy"
+        self.assertEqual(figures(self.served), figures(self.own))
+        self.assertEqual(figures(self.dir / "child.tracy"), figures(saved))
+        row, = [s for s in report(saved)["sites"] if s["function"] == "make_block"]
+        self.assertEqual(row["count"], 300)
+        self.assertEqual(report(self.dir / "child.tracy")["faults"], [])
+        self.assertIn(f"pid={child}", run("dump", self.dir / "child.tracy").stdout)
+
+    def test_nobody_comes_to_a_child(self):
+        process, _, _, child = self.start_child()
+        self.go.touch()
+        self.finish(process)
+        self.assertTrue((self.dir / f"own.{child}.tracy").exists())
 
 
 class Names(ListenCase):
