@@ -47,6 +47,13 @@ void stream_figures_init(struct stream_figures *f, struct trace *t)
     f->frees.loose = KEY_LOW;
 }
 
+int stream_figures_bound(struct stream_figures *f, size_t bytes, struct err *e)
+{
+    f->memory = bytes;
+    f->frees.bound = bytes / 2 + 1;
+    return spool_set_budget(&f->trace->spool, bytes / 2, e);
+}
+
 static void forget_threads(struct stream_figures *f)
 {
     for (size_t i = 0; i < f->thread_count; i++)
@@ -237,9 +244,7 @@ static inline int expect_free(struct stream_figures *f, const struct rec_memory_
         mark = SIZE_LARGE;
     }
     return due_queue_put(&f->frees, time_key(r->time_free) | r->thread_free,
-                         mark | size << VALUE_LOW | r->callstack_alloc)
-               ? 0
-               : err_no_memory(e, "pending frees");
+                         mark | size << VALUE_LOW | r->callstack_alloc, e);
 }
 
 static int free_item(struct stream_figures *f, const struct due_item *item, struct err *e)
@@ -261,8 +266,8 @@ static int count_until(struct stream_figures *f, int64_t until, const struct rec
     size_t due_count;
     size_t next = 0;
     do {
-        if (!due_queue_take(&f->frees, time_key(until) | UINT16_MAX, &due, &due_count))
-            return err_no_memory(e, "pending frees");
+        if (due_queue_take(&f->frees, time_key(until) | UINT16_MAX, &due, &due_count, e) != 0)
+            return -1;
         for (size_t i = 0; i < due_count; i++) {
             int64_t time = (int64_t)(due[i].key >> KEY_LOW);
             if (i + AHEAD < due_count)
@@ -447,9 +452,10 @@ int stream_figures_load(struct stream_figures *f, const char *path, struct trace
     int status = stream_figures_read(f, path, counts, info, e);
     if (status == 0 || !f->unsuited)
         return status;
+    const struct trace_options again = {.resident_budget = f->memory};
     stream_figures_release(f);
     trace_release(t);
     *e = (struct err){0};
     stream_figures_init(f, t);
-    return trace_init(t, NULL, e) != 0 ? -1 : trace_load(t, path, counts, info, e);
+    return trace_init(t, &again, e) != 0 ? -1 : trace_load(t, path, counts, info, e);
 }

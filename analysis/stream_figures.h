@@ -9,7 +9,8 @@
  * use, follows from a log of the steps: call stack and size, nothing else.
  *
  * Memory: 16 bytes for each block that is live and freed later (base/due_queue.h), the counters of
- * call stacks, and the log within the budget of the store's spool.
+ * call stacks, and the log within the budget of the store's spool. stream_figures_bound has the
+ * first of them spilled, too.
  *
  * The figures are those of memory_sweep and analysis/accounting.h. Some files cannot be counted in
  * this way: several pools of one name, which are one for a summary, and pools beside one whose
@@ -49,6 +50,7 @@ struct stream_pool {
 
 struct stream_figures {
     struct trace *trace;
+    size_t memory; /* see stream_figures_bound; 0: no bound */
     bool unsuited, counted;
     struct accounting callstacks; /* by the trace's numbers of pools, and call stack */
     VEC(struct stream_pool) pools;
@@ -71,6 +73,12 @@ struct stream_figures {
 /* `f` need not be initialised. The trace is one that is about to be loaded; it goes after `f`. */
 void stream_figures_init(struct stream_figures *f, struct trace *t);
 void stream_figures_release(struct stream_figures *f);
+
+/*
+ * Keeps frees to come and the log in so many bytes, what is beyond in temporary files; likewise the
+ * events of a trace that turns out not to be countable. To be called before it is loaded.
+ */
+int stream_figures_bound(struct stream_figures *f, size_t bytes, struct err *e);
 
 /*
  * Loads `path` into the trace, which was just initialised, without options: all but the memory

@@ -16,6 +16,11 @@ struct due_chunk {
     struct due_item items[CHUNK_ITEMS];
 };
 
+static int no_room(struct err *e)
+{
+    return err_no_memory(e, "a queue of what is due");
+}
+
 void due_queue_release(struct due_queue *q)
 {
     for (size_t i = 0; i < q->slabs.len; i++)
@@ -23,7 +28,89 @@ void due_queue_release(struct due_queue *q)
     vec_release(&q->slabs);
     vec_release(&q->run);
     vec_release(&q->room);
+    due_file_release(&q->file);
+    free(q->coming);
+    free(q->going);
     *q = (struct due_queue){0};
+}
+
+static struct due_chunk *give_back(struct due_queue *q, struct due_chunk *c)
+{
+    struct due_chunk *next = c->next;
+    c->next = q->vacant;
+    q->vacant = c;
+    q->used--;
+    return next;
+}
+
+/* ---- beyond the bound */
+
+static bool have_extent(struct due_item **room)
+{
+    if (!*room)
+        *room = malloc(DUE_EXTENT * sizeof **room);
+    return *room != NULL;
+}
+
+/* All that a bucket has in memory, in extents that are full but one. */
+static int file_bucket(struct due_queue *q, struct due_bucket *b, struct err *e)
+{
+    size_t n = 0;
+    if (!have_extent(&q->going))
+        return no_room(e);
+    while (b->chunks) {
+        struct due_chunk *c = b->chunks;
+        size_t part = DUE_EXTENT - n < c->n ? DUE_EXTENT - n : c->n;
+        c->n -= part;
+        memcpy(q->going + n, c->items + c->n, part * sizeof *c->items);
+        n += part;
+        if (c->n == 0)
+            b->chunks = give_back(q, c);
+        if (n == DUE_EXTENT || !b->chunks) {
+            if (due_file_put(&q->file, &b->extents, q->going, n, e) != 0)
+                return -1;
+            b->filed += n;
+            n = 0;
+        }
+    }
+    return 0;
+}
+
+/* The one whose items are due last, of those that fill an extent; if none does, the largest. */
+static struct due_bucket *to_be_filed(struct due_queue *q)
+{
+    struct due_bucket *most = NULL;
+    size_t most_items = 0;
+    for (unsigned level = DUE_LEVELS; level-- > 0;) {
+        for (unsigned digit = DUE_DIGITS; digit-- > 0;) {
+            struct due_bucket *b = &q->buckets[level][digit];
+            size_t items = b->count - b->filed;
+            if (items >= DUE_EXTENT)
+                return b;
+            if (items > most_items) {
+                most = b;
+                most_items = items;
+            }
+        }
+    }
+    return most;
+}
+
+/* Makes room when the bound is reached: a quarter of it. */
+static int keep_bound(struct due_queue *q, struct err *e)
+{
+    size_t bound = q->bound > DUE_BOUND_LEAST ? q->bound : DUE_BOUND_LEAST;
+    size_t chunks = bound / sizeof(struct due_chunk);
+    if (q->used < chunks)
+        return 0;
+    while (q->used > chunks / 4 * 3) {
+        struct due_bucket *b = to_be_filed(q);
+        if (!b)
+            return 0;
+        if (file_bucket(q, b, e) != 0)
+            return -1;
+    }
+    return 0;
 }
 
 /* ---- buckets */
@@ -42,41 +129,45 @@ static bool add_slab(struct due_queue *q)
     return true;
 }
 
-static bool add_chunk(struct due_queue *q, struct due_bucket *b)
+static __attribute__((noinline)) int add_chunk(struct due_queue *q, struct due_bucket *b,
+                                               struct err *e)
 {
+    if (q->bound && keep_bound(q, e) != 0)
+        return -1;
     if (!q->vacant && !add_slab(q))
-        return false;
+        return no_room(e);
     struct due_chunk *c = q->vacant;
     q->vacant = c->next;
+    q->used++;
     c->next = b->chunks;
     c->n = 0;
     b->chunks = c;
-    return true;
+    return 0;
 }
 
-static inline bool put(struct due_queue *q, struct due_item item)
+static inline int put(struct due_queue *q, struct due_item item, struct err *e)
 {
     uint64_t differs = item.key ^ q->last;
     unsigned level = differs ? (63 - (unsigned)__builtin_clzll(differs)) / DUE_DIGIT : 0;
     unsigned digit = (unsigned)(item.key >> (level * DUE_DIGIT)) & (DUE_DIGITS - 1);
     struct due_bucket *b = &q->buckets[level][digit];
     if (__builtin_expect(!b->chunks || b->chunks->n == CHUNK_ITEMS, 0)) {
-        if (!add_chunk(q, b))
-            return false;
+        if (add_chunk(q, b, e) != 0)
+            return -1;
         q->occupied[level] |= (uint16_t)(1u << digit);
         q->levels |= 1u << level;
     }
     b->chunks->items[b->chunks->n++] = item;
     b->count++;
-    return true;
+    return 0;
 }
 
-bool due_queue_put(struct due_queue *q, uint64_t key, uint64_t value)
+int due_queue_put(struct due_queue *q, uint64_t key, uint64_t value, struct err *e)
 {
-    if (!put(q, (struct due_item){key < q->last ? q->last : key, value}))
-        return false;
+    if (put(q, (struct due_item){key < q->last ? q->last : key, value}, e) != 0)
+        return -1;
     q->count++;
-    return true;
+    return 0;
 }
 
 void due_queue_restart(struct due_queue *q)
@@ -84,83 +175,121 @@ void due_queue_restart(struct due_queue *q)
     q->last = 0;
 }
 
-/* Empties a bucket; its chunks are the caller's. */
-static struct due_chunk *cut(struct due_queue *q, unsigned level, unsigned digit)
+/* Empties a bucket; its chunks and extents are the caller's. */
+static struct due_bucket cut(struct due_queue *q, unsigned level, unsigned digit)
 {
-    struct due_bucket *b = &q->buckets[level][digit];
-    struct due_chunk *chunks = b->chunks;
-    *b = (struct due_bucket){0};
+    struct due_bucket b = q->buckets[level][digit];
+    q->buckets[level][digit] = (struct due_bucket){0};
     q->occupied[level] &= (uint16_t) ~(1u << digit);
     if (!q->occupied[level])
         q->levels &= ~(1u << level);
-    return chunks;
-}
-
-static struct due_chunk *give_back(struct due_queue *q, struct due_chunk *c)
-{
-    struct due_chunk *next = c->next;
-    c->next = q->vacant;
-    q->vacant = c;
-    return next;
+    return b;
 }
 
 /* ---- runs */
 
-/* Appends a chunk to the run. */
-static bool append(struct due_queue *q, const struct due_chunk *c)
+/* Appends items to the run. */
+static int append(struct due_queue *q, const struct due_item *items, size_t n, struct err *e)
 {
-    if (!vec_reserve(&q->run, q->run.len + c->n))
-        return false;
-    memcpy(q->run.at + q->run.len, c->items, c->n * sizeof *c->items);
-    q->run.len += c->n;
-    return true;
+    if (!vec_reserve(&q->run, q->run.len + n))
+        return no_room(e);
+    memcpy(q->run.at + q->run.len, items, n * sizeof *items);
+    q->run.len += n;
+    return 0;
 }
 
 /* Appends the items that are due, and puts the others back, relative to q->last. */
-static bool divide(struct due_queue *q, const struct due_chunk *c, uint64_t until)
+static int divide(struct due_queue *q, const struct due_item *items, size_t n, uint64_t until,
+                  struct err *e)
 {
-    if (!vec_reserve(&q->run, q->run.len + c->n))
-        return false;
-    for (size_t i = 0; i < c->n; i++) {
-        if (c->items[i].key <= until)
-            q->run.at[q->run.len++] = c->items[i];
-        else if (!put(q, c->items[i]))
-            return false;
+    if (!vec_reserve(&q->run, q->run.len + n))
+        return no_room(e);
+    for (size_t i = 0; i < n; i++) {
+        if (items[i].key <= until)
+            q->run.at[q->run.len++] = items[i];
+        else if (put(q, items[i], e) != 0)
+            return -1;
     }
-    return true;
+    return 0;
 }
 
-static bool put_back(struct due_queue *q, const struct due_chunk *c)
+static int put_back(struct due_queue *q, const struct due_item *items, size_t n, struct err *e)
 {
-    for (size_t i = 0; i < c->n; i++) {
-        if (!put(q, c->items[i]))
-            return false;
+    for (size_t i = 0; i < n; i++) {
+        if (put(q, items[i], e) != 0)
+            return -1;
     }
-    return true;
+    return 0;
 }
 
 /* Keys of one value: as many as make a run are enough. */
-static bool take_equal(struct due_queue *q, unsigned digit)
+static int take_equal(struct due_queue *q, unsigned digit, struct err *e)
 {
     struct due_bucket *b = &q->buckets[0][digit];
     while (b->chunks && q->run.len < RUN_LEAST) {
         struct due_chunk *c = b->chunks;
-        if (!append(q, c))
-            return false;
+        if (append(q, c->items, c->n, e) != 0)
+            return -1;
         b->count -= c->n;
         b->chunks = give_back(q, c);
     }
-    if (!b->chunks)
+    if (b->extents && q->run.len < RUN_LEAST) {
+        size_t n;
+        if (!have_extent(&q->coming))
+            return no_room(e);
+        if (due_file_take(&q->file, &b->extents, q->coming, &n, e) != 0 ||
+            append(q, q->coming, n, e) != 0)
+            return -1;
+        b->count -= n;
+        b->filed -= n;
+    }
+    if (!b->chunks && !b->extents)
         cut(q, 0, digit);
-    return true;
+    return 0;
+}
+
+/* How a bucket that was cut is gone through. */
+enum handling { PUT_BACK, APPEND, DIVIDE };
+
+static int handle(struct due_queue *q, enum handling how, const struct due_item *items, size_t n,
+                  uint64_t until, struct err *e)
+{
+    switch (how) {
+    case PUT_BACK:
+        return put_back(q, items, n, e);
+    case APPEND:
+        return append(q, items, n, e);
+    default:
+        return divide(q, items, n, until, e);
+    }
+}
+
+static int handle_bucket(struct due_queue *q, struct due_bucket *b, enum handling how,
+                         uint64_t until, struct err *e)
+{
+    int status = 0;
+    while (b->chunks) {
+        if (status == 0)
+            status = handle(q, how, b->chunks->items, b->chunks->n, until, e);
+        b->chunks = give_back(q, b->chunks);
+    }
+    if (status == 0 && b->extents && !have_extent(&q->coming))
+        return no_room(e);
+    while (status == 0 && b->extents) {
+        size_t n;
+        status = due_file_take(&q->file, &b->extents, q->coming, &n, e);
+        if (status == 0)
+            status = handle(q, how, q->coming, n, until, e);
+    }
+    return status;
 }
 
 /* Appends the lowest bucket's items that are due. *more is false when there are none. */
-static bool take_bucket(struct due_queue *q, uint64_t until, bool *more)
+static int take_bucket(struct due_queue *q, uint64_t until, bool *more, struct err *e)
 {
     *more = q->levels != 0;
     if (!*more)
-        return true;
+        return 0;
     unsigned level = (unsigned)__builtin_ctz(q->levels);
     unsigned digit = (unsigned)__builtin_ctz(q->occupied[level]);
     unsigned shift = level * DUE_DIGIT;
@@ -169,23 +298,17 @@ static bool take_bucket(struct due_queue *q, uint64_t until, bool *more)
                                                                                       << shift;
     if (first > until) {
         *more = false;
-        return true;
+        return 0;
     }
     if (level == 0) {
         q->last = first;
-        return take_equal(q, digit);
+        return take_equal(q, digit, e);
     }
-    bool large = q->buckets[level][digit].count > RUN_MOST;
+    struct due_bucket b = cut(q, level, digit);
+    bool large = b.count > RUN_MOST;
     bool whole = first + width <= until;
-    struct due_chunk *chunks = cut(q, level, digit);
     q->last = large || whole ? first : until;
-    bool ok = true;
-    for (; chunks; chunks = give_back(q, chunks)) {
-        ok = ok && (large   ? put_back(q, chunks)
-                    : whole ? append(q, chunks)
-                            : divide(q, chunks, until));
-    }
-    return ok;
+    return handle_bucket(q, &b, large ? PUT_BACK : whole ? APPEND : DIVIDE, until, e);
 }
 
 static void sort_few(struct due_item *a, size_t n)
@@ -236,18 +359,19 @@ static struct due_item *sort(struct due_item *a, struct due_item *room, size_t n
     return a;
 }
 
-bool due_queue_take(struct due_queue *q, uint64_t until, const struct due_item **items, size_t *n)
+int due_queue_take(struct due_queue *q, uint64_t until, const struct due_item **items, size_t *n,
+                   struct err *e)
 {
     bool more = true;
     q->run.len = 0;
     while (more && q->run.len < RUN_LEAST) {
-        if (!take_bucket(q, until, &more))
-            return false;
+        if (take_bucket(q, until, &more, e) != 0)
+            return -1;
     }
     *n = q->run.len;
     q->count -= *n;
     if (!vec_reserve(&q->room, *n))
-        return false;
+        return no_room(e);
     *items = sort(q->run.at, q->room.at, *n, q->loose);
-    return true;
+    return 0;
 }

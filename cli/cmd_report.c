@@ -47,6 +47,8 @@ static const char usage[] =
     "      --fail-if EXPR  exit with 1 when this is true of the figures, such as 'peak>512M' or\n"
     "                      'leaked(pool=\"gpu\")>0'; may be given several times\n"
     "      --stack-traces  print the call stacks under each row (text; JSON has the largest one)\n"
+    "      --memory SIZE   hold at most so much of events and of frees to come in memory, and\n"
+    "                      what is beyond it in a temporary file; 1M at least\n"
     "      --format F      text, json, csv, html, markdown or junit (text); html is one page for "
     "a\n"
     "                      browser, which chooses and sorts rows itself; markdown is short, for a\n"
@@ -89,7 +91,10 @@ enum {
     OPTION_SKIP,
     OPTION_STACK_TRACES,
     OPTION_FAIL_IF,
+    OPTION_MEMORY,
 };
+
+#define MEMORY_LEAST ((uint64_t)1 << 20)
 
 static const struct option long_options[] = {
     {"by", required_argument, NULL, OPTION_BY},
@@ -100,6 +105,7 @@ static const struct option long_options[] = {
     {"skip", required_argument, NULL, OPTION_SKIP},
     {"stack-traces", no_argument, NULL, OPTION_STACK_TRACES},
     {"fail-if", required_argument, NULL, OPTION_FAIL_IF},
+    {"memory", required_argument, NULL, OPTION_MEMORY},
     LEAK_LONG_OPTIONS,
     RELATED_LONG_OPTIONS,
     SELECTION_LONG_OPTIONS,
@@ -122,12 +128,23 @@ static bool parse_format(struct report_command *c, const char *value, struct err
            refuse_value(e, "--format", "text, json, csv, html, markdown or junit", value);
 }
 
+static bool parse_memory(struct report_command *c, const char *value, struct err *e)
+{
+    uint64_t bytes;
+    if (format_parse_bytes("--memory", value, &bytes, e) != 0)
+        return false;
+    if (bytes < MEMORY_LEAST || bytes > SIZE_MAX)
+        return refuse_value(e, "--memory", "1M at least", value);
+    c->question.memory = (size_t)bytes;
+    return true;
+}
+
 static bool parse_option(void *ctx, int option, const char *value, struct err *e)
 {
     struct report_command *c = ctx;
     bool is_question = option >= QUESTION_POOL && option <= QUESTION_FORMAT;
     if (option != 'f' && option != 'o' && !is_question && option != OPTION_SKIP &&
-        option != OPTION_FAIL_IF && option < RESOLVE_OPTION_FIRST)
+        option != OPTION_FAIL_IF && option != OPTION_MEMORY && option < RESOLVE_OPTION_FIRST)
         c->rows_chosen = true;
     if (option == OPTION_BY || option == OPTION_SORT || option == OPTION_MIN_SIZE ||
         option == OPTION_MIN_COUNT)
@@ -155,6 +172,8 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
         return true;
     case OPTION_FAIL_IF:
         return budgets_add(&c->fail_if, "--fail-if", value, true, e);
+    case OPTION_MEMORY:
+        return parse_memory(c, value, e);
     case QUESTION_FORMAT:
         return parse_format(c, value, e);
     default:
@@ -191,6 +210,8 @@ static int load_stream(void *ctx, struct trace *t, struct err *e)
 {
     struct report_command *c = ctx;
     stream_figures_init(&c->stream, t);
+    if (c->question.memory && stream_figures_bound(&c->stream, c->question.memory, e) != 0)
+        return -1;
     if (stream_figures_load(&c->stream, c->question.trace, NULL, NULL, e) != 0)
         return -1;
     c->summary.stream = c->stream.counted ? &c->stream : NULL;

@@ -138,6 +138,7 @@ static int load_and_answer(const struct question *q, struct resolver *r, questio
 int question_run(struct question *q, question_answer *answer, void *ctx)
 {
     struct resolver resolver = RESOLVER_NONE;
+    const struct trace_options options = {.resident_budget = q->memory};
     struct err e = {0};
     struct trace t;
     /* The helper starts before anything else is open. */
@@ -145,7 +146,7 @@ int question_run(struct question *q, question_answer *answer, void *ctx)
                      ? resolver_init(&resolver, &q->resolve.options, &e)
                      : resolve_request_start(&q->resolve, &resolver, &e);
     q->resolver = q->reads_images || q->resolve.wanted ? &resolver : NULL;
-    if (status == 0 && (status = trace_init(&t, NULL, &e)) == 0) {
+    if (status == 0 && (status = trace_init(&t, &options, &e)) == 0) {
         status = load_and_answer(q, &resolver, answer, ctx, &t, &e);
         if (q->unload)
             q->unload(ctx);

@@ -21,7 +21,8 @@ struct question {
     const char *trace;
     const char *output; /* NULL: standard output */
     bool force;
-    bool zones; /* load zones and frames in any case */
+    bool zones;    /* load zones and frames in any case */
+    size_t memory; /* bytes for events in memory; 0: the store's own measure */
     enum report_format format;
     struct selection_options selection;
     struct resolve_request resolve;

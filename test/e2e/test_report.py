@@ -1,6 +1,7 @@
 """`tidemark report`: figures against what the programs counted, the formats, the options, and files
 that are no traces or damaged ones."""
 
+import contextlib
 import csv
 import io
 import json
@@ -11,7 +12,7 @@ import subprocess
 
 import check_truth
 from clients import alloc_plain, capture_items, frame_name, pack, string, thread_name
-from test_capture import alloc, callstack
+from test_capture import TERMINATE, FakeClient, alloc, callstack, frame, free
 from tools import RELEASES, TIDEMARK, TRACES, WIRE, Case, report, run
 from tracyfile import decompress
 
@@ -209,7 +210,8 @@ class Options(Case):
         for args in ((), ("a", "b"), (MEMSCEN, "--by", "size"), (MEMSCEN, "--sort", "bytes"),
                      (MEMSCEN, "--min-size", "big"), (MEMSCEN, "--min-count", "-1"),
                      (MEMSCEN, "--limit", "x"), (MEMSCEN, "--skip", "("), (MEMSCEN, "--pool"),
-                     (MEMSCEN, "--format", "xml"), (MEMSCEN, "--nothing")):
+                     (MEMSCEN, "--format", "xml"), (MEMSCEN, "--nothing"),
+                     (MEMSCEN, "--memory", "1023K"), (MEMSCEN, "--memory", "some")):
             with self.subTest(args):
                 result = run("report", *args)
                 self.assertEqual((result.returncode, result.stdout), (2, ""))
@@ -246,6 +248,48 @@ class Output(Case):
                                     stderr=subprocess.PIPE, text=True, check=False)
         self.assertEqual(result.returncode, 4)
         self.assertIn("No space left", result.stderr)
+
+
+class Memory(Case):
+    """--memory: what is beyond it waits in a file, and no figure changes."""
+
+    blocks = 60_000  # a megabyte of frees to come
+
+    def setUp(self):
+        super().setUp()
+        self.trace = self.dir / "x.tracy"
+        order = list(range(self.blocks))
+        random.Random(1).shuffle(order)
+        items = [callstack(0x401000 + 16 * (i % 9)) + alloc(3, 7, 0x100000 + 64 * i, 8 + i % 5000)
+                 for i in range(self.blocks)]
+        items += [free(2 + i % 3, 7, 0x100000 + 64 * i) for i in order[:-10]] + [TERMINATE]
+        frames = b"".join(frame(b"".join(items[i : i + 1000])) for i in range(0, len(items), 1000))
+        client = FakeClient(frames)
+        with contextlib.closing(client.socket):
+            result = run("capture", "-o", self.trace, "-p", client.port, "--connect-timeout", 120,
+                         "--no-summary")
+        client.thread.join(timeout=10)
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_the_figures_are_the_same(self):
+        doc = report(self.trace)
+        self.assertEqual([(p["allocations"], p["frees"]) for p in doc["pools"]],
+                         [(self.blocks, self.blocks - 10)])
+        self.assertEqual(sum(s["live_count"] for s in doc["sites"]), 10)
+        for question in ((), ("--by", "callstack"), ("--by", "thread"), ("--leaks",),
+                         ("--patterns",)):
+            with self.subTest(question):
+                self.assertEqual(text(self.trace, "--format", "json", *question),
+                                 text(self.trace, "--format", "json", "--memory", "1M", *question))
+
+    def test_there_is_a_file(self):
+        """Frees to come are in it: without --memory none is needed, or it could not be made."""
+        nowhere = {**os.environ, "TMPDIR": str(self.dir / "nowhere")}
+        self.assertEqual(run("report", self.trace, env=nowhere).returncode, 0)
+        self.assertEqual(run("report", self.trace, "--memory", "16M", env=nowhere).returncode, 0)
+        result = run("report", self.trace, "--memory", "1M", env=nowhere)
+        self.assertEqual((result.returncode, result.stdout), (4, ""))
+        self.assertIn("cannot make a temporary file", result.stderr)
 
 
 class Names(Case):
