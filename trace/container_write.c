@@ -30,6 +30,7 @@ struct encoder {
     ZSTD_CCtx *zstd;
     struct event_match *match; /* CONTAINER_LEVEL_OWN only */
     const struct block *block; /* that is being compressed */
+    bool matched, match_over;  /* `match` has found the sequences of a block, and may not again */
     /* LZ4 refers back to the stream's block before, which therefore stays where it was. */
     uint8_t *blocks[2];
     unsigned turn;
@@ -139,19 +140,32 @@ static int flush(struct container_writer *w, struct err *e)
 }
 
 /*
- * Called by zstd for the sequences of a block. Blocks that are mostly something else than memory
- * events, and whatever zstd has cut differently, are left to its own search.
+ * Whether the sequences of a block come from our own search: of those that are mostly memory
+ * events, and that zstd has not cut differently. They follow upon each other: zstd tells a distance
+ * that is one of the last three by its number, but its own fast search leaves the third one as it
+ * was (ZSTD_compressBlock_fast, libzstd 1.5.4). A reader has another one there. When it was ours,
+ * of before, and comes again behind such a block, the reader would take the wrong bytes.
  */
+static bool is_for_match(struct encoder *c, size_t len, size_t room)
+{
+    const struct block *b = c->block;
+    bool fits =
+        len == b->len && b->end - b->first >= len / 4 * 3 && room >= ZSTD_sequenceBound(len);
+    c->match_over |= c->matched && !fits;
+    c->matched |= fits;
+    return fits && !c->match_over;
+}
+
+/* Called by zstd for the sequences of a block; what is not for us is left to its own search. */
 static size_t produce_sequences(void *state, ZSTD_Sequence *out, size_t room, const void *bytes,
                                 size_t len, const void *dictionary, size_t dictionary_len,
                                 int level, size_t window)
 {
     (void)dictionary, (void)dictionary_len, (void)level;
     struct encoder *c = state;
-    const struct block *b = c->block;
-    if (len != b->len || b->end - b->first < len / 4 * 3 || room < ZSTD_sequenceBound(len))
+    if (!is_for_match(c, len, room))
         return ZSTD_SEQUENCE_PRODUCER_ERROR;
-    return event_match_block(c->match, bytes, len, b->first, b->end, window, out);
+    return event_match_block(c->match, bytes, len, c->block->first, c->block->end, window, out);
 }
 
 /* zstd with our own search for matches in memory events. */

@@ -97,11 +97,15 @@ static inline uint64_t first_run(uint64_t mask)
     return mask & ~(mask + 1);
 }
 
-/* How far back what the table knows is; 0 when it knows nothing, or nothing within reach. */
+/*
+ * How far back what the table knows is; 0 when it knows nothing, or nothing within reach. Never
+ * less than a record: 1, 4 and 8 are the distances that a stream begins with (see
+ * container_write.c).
+ */
 static inline uint32_t seen_distance(const struct seen *s, uint32_t at, size_t window)
 {
     uint32_t distance = at - s->at;
-    return s->at && distance <= window ? distance : 0;
+    return s->at && distance >= RECORD && distance <= window ? distance : 0;
 }
 
 static inline void seen_put(struct seen *s, const uint8_t *bytes, uint32_t at)

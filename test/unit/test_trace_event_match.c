@@ -144,6 +144,72 @@ static uint64_t round_trip(const uint8_t *bytes, size_t len, unsigned streams, s
     return size;
 }
 
+/* Two pools, the second of which begins `before` bytes before the end of a block. */
+static void round_trip_pools(const struct rec_memory_event *events, size_t before)
+{
+    const size_t first = 6 * (BLOCK_SIZE / MEMORY_EVENT_SIZE), then = 3000;
+    const size_t gap = 7 * BLOCK_SIZE - before - first * MEMORY_EVENT_SIZE;
+    struct container_options options = container_options_default();
+    struct container_writer *w;
+    struct buf got = {0}, want = {0};
+    struct out_stream out[2];
+    struct codec c;
+    struct err e = {0};
+    uint64_t x = 7;
+    uint8_t *names = calloc(1, gap);
+    assert_non_null(names);
+    for (size_t i = 0; i < gap; i++) { /* what matches has many distances */
+        size_t back = 1000 + i / 64 % 9 * 100;
+        names[i] = i > 2000 && i / 32 % 2 ? names[i - back] : (uint8_t)next_random(&x);
+    }
+    int fd = memory_file("", 0);
+    assert_int_equal(container_writer_open(&w, fd, &options, &e), 0);
+    assert_int_equal(out_stream_init(&out[0], container_writer_sink(w), &e), 0);
+    assert_int_equal(
+        out_stream_init(&out[1], (struct block_sink){.ctx = &want, .put = put_block_to_buf}, &e),
+        0);
+    for (size_t i = 0; i < 2; i++) {
+        assert_int_equal(codec_init(&c, file_layout_find(FILE_VERSION_MAX), &e), 0);
+        codec_write(&c, REC_MEMORY_EVENT, events, first, &out[i]);
+        out_stream_put(&out[i], names, gap);
+        codec_write(&c, REC_MEMORY_EVENT, events + first, then, &out[i]);
+        assert_int_equal(out_stream_finish(&out[i], &e), 0);
+        codec_release(&c);
+        out_stream_release(&out[i]);
+    }
+    assert_int_equal(container_writer_finish(w, &e), 0);
+    container_writer_free(w);
+    assert_int_equal(lseek(fd, 0, SEEK_SET), 0);
+    if (unpack(fd, &got, &e) != 0)
+        fail_msg("%s", e.text);
+    assert_int_equal(got.len, want.len);
+    if (memcmp(got.data, want.data, got.len) != 0)
+        fail_msg("a pool that begins %zu bytes before the end of a block is damaged", before);
+    buf_release(&got);
+    buf_release(&want);
+    free(names);
+    close(fd);
+}
+
+/* What zstd searches itself lies between blocks that are searched here. */
+static void test_pools_begin_anywhere(void **state)
+{
+    (void)state;
+    struct rec_memory_event *events = make_events(EVENTS, 4);
+    for (size_t i = 0; i < EVENTS; i++) {
+        /* Matches with the record before touch each other, and some are further away. */
+        events[i].ptr = 0x7f0000001000u;
+        events[i].thread_alloc = events[i].thread_free = 1;
+        events[i].callstack_alloc %= 300;
+        events[i].callstack_free = events[i].callstack_alloc + 1;
+    }
+    for (size_t before = 0; before < 400; before++)
+        round_trip_pools(events, before);
+    for (size_t before = 400; before < BLOCK_SIZE; before += 997)
+        round_trip_pools(events, before);
+    free(events);
+}
+
 static uint8_t *encode_events(uint64_t seed)
 {
     struct rec_memory_event *events = make_events(EVENTS, seed);
@@ -206,6 +272,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_events_are_told),
         cmocka_unit_test(test_events_come_back),
+        cmocka_unit_test(test_pools_begin_anywhere),
         cmocka_unit_test(test_what_is_told_may_be_wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
