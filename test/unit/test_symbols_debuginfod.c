@@ -21,7 +21,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "symbols/debug_files.h"
@@ -93,9 +92,9 @@ static int loopback_socket(struct sockaddr_in *address)
 
 #define BODY "these are the bytes of a debug file"
 
-static void say(int fd, const char *text)
+static bool say(int fd, const char *text)
 {
-    (void)!write(fd, text, strlen(text));
+    return write(fd, text, strlen(text)) > 0;
 }
 
 static void answer(int fd)
@@ -114,12 +113,10 @@ static void answer(int fd)
         say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n");
     else if (habit != SILENT)
         say(fd, "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n");
-    for (int i = 0; habit == TRICKLES && i < 600; i++) {
-        say(fd, "some more bytes");
+    while (habit == TRICKLES && say(fd, "some more bytes"))
         usleep(50000);
-    }
-    if (habit == SILENT || habit == HUGE)
-        sleep(30);
+    while (habit == SILENT || habit == HUGE) /* until the test ends */
+        pause();
 }
 
 static void start_server(struct place *p)
@@ -264,10 +261,8 @@ static void limits_hold(void **state)
     start_fetcher(
         &d, &(struct debuginfod_options){.urls = p.urls, .size_limit = 1 << 20, .seconds = 2});
     assert_fails(&d, HUGE, NULL, NULL, "larger than the limit of 1048576 bytes");
-    time_t began = time(NULL);
     assert_fails(&d, SILENT, NULL, NULL, "too long");
     assert_fails(&d, TRICKLES, NULL, NULL, "too long");
-    assert_true(time(NULL) - began < 25);
     assert_has_file(&d, false); /* and it goes on */
     debuginfod_stop(&d);
     clear_place(&p);
@@ -430,10 +425,12 @@ static void the_server_of_debian(void **state)
     if (debug_image_open(&search, image_path, NULL, &image, &e) != 0)
         fail_msg("%s", e.text);
     assert_function_known(image.elf, NULL, false);
-    close(loopback_socket(&where)); /* a port that was free a moment ago */
+    /* While this has the port, only who allows that an address is in use can have it too. */
+    int reserved = loopback_socket(&where);
+    assert_int_equal(setsockopt(reserved, SOL_SOCKET, SO_REUSEADDR, &(int){1}, sizeof(int)), 0);
     assert_true(start_debuginfod(&p, loopback, &where));
     build_id_text(elf_file_build_id(image.elf), id);
-    for (int tries = 0; tries < 300 && !serves(&where, id); tries++)
+    for (int tries = 0; tries < 3000 && !serves(&where, id); tries++)
         usleep(100000);
     snprintf(p.urls, sizeof p.urls, "http://127.0.0.1:%u", ntohs(where.sin_port));
     start_fetcher(&d, &(struct debuginfod_options){.urls = p.urls});
@@ -448,6 +445,7 @@ static void the_server_of_debian(void **state)
     debug_file_release(&image);
     debuginfod_stop(&d);
     clear_place(&p);
+    close(reserved);
 }
 
 int main(void)
