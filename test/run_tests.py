@@ -11,6 +11,7 @@ import concurrent.futures
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -18,7 +19,8 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = ROOT / os.environ.get("BUILD", "build")
-UNIT_LIMIT = 900
+UNIT_LIMIT = 3600
+E2E_LIMIT = 3600  # of one test; what hangs must not hang who waits for all of them
 
 
 def run_unit(program):
@@ -45,12 +47,22 @@ def run_unit(program):
     return passed, failed, len(skipped)
 
 
+def hangs(*_):
+    raise AssertionError(f"it is not done after {E2E_LIMIT} s")
+
+
 class Result(unittest.TextTestResult):
     """Counts, and prints one line for each test."""
 
     def startTest(self, test):
         super().startTest(test)
         self.began = time.monotonic()
+        signal.signal(signal.SIGALRM, hangs)
+        signal.alarm(E2E_LIMIT)
+
+    def stopTest(self, test):
+        signal.alarm(0)
+        super().stopTest(test)
 
     def line(self, word, test):
         print(f"{word} {test.id()}, {time.monotonic() - self.began:.1f} s", flush=True)
