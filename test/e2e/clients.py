@@ -7,7 +7,7 @@ import struct
 import zstandard
 
 from test_capture import TERMINATE, FakeClient, alloc, callstack, frame
-from tools import run
+from tools import LIMIT, run
 
 BLOCK = 65536
 
@@ -45,7 +45,7 @@ def capture_items(output, items, *args):
     """Captures a client that sends `items`, then ends. Gives the finished capture."""
     client = FakeClient(frame(items + TERMINATE))
     with contextlib.closing(client.socket):
-        result = run("capture", "-o", output, "-p", client.port, "--connect-timeout", 120, *args)
+        result = run("capture", "-o", output, "-p", client.port, "--connect-timeout", LIMIT, *args)
     client.thread.join(timeout=10)
     return result
 

@@ -7,6 +7,7 @@ import subprocess
 
 import recording
 from test_client import CXX, OPERATORS, ClientCase
+from tools import LIMIT
 
 # Blocks of one array, by way of malloc or not.
 ARRAY = r"""
@@ -120,10 +121,11 @@ class Allocators(ClientCase):
             plain["LD_PRELOAD"] = library
             environment["LD_PRELOAD"] += f":{library}"
         process = self.start(program, env=environment)
-        said = process.communicate(timeout=60)[0]
+        said = process.communicate(timeout=LIMIT)[0]
         self.assertEqual(process.returncode, 0)
         without = subprocess.run([program], env=plain, stdout=subprocess.PIPE,
-                                 stderr=subprocess.DEVNULL, text=True, check=True, timeout=60)
+                                 stderr=subprocess.DEVNULL, text=True, check=True,
+                                 timeout=LIMIT)
         self.assertEqual(said, without.stdout)
         self.program = program
         return self.recorded(process.pid)

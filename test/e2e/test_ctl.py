@@ -7,7 +7,7 @@ import threading
 import unittest
 
 from test_daemon_http import THREE, TOKEN, Web
-from tools import LIMIT, report, run, wait_until
+from tools import LIMIT, free_port, report, run, wait_until
 
 
 class Ctl(Web):
@@ -90,15 +90,9 @@ class Ctl(Web):
                 result = run("ctl", "--at", f"127.0.0.1:{listener.getsockname()[1]}", "status")
                 self.assertEqual(result.returncode, 5, (answer, result.stderr))
                 thread.join(LIMIT)
-        result = run("ctl", "--at", f"127.0.0.1:{listener_port()}", "status")
+        result = run("ctl", "--at", f"127.0.0.1:{free_port()}", "status")
         self.assertEqual(result.returncode, 5)
         self.assertIn("no daemon at", result.stderr)
-
-
-def listener_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from parquetfile import ParquetFile
 from test_capture import TERMINATE, frame
 from test_daemon import announce
 from test_daemon_events import VRAM, Telling
-from tools import TIDEMARK, TRACES, free_port, run, wait_until
+from tools import LIMIT, TIDEMARK, TRACES, free_port, run, wait_until
 
 MEMSCEN = TRACES / "v0.14.0" / "memscen.tracy"
 
@@ -98,6 +98,6 @@ class Sinks(Telling):
     def test_usage(self):
         for args in (["--sink", "x"], ["--sink", "files="], ["--label", "a=b"],
                      ["--sink", "files=x", "--label", "=b"]):
-            result = subprocess.run([TIDEMARK, "daemon", "-o", self.traces, *args], timeout=60,
+            result = subprocess.run([TIDEMARK, "daemon", "-o", self.traces, *args], timeout=LIMIT,
                                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
             self.assertEqual(result.returncode, 2, args)

@@ -196,7 +196,7 @@ class OutOfMemory(Case):
         def client():
             with replaying(WIRE / "v0.14.0" / "memscen.c2s.bin") as (_, port):
                 yield lambda args: (*args, "-p", port)
-        self.check(9, ("capture", "-f", "--connect-timeout", 120, "--buffer", "1M", "-o",
+        self.check(9, ("capture", "-f", "--connect-timeout", LIMIT, "--buffer", "1M", "-o",
                         self.dir / "x"), "x", client, same=False)
 
 

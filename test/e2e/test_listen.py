@@ -83,7 +83,7 @@ class ListenCase(Case):
 
     def capture(self, port, *options, output=None):
         return run("capture", "-f", "-a", "127.0.0.1", "-p", port, "-o", output or self.served,
-                   "--connect-timeout", 120, *options)
+                   "--connect-timeout", LIMIT, *options)
 
     def finish(self, process, status=0):
         _, errors = process.communicate(timeout=LIMIT)

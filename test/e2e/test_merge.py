@@ -213,7 +213,7 @@ class Telling(Merge):
                      TERMINATE)
         client = FakeClient(body)
         try:
-            result = run("capture", "-o", trace, "-p", client.port, "--connect-timeout", 120)
+            result = run("capture", "-o", trace, "-p", client.port, "--connect-timeout", LIMIT)
         finally:
             client.end()
         self.assertEqual(result.returncode, 0, result.stderr)

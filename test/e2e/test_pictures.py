@@ -11,7 +11,7 @@ import xml.etree.ElementTree
 import zlib
 
 from clients import alloc_plain, capture_items, string, thread_name
-from tools import TIDEMARK, TRACES, Case, run
+from tools import LIMIT, TIDEMARK, TRACES, Case, run
 
 MEMSCEN = TRACES / "v0.14.0" / "memscen.tracy"
 EVERYTHING = TRACES / "v0.14.0" / "allscen_sys.tracy"
@@ -180,7 +180,7 @@ class Timeline(Picture):
         ours, theirs = pty.openpty()
         try:
             result = subprocess.run([TIDEMARK, "map", str(MEMSCEN), "--format", "png"],
-                                    stdout=theirs, stderr=subprocess.PIPE, timeout=60, text=True)
+                                    stdout=theirs, stderr=subprocess.PIPE, timeout=LIMIT, text=True)
         finally:
             os.close(theirs)
             os.close(ours)

@@ -5,7 +5,7 @@ import subprocess
 
 from clients import thread_name
 from test_capture import FakeClient, alloc, frame
-from tools import TIDEMARK, Case
+from tools import LIMIT, TIDEMARK, Case
 
 WRAPPER = r"""
 #define _GNU_SOURCE
@@ -38,7 +38,8 @@ class Preload(Case):
         environment["ASAN_OPTIONS"] = "verify_asan_link_order=0:detect_leaks=0"
         result = subprocess.run([*program, "-o", str(self.dir / "out.tracy"), "-f", "-p",
                                  str(client.port), *args], stdout=subprocess.PIPE,
-                                stderr=subprocess.PIPE, text=True, env=environment, timeout=60)
+                                stderr=subprocess.PIPE, text=True, env=environment,
+                                timeout=LIMIT)
         client.end()
         self.assertEqual(result.returncode, 0, result.stderr)
         return result.stderr

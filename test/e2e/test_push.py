@@ -28,9 +28,6 @@ USUAL = {"traces", "labels", "site_totals", "facts", "threads", "pools", "pool_u
          "callstack_totals", "sites", "callstacks", "callstack_frames", "frames", "frame_functions"}
 CLICKHOUSE = shutil.which("clickhouse-server", path=os.environ["PATH"] + ":/usr/sbin")
 
-# A proxy that the machine has is not asked for the loopback.
-os.environ["no_proxy"] = "127.0.0.1"
-
 
 def manual_query(first):
     """A query of the manual, by how it begins."""

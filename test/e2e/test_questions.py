@@ -14,7 +14,7 @@ import xml.etree.ElementTree
 
 from clients import alloc_plain, capture_items, frame_name, string, thread_name
 from test_capture import TERMINATE, FakeClient, alloc, callstack, frame, free
-from tools import RELEASES, TRACES, WIRE, Case, report, run
+from tools import LIMIT, RELEASES, TRACES, WIRE, Case, report, run
 from tracyfile import Trace
 
 MEMSCEN = TRACES / "v0.14.0" / "memscen.tracy"
@@ -693,8 +693,8 @@ class Related(Case):
                           for at in range(0, len(part), 200000))
         client = FakeClient(frames + frame(TERMINATE))
         with contextlib.closing(client.socket):
-            done = run("capture", "-f", "-o", out, "-p", client.port, "--connect-timeout", 5)
-        client.thread.join(timeout=60)
+            done = run("capture", "-f", "-o", out, "-p", client.port, "--connect-timeout", LIMIT)
+        client.thread.join(timeout=LIMIT)
         self.assertEqual(done.returncode, 0, done.stderr)
         return out
 

@@ -16,7 +16,7 @@ from tools import LIMIT, ROOT, TIDEMARK, Case, report, run
 
 SOURCE = ROOT / "test" / "e2e" / "run_program.c"
 CC = os.environ.get("CC", "gcc")
-PATIENCE = 60
+PATIENCE = LIMIT
 CONTROL = 1476  # where a recording's header has the collector's wish (client/record.h)
 # Names of the C library are read once for all tests.
 CACHE = tempfile.TemporaryDirectory(prefix="tidemark-")

@@ -15,7 +15,7 @@ import unittest
 
 import symbol_images
 from symbol_images import Absent, sh, tool
-from tools import BUILD
+from tools import BUILD, LIMIT
 
 LOOKUP = str(BUILD / "bench" / "index_lookup")
 ADDRESSES = int(os.environ.get("SYMBOL_ADDRESSES", "400"))
@@ -54,7 +54,7 @@ def lookup(image, addresses, *args):
     asked = "".join(f"{a:#x}\n" for a in addresses)
     result = subprocess.run([LOOKUP, *args, *image.arguments, str(image.path)], input=asked,
                             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                            errors="replace", timeout=120)
+                            errors="replace", timeout=LIMIT)
     if result.returncode != 0:
         raise AssertionError(f"index_lookup: {result.returncode}: {result.stderr}")
     return frames(result.stdout), result.stderr
@@ -64,7 +64,7 @@ def llvm(program, addresses):
     asked = "".join(f"{a:#x}\n" for a in addresses)
     result = subprocess.run([tool("llvm-symbolizer"), "--no-demangle", f"--obj={program}"],
                             input=asked, stdout=subprocess.PIPE, text=True, errors="replace",
-                            timeout=120, check=True)
+                            timeout=LIMIT, check=True)
     return frames(result.stdout)
 
 

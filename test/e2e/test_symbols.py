@@ -12,7 +12,7 @@ import threading
 import time
 import unittest
 
-from tools import BUILD, ROOT, TIDEMARK, TRACES, Case, free_port, run
+from tools import BUILD, LIMIT, ROOT, TIDEMARK, TRACES, Case, free_port, run
 
 CLIENT = BUILD / "test" / "stack_client"
 NAMED = BUILD / "test" / "stack_client_named"
@@ -98,7 +98,7 @@ class SymbolCase(Case):
             if between:
                 between(self.pid)
             trace = self.dir / name
-            result = run("capture", "-o", trace, "-p", port, "--connect-timeout", 120, "-f", *args)
+            result = run("capture", "-o", trace, "-p", port, "--connect-timeout", LIMIT, "-f", *args)
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertEqual(process.wait(20), 0)
             return result, trace

@@ -12,7 +12,7 @@ import struct
 
 from clients import capture_items, frame_name, thread_name
 from test_capture import TERMINATE, FakeClient, alloc, callstack, frame
-from tools import Case, TRACES, report, run
+from tools import LIMIT, TRACES, Case, report, run
 
 MAIN, WORKER = 7, 8
 STEP = 1000  # ns from event to event
@@ -182,7 +182,7 @@ class Truth(Case):
         else:
             client = FakeClient(self.program.wire())
             with contextlib.closing(client.socket):
-                result = run("capture", "-o", out, "-p", client.port, "--connect-timeout", 5)
+                result = run("capture", "-o", out, "-p", client.port, "--connect-timeout", LIMIT)
             client.thread.join(timeout=10)
         self.assertEqual(result.returncode, 0, result.stderr)
         return out

@@ -350,7 +350,7 @@ class Types(Case):
         client = FakeClient(self.frames([*parts, TERMINATE]))
         trace = self.dir / "elements.tracy"
         with contextlib.closing(client.socket):
-            done = run("capture", "-f", "-o", trace, "-p", client.port, "--connect-timeout", 5)
+            done = run("capture", "-f", "-o", trace, "-p", client.port, "--connect-timeout", LIMIT)
         client.thread.join(timeout=LIMIT)
         self.assertEqual(done.returncode, 0, done.stderr)
         wanted = collections.defaultdict(lambda: [0, 0])

@@ -26,6 +26,18 @@ signal.signal(signal.SIGHUP, signal.SIG_DFL)
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# What whoever starts the tests has set is no part of them, nor are the names that were looked up
+# before in his cache.
+for variable in list(os.environ):
+    if variable.startswith(("TIDEMARK_", "TRACY_", "DEBUGINFOD_", "CLICKHOUSE_")) or \
+            variable in ("NO_COLOR", "NOTIFY_SOCKET"):
+        del os.environ[variable]
+CACHE = tempfile.TemporaryDirectory(prefix="tidemark-")
+os.environ["XDG_CACHE_HOME"] = CACHE.name
+# A proxy that the machine has is not asked for the loopback.
+os.environ["no_proxy"] = os.environ["NO_PROXY"] = "127.0.0.1,localhost"
+
+
 def run(*args, **kwargs):
     """Runs the program to its end. Output is text; the status is not checked."""
     kwargs.setdefault("timeout", LIMIT)
@@ -58,10 +70,17 @@ def replaying(recording, *args):
         process.communicate()
 
 
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+HELD = []  # ports that are given out, for as long as this process runs
+
+
+def free_port(kind=socket.SOCK_STREAM, address="127.0.0.1"):
+    """A port that nobody else is given while this process runs, and that nobody answers at until a
+    program listens there. Such a program must allow that the address is in use (SO_REUSEADDR)."""
+    s = socket.socket(socket.AF_INET, kind)
+    s.bind((address, 0))
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    HELD.append(s)
+    return s.getsockname()[1]
 
 
 class Case(unittest.TestCase):
@@ -75,7 +94,7 @@ class Case(unittest.TestCase):
     def capture(self, recording, output, *args, replay_args=()):
         """Replays a recording to `capture`. Gives the finished capture."""
         with replaying(recording, *replay_args) as (_, port):
-            return run("capture", "-o", output, "-p", port, "--connect-timeout", 120, *args)
+            return run("capture", "-o", output, "-p", port, "--connect-timeout", LIMIT, *args)
 
     def assert_clean(self, *names):
         """The folder holds exactly these files: nothing half-written is left."""
@@ -118,6 +137,15 @@ def listens(process, port, protocol="udp"):
                 if os.readlink(f"{fds}/{fd}") in inodes:
                     return True
     return False
+
+
+def end_daemon(process):
+    """Ends a daemon with its sessions, which else go on, in a folder that is being removed."""
+    process.terminate()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.communicate(timeout=LIMIT)
+    process.kill()
+    process.communicate()
 
 
 def interrupt(process, number=signal.SIGINT):
