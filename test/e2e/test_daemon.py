@@ -10,16 +10,18 @@ import subprocess
 import time
 
 from clients import thread_name
+from passing import journal_bytes
 from test_capture import FakeClient, alloc, frame, listener
-from tools import LIMIT, TIDEMARK, WIRE, Case, interrupt, replaying, report, run
+from tools import (LIMIT, TIDEMARK, WIRE, Case, end_daemon, free_port, interrupt, replaying, report,
+                   run, wait_until)
 
 PROTOCOL = 74
+STAYS = frame(thread_name(7, b"main") + alloc(10, 7, 0x1000, 64))  # and never says that it ends
 
 
 def free_udp_port():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-        s.bind(("", 0))
-        return s.getsockname()[1]
+    """Held at another address of the loopback: it gets nothing of what is sent to the daemon."""
+    return free_port(socket.SOCK_DGRAM, "127.0.0.2")
 
 
 def announce(udp, port, name=b"fake", pid=4242, protocol=PROTOCOL, age=1):
@@ -43,8 +45,7 @@ class Daemon(Case):
             self.assertIn("Listening", process.stdout.readline())
             yield process
         finally:
-            process.kill()
-            process.communicate()
+            end_daemon(process)
 
     def wait_for(self, process, text, times=1):
         seen = []
@@ -56,6 +57,19 @@ class Daemon(Case):
 
     def names(self):
         return sorted(os.listdir(self.traces))
+
+    def wait_recorded(self, clients):
+        """Until all that so many clients of STAYS say has come."""
+        def have_come():
+            journals = list(self.traces.glob("*.journal"))
+            return len(journals) == clients and all(
+                len(journal_bytes(j)) >= len(STAYS) for j in journals)
+        wait_until(have_come)
+
+    @staticmethod
+    def sessions(process):
+        with open(f"/proc/{process.pid}/task/{process.pid}/children") as children:
+            return [int(pid) for pid in children.read().split()]
 
     def test_every_client_gets_a_trace(self):
         recordings = [WIRE / release / "memscen.c2s.bin" for release in ("v0.9.1", "v0.14.0")]
@@ -81,7 +95,7 @@ class Daemon(Case):
                 self.wait_for(process, "Trace size")
                 client.end()
                 # The daemon has heard the end of the process a moment after its last words.
-                time.sleep(2)
+                wait_until(lambda: not self.sessions(process))
             interrupt(process)
         self.assertEqual(self.names(), [f"my_progx_127.0.0.1_{port}.tracy",
                                         f"my_progx_127.0.0.1_{port}_1.tracy"])
@@ -106,10 +120,10 @@ class Daemon(Case):
     def test_a_signal_saves_what_has_come(self):
         # Never ends by itself: the stream lacks item Terminate.
         with self.daemon() as process:
-            client = FakeClient(frame(thread_name(7, b"main") + alloc(10, 7, 0x1000, 64)))
+            client = FakeClient(STAYS)
             announce(self.udp, client.port)
             self.wait_for(process, "protocol 74")
-            time.sleep(2)
+            self.wait_recorded(1)
             out, _ = interrupt(process, signal.SIGINT)
             client.end()
         self.assertEqual(process.returncode, 0, out)
@@ -119,15 +133,13 @@ class Daemon(Case):
 
     def test_one_that_dies_takes_no_other_with_it(self):
         with self.daemon() as process:
-            clients = [FakeClient(frame(thread_name(7, b"main") + alloc(10, 7, 0x1000, 64))) for _ in range(2)]
+            clients = [FakeClient(STAYS) for _ in range(2)]
             for i, client in enumerate(clients):
                 announce(self.udp, client.port, pid=10 + i)
             self.wait_for(process, "protocol 74", 2)
-            time.sleep(2)
-            children = subprocess.run(["pgrep", "-P", str(process.pid)], text=True,
-                                      stdout=subprocess.PIPE).stdout.split()
-            self.assertEqual(len(children), 2)
-            os.kill(int(children[0]), signal.SIGKILL)
+            self.wait_recorded(2)
+            killed, _ = self.sessions(process)
+            os.kill(killed, signal.SIGKILL)
             out, _ = interrupt(process, signal.SIGTERM)
             for client in clients:
                 client.end()
@@ -151,10 +163,11 @@ class Daemon(Case):
 
     def test_no_more_than_asked_for(self):
         with self.daemon("--max-clients", "1") as process:
-            clients = [FakeClient(frame(thread_name(7, b"main") + alloc(10, 7, 0x1000, 64))) for _ in range(2)]
-            for i, client in enumerate(clients):
-                announce(self.udp, client.port, pid=10 + i)
-                time.sleep(0.2)
+            clients = [FakeClient(STAYS) for _ in range(2)]
+            announce(self.udp, clients[0].port, pid=10)
+            self.wait_for(process, "protocol 74")
+            self.wait_recorded(1)
+            announce(self.udp, clients[1].port, pid=11)
             self.wait_for(process, "further ones must wait")
             interrupt(process, signal.SIGTERM)
             for client in clients:

@@ -14,7 +14,7 @@ from clients import thread_name
 from passing import journal_bytes
 from test_capture import TERMINATE, FakeClient, alloc, frame
 from test_daemon import announce, free_udp_port
-from tools import LIMIT, ROOT, TIDEMARK, Case, interrupt, report, run, wait_until
+from tools import LIMIT, ROOT, TIDEMARK, Case, end_daemon, interrupt, report, run, wait_until
 
 ONE = thread_name(7, b"main") + alloc(10, 7, 0x1000, 64)
 STAYS = frame(ONE)
@@ -38,8 +38,7 @@ class Running(Case):
             self.wait_said("Listening", process)
             yield process
         finally:
-            process.kill()
-            process.wait()
+            end_daemon(process)
 
     def said(self):
         return self.log.read_text(errors="replace")
@@ -100,8 +99,9 @@ class Looking(Running):
         forward = Forward(port, client.port)
         self.addCleanup(forward.close)
         self.addCleanup(client.end)
-        with self.daemon("--target", f"[::1]:{port}"):
+        with self.daemon("--target", f"[::1]:{port}") as process:
             self.wait_said("Trace size")
+            self.assertEqual(self.stop(process), 0, self.said())
         (name,) = self.names()
         self.assertIn("--1_", name)
 

@@ -61,7 +61,7 @@ class Killed(Case):
         """The dump of a capture that had just these bytes."""
         player, out = Player(stream, protocol), self.dir / "reference.tracy"
         result = run("capture", "-o", out, "-f", "-p", player.port, "--protocol", protocol,
-                     "--no-summary", "--connect-timeout", 20)
+                     "--no-summary", "--connect-timeout", LIMIT)
         player.close()
         self.assertEqual(result.returncode, 0, result.stderr)
         text = dump(out)
@@ -89,13 +89,13 @@ class Killed(Case):
 
 class KilledSessions(Killed):
     def kill_at(self, recording, protocol, at, rate):
-        with self.capturing(recording, replay_args=("--rate", rate)) as (capture, proxy, _):
-            wait_for(lambda: len(proxy.passed) >= at or capture.poll() is not None, "bytes")
+        # It never gets the end: however late the kill comes, it is at work.
+        most = recording.stat().st_size * 9 // 10
+        with self.capturing(recording, stop_at=most,
+                            replay_args=("--rate", rate)) as (capture, proxy, _):
+            wait_for(lambda: len(proxy.passed) >= at, "bytes")
             capture.kill()
             capture.communicate(timeout=LIMIT)
-        if self.out.exists(): # on a slow machine it may have been done
-            self.out.unlink()
-            return 0
         if not self.journal.exists(): # not yet connected
             return 0
         return self.recover(recording.read_bytes(), protocol)
@@ -192,7 +192,7 @@ class Leftovers(Killed):
         self.leave(among=["a.tracy-0123abcd.journal"])
         with replaying(self.journal) as (_, port):
             result = run("capture", "-o", self.dir / "played", "-p", port, "--no-summary",
-                         "--connect-timeout", 20)
+                         "--connect-timeout", LIMIT)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.journal.rename(self.dir / "b.tracy.journal")
         with self.capturing(self.RECORDING, stop_at=100000):

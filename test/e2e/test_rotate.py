@@ -5,6 +5,7 @@ import json
 import re
 import resource
 import subprocess
+import time
 
 from passing import (Player, frame_ends, journal_arrived, journal_before, journal_bytes,
                      journal_segments, wait_for)
@@ -57,7 +58,7 @@ class Rotating(Killed):
         """The sums of a capture without parts."""
         player, out = Player(stream, protocol), self.dir / "one"
         result = run("capture", "-f", "-o", out, "-p", player.port, "--protocol", protocol,
-                     "--no-summary", "--connect-timeout", 20)
+                     "--no-summary", "--connect-timeout", LIMIT)
         player.close()
         self.assertEqual(result.returncode, 0, result.stderr)
         return self.sums([out])
@@ -94,9 +95,13 @@ class Rotating(Killed):
 
     def test_by_time(self):
         recording, _ = self.stream()
-        with replaying(recording, "--rate", "1M") as (_, port):
-            result = run("capture", "-o", self.out, "-p", port, "--no-summary", "--rotate", "0.2s")
-        self.assertEqual(result.returncode, 0, result.stderr)
+        stop, begin = recording.stat().st_size // 2, frame_ends(recording.read_bytes(), 82)[0]
+        with self.capturing(recording, "--rotate", "0.2s", stop_at=stop) as (capture, proxy, _):
+            wait_for(lambda: begin + journal_arrived(self.journal) == stop, "the journal")
+            time.sleep(0.3)
+            proxy.go_on()
+            out, err = capture.communicate(timeout=LIMIT)
+        self.assertEqual(capture.returncode, 0, out + err)
         parts = self.parts()
         self.assertGreater(len(parts), 1)
         self.assertEqual(self.sums(parts), self.whole(recording.read_bytes()))
@@ -152,11 +157,12 @@ class Rotating(Killed):
         self.assertFalse(self.journal.exists())
 
     def kill_at(self, recording, at, *args):
-        """Kills a capture; None when it had nothing yet or was done, else the bytes of the client up
-        to its last whole frame."""
+        """Kills a capture; None when it had nothing yet, else the bytes of the client up to its last
+        whole frame. It never gets the end: however late the kill comes, it is at work."""
         stream = recording.read_bytes()
-        with self.capturing(recording, *args, replay_args=("--rate", "3M")) as (capture, proxy, _):
-            wait_for(lambda: len(proxy.passed) >= at or capture.poll() is not None, "bytes")
+        with self.capturing(recording, *args, stop_at=len(stream) - 1,
+                            replay_args=("--rate", "3M")) as (capture, proxy, _):
+            wait_for(lambda: len(proxy.passed) >= at, "bytes")
             capture.kill()
             capture.communicate(timeout=LIMIT)
         if not self.journal.exists() or not journal_segments(self.journal):

@@ -112,7 +112,8 @@ class Shells(ControlCase):
         self.assertEqual(facts(self.trace)["children"], ["2"])
 
     def test_are_followed(self):
-        result = record(self.dir, self.program, "shell", options=["--follow-fork"])
+        result = record(self.dir, self.program, "shell",
+                        options=["--follow-fork", "--min-lifetime", 60])
         self.assertEqual((result.returncode, result.stdout), (0, "1 1\n"), result.stderr)
         self.assertNotIn("children", facts(self.trace))
         self.assertEqual(facts(self.dir / "out.children.tracy")["processes"], ["2"])

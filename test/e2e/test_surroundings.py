@@ -15,7 +15,8 @@ import time
 import passing
 from test_capture import TERMINATE, frame, listener, welcome
 from clients import alloc_plain, capture_items, string, thread_name
-from tools import LIMIT, TIDEMARK, WIRE, Case, free_port, interrupt, replaying, report, run, wait_for
+from tools import (LIMIT, TIDEMARK, WIRE, Case, free_port, interrupt, replaying, report, run,
+                   wait_for, wait_until)
 from tracyfile import Trace
 
 RECORDING = WIRE / "v0.14.0" / "memscen.c2s.bin"
@@ -45,9 +46,7 @@ class Streams(Case):
     def test_a_reader_that_goes_away(self):
         """The first line is read, then nobody is there any more: the trace is saved still."""
         self.shell("| head -n 1")
-        until = time.monotonic() + 20
-        while not (self.dir / "x").exists() and time.monotonic() < until:
-            time.sleep(0.01)
+        wait_until(lambda: os.listdir(self.dir) == ["x"])
         self.assert_whole()
 
     def test_a_named_pipe_as_output(self):
@@ -80,7 +79,7 @@ class Clients(Case):
         with contextlib.closing(listener()[0]) as server:
             threading.Thread(target=serve_once, args=(server, bytes(data)), daemon=True).start()
             result = run("capture", "-o", self.dir / "x", "-p", server.getsockname()[1],
-                         "--protocol", 74, "--connect-timeout", 120)
+                         "--protocol", 74, "--connect-timeout", LIMIT)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertIn("\\x1b]0;owned\\x07\\x1b[2J\\xff\\x7f, protocol 74", result.stdout)
 
@@ -116,7 +115,7 @@ class Clients(Case):
                 serve_once(server, welcome())
             threading.Thread(target=serve, daemon=True).start()
             result = run("capture", "-o", self.dir / "x", "-p", server.getsockname()[1],
-                         "--protocol", 74, "--connect-timeout", 120)
+                         "--protocol", 74, "--connect-timeout", LIMIT)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(Trace(self.dir / "x").memory_events, 1)
 
@@ -131,7 +130,7 @@ class Clients(Case):
                         peer.close()
             threading.Thread(target=serve, daemon=True).start()
             result = run("capture", "-o", self.dir / "x", "-p", server.getsockname()[1],
-                         "--protocol", 74, "--connect-timeout", 1)
+                         "--protocol", 74, "--connect-timeout", 3)
         self.assertEqual(result.returncode, 5)
         self.assertRegex(result.stderr, "hung up during the handshake|did not answer in time")
         self.assert_clean()
@@ -167,16 +166,16 @@ class Clients(Case):
     def test_a_client_that_serves_another(self):
         with contextlib.closing(listener()[0]) as server:
             result = run("capture", "-o", self.dir / "x", "-p", server.getsockname()[1],
-                         "--connect-timeout", 1)
+                         "--connect-timeout", 3)
         self.assertEqual(result.returncode, 5)
         self.assertIn("another server may be capturing it", result.stderr)
         self.assert_clean()
 
 
 class Signals(Case):
-    def recording(self):
+    def recording(self, rate="50K"):
         """A capture that is at work, slowly."""
-        return replaying(RECORDING, "--rate", "50K")
+        return replaying(RECORDING, "--rate", rate)
 
     def start(self, port):
         capture = subprocess.Popen([TIDEMARK, "capture", "-o", str(self.dir / "x"), "-p",
@@ -198,8 +197,11 @@ class Signals(Case):
             if capture.poll() is None:
                 capture.send_signal(signal.SIGTERM)
             out, err = capture.communicate(timeout=LIMIT)
-        self.assertEqual(capture.returncode, 0, err)
-        self.assertIn("stopped by signal", out)
+        # When the trace is safe the second one does what it always does.
+        self.assertIn(capture.returncode, (0, -signal.SIGTERM), err)
+        if capture.returncode == 0:
+            self.assertIn("stopped by signal", out)
+        self.assert_clean("x")
         self.assertGreater(Trace(self.dir / "x").memory_events, 0)
 
     def test_a_hangup_that_is_ignored(self):
@@ -207,12 +209,11 @@ class Signals(Case):
         def ignore():
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
             signal.signal(signal.SIGINT, signal.SIG_IGN)
-        with self.recording() as (_, port):
+        with self.recording("5K") as (_, port):
             capture = subprocess.Popen([TIDEMARK, "capture", "-o", str(self.dir / "x"), "-p",
                                         str(port)], stdout=subprocess.PIPE,
                                        stderr=subprocess.PIPE, text=True, preexec_fn=ignore)
             wait_for(capture, "protocol 82")
-            time.sleep(1)
             capture.send_signal(signal.SIGHUP)
             time.sleep(0.5)
             self.assertIsNone(capture.poll())
