@@ -258,8 +258,8 @@ $(BUILD)/bench/%: $(BUILD)/bench/%.o $(LIBS)
 	$(if $(V),,@echo "  LD   $@")
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
-# Makes allocations and system calls of a program fail; never under sanitizers itself.
-# The other makes a server bind the loopback interface.
+# Make allocations and calls on files of a program fail; never under sanitizers themselves.
+# The third makes a server bind the loopback interface.
 $(BUILD)/test/%.so: test/%.c
 	@mkdir -p $(@D)
 	$(Q)$(CC) -std=c17 -D_GNU_SOURCE -O2 -g $(WARN) -shared -fPIC -o $@ $<
@@ -273,7 +273,8 @@ $(BUILD)/test/stack_client: $(BUILD)/test/stack_client.o $(LIBS)
 $(BUILD)/test/stack_client_named: $(BUILD)/test/stack_client.o $(LIBS)
 	$(Q)$(CC) $(LDFLAGS) -Wl,--build-id -rdynamic -o $@ $^ $(LDLIBS)
 
-TEST_TOOLS := $(BENCH_TOOLS) $(BUILD)/test/preload.so $(BUILD)/test/loopback.so \
+TEST_TOOLS := $(BENCH_TOOLS) $(BUILD)/test/preload.so $(BUILD)/test/faults.so \
+              $(BUILD)/test/loopback.so \
               $(BUILD)/test/stack_client $(BUILD)/test/stack_client_named
 
 ## run: records a program that nobody built for it, perl, and prints its memory summary

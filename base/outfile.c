@@ -9,6 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/file_io.h"
+
 /*
  * What is written as it is: pipes and devices, and whatever a name in /dev or /proc leads to
  * (/dev/stdout may lead to a regular file, but the name there is not ours to replace).
@@ -165,7 +167,7 @@ static void sync_folder(const char *path)
     char *folder = dir ? strndup(path, dir) : strdup(".");
     int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     if (fd >= 0) {
-        (void)fsync(fd);
+        (void)file_sync(fd);
         close(fd);
     }
     free(folder);
@@ -212,7 +214,7 @@ static int name_undisturbed(struct outfile *o)
 
 static int outfile_name(struct outfile *o, struct err *e)
 {
-    if (fsync(o->fd) != 0)
+    if (file_sync(o->fd) != 0)
         return err_errno(e, ERR_OUTPUT, "cannot write %s", o->path);
     if (name_undisturbed(o) == 0) {
         free(o->temporary);

@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/file_io.h"
+
 const char *tempfile_dir(const char *dir)
 {
     if (!dir)
@@ -32,17 +34,8 @@ int tempfile_open(const char *dir, struct err *e)
 
 int tempfile_write(int fd, const char *dir, const void *bytes, size_t n, uint64_t at, struct err *e)
 {
-    const uint8_t *p = bytes;
-    while (n > 0) {
-        ssize_t done = pwrite(fd, p, n, (off_t)at);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done < 0)
-            return err_errno(e, ERR_OUTPUT, "cannot write a temporary file in %s", dir);
-        p += done;
-        at += (uint64_t)done;
-        n -= (size_t)done;
-    }
+    if (file_write(fd, bytes, n, at) != 0)
+        return err_errno(e, ERR_OUTPUT, "cannot write a temporary file in %s", dir);
     return 0;
 }
 

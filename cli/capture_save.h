@@ -23,8 +23,11 @@ struct capture {
     char *journal_name;      /* NULL: none is kept */
     struct journal *journal; /* NULL: not begun, or removed */
     int fifo;                /* the output when it is one, held open until it is written; else -1 */
-    bool dropped;            /* a flight recorder: the journal has more than the store */
-    struct err cause;        /* of an end that was an error */
+    uint8_t *rest;           /* what arrived last and the journal had no room for; NULL: nothing */
+    size_t rest_len;
+    bool lacks;                  /* the store had no room: the journal has more than it */
+    bool dropped;                /* a flight recorder: the journal has more than the store */
+    struct err cause;            /* of an end that was an error */
     struct journal_reader *kept; /* the journal, read again; NULL: it was not needed */
     char *part_output;           /* of the part being recorded, when it is not the first */
     unsigned parts;              /* begun */

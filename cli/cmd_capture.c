@@ -207,6 +207,8 @@ static int record(struct capture *c, struct connection *connection, struct trace
     *end = session_run(s, &limits, &c->stop, e);
     uint64_t unanswered = session_unanswered(s);
     c->dropped = session_has_dropped(s);
+    c->lacks = session_lacks(s);
+    c->rest = session_take_rest(s, &c->rest_len);
     c->cause = *e;
     session_free(s);
     if (c->terminal)
@@ -281,8 +283,13 @@ static void keep_memory(void *ctx, uint64_t done, uint64_t total)
  */
 static int gather_last(struct capture *c, struct trace *t, enum session_end end, struct err *e)
 {
-    const struct recovery_options options = {
-        .has_end = true, .end = end, .cause = c->cause, .progress = keep_memory, .progress_ctx = c};
+    const struct recovery_options options = {.rest = c->rest,
+                                             .rest_len = c->rest_len,
+                                             .has_end = true,
+                                             .end = end,
+                                             .cause = c->cause,
+                                             .progress = keep_memory,
+                                             .progress_ctx = c};
     struct recovery found;
     journal_close(c->journal);
     c->journal = NULL;
@@ -316,7 +323,9 @@ static int after_saving(struct capture *c, struct trace *t, enum session_end end
 {
     struct err e = {0};
     int status = c->o.drop_in ? 0 : status_of(end);
-    if (c->journal)
+    if (c->journal && c->lacks)
+        leave_journal(c);
+    else if (c->journal)
         journal_remove(c->journal, capture_output(c));
     else if (c->kept && journal_reader_remove(c->kept, &e) != 0)
         print_error(&e);
@@ -474,6 +483,7 @@ static int capture_main(int argc, char **argv, bool drop_in, int channel)
     free(c.named_output);
     free(c.journal_name);
     free(c.part_output);
+    free(c.rest);
     journal_reader_close(c.kept);
     return status;
 }

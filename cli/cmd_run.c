@@ -323,6 +323,9 @@ static void say_why_nothing(const struct run *r, const struct run_process *p, st
     if (r->program.obstacle != PROGRAM_FINE && r->program.obstacle != PROGRAM_UNKNOWN) {
         buf_printf(out, "%s ", r->program.image);
         program_explain(&r->program, out);
+    } else if (!p && collector_failure(r->collector)) {
+        buf_printf(out, "there was no file to be had for the recording: %s",
+                   strerror(collector_failure(r->collector)));
     } else if (!p) {
         buf_puts(out, "the program never loaded libtidemark.so: LD_PRELOAD was lost on the way to "
                       "it, or its dynamic linker could not load the library");

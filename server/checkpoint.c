@@ -11,6 +11,7 @@
 #include <xxhash.h>
 
 #include "base/bytes.h"
+#include "base/file_io.h"
 
 static const uint8_t magic[8] = {'T', 'I', 'D', 'E', 'C', 'K', 'P', '1'};
 
@@ -42,8 +43,7 @@ static int write_header(int fd, const struct checkpoint *c, struct err *e)
 {
     uint8_t header[HEADER];
     header_encode(c, header);
-    ssize_t n = pwrite(fd, header, sizeof header, 0);
-    if (n < 0 || (size_t)n < sizeof header)
+    if (file_write(fd, header, sizeof header, 0) != 0)
         return err_errno(e, ERR_OUTPUT, "cannot write a checkpoint");
     return 0;
 }
@@ -74,8 +74,8 @@ int checkpoint_write(int dir, const struct checkpoint *c, struct intake *r, bool
     int status = write_state(fd, &whole, r, e);
     if (status == 0)
         status = write_header(fd, &whole, e);
-    if (status == 0 && ((sync && fdatasync(fd) != 0) || renameat(dir, temporary, dir, name) != 0 ||
-                        (sync && fsync(dir) != 0)))
+    if (status == 0 && ((sync && file_sync_data(fd) != 0) ||
+                        renameat(dir, temporary, dir, name) != 0 || (sync && file_sync(dir) != 0)))
         status = err_errno(e, ERR_OUTPUT, "cannot write a checkpoint");
     close(fd);
     *bytes = HEADER + whole.len;

@@ -51,6 +51,7 @@ struct collector {
     _Atomic pid_t root;
     _Atomic bool paused;
     _Atomic uint64_t refused;
+    _Atomic int failure; /* errno of a recording that could not be made; 0: none */
     unsigned count;
     pthread_mutex_t lock; /* of `queue` */
     VEC(struct collected *) queue;
@@ -89,6 +90,8 @@ static struct collected *make_collected(struct collector *c, const struct rec_he
     p->path = strdup(buf_str(&path));
     p->fd =
         p->path && !path.failed ? open(p->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
+    if (p->fd < 0)
+        c->failure = p->path && !path.failed ? errno : ENOMEM;
     buf_release(&path);
     if (p->fd >= 0)
         return p;
@@ -420,6 +423,11 @@ void collected_free(struct collected *p, bool keep)
         unlink(p->path);
     free(p->path);
     free(p);
+}
+
+int collector_failure(const struct collector *c)
+{
+    return c->failure;
 }
 
 uint64_t collector_refused(const struct collector *c)

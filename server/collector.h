@@ -63,6 +63,9 @@ struct collected *collector_take(struct collector *c);
 /* Closes the recording and, unless it is to be kept, removes it. */
 void collected_free(struct collected *p, bool keep);
 
+/* Why, as errno, a process got no file for its recording; 0: all did. */
+int collector_failure(const struct collector *c);
+
 /* Processes that were not taken: children, unless these are wanted. */
 uint64_t collector_refused(const struct collector *c);
 

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/file_io.h"
 #include "protocol/handshake.h"
 #include "server/checkpoint.h"
 #include "server/journal_format.h"
@@ -90,22 +91,6 @@ char *journal_name(const char *output, const char *dir, struct err *e)
 
 /* ---- segments */
 
-static int write_all(int fd, const void *bytes, size_t n, uint64_t at)
-{
-    const uint8_t *p = bytes;
-    while (n > 0) {
-        ssize_t done = pwrite(fd, p, n, (off_t)at);
-        if (done < 0 && errno == EINTR)
-            continue;
-        if (done <= 0)
-            return -1;
-        p += done;
-        at += (uint64_t)done;
-        n -= (size_t)done;
-    }
-    return 0;
-}
-
 static int failed(struct journal *j, struct err *e)
 {
     err_errno(&j->failure, ERR_OUTPUT, "cannot write the journal %s", j->path);
@@ -120,7 +105,7 @@ static int sync_now(struct journal *j)
     if (!j->options.sync || !j->unsynced)
         return 0;
     j->unsynced = false;
-    return fdatasync(j->fd);
+    return file_sync_data(j->fd);
 }
 
 /*
@@ -143,7 +128,7 @@ static void make_room(struct journal *j, uint64_t end)
 static void end_segment(struct journal *j)
 {
     if (j->room > j->at)
-        (void)!ftruncate(j->fd, (off_t)j->at);
+        (void)file_resize(j->fd, j->at);
     close(j->fd);
 }
 
@@ -157,8 +142,8 @@ static int begin_segment(struct journal *j, uint32_t number)
     int fd = openat(j->dir, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return -1;
-    if (write_all(fd, header, sizeof header, 0) != 0 ||
-        (j->options.sync && (fdatasync(fd) != 0 || fsync(j->dir) != 0))) {
+    if (file_write(fd, header, sizeof header, 0) != 0 ||
+        (j->options.sync && (file_sync_data(fd) != 0 || file_sync(j->dir) != 0))) {
         int cause = errno;
         close(fd);
         (void)unlinkat(j->dir, name, 0);
@@ -280,6 +265,11 @@ bool journal_has_data(const struct journal *j)
     return j->received > 0;
 }
 
+uint64_t journal_received(const struct journal *j)
+{
+    return j->received;
+}
+
 uint64_t journal_bytes(const struct journal *j)
 {
     return j->closed + j->at;
@@ -330,12 +320,12 @@ static int end_short(struct journal *j, enum journal_type type, const void *byte
     if (type == JOURNAL_RECEIVED && done > RECORD_HEADER) {
         uint32_t len = (uint32_t)(done - RECORD_HEADER);
         record_header_encode(j, type, bytes, len, header);
-        if (write_all(j->fd, header, sizeof header, j->at) == 0) {
+        if (file_write(j->fd, header, sizeof header, j->at) == 0) {
             j->at += done;
             j->received += len;
         }
     }
-    (void)!ftruncate(j->fd, (off_t)j->at);
+    (void)file_resize(j->fd, j->at);
     errno = cause;
     return failed(j, e);
 }

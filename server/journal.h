@@ -97,6 +97,7 @@ int journal_tick(struct journal *j, struct err *e);
 
 /* Whether the client's bytes have begun to come. */
 bool journal_has_data(const struct journal *j);
+uint64_t journal_received(const struct journal *j); /* bytes of the client, forgotten ones too */
 
 /* Bytes on disk, of all segments. */
 uint64_t journal_bytes(const struct journal *j);

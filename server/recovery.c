@@ -162,6 +162,8 @@ static int play_record(struct player *p, const struct journal_record *record, st
 
 static int play(struct player *p, struct err *e)
 {
+    const struct journal_record rest = {
+        .type = JOURNAL_RECEIVED, .bytes = p->options->rest, .len = (uint32_t)p->options->rest_len};
     struct journal_record record;
     int status;
     for (unsigned n = 0; (status = journal_reader_next(p->reader, &record, e)) == 1; n++) {
@@ -171,7 +173,7 @@ static int play(struct player *p, struct err *e)
             p->options->progress(p->options->progress_ctx, journal_reader_at(p->reader),
                                  p->out->tail.bytes);
     }
-    return status;
+    return status == 0 && rest.len ? play_record(p, &rest, e) : status;
 }
 
 /* How it ended, unless the journal says it: a client may have been done when we were killed. */

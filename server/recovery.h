@@ -14,6 +14,9 @@ struct recovery_options {
      */
     int (*part)(void *ctx, const char *saved, struct err *e);
     void *part_ctx;
+    /* What arrived behind the journal's end. */
+    const uint8_t *rest;
+    size_t rest_len;
     /* How it ended, when the caller knows better than the journal, whose disk may be full. */
     bool has_end;
     enum session_end end;

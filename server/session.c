@@ -46,6 +46,8 @@ struct session {
     uint64_t part_bytes;      /* received until the part at hand */
     uint32_t cuts[STRETCHES]; /* segments that begin with the last checkpoints, newest first */
     bool dropped;
+    size_t rest;         /* bytes at the beginning of `receive` that the journal could not take */
+    bool lacks;          /* something that arrived is not in the store */
     bool saving;         /* the part before this one is being saved */
     uint32_t saving_cut; /* the segment that begins behind it; 0: none */
 };
@@ -203,11 +205,15 @@ static void session_terminate(struct session *s)
 static int session_feed(struct session *s, const uint8_t *bytes, size_t len, struct err *e)
 {
     struct err full = {0};
+    const uint8_t *end = bytes + len;
     int status;
-    if (s->journal)
-        (void)journal_append(s->journal, JOURNAL_RECEIVED, bytes, len, &full);
+    uint64_t kept = s->journal ? journal_received(s->journal) : 0;
+    if (s->journal && journal_append(s->journal, JOURNAL_RECEIVED, bytes, len, &full) != 0)
+        s->rest = len - (size_t)(journal_received(s->journal) - kept);
     while ((status = intake_take(&s->r, &bytes, &len, e)) == 1)
         session_send(s);
+    memmove(s->receive, end - s->rest, s->rest);
+    s->lacks = status < 0 && intake_end_of(e) == SESSION_NO_ROOM;
     if (status == 0 && full.code) {
         *e = full;
         status = -1;
@@ -500,6 +506,21 @@ static enum session_end session_loop(struct session *s, struct err *e)
 bool session_has_dropped(const struct session *s)
 {
     return s->dropped;
+}
+
+uint8_t *session_take_rest(struct session *s, size_t *len)
+{
+    uint8_t *rest = s->rest ? s->receive : NULL;
+    *len = s->rest;
+    if (rest)
+        s->receive = NULL;
+    s->rest = 0;
+    return rest;
+}
+
+bool session_lacks(const struct session *s)
+{
+    return s->lacks;
 }
 
 uint64_t session_unanswered(const struct session *s)

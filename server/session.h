@@ -105,6 +105,15 @@ struct process_root session_take_root(struct session *s);
 /* A flight recorder: whether the journal has more than the store. */
 bool session_has_dropped(const struct session *s);
 
+/*
+ * What arrived last and the journal had no room for, the caller's to free; NULL: it has all. To be
+ * called once.
+ */
+uint8_t *session_take_rest(struct session *s, size_t *len);
+
+/* Whether the store had no room for all that arrived: then the journal has more, if it could. */
+bool session_lacks(const struct session *s);
+
 /* Names that the client never told, by kind of query. For the words at the end. */
 uint64_t session_unanswered(const struct session *s);
 

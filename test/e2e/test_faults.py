@@ -1,0 +1,401 @@
+"""Disks that are full or broken at any one call: each write, fsync, rename and so on of a command
+fails in turn. Every time the words say why, an old file of the output's name stands or the new one
+is whole, and what had arrived is in a trace or in a journal that `recover` finishes."""
+
+import contextlib
+import errno
+import json
+import os
+import re
+import shutil
+import subprocess
+from unittest import mock
+
+import test_daemon_production
+import test_recover
+import test_rotate
+from passing import Player, frame_ends, journal_arrived, journal_bytes, wait_for
+from test_daemon import announce
+from test_recover import dump
+from tools import BUILD, FIREHOSE, LIMIT, TIDEMARK, TRACES, Case, report, run, wait_until
+
+FAULTS = str(BUILD / "test" / "faults.so")
+OLD = b"what was there before"
+THOROUGH = bool(os.environ.get("FAULTS"))  # each call in each way
+SHORT = 0
+ERRORS = (errno.ENOSPC, errno.EIO, errno.EDQUOT)
+# What the kernel gives up in the middle, or does a part of, is gone on with.
+INTERRUPTED = "write,pwrite,pwritev,fsync,fdatasync,ftruncate,fallocate"
+WRITES = "write,pwrite,pwritev"
+PROTOCOL = 82
+ENDED = re.compile(r"Trace size|failed|cannot ")
+
+
+def environment(**faults):
+    env = dict(os.environ, LD_PRELOAD=FAULTS, **{k: str(v) for k, v in faults.items()})
+    env["ASAN_OPTIONS"] = "verify_asan_link_order=0"
+    return env
+
+
+class Faulty(Case):
+    """`attempt(env)` runs the command and gives its CompletedProcess; `check(result, where, fails)`
+    holds what is left against what may be."""
+
+    def calls(self, attempt):
+        """The calls of an undisturbed run."""
+        log = self.dir / "calls"
+        result = attempt(environment(FAULT_LOG=log))
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        calls = [line.split(" ", 1)[0] for line in log.read_text().splitlines()]
+        log.unlink()
+        return calls
+
+    def chosen(self, calls, most):
+        """Of each kind of call the first and the last, and some between."""
+        found = set()
+        for name in set(calls):
+            at = [i for i, call in enumerate(calls, 1) if call == name]
+            step = 1 if THOROUGH else max(1, len(at) // most)
+            found.update(at[::step], at[:2], at[-2:])
+        return sorted(found)
+
+    def each(self, attempt, check, most=6, statuses=(0, 4)):
+        """Every call fails, in one way or another: once, or with all that come after it."""
+        calls = self.calls(attempt)
+        failed = 0
+        for turn, i in enumerate(self.chosen(calls, most)):
+            ways = [(which, how) for how in ERRORS for which in ("FAULT_AT", "FAULT_FROM")]
+            for which, how in ways if THOROUGH else (ways[turn % 6],):
+                result = attempt(environment(**{which: i, "FAULT_HOW": how}))
+                where = (f"{which}={i} ({calls[i - 1]}) {os.strerror(how)}: {result.returncode} "
+                         f"{result.stdout} {result.stderr}")
+                self.assertIn(result.returncode, statuses, where)
+                self.assertNotIn("Sanitizer", result.stderr, where)
+                if result.returncode:
+                    failed += 1
+                    self.assertIn(os.strerror(how), result.stderr, where)
+                check(result, where)
+        self.assertGreater(failed, 0)
+        self.interrupted(attempt, check, most)
+
+    def interrupted(self, attempt, check, most):
+        """Half a write, and a call that a signal interrupts, cost nothing."""
+        for how, only in ((SHORT, WRITES), (errno.EINTR, INTERRUPTED)):
+            counted = [c for c in self.calls(attempt) if c in only.split(",")]
+            for i in self.chosen(counted, most):
+                result = attempt(environment(FAULT_AT=i, FAULT_HOW=how, FAULT_ONLY=only))
+                where = f"{how} at {i} of {only}: {result.stdout} {result.stderr}"
+                self.assertEqual(result.returncode, 0, where)
+                check(result, where)
+
+
+class Files(Faulty):
+    """Commands that make one file of another."""
+
+    def check_file(self, args, look, most=6):
+        out = self.dir / "x"
+        whole = []
+
+        def attempt(env):
+            out.write_bytes(OLD)
+            return run(*args, env=env)
+
+        def check(result, where):
+            self.assert_clean("x")
+            if result.returncode == 0:
+                self.assertEqual(look(), whole[0], where)
+            else:
+                self.assertEqual(out.read_bytes(), OLD, where)
+
+        self.assertEqual(attempt(dict(os.environ)).returncode, 0)
+        whole.append(look())
+        self.each(attempt, check, most)
+
+    def test_update(self):
+        self.check_file(("update", TRACES / "v0.14.0" / "allscen.tracy", self.dir / "x"),
+                        lambda: dump(self.dir / "x"))
+        self.check_file(("update", "--range", "210ms:220ms",
+                         TRACES / "v0.14.0" / "allscen_sys.tracy", self.dir / "x"),
+                        lambda: dump(self.dir / "x"))
+
+    def test_export(self):
+        trace = TRACES / "v0.14.0" / "allscen.tracy"
+        for form in ("folded", "pprof", "chrome"):
+            self.check_file(("export", trace, "--format", form, "-f", "-o", self.dir / "x"),
+                            lambda: (self.dir / "x").read_bytes(), 3)
+        for form in ("tsv", "parquet"):
+            self.check_file(("export", trace, "--format", form, "--table", "messages", "-f", "-o",
+                             self.dir / "x"), lambda: (self.dir / "x").read_bytes(), 3)
+
+    def test_export_database(self):
+        self.check_file(("export", TRACES / "v0.14.0" / "memscen_freeunknown.tracy", "--format",
+                         "sqlite", "-f", "-o", self.dir / "x"),
+                        lambda: (self.dir / "x").stat().st_size, 3)
+
+    def test_merge(self):
+        a, b = TRACES / "v0.14.0" / "allscen.tracy", TRACES / "v0.14.0" / "allscen_sys.tracy"
+        self.check_file(("merge", "-f", "--align", "begin", self.dir / "x", a, b),
+                        lambda: dump(self.dir / "x"), 3)
+
+    def test_report(self):
+        self.check_file(("report", TRACES / "v0.14.0" / "allscen.tracy", "--format", "json",
+                         "--output", self.dir / "x", "--force"),
+                        lambda: (self.dir / "x").read_bytes(), 3)
+
+
+class Captures(Faulty, test_recover.Killed):
+    """What a capture got of the client is counted below the program, by what its calls returned: all
+    of that must be there, in a trace or in the journal, as long as one of the two could be written
+    at all. The clients have said all and are silent, so nothing is left on the way."""
+
+    def setUp(self):
+        super().setUp()
+        self.got = self.dir / "got"
+        self.references = {}
+
+    def reference_of(self, stream):
+        """What a capture of these bytes has; many faults leave the same."""
+        end = frame_ends(stream, PROTOCOL)[-1]
+        if end not in self.references:
+            self.references[end] = self.whole_of(stream[:end])
+        return self.references[end]
+
+    def whole_of(self, stream):
+        return self.reference(stream, PROTOCOL)
+
+    def attempt_on(self, stream, *args):
+        def attempt(env):
+            self.clean_up()
+            self.out.write_bytes(OLD)
+            player = Player(stream, PROTOCOL)
+            try:
+                return run("capture", "-f", "-o", self.out, "-p", player.port, "--protocol",
+                           PROTOCOL, "--no-summary", "--connect-timeout", 60, *args,
+                           env=dict(env, FAULT_GOT=str(self.got)))
+            finally:
+                player.close()
+        return attempt
+
+    def clean_up(self):
+        for path in self.dir.glob("x*"):
+            if path.is_dir():
+                shutil.rmtree(path)
+            else:
+                path.unlink()
+        self.got.unlink(missing_ok=True)
+
+    def take_journal(self, result, where):
+        """Finishes the journal; gives how many bytes of the client it has or had, None without one."""
+        if not self.journal.exists():
+            return None
+        self.assertEqual(result.returncode, 4, where)
+        self.assertIn("is kept in", result.stderr, where)
+        kept = journal_arrived(self.journal)
+        recovered = run("recover", self.journal)
+        self.assertEqual(recovered.returncode, 0, where + recovered.stderr)
+        self.assertFalse(self.journal.exists(), where)
+        return kept
+
+    def arrived(self, stream, result, where):
+        """The bytes of the client up to which all must be there, None when there are none; and
+        whether a journal had them."""
+        begin = frame_ends(stream, PROTOCOL)[0]
+        got = int(self.got.read_text())
+        kept = self.take_journal(result, where)
+        if got <= begin: # it ended before the client said anything
+            return None, False
+        if (kept is None and "FAULT_FROM" in where and "failed!" in where and got < 200000 and
+                self.out.read_bytes() == OLD):
+            return None, False # the disk took nothing from the first bytes on
+        if kept is None:
+            return stream[:got], False
+        if "FAULT_AT" in where:
+            self.assertEqual(begin + kept, got, where)
+        return stream[: begin + kept], True
+
+    def check_one(self, stream):
+        def check(result, where):
+            arrived, journaled = self.arrived(stream, result, where)
+            saved = self.out.read_bytes() != OLD
+            self.assertTrue(saved or result.returncode == 4, where)
+            if arrived is None:
+                return
+            trace = self.dir / "x.recovered.tracy" if journaled else self.out
+            self.assertEqual(dump(trace), self.reference_of(arrived), where)
+        return check
+
+    def test_one_trace(self):
+        stream = self.firehose(20000).read_bytes()
+        self.each(self.attempt_on(stream, "--fsync"), self.check_one(stream), 12)
+
+    def test_spool(self):
+        """The store has no room for what comes: the trace ends there, and the journal has it all."""
+        stream = self.firehose(250000).read_bytes()
+        attempt = self.attempt_on(stream, "--buffer", "300K")
+        self.each(lambda env: attempt(dict(env, FAULT_ONLY="pwrite")), self.check_one(stream))
+
+
+class Parts(Captures):
+    """Traces that go on in further ones."""
+
+    parts, sums, whole = (getattr(test_rotate.Rotating, n) for n in ("parts", "sums", "whole"))
+    recovered, whole_run = (getattr(test_rotate.Rotating, n) for n in ("recovered", "whole_run"))
+    whole_of = whole
+
+    test_one_trace = test_spool = None
+
+    def test_rotate(self):
+        stream = self.firehose(40000).read_bytes()
+
+        def check(result, where):
+            arrived, journaled = self.arrived(stream, result, where)
+            if self.out.read_bytes() == OLD:
+                self.assertEqual(result.returncode, 4, where)
+                self.out.unlink()
+            if arrived is None:
+                return
+            traces = self.whole_run() if journaled else self.parts()
+            self.assertEqual(self.sums(traces), self.reference_of(arrived), where)
+
+        self.each(self.attempt_on(stream, "--rotate", "100K"), check, 8)
+
+    check_last, window = (getattr(test_rotate.Rotating, n) for n in ("check_last", "window"))
+
+    def test_flight_recorder(self):
+        stream = self.firehose(40000).read_bytes()
+        attempt = self.attempt_on(stream, "--keep-last", "100K")
+
+        def check(result, where):
+            arrived, journaled = self.arrived(stream, result, where)
+            if arrived is None:
+                self.assertEqual(self.out.read_bytes(), OLD, where)
+                return
+            self.check_last(self.recovered()[0] if journaled else self.out, arrived)
+
+        self.each(attempt, check, 4)
+
+
+class Recoveries(Faulty, test_recover.Killed):
+    def test_recover(self):
+        """The journal stays until its trace is saved; then a part of it may be left, which says so."""
+        stream = self.firehose(20000).read_bytes()
+        stop = frame_ends(stream, PROTOCOL)[-2] + 3
+        with self.capturing(self.dir / "f.c2s.bin", stop_at=stop) as (capture, _, _):
+            begin = frame_ends(stream, PROTOCOL)[0]
+            wait_for(lambda: self.journal.exists() and
+                     begin + len(journal_bytes(self.journal)) == stop, "the journal")
+            capture.kill()
+            capture.communicate(timeout=LIMIT)
+        whole, kept = self.reference(stream[:stop], PROTOCOL), self.journal.rename(self.dir / "kept")
+
+        def attempt(env):
+            shutil.rmtree(self.journal, True)
+            shutil.copytree(kept, self.journal)
+            self.out.write_bytes(OLD)
+            return run("recover", "-f", self.journal, "-o", self.out, env=env)
+
+        def check(result, where):
+            if result.returncode == 0:
+                self.assertFalse(self.journal.exists(), where)
+            else:
+                self.assertEqual(self.out.read_bytes(), OLD, where)
+                again = run("recover", "-f", self.journal, "-o", self.out)
+                self.assertEqual(again.returncode, 0, where + again.stderr)
+            self.assertEqual(dump(self.out), whole, where)
+
+        self.each(attempt, check)
+
+
+class Programs(Faulty):
+    def test_run(self):
+        """The program runs as without us; what was recorded is in the trace or kept as it is."""
+        out = self.dir / "x"
+        whole = []
+
+        def attempt(env):
+            for path in self.dir.glob("*"):
+                shutil.rmtree(path) if path.is_dir() else path.unlink()
+            out.write_bytes(OLD)
+            return run("run", "-f", "-o", out, "--no-symbols", "--", "/bin/echo", "said", env=env)
+
+        def events(trace):
+            return report(trace)["pools"][0]["allocations"]
+
+        def check(result, where):
+            if result.stdout == "": # there is no place to record it
+                self.assertEqual(result.returncode, 4, where)
+                self.assertIn("cannot make", result.stderr, where)
+                self.assertEqual(out.read_bytes(), OLD, where)
+                return
+            self.assertIn("said", result.stdout, where)
+            if result.returncode == 3:
+                self.assertIn("no file to be had", result.stderr, where)
+                self.assertEqual(out.read_bytes(), OLD, where)
+            elif result.returncode == 0:
+                whole.append(events(out))
+            else:
+                self.assertEqual(out.read_bytes(), OLD, where)
+                found = list(self.dir.rglob("*.recording"))
+                if found:
+                    again = run("run", "--recover", found[0], "-f", "-o", out)
+                    self.assertEqual(again.returncode, 0, where + again.stderr)
+                    whole.append(events(out))
+            self.assertEqual(set(whole[1:]), set(whole[:-1]), where)
+
+        self.each(attempt, check, statuses=(0, 3, 4))
+
+
+class Sessions(Faulty, test_daemon_production.Running):
+    def setUp(self):
+        super().setUp()
+        recording = self.dir / "f.c2s.bin"
+        subprocess.run([FIREHOSE, "-o", str(recording), "--events", "20000", "--depth", "4",
+                        "--protocol", str(PROTOCOL), "--live", "2000", "--stacks", "200"],
+                       check=True)
+        self.stream = recording.read_bytes()
+
+    def attempt(self, env):
+        """One client, which says all it has and goes."""
+        shutil.rmtree(self.traces, True)
+        player = Player(self.stream, PROTOCOL)
+        self.addCleanup(player.close)
+        with mock.patch.dict(os.environ, env), self.daemon() as process:
+            announce(self.udp, player.port, b"prog", protocol=PROTOCOL)
+            wait_until(lambda: process.poll() is not None or
+                       ENDED.search(self.said()), "the capture's end")
+            status = self.stop(process) if process.poll() is None else process.returncode
+        return subprocess.CompletedProcess((), status, "", self.said())
+
+    def check(self, result, where):
+        left = [n for n in self.names() if n.endswith(".journal")]
+        for name in left:
+            self.assertIn("is kept in", result.stderr, where)
+            recovered = run("recover", self.traces / name)
+            self.assertEqual(recovered.returncode, 0, where + recovered.stderr)
+        names = self.names()
+        self.assertEqual([n for n in names if n.startswith(".")], [], where)
+        self.assertLessEqual(len(names), 1 + bool(left), where)
+        if result.returncode == 0:
+            self.assertEqual(len(names), 1, where)
+        if names:
+            found = max(sum(pool["allocations"] for pool in report(self.traces / n)["pools"])
+                        for n in names)
+            self.assertEqual(found, self.allocations, where)
+
+    def test_daemon(self):
+        """One call of the daemon or of its session fails, whatever it is but a write of what just
+        came, after which no more is received."""
+        truth = json.loads((self.dir / "f.truth.json").read_text())
+        self.allocations = sum(p["allocs"] for p in truth["pools"])
+        only = "open,write,pwrite,fsync,rename,link"
+        calls = self.calls(lambda env: self.attempt(dict(env, FAULT_ONLY=only)))
+        for turn, i in enumerate(self.chosen(calls, 2)):
+            how = ERRORS[turn % len(ERRORS)]
+            result = self.attempt(environment(FAULT_AT=i, FAULT_HOW=how, FAULT_ONLY=only))
+            where = f"{i} ({calls[i - 1]}) {os.strerror(how)}: {result.returncode} {result.stderr}"
+            self.check(result, where)
+
+
+if __name__ == "__main__":
+    import unittest
+    unittest.main()
