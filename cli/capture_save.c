@@ -228,9 +228,8 @@ static bool has_room_for_two(struct capture *c)
 static void share_memory(struct capture *c)
 {
     struct err ignored = {0};
-    c->bound_before = c->memory.bytes;
-    if (c->bound_before)
-        c->memory.bytes -= memory_anonymous() + SAVING_NEEDS;
+    if (c->memory.bytes)
+        c->memory.lent = memory_anonymous() + SAVING_NEEDS;
     else
         (void)spool_set_budget(&c->trace->spool, c->memory.budget / 2, &ignored);
 }
@@ -239,8 +238,9 @@ static void take_memory_back(struct capture *c)
 {
     struct err ignored = {0};
     size_t wanted = c->o.buffer ? c->o.buffer : TRACE_BUDGET;
-    if (c->bound_before)
-        (void)memory_limit_change(&c->memory, c->trace, c->bound_before, wanted, &ignored);
+    c->memory.lent = 0;
+    if (c->memory.bytes)
+        (void)memory_limit_change(&c->memory, c->trace, c->memory.bytes, wanted, &ignored);
     else
         (void)spool_set_budget(&c->trace->spool, c->memory.budget, &ignored);
 }

@@ -34,7 +34,6 @@ struct capture {
     uint32_t parts_saved;
     struct part_saver saver; /* of the part before the one at hand */
     bool part_lost;          /* it failed: only the journal has that part */
-    uint64_t bound_before;   /* the memory bound, of which the saver has a share now */
     struct trace *trace;
     struct monitor monitor; /* a daemon that watches */
     uint32_t version;       /* to write */

@@ -271,6 +271,18 @@ void captures_ask_counters(const struct captures *c)
 
 /* ---- its end */
 
+void captures_end_strays(const struct captures *c)
+{
+    for (size_t i = 0; i < c->list.len; i++) {
+        const struct capture *one = c->list.at[i];
+        siginfo_t ended = {0};
+        if (one->state == CAPTURE_RUNNING &&
+            waitid(P_PID, (id_t)one->pid, &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+            ended.si_pid == one->pid)
+            (void)kill(-one->pid, SIGKILL);
+    }
+}
+
 static void take_end(struct captures *c, struct capture *one)
 {
     struct stat st;

@@ -98,6 +98,12 @@ void captures_listen(struct captures *c, struct capture *one,
 /* Takes what it says over its channel; bytes that are none end the channel, not the capture. */
 void captures_hear(struct captures *c, struct capture *one);
 
+/*
+ * What a process that has ended left running, its copy that saves a part, ends too: else its words
+ * would not. A session that its client broke may have kept that from ending by itself.
+ */
+void captures_end_strays(const struct captures *c);
+
 /* Asks each for its counters, once a second. */
 void captures_ask_counters(const struct captures *c);
 

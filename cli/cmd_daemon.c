@@ -162,6 +162,7 @@ static int turn(struct daemon *d, bool listening, struct err *e)
     if (poll(d->polled.at, d->polled.len, REFRESH_MS) < 0 && errno != EINTR)
         return err_errno(e, ERR_CONNECT, "cannot wait for clients");
     hear_captures(d);
+    captures_end_strays(&d->captures);
     captures_ask_counters(&d->captures);
     daemon_divide_memory(d);
     daemon_keep_disk(d);

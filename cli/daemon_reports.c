@@ -71,6 +71,7 @@ static int make_page(void *arg)
     guard_limits(64, MAKER_MEMORY);
     (void)guard_files(&folders);
     (void)guard_calls();
+    (void)guard_forks();
     (void)guard_sockets();
     optind = 0;
     int status = cmd_report(4, (char **)words);

@@ -196,6 +196,7 @@ static int push_one(void *arg)
     if (place.kind ==
         PUSH_FILES) { /* else libraries are loaded, and servers found by their names */
         (void)guard_calls();
+        (void)guard_forks();
         (void)guard_sockets();
     }
     optind = 0;

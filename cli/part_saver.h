@@ -36,7 +36,10 @@ bool part_saver_start(struct part_saver *p, void (*work)(void *ctx, struct part_
 /* Whether the child has ended, with its result in *r; `wait`: it is waited for. */
 bool part_saver_ended(struct part_saver *p, bool wait, struct part_result *r);
 
-/* Ends the child; what it has not saved is not. Harmless when there is none. */
+/*
+ * Ends the child; what it has not saved is not. Where this process may not, it ends with it, which
+ * has nothing left to do. Harmless when there is none.
+ */
 void part_saver_stop(struct part_saver *p);
 
 #endif

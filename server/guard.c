@@ -205,7 +205,14 @@ static const uint32_t socket_calls[] = {__NR_socket, __NR_connect, __NR_bind};
 /* The next `n` instructions are for this call only. */
 #define UNLESS_CALL(NR, N) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(NR), 0, (N))
 
-/* mmap and mprotect without PROT_EXEC; clone for threads; clone3 so that libc takes clone. */
+#define CLONE_FOR_THREAD 0x00010000u
+#define CLONE_FORK_MAY (0x00200000u | 0x01000000u) /* the child's thread id is told and wiped */
+#define CLONE_FORK 17u                             /* SIGCHLD, and nothing shared or new */
+
+/*
+ * mmap and mprotect without PROT_EXEC; clone for threads, and as fork does it, since what a copy of
+ * the process may do it may do itself; clone3 so that libc takes clone.
+ */
 static const struct sock_filter head[] = {
     LOAD(offsetof(struct seccomp_data, arch)),
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0),
@@ -224,9 +231,11 @@ static const struct sock_filter head[] = {
     BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 1, 0),
     ALLOW,
     DENY(EPERM),
-    UNLESS_CALL(__NR_clone, 4),
+    UNLESS_CALL(__NR_clone, 6),
     LOAD(ARGUMENT(0)),
-    BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x00010000 /* CLONE_THREAD */, 0, 1),
+    BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_FOR_THREAD, 2, 0),
+    BPF_STMT(BPF_ALU | BPF_AND | BPF_K, ~CLONE_FORK_MAY),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, CLONE_FORK, 0, 1),
     ALLOW,
     DENY(EPERM),
     UNLESS_CALL(435 /* clone3 */, 1),
@@ -235,6 +244,17 @@ static const struct sock_filter head[] = {
     UNLESS_CALL(__NR_prlimit64, 4),
     LOAD(ARGUMENT(0)),
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1),
+    ALLOW,
+    DENY(EPERM),
+};
+
+static const struct sock_filter number[] = {LOAD(offsetof(struct seccomp_data, nr))};
+
+static const struct sock_filter threads_only[] = {
+    LOAD(offsetof(struct seccomp_data, nr)),
+    UNLESS_CALL(__NR_clone, 4),
+    LOAD(ARGUMENT(0)),
+    BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, CLONE_FOR_THREAD, 0, 1),
     ALLOW,
     DENY(EPERM),
 };
@@ -263,8 +283,12 @@ bool guard_calls(void)
 
 bool guard_sockets(void)
 {
-    static const struct sock_filter number[] = {LOAD(offsetof(struct seccomp_data, nr))};
     return !SANITIZED && deny(number, LENGTH(number), socket_calls, LENGTH(socket_calls));
+}
+
+bool guard_forks(void)
+{
+    return !SANITIZED && deny(threads_only, LENGTH(threads_only), NULL, 0);
 }
 
 #else
@@ -275,6 +299,11 @@ bool guard_calls(void)
 }
 
 bool guard_sockets(void)
+{
+    return false;
+}
+
+bool guard_forks(void)
 {
     return false;
 }

@@ -6,9 +6,10 @@
  *
  *     rlimits    no core dumps; descriptors; memory
  *     seccomp    no new privileges, no programs started, no other process touched, no executable
- * memory, none of the calls that are there for administrators; sockets only while they are needed.
- *                What is refused fails with EPERM, so that a call of a future C library that is on
- *                the list costs what it was made for and not the recording
+ *                memory, none of the calls that are there for administrators; sockets and copies of
+ *                the process (fork) only while they are needed. What is refused fails with EPERM,
+ *                so that a call of a future C library that is on the list costs what it was made
+ *                for and not the recording
  *     Landlock   files are made, changed and removed in the given folders only
  *
  * Kernels that have one of the last two not are still guarded by the other. symbols/sandbox.h is
@@ -34,6 +35,8 @@ void guard_limits(unsigned files, uint64_t memory);
  */
 bool guard_calls(void);
 bool guard_sockets(void); /* no socket is made or connected from here on; after guard_calls */
+bool guard_forks(
+    void); /* no process is forked from here on, threads still are; after guard_calls */
 bool guard_files(const struct guard_folders *folders);
 
 #endif

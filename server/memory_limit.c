@@ -102,13 +102,14 @@ int memory_limit_keep(struct memory_limit *l, struct trace *t, uint64_t ahead, s
 {
     if (l->bytes == 0)
         return 0;
+    uint64_t bound = l->bytes > l->lent ? l->bytes - l->lent : 1;
     uint64_t used = memory_anonymous() + ahead;
-    while (used > NEAR(l->bytes) && l->budget > MEMORY_BUDGET_LEAST) {
-        if (shrink(l, t, used - NEAR(l->bytes), e) != 0)
+    while (used > NEAR(bound) && l->budget > MEMORY_BUDGET_LEAST) {
+        if (shrink(l, t, used - NEAR(bound), e) != 0)
             return -1;
         used = memory_anonymous() + ahead;
     }
-    return used > l->bytes ? 2 : used > BEYOND(l->bytes);
+    return used > bound ? 2 : used > BEYOND(bound);
 }
 
 int memory_limit_change(struct memory_limit *l, struct trace *t, uint64_t bytes, size_t wanted,

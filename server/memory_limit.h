@@ -18,6 +18,7 @@
 
 struct memory_limit {
     uint64_t bytes;    /* 0: no bound */
+    uint64_t lent;     /* of them, to a copy of this process that saves a part */
     size_t budget;     /* of the store's event data, as it is now */
     uint64_t shrunken; /* times that it was made less */
 };

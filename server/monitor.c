@@ -120,7 +120,7 @@ static json_t *counters_json(const struct monitor *m, const struct trace *t,
     o = json_with(o, "peak_bytes_sampled", json_count(m->usage.peak));
     o = json_with(o, "client_time_ns", json_integer(p->last_time));
     o = json_with(o, "queries", json_count(p->queries));
-    o = json_with(o, "resident_bytes", json_count(memory_anonymous()));
+    o = json_with(o, "resident_bytes", json_count(memory_anonymous() + limit->lent));
     o = json_with(o, "resident_limit", json_count(limit->bytes));
     o = json_with(o, "pools", pools_json(t));
     size_t pools = t->memory.pools.len;

@@ -403,6 +403,11 @@ static int session_keep_memory(struct session *s, long long now, struct err *e)
 {
     struct memory_limit *l = s->limits->memory;
     int beyond = l ? memory_limit_keep(l, s->trace, 0, e) : 0;
+    if (beyond > 0 && s->saving) { /* the part that is being saved has a share of it */
+        if (session_part_saved(s, true, e) != 0)
+            return -1;
+        beyond = memory_limit_keep(l, s->trace, 0, e);
+    }
     if (beyond > 0)
         session_begin_drain(s, now, SESSION_MEMORY_LIMIT);
     if (beyond > 1) /* no answer is worth more */

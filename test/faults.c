@@ -5,7 +5,9 @@
  *     FAULT_AT=N      the N-th such call (from 1) fails, in the process or those that it forks
  *     FAULT_FROM=N    and so do all that come after it
  *     FAULT_HOW=E     the number of the error; 0: half of what should be written is, and no error
+ *     FAULT_HOLD=F    they do not fail but wait until there is a file F
  *     FAULT_ONLY=S    only calls of these names count, "write,fsync"; default all
+ *     FAULT_STRAY=1   processes that are forked do not end with the one that forked them
  *     FAULT_LOG=F     each call becomes a line of the file F: name, and the file's path
  *     FAULT_GOT=F     the bytes that recv gave are written to the file F at the end
  *
@@ -25,6 +27,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -37,8 +40,8 @@ static struct {
     unsigned long *calls;      /* shared with the processes that are forked */
     unsigned long got;         /* bytes from recv */
     unsigned long first, last; /* calls that fail; first == 0: none */
-    int how;
-    char log[200], got_file[200];
+    int how, stray;
+    char log[200], got_file[200], hold[200];
     char only[200];
 } state;
 
@@ -85,7 +88,13 @@ static bool hit(const char *name, int fd, const char *path)
     unsigned long n = __atomic_add_fetch(state.calls, 1, __ATOMIC_RELAXED);
     if (state.log[0] && n < CALLS_MAX)
         note(name, fd, path);
-    return state.first && n >= state.first && n <= state.last;
+    if (!state.first || n < state.first || n > state.last)
+        return false;
+    if (!state.hold[0])
+        return true;
+    while (access(state.hold, F_OK) != 0)
+        usleep(5000);
+    return false;
 }
 
 static bool hit_file(const char *name, int fd)
@@ -287,6 +296,22 @@ int openat(int folder, const char *path, int flags, ...)
                                                                : next(folder, path, flags, mode);
 }
 
+/* ---- processes */
+
+int prctl(int option, ...)
+{
+    static int (*next)(int, unsigned long, unsigned long, unsigned long, unsigned long);
+    unsigned long a[4];
+    va_list ap;
+    va_start(ap, option);
+    for (int i = 0; i < 4; i++)
+        a[i] = va_arg(ap, unsigned long);
+    va_end(ap);
+    if (!next)
+        *(void **)&next = dlsym(RTLD_NEXT, "prctl");
+    return state.stray && option == PR_SET_PDEATHSIG ? 0 : next(option, a[0], a[1], a[2], a[3]);
+}
+
 /* ---- what is wished */
 
 static unsigned long take_number(const char *name)
@@ -310,7 +335,9 @@ __attribute__((constructor)) static void begin(void)
     state.first = at ? at : from;
     state.last = at ? at : (unsigned long)-1;
     state.how = (int)take_number("FAULT_HOW");
+    state.stray = take_number("FAULT_STRAY") != 0;
     take_text("FAULT_ONLY", state.only);
+    take_text("FAULT_HOLD", state.hold);
     take_text("FAULT_LOG", state.log);
     take_text("FAULT_GOT", state.got_file);
     unsetenv("LD_PRELOAD");

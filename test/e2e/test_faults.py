@@ -6,8 +6,10 @@ import contextlib
 import errno
 import json
 import os
+import pathlib
 import re
 import shutil
+import signal
 import subprocess
 from unittest import mock
 
@@ -345,6 +347,17 @@ class Programs(Faulty):
         self.each(attempt, check, statuses=(0, 3, 4))
 
 
+def children(pid):
+    return [int(n) for n in
+            pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+
+
+def alive(pid):
+    with contextlib.suppress(FileNotFoundError, ProcessLookupError):
+        return "State:\tZ" not in pathlib.Path(f"/proc/{pid}/status").read_text()
+    return False
+
+
 class Sessions(Faulty, test_daemon_production.Running):
     def setUp(self):
         super().setUp()
@@ -394,6 +407,44 @@ class Sessions(Faulty, test_daemon_production.Running):
             result = self.attempt(environment(FAULT_AT=i, FAULT_HOW=how, FAULT_ONLY=only))
             where = f"{i} ({calls[i - 1]}) {os.strerror(how)}: {result.returncode} {result.stderr}"
             self.check(result, where)
+
+    def test_parts_are_saved_while_more_is_received(self):
+        """The saving of the first part is held until all has come of what follows it."""
+        hold, begin = self.dir / "go", frame_ends(self.stream, PROTOCOL)[0]
+        player = Player(self.stream, PROTOCOL)
+        self.addCleanup(player.close)
+        env = environment(FAULT_AT=1, FAULT_HOLD=hold, FAULT_ONLY="fsync")
+        with mock.patch.dict(os.environ, env), self.daemon("--rotate", "100K") as process:
+            announce(self.udp, player.port, b"prog", protocol=PROTOCOL)
+            wait_until(lambda: self.traces.exists() and self.journals(), "the journal")
+            journal = self.traces / self.journals()[0]
+            wait_until(lambda: begin + journal_arrived(journal) > 190000, "what follows")
+            self.assertEqual(self.traces_named(), [])
+            hold.write_bytes(b"")
+            wait_until(lambda: ENDED.search(self.said()), "the capture's end")
+            self.assertEqual(self.stop(process), 0, self.said())
+        self.assertGreater(len(self.traces_named()), 1)
+        self.assertEqual(self.journals(), [])
+
+    def test_nothing_is_left_running(self):
+        """A session is killed whose copy, which saves a part, would go on for ever."""
+        hold = self.dir / "go"
+        player = Player(self.stream, PROTOCOL)
+        self.addCleanup(player.close)
+        env = environment(FAULT_AT=1, FAULT_HOLD=hold, FAULT_ONLY="fsync", FAULT_STRAY=1)
+        with mock.patch.dict(os.environ, env), self.daemon("--rotate", "100K") as process:
+            announce(self.udp, player.port, b"prog", protocol=PROTOCOL)
+            wait_until(lambda: children(process.pid), "a session")
+            (session,) = children(process.pid)
+            wait_until(lambda: children(session), "its copy")
+            (copy,) = children(session)
+            os.kill(session, signal.SIGKILL)
+            self.wait_said("killed by signal 9")
+            wait_until(lambda: not alive(copy), "the copy's end")
+            self.stop(process)
+
+    def traces_named(self):
+        return [n for n in self.names() if n.endswith(".tracy")]
 
 
 if __name__ == "__main__":

@@ -3,7 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -13,6 +15,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -49,6 +52,23 @@ static void *say_one(void *arg)
     return NULL;
 }
 
+/* A copy of the process is under the same guard, and there is none of another kind. */
+static int try_fork(char *const words[], char *const none[])
+{
+    int status = 0;
+    pid_t pid = fork();
+    if (pid == 0)
+        _exit(execve("/bin/true", words, none) == -1 && errno == EPERM ? 0 : 1);
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
+        return -1;
+    if (vfork() != -1 || errno != EPERM)
+        return -1;
+    return syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, NULL, NULL, NULL, NULL) == -1 &&
+                   errno == EPERM
+               ? 0
+               : -1;
+}
+
 static int try_calls(void)
 {
     char *const words[] = {"true", NULL}, *const none[] = {NULL};
@@ -59,7 +79,7 @@ static int try_calls(void)
         return LACKING;
     if (execve("/bin/true", words, none) != -1 || errno != EPERM)
         return 1;
-    if (fork() != -1 || errno != EPERM)
+    if (try_fork(words, none) != 0)
         return 2;
     if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED)
         return 3;
@@ -75,6 +95,12 @@ static int try_calls(void)
         return 7;
     if (!guard_sockets() || socket(AF_INET, SOCK_STREAM, 0) != -1 || errno != EPERM)
         return 8;
+    if (!guard_forks() || fork() != -1 || errno != EPERM)
+        return 9;
+    said = 0;
+    if (pthread_create(&thread, NULL, say_one, &said) != 0 || pthread_join(thread, NULL) != 0 ||
+        said != 1)
+        return 10;
     return 0;
 }
 
