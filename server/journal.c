@@ -24,6 +24,8 @@
 #define ROOM_LEAST ((uint64_t)256 << 10)
 #define ROOM_MOST ((uint64_t)8 << 20)
 
+_Static_assert(JOURNAL_HEADROOM == RECORD_HEADER, "a record's header goes before its bytes");
+
 struct journal {
     char *path;
     int dir; /* the folder, locked while it is written */
@@ -290,23 +292,23 @@ static void record_header_encode(const struct journal *j, uint32_t type, const v
     store_u64(out + 8, record_check(&j->segment, j->at, type, bytes, len));
 }
 
-/* Bytes that were written of header and payload together. */
-static size_t write_record(struct journal *j, const uint8_t header[RECORD_HEADER],
-                           const void *bytes, size_t n)
+/* Bytes that were written of the parts, which end where the last one does. */
+static size_t write_parts(struct journal *j, struct iovec *parts, int count)
 {
     size_t done = 0;
-    while (done < RECORD_HEADER + n) {
-        size_t head = done < RECORD_HEADER ? RECORD_HEADER - done : 0;
-        size_t body = done < RECORD_HEADER ? 0 : done - RECORD_HEADER;
-        struct iovec parts[2] = {
-            {.iov_base = (void *)(header + (RECORD_HEADER - head)), .iov_len = head},
-            {.iov_base = (void *)((const uint8_t *)bytes + body), .iov_len = n - body}};
-        ssize_t got = pwritev(j->fd, parts, 2, (off_t)(j->at + done));
+    while (count > 0) {
+        ssize_t got = pwritev(j->fd, parts, count, (off_t)(j->at + done));
         if (got < 0 && errno == EINTR)
             continue;
         if (got <= 0)
             break;
         done += (size_t)got;
+        for (; count > 0 && (size_t)got >= parts->iov_len; parts++, count--)
+            got -= (ssize_t)parts->iov_len;
+        if (count > 0) {
+            parts->iov_base = (uint8_t *)parts->iov_base + got;
+            parts->iov_len -= (size_t)got;
+        }
     }
     return done;
 }
@@ -330,10 +332,16 @@ static int end_short(struct journal *j, enum journal_type type, const void *byte
     return failed(j, e);
 }
 
-int journal_append(struct journal *j, enum journal_type type, const void *bytes, size_t n,
-                   struct err *e)
+/* Whether a record of n bytes goes into another segment. */
+static bool is_segment_full(const struct journal *j, size_t n)
 {
-    uint8_t header[RECORD_HEADER];
+    return j->at > SEGMENT_HEADER && j->at + RECORD_HEADER + n > j->options.segment_bytes;
+}
+
+/* A record; `header` is room for its header, and right before the bytes when `is_before`. */
+static int append(struct journal *j, enum journal_type type, const void *bytes, size_t n,
+                  uint8_t *header, bool is_before, struct err *e)
+{
     if (j->failure.code) {
         if (e)
             *e = j->failure;
@@ -341,20 +349,40 @@ int journal_append(struct journal *j, enum journal_type type, const void *bytes,
     }
     if (n > JOURNAL_RECORD_MAX)
         return err_set(e, ERR_OUTPUT, "a record of %zu bytes is too long for a journal", n);
-    if (j->at > SEGMENT_HEADER && j->at + RECORD_HEADER + n > j->options.segment_bytes) {
+    if (is_segment_full(j, n)) {
         if (sync_now(j) != 0 || begin_segment(j, j->segment.number + 1) != 0)
             return failed(j, e);
     }
     make_room(j, j->at + RECORD_HEADER + n);
     record_header_encode(j, type, bytes, (uint32_t)n, header);
+    struct iovec parts[2] = {{.iov_base = header, .iov_len = RECORD_HEADER + (is_before ? n : 0)},
+                             {.iov_base = (void *)bytes, .iov_len = n}};
     errno = ENOSPC; /* what a write of nothing means */
-    size_t done = write_record(j, header, bytes, n);
-    if (done < sizeof header + n)
+    size_t done = write_parts(j, parts, is_before ? 1 : 2);
+    if (done < RECORD_HEADER + n)
         return end_short(j, type, bytes, done, e);
     j->at += done;
     j->received += type == JOURNAL_RECEIVED ? n : 0;
     j->unsynced = true;
     return 0;
+}
+
+int journal_append(struct journal *j, enum journal_type type, const void *bytes, size_t n,
+                   struct err *e)
+{
+    uint8_t header[RECORD_HEADER];
+    return append(j, type, bytes, n, header, false, e);
+}
+
+int journal_append_received(struct journal *j, uint8_t *bytes, size_t n, struct err *e)
+{
+    return append(j, JOURNAL_RECEIVED, bytes, n, bytes - JOURNAL_HEADROOM, true, e);
+}
+
+size_t journal_piece(const struct journal *j, size_t block)
+{
+    uint64_t at = is_segment_full(j, 1) ? SEGMENT_HEADER : j->at;
+    return block - (size_t)((at + RECORD_HEADER) & (block - 1));
 }
 
 int journal_cut(struct journal *j, struct intake *r, uint32_t *segment, struct err *e)

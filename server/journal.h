@@ -28,6 +28,7 @@
 #define JOURNAL_MAGIC_SIZE 8u
 #define JOURNAL_SEGMENT_BYTES ((uint64_t)64 << 20)
 #define JOURNAL_RECORD_MAX ((uint32_t)1 << 20) /* bytes of a payload */
+#define JOURNAL_HEADROOM 16u                   /* bytes before what journal_append_received takes */
 
 enum journal_type {
     /* The connection: struct intake_start; the first record, again behind each checkpoint. */
@@ -79,6 +80,20 @@ int journal_put_end(struct journal *j, enum session_end end, const struct err *c
 
 int journal_append(struct journal *j, enum journal_type type, const void *bytes, size_t n,
                    struct err *e);
+
+/*
+ * The same for JOURNAL_RECEIVED, from a buffer that has JOURNAL_HEADROOM bytes of room before
+ * `bytes`: what stands there is lost. It is the cheapest when those begin on a page of memory and
+ * there are as many bytes as journal_piece says.
+ */
+int journal_append_received(struct journal *j, uint8_t *bytes, size_t n, struct err *e);
+
+/*
+ * How many bytes to receive next, at most `block`, a power of two: with so many the record ends
+ * where a block of the file does. Writing that begins within a page of the file, or of memory,
+ * costs the kernel half as much again.
+ */
+size_t journal_piece(const struct journal *j, size_t block);
 
 /* Says that a part of the trace is saved. */
 int journal_put_part(struct journal *j, uint32_t number, const char *path, struct err *e);

@@ -16,6 +16,7 @@
 /* Small enough that what is received stays in the processor's cache until it is decoded. */
 #define RECEIVE_SIZE ((size_t)128 << 10)
 #define RECEIVES_PER_TURN 32
+#define PAGE ((size_t)4096)
 #define PACKETS_SIZE ((size_t)QUERY_SPACE_MAX * QUERY_PACKET_SIZE)
 #define TICK_MS 100
 /* A flight recorder has a checkpoint for each half of what it keeps. */
@@ -28,7 +29,7 @@ struct session {
     struct journal *journal; /* NULL: none is kept */
     struct intake r;
     struct modules modules;
-    uint8_t *receive; /* RECEIVE_SIZE bytes */
+    uint8_t *buffer;  /* JOURNAL_HEADROOM, then what is received: RECEIVE_SIZE bytes */
     uint8_t *packets; /* queries on their way to the socket */
     size_t packets_len;
     size_t packets_sent;
@@ -46,7 +47,7 @@ struct session {
     uint64_t part_bytes;      /* received until the part at hand */
     uint32_t cuts[STRETCHES]; /* segments that begin with the last checkpoints, newest first */
     bool dropped;
-    size_t rest;         /* bytes at the beginning of `receive` that the journal could not take */
+    size_t rest;         /* bytes at the beginning of `buffer` that the journal could not take */
     bool lacks;          /* something that arrived is not in the store */
     bool saving;         /* the part before this one is being saved */
     uint32_t saving_cut; /* the segment that begins behind it; 0: none */
@@ -106,9 +107,9 @@ static int session_open(struct session *s, struct connection *c,
                                  .space = query_space_for((size_t)sndbuf),
                                  .strict = options->strict};
     start.ask = session_asks(s, &start, options);
-    s->receive = malloc(RECEIVE_SIZE);
+    s->buffer = aligned_alloc(PAGE, RECEIVE_SIZE + PAGE);
     s->packets = malloc(PACKETS_SIZE);
-    if (!s->receive || !s->packets)
+    if (!s->buffer || !s->packets)
         return err_no_memory(e, "the session");
     if (s->journal && journal_put_start(s->journal, &start, e) != 0)
         return -1;
@@ -145,7 +146,7 @@ void session_free(struct session *s)
         close(s->fd);
     intake_release(&s->r);
     modules_release(&s->modules);
-    free(s->receive);
+    free(s->buffer);
     free(s->packets);
     free(s);
 }
@@ -202,17 +203,19 @@ static void session_terminate(struct session *s)
  * First what came is made safe, then looked at. When there is no room for it any more, what came is
  * still taken, and then the session ends.
  */
-static int session_feed(struct session *s, const uint8_t *bytes, size_t len, struct err *e)
+static int session_feed(struct session *s, size_t len, struct err *e)
 {
+    const uint8_t *bytes = s->buffer + JOURNAL_HEADROOM;
     struct err full = {0};
     const uint8_t *end = bytes + len;
     int status;
     uint64_t kept = s->journal ? journal_received(s->journal) : 0;
-    if (s->journal && journal_append(s->journal, JOURNAL_RECEIVED, bytes, len, &full) != 0)
+    if (s->journal &&
+        journal_append_received(s->journal, s->buffer + JOURNAL_HEADROOM, len, &full) != 0)
         s->rest = len - (size_t)(journal_received(s->journal) - kept);
     while ((status = intake_take(&s->r, &bytes, &len, e)) == 1)
         session_send(s);
-    memmove(s->receive, end - s->rest, s->rest);
+    memmove(s->buffer, end - s->rest, s->rest);
     s->lacks = status < 0 && intake_end_of(e) == SESSION_NO_ROOM;
     if (status == 0 && full.code) {
         *e = full;
@@ -235,16 +238,17 @@ static bool session_due(const struct session *s)
 static int session_receive(struct session *s, struct err *e)
 {
     for (int i = 0; i < RECEIVES_PER_TURN && !s->closed; i++) {
-        ssize_t n = recv(s->fd, s->receive, RECEIVE_SIZE, MSG_DONTWAIT);
+        size_t most = s->journal ? journal_piece(s->journal, RECEIVE_SIZE) : RECEIVE_SIZE;
+        ssize_t n = recv(s->fd, s->buffer + JOURNAL_HEADROOM, most, MSG_DONTWAIT);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             return 0;
         if (n <= 0) {
             s->closed = true;
             return 0;
         }
-        if (session_feed(s, s->receive, (size_t)n, e) != 0)
+        if (session_feed(s, (size_t)n, e) != 0)
             return -1;
-        if ((size_t)n < RECEIVE_SIZE / 4 || session_due(s))
+        if ((size_t)n < most / 4 || session_due(s))
             return 0;
     }
     return 0;
@@ -515,10 +519,10 @@ bool session_has_dropped(const struct session *s)
 
 uint8_t *session_take_rest(struct session *s, size_t *len)
 {
-    uint8_t *rest = s->rest ? s->receive : NULL;
+    uint8_t *rest = s->rest ? s->buffer : NULL;
     *len = s->rest;
     if (rest)
-        s->receive = NULL;
+        s->buffer = NULL;
     s->rest = 0;
     return rest;
 }

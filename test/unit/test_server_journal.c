@@ -417,10 +417,19 @@ static void test_removal_cut_off(void **state)
     }
 }
 
-/* As much of a client's bytes as fits is kept. */
-static void test_full_disk(void **state)
+/* Bytes of the client from a buffer with headroom, as a session has them. */
+static int put_in_place(struct journal *j, const uint8_t *bytes, size_t n, struct err *e)
 {
-    struct fixture *f = *state;
+    uint8_t buffer[JOURNAL_HEADROOM + 4096];
+    assert_in_range(n, 1, 4096);
+    memcpy(buffer + JOURNAL_HEADROOM, bytes, n);
+    int status = journal_append_received(j, buffer + JOURNAL_HEADROOM, n, e);
+    assert_memory_equal(buffer + JOURNAL_HEADROOM, bytes, n);
+    return status;
+}
+
+static void check_full_disk(struct fixture *f, bool in_place)
+{
     const struct journal_options options = {0};
     const struct intake_start start = a_start();
     struct rlimit before, small;
@@ -435,7 +444,8 @@ static void test_full_disk(void **state)
     small = before;
     small.rlim_cur = begin + f->stream.len / 2;
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &small), 0);
-    int status = journal_append(j, JOURNAL_RECEIVED, f->stream.data, f->stream.len, &e);
+    int status = in_place ? put_in_place(j, f->stream.data, f->stream.len, &e)
+                          : journal_append(j, JOURNAL_RECEIVED, f->stream.data, f->stream.len, &e);
     assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
     signal(SIGXFSZ, old);
     assert_int_equal(status, -1);
@@ -449,6 +459,56 @@ static void test_full_disk(void **state)
     assert_int_equal(out.received, f->stream.len / 2);
     assert_int_equal(out.tail.lost, 0);
     assert_true(out.frames >= FRAMES / 2 - 1);
+}
+
+/* As much of a client's bytes as fits is kept. */
+static void test_full_disk(void **state)
+{
+    check_full_disk(*state, false);
+}
+
+static void test_full_disk_in_place(void **state)
+{
+    check_full_disk(*state, true);
+}
+
+/* Records as long as journal_piece says end where blocks of their segment do, and are whole. */
+static void test_pieces(void **state)
+{
+    enum { BLOCK = 128, SEGMENT = 512 };
+    struct fixture *f = *state;
+    const struct journal_options options = {.segment_bytes = SEGMENT};
+    const struct intake_start start = a_start();
+    uint8_t queries[QUERY_PACKET_SIZE] = {0};
+    struct recovery out;
+    struct err e = {0};
+    uint64_t closed = 0;
+    uint32_t segment = 1;
+    size_t full = 0;
+    struct journal *j = journal_create(f->path, &options, &e);
+    must(j ? 0 : -1, &e);
+    must(journal_put_start(j, &start, &e), &e);
+    for (size_t at = 0, n; at < f->stream.len; at += n) {
+        size_t most = journal_piece(j, BLOCK), left = f->stream.len - at;
+        assert_in_range(most, 1, BLOCK);
+        n = left < most ? left : most;
+        must(put_in_place(j, f->stream.data + at, n, &e), &e);
+        note(f, j, &closed, &segment, at + n);
+        bool is_first = f->n > 1 && f->records[f->n - 2].segment != segment;
+        if (n == most)
+            assert_int_equal(f->records[f->n - 1].end % BLOCK, 0);
+        /* The first one of a segment is not cut short by what was before it. */
+        if (is_first && n == most)
+            full += most == BLOCK - 48 - JOURNAL_HEADROOM;
+        if (f->n % 5 == 0)
+            must(journal_append(j, JOURNAL_SENT, queries, sizeof queries, &e), &e);
+    }
+    assert_true(segment > 3 && full > 0);
+    journal_close(j);
+    recover_folder(f, &out);
+    assert_int_equal(out.received, f->stream.len);
+    assert_int_equal(out.frames, FRAMES);
+    assert_int_equal(out.tail.lost, 0);
 }
 
 static uint64_t on_disk(const char *path, uint64_t *size)
@@ -602,6 +662,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(test_removal_cut_off, setup, teardown),
         cmocka_unit_test_setup_teardown(test_full_disk, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_full_disk_in_place, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_pieces, setup, teardown),
         cmocka_unit_test_setup_teardown(test_room_given_back, setup, teardown),
         cmocka_unit_test_setup_teardown(test_names, setup, teardown),
         cmocka_unit_test_setup_teardown(test_seeds, setup, teardown),
