@@ -167,14 +167,18 @@ static bool is_utf8(struct view text)
     return same;
 }
 
+/* Control characters, U+0080 to U+009F among them, of two bytes each, reach no terminal. */
 static void json_escaped(struct buf *out, struct view text)
 {
     buf_u8(out, '"');
     for (size_t i = 0; i < text.len; i++) {
         uint8_t c = (uint8_t)text.p[i];
+        bool c1 = c == 0xc2 && (uint8_t)text.p[i + 1] < 0xa0;
         if (c == '"' || c == '\\')
             buf_u8(out, '\\');
-        if (c < 0x20 || c == 0x7f)
+        if (c1)
+            buf_printf(out, "\\u%04x", (uint8_t)text.p[++i]);
+        else if (c < 0x20 || c == 0x7f)
             buf_printf(out, "\\u%04x", c);
         else
             buf_u8(out, c);

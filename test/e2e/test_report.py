@@ -334,15 +334,22 @@ class Names(Case):
             result = run(args[0], self.trace, "--format", "json", *args[1:])
             self.harmless(result.stdout)
             json.loads(result.stdout)
+        names = {p["name"] for p in report(self.trace)["pools"]}
+        self.assertIn(self.evil.decode(errors="replace"), names)
+
+    def test_machine_formats(self):
+        well_formed = self.dir / "y.tracy"
+        name = b"\xc2\x9b31m\x1b[31m"
+        capture_items(well_formed, thread_name(7, name) + frame_name(0x401000, name, name, 3, name) +
+                      callstack(0x401000) + alloc(10, 7, 0x1000, 64))
         for args in (("dump", "--format", "jsonl", "--all"),
                      *(("export", "--format", form) for form in ("speedscope", "chrome", "folded")),
                      *(("export", "--format", form, "--table", "frame_functions")
                        for form in ("tsv", "ndjson"))):
-            result = run(args[0], self.trace, *args[1:])
-            self.assertEqual(result.returncode, 0, result.stderr)
-            self.harmless(result.stdout, "\n\t")
-        names = {p["name"] for p in report(self.trace)["pools"]}
-        self.assertIn(self.evil.decode(errors="replace"), names)
+            for trace in (self.trace, well_formed):
+                result = run(args[0], trace, *args[1:])
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.harmless(result.stdout, "\n\t")
 
 
 class Damage(Case):
