@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "base/bytes.h"
+#include "base/view.h"
 
 struct buf {
     uint8_t *data;
@@ -26,6 +27,12 @@ void buf_release(struct buf *b);
 static inline void buf_clear(struct buf *b)
 {
     b->len = 0;
+}
+
+/* The contents as text. Never NULL; good until the buffer changes. */
+static inline struct view buf_view(const struct buf *b)
+{
+    return (struct view){b->data ? (const char *)b->data : "", b->len};
 }
 
 /* Makes room for `n` more bytes. Returns where they go, or NULL (flag set). Does not change len. */

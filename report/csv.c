@@ -30,16 +30,9 @@ static void csv_row(struct report *r, const struct summary_row *row)
     r->failed |= name.failed;
     field(r, r->s->pools.at[row->pool].name);
     buf_puts(b, ",");
-    field(r, (struct view){(const char *)name.data, name.len});
+    field(r, buf_view(&name));
     buf_puts(b, ",");
-    field(r, row->frame.function);
-    buf_puts(b, ",");
-    field(r, row->frame.file);
-    buf_puts(b, ",");
-    if (row->frame.line)
-        buf_printf(b, "%" PRIu32, row->frame.line);
-    buf_puts(b, ",");
-    field(r, row->frame.image);
+    csv_site(b, &row->frame, false);
     buf_puts(b, ",");
     field(r, row->type);
     buf_printf(b,

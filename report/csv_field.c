@@ -1,6 +1,6 @@
 #include "report/csv_field.h"
 
-#include <stdbool.h>
+#include <inttypes.h>
 
 #include "base/format.h"
 
@@ -31,4 +31,16 @@ void csv_field(struct buf *b, struct view text)
         text.len -= n;
     }
     buf_puts(b, "\"");
+}
+
+void csv_site(struct buf *b, const struct frame_view *f, bool no_callstack)
+{
+    csv_field(b, no_callstack ? view_of("[no call stack]") : f->function);
+    buf_puts(b, ",");
+    csv_field(b, f->file);
+    buf_puts(b, ",");
+    if (f->line)
+        buf_printf(b, "%" PRIu32, f->line);
+    buf_puts(b, ",");
+    csv_field(b, f->image);
 }

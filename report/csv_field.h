@@ -1,6 +1,7 @@
 #ifndef TIDEMARK_REPORT_CSV_FIELD_H
 #define TIDEMARK_REPORT_CSV_FIELD_H
 
+#include "analysis/frames.h"
 #include "base/buf.h"
 #include "base/view.h"
 
@@ -10,5 +11,8 @@
  * in quotes.
  */
 void csv_field(struct buf *b, struct view text);
+
+/* The columns function, file, line and image of an allocation site. */
+void csv_site(struct buf *b, const struct frame_view *f, bool no_callstack);
 
 #endif

@@ -69,11 +69,7 @@ void diff_row_name(struct buf *out, const struct diff_row *r, enum diff_by by)
         buf_put(out, name.p, name.len);
         return;
     }
-    if (r->no_callstack)
-        buf_puts(out, "[no call stack]");
-    else
-        frame_name(out, &r->frame);
-    put_source(out, &r->frame);
+    put_site(out, &r->frame, r->no_callstack);
 }
 
 void diff_row_type(struct buf *out, const struct diff_row *r)
@@ -185,14 +181,7 @@ static void csv_row(struct diff_writer *w, const struct diff_row *r)
     buf_printf(b, "%s,", diff_kind_name(r->kind));
     csv_field(b, r->pool);
     buf_puts(b, ",");
-    csv_field(b, r->no_callstack ? view_of("[no call stack]") : r->frame.function);
-    buf_puts(b, ",");
-    csv_field(b, r->frame.file);
-    buf_puts(b, ",");
-    if (r->frame.line)
-        buf_printf(b, "%" PRIu32, r->frame.line);
-    buf_puts(b, ",");
-    csv_field(b, r->frame.image);
+    csv_site(b, &r->frame, r->no_callstack);
     for (int side = 0; side < 2; side++) {
         const struct counter *c = &r->side[side].figures;
         buf_printf(b, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, c->count,

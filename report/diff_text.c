@@ -15,11 +15,6 @@ static const char *const kind_titles[] = {
 static const char *const things[] = {
     [DIFF_SITE] = "site", [DIFF_CALLSTACK] = "call stack", [DIFF_TYPE] = "type"};
 
-static struct view bytes_of(const struct buf *b)
-{
-    return (struct view){b->data ? (const char *)b->data : "", b->len};
-}
-
 static const char *put_number(char out[FORMAT_SIZE], uint64_t n, bool is_bytes)
 {
     return is_bytes ? format_bytes(out, n) : format_count(out, n);
@@ -68,12 +63,12 @@ static void text_row(struct diff_writer *w, const struct diff_row *r)
     cell(b, r->side[1].there ? put_number(text, now, is_bytes) : "-", 11);
     buf_puts(b, "  ");
     diff_row_name(&name, r, w->d->options.by);
-    format_terminal(b, bytes_of(&name));
+    format_terminal(b, buf_view(&name));
     if (r->type.len && w->d->options.by != DIFF_TYPE) {
         buf_clear(&name);
         diff_row_type(&name, r);
         buf_puts(b, "  type ");
-        format_terminal(b, bytes_of(&name));
+        format_terminal(b, buf_view(&name));
     }
     if (w->d->pools.len > 1) {
         buf_puts(b, "  pool ");
@@ -162,7 +157,7 @@ static void markdown_row(struct diff_writer *w, const struct diff_row *r)
     uint64_t now = diff_figure(&r->side[1], m);
     diff_row_name(&name, r, w->d->options.by);
     buf_printf(b, "| %s | ", kind_titles[r->kind]);
-    markup_code(b, bytes_of(&name));
+    markup_code(b, buf_view(&name));
     buf_printf(b, " | %s ", r->side[0].there ? put_number(text, base, is_bytes) : "");
     buf_printf(b, "| %s ", r->side[1].there ? put_number(text, now, is_bytes) : "");
     buf_printf(b, "| %s |", diff_change(text, sizeof text, base, now, is_bytes));
@@ -171,7 +166,7 @@ static void markdown_row(struct diff_writer *w, const struct diff_row *r)
         diff_row_type(&name, r);
         buf_puts(b, " ");
         if (name.len)
-            markup_code(b, bytes_of(&name));
+            markup_code(b, buf_view(&name));
         buf_puts(b, " |");
     }
     buf_puts(b, "\n");

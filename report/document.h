@@ -46,4 +46,10 @@ void document_list_end(struct document *d);
 /* The trace that a document is about: program, file version, duration. */
 json_t *document_trace(const struct trace *t);
 
+/* How many of so many rows a limit lets through; 0 is no limit. */
+static inline size_t rows_shown(size_t rows, uint64_t limit)
+{
+    return limit && limit < rows ? (size_t)limit : rows;
+}
+
 #endif

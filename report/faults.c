@@ -18,11 +18,6 @@ struct writer {
     struct document doc;
 };
 
-static struct view bytes_of(const struct buf *b)
-{
-    return (struct view){b->data ? (const char *)b->data : "", b->len};
-}
-
 static uint64_t thread_id(const struct trace *t, uint16_t thread)
 {
     return thread < t->threads.list.len ? t->threads.list.at[thread].id : 0;
@@ -112,7 +107,7 @@ static void text_step(struct writer *w, const char *what, int64_t time, uint64_t
     struct buf name = {0};
     put_thread(&name, w->t, thread);
     buf_printf(&w->doc.buf, "    %s at %s, ", what, format_duration(text, time));
-    format_terminal(&w->doc.buf, bytes_of(&name));
+    format_terminal(&w->doc.buf, buf_view(&name));
     buf_puts(&w->doc.buf, "\n");
     w->doc.failed |= name.failed;
     buf_release(&name);
@@ -208,12 +203,8 @@ static void text_row(struct writer *w, const struct fault_row *r)
     buf_printf(b, "%s in pool ", format_counted(text, r->count, "time"));
     format_terminal(b, r->pool);
     buf_puts(b, ", at ");
-    if (r->callstack)
-        frame_name(&site, &r->site);
-    else
-        buf_puts(&site, "[no call stack]");
-    put_source(&site, &r->site);
-    format_terminal(b, bytes_of(&site));
+    put_site(&site, &r->site, r->callstack == 0);
+    format_terminal(b, buf_view(&site));
     buf_puts(b, "\n");
     w->doc.failed |= site.failed;
     buf_release(&site);
@@ -237,7 +228,7 @@ static void markdown_row(struct writer *w, const struct fault_row *r)
     text_row(w, r);
     struct buf text = w->doc.buf;
     w->doc.buf = before;
-    struct view rest = bytes_of(&text);
+    struct view rest = buf_view(&text);
     bool first = true;
     buf_puts(&w->doc.buf, "\n<details><summary>");
     while (rest.len) {

@@ -40,16 +40,11 @@ static void put_thread(struct buf *out, const struct trace *t, uint16_t thread)
         buf_printf(out, "thread %" PRIu64, t->threads.list.at[thread].id);
 }
 
-static struct view bytes_of(const struct buf *b)
-{
-    return (struct view){b->data ? (const char *)b->data : "", b->len};
-}
-
 /* ---- text */
 
 static void put_escaped(struct writer *w, const struct buf *raw)
 {
-    format_terminal(&w->doc.buf, bytes_of(raw));
+    format_terminal(&w->doc.buf, buf_view(raw));
     w->doc.failed |= raw->failed;
 }
 
@@ -76,18 +71,14 @@ static void text_head(struct writer *w)
 }
 
 /* Where the program begins in a call stack, in one line. */
-static void put_site(struct writer *w, uint32_t callstack)
+static void put_begin(struct writer *w, uint32_t callstack)
 {
     struct stack_place at = program_frames_begin(&w->program, callstack);
     struct buf name = {0};
-    if (at.node == 0) {
-        buf_puts(&name, "[no call stack]");
-    } else {
-        struct frame_view f =
-            frame_describe(w->t, w->t->callstacks.nodes.at[at.node].frame, at.inlined);
-        frame_name(&name, &f);
-        put_source(&name, &f);
-    }
+    struct frame_view f = {0};
+    if (at.node)
+        f = frame_describe(w->t, w->t->callstacks.nodes.at[at.node].frame, at.inlined);
+    put_site(&name, &f, at.node == 0);
     put_escaped(w, &name);
     buf_release(&name);
 }
@@ -110,7 +101,7 @@ static void text_step(struct writer *w, const char *what, int64_t time, uint16_t
     put_escaped(w, &name);
     buf_release(&name);
     buf_puts(&w->doc.buf, ", ");
-    put_site(w, callstack);
+    put_begin(w, callstack);
     buf_puts(&w->doc.buf, "\n");
     if (w->options->stack_traces)
         put_stack(w, callstack);
@@ -146,7 +137,7 @@ static json_t *make_thread(const struct writer *w, uint16_t thread)
 {
     struct buf name = {0};
     put_thread(&name, w->t, thread);
-    json_t *v = name.failed ? NULL : json_text(bytes_of(&name));
+    json_t *v = name.failed ? NULL : json_text(buf_view(&name));
     buf_release(&name);
     return v;
 }
@@ -195,12 +186,12 @@ static void csv_block(struct writer *w, const struct found_block *f)
         buf_printf(out, "%" PRId64, b->freed);
     buf_puts(out, ",");
     put_thread(&name, w->t, f->thread);
-    csv_field(out, bytes_of(&name));
+    csv_field(out, buf_view(&name));
     buf_clear(&name);
     buf_puts(out, ",");
     if (freed)
         put_thread(&name, w->t, f->free_thread);
-    csv_field(out, bytes_of(&name));
+    csv_field(out, buf_view(&name));
     buf_printf(out, ",%" PRIu32 ",", f->callstack);
     if (freed)
         buf_printf(out, "%" PRIu32, f->free_callstack);

@@ -15,33 +15,18 @@ struct writer {
     struct document doc;
 };
 
-static struct view bytes_of(const struct buf *b)
-{
-    return (struct view){b->data ? (const char *)b->data : "", b->len};
-}
-
 static struct view pool_name(const struct writer *w, uint32_t pool)
 {
     return w->s->pools.at[pool].name;
-}
-
-/* "function (file.cpp:12)", raw bytes. */
-static void put_name(struct buf *out, const struct frame_view *f, bool no_callstack)
-{
-    if (no_callstack)
-        buf_puts(out, "[no call stack]");
-    else
-        frame_name(out, f);
-    put_source(out, f);
 }
 
 static void text_name(struct writer *w, const struct frame_view *f, bool no_callstack,
                       uint32_t pool)
 {
     struct buf name = {0};
-    put_name(&name, f, no_callstack);
+    put_site(&name, f, no_callstack);
     buf_puts(&w->doc.buf, "  ");
-    format_terminal(&w->doc.buf, bytes_of(&name));
+    format_terminal(&w->doc.buf, buf_view(&name));
     w->doc.failed |= name.failed;
     buf_release(&name);
     if (w->s->pools.len > 1) {
@@ -67,11 +52,6 @@ static void text_cut(struct writer *w, size_t rows)
                    format_counted(text, rows - w->options->limit, "more site"));
 }
 
-static size_t shown(const struct writer *w, size_t rows)
-{
-    return w->options->limit && w->options->limit < rows ? (size_t)w->options->limit : rows;
-}
-
 /* What JSON and CSV have of a site. */
 static json_t *make_site(const struct writer *w, const struct frame_view *f, uint32_t pool,
                          uint32_t callstack)
@@ -94,19 +74,12 @@ static json_t *join(json_t *to, json_t *more)
     return to;
 }
 
-static void csv_site(struct writer *w, const struct frame_view *f, bool no_callstack, uint32_t pool)
+static void csv_where(struct writer *w, const struct frame_view *f, bool no_callstack,
+                      uint32_t pool)
 {
-    struct buf *b = &w->doc.buf;
-    csv_field(b, pool_name(w, pool));
-    buf_puts(b, ",");
-    csv_field(b, no_callstack ? view_of("[no call stack]") : f->function);
-    buf_puts(b, ",");
-    csv_field(b, f->file);
-    buf_puts(b, ",");
-    if (f->line)
-        buf_printf(b, "%" PRIu32, f->line);
-    buf_puts(b, ",");
-    csv_field(b, f->image);
+    csv_field(&w->doc.buf, pool_name(w, pool));
+    buf_puts(&w->doc.buf, ",");
+    csv_site(&w->doc.buf, f, no_callstack);
 }
 
 /* ---- leaks */
@@ -250,7 +223,7 @@ static void csv_leak(struct writer *w, const struct leak_row *r)
 {
     struct buf *b = &w->doc.buf;
     buf_printf(b, "%s,", leak_kind_name(r->kind));
-    csv_site(w, &r->frame, r->no_callstack, r->pool);
+    csv_where(w, &r->frame, r->no_callstack, r->pool);
     buf_printf(b, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRId64 ",%" PRId64, r->count, r->bytes,
                r->allocations, r->first, r->last);
     if (r->spread >= 3)
@@ -264,7 +237,7 @@ int leaks_write(const struct leaks *l, const struct selection *s,
                 FILE *out, struct err *e)
 {
     struct writer w = {.s = s, .options = options, .doc = document_begin(out)};
-    size_t n = shown(&w, l->rows.len);
+    size_t n = rows_shown(l->rows.len, options->limit);
     if (options->format == REPORT_TEXT)
         text_leaks_head(&w, l);
     else if (options->format == REPORT_JSON)
@@ -368,7 +341,7 @@ int growth_write(const struct growth *g, const struct selection *s,
                  const struct leak_report_options *options, FILE *out, struct err *e)
 {
     struct writer w = {.s = s, .options = options, .doc = document_begin(out)};
-    size_t n = shown(&w, g->rows.len);
+    size_t n = rows_shown(g->rows.len, options->limit);
     if (options->format == REPORT_TEXT) {
         text_growth_head(&w, g);
     } else if (options->format == REPORT_JSON) {
@@ -391,7 +364,7 @@ int growth_write(const struct growth *g, const struct selection *s,
         } else if (options->format == REPORT_JSON) {
             json_grown(&w, r);
         } else {
-            csv_site(&w, &r->frame, r->no_callstack, r->pool);
+            csv_where(&w, &r->frame, r->no_callstack, r->pool);
             buf_printf(&w.doc.buf,
                        ",%" PRId64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64
                        ",%" PRIu64 "\n",

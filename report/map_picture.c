@@ -127,11 +127,6 @@ static void put_figures(struct buf *out, const struct map_pool *p)
     buf_printf(out, "; %s between blocks", format_counted(text, s->holes, "hole"));
 }
 
-static struct view bytes_of(const struct buf *b)
-{
-    return (struct view){b->data ? (const char *)b->data : "", b->len};
-}
-
 static void pool_head(struct drawing *d, const struct map_pool *p, double y)
 {
     const struct canvas_text name_how = {.size = 14, .bold = true, .colour = CANVAS_INK};
@@ -147,8 +142,8 @@ static void pool_head(struct drawing *d, const struct map_pool *p, double y)
                  format_bytes(line, p->cell * d->m->columns));
         canvas_text(&d->canvas, WIDTH - RIGHT, y + 16, &small_right, view_of(scale));
     }
-    canvas_text(&d->canvas, LEFT, y + 16, &name_how, bytes_of(&name));
-    canvas_text(&d->canvas, LEFT, y + 35, &small, bytes_of(&figures));
+    canvas_text(&d->canvas, LEFT, y + 16, &name_how, buf_view(&name));
+    canvas_text(&d->canvas, LEFT, y + 35, &small, buf_view(&figures));
     d->failed |= name.failed || figures.failed;
     buf_release(&name);
     buf_release(&figures);
@@ -234,7 +229,7 @@ static void draw(struct drawing *d, const struct buf *heading)
     double y = TOP;
     canvas_text(&d->canvas, LEFT, 34,
                 &(struct canvas_text){.size = 18, .bold = true, .colour = CANVAS_INK},
-                bytes_of(heading));
+                buf_view(heading));
     if (d->m->pools.len == 0)
         canvas_text(&d->canvas, LEFT, 70, &small, view_of("no memory data"));
     else

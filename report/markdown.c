@@ -17,7 +17,7 @@ struct writer {
 
 static void put_name(struct writer *w, const struct buf *name)
 {
-    markup_code(&w->doc.buf, (struct view){name->data ? (const char *)name->data : "", name->len});
+    markup_code(&w->doc.buf, buf_view(name));
     w->doc.failed |= name->failed;
 }
 
@@ -167,11 +167,7 @@ static void leak(struct writer *w, const struct leak_row *r, const struct select
     struct buf *b = &w->doc.buf;
     struct buf name = {0};
     char text[FORMAT_SIZE];
-    if (r->no_callstack)
-        buf_puts(&name, "[no call stack]");
-    else
-        frame_name(&name, &r->frame);
-    put_source(&name, &r->frame);
+    put_site(&name, &r->frame, r->no_callstack);
     buf_printf(b, "| %s | ", leak_kind_name(r->kind));
     put_name(w, &name);
     buf_release(&name);
@@ -207,8 +203,7 @@ static void leaks(struct writer *w, const struct leaks *l, const struct selectio
     details(w, title);
     buf_puts(&w->doc.buf, "| | Where | Pool | Blocks | Size | Growth |\n"
                           "| --- | --- | --- | ---: | ---: | ---: |\n");
-    size_t shown = w->options->limit && w->options->limit < l->rows.len ? (size_t)w->options->limit
-                                                                        : l->rows.len;
+    size_t shown = rows_shown(l->rows.len, w->options->limit);
     for (size_t i = 0; i < shown; i++)
         leak(w, &l->rows.at[i], s);
     if (shown < l->rows.len)

@@ -6,11 +6,6 @@
 #include "report/markdown_table.h"
 #include "report/markup.h"
 
-static size_t shown_of(size_t n, uint64_t limit)
-{
-    return limit && n > limit ? (size_t)limit : n;
-}
-
 static void signed_bytes(struct document *d, double n, const char *behind)
 {
     char bytes[FORMAT_SIZE];
@@ -107,7 +102,7 @@ int markdown_leaks(const struct leaks *l, const struct selection *s,
                    FILE *out, struct err *e)
 {
     struct document d = document_begin(out);
-    size_t n = shown_of(l->rows.len, options->limit);
+    size_t n = rows_shown(l->rows.len, options->limit);
     markdown_title(&d, "What is never freed in", s->trace, &s->options);
     leaks_head(&d, l);
     if (n)
@@ -152,7 +147,7 @@ int markdown_growth(const struct growth *g, const struct selection *s,
                     const struct leak_report_options *options, FILE *out, struct err *e)
 {
     struct document d = document_begin(out);
-    size_t n = shown_of(g->rows.len, options->limit);
+    size_t n = rows_shown(g->rows.len, options->limit);
     markdown_title(&d, "What grew in", s->trace, &s->options);
     growth_head(&d, g);
     if (n)
@@ -351,7 +346,7 @@ static void plots(struct document *d, const struct related *r, const struct sele
     size_t all = 0;
     while (all < r->plots.len && related_is_one(r->plots.at[all].adjusted))
         all++;
-    size_t n = shown_of(all, limit);
+    size_t n = rows_shown(all, limit);
     if (n == 0)
         buf_puts(&d->buf, "No plot moved with memory.\n");
     else
@@ -375,7 +370,7 @@ static void messages(struct document *d, const struct related *r, const struct s
     size_t all = 0;
     while (all < r->messages.len && related_is_one(r->messages.at[all].adjusted))
         all++;
-    size_t n = shown_of(all, limit);
+    size_t n = rows_shown(all, limit);
     buf_puts(&d->buf, "\n");
     if (n == 0)
         buf_puts(&d->buf, "No message came before rises of memory.\n");

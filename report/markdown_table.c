@@ -6,14 +6,9 @@
 #include "report/markup.h"
 #include "report/text_cells.h"
 
-static struct view bytes_of(const struct buf *b)
-{
-    return (struct view){b->data ? (const char *)b->data : "", b->len};
-}
-
 static void put_made(struct document *d, struct buf *made, void (*put)(struct buf *, struct view))
 {
-    put(&d->buf, bytes_of(made));
+    put(&d->buf, buf_view(made));
     d->failed |= made->failed;
     buf_release(made);
 }
@@ -32,7 +27,7 @@ void markdown_title(struct document *d, const char *title, const struct trace *t
     selection_describe(&words, only);
     if (words.len) {
         buf_puts(&d->buf, "Only allocations ");
-        markup_text(&d->buf, bytes_of(&words));
+        markup_text(&d->buf, buf_view(&words));
         buf_puts(&d->buf, ".\n\n");
     }
     d->failed |= words.failed;
@@ -91,15 +86,6 @@ void markdown_row_end(struct document *d)
 {
     buf_puts(&d->buf, "|\n");
     document_flush(d);
-}
-
-static void put_site(struct buf *out, const struct frame_view *f, bool no_callstack)
-{
-    if (no_callstack)
-        buf_puts(out, "[no call stack]");
-    else
-        frame_name(out, f);
-    put_source(out, f);
 }
 
 void markdown_site(struct document *d, const struct frame_view *f, bool no_callstack)

@@ -25,13 +25,9 @@ static struct view pool_name(const struct writer *w, const struct pattern_row *r
 static void text_name(struct writer *w, const struct pattern_row *r)
 {
     struct buf name = {0};
-    if (r->no_callstack)
-        buf_puts(&name, "[no call stack]");
-    else
-        frame_name(&name, &r->frame);
-    put_source(&name, &r->frame);
+    put_site(&name, &r->frame, r->no_callstack);
     buf_puts(&w->doc.buf, "  ");
-    format_terminal(&w->doc.buf, (struct view){name.data ? (const char *)name.data : "", name.len});
+    format_terminal(&w->doc.buf, buf_view(&name));
     w->doc.failed |= name.failed;
     buf_release(&name);
     if (w->s->pools.len > 1) {
@@ -211,14 +207,7 @@ static void csv_row(struct writer *w, const struct pattern_row *r)
     struct buf *b = &w->doc.buf;
     csv_field(b, pool_name(w, r));
     buf_puts(b, ",");
-    csv_field(b, r->no_callstack ? view_of("[no call stack]") : r->frame.function);
-    buf_puts(b, ",");
-    csv_field(b, r->frame.file);
-    buf_puts(b, ",");
-    if (r->frame.line)
-        buf_printf(b, "%" PRIu32, r->frame.line);
-    buf_puts(b, ",");
-    csv_field(b, r->frame.image);
+    csv_site(b, &r->frame, r->no_callstack);
     const uint64_t numbers[] = {r->count,      r->bytes,           r->largest,     r->live_bytes,
                                 r->peak_bytes, r->only_size,       r->chains,      r->grown,
                                 r->copied,     r->longest,         r->down,        r->given_back,

@@ -9,11 +9,6 @@
 
 #define NAME_WIDTH 40u
 
-static size_t shown_of(size_t n, uint64_t limit)
-{
-    return limit && n > limit ? (size_t)limit : n;
-}
-
 static struct view name_of(struct view name)
 {
     return name.len ? name : view_of("[no name]");
@@ -60,7 +55,7 @@ static void text_plots(struct buf *b, const struct related *r, const struct sele
     size_t related = 0;
     while (related < r->plots.len && related_is_one(r->plots.at[related].adjusted))
         related++;
-    size_t shown = shown_of(related, limit);
+    size_t shown = rows_shown(related, limit);
     if (shown) {
         cell_text(b, view_of("Plot"), NAME_WIDTH);
         cell(b, "Rho", 6);
@@ -102,7 +97,7 @@ static void text_messages(struct buf *b, const struct related *r, const struct s
     size_t related = 0;
     while (related < r->messages.len && related_is_one(r->messages.at[related].adjusted))
         related++;
-    size_t shown = shown_of(related, limit);
+    size_t shown = rows_shown(related, limit);
     if (shown) {
         cell_text(b, view_of("Message"), NAME_WIDTH);
         cell(b, "Count", 9);
@@ -164,7 +159,7 @@ static void write_json(struct document *d, const struct related *r, const struct
     document_member(d, "window_ns", json_integer(r->window));
     document_member(d, "threshold", json_real(RELATED_BELOW));
     document_list(d, "plots");
-    for (size_t i = 0; i < shown_of(r->plots.len, limit); i++) {
+    for (size_t i = 0; i < rows_shown(r->plots.len, limit); i++) {
         const struct related_plot *p = &r->plots.at[i];
         bool known = p->p >= 0;
         document_element(
@@ -178,7 +173,7 @@ static void write_json(struct document *d, const struct related *r, const struct
     }
     document_list_end(d);
     document_list(d, "messages");
-    for (size_t i = 0; i < shown_of(r->messages.len, limit); i++) {
+    for (size_t i = 0; i < rows_shown(r->messages.len, limit); i++) {
         const struct related_message *m = &r->messages.at[i];
         document_element(
             d, json_pack("{s:o, s:o, s:o, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:b}", "message",
@@ -208,7 +203,7 @@ static void write_csv(struct document *d, const struct related *r, const struct 
     struct buf *b = &d->buf;
     buf_puts(b, "kind,name,pool,count,used,p,p_adjusted,related,spearman,pearson,moved,steep,"
                 "expected,rise_bytes,usual_rise_bytes\n");
-    for (size_t i = 0; i < shown_of(r->plots.len, limit); i++) {
+    for (size_t i = 0; i < rows_shown(r->plots.len, limit); i++) {
         const struct related_plot *p = &r->plots.at[i];
         csv_begin(b, "plot,", p->name, s->pools.at[p->pool].name);
         buf_printf(b, ",%" PRIu64 ",%" PRIu32 ",", p->points, p->n);
@@ -220,7 +215,7 @@ static void write_csv(struct document *d, const struct related *r, const struct 
         buf_printf(b, ",%" PRIu32 ",,,,\n", p->moved);
         document_flush(d);
     }
-    for (size_t i = 0; i < shown_of(r->messages.len, limit); i++) {
+    for (size_t i = 0; i < rows_shown(r->messages.len, limit); i++) {
         const struct related_message *m = &r->messages.at[i];
         csv_begin(b, "message,", m->text, s->pools.at[m->pool].name);
         buf_printf(b, ",%" PRIu64 ",%" PRIu32 ",%.6g,%.6g,%d,,,,%" PRIu32 ",%.6g,%.6g,%.6g\n",

@@ -73,6 +73,15 @@ void put_source(struct buf *out, const struct frame_view *f)
     buf_puts(out, ")");
 }
 
+void put_site(struct buf *out, const struct frame_view *f, bool no_callstack)
+{
+    if (no_callstack)
+        buf_puts(out, "[no call stack]");
+    else
+        frame_name(out, f);
+    put_source(out, f);
+}
+
 void put_stack_line(struct buf *out, const struct frame_view *f, unsigned indent)
 {
     struct buf name = {0};

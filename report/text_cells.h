@@ -23,6 +23,9 @@ struct view base_name(struct view path);
 /* Appends " (file.cpp:12)", raw bytes; nothing when the file is not known. */
 void put_source(struct buf *out, const struct frame_view *f);
 
+/* An allocation site: "function (file.cpp:12)", raw bytes, or that there was no call stack. */
+void put_site(struct buf *out, const struct frame_view *f, bool no_callstack);
+
 /* A line of a call stack for a terminal; `indent` columns before the name. */
 void put_stack_line(struct buf *out, const struct frame_view *f, unsigned indent);
 
