@@ -160,6 +160,18 @@ int outfile_open(struct outfile *o, const char *path, bool replace, struct err *
     return status;
 }
 
+FILE *outfile_stream(const struct outfile *o, struct err *e)
+{
+    int fd = fcntl(o->fd, F_DUPFD_CLOEXEC, 0);
+    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+    if (out)
+        return out;
+    err_errno(e, ERR_OUTPUT, "cannot write %s", o->path);
+    if (fd >= 0)
+        close(fd);
+    return NULL;
+}
+
 /* Makes the rename itself durable. Folders that cannot be synced are no reason to fail. */
 static void sync_folder(const char *path)
 {

@@ -9,6 +9,7 @@
  */
 
 #include <stdbool.h>
+#include <stdio.h>
 
 #include "base/err.h"
 
@@ -27,6 +28,12 @@ struct outfile {
  * with several hard links only the name at hand is.
  */
 int outfile_open(struct outfile *o, const char *path, bool replace, struct err *e);
+
+/*
+ * A stream into the file, for the caller to close before the file is committed. NULL with the error
+ * filled when there is none to be had; the file is the caller's still.
+ */
+FILE *outfile_stream(const struct outfile *o, struct err *e);
 
 /*
  * Syncs, names, closes. Without `replace` a file that came to have the name meanwhile stays, and

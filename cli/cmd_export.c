@@ -259,22 +259,14 @@ static int write_to(struct export_command *c, FILE *out, struct err *e)
 static int write_file(struct export_command *c, struct err *e)
 {
     struct outfile o;
-    int status;
     if (strcmp(c->output, "-") == 0)
         return write_to(c, stdout, e);
     if (outfile_open(&o, c->output, c->force, e) != 0)
         return -1;
-    int fd = dup(o.fd);
-    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
-    if (!out) {
+    FILE *out = outfile_stream(&o, e);
+    int status = out ? write_to(c, out, e) : -1;
+    if (out && fclose(out) != 0 && status == 0)
         status = err_errno(e, ERR_OUTPUT, "cannot write %s", c->output);
-        if (fd >= 0)
-            close(fd);
-    } else {
-        status = write_to(c, out, e);
-        if (fclose(out) != 0 && status == 0)
-            status = err_errno(e, ERR_OUTPUT, "cannot write %s", c->output);
-    }
     if (status == 0)
         return outfile_commit(&o, e);
     outfile_abort(&o);

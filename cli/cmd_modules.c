@@ -92,13 +92,10 @@ static int write_file(struct modules_command *c, struct err *e)
     struct outfile o;
     if (outfile_open(&o, c->output, c->force, e) != 0)
         return -1;
-    int fd = dup(o.fd);
-    c->to = fd < 0 ? NULL : fdopen(fd, "w");
-    int status = c->to ? print(c, e) : err_errno(e, ERR_OUTPUT, "cannot write %s", c->output);
+    c->to = outfile_stream(&o, e);
+    int status = c->to ? print(c, e) : -1;
     if (c->to && fclose(c->to) != 0 && status == 0)
         status = err_errno(e, ERR_OUTPUT, "cannot write %s", c->output);
-    if (!c->to && fd >= 0)
-        close(fd);
     if (status == 0)
         status = outfile_commit(&o, e);
     outfile_abort(&o);

@@ -40,14 +40,8 @@ static int open_output(struct table_outputs *o, enum table_id id, const char *pa
         o->files[id] = (struct outfile){.fd = -1};
         return -1;
     }
-    int fd = dup(o->files[id].fd);
-    o->out[id] = fd < 0 ? NULL : fdopen(fd, "w");
-    if (o->out[id])
-        return 0;
-    err_errno(e, ERR_OUTPUT, "cannot write %s", path);
-    if (fd >= 0)
-        close(fd);
-    return -1;
+    o->out[id] = outfile_stream(&o->files[id], e);
+    return o->out[id] ? 0 : -1;
 }
 
 static int open_folder(struct table_outputs *o, const struct export_tables *x, struct err *e)

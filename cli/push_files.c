@@ -56,14 +56,9 @@ static int open_table(struct files *f, const struct fleet_trace *trace, unsigned
         o->file = (struct outfile){.fd = -1};
         return -1;
     }
-    int fd = dup(o->file.fd);
-    o->emit = (struct emit){.out = fd < 0 ? NULL : fdopen(fd, "w"), .what = "a table"};
-    if (!o->emit.out) {
-        err_errno(e, ERR_OUTPUT, "cannot write %s", buf_str(&f->path));
-        if (fd >= 0)
-            close(fd);
+    o->emit = (struct emit){.out = outfile_stream(&o->file, e), .what = "a table"};
+    if (!o->emit.out)
         return -1;
-    }
     o->rows = parquet_open(&o->emit, fleet_table(table), "tidemark version " TIDEMARK_VERSION, e);
     return o->rows ? 0 : -1;
 }

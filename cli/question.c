@@ -99,18 +99,10 @@ static int answer_into_file(const struct question *q, question_answer *answer, v
     struct outfile o;
     if (outfile_open(&o, q->output, q->force, e) != 0)
         return -1;
-    int fd = dup(o.fd);
-    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
-    int status;
-    if (!out) {
+    FILE *out = outfile_stream(&o, e);
+    int status = out ? answer(ctx, t, out, e) : -1;
+    if (out && fclose(out) != 0 && status == 0)
         status = err_errno(e, ERR_OUTPUT, "cannot write %s", q->output);
-        if (fd >= 0)
-            close(fd);
-    } else {
-        status = answer(ctx, t, out, e);
-        if (fclose(out) != 0 && status == 0)
-            status = err_errno(e, ERR_OUTPUT, "cannot write %s", q->output);
-    }
     if (status == 0)
         return outfile_commit(&o, e);
     if (e->code == ERR_CHECK) {

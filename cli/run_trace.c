@@ -112,16 +112,8 @@ static int write_file(const struct summary *s, const struct report_options *repo
     struct outfile o;
     if (outfile_open(&o, path, replace, e) != 0)
         return -1;
-    int fd = dup(o.fd);
-    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
-    int status;
-    if (out) {
-        status = write_into(s, report, out, path, e);
-    } else {
-        status = err_errno(e, ERR_OUTPUT, "cannot write %s", path);
-        if (fd >= 0)
-            close(fd);
-    }
+    FILE *out = outfile_stream(&o, e);
+    int status = out ? write_into(s, report, out, path, e) : -1;
     if (status == 0)
         status = outfile_commit(&o, e);
     outfile_abort(&o);
