@@ -140,9 +140,4 @@ static inline void elf_maker_write(struct elf_maker *m, struct buf *out)
     buf_release(&names);
 }
 
-static inline struct view buf_view(const struct buf *b)
-{
-    return (struct view){(const char *)b->data, b->len};
-}
-
 #endif
