@@ -101,9 +101,11 @@ static void write_packed(struct snapshot *s, size_t n)
 static void deflate(struct snapshot *s, ZSTD_EndDirective how)
 {
     ZSTD_inBuffer in = {s->plain, s->plain_len, 0};
-    size_t left;
+    size_t left = 0;
     do {
         ZSTD_outBuffer out = {s->packed, PACKED_BUFFER, 0};
+        if (s->fd < 0)
+            break;
         left = ZSTD_compressStream2(s->deflate, &out, &in, how);
         if (ZSTD_isError(left)) {
             snapshot_no_memory(s);

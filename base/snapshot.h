@@ -36,9 +36,14 @@ struct snapshot {
     size_t packed_at;
     size_t packed_len;
     uint64_t packed_left; /* reading: bytes of the file that were not read yet */
+    /* For what is moved within a process only: */
+    struct renumbering *renumbering; /* writing: trace/renumber.h; NULL: all as it is */
+    bool in_place;                   /* what is kept in place is neither written nor read */
 };
 
-/* Begins to write at an offset of a file. -1 with `e` when memory is short. */
+/*
+ * Begins to write at an offset of a file; with `fd` -1 nowhere. -1 with `e` when memory is short.
+ */
 int snapshot_write(struct snapshot *s, int fd, uint64_t at, struct err *e);
 
 /* Begins to read `len` bytes from an offset of a file. */

@@ -68,12 +68,12 @@ void spool_forget_old(struct spool *s)
     s->old_fd = -1;
 }
 
-static int spool_create_file(struct spool *s, struct err *e)
+int spool_temporary(const struct spool *s, struct err *e)
 {
     static const char name[] = "/.tidemark-XXXXXX";
-    s->fd = open(s->dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    if (s->fd >= 0)
-        return 0;
+    int fd = open(s->dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
+    if (fd >= 0)
+        return fd;
     /* Not every file system knows O_TMPFILE. */
     size_t len = strlen(s->dir);
     char *path = malloc(len + sizeof name);
@@ -81,18 +81,18 @@ static int spool_create_file(struct spool *s, struct err *e)
         return no_room(e);
     memcpy(path, s->dir, len);
     memcpy(path + len, name, sizeof name);
-    s->fd = mkostemp(path, O_CLOEXEC);
-    if (s->fd < 0)
+    fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0)
         err_errno(e, ERR_OUTPUT, "cannot create a spool file in %s", s->dir);
     else
         unlink(path);
     free(path);
-    return s->fd < 0 ? -1 : 0;
+    return fd;
 }
 
 static int spool_write(struct spool *s, const uint8_t *p, size_t n, uint64_t at, struct err *e)
 {
-    if (s->fd < 0 && spool_create_file(s, e) != 0)
+    if (s->fd < 0 && (s->fd = spool_temporary(s, e)) < 0)
         return -1;
     while (n) {
         ssize_t done = pwrite(s->fd, p, n, (off_t)(at - s->base));

@@ -80,6 +80,9 @@ int spool_set_budget(struct spool *s, size_t budget, struct err *e);
 void spool_renew(struct spool *s);
 void spool_forget_old(struct spool *s);
 
+/* A temporary file of somebody else in the same folder, without a name. -1 with ERR_OUTPUT. */
+int spool_temporary(const struct spool *s, struct err *e);
+
 /* Bytes of no column to the end of the file, at *place; and from there. For base/blobs.h. */
 int spool_store(struct spool *s, const void *bytes, size_t n, uint64_t *place, struct err *e);
 int spool_load(struct spool *s, void *bytes, size_t n, uint64_t place, struct err *e);

@@ -90,6 +90,9 @@ bool decoder_settled(const struct decoder *d);
  */
 void decoder_snapshot(struct snapshot *s, struct decoder *d, uint64_t callstacks);
 
+/* Between two frames: calls `visit` for each id of a call stack that waits; it may change it. */
+void decoder_each_callstack(struct decoder *d, void (*visit)(void *ctx, uint32_t *id), void *ctx);
+
 /*
  * True when the bytes so far end between items that belong together: a string or payload still
  * waits for its item, or a reply's frames are not complete.

@@ -127,6 +127,13 @@ static void snapshot_stats(struct snapshot *s, struct decoder *d)
     snapshot_u64(s, &d->stats.odd_metadata);
 }
 
+void decoder_each_callstack(struct decoder *d, void (*visit)(void *ctx, uint32_t *id), void *ctx)
+{
+    for (size_t i = 0; i < d->states.len; i++)
+        visit(ctx, &d->states.at[i].callstack);
+    visit(ctx, &d->serial_stack);
+}
+
 /* What is left out: caches of names that were asked for, which the questions know, too. */
 void decoder_snapshot(struct snapshot *s, struct decoder *d, uint64_t callstacks)
 {

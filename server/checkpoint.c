@@ -15,7 +15,7 @@
 
 static const uint8_t magic[8] = {'T', 'I', 'D', 'E', 'C', 'K', 'P', '1'};
 
-#define VERSION 1u
+#define VERSION 2u
 #define HEADER 64u
 #define READ_SIZE ((size_t)256 << 10)
 

@@ -152,13 +152,21 @@ int intake_take(struct intake *r, const uint8_t **bytes, size_t *len, struct err
     return status;
 }
 
+static void each_callstack(void *ctx, void (*visit)(void *visit_ctx, uint32_t *id), void *visit_ctx)
+{
+    decoder_each_callstack(ctx, visit, visit_ctx);
+}
+
 int intake_turn(struct intake *r, struct err *e)
 {
     uint64_t frames = intake_frames(r);
     if (frames == r->turned)
         return 0;
     r->turned = frames;
-    return ingest_begin_part(&r->ingest, e) == 0 ? 1 : -1;
+    const struct ingest_holder holder = {r->decoder, each_callstack};
+    if (ingest_begin_part(&r->ingest, e) != 0 || ingest_compact(&r->ingest, &holder, e) != 0)
+        return -1;
+    return 1;
 }
 
 void intake_snapshot(struct snapshot *s, struct intake *r)

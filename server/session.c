@@ -15,12 +15,17 @@
 
 /* Small enough that what is received stays in the processor's cache until it is decoded. */
 #define RECEIVE_SIZE ((size_t)128 << 10)
+/* Where the end of a table comes near, another part is begun before too much more comes. */
+#define RECEIVE_LESS ((size_t)16 << 10)
+#define NEARLY_DUE 80u /* percent */
 #define RECEIVES_PER_TURN 32
 #define PAGE ((size_t)4096)
 #define PACKETS_SIZE ((size_t)QUERY_SPACE_MAX * QUERY_PACKET_SIZE)
 #define TICK_MS 100
 /* A flight recorder has a checkpoint for each half of what it keeps. */
 #define STRETCHES 2u
+/* Parts for want of numbers for more: a hostile client can use up 32,766 source locations often. */
+#define FULL_PARTS_MAX 1024u
 
 struct session {
     int fd;
@@ -46,6 +51,7 @@ struct session {
     long long part_began;     /* monotonic ns */
     uint64_t part_bytes;      /* received until the part at hand */
     uint32_t cuts[STRETCHES]; /* segments that begin with the last checkpoints, newest first */
+    unsigned full_parts;      /* begun because a table was nearly full */
     bool dropped;
     size_t rest;         /* bytes at the beginning of `buffer` that the journal could not take */
     bool lacks;          /* something that arrived is not in the store */
@@ -224,21 +230,32 @@ static int session_feed(struct session *s, size_t len, struct err *e)
     return status;
 }
 
-/* A limit in bytes is reached: time for a tick. */
+/*
+ * A table of the store is nearly at the end of what a file can number. What a flight recorder keeps
+ * is numbered anew at the end.
+ */
+static bool session_is_full(const struct session *s)
+{
+    return s->limits->part_full && !s->limits->forget && s->full_parts < FULL_PARTS_MAX &&
+           trace_is_full_to(s->trace, TRACE_NEARLY_FULL);
+}
+
+/* A limit is reached: time for a tick. */
 static bool session_due(const struct session *s)
 {
     const struct session_limits *l = s->limits;
     uint64_t bytes = frame_reader_stats(s->r.frames)->bytes_in;
     uint64_t most = l->forget ? l->rotate_bytes / STRETCHES + 1 : l->rotate_bytes;
     return (l->max_bytes && bytes >= l->max_bytes) ||
-           (l->rotate_bytes && bytes - s->part_bytes >= most);
+           (l->rotate_bytes && bytes - s->part_bytes >= most) || session_is_full(s);
 }
 
 /* Takes what the socket has. 0, or -1 with `e` filled. */
 static int session_receive(struct session *s, struct err *e)
 {
     for (int i = 0; i < RECEIVES_PER_TURN && !s->closed; i++) {
-        size_t most = s->journal ? journal_piece(s->journal, RECEIVE_SIZE) : RECEIVE_SIZE;
+        size_t less = trace_is_full_to(s->trace, NEARLY_DUE) ? RECEIVE_LESS : RECEIVE_SIZE;
+        size_t most = s->journal ? journal_piece(s->journal, less) : less;
         ssize_t n = recv(s->fd, s->buffer + JOURNAL_HEADROOM, most, MSG_DONTWAIT);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             return 0;
@@ -338,9 +355,11 @@ static bool session_is_part_due(struct session *s, long long now)
     bool late = seconds > 0 && (double)(now - s->part_began) >= seconds * 1e9;
     bool large = l->rotate_bytes && bytes - s->part_bytes >= most;
     bool asked = l->turn && *l->turn && !l->forget;
-    if (s->drain_until || (!late && !large && !asked) || decoder_terminated(s->r.decoder) ||
-        (!l->part_full && !l->forget))
+    bool full = session_is_full(s);
+    if (s->drain_until || (!late && !large && !asked && !full) ||
+        decoder_terminated(s->r.decoder) || (!l->part_full && !l->forget))
         return false;
+    s->full_parts += full;
     if (asked)
         *l->turn = false;
     s->part_began = now;

@@ -49,7 +49,8 @@ struct session_limits {
     double drain_seconds; /* after a stop: how long to wait for answers */
     double quiet_seconds; /* after the client's end: how long to wait for the next sign of life */
     /*
-     * The format's clock (39 hours) is at its end, or it is time to rotate: called with all facts
+     * The format's clock (39 hours) is at its end, or a table nearly at what a file can number, or
+     * it is time to rotate: called with all facts
      * in the store, to save it. The session then goes on with what is live. NULL: there are no
      * parts; later times are clamped and counted. 0: it is saved. 1: it is being saved, as
      * `part_saved` tells: 1 when it is, 0 not yet, unless `wait`; -1 when it could not be.

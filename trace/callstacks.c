@@ -176,7 +176,7 @@ static bool callstacks_grow_contents(struct callstacks *c)
     return true;
 }
 
-/* At 95 % of the format's limit new call stacks share one that says so, and are counted. */
+/* At 99 % of the format's limit new call stacks share one that says so, and are counted. */
 static int callstacks_take_other(struct callstacks *c, uint32_t *id, struct err *e)
 {
     if (!c->other) {
@@ -264,7 +264,7 @@ int callstacks_intern(struct callstacks *c, const uint64_t *frame_ids, uint32_t 
     *fresh = false;
     if ((*id = c->contents[at].id))
         return 0;
-    if (c->list.len >= (uint64_t)c->limit * 95 / 100)
+    if (c->list.len >= (uint64_t)c->limit * 99 / 100)
         return callstacks_take_other(c, id, e);
     if (callstacks_append(c, frame_ids, n, e) != 0)
         return -1;

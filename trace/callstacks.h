@@ -87,7 +87,7 @@ int callstacks_init(struct callstacks *c, struct err *e);
 void callstacks_release(struct callstacks *c);
 
 /*
- * Finds or adds the call stack of `n` frame ids, innermost first. Beyond 95 % of the limit new ones
+ * Finds or adds the call stack of `n` frame ids, innermost first. Beyond 99 % of the limit new ones
  * become one call stack of a single frame "(other)" and are counted.
  */
 int callstacks_intern(struct callstacks *c, const uint64_t *frame_ids, uint32_t n, uint32_t *id,

@@ -178,7 +178,8 @@ static int ingest_event(void *ctx, const struct event *ev, struct err *e)
 
 int ingest_init(struct ingest *in, struct trace *t, struct err *e)
 {
-    *in = (struct ingest){.trace = t, .time_limit = INGEST_TIME_LIMIT};
+    *in = (struct ingest){
+        .trace = t, .time_limit = INGEST_TIME_LIMIT, .compact_least = COMPACT_LEAST};
     in->sink = (struct event_sink){.ctx = in,
                                    .event = ingest_event,
                                    .memory = ingest_memory,
@@ -188,6 +189,14 @@ int ingest_init(struct ingest *in, struct trace *t, struct err *e)
                                    .custom_frame = ingest_custom_frame};
     uint32_t number;
     return memory_pool(&t->memory, 0, &number, e);
+}
+
+void ingest_forget_numbers(struct ingest *in)
+{
+    ingest_release(in);
+    in->last_thread = 0;
+    in->last_location_number = 0;
+    memset(in->recent_pools, 0, sizeof in->recent_pools);
 }
 
 void ingest_release(struct ingest *in)

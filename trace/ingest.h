@@ -18,6 +18,9 @@ struct recent_pool {
 /* 95 % of 2^47 ns, which are 39 hours: server/TracyEvent.hpp Int48 @ v0.14.0. */
 #define INGEST_TIME_LIMIT ((INT64_C(1) << 47) / 100 * 95)
 #define INGEST_PARTS_MAX 64u
+/* Elements of a table, and their share, that are worth the time in which the client waits. */
+#define COMPACT_LEAST 4096u
+#define COMPACT_SHARE 2u
 
 struct ingest {
     struct trace *trace;
@@ -57,6 +60,7 @@ struct ingest {
     struct map fibers;         /* client pointer of a fiber's name → its thread id */
     uint64_t fiber_leaves;     /* of threads that run no fiber */
     bool crashed;
+    uint32_t compact_least;     /* elements that must go for it; COMPACT_LEAST, or less in tests */
     VEC(uint32_t) source_names; /* string numbers, in the order of EVENT_SOURCE_NAME */
     uint64_t recorded_sources;  /* answers, also empty ones, to another server's questions */
     struct event_sink sink;     /* give this to the decoder */
@@ -65,6 +69,24 @@ struct ingest {
 /* `t` must outlive the ingest. The default pool is made at once, as in every capture. */
 int ingest_init(struct ingest *in, struct trace *t, struct err *e);
 void ingest_release(struct ingest *in);
+
+/*
+ * Call stacks that somebody else knows by their ids, since the sink gave them out: calls `visit`
+ * for each, which may change it.
+ */
+struct ingest_holder {
+    void *ctx;
+    void (*each)(void *ctx, void (*visit)(void *visit_ctx, uint32_t *id), void *visit_ctx);
+};
+
+/*
+ * Right behind ingest_begin_part: when much of the tables whose numbers the file bounds (strings,
+ * call stacks, threads, source locations) is not needed any more, the part begins with smaller
+ * ones, in which the rest has other numbers. What was told of threads and source locations that
+ * have no place now is kept beside them, since no client tells it twice. On an error the ingest and
+ * its store must only be released.
+ */
+int ingest_compact(struct ingest *in, const struct ingest_holder *holder, struct err *e);
 
 /*
  * Finishes the part at hand and begins the next one, as at the end of the clock: between two

@@ -97,6 +97,13 @@ int ingest_sources_finish(struct ingest *in, struct err *e);
 int ingest_location_number(struct ingest *in, uint64_t pointer,
                            const struct event_location *payload, int16_t *number, struct err *e);
 
+/* Empties what knows numbers or places of the store's elements, but for the call stacks of others.
+ */
+void ingest_forget_numbers(struct ingest *in);
+
+/* Lets a payload in the store be found by its contents. */
+int ingest_number_payload(struct ingest *in, uint32_t index, struct err *e);
+
 /* The call stack half of struct event_sink; `ctx` is the ingest. */
 int ingest_callstack(void *ctx, const uint64_t *frames, uint32_t n, uint32_t *id, bool *fresh,
                      struct err *e);

@@ -34,7 +34,10 @@ static struct trace_location *location_at(struct ingest *in, uint64_t pointer, b
         return NULL;
     }
     uint64_t *number = map_add(&t->location_numbers, pointer, NULL);
-    if (!number || !vec_push(&t->locations, (struct trace_location){.pointer = pointer})) {
+    const uint64_t *before = map_find(&t->known_location_numbers, pointer);
+    const struct trace_location one =
+        before ? t->known_locations.at[*before] : (struct trace_location){.pointer = pointer};
+    if (!number || !vec_push(&t->locations, one)) {
         no_room(e);
         return NULL;
     }
@@ -61,6 +64,30 @@ static int ingest_location(struct ingest *in, const struct event *ev, struct err
     return 0;
 }
 
+/* Its index, or NULL and the hash under which it is to be found. */
+static const uint64_t *find_payload(const struct ingest *in, const struct trace_location_payload *p,
+                                    uint64_t *hash)
+{
+    const uint64_t *at;
+    *hash = XXH3_64bits(p, sizeof *p);
+    while ((at = map_find(&in->payloads, *hash)) &&
+           memcmp(&in->trace->location_payloads.at[*at], p, sizeof *p) != 0)
+        (*hash)++;
+    return at;
+}
+
+int ingest_number_payload(struct ingest *in, uint32_t index, struct err *e)
+{
+    uint64_t hash;
+    if (find_payload(in, &in->trace->location_payloads.at[index], &hash))
+        return 0;
+    uint64_t *at = map_add(&in->payloads, hash, NULL);
+    if (!at)
+        return no_room(e);
+    *at = index;
+    return 0;
+}
+
 /* Equal payloads are one: server/TracyWorker.cpp AddSourceLocationPayload @ v0.14.0. */
 static int payload_number(struct ingest *in, const struct event_location *from, int16_t *number,
                           struct err *e)
@@ -74,23 +101,18 @@ static int payload_number(struct ingest *in, const struct event_location *from, 
         p.name = strings_intern(&t->strings, from->name, e);
     if (!p.function || !p.file || (from->name.len && !p.name))
         return -1;
-    uint64_t hash = XXH3_64bits(&p, sizeof p);
-    for (const uint64_t *at; (at = map_find(&in->payloads, hash)); hash++) {
-        if (memcmp(&t->location_payloads.at[*at], &p, sizeof p) == 0) {
-            *number = (int16_t)(-1 - (int16_t)*at);
-            return 0;
-        }
-    }
-    if (t->location_payloads.len >= t->location_limit) {
+    uint64_t hash;
+    const uint64_t *known = find_payload(in, &p, &hash);
+    if (!known && t->location_payloads.len >= t->location_limit) {
         t->location_overflow++;
         *number = LOCATION_NONE;
         return 0;
     }
-    uint64_t *at = map_add(&in->payloads, hash, NULL);
-    if (!at || !vec_push(&t->location_payloads, p))
+    uint64_t index = known ? *known : t->location_payloads.len;
+    if (!known &&
+        (!vec_push(&t->location_payloads, p) || ingest_number_payload(in, (uint32_t)index, e) != 0))
         return no_room(e);
-    *at = t->location_payloads.len - 1;
-    *number = (int16_t)(-1 - (int16_t)*at);
+    *number = (int16_t)(-1 - (int16_t)index);
     return 0;
 }
 

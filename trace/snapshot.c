@@ -1,3 +1,4 @@
+#include "trace/ingest_internal.h"
 #include "trace/snapshot.h"
 
 #define TEXT_MAX ((size_t)16 << 20) /* of code or a source file: more than a frame has */
@@ -27,31 +28,115 @@ static void snapshot_facts(struct snapshot *s, struct trace *t)
         snapshot_refuse(s, "a time");
 }
 
-static void snapshot_locations(struct snapshot *s, struct trace *t)
+/* ---- source locations */
+
+static void snapshot_location_at(struct snapshot *s, struct trace_location *l)
 {
+    snapshot_u64(s, &l->pointer);
+    snapshot_u64(s, &l->name);
+    snapshot_u64(s, &l->function);
+    snapshot_u64(s, &l->file);
+    snapshot_u32(s, &l->line);
+    snapshot_u32(s, &l->color);
+    snapshot_bool(s, &l->known);
+}
+
+static void snapshot_payload(struct snapshot *s, struct trace *t, struct trace_location_payload *l)
+{
+    snapshot_string(s, t, &l->name);
+    snapshot_string(s, t, &l->function);
+    snapshot_string(s, t, &l->file);
+    snapshot_u32(s, &l->line);
+    snapshot_u32(s, &l->color);
+}
+
+static void save_locations(struct snapshot *s, struct trace *t)
+{
+    (void)snapshot_count(s, renumber_kept(s, RENUMBER_LOCATIONS, t->locations.len), LOCATIONS_MAX);
+    for (size_t i = 0; i < t->locations.len && !s->failed; i++) {
+        if (renumber_keeps(s, RENUMBER_LOCATIONS, i))
+            snapshot_location_at(s, &t->locations.at[i]);
+    }
+}
+
+/* What was told of those without a place: of earlier parts, and those that lose theirs now. */
+static void save_known_locations(struct snapshot *s, struct trace *t)
+{
+    size_t n = 0;
+    for (int writing = 0; writing < 2; writing++) {
+        for (size_t i = 0; i < t->known_locations.len && !s->failed; i++) {
+            if (map_find(&t->location_numbers, t->known_locations.at[i].pointer))
+                continue;
+            n += !writing;
+            if (writing)
+                snapshot_location_at(s, &t->known_locations.at[i]);
+        }
+        for (size_t i = 0; i < t->locations.len && !s->failed; i++) {
+            if (renumber_keeps(s, RENUMBER_LOCATIONS, i) || !t->locations.at[i].known)
+                continue;
+            n += !writing;
+            if (writing)
+                snapshot_location_at(s, &t->locations.at[i]);
+        }
+        if (!writing)
+            (void)snapshot_count(s, n, SIZE_MAX);
+    }
+}
+
+static void save_payloads(struct snapshot *s, struct trace *t)
+{
+    const size_t n = t->location_payloads.len;
+    (void)snapshot_count(s, renumber_kept(s, RENUMBER_PAYLOADS, n), LOCATIONS_MAX);
+    for (size_t i = 0; i < n && !s->failed; i++) {
+        if (renumber_keeps(s, RENUMBER_PAYLOADS, i))
+            snapshot_payload(s, t, &t->location_payloads.at[i]);
+    }
+}
+
+static void number_location(struct snapshot *s, struct map *numbers, uint64_t pointer, size_t i)
+{
+    bool fresh = false;
+    uint64_t *number = map_add(numbers, pointer, &fresh);
+    if (!number)
+        snapshot_no_memory(s);
+    else if (!fresh)
+        snapshot_refuse(s, "a source location");
+    else
+        *number = i;
+}
+
+static void load_locations(struct snapshot *s, struct trace *t)
+{
+    map_release(&t->location_numbers);
+    map_release(&t->known_location_numbers);
     SNAPSHOT_EACH(s, &t->locations, i, LOCATIONS_MAX)
     {
-        struct trace_location *l = &t->locations.at[i];
-        snapshot_u64(s, &l->pointer);
-        snapshot_u64(s, &l->name);
-        snapshot_u64(s, &l->function);
-        snapshot_u64(s, &l->file);
-        snapshot_u32(s, &l->line);
-        snapshot_u32(s, &l->color);
-        snapshot_bool(s, &l->known);
+        snapshot_location_at(s, &t->locations.at[i]);
+        number_location(s, &t->location_numbers, t->locations.at[i].pointer, i);
     }
-    snapshot_map_into(s, &t->location_numbers, t->locations.len, "a source location");
-    SNAPSHOT_EACH(s, &t->location_payloads, i, LOCATIONS_MAX)
+    SNAPSHOT_EACH(s, &t->known_locations, i, UINT32_MAX)
     {
-        struct trace_location_payload *l = &t->location_payloads.at[i];
-        snapshot_string(s, t, &l->name);
-        snapshot_string(s, t, &l->function);
-        snapshot_string(s, t, &l->file);
-        snapshot_u32(s, &l->line);
-        snapshot_u32(s, &l->color);
+        snapshot_location_at(s, &t->known_locations.at[i]);
+        number_location(s, &t->known_location_numbers, t->known_locations.at[i].pointer, i);
     }
-    snapshot_u64(s, &t->location_overflow);
+    SNAPSHOT_EACH(s, &t->location_payloads, i, LOCATIONS_MAX)
+    snapshot_payload(s, t, &t->location_payloads.at[i]);
 }
+
+static void snapshot_locations(struct snapshot *s, struct trace *t)
+{
+    uint64_t overflow = s->renumbering ? 0 : t->location_overflow;
+    if (s->loading) {
+        load_locations(s, t);
+    } else {
+        save_locations(s, t);
+        save_known_locations(s, t);
+        save_payloads(s, t);
+    }
+    snapshot_u64(s, s->loading ? &t->location_overflow : &overflow);
+}
+
+/* ---- symbols */
 
 static void snapshot_symbols(struct snapshot *s, struct trace *t)
 {
@@ -94,8 +179,10 @@ static void save_blobs(struct snapshot *s, struct keyed_blobs *b)
 
 static void snapshot_blobs(struct snapshot *s, struct keyed_blobs *b)
 {
-    size_t n = snapshot_count(s, b->list.len, UINT32_MAX);
     struct buf text = {0};
+    if (s->in_place)
+        return;
+    size_t n = snapshot_count(s, b->list.len, UINT32_MAX);
     if (!s->loading) {
         save_blobs(s, b);
         return;
@@ -125,11 +212,24 @@ void trace_snapshot(struct snapshot *s, struct trace *t)
     snapshot_string(s, t, &t->app_info.at[i]);
     snapshot_lasting(s, t);
     snapshot_gpu(s, t);
+    if (s->loading)
+        t->carried = trace_lengths(t);
+}
+
+/* By their texts' numbers, so it is made anew where these are. */
+static void number_payloads(struct snapshot *s, struct ingest *in)
+{
+    struct err e;
+    map_release(&in->payloads);
+    for (size_t i = 0; i < in->trace->location_payloads.len && !s->failed; i++) {
+        if (ingest_number_payload(in, (uint32_t)i, &e) != 0)
+            snapshot_no_memory(s);
+    }
 }
 
 void ingest_snapshot(struct snapshot *s, struct ingest *in)
 {
-    const struct trace *t = in->trace;
+    struct trace *t = in->trace;
     uint32_t parts = in->parts, asked = in->parts_asked;
     snapshot_u32(s, &parts);
     snapshot_u32(s, &asked);
@@ -138,12 +238,21 @@ void ingest_snapshot(struct snapshot *s, struct ingest *in)
     if (parts >= INT32_MAX || asked > parts)
         snapshot_refuse(s, "the number of parts");
     snapshot_i64(s, &in->time_base);
-    snapshot_map(s, &in->custom_sources, 0, UINT64_MAX, "a frame");
+    snapshot_string_map(s, t, &in->custom_sources, MAP_FROM_TWO_STRINGS, UINT64_MAX, "a frame");
     snapshot_map(s, &in->custom_frames, 0, UINT64_MAX, "a frame");
-    snapshot_map_into(s, &in->payloads, t->location_payloads.len, "a source location");
+    if (s->loading)
+        number_payloads(s, in);
     snapshot_map(s, &in->fibers, 0, UINT64_MAX, "a fiber");
     snapshot_bool(s, &in->crashed);
     SNAPSHOT_EACH(s, &in->source_names, i, UINT32_MAX)
     snapshot_string(s, t, &in->source_names.at[i]);
     snapshot_u64(s, &in->recorded_sources);
+}
+
+void snapshot_note(struct snapshot *s, struct ingest *in)
+{
+    trace_snapshot(s, in->trace);
+    ingest_snapshot(s, in);
+    /* Again, now that it is known which of them are needed, and so their texts. */
+    snapshot_locations(s, in->trace);
 }

@@ -9,6 +9,7 @@
 
 #include "base/snapshot.h"
 #include "trace/ingest.h"
+#include "trace/renumber.h"
 #include "trace/store.h"
 
 /*
@@ -18,12 +19,24 @@
 void trace_snapshot(struct snapshot *s, struct trace *t);
 void ingest_snapshot(struct snapshot *s, struct ingest *in);
 
+/*
+ * With a renumbering: notes all that the store and the ingest refer to. Call stacks that others
+ * know are to be noted before.
+ */
+void snapshot_note(struct snapshot *s, struct ingest *in);
+
 /* Parts of it. Of names (trace/snapshot_names.c) … */
 void snapshot_names(struct snapshot *s, struct trace *t);
 void snapshot_callstacks(struct snapshot *s, struct trace *t);
 void snapshot_string(struct snapshot *s, const struct trace *t, uint32_t *number);
 void snapshot_callstack_id(struct snapshot *s, const struct trace *t, uint32_t *id);
 void snapshot_thread_number(struct snapshot *s, const struct trace *t, uint16_t *number);
+void snapshot_location(struct snapshot *s, const struct trace *t, int16_t *number);
+
+/* A map whose keys, or values, are numbers of strings; values below `n` if they are none. */
+enum snapshot_map_of { MAP_TO_STRING, MAP_FROM_STRING, MAP_FROM_TWO_STRINGS };
+void snapshot_string_map(struct snapshot *s, const struct trace *t, struct map *m,
+                         enum snapshot_map_of of, uint64_t n, const char *what);
 
 /* … and of what lasts (trace/snapshot_lasting.c, trace/snapshot_gpu.c). */
 void snapshot_lasting(struct snapshot *s, struct trace *t);

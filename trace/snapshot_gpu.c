@@ -23,7 +23,7 @@ static void snapshot_pending(struct snapshot *s, struct trace *t, struct gpu_pen
     snapshot_bool(s, &started);
     snapshot_u32(s, &p->thread);
     snapshot_callstack_id(s, t, &p->callstack);
-    snapshot_i16(s, &p->location);
+    snapshot_location(s, t, &p->location);
     snapshot_u16(s, &p->query);
     snapshot_bool(s, &p->carried);
     if (s->loading)

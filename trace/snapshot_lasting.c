@@ -11,7 +11,7 @@
 
 /* ---- memory */
 
-static void save_live(struct snapshot *s, struct pool *p)
+static void save_live(struct snapshot *s, const struct trace *t, struct pool *p)
 {
     struct column_reader r;
     struct err e = {0};
@@ -25,8 +25,8 @@ static void save_live(struct snapshot *s, struct pool *p)
             uint32_t callstack = one.callstack;
             snapshot_u64(s, &ptr);
             snapshot_u64(s, &size);
-            snapshot_u16(s, &thread);
-            snapshot_u32(s, &callstack);
+            snapshot_thread_number(s, t, &thread);
+            snapshot_callstack_id(s, t, &callstack);
         }
     }
     column_reader_release(&r);
@@ -79,7 +79,7 @@ static void snapshot_memory(struct snapshot *s, struct trace *t)
         else if (s->loading)
             load_live(s, t, m->pools.at[i], live);
         else
-            save_live(s, m->pools.at[i]);
+            save_live(s, t, m->pools.at[i]);
     }
 }
 
@@ -113,31 +113,107 @@ static void snapshot_zone_thread(struct snapshot *s, struct trace *t, struct zon
     {
         struct live_zone *zone = &th->open.at[i];
         snapshot_u32(s, &zone->validation);
-        snapshot_i16(s, &zone->srcloc);
+        snapshot_location(s, t, &zone->srcloc);
         snapshot_notes(s, t, zone);
     }
 }
 
-static void snapshot_zones(struct snapshot *s, struct trace *t)
+/* By thread number; a thread without an open zone needs no place for their sake. */
+static void save_zones(struct snapshot *s, struct trace *t)
 {
     struct zones *z = &t->zones;
-    size_t n = snapshot_count(s, z->threads.len, t->threads.list.len);
+    const size_t n = z->threads.len;
+    (void)snapshot_count(s, renumber_kept(s, RENUMBER_THREADS, n), t->threads.list.len);
     for (size_t i = 0; i < n && !s->failed; i++) {
-        struct zone_thread *th = s->loading ? NULL : z->threads.at[i];
-        bool any = th != NULL;
+        struct zone_thread *th = z->threads.at[i];
+        bool any = th && (th->open.len || th->next_validation);
+        if (renumber_notes(s) && any)
+            (void)renumber(s, RENUMBER_THREADS, (uint32_t)i);
+        if (!renumber_keeps(s, RENUMBER_THREADS, i))
+            continue;
         snapshot_bool(s, &any);
-        if (s->loading && any && !s->failed)
-            th = zones_thread(z, (uint16_t)i, s->e);
-        if (any && !th)
-            s->failed = true;
-        else if (any)
+        if (any)
             snapshot_zone_thread(s, t, th);
     }
-    if (s->loading && !s->failed)
+}
+
+static void load_zones(struct snapshot *s, struct trace *t)
+{
+    struct zones *z = &t->zones;
+    size_t n = snapshot_count(s, 0, t->threads.list.len);
+    for (size_t i = 0; i < n && !s->failed; i++) {
+        struct zone_thread *th = NULL;
+        bool any = false;
+        snapshot_bool(s, &any);
+        if (any && !s->failed && !(th = zones_thread(z, (uint16_t)i, s->e)))
+            s->failed = true;
+        if (th)
+            snapshot_zone_thread(s, t, th);
+    }
+    if (!s->failed)
         s->failed = zones_carry(z, s->e) != 0;
 }
 
 /* ---- frames, sections, plots */
+
+/* Objects that have places in the file: frame sets, or plots. */
+struct placed {
+    size_t n;
+    const void *at;
+    size_t size, into, listed; /* of an object, and of its fields within it */
+    const uint32_t *order;
+    size_t places;
+    const struct map *by_text;
+    const char *what;
+};
+
+static uint32_t placed_into(const struct placed *p, uint64_t number)
+{
+    uint32_t into;
+    memcpy(&into, (const char *)p->at + number * p->size + p->into, sizeof into);
+    return into;
+}
+
+static bool placed_is_listed(const struct placed *p, uint64_t number)
+{
+    bool listed;
+    memcpy(&listed, (const char *)p->at + number * p->size + p->listed, sizeof listed);
+    return listed;
+}
+
+/*
+ * What a save relies on: a place for each that is listed and for no other, and what became part of
+ * another one leads to one that did not.
+ */
+static bool places_hold(struct snapshot *s, const struct placed *p, struct map *seen)
+{
+    size_t listed = 0, iter = 0;
+    for (size_t i = 0; i < p->n; i++) {
+        uint32_t into = placed_into(p, i);
+        listed += placed_is_listed(p, i);
+        if (into >= p->n || placed_into(p, into) != into)
+            return false;
+    }
+    for (size_t i = 0; i < p->places && !s->failed; i++) {
+        if (p->order[i] >= p->n || !placed_is_listed(p, p->order[i]))
+            return false;
+        if (!map_add(seen, p->order[i], NULL))
+            snapshot_no_memory(s);
+    }
+    for (const struct map_slot *slot; (slot = map_next(p->by_text, &iter));) {
+        if (placed_into(p, slot->value) != slot->value)
+            return false;
+    }
+    return listed == seen->count && listed == p->places;
+}
+
+static void check_places(struct snapshot *s, const struct placed *p)
+{
+    struct map seen = {0};
+    if (s->loading && !s->failed && !places_hold(s, p, &seen))
+        snapshot_refuse(s, p->what);
+    map_release(&seen);
+}
 
 static void snapshot_frame_sets(struct snapshot *s, struct trace *t)
 {
@@ -156,17 +232,22 @@ static void snapshot_frame_sets(struct snapshot *s, struct trace *t)
             set->newest_end = FRAME_NO_END;
         }
     }
-    for (size_t i = 0; i < f->list.len; i++)
-        snapshot_index(s, f->list.at[i].into, f->list.len, "a frame set");
     SNAPSHOT_EACH(s, &f->order, i, UINT32_MAX)
-    {
-        snapshot_u32(s, &f->order.at[i]);
-        snapshot_index(s, f->order.at[i], f->list.len, "a frame set");
-    }
+    snapshot_u32(s, &f->order.at[i]);
     snapshot_map_into(s, &f->numbers, f->list.len, "a frame set");
-    snapshot_map(s, &f->told, 0, t->strings.list.len, "a string");
-    snapshot_map_into(s, &f->by_text, f->list.len, "a frame set");
+    snapshot_string_map(s, t, &f->told, MAP_TO_STRING, 0, "a string");
+    snapshot_string_map(s, t, &f->by_text, MAP_FROM_STRING, f->list.len, "a frame set");
     snapshot_map_into(s, &f->vsync, f->list.len, "a frame set");
+    const struct placed placed = {.n = f->list.len,
+                                  .at = f->list.at,
+                                  .size = sizeof f->list.at[0],
+                                  .into = offsetof(struct frame_set, into),
+                                  .listed = offsetof(struct frame_set, listed),
+                                  .order = f->order.at,
+                                  .places = f->order.len,
+                                  .by_text = &f->by_text,
+                                  .what = "a frame set"};
+    check_places(s, &placed);
     if (f->list.len == 0 || f->list.at[0].into != 0)
         snapshot_refuse(s, "the base set of frames");
     snapshot_i64(s, &t->frame_images.before);
@@ -174,7 +255,7 @@ static void snapshot_frame_sets(struct snapshot *s, struct trace *t)
         s->failed = frame_sets_carry(f, s->e) != 0;
 }
 
-static void save_open_sections(struct snapshot *s, struct sections *c)
+static void save_open_sections(struct snapshot *s, const struct trace *t, struct sections *c)
 {
     struct column_reader list, ends;
     struct err e = {0};
@@ -191,7 +272,7 @@ static void save_open_sections(struct snapshot *s, struct sections *c)
             uint32_t text = p[i].text;
             snapshot_i64(s, &id);
             snapshot_u16(s, &category);
-            snapshot_u32(s, &text);
+            snapshot_string(s, t, &text);
         }
     }
     column_reader_release(&list);
@@ -213,7 +294,7 @@ static void snapshot_sections(struct snapshot *s, struct trace *t)
     snapshot_map_into(s, &c->categories, c->category.len, "a section's category");
     size_t n = snapshot_count(s, (size_t)c->list.len, SIZE_MAX);
     if (!s->loading) {
-        save_open_sections(s, c);
+        save_open_sections(s, t, c);
         return;
     }
     for (size_t i = 0; i < n && !s->failed; i++) {
@@ -247,16 +328,21 @@ static void snapshot_plots(struct snapshot *s, struct trace *t)
         snapshot_i64(s, &plot->newest);
         snapshot_i64(s, &plot->reported);
     }
-    for (size_t i = 0; i < p->list.len; i++)
-        snapshot_index(s, p->list.at[i].into, p->list.len, "a plot");
     SNAPSHOT_EACH(s, &p->order, i, UINT32_MAX)
-    {
-        snapshot_u32(s, &p->order.at[i]);
-        snapshot_index(s, p->order.at[i], p->list.len, "a plot");
-    }
+    snapshot_u32(s, &p->order.at[i]);
     snapshot_map_into(s, &p->numbers, p->list.len, "a plot");
-    snapshot_map(s, &p->told, 0, t->strings.list.len, "a string");
-    snapshot_map_into(s, &p->by_text, p->list.len, "a plot");
+    snapshot_string_map(s, t, &p->told, MAP_TO_STRING, 0, "a string");
+    snapshot_string_map(s, t, &p->by_text, MAP_FROM_STRING, p->list.len, "a plot");
+    const struct placed placed = {.n = p->list.len,
+                                  .at = p->list.at,
+                                  .size = sizeof p->list.at[0],
+                                  .into = offsetof(struct plot, into),
+                                  .listed = offsetof(struct plot, listed),
+                                  .order = p->order.at,
+                                  .places = p->order.len,
+                                  .by_text = &p->by_text,
+                                  .what = "a plot"};
+    check_places(s, &placed);
     snapshot_map_into(s, &p->power, p->list.len, "a plot");
     snapshot_u32(s, &p->system);
     snapshot_index(s, p->system, p->list.len + 1, "a plot");
@@ -268,7 +354,7 @@ static void snapshot_lock(struct snapshot *s, struct trace *t, struct lock *lock
 {
     snapshot_u32(s, &lock->id);
     snapshot_string(s, t, &lock->name);
-    snapshot_i16(s, &lock->location);
+    snapshot_location(s, t, &lock->location);
     snapshot_u8(s, &lock->type);
     snapshot_u64(s, &lock->holder);
     SNAPSHOT_EACH(s, &lock->threads, i, LOCK_THREADS_MAX)
@@ -373,7 +459,10 @@ static void snapshot_system(struct snapshot *s, struct trace *t)
 void snapshot_lasting(struct snapshot *s, struct trace *t)
 {
     snapshot_memory(s, t);
-    snapshot_zones(s, t);
+    if (s->loading)
+        load_zones(s, t);
+    else
+        save_zones(s, t);
     snapshot_frame_sets(s, t);
     snapshot_sections(s, t);
     snapshot_plots(s, t);

@@ -10,18 +10,8 @@
 
 #define OTHER_POOLS "(other pools)"
 
-int trace_init(struct trace *t, const struct trace_options *options, struct err *e)
+static int init_tables(struct trace *t, struct err *e)
 {
-    const struct spool no_file = {.fd = -1, .old_fd = -1};
-    *t = (struct trace){.spool = no_file, .lasting = no_file, .facts.timer_mul = 1.0};
-    size_t budget = options && options->resident_budget ? options->resident_budget : TRACE_BUDGET;
-    const char *dir = options ? options->spool_dir : NULL;
-    if (spool_init(&t->spool, dir, budget, e) != 0)
-        return -1;
-    if (spool_init(&t->lasting, dir, 0, e) != 0) {
-        spool_release(&t->spool);
-        return -1;
-    }
     strings_init(&t->strings);
     memory_init(&t->memory, &t->spool);
     gpu_init(&t->gpu, &t->spool);
@@ -32,22 +22,16 @@ int trace_init(struct trace *t, const struct trace_options *options, struct err 
     locks_init(&t->locks, &t->spool);
     sched_init(&t->sched, &t->spool);
     samples_init(&t->samples, &t->spool);
-    keyed_blobs_init(&t->symbol_codes, &t->lasting);
-    keyed_blobs_init(&t->sources, &t->lasting);
-    t->threads.limit = THREADS_MAX;
-    t->location_limit = LOCATIONS_MAX;
     uint16_t none;
-    if (frame_sets_init(&t->frame_sets, &t->spool, e) != 0 ||
-        callstacks_init(&t->callstacks, e) != 0 ||
-        zones_init(&t->zones, &t->spool, &t->strings, e) != 0 ||
-        trace_thread_number(t, 0, &none, e) != 0) {
-        trace_release(t);
-        return -1;
-    }
-    return 0;
+    return frame_sets_init(&t->frame_sets, &t->spool, e) == 0 &&
+                   callstacks_init(&t->callstacks, e) == 0 &&
+                   zones_init(&t->zones, &t->spool, &t->strings, e) == 0 &&
+                   trace_thread_number(t, 0, &none, e) == 0
+               ? 0
+               : -1;
 }
 
-void trace_release(struct trace *t)
+static void release_tables(struct trace *t)
 {
     memory_release(&t->memory);
     gpu_release(&t->gpu);
@@ -61,8 +45,6 @@ void trace_release(struct trace *t)
     system_release(&t->system);
     sched_release(&t->sched);
     samples_release(&t->samples);
-    keyed_blobs_release(&t->symbol_codes);
-    keyed_blobs_release(&t->sources);
     vec_release(&t->source_paths);
     strings_release(&t->strings);
     callstacks_release(&t->callstacks);
@@ -70,15 +52,103 @@ void trace_release(struct trace *t)
     vec_release(&t->threads.order);
     vec_release(&t->threads.locals);
     map_release(&t->threads.numbers);
+    vec_release(&t->threads.known);
+    map_release(&t->threads.known_numbers);
     vec_release(&t->locations);
     map_release(&t->location_numbers);
+    vec_release(&t->known_locations);
+    map_release(&t->known_location_numbers);
     vec_release(&t->location_payloads);
     vec_release(&t->symbols);
     map_release(&t->symbol_numbers);
     map_release(&t->code_symbols);
     vec_release(&t->app_info);
+}
+
+int trace_init(struct trace *t, const struct trace_options *options, struct err *e)
+{
+    const struct spool no_file = {.fd = -1, .old_fd = -1};
+    *t = (struct trace){.spool = no_file, .lasting = no_file, .facts.timer_mul = 1.0};
+    size_t budget = options && options->resident_budget ? options->resident_budget : TRACE_BUDGET;
+    const char *dir = options ? options->spool_dir : NULL;
+    if (spool_init(&t->spool, dir, budget, e) != 0)
+        return -1;
+    if (spool_init(&t->lasting, dir, 0, e) != 0) {
+        spool_release(&t->spool);
+        return -1;
+    }
+    t->threads.limit = THREADS_MAX;
+    t->location_limit = LOCATIONS_MAX;
+    keyed_blobs_init(&t->symbol_codes, &t->lasting);
+    keyed_blobs_init(&t->sources, &t->lasting);
+    if (init_tables(t, e) == 0)
+        return 0;
+    trace_release(t);
+    return -1;
+}
+
+void trace_release(struct trace *t)
+{
+    release_tables(t);
+    keyed_blobs_release(&t->symbol_codes);
+    keyed_blobs_release(&t->sources);
     spool_release(&t->spool);
     spool_release(&t->lasting);
+}
+
+int trace_renew(struct trace *t, struct err *e)
+{
+    const struct trace before = *t;
+    release_tables(t);
+    *t = (struct trace){.spool = t->spool,
+                        .lasting = t->lasting,
+                        .facts.timer_mul = 1.0,
+                        .threads.limit = before.threads.limit,
+                        .location_limit = before.location_limit,
+                        .symbol_codes = before.symbol_codes,
+                        .sources = before.sources};
+    int status = init_tables(t, e);
+    t->strings.limit = before.strings.limit;
+    t->callstacks.limit = before.callstacks.limit;
+    t->samples.combine = before.samples.combine;
+    t->zones.depth_limit = before.zones.depth_limit;
+    return status;
+}
+
+/* ---- how full it is */
+
+struct trace_lengths trace_lengths(const struct trace *t)
+{
+    return (struct trace_lengths){.strings = t->strings.list.len,
+                                  .callstacks = t->callstacks.list.len,
+                                  .threads = t->threads.list.len,
+                                  .locations = t->locations.len,
+                                  .payloads = t->location_payloads.len};
+}
+
+static bool is_full_to(unsigned percent, size_t len, size_t carried, size_t limit)
+{
+    return len >= (uint64_t)limit * percent / 100 && len - carried >= limit / 10;
+}
+
+bool trace_is_full_to(const struct trace *t, unsigned percent)
+{
+    const struct trace_lengths now = trace_lengths(t), *then = &t->carried;
+    return is_full_to(percent, now.strings, then->strings, t->strings.limit) ||
+           is_full_to(percent, now.callstacks, then->callstacks, t->callstacks.limit) ||
+           is_full_to(percent, now.threads, then->threads, t->threads.limit) ||
+           is_full_to(percent, now.locations, then->locations, t->location_limit) ||
+           is_full_to(percent, now.payloads, then->payloads, t->location_limit);
+}
+
+/* ---- threads */
+
+/* What earlier parts know of a thread that gets a place again. */
+static struct trace_thread thread_of(const struct trace_threads *th, uint64_t id)
+{
+    const uint64_t *known = map_find(&th->known_numbers, id);
+    return known ? th->known.at[*known]
+                 : (struct trace_thread){.id = id, .is_fiber = id >> 32 != 0};
 }
 
 int trace_thread_number(struct trace *t, uint64_t id, uint16_t *number, struct err *e)
@@ -102,8 +172,7 @@ int trace_thread_number(struct trace *t, uint64_t id, uint16_t *number, struct e
             *number = (uint16_t)(th->list.len - 1);
             return 0;
         }
-        if (!vec_push(&th->list, (struct trace_thread){.id = id, .is_fiber = id >> 32 != 0}) ||
-            !(found = map_add(&th->numbers, id, NULL)))
+        if (!vec_push(&th->list, thread_of(th, id)) || !(found = map_add(&th->numbers, id, NULL)))
             return err_no_memory(e, "threads");
         *found = th->list.len - 1;
     }

@@ -73,8 +73,10 @@ struct trace_threads {
     struct map numbers;            /* id → index */
     uint64_t last_id;              /* a cache of one */
     uint16_t last_number;
-    uint32_t limit;    /* THREADS_MAX, or less in tests */
-    uint64_t overflow; /* look-ups beyond the limit, which gave the last thread */
+    VEC(struct trace_thread) known; /* of earlier parts, with no place now: names, fibers' groups */
+    struct map known_numbers;       /* id → index in known */
+    uint32_t limit;                 /* THREADS_MAX, or less in tests */
+    uint64_t overflow;              /* look-ups beyond the limit, which gave the last thread */
 };
 
 /* Source location numbers are 16-bit and signed; 32,767 means none. */
@@ -107,6 +109,11 @@ struct trace_symbol {
     bool known; /* the client said where it is defined */
 };
 
+/* Lengths of the tables whose numbers the file bounds. */
+struct trace_lengths {
+    size_t strings, callstacks, threads, locations, payloads;
+};
+
 struct trace {
     struct spool spool;
     struct spool lasting; /* of what every part of a trace has: code and source texts */
@@ -127,10 +134,13 @@ struct trace {
     struct sched sched;
     struct samples samples;
     VEC(struct trace_location) locations;
-    size_t location_limit;       /* LOCATIONS_MAX, or less in tests */
-    uint64_t location_overflow;  /* locations beyond it, which are not kept */
-    struct map location_numbers; /* client pointer → index in locations */
+    size_t location_limit;                      /* LOCATIONS_MAX, or less in tests */
+    uint64_t location_overflow;                 /* locations beyond it, which are not kept */
+    struct map location_numbers;                /* client pointer → index in locations */
+    VEC(struct trace_location) known_locations; /* of earlier parts, with no place now */
+    struct map known_location_numbers;          /* client pointer → index in them */
     VEC(struct trace_location_payload) location_payloads;
+    struct trace_lengths carried; /* what the part at hand began with */
     VEC(struct trace_symbol) symbols;
     struct map symbol_numbers;       /* address → index in symbols */
     struct map code_symbols;         /* code address → symbol address */
@@ -149,6 +159,21 @@ struct trace_options {
 
 int trace_init(struct trace *t, const struct trace_options *options, struct err *e);
 void trace_release(struct trace *t);
+
+/*
+ * Empties it of all but code and source texts, keeping its limits and its spools' files. To be done
+ * when no column holds anything that is needed. On an error it must only be released.
+ */
+int trace_renew(struct trace *t, struct err *e);
+
+struct trace_lengths trace_lengths(const struct trace *t);
+
+/*
+ * Whether one of these tables is at so many percent of what a file can number, and at least a tenth
+ * of it came since the part at hand began: another part would have room.
+ */
+#define TRACE_NEARLY_FULL 95u
+bool trace_is_full_to(const struct trace *t, unsigned percent);
 
 /* The number of a thread id, added when new. Past 65,536 threads further ones share the last. */
 int trace_thread_number(struct trace *t, uint64_t id, uint16_t *number, struct err *e);

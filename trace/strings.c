@@ -133,10 +133,10 @@ uint32_t strings_restore(struct strings *s, struct view text, struct err *e)
     return number;
 }
 
-/* At 95 % of the format's limit new texts share one number, and are counted. */
+/* At 99 % of the format's limit new texts share one number, and are counted. */
 static bool strings_full(const struct strings *s)
 {
-    return s->list.len >= (uint64_t)s->limit * 95 / 100;
+    return s->list.len >= (uint64_t)s->limit * 99 / 100;
 }
 
 uint32_t strings_intern(struct strings *s, struct view text, struct err *e)

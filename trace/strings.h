@@ -41,7 +41,7 @@ void strings_init(struct strings *s);
 void strings_release(struct strings *s);
 
 /*
- * The number of `text`, added when new. Beyond 95 % of the limit new texts become "(other)" and are
+ * The number of `text`, added when new. Beyond 99 % of the limit new texts become "(other)" and are
  * counted. 0 with `e` filled when memory is short.
  */
 uint32_t strings_intern(struct strings *s, struct view text, struct err *e);

@@ -52,6 +52,7 @@ static void side_open(struct side *s)
     must(trace_init(&s->trace, &store, &e), &e);
     must(intake_open(&s->r, &s->trace, &start, &e), &e);
     s->r.ingest.part_full = drop_part;
+    s->r.ingest.compact_least = 1;
 }
 
 static void side_release(struct side *s)
