@@ -17,6 +17,7 @@ struct capture {
     struct memory_limit memory;
     double last_progress; /* when the last one was printed */
     struct resolver resolver;
+    const char *guarded;      /* the folder that files are still to be kept to; NULL: nothing is */
     struct process_root root; /* of the client, if it is another one than ours */
     bool resolver_runs;
     char *named_output;      /* by --name */

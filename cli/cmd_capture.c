@@ -196,7 +196,13 @@ static int record(struct capture *c, struct connection *connection, struct trace
     if (!s)
         return -1;
     process_root_close(&c->root);
-    c->root = session_take_root(s);
+    c->root = session_root(s);
+    if (c->guarded && session_look(s, e) != 0) {
+        session_free(s);
+        return -1;
+    }
+    if (c->guarded)
+        session_guard_looked(c->guarded, c->o.spool_dir, c->root.folder);
     if (c->o.session.no_symbols && !session_is_local(s))
         fprintf(stderr, "tidemark: the client is not a process of this host that we may look at: "
                         "it is asked for names after all\n");
@@ -399,7 +405,9 @@ static int capture_connected(struct capture *c, struct connection *connection)
     c->version = version_to_write(c, connection->version);
     print_client(connection);
     if (c->monitor.channel.fd >= 0 && c->o.name)
-        session_guard_connected(connection->fd, c->o.output, c->o.spool_dir);
+        c->guarded = session_guard_connected(connection->fd, c->o.output, c->o.spool_dir)
+                         ? NULL
+                         : c->o.output;
     if ((c->o.name ? prepare_named(c, connection, &t, &e) : prepare(c, &t, &e)) != 0) {
         close(connection->fd);
         return fail(c, &e, 5);

@@ -39,11 +39,25 @@ static bool is_local(int fd)
     return from == to || ntohl(to) >> 24 == 127;
 }
 
-void session_guard_connected(int fd, const char *output, const char *spool)
+static void keep_to(const char *output, const char *spool, int root)
 {
     const struct guard_folders folders = {.writable = {output, spool, tempfile_dir(NULL)},
-                                          .reads = true};
+                                          .reads = true,
+                                          .has_root = root >= 0,
+                                          .root = root};
+    (void)guard_files(&folders);
+}
+
+bool session_guard_connected(int fd, const char *output, const char *spool)
+{
+    bool local = is_local(fd);
     (void)guard_sockets();
-    if (!is_local(fd))
-        (void)guard_files(&folders);
+    if (!local)
+        keep_to(output, spool, -1);
+    return !local;
+}
+
+void session_guard_looked(const char *output, const char *spool, int root)
+{
+    keep_to(output, spool, root);
 }

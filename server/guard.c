@@ -49,15 +49,19 @@ struct path_rule {
     int32_t folder;
 } __attribute__((packed));
 
+static int allow_in(int rules, int folder, uint64_t access)
+{
+    const struct path_rule rule = {.allowed = access, .folder = folder};
+    return syscall(LANDLOCK_ADD, rules, LANDLOCK_PATH_BENEATH, &rule, 0) == 0 ? 0 : -1;
+}
+
 static int allow_below(int rules, const char *path, uint64_t access)
 {
-    struct path_rule rule = {.allowed = access,
-                             .folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC)};
-    if (rule.folder < 0)
-        return -1;
-    long status = syscall(LANDLOCK_ADD, rules, LANDLOCK_PATH_BENEATH, &rule, 0);
-    close(rule.folder);
-    return status == 0 ? 0 : -1;
+    int folder = open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int status = folder < 0 ? -1 : allow_in(rules, folder, access);
+    if (folder >= 0)
+        close(folder);
+    return status;
 }
 
 /*
@@ -70,6 +74,8 @@ static bool allow_folders(int rules, const struct guard_folders *o, uint64_t han
         if (o->writable[i] && allow_below(rules, o->writable[i], handled & ~FS_SPECIAL) != 0)
             return false;
     }
+    if (o->has_root) /* without, build ids of what is mapped later are not known */
+        (void)allow_in(rules, o->root, FS_READ_FILE | FS_READ_DIR);
     return !o->reads || allow_below(rules, "/", FS_READ_FILE | FS_READ_DIR) == 0;
 }
 

@@ -24,6 +24,8 @@
 struct guard_folders {
     const char *writable[GUARD_FOLDERS_MAX]; /* with what is below them; NULLs are passed over */
     bool reads;                              /* opens files beyond those folders, to read */
+    bool has_root;                           /* and in the folder open at `root`, of other mounts */
+    int root;
 };
 
 /* No core dumps; `files` descriptors and `memory` bytes of data at most. 0: as it is. */
@@ -31,7 +33,8 @@ void guard_limits(unsigned files, uint64_t memory);
 
 /*
  * The others to be called before there are other threads; each says whether this kernel has it.
- * Landlock also keeps the process from looking into others (/proc/PID/maps), whatever is granted.
+ * Landlock also keeps the process from looking into others (/proc/PID/maps), whatever is granted;
+ * what was opened of them before can still be read.
  */
 bool guard_calls(void);
 bool guard_sockets(void); /* no socket is made or connected from here on; after guard_calls */

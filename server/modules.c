@@ -133,17 +133,22 @@ static int socket_owner(unsigned long inode, pid_t *owner, struct err *e)
 int modules_init(struct modules *m, int fd, struct err *e)
 {
     unsigned long inode;
-    *m = (struct modules){.root = PROCESS_ROOT_NONE};
+    *m = (struct modules){.maps = -1, .root = PROCESS_ROOT_NONE};
     if (peer_inode(fd, &inode, e) != 0 || (inode && socket_owner(inode, &m->pid, e) != 0))
         return -1;
-    if (m->pid)
+    if (m->pid) {
         m->root = process_root_open(m->pid);
+        m->maps = process_modules_open(m->pid);
+    }
     return 0;
 }
 
 void modules_release(struct modules *m)
 {
     map_release(&m->seen);
+    if (m->maps >= 0)
+        close(m->maps);
+    m->maps = -1;
     process_root_close(&m->root);
 }
 
@@ -199,7 +204,12 @@ static int modules_read(struct modules *m, struct trace *t, struct err *e)
 {
     struct reading r = {m, t};
     struct err cause = {0};
-    if (process_modules(m->pid, note_module, &r, &cause) == 0 || cause.code == ERR_INPUT)
+    int fresh = process_modules_open(m->pid), maps = fresh >= 0 ? fresh : m->maps;
+    int status =
+        maps < 0 ? 0 : process_modules_read(maps, m->pid, &m->root, note_module, &r, &cause);
+    if (fresh >= 0)
+        close(fresh);
+    if (status == 0 || cause.code == ERR_INPUT)
         return 0; /* gone, or not ours to look at */
     if (e)
         *e = cause;

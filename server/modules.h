@@ -26,6 +26,7 @@ struct modules {
     long long last_read;      /* monotonic ns */
     size_t frames_read;       /* frames that the store had then */
     struct map seen;          /* hash of (start, path) → 1 */
+    int maps;                 /* its table, for when looking is not allowed any more; -1: none */
     struct process_root root; /* where its paths lead, if not where ours do */
 };
 

@@ -67,13 +67,9 @@ bool session_is_local(const struct session *s)
     return modules_has_pid(&s->modules, s->pid);
 }
 
-struct process_root session_take_root(struct session *s)
+struct process_root session_root(const struct session *s)
 {
-    struct process_root root = s->modules.root;
-    if (!session_is_local(s))
-        return PROCESS_ROOT_NONE;
-    s->modules.root = PROCESS_ROOT_NONE;
-    return root;
+    return session_is_local(s) ? process_root_copy(&s->modules.root) : PROCESS_ROOT_NONE;
 }
 
 /*
@@ -132,6 +128,7 @@ struct session *session_new(struct connection *c, struct trace *t,
         err_no_memory(e, "the session");
         return NULL;
     }
+    s->modules.maps = -1;
     s->modules.root = PROCESS_ROOT_NONE;
     s->fd = c->fd;
     s->pid = c->welcome.pid;
@@ -334,6 +331,11 @@ static int session_modules(struct session *s, long long now, struct err *e)
     int status = modules_refresh(&s->modules, s->trace, now, e);
     session_keep_facts(s, before);
     return status;
+}
+
+int session_look(struct session *s, struct err *e)
+{
+    return session_modules(s, monotonic_ns(), e);
 }
 
 static int session_last_modules(struct session *s, struct err *e)

@@ -99,9 +99,15 @@ bool session_is_local(const struct session *s);
 
 /*
  * Where the paths of a local client lead, if it sees another file system than we do: the caller's,
- * who closes it. To be called once.
+ * who closes it.
  */
-struct process_root session_take_root(struct session *s);
+struct process_root session_root(const struct session *s);
+
+/*
+ * Reads the module table now, before the caller gives up the right to look into other processes.
+ * What is mapped later is then read by path alone. -1 when memory is short.
+ */
+int session_look(struct session *s, struct err *e);
 
 /* A flight recorder: whether the journal has more than the store. */
 bool session_has_dropped(const struct session *s);

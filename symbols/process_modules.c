@@ -14,18 +14,28 @@ static int unseen(struct err *e)
     return errno == ENOMEM ? err_no_memory(e, "the module table") : 0;
 }
 
-int process_module_build_id(pid_t pid, struct module *m, struct err *e)
+/* map_files reaches the very file that is mapped, also when it was replaced since. */
+static int open_mapped(pid_t pid, const struct process_root *root, const struct module *m)
 {
     char place[4200];
-    int status = 0;
-    /* map_files reaches the very file that is mapped, also when it was replaced since. */
     snprintf(place, sizeof place, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, m->start,
              m->end);
     int fd = open(place, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0) {
-        snprintf(place, sizeof place, "/proc/%d/root%s", (int)pid, m->path);
-        fd = open(place, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    }
+    if (fd >= 0)
+        return fd;
+    snprintf(place, sizeof place, "/proc/%d/root%s", (int)pid, m->path);
+    fd = open(place, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0 || !root)
+        return fd;
+    /* Who may not look into other processes any more. */
+    return root->folder >= 0 ? process_root_file(root, m->path)
+                             : open(m->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+}
+
+static int read_build_id(pid_t pid, const struct process_root *root, struct module *m,
+                         struct err *e)
+{
+    int status = 0, fd = open_mapped(pid, root, m);
     m->build_id = (struct build_id){0};
     if (fd >= 0) {
         errno = 0;
@@ -36,8 +46,20 @@ int process_module_build_id(pid_t pid, struct module *m, struct err *e)
     return status;
 }
 
+int process_module_build_id(pid_t pid, struct module *m, struct err *e)
+{
+    return read_build_id(pid, NULL, m, e);
+}
+
+struct reader {
+    pid_t pid;
+    const struct process_root *root; /* NULL: the process may be looked into */
+    process_modules_put *put;
+    void *ctx;
+};
+
 /* One line as a table of its own, which is empty when it is no executable mapping of a file. */
-static int put_line(pid_t pid, struct view line, process_modules_put *put, void *ctx, struct err *e)
+static int put_line(const struct reader *r, struct view line, struct err *e)
 {
     struct module_table one = {0};
     struct err bad = {0};
@@ -48,35 +70,66 @@ static int put_line(pid_t pid, struct view line, process_modules_put *put, void 
         err_no_memory(e, "the module table");
     for (size_t i = 0; i < one.list.len && status == 0; i++) {
         struct module *m = &one.list.at[i];
-        status = process_module_build_id(pid, m, e);
+        status = read_build_id(r->pid, r->root, m, e);
         if (status == 0)
-            status = put(ctx, m, e);
+            status = r->put(r->ctx, m, e);
     }
     module_table_release(&one);
     return status;
 }
 
-int process_modules(pid_t pid, process_modules_put *put, void *ctx, struct err *e)
+static int put_lines(const struct reader *r, FILE *f, struct err *e)
 {
-    char path[48];
     char *line = NULL;
     size_t cap = 0;
     ssize_t len = 0;
     int status = 0;
-    snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
-    FILE *f = fopen(path, "re");
-    if (!f)
-        return err_errno(e, errno == ENOMEM ? ERR_MEMORY : ERR_INPUT, "cannot read %s", path);
     errno = 0;
     while (status == 0 && (len = getline(&line, &cap, f)) >= 0) {
         if (len > 0 && line[len - 1] == '\n')
             len--;
-        status = put_line(pid, (struct view){line, (size_t)len}, put, ctx, e);
+        status = put_line(r, (struct view){line, (size_t)len}, e);
     }
     if (status == 0 && !feof(f))
         status = errno == ENOMEM ? err_no_memory(e, "the module table")
-                                 : err_errno(e, ERR_INPUT, "cannot read %s", path);
+                                 : err_errno(e, ERR_INPUT, "cannot read the mappings of process %d",
+                                             (int)r->pid);
     free(line);
-    fclose(f);
     return status;
+}
+
+int process_modules_open(pid_t pid)
+{
+    char path[48];
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Reads the table open at `fd`, which is closed. */
+static int read_table(const struct reader *r, int fd, struct err *e)
+{
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+    int status = f ? put_lines(r, f, e)
+                   : err_errno(e, errno == ENOMEM ? ERR_MEMORY : ERR_INPUT,
+                               "cannot read the mappings of process %d", (int)r->pid);
+    if (f)
+        fclose(f);
+    else if (fd >= 0)
+        close(fd);
+    return status;
+}
+
+int process_modules(pid_t pid, process_modules_put *put, void *ctx, struct err *e)
+{
+    return read_table(&(struct reader){.pid = pid, .put = put, .ctx = ctx},
+                      process_modules_open(pid), e);
+}
+
+int process_modules_read(int maps, pid_t pid, const struct process_root *root,
+                         process_modules_put *put, void *ctx, struct err *e)
+{
+    const struct reader r = {.pid = pid, .root = root, .put = put, .ctx = ctx};
+    if (lseek(maps, 0, SEEK_SET) != 0)
+        return err_errno(e, ERR_INPUT, "cannot read the mappings of process %d", (int)pid);
+    return read_table(&r, fcntl(maps, F_DUPFD_CLOEXEC, 0), e);
 }

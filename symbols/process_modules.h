@@ -8,6 +8,7 @@
 
 #include "base/err.h"
 #include "symbols/module_table.h"
+#include "symbols/process_root.h"
 
 typedef int process_modules_put(void *ctx, const struct module *m, struct err *e);
 
@@ -16,5 +17,14 @@ int process_module_build_id(pid_t pid, struct module *m, struct err *e);
 
 /* Puts each executable mapping of a file, in order. ERR_INPUT when the process is not there. */
 int process_modules(pid_t pid, process_modules_put *put, void *ctx, struct err *e);
+
+/*
+ * The same in two steps, for whoever gives up the right to look into other processes in between:
+ * the descriptor of the table can be read time and again, and gives it as it is then. Build ids are
+ * then those of the files at the mappings' paths, in `root` unless that is none. -1 with errno.
+ */
+int process_modules_open(pid_t pid);
+int process_modules_read(int maps, pid_t pid, const struct process_root *root,
+                         process_modules_put *put, void *ctx, struct err *e);
 
 #endif

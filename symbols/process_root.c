@@ -55,6 +55,15 @@ void process_root_close(struct process_root *r)
     *r = PROCESS_ROOT_NONE;
 }
 
+struct process_root process_root_copy(const struct process_root *r)
+{
+    struct process_root copy = {fcntl(r->folder, F_DUPFD_CLOEXEC, 0),
+                                fcntl(r->mounts, F_DUPFD_CLOEXEC, 0)};
+    if (copy.folder < 0 || copy.mounts < 0)
+        process_root_close(&copy);
+    return copy;
+}
+
 int process_root_file(const struct process_root *r, const char *path)
 {
     const struct open_how how = {.flags = O_PATH | O_CLOEXEC,

@@ -19,6 +19,9 @@ struct process_root {
 struct process_root process_root_open(pid_t pid);
 void process_root_close(struct process_root *r);
 
+/* The same once more, to be closed by itself; none where descriptors are short. */
+struct process_root process_root_copy(const struct process_root *r);
+
 /*
  * Opens an absolute path of the process as regular_file_open does, no link leading out of its root.
  * -1 with errno, ENOSYS before Linux 5.6.

@@ -3,6 +3,7 @@ fails in turn. Every time the words say why, an old file of the output's name st
 is whole, and what had arrived is in a trace or in a journal that `recover` finishes."""
 
 import contextlib
+import ctypes
 import errno
 import json
 import os
@@ -11,6 +12,7 @@ import re
 import shutil
 import signal
 import subprocess
+import tempfile
 from unittest import mock
 
 import test_daemon_production
@@ -21,6 +23,8 @@ from test_daemon import announce
 from test_recover import dump
 from tools import BUILD, FIREHOSE, LIMIT, TIDEMARK, TRACES, Case, report, run, wait_until
 
+# Where guarded sessions may write, too.
+TEMPORARY = os.environ.get("TMPDIR") or "/var/tmp"
 FAULTS = str(BUILD / "test" / "faults.so")
 OLD = b"what was there before"
 THOROUGH = bool(os.environ.get("FAULTS"))  # each call in each way
@@ -45,12 +49,11 @@ class Faulty(Case):
 
     def calls(self, attempt):
         """The calls of an undisturbed run."""
-        log = self.dir / "calls"
-        result = attempt(environment(FAULT_LOG=log))
-        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
-        calls = [line.split(" ", 1)[0] for line in log.read_text().splitlines()]
-        log.unlink()
-        return calls
+        with tempfile.TemporaryDirectory(dir=TEMPORARY) as folder:
+            log = pathlib.Path(folder) / "calls"
+            result = attempt(environment(FAULT_LOG=log))
+            self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+            return [line.split(" ", 1)[0] for line in log.read_text().splitlines()]
 
     def chosen(self, calls, most):
         """Of each kind of call the first and the last, and some between."""
@@ -347,6 +350,14 @@ class Programs(Faulty):
         self.each(attempt, check, statuses=(0, 3, 4))
 
 
+def has_landlock():
+    lsm = pathlib.Path("/sys/kernel/security/lsm")
+    if lsm.exists():
+        return "landlock" in lsm.read_text()
+    # LANDLOCK_CREATE_RULESET_VERSION; the number is the same on all processors.
+    return ctypes.CDLL(None, use_errno=True).syscall(444, None, 0, 1) > 0
+
+
 def children(pid):
     return [int(n) for n in
             pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
@@ -407,6 +418,19 @@ class Sessions(Faulty, test_daemon_production.Running):
             result = self.attempt(environment(FAULT_AT=i, FAULT_HOW=how, FAULT_ONLY=only))
             where = f"{i} ({calls[i - 1]}) {os.strerror(how)}: {result.returncode} {result.stderr}"
             self.check(result, where)
+
+    def test_sessions_write_nowhere_else(self):
+        """The log of calls, which each process writes by itself, ends when Landlock begins: a session
+        has made its journal then, and no trace."""
+        log = self.dir / "calls"
+        result = self.attempt(environment(FAULT_LOG=log))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        calls = [line.split(" ", 1)[0] for line in log.read_text().splitlines()]
+        self.assertIn("mkdir", calls)
+        if "fsync" in calls and not has_landlock():
+            self.skipTest("this kernel has no Landlock")
+        self.assertNotIn("fsync", calls)
+        self.assertNotIn("write", calls)
 
     def test_parts_are_saved_while_more_is_received(self):
         """The saving of the first part is held until all has come of what follows it."""

@@ -22,6 +22,7 @@
 #include <cmocka.h>
 
 #include "server/guard.h"
+#include "symbols/process_modules.h"
 
 #define LACKING 77 /* this kernel, or a sanitized program, has it not */
 
@@ -157,6 +158,45 @@ static void test_files(void **state)
     expect(try_files);
 }
 
+static int count_module(void *ctx, const struct module *m, struct err *e)
+{
+    (void)e;
+    *(unsigned *)ctx += m->build_id.len > 0;
+    return 0;
+}
+
+/* Another process's mappings: opened before, they can be read, and are what they are then. */
+static int try_modules(void)
+{
+    const struct guard_folders folders = {.writable = {"/tmp"}, .reads = true};
+    const struct process_root root = PROCESS_ROOT_NONE;
+    struct err e = {0};
+    unsigned before = 0, after = 0;
+    pid_t other = getppid();
+    int maps = process_modules_open(other);
+    if (maps < 0 || process_modules(other, count_module, &before, &e) != 0 || before == 0)
+        return 1;
+    if (!guard_files(&folders))
+        return LACKING;
+    /* Who may watch the whole system still sees the mappings, but not what is mapped. */
+    if (process_modules(other, count_module, &after, &e) != 0 && e.code != ERR_INPUT)
+        return 2;
+    if (after != 0)
+        return 3;
+    for (int i = 0; i < 2; i++) {
+        if (process_modules_read(maps, other, &root, count_module, &after, &e) != 0)
+            return 4;
+    }
+    close(maps);
+    return after == 2 * before ? 0 : 5;
+}
+
+static void test_modules(void **state)
+{
+    (void)state;
+    expect(try_modules);
+}
+
 static int try_limits(void)
 {
     struct rlimit core, files;
@@ -188,9 +228,8 @@ static void test_no_folder(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_calls),
-        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_limits),
+        cmocka_unit_test(test_calls),     cmocka_unit_test(test_files),
+        cmocka_unit_test(test_modules),   cmocka_unit_test(test_limits),
         cmocka_unit_test(test_no_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
