@@ -313,7 +313,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := $(patsubst test/fuzz/%.c,build-fuzz/%,$(sort $(wildcard test/fuzz/fuzz_*.c)))
 FUZZ_REPORT  := $(filter-out report/html.c,$(wildcard report/*.c)) # the page is built, not written
 FUZZ_SERVER  := address channel checkpoint http http_patience intake journal journal_read \
-                memory_limit monitor recovery stop usage_record
+                memory_limit monitor offer recovery stop usage_record
 FUZZ_SOURCES := $(sort $(wildcard base/*.c protocol/*.c symbols/*.c trace/*.c import/*.c \
                   recording/*.c analysis/*.c lib/*.c mcp/*.c) $(FUZZ_REPORT) \
                   $(FUZZ_SERVER:%=server/%.c))
@@ -338,7 +338,11 @@ build-fuzz/obj/wire_table.o: $(BUILD)/gen/wire_table.c
 
 build-fuzz/%: test/fuzz/%.c $(FUZZ_OBJECTS) | deps-test
 	@echo "  FUZZ $@"
-	$(Q)clang $(CPPFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $< $(FUZZ_OBJECTS) $(LDLIBS)
+	$(Q)clang $(CPPFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $(filter %.c %.o,$^) $(LDLIBS)
+
+# What the daemon answers over HTTP; its captures and reports are the target's own.
+build-fuzz/fuzz_daemon_http: $(patsubst %,build-fuzz/obj/cli/%.o,daemon_api daemon_files daemon_http \
+    daemon_metrics daemon_page)
 
 fuzz: $(FUZZ_TARGETS)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) sh test/fuzz/run $(FUZZ_TARGETS)
