@@ -31,6 +31,12 @@ static size_t folder_length(const char *path)
     return slash ? (size_t)(slash - path) + 1 : 0;
 }
 
+char *outfile_folder(const char *path)
+{
+    size_t dir = folder_length(path);
+    return dir ? strndup(path, dir > 1 ? dir - 1 : 1) : strdup(".");
+}
+
 /* A name for mkostemp beside `path`: hidden, and short enough whatever the name at hand. */
 static char *temporary_name(const char *path)
 {
@@ -81,8 +87,7 @@ static int link_to_temporary(int fd, const char *path, char **name)
 
 static int open_nameless(const char *path)
 {
-    size_t dir = folder_length(path);
-    char *folder = dir ? strndup(path, dir) : strdup(".");
+    char *folder = outfile_folder(path);
     int fd = folder ? open(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0666) : -1;
     free(folder);
     return fd;
@@ -175,8 +180,7 @@ FILE *outfile_stream(const struct outfile *o, struct err *e)
 /* Makes the rename itself durable. Folders that cannot be synced are no reason to fail. */
 static void sync_folder(const char *path)
 {
-    size_t dir = folder_length(path);
-    char *folder = dir ? strndup(path, dir) : strdup(".");
+    char *folder = outfile_folder(path);
     int fd = folder ? open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
     if (fd >= 0) {
         (void)file_sync(fd);

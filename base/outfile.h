@@ -21,6 +21,10 @@ struct outfile {
     bool replace;
 };
 
+/* The folder that a path leads into: "." where it names none. To be freed; NULL: memory is short.
+ */
+char *outfile_folder(const char *path);
+
 /*
  * Refuses (ERR_OUTPUT) when `path` exists and `replace` is false, or when its folder cannot be
  * written. A path that names something other than a regular file (a pipe, /dev/stdout) is opened

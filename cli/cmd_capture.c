@@ -80,9 +80,7 @@ static int choose_spool(struct capture *c, struct err *e)
     }
     if (stat(c->o.output, &st) == 0 && !S_ISREG(st.st_mode))
         return 0;
-    const char *slash = strrchr(c->o.output, '/');
-    size_t len = slash ? (size_t)(slash - c->o.output) : 0;
-    c->o.spool_dir = slash ? strndup(len ? c->o.output : "/", len ? len : 1) : strdup(".");
+    c->o.spool_dir = outfile_folder(c->o.output);
     return c->o.spool_dir ? 0 : err_no_memory(e, "options");
 }
 

@@ -137,11 +137,9 @@ static void say(const struct importing *m, const char *words)
 
 static int choose_dir(struct importing *m, struct err *e)
 {
-    const char *slash = strrchr(m->output, '/');
-    size_t len = slash ? (size_t)(slash - m->output) : 0;
     if (strncmp(m->output, "/dev/", 5) == 0)
         return 0;
-    m->dir = slash ? strndup(len ? m->output : "/", len ? len : 1) : strdup(".");
+    m->dir = outfile_folder(m->output);
     return m->dir ? 0 : err_no_memory(e, "options");
 }
 

@@ -72,14 +72,6 @@ static uint64_t clock_now(void)
 
 /* ---- before */
 
-/* The folder of a file. */
-static char *folder_of(const char *path)
-{
-    const char *slash = path ? strrchr(path, '/') : NULL;
-    size_t len = slash ? (size_t)(slash - path) : 0;
-    return slash ? strndup(len ? path : "/", len ? len : 1) : strdup(".");
-}
-
 static int check_output(const struct run *r, struct err *e)
 {
     const struct run_options *o = &r->options;
@@ -534,7 +526,8 @@ static int run(struct run *r)
     struct err e = {0};
     int status = EXIT_NO_OUTPUT;
     r->attach.pid = (pid_t)r->options.pid;
-    r->spool = r->options.spool ? strdup(r->options.spool) : folder_of(r->options.output);
+    const char *output = r->options.output ? r->options.output : "";
+    r->spool = r->options.spool ? strdup(r->options.spool) : outfile_folder(output);
     if (!r->spool)
         err_no_memory(&e, "options");
     else if ((status = find_target(r, &e)) < 0 && (status = begin(r, &e)) < 0)

@@ -9,6 +9,7 @@
 
 #include "analysis/summary.h"
 #include "base/format.h"
+#include "base/outfile.h"
 #include "cli/options.h"
 #include "cli/part_name.h"
 #include "server/recovery.h"
@@ -63,13 +64,6 @@ static char *next_output(struct recovering *r)
         name = part_name(r->base, ++r->outputs);
     } while (name && !any && access(name, F_OK) == 0);
     return name;
-}
-
-static char *folder_of(const char *path)
-{
-    const char *slash = strrchr(path, '/');
-    size_t len = slash ? (size_t)(slash - path) : 0;
-    return slash ? strndup(len ? path : "/", len ? len : 1) : strdup(".");
 }
 
 /* ---- saving */
@@ -206,7 +200,7 @@ static int recover(struct recovering *r, struct err *e)
         return let_go(r, e);
     }
     r->base = o->output ? strdup(o->output) : recovered_name(o);
-    r->spool_dir = o->spool_dir ? strdup(o->spool_dir) : r->base ? folder_of(r->base) : NULL;
+    r->spool_dir = o->spool_dir ? strdup(o->spool_dir) : r->base ? outfile_folder(r->base) : NULL;
     if (!r->base || !r->spool_dir)
         return err_no_memory(e, "the output's name");
     r->found.tail.bytes = journal_reader_tail(r->reader)->bytes;
