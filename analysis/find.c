@@ -2,6 +2,8 @@
 
 #include <stdlib.h>
 
+#include "base/saturate.h"
+
 /* The neighbours in time of what is asked for, of one pool. */
 struct neighbours {
     uint32_t pool;
@@ -108,7 +110,7 @@ static bool take(void *ctx, const struct history_block *b)
     r->total++;
     if (b->freed == -1) {
         r->live++;
-        r->live_bytes += b->size;
+        r->live_bytes = saturating_add(r->live_bytes, b->size);
     }
     if (!r->options.has_time)
         keep(f, b, FIND_ANY);

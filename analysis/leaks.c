@@ -345,6 +345,15 @@ int leaks_build(struct leaks *l, struct selection *s, const struct skiplist *ski
     return status;
 }
 
+void leaks_total(const struct leaks *l, uint64_t *count, uint64_t *bytes)
+{
+    *count = *bytes = 0;
+    for (int i = 0; i < LEAK_KINDS; i++) {
+        *count += l->count[i];
+        *bytes = saturating_add(*bytes, l->bytes[i]);
+    }
+}
+
 void leaks_release(struct leaks *l)
 {
     vec_release(&l->rows);

@@ -66,6 +66,9 @@ int leaks_build(struct leaks *l, struct selection *s, const struct skiplist *ski
                 struct suppressions *suppress, struct err *e);
 void leaks_release(struct leaks *l);
 
+/* Of all kinds together; suppressed ones are not among them. */
+void leaks_total(const struct leaks *l, uint64_t *count, uint64_t *bytes);
+
 /* The test alone, for n values in order of time: its z, 0 when all are equal or n < 3. */
 double mann_kendall(const uint64_t *values, size_t n);
 

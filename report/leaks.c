@@ -94,12 +94,9 @@ static void text_leaks_head(struct writer *w, const struct leaks *l)
 {
     char a[FORMAT_SIZE];
     char b[FORMAT_SIZE];
-    uint64_t count = 0;
-    uint64_t bytes = 0;
-    for (int i = 0; i < LEAK_KINDS; i++) {
-        count += l->count[i];
-        bytes += l->bytes[i];
-    }
+    uint64_t count;
+    uint64_t bytes;
+    leaks_total(l, &count, &bytes);
     struct buf *out = &w->doc.buf;
     if (count == 0) {
         buf_puts(out, "nothing is live at the end");

@@ -188,17 +188,15 @@ static void leaks(struct writer *w, const struct leaks *l, const struct selectio
     char count[FORMAT_SIZE];
     char growing[FORMAT_SIZE];
     char title[4 * FORMAT_SIZE];
-    uint64_t all[2] = {0, 0};
-    for (int k = 0; k < LEAK_KINDS; k++) {
-        all[0] += l->count[k];
-        all[1] += l->bytes[k];
-    }
-    if (all[0] == 0) {
+    uint64_t blocks;
+    uint64_t size;
+    leaks_total(l, &blocks, &size);
+    if (blocks == 0) {
         buf_puts(&w->doc.buf, "\nEvery block was freed.\n");
         return;
     }
     snprintf(title, sizeof title, "Never freed: %s, %s; growing: %s",
-             format_counted(count, all[0], "block"), format_bytes(bytes, all[1]),
+             format_counted(count, blocks, "block"), format_bytes(bytes, size),
              format_bytes(growing, l->bytes[LEAK_GROWING]));
     details(w, title);
     buf_puts(&w->doc.buf, "| | Where | Pool | Blocks | Size | Growth |\n"

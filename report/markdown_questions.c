@@ -42,12 +42,9 @@ static void leaks_head(struct document *d, const struct leaks *l)
 {
     char a[FORMAT_SIZE];
     char b[FORMAT_SIZE];
-    uint64_t count = 0;
-    uint64_t bytes = 0;
-    for (int i = 0; i < LEAK_KINDS; i++) {
-        count += l->count[i];
-        bytes += l->bytes[i];
-    }
+    uint64_t count;
+    uint64_t bytes;
+    leaks_total(l, &count, &bytes);
     if (count == 0) {
         buf_puts(&d->buf, "Every block was freed.\n");
     } else {

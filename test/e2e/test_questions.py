@@ -397,6 +397,29 @@ class Leaks(Case):
         self.assertRegex(text("report", MEMSCEN, "--size", "5G:"), "^no allocation is as wanted")
 
 
+class Sums(Case):
+    """Of more bytes than 64 bits can tell: they stay at the highest number."""
+
+    def test_they_do_not_begin_anew(self):
+        lines = ["v 10500 3", "X prog", "I 1000 1000"]
+        lines += [f"s {len(s):x} {s}" for s in ("/lib/a.so", "early", "a.c", "late")]
+        lines += ["i 1000 1 2 3 a", "i 2000 1 4 3 b", "t 1 0", "t 2 0", "a ffffffffffff 1", "a 3e8 2"]
+        lines += ["c 1"] + ["+ 0"] * 66000
+        for i in range(64):
+            lines += [f"c {1000 + 100 * i:x}"] + ["+ 1"] * 20
+        recording, trace = self.dir / "x.ht", self.dir / "x.tracy"
+        recording.write_text("\n".join(lines) + "\n")
+        self.assertEqual(run("import", recording, trace).returncode, 0)
+        most = r"16\.0 EiB"
+        self.assertRegex(text("report", trace, "--leaks"), f"^67,280 .*\\({most}\\); growing: 1.22 MiB")
+        for args in ((), ("--leaks",)):
+            self.assertRegex(text("report", trace, "--format", "markdown", *args),
+                             f"67,280 blocks, {most}; growing")
+        self.assertRegex(text("find", trace, "0-0xffffffffffffffff"), f"67,280 still live \\({most}\\)")
+        self.assertRegex(text("tree", trace), f"{most} +100 %")
+        self.assertRegex(text("timeline", trace), f"{most} in use")
+
+
 class Diff(Case):
     def test_types(self):
         """By type the rows are those of both reports; a site has the type of most bytes."""
