@@ -85,6 +85,17 @@ class RunCase(Case):
         self.assertEqual([n for n in os.listdir(self.dir) if n.startswith("tidemark-run")], [])
 
 
+class Size(RunCase):
+    def test_it_is_no_larger_than_that_of_an_official_capture(self):
+        """Which compresses the same bytes with zstd, level 3."""
+        result = record(self.dir, self.program, "threads", 4, 20000)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        official = self.dir / "official.tracy"
+        result = run("update", "-z", 3, self.trace, official)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertLessEqual(self.trace.stat().st_size, official.stat().st_size)
+
+
 class Exactness(RunCase):
     def counted(self, threads, rounds):
         result = record(self.dir, self.program, "threads", threads, rounds)
