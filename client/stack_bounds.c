@@ -74,7 +74,7 @@ static void bounds_of_other(struct thread *t)
     t->stack_low = t->stack_high - SMALLEST_STACK;
 }
 
-static __attribute__((noinline)) void find_bounds(struct thread *t, uint64_t sp, uint64_t *high)
+void stack_bounds_find(struct thread *t, uint64_t sp, uint64_t *high)
 {
     struct quiet q;
     quiet_begin(&q);
@@ -101,13 +101,4 @@ static __attribute__((noinline)) void find_bounds(struct thread *t, uint64_t sp,
         *high = (sp | (PAGE - 1)) + 1;
     }
     quiet_end(&q);
-}
-
-void stack_bounds(struct thread *t, uint64_t sp, uint64_t *low, uint64_t *high)
-{
-    *low = sp & ~UINT64_C(7);
-    if (client_likely(sp >= t->stack_low && sp < t->stack_high))
-        *high = t->stack_high;
-    else
-        find_bounds(t, sp, high);
 }

@@ -279,25 +279,35 @@ static uint32_t walk_known(struct thread *t, struct cursor *c, struct walk_frame
     return 0;
 }
 
+/* Word by word: copies in larger pieces would wait for what was stored just before. */
+static inline void begin_walk(struct thread *t, const struct origin *origin, struct cursor *c)
+{
+    c->pc = origin->pc;
+    c->sp = origin->sp;
+    c->bp = origin->bp;
+    c->exact = false;
+    stack_bounds(t, c->sp, &c->low, &c->high);
+}
+
 uint32_t unwind_stack(struct thread *t, const struct origin *origin)
 {
     enum { NEW_FRAMES = 8 }; /* worth trying before the last walk is given up */
-    struct cursor c = {.pc = origin->pc, .sp = origin->sp, .bp = origin->bp};
+    struct cursor c;
     uint32_t epoch = atomic_load_explicit(&state.epoch, memory_order_acquire);
-    stack_bounds(t, c.sp, &c.low, &c.high);
+    begin_walk(t, origin, &c);
     if (t->walk.count && t->walk.epoch == epoch) {
         struct walk_frame fresh[NEW_FRAMES];
-        struct cursor at = c;
         bool lost = false;
         uint32_t count = 0;
         uint32_t most = state.depth < NEW_FRAMES ? state.depth : NEW_FRAMES;
-        uint32_t node = walk_known(t, &at, fresh, most, &count, &lost);
+        uint32_t node = walk_known(t, &c, fresh, most, &count, &lost);
         if (node)
             return node;
         if (!lost && count) {
             memcpy(t->walk.frames, fresh, count * sizeof *fresh);
-            return walk_whole(t, &at, count, epoch);
+            return walk_whole(t, &c, count, epoch);
         }
+        begin_walk(t, origin, &c);
     }
     return walk_whole(t, &c, 0, epoch);
 }
