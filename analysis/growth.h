@@ -28,10 +28,12 @@ struct growth {
     uint64_t count_before, bytes_before, count_after, bytes_after; /* of all sites */
 };
 
-/* Signed difference of two byte counts. */
+/* Signed difference of two counts; one beyond 2^63 - 1 either way stays there. */
 static inline int64_t growth_of(uint64_t before, uint64_t after)
 {
-    return (int64_t)(after - before);
+    uint64_t by = after > before ? after - before : before - after;
+    int64_t n = by < INT64_MAX ? (int64_t)by : INT64_MAX;
+    return after > before ? n : -n;
 }
 
 /* `to` is later than `from`. `skip` NULL: the built-in rules. The selection must outlive `g`. */

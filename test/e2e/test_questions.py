@@ -416,6 +416,9 @@ class Sums(Case):
             self.assertRegex(text("report", trace, "--format", "markdown", *args),
                              f"67,280 blocks, {most}; growing")
         self.assertRegex(text("find", trace, "0-0xffffffffffffffff"), f"67,280 still live \\({most}\\)")
+        (first, second) = ask("report", trace, "--grown", "0:1h")["sites"]
+        self.assertEqual((first["function"], first["growth"]), ("early", 2**63 - 1))
+        self.assertEqual((second["function"], second["growth"]), ("late", 64 * 20 * 1000))
         self.assertRegex(text("tree", trace), f"{most} +100 %")
         self.assertRegex(text("timeline", trace), f"{most} in use")
 
