@@ -6,6 +6,8 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "client/chunks.h"
 #include "client/encode.h"
@@ -17,6 +19,8 @@
 
 #define BUILD_ID_MOST 64u
 #define PATH_MOST 4000u
+#define PATH_HEAD 2u /* bytes of its length */
+_Static_assert(128 + 2 * PATH_MOST + PATH_HEAD <= REC_RECORD_MAX, "two paths and what is before");
 #define SEGMENTS_MOST 32u
 #define ROOM_FIRST 64u
 
@@ -135,6 +139,27 @@ static size_t build_id_of(const struct dl_phdr_info *info, const uint8_t **id)
     return 0;
 }
 
+/*
+ * The path of a module that was loaded by a relative one: the folder may have been another one by
+ * then, which the build id tells. What has no slash is no file.
+ */
+static uint8_t *put_path(uint8_t *at, const char *name)
+{
+    /* Stacks may be small: further on in the record's memory there is room as well. */
+    char *path = (char *)at + PATH_MOST + PATH_HEAD;
+    size_t length = name ? strnlen(name, PATH_MOST) : 0, folder = 0;
+    if (length && name[0] != '/' && memchr(name, '/', length)) {
+        long n = syscall(SYS_getcwd, path, (size_t)PATH_MOST);
+        /* With the zero; "(unreachable)…" when it is outside of our root. */
+        folder = n > 1 && path[0] == '/' && (size_t)n + length <= PATH_MOST ? (size_t)n : 0;
+    }
+    if (!folder)
+        return encode_text(at, name ? name : "", length);
+    path[folder - 1] = '/';
+    memcpy(path + folder, name, length);
+    return encode_text(at, path, folder + length);
+}
+
 static void record_load(struct thread *t, const struct dl_phdr_info *info, uint32_t number)
 {
     uint8_t *at = record_begin(t);
@@ -145,8 +170,7 @@ static void record_load(struct thread *t, const struct dl_phdr_info *info, uint3
     at = encode_number(at, number);
     at = encode_number(at, atomic_load_explicit(&state.epoch, memory_order_relaxed));
     at = encode_number(at, info->dlpi_addr);
-    at = encode_text(at, info->dlpi_name ? info->dlpi_name : "",
-                     info->dlpi_name ? strnlen(info->dlpi_name, PATH_MOST) : 0);
+    at = put_path(at, info->dlpi_name);
     at = encode_text(at, id ? id : (const uint8_t *)"", id_length);
     for (size_t i = 0; i < info->dlpi_phnum; i++)
         segments += info->dlpi_phdr[i].p_type == PT_LOAD;

@@ -199,6 +199,19 @@ class Loading(RunCase):
         for before, after in zip(opened, opened[1:]):
             self.assertLessEqual(before[3], after[2])
 
+    def test_names_of_what_is_loaded_by_a_relative_path(self):
+        sub = self.dir / "sub"
+        sub.mkdir()
+        build(sub / "libnear.so", LIBRARY, "-shared", "-fPIC", "-DSIZE=5001")
+        program = build(self.dir / "relative", r"""
+            #include <dlfcn.h>
+            int main(void) { return dlopen("sub/libnear.so", RTLD_NOW) ? 5 : 6; }
+            """)
+        result = record(self.dir, program, cwd=self.dir)
+        self.assertEqual(result.returncode, 5, result.stderr)
+        row, = [s for s in report(self.trace)["sites"] if s["bytes"] == 5001]
+        self.assertEqual(row["function"], "come")
+
     def test_old_paths_hold_for_what_is_loaded_by_others(self):
         """DT_RPATH of the program is that of its libraries as well."""
         sub = self.dir / "sub"
