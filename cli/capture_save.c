@@ -12,6 +12,7 @@
 #include "cli/official.h"
 #include "cli/options.h"
 #include "cli/part_name.h"
+#include "server/recovery.h"
 #include "trace/save_file.h"
 
 #define SAVE_TRIES 4u
@@ -256,6 +257,10 @@ int capture_part_saved(void *ctx, bool wait, struct err *e)
     if (!part_saver_ended(&c->saver, wait, &r))
         return 0;
     take_memory_back(c);
+    if (c->o.keep_last && !r.saved) {
+        print_error(&r.e);
+        return 1;
+    }
     if (!r.saved) {
         c->part_lost = true;
         *e = r.e;
@@ -267,7 +272,8 @@ int capture_part_saved(void *ctx, bool wait, struct err *e)
     if (r.losses[0])
         fprintf(stderr, "tidemark: the file's version cannot hold: %s\n", r.losses);
     fflush(stdout);
-    journal_part(c, r.path);
+    if (!c->o.keep_last)
+        journal_part(c, r.path);
     return 1;
 }
 
@@ -303,6 +309,82 @@ int capture_save_part(void *ctx, struct err *e)
     c->facts_written = false; /* of the next part */
     journal_part(c, capture_output(c));
     return go_on_in_next(c, e);
+}
+
+/* ---- what a flight recorder keeps, while it goes on */
+
+/* From the journal as it is now, into a store of its own. */
+static int save_kept(struct capture *c, struct trace *t, struct part_result *r, struct err *e)
+{
+    const struct save_options options = {.layout = file_layout_find(c->version),
+                                         .container = c->o.container,
+                                         .replace = c->o.replace};
+    const struct recovery_options playing = {.has_end = true, .end = SESSION_PART_FULL};
+    struct trace_write_stats stats = {0};
+    struct recovery found;
+    struct buf losses = {0};
+    struct journal_reader *reader = journal_reader_peek(c->journal_name, e);
+    int status = reader ? recovery_run(reader, t, &playing, &found, e) : -1;
+    journal_reader_close(reader);
+    if (status == 0)
+        status = summary_write_facts(t, e);
+    if (status == 0)
+        status = save_somewhere(c, t, &options, &stats, &losses, e);
+    r->file_bytes = stats.file_bytes;
+    snprintf(r->path, sizeof r->path, "%s", capture_output(c));
+    snprintf(r->losses, sizeof r->losses, "%s", losses.len ? buf_str(&losses) : "");
+    buf_release(&losses);
+    return status;
+}
+
+static int kept_to(struct capture *c, struct part_result *r, struct err *e)
+{
+    const struct trace_options store = {.spool_dir = c->o.spool_dir,
+                                        .resident_budget = c->memory.budget / 2};
+    struct trace *t = malloc(sizeof *t);
+    if (!t)
+        return err_no_memory(e, "saving");
+    int status = trace_init(t, &store, e);
+    if (status == 0) {
+        status = save_kept(c, t, r, e);
+        trace_release(t);
+    }
+    free(t);
+    r->saved = status == 0;
+    return status;
+}
+
+/* In the child: what the recorder has in its store is in the journal, too. */
+static void kept_in_child(void *ctx, struct part_result *r)
+{
+    struct capture *c = ctx;
+    journal_abandon(c->journal);
+    trace_release(c->trace);
+    (void)kept_to(c, r, &r->e);
+}
+
+int capture_save_kept(void *ctx, struct err *e)
+{
+    struct capture *c = ctx;
+    char *before = c->part_output;
+    struct part_result *r = calloc(1, sizeof *r);
+    struct err cause = {0};
+    char bytes[FORMAT_SIZE];
+    c->part_output = next_part_name(c);
+    int status = r && c->part_output ? 0 : err_no_memory(e, "saving");
+    if (status == 0 && has_room_for_two(c) && part_saver_start(&c->saver, kept_in_child, c)) {
+        share_memory(c);
+        status = 1;
+    } else if (status == 0 && kept_to(c, r, &cause) == 0) {
+        printf("%s is saved, %s\n", r->path, format_bytes(bytes, r->file_bytes));
+        fflush(stdout);
+    } else if (status == 0) {
+        print_error(&cause);
+    }
+    free(r);
+    free(c->part_output);
+    c->part_output = before;
+    return status;
 }
 
 /* A second signal ends the waiting: the journal has what is not saved. */

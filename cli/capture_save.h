@@ -59,6 +59,12 @@ int capture_save_part(void *ctx, struct err *e);
 int capture_part_saved(void *ctx, bool wait, struct err *e);
 
 /*
+ * The same for a flight recorder that is asked for what it keeps: into further files, while it goes
+ * on. That it could not be saved is told and ends nothing.
+ */
+int capture_save_kept(void *ctx, struct err *e);
+
+/*
  * The last part, or the only one, with names and facts, when the one before is saved. A request to
  * stop is answered, a second one obeyed: -1.
  */

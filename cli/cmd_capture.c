@@ -186,6 +186,7 @@ static int record(struct capture *c, struct connection *connection, struct trace
                                           .quiet_seconds = 3,
                                           .part_full = capture_save_part,
                                           .part_saved = capture_part_saved,
+                                          .save_kept = capture_save_kept,
                                           .part_ctx = c,
                                           .progress_ctx = c,
                                           .progress = show_progress};

@@ -44,6 +44,7 @@ static const char usage[] =
     "                          least for each, so it also limits how many there are at a time\n"
     "      --rotate TIME|SIZE  go on in another trace each time so long has passed, or so much "
     "came\n"
+    "      --keep-last TIME|SIZE  keep only the last stretch of each client\n"
     "      --max-size SIZE     end a capture when so much was received\n"
     "      --max-time TIME     end it after so long\n"
     "      --quota SIZE        what each capture may take on disk; then it is ended and saved\n"
@@ -98,6 +99,7 @@ enum {
     OPTION_FILTER_ADDRESS,
     OPTION_MEMORY_LIMIT,
     OPTION_ROTATE,
+    OPTION_KEEP_LAST,
     OPTION_MAX_SIZE,
     OPTION_MAX_TIME,
     OPTION_NO_RECOVER,
@@ -137,6 +139,7 @@ static const struct option long_options[] = {
     {"filter-address", required_argument, NULL, OPTION_FILTER_ADDRESS},
     {"memory-limit", required_argument, NULL, OPTION_MEMORY_LIMIT},
     {"rotate", required_argument, NULL, OPTION_ROTATE},
+    {"keep-last", required_argument, NULL, OPTION_KEEP_LAST},
     {"max-size", required_argument, NULL, OPTION_MAX_SIZE},
     {"max-time", required_argument, NULL, OPTION_MAX_TIME},
     {"no-recover", no_argument, NULL, OPTION_NO_RECOVER},
@@ -197,6 +200,8 @@ static bool parse_handed_on(struct daemon *d, int option, const char *value, str
         return hand_on(d, "--buffer", value, e);
     case OPTION_ROTATE:
         return hand_on(d, "--rotate", value, e);
+    case OPTION_KEEP_LAST:
+        return hand_on(d, "--keep-last", value, e);
     case OPTION_MAX_SIZE:
         return hand_on(d, "--max-size", value, e);
     case OPTION_MAX_TIME:

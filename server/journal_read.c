@@ -124,12 +124,17 @@ static struct journal_reader *reader_new(const char *path, struct err *e)
     return NULL;
 }
 
+static int open_folder(struct journal_reader *r, const char *path, struct err *e)
+{
+    r->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    return r->dir < 0 ? cannot_read(r, e) : 0;
+}
+
 /* Opens the folder and takes its lock. */
 static int open_locked(struct journal_reader *r, const char *path, struct err *e)
 {
-    r->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (r->dir < 0)
-        return cannot_read(r, e);
+    if (open_folder(r, path, e) != 0)
+        return -1;
     int locked = -1;
     /* A child that saved a part for a killed capture may have the lock for a moment longer. */
     for (int tries = 0; tries < 20 && locked != 0; tries++) {
@@ -168,12 +173,14 @@ static void choose_beginning(struct journal_reader *r)
     }
 }
 
-struct journal_reader *journal_reader_open(const char *path, struct err *e)
+static struct journal_reader *reader_open(const char *path, bool locked, struct err *e)
 {
     struct journal_reader *r = reader_new(path, e);
     if (!r)
         return NULL;
-    int status = open_locked(r, path, e) == 0 ? list_segments(r, e) : -1;
+    int status = locked ? open_locked(r, path, e) : open_folder(r, path, e);
+    if (status == 0)
+        status = list_segments(r, e);
     if (status == 0 && r->segments.len == 0)
         status = err_set(e, ERR_INPUT, "%s is no journal: there are no segments in it", path);
     if (status == 0) {
@@ -182,6 +189,16 @@ struct journal_reader *journal_reader_open(const char *path, struct err *e)
     }
     journal_reader_close(r);
     return NULL;
+}
+
+struct journal_reader *journal_reader_open(const char *path, struct err *e)
+{
+    return reader_open(path, true, e);
+}
+
+struct journal_reader *journal_reader_peek(const char *path, struct err *e)
+{
+    return reader_open(path, false, e);
 }
 
 struct journal_reader *journal_reader_segment(int fd, struct err *e)

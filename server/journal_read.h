@@ -44,6 +44,9 @@ int journal_look(const char *path, enum journal_state *state, struct err *e);
  */
 struct journal_reader *journal_reader_open(const char *path, struct err *e);
 
+/* The same while this process, or the one that it was forked from, writes it: what is there now. */
+struct journal_reader *journal_reader_peek(const char *path, struct err *e);
+
 /* The same for one segment that is open at `fd`, which is taken over. */
 struct journal_reader *journal_reader_segment(int fd, struct err *e);
 

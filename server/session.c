@@ -380,7 +380,7 @@ static void session_cut_journal(struct session *s)
     uint32_t segment;
     if (!s->journal || journal_cut(s->journal, &s->r, &segment, &ignored) != 0)
         return;
-    if (s->saving) {
+    if (!s->limits->forget && s->saving) {
         s->saving_cut = segment;
         return;
     }
@@ -388,7 +388,7 @@ static void session_cut_journal(struct session *s)
         journal_forget(s->journal, segment);
         return;
     }
-    if (s->cuts[STRETCHES - 1])
+    if (s->cuts[STRETCHES - 1] && !s->saving)
         journal_forget(s->journal, s->cuts[STRETCHES - 1]);
     memmove(s->cuts + 1, s->cuts, (STRETCHES - 1) * sizeof s->cuts[0]);
     s->cuts[0] = segment;
@@ -404,6 +404,18 @@ static int session_part_saved(struct session *s, bool wait, struct err *e)
     if (status > 0 && s->saving_cut)
         journal_forget(s->journal, s->saving_cut);
     s->saving_cut = 0;
+    return status < 0 ? -1 : 0;
+}
+
+/* A flight recorder saves what it keeps, and goes on keeping it. One at a time. */
+static int session_save_kept(struct session *s, struct err *e)
+{
+    const struct session_limits *l = s->limits;
+    if (!l->forget || !l->save_kept || !l->turn || !*l->turn || s->saving)
+        return 0;
+    *l->turn = false;
+    int status = l->save_kept(l->part_ctx, e);
+    s->saving = status > 0;
     return status < 0 ? -1 : 0;
 }
 
@@ -448,7 +460,8 @@ static int session_tick(struct session *s, long long now, struct err *e)
         session_begin_drain(s, now, SESSION_TIME_LIMIT);
     if (l->max_bytes && frame_reader_stats(s->r.frames)->bytes_in >= l->max_bytes)
         session_begin_drain(s, now, SESSION_SIZE_LIMIT);
-    if (session_rotate(s, now, e) != 0 || session_part_saved(s, false, e) != 0)
+    if (session_rotate(s, now, e) != 0 || session_part_saved(s, false, e) != 0 ||
+        session_save_kept(s, e) != 0)
         return -1;
     if (now - s->last_tick < TICK_MS * 1000000LL)
         return 0;

@@ -57,6 +57,12 @@ struct session_limits {
      */
     int (*part_full)(void *ctx, struct err *e);
     int (*part_saved)(void *ctx, bool wait, struct err *e);
+    /*
+     * A flight recorder is asked (`turn`) for what it keeps, which is in the journal: 0 when it is
+     * saved, 1 when it is being saved, as `part_saved` tells, and the journal drops nothing.
+     * Without this it does not listen.
+     */
+    int (*save_kept)(void *ctx, struct err *e);
     void *part_ctx;
     void *progress_ctx;
     void (*progress)(void *ctx, const struct session_progress *p); /* about ten times a second */
