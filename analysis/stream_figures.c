@@ -6,6 +6,7 @@
 
 #include "analysis/accounting_parts.h"
 #include "analysis/stream_parts.h"
+#include "analysis/stream_pipe.h"
 #include "trace/record.h"
 
 static const struct pack_layout log_layout = {
@@ -27,23 +28,31 @@ static const struct pack_layout log_layout = {
 
 #define TIME_LAST (INT64_MAX >> KEY_LOW)
 
-#define AHEAD 8u /* steps */
-
 #define BATCH 512u /* events whose frees are put into the queue before any is counted */
 
-/*
- * Pages of counters that any file may take, and how many events must come for a further one: a file
- * of few events must not take much memory by naming call stacks far apart.
- */
-#define PAGES_FREE 4096u
-#define EVENTS_PER_PAGE 16u
-#define PLACES_PER_PAGE (sizeof(struct counter_page) / sizeof(struct counter_page *))
+#define RUN 256u /* frees that are counted together */
+
+/* Sums beyond it are left to those who watch for what has no room. */
+#define BYTES_MAX (UINT64_C(1) << 62)
+
+/* Steps on the way from a batch, and from the queue, to a portion. */
+struct stream_room {
+    struct stream_step allocs[2 * BATCH + 1]; /* with frees in the same nanosecond, and an end */
+    struct stream_step frees[RUN];
+    struct stream_step *to; /* the portion at hand */
+    size_t filled;
+};
+
+#define PORTION_FULL (STREAM_PORTION - 2 * BATCH - RUN)
+
+/* Events of a pool for which a thread of its own pays. */
+#define EVENTS_FOR_A_THREAD 20000u
 
 void stream_figures_init(struct stream_figures *f, struct trace *t)
 {
     *f = (struct stream_figures){.trace = t};
     accounting_init(&f->callstacks, NULL);
-    column_init(&f->log, t->memory.spool, &log_layout, false);
+    column_init(&f->counting.log, t->memory.spool, &log_layout, false);
     f->frees.loose = KEY_LOW;
 }
 
@@ -56,22 +65,24 @@ int stream_figures_bound(struct stream_figures *f, size_t bytes, struct err *e)
 
 static void forget_threads(struct stream_figures *f)
 {
-    for (size_t i = 0; i < f->thread_count; i++)
-        vec_release(&f->threads[i].candidates);
-    free(f->threads);
-    f->threads = NULL;
-    f->thread_count = 0;
+    for (size_t i = 0; i < f->counting.thread_count; i++)
+        vec_release(&f->counting.threads[i].candidates);
+    free(f->counting.threads);
+    f->counting.threads = NULL;
+    f->counting.thread_count = 0;
 }
 
 void stream_figures_release(struct stream_figures *f)
 {
+    stream_pipe_close(f->pipe);
     forget_threads(f);
     accounting_release(&f->callstacks);
     vec_release(&f->pools);
-    column_release(&f->log);
+    column_release(&f->counting.log);
     due_queue_release(&f->frees);
     vec_release(&f->large);
     vec_release(&f->large_vacant);
+    free(f->room);
     *f = (struct stream_figures){0};
 }
 
@@ -84,127 +95,6 @@ static int unsuited(struct stream_figures *f, struct err *e)
 static int no_memory(struct err *e)
 {
     return err_no_memory(e, "figures of call stacks");
-}
-
-/* ---- steps */
-
-/* Whether a page may be made now; the places of pages before it count for some, too. */
-static bool may_add_page(struct stream_figures *f, uint32_t number)
-{
-    size_t places = f->account->pages.len;
-    f->counter_pages += 1 + (number > places ? (number - places) / PLACES_PER_PAGE : 0);
-    return f->counter_pages <= PAGES_FREE + f->events / EVENTS_PER_PAGE;
-}
-
-static inline struct counter_page *page_of(struct stream_figures *f, uint32_t callstack,
-                                           struct err *e)
-{
-    struct pool_account *p = f->account;
-    uint32_t number = callstack >> COUNTER_PAGE_SHIFT;
-    if (number < p->pages.len && p->pages.at[number])
-        return p->pages.at[number];
-    if (may_add_page(f, number))
-        return pool_add_page(p, number, e);
-    unsuited(f, e);
-    return NULL;
-}
-
-/* Brings closer what a step of a call stack changes: memory is far slower than the work. */
-static inline void expect_step(const struct stream_figures *f, uint32_t callstack)
-{
-    const struct pool_account *p = f->account;
-    uint32_t number = callstack >> COUNTER_PAGE_SHIFT;
-    if (number < p->pages.len && p->pages.at[number])
-        __builtin_prefetch(&p->pages.at[number]->hot[callstack & (COUNTER_PAGE_KEYS - 1)], 1);
-}
-
-static inline int log_step(struct stream_figures *f, uint32_t callstack, uint32_t kind,
-                           int64_t time, uint64_t size, struct err *e)
-{
-    struct log_step *s = column_append_sized(&f->log, sizeof *s, e);
-    if (!s)
-        return -1;
-    s->what = callstack << 2 | kind | (time > f->step ? LOG_LATER : 0);
-    s->size_low = (uint32_t)size;
-    s->size_high = (uint16_t)(size >> 32);
-    f->step = time;
-    return 0;
-}
-
-/* A thread does something at `time`, later than before: its candidates freed right then it are. */
-static __attribute__((noinline)) void judge(struct stream_figures *f, struct stream_thread *t,
-                                            int64_t time)
-{
-    for (size_t i = 0; i < t->candidates.len; i++) {
-        const struct stream_candidate *c = &t->candidates.at[i];
-        if (c->freed != time)
-            continue;
-        struct counter_page *page = f->account->pages.at[c->callstack >> COUNTER_PAGE_SHIFT];
-        counter_temporary(f->account, &page->cold[c->callstack & (COUNTER_PAGE_KEYS - 1)], c->size);
-    }
-}
-
-static inline void thread_step(struct stream_figures *f, struct stream_thread *t, int64_t time)
-{
-    if (time <= t->latest)
-        return;
-    /* A candidate's free is a step of this thread, too: none is before this one. */
-    if (t->soonest == time)
-        judge(f, t, time);
-    t->candidates.len = 0;
-    t->soonest = INT64_MAX;
-    t->latest = time;
-}
-
-static inline int free_block(struct stream_figures *f, int64_t time, uint16_t thread,
-                             uint32_t callstack, uint64_t size, struct err *e)
-{
-    struct counter_page *page = f->account->pages.at[callstack >> COUNTER_PAGE_SHIFT];
-    struct counter_hot *h = &page->hot[callstack & (COUNTER_PAGE_KEYS - 1)];
-    pool_step(f->account, h, &page->cold[callstack & (COUNTER_PAGE_KEYS - 1)], time);
-    counter_free(f->account, h, size);
-    thread_step(f, &f->threads[thread], time);
-    return log_step(f, callstack, LOG_FREE, time, size, e);
-}
-
-/* A block that is freed when it is allocated: nothing can come between. */
-static int free_at_once(struct stream_figures *f, int64_t time, const struct rec_memory_event *r,
-                        uint64_t size, struct err *e)
-{
-    struct counter_page *page = f->account->pages.at[r->callstack_alloc >> COUNTER_PAGE_SHIFT];
-    if (r->thread_free == r->thread_alloc)
-        counter_temporary(f->account, &page->cold[r->callstack_alloc & (COUNTER_PAGE_KEYS - 1)],
-                          size);
-    return free_block(f, time, r->thread_free, r->callstack_alloc, size, e);
-}
-
-static inline int alloc_block(struct stream_figures *f, int64_t time,
-                              const struct rec_memory_event *r, struct err *e)
-{
-    uint64_t size = r->size & SIZE_MASK;
-    uint32_t callstack = r->callstack_alloc;
-    struct counter_page *page = page_of(f, callstack, e);
-    if (!page)
-        return -1;
-    struct counter_hot *h = &page->hot[callstack & (COUNTER_PAGE_KEYS - 1)];
-    struct counter_cold *c = &page->cold[callstack & (COUNTER_PAGE_KEYS - 1)];
-    pool_step(f->account, h, c, time);
-    counter_alloc(f->account, h, c, size);
-    struct stream_thread *t = &f->threads[r->thread_alloc];
-    thread_step(f, t, time);
-    if (log_step(f, callstack, 0, time, size, e) != 0)
-        return -1;
-    if (r->time_free == -1)
-        return 0;
-    if (r->time_free <= time)
-        return free_at_once(f, time, r, size, e);
-    if (r->thread_free != r->thread_alloc)
-        return 0;
-    if (r->time_free < t->soonest)
-        t->soonest = r->time_free;
-    return vec_push(&t->candidates, (struct stream_candidate){r->time_free, size, callstack})
-               ? 0
-               : no_memory(e);
 }
 
 /* ---- frees to come */
@@ -247,69 +137,142 @@ static inline int expect_free(struct stream_figures *f, const struct rec_memory_
                          mark | size << VALUE_LOW | r->callstack_alloc, e);
 }
 
-static int free_item(struct stream_figures *f, const struct due_item *item, struct err *e)
+static inline int step_of(struct stream_figures *f, const struct due_item *item,
+                          struct stream_step *s, struct err *e)
 {
     uint64_t size = (item->value & ~SIZE_LARGE) >> VALUE_LOW;
     if (item->value & SIZE_LARGE && take_large(f, size, &size, e) != 0)
         return -1;
-    return free_block(f, (int64_t)(item->key >> KEY_LOW), (uint16_t)item->key,
-                      (uint32_t)(item->value & CALLSTACK_MASK), size, e);
+    *s = (struct stream_step){.time = (int64_t)(item->key >> KEY_LOW),
+                              .freed = INT64_MAX,
+                              .size = size,
+                              .callstack = (uint32_t)(item->value & CALLSTACK_MASK),
+                              .thread = (uint16_t)item->key,
+                              .kind = STEP_FREE};
+    return 0;
 }
 
 /* ---- events */
 
-/* Counts allocations, and every free up to `until` in its place: before those of its nanosecond. */
-static int count_until(struct stream_figures *f, int64_t until, const struct rec_memory_event *r,
-                       const int64_t *times, size_t n, struct err *e)
+static int counting_failed(struct stream_figures *f)
 {
-    const struct due_item *due;
-    size_t due_count;
-    size_t next = 0;
-    do {
-        if (due_queue_take(&f->frees, time_key(until) | UINT16_MAX, &due, &due_count, e) != 0)
-            return -1;
-        for (size_t i = 0; i < due_count; i++) {
-            int64_t time = (int64_t)(due[i].key >> KEY_LOW);
-            if (i + AHEAD < due_count)
-                expect_step(f, (uint32_t)(due[i + AHEAD].value & CALLSTACK_MASK));
-            for (; next < n && times[next] < time; next++) {
-                if (next + AHEAD < n)
-                    expect_step(f, r[next + AHEAD].callstack_alloc);
-                if (alloc_block(f, times[next], &r[next], e) != 0)
-                    return -1;
-            }
-            if (free_item(f, &due[i], e) != 0)
+    f->unsuited |= f->counting.scattered;
+    return -1;
+}
+
+/* Hands the portion at hand over to those who count. */
+static int hand_over(struct stream_figures *f, struct err *e)
+{
+    if (stream_pipe_put(f->pipe, f->room->filled, e) != 0)
+        return counting_failed(f);
+    f->room->to = stream_pipe_room(f->pipe);
+    f->room->filled = 0;
+    return 0;
+}
+
+/*
+ * Appends frees to the portion, and the allocations before them, from *allocs on. Which comes next
+ * cannot be foreseen: nothing branches on it.
+ */
+static void merge(struct stream_figures *f, const struct stream_step *frees, size_t n,
+                  const struct stream_step **allocs)
+{
+    struct stream_step *to = f->room->to + f->room->filled;
+    const struct stream_step *end = frees + n;
+    const struct stream_step *alloc = *allocs;
+    while (frees < end) {
+        size_t is_free = frees->time <= alloc->time;
+        *to++ = *(__builtin_expect_with_probability((long)is_free, 1, 0.5) ? frees : alloc);
+        frees += is_free;
+        alloc += 1 - is_free;
+    }
+    f->room->filled = (size_t)(to - f->room->to);
+    *allocs = alloc;
+}
+
+/* Frees that are due, and the allocations before them. */
+static int merge_run(struct stream_figures *f, const struct due_item *due, size_t n,
+                     const struct stream_step **allocs, struct err *e)
+{
+    struct stream_step *frees = f->room->frees;
+    f->sums.frees += n;
+    while (n) {
+        size_t part = n < RUN ? n : RUN;
+        for (size_t i = 0; i < part; i++) {
+            if (step_of(f, &due[i], &frees[i], e) != 0)
                 return -1;
         }
-    } while (due_count);
-    for (; next < n; next++) {
-        if (alloc_block(f, times[next], &r[next], e) != 0)
+        merge(f, frees, part, allocs);
+        if (f->room->filled >= PORTION_FULL && hand_over(f, e) != 0)
             return -1;
+        due += part;
+        n -= part;
     }
     return 0;
+}
+
+/* Brings the batch's `n` steps, and every free up to `until`, in order. */
+static int merge_until(struct stream_figures *f, int64_t until, size_t n, struct err *e)
+{
+    const struct stream_step *next = f->room->allocs;
+    const struct due_item *due;
+    size_t due_count;
+    f->room->allocs[n].time = INT64_MAX;
+    do {
+        if (due_queue_take(&f->frees, time_key(until) | UINT16_MAX, &due, &due_count, e) != 0 ||
+            merge_run(f, due, due_count, &next, e) != 0)
+            return -1;
+    } while (due_count);
+    size_t left = (size_t)(f->room->allocs + n - next);
+    memcpy(f->room->to + f->room->filled, next, left * sizeof *next);
+    f->room->filled += left;
+    return f->room->filled >= PORTION_FULL ? hand_over(f, e) : 0;
+}
+
+/* Gives the steps of an allocation: two when it is freed in the same nanosecond. */
+static inline struct stream_step *
+add_steps(struct stream_figures *f, const struct rec_memory_event *r, struct stream_step *to)
+{
+    bool same_thread = r->thread_free == r->thread_alloc;
+    *to = (struct stream_step){.time = f->sums.now,
+                               .freed = r->time_free > f->sums.now && same_thread ? r->time_free
+                                                                                  : INT64_MAX,
+                               .size = r->size & SIZE_MASK,
+                               .callstack = r->callstack_alloc,
+                               .thread = r->thread_alloc};
+    if (r->time_free > f->sums.now || r->time_free == -1)
+        return to + 1;
+    to[1] = to[0];
+    to[1].thread = r->thread_free;
+    to[1].kind = STEP_FREE | (same_thread ? STEP_TEMPORARY : 0);
+    f->sums.frees++;
+    return to + 2;
 }
 
 static int take_batch(struct stream_figures *f, const struct rec_memory_event *r, size_t n,
                       struct err *e)
 {
     struct pool_totals *totals = &f->pool->totals;
-    int64_t times[BATCH];
-    f->events += n;
+    struct stream_step *to = f->room->allocs;
     for (size_t i = 0; i < n; i++) {
-        if (r[i].time_alloc < f->now) {
+        if (r[i].time_alloc < f->sums.now) {
             f->disorder = true;
             f->pool->disorder++;
         } else {
-            f->now = r[i].time_alloc;
+            f->sums.now = r[i].time_alloc;
         }
-        times[i] = f->now;
         uint64_t end = saturating_add(r[i].ptr, r[i].size & SIZE_MASK);
         totals->low_address = r[i].ptr < totals->low_address ? r[i].ptr : totals->low_address;
         totals->high_address = end > totals->high_address ? end : totals->high_address;
-        if (r[i].time_free > f->now && expect_free(f, &r[i], e) != 0)
+        f->sums.total_bytes += r[i].size & SIZE_MASK;
+        if (r[i].time_free > f->sums.now && expect_free(f, &r[i], e) != 0)
             return -1;
+        to = add_steps(f, &r[i], to);
     }
-    return count_until(f, f->now, r, times, n, e);
+    f->sums.allocations += n;
+    if (f->sums.total_bytes > BYTES_MAX)
+        return unsuited(f, e);
+    return merge_until(f, f->sums.now, (size_t)(to - f->room->allocs), e);
 }
 
 static int take_events(struct stream_figures *f, const struct rec_memory_event *r, size_t n,
@@ -344,26 +307,39 @@ static bool name_is_taken(const struct stream_figures *f, uint32_t number)
 
 static int begin_threads(struct stream_figures *f, struct err *e)
 {
-    if (!f->threads) {
-        f->thread_count = f->trace->threads.list.len;
-        f->threads = calloc(f->thread_count + 1, sizeof *f->threads);
+    if (!f->counting.threads) {
+        f->counting.thread_count = f->trace->threads.list.len;
+        f->counting.threads = calloc(f->counting.thread_count + 1, sizeof *f->counting.threads);
     }
-    if (!f->threads) {
-        f->thread_count = 0;
+    if (!f->counting.threads) {
+        f->counting.thread_count = 0;
         return err_no_memory(e, "threads");
     }
-    for (size_t i = 0; i < f->thread_count; i++) {
-        f->threads[i].latest = INT64_MIN;
-        f->threads[i].soonest = INT64_MAX;
-        f->threads[i].candidates.len = 0;
+    for (size_t i = 0; i < f->counting.thread_count; i++) {
+        f->counting.threads[i].latest = INT64_MIN;
+        f->counting.threads[i].soonest = INT64_MAX;
+        f->counting.threads[i].candidates.len = 0;
     }
+    return 0;
+}
+
+static int begin_steps(struct stream_figures *f, uint64_t events, struct err *e)
+{
+    if (!f->room && !(f->room = malloc(sizeof *f->room)))
+        return no_memory(e);
+    if (!f->pipe && stream_pipe_open(&f->pipe, stream_count, &f->counting, e) != 0)
+        return -1;
+    if (events >= EVENTS_FOR_A_THREAD)
+        stream_pipe_start(f->pipe);
+    f->room->to = stream_pipe_room(f->pipe);
+    f->room->filled = 0;
     return 0;
 }
 
 static int begin_pool(struct stream_figures *f, const struct rec_pool *r, struct err *e)
 {
     uint32_t number;
-    f->account = NULL;
+    f->counting.account = NULL;
     if (r->events == 0)
         return 0;
     if (memory_pool(&f->trace->memory, r->key, &number, e) != 0)
@@ -371,34 +347,41 @@ static int begin_pool(struct stream_figures *f, const struct rec_pool *r, struct
     if (name_is_taken(f, number) || (f->disorder && f->pools.len))
         return unsuited(f, e);
     f->pool = f->trace->memory.pools.at[number];
-    f->account = accounting_add_pool(&f->callstacks, number, e);
-    f->now = f->step = INT64_MIN;
+    f->counting.account = accounting_add_pool(&f->callstacks, number, e);
+    f->sums = (struct stream_sums){.now = INT64_MIN};
     due_queue_restart(&f->frees);
-    if (!f->account || begin_threads(f, e) != 0)
+    if (!f->counting.account || begin_threads(f, e) != 0)
+        return -1;
+    if (begin_steps(f, r->events, e) != 0)
         return -1;
     return vec_push(&f->pools, (struct stream_pool){.number = number}) ? 0 : no_memory(e);
 }
 
 static int end_pool(struct stream_figures *f, struct err *e)
 {
-    if (!f->account)
+    if (!f->counting.account)
         return 0;
-    if (count_until(f, TIME_LAST, NULL, NULL, 0, e) != 0)
+    if (merge_until(f, TIME_LAST, 0, e) != 0 || hand_over(f, e) != 0)
         return -1;
+    if (stream_pipe_drain(f->pipe, e) != 0)
+        return counting_failed(f);
     if (f->disorder && f->pools.len > 1)
         return unsuited(f, e);
     uint64_t before = 0;
     for (size_t i = 0; i + 1 < f->pools.len; i++)
         before += f->pools.at[i].steps;
-    f->pools.at[f->pools.len - 1].steps = f->log.len - before;
-    const struct pool_figures *from = &f->account->figures;
+    f->pools.at[f->pools.len - 1].steps = f->counting.log.len - before;
+    struct pool_figures *from = &f->counting.account->figures;
+    from->allocations = f->sums.allocations;
+    from->frees = f->sums.frees;
+    from->total_bytes = f->sums.total_bytes;
     struct pool_totals *totals = &f->pool->totals;
     totals->allocations = from->allocations;
     totals->frees = from->frees;
     totals->live = from->live;
     totals->live_bytes = from->live_bytes;
     totals->total_bytes = from->total_bytes;
-    f->account = NULL;
+    f->counting.account = NULL;
     return 0;
 }
 
@@ -432,6 +415,8 @@ int stream_figures_read(struct stream_figures *f, const char *path, struct trace
         .no_events = true, .beside = &sink, .beside_wanted = wanted};
     int status = trace_load_with(f->trace, path, &options, counts, info, e);
     f->counted = status == 0;
+    stream_pipe_close(f->pipe);
+    f->pipe = NULL;
     forget_threads(f);
     due_queue_release(&f->frees);
     return status;

@@ -13,11 +13,12 @@
  * first of them spilled, too.
  *
  * The figures are those of memory_sweep and analysis/accounting.h. Some files cannot be counted in
- * this way: several pools of one name, which are one for a summary, and pools beside one whose
- * events are out of order. Then reading ends with `unsuited` set, and the trace is to be read anew
- * without this.
+ * this way: several pools of one name, which are one for a summary, pools beside one whose events
+ * are out of order, and sums of 2^62 bytes. Then reading ends with `unsuited` set, and the trace is
+ * to be read anew without this.
  */
 
+#include <stdalign.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -48,26 +49,41 @@ struct stream_pool {
     uint64_t steps;  /* in the log */
 };
 
+/* What belongs to who counts steps (analysis/stream_steps.c), maybe in a thread of their own. */
+struct stream_counting {
+    struct pool_account *account; /* of the pool at hand */
+    struct stream_thread *threads;
+    size_t thread_count;
+    struct column log;
+    uint64_t counter_pages; /* made so far, to be held against what was read */
+    bool scattered;         /* too many of them */
+};
+
+/* What belongs to who brings steps in order. */
+struct stream_sums {
+    int64_t now; /* of allocations read */
+    uint64_t allocations, frees, total_bytes;
+};
+
+struct stream_room;
+struct stream_pipe;
+
 struct stream_figures {
     struct trace *trace;
     size_t memory; /* see stream_figures_bound; 0: no bound */
     bool unsuited, counted;
+    bool disorder;                /* in some pool */
     struct accounting callstacks; /* by the trace's numbers of pools, and call stack */
     VEC(struct stream_pool) pools;
-    struct column log;
+    struct pool *pool; /* at hand; NULL: none with events */
+    struct stream_pipe *pipe;
+    struct stream_room *room;
+    /* Two threads do not write side by side. */
+    alignas(64) struct stream_counting counting;
+    alignas(64) struct stream_sums sums;
     struct due_queue frees;
     VEC(uint64_t) large;        /* sizes that the queue's items have no room for */
     VEC(uint32_t) large_vacant; /* places in it */
-    struct stream_thread *threads;
-    size_t thread_count;
-    uint64_t counter_pages; /* made so far, to be held against what was read */
-    uint64_t events;
-    bool disorder; /* in some pool */
-    /* the pool at hand */
-    struct pool_account *account;
-    struct pool *pool;
-    int64_t now;  /* of allocations read */
-    int64_t step; /* when the log's newest step was */
 };
 
 /* `f` need not be initialised. The trace is one that is about to be loaded; it goes after `f`. */

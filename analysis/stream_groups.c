@@ -167,7 +167,7 @@ int stream_figures_group(struct stream_figures *f, const struct selection *s,
     struct levels *levels = calloc(n + 1, sizeof *levels);
     struct log_cursor cursor = {0};
     int status = levels ? 0 : err_no_memory(e, "figures of groups");
-    column_reader_init(&cursor.reader, &f->log);
+    column_reader_init(&cursor.reader, &f->counting.log);
     for (size_t i = 0; i < n && status == 0; i++)
         status = levels_init(&levels[i], &groupings[i], e);
     for (size_t i = 0; i < f->pools.len && status == 0; i++)

@@ -172,11 +172,12 @@ static void test_pools_of_one_name_are_read_again(void **state)
 }
 
 /* Blocks of odd sizes and times in one pool: `jump_back` makes them come out of order. */
-static void add_odd(struct fixture *f, uint32_t pool, const uint32_t *stacks, bool jump_back)
+static void add_odd(struct fixture *f, uint32_t pool, const uint32_t *stacks, unsigned n,
+                    bool jump_back)
 {
     uint64_t seed = 7;
     int64_t now = 1;
-    for (unsigned i = 0; i < 6000; i++) {
+    for (unsigned i = 0; i < n; i++) {
         seed = seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
         unsigned r = (unsigned)(seed >> 40);
         now += r % 5 == 0 ? r % 7000 : 0;
@@ -219,9 +220,45 @@ static void test_odd_blocks(void **state)
     struct fixture f;
     uint32_t pools[2], stacks[8];
     make_odd(&f, pools, stacks);
-    add_odd(&f, pools[0], stacks, false);
-    add_odd(&f, pools[1], stacks, false);
+    add_odd(&f, pools[0], stacks, 6000, false);
+    add_odd(&f, pools[1], stacks, 6000, false);
     assert_true(compare_saved(&f.trace, NULL));
+    trace_release(&f.trace);
+}
+
+/* So many events that a thread counts them; small pools before and behind. */
+static void test_many_events(void **state)
+{
+    (void)state;
+    struct fixture f;
+    uint32_t pools[2], stacks[8];
+    make_odd(&f, pools, stacks);
+    add_odd(&f, pools[0], stacks, 70000, false);
+    add_odd(&f, pools[1], stacks, 30, false);
+    uint32_t third = fixture_pool(&f, 0x200, "third");
+    add_odd(&f, third, stacks, 30000, false);
+    assert_true(compare_saved(&f.trace, NULL));
+    assert_true(compare_saved(&f.trace, "gfx"));
+    trace_release(&f.trace);
+}
+
+/* What the counters have no room for is left to the sweep. */
+static void test_sums_beyond_all(void **state)
+{
+    (void)state;
+    struct fixture f;
+    uint32_t pools[2], stacks[8];
+    make_odd(&f, pools, stacks);
+    for (unsigned i = 0; i < 70000; i++) {
+        struct memory_event_in ev = {.ptr = i,
+                                     .size = UINT64_C(0xffffffffffff),
+                                     .time_alloc = i,
+                                     .time_free = i % 9 ? (int64_t)(i + i % 5) : -1,
+                                     .callstack_alloc = stacks[i % 8]};
+        assert_int_equal(memory_append(&f.trace.memory, pools[0], &ev, &f.e), 0);
+    }
+    f.trace.facts.last_time = 80000;
+    assert_false(compare_saved(&f.trace, NULL));
     trace_release(&f.trace);
 }
 
@@ -231,11 +268,11 @@ static void test_disorder(void **state)
     struct fixture f;
     uint32_t pools[2], stacks[8];
     make_odd(&f, pools, stacks);
-    add_odd(&f, pools[1], stacks, true);
+    add_odd(&f, pools[1], stacks, 6000, true);
     assert_true(f.trace.memory.pools.at[pools[1]]->disorder > 0);
     assert_true(compare_saved(&f.trace, NULL));
     /* Beside another pool, on whose clock it would have a part, it is left to the sweep. */
-    add_odd(&f, pools[0], stacks, false);
+    add_odd(&f, pools[0], stacks, 6000, false);
     assert_false(compare_saved(&f.trace, NULL));
     trace_release(&f.trace);
 }
@@ -285,7 +322,7 @@ static void test_memory_for_call_stacks_far_apart(void **state)
         put_far_callstacks(&a.stream, cases[i].pools, cases[i].events, &e);
         assert_int_equal(a.stream.unsuited, cases[i].unsuited);
         assert_int_equal(e.code, cases[i].unsuited ? ERR_INPUT : 0);
-        assert_true(a.stream.counter_pages < 10000);
+        assert_true(a.stream.counting.counter_pages < 10000);
         answer_end(&a);
     }
 }
@@ -336,6 +373,8 @@ int main(void)
         cmocka_unit_test(test_random_histories),
         cmocka_unit_test(test_pools_of_one_name_are_read_again),
         cmocka_unit_test(test_odd_blocks),
+        cmocka_unit_test(test_many_events),
+        cmocka_unit_test(test_sums_beyond_all),
         cmocka_unit_test(test_disorder),
         cmocka_unit_test(test_fixtures),
         cmocka_unit_test(test_questions_that_need_more),

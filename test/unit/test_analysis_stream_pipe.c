@@ -1,0 +1,122 @@
+/* Steps on their way from who brings them in order to who counts them, with a thread and without.
+ */
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "analysis/stream_pipe.h"
+
+/* Sees to it that steps come in the order in which they were put. */
+struct taker {
+    int64_t next;
+    int64_t fails_at; /* -1: never */
+    unsigned calls_after_failure;
+    bool failed, foreign_end;
+};
+
+static int take(void *ctx, const struct stream_step *steps, size_t n, struct err *e)
+{
+    struct taker *c = ctx;
+    c->calls_after_failure += c->failed;
+    for (size_t i = 0; i < n; i++) {
+        if (c->next == c->fails_at) {
+            c->failed = true;
+            return err_set(e, ERR_CHECK, "step %lld", (long long)c->next);
+        }
+        if (steps[i].time != c->next)
+            return err_set(e, ERR_INPUT, "not in order");
+        c->next++;
+    }
+    for (unsigned i = 0; i < STEPS_AHEAD; i++)
+        c->foreign_end |= steps[n + i].callstack != 0;
+    return 0;
+}
+
+/* Portions of all sizes, `*put` steps in all. */
+static int put_all(struct stream_pipe *p, int64_t all, int64_t *put, struct err *e)
+{
+    *put = 0;
+    for (size_t n = 0; *put < all; n = (n * 7 + 13) % (STREAM_PORTION + 1)) {
+        struct stream_step *room = stream_pipe_room(p);
+        for (size_t i = 0; i < n; i++)
+            room[i] = (struct stream_step){.time = (*put)++, .callstack = 1};
+        if (stream_pipe_put(p, n, e) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static void test_order(void **state)
+{
+    (void)state;
+    for (unsigned threaded = 0; threaded < 2; threaded++) {
+        struct taker c = {.fails_at = -1};
+        struct stream_pipe *p;
+        struct err e = {0};
+        int64_t put;
+        assert_int_equal(stream_pipe_open(&p, take, &c, &e), 0);
+        if (threaded)
+            stream_pipe_start(p);
+        for (unsigned round = 0; round < 3; round++) {
+            c.next = 0;
+            assert_int_equal(put_all(p, 500000, &put, &e), 0);
+            assert_int_equal(stream_pipe_drain(p, &e), 0);
+            assert_true(c.next == put);
+        }
+        assert_false(c.foreign_end);
+        stream_pipe_close(p);
+    }
+}
+
+/* An error of who counts reaches who puts, at once or later, and nothing is counted after it. */
+static void test_failure(void **state)
+{
+    (void)state;
+    static const int64_t places[] = {0, 5, 100000, 499999};
+    for (unsigned i = 0; i < 8; i++) {
+        struct taker c = {.fails_at = places[i / 2]};
+        struct stream_pipe *p;
+        struct err e = {0};
+        int64_t put;
+        assert_int_equal(stream_pipe_open(&p, take, &c, &e), 0);
+        if (i % 2)
+            stream_pipe_start(p);
+        int status = put_all(p, 500000, &put, &e);
+        if (status == 0)
+            status = stream_pipe_drain(p, &e);
+        assert_int_equal(status, -1);
+        assert_int_equal(e.code, ERR_CHECK);
+        assert_int_equal(c.calls_after_failure, 0);
+        stream_pipe_close(p);
+    }
+}
+
+static void test_end_without_drain(void **state)
+{
+    (void)state;
+    for (unsigned i = 0; i < 20; i++) {
+        struct taker c = {.fails_at = -1};
+        struct stream_pipe *p;
+        int64_t put;
+        assert_int_equal(stream_pipe_open(&p, take, &c, NULL), 0);
+        stream_pipe_start(p);
+        assert_int_equal(put_all(p, 1000 * i, &put, NULL), 0);
+        stream_pipe_close(p);
+        assert_true(c.next <= put);
+    }
+    stream_pipe_close(NULL);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_failure),
+        cmocka_unit_test(test_end_without_drain),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
