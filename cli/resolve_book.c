@@ -210,8 +210,11 @@ static int rename_symbol(struct work *w, size_t i, const struct place_answer *a,
     return 0;
 }
 
-/* Answers come by address, frames lie in the order of the trace. */
-static void fetch_ahead(const struct work *w, size_t i)
+/*
+ * Answers come by address, frames lie in the order of the trace. What only prefetches is found to
+ * be without effect, and dropped, where it is not inlined early.
+ */
+static inline __attribute__((always_inline)) void fetch_ahead(const struct work *w, size_t i)
 {
     size_t far = i + 2 * AHEAD, near = i + AHEAD;
     if (far < w->asked.len && !(w->asked.at[far].frame & SYMBOL_BIT)) {

@@ -93,14 +93,16 @@ bool frame_book_is_named(struct frame_book *b, size_t frame);
  * Has a frame come from memory before it is asked about, then, some frames later, its functions:
  * who takes frames in another order than the trace's would wait for each.
  */
-static inline void frame_book_fetch(const struct frame_book *b, size_t frame)
+static inline __attribute__((always_inline)) void frame_book_fetch(const struct frame_book *b,
+                                                                   size_t frame)
 {
     __builtin_prefetch(&b->callstacks->frames.at[frame].n);
     if (frame < b->kinds.len)
         __builtin_prefetch(&b->kinds.at[frame]);
 }
 
-static inline void frame_book_fetch_functions(const struct frame_book *b, size_t frame)
+static inline __attribute__((always_inline)) void
+frame_book_fetch_functions(const struct frame_book *b, size_t frame)
 {
     const struct frame *f = &b->callstacks->frames.at[frame];
     if (f->n > 0)
