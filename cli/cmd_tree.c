@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "cli/commands.h"
 #include "cli/question.h"
@@ -21,12 +22,18 @@ static const char usage[] =
     "      --metric WHAT   bytes, count, live, live-count, at-peak, at-peak-count or temporary:\n"
     "                      what is highest comes first (bytes)\n"
     "      --depth N       levels to print, 0 for all (0)\n"
-    "      --min-share PCT leave out nodes with less of the whole (text: 1, else 0)\n"
+    "      --min-share PCT leave out nodes with less of the whole (text: 1,\n"
+    "                      markdown: 5, else 0)\n"
     "      --no-inlines    a node for each frame, not for each function that was inlined into it\n"
     "      --all-frames    with the allocator's functions and Tracy's own\n"
     "      --skip REGEX    pass over functions or files that match at the inner end (as\n"
     "                      Perl has them; may be given several times)\n"
-    "\n" SELECTION_USAGE "\n" OUTPUT_USAGE "\n"
+    "\n" SELECTION_USAGE "\n" RESOLVE_REQUEST_USAGE
+    "      --format F      text, json, csv or markdown, a list for a comment (text)\n"
+    "  -o, --output FILE   write to FILE instead of standard output\n"
+    "  -f, --force         replace FILE when it exists\n"
+    "  -h, --help          this text\n"
+    "\n"
     "Own: what a node allocated itself; at-peak: live when all these pools together stood "
     "highest;\n"
     "temporary: freed by the very next memory event of the same thread in that pool.\n"
@@ -114,6 +121,10 @@ static bool take_option(void *ctx, int option, const char *value, struct err *e)
         return true;
     case OPTION_SKIP:
         return skiplist_add(&c->skip, value, e) == 0;
+    case QUESTION_FORMAT:
+        c->report.markdown = strcmp(value, "markdown") == 0;
+        return c->report.markdown || report_format_parse(value, &c->question.format) ||
+               refuse_value(e, "--format", "text, json, csv or markdown", value);
     default:
         return question_take(&c->question, option, value, e);
     }
@@ -122,9 +133,10 @@ static bool take_option(void *ctx, int option, const char *value, struct err *e)
 static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
 {
     struct tree_command *c = ctx;
-    c->report.format = c->question.format;
+    c->report.format = c->report.markdown ? REPORT_TEXT : c->question.format;
+    c->report.only = &c->question.selection;
     if (!c->share_given && c->report.format == REPORT_TEXT)
-        c->report.min_share = 0.01;
+        c->report.min_share = c->report.markdown ? 0.05 : 0.01;
     return option_one_trace(n, arguments, &c->question.trace, e);
 }
 

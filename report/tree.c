@@ -7,6 +7,8 @@
 #include "base/format.h"
 #include "report/csv_field.h"
 #include "report/document.h"
+#include "report/markdown_table.h"
+#include "report/markup.h"
 #include "report/text_cells.h"
 
 /* ---- the walk: depth first, on a stack of its own, since call stacks can be very deep */
@@ -155,6 +157,77 @@ static void text_enter(struct writer *w, const struct step *parent, struct step 
     document_flush(&w->doc);
 }
 
+/* ---- Markdown: a list in lists */
+
+static void put_figure(struct buf *b, const struct tree_figures *f, enum tree_metric m)
+{
+    char text[FORMAT_SIZE];
+    buf_puts(b,
+             tree_metric_is_bytes(m) ? format_bytes(text, f->at[m]) : format_count(text, f->at[m]));
+}
+
+static void markdown_head(struct writer *w)
+{
+    static const struct selection_options all;
+    const struct tree *t = w->t;
+    const struct selection_options *only = w->options->only;
+    struct buf *b = &w->doc.buf;
+    markdown_title(&w->doc, "Call-stack tree of", t->trace, only ? only : &all);
+    buf_printf(b, "%s by %s, %s: ", t->options.bottom_up ? "Bottom-up" : "Top-down",
+               tree_by_name(t->options.by), tree_metric_name(t->options.sort));
+    put_figure(b, &t->nodes.at[TREE_ROOT].inclusive, t->options.sort);
+    buf_puts(b, ".\n\n");
+}
+
+static void markdown_node(struct writer *w, uint32_t node)
+{
+    const struct tree_node *n = &w->t->nodes.at[node];
+    const struct tree_label *l = &w->t->labels.at[n->label];
+    enum tree_metric m = w->t->options.sort;
+    struct buf *b = &w->doc.buf;
+    struct buf name = {0};
+    char share[FORMAT_SIZE];
+    tree_label_name(&name, w->t, l);
+    if (w->t->options.by == TREE_LINE)
+        put_source(&name, &l->frame);
+    buf_put(b, w->prefix.data, w->prefix.len);
+    buf_puts(b, "- ");
+    markup_code(b, (struct view){(const char *)name.data, name.len});
+    buf_puts(b, " ");
+    put_figure(b, &n->inclusive, m);
+    buf_printf(
+        b, " (%s), own ",
+        format_percent(share, n->inclusive.at[m], w->t->nodes.at[TREE_ROOT].inclusive.at[m]));
+    put_figure(b, &n->exclusive, m);
+    buf_printf(b, ", %s ", tree_metric_name(beside(m)));
+    put_figure(b, &n->inclusive, beside(m));
+    buf_puts(b, "\n");
+    w->doc.failed |= name.failed;
+    buf_release(&name);
+}
+
+static void markdown_enter(struct writer *w, const struct step *parent, struct step *s)
+{
+    if (parent && parent->node != TREE_ROOT)
+        buf_puts(&w->prefix, "  ");
+    s->prefix = w->prefix.len;
+    if (s->node != TREE_ROOT)
+        markdown_node(w, s->node);
+    document_flush(&w->doc);
+}
+
+static void markdown_hidden(struct writer *w, const struct step *s)
+{
+    const struct tree_node *n = &w->t->nodes.at[s->node];
+    char text[FORMAT_SIZE];
+    uint32_t hidden = n->count - s->shown;
+    if (hidden == 0 || (w->options->depth && n->depth >= w->options->depth))
+        return;
+    buf_put(&w->doc.buf, w->prefix.data, w->prefix.len);
+    buf_printf(&w->doc.buf, "%s- %s\n", s->node != TREE_ROOT ? "  " : "",
+               format_counted(text, hidden, "smaller one"));
+}
+
 /* ---- JSON and CSV: nodes one after the other, each with the number of its parent */
 
 static json_t *make_figures(const struct tree_figures *f)
@@ -262,6 +335,8 @@ static void enter(struct writer *w, const struct step *parent, struct step *s)
     s->shown = count_shown(w, s->node);
     if (w->collect)
         w->doc.failed |= s->node != TREE_ROOT && !vec_push(&w->collect->list, s->node);
+    else if (w->options->markdown)
+        markdown_enter(w, parent, s);
     else if (w->options->format == REPORT_TEXT)
         text_enter(w, parent, s);
     else if (s->node != TREE_ROOT)
@@ -277,7 +352,9 @@ static void walk(struct writer *w)
         struct step *s = &w->way.at[w->way.len - 1];
         w->prefix.len = s->prefix;
         if (s->at == s->shown) {
-            if (w->options->format == REPORT_TEXT && !w->collect)
+            if (w->options->markdown && !w->collect)
+                markdown_hidden(w, s);
+            else if (w->options->format == REPORT_TEXT && !w->collect)
                 text_rest(w, s);
             w->way.len--;
             continue;
@@ -305,7 +382,9 @@ int tree_write(const struct tree *t, const struct tree_report_options *options, 
                struct err *e)
 {
     struct writer w = {.t = t, .options = options, .doc = document_begin(out)};
-    if (options->format == REPORT_TEXT)
+    if (options->markdown)
+        markdown_head(&w);
+    else if (options->format == REPORT_TEXT)
         text_head(&w);
     else if (options->format == REPORT_JSON)
         json_head(&w);

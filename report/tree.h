@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_REPORT_TREE_H
 #define TIDEMARK_REPORT_TREE_H
 
-/* The call-stack tree as text, JSON ("tidemark.tree/1") or CSV. */
+/* The call-stack tree as text, JSON ("tidemark.tree/1"), CSV or a list in Markdown. */
 
 #include <stdio.h>
 
@@ -12,7 +12,9 @@
 
 struct tree_report_options {
     enum report_format format;
-    uint32_t depth;   /* levels to show, 0 all */
+    bool markdown;                        /* instead of text */
+    const struct selection_options *only; /* told in Markdown; NULL: all */
+    uint32_t depth;                       /* levels to show, 0 all */
     double min_share; /* leave out nodes with less of the whole than this, 0 to 1 */
     /* JSON and CSV: these nodes, as tree_shown gave them, whatever stands above. NULL: all of it.
      */

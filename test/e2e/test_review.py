@@ -82,7 +82,7 @@ class JUnit(Case):
                      ("report", MEMSCEN, "--grown", "0:1s", "--min-size", "1K"),
                      ("report", MEMSCEN, "--related", "--min-count", "2"),
                      ("report", MEMSCEN, "--format", "junit", "--histograms", "--fail-if", "peak>1"),
-                     ("tree", MEMSCEN, "--format", "markdown")):
+                     ("tree", MEMSCEN, "--format", "junit")):
             self.assertEqual(run(*args).returncode, 2, args)
 
 
@@ -116,6 +116,26 @@ class Markdown(Case):
                           result.stdout)
             self.assertEqual(sorted(row[2] for row in table(result.stdout, "| Where ")),
                              sorted(f"{row['count']:,}" for row in rows))
+
+    def test_tree(self):
+        """The nodes of the JSON form, each once and in its order, within its parent."""
+        for args in ((), ("--bottom-up", "--by", "line"), ("--metric", "live-count"),
+                     ("--depth", "3", "--pool", "default")):
+            result = run("tree", MEMSCEN, "--format", "markdown", "--min-share", "0", *args)
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            doc = json.loads(run("tree", MEMSCEN, "--format", "json", *args).stdout)
+            self.assertTrue(result.stdout.startswith(
+                "### Call-stack tree of <code>memscen</code>\n\n"))
+            self.assertIn(f"{doc['direction'].capitalize()} by {doc['by']}, {doc['metric']}: ",
+                          result.stdout)
+            self.assertEqual("Only allocations of pool" in result.stdout, "--pool" in args)
+            lines = [line for line in result.stdout.splitlines() if line.lstrip().startswith("- ")]
+            self.assertEqual(len(lines), len(doc["nodes"]))
+            for line, node in zip(lines, doc["nodes"]):
+                self.assertIn(unescape(node["name"].split("(")[0]), unescape(line))
+                self.assertEqual(len(line) - len(line.lstrip()), 2 * (node["depth"] - 1), line)
+        short = run("tree", MEMSCEN, "--format", "markdown").stdout
+        self.assertIn(" smaller one", short)
 
     def test_leaks(self):
         shown = run("report", MEMSCEN, "--format", "markdown").stdout
