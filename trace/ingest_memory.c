@@ -86,14 +86,14 @@ static inline int put_free(struct ingest *in, const struct event *ev, const stru
                            struct err *e)
 {
     struct memory_place at;
-    bool is_fault = !in->unknown_frees_expected && aim->pool->key != POOL_OTHER;
     if (find_place(in, ev, &at, e) != 0)
         return -1;
-    int unknown = memory_free(&in->trace->memory, aim, at, is_fault, e);
+    int unknown = memory_free(&in->trace->memory, aim, at, !in->unknown_frees_expected, e);
     if (__builtin_expect(unknown == 0, 1)) {
         ingest_time(in, at.time);
         return at.thread == in->last_thread ? 0 : ingest_use_thread(in, (uint16_t)at.thread, e);
     }
+    bool is_fault = !in->unknown_frees_expected && aim->pool->key != POOL_OTHER;
     if (unknown < 0 || !is_fault || !in->strict || aim->ptr == 0)
         return unknown < 0 ? -1 : 0;
     return err_set(e, ERR_CHECK,

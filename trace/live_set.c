@@ -10,15 +10,24 @@
 
 _Static_assert(sizeof(struct live_tags) == 16, "a group's tags are one vector");
 
+/* A vacant group for sets without room, so that look-ups need not ask: it is never written. */
+static const struct live_tags no_tags;
+static const struct live_slot no_slots[LIVE_STRIDE];
+
 void live_set_init(struct live_set *s)
 {
-    *s = (struct live_set){.seed = map_hash(0x6c697665)};
+    *s = (struct live_set){.seed = map_hash(0x6c697665),
+                           .tags = (struct live_tags *)&no_tags,
+                           .slots = (struct live_slot *)no_slots,
+                           .groups = 1};
 }
 
 void live_set_release(struct live_set *s)
 {
-    free(s->tags);
-    free(s->slots);
+    if (s->limit) {
+        free(s->tags);
+        free(s->slots);
+    }
     *s = (struct live_set){0};
 }
 
@@ -75,7 +84,7 @@ static struct live_slot *live_set_take(struct live_set *s, uint64_t hash)
 static bool live_set_grow(struct live_set *s)
 {
     struct live_set bigger = {.seed = s->seed};
-    if (!live_set_alloc(&bigger, s->groups ? s->groups + (s->groups + 1) / 2 : 4))
+    if (!live_set_alloc(&bigger, s->limit ? s->groups + (s->groups + 1) / 2 : 4))
         return false;
     for (size_t group = 0; group < s->groups; group++) {
         for (unsigned i = 0; i < LIVE_GROUP; i++) {

@@ -46,9 +46,9 @@ struct live_tags {
 struct live_set {
     struct live_tags *tags;  /* by group */
     struct live_slot *slots; /* LIVE_STRIDE for each group, the last of which is not used */
-    size_t groups;
+    size_t groups;           /* at least 1: that of a set without room is all sets' */
     size_t count;
-    size_t limit; /* grows beyond so many blocks */
+    size_t limit; /* grows beyond so many blocks; 0: has no room yet */
     uint64_t seed;
 };
 
@@ -63,7 +63,7 @@ static inline uint64_t live_set_hash(const struct live_set *s, uint64_t ptr)
     return (uint64_t)p ^ (uint64_t)(p >> 64);
 }
 
-/* The group where the search begins: the hash's upper bits. There must be groups. */
+/* The group where the search begins: the hash's upper bits. */
 static inline size_t live_set_home(const struct live_set *s, uint64_t hash)
 {
     return (size_t)((unsigned __int128)hash * s->groups >> 64);
@@ -98,8 +98,7 @@ static inline unsigned live_tags_match(const struct live_tags *t, uint8_t tag)
 static inline __attribute__((always_inline)) void live_set_prefetch_tags(const struct live_set *s,
                                                                          uint64_t hash)
 {
-    if (s->groups)
-        __builtin_prefetch(&s->tags[live_set_home(s, hash)], 1);
+    __builtin_prefetch(&s->tags[live_set_home(s, hash)], 1);
 }
 
 /*
@@ -109,13 +108,11 @@ static inline __attribute__((always_inline)) void live_set_prefetch_tags(const s
 static inline __attribute__((always_inline)) size_t
 live_set_prefetch_slot(const struct live_set *s, uint64_t hash, bool is_live)
 {
-    if (!s->groups)
-        return 0;
     size_t group = live_set_home(s, hash);
     uint8_t tag = (uint8_t)(live_hash_tag(hash) & -(unsigned)is_live);
     unsigned match = live_tags_match(&s->tags[group], tag);
-    /* Beyond the group when there is none. */
-    size_t number = group * LIVE_STRIDE + (unsigned)__builtin_ctz(match | 1u << LIVE_GROUP);
+    /* Any slot of the group when there is none. */
+    size_t number = group * LIVE_STRIDE + (unsigned)__builtin_ctz(match | 1u << (LIVE_GROUP - 1));
     __builtin_prefetch(&s->slots[number], 1);
     return number;
 }
@@ -126,16 +123,23 @@ static inline uint8_t *live_set_tag(const struct live_set *s, size_t number)
 }
 
 /*
- * The slot with that number, which live_set_prefetch_slot gave, when it has `ptr`: true for nearly
- * all blocks that are live, and cheaper than live_set_find. Else NULL, which says nothing.
+ * The slot with that number, which live_set_prefetch_slot gave, or 0, when a block is in it, else
+ * NULL. The set may have changed since.
+ */
+static inline const struct live_slot *live_set_taken(const struct live_set *s, size_t number)
+{
+    return number < s->groups * LIVE_STRIDE && *live_set_tag(s, number) ? &s->slots[number] : NULL;
+}
+
+/*
+ * The same when that block has `ptr`: true for nearly all blocks that are live, and cheaper than
+ * live_set_find. Else NULL, which says nothing.
  */
 static inline struct live_slot *live_set_guess(const struct live_set *s, size_t number,
                                                uint64_t ptr)
 {
-    return number < s->groups * LIVE_STRIDE && number % LIVE_STRIDE != LIVE_GROUP &&
-                   *live_set_tag(s, number) && s->slots[number].ptr == ptr
-               ? &s->slots[number]
-               : NULL;
+    const struct live_slot *slot = live_set_taken(s, number);
+    return slot && slot->ptr == ptr ? &s->slots[number] : NULL;
 }
 
 /* The slot of `ptr`, which has that hash, or NULL. Valid until the set changes. */

@@ -27,8 +27,7 @@ struct memory_aim {
 static inline __attribute__((always_inline)) void memory_aim_at(struct memory_aim *a,
                                                                 struct pool *p, uint64_t ptr)
 {
-    *a = (struct memory_aim){
-        .pool = p, .ptr = ptr, .hash = live_set_hash(&p->live, ptr), .slot = SIZE_MAX};
+    *a = (struct memory_aim){.pool = p, .ptr = ptr, .hash = live_set_hash(&p->live, ptr)};
     live_set_prefetch_tags(&p->live, a->hash);
 }
 
@@ -41,7 +40,7 @@ static inline __attribute__((always_inline)) void memory_prefetch_block(struct m
 /* What the free will fill in. */
 static inline __attribute__((always_inline)) void memory_prefetch_free(const struct memory_aim *a)
 {
-    const struct live_slot *slot = live_set_guess(&a->pool->live, a->slot, a->ptr);
+    const struct live_slot *slot = live_set_taken(&a->pool->live, a->slot);
     if (slot)
         __builtin_prefetch(
             column_raw(&a->pool->frees, live_slot_block(slot).index, sizeof(struct memory_free)),

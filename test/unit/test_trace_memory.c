@@ -255,6 +255,36 @@ static void extreme_values_survive(void **state)
     trace_release(&t);
 }
 
+/* Look-ups ask for no room first: a set that has none answers as a vacant one. */
+static void a_set_without_room_is_vacant(void **state)
+{
+    (void)state;
+    struct live_set set;
+    struct live_block b;
+    size_t iter = 0;
+    live_set_init(&set);
+    for (uint64_t ptr = 0; ptr < 1000; ptr++) {
+        uint64_t hash = live_set_hash(&set, ptr * 0x1001);
+        live_set_prefetch_tags(&set, hash);
+        assert_null(live_set_find(&set, ptr * 0x1001, hash));
+        assert_null(live_set_guess(&set, live_set_prefetch_slot(&set, hash, true), ptr * 0x1001));
+        assert_null(live_set_taken(&set, live_set_prefetch_slot(&set, hash, false)));
+    }
+    assert_false(live_set_next(&set, &iter, &b));
+    struct live_slot *slot = live_set_add(&set, live_set_hash(&set, 0));
+    assert_non_null(slot);
+    live_slot_fill(slot, &(struct live_block){.ptr = 0, .size = 7});
+    size_t number = live_set_prefetch_slot(&set, live_set_hash(&set, 0), true);
+    assert_ptr_equal(live_set_guess(&set, number, 0), slot);
+    assert_null(live_set_guess(&set, number, 1));
+    /* A slot of a set that was larger. */
+    assert_null(live_set_taken(&set, set.groups * LIVE_STRIDE));
+    live_set_release(&set);
+    live_set_init(&set);
+    assert_null(live_set_find(&set, 0, live_set_hash(&set, 0)));
+    live_set_release(&set);
+}
+
 static void pools_have_a_ceiling(void **state)
 {
     (void)state;
@@ -326,6 +356,7 @@ int main(void)
         cmocka_unit_test(histories_agree_with_brute_force),
         cmocka_unit_test(sweep_breaks_ties_as_defined),
         cmocka_unit_test(extreme_values_survive),
+        cmocka_unit_test(a_set_without_room_is_vacant),
         cmocka_unit_test(pools_have_a_ceiling),
         cmocka_unit_test(sums_stop_at_the_top),
     };
