@@ -15,7 +15,7 @@
 #include "bench/bytes.h"
 #include "server/intake.h"
 
-#define PIECE ((size_t)128 << 10) /* as a session receives them */
+#define PIECE ((size_t)512 << 10) /* as a session receives them */
 
 static double user_seconds(void)
 {

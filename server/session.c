@@ -13,12 +13,16 @@
 #include "server/modules.h"
 #include "trace/carry.h"
 
-/* Small enough that what is received stays in the processor's cache until it is decoded. */
-#define RECEIVE_SIZE ((size_t)128 << 10)
+/*
+ * Small enough that what is received stays in the processor's cache until it is decoded; of less
+ * the kernel makes more calls, acknowledgements and smaller pieces of the journal's file.
+ */
+#define RECEIVE_SIZE ((size_t)512 << 10)
+#define RECEIVE_FINE ((size_t)128 << 10) /* where a limit counts bytes */
 /* Where the end of a table comes near, another part is begun before too much more comes. */
 #define RECEIVE_LESS ((size_t)16 << 10)
 #define NEARLY_DUE 80u /* percent */
-#define RECEIVES_PER_TURN 32
+#define RECEIVES_PER_TURN 8
 #define PAGE ((size_t)4096)
 #define PACKETS_SIZE ((size_t)QUERY_SPACE_MAX * QUERY_PACKET_SIZE)
 #define TICK_MS 100
@@ -247,12 +251,21 @@ static bool session_due(const struct session *s)
            (l->rotate_bytes && bytes - s->part_bytes >= most) || session_is_full(s);
 }
 
+/* How much to take from the socket at a time. */
+static size_t session_piece(const struct session *s)
+{
+    const struct session_limits *l = s->limits;
+    size_t most = l->max_bytes || l->rotate_bytes ? RECEIVE_FINE : RECEIVE_SIZE;
+    if (trace_is_full_to(s->trace, NEARLY_DUE))
+        most = RECEIVE_LESS;
+    return s->journal ? journal_piece(s->journal, most) : most;
+}
+
 /* Takes what the socket has. 0, or -1 with `e` filled. */
 static int session_receive(struct session *s, struct err *e)
 {
     for (int i = 0; i < RECEIVES_PER_TURN && !s->closed; i++) {
-        size_t less = trace_is_full_to(s->trace, NEARLY_DUE) ? RECEIVE_LESS : RECEIVE_SIZE;
-        size_t most = s->journal ? journal_piece(s->journal, less) : less;
+        size_t most = session_piece(s);
         ssize_t n = recv(s->fd, s->buffer + JOURNAL_HEADROOM, most, MSG_DONTWAIT);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
             return 0;
