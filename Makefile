@@ -36,7 +36,7 @@ FOLDERS := mcp lib import server recording report analysis symbols trace protoco
 LIBS    := $(FOLDERS:%=$(BUILD)/lib%.a)
 
 .PHONY: all libtidetrace web list deps deps-test deps-test-full deps-deb run test unit e2e check-layers check-docs \
-        asan fuzz bench format format-check tidy install install-compat uninstall deb clean
+        asan fuzz bench soak format format-check tidy install install-compat uninstall deb clean
 
 # Keep objects: make would remove those that only a chain of pattern rules made.
 .SECONDARY:
@@ -352,6 +352,11 @@ bench: all $(BENCH_TOOLS)
 	@BUILD=$(BUILD) OFFICIAL=$(OFFICIAL) $(PYTHON) bench/run.py
 	@BUILD=$(BUILD) $(PYTHON) bench/symbols.py
 	@BUILD=$(BUILD) $(PYTHON) bench/programs.py
+
+## soak: the daemon for SOAK_MINUTES (30) with 32 clients that come, are cut off or go
+SOAK_MINUTES ?= 30
+soak: all $(BENCH_TOOLS)
+	@BUILD=$(BUILD) $(PYTHON) bench/soak.py --minutes $(SOAK_MINUTES)
 
 ## ---- style
 

@@ -327,8 +327,11 @@ static void a_spool_without_a_folder_is_an_error(void **state)
     assert_int_equal(spool_init(&s, "/nonexistent-folder", 1, &e), 0);
     column_init(&c, &s, &plain_layout, false);
     void *p = &c;
-    for (int i = 0; i < 200000 && p; i++)
+    for (uint64_t i = 0; i < 200000 && p; i++) {
         p = column_append(&c, &e);
+        if (p)
+            memcpy(p, &i, sizeof i);
+    }
     assert_null(p);
     assert_int_equal(e.code, ERR_OUTPUT);
     assert_non_null(strstr(e.text, "/nonexistent-folder"));
