@@ -9,11 +9,11 @@ import threading
 import time
 
 FRAME_MOST = 263188
-PATIENCE = 300
+PATIENCE = 900
 
 
 def wait_for(condition, what):
-    """Until `condition` holds; five minutes are beyond any machine's slowness."""
+    """Until `condition` holds; a quarter of an hour is beyond any machine's slowness."""
     end = time.monotonic() + PATIENCE
     while not condition():
         if time.monotonic() > end:

@@ -6,6 +6,8 @@ import shutil
 import struct
 import subprocess
 
+from tools import LIMIT
+
 SHAPES_H = r"""
 // Templates, calls inlined three deep, a name in no namespace: with no header of any library.
 #pragma once
@@ -227,7 +229,7 @@ def tool(*names):
 def sh(folder, *command):
     """Runs a tool in the folder; its failure is a failure of the test."""
     result = subprocess.run([str(c) for c in command], cwd=folder, stdout=subprocess.PIPE,
-                            stderr=subprocess.STDOUT, text=True, errors="replace", timeout=300)
+                            stderr=subprocess.STDOUT, text=True, errors="replace", timeout=LIMIT)
     if result.returncode != 0:
         raise AssertionError(f"{command}: {result.stdout}")
 

@@ -17,9 +17,9 @@ BLOCK = re.compile(r" time=(\d+) (.*?)(?: free_time=(\d+)(.*))?$")
 
 
 class Rotating(Killed):
-    def stream(self):
+    def stream(self, events=100000):
         recording = self.dir / "f.c2s.bin"
-        subprocess.run([FIREHOSE, "-o", str(recording), "--events", "100000", "--depth", "3",
+        subprocess.run([FIREHOSE, "-o", str(recording), "--events", str(events), "--depth", "3",
                         "--protocol", "82", "--live", "3000", "--pools", "2",
                         "--stacks", "300"], check=True)
         return recording, json.loads((self.dir / "f.truth.json").read_text())
@@ -156,13 +156,17 @@ class Rotating(Killed):
         self.assertEqual(dump(self.recovered()[0]), first)
         self.assertFalse(self.journal.exists())
 
-    def kill_at(self, recording, at, *args):
+    def has_dropped(self):
+        """Whether the journal holds less than has come."""
+        return journal_arrived(self.journal) > len(journal_bytes(self.journal))
+
+    def kill_at(self, recording, at, *args, when=lambda: True):
         """Kills a capture; None when it had nothing yet, else the bytes of the client up to its last
         whole frame. It never gets the end: however late the kill comes, it is at work."""
         stream = recording.read_bytes()
         with self.capturing(recording, *args, stop_at=len(stream) - 1,
                             replay_args=("--rate", "3M")) as (capture, proxy, _):
-            wait_for(lambda: len(proxy.passed) >= at, "bytes")
+            wait_for(lambda: len(proxy.passed) >= at and when(), "bytes")
             capture.kill()
             capture.communicate(timeout=LIMIT)
         if not self.journal.exists() or not journal_segments(self.journal):
@@ -219,8 +223,10 @@ class Rotating(Killed):
         recording, _ = self.stream()
         size, began = recording.stat().st_size, set()
         for i in range(KILLS):
-            at = self.random.randrange(1000 if i else size // 2, size * 9 // 10)
-            stream = self.kill_at(recording, at, "--keep-last", "100K")
+            at = self.random.randrange(1000, size * 9 // 10)
+            # Once surely behind what is dropped: on a slow machine much of what passed is on its way.
+            more = {} if i else {"when": self.has_dropped}
+            stream = self.kill_at(recording, at, "--keep-last", "100K", **more)
             if stream is not None:
                 began.add(self.check_last(self.recovered()[0], stream))
             self.clean_up()
@@ -254,11 +260,11 @@ class Rotating(Killed):
 
     def test_flight_recorder(self):
         """One trace, of the last stretch, with what was live at its beginning; on the way there is
-        never much more on the disk."""
-        recording, _ = self.stream()
+        never much more on the disk: up to four segments, each with a checkpoint as large."""
+        recording, _ = self.stream(300000)
         stream = recording.read_bytes()
         most = 0
-        with replaying(recording, "--rate", "2M") as (_, port):
+        with replaying(recording, "--rate", "4M") as (_, port):
             args = ["capture", "-o", self.out, "--no-summary", "--keep-last", "100K", "-p", port]
             capture = subprocess.Popen([TIDEMARK, *map(str, args)], stdout=subprocess.PIPE,
                                        stderr=subprocess.PIPE, text=True)
@@ -267,7 +273,7 @@ class Rotating(Killed):
             out, err = capture.communicate(timeout=LIMIT)
         self.assertEqual((capture.returncode, err), (0, ""), out)
         self.assert_clean("f.c2s.bin", "f.s2c.bin", "f.truth.json", "x.tracy")
-        self.assertLess(most, len(stream) // 2)
+        self.assertLess(most, len(stream) // 3)
         begins = self.check_last(self.out, stream)
         self.assertGreater(begins, 0)
         facts = run("info", self.out).stdout

@@ -72,7 +72,7 @@ def addr2line(program, addresses):
     """Answers with line "0" for unknown ones and no columns; paths are normalized."""
     asked = "".join(f"{a:#x}\n" for a in addresses)
     result = subprocess.run(["addr2line", "-a", "-i", "-f", "-e", str(program)], input=asked,
-                            stdout=subprocess.PIPE, text=True, errors="replace", timeout=300,
+                            stdout=subprocess.PIPE, text=True, errors="replace", timeout=LIMIT,
                             check=True)
     answers, lines = [], result.stdout.splitlines()
     while lines:

@@ -19,7 +19,7 @@ FIREHOSE = str(BUILD / "bench" / "firehose")
 WIRE = ROOT / "fixtures" / "wire"
 TRACES = ROOT / "fixtures" / "traces"
 RELEASES = ("v0.9.1", "v0.10", "v0.11.1", "v0.12.2", "v0.13.1", "v0.14.0")
-LIMIT = 300
+LIMIT = 900
 
 # Under nohup, or in a script's background, signals come ignored; the tests send them.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
