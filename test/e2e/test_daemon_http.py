@@ -125,9 +125,9 @@ class Answers(Web):
                        (self.status()["clients"][0]["counters"] or {}).get("memory_events") == 4)
             self.assertEqual(self.ask(f"/api/v1/clients/{number}/save", "POST")[0], 202)
             self.wait_said("going on in")
-            first = [n for n in self.names() if n.endswith(".tracy")]
-            self.assertEqual(len(first), 1)
-            self.assertEqual(report(self.traces / first[0])["pools"][0]["allocations"], 3)
+            wait_until(lambda: [n for n in self.names() if n.endswith(".tracy")])
+            (first,) = [n for n in self.names() if n.endswith(".tracy")]
+            self.assertEqual(report(self.traces / first)["pools"][0]["allocations"], 3)
             self.assertEqual(self.ask(f"/api/v1/clients/{number}/stop", "POST")[0], 202)
             wait_until(lambda: self.status()["clients"][0]["state"] == "saved")
             self.assertEqual(self.ask(f"/api/v1/clients/{number}/stop", "POST")[0], 409)

@@ -88,17 +88,21 @@ class Killed(Case):
 
 
 class KilledSessions(Killed):
-    def kill_at(self, recording, protocol, at, rate):
+    def kill_at(self, recording, protocol, at, rate, frames):
+        """At the earliest when so many frames have come."""
+        stream = recording.read_bytes()
+        least = frame_ends(stream, protocol)[frames] - body_begins(stream, protocol)
         # It never gets the end: however late the kill comes, it is at work.
         most = recording.stat().st_size * 9 // 10
         with self.capturing(recording, stop_at=most,
                             replay_args=("--rate", rate)) as (capture, proxy, _):
-            wait_for(lambda: len(proxy.passed) >= at, "bytes")
+            wait_for(lambda: len(proxy.passed) >= at and
+                     (not frames or len(journal_bytes(self.journal)) >= least), "bytes")
             capture.kill()
             capture.communicate(timeout=LIMIT)
         if not self.journal.exists(): # not yet connected
             return 0
-        return self.recover(recording.read_bytes(), protocol)
+        return self.recover(stream, protocol)
 
     def test_at_random_moments(self):
         streams = [(self.firehose(), 82, "2M"),
@@ -109,7 +113,7 @@ class KilledSessions(Killed):
             recording, protocol, rate = streams[i % len(streams)]
             at = self.random.randrange(1000, recording.stat().st_size * 7 // 10)
             with self.subTest(recording=recording.name, at=at, seed=SEED):
-                frames += self.kill_at(recording, protocol, at, rate)
+                frames += self.kill_at(recording, protocol, at, rate, 0 if i else 1)
         self.assertGreater(frames, 0)
 
     def test_all_that_arrived_is_kept(self):
