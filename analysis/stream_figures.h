@@ -110,7 +110,8 @@ int stream_figures_read(struct stream_figures *f, const char *path, struct trace
 
 /*
  * Takes the records of pools; whatever stands before them in a file must be in the trace by then.
- * For tests and fuzzers.
+ * From a pool's beginning to its end the trace's spool may be in use by a thread: of long pools the
+ * records must not come from the trace itself. For tests and fuzzers.
  */
 struct record_sink stream_figures_sink(struct stream_figures *f);
 

@@ -196,7 +196,7 @@ def bench_page(folder, trace):
 
 
 # What `report` is asked for. The first two count events while they are read, with a thread that
-# decompresses; the others have more to do.
+# decompresses and one that counts; the others have more to do.
 QUESTIONS = ((), ("--by", "callstack", "--stack-traces"), ("--leaks",), ("--patterns",),
              ("--histograms",))
 REPORT_WANTED = 1.5  # times the decompression
