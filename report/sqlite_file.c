@@ -49,7 +49,7 @@ static int file_write(sqlite3_file *file, const void *bytes, int n, sqlite3_int6
         if (put < 0 && errno == EINTR)
             continue;
         if (put <= 0)
-            return put < 0 && errno == ENOSPC ? SQLITE_FULL : SQLITE_IOERR_WRITE;
+            return put < 0 && errno != ENOSPC && errno != EDQUOT ? SQLITE_IOERR_WRITE : SQLITE_FULL;
         from += put;
         at += put;
         n -= (int)put;

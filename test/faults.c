@@ -176,6 +176,8 @@ static ssize_t stream_write(void *cookie, const char *p, size_t n)
     size_t done = 0;
     while (done < n) {
         ssize_t some = write((int)(intptr_t)cookie, p + done, n - done);
+        if (some < 0 && errno == EINTR)
+            continue; /* of programs that handle no signals */
         if (some <= 0)
             return 0; /* what fopencookie(3) wants of a failure; errno goes on */
         done += (size_t)some;
