@@ -68,7 +68,7 @@ static const char usage[] =
     "      --adopt PID         record a process that loads the library now; tells it the socket\n"
     "      --library FILE      the library to preload, instead of the one that belongs here\n"
     "      --trace-version V   file version to write (0.14.0)\n"
-    "      --compression SPEC  lz4, lz4hc, zstd or zstd:LEVEL (zstd:1)\n"
+    "      --compression SPEC  lz4, lz4hc, zstd (default) or zstd:LEVEL\n"
     "      --no-symbols        do not look for the names of functions; no debuginfod server is "
     "asked\n"
     "                          for them but that of --debuginfod\n" FILES_USAGE

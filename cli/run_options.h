@@ -61,12 +61,6 @@ struct run_options {
     bool open;
 };
 
-/*
- * Addresses and times of real programs repeat less than CONTAINER_LEVEL_OWN is made for: at zstd's
- * level 1 their traces are smaller than at 3, which official captures have, for the same time.
- */
-#define RUN_OPTIONS_LEVEL 1
-
 #define RUN_OPTIONS_EMPTY                                                                          \
     ((struct run_options){.depth = 32,                                                             \
                           .when_full = RUN_FULL_WAIT,                                              \
@@ -74,7 +68,7 @@ struct run_options {
                           .seconds = -1,                                                           \
                           .protocol = PROTOCOL_MAX,                                                \
                           .version = FILE_VERSION(0, 14, 0),                                       \
-                          .container = {METHOD_ZSTD, RUN_OPTIONS_LEVEL, 1, false}})
+                          .container = container_options_default()})
 
 /* Returns -1 to go on, else the exit status. */
 int run_options_parse(struct run_options *o, int argc, char **argv);
