@@ -81,7 +81,8 @@ enum container_method {
  * zstd as it suits the records of traces: a match finder of our own for blocks of memory events
  * (trace/event_match.h), and for others the fast strategy of level 1 with matches of five bytes and
  * a table large enough to remember addresses that come back. On memory events it is smaller than
- * level 3 and costs less than level 1; any zstd decoder reads it.
+ * level 3 and costs less than level 1; where it is not smaller than zstd's own search, that takes
+ * over (trace/match_trial.h). Any zstd decoder reads it.
  */
 #define CONTAINER_LEVEL_OWN 1000
 

@@ -11,6 +11,7 @@
 
 #include "base/bytes.h"
 #include "trace/event_match.h"
+#include "trace/match_trial.h"
 
 #define WRITE_PIECE ((size_t)1 << 20)
 
@@ -29,8 +30,10 @@ struct encoder {
     LZ4_streamHC_t *lz4_hc;
     ZSTD_CCtx *zstd;
     struct event_match *match; /* CONTAINER_LEVEL_OWN only */
+    struct match_trial *trial; /* of it */
     const struct block *block; /* that is being compressed */
-    bool matched, match_over;  /* `match` has found the sequences of a block, and may not again */
+    bool matching;             /* its sequences come from `match` */
+    bool matched, match_over;  /* those of a block did, and may not again */
     /* LZ4 refers back to the stream's block before, which therefore stays where it was. */
     uint8_t *blocks[2];
     unsigned turn;
@@ -116,6 +119,7 @@ void container_writer_free(struct container_writer *w)
             LZ4_freeStreamHC(c->lz4_hc);
         ZSTD_freeCCtx(c->zstd);
         event_match_free(c->match);
+        match_trial_free(c->trial);
         free(c->blocks[0]);
         free(c->blocks[1]);
     }
@@ -153,7 +157,8 @@ static bool is_for_match(struct encoder *c, size_t len, size_t room)
         len == b->len && b->end - b->first >= len / 4 * 3 && room >= ZSTD_sequenceBound(len);
     c->match_over |= c->matched && !fits;
     c->matched |= fits;
-    return fits && !c->match_over;
+    c->matching = fits && !c->match_over;
+    return c->matching;
 }
 
 /* Called by zstd for the sequences of a block; what is not for us is left to its own search. */
@@ -168,21 +173,9 @@ static size_t produce_sequences(void *state, ZSTD_Sequence *out, size_t room, co
     return event_match_block(c->match, bytes, len, c->block->first, c->block->end, window, out);
 }
 
-/* zstd with our own search for matches in memory events. */
-static int encoder_init_match(struct encoder *c, struct err *e)
+/* A zstd encoder, for CONTAINER_LEVEL_OWN with the settings for what is left to its own search. */
+static ZSTD_CCtx *zstd_new(int level, struct err *e)
 {
-    c->match = event_match_new();
-    if (!c->match)
-        return err_no_memory(e, "a zstd encoder");
-    ZSTD_registerSequenceProducer(c->zstd, c, produce_sequences);
-    return 0;
-}
-
-static int encoder_init_zstd(struct encoder *c, int level, struct err *e)
-{
-    c->zstd = ZSTD_createCCtx();
-    if (!c->zstd)
-        return err_no_memory(e, "a zstd encoder");
     const struct {
         ZSTD_cParameter parameter;
         int value;
@@ -196,12 +189,44 @@ static int encoder_init_zstd(struct encoder *c, int level, struct err *e)
         {ZSTD_c_enableSeqProducerFallback, 1, true},
         {ZSTD_c_searchForExternalRepcodes, ZSTD_ps_enable, true},
     };
+    ZSTD_CCtx *zstd = ZSTD_createCCtx();
+    if (!zstd) {
+        (void)err_no_memory(e, "a zstd encoder");
+        return NULL;
+    }
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
         if (settings[i].own && level != CONTAINER_LEVEL_OWN)
             continue;
-        if (ZSTD_isError(ZSTD_CCtx_setParameter(c->zstd, settings[i].parameter, settings[i].value)))
-            return err_set(e, ERR_OUTPUT, "zstd refuses level %d", level);
+        if (ZSTD_isError(ZSTD_CCtx_setParameter(zstd, settings[i].parameter, settings[i].value))) {
+            (void)err_set(e, ERR_OUTPUT, "zstd refuses level %d", level);
+            ZSTD_freeCCtx(zstd);
+            return NULL;
+        }
     }
+    return zstd;
+}
+
+/* With our own search for matches in memory events, until a trial says that it does not pay. */
+static int encoder_init_match(struct encoder *c, struct err *e)
+{
+    ZSTD_CCtx *rival = zstd_new(CONTAINER_LEVEL_OWN, e);
+    if (!rival)
+        return -1;
+    c->trial = match_trial_new(rival);
+    if (!c->trial)
+        ZSTD_freeCCtx(rival);
+    c->match = event_match_new();
+    if (!c->match || !c->trial)
+        return err_no_memory(e, "a zstd encoder");
+    ZSTD_registerSequenceProducer(c->zstd, c, produce_sequences);
+    return 0;
+}
+
+static int encoder_init_zstd(struct encoder *c, int level, struct err *e)
+{
+    c->zstd = zstd_new(level, e);
+    if (!c->zstd)
+        return -1;
     return level == CONTAINER_LEVEL_OWN ? encoder_init_match(c, e) : 0;
 }
 
@@ -232,8 +257,11 @@ static size_t encode_zstd(struct encoder *c, const struct block *block, uint8_t 
     ZSTD_inBuffer from = {block->bytes, block->len, 0};
     ZSTD_outBuffer to = {out, BLOCK_COMPRESSED_MAX, 0};
     c->block = block;
+    c->matching = false;
     size_t left = ZSTD_compressStream2(c->zstd, &to, &from, ZSTD_e_flush);
     c->block = NULL;
+    if (c->matching)
+        c->match_over = !match_trial_block(c->trial, block->bytes, block->len, to.pos);
     if (c->match)
         event_match_next(c->match, block->len);
     return left == 0 ? to.pos : 0;
