@@ -266,7 +266,7 @@ class Parts(Captures):
             traces = self.whole_run() if journaled else self.parts()
             self.assertEqual(self.sums(traces), self.reference_of(arrived), where)
 
-        self.each(self.attempt_on(stream, "--rotate", "100K"), check, 8)
+        self.each(self.attempt_on(stream, "--rotate", "100K"), check, 3)
 
     check_last, window = (getattr(test_rotate.Rotating, n) for n in ("check_last", "window"))
 
