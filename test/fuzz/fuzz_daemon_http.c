@@ -136,7 +136,10 @@ static struct daemon *daemon_of(int i)
 
 /* ---- a request */
 
-/* Closed by a reset, so that no port stays taken for a minute. */
+/*
+ * Closed by a reset, so that no port stays taken for a minute; but when the server closes first,
+ * one does, and after some thousands of them a free one is waited for.
+ */
 static int connect_to(const struct daemon *d)
 {
     const struct linger reset = {.l_onoff = 1};
@@ -144,8 +147,12 @@ static int connect_to(const struct daemon *d)
                                    .sin_port = htons(http_port(d->http.server)),
                                    .sin_addr = {htonl(INADDR_LOOPBACK)}};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || connect(fd, (const struct sockaddr *)&at, sizeof at) != 0 ||
-        setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset) != 0)
+    while (fd >= 0 && connect(fd, (const struct sockaddr *)&at, sizeof at) != 0) {
+        if (errno != EADDRNOTAVAIL)
+            abort();
+        usleep(100000);
+    }
+    if (fd < 0 || setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset) != 0)
         abort();
     return fd;
 }
