@@ -65,6 +65,7 @@ static const char usage[] =
     "cannot be written.\n";
 
 struct report_command {
+    struct stream_figures stream; /* where the summary can be had so */
     struct question question;
     struct leak_question leaks;
     struct related_question related;
@@ -75,7 +76,6 @@ struct report_command {
     enum review_form review; /* instead of the report's format */
     struct page_source page; /* html */
     struct summary_options summary;
-    struct stream_figures stream; /* where the summary can be had so */
     struct summary_selection selection;
     struct report_options report;
     struct skiplist skip;

@@ -132,7 +132,7 @@ static void save_zones(struct snapshot *s, struct trace *t)
         if (!renumber_keeps(s, RENUMBER_THREADS, i))
             continue;
         snapshot_bool(s, &any);
-        if (any)
+        if (th && any)
             snapshot_zone_thread(s, t, th);
     }
 }
