@@ -1,7 +1,5 @@
 #include "analysis/related_input.h"
 
-#define SPOOL_BUDGET ((size_t)16 << 20)
-
 static const struct pack_layout point_layout = {
     .element = sizeof(struct input_point),
     .count = 2,
@@ -14,10 +12,11 @@ static const struct pack_layout message_layout = {
     .fields = {{0, 8, PACK_STEP}, {8, 8, PACK_OFFSET}},
 };
 
-int related_input_init(struct related_input *i, struct trace *t, struct err *e)
+int related_input_init(struct related_input *i, struct trace *t, const char *folder, size_t budget,
+                       struct err *e)
 {
     *i = (struct related_input){.trace = t};
-    if (spool_init(&i->spool, NULL, SPOOL_BUDGET, e) != 0)
+    if (spool_init(&i->spool, folder, budget, e) != 0)
         return -1;
     column_init(&i->points, &i->spool, &point_layout, false);
     column_init(&i->messages, &i->spool, &message_layout, false);
@@ -33,6 +32,13 @@ void related_input_release(struct related_input *i)
     }
     vec_release(&i->plots);
     *i = (struct related_input){0};
+}
+
+uint64_t related_input_memory(const struct related_input *i, size_t budget)
+{
+    uint64_t columns =
+        i->points.len * sizeof(struct input_point) + i->messages.len * sizeof(struct input_message);
+    return i->plots.cap * sizeof *i->plots.at + (columns < budget ? columns : budget);
 }
 
 void related_input_wanted(bool wanted[REC_TYPE_COUNT])

@@ -39,9 +39,18 @@ struct related_input {
     VEC(struct input_plot) plots;
 };
 
-/* `i` must not move afterwards, and is to be released before the trace. */
-int related_input_init(struct related_input *i, struct trace *t, struct err *e);
+#define RELATED_INPUT_BUDGET ((size_t)16 << 20)
+
+/*
+ * Bytes of columns beyond `budget` go to a temporary file in `folder` (NULL: $TMPDIR, else
+ * /var/tmp). `i` must not move afterwards, and is to be released before the trace.
+ */
+int related_input_init(struct related_input *i, struct trace *t, const char *folder, size_t budget,
+                       struct err *e);
 void related_input_release(struct related_input *i);
+
+/* About how many bytes of memory it takes with that budget. */
+uint64_t related_input_memory(const struct related_input *i, size_t budget);
 
 /* The record types wanted, and the function that takes them: see trace_load_options. */
 void related_input_wanted(bool wanted[REC_TYPE_COUNT]);

@@ -30,7 +30,7 @@ int related_question_load(struct related_question *q, const char *path,
 {
     const struct record_sink beside = {&q->input, related_input_put};
     bool wanted[REC_TYPE_COUNT];
-    if (related_input_init(&q->input, t, e) != 0)
+    if (related_input_init(&q->input, t, NULL, RELATED_INPUT_BUDGET, e) != 0)
         return -1;
     related_input_wanted(wanted);
     const struct trace_load_options options = {.zones = s->zone != NULL,

@@ -50,7 +50,7 @@ extern "C" {
 
 /* The version of this header: functions and members were added since a lower minor version. */
 #define TIDETRACE_MAJOR 1
-#define TIDETRACE_MINOR 1
+#define TIDETRACE_MINOR 2
 
 /* The version of the library in use, major * 1000 + minor. */
 TIDETRACE_API uint32_t tidetrace_version(void);
@@ -86,7 +86,9 @@ struct tidetrace;
 
 enum tidetrace_open_flags {
     /* Zones and frames, too: for tidetrace_allocation.zone, selections and rows by them. */
-    TIDETRACE_OPEN_ZONES = 1
+    TIDETRACE_OPEN_ZONES = 1,
+    /* Plots and messages, too: for tidetrace_related. */
+    TIDETRACE_OPEN_PLOTS = 2
 };
 
 struct tidetrace_open_options {
@@ -94,7 +96,7 @@ struct tidetrace_open_options {
     uint32_t flags; /* enum tidetrace_open_flags */
     uint32_t reserved;
     uint64_t memory;              /* of events kept in memory, the rest is in a temporary file; */
-                                  /* 0: 80 MiB */
+                                  /* 0: 80 MiB; of plots and messages as much, but 16 MiB at most */
     const char *temporary_folder; /* NULL: $TMPDIR, else /var/tmp */
 };
 
@@ -120,7 +122,8 @@ TIDETRACE_API uint64_t tidetrace_memory(const struct tidetrace *trace);
 enum tidetrace_info_flags {
     TIDETRACE_COMPLETE = 1,  /* nothing is missing at the end, as far as the trace tells */
     TIDETRACE_ON_DEMAND = 2, /* the program was connected to while it ran */
-    TIDETRACE_ZONES = 4      /* opened with TIDETRACE_OPEN_ZONES */
+    TIDETRACE_ZONES = 4,     /* opened with TIDETRACE_OPEN_ZONES */
+    TIDETRACE_PLOTS = 8      /* opened with TIDETRACE_OPEN_PLOTS */
 };
 
 struct tidetrace_info {
@@ -585,6 +588,62 @@ struct tidetrace_fault_case {
 TIDETRACE_API int tidetrace_fault_case(struct tidetrace_result *result, uint64_t row,
                                        uint32_t number, struct tidetrace_fault_case *out,
                                        struct tidetrace_error *error);
+
+/* -- related: which plots and messages moved with memory, "tidemark.related/1" */
+
+struct tidetrace_related_options {
+    size_t struct_size;
+    const struct tidetrace_selection *selection; /* NULL: all allocations */
+    int64_t window; /* how long after a message use may rise; 0: a two-hundredth of the time */
+};
+
+/*
+ * Of a trace that was opened with TIDETRACE_OPEN_PLOTS. Rows are plots with each pool, then
+ * messages with each pool, of both the surest first.
+ */
+TIDETRACE_API int tidetrace_related(struct tidetrace *trace,
+                                    const struct tidetrace_related_options *options,
+                                    struct tidetrace_result **result,
+                                    struct tidetrace_error *error);
+
+struct tidetrace_related_head {
+    size_t struct_size;
+    int64_t begin, end;       /* of the time that was looked at; the end is not part of it */
+    int64_t window;           /* as it was used */
+    uint64_t plots, messages; /* rows of each */
+    uint32_t steps;           /* pieces of the time, for plots */
+    uint32_t cells;           /* and for messages */
+    double threshold;         /* below it p_adjusted is more than chance */
+};
+
+TIDETRACE_API int tidetrace_related_head(struct tidetrace_result *result,
+                                         struct tidetrace_related_head *out,
+                                         struct tidetrace_error *error);
+
+enum tidetrace_related_kind { TIDETRACE_RELATED_PLOT = 0, TIDETRACE_RELATED_MESSAGE = 1 };
+
+struct tidetrace_related_row {
+    size_t struct_size;
+    uint32_t kind;              /* enum tidetrace_related_kind */
+    uint32_t related;           /* 1: it moved with memory, 0: it shows no relation */
+    struct tidetrace_text name; /* of the plot; the message's text */
+    struct tidetrace_text pool;
+    uint64_t count;    /* points of the plot, or messages of this text, within the time */
+    uint64_t used;     /* steps that were compared, or messages with a window of their own */
+    double p;          /* how likely that is by chance; -1: the plot or the pool moved too seldom */
+    double p_adjusted; /* the same, corrected for the number of rows of the kind */
+    /* Of plots: */
+    uint64_t moved;           /* steps in which it changed */
+    double spearman, pearson; /* correlations, of plots with p >= 0 */
+    /* Of messages: */
+    uint64_t steep;          /* how many stand before one of the highest rises */
+    double expected;         /* how many would by chance */
+    double rise, usual_rise; /* mean of the bytes after one of them, and after any moment */
+};
+
+TIDETRACE_API int tidetrace_related_row(struct tidetrace_result *result, uint64_t row,
+                                        struct tidetrace_related_row *out,
+                                        struct tidetrace_error *error);
 
 /* -- timeline: use over time, "tidemark.timeline/1" */
 

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "analysis/budget.h"
+#include "analysis/related_input.h"
 #include "analysis/selection.h"
 #include "analysis/skiplist.h"
 #include "base/err.h"
@@ -20,10 +21,11 @@ struct tidetrace {
     struct trace trace;
     struct trace_counts counts;
     struct trace_info info;
-    bool zones;      /* they were loaded */
-    size_t users;    /* the caller, and each result and iterator */
-    uint64_t texts;  /* bytes of all strings */
-    uint64_t budget; /* of events in memory */
+    struct related_input beside; /* plots and messages */
+    bool zones, plots;           /* they were loaded */
+    size_t users;                /* the caller, and each result and iterator */
+    uint64_t texts;              /* bytes of all strings */
+    uint64_t budget;             /* of events in memory */
     char version[FILE_VERSION_TEXT_SIZE];
     char (*pool_rooms)[32]; /* names of pools that have none */
 };

@@ -17,9 +17,22 @@ static int name_pools(struct tidetrace *t, struct err *e)
     return t->pool_rooms ? 0 : err_no_memory(e, "pools");
 }
 
-static int load(struct tidetrace *t, int fd, const char *name, struct err *e)
+static size_t beside_budget(const struct tidetrace *t)
 {
-    const struct trace_load_options more = {.zones = t->zones, .frames = t->zones};
+    return t->budget < RELATED_INPUT_BUDGET ? (size_t)t->budget : RELATED_INPUT_BUDGET;
+}
+
+static int load(struct tidetrace *t, int fd, const char *name, const char *folder, struct err *e)
+{
+    const struct record_sink beside = {&t->beside, related_input_put};
+    bool wanted[REC_TYPE_COUNT];
+    related_input_wanted(wanted);
+    const struct trace_load_options more = {.zones = t->zones,
+                                            .frames = t->zones,
+                                            .beside = t->plots ? &beside : NULL,
+                                            .beside_wanted = wanted};
+    if (t->plots && related_input_init(&t->beside, &t->trace, folder, beside_budget(t), e) != 0)
+        return -1;
     if (trace_load_fd(&t->trace, fd, name, &more, &t->counts, &t->info, e) != 0 ||
         name_pools(t, e) != 0)
         return -1;
@@ -36,7 +49,7 @@ static int open_fd(int fd, const char *name, const struct tidetrace_open_options
     struct tidetrace_open_options o;
     if (lib_take(&o, sizeof o, theirs, e) != 0)
         return -1;
-    if (o.flags & ~(uint32_t)TIDETRACE_OPEN_ZONES)
+    if (o.flags & ~(uint32_t)(TIDETRACE_OPEN_ZONES | TIDETRACE_OPEN_PLOTS))
         return err_set(e, ERR_USAGE, "unknown flags for opening a trace");
     if (fd < 0)
         return err_set(e, ERR_INPUT, "cannot read %s: it is no open file", name);
@@ -45,6 +58,7 @@ static int open_fd(int fd, const char *name, const struct tidetrace_open_options
         return err_no_memory(e, "a trace");
     t->users = 1;
     t->zones = o.flags & TIDETRACE_OPEN_ZONES;
+    t->plots = o.flags & TIDETRACE_OPEN_PLOTS;
     t->budget = o.memory ? o.memory : DEFAULT_BUDGET;
     const struct trace_options options = {.spool_dir = o.temporary_folder,
                                           .resident_budget = (size_t)t->budget};
@@ -52,7 +66,7 @@ static int open_fd(int fd, const char *name, const struct tidetrace_open_options
         free(t);
         return -1;
     }
-    if (load(t, fd, name, e) != 0) {
+    if (load(t, fd, name, o.temporary_folder, e) != 0) {
         lib_drop(t);
         return -1;
     }
@@ -93,6 +107,7 @@ void lib_drop(struct tidetrace *t)
 {
     if (--t->users)
         return;
+    related_input_release(&t->beside);
     trace_release(&t->trace);
     free(t->pool_rooms);
     free(t);
@@ -123,7 +138,7 @@ uint64_t tidetrace_memory(const struct tidetrace *trace)
            c->children_mask * 4 + c->list.cap * sizeof *c->list.at +
            c->contents_mask * sizeof *c->contents + c->frames.cap * (sizeof *c->frames.at + 32) +
            c->inlines.cap * sizeof *c->inlines.at + t->symbols.cap * (sizeof *t->symbols.at + 32) +
-           events;
+           related_input_memory(&trace->beside, beside_budget(trace)) + events;
 }
 
 /* ---- what it is */
@@ -168,6 +183,8 @@ int tidetrace_get_info(struct tidetrace *trace, struct tidetrace_info *info,
         out.flags |= TIDETRACE_ON_DEMAND;
     if (trace->zones)
         out.flags |= TIDETRACE_ZONES;
+    if (trace->plots)
+        out.flags |= TIDETRACE_PLOTS;
     return call_end(&c, lib_give(info, &out, sizeof out, &c.err));
 }
 

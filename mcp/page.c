@@ -200,16 +200,24 @@ static json_t *whole(const struct page *p, struct tidetrace_result *r, struct er
 
 json_t *page_make(const struct page *p, struct tidetrace_result *r, const char *rows, struct err *e)
 {
-    uint64_t total = tidetrace_result_rows(r);
-    uint64_t at = p->first < total ? p->first : total;
+    return rows ? page_make_part(p, r, rows, 0, tidetrace_result_rows(r), e) : whole(p, r, e);
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+    return a < b ? a : b;
+}
+
+json_t *page_make_part(const struct page *p, struct tidetrace_result *r, const char *rows,
+                       uint64_t begin, uint64_t end, struct err *e)
+{
+    uint64_t at = begin + least(p->first, end - begin);
     size_t bytes = 0;
     bool full = false;
-    if (!rows)
-        return whole(p, r, e);
     json_t *list = json_array();
     json_t *document = NULL;
     do {
-        uint64_t n = p->limit < CHUNK ? p->limit : CHUNK;
+        uint64_t n = least(least(p->limit, CHUNK), end - at);
         json_t *part = read_rows(r, at, n, e);
         if (!part || !fill(p, list, json_object_get(part, rows), &bytes, &full)) {
             json_decref(part);
@@ -220,8 +228,24 @@ json_t *page_make(const struct page *p, struct tidetrace_result *r, const char *
         json_decref(document);
         document = part;
         at += n;
-    } while (!full && at < total && json_array_size(list) < p->limit);
-    return finish(p, document, rows, list, total, e);
+    } while (!full && at < end && json_array_size(list) < p->limit);
+    return finish(p, document, rows, list, end - begin, e);
+}
+
+int page_add(const struct page *p, json_t *document, struct tidetrace_result *r, const char *rows,
+             uint64_t begin, uint64_t end, size_t keep, struct err *e)
+{
+    char left_out[64];
+    uint64_t n = least(keep, end - begin);
+    json_t *part = read_rows(r, begin, n, e);
+    json_t *list = json_object_get(part, rows);
+    snprintf(left_out, sizeof left_out, "%s_left_out", rows);
+    bool ok = list && bound_list(list, p->frames) && json_object_set(document, rows, list) == 0;
+    if (ok && end - begin > n)
+        ok = json_object_set_new(document, left_out, json_integer((json_int_t)(end - begin - n))) ==
+             0;
+    json_decref(part);
+    return ok ? 0 : e->code ? -1 : err_no_memory(e, "an answer");
 }
 
 json_t *page_make_other(const struct page *p, struct tidetrace_result *r, const char *rows,

@@ -35,7 +35,18 @@ int page_take(struct page *p, const json_t *arguments, uint64_t question, struct
 json_t *page_make(const struct page *p, struct tidetrace_result *r, const char *rows,
                   struct err *e);
 
-/* The same of a list `rows` of the document that is not the result's own. */
+/* The same where only the rows [begin, end) of the result are in that list. */
+json_t *page_make_part(const struct page *p, struct tidetrace_result *r, const char *rows,
+                       uint64_t begin, uint64_t end, struct err *e);
+
+/*
+ * Puts the first `keep` of the result's rows [begin, end), which are the list `rows`, beside the
+ * page into a document, and says how many are gone ("ROWS_left_out").
+ */
+int page_add(const struct page *p, json_t *document, struct tidetrace_result *r, const char *rows,
+             uint64_t begin, uint64_t end, size_t keep, struct err *e);
+
+/* The page of a list `rows` of the document that is not the result's own. */
 json_t *page_make_other(const struct page *p, struct tidetrace_result *r, const char *rows,
                         struct err *e);
 

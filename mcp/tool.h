@@ -20,7 +20,11 @@ struct tool {
     struct param_lists params;
     const char *rows; /* the list of rows in its answer; NULL: it has none */
     bool compares;    /* two traces */
+    bool plots;       /* it needs plots and messages */
     int (*ask)(struct tool_call *c, struct tidetrace_result **r, struct tidetrace_error *error);
+    /* Makes the document where rows are in more than one list; NULL: they are all in `rows`. */
+    json_t *(*make)(struct tool_call *c, struct tidetrace_result *r, const struct page *p,
+                    struct err *e);
     /* Adds what the result does not tell; NULL: nothing. */
     int (*add)(struct tool_call *c, const struct page *p, json_t *document, struct err *e);
 };

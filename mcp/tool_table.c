@@ -10,6 +10,7 @@
 #define KEEP_FAULTS 5u
 #define KEEP_PICTURES 8u
 #define KEEP_FACTS 100u
+#define KEEP_RELATED 20u
 #define PEAKS_SHOWN 20u
 #define PEAKS_MOST 4096
 #define FOUND_MOST 100000 /* blocks are kept from page to page */
@@ -354,6 +355,51 @@ static int ask_histograms(struct tool_call *c, struct tidetrace_result **r,
     return tidetrace_histograms(c->trace, &c->selection, r, error);
 }
 
+/* ---- related: rows are plots, then messages; one of both comes in pages */
+
+static const char *const related_lists[] = {"plots", "messages", NULL};
+
+static const struct param related_params[] = {
+    {.name = "window_ns",
+     .type = PARAM_INTEGER,
+     .what = "how long after a message use may rise (a two-hundredth of the time)",
+     .least = 1,
+     .most = TIMES_MAX},
+    {.name = "list",
+     .type = PARAM_CHOICE,
+     .what = "which list comes in pages (plots); of the other the first are there",
+     .choices = related_lists},
+    END_OF_PARAMS,
+};
+
+static int ask_related(struct tool_call *c, struct tidetrace_result **r,
+                       struct tidetrace_error *error)
+{
+    const struct tidetrace_related_options o = {.struct_size = sizeof o,
+                                                .selection = &c->selection,
+                                                .window =
+                                                    params_integer(c->arguments, "window_ns", 0)};
+    return tidetrace_related(c->trace, &o, r, error);
+}
+
+static json_t *make_related(struct tool_call *c, struct tidetrace_result *r, const struct page *p,
+                            struct err *e)
+{
+    struct tidetrace_related_head head = {.struct_size = sizeof head};
+    (void)tidetrace_related_head(r, &head, NULL); /* of this tool's own result: it has one */
+    uint32_t list = params_has(c->arguments, "list")
+                        ? params_choice(&c->tool->params, c->arguments, "list")
+                        : 0;
+    const uint64_t ends[] = {0, head.plots, head.plots + head.messages};
+    uint32_t other = 1 - list;
+    json_t *document = page_make_part(p, r, related_lists[list], ends[list], ends[list + 1], e);
+    if (!document || page_add(p, document, r, related_lists[other], ends[other], ends[other + 1],
+                              KEEP_RELATED, e) == 0)
+        return document;
+    json_decref(document);
+    return NULL;
+}
+
 /* ---- timeline, map: pictures in numbers, small enough to be read as a whole */
 
 static const struct param timeline_params[] = {
@@ -583,6 +629,17 @@ const struct tool tool_table[] = {
      .params = {{trace_params, site_params, selection_params, page_params}},
      .rows = "faults",
      .ask = ask_faults},
+    {.name = "related",
+     .title = "What moved with memory",
+     .what =
+         "Which plots and messages moved with the use of each pool: plots whose changes go with "
+         "it, messages that stand before its rises; each with how likely that is by chance, "
+         "the surest first.",
+     .params = {{trace_params, related_params, selection_params, page_params}},
+     .rows = "plots",
+     .plots = true,
+     .ask = ask_related,
+     .make = make_related},
     {.name = "timeline",
      .title = "Memory use over time",
      .what = "How much was in use over time, by pool, in buckets, with local peaks; begin_ns and "

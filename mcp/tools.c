@@ -109,24 +109,28 @@ static int hash_question(const struct tool_call *c, const struct file_identity f
     return ok ? 0 : err_no_memory(e, "a question");
 }
 
-static bool needs_zones(const struct tool_call *c)
+/* What must be loaded beside memory events. */
+static uint32_t wanted_of(const struct tool_call *c)
 {
     const char *by = params_text(c->arguments, "by");
-    return params_has(c->arguments, "zone") || params_has(c->arguments, "frame") ||
-           (by && (strcmp(by, "zone") == 0 || strcmp(by, "frame") == 0));
+    uint32_t wanted = c->tool->plots ? TIDETRACE_OPEN_PLOTS : 0;
+    if (params_has(c->arguments, "zone") || params_has(c->arguments, "frame") ||
+        (by && (strcmp(by, "zone") == 0 || strcmp(by, "frame") == 0)))
+        wanted |= TIDETRACE_OPEN_ZONES;
+    return wanted;
 }
 
 static int open_traces(struct tool_call *c, struct file_identity files[2], struct err *e)
 {
     struct traces *t = &c->tools->traces;
-    bool zones = needs_zones(c);
+    uint32_t wanted = wanted_of(c);
     bool fresh = false;
     traces_begin(t);
     int status =
-        traces_get(t, params_text(c->arguments, "trace"), zones, &c->trace, &files[0], &fresh, e);
+        traces_get(t, params_text(c->arguments, "trace"), wanted, &c->trace, &files[0], &fresh, e);
     if (status == 0 && c->tool->compares)
-        status =
-            traces_get(t, params_text(c->arguments, "base"), zones, &c->base, &files[1], &fresh, e);
+        status = traces_get(t, params_text(c->arguments, "base"), wanted, &c->base, &files[1],
+                            &fresh, e);
     /* Results keep their traces alive, so they go first when there must be room. */
     if (fresh)
         forget_results(c->tools);
@@ -185,9 +189,11 @@ static struct tidetrace_result *get_result(struct tool_call *c, uint64_t questio
     return result;
 }
 
-static json_t *make_answer(struct tool_call *c, struct tidetrace_result *r, const struct page *p,
-                           struct err *e)
+static json_t *make_page(struct tool_call *c, struct tidetrace_result *r, const struct page *p,
+                         struct err *e)
 {
+    if (c->tool->make)
+        return c->tool->make(c, r, p, e);
     uint32_t list = params_has(c->arguments, "list")
                         ? params_choice(&c->tool->params, c->arguments, "list")
                         : 0;
@@ -195,8 +201,13 @@ static json_t *make_answer(struct tool_call *c, struct tidetrace_result *r, cons
     const char *by = params_text(c->arguments, "by");
     if (rows && strcmp(rows, "sites") == 0 && by && strcmp(by, "site") != 0)
         rows = "groups";
-    json_t *document =
-        list ? page_make_other(p, r, report_lists[list], e) : page_make(p, r, rows, e);
+    return list ? page_make_other(p, r, report_lists[list], e) : page_make(p, r, rows, e);
+}
+
+static json_t *make_answer(struct tool_call *c, struct tidetrace_result *r, const struct page *p,
+                           struct err *e)
+{
+    json_t *document = make_page(c, r, p, e);
     if (document && c->tool->add && c->tool->add(c, p, document, e) != 0) {
         json_decref(document);
         return NULL;
@@ -211,6 +222,10 @@ json_t *tools_call(struct tools *t, const char *name, const json_t *arguments, s
     struct page page;
     uint64_t question;
     uint64_t cursor;
+    if (!c.tool) {
+        err_set(e, ERR_USAGE, "there is no tool %.100s", name);
+        return NULL;
+    }
     if (params_check(&c.tool->params, arguments, e) != 0 || open_traces(&c, files, e) != 0 ||
         hash_question(&c, files, false, &question, e) != 0 ||
         hash_question(&c, files, true, &cursor, e) != 0 ||

@@ -143,26 +143,26 @@ static bool same_file(const struct file_identity *a, const struct file_identity 
            a->seconds == b->seconds && a->nanoseconds == b->nanoseconds;
 }
 
-static struct open_trace *find_open(struct traces *t, const struct file_identity *file, bool zones)
+static struct open_trace *find_open(struct traces *t, const struct file_identity *file,
+                                    uint32_t wanted)
 {
     for (size_t i = 0; i < t->list.len; i++) {
-        if (same_file(&t->list.at[i].file, file) && (t->list.at[i].zones || !zones))
+        if (same_file(&t->list.at[i].file, file) && (wanted & ~t->list.at[i].loaded) == 0)
             return &t->list.at[i];
     }
     return NULL;
 }
 
 static int load(struct traces *t, int fd, const char *path, const struct file_identity *file,
-                bool zones, struct err *e)
+                uint32_t wanted, struct err *e)
 {
     static const enum err_code codes[] = {[-TIDETRACE_USAGE] = ERR_USAGE,
                                           [-TIDETRACE_INPUT] = ERR_INPUT,
                                           [-TIDETRACE_SYSTEM] = ERR_OUTPUT,
                                           [-TIDETRACE_MEMORY] = ERR_MEMORY};
-    struct tidetrace_open_options options = {.struct_size = sizeof options,
-                                             .flags = zones ? TIDETRACE_OPEN_ZONES : 0,
-                                             .memory = EVENTS_IN_MEMORY};
-    struct open_trace one = {.file = *file, .zones = zones};
+    struct tidetrace_open_options options = {
+        .struct_size = sizeof options, .flags = wanted, .memory = EVENTS_IN_MEMORY};
+    struct open_trace one = {.file = *file, .loaded = wanted};
     struct tidetrace_error error;
     int code = tidetrace_open_fd(fd, path, &options, &one.trace, &error);
     if (code != TIDETRACE_OK)
@@ -173,16 +173,16 @@ static int load(struct traces *t, int fd, const char *path, const struct file_id
     return err_no_memory(e, "traces");
 }
 
-int traces_get(struct traces *t, const char *path, bool zones, struct tidetrace **trace,
+int traces_get(struct traces *t, const char *path, uint32_t wanted, struct tidetrace **trace,
                struct file_identity *file, bool *fresh, struct err *e)
 {
     int fd = open_file(t, path, file, e);
     if (fd < 0)
         return -1;
     int status = 0;
-    struct open_trace *one = find_open(t, file, zones);
+    struct open_trace *one = find_open(t, file, wanted);
     if (!one) {
-        status = load(t, fd, path, file, zones, e);
+        status = load(t, fd, path, file, wanted, e);
         one = status == 0 ? &t->list.at[t->list.len - 1] : NULL;
         *fresh = true;
     }

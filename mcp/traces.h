@@ -28,8 +28,8 @@ struct file_identity {
 struct open_trace {
     struct tidetrace *trace;
     struct file_identity file;
-    bool zones;
-    uint64_t used; /* the newest call that wanted it */
+    uint32_t loaded; /* enum tidetrace_open_flags */
+    uint64_t used;   /* the newest call that wanted it */
 };
 
 struct traces {
@@ -49,10 +49,10 @@ void traces_release(struct traces *t);
 void traces_begin(struct traces *t);
 
 /*
- * The trace at `path`, with zones if they are wanted. It stays the cache's. *fresh is set, and
- * never cleared, when it was not there before.
+ * The trace at `path`, with what `wanted` says (enum tidetrace_open_flags). It stays the cache's.
+ * *fresh is set, and never cleared, when it was not there before.
  */
-int traces_get(struct traces *t, const char *path, bool zones, struct tidetrace **trace,
+int traces_get(struct traces *t, const char *path, uint32_t wanted, struct tidetrace **trace,
                struct file_identity *file, bool *fresh, struct err *e);
 
 /* Closes traces until the rest fits, but none of this call. */

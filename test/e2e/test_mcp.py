@@ -19,7 +19,7 @@ TRACE = str(TRACES / "v0.14.0" / "memscen_mt.tracy")
 OLDER = str(TRACES / "v0.9.1" / "memscen.tracy")
 ZONES = str(TRACES / "v0.14.0" / "allscen.tracy")
 TOOLS = ["diff", "faults", "find", "growth", "histograms", "info", "leaks", "map", "patterns",
-         "peak", "report", "timeline", "tree", "verify"]
+         "peak", "related", "report", "timeline", "tree", "verify"]
 
 
 class Client:
@@ -340,6 +340,43 @@ class Answers(Case):
             self.check(client, "patterns", "sites", command("report", TRACE, "--patterns"),
                        trace=TRACE)
 
+    def test_related(self):
+        """Plots in pages beside the first messages, and the other way round."""
+        with Client() as client:
+            told = command("report", ZONES, "--related", "--limit", 0)
+            self.assertGreater(len(told["plots"]), 20)
+            self.assertGreater(len(told["messages"]), 20)
+            self.check(client, "related", "plots", told, trace=ZONES)
+            self.check(client, "related", "messages", told, trace=ZONES, list="messages")
+            plots, messages = len(told["plots"]), len(told["messages"])
+            page = client.document("related", trace=ZONES, limit=3)
+            self.assertEqual((page["plots"], page["messages"], page["messages_left_out"]),
+                             (told["plots"][:3], told["messages"][:20], messages - 20))
+            self.assertEqual(page["page"]["total"], plots)
+            page = client.document("related", trace=ZONES, limit=3, list="messages")
+            self.assertEqual((page["messages"], page["plots"], page["plots_left_out"]),
+                             (told["messages"][:3], told["plots"][:20], plots - 20))
+            cursor = page["page"]["next_cursor"]
+            self.assertIn("another question", client.refusal("related", trace=ZONES, cursor=cursor))
+            for key in set(told) - {"plots", "messages"}:
+                self.assertEqual(page[key], told[key])
+            # A window, and a selection by what must be loaded beside plots.
+            told = command("report", ZONES, "--related", "--window", "3ms", "--pool", "pool A")
+            page = client.document("related", trace=ZONES, window_ns=3 * 10**6, pool="pool A")
+            self.assertEqual((page["window_ns"], page["plots"]),
+                             (told["window_ns"], told["plots"][:50]))
+            name = command("report", ZONES, "--by", "zone")["groups"][0]["name"]
+            told = command("report", ZONES, "--related", "--zone", name)
+            page = client.document("related", trace=ZONES, zone=name)
+            self.assertEqual(page["plots"], told["plots"][:50])
+            for wrong in (0, -5):
+                self.assertIn("window_ns", client.refusal("related", trace=ZONES, window_ns=wrong))
+            # One without plots or messages.
+            trace = self.dir / "x.tracy"
+            self.assertEqual(capture_items(trace, alloc_plain(10, 7, 0x1000, 64)).returncode, 0)
+            for key in ("plots", "messages"):
+                self.assertEqual(client.rows("related", key, trace=str(trace), list=key)[0], [])
+
     def test_pictures(self):
         """Whole documents: those of the commands, but for what is cut."""
         with Client() as client:
@@ -491,7 +528,7 @@ class OutOfMemory(Case):
         small = str(TRACES / "v0.14.0" / "ledger.tracy")
         calls = [("report", {"by": "callstack"}), ("tree", {}), ("leaks", {}), ("peak", {}),
                  ("find", {"address": 0, "length": 1 << 52}), ("diff", {"base": small}),
-                 ("verify", {"expect": ["peak<1G"]}), ("info", {})]
+                 ("verify", {"expect": ["peak<1G"]}), ("info", {}), ("related", {})]
         lines = [{"id": 0, "method": "initialize", "params": {"protocolVersion": NEWEST}}]
         for i, (tool, more) in enumerate(calls, 1):
             lines.append({"id": i, "method": "tools/call", "params": {

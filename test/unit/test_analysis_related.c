@@ -196,7 +196,8 @@ static void make_world(struct world *w)
 {
     *w = (struct world){.n = 0};
     fixture_init(&w->f);
-    assert_int_equal(related_input_init(&w->input, &w->f.trace, &w->f.e), 0);
+    assert_int_equal(
+        related_input_init(&w->input, &w->f.trace, NULL, RELATED_INPUT_BUDGET, &w->f.e), 0);
     uint32_t gpu = fixture_pool(&w->f, 0x100, "gpu");
     w->times = calloc(STEPS, sizeof *w->times);
     w->use = calloc(STEPS, sizeof *w->use);
@@ -408,7 +409,7 @@ static void test_nothing_to_compare(void **state)
     const struct selection_options all = {.pool = NULL};
     const struct related_options options = {.window = 0};
     fixture_init(&f);
-    assert_int_equal(related_input_init(&input, &f.trace, &f.e), 0);
+    assert_int_equal(related_input_init(&input, &f.trace, NULL, RELATED_INPUT_BUDGET, &f.e), 0);
     for (int i = 0; i < 2; i++) {
         assert_int_equal(selection_init(&s, &f.trace, &all, &f.e), 0);
         assert_int_equal(related_build(&r, &s, &input, &options, &f.e), 0);
@@ -431,7 +432,7 @@ static void test_too_many_pools(void **state)
     const struct selection_options all = {.pool = NULL};
     const struct related_options options = {.window = 0};
     fixture_init(&f);
-    assert_int_equal(related_input_init(&input, &f.trace, &f.e), 0);
+    assert_int_equal(related_input_init(&input, &f.trace, NULL, RELATED_INPUT_BUDGET, &f.e), 0);
     for (unsigned i = 0; i <= RELATED_POOLS_MAX; i++) {
         char name[16];
         snprintf(name, sizeof name, "pool %u", i);

@@ -414,6 +414,149 @@ static void test_timeline(void **state)
     tidetrace_close(t);
 }
 
+/* ---- plots and messages: rows of two lists */
+
+static void check_real(double value, const json_t *v, const char *key)
+{
+    const json_t *told = json_object_get(v, key);
+    if (!json_is_null(told))
+        assert_true(value <= json_real_value(told) && value >= json_real_value(told));
+}
+
+static void check_related_row(struct tidetrace_result *r, uint64_t i, uint32_t kind,
+                              const json_t *v)
+{
+    struct tidetrace_related_row row = {.struct_size = sizeof row};
+    bool is_plot = kind == TIDETRACE_RELATED_PLOT;
+    assert_int_equal(tidetrace_related_row(r, i, &row, &error), TIDETRACE_OK);
+    assert_int_equal(row.kind, kind);
+    assert_true(is_text(row.name, json_object_get(v, is_plot ? "plot" : "message")));
+    assert_true(is_text(row.pool, json_object_get(v, "pool")));
+    assert_int_equal(row.related, json_is_true(json_object_get(v, "related")));
+    assert_int_equal(row.count, number(v, is_plot ? "points" : "count"));
+    assert_int_equal(row.used, number(v, is_plot ? "steps" : "used"));
+    assert_int_equal(is_plot ? row.moved : row.steep, number(v, is_plot ? "moved" : "steep"));
+    assert_int_equal(row.p < 0, json_is_null(json_object_get(v, "p")));
+    check_real(row.p, v, "p");
+    check_real(row.p_adjusted, v, "p_adjusted");
+    if (is_plot) {
+        check_real(row.spearman, v, "spearman");
+        check_real(row.pearson, v, "pearson");
+    } else {
+        check_real(row.expected, v, "expected");
+        check_real(row.rise, v, "rise_bytes");
+        check_real(row.usual_rise, v, "usual_rise_bytes");
+    }
+}
+
+/* A page begins among the plots and may end among the messages. */
+static void check_related_pages(struct tidetrace_result *r, const json_t *whole, uint64_t length)
+{
+    static const char *const lists[] = {"plots", "messages"};
+    size_t at[2] = {0, 0};
+    for (uint64_t first = 0; first < tidetrace_result_rows(r); first += length) {
+        json_t *page = json_of(r, first, length);
+        size_t n = 0;
+        for (size_t k = 0; k < 2; k++) {
+            size_t i;
+            json_t *row;
+            json_array_foreach(json_object_get(page, lists[k]), i, row)
+            {
+                assert_true(
+                    json_equal(row, json_array_get(json_object_get(whole, lists[k]), at[k]++)));
+            }
+            n += i;
+        }
+        assert_true(n == length || first + n == tidetrace_result_rows(r));
+        json_decref(page);
+    }
+    assert_int_equal(at[0] + at[1], tidetrace_result_rows(r));
+}
+
+static void check_related_rows(struct tidetrace_result *r)
+{
+    struct tidetrace_related_head head = {.struct_size = sizeof head};
+    json_t *whole = json_of(r, 0, UINT64_MAX);
+    const json_t *plots = json_object_get(whole, "plots");
+    const json_t *messages = json_object_get(whole, "messages");
+    size_t i;
+    json_t *row;
+    assert_int_equal(tidetrace_related_head(r, &head, &error), TIDETRACE_OK);
+    assert_int_equal(head.plots, json_array_size(plots));
+    assert_int_equal(head.messages, json_array_size(messages));
+    assert_int_equal(head.plots + head.messages, tidetrace_result_rows(r));
+    assert_true(head.plots > 1 && head.messages > 1);
+    assert_int_equal(head.begin, number(whole, "begin_ns"));
+    assert_int_equal(head.end, number(whole, "end_ns"));
+    assert_int_equal(head.window, number(whole, "window_ns"));
+    assert_int_equal(head.steps, number(whole, "steps"));
+    assert_int_equal(head.cells, number(whole, "cells"));
+    check_real(head.threshold, whole, "threshold");
+    json_array_foreach(plots, i, row)
+    {
+        check_related_row(r, i, TIDETRACE_RELATED_PLOT, row);
+    }
+    json_array_foreach(messages, i, row)
+    {
+        check_related_row(r, head.plots + i, TIDETRACE_RELATED_MESSAGE, row);
+    }
+    check_related_pages(r, whole, 1);
+    check_related_pages(r, whole, 3);
+    check_related_pages(r, whole, head.plots);
+    json_t *beyond = json_of(r, UINT64_MAX, 5);
+    assert_int_equal(json_array_size(json_object_get(beyond, "messages")), 0);
+    json_decref(beyond);
+    json_decref(whole);
+}
+
+static void test_related(void **state)
+{
+    struct tidetrace *t = open_trace(WITH_ZONES, TIDETRACE_OPEN_PLOTS);
+    struct tidetrace_related_options o = {.struct_size = sizeof o, .window = 1000000};
+    struct tidetrace_related_row row = {.struct_size = sizeof row};
+    struct tidetrace_info info = {.struct_size = sizeof info};
+    struct tidetrace_result *r, *again;
+    (void)state;
+    assert_int_equal(tidetrace_get_info(t, &info, &error), TIDETRACE_OK);
+    assert_int_equal(info.flags & (TIDETRACE_PLOTS | TIDETRACE_ZONES), TIDETRACE_PLOTS);
+    assert_int_equal(tidetrace_related(t, NULL, &r, &error), TIDETRACE_OK);
+    assert_int_equal(tidetrace_related(t, &o, &again, &error), TIDETRACE_OK);
+    tidetrace_close(t);
+    check_related_rows(r);
+    check_related_rows(again);
+    assert_int_equal(tidetrace_related_row(r, tidetrace_result_rows(r), &row, NULL),
+                     TIDETRACE_USAGE);
+    tidetrace_result_free(r);
+    tidetrace_result_free(again);
+}
+
+/* Another kind of result, a trace without plots, a window before the message. */
+static void test_related_refused(void **state)
+{
+    struct tidetrace_related_options o = {.struct_size = sizeof o, .window = -1};
+    struct tidetrace_related_head head = {.struct_size = sizeof head};
+    struct tidetrace_related_row row = {.struct_size = sizeof row};
+    struct tidetrace *without = open_trace(WITH_ZONES, TIDETRACE_OPEN_ZONES);
+    struct tidetrace *t = open_trace(WITH_ZONES, TIDETRACE_OPEN_ZONES | TIDETRACE_OPEN_PLOTS);
+    struct tidetrace_result *r;
+    (void)state;
+    assert_true(tidetrace_memory(t) > tidetrace_memory(without));
+    assert_int_equal(tidetrace_related(without, NULL, &r, &error), TIDETRACE_USAGE);
+    assert_non_null(strstr(error.text, "TIDETRACE_OPEN_PLOTS"));
+    assert_null(r);
+    assert_int_equal(tidetrace_related(t, &o, &r, &error), TIDETRACE_USAGE);
+    assert_non_null(strstr(error.text, "window"));
+    struct tidetrace_selection nowhere = {.struct_size = sizeof nowhere, .pool = "no such pool"};
+    o = (struct tidetrace_related_options){.struct_size = sizeof o, .selection = &nowhere};
+    assert_int_equal(tidetrace_related(t, &o, &r, &error), TIDETRACE_USAGE);
+    assert_int_equal(tidetrace_report(t, NULL, &r, &error), TIDETRACE_OK);
+    assert_int_equal(tidetrace_related_head(r, &head, &error), TIDETRACE_USAGE);
+    assert_int_equal(tidetrace_related_row(r, 0, &row, &error), TIDETRACE_USAGE);
+    tidetrace_result_free(r);
+    tidetrace_close(without);
+    tidetrace_close(t);
+}
+
 static void test_map(void **state)
 {
     struct tidetrace *t = open_trace(SAMPLE, 0);
@@ -709,6 +852,9 @@ static void test_layout(void **state)
         {sizeof(struct tidetrace_class_row), 80},
         {sizeof(struct tidetrace_fault_row), 112},
         {sizeof(struct tidetrace_fault_case), 120},
+        {sizeof(struct tidetrace_related_options), 24},
+        {sizeof(struct tidetrace_related_head), 64},
+        {sizeof(struct tidetrace_related_row), 136},
         {sizeof(struct tidetrace_timeline_options), 40},
         {sizeof(struct tidetrace_bucket_row), 120},
         {sizeof(struct tidetrace_map_options), 32},
@@ -822,15 +968,25 @@ static void test_locale(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_pages),       cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_wrong_rows),  cmocka_unit_test(test_histograms),
-        cmocka_unit_test(test_timeline),    cmocka_unit_test(test_map),
-        cmocka_unit_test(test_allocations), cmocka_unit_test(test_zones),
-        cmocka_unit_test(test_selection),   cmocka_unit_test(test_callstacks),
-        cmocka_unit_test(test_info),        cmocka_unit_test(test_peaks),
-        cmocka_unit_test(test_sizes),       cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_threads),     cmocka_unit_test(test_locale),
+        cmocka_unit_test(test_pages),
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_wrong_rows),
+        cmocka_unit_test(test_histograms),
+        cmocka_unit_test(test_timeline),
+        cmocka_unit_test(test_map),
+        cmocka_unit_test(test_allocations),
+        cmocka_unit_test(test_zones),
+        cmocka_unit_test(test_selection),
+        cmocka_unit_test(test_callstacks),
+        cmocka_unit_test(test_info),
+        cmocka_unit_test(test_peaks),
+        cmocka_unit_test(test_sizes),
+        cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_locale),
         cmocka_unit_test(test_layout),
+        cmocka_unit_test(test_related),
+        cmocka_unit_test(test_related_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

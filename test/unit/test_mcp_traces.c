@@ -80,7 +80,7 @@ static int get(struct traces *t, const char *path, struct err *e)
     bool fresh = false;
     *e = (struct err){0};
     traces_begin(t);
-    int status = traces_get(t, path, false, &trace, &file, &fresh, e);
+    int status = traces_get(t, path, 0, &trace, &file, &fresh, e);
     assert_int_equal(status == 0, trace != NULL);
     traces_trim(t);
     return status;
