@@ -46,7 +46,8 @@ struct builder {
     struct faults *f;
     struct selection *s;
     VEC(struct target) targets; /* in order of address */
-    bool in_history;            /* look for addresses allocated twice */
+    bool only_noted;
+    bool in_history; /* look for addresses allocated twice */
     VEC(struct holder) holders;
     VEC(uint64_t) vacant;
     struct searched *pools; /* by number */
@@ -321,11 +322,13 @@ static int take_noted(struct builder *b, struct err *e)
 static int sweep(struct builder *b, struct err *e)
 {
     struct memory *m = &b->s->trace->memory;
-    b->in_history = b->f->double_allocations == 0;
+    b->in_history = !b->only_noted && b->f->double_allocations == 0;
     b->pools = calloc(m->pools.len + 1, sizeof *b->pools);
     if (!b->pools)
         return err_no_memory(e, "memory pools");
     if (!b->in_history && b->targets.len == 0)
+        return 0;
+    if (b->only_noted && !b->s->options.has_size)
         return 0;
     /* Of all pools: a block of another one may be what a free meant. */
     const struct memory_observer to = {.ctx = b, .op = take};
@@ -433,9 +436,22 @@ static void select_rows(struct builder *b)
     f->rows.len = kept;
 }
 
-static int finish(struct builder *b, const struct skiplist *skip, struct err *e)
+static int find_sites(struct faults *f, const struct trace *t, const struct skiplist *skip,
+                      struct err *e)
 {
     struct sites sites;
+    int status = sites_build(&sites, t, skip, SITE_BY_LINE, e);
+    for (size_t i = 0; i < f->rows.len && status == 0; i++) {
+        struct fault_row *r = &f->rows.at[i];
+        bool known = r->callstack < sites.callstack_count;
+        r->site = sites.list.at[known ? sites.of_callstack[r->callstack] : 0].frame;
+    }
+    sites_release(&sites);
+    return status;
+}
+
+static int finish(struct builder *b, const struct skiplist *skip, struct err *e)
+{
     for (size_t i = 0; i < b->f->rows.len; i++) {
         struct fault_row *r = &b->f->rows.at[i];
         for (unsigned k = 0; k < r->case_count; k++)
@@ -444,14 +460,7 @@ static int finish(struct builder *b, const struct skiplist *skip, struct err *e)
     if (list_threads(b, e) != 0)
         return -1;
     select_rows(b);
-    int status = sites_build(&sites, b->s->trace, skip, SITE_BY_LINE, e);
-    for (size_t i = 0; i < b->f->rows.len && status == 0; i++) {
-        struct fault_row *r = &b->f->rows.at[i];
-        bool known = r->callstack < sites.callstack_count;
-        r->site = sites.list.at[known ? sites.of_callstack[r->callstack] : 0].frame;
-    }
-    sites_release(&sites);
-    return status;
+    return b->only_noted ? 0 : find_sites(b->f, b->s->trace, skip, e);
 }
 
 /* A capture of ours says how it ended; what was recorded or imported says that. */
@@ -474,9 +483,10 @@ static void count(struct faults *f, const struct trace *t)
     f->is_foreign = is_foreign(t);
 }
 
-int faults_build(struct faults *f, struct selection *s, const struct skiplist *skip, struct err *e)
+static int build(struct faults *f, struct selection *s, bool only_noted,
+                 const struct skiplist *skip, struct err *e)
 {
-    struct builder b = {.f = f, .s = s};
+    struct builder b = {.f = f, .s = s, .only_noted = only_noted};
     *f = (struct faults){.noted = {.trace = s->trace},
                          .is_selected = s->options.pool || selection_is_narrow(&s->options)};
     int status = summary_read_faults(&f->noted, s->options.pool, e);
@@ -498,6 +508,16 @@ int faults_build(struct faults *f, struct selection *s, const struct skiplist *s
     if (status != 0)
         faults_release(f);
     return status;
+}
+
+int faults_build(struct faults *f, struct selection *s, const struct skiplist *skip, struct err *e)
+{
+    return build(f, s, false, skip, e);
+}
+
+int faults_build_noted(struct faults *f, struct selection *s, struct err *e)
+{
+    return build(f, s, true, NULL, e);
 }
 
 void faults_release(struct faults *f)

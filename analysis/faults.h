@@ -91,6 +91,12 @@ struct faults {
 
 /* `f` need not be initialised. */
 int faults_build(struct faults *f, struct selection *s, const struct skiplist *skip, struct err *e);
+
+/*
+ * The same of what a capture noted alone: which of it is selected, without sites; causes and blocks
+ * only where a selection by size needs them, so that there is no sweep otherwise.
+ */
+int faults_build_noted(struct faults *f, struct selection *s, struct err *e);
 void faults_release(struct faults *f);
 
 #endif

@@ -554,7 +554,7 @@ static int build(struct builder *b, struct err *e)
     if (by == GROUP_FRAME && summary_score_frames(s, e) != 0)
         return -1;
     if (summary_cover(s, &b->accounts[BY_CALLSTACK], e) != 0 ||
-        summary_read_faults(s, only->pool, e) != 0)
+        summary_read_faults(s, only->pool, e) != 0 || summary_select_faults(s, e) != 0)
         return -1;
     for (size_t i = 0; i < s->faults.len; i++) {
         uint32_t id = s->faults.at[i].callstack;

@@ -133,7 +133,8 @@ struct summary_fault_sample {
 struct summary_fault {
     enum memory_fault_kind kind;
     struct view pool;
-    uint64_t count;
+    uint64_t count; /* how often, at most; `least` of them for sure: see faults.h */
+    uint64_t least;
     uint32_t callstack;
     struct frame_view site; /* of that call stack (sites.h); all empty without one */
     unsigned sample_count;  /* the first and the last few, in order of time */
@@ -171,8 +172,8 @@ struct summary {
     struct types types;
     uint64_t allocations, frees, live, live_bytes, total_bytes; /* of these pools */
     struct summary_coverage coverage;
-    VEC(struct summary_fault) faults;
-    uint64_t faults_left_out; /* kinds of faults that were too many to store */
+    VEC(struct summary_fault) faults; /* those noted that are selected */
+    uint64_t faults_left_out;         /* kinds of faults that were too many to store */
     uint64_t unknown_frees, null_frees, double_allocations; /* of all pools */
     uint64_t matched_frees;                                 /* of all pools */
     bool partial;   /* most frees are of blocks never seen: size threshold or late start */
@@ -243,6 +244,9 @@ void summary_select(struct row_list *rows, const struct summary_selection *by);
 int summary_write_facts(struct trace *t, struct err *e);
 
 #define SUMMARY_FAULT_FACTS_MAX 1000
+
+/* All faults together: how often at most and, where `least` is not NULL, for sure. */
+uint64_t summary_count_faults(const struct summary *s, uint64_t *least);
 
 /* "free-of-unknown" or "allocated-twice". */
 const char *fault_kind_name(enum memory_fault_kind kind);

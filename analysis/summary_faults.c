@@ -4,7 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/faults.h"
 #include "analysis/summary_parts.h"
+#include "base/saturate.h"
 
 static const char *const kind_names[] = {
     [FAULT_FREE_UNKNOWN] = "free-of-unknown",
@@ -179,6 +181,7 @@ static int keep_fault(struct summary *s, struct summary_fault *f, uint64_t pool_
     f->pool = trace_pool_name(s->trace, &stand_in, room);
     if (wanted && !view_equal(f->pool, view_of(wanted)))
         return 0;
+    f->least = f->count;
     if (f->pool.p == room)
         f->pool = summary_keep(s, f->pool);
     return f->pool.p && vec_push(&s->faults, *f) ? 0 : err_no_memory(e, "memory faults");
@@ -237,4 +240,47 @@ int summary_read_faults(struct summary *s, const char *pool, struct err *e)
         return faults_of_capture(s, pool, e);
     s->faults_left_out = count_fact(s, "faults_left_out");
     return faults_of_facts(s, pool, e);
+}
+
+/* ---- which of them are selected */
+
+static int keep_row(struct summary *s, const struct fault_row *r, struct err *e)
+{
+    struct summary_fault f = {.kind = r->kind,
+                              .pool = summary_keep(s, r->pool),
+                              .count = r->count,
+                              .least = r->least,
+                              .callstack = r->callstack,
+                              .sample_count = r->case_count};
+    for (unsigned i = 0; i < r->case_count; i++)
+        f.samples[i] = r->cases[i].what;
+    return f.pool.p && vec_push(&s->faults, f) ? 0 : err_no_memory(e, "memory faults");
+}
+
+int summary_select_faults(struct summary *s, struct err *e)
+{
+    struct faults selected;
+    if (s->faults.len == 0 || !selection_is_narrow(&s->selection.options))
+        return 0;
+    if (faults_build_noted(&selected, &s->selection, e) != 0)
+        return -1;
+    int status = 0;
+    s->faults.len = 0;
+    for (size_t i = 0; i < selected.rows.len && status == 0; i++)
+        status = keep_row(s, &selected.rows.at[i], e);
+    faults_release(&selected);
+    return status;
+}
+
+uint64_t summary_count_faults(const struct summary *s, uint64_t *least)
+{
+    uint64_t most = 0;
+    uint64_t sure = 0;
+    for (size_t i = 0; i < s->faults.len; i++) {
+        most = saturating_add(most, s->faults.at[i].count);
+        sure = saturating_add(sure, s->faults.at[i].least);
+    }
+    if (least)
+        *least = sure;
+    return most;
 }

@@ -195,9 +195,8 @@ static void say_notes(struct summary *s)
 {
     char a[FORMAT_SIZE];
     char b[FORMAT_SIZE];
-    uint64_t faults = 0;
-    for (size_t i = 0; i < s->faults.len; i++)
-        faults += s->faults.at[i].count;
+    uint64_t sure;
+    uint64_t faults = summary_count_faults(s, &sure);
     if (s->partial)
         buf_printf(&s->verdict,
                    "; size threshold or late start: %s of %s frees are of blocks whose allocation "
@@ -205,7 +204,8 @@ static void say_notes(struct summary *s)
                    format_count(a, s->unknown_frees),
                    format_count(b, s->unknown_frees + s->matched_frees));
     else if (faults)
-        buf_printf(&s->verdict, "; %s", format_counted(a, faults, "memory fault"));
+        buf_printf(&s->verdict, "; %s%s", sure < faults ? "up to " : "",
+                   format_counted(a, faults, "memory fault"));
     if (s->total_bytes == SATURATED)
         buf_puts(&s->verdict, "; sums of 16 EiB stand for more");
     if (s->continued)
@@ -255,23 +255,35 @@ static bool check_data(struct summary *s)
                                     format_count(a, c->named), format_count(b, c->frames)));
 }
 
+/* How often faults of a kind happened, and whether that is a bound. */
+static uint64_t count_kind(const struct summary *s, enum memory_fault_kind kind, bool *is_bound)
+{
+    uint64_t most = 0;
+    *is_bound = false;
+    for (size_t i = 0; i < s->faults.len; i++) {
+        const struct summary_fault *f = &s->faults.at[i];
+        if (f->kind != kind)
+            continue;
+        most = saturating_add(most, f->count);
+        *is_bound |= f->least < f->count;
+    }
+    return most;
+}
+
 static bool check_faults(struct summary *s)
 {
     char a[FORMAT_SIZE];
-    uint64_t unknown = 0;
-    uint64_t twice = 0;
-    for (size_t i = 0; i < s->faults.len; i++) {
-        if (s->faults.at[i].kind == FAULT_ALLOC_TWICE)
-            twice += s->faults.at[i].count;
-        else
-            unknown += s->faults.at[i].count;
-    }
+    char b[FORMAT_SIZE];
+    bool frees_bound;
+    bool twice_bound;
+    uint64_t unknown = count_kind(s, FAULT_FREE_UNKNOWN, &frees_bound);
+    uint64_t twice = count_kind(s, FAULT_ALLOC_TWICE, &twice_bound);
     if (s->partial)
         unknown = 0;
-    char b[FORMAT_SIZE];
     return check(s, "no-faults", unknown == 0 && twice == 0 && s->faults_left_out == 0,
-                 "%s of unknown addresses, %s at live addresses",
-                 format_counted(a, unknown, "free"), format_counted(b, twice, "allocation"));
+                 "%s%s of unknown addresses, %s%s at live addresses",
+                 unknown && frees_bound ? "up to " : "", format_counted(a, unknown, "free"),
+                 twice_bound ? "up to " : "", format_counted(b, twice, "allocation"));
 }
 
 static bool check_trace(struct summary *s)

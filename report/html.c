@@ -237,10 +237,11 @@ static void put_faults(struct page *p)
         buf_puts(out, "{");
         put_member(p, "pool", f->pool);
         put_member(p, "kind", view_of(fault_kind_name(f->kind)));
-        buf_printf(
-            out, "\"count\":%" PRIu64 ",\"time\":%" PRId64 ",\"address\":\"%" PRIx64 "\",\"site\":",
-            f->count, f->sample_count ? f->samples[0].time : -1,
-            f->sample_count ? f->samples[0].ptr : 0);
+        buf_printf(out,
+                   "\"count\":%" PRIu64 ",\"least\":%" PRIu64 ",\"time\":%" PRId64
+                   ",\"address\":\"%" PRIx64 "\",\"site\":",
+                   f->count, f->least, f->sample_count ? f->samples[0].time : -1,
+                   f->sample_count ? f->samples[0].ptr : 0);
         put_frame(p, &f->site);
         end_list(out, "},");
     }

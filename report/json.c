@@ -182,9 +182,9 @@ static json_t *make_samples(const struct summary *s, const struct summary_fault 
 
 static void json_fault(struct report *r, const struct summary_fault *f)
 {
-    element(r, json_pack("{s:s, s:o, s:o, s:o, s:o}", "kind", fault_kind_name(f->kind), "pool",
-                         json_text(f->pool), "count", json_count(f->count), "samples",
-                         make_samples(r->s, f), "callstack",
+    element(r, json_pack("{s:s, s:o, s:o, s:o, s:o, s:o}", "kind", fault_kind_name(f->kind), "pool",
+                         json_text(f->pool), "count", json_count(f->count), "count_least",
+                         json_count(f->least), "samples", make_samples(r->s, f), "callstack",
                          json_callstack(r->s->trace, f->callstack)));
 }
 

@@ -76,11 +76,11 @@ static void pools(struct writer *w)
 static void faults(struct writer *w)
 {
     char text[FORMAT_SIZE];
-    uint64_t n = 0;
-    for (size_t i = 0; i < w->s->faults.len; i++)
-        n += w->s->faults.at[i].count;
+    uint64_t sure;
+    uint64_t n = summary_count_faults(w->s, &sure);
     if (n)
-        buf_printf(&w->doc.buf, "\n⚠️ %s, at %s.\n", format_counted(text, n, "memory fault"),
+        buf_printf(&w->doc.buf, "\n⚠️ %s%s, at %s.\n", sure < n ? "Up to " : "",
+                   format_counted(text, n, "memory fault"),
                    format_counted((char[FORMAT_SIZE]){0}, w->s->faults.len, "call stack"));
 }
 

@@ -289,7 +289,11 @@ static void put_fault(struct report *r, const struct summary_fault *f)
         buf_printf(&r->buf, "0x%" PRIx64 " ", f->samples[0].ptr);
     buf_puts(&r->buf, "in pool ");
     format_terminal(&r->buf, f->pool);
-    if (f->count > 1)
+    if (f->least < f->count)
+        buf_printf(&r->buf, ", %s to", format_count(n, f->least));
+    if (f->least < f->count)
+        buf_printf(&r->buf, " %s", format_counted(n, f->count, "time"));
+    else if (f->count > 1)
         buf_printf(&r->buf, ", and %s more", format_count(n, f->count - 1));
     buf_puts(&r->buf, ", at ");
     const struct summary_row where = {

@@ -278,6 +278,10 @@ class Answers(Case):
             self.assertEqual((rows, len(pages)), (told, 5))
             page = client.document("report", trace=str(trace))
             self.assertEqual((page["faults"], page["faults_left_out"]), (told[:5], 4))
+            for size, faults in ((64, told), (65, [])):
+                rows, _ = client.rows("report", "faults", trace=str(trace), list="faults",
+                                      size_min=size)
+                self.assertEqual(rows, faults)
 
     def test_tree(self):
         with Client() as client:

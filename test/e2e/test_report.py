@@ -100,8 +100,9 @@ class Figures(Case):
         items += callstack(0x401000) + alloc(10, 7, 0x1000, 32)
         self.assertEqual(capture_items(out, items).returncode, 0)
         fault, = report(out)["faults"]
-        self.assertEqual(sorted(fault), ["callstack", "count", "kind", "pool", "samples"])
-        self.assertEqual((fault["kind"], fault["count"]), ("allocated-twice", 1))
+        self.assertEqual(sorted(fault), ["callstack", "count", "count_least", "kind", "pool", "samples"])
+        self.assertEqual((fault["kind"], fault["count"], fault["count_least"]),
+                         ("allocated-twice", 1, 1))
         self.assertEqual(fault["samples"][0]["address"], "0x1000")
         self.assertIn("Memory faults\n  allocated-twice: 0x1000 in pool default, at leak (a.c:3)",
                       text(out))

@@ -11,8 +11,12 @@ import random
 import struct
 
 from clients import capture_items, frame_name, thread_name
+from pagedata import Page
 from test_capture import TERMINATE, FakeClient, alloc, callstack, frame
 from tools import LIMIT, TRACES, Case, report, run
+
+MEMSCEN = TRACES / "v0.14.0" / "memscen.tracy"
+BUILT = "without the page" not in run("report", MEMSCEN, "--format", "html", "--by", "site").stderr
 
 MAIN, WORKER = 7, 8
 STEP = 1000  # ns from event to event
@@ -313,6 +317,8 @@ class Faults(Case):
         for i in range(20):  # at 30, 40, … 220; all noted at first: those at 30 to 50, 200 to 220
             items += again + free_there(10, 8 if i == 19 else 7, 0x1000)
         items += make + alloc(10, 7, 0x2000, 32) + again + alloc(10, 8, 0x2000, 16)
+        for _ in range(30):  # else most frees were of unknown blocks
+            items += make + alloc(10, 7, 0x3000, 8) + drop + free_there(10, 7, 0x3000)
         self.assertEqual(capture_items(out, items).returncode, 0)
         for options, freed, taken in (
                 ([], (20, 20, 6), 1), (["--match", "again"], (20, 20, 6), 1),
@@ -333,6 +339,8 @@ class Faults(Case):
                 self.assertEqual(doc["selected"], {"unknown_frees": freed[0] if freed else 0,
                                                    "double_allocations": taken})
                 self.assertEqual((doc["unknown_frees"], doc["double_allocations"]), (20, 1))
+                self.check_summary(out, options, doc["faults"])
+        self.check_summary_words(out)
         words = run("report", out, "--faults", "--range", "60:1s").stdout
         self.assertTrue(words.startswith("17 frees of unknown addresses, 1 allocation at live "
                                          "addresses are as wanted\n"), words)
@@ -341,6 +349,44 @@ class Faults(Case):
         self.assertIn("no memory fault is as wanted; in all: 20 frees of unknown addresses, "
                       "1 allocation at live addresses\n",
                       run("report", out, "--faults", "--match", "make").stdout)
+
+    def check_summary(self, out, options, wanted):
+        """The summary, budgets and the page have the faults that --faults lists."""
+        def figures(faults):
+            return [(f["kind"], f["pool"], f["count"], f["count_least"],
+                     [s["time_ns"] for s in f["samples"]]) for f in faults]
+
+        self.assertEqual(figures(ask("report", out, *options)["faults"]), figures(wanted))
+        count = sum(f["count"] for f in wanted)
+        for expression, holds in ((f"faults={count}", True), (f"faults>{count}", False)):
+            done = run("report", out, "--fail-if", expression, *options)
+            self.assertEqual(done.returncode, 1 if holds else 0, done.stdout + done.stderr)
+            told = run("verify", out, "--expect", expression, *options).stdout
+            self.assertIn(f"{'ok' if holds else 'FAILED'} expect: {expression}: ", told)
+        if BUILT:
+            page = self.dir / "x.html"
+            run("report", out, "--format", "html", "-f", "-o", page, *options)
+            page = Page(page)
+            self.assertEqual([(f["kind"], f["count"], f["least"]) for f in page.data["faults"]],
+                             [figure[:1] + figure[2:4] for figure in figures(wanted)])
+
+    def check_summary_words(self, out):
+        """Two numbers where it cannot be known how many are wanted, one where it can."""
+        words = run("report", out, "--range", "60:1s").stdout
+        self.assertIn("; up to 18 memory faults", words)
+        self.assertIn("note: up to 17 frees of unknown addresses, 1 allocation at live addresses\n",
+                      words)
+        self.assertIn("0x1000 in pool default, 3 to 17 times, at again (a.c:3)\n", words)
+        words = run("report", out, "--range", "40:1s").stdout
+        self.assertIn("; 20 memory faults", words)
+        self.assertIn("0x1000 in pool default, and 18 more, at again (a.c:3)\n", words)
+        words = run("report", out, "--format", "markdown", "--range", "60:1s").stdout
+        self.assertIn("Up to 18 memory faults, at 2 call stacks.", words)
+        words = run("report", out, "--match", "make").stdout
+        self.assertNotIn("emory fault", words)
+        for most, status in ((17, 1), (18, 0)):
+            self.assertEqual(run("diff", out, out, "--range", "60:1s", "--fail-if",
+                                 f"faults>{most}").returncode, status)
 
     def test_an_official_trace_knows_no_unknown_frees(self):
         paths = sorted(TRACES.glob("*/*.tracy"))

@@ -7,11 +7,11 @@ const KINDS = { "free-of-unknown": "free of an unknown address", "allocated-twic
 
 export function showNotes(model, licences) {
   const { data } = model;
-  const faults = new Table($("faults-table"), "Memory faults of the whole trace", [
+  const faults = new Table($("faults-table"), data.selection ? "Memory faults that are selected" : "Memory faults of the whole trace", [
     { name: "Fault", text: true, value: (r) => KINDS[r.kind] ?? r.kind },
     { name: "At", text: true, value: (r) => model.frame(r.site).name, show: (r) => make("span", {}, foreign(model.frame(r.site).name), foreign(model.frame(r.site).place, "place")) },
     { name: "Pool", text: true, value: (r) => r.pool, show: (r) => foreign(r.pool) },
-    { name: "Times", value: (r) => r.count, show: (r) => count(r.count) },
+    { name: "Times", value: (r) => r.count, show: (r) => (r.least < r.count ? `${count(r.least)} to ${count(r.count)}` : count(r.count)) },
     { name: "First", value: (r) => r.time, show: (r) => (r.time < 0 ? "–" : duration(r.time)) },
     { name: "Address", text: true, value: (r) => r.address, show: (r) => `0x${r.address}` },
   ]);
