@@ -18,10 +18,11 @@
  * the kernel makes more calls, acknowledgements and smaller pieces of the journal's file.
  */
 #define RECEIVE_SIZE ((size_t)512 << 10)
-#define RECEIVE_FINE ((size_t)128 << 10) /* where a limit counts bytes */
+#define RECEIVE_FINE ((size_t)128 << 10) /* where a limit counts bytes, or a table is half full */
 /* Where the end of a table comes near, another part is begun before too much more comes. */
 #define RECEIVE_LESS ((size_t)16 << 10)
-#define NEARLY_DUE 80u /* percent */
+#define HALF_FULL 50u /* percent */
+#define NEARLY_DUE 80u
 #define RECEIVES_PER_TURN 8
 #define PAGE ((size_t)4096)
 #define PACKETS_SIZE ((size_t)QUERY_SPACE_MAX * QUERY_PACKET_SIZE)
@@ -255,7 +256,9 @@ static bool session_due(const struct session *s)
 static size_t session_piece(const struct session *s)
 {
     const struct session_limits *l = s->limits;
-    size_t most = l->max_bytes || l->rotate_bytes ? RECEIVE_FINE : RECEIVE_SIZE;
+    size_t most = RECEIVE_SIZE;
+    if (l->max_bytes || l->rotate_bytes || trace_is_full_to(s->trace, HALF_FULL))
+        most = RECEIVE_FINE;
     if (trace_is_full_to(s->trace, NEARLY_DUE))
         most = RECEIVE_LESS;
     return s->journal ? journal_piece(s->journal, most) : most;
