@@ -109,10 +109,16 @@ void container_writer_free(struct container_writer *w);
 /* Takes the blocks of an out_stream. An error of write(2) is ERR_OUTPUT with its text. */
 struct block_sink container_writer_sink(struct container_writer *w);
 
+/*
+ * The same in two steps, instead of it, with a lane for each compression stream (see
+ * trace/block_thread.h).
+ */
+struct block_work container_writer_work(struct container_writer *w);
+
 /* Writes out what is buffered; to be called once after the last block. */
 int container_writer_finish(struct container_writer *w, struct err *e);
 
-/* Bytes written to the file, and nanoseconds spent on compressing and writing. */
+/* Bytes written to the file, and nanoseconds spent on compressing and writing, of all threads. */
 uint64_t container_writer_bytes(const struct container_writer *w);
 uint64_t container_writer_time(const struct container_writer *w);
 

@@ -18,25 +18,22 @@
 /* Old readers map the file; what is said at avoid_page_end hangs on the page size. */
 #define PAGE 4096u
 
-struct block {
-    const uint8_t *bytes;
-    size_t len;
-    size_t first, end; /* which of them are memory events */
-};
-
 /* The state of one compression stream, made when its first block comes. */
 struct encoder {
     LZ4_stream_t *lz4;
     LZ4_streamHC_t *lz4_hc;
     ZSTD_CCtx *zstd;
-    struct event_match *match; /* CONTAINER_LEVEL_OWN only */
-    struct match_trial *trial; /* of it */
-    const struct block *block; /* that is being compressed */
-    bool matching;             /* its sequences come from `match` */
-    bool matched, match_over;  /* those of a block did, and may not again */
+    struct event_match *match;        /* CONTAINER_LEVEL_OWN only */
+    struct match_trial *trial;        /* of it */
+    const struct stream_block *block; /* that is being compressed */
+    bool matching;                    /* its sequences come from `match` */
+    bool matched, match_over;         /* those of a block did, and may not again */
     /* LZ4 refers back to the stream's block before, which therefore stays where it was. */
     uint8_t *blocks[2];
     unsigned turn;
+    size_t last_len;           /* of its newest block */
+    const uint8_t *last_input; /* and bytes (LZ4 only) */
+    uint64_t time;             /* spent on compressing */
 };
 
 struct container_writer {
@@ -44,13 +41,11 @@ struct container_writer {
     struct container_options options;
     uint8_t *buf; /* WRITE_PIECE; the newest block is always still in it */
     size_t len;
-    size_t last;               /* where in buf the newest block begins */
-    size_t last_len;           /* its uncompressed size */
-    const uint8_t *last_input; /* and bytes (LZ4 only) */
-    size_t first, end;         /* memory events of the block that comes next */
-    uint64_t written;          /* bytes that have left buf */
+    size_t last;       /* where in buf the newest block begins */
+    size_t first, end; /* memory events of the block that comes next */
+    uint64_t written;  /* bytes that have left buf */
     uint64_t blocks;
-    uint64_t time;
+    uint64_t time; /* spent on writing */
     struct encoder encoders[255];
 };
 
@@ -152,7 +147,7 @@ static int flush(struct container_writer *w, struct err *e)
  */
 static bool is_for_match(struct encoder *c, size_t len, size_t room)
 {
-    const struct block *b = c->block;
+    const struct stream_block *b = c->block;
     bool fits =
         len == b->len && b->end - b->first >= len / 4 * 3 && room >= ZSTD_sequenceBound(len);
     c->match_over |= c->matched && !fits;
@@ -252,7 +247,7 @@ static int encoder_init(struct encoder *c, const struct container_options *o, st
     return c->lz4 || c->lz4_hc ? 0 : err_no_memory(e, "an LZ4 encoder");
 }
 
-static size_t encode_zstd(struct encoder *c, const struct block *block, uint8_t *out)
+static size_t encode_zstd(struct encoder *c, const struct stream_block *block, uint8_t *out)
 {
     ZSTD_inBuffer from = {block->bytes, block->len, 0};
     ZSTD_outBuffer to = {out, BLOCK_COMPRESSED_MAX, 0};
@@ -268,15 +263,15 @@ static size_t encode_zstd(struct encoder *c, const struct block *block, uint8_t 
 }
 
 /* Compresses a block to `out`, which has room for BLOCK_COMPRESSED_MAX bytes. 0 when it fails. */
-static size_t encode(struct container_writer *w, struct encoder *c, const struct block *block,
-                     uint8_t *out)
+static size_t encode(struct encoder *c, const struct stream_block *block, uint8_t *out)
 {
+    c->last_len = block->len;
     if (c->zstd)
         return encode_zstd(c, block, out);
     uint8_t *in = c->blocks[c->turn];
     c->turn ^= 1;
     memcpy(in, block->bytes, block->len);
-    w->last_input = in;
+    c->last_input = in;
     int len = (int)block->len;
     int got = c->lz4 ? LZ4_compress_fast_continue(c->lz4, (const char *)in, (char *)out, len,
                                                   BLOCK_COMPRESSED_MAX, 1)
@@ -299,27 +294,59 @@ static void container_events(void *ctx, size_t first, size_t end)
     w->end = end;
 }
 
+/* Of one lane: nothing of the writer but its encoder changes. */
+static int container_encode(void *ctx, unsigned lane, const struct stream_block *block,
+                            uint8_t *out, size_t *size, struct err *e)
+{
+    struct container_writer *w = ctx;
+    struct encoder *c = &w->encoders[lane];
+    uint64_t begin = now_ns();
+    if (encoder_init(c, &w->options, e) != 0)
+        return -1;
+    *size = encode(c, block, out);
+    if (*size == 0)
+        return err_set(e, ERR_OUTPUT, "compression failed (out of memory?)");
+    c->time += now_ns() - begin;
+    return 0;
+}
+
+static int make_room(struct container_writer *w, struct err *e)
+{
+    return WRITE_PIECE - w->len < 4 + (size_t)BLOCK_COMPRESSED_MAX ? flush(w, e) : 0;
+}
+
+/* The block behind those in the buffer has become `size` bytes there. */
+static void note_block(struct container_writer *w, size_t size)
+{
+    store_u32(w->buf + w->len, (uint32_t)size);
+    w->last = w->len;
+    w->len += 4 + size;
+    w->blocks++;
+}
+
+static int container_append(void *ctx, const uint8_t *bytes, size_t size, struct err *e)
+{
+    struct container_writer *w = ctx;
+    uint64_t begin = now_ns();
+    if (make_room(w, e) != 0)
+        return -1;
+    memcpy(w->buf + w->len + 4, bytes, size);
+    note_block(w, size);
+    w->time += now_ns() - begin;
+    return 0;
+}
+
 static int container_put(void *ctx, const uint8_t *bytes, size_t len, struct err *e)
 {
     struct container_writer *w = ctx;
-    const struct block block = {bytes, len, w->first, w->end};
+    const struct stream_block block = {bytes, len, w->first, w->end};
+    unsigned lane = (unsigned)(w->blocks % w->options.streams);
+    size_t size;
     w->first = w->end = 0;
-    uint64_t begin = now_ns();
-    if (WRITE_PIECE - w->len < 4 + (size_t)BLOCK_COMPRESSED_MAX && flush(w, e) != 0)
+    if (make_room(w, e) != 0 ||
+        container_encode(w, lane, &block, w->buf + w->len + 4, &size, e) != 0)
         return -1;
-    struct encoder *c = &w->encoders[w->blocks % w->options.streams];
-    if (encoder_init(c, &w->options, e) != 0)
-        return -1;
-    size_t size = encode(w, c, &block, w->buf + w->len + 4);
-    if (size == 0)
-        return err_set(e, ERR_OUTPUT, "compression failed at block %llu (out of memory?)",
-                       (unsigned long long)w->blocks);
-    store_u32(w->buf + w->len, (uint32_t)size);
-    w->last = w->len;
-    w->last_len = len;
-    w->len += 4 + size;
-    w->blocks++;
-    w->time += now_ns() - begin;
+    note_block(w, size);
     return 0;
 }
 
@@ -347,13 +374,14 @@ static size_t store_literals(uint8_t *out, const uint8_t *bytes, size_t len)
  */
 static void avoid_page_end(struct container_writer *w)
 {
-    bool reads_on = w->blocks == 1 || w->last_len == BLOCK_SIZE;
+    const struct encoder *c = &w->encoders[(w->blocks - 1) % w->options.streams];
+    bool reads_on = w->blocks == 1 || c->last_len == BLOCK_SIZE;
     if (!w->options.old_magic || !reads_on || (w->written + w->len) % PAGE != 0)
         return;
     uint8_t *size_at = w->buf + w->last;
     size_t size = w->len - w->last - 4;
     if (w->options.method != METHOD_ZSTD) {
-        size = store_literals(size_at + 4, w->last_input, w->last_len);
+        size = store_literals(size_at + 4, c->last_input, c->last_len);
     } else if (size + 3 <= BLOCK_COMPRESSED_MAX) {
         memset(size_at + 4 + size, 0, 3);
         size += 3;
@@ -369,6 +397,15 @@ static void avoid_page_end(struct container_writer *w)
 struct block_sink container_writer_sink(struct container_writer *w)
 {
     return (struct block_sink){.ctx = w, .put = container_put, .events = container_events};
+}
+
+struct block_work container_writer_work(struct container_writer *w)
+{
+    return (struct block_work){.ctx = w,
+                               .lanes = w->options.streams,
+                               .room = BLOCK_COMPRESSED_MAX,
+                               .encode = container_encode,
+                               .append = container_append};
 }
 
 int container_writer_finish(struct container_writer *w, struct err *e)
@@ -388,5 +425,8 @@ uint64_t container_writer_bytes(const struct container_writer *w)
 
 uint64_t container_writer_time(const struct container_writer *w)
 {
-    return w->time;
+    uint64_t time = w->time;
+    for (unsigned i = 0; i < w->options.streams; i++)
+        time += w->encoders[i].time;
+    return time;
 }

@@ -76,6 +76,28 @@ struct block_sink {
     void (*events)(void *ctx, size_t first, size_t end);
 };
 
+/* A block with what a sink is told before it: bytes [first, end) are whole memory events. */
+struct stream_block {
+    const uint8_t *bytes;
+    size_t len;
+    size_t first, end; /* both 0: none */
+};
+
+/*
+ * What a sink does with a block, in two steps, so that the first can be done for several blocks at
+ * the same time: block i is of lane i mod `lanes`.
+ */
+struct block_work {
+    void *ctx;
+    unsigned lanes;
+    size_t room; /* bytes that a block may become */
+    /* Makes of a block what is to be written. Those of one lane come one by one, in order. */
+    int (*encode)(void *ctx, unsigned lane, const struct stream_block *block, uint8_t *out,
+                  size_t *size, struct err *e);
+    /* Takes what `block` became. All blocks come one by one, in order. */
+    int (*append)(void *ctx, const uint8_t *out, size_t size, struct err *e);
+};
+
 /* An error sticks in `err`, and what is written after it is dropped. */
 struct out_stream {
     struct block_sink sink;

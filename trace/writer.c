@@ -68,7 +68,7 @@ static int open_container(struct trace_writer *w, struct err *e)
         return -1;
     struct block_sink sink = container_writer_sink(w->container);
     if (w->options.threaded) {
-        if (block_thread_open(&w->thread, sink, e) != 0)
+        if (block_thread_open(&w->thread, container_writer_work(w->container), e) != 0)
             return -1;
         sink = block_thread_sink(w->thread);
     }

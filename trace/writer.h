@@ -26,8 +26,8 @@ struct trace_writer_options {
      */
     struct container_options container;
     /*
-     * A thread of its own compresses and writes; the file is the same. For programs that fork no
-     * more and have a processor to spare.
+     * Threads of their own compress and write, one for each compression stream, four at most; the
+     * file is the same. For programs that fork no more and have a processor to spare.
      */
     bool threaded;
 };
@@ -50,7 +50,7 @@ struct record_sink trace_writer_sink(struct trace_writer *w);
 struct trace_write_stats {
     uint64_t inner_bytes; /* uncompressed */
     uint64_t file_bytes;
-    uint64_t compress_ns; /* time spent on compressing and writing */
+    uint64_t compress_ns; /* time spent on compressing and writing, of all threads */
 };
 
 /* After the last record: checks that none is missing and writes what is buffered. */

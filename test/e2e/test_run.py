@@ -96,6 +96,19 @@ class Size(RunCase):
         self.assertLessEqual(self.trace.stat().st_size, official.stat().st_size)
 
 
+    def test_neither_is_one_of_two_streams(self):
+        """As those of many events are."""
+        result = record(self.dir, self.program, "threads", 4, 140000)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(self.trace.read_bytes()[:6], b"tr\xfdP\x01\x02")
+        self.assertEqual(site(self.trace, "make_block")["count"], 4 * 140000)
+        self.assert_sound()
+        official = self.dir / "official.tracy"
+        result = run("update", "-z", 3, "-j", 4, self.trace, official)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertLessEqual(self.trace.stat().st_size, official.stat().st_size)
+
+
 class Exactness(RunCase):
     def counted(self, threads, rounds):
         result = record(self.dir, self.program, "threads", threads, rounds)

@@ -10,17 +10,23 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "trace/block_thread.h"
 
-/* What arrived, and when to fail or to wait. */
+#define LANES 6 /* more than there are threads */
+#define WAITING ((size_t)BLOCK_THREAD_DEPTH)
+
+/* What arrived, and when to fail or to wait. A block becomes itself, without its last byte. */
 struct receiver {
     pthread_mutex_t lock;
     pthread_cond_t opened;
     bool shut; /* blocks wait in the sink */
-    size_t blocks, fail_at;
+    unsigned lanes;
+    size_t blocks, fail_at, spoil_at;
     uint64_t sum;
-    size_t first, end;
+    size_t encoded[LANES]; /* in each lane */
+    bool busy[LANES];
     bool wrong;
 };
 
@@ -29,37 +35,53 @@ static uint8_t filler(size_t block)
     return (uint8_t)(block * 31 + 7);
 }
 
-static int receive(void *ctx, const uint8_t *bytes, size_t len, struct err *e)
+/* Blocks are numbered from 1 on. */
+static int encode(void *ctx, unsigned lane, const struct stream_block *b, uint8_t *out,
+                  size_t *size, struct err *e)
 {
     struct receiver *r = ctx;
     pthread_mutex_lock(&r->lock);
     while (r->shut)
         pthread_cond_wait(&r->opened, &r->lock);
+    size_t block = r->encoded[lane]++ * r->lanes + lane + 1;
+    r->wrong |= lane >= r->lanes || r->busy[lane];
+    r->busy[lane] = true;
+    /* Every third block has events, and only those were told of. */
+    r->wrong |= block % 3 == 0 ? b->first != block || b->end != b->len : b->end != 0;
     pthread_mutex_unlock(&r->lock);
+    if (block % 5 == 0)
+        usleep(300); /* another lane comes first */
+    memcpy(out, b->bytes, b->len);
+    *size = b->len - 1;
+    pthread_mutex_lock(&r->lock);
+    r->busy[lane] = false;
+    pthread_mutex_unlock(&r->lock);
+    return block == r->spoil_at ? err_set(e, ERR_OUTPUT, "spoilt at block %zu", block) : 0;
+}
+
+static int append(void *ctx, const uint8_t *bytes, size_t len, struct err *e)
+{
+    struct receiver *r = ctx;
     if (++r->blocks == r->fail_at)
         return err_set(e, ERR_OUTPUT, "full at block %zu", r->blocks);
+    bool wrong = false;
     for (size_t i = 0; i < len; i++)
-        r->wrong |= bytes[i] != filler(r->blocks);
-    r->sum += len;
-    /* Every third block has events, and only those were told of. */
-    r->wrong |= r->blocks % 3 == 0 ? r->first != r->blocks || r->end != len : r->end != 0;
-    r->first = r->end = 0;
+        wrong |= bytes[i] != filler(r->blocks);
+    r->sum += len + 1;
+    pthread_mutex_lock(&r->lock);
+    r->wrong |= wrong;
+    pthread_mutex_unlock(&r->lock);
     return 0;
 }
 
-static void note_events(void *ctx, size_t first, size_t end)
-{
-    struct receiver *r = ctx;
-    r->first = first;
-    r->end = end;
-}
-
-static void open_thread(struct block_thread **t, struct receiver *r)
+static void open_thread(struct block_thread **t, struct receiver *r, unsigned lanes)
 {
     struct err e = {0};
-    *r = (struct receiver){.lock = PTHREAD_MUTEX_INITIALIZER, .opened = PTHREAD_COND_INITIALIZER};
-    const struct block_sink to = {.ctx = r, .put = receive, .events = note_events};
-    assert_int_equal(block_thread_open(t, to, &e), 0);
+    *r = (struct receiver){
+        .lock = PTHREAD_MUTEX_INITIALIZER, .opened = PTHREAD_COND_INITIALIZER, .lanes = lanes};
+    const struct block_work work = {
+        .ctx = r, .lanes = lanes, .room = BLOCK_SIZE, .encode = encode, .append = append};
+    assert_int_equal(block_thread_open(t, work, &e), 0);
 }
 
 static int put(struct block_thread *t, size_t number, size_t len, struct err *e)
@@ -72,14 +94,13 @@ static int put(struct block_thread *t, size_t number, size_t len, struct err *e)
     return sink.put(sink.ctx, bytes, len, e);
 }
 
-static void test_all_in_order(void **state)
+static void check_order(unsigned lanes)
 {
-    (void)state;
     struct block_thread *t;
     struct receiver r;
     struct err e = {0};
-    open_thread(&t, &r);
-    const size_t n = 20 * BLOCK_THREAD_DEPTH;
+    open_thread(&t, &r, lanes);
+    const size_t n = 20 * WAITING;
     for (size_t i = 1; i <= n; i++)
         assert_int_equal(put(t, i, i < n ? BLOCK_SIZE : 5, &e), 0);
     assert_int_equal(block_thread_finish(t, &e), 0);
@@ -88,24 +109,33 @@ static void test_all_in_order(void **state)
     assert_false(r.wrong);
     block_thread_free(t);
     /* None at all. */
-    open_thread(&t, &r);
+    open_thread(&t, &r, lanes);
     assert_int_equal(block_thread_finish(t, &e), 0);
     assert_int_equal(r.blocks, 0);
     block_thread_free(t);
 }
 
-/* The sink's error comes back, even when it comes with the last block; no more blocks go to it. */
-static void test_errors(void **state)
+static void test_all_in_order(void **state)
 {
     (void)state;
-    for (size_t fail_at = 1; fail_at <= 3 * BLOCK_THREAD_DEPTH; fail_at++) {
+    for (unsigned lanes = 1; lanes <= LANES; lanes++)
+        check_order(lanes);
+}
+
+/*
+ * An error of writing comes back, even when it comes with the last block; no more blocks are
+ * written.
+ */
+static void check_errors(unsigned lanes)
+{
+    for (size_t fail_at = 1; fail_at <= 3 * WAITING; fail_at++) {
         struct block_thread *t;
         struct receiver r;
         struct err e = {0};
         int status = 0;
-        open_thread(&t, &r);
+        open_thread(&t, &r, lanes);
         r.fail_at = fail_at;
-        for (size_t i = 1; i <= 3 * BLOCK_THREAD_DEPTH && status == 0; i++)
+        for (size_t i = 1; i <= 3 * WAITING && status == 0; i++)
             status = put(t, i, BLOCK_SIZE, &e);
         struct err last = {0};
         assert_int_equal(block_thread_finish(t, &last), -1);
@@ -120,6 +150,37 @@ static void test_errors(void **state)
     }
 }
 
+/* So does one of compressing. What was before it may be written, and nothing behind. */
+static void check_spoilt(unsigned lanes)
+{
+    for (size_t spoil_at = 1; spoil_at <= 3 * WAITING; spoil_at++) {
+        struct block_thread *t;
+        struct receiver r;
+        struct err e = {0}, last = {0};
+        int status = 0;
+        open_thread(&t, &r, lanes);
+        r.spoil_at = spoil_at;
+        for (size_t i = 1; i <= 3 * WAITING && status == 0; i++)
+            status = put(t, i, BLOCK_SIZE, &e);
+        assert_int_equal(block_thread_finish(t, &last), -1);
+        char text[64];
+        snprintf(text, sizeof text, "spoilt at block %zu", spoil_at);
+        assert_string_equal(last.text, text);
+        assert_true(r.blocks < spoil_at);
+        assert_false(r.wrong);
+        block_thread_free(t);
+    }
+}
+
+static void test_errors(void **state)
+{
+    (void)state;
+    for (unsigned lanes = 1; lanes <= LANES; lanes++) {
+        check_errors(lanes);
+        check_spoilt(lanes);
+    }
+}
+
 static void *open_later(void *ctx)
 {
     struct receiver *r = ctx;
@@ -130,15 +191,14 @@ static void *open_later(void *ctx)
     return NULL;
 }
 
-/* As many as may wait are taken while the sink takes none; who gives up then loses them. */
-static void test_full_and_given_up(void **state)
+/* As many as may wait are taken while none is compressed; who gives up then loses them. */
+static void check_full(unsigned lanes)
 {
-    (void)state;
     struct block_thread *t;
     struct receiver r;
     struct err e = {0};
     pthread_t opener;
-    open_thread(&t, &r);
+    open_thread(&t, &r, lanes);
     pthread_mutex_lock(&r.lock);
     r.shut = true;
     pthread_mutex_unlock(&r.lock);
@@ -150,6 +210,13 @@ static void test_full_and_given_up(void **state)
     assert_true(r.blocks <= BLOCK_THREAD_DEPTH);
     assert_false(r.wrong);
     block_thread_free(NULL);
+}
+
+static void test_full_and_given_up(void **state)
+{
+    (void)state;
+    for (unsigned lanes = 1; lanes <= LANES; lanes++)
+        check_full(lanes);
 }
 
 int main(void)
