@@ -34,6 +34,9 @@
 #define PAUSE_LEAST 5
 #define PAUSE_MOST 100
 
+/* So many events at a look, and the next one is taken at once. */
+#define EVENTS_TO_GO_ON ((uint64_t)1 << 17)
+
 /* For a child that was forked to connect. */
 #define PATIENCE_NS UINT64_C(2000000000)
 
@@ -270,8 +273,8 @@ static void attend(struct run *r)
         bool wanted = r->options.buffer || r->options.listen;
         uint64_t taken = run_tree_step(&r->tree, wanted || has_spare(r));
         run_offers_step(&r->offers);
-        timeout = taken                      ? 0
-                  : timeout == 0             ? PAUSE_LEAST
+        timeout = taken >= EVENTS_TO_GO_ON   ? 0
+                  : taken || timeout == 0    ? PAUSE_LEAST
                   : timeout * 2 < PAUSE_MOST ? timeout * 2
                                              : PAUSE_MOST;
     }

@@ -94,12 +94,15 @@
  *   REC_CLOCK_COUNTER  a number that each event of the process raises by one; times come from
  *                      REC_CLOCK records, the chunks' (base_stamp, base_ns) and the header's pairs
  *
- * Live: read the clock (the TSC, or `header.counter`), then membarrier(MEMBARRIER_CMD_GLOBAL), then
- * `pending` and `committed` of every open chunk, new ones included. All records with stamps below
- * the least of that clock and those `pending` values that are not REC_IDLE are then committed; a
- * mark so computed never has to go down. This holds without a fence in the hooks: `pending` is
- * stored before the stamp is read, and what the barrier finds retired is visible behind it.
- * When the process is dead, everything committed is all there is.
+ * Live: read the clock (the TSC, or `header.counter`), then membarrier, then `pending` and
+ * `committed` of every open chunk, new ones included. All records with stamps below the least of
+ * that clock and those `pending` values that are not REC_IDLE are then committed; a mark so
+ * computed never has to go down. This holds without a fence in the hooks: `pending` is stored
+ * before the stamp is read, and what the barrier finds retired is visible behind it.
+ * MEMBARRIER_CMD_GLOBAL waits until all processors have come by, some milliseconds;
+ * MEMBARRIER_CMD_GLOBAL_EXPEDITED interrupts those that run a process which asked for it, and
+ * `header.expedited` says that this one did. When the process is dead, everything committed is all
+ * there is.
  *
  * ## Bounds
  *
@@ -315,6 +318,8 @@ struct rec_header {
     _Atomic uint64_t paused_allocations, paused_bytes;
     _Atomic uint64_t others;              /* allocations of threads that are not among these: */
     char only_threads[REC_THREADS_BYTES]; /* as in the welcome */
+    /* The process takes part in MEMBARRIER_CMD_GLOBAL_EXPEDITED, see "Order". */
+    _Atomic uint32_t expedited;
 };
 
 enum rec_control {

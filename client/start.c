@@ -1,8 +1,10 @@
 #include "client/start.h"
 
 #include <errno.h>
+#include <linux/membarrier.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "client/api.h"
@@ -49,6 +51,7 @@ static void fill_header(const struct rec_options *options)
     h->first = (struct rec_pair){clock_stamp(), clock_ns()};
     h->realtime_ns = clock_realtime_ns();
     atomic_store(&h->units_taken, 1);
+    atomic_store(&h->expedited, state.expedited);
     if (options->flags & REC_OPTION_PAUSED)
         atomic_store(&h->control, REC_CONTROL_PAUSE);
     /* A reader that looks already sees nothing before it sees all. */
@@ -71,6 +74,17 @@ static void take_options(const struct rec_options *options)
     state.drops = options->file_bytes && options->when_full == REC_FULL_DROP;
 }
 
+/*
+ * So that who reads along need not wait for a barrier. Children of fork have it from their parent,
+ * and are not asked again: they may live in a sandbox by now.
+ */
+static void join_barriers(void)
+{
+    int saved = errno;
+    state.expedited = syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+    errno = saved;
+}
+
 /* What a fresh process and a followed child have in common. The phase is PHASE_STARTING. */
 static void begin(uint32_t origin, uint64_t fork_stamp)
 {
@@ -86,6 +100,8 @@ static void begin(uint32_t origin, uint64_t fork_stamp)
         atomic_store(&state.phase, PHASE_OFF);
         return;
     }
+    if (origin != REC_ORIGIN_FORK)
+        join_barriers();
     state.clock = options.flags & REC_OPTION_COUNTER ? (uint32_t)REC_CLOCK_COUNTER : clock_choose();
     fill_header(&options);
     (void)stacks_begin();

@@ -176,6 +176,7 @@ struct state {
     char run_words[1024];   /* REC_ENV_RUN */
     char run_program[1024]; /* REC_ENV_PROGRAM; empty: the one that lies beside the library */
     bool spawned;           /* the collector is one that we started */
+    bool expedited;         /* as in the header */
 
     _Atomic uint32_t lock;  /* of the two lists below; never held across a system call */
     struct thread *waiting; /* thread structs to be used again */

@@ -528,6 +528,14 @@ static int add_pairs(struct looking *l, const struct rec_header *h, const struct
     return recording_clock_add(&r->clock, alive ? *now : h->last, e);
 }
 
+/* A memory barrier in all threads of the process. False: the kernel has none. */
+static bool pass_barrier(const struct rec_header *h)
+{
+    if (h->expedited && syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0)
+        return true;
+    return syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0;
+}
+
 /* Finds out what is there, and how far it is in its final order. */
 static int look(struct recording *r, bool alive, struct err *e)
 {
@@ -536,8 +544,8 @@ static int look(struct recording *r, bool alive, struct err *e)
     const struct rec_pair now = pair_now(r);
     if (alive) {
         l.below = now.stamp;
-        /* Where the kernel has no such call nothing is in order before the process ended. */
-        if (syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) != 0)
+        /* Without one nothing is in order before the process ended. */
+        if (!pass_barrier(&r->header))
             l.below = 0;
     }
     r->dead = !alive;

@@ -1,5 +1,6 @@
 """`tidemark run`: programs that were not built for it, recorded from outside."""
 
+import ctypes
 import json
 import os
 import pathlib
@@ -18,6 +19,8 @@ SOURCE = ROOT / "test" / "e2e" / "run_program.c"
 CC = os.environ.get("CC", "gcc")
 PATIENCE = LIMIT
 CONTROL = 1476  # where a recording's header has the collector's wish (client/record.h)
+EXPEDITED = 6240  # and whether the process is reached by quick memory barriers
+MEMBARRIER = 324  # x86-64
 # Names of the C library are read once for all tests.
 CACHE = tempfile.TemporaryDirectory(prefix="tidemark-")
 
@@ -306,6 +309,15 @@ class Signals(RunCase):
         self.assertFalse(left[0].exists())
         row = site(self.trace, "make_block")
         self.assertEqual((row["count"], row["live_count"]), (600, 500))
+
+    def test_who_reads_along_need_not_wait_for_barriers(self):
+        libc = ctypes.CDLL(None, use_errno=True)
+        if os.uname().machine != "x86_64" or libc.syscall(MEMBARRIER, 0, 0, 0) & 4 == 0:
+            self.skipTest("the kernel has none that are quick")
+        result = record(self.dir, self.program, "exit", 0, options=["--keep-recording"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        kept, = self.dir.glob("tidemark-run.*/*.recording")
+        self.assertEqual(kept.read_bytes()[EXPEDITED:EXPEDITED + 4], b"\1\0\0\0")
 
     def test_the_recording_can_be_kept(self):
         result = record(self.dir, self.program, "exit", 0, options=["--keep-recording"])
