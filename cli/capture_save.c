@@ -20,14 +20,14 @@
 /* What compressing and sorting take. */
 #define SAVING_NEEDS ((uint64_t)24 << 20)
 
-/* The next part's; without -f the first such name that is free. */
-static char *next_part_name(struct capture *c)
+/* The next part's; unless it may be replaced, the first such name that is free. */
+static char *next_part_name(struct capture *c, bool replace)
 {
     char *name = NULL;
     do {
         free(name);
         name = part_name(c->o.output, ++c->parts);
-    } while (name && !c->o.replace && access(name, F_OK) == 0);
+    } while (name && !replace && access(name, F_OK) == 0);
     return name;
 }
 
@@ -45,7 +45,7 @@ static bool is_newcomer_there(const struct capture *c)
 
 static int make_way(struct capture *c, struct err *e)
 {
-    char *name = next_part_name(c);
+    char *name = next_part_name(c, c->o.replace);
     if (!name)
         return err_no_memory(e, "the output's name");
     fprintf(stderr, "tidemark: %s came to exist meanwhile; saving to %s\n", capture_output(c),
@@ -280,7 +280,7 @@ int capture_part_saved(void *ctx, bool wait, struct err *e)
 static int go_on_in_next(struct capture *c, struct err *e)
 {
     free(c->part_output);
-    c->part_output = next_part_name(c);
+    c->part_output = next_part_name(c, c->o.replace);
     if (!c->part_output)
         return err_no_memory(e, "the output's name");
     printf("going on in %s\n", c->part_output);
@@ -316,9 +316,8 @@ int capture_save_part(void *ctx, struct err *e)
 /* From the journal as it is now, into a store of its own. */
 static int save_kept(struct capture *c, struct trace *t, struct part_result *r, struct err *e)
 {
-    const struct save_options options = {.layout = file_layout_find(c->version),
-                                         .container = c->o.container,
-                                         .replace = c->o.replace};
+    const struct save_options options = {
+        .layout = file_layout_find(c->version), .container = c->o.container, .replace = false};
     const struct recovery_options playing = {.has_end = true, .end = SESSION_PART_FULL};
     struct trace_write_stats stats = {0};
     struct recovery found;
@@ -370,12 +369,14 @@ int capture_save_kept(void *ctx, struct err *e)
     struct part_result *r = calloc(1, sizeof *r);
     struct err cause = {0};
     char bytes[FORMAT_SIZE];
-    c->part_output = next_part_name(c);
+    c->part_output = next_part_name(c, false);
     int status = r && c->part_output ? 0 : err_no_memory(e, "saving");
     if (status == 0 && has_room_for_two(c) && part_saver_start(&c->saver, kept_in_child, c)) {
         share_memory(c);
         status = 1;
     } else if (status == 0 && kept_to(c, r, &cause) == 0) {
+        if (c->terminal)
+            printf("\r\033[K");
         printf("%s is saved, %s\n", r->path, format_bytes(bytes, r->file_bytes));
         fflush(stdout);
     } else if (status == 0) {

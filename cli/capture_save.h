@@ -59,8 +59,8 @@ int capture_save_part(void *ctx, struct err *e);
 int capture_part_saved(void *ctx, bool wait, struct err *e);
 
 /*
- * The same for a flight recorder that is asked for what it keeps: into further files, while it goes
- * on. That it could not be saved is told and ends nothing.
+ * The same for a flight recorder that is asked for what it keeps: into further files, none of which
+ * is replaced, while it goes on. That it could not be saved is told and ends nothing.
  */
 int capture_save_kept(void *ctx, struct err *e);
 

@@ -171,6 +171,17 @@ static void print_figures(const struct trace *t, int64_t elapsed)
            format_count(zones, t->zones.count), official_time(time, elapsed));
 }
 
+static bool listens_for_save(const struct capture *c)
+{
+    return c->o.keep_last && c->monitor.channel.fd < 0;
+}
+
+/* Set by who wants what a flight recorder keeps: the daemon, or else whoever sends SIGUSR1. */
+static bool *save_asked(struct capture *c)
+{
+    return c->monitor.channel.fd >= 0 ? &c->monitor.turn : &c->stop.save;
+}
+
 static int record(struct capture *c, struct connection *connection, struct trace *t,
                   enum session_end *end, struct err *e)
 {
@@ -180,7 +191,7 @@ static int record(struct capture *c, struct connection *connection, struct trace
                                           .max_bytes = c->o.max_bytes,
                                           .rotate_seconds = c->o.rotate_seconds,
                                           .rotate_bytes = c->o.rotate_bytes,
-                                          .turn = &c->monitor.turn,
+                                          .turn = save_asked(c),
                                           .forget = c->o.keep_last,
                                           .drain_seconds = 2,
                                           .quiet_seconds = 3,
@@ -412,6 +423,9 @@ static int capture_connected(struct capture *c, struct connection *connection)
         return fail(c, &e, 5);
     }
     c->trace = &t;
+    if (listens_for_save(c) && stop_watch_save(&c->stop, &e) != 0)
+        print_error(&e); /* it records all the same */
+    e = (struct err){0};
     monitor_hello(&c->monitor, connection, c->o.output);
     int status = record(c, connection, &t, &end, &e);
     let_go_of_signals(c);
@@ -477,6 +491,9 @@ static int capture_main(int argc, char **argv, bool drop_in, int channel)
         signal(SIGPIPE, SIG_IGN);
         /* A limit on the size of files is to be an error like a full disk. */
         signal(SIGXFSZ, SIG_IGN);
+        /* Whoever asks before there is a client gets nothing, and breaks nothing. */
+        if (listens_for_save(&c))
+            signal(SIGUSR1, SIG_IGN);
         status = capture_run(&c);
     }
     monitor_release(&c.monitor);

@@ -15,7 +15,9 @@ struct stop {
     int fd;          /* becomes readable; -1: nobody can ask */
     unsigned count;  /* signals taken so far */
     int signal;      /* the first one */
+    bool save;       /* SIGUSR1 has come: to be cleared by who does what it asks for */
     sigset_t before; /* the signals that were blocked then */
+    sigset_t watched;
 };
 
 /*
@@ -24,6 +26,12 @@ struct stop {
  * background ignore SIGINT, and scripts stop a capture with it all the same.
  */
 int stop_init(struct stop *s, struct err *e);
+
+/*
+ * From now on SIGUSR1 is taken, too. It asks for no end: it sets `save`. After stop_release it is
+ * ignored.
+ */
+int stop_watch_save(struct stop *s, struct err *e);
 
 /* Takes what has arrived, then leaves the signals to what they did before. Harmless when closed. */
 void stop_release(struct stop *s);

@@ -4,13 +4,14 @@ knows where the seams are."""
 import json
 import re
 import resource
+import signal
 import subprocess
 import time
 
 from passing import (Player, frame_ends, journal_arrived, journal_before, journal_bytes,
                      journal_segments, wait_for)
 from test_recover import KILLS, SEED, Killed, dump, frames_said
-from tools import FIREHOSE, LIMIT, RELEASES, TIDEMARK, WIRE, replaying, report, run
+from tools import FIREHOSE, LIMIT, RELEASES, TIDEMARK, WIRE, free_port, replaying, report, run
 
 PART = re.compile(r"part: (\d+), begins (\d+) ns after the client's start")
 BLOCK = re.compile(r" time=(\d+) (.*?)(?: free_time=(\d+)(.*))?$")
@@ -279,6 +280,45 @@ class Rotating(Killed):
         facts = run("info", self.out).stdout
         self.assertIn("the client ended", facts)
         self.assertNotIn("incomplete", facts)
+
+    def test_flight_recorder_asked_by_a_signal(self):
+        """SIGUSR1 saves what is kept under the next free name, also with -f, and the recorder goes
+        on."""
+        recording, _ = self.stream()
+        ends = frame_ends(recording.read_bytes(), 82)
+        stream = recording.read_bytes()[: ends[-2]] # without the client's farewell
+        recording.write_bytes(stream)
+        taken, stop = self.dir / "x.2.tracy", ends[len(ends) // 2]
+        taken.write_bytes(b"somebody's")
+        self.out.write_bytes(b"of yesterday")
+        with self.capturing(recording, "-f", "--keep-last", "100K", stop_at=stop,
+                            replay_args=("--hold",)) as (capture, proxy, _):
+            for n, arrived in (3, stop), (4, len(stream)):
+                wait_for(lambda: ends[0] + journal_arrived(self.journal) == arrived, "the journal")
+                capture.send_signal(signal.SIGUSR1)
+                wait_for(lambda: (self.dir / f"x.{n}.tracy").exists(), "what is kept")
+                proxy.go_on()
+            self.assertEqual(self.out.read_bytes(), b"of yesterday")
+            capture.send_signal(signal.SIGINT)
+            out, err = capture.communicate(timeout=LIMIT)
+        self.assertEqual((capture.returncode, err), (0, ""), out)
+        self.assertEqual(len(re.findall(r"^\S+/x\.[34]\.tracy is saved", out, re.M)), 2, out)
+        self.assertEqual(taken.read_bytes(), b"somebody's")
+        self.assertGreater(self.check_last(self.dir / "x.3.tracy", stream[:stop]), 0)
+        self.assertGreater(self.check_last(self.dir / "x.4.tracy", stream), 0)
+        self.assertGreater(self.check_last(self.out, stream), 0)
+        self.assertIn("the trace goes on", run("info", self.dir / "x.3.tracy").stdout)
+        self.assertFalse(self.journal.exists())
+
+    def test_signal_before_there_is_a_client(self):
+        args = ["capture", "-o", self.out, "-p", free_port(), "--keep-last", "1M"]
+        capture = subprocess.Popen([TIDEMARK, *map(str, args)], stdout=subprocess.PIPE,
+                                   stderr=subprocess.PIPE, text=True)
+        self.assertIn("Connecting", capture.stdout.readline())
+        capture.send_signal(signal.SIGUSR1)
+        capture.send_signal(signal.SIGTERM)
+        capture.communicate(timeout=LIMIT)
+        self.assertEqual(capture.returncode, 5)
 
     def journal_size(self):
         size = 0
