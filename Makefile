@@ -353,7 +353,7 @@ bench: all $(BENCH_TOOLS)
 	@BUILD=$(BUILD) $(PYTHON) bench/symbols.py
 	@BUILD=$(BUILD) $(PYTHON) bench/programs.py
 
-## soak: the daemon for SOAK_MINUTES (30) with 32 clients that come, are cut off or go
+## soak: the daemon for SOAK_MINUTES (30) with 32 clients that come and go, days in a minute for some
 SOAK_MINUTES ?= 30
 soak: all $(BENCH_TOOLS)
 	@BUILD=$(BUILD) $(PYTHON) bench/soak.py --minutes $(SOAK_MINUTES)

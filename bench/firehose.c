@@ -28,6 +28,9 @@
 #define BURST 32u          /* events that a thread has at a time, on average */
 #define FIRST_CLASS 4      /* blocks are placed by size class: 2^4 … 2^26 bytes */
 #define LAST_CLASS 26
+#define TICKS_LEAST 4u /* from event to event, and fewer than so many more */
+#define TICKS_BELOW 200u
+#define HOURS_MAX 100000u
 #define POOLS_MAX 64u
 #define THREADS_MAX 4096u
 #define DEPTH_MAX 8191u
@@ -40,6 +43,7 @@
 
 struct options {
     uint64_t events, seed;
+    unsigned hours; /* 0: about 50 ns from event to event */
     unsigned depth, protocol, live, stacks, threads, pools;
     const char *output;
 };
@@ -65,6 +69,8 @@ struct firehose {
     FILE *out;
     struct err err;
     uint64_t rng;
+    double timer_mul; /* ns per tick of the client's clock */
+    uint64_t ticks;   /* of it, at the last event */
     const struct wire_item *items;
     int payload_id, serial_id, name_id;
     int alloc_ids[2], free_ids[2]; /* [1]: the Named variant */
@@ -286,7 +292,9 @@ static int memory_event(struct firehose *f, const struct block *b, bool alloc, u
     int id = alloc ? f->alloc_ids[named] : f->free_ids[named];
     const struct wire_item *it = &f->items[id];
     bytes[0] = (uint8_t)id;
-    store_u64(bytes + it->at[AT_TIME], 4 + below(f, 200)); /* 2 ns or more: no two times equal */
+    uint64_t ticks = TICKS_LEAST + below(f, TICKS_BELOW); /* 2 ns or more: no two times equal */
+    f->ticks += ticks;
+    store_u64(bytes + it->at[AT_TIME], ticks);
     store_u32(bytes + it->at[AT_THREAD], THREAD_IDS + thread);
     store_u64(bytes + it->at[AT_MEM_PTR], b->address);
     if (alloc)
@@ -389,7 +397,7 @@ static int step(struct firehose *f, unsigned thread, uint64_t now)
 
 static int write_welcome(struct firehose *f, const struct wire_version *v)
 {
-    struct welcome w = {.timer_mul = 0.5,
+    struct welcome w = {.timer_mul = f->timer_mul,
                         .resolution = 20,
                         .epoch = 1700000000,
                         .pid = 4242,
@@ -468,8 +476,9 @@ static int write_truth(struct firehose *f)
     fprintf(file,
             "{\n \"program\": \"firehose\", \"protocol\": %u, \"seed\": %" PRIu64
             ", \"depth\": %u, \"stacks\": %u, \"threads\": %u,\n \"memory_events\": %" PRIu64
-            ",\n \"pools\": [\n",
-            f->o.protocol, f->o.seed, f->o.depth, f->o.stacks, f->o.threads, f->o.events);
+            ", \"last_time_ns\": %" PRId64 ",\n \"pools\": [\n",
+            f->o.protocol, f->o.seed, f->o.depth, f->o.stacks, f->o.threads, f->o.events,
+            (int64_t)((double)f->ticks * f->timer_mul));
     for (unsigned pool = 0; pool < f->o.pools; pool++) {
         const struct pool_truth *t = &f->truth[pool];
         fprintf(file,
@@ -486,6 +495,10 @@ static int write_truth(struct firehose *f)
 static int prepare(struct firehose *f, const struct wire_version *v)
 {
     f->rng = f->o.seed;
+    f->timer_mul = 0.5;
+    if (f->o.hours && f->o.events)
+        f->timer_mul =
+            f->o.hours * 3600e9 / ((TICKS_LEAST + TICKS_BELOW / 2.) * (double)f->o.events);
     f->items = v->items;
     f->payload_id = wire_version_item(v, "CallstackPayload");
     f->serial_id = wire_version_item(v, "CallstackSerial");
@@ -529,25 +542,27 @@ static const struct wire_version *check_options(const struct options *o)
     size_t n = o->output ? strlen(o->output) : 0;
     bool ok = v && o->depth <= DEPTH_MAX && o->stacks && o->stacks <= 1u << 24 && o->threads &&
               o->threads <= THREADS_MAX && o->pools && o->pools <= POOLS_MAX &&
-              n > strlen(SUFFIX) && n < PATH_SIZE - 16 &&
+              o->hours <= HOURS_MAX && n > strlen(SUFFIX) && n < PATH_SIZE - 16 &&
               strcmp(o->output + n - strlen(SUFFIX), SUFFIX) == 0;
     return ok ? v : NULL;
 }
 
 static const char usage[] =
     "usage: firehose -o FILE.c2s.bin [--events N] [--depth D] [--protocol P] [--live L]\n"
-    "                [--stacks S] [--threads T] [--pools K] [--seed X]\n"
+    "                [--stacks S] [--threads T] [--pools K] [--seed X] [--hours H]\n"
     "Writes the recording of a client with N memory events (1000000), call stacks D deep (16; 0: "
     "none),\n"
     "protocol P (82), about L lasting blocks (100000), S distinct stacks (5000), T threads (4),\n"
-    "K pools (2); FILE.s2c.bin and FILE.truth.json stand beside it.\n";
+    "K pools (2), which takes H hours of the client's clock (0: 50 ns an event); FILE.s2c.bin and\n"
+    "FILE.truth.json stand beside it.\n";
 
 static bool parse_options(struct options *o, int argc, char **argv)
 {
     static const struct option table[] = {
         {"events", 1, NULL, 'e'}, {"depth", 1, NULL, 'd'},  {"protocol", 1, NULL, 'P'},
         {"live", 1, NULL, 'l'},   {"stacks", 1, NULL, 's'}, {"threads", 1, NULL, 't'},
-        {"pools", 1, NULL, 'k'},  {"seed", 1, NULL, 'x'},   {NULL, 0, NULL, 0},
+        {"pools", 1, NULL, 'k'},  {"seed", 1, NULL, 'x'},   {"hours", 1, NULL, 'h'},
+        {NULL, 0, NULL, 0},
     };
     int c;
     while ((c = getopt_long(argc, argv, "o:", table, NULL)) != -1) {
@@ -571,6 +586,7 @@ static bool parse_options(struct options *o, int argc, char **argv)
                            : c == 'l' ? &o->live
                            : c == 's' ? &o->stacks
                            : c == 't' ? &o->threads
+                           : c == 'h' ? &o->hours
                                       : &o->pools;
             *to = n > UINT32_MAX ? UINT32_MAX : (unsigned)n;
         }

@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 """The daemon for a long time: clients that come, are killed or go, parts that rotate under a bound on
-memory. At the end nothing is left over, what clients said that ended by themselves is exact, and the
-daemon itself has not grown.
+memory. For two of three clients days pass in the minute that they are there, so their traces come to
+the end of the format's clock, 39 hours, again and again. At the end nothing is left over, what
+clients said that ended by themselves is exact, up to the last nanosecond, and the daemon itself has
+not grown.
 
     BUILD=build bench/soak.py [--minutes 30] [--clients 32] [--seed N]
 """
@@ -21,6 +23,8 @@ import time
 
 BUILD = pathlib.Path(os.environ.get("BUILD", "build")).resolve()
 TIDEMARK = os.environ.get("TIDEMARK", str(BUILD / "tidemark"))
+HOURS = (0, 100, 400)  # of a client's clock, from its beginning to its end; 0: a millisecond
+CLOCK_END = 2**47 // 100 * 95  # nanoseconds of a part, at most
 EVENTS = ("--events", "20000", "--depth", "4", "--protocol", "82", "--live", "2000", "--stacks", "200")
 
 
@@ -58,17 +62,37 @@ class Client:
         return False
 
 
-def totals(parts):
-    """Allocations and frees of a client's parts together: each begins with what is live."""
-    made = freed = live = 0
-    for part in parts:
-        result = subprocess.run([TIDEMARK, "report", str(part), "--format", "json", "--limit", "1"],
-                                capture_output=True, text=True, timeout=300, check=True)
-        pools = json.loads(result.stdout)["pools"]
-        made += sum(p["allocations"] for p in pools) - live
-        freed += sum(p["frees"] for p in pools)
-        live = sum(p["live_allocations"] for p in pools)
-    return made, freed
+def ask(command, part):
+    result = subprocess.run([TIDEMARK, *command, str(part), "--format", "json"],
+                            capture_output=True, text=True, timeout=300, check=True)
+    return json.loads(result.stdout)
+
+
+class Told:
+    """What a client's parts tell together: each begins with what is live."""
+
+    def __init__(self, parts):
+        self.made = self.freed = live = 0
+        begins, self.ends, self.lost = [0], [], []
+        for part in parts:
+            pools = ask(["report", "--limit", "1"], part)["pools"]
+            self.made += sum(p["allocations"] for p in pools) - live
+            self.freed += sum(p["frees"] for p in pools)
+            live = sum(p["live_allocations"] for p in pools)
+            info = ask(["info"], part)
+            facts = {f["key"]: f["value"] for f in info["facts"]}
+            self.lost += [f"{part.name}: {key}" for key in facts if key.startswith("overflow")]
+            if part is not parts[0]:
+                begins.append(int(re.match(r"\d+, begins (\d+) ns", facts["part"])[1]))
+            self.ends.append(begins[-1] + info["trace"]["duration_ns"])
+        lengths = [end - begin for begin, end in zip(begins, self.ends)]
+        self.lost += [f"{parts[0].name} lasts {n} ns" for n in lengths if n > CLOCK_END]
+        # Behind the end of the clock a part begins with the event that has no place before it.
+        steps = [after - before for before, after in zip(begins, begins[1:])]
+        self.clock_ends = sum(step > CLOCK_END for step in steps)
+
+    def figures(self):
+        return self.made, self.freed, self.ends[-1]
 
 
 def by_client(folder):
@@ -92,7 +116,8 @@ def keep_going(options, folder, daemon, udp):
             clients.remove(client)
             done, cut = done + over, cut + (not over)
         if not ending and len(clients) < options.clients:
-            clients.append(Client(folder / "f.c2s.bin", udp, chance))
+            hours = chance.choice(HOURS)
+            clients.append(Client(folder / f"{hours}.c2s.bin", udp, chance))
         if time.monotonic() - sampled > 10:
             sampled = time.monotonic()
             samples.append(held_by(daemon.pid))
@@ -102,15 +127,25 @@ def keep_going(options, folder, daemon, udp):
     return done, cut, samples
 
 
+def truth_of(folder, hours):
+    truth = json.loads((folder / f"{hours}.truth.json").read_text())
+    pools = truth["pools"]
+    return sum(p["allocs"] for p in pools), sum(p["frees"] for p in pools), truth["last_time_ns"]
+
+
 def check(folder, traces, done):
     left = [p.name for p in traces.iterdir() if not p.name.endswith(".tracy")]
     assert not left, left
-    truth = json.loads((folder / "f.truth.json").read_text())["pools"]
-    whole = sum(p["allocs"] for p in truth), sum(p["frees"] for p in truth)
-    captures = by_client(traces)
-    exact = sum(totals(parts) == whole for parts in captures)
-    print(f"{len(captures)} captures in {sum(map(len, captures))} traces, {exact} of them whole")
-    assert exact == done, (exact, done)
+    told = [Told(parts) for parts in by_client(traces)]
+    whole = [collections.Counter(t.figures() for t in told)[truth_of(folder, h)] for h in HOURS]
+    clock_ends = [t.clock_ends for t in told]
+    print(f"{len(told)} captures in {sum(len(t.ends) for t in told)} traces, {sum(whole)} of them "
+          f"whole (clients of {', '.join(map(str, HOURS))} hours: {whole}); the format's clock ended "
+          f"{sum(clock_ends)} times, in one capture up to {max(clock_ends)} times")
+    lost = [text for t in told for text in t.lost]
+    assert not lost, lost
+    assert sum(whole) == done, (whole, done)
+    assert max(clock_ends) > 1
 
 
 def main():
@@ -122,8 +157,9 @@ def main():
     with tempfile.TemporaryDirectory(prefix="tidemark-soak-") as name:
         folder, udp = pathlib.Path(name), free_port()
         traces = folder / "traces"
-        subprocess.run([str(BUILD / "bench" / "firehose"), "-o", str(folder / "f.c2s.bin"), *EVENTS],
-                       check=True)
+        for seed, hours in enumerate(HOURS):
+            subprocess.run([str(BUILD / "bench" / "firehose"), "-o", str(folder / f"{hours}.c2s.bin"),
+                            "--hours", str(hours), "--seed", str(seed), *EVENTS], check=True)
         with open(folder / "log", "wb") as log:
             daemon = subprocess.Popen(
                 [TIDEMARK, "daemon", "-o", str(traces), "-p", str(udp), "--local", "--rotate", "200K",
