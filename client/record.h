@@ -382,10 +382,11 @@ _Static_assert(sizeof(struct rec_node) == 16, "rec_node has no padding");
  * struct rec_welcome, with it (SCM_RIGHTS) a descriptor of its recording file when `accepted` is 1:
  * open for reading and writing, of zero length, not in O_APPEND mode. The library makes everything
  * in the file, header included. It keeps the connection open and never uses it again: the collector
- * sees its end as the process's death. (A child of fork may hold it a little longer, until it
- * closes it, and a program may close descriptors that are not its own: pidfd_open tells the truth.)
- * Without an answer within REC_ANSWER_MS, or when `accepted` is 0, nothing is recorded and the
- * hooks only pass calls on.
+ * sees its end as that of the program, if its header says REC_STATE_EXEC or the process is gone. (A
+ * child of fork may hold it a little longer, until it closes it, and a program may close
+ * descriptors that are not its own: pidfd_open tells the truth. Who needs its file then says
+ * REC_ORIGIN_AGAIN.) Without an answer within REC_ANSWER_MS, or when `accepted` is 0, nothing is
+ * recorded and the hooks only pass calls on.
  *
  * The process takes REC_ENV_SOCKET, REC_ENV_FILE and its own entry of LD_PRELOAD out of its
  * environment; with REC_OPTION_FOLLOW_FORK they are put back for what it executes.

@@ -2,8 +2,10 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -35,7 +37,7 @@ struct watch {
 
 /* A connection. Both ends of a process are seen here: that of its socket and its own. */
 struct peer {
-    int socket, process; /* process: a pidfd, -1 where there is none */
+    int socket, process; /* socket: -1 once the process closed it; process: a pidfd, or -1 */
     struct watch of_socket, of_process;
     struct collected *collected;
 };
@@ -141,7 +143,8 @@ static void drop(struct collector *c, struct peer *p)
             break;
         }
     }
-    close(p->socket);
+    if (p->socket >= 0)
+        close(p->socket);
     if (p->process >= 0)
         close(p->process);
     free(p);
@@ -184,13 +187,58 @@ static bool is_wanted(const struct collector *c, const struct rec_hello *hello, 
            (c->options.children || who->pid == c->root);
 }
 
+static void goes(struct collector *c, struct peer *p)
+{
+    if (p->collected) {
+        p->collected->end = clock_now();
+        p->collected->ended = true;
+        tell(c);
+    }
+    drop(c, p);
+}
+
+/* The process has a recording already. NULL: it has none. */
+static struct peer *find_peer(const struct collector *c, pid_t pid)
+{
+    for (size_t i = 0; i < c->peers.len; i++) {
+        struct peer *p = c->peers.at[i];
+        if (p->collected && p->collected->pid == pid)
+            return p;
+    }
+    return NULL;
+}
+
+/* A program that closed our descriptors goes on with the file that it had. */
+static bool go_on(struct collector *c, struct peer *p, struct peer *before)
+{
+    struct epoll_event ev = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = &p->of_process};
+    if (before->process >= 0 && epoll_ctl(c->epoll, EPOLL_CTL_MOD, before->process, &ev) != 0)
+        return false;
+    p->collected = before->collected;
+    p->process = before->process;
+    before->process = -1;
+    drop(c, before);
+    return answer(p->socket, c, p->collected->fd);
+}
+
 static void greet(struct collector *c, struct peer *p, const struct rec_hello *hello, ssize_t size)
 {
     struct ucred who = {0};
     socklen_t len = sizeof who;
     struct collected *new = NULL;
-    if (getsockopt(p->socket, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 &&
-        is_wanted(c, hello, size, &who))
+    bool wanted = getsockopt(p->socket, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 &&
+                  is_wanted(c, hello, size, &who);
+    struct peer *before = wanted ? find_peer(c, who.pid) : NULL;
+    if (wanted && hello->origin == REC_ORIGIN_AGAIN) {
+        if (before && go_on(c, p, before))
+            return;
+        if (p->collected)
+            return; /* it did not hear the answer: its own end will be seen */
+        wanted = false;
+    } else if (before && before->socket < 0) {
+        goes(c, before); /* it was replaced by another program, without a word */
+    }
+    if (wanted)
         new = make_collected(c, hello, who.pid);
     if (new && !hand_over(c, new)) {
         collected_free(new, false);
@@ -214,14 +262,29 @@ static void greet(struct collector *c, struct peer *p, const struct rec_hello *h
     tell(c);
 }
 
-static void goes(struct collector *c, struct peer *p)
+/*
+ * Whether the process behind a connection that ended records on: programs close descriptors that
+ * are not theirs, daemons all of them. One that executed another program or was let go does not.
+ */
+static bool records_on(const struct peer *p)
 {
-    if (p->collected) {
-        p->collected->end = clock_now();
-        p->collected->ended = true;
-        tell(c);
+    struct pollfd wait = {.fd = p->process, .events = POLLIN};
+    uint32_t state = REC_STATE_NEW;
+    if (!p->collected || p->process < 0 || poll(&wait, 1, 0) != 0)
+        return false;
+    (void)!pread(p->collected->fd, &state, sizeof state, offsetof(struct rec_header, state));
+    return state != REC_STATE_EXEC &&
+           !(state == REC_STATE_EXITING && p->collected->hello.origin == REC_ORIGIN_ATTACH);
+}
+
+static void socket_ended(struct collector *c, struct peer *p)
+{
+    if (!records_on(p)) {
+        goes(c, p);
+        return;
     }
-    drop(c, p);
+    close(p->socket);
+    p->socket = -1;
 }
 
 /* The first message is the hello; after it nothing comes but the end. */
@@ -232,7 +295,7 @@ static void socket_ready(struct collector *c, struct peer *p)
     if (n > 0 && !p->collected)
         greet(c, p, &hello, n);
     else if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-        goes(c, p);
+        socket_ended(c, p);
 }
 
 static void *serve(void *ctx)

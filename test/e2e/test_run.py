@@ -374,6 +374,24 @@ class Children(RunCase):
             self.assertEqual((row["count"], row["live_count"]), (2, 1))
 
 
+class Descriptors(RunCase):
+    def test_a_program_that_closes_them_all(self):
+        result = record(self.dir, self.program, "close", 200000)
+        self.assertEqual((result.returncode, result.stdout.split()), (0, ["200001", "200001"]))
+        row = site(self.trace, "make_block")
+        self.assertEqual((row["count"], row["live_count"]), (200001, 0))
+        self.assertNotIn("another program", result.stderr)
+        self.assert_sound()
+        self.assert_nothing_left()
+
+    def test_a_daemon_that_closes_them_all(self):
+        result = record(self.dir, self.program, "daemon", 200000,
+                        options=["--follow-fork", "--min-lifetime", 60])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(site(self.dir / "out.children.tracy", "make_block")["count"], 200000)
+        self.assert_nothing_left()
+
+
 class Refused(RunCase):
     def refused(self, program, word):
         result = record(self.dir, program)
