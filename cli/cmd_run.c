@@ -372,6 +372,28 @@ static void say_what_followed(const struct run *r, const struct run_process *roo
     buf_release(&text);
 }
 
+/* What the trace lacks, where it has the rest. */
+static void say_unseen(const struct run_process *p)
+{
+    struct rec_header h;
+    struct err e;
+    char n[FORMAT_SIZE];
+    struct buf names = {0};
+    if (recording_read_header(p->collected->fd, &h, &e) != 0)
+        return;
+    h.unseen[sizeof h.unseen - 1] = 0;
+    if (h.unseen[0]) {
+        format_terminal(&names, view_of(h.unseen));
+        fprintf(stderr, "tidemark: not recorded are calls of %s\n", buf_str(&names));
+    }
+    if (h.deep_unseen)
+        fprintf(stderr,
+                "tidemark: not recorded is what libraries do that %s of dlopen with RTLD_DEEPBIND "
+                "loaded\n",
+                format_counted(n, h.deep_unseen, "call"));
+    buf_release(&names);
+}
+
 static int save_root(struct run *r, struct run_process *p, struct err *e)
 {
     struct buf end = {0};
@@ -404,6 +426,7 @@ static int finish(struct run *r)
     struct run_process *root = run_tree_root(&r->tree);
     if (root && root->record && !root->silent) {
         say_what_followed(r, root);
+        say_unseen(root);
         if (save_root(r, root, &e) != 0) {
             print_error(&e);
             r->tree.keep = true;

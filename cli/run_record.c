@@ -40,7 +40,7 @@ void run_record_free(struct run_record *t)
 bool run_record_expects_strangers(const struct rec_header *h, bool forked)
 {
     return forked || (h->options.flags & REC_OPTION_ATTACHED) || h->options.min_size ||
-           h->options.sample_bytes || h->early_allocations;
+           h->options.sample_bytes || h->early_allocations || h->deep_libraries || h->deep_unseen;
 }
 
 int run_record_end(struct run_record *t, struct recording *r, bool part, struct err *e)

@@ -53,7 +53,6 @@ static struct run_listen *listener_of(const struct run_tree *t, const struct run
 static bool start_reading(struct run_tree *t, struct run_process *p)
 {
     struct err e = {0};
-    struct rec_header h;
     if (p->recording)
         return p->record != NULL;
     if (!p->record && !(p->record = run_record_new(t->spool, &e))) {
@@ -64,9 +63,6 @@ static bool start_reading(struct run_tree *t, struct run_process *p)
         p->silent = p->collected->ended;
         return false;
     }
-    if (recording_header(p->recording, &h, &e) == 0)
-        p->record->ingest.unknown_frees_expected =
-            run_record_expects_strangers(&h, p->collected->hello.origin == REC_ORIGIN_FORK);
     if (!p->collected->is_root)
         p->listen = run_offers_add(t->offers);
     if (listener_of(t, p))
@@ -74,12 +70,25 @@ static bool start_reading(struct run_tree *t, struct run_process *p)
     return true;
 }
 
+/* Before more is read: libraries that were loaded meanwhile may free what nobody saw them take. */
+static void look_for_strangers(struct run_process *p)
+{
+    struct err e = {0};
+    struct rec_header h;
+    if (recording_read_header(p->collected->fd, &h, &e) == 0)
+        p->record->ingest.unknown_frees_expected =
+            run_record_expects_strangers(&h, p->collected->hello.origin == REC_ORIGIN_FORK);
+}
+
 /* What it has recorded up to now, as far as it is in order. */
 static uint64_t read_on(struct run_tree *t, struct run_process *p)
 {
     struct err e = {0};
     uint64_t taken = 0;
-    if (start_reading(t, p) && recording_advance(p->recording, true, PIECE, &taken, &e) != 0) {
+    if (!start_reading(t, p))
+        return 0;
+    look_for_strangers(p);
+    if (recording_advance(p->recording, true, PIECE, &taken, &e) != 0) {
         complain(t, &e);
         p->finished = true;
     }
@@ -92,6 +101,7 @@ static void finish(struct run_tree *t, struct run_process *p)
     p->finished = true;
     if (!start_reading(t, p))
         return;
+    look_for_strangers(p);
     if (run_record_end(p->record, p->recording, false, &e) != 0 ||
         run_record_close(p->record, &e) != 0)
         complain(t, &e);

@@ -16,6 +16,7 @@ HOOK int tidemark_attach_1(const char *socket)
     _Atomic uint32_t *control = &state.header->control;
     uint32_t hold = REC_CONTROL_HOLD, wish = atomic_exchange(control, hold);
     got_hook((state.pools & REC_POOLS_MMAP) != 0);
+    got_hook_allocators();
     (void)atomic_compare_exchange_strong(control, &hold, wish);
     return 0;
 }

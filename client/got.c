@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "client/chunks.h"
+#include "client/hooks_allocators.h"
 #include "client/hooks.h"
 #include "client/real.h"
 
@@ -65,7 +66,6 @@ struct hooked {
     const char *name;
     function *hook;
     enum stage stage;
-    uint64_t real; /* 0: there is none */
 };
 
 #define HOOKED(function_, stage_)                                                                  \
@@ -74,7 +74,7 @@ struct hooked {
     }
 #define OPERATOR(name_) {.name = #name_, .hook = name_, .stage = OTHERS},
 
-static struct hooked hooked[] = {
+static const struct hooked hooked[] = {
     HOOKED(free, FREES),
     HOOKED(realloc, FREES),
     HOOKED(reallocarray, FREES),
@@ -108,8 +108,17 @@ static struct {
         bool relro;
     } * slots;
     uint32_t count;
-    uint64_t own; /* where this library lies */
 } changed;
+
+/*
+ * One way through all modules, which the loader lets one thread at a time make: the functions of
+ * `hooked` whose real address is known, of one stage, or else those of allocators.
+ */
+struct pass {
+    const uint64_t *addresses; /* for each of `hooked`; 0: leave it. NULL: allocators */
+    enum stage stage;
+    uint32_t first, module; /* the first module to be changed, and the next one */
+};
 
 /* What the loader says of one module. */
 struct image {
@@ -117,6 +126,7 @@ struct image {
     const struct dl_phdr_info *info;
     const ElfW(Sym) * symbols;
     const char *names;
+    const uint32_t *hash; /* of DT_GNU_HASH */
     const ElfW(Rela) * tables[2];
     size_t sizes[2]; /* relocations */
     uint64_t relro_low, relro_high;
@@ -150,6 +160,9 @@ static bool read_dynamic(struct image *m, const ElfW(Dyn) * d)
             break;
         case DT_STRTAB:
             m->names = (const char *)(uintptr_t)at_base(m, value);
+            break;
+        case DT_GNU_HASH:
+            m->hash = (const uint32_t *)(uintptr_t)at_base(m, value);
             break;
         case DT_JMPREL:
             m->tables[0] = (const ElfW(Rela) *)(uintptr_t)at_base(m, value);
@@ -206,35 +219,123 @@ static bool put(const struct slot *s, uint64_t value)
     return true;
 }
 
-static void change(const struct image *m, const ElfW(Rela) * rela, const struct hooked *h)
+static bool has_room(void)
+{
+    if (!changed.slots)
+        changed.slots = chunks_memory(SLOTS_MOST * sizeof *changed.slots);
+    return changed.slots && changed.count < SLOTS_MOST;
+}
+
+static void change(const struct image *m, const ElfW(Rela) * rela, uint64_t address, function *hook)
 {
     uint64_t at = m->base + rela->r_offset;
-    if (at % sizeof(uint64_t) != 0 || !covers(m, at, PF_W) || changed.count == SLOTS_MOST)
+    if (at % sizeof(uint64_t) != 0 || !covers(m, at, PF_W) || !has_room())
         return;
     struct slot s = {.at = (_Atomic(uint64_t) *)(uintptr_t)at,
-                     .hook = (uintptr_t)h->hook,
+                     .hook = (uintptr_t)hook,
                      .relro = at >= m->relro_low && at < m->relro_high};
     s.was = atomic_load_explicit(s.at, memory_order_acquire);
     bool stub =
         ELF64_R_TYPE(rela->r_info) == TYPE_CALL && covers(m, s.was, PF_X) && s.was != s.hook;
-    if ((s.was == h->real || stub) && put(&s, s.hook))
+    if ((s.was == address || stub) && put(&s, s.hook))
         changed.slots[changed.count++] = s;
 }
 
-static const struct hooked *find(const char *name, enum stage stage)
+/* ---- functions of allocators */
+
+static uint32_t hash_of(const char *name)
 {
-    for (size_t i = 0; i < HOOKED_COUNT; i++) {
-        if (hooked[i].stage == stage && hooked[i].real && strcmp(name, hooked[i].name) == 0)
-            return &hooked[i];
-    }
-    return NULL;
+    uint32_t h = 5381;
+    for (; *name; name++)
+        h = h * 33 + (uint8_t)*name;
+    return h;
 }
 
-static int on_module(struct dl_phdr_info *info, size_t size, void *stage)
+/* Where the module has this function; 0: it has none. */
+static uint64_t look_up(const struct image *m, const char *name)
+{
+    if (!m->hash || !m->hash[0] || !m->hash[2])
+        return 0;
+    uint32_t hash = hash_of(name), buckets = m->hash[0], first = m->hash[1], words = m->hash[2];
+    const uint64_t *bloom = (const uint64_t *)(const void *)(m->hash + 4);
+    const uint32_t *bucket = (const uint32_t *)(const void *)(bloom + words);
+    const uint32_t *chain = bucket + buckets;
+    uint64_t mask = UINT64_C(1) << hash % 64 | UINT64_C(1) << (hash >> m->hash[3]) % 64;
+    uint32_t i = bucket[hash % buckets];
+    if ((bloom[hash / 64 % words] & mask) != mask || i < first)
+        return 0;
+    for (;; i++) {
+        const ElfW(Sym) *symbol = &m->symbols[i];
+        if ((chain[i - first] | 1) == (hash | 1) && symbol->st_shndx != SHN_UNDEF &&
+            ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
+            strcmp(m->names + symbol->st_name, name) == 0)
+            return m->base + symbol->st_value;
+        if (chain[i - first] & 1)
+            return 0;
+    }
+}
+
+/* Finds the real functions anew: what was unloaded may be somewhere else now. */
+static int find_allocator(struct dl_phdr_info *info, size_t size, void *found)
 {
     struct image m;
     (void)size;
-    if (info->dlpi_addr == changed.own || !read_image(&m, info))
+    if (!read_image(&m, info))
+        return 0;
+    bool any = false;
+    for (size_t i = 0; allocator_signs[i]; i++)
+        any |= look_up(&m, allocator_signs[i]) != 0;
+    for (size_t i = 0; any && i < allocator_function_count; i++) {
+        struct allocator_function *f = &allocator_functions[i];
+        uint64_t at = look_up(&m, f->name);
+        if (at && (!f->found || f->module == m.base)) {
+            atomic_store_explicit(&f->real, at, memory_order_release);
+            f->module = m.base;
+            f->found = true;
+        }
+    }
+    *(bool *)found |= any;
+    return 0;
+}
+
+static void change_allocator(const struct image *m, const ElfW(Rela) * rela, const char *name)
+{
+    for (size_t i = 0; i < allocator_function_count; i++) {
+        struct allocator_function *f = &allocator_functions[i];
+        if (name[0] != f->name[0] || strcmp(name, f->name) != 0)
+            continue;
+        /* What an allocator calls of itself is no call of the program's. */
+        if (!f->found || f->module == m->base)
+            return;
+        if (f->hook)
+            change(m, rela, atomic_load_explicit(&f->real, memory_order_relaxed), f->hook);
+        else
+            allocator_unseen(f->name);
+        return;
+    }
+}
+
+/* ---- modules */
+
+static void change_function(const struct image *m, const ElfW(Rela) * rela, const char *name,
+                            const struct pass *pass)
+{
+    for (size_t i = 0; i < HOOKED_COUNT; i++) {
+        const struct hooked *h = &hooked[i];
+        if (h->stage == pass->stage && pass->addresses[i] && strcmp(name, h->name) == 0) {
+            change(m, rela, pass->addresses[i], h->hook);
+            return;
+        }
+    }
+}
+
+static int on_module(struct dl_phdr_info *info, size_t size, void *ctx)
+{
+    struct image m;
+    struct pass *pass = ctx;
+    (void)size;
+    if (pass->module++ < pass->first || !read_image(&m, info) ||
+        covers(&m, (uintptr_t)got_hook, PF_X))
         return 0;
     for (size_t table = 0; table < 2; table++) {
         for (size_t i = 0; m.tables[table] && i < m.sizes[table]; i++) {
@@ -243,38 +344,83 @@ static int on_module(struct dl_phdr_info *info, size_t size, void *stage)
             if (type != TYPE_CALL && type != TYPE_DATA &&
                 (type != TYPE_ADDRESS || rela->r_addend != 0))
                 continue;
-            const ElfW(Sym) *symbol = &m.symbols[ELF64_R_SYM(rela->r_info)];
-            const struct hooked *h = find(m.names + symbol->st_name, *(const enum stage *)stage);
-            if (h)
-                change(&m, rela, h);
+            const char *name = m.names + m.symbols[ELF64_R_SYM(rela->r_info)].st_name;
+            if (pass->addresses)
+                change_function(&m, rela, name, pass);
+            else
+                change_allocator(&m, rela, name);
         }
     }
     return 0;
 }
 
-static int find_own(struct dl_phdr_info *info, size_t size, void *unused)
+static void hook_functions(const uint64_t *addresses, uint32_t first, bool mappings)
 {
-    (void)size;
-    (void)unused;
-    const struct image m = {.base = info->dlpi_addr, .info = info};
-    if (!covers(&m, (uintptr_t)got_hook, PF_X))
-        return 0;
-    changed.own = info->dlpi_addr;
-    return 1;
+    for (enum stage stage = FREES; stage <= MAPPINGS; stage++) {
+        struct pass pass = {.addresses = addresses, .stage = stage, .first = first};
+        if (stage != MAPPINGS || mappings)
+            (void)dl_iterate_phdr(on_module, &pass);
+    }
 }
 
 void got_hook(bool mappings)
 {
-    if (!changed.slots) {
-        changed.slots = chunks_memory(SLOTS_MOST * sizeof *changed.slots);
-        (void)dl_iterate_phdr(find_own, NULL);
-        for (size_t i = 0; i < HOOKED_COUNT; i++)
-            hooked[i].real = (uintptr_t)real_default(hooked[i].name);
+    uint64_t addresses[HOOKED_COUNT];
+    for (size_t i = 0; i < HOOKED_COUNT; i++)
+        addresses[i] = (uintptr_t)real_default(hooked[i].name);
+    hook_functions(addresses, 0, mappings);
+}
+
+static int forget_allocator(struct dl_phdr_info *info, size_t size, void *unused)
+{
+    (void)info;
+    (void)size;
+    (void)unused;
+    for (size_t i = 0; i < allocator_function_count; i++)
+        allocator_functions[i].found = false;
+    return 1;
+}
+
+void got_hook_allocators(void)
+{
+    bool found = false;
+    struct pass pass = {.addresses = NULL};
+    (void)dl_iterate_phdr(forget_allocator, NULL);
+    (void)dl_iterate_phdr(find_allocator, &found);
+    if (found)
+        (void)dl_iterate_phdr(on_module, &pass);
+}
+
+static int count_module(struct dl_phdr_info *info, size_t size, void *count)
+{
+    (void)info;
+    (void)size;
+    ++*(uint32_t *)count;
+    return 0;
+}
+
+uint32_t got_modules(void)
+{
+    uint32_t count = 0;
+    (void)dl_iterate_phdr(count_module, &count);
+    return count;
+}
+
+bool got_hook_deep(void *library, uint32_t first, bool mappings)
+{
+    uint64_t addresses[HOOKED_COUNT];
+    bool own = false;
+    for (size_t i = 0; i < HOOKED_COUNT; i++) {
+        const void *its = dlsym(library, hooked[i].name);
+        if (!its)
+            (void)dlerror(); /* not the program's to see */
+        bool same = its && its == real_next(hooked[i].name);
+        own |= its && !same && strcmp(hooked[i].name, "malloc") == 0;
+        addresses[i] = same ? (uintptr_t)its : 0;
     }
-    for (enum stage stage = FREES; changed.slots && stage <= MAPPINGS; stage++) {
-        if (stage != MAPPINGS || mappings)
-            (void)dl_iterate_phdr(on_module, &stage);
-    }
+    if (!own)
+        hook_functions(addresses, first, mappings);
+    return !own;
 }
 
 struct range {

@@ -2,16 +2,32 @@
 #define TIDEMARK_CLIENT_GOT_H
 
 /*
- * The hooks in a process that runs already (tidemark run --pid): nothing can be put before the C
- * library's functions any more, so the places where modules keep their addresses are changed. A
- * place is changed only if it holds the function's address now, or its module's own stub, which
- * looks it up at the first call.
+ * Hooks where nothing can be put before the real functions: in a process that runs already
+ * (tidemark run --pid), in libraries that dlopen binds to what they need themselves
+ * (RTLD_DEEPBIND), and for functions that only some allocators have, which a program may take for a
+ * sign of theirs if this library exported them. So the places where modules keep such addresses are
+ * changed. A place is changed only if it holds the function's address now, or its module's own
+ * stub, which looks it up at the first call.
  */
 
 #include <stdbool.h>
+#include <stdint.h>
 
 /* Changes the places of all modules that are there; for those that came since, again. */
 void got_hook(bool mappings);
+
+/* Functions of allocators that are there (hooks_allocators.h), in all modules. */
+void got_hook_allocators(void);
+
+/* How many modules there are. */
+uint32_t got_modules(void);
+
+/*
+ * `library` was loaded with RTLD_DEEPBIND, after `first` modules: changes it and what came with it,
+ * as far as the functions that they found are the real ones of this process. False: it has another
+ * allocator than the process.
+ */
+bool got_hook_deep(void *library, uint32_t first, bool mappings);
 
 /* Puts back what was there, unless somebody else changed it since. */
 void got_restore(void);

@@ -16,6 +16,7 @@
 
 #include "client/api.h"
 #include "client/events.h"
+#include "client/got.h"
 #include "client/hooks.h"
 #include "client/real.h"
 #include "client/threads.h"
@@ -102,10 +103,29 @@ static __attribute__((noinline)) struct own_zone begin(const char *name, struct 
     return none;
 }
 
+/*
+ * A library that is to find what it needs in itself first (RTLD_DEEPBIND) is bound past our hooks,
+ * and what it came with, too. Its constructors have run by now.
+ */
+static void hook_deep(void *library, uint32_t modules)
+{
+    if (got_modules() <= modules)
+        return;
+    bool done = got_hook_deep(library, modules, (state.pools & REC_POOLS_MMAP) != 0);
+    atomic_fetch_add_explicit(done ? &state.header->deep_libraries : &state.header->deep_unseen, 1,
+                              memory_order_relaxed);
+}
+
 static __attribute__((noinline)) void *call_dlopen(const char *name, int mode, struct own_zone zone)
 {
+    bool deep = mode & RTLD_DEEPBIND;
+    uint32_t modules = deep ? got_modules() : 0;
     void *library = real.dlopen(name, mode);
     int saved = errno;
+    if (library && deep)
+        hook_deep(library, modules);
+    if (library)
+        got_hook_allocators();
     api_zone_close(&zone);
     errno = saved;
     return library;
@@ -116,5 +136,7 @@ HOOK void *dlopen(const char *name, int mode)
     struct own_zone zone = begin(name, ORIGIN_HERE());
     if (zone.depth)
         return call_dlopen(name, mode, zone);
+    if (client_unlikely(mode & RTLD_DEEPBIND) && event_is_on())
+        atomic_fetch_add_explicit(&state.header->deep_unseen, 1, memory_order_relaxed);
     return real.dlopen(name, mode);
 }

@@ -275,6 +275,7 @@ struct rec_pair {
 
 #define REC_POOLS_COUNTED 256u
 #define REC_THREADS_BYTES 512u
+#define REC_UNSEEN_BYTES 512u
 
 struct rec_header {
     char magic[8];
@@ -320,6 +321,14 @@ struct rec_header {
     char only_threads[REC_THREADS_BYTES]; /* as in the welcome */
     /* The process takes part in MEMBARRIER_CMD_GLOBAL_EXPEDITED, see "Order". */
     _Atomic uint32_t expedited;
+    /* Libraries that were loaded with RTLD_DEEPBIND: what their constructors allocated is not in
+     * it, but is freed like any other block. */
+    _Atomic uint32_t deep_libraries;
+    /* Such that nothing could be recorded of: with an allocator of their own, or not seen to load.
+     */
+    _Atomic uint32_t deep_unseen;
+    /* Functions of an allocator that modules may call and that are not recorded, with commas. */
+    char unseen[REC_UNSEEN_BYTES];
 };
 
 enum rec_control {

@@ -13,6 +13,7 @@
 #include "client/connect.h"
 #include "client/environment.h"
 #include "client/events.h"
+#include "client/got.h"
 #include "client/maps.h"
 #include "client/modules.h"
 #include "client/quiet.h"
@@ -231,6 +232,8 @@ static __attribute__((constructor)) void at_load(int count, char **arguments, ch
     (void)count;
     (void)arguments;
     start_process();
+    if (atomic_load(&state.phase) == PHASE_ON)
+        got_hook_allocators();
     bool follows = atomic_load(&state.phase) == PHASE_ON && state.follow;
     if (follows && !state.spawned)
         return; /* children are to find it */

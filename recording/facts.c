@@ -96,6 +96,8 @@ static int loss_facts(struct recording *r, const struct rec_header *h, struct er
          h->lost[REC_LOSS_STACK].allocations + h->lost[REC_LOSS_STACK].frees + r->counts.stackless},
         {"lost_damaged", r->counts.damaged},
         {"early_allocations", h->early_allocations},
+        {"deep_libraries", h->deep_libraries},
+        {"deep_unseen", h->deep_unseen},
         {"too_small", h->too_small},
         {"min_size", h->options.min_size},
         {"sampling", h->options.sample_bytes},
@@ -107,6 +109,9 @@ static int loss_facts(struct recording *r, const struct rec_header *h, struct er
         if (facts[i].n && trace_add_fact(t, e, facts[i].key, "%" PRIu64, facts[i].n) != 0)
             return -1;
     }
+    if (h->unseen[0] &&
+        trace_add_fact(t, e, "unseen_functions", "%.*s", (int)sizeof h->unseen - 1, h->unseen) != 0)
+        return -1;
     if (h->state == REC_STATE_FULL)
         return trace_add_fact(t, e, "incomplete", "%s",
                               "there was no room for more of the recording");

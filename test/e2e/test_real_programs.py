@@ -73,6 +73,11 @@ class RealPrograms(Case):
         pool = self.recorded("node", "-e", "console.log(new Map([[1, 'x'.repeat(1e5)]]).size)")
         self.assertGreater(pool["allocations"], 1000)
 
+    def test_php(self):
+        """Which binds its extensions to what they need themselves."""
+        pool = self.recorded("php", "-r", "echo strlen(serialize(range(1, 3000))), phpversion();")
+        self.assertGreater(pool["allocations"], 1000)
+
     def test_gcc(self):
         source = ROOT / "test" / "e2e" / "run_program.c"
         self.recorded("gcc", "-O1", "-S", "-o", "-", source, options=["--follow-fork"])
