@@ -377,6 +377,8 @@ static void ask(struct http_exchange *x)
     x->asked = true;
     if (status)
         http_refuse(x, status, why);
+    else if (x->server->stopping) /* came with the last turn: nobody would answer it later */
+        http_refuse(x, MHD_HTTP_SERVICE_UNAVAILABLE, "the daemon ends");
     else
         x->server->o.handle(x->server->o.ctx, x);
 }

@@ -1,17 +1,20 @@
 """What `tidemark daemon --http` answers, to whom, and what it refuses."""
 
+import contextlib
 import http.client
 import json
 import os
+import pathlib
 import re
 import socket
+import subprocess
 import unittest
 
 from test_capture import alloc, frame, free
 from test_daemon import announce
 from test_daemon_production import Running
 from clients import thread_name
-from tools import LIMIT, WIRE, replaying, report, run, wait_until
+from tools import LIMIT, TIDEMARK, WIRE, end_daemon, replaying, report, run, wait_until
 
 TOKEN = "a-token-of-some-length"
 THREE = frame(thread_name(7, b"main") + alloc(10, 7, 0x1000, 64) + alloc(20, 7, 0x2000, 128) +
@@ -192,6 +195,44 @@ class Answers(Web):
             connection.request("GET", "/api/v1/events")
             self.assertEqual(connection.getresponse().status, 200)
             self.assertEqual(self.stop(process), 0, self.said())
+
+    def test_it_ends_although_somebody_asks_for_a_page_at_last(self):
+        """A request that comes when nobody looks any more: while it waits to print its words."""
+        self.traces.mkdir()
+        (self.traces / "x.tracy").write_bytes(b"no trace")
+        out, into = os.pipe()
+        self.addCleanup(os.close, out)
+        process = subprocess.Popen([TIDEMARK, "daemon", "-o", str(self.traces), "-p",
+                                    str(self.udp), "--local", "--http", "127.0.0.1:0"],
+                                   stdout=into, stderr=subprocess.PIPE)
+        self.addCleanup(process.stderr.close)
+        try:
+            said = b""
+            while b"Web server" not in said:
+                said += os.read(out, 4096)
+            port = int(re.search(rb"Web server: port (\d+)", said)[1])
+            with socket.create_connection(("127.0.0.1", port), timeout=LIMIT) as s:
+                s.sendall(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                self.assertIn(b"200 OK", s.recv(4096))
+                os.set_blocking(into, False)
+                with contextlib.suppress(BlockingIOError):
+                    while os.write(into, b"x" * 4096):
+                        pass
+                os.set_blocking(into, True)
+                process.terminate()
+                status = pathlib.Path(f"/proc/{process.pid}/status")
+                wait_until(lambda: re.search(r"ShdPnd:\s0+\n", status.read_text()))
+                s.sendall(b"GET /api/v1/traces/x.tracy/report HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                os.close(into)
+                into = -1
+                while os.read(out, 65536):
+                    pass
+                self.assertIn(b" 503 ", s.recv(4096))
+            self.assertEqual(process.wait(LIMIT), 0, process.stderr.read())
+        finally:
+            if into >= 0:
+                os.close(into)
+            end_daemon(process)
 
 
 class Refusals(Web):
