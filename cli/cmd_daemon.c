@@ -262,8 +262,8 @@ static void restore_words(struct daemon *d, int before)
 /* What captures left that were cut off, this daemon's of before too. What is wrong was said. */
 static void recover_leftovers(struct daemon *d)
 {
-    const struct recover_options options = {.container = d->container,
-                                            .trace_version = d->trace_version};
+    struct recover_options options = {
+        .container = d->container, .trace_version = d->trace_version, .spool_dir = d->spool};
     struct err e = {0};
     unsigned found;
     if (d->no_recover)
@@ -271,6 +271,9 @@ static void recover_leftovers(struct daemon *d)
     int words = d->log_json ? divert_words(&e) : -1;
     if (!e.code)
         (void)recover_folder(d->dir, &options, &found, &e);
+    options.outputs = d->dir; /* where journals are that lie elsewhere is for others, too */
+    if (!e.code && d->spool)
+        (void)recover_folder(d->spool, &options, &found, &e);
     if (words >= 0)
         restore_words(d, words);
     if (e.code)

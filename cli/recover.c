@@ -250,15 +250,40 @@ static int is_wanted(const struct dirent *entry)
     return is_journal(entry->d_name);
 }
 
+/*
+ * The output in the folder `outputs` whose capture left that journal in a spool folder. NULL with
+ * an error when memory is short, and without one when it was a capture to another folder: several
+ * may spool into one.
+ */
+static char *spooled_output(const char *path, const char *outputs, struct err *e)
+{
+    struct buf output = {0};
+    const char *name = strrchr(path, '/') + 1;
+    char *spool = outfile_folder(path), *journal = NULL, *found = NULL;
+    size_t len = without_hash(name, strlen(name) - (sizeof JOURNAL_SUFFIX - 1));
+    buf_printf(&output, "%s/%.*s", outputs, (int)len, name);
+    if (!spool || output.failed)
+        err_no_memory(e, "the output's name");
+    else
+        journal = journal_name(buf_str(&output), spool, e);
+    if (journal && strcmp(journal, path) == 0 && !(found = strdup(buf_str(&output))))
+        err_no_memory(e, "the output's name");
+    free(journal);
+    free(spool);
+    buf_release(&output);
+    return found;
+}
+
 /* The status; what is wrong is said. */
-static int recover_one(const char *path, const struct recover_options *all)
+static int recover_one(const char *path, const char *output, const struct recover_options *all)
 {
     struct recover_options options = *all;
     enum journal_state state;
     struct err e = {0};
     int status = 0;
     options.journal = path;
-    options.output = options.beside = NULL;
+    options.output = NULL;
+    options.beside = output;
     if (journal_look(path, &state, &e) != 0)
         status = err_exit_status(&e);
     else if (state == JOURNAL_DONE)
@@ -268,6 +293,23 @@ static int recover_one(const char *path, const struct recover_options *all)
     if (e.code != ERR_NONE)
         print_error(&e);
     fflush(stdout);
+    return status;
+}
+
+/* The same, unless the journal is that of a capture to a folder that does not matter here. */
+static int recover_ours(const char *path, const struct recover_options *options, unsigned *found)
+{
+    struct err e = {0};
+    char *output = options->outputs ? spooled_output(path, options->outputs, &e) : NULL;
+    int status = 0;
+    if (e.code != ERR_NONE) {
+        print_error(&e);
+        status = err_exit_status(&e);
+    } else if (output || !options->outputs) {
+        status = recover_one(path, output, options);
+        (*found)++;
+    }
+    free(output);
     return status;
 }
 
@@ -284,11 +326,10 @@ int recover_folder(const char *folder, const struct recover_options *options, un
     for (int i = 0; i < n; i++) {
         struct buf path = {0};
         buf_printf(&path, "%s/%s", folder, entries[i]->d_name);
-        int status = path.failed ? 4 : recover_one(buf_str(&path), options);
+        int status = path.failed ? 4 : recover_ours(buf_str(&path), options, found);
         worst = status > worst ? status : worst;
         buf_release(&path);
         free(entries[i]);
-        (*found)++;
     }
     free(entries);
     return worst;

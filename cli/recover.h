@@ -18,6 +18,7 @@ struct recover_options {
     uint32_t trace_version; /* 0: the client's generation */
     struct container_options container;
     const char *spool_dir; /* NULL: the output's folder */
+    const char *outputs;   /* recover_folder: of a spool folder, only captures to this one */
     bool progress;         /* print how far it is, on one line */
 };
 
@@ -30,9 +31,11 @@ int recover_journal(const struct recover_options *options, struct err *e);
 
 /*
  * All journals in a folder, one after the other, each to a trace beside it; those in use are left
- * alone. What goes wrong with one is said on standard error and keeps no other from being finished.
- * The exit status of the worst; *found tells how many journals there were. Of the options `keep`,
- * `trace_version`, `container` and `progress` count. For a daemon that starts.
+ * alone. With `outputs` only those that a capture to that folder left in this one, which was its
+ * --spool, and the traces go there. What goes wrong with one is said on standard error and keeps no
+ * other from being finished. The exit status of the worst; *found tells how many journals there
+ * were. Of the options `keep`, `trace_version`, `container`, `spool_dir` and `progress` count, too.
+ * For a daemon that starts.
  */
 int recover_folder(const char *folder, const struct recover_options *options, unsigned *found,
                    struct err *e);

@@ -246,6 +246,30 @@ class Dying(Running):
         found = report(self.traces / self.names()[0])
         self.assertEqual(found["pools"][0]["allocations"], 1)
 
+    def test_what_was_left_in_a_spool_folder_is_finished_by_its_own_daemon(self):
+        spool = self.dir / "spool"
+        spool.mkdir()
+        client = self.client(STAYS)
+        with self.daemon("--spool", spool) as process:
+            announce(self.udp, client.port, b"prog")
+            wait_until(lambda: any(journal_bytes(j) for j in spool.iterdir()))
+            for pid in self.sessions(process):
+                os.kill(pid, signal.SIGKILL)
+            self.wait_said("killed by signal 9")
+            self.stop(process)
+        client.end()
+        (journal,) = os.listdir(spool)
+        ours, self.traces = self.traces, self.dir / "another's"
+        with self.daemon("--spool", spool) as process:
+            self.stop(process)
+        self.assertEqual((os.listdir(spool), self.names()), ([journal], []))
+        self.traces = ours
+        with self.daemon("--spool", spool) as process:
+            self.stop(process)
+        self.assertEqual(os.listdir(spool), [])
+        self.assertEqual(self.names(), [f"prog_127.0.0.1_{client.port}.recovered.tracy"])
+        self.assertEqual(report(self.traces / self.names()[0])["pools"][0]["allocations"], 1)
+
     def test_the_daemon_is_killed(self):
         """Sessions go on without it, save by themselves, and the next daemon leaves them alone."""
         client = self.client(STAYS, after=b"")
