@@ -4,16 +4,25 @@
 
 #include <stdlib.h>
 
+/* Of another part's threads the file needs no names. */
+static bool is_external(const struct sched *sched, const struct sched_name *n)
+{
+    return map_find(&sched->external_numbers, n->id) != NULL;
+}
+
 /* A thread's program and thread name stand in the file as keys of strings. */
 int save_external_names(struct saver *s)
 {
     const struct sched *sched = &s->t->sched;
-    if (put_count(s, REC_EXTERNAL_NAMES, sched->names.len) != 0)
+    uint64_t count = 0;
+    for (size_t i = 0; i < sched->names.len; i++)
+        count += is_external(sched, &sched->names.at[i]);
+    if (put_count(s, REC_EXTERNAL_NAMES, count) != 0)
         return -1;
     for (size_t i = 0; i < sched->names.len; i++) {
         const struct sched_name *n = &sched->names.at[i];
         struct rec_external_name r = {n->id, n->program, n->thread};
-        if (put(s, REC_EXTERNAL_NAME, &r) != 0)
+        if (is_external(sched, n) && put(s, REC_EXTERNAL_NAME, &r) != 0)
             return -1;
     }
     return 0;

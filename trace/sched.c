@@ -77,7 +77,7 @@ static int64_t end_of(int64_t start, uint64_t run)
 
 void sched_init(struct sched *s, struct spool *spool)
 {
-    *s = (struct sched){0};
+    *s = (struct sched){.limit = SCHED_THREADS_MAX};
     column_init(&s->runs, spool, &run_layout, false);
     column_init(&s->cpu_runs, spool, &cpu_run_layout, false);
 }
@@ -110,18 +110,67 @@ static void carry_thread(struct sched_thread *t)
         t->last.wakeup = t->last.start = 0;
 }
 
-void sched_carry(struct sched *s)
+/* One that does not run has no state: it gets a place again when it does. */
+static void carry_threads(struct sched *s)
 {
-    for (size_t i = 0; i < s->threads.len; i++)
-        carry_thread(&s->threads.at[i]);
-    for (unsigned i = 0; s->cpus && i < SCHED_CPUS; i++) {
+    size_t kept = 0;
+    for (size_t i = 0; i < s->threads.len; i++) {
+        struct sched_thread *t = &s->threads.at[i];
+        carry_thread(t);
+        if (t->count == 0) {
+            map_remove(&s->thread_numbers, t->id);
+            continue;
+        }
+        *map_find(&s->thread_numbers, t->id) = kept;
+        s->threads.at[kept++] = *t;
+    }
+    s->threads.len = kept;
+}
+
+/* Of the threads that processors ran those stay that they run now, and number 0. */
+static void carry_cpus(struct sched *s)
+{
+    uint8_t needed[SCHED_THREADS_MAX / 8] = {1};
+    uint16_t places[SCHED_CPUS] = {0};
+    size_t kept = 0, cpus = s->cpus ? SCHED_CPUS : 0;
+    for (size_t i = 0; i < cpus; i++) {
         struct sched_cpu *cpu = &s->cpus[i];
         cpu->count = cpu->count && cpu->end == -1;
         cpu->start = 0;
+        if (cpu->count)
+            needed[cpu->thread / 8] |= (uint8_t)(1u << cpu->thread % 8);
     }
+    for (size_t number = 0; number < s->externals.len; number++) {
+        uint64_t id = s->externals.at[number];
+        if (!(needed[number / 8] >> number % 8 & 1)) {
+            map_remove(&s->external_numbers, id);
+            continue;
+        }
+        for (size_t i = 0; i < cpus; i++)
+            places[i] = s->cpus[i].thread == number ? (uint16_t)kept : places[i];
+        if (number)
+            *map_find(&s->external_numbers, id) = kept;
+        s->externals.at[kept++] = id;
+    }
+    s->externals.len = kept;
+    for (size_t i = 0; i < cpus; i++)
+        s->cpus[i].thread = places[i];
+}
+
+void sched_carry(struct sched *s)
+{
+    carry_threads(s);
+    carry_cpus(s);
     column_clear(&s->runs);
     column_clear(&s->cpu_runs);
     s->overflow = s->disorder = 0;
+    s->carried = (uint32_t)(s->threads.len > s->externals.len ? s->threads.len : s->externals.len);
+}
+
+bool sched_is_full_to(const struct sched *s, unsigned percent)
+{
+    size_t len = s->threads.len > s->externals.len ? s->threads.len : s->externals.len;
+    return len >= (uint64_t)s->limit * percent / 100 && len - s->carried >= s->limit / 10;
 }
 
 /* ---- threads */
@@ -138,7 +187,7 @@ static int thread_at(struct sched *s, uint64_t id, struct sched_thread **t, stru
     *t = find_thread(s, id);
     if (*t)
         return 0;
-    if (s->threads.len >= SCHED_THREADS_MAX) {
+    if (s->threads.len >= s->limit) {
         s->overflow++;
         return 0;
     }
@@ -185,9 +234,9 @@ static int external_number(struct sched *s, uint64_t id, uint16_t *number, struc
     *number = known ? (uint16_t)*known : 0;
     if (known || id == 0)
         return 0;
-    if (s->externals.len >= SCHED_THREADS_MAX) {
+    if (s->externals.len >= s->limit) {
         s->overflow++;
-        *number = SCHED_THREADS_MAX - 1;
+        *number = (uint16_t)(s->externals.len - 1);
         return 0;
     }
     known = map_add(&s->external_numbers, id, NULL);
@@ -199,7 +248,7 @@ static int external_number(struct sched *s, uint64_t id, uint16_t *number, struc
 
 static int note_name(struct sched *s, uint64_t id, struct err *e)
 {
-    if (s->names.len >= SCHED_THREADS_MAX || map_find(&s->name_numbers, id))
+    if (s->names.len >= SCHED_NAMES_MAX || map_find(&s->name_numbers, id))
         return 0;
     uint64_t *number = map_add(&s->name_numbers, id, NULL);
     if (!number || !vec_push(&s->names, (struct sched_name){.id = id}))
@@ -217,7 +266,7 @@ struct sched_name *sched_name(struct sched *s, uint64_t id)
 int sched_tid_to_pid(struct sched *s, uint64_t tid, uint64_t pid, struct err *e)
 {
     bool fresh;
-    if (s->pids.count >= SCHED_THREADS_MAX && !map_find(&s->pids, tid)) {
+    if (s->pids.count >= SCHED_NAMES_MAX && !map_find(&s->pids, tid)) {
         s->overflow++;
         return 0;
     }

@@ -22,8 +22,10 @@
 
 #define SCHED_CPUS 256u /* the file has always so many lists */
 
-/* Threads whose switches are kept; the file numbers those of other processes with 16 bits. */
+/* Threads whose switches a part keeps: the file numbers those that processors ran with 16 bits. */
 #define SCHED_THREADS_MAX 65536u
+/* Threads whose names and processes are kept, for all parts. */
+#define SCHED_NAMES_MAX (1u << 20)
 
 /* Reasons that no client sends: server/TracyEvent.hpp ContextSwitchData @ v0.14.0. */
 #define SCHED_REASON_WAKEUP (-2) /* woken, does not run yet */
@@ -82,7 +84,9 @@ struct sched {
     struct map name_numbers;      /* id → index in names */
     struct map pids;              /* thread id → process id */
     struct map fibers;            /* thread id → id of the fiber on it, 0 when none */
-    uint64_t overflow;            /* events of threads beyond SCHED_THREADS_MAX, not kept */
+    uint32_t limit;               /* of threads and externals: SCHED_THREADS_MAX, less in tests */
+    uint32_t carried;             /* the longer of the two when the part at hand began */
+    uint64_t overflow;            /* events of threads beyond the limits, not kept */
     uint64_t disorder;            /* switches that do not fit those before: events were lost */
 };
 
@@ -90,10 +94,13 @@ void sched_init(struct sched *s, struct spool *spool);
 void sched_release(struct sched *s);
 
 /*
- * Drops all that happened and begins anew at time 0, where the threads that run go on running.
- * Names and process ids stay.
+ * Drops all that happened and begins anew at time 0, where the threads that run go on running; the
+ * others lose their places. Names and process ids stay.
  */
 void sched_carry(struct sched *s);
+
+/* Whether there are so many percent of `limit` threads, a tenth of it since the part began. */
+bool sched_is_full_to(const struct sched *s, unsigned percent);
 
 struct sched_switch {
     int64_t time;

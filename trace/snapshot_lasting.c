@@ -411,6 +411,24 @@ static void snapshot_cpus(struct snapshot *s, struct sched *c)
     }
 }
 
+/* Each thread is found at its place, and nothing else is: what a part drops is dropped by that. */
+static void check_sched(struct snapshot *s, const struct sched *c)
+{
+    size_t named = c->externals.len ? c->externals.len - 1 : 0;
+    bool good = c->thread_numbers.count == c->threads.len && c->external_numbers.count == named &&
+                (c->externals.len == 0 || c->externals.at[0] == 0);
+    for (size_t i = 0; good && i < c->threads.len; i++) {
+        const uint64_t *place = map_find(&c->thread_numbers, c->threads.at[i].id);
+        good = place && *place == i;
+    }
+    for (size_t i = 1; good && i < c->externals.len; i++) {
+        const uint64_t *place = map_find(&c->external_numbers, c->externals.at[i]);
+        good = place && *place == i;
+    }
+    if (!good)
+        snapshot_refuse(s, "a thread that ran");
+}
+
 static void snapshot_sched(struct snapshot *s, struct trace *t)
 {
     struct sched *c = &t->sched;
@@ -429,7 +447,7 @@ static void snapshot_sched(struct snapshot *s, struct trace *t)
     SNAPSHOT_EACH(s, &c->externals, i, SCHED_THREADS_MAX)
     snapshot_u64(s, &c->externals.at[i]);
     snapshot_map_into(s, &c->external_numbers, c->externals.len, "a thread that ran");
-    SNAPSHOT_EACH(s, &c->names, i, SCHED_THREADS_MAX)
+    SNAPSHOT_EACH(s, &c->names, i, SCHED_NAMES_MAX)
     {
         snapshot_u64(s, &c->names.at[i].id);
         snapshot_string(s, t, &c->names.at[i].program);
@@ -439,6 +457,8 @@ static void snapshot_sched(struct snapshot *s, struct trace *t)
     snapshot_map(s, &c->pids, 0, UINT64_MAX, "a process");
     snapshot_map(s, &c->fibers, 0, UINT64_MAX, "a fiber");
     snapshot_cpus(s, c);
+    if (s->loading && !s->failed)
+        check_sched(s, c);
     if (s->loading && !s->failed)
         sched_carry(c);
 }

@@ -110,6 +110,7 @@ int trace_renew(struct trace *t, struct err *e)
     int status = init_tables(t, e);
     t->strings.limit = before.strings.limit;
     t->callstacks.limit = before.callstacks.limit;
+    t->sched.limit = before.sched.limit;
     t->samples.combine = before.samples.combine;
     t->zones.depth_limit = before.zones.depth_limit;
     return status;
@@ -138,7 +139,8 @@ bool trace_is_full_to(const struct trace *t, unsigned percent)
            is_full_to(percent, now.callstacks, then->callstacks, t->callstacks.limit) ||
            is_full_to(percent, now.threads, then->threads, t->threads.limit) ||
            is_full_to(percent, now.locations, then->locations, t->location_limit) ||
-           is_full_to(percent, now.payloads, then->payloads, t->location_limit);
+           is_full_to(percent, now.payloads, then->payloads, t->location_limit) ||
+           sched_is_full_to(&t->sched, percent);
 }
 
 /* ---- threads */

@@ -169,8 +169,9 @@ int trace_renew(struct trace *t, struct err *e);
 struct trace_lengths trace_lengths(const struct trace *t);
 
 /*
- * Whether one of these tables is at so many percent of what a file can number, and at least a tenth
- * of it came since the part at hand began: another part would have room.
+ * Whether one of these tables, or that of the threads that processors run (trace/sched.h), is at so
+ * many percent of what a file can number, and at least a tenth of it came since the part at hand
+ * began: another part would have room.
  */
 #define TRACE_NEARLY_FULL 95u
 bool trace_is_full_to(const struct trace *t, unsigned percent);

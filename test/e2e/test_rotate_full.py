@@ -2,9 +2,11 @@
 begin with what is still needed. Together they say just what the client did, event by event, also
 when the capture is killed on the way."""
 
+import re
+import struct
 import subprocess
 
-from clients import frame_name, string, thread_name
+from clients import frame_name, keyed_text, string, thread_name
 from passing import wait_for
 from test_capture import TERMINATE, FakeClient, alloc, callstack, frame, free
 from test_recover import frames_said
@@ -86,6 +88,12 @@ class Program:
         return told
 
 
+def switch(step, old, new):
+    """A processor changes threads, and the client tells who the new one is."""
+    ids = struct.pack("<BqIIBBBBbb", 48, step, old, new, 0, 1, 1, 0, 0, 0)
+    return ids + keyed_text(110, new, b"program %d" % (new % 7)) + keyed_text(111, new, b"t%d" % new)
+
+
 class Full(Case):
     def setUp(self):
         super().setUp()
@@ -157,6 +165,40 @@ class Full(Case):
         sizes = [len(Trace(part).threads) for part in parts]
         self.assertLess(max(sizes), 65536)
         self.assertFalse((self.dir / "x.tracy.journal").exists())
+
+    def test_more_threads_than_a_processor_can_list(self):
+        """One thread after the other runs, for 10 ns; a part numbers those that ran in it."""
+        ids = range(1, THREADS + 1)
+        frames = [b"".join(switch(10, n - 1, n) for n in ids[first : first + PER_FRAME])
+                  for first in range(0, THREADS, PER_FRAME)]
+        client = FakeClient(b"".join(map(frame, frames)) + frame(TERMINATE))
+        self.addCleanup(client.end)
+        out, err = self.capture(client).communicate(timeout=LIMIT)
+        self.assertEqual(err, "", out)
+        ran = {}
+        for part in self.parts():
+            info = run("info", part).stdout
+            self.assertNotIn("overflow", info)
+            found = PART.search(info)
+            self.add_runs(part, int(found[2]) if found else 0, ran)
+        self.assertGreater(len(self.parts()), 2)
+        self.assertEqual(ran, {n: [10 * n, 10 * n + 10 if n < THREADS else None] for n in ids})
+
+    def add_runs(self, part, begins, ran):
+        text = run("dump", part, "--section", "processor-switches,external-names").stdout
+        runs = re.findall(r"^processor-switches cpu=0 start=(\d+)(?: end=(\d+))? thread=(\d+)$", text,
+                          re.M)
+        names = re.findall(r'^external-names thread=(\d+) program="program (\d)" name="t(\d+)"$', text,
+                           re.M)
+        self.assertEqual(len(runs) + len(names), len(text.splitlines()))
+        self.assertLess(len(runs), 65536)
+        self.assertEqual(sorted(map(int, (n for n, _, _ in names))),
+                         sorted({int(thread) for _, _, thread in runs}))
+        self.assertEqual([n for n in names if int(n[0]) % 7 != int(n[1]) or n[0] != n[2]], [])
+        for start, end, thread in runs:
+            stretch = ran.setdefault(int(thread), [begins + int(start), None])
+            self.assertIsNone(stretch[1])
+            stretch[1] = begins + int(end) if end else None
 
     def test_killed_behind_a_part(self):
         program = Program()

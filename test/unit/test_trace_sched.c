@@ -190,26 +190,74 @@ static void a_fiber_runs_on_threads(void **state)
     teardown(&f);
 }
 
+static uint64_t on_cpu(const struct fixture *f, size_t run)
+{
+    return f->s.externals.at[f->runs[run].thread];
+}
+
 static void a_new_part_begins_with_what_runs(void **state)
 {
     struct fixture f;
     (void)state;
     setup(&f, 1 << 20);
     put(&f, 10, 0, 0, 7, 0);
+    put(&f, 15, 3, 0, 9, 0);
     put(&f, 20, 0, 7, 8, 1);
+    put(&f, 25, 1, 0, 6, 0);
+    put(&f, 30, 1, 6, 0, 0);
     sched_carry(&f.s);
+    assert_int_equal(f.s.threads.len, 2); /* the others do not run */
+    assert_int_equal(f.s.externals.len, 3);
     walk_threads(&f);
-    assert_int_equal(f.counts[0], 0);
+    assert_int_equal(f.s.threads.at[0].id, 9);
+    assert_int_equal(f.s.threads.at[1].id, 8);
     assert_int_equal(f.counts[1], 1);
-    assert_run(&f.runs[0], 0, 0, -1, 0, 0, -1);
+    assert_run(&f.runs[1], 0, 0, -1, 0, 0, -1);
+    assert_false(f.s.threads.at[1].totalled);
     walk_cpus(&f);
     assert_int_equal(f.counts[0], 1);
+    assert_int_equal(f.counts[1], 0);
+    assert_int_equal(f.counts[3], 1);
     assert_int_equal(f.runs[0].start, 0);
-    assert_false(f.s.threads.at[0].totalled);
+    assert_int_equal(on_cpu(&f, 0), 8);
+    assert_int_equal(on_cpu(&f, 1), 9);
     assert_non_null(sched_name(&f.s, 7));
     put(&f, 5, 0, 8, 7, 1);
     walk_threads(&f);
     assert_run(&f.runs[1], 0, 0, 5, 0, 0, 1);
+    assert_int_equal(f.s.threads.at[2].id, 7);
+    walk_cpus(&f);
+    assert_int_equal(on_cpu(&f, 1), 7);
+    teardown(&f);
+}
+
+/* Far more threads than have a place, but never in one part. */
+static void parts_have_room_for_further_threads(void **state)
+{
+    struct fixture f;
+    unsigned parts = 1;
+    (void)state;
+    setup(&f, 1 << 20);
+    f.s.limit = 1000;
+    for (uint32_t i = 1; i <= 20000; i++) {
+        put(&f, i, i % 4, i < 5 ? 0 : i - 4, i, 0);
+        if (!sched_is_full_to(&f.s, 95))
+            continue;
+        assert_int_equal(f.s.overflow, 0);
+        sched_carry(&f.s);
+        assert_int_equal(f.s.threads.len, 4);
+        assert_int_equal(f.s.externals.len, 5);
+        assert_int_equal(f.s.thread_numbers.count, 4);
+        assert_int_equal(f.s.external_numbers.count, 4);
+        parts++;
+    }
+    assert_int_equal(f.s.overflow, 0);
+    assert_int_equal(parts, 1 + 20000 / (950 - 5));
+    assert_non_null(sched_name(&f.s, 1));
+    walk_cpus(&f);
+    for (unsigned cpu = 0; cpu < 4; cpu++)
+        assert_true(f.counts[cpu] > 0);
+    assert_int_equal(on_cpu(&f, f.n - 1), 20000 - 1); /* 4k + 3 */
     teardown(&f);
 }
 
@@ -218,16 +266,18 @@ static void threads_beyond_the_limit_are_counted(void **state)
     struct fixture f;
     (void)state;
     setup(&f, 1 << 20);
-    for (uint32_t i = 1; i <= SCHED_THREADS_MAX + 10; i++) {
+    for (uint32_t i = 1; i <= SCHED_THREADS_MAX + 10; i++)
         put(&f, i, 0, i - 1, i, 0);
+    assert_int_equal(f.s.threads.len, SCHED_THREADS_MAX);
+    assert_int_equal(f.s.externals.len, SCHED_THREADS_MAX);
+    /* Ten threads; eleven external numbers, as 0 takes one. */
+    assert_int_equal(f.s.overflow, 10 + 11);
+    for (uint32_t i = 1; i <= SCHED_NAMES_MAX + 10; i++) {
         assert_int_equal(sched_tid_to_pid(&f.s, i, i + 1, &f.e), 0);
         assert_int_equal(sched_tid_to_pid(&f.s, i, i + 2, &f.e), 0);
     }
-    assert_int_equal(f.s.threads.len, SCHED_THREADS_MAX);
-    assert_int_equal(f.s.externals.len, SCHED_THREADS_MAX);
-    assert_int_equal(f.s.pids.count, SCHED_THREADS_MAX);
+    assert_int_equal(f.s.pids.count, SCHED_NAMES_MAX);
     assert_int_equal(*map_find(&f.s.pids, 5), 6); /* the first answer stands */
-    /* Ten threads each; eleven external numbers, as 0 takes one; twice ten process ids. */
     assert_int_equal(f.s.overflow, 10 + 11 + 20);
     teardown(&f);
 }
@@ -366,6 +416,7 @@ int main(void)
         cmocka_unit_test(a_wakeup_while_running_counts_for_the_next_stretch),
         cmocka_unit_test(a_fiber_runs_on_threads),
         cmocka_unit_test(a_new_part_begins_with_what_runs),
+        cmocka_unit_test(parts_have_room_for_further_threads),
         cmocka_unit_test(threads_beyond_the_limit_are_counted),
         cmocka_unit_test(random_events_match_a_model),
     };
