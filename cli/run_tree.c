@@ -122,7 +122,7 @@ static void forget(struct run_tree *t, struct run_process *p)
         run_offers_leave(t->offers, p->listen, p->record, p->collected, keep);
     } else {
         run_record_free(p->record);
-        collected_free(p->collected, keep);
+        (t->ends ? collected_leave : collected_free)(p->collected, keep);
     }
     *p = (struct run_process){.finished = true};
 }
@@ -351,6 +351,7 @@ void run_tree_save_folded(struct run_tree *t)
 
 void run_tree_release(struct run_tree *t)
 {
+    t->ends = true;
     run_listen_release(&t->offers->root);
     for (size_t i = 0; i < t->list.len; i++) {
         if (t->list.at[i].collected)

@@ -47,6 +47,7 @@ struct run_tree {
     uint64_t forks;     /* of processes that ended: children that come, or came */
     uint64_t came;      /* of these */
     bool keep;          /* a trace could not be saved: recordings stay */
+    bool ends;          /* this program does */
     uint64_t children;  /* saved or folded */
     struct err failure; /* the first thing that went wrong with a trace */
 };

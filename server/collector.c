@@ -22,6 +22,9 @@
 #include "base/vec.h"
 #include "server/socket_folder.h"
 
+/* Freeing less than this, 16 MiB in units of 512 bytes, is not worth a process. */
+#define LARGE_BLOCKS 32768
+
 /* Those that wait to be accepted: a build may start many at once. */
 #define BACKLOG 512
 
@@ -486,6 +489,27 @@ void collected_free(struct collected *p, bool keep)
         unlink(p->path);
     free(p->path);
     free(p);
+}
+
+/* The last who holds a file that has no name frees its space: a process with nothing else. */
+static void hold_in_child(int fd)
+{
+    pid_t pid = fork();
+    if (pid != 0)
+        return; /* without a child it is ours to do */
+    if (fd > 0)
+        (void)close_range(0, (unsigned)fd - 1, 0);
+    (void)close_range((unsigned)fd + 1, ~0u, 0);
+    _exit(0);
+}
+
+void collected_leave(struct collected *p, bool keep)
+{
+    struct stat st;
+    bool large = p && fstat(p->fd, &st) == 0 && st.st_blocks >= LARGE_BLOCKS;
+    if (!keep && large && unlink(p->path) == 0)
+        hold_in_child(p->fd);
+    collected_free(p, keep);
 }
 
 int collector_failure(const struct collector *c)

@@ -63,6 +63,12 @@ struct collected *collector_take(struct collector *c);
 /* Closes the recording and, unless it is to be kept, removes it. */
 void collected_free(struct collected *p, bool keep);
 
+/*
+ * The same for who ends now: a child gives the space of a large recording back, which may take
+ * longer than all else where the file system discards blocks. The name is gone at once.
+ */
+void collected_leave(struct collected *p, bool keep);
+
 /* Why, as errno, a process got no file for its recording; 0: all did. */
 int collector_failure(const struct collector *c);
 
