@@ -204,6 +204,35 @@ static bool defines_malloc(struct elf_file *f, char allocator[32])
     return found;
 }
 
+/*
+ * Whether a library is needed that has to be the first one: AddressSanitizer's, of gcc or clang.
+ * Those of other sanitizers work behind ours.
+ */
+static bool needs_sanitizer(struct elf_file *f)
+{
+    static const char *const known[] = {"libasan.so", "libhwasan.so", "libclang_rt.asan",
+                                        "libclang_rt.hwasan"};
+    struct view dynamic, names;
+    if (elf_file_section(f, ".dynamic", &dynamic, NULL) != 0 ||
+        elf_file_section(f, ".dynstr", &names, NULL) != 0 || !dynamic.p || !names.p)
+        return false;
+    for (size_t at = 0; dynamic.len - at >= sizeof(Elf64_Dyn); at += sizeof(Elf64_Dyn)) {
+        Elf64_Dyn d;
+        memcpy(&d, dynamic.p + at, sizeof d);
+        if (d.d_tag == DT_NULL)
+            break;
+        if (d.d_tag != DT_NEEDED || d.d_un.d_val >= names.len)
+            continue;
+        const char *name = names.p + d.d_un.d_val;
+        for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+            size_t len = strlen(known[i]);
+            if (names.len - d.d_un.d_val >= len && memcmp(name, known[i], len) == 0)
+                return true;
+        }
+    }
+    return false;
+}
+
 static enum program_obstacle look_at_elf(struct program *p, int fd)
 {
     struct elf_file *f;
@@ -219,6 +248,8 @@ static enum program_obstacle look_at_elf(struct program *p, int fd)
         found = PROGRAM_STATIC;
     else if (defines_malloc(f, p->allocator))
         found = PROGRAM_ALLOCATOR;
+    else if (needs_sanitizer(f))
+        found = PROGRAM_SANITIZER;
     elf_file_close(f);
     return found;
 }
@@ -271,6 +302,8 @@ void program_explain(const struct program *p, struct buf *out)
             "is setuid, setgid or has file capabilities: the dynamic linker ignores LD_PRELOAD",
         [PROGRAM_GO] = "is a Go program: its runtime has an allocator of its own",
         [PROGRAM_ALLOCATOR] = "has an allocator linked in that comes before any library's",
+        [PROGRAM_SANITIZER] =
+            "needs AddressSanitizer, whose library must be loaded before all others",
     };
     buf_puts(out, texts[p->obstacle]);
     if (p->obstacle == PROGRAM_ALLOCATOR && p->allocator[0])

@@ -22,6 +22,7 @@ enum program_obstacle {
     PROGRAM_PRIVILEGED, /* setuid, setgid or file capabilities: the linker refuses to preload */
     PROGRAM_GO,         /* Go's runtime asks the kernel for memory itself */
     PROGRAM_ALLOCATOR,  /* defines malloc itself */
+    PROGRAM_SANITIZER,  /* needs a library that ends programs in which another one comes first */
 };
 
 struct program {

@@ -454,6 +454,14 @@ class Refused(RunCase):
     def test_an_allocator_of_its_own(self):
         self.refused(self.own_allocator(), "jemalloc")
 
+    def test_address_sanitizer(self):
+        """Its library ends the program when another one is loaded before it."""
+        library = self.dir / "libasan.so.8"  # by name; the compiler's may not be installed
+        subprocess.run([CC, "-shared", "-x", "c", "-o", library, f"-Wl,-soname,{library.name}",
+                        os.devnull], check=True)
+        self.refused(compiled(self.dir, "asan", ["-Wl,--no-as-needed", f"-Wl,-rpath,{self.dir}",
+                                                 str(library)]), "AddressSanitizer")
+
     def test_another_processor(self):
         other = self.dir / "other"
         head = bytearray(self.program.read_bytes())
