@@ -110,18 +110,20 @@ static char *default_output(const struct run *r)
     return out;
 }
 
-/* A program whose allocations cannot be seen is not run: unless its children might be. */
+/*
+ * A program whose allocations cannot be seen is not run: unless its children might be, and it can
+ * bear our library.
+ */
 static int check_program(const struct run *r, struct err *e)
 {
     struct buf why = {0};
+    bool bears = r->program.obstacle != PROGRAM_SANITIZER;
     if (r->program.obstacle == PROGRAM_FINE || r->program.obstacle == PROGRAM_UNKNOWN ||
-        r->options.follow_fork)
+        (r->options.follow_fork && bears))
         return 0;
     program_explain(&r->program, &why);
-    err_set(e, ERR_OUTPUT,
-            "%s %s. It was not run; --follow-fork would run it and record its "
-            "children",
-            r->program.image, buf_str(&why));
+    err_set(e, ERR_OUTPUT, "%s %s. It was not run%s", r->program.image, buf_str(&why),
+            bears ? "; --follow-fork would run it and record its children" : "");
     buf_release(&why);
     return -1;
 }

@@ -459,8 +459,12 @@ class Refused(RunCase):
         library = self.dir / "libasan.so.8"  # by name; the compiler's may not be installed
         subprocess.run([CC, "-shared", "-x", "c", "-o", library, f"-Wl,-soname,{library.name}",
                         os.devnull], check=True)
-        self.refused(compiled(self.dir, "asan", ["-Wl,--no-as-needed", f"-Wl,-rpath,{self.dir}",
-                                                 str(library)]), "AddressSanitizer")
+        program = compiled(self.dir, "asan", ["-Wl,--no-as-needed", f"-Wl,-rpath,{self.dir}",
+                                              str(library)])
+        self.refused(program, "AddressSanitizer")
+        result = record(self.dir, program, "exit", 0, options=["--follow-fork"])
+        self.assertEqual((result.returncode, result.stdout), (126, ""))
+        self.assertNotIn("--follow-fork", result.stderr)
 
     def test_another_processor(self):
         other = self.dir / "other"
