@@ -391,22 +391,37 @@ void got_hook_allocators(void)
         (void)dl_iterate_phdr(on_module, &pass);
 }
 
-static int count_module(struct dl_phdr_info *info, size_t size, void *count)
+struct modules {
+    uint64_t loads; /* ever */
+    uint32_t count; /* now */
+};
+
+static int count_module(struct dl_phdr_info *info, size_t size, void *modules)
 {
-    (void)info;
+    struct modules *m = modules;
     (void)size;
-    ++*(uint32_t *)count;
+    m->loads = info->dlpi_adds;
+    m->count++;
     return 0;
 }
 
-uint32_t got_modules(void)
+uint64_t got_loads(void)
 {
-    uint32_t count = 0;
-    (void)dl_iterate_phdr(count_module, &count);
-    return count;
+    struct modules m = {0};
+    (void)dl_iterate_phdr(count_module, &m);
+    return m.loads;
 }
 
-bool got_hook_deep(void *library, uint32_t first, bool mappings)
+/* The new ones are the last; among them may be old ones, when others were unloaded meanwhile. */
+static uint32_t first_since(uint64_t loads)
+{
+    struct modules m = {0};
+    (void)dl_iterate_phdr(count_module, &m);
+    uint64_t came = m.loads - loads;
+    return came < m.count ? m.count - (uint32_t)came : 0;
+}
+
+bool got_hook_deep(void *library, uint64_t loads, bool mappings)
 {
     uint64_t addresses[HOOKED_COUNT];
     bool own = false;
@@ -419,7 +434,7 @@ bool got_hook_deep(void *library, uint32_t first, bool mappings)
         addresses[i] = same ? (uintptr_t)its : 0;
     }
     if (!own)
-        hook_functions(addresses, first, mappings);
+        hook_functions(addresses, first_since(loads), mappings);
     return !own;
 }
 

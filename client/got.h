@@ -19,15 +19,15 @@ void got_hook(bool mappings);
 /* Functions of allocators that are there (hooks_allocators.h), in all modules. */
 void got_hook_allocators(void);
 
-/* How many modules there are. */
-uint32_t got_modules(void);
+/* How many modules have been loaded so far. */
+uint64_t got_loads(void);
 
 /*
- * `library` was loaded with RTLD_DEEPBIND, after `first` modules: changes it and what came with it,
+ * `library` was loaded with RTLD_DEEPBIND, after `loads` others: changes it and what came with it,
  * as far as the functions that they found are the real ones of this process. False: it has another
  * allocator than the process.
  */
-bool got_hook_deep(void *library, uint32_t first, bool mappings);
+bool got_hook_deep(void *library, uint64_t loads, bool mappings);
 
 /* Puts back what was there, unless somebody else changed it since. */
 void got_restore(void);

@@ -107,11 +107,11 @@ static __attribute__((noinline)) struct own_zone begin(const char *name, struct 
  * A library that is to find what it needs in itself first (RTLD_DEEPBIND) is bound past our hooks,
  * and what it came with, too. Its constructors have run by now.
  */
-static void hook_deep(void *library, uint32_t modules)
+static void hook_deep(void *library, uint64_t loads)
 {
-    if (got_modules() <= modules)
+    if (got_loads() == loads)
         return;
-    bool done = got_hook_deep(library, modules, (state.pools & REC_POOLS_MMAP) != 0);
+    bool done = got_hook_deep(library, loads, (state.pools & REC_POOLS_MMAP) != 0);
     atomic_fetch_add_explicit(done ? &state.header->deep_libraries : &state.header->deep_unseen, 1,
                               memory_order_relaxed);
 }
@@ -119,11 +119,11 @@ static void hook_deep(void *library, uint32_t modules)
 static __attribute__((noinline)) void *call_dlopen(const char *name, int mode, struct own_zone zone)
 {
     bool deep = mode & RTLD_DEEPBIND;
-    uint32_t modules = deep ? got_modules() : 0;
+    uint64_t loads = deep ? got_loads() : 0;
     void *library = real.dlopen(name, mode);
     int saved = errno;
     if (library && deep)
-        hook_deep(library, modules);
+        hook_deep(library, loads);
     if (library)
         got_hook_allocators();
     api_zone_close(&zone);
