@@ -159,7 +159,8 @@ static int turn(struct daemon *d, bool listening, struct err *e)
 {
     if (list_polled(d, listening, e) != 0)
         return -1;
-    if (poll(d->polled.at, d->polled.len, REFRESH_MS) < 0 && errno != EINTR)
+    int wait = d->http.server && http_has_more(d->http.server) ? 0 : REFRESH_MS;
+    if (poll(d->polled.at, d->polled.len, wait) < 0 && errno != EINTR)
         return err_errno(e, ERR_CONNECT, "cannot wait for clients");
     hear_captures(d);
     captures_end_strays(&d->captures);

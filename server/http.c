@@ -19,6 +19,7 @@
 #define MICROHTTPD "libmicrohttpd.so.12"
 
 #define COOKIE "tidemark_token"
+#define RUNS_PER_TURN 64u /* each sends or takes a piece for every connection */
 #define CONNECTION_SECONDS 60u
 #define CONNECTION_MEMORY ((size_t)32 << 10)
 
@@ -32,6 +33,7 @@ struct http_library {
     __typeof__(MHD_destroy_response) *destroy_response;
     __typeof__(MHD_get_connection_info) *connection_info;
     __typeof__(MHD_get_daemon_info) *info;
+    __typeof__(MHD_get_timeout) *timeout;
     __typeof__(MHD_lookup_connection_value) *value;
     __typeof__(MHD_lookup_connection_value_n) *value_n;
     __typeof__(MHD_queue_response) *queue_response;
@@ -82,6 +84,7 @@ static bool load(struct http_library *l)
         {"MHD_destroy_response", &l->destroy_response},
         {"MHD_get_connection_info", &l->connection_info},
         {"MHD_get_daemon_info", &l->info},
+        {"MHD_get_timeout", &l->timeout},
         {"MHD_lookup_connection_value", &l->value},
         {"MHD_lookup_connection_value_n", &l->value_n},
         {"MHD_queue_response", &l->queue_response},
@@ -540,10 +543,17 @@ int http_fd(const struct http_server *s)
     return info ? info->epoll_fd : -1;
 }
 
+bool http_has_more(const struct http_server *s)
+{
+    MHD_UNSIGNED_LONG_LONG ms;
+    return s->mhd.timeout(s->daemon, &ms) == MHD_YES && ms == 0;
+}
+
 void http_turn(struct http_server *s)
 {
     http_patience_turn(&s->patience);
-    (void)s->mhd.run(s->daemon);
+    for (unsigned i = 0; i == 0 || (i < RUNS_PER_TURN && http_has_more(s)); i++)
+        (void)s->mhd.run(s->daemon);
 }
 
 const char *http_method(const struct http_exchange *x)

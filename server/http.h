@@ -43,8 +43,12 @@ void http_stop(struct http_server *s);
 
 uint16_t http_port(const struct http_server *s);
 
-/* Readable when http_turn has something to do; it is to be called now and then in any case. */
+/*
+ * Readable when http_turn has something new to do; it is to be called now and then in any case. The
+ * descriptor tells of news only: while http_has_more, nothing is to be waited for.
+ */
 int http_fd(const struct http_server *s);
+bool http_has_more(const struct http_server *s);
 void http_turn(struct http_server *s);
 
 /* ---- a request */

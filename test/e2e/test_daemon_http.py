@@ -8,6 +8,7 @@ import pathlib
 import re
 import socket
 import subprocess
+import time
 import unittest
 
 from test_capture import alloc, frame, free
@@ -186,6 +187,18 @@ class Answers(Web):
             # One more could begin at any time.
             wait_until(lambda: sum(shares()) <= limit - least)
             self.assertEqual(self.stop(process), 0)
+
+    def test_a_large_trace_from_a_daemon_that_has_nothing_else_to_do(self):
+        """All of it comes at once, not a piece each time that the daemon looks around."""
+        self.traces.mkdir()
+        with open(self.traces / "large.tracy", "wb") as f:
+            f.truncate(16 << 20)
+        with self.web(), socket.create_connection(("127.0.0.1", self.port()), timeout=LIMIT) as s:
+            s.sendall(b"GET /api/v1/traces/large.tracy HTTP/1.0\r\nHost: localhost\r\n\r\n")
+            have, until = 0, time.monotonic() + LIMIT
+            while time.monotonic() < until and (piece := s.recv(1 << 16)):
+                have += len(piece)
+            self.assertGreater(have, 16 << 20)
 
     def test_it_ends_while_somebody_waits(self):
         with self.web() as process:
