@@ -229,7 +229,7 @@ static int remove_done(const char *journal, struct err *e)
         return journal_reader_remove(r, e);
     /* No segment is left. */
     *e = (struct err){0};
-    return rmdir(journal) == 0 ? 0 : err_errno(e, ERR_OUTPUT, "cannot remove %s", journal);
+    return journal_remove_folder(journal, e);
 }
 
 /* ---- all in a folder */

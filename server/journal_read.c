@@ -288,16 +288,31 @@ static int remove_files(const struct journal_reader *r, bool segments)
     return status;
 }
 
+/* Of a journal that was moved, and left a link where it was, both go. */
+int journal_remove_folder(const char *path, struct err *e)
+{
+    struct stat st;
+    bool moved = lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
+    char *real = moved ? realpath(path, NULL) : NULL;
+    int status = rmdir(real ? real : path);
+    if (real && (status == 0 || errno == ENOENT))
+        status = unlink(path);
+    int cause = status == 0 ? 0 : errno;
+    free(real);
+    errno = cause;
+    return cause == 0 || cause == ENOENT ? 0 : err_errno(e, ERR_OUTPUT, "cannot remove %s", path);
+}
+
 int journal_reader_remove(struct journal_reader *r, struct err *e)
 {
     /* Checkpoints first: without segments nobody would know what they are. */
     int status = remove_files(r, false);
     if (status == 0)
         status = remove_files(r, true);
-    if (status == 0)
-        status = rmdir(r->path);
     if (status != 0)
         err_errno(e, ERR_OUTPUT, "cannot remove %s", r->path);
+    else
+        status = journal_remove_folder(r->path, e);
     journal_reader_close(r);
     return status;
 }

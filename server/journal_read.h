@@ -85,6 +85,12 @@ int journal_read_end(const struct journal_record *record, enum session_end *end,
  */
 int journal_read_recording(struct journal_reader *r, uint32_t *protocol, struct err *e);
 
+/*
+ * Removes the folder of a journal in which nothing is left; one that somebody else removed
+ * meanwhile is no error. -1 with ERR_OUTPUT.
+ */
+int journal_remove_folder(const char *path, struct err *e);
+
 /* Removes all segments and the folder, and closes the reader. */
 int journal_reader_remove(struct journal_reader *r, struct err *e);
 

@@ -116,6 +116,20 @@ class KilledSessions(Killed):
                 frames += self.kill_at(recording, protocol, at, rate, 0 if i else 1)
         self.assertGreater(frames, 0)
 
+    def test_a_journal_that_was_moved_to_where_there_is_room(self):
+        """And left a link where it was: both are gone when its trace is saved."""
+        recording = WIRE / "v0.14.0" / "memscen.c2s.bin"
+        with self.capturing(recording, stop_at=recording.stat().st_size // 2) as (capture, _, _):
+            wait_for(lambda: self.journal.exists() and journal_bytes(self.journal), "bytes")
+            capture.kill()
+            capture.communicate(timeout=LIMIT)
+        elsewhere = self.dir / "elsewhere"
+        self.journal.rename(elsewhere)
+        self.journal.symlink_to(elsewhere)
+        result = run("recover", self.journal)
+        self.assertEqual((result.returncode, result.stderr.count("cannot")), (0, 0), result.stderr)
+        self.assertEqual(os.listdir(self.dir), ["x.recovered.tracy"])
+
     def test_all_that_arrived_is_kept(self):
         """The client falls silent in the middle of a frame. Nothing is left under way then."""
         recording = self.firehose()
