@@ -1,13 +1,11 @@
 """libtidemark.so with other allocators than the C library's: what a program allocates is in the
 recording once, whichever of the allocator's functions call which."""
 
-import re
-import shutil
 import subprocess
 
 import recording
 from test_client import CXX, OPERATORS, ClientCase
-from tools import LIMIT, report, run
+from tools import LIMIT, report, run, shared_library
 
 # Blocks of one array, by way of malloc or not.
 ARRAY = r"""
@@ -289,12 +287,10 @@ class Allocators(ClientCase):
 
     def known(self, name):
         """The path of an allocator that is installed; without one the test is skipped."""
-        listed = subprocess.run([shutil.which("ldconfig") or "/sbin/ldconfig", "-p"],
-                                stdout=subprocess.PIPE, text=True).stdout
-        found = [m[1] for m in re.finditer(rf"{re.escape(name)} .*=> (\S+)", listed)]
-        if not found:
+        path = shared_library(name)
+        if not path:
             self.skipTest(f"{name} is not installed")
-        return found[0]
+        return path
 
     def real_allocator(self, name):
         library = self.known(name)

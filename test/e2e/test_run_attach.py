@@ -10,7 +10,7 @@ import unittest
 
 from test_run import CC, RunCase, compiled, report, site, wait_until
 from test_run_control import facts
-from tools import LIMIT, TIDEMARK, run
+from tools import LIMIT, TIDEMARK, run, shared_library
 
 STATE = 1280  # where a recording's header says that it has begun (client/record.h)
 
@@ -28,6 +28,32 @@ int main(int, char **argv)
         usleep(2000);
     for (int i = 0; i < 1000; i++)
         delete[] make_array();
+}
+"""
+
+
+JEMALLOC = r"""
+#include <stddef.h>
+#include <stdio.h>
+#include <unistd.h>
+#include <sys/prctl.h>
+void *mallocx(size_t, int), dallocx(void *, int);
+__attribute__((noinline)) void *make_block(size_t n)
+{
+    void *p = mallocx(n, 0);
+    __asm__ volatile("" : "+r"(p));
+    return p;
+}
+int main(int count, char **argv)
+{
+    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
+    puts("ready");
+    fflush(stdout);
+    while (access(argv[1], F_OK) != 0)
+        usleep(2000);
+    for (int i = 0; i < 1000; i++)
+        dallocx(make_block(100), 0);
+    return make_block(7) == NULL;
 }
 """
 
@@ -224,6 +250,22 @@ class Attach(RunCase):
         self.assertIn(word, result.stderr)
         self.assertFalse(self.trace.exists())
         self.assert_nothing_left()
+
+    def test_functions_of_jemalloc(self):
+        library = shared_library("libjemalloc.so.2")
+        if not library:
+            self.skipTest("libjemalloc.so.2 is not installed")
+        source, until = self.dir / "je.c", self.dir / "until"
+        source.write_text(JEMALLOC)
+        program = compiled(self.dir, "je", ["-Wl,--no-as-needed", library], source)
+        process = self.start(until, program=program)
+        recorder = self.attach(process.pid)
+        until.touch()
+        self.said(process)
+        self.ended(recorder)
+        row = site(self.trace, "make_block")
+        self.assertEqual((row["count"], row["live_count"]), (1001, 1))
+        self.assert_no_faults()
 
     def test_static_programs(self):
         program = compiled(self.dir, "static", ["-static"])

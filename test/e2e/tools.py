@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -36,6 +37,14 @@ CACHE = tempfile.TemporaryDirectory(prefix="tidemark-")
 os.environ["XDG_CACHE_HOME"] = CACHE.name
 # A proxy that the machine has is not asked for the loopback.
 os.environ["no_proxy"] = os.environ["NO_PROXY"] = "127.0.0.1,localhost"
+
+
+def shared_library(name):
+    """Where the dynamic linker finds it; None: it is not installed."""
+    listed = subprocess.run([shutil.which("ldconfig") or "/sbin/ldconfig", "-p"],
+                            stdout=subprocess.PIPE, text=True).stdout
+    found = re.search(rf"\t{re.escape(name)} .*=> (\S+)", listed)
+    return found[1] if found else None
 
 
 def run(*args, **kwargs):
