@@ -8,7 +8,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "cli/options.h"
+#include "server/program.h"
 
 /* Events that are read between two looks at anything else: some tens of milliseconds. */
 #define PIECE ((uint64_t)1 << 19)
@@ -140,6 +142,29 @@ static void fold(struct run_tree *t, struct run_process *p)
     t->forks += t->folded ? t->folded->forks - had : 0;
 }
 
+/* Says in an empty trace why it is empty, as far as it shows. `exe`: NULL of several processes. */
+static int note_nothing(struct run_record *r, const char *exe, struct err *e)
+{
+    struct program program = {0};
+    struct buf why = {0};
+    struct err unused = {0};
+    if (r->events)
+        return 0;
+    if (exe && program_find(&program, exe, &unused) == 0 && program.obstacle != PROGRAM_FINE &&
+        program.obstacle != PROGRAM_UNKNOWN) {
+        buf_printf(&why, "%s ", program.image);
+        program_explain(&program, &why);
+    } else {
+        buf_printf(&why, "the program%s called none of the functions that are watched",
+                   exe ? "" : "s");
+    }
+    int status = why.failed ? err_no_memory(e, "a fact")
+                            : trace_add_fact(&r->trace, e, "nothing_recorded", "%s", buf_str(&why));
+    program_release(&program);
+    buf_release(&why);
+    return status;
+}
+
 static void save_child(struct run_tree *t, struct run_process *p)
 {
     struct err e = {0};
@@ -154,7 +179,8 @@ static void save_child(struct run_tree *t, struct run_process *p)
     }
     if (!name)
         err_no_memory(&e, "the output's name");
-    if (!name || run_trace_save(t->traces, &p->record->trace, name, t->options->replace, &e) != 0 ||
+    if (!name || note_nothing(p->record, p->collected->hello.exe, &e) != 0 ||
+        run_trace_save(t->traces, &p->record->trace, name, t->options->replace, &e) != 0 ||
         run_trace_check(t->traces, &p->record->trace, &e) != 0)
         complain(t, &e);
     free(name);
@@ -342,7 +368,7 @@ void run_tree_save_folded(struct run_tree *t)
     char *name = run_tree_name(t->output, "children");
     if (!name)
         err_no_memory(&e, "the output's name");
-    if (!name || run_record_close(t->folded, &e) != 0 ||
+    if (!name || note_nothing(t->folded, NULL, &e) != 0 || run_record_close(t->folded, &e) != 0 ||
         run_trace_save(t->traces, &t->folded->trace, name, t->options->replace, &e) != 0 ||
         run_trace_check(t->traces, &t->folded->trace, &e) != 0)
         complain(t, &e);

@@ -454,6 +454,15 @@ class Refused(RunCase):
     def test_an_allocator_of_its_own(self):
         self.refused(self.own_allocator(), "jemalloc")
 
+    def test_children_with_an_allocator_of_their_own(self):
+        """Which are not refused, and of which it is said in their traces."""
+        result = record(self.dir, "/bin/sh", "-c", '"$0"; true', self.own_allocator(),
+                        options=["--follow-fork", "--min-lifetime", 0])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        said = [run("verify", trace).stdout for trace in self.dir.glob("out.*.tracy")]
+        self.assertEqual(len([s for s in said if "has an allocator linked in" in s]), 1, said)
+        self.assertEqual([s for s in said if "TRACY_ENABLE" in s], [])
+
     def test_address_sanitizer(self):
         """Its library ends the program when another one is loaded before it."""
         library = self.dir / "libasan.so.8"  # by name; the compiler's may not be installed
