@@ -99,6 +99,9 @@ CLIENT_FLAGS := -std=c17 -g $(OPT) -fPIC -fvisibility=hidden -fno-omit-frame-poi
 JUMPING := client/hooks client/hooks_load client/hooks_main
 $(JUMPING:%=$(BUILD)/%.o): CLIENT_FLAGS += -foptimize-sibling-calls
 
+# Frames are copied word by word: what was just stored so would make larger loads wait.
+$(BUILD)/client/unwind.o: CLIENT_FLAGS += -fno-tree-slp-vectorize
+
 $(BUILD)/client/%.o: client/%.c | deps
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  CC   $<")

@@ -59,12 +59,22 @@ struct walk {
         const uint64_t *ra_at; /* where the next frame's pc lies */
         const uint64_t *bp_at; /* where its bp lies; NULL: it is this frame's */
         uint32_t node;         /* of the stack that begins with this frame */
-    } frames[REC_DEPTH_MAX];
+        bool exact;            /* pc is no return address */
+    } frames[REC_DEPTH_MAX];   /* the outermost one first */
 };
+
+/* A node that the thread met lately; all zero: none. */
+struct known_node {
+    uint64_t pc; /* with its epoch */
+    uint32_t parent, node;
+};
+
+#define CLIENT_KNOWN_BITS 7u
 
 struct thread {
     struct writer writers[CLIENT_LEVELS];
     struct walk walk;
+    struct known_node known[1u << CLIENT_KNOWN_BITS];
     uint64_t stack_low, stack_high; /* the thread's own stack, as far as known */
     uint32_t lookups;               /* of stacks, which are costly */
     uint32_t number;

@@ -249,6 +249,7 @@ void threads_recover(struct thread *t)
         chunks_leave(chunk, REC_CHUNK_CLOSED);
     }
     t->walk.count = 0;
+    memset(t->known, 0, sizeof t->known);
     tls.depth = 0;
     tls.entered = 0;
     quiet_end(&q);

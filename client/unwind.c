@@ -134,34 +134,29 @@ static bool leave_signal(const struct thread *t, struct cursor *c)
 #endif
 
 /* From a frame to its caller. False: it is the outermost, or the way is lost. */
-static inline bool step(struct thread *t, struct cursor *c, struct walk_frame *f)
+static inline __attribute__((always_inline)) bool step(struct thread *t, struct cursor *c,
+                                                       struct walk_frame *f)
 {
 #if defined(__x86_64__)
     uint32_t rule = rule_of(t, c->exact ? c->pc : c->pc - 1);
     uint64_t cfa, bp_at = 0, bp = c->bp;
-    uint32_t kept = rule >> 21;
-    switch (rule & 7) {
-    case CFI_FROM_SP:
+    uint32_t kept = rule >> 21, kind = rule & 7;
+    /* No jump through a table: the first two are nearly all. */
+    if (client_likely(kind == CFI_FROM_SP)) {
         cfa = c->sp + (uint64_t)(int64_t)packed_cfa(rule);
-        break;
-    case CFI_FROM_BP:
+    } else if (kind == CFI_FROM_BP) {
         cfa = c->bp + (uint64_t)(int64_t)packed_cfa(rule);
-        break;
-    case CFI_AT_BP:
+    } else if (kind == CFI_FRAME) {
+        cfa = c->bp + 16;
+        kept = 2;
+    } else if (kind == CFI_AT_BP) {
         bp_at = c->bp + (uint64_t)(int64_t)packed_cfa(rule);
         if (!on_stack(c, bp_at))
             return false;
         cfa = word_at(bp_at);
-        break;
-    case CFI_FRAME:
-        cfa = c->bp + 16;
-        kept = 2;
-        break;
-    case CFI_SIGNAL:
+    } else {
         f->ra_at = NULL;
-        return leave_signal(t, c);
-    default:
-        return false;
+        return kind == CFI_SIGNAL && leave_signal(t, c);
     }
     /* Stacks grow down, so callers lie above; an exact frame may have pushed nothing so far. */
     if (cfa <= c->sp || !on_stack(c, cfa - 8))
@@ -195,48 +190,87 @@ static inline bool step(struct thread *t, struct cursor *c, struct walk_frame *f
     return c->pc > 4096 && c->pc <= ADDRESS_MASK;
 }
 
-/* Whether the last walk, from its frame `j` on, read what it would read now. */
-static inline bool still_so(const struct walk *walk, uint32_t j)
+/* Whether the last walk, from its frame `i` outwards, read what it would read now. */
+static inline bool still_so(const struct walk *walk, uint32_t i)
 {
-    for (; j + 1 < walk->count; j++) {
-        const struct walk_frame *f = &walk->frames[j];
-        if (*f->ra_at != f[1].pc || (f->bp_at && *f->bp_at != f[1].bp))
+    for (; i > 0; i--) {
+        const struct walk_frame *f = &walk->frames[i];
+        if (*f->ra_at != f[-1].pc || (f->bp_at && *f->bp_at != f[-1].bp))
             return false;
     }
     return true;
 }
 
-/* Gives the frames below `known` their nodes, the outermost one first. */
-static uint32_t name_frames(struct walk_frame *frames, uint32_t count, uint32_t known,
-                            uint64_t epoch, const bool *exact)
+/* stacks_node, whose table all threads share, is asked for what is not among the thread's own. */
+static inline uint32_t node_of(struct thread *t, uint32_t parent, uint64_t pc)
 {
-    uint32_t node = known < count ? frames[known].node : 0;
-    for (uint32_t i = known; i-- > 0;) {
-        uint32_t parent = node | (exact && exact[i] ? REC_NODE_EXACT : 0);
-        uint32_t inner = stacks_node(parent, frames[i].pc | epoch << REC_ADDRESS_BITS);
-        if (!inner)
-            return 0;
-        node = frames[i].node = inner;
+    uint64_t mixed = (pc ^ (uint64_t)parent << 29) * UINT64_C(0x9e3779b97f4a7c15);
+    struct known_node *k = &t->known[mixed >> (64 - CLIENT_KNOWN_BITS)];
+    if (client_likely(k->pc == pc && k->parent == parent))
+        return k->node;
+    uint32_t node = stacks_node(parent, pc);
+    if (node) {
+        k->pc = pc;
+        k->parent = parent;
+        k->node = node;
     }
     return node;
 }
 
-/* The walk with nothing known. Signal frames are met here only, their stacks are not kept. */
-static uint32_t walk_whole(struct thread *t, struct cursor *c, uint32_t from, uint32_t epoch)
+/* Gives the frames from `known` on their nodes, the outermost one first. */
+static inline uint32_t name_frames(struct thread *t, struct walk_frame *frames, uint32_t count,
+                                   uint32_t known, uint64_t epoch)
+{
+    uint32_t node = known ? frames[known - 1].node : 0;
+    for (uint32_t i = known; i < count; i++) {
+        uint32_t parent = node | (frames[i].exact ? REC_NODE_EXACT : 0);
+        node = node_of(t, parent, frames[i].pc | epoch << REC_ADDRESS_BITS);
+        if (!node)
+            return 0;
+        frames[i].node = node;
+    }
+    return node;
+}
+
+/* Puts frames of a walk, the innermost one first, behind `known` ones; returns their number. */
+static inline uint32_t keep(struct walk_frame *frames, uint32_t known,
+                            const struct walk_frame *fresh, uint32_t count)
+{
+    for (uint32_t i = count; i-- > 0;) {
+        struct walk_frame *to = &frames[known++];
+        const struct walk_frame *from = &fresh[i];
+        to->pc = from->pc;
+        to->sp = from->sp;
+        to->bp = from->bp;
+        to->ra_at = from->ra_at;
+        to->bp_at = from->bp_at;
+        to->exact = from->exact;
+    }
+    return known;
+}
+
+/*
+ * The walk with nothing known but its first frames. Signal frames are met here only, their stacks
+ * are not kept.
+ */
+static __attribute__((noinline)) uint32_t walk_whole(struct thread *t, struct cursor *c,
+                                                     const struct walk_frame *first, uint32_t from,
+                                                     uint32_t epoch)
 {
     struct walk *walk = &t->walk;
-    struct walk_frame *frames = walk->frames;
+    struct walk_frame frames[REC_DEPTH_MAX];
     uint32_t count = from, depth = state.depth;
-    bool exact[REC_DEPTH_MAX] = {false};
     bool signals = false, more = true;
+    for (uint32_t i = 0; i < from; i++)
+        frames[i] = first[i];
     while (more && count < depth) {
-        exact[count] = c->exact;
-        signals |= c->exact;
         struct walk_frame *f = &frames[count++];
-        *f = (struct walk_frame){.pc = c->pc, .sp = c->sp, .bp = c->bp};
+        *f = (struct walk_frame){.pc = c->pc, .sp = c->sp, .bp = c->bp, .exact = c->exact};
+        signals |= c->exact;
         more = step(t, c, f);
     }
-    uint32_t node = name_frames(frames, count, count, epoch, signals ? exact : NULL);
+    (void)keep(walk->frames, 0, frames, count);
+    uint32_t node = name_frames(t, walk->frames, count, 0, epoch);
     walk->whole = !more;
     walk->epoch = epoch;
     walk->count = signals || !node ? 0 : count;
@@ -248,26 +282,22 @@ static uint32_t walk_whole(struct thread *t, struct cursor *c, uint32_t from, ui
  * of their stack pointers. Returns the node, 0: nothing is known, the walk stands at frame
  * `*count`.
  */
-static uint32_t walk_known(struct thread *t, struct cursor *c, struct walk_frame *fresh,
-                           uint32_t most, uint32_t *count, bool *lost)
+static inline uint32_t walk_known(struct thread *t, struct cursor *c, struct walk_frame *fresh,
+                                  uint32_t most, uint32_t *count, bool *lost)
 {
     struct walk *walk = &t->walk;
-    uint32_t i = 0, j = 0;
+    uint32_t i = 0, rest = walk->count; /* frames of the last walk from here outwards */
     for (; i < most; i++) {
-        while (j < walk->count && walk->frames[j].sp < c->sp)
-            j++;
-        if (j == walk->count)
+        while (rest && walk->frames[rest - 1].sp < c->sp)
+            rest--;
+        if (!rest)
             break;
-        const struct walk_frame *f = &walk->frames[j];
-        if (f->sp == c->sp && f->pc == c->pc && f->bp == c->bp && (walk->whole || i == j) &&
-            i + walk->count - j <= state.depth && walk->frames[walk->count - 1].sp <= c->high &&
-            still_so(walk, j)) {
-            uint32_t rest = walk->count - j;
-            if (i != j)
-                memmove(&walk->frames[i], f, rest * sizeof *f);
-            memcpy(walk->frames, fresh, i * sizeof *fresh);
-            walk->count = i + rest;
-            return name_frames(walk->frames, walk->count, i, walk->epoch, NULL);
+        const struct walk_frame *f = &walk->frames[rest - 1];
+        if (f->sp == c->sp && f->pc == c->pc && f->bp == c->bp &&
+            (walk->whole || i + rest == walk->count) && i + rest <= state.depth &&
+            walk->frames[0].sp <= c->high && still_so(walk, rest - 1)) {
+            walk->count = keep(walk->frames, rest, fresh, i);
+            return name_frames(t, walk->frames, walk->count, rest, walk->epoch);
         }
         fresh[i] = (struct walk_frame){.pc = c->pc, .sp = c->sp, .bp = c->bp};
         if (!step(t, c, &fresh[i]) || c->exact) {
@@ -303,11 +333,9 @@ uint32_t unwind_stack(struct thread *t, const struct origin *origin)
         uint32_t node = walk_known(t, &c, fresh, most, &count, &lost);
         if (node)
             return node;
-        if (!lost && count) {
-            memcpy(t->walk.frames, fresh, count * sizeof *fresh);
-            return walk_whole(t, &c, count, epoch);
-        }
+        if (!lost && count)
+            return walk_whole(t, &c, fresh, count, epoch);
         begin_walk(t, origin, &c);
     }
-    return walk_whole(t, &c, 0, epoch);
+    return walk_whole(t, &c, NULL, 0, epoch);
 }
