@@ -14,6 +14,7 @@
 #define AFTER_FAILED_NS 5000000000LL
 #define AFTER_REFUSED_NS 30000000000LL
 #define AFTER_SCAN_NS 60000000000LL /* what takes connections there may be anything */
+#define AFTER_FULL_NS 60000000000LL /* there was no room on a disk, which was told */
 
 /* ---- filters */
 
@@ -38,12 +39,16 @@ static bool matches(const struct client_filter *f, const struct announcement *a)
 
 /*
  * Whether a client that announces itself is to be captured now. One that was saved announces itself
- * again when it can be captured on demand, or when its process id has gone to another program.
+ * again when it can be captured on demand, or when its process id has gone to another program. One
+ * for which a disk had no room is tried again when that is forgotten, a minute later: each try is
+ * told, and a disk can stay full for days.
  */
 static bool is_wanted(const struct capture *known, const struct broadcast *b)
 {
-    if (!known || known->state == CAPTURE_SAVED || known->state == CAPTURE_FAILED)
+    if (!known || known->state == CAPTURE_SAVED)
         return true;
+    if (known->state == CAPTURE_FAILED)
+        return !known->no_room;
     return known->state == CAPTURE_REFUSED && b->active_time < known->active_time;
 }
 
@@ -130,6 +135,8 @@ static bool is_left_alone(const struct daemon *d, const struct capture *one, lon
         return true;
     if (one->state == CAPTURE_REFUSED)
         pause = AFTER_REFUSED_NS;
+    else if (one->state == CAPTURE_FAILED && one->no_room)
+        pause = AFTER_FULL_NS;
     else if (one->state == CAPTURE_FAILED)
         pause = one->target >= d->scanned ? AFTER_SCAN_NS : AFTER_FAILED_NS;
     return now - one->ended < pause;

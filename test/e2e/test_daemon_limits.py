@@ -4,8 +4,10 @@ clients that behave badly."""
 import contextlib
 import os
 import pathlib
+import shutil
 import signal
 import socket
+import subprocess
 import unittest
 
 from test_capture import frame
@@ -13,7 +15,7 @@ from clients import string
 from test_daemon import announce
 from test_daemon_events import Driven, Telling
 from test_daemon_production import ONE, STAYS
-from tools import LIMIT, TIDEMARK, report, run, wait_until
+from tools import LIMIT, TIDEMARK, end_daemon, report, run, wait_until
 
 
 def children(process):
@@ -107,6 +109,30 @@ class Disk(Telling):
             self.wait_recorded(1)
             self.assertEqual(self.stop(process), 0, self.said())
         self.assertEqual(len(self.names()), 2)
+
+    @unittest.skipUnless(shutil.which("unshare"), "needs unshare")
+    def test_a_disk_that_stays_full_is_told_of_seldom(self):
+        """Not at each announcement of a client for which there is no room."""
+        self.traces.mkdir()
+        script = ('mount -t tmpfs -o size=1m none "$1" && '
+                  'head -c 2M /dev/zero > "$1/filler" 2>/dev/null; shift; exec "$@"')
+        command = ["unshare", "-rm", "sh", "-c", script, "sh", str(self.traces)]
+        if subprocess.run([*command, "true"], stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("no mounts here")
+        first, second = self.client(STAYS), self.client(STAYS)
+        with open(self.log, "wb") as log:
+            process = subprocess.Popen([*command, TIDEMARK, "daemon", "-o", str(self.traces), "-p",
+                                        str(self.udp), "--local"], stdout=log, stderr=log)
+        try:
+            self.wait_said("Listening", process)
+            announce(self.udp, first.port, b"first", pid=1)
+            self.wait_said("no room is left for client 1", process)
+            announce(self.udp, first.port, b"first", pid=1, age=9)
+            announce(self.udp, second.port, b"second", pid=2)
+            self.wait_said("] second @", process)
+            self.assertIn("[2] second @", self.said())
+        finally:
+            end_daemon(process)
 
     def test_a_disk_that_fills_ends_captures(self):
         listener = self.listener()
