@@ -122,6 +122,7 @@ char *trace_name_make(const char *folder, const char *name_template,
     if (len > suffix && strcmp(name_template + len - suffix, ".tracy") == 0)
         len -= suffix;
     buf_printf(&path, "%s/", folder);
+    size_t name = path.len;
     for (size_t i = 0; i < len;) {
         enum part part = part_at(name_template + i);
         if (part < PART_COUNT)
@@ -133,6 +134,9 @@ char *trace_name_make(const char *folder, const char *name_template,
     if (n)
         buf_printf(&path, "_%u", n);
     buf_puts(&path, ".tracy");
+    /* A command that is given all of a folder's files would take it for an option. */
+    if (!path.failed && path.data[name] == '-')
+        path.data[name] = '_';
     char *text = path.failed ? NULL : strdup(buf_str(&path));
     buf_release(&path);
     return text;

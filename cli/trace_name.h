@@ -32,8 +32,8 @@ char *trace_name_with_program(const char *name_template, const char *program);
 
 /*
  * "FOLDER/NAME.tracy" for `n` = 0, "FOLDER/NAME_1.tracy" for 1, and so on. What a client calls
- * itself cannot lead elsewhere: letters, digits, '_' and '-' of it stay. The caller frees it. NULL
- * when memory is short.
+ * itself cannot lead elsewhere: letters, digits, '_' and '-' of it stay, but no name begins with
+ * '-'. The caller frees it. NULL when memory is short.
  */
 char *trace_name_make(const char *folder, const char *name_template,
                       const struct trace_name_facts *facts, unsigned n);

@@ -178,6 +178,14 @@ class Names(Running):
         (name,) = self.names()
         self.assertRegex(name, r"^my_prog_127\.0\.0\.1_\d+_\d{8}T\d{6}Z\.tracy$")
 
+    def test_no_name_is_an_option(self):
+        client = self.client(ENDS)
+        with self.daemon() as process:
+            announce(self.udp, client.port, b"-rf")
+            self.wait_said("Trace size")
+            self.stop(process)
+        self.assertEqual(self.names(), [f"_rf_127.0.0.1_{client.port}.tracy"])
+
     def test_wrong_templates(self):
         for template in ("", "a/b", ".x", "{x}", "a}", "{pid}{pid}", "x" * 241):
             result = run("daemon", "-o", self.traces, "--name", template)
