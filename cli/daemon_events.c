@@ -104,16 +104,13 @@ static void told(void *ctx, const struct job *job)
 {
     struct news *n = ctx;
     struct daemon *d = n->daemon;
-    struct buf said = job->said;
     d->tellers--;
     if (job->status != 0) {
         const char *who = n->way == TELL_COMMAND ? n->command : "the web hook";
-        while (said.len && said.data[said.len - 1] == '\n')
-            said.len--;
         d->tell_failures++;
         daemon_log(d, LOG_WARNING, "hook.failed", NULL, NULL, "%s could not be told of %s: %s%s%s",
                    who, n->event, job->late ? "it took too long" : "it failed",
-                   said.len ? ": " : "", buf_str(&said));
+                   job->words[0] ? ": " : "", job->words);
     }
     news_free(n);
 }

@@ -105,13 +105,11 @@ static void answer_waiting(struct report_page *p, unsigned status, const char *w
 }
 
 /* The last line that it said, without who says it. */
-static const char *cause(struct buf *said)
+static const char *cause(const struct job *job)
 {
     static const char ours[] = "tidemark: ";
-    while (said->len && said->data[said->len - 1] == '\n')
-        said->len--;
-    const char *text = buf_str(said), *line = strrchr(text, '\n');
-    line = line ? line + 1 : text;
+    const char *line = strrchr(job->words, '\n');
+    line = line ? line + 1 : job->words;
     return strncmp(line, ours, sizeof ours - 1) == 0 ? line + sizeof ours - 1 : line;
 }
 
@@ -120,7 +118,6 @@ static void made(void *ctx, const struct job *job)
     struct report_page *p = ctx;
     struct daemon *d = p->daemon;
     struct stat st;
-    struct buf said = job->said;
     p->running = false;
     d->report_makers--;
     close(p->input);
@@ -136,7 +133,7 @@ static void made(void *ctx, const struct job *job)
     else if (job->status >= 128)
         answer_waiting(p, 500, "the process that makes pages died");
     else
-        answer_waiting(p, job->status == 3 ? 422 : 500, said.len ? cause(&said) : "it failed");
+        answer_waiting(p, job->status == 3 ? 422 : 500, job->words[0] ? cause(job) : "it failed");
     for (size_t i = 0; i < d->reports.len; i++) {
         if (d->reports.at[i] == p) {
             drop(d, i);

@@ -234,11 +234,8 @@ static void sent(void *ctx, const struct job *job)
     struct daemon *d = ctx;
     struct daemon_sink *s = &d->sink;
     char *name = take_first(s);
-    struct buf said = job->said;
     bool done = job->status == 0, refused = job->status == 4 || job->status == 5;
     bool bad = !done && (job->late || !refused);
-    while (said.len && said.data[said.len - 1] == '\n')
-        said.len--;
     s->sending = false;
     if (done) {
         s->sent++;
@@ -247,8 +244,8 @@ static void sent(void *ctx, const struct job *job)
     } else if (bad || s->failed == 0) {
         daemon_log(d, LOG_WARNING, "sink.failed", NULL, trace_json(name),
                    "%s could not be sent to the sink: %s%s%s", name,
-                   job->late ? "it took too long" : "it failed", said.len ? ": " : "",
-                   buf_str(&said));
+                   job->late ? "it took too long" : "it failed", job->words[0] ? ": " : "",
+                   job->words);
     }
     if (done)
         mark_sent(d, name);

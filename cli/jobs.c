@@ -54,8 +54,8 @@ static int be_job(const struct job_plan *plan, int words, pid_t daemon)
 
 static void job_free(struct job *one)
 {
-    if (one->words >= 0)
-        close(one->words);
+    if (one->heard >= 0)
+        close(one->heard);
     if (one->ended >= 0)
         close(one->ended);
     buf_release(&one->said);
@@ -73,11 +73,11 @@ static int start(struct job *one, struct err *e)
     if (one->pid == 0)
         _exit(be_job(&one->plan, ends[1], daemon));
     close(ends[1]);
-    one->words = ends[0];
+    one->heard = ends[0];
     if (one->pid < 0)
         return err_errno(e, ERR_CONNECT, "cannot begin a process");
     (void)setpgid(one->pid, one->pid);
-    (void)fcntl(one->words, F_SETFL, O_NONBLOCK);
+    (void)fcntl(one->heard, F_SETFL, O_NONBLOCK);
     one->ended = (int)syscall(SYS_pidfd_open, one->pid, 0);
     return 0;
 }
@@ -90,7 +90,7 @@ int jobs_begin(struct jobs *j, const struct job_plan *plan, struct err *e)
         return err_no_memory(e, "a process");
     }
     one->plan = *plan;
-    one->words = one->ended = -1;
+    one->heard = one->ended = -1;
     one->deadline = monotonic_ns() + (long long)(plan->seconds * 1e9);
     if (start(one, e) != 0) {
         job_free(one);
@@ -108,7 +108,7 @@ size_t jobs_polled(const struct jobs *j)
 void jobs_poll(const struct jobs *j, struct pollfd *out)
 {
     for (size_t i = 0; i < j->list.len; i++) {
-        out[2 * i] = (struct pollfd){.fd = j->list.at[i]->words, .events = POLLIN};
+        out[2 * i] = (struct pollfd){.fd = j->list.at[i]->heard, .events = POLLIN};
         out[2 * i + 1] = (struct pollfd){.fd = j->list.at[i]->ended, .events = POLLIN};
     }
 }
@@ -120,15 +120,15 @@ void jobs_poll(const struct jobs *j, struct pollfd *out)
 static void hear(struct job *one)
 {
     char bytes[4096];
-    for (unsigned i = 0; one->words >= 0 && i < READS_PER_TURN; i++) {
-        ssize_t n = read(one->words, bytes, sizeof bytes);
+    for (unsigned i = 0; one->heard >= 0 && i < READS_PER_TURN; i++) {
+        ssize_t n = read(one->heard, bytes, sizeof bytes);
         if (n < 0 && errno == EINTR)
             continue;
         if (n < 0 && errno == EAGAIN)
             return;
         if (n <= 0) {
-            close(one->words);
-            one->words = -1;
+            close(one->heard);
+            one->heard = -1;
             return;
         }
         size_t room = JOB_WORDS_MAX - one->said.len;
@@ -161,6 +161,9 @@ void jobs_turn(struct jobs *j)
         }
         if (!ended)
             continue;
+        while (one->said.len && one->said.data[one->said.len - 1] == '\n')
+            one->said.len--;
+        one->words = buf_str(&one->said);
         /* `done` may begin further jobs. */
         j->list.at[i--] = j->list.at[--j->list.len];
         one->plan.done(one->plan.ctx, one);

@@ -27,7 +27,7 @@ struct job_plan {
     int in, out;      /* what its standard input and output are; -1: /dev/null */
     double seconds;   /* killed when it takes longer, with all that is in its process group */
     bool with_parent; /* it ends when the daemon does, even if that is killed */
-    /* It has ended. The job is gone when this returns. */
+    /* It has ended, and `words` is what it said. The job is gone when this returns. */
     void (*done)(void *ctx, const struct job *job);
     void *ctx;
     uint64_t note; /* for the caller's own use */
@@ -37,8 +37,9 @@ struct job {
     struct job_plan plan;
     pid_t pid;
     int ended; /* pidfd: readable when it has ended; -1: this kernel has none, it is asked for */
-    int words; /* read end of its standard error; -1 once that is closed */
+    int heard; /* read end of its standard error; -1 once that is closed */
     struct buf said;
+    const char *words;  /* when it has ended: `said` without line ends at its end; "" nothing */
     long long deadline; /* monotonic ns */
     bool late;          /* it was killed for taking too long */
     int status;         /* exit status, or 128 + signal */

@@ -234,6 +234,20 @@ class Programs(Telling):
             self.assertEqual(self.stop(process), 0)
 
 
+    def test_words_of_any_length(self):
+        """Also where they just fill what is kept of them: nothing is written behind that."""
+        count = self.dir / "count"
+        count.write_text("32")
+        program = self.program(f"n=$(($(cat {count}) * 2)); echo $n > {count}\n"
+                               "head -c $n /dev/zero | tr '\\0' x >&2; exit 3\n")
+        with self.web("--on-finish", program) as process:
+            for n in range(6, 14): # 64 bytes, 128, … and 4096 of 8192
+                client = self.client(frame(VRAM + TERMINATE))
+                announce(self.udp, client.port)
+                self.wait_said(f"it failed: {'x' * min(2**n, 4096)}\n", process)
+            self.assertEqual(self.stop(process), 0)
+
+
 class Servers(Telling):
     def test_one_in_trouble_is_told_again(self):
         listener = self.listener(503, 503, 200)
