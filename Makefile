@@ -36,7 +36,7 @@ FOLDERS := mcp lib import server recording report analysis symbols trace protoco
 LIBS    := $(FOLDERS:%=$(BUILD)/lib%.a)
 
 .PHONY: all libtidetrace web list deps deps-test deps-test-full deps-deb run test unit e2e check-layers check-docs \
-        asan fuzz bench soak format format-check tidy install install-compat uninstall deb clean
+        asan valgrind fuzz bench soak format format-check tidy install install-compat uninstall deb clean
 
 # Keep objects: make would remove those that only a chain of pattern rules made.
 .SECONDARY:
@@ -310,6 +310,11 @@ check-docs: deps-test $(BUILD)/tidemark
 ## asan: the tests again under AddressSanitizer and UBSan
 asan:
 	@$(MAKE) --no-print-directory BUILD=build-asan SAN=address,undefined test
+
+## valgrind: unit tests and commands under memcheck, in an hour; VALGRIND="--pattern capture": some
+valgrind: deps-test all $(UNIT_TESTS) $(BUILD)/bench/churn
+	$(call install_packages,valgrind)
+	@BUILD=$(BUILD) $(PYTHON) test/memcheck.py $(VALGRIND)
 
 ## fuzz: each fuzz target for FUZZ_SECONDS (60) under ASan and UBSan
 FUZZ_SECONDS ?= 60
