@@ -233,6 +233,18 @@ static void rename_all(const struct buf *in, struct renaming *n, struct buf *out
     whole_read(out, w);
 }
 
+/* Field by field: what is between them may differ. */
+static void assert_same_inlines(const struct rec_inline_frame *a, const struct rec_inline_frame *b,
+                                size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        assert_int_equal(a[i].name, b[i].name);
+        assert_int_equal(a[i].file, b[i].file);
+        assert_int_equal(a[i].line, b[i].line);
+        assert_int_equal(a[i].symbol, b[i].symbol);
+    }
+}
+
 static void test_rename(void **state)
 {
     (void)state;
@@ -256,8 +268,7 @@ static void test_rename(void **state)
         } else {
             old++;
             assert_int_equal(after.list.at[i].text_len, before.list.at[was].text_len);
-            assert_memory_equal(after.list.at[i].text, before.list.at[was].text,
-                                after.list.at[i].text_len);
+            assert_same_inlines(in, (const void *)before.list.at[was].text, f->n);
         }
     }
     assert_true(new > 10 && old > new);
