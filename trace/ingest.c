@@ -1,5 +1,6 @@
 #include "trace/ingest.h"
 
+#include <string.h>
 #include <inttypes.h>
 
 #include "trace/carry.h"
@@ -51,7 +52,7 @@ static int next_part(struct ingest *in, int64_t time, struct err *e)
     if (in->part_full(in->part_full_ctx, e) != 0 || trace_carry_over(in->trace, e) != 0)
         return -1;
     in->parts++;
-    in->last_thread = 0;
+    memset(in->recent_threads, 0, sizeof in->recent_threads);
     in->time_base = time;
     in->time_overflow = 0;
     in->gpu_strays = 0;
@@ -194,7 +195,7 @@ int ingest_init(struct ingest *in, struct trace *t, struct err *e)
 void ingest_forget_numbers(struct ingest *in)
 {
     ingest_release(in);
-    in->last_thread = 0;
+    memset(in->recent_threads, 0, sizeof in->recent_threads);
     in->last_location_number = 0;
     memset(in->recent_pools, 0, sizeof in->recent_pools);
 }

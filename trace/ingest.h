@@ -15,6 +15,13 @@ struct recent_pool {
     struct pool *pool; /* NULL: none known */
 };
 
+#define INGEST_RECENT_THREADS 16u
+
+struct recent_thread {
+    uint64_t id;
+    uint16_t number; /* 0: none known */
+};
+
 /* 95 % of 2^47 ns, which are 39 hours: server/TracyEvent.hpp Int48 @ v0.14.0. */
 #define INGEST_TIME_LIMIT ((INT64_C(1) << 47) / 100 * 95)
 #define INGEST_PARTS_MAX 64u
@@ -48,8 +55,8 @@ struct ingest {
     int64_t time_base;      /* ns; where this part begins on the client's clock */
     int64_t time_limit;     /* ns; INGEST_TIME_LIMIT, or less in tests */
     uint64_t time_overflow; /* times that did not fit */
-    uint16_t last_thread;   /* the last memory event's, when the file has it; else 0 */
-    uint64_t last_thread_id;
+    /* Of memory events, by the threads' ids: those that the file has. */
+    struct recent_thread recent_threads[INGEST_RECENT_THREADS];
     struct recent_pool recent_pools[INGEST_RECENT_POOLS]; /* a cache, by the pools' keys */
     uint64_t last_location; /* a cache of one, empty while its number is 0 */
     int16_t last_location_number;

@@ -36,7 +36,12 @@ static inline int find_pool(struct ingest *in, uint64_t key, struct pool **pool,
     return 0;
 }
 
-/* The number of a thread other than the last event's; -1 after an error. */
+static inline struct recent_thread *recent_thread(struct ingest *in, const struct event *ev)
+{
+    return &in->recent_threads[ev->thread % INGEST_RECENT_THREADS];
+}
+
+/* The number of a thread that is not among the recent ones; -1 after an error. */
 static __attribute__((noinline)) int change_thread(struct ingest *in, const struct event *ev,
                                                    struct err *e)
 {
@@ -47,8 +52,8 @@ static __attribute__((noinline)) int change_thread(struct ingest *in, const stru
     if (ev->kind != EVENT_MEM_FREE && ingest_use_thread(in, number, e) != 0)
         return -1;
     const struct trace_thread *th = &in->trace->threads.list.at[number];
-    in->last_thread = th->listed && th->local && th->id == ev->thread ? number : 0;
-    in->last_thread_id = ev->thread;
+    if (th->listed && th->local && th->id == ev->thread)
+        *recent_thread(in, ev) = (struct recent_thread){.id = ev->thread, .number = number};
     return number;
 }
 
@@ -58,8 +63,9 @@ static inline int find_place(struct ingest *in, const struct event *ev, struct m
     if (ingest_enter_part(in, ev->time, e) != 0)
         return -1;
     int64_t time = ingest_part_time(in, ev->time);
-    int thread = in->last_thread;
-    if (__builtin_expect(!thread || ev->thread != in->last_thread_id, 0) &&
+    const struct recent_thread *recent = recent_thread(in, ev);
+    int thread = recent->number;
+    if (__builtin_expect(!thread || ev->thread != recent->id, 0) &&
         (thread = change_thread(in, ev, e)) < 0)
         return -1;
     *at =
@@ -91,7 +97,9 @@ static inline int put_free(struct ingest *in, const struct event *ev, const stru
     int unknown = memory_free(&in->trace->memory, aim, at, !in->unknown_frees_expected, e);
     if (__builtin_expect(unknown == 0, 1)) {
         ingest_time(in, at.time);
-        return at.thread == in->last_thread ? 0 : ingest_use_thread(in, (uint16_t)at.thread, e);
+        return at.thread == recent_thread(in, ev)->number
+                   ? 0
+                   : ingest_use_thread(in, (uint16_t)at.thread, e);
     }
     bool is_fault = !in->unknown_frees_expected && aim->pool->key != POOL_OTHER;
     if (unknown < 0 || !is_fault || !in->strict || aim->ptr == 0)
