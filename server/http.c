@@ -360,7 +360,8 @@ static struct http_exchange *exchange_new(struct http_server *s, struct MHD_Conn
         return NULL;
     x->server = s;
     x->connection = c;
-    snprintf(x->method, sizeof x->method, "%s", method);
+    /* What GET answers; the library leaves the body out. */
+    snprintf(x->method, sizeof x->method, "%s", strcmp(method, "HEAD") == 0 ? "GET" : method);
     x->path = strdup(path);
     if (!x->path) {
         free(x);

@@ -200,6 +200,19 @@ class Answers(Web):
                 have += len(piece)
             self.assertGreater(have, 16 << 20)
 
+    def test_heads_alone(self):
+        """As checks of health ask, and `curl -I`."""
+        self.traces.mkdir()
+        (self.traces / "x.tracy").write_bytes(b"no trace")
+        with self.web() as process:
+            for path, length in (("/healthz", 16), ("/api/v1/traces/x.tracy", 8)):
+                status, headers, body = self.ask(path, "HEAD")
+                self.assertEqual((status, headers["Content-Length"], body),
+                                 (200, str(length), b""))
+            self.assertEqual(self.ask("/api/v1/events", "HEAD")[::2], (200, b""))
+            self.assertEqual(self.ask("/api/v1/clients/1/stop", "HEAD")[0], 404)
+            self.assertEqual(self.stop(process), 0)
+
     def test_it_ends_while_somebody_waits(self):
         with self.web() as process:
             self.recorded()
