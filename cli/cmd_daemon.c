@@ -191,7 +191,10 @@ static void give_up_saving(struct daemon *d, long long *asked)
     *asked = monotonic_ns();
 }
 
-/* Until a signal; then until all captures are saved. A further signal is passed on too. */
+/*
+ * Until a signal; then until all captures are saved. A further signal is passed on too; one that
+ * comes when all are saved ends the telling.
+ */
 static int serve(struct daemon *d, struct err *e)
 {
     while (!stop_asked(&d->stop)) {
@@ -210,10 +213,14 @@ static int serve(struct daemon *d, struct err *e)
     notify_service("STOPPING=1");
     daemon_stop_pausing(d);
     long long asked = monotonic_ns(), began = asked;
-    while (d->captures.running || ((daemon_events_wait(d) || daemon_sinks_wait(d)) &&
-                                   monotonic_ns() - began < TELLING_NS)) {
-        if (d->captures.running)
+    unsigned signals = d->stop.count;
+    while (d->captures.running ||
+           ((daemon_events_wait(d) || daemon_sinks_wait(d)) && d->stop.count == signals &&
+            monotonic_ns() - began < TELLING_NS)) {
+        if (d->captures.running) {
             began = monotonic_ns();
+            signals = d->stop.count;
+        }
         if (d->stop_timeout > 0 && (double)(began - asked) >= d->stop_timeout * 1e9)
             give_up_saving(d, &asked);
         (void)stop_asked(&d->stop);
@@ -224,6 +231,11 @@ static int serve(struct daemon *d, struct err *e)
         if (turn(d, false, e) != 0)
             return -1;
     }
+    if (daemon_events_wait(d) || daemon_sinks_wait(d))
+        daemon_log(d, LOG_WARNING, "stop.untold", NULL, NULL,
+                   "%s: not all that happened was told, or sent",
+                   monotonic_ns() - began < TELLING_NS ? "a further signal came"
+                                                       : "a minute is over");
     return 0;
 }
 

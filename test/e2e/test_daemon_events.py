@@ -95,6 +95,22 @@ class Telling(Web):
         client.end()
 
 
+class Ending(Telling):
+    def test_a_further_signal_ends_the_wait_for_who_is_told(self):
+        """When all is saved: else a program that hangs has its minute."""
+        program = self.program(f"echo > {self.dir}/began; exec sleep 600")
+        client = self.client(frame(VRAM) + frame(TERMINATE))
+        with self.daemon("--on-finish", program) as process:
+            announce(self.udp, client.port, b"prog")
+            wait_until((self.dir / "began").exists)
+            process.terminate()
+            self.wait_said("Shutting down")
+            process.terminate()
+            process.wait(LIMIT)
+        self.assertEqual(process.returncode, 0, self.said())
+        self.assertIn("a further signal came", self.said())
+
+
 class Alerts(Telling):
     def test_a_web_server_is_told(self):
         listener = self.listener()
