@@ -7,8 +7,8 @@
 #define SLAB_CHUNKS 64u
 
 /* A run goes on with further buckets while it is shorter; a longer bucket is divided first. */
-#define RUN_LEAST 256u
-#define RUN_MOST 2048u
+#define RUN_LEAST 1024u
+#define RUN_MOST 16384u
 
 struct due_chunk {
     struct due_chunk *next;
@@ -32,6 +32,26 @@ void due_queue_release(struct due_queue *q)
     free(q->coming);
     free(q->going);
     *q = (struct due_queue){0};
+}
+
+/* Items of a bucket. */
+static size_t count(const struct due_bucket *b)
+{
+    return b->before + (b->chunks ? (size_t)(b->next - b->chunks->items) : 0);
+}
+
+/* Has the newest chunk tell what it holds, before chunks are gone through. */
+static void close_chunk(struct due_bucket *b)
+{
+    if (b->chunks)
+        b->chunks->n = (size_t)(b->next - b->chunks->items);
+}
+
+/* The newest chunk has room again after some of its items, or a chunk, went. */
+static void open_chunk(struct due_bucket *b)
+{
+    b->next = b->chunks ? b->chunks->items + b->chunks->n : NULL;
+    b->limit = b->chunks ? b->chunks->items + CHUNK_ITEMS : NULL;
 }
 
 static struct due_chunk *give_back(struct due_queue *q, struct due_chunk *c)
@@ -58,6 +78,8 @@ static int file_bucket(struct due_queue *q, struct due_bucket *b, struct err *e)
     size_t n = 0;
     if (!have_extent(&q->going))
         return no_room(e);
+    b->before = count(b);
+    close_chunk(b);
     while (b->chunks) {
         struct due_chunk *c = b->chunks;
         size_t part = DUE_EXTENT - n < c->n ? DUE_EXTENT - n : c->n;
@@ -73,6 +95,7 @@ static int file_bucket(struct due_queue *q, struct due_bucket *b, struct err *e)
             n = 0;
         }
     }
+    b->next = b->limit = NULL;
     return 0;
 }
 
@@ -84,7 +107,7 @@ static struct due_bucket *to_be_filed(struct due_queue *q)
     for (unsigned level = DUE_LEVELS; level-- > 0;) {
         for (unsigned digit = DUE_DIGITS; digit-- > 0;) {
             struct due_bucket *b = &q->buckets[level][digit];
-            size_t items = b->count - b->filed;
+            size_t items = count(b) - b->filed;
             if (items >= DUE_EXTENT)
                 return b;
             if (items > most_items) {
@@ -139,9 +162,14 @@ static __attribute__((noinline)) int add_chunk(struct due_queue *q, struct due_b
     struct due_chunk *c = q->vacant;
     q->vacant = c->next;
     q->used++;
+    for (size_t i = 0; i < sizeof *c; i += 64)
+        __builtin_prefetch((char *)c + i, 1);
+    close_chunk(b);
+    b->before = count(b);
     c->next = b->chunks;
     c->n = 0;
     b->chunks = c;
+    open_chunk(b);
     return 0;
 }
 
@@ -151,14 +179,13 @@ static inline int put(struct due_queue *q, struct due_item item, struct err *e)
     unsigned level = differs ? (63 - (unsigned)__builtin_clzll(differs)) / DUE_DIGIT : 0;
     unsigned digit = (unsigned)(item.key >> (level * DUE_DIGIT)) & (DUE_DIGITS - 1);
     struct due_bucket *b = &q->buckets[level][digit];
-    if (__builtin_expect(!b->chunks || b->chunks->n == CHUNK_ITEMS, 0)) {
+    if (__builtin_expect(b->next == b->limit, 0)) {
         if (add_chunk(q, b, e) != 0)
             return -1;
         q->occupied[level] |= (uint16_t)(1u << digit);
         q->levels |= 1u << level;
     }
-    b->chunks->items[b->chunks->n++] = item;
-    b->count++;
+    *b->next++ = item;
     return 0;
 }
 
@@ -179,6 +206,7 @@ void due_queue_restart(struct due_queue *q)
 static struct due_bucket cut(struct due_queue *q, unsigned level, unsigned digit)
 {
     struct due_bucket b = q->buckets[level][digit];
+    close_chunk(&b);
     q->buckets[level][digit] = (struct due_bucket){0};
     q->occupied[level] &= (uint16_t) ~(1u << digit);
     if (!q->occupied[level])
@@ -226,11 +254,13 @@ static int put_back(struct due_queue *q, const struct due_item *items, size_t n,
 static int take_equal(struct due_queue *q, unsigned digit, struct err *e)
 {
     struct due_bucket *b = &q->buckets[0][digit];
+    size_t left = count(b);
+    close_chunk(b);
     while (b->chunks && q->run.len < RUN_LEAST) {
         struct due_chunk *c = b->chunks;
         if (append(q, c->items, c->n, e) != 0)
             return -1;
-        b->count -= c->n;
+        left -= c->n;
         b->chunks = give_back(q, c);
     }
     if (b->extents && q->run.len < RUN_LEAST) {
@@ -240,9 +270,11 @@ static int take_equal(struct due_queue *q, unsigned digit, struct err *e)
         if (due_file_take(&q->file, &b->extents, q->coming, &n, e) != 0 ||
             append(q, q->coming, n, e) != 0)
             return -1;
-        b->count -= n;
+        left -= n;
         b->filed -= n;
     }
+    open_chunk(b);
+    b->before = b->chunks ? left - b->chunks->n : left;
     if (!b->chunks && !b->extents)
         cut(q, 0, digit);
     return 0;
@@ -305,7 +337,7 @@ static int take_bucket(struct due_queue *q, uint64_t until, bool *more, struct e
         return take_equal(q, digit, e);
     }
     struct due_bucket b = cut(q, level, digit);
-    bool large = b.count > RUN_MOST;
+    bool large = count(&b) > RUN_MOST;
     bool whole = first + width <= until;
     q->last = large || whole ? first : until;
     return handle_bucket(q, &b, large ? PUT_BACK : whole ? APPEND : DIVIDE, until, e);
@@ -322,23 +354,28 @@ static void sort_few(struct due_item *a, size_t n)
     }
 }
 
-/* One byte of the key, lowest first; stable. */
-static void sort_pass(const struct due_item *from, struct due_item *to, size_t n, unsigned shift)
+#define PASS_BITS 11u /* of the key at most */
+
+/* Some bits of the key, the lowest first; stable. */
+static void sort_pass(const struct due_item *from, struct due_item *to, size_t n, unsigned shift,
+                      unsigned bits)
 {
-    uint32_t place[256] = {0};
+    uint32_t place[1u << PASS_BITS];
+    uint64_t mask = (UINT64_C(1) << bits) - 1;
     uint32_t sum = 0;
+    memset(place, 0, sizeof *place << bits);
     for (size_t i = 0; i < n; i++)
-        place[(from[i].key >> shift) & 0xff]++;
-    for (unsigned i = 0; i < 256; i++) {
+        place[from[i].key >> shift & mask]++;
+    for (size_t i = 0; i <= mask; i++) {
         uint32_t here = place[i];
         place[i] = sum;
         sum += here;
     }
     for (size_t i = 0; i < n; i++)
-        to[place[(from[i].key >> shift) & 0xff]++] = from[i];
+        to[place[from[i].key >> shift & mask]++] = from[i];
 }
 
-/* Bytes in which no two keys differ are left out. Returns where the sorted items are. */
+/* In as few passes as the bits in which keys differ need. Returns where the sorted items are. */
 static struct due_item *sort(struct due_item *a, struct due_item *room, size_t n, unsigned loose)
 {
     uint64_t any = 0;
@@ -348,10 +385,13 @@ static struct due_item *sort(struct due_item *a, struct due_item *room, size_t n
     }
     for (size_t i = 1; i < n; i++)
         any |= a[i].key ^ a[0].key;
-    for (unsigned shift = loose; shift < 64; shift += 8) {
-        if ((any >> shift & 0xff) == 0)
-            continue;
-        sort_pass(a, room, n, shift);
+    any >>= loose;
+    unsigned bits = any ? 64 - (unsigned)__builtin_clzll(any) : 0;
+    unsigned most = n < 1024 ? 8 : PASS_BITS;
+    unsigned passes = (bits + most - 1) / most;
+    for (unsigned i = 0; i < passes; i++) {
+        unsigned part = (bits + passes - 1) / passes;
+        sort_pass(a, room, n, loose + i * part, part);
         struct due_item *t = a;
         a = room;
         room = t;

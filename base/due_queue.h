@@ -32,10 +32,11 @@
 struct due_chunk;
 
 struct due_bucket {
-    struct due_chunk *chunks; /* the newest first: only that one has room */
-    size_t count;
-    size_t filed;     /* of them, in the file */
-    uint32_t extents; /* list */
+    struct due_item *next, *limit; /* room in the newest chunk; NULL without one */
+    struct due_chunk *chunks;      /* the newest first: only that one has room */
+    size_t before;                 /* items in those before it, and in the file */
+    size_t filed;                  /* of them, in the file */
+    uint32_t extents;              /* list */
 };
 
 struct due_queue {
@@ -68,8 +69,9 @@ void due_queue_restart(struct due_queue *q);
 
 /*
  * Takes some of the items that are due at `until`, which is at least what it was before: the
- * lowest, in order of key, at most a few thousand. They are at *items until the next call. Nothing
- * that is put in later may be below them. *n is 0 when no more are due. -1 as for due_queue_put.
+ * lowest, in order of key, at most some ten thousand. They are at *items until the next call.
+ * Nothing that is put in later may be below them. *n is 0 when no more are due. -1 as for
+ * due_queue_put.
  */
 int due_queue_take(struct due_queue *q, uint64_t until, const struct due_item **items, size_t *n,
                    struct err *e);
