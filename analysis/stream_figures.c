@@ -9,41 +9,27 @@
 #include "analysis/stream_pipe.h"
 #include "trace/record.h"
 
-static const struct pack_layout log_layout = {
-    .element = sizeof(struct log_step),
-    .count = 2,
-    .fields = {{0, 4, PACK_OFFSET}, {4, 6, PACK_OFFSET}},
-};
-
-/*
- * An item of the queue: key is time << 16 | thread, value is size << 24 | call stack, or with
- * SIZE_LARGE, where `large` has the size. Times and sizes have 48 bits, call stacks 24.
- */
-#define KEY_LOW 16
-#define VALUE_LOW 24
-#define CALLSTACK_MASK ((UINT64_C(1) << VALUE_LOW) - 1)
-#define SIZE_LARGE (UINT64_C(1) << 63)
-#define SIZE_ROOM 39 /* bits */
 #define SIZE_MASK ((UINT64_C(1) << 48) - 1)
 
-#define TIME_LAST (INT64_MAX >> KEY_LOW)
+#define TIME_LAST (INT64_MAX >> STEP_TIME)
 
-#define BATCH 512u /* events whose frees are put into the queue before any is counted */
-
-#define RUN 256u /* frees that are counted together */
+/*
+ * Events whose allocations are counted together with all frees that are due by then: the more of
+ * them there are, the less often a free is moved before its time.
+ */
+#define BATCH 4096u
 
 /* Sums beyond it are left to those who watch for what has no room. */
 #define BYTES_MAX (UINT64_C(1) << 62)
 
-/* Steps on the way from a batch, and from the queue, to a portion. */
+/* Allocations that come after the frees of the portion before. */
 struct stream_room {
-    struct stream_step allocs[2 * BATCH + 1]; /* with frees in the same nanosecond, and an end */
-    struct stream_step frees[RUN];
-    struct stream_step *to; /* the portion at hand */
-    size_t filled;
+    struct stream_portion *to; /* the portion at hand */
+    size_t n;
+    struct due_item allocations[STREAM_ALLOCATIONS];
+    int64_t freed[STREAM_ALLOCATIONS];
+    struct stream_sizes large; /* with those that were handed over: places are as before */
 };
-
-#define PORTION_FULL (STREAM_PORTION - 2 * BATCH - RUN)
 
 /* Events of a pool for which a thread of its own pays. */
 #define EVENTS_FOR_A_THREAD 20000u
@@ -52,8 +38,8 @@ void stream_figures_init(struct stream_figures *f, struct trace *t)
 {
     *f = (struct stream_figures){.trace = t};
     accounting_init(&f->callstacks, NULL);
-    column_init(&f->counting.log, t->memory.spool, &log_layout, false);
-    f->frees.loose = KEY_LOW;
+    stream_log_init(&f->counting.log, t->memory.spool);
+    f->frees.loose = STEP_TIME;
 }
 
 int stream_figures_bound(struct stream_figures *f, size_t bytes, struct err *e)
@@ -66,7 +52,7 @@ int stream_figures_bound(struct stream_figures *f, size_t bytes, struct err *e)
 static void forget_threads(struct stream_figures *f)
 {
     for (size_t i = 0; i < f->counting.thread_count; i++)
-        vec_release(&f->counting.threads[i].candidates);
+        vec_release(&f->counting.threads[i].more);
     free(f->counting.threads);
     f->counting.threads = NULL;
     f->counting.thread_count = 0;
@@ -78,10 +64,12 @@ void stream_figures_release(struct stream_figures *f)
     forget_threads(f);
     accounting_release(&f->callstacks);
     vec_release(&f->pools);
-    column_release(&f->counting.log);
+    stream_log_release(&f->counting.log);
     due_queue_release(&f->frees);
     vec_release(&f->large);
     vec_release(&f->large_vacant);
+    if (f->room)
+        vec_release(&f->room->large);
     free(f->room);
     *f = (struct stream_figures){0};
 }
@@ -97,62 +85,50 @@ static int no_memory(struct err *e)
     return err_no_memory(e, "figures of call stacks");
 }
 
-/* ---- frees to come */
+/* ---- steps */
 
-static uint64_t time_key(int64_t time)
+static uint64_t key_of(int64_t time, uint16_t thread)
 {
-    return (uint64_t)time << KEY_LOW;
+    return (uint64_t)time << STEP_TIME | thread;
 }
 
-static int keep_large(struct stream_figures *f, uint64_t size, uint64_t *place, struct err *e)
+/* Replaces the size of a value that has no room for it by its place in a list of a portion. */
+static int put_large(struct stream_portion *to, uint64_t *value, uint64_t size, struct err *e)
 {
+    if (!vec_push(&to->large, size))
+        return no_memory(e);
+    *value = step_with_size(*value | STEP_LARGE, to->large.len - 1);
+    return 0;
+}
+
+/* The same in the list of those who wait for being freed. */
+static int keep_large(struct stream_figures *f, uint64_t *value, uint64_t size, struct err *e)
+{
+    uint64_t place;
     if (f->large_vacant.len) {
-        *place = f->large_vacant.at[--f->large_vacant.len];
+        place = f->large_vacant.at[--f->large_vacant.len];
     } else {
         if (!vec_push(&f->large, 0))
             return no_memory(e);
-        *place = f->large.len - 1;
+        place = f->large.len - 1;
     }
-    f->large.at[*place] = size;
+    f->large.at[place] = size;
+    *value = step_with_size(*value | STEP_LARGE, place);
     return 0;
 }
 
-static int take_large(struct stream_figures *f, uint64_t place, uint64_t *size, struct err *e)
+/* From that list to a portion's. */
+static int take_large(struct stream_figures *f, struct due_item *items, size_t n, struct err *e)
 {
-    *size = f->large.at[place];
-    return vec_push(&f->large_vacant, (uint32_t)place) ? 0 : no_memory(e);
-}
-
-static inline int expect_free(struct stream_figures *f, const struct rec_memory_event *r,
-                              struct err *e)
-{
-    uint64_t size = r->size & SIZE_MASK;
-    uint64_t mark = 0;
-    if (size >> SIZE_ROOM) {
-        if (keep_large(f, size, &size, e) != 0)
-            return -1;
-        mark = SIZE_LARGE;
+    for (size_t i = 0; i < n; i++) {
+        uint64_t place = step_size(items[i].value);
+        if (step_is_large(items[i].value) &&
+            (!vec_push(&f->large_vacant, (uint32_t)place) ||
+             put_large(f->room->to, &items[i].value, f->large.at[place], e) != 0))
+            return no_memory(e);
     }
-    return due_queue_put(&f->frees, time_key(r->time_free) | r->thread_free,
-                         mark | size << VALUE_LOW | r->callstack_alloc, e);
-}
-
-static inline int step_of(struct stream_figures *f, const struct due_item *item,
-                          struct stream_step *s, struct err *e)
-{
-    uint64_t size = (item->value & ~SIZE_LARGE) >> VALUE_LOW;
-    if (item->value & SIZE_LARGE && take_large(f, size, &size, e) != 0)
-        return -1;
-    *s = (struct stream_step){.time = (int64_t)(item->key >> KEY_LOW),
-                              .freed = INT64_MAX,
-                              .size = size,
-                              .callstack = (uint32_t)(item->value & CALLSTACK_MASK),
-                              .thread = (uint16_t)item->key,
-                              .kind = STEP_FREE};
     return 0;
 }
-
-/* ---- events */
 
 static int counting_failed(struct stream_figures *f)
 {
@@ -160,50 +136,77 @@ static int counting_failed(struct stream_figures *f)
     return -1;
 }
 
+/* ---- portions */
+
+static bool copy_sizes(struct stream_sizes *to, const struct stream_sizes *from)
+{
+    if (!vec_reserve(to, from->len))
+        return false;
+    to->len = from->len;
+    if (from->len)
+        memcpy(to->at, from->at, from->len * sizeof *from->at);
+    return true;
+}
+
+/* Takes the allocations from `first` on out of the portion at hand. */
+static bool set_aside(struct stream_room *room, size_t first)
+{
+    struct stream_portion *from = room->to;
+    room->n = from->allocation_count - first;
+    memcpy(room->allocations, from->allocations + first, room->n * sizeof *room->allocations);
+    memcpy(room->freed, from->freed + first, room->n * sizeof *room->freed);
+    from->allocation_count = first;
+    return copy_sizes(&room->large, &from->large);
+}
+
+/* Begins the next portion with them. */
+static bool put_back(struct stream_room *room)
+{
+    struct stream_portion *to = room->to;
+    memcpy(to->allocations, room->allocations, room->n * sizeof *room->allocations);
+    memcpy(to->freed, room->freed, room->n * sizeof *room->freed);
+    to->allocation_count = room->n;
+    return copy_sizes(&to->large, &room->large);
+}
+
 /* Hands the portion at hand over to those who count. */
 static int hand_over(struct stream_figures *f, struct err *e)
 {
-    if (stream_pipe_put(f->pipe, f->room->filled, e) != 0)
+    if (stream_pipe_put(f->pipe, e) != 0)
         return counting_failed(f);
     f->room->to = stream_pipe_room(f->pipe);
-    f->room->filled = 0;
     return 0;
 }
 
-/*
- * Appends frees to the portion, and the allocations before them, from *allocs on. Which comes next
- * cannot be foreseen: nothing branches on it.
- */
-static void merge(struct stream_figures *f, const struct stream_step *frees, size_t n,
-                  const struct stream_step **allocs)
+/* The same when further frees come before some of the allocations, or at the same time. */
+static int hand_over_first(struct stream_figures *f, struct err *e)
 {
-    struct stream_step *to = f->room->to + f->room->filled;
-    const struct stream_step *end = frees + n;
-    const struct stream_step *alloc = *allocs;
-    while (frees < end) {
-        size_t is_free = frees->time <= alloc->time;
-        *to++ = *(__builtin_expect_with_probability((long)is_free, 1, 0.5) ? frees : alloc);
-        frees += is_free;
-        alloc += 1 - is_free;
-    }
-    f->room->filled = (size_t)(to - f->room->to);
-    *allocs = alloc;
+    struct stream_portion *p = f->room->to;
+    uint64_t until = p->frees[p->free_count - 1].key >> STEP_TIME;
+    size_t n = 0;
+    while (n < p->allocation_count && p->allocations[n].key >> STEP_TIME < until)
+        n++;
+    if (!set_aside(f->room, n))
+        return no_memory(e);
+    if (hand_over(f, e) != 0)
+        return -1;
+    return put_back(f->room) ? 0 : no_memory(e);
 }
 
-/* Frees that are due, and the allocations before them. */
-static int merge_run(struct stream_figures *f, const struct due_item *due, size_t n,
-                     const struct stream_step **allocs, struct err *e)
+/* Appends frees, which are due before whatever comes later. */
+static int add_frees(struct stream_figures *f, const struct due_item *due, size_t n, struct err *e)
 {
-    struct stream_step *frees = f->room->frees;
     f->sums.frees += n;
     while (n) {
-        size_t part = n < RUN ? n : RUN;
-        for (size_t i = 0; i < part; i++) {
-            if (step_of(f, &due[i], &frees[i], e) != 0)
-                return -1;
-        }
-        merge(f, frees, part, allocs);
-        if (f->room->filled >= PORTION_FULL && hand_over(f, e) != 0)
+        struct stream_portion *p = f->room->to;
+        size_t room = STREAM_FREES - p->free_count;
+        size_t part = n < room ? n : room;
+        struct due_item *to = p->frees + p->free_count;
+        memcpy(to, due, part * sizeof *due);
+        p->free_count += part;
+        if (f->large.len != f->large_vacant.len && take_large(f, to, part, e) != 0)
+            return -1;
+        if (p->free_count == STREAM_FREES && hand_over_first(f, e) != 0)
             return -1;
         due += part;
         n -= part;
@@ -211,50 +214,57 @@ static int merge_run(struct stream_figures *f, const struct due_item *due, size_
     return 0;
 }
 
-/* Brings the batch's `n` steps, and every free up to `until`, in order. */
-static int merge_until(struct stream_figures *f, int64_t until, size_t n, struct err *e)
+/* Ends a batch: every free up to `until`, the last allocation read, belongs to it. */
+static int end_batch(struct stream_figures *f, int64_t until, struct err *e)
 {
-    const struct stream_step *next = f->room->allocs;
     const struct due_item *due;
-    size_t due_count;
-    f->room->allocs[n].time = INT64_MAX;
+    size_t n;
     do {
-        if (due_queue_take(&f->frees, time_key(until) | UINT16_MAX, &due, &due_count, e) != 0 ||
-            merge_run(f, due, due_count, &next, e) != 0)
+        if (due_queue_take(&f->frees, key_of(until, UINT16_MAX), &due, &n, e) != 0 ||
+            add_frees(f, due, n, e) != 0)
             return -1;
-    } while (due_count);
-    size_t left = (size_t)(f->room->allocs + n - next);
-    memcpy(f->room->to + f->room->filled, next, left * sizeof *next);
-    f->room->filled += left;
-    return f->room->filled >= PORTION_FULL ? hand_over(f, e) : 0;
+    } while (n);
+    return hand_over(f, e);
 }
 
-/* Gives the steps of an allocation: two when it is freed in the same nanosecond. */
-static inline struct stream_step *
-add_steps(struct stream_figures *f, const struct rec_memory_event *r, struct stream_step *to)
+/* ---- events */
+
+/* The steps that an event is: an allocation now, and maybe its free at once. */
+static inline int add_event(struct stream_figures *f, struct stream_portion *to,
+                            const struct rec_memory_event *r, struct err *e)
 {
+    uint64_t size = r->size & SIZE_MASK;
+    uint64_t value = step_with_size(r->callstack_alloc, size);
+    uint64_t waiting = value;
+    bool later = r->time_free > f->sums.now;
+    if (__builtin_expect(size >> STEP_SIZE_ROOM != 0, 0)) {
+        value = waiting = r->callstack_alloc;
+        if (put_large(to, &value, size, e) != 0 || (later && keep_large(f, &waiting, size, e) != 0))
+            return -1;
+    }
+    size_t n = to->allocation_count++;
     bool same_thread = r->thread_free == r->thread_alloc;
-    *to = (struct stream_step){.time = f->sums.now,
-                               .freed = r->time_free > f->sums.now && same_thread ? r->time_free
-                                                                                  : INT64_MAX,
-                               .size = r->size & SIZE_MASK,
-                               .callstack = r->callstack_alloc,
-                               .thread = r->thread_alloc};
-    if (r->time_free > f->sums.now || r->time_free == -1)
-        return to + 1;
-    to[1] = to[0];
-    to[1].thread = r->thread_free;
-    to[1].kind = STEP_FREE | (same_thread ? STEP_TEMPORARY : 0);
+    to->allocations[n] = (struct due_item){key_of(f->sums.now, r->thread_alloc), value};
+    to->freed[n] = later && same_thread ? r->time_free : FREED_ELSEWHERE;
+    if (later)
+        return due_queue_put(&f->frees, key_of(r->time_free, r->thread_free), waiting, e);
+    if (r->time_free == -1)
+        return 0;
+    to->allocation_count++;
+    to->allocations[n + 1] = (struct due_item){key_of(f->sums.now, r->thread_free), value};
+    to->freed[n + 1] = same_thread ? FREES_TEMPORARY : FREES_ELSEWHERE;
     f->sums.frees++;
-    return to + 2;
+    return 0;
 }
 
-static int take_batch(struct stream_figures *f, const struct rec_memory_event *r, size_t n,
-                      struct err *e)
+static int take_events(struct stream_figures *f, const struct rec_memory_event *r, size_t n,
+                       struct err *e)
 {
     struct pool_totals *totals = &f->pool->totals;
-    struct stream_step *to = f->room->allocs;
     for (size_t i = 0; i < n; i++) {
+        /* A file's first times are never below 0; if they are, then something is wrong with it. */
+        if (r[i].time_alloc < 0)
+            return unsuited(f, e);
         if (r[i].time_alloc < f->sums.now) {
             f->disorder = true;
             f->pool->disorder++;
@@ -265,29 +275,15 @@ static int take_batch(struct stream_figures *f, const struct rec_memory_event *r
         totals->low_address = r[i].ptr < totals->low_address ? r[i].ptr : totals->low_address;
         totals->high_address = end > totals->high_address ? end : totals->high_address;
         f->sums.total_bytes += r[i].size & SIZE_MASK;
-        if (r[i].time_free > f->sums.now && expect_free(f, &r[i], e) != 0)
-            return -1;
-        to = add_steps(f, &r[i], to);
-    }
-    f->sums.allocations += n;
-    if (f->sums.total_bytes > BYTES_MAX)
-        return unsuited(f, e);
-    return merge_until(f, f->sums.now, (size_t)(to - f->room->allocs), e);
-}
-
-static int take_events(struct stream_figures *f, const struct rec_memory_event *r, size_t n,
-                       struct err *e)
-{
-    /* A file's first times are never below 0; if they are, then something is wrong with it. */
-    for (size_t i = 0; i < n; i++) {
-        if (r[i].time_alloc < 0)
+        if (f->sums.total_bytes > BYTES_MAX)
             return unsuited(f, e);
-    }
-    for (; n > BATCH; r += BATCH, n -= BATCH) {
-        if (take_batch(f, r, BATCH, e) != 0)
+        f->sums.allocations++;
+        if (add_event(f, f->room->to, &r[i], e) != 0)
+            return -1;
+        if (f->room->to->allocation_count >= BATCH && end_batch(f, f->sums.now, e) != 0)
             return -1;
     }
-    return take_batch(f, r, n, e);
+    return 0;
 }
 
 /* ---- pools */
@@ -318,21 +314,21 @@ static int begin_threads(struct stream_figures *f, struct err *e)
     for (size_t i = 0; i < f->counting.thread_count; i++) {
         f->counting.threads[i].latest = INT64_MIN;
         f->counting.threads[i].soonest = INT64_MAX;
-        f->counting.threads[i].candidates.len = 0;
+        f->counting.threads[i].first.freed = INT64_MAX;
+        f->counting.threads[i].more.len = 0;
     }
     return 0;
 }
 
 static int begin_steps(struct stream_figures *f, uint64_t events, struct err *e)
 {
-    if (!f->room && !(f->room = malloc(sizeof *f->room)))
+    if (!f->room && !(f->room = calloc(1, sizeof *f->room)))
         return no_memory(e);
     if (!f->pipe && stream_pipe_open(&f->pipe, stream_count, &f->counting, e) != 0)
         return -1;
     if (events >= EVENTS_FOR_A_THREAD)
         stream_pipe_start(f->pipe);
     f->room->to = stream_pipe_room(f->pipe);
-    f->room->filled = 0;
     return 0;
 }
 
@@ -354,23 +350,21 @@ static int begin_pool(struct stream_figures *f, const struct rec_pool *r, struct
         return -1;
     if (begin_steps(f, r->events, e) != 0)
         return -1;
-    return vec_push(&f->pools, (struct stream_pool){.number = number}) ? 0 : no_memory(e);
+    const struct stream_pool pool = {.number = number, .from = stream_log_end(&f->counting.log)};
+    return vec_push(&f->pools, pool) ? 0 : no_memory(e);
 }
 
 static int end_pool(struct stream_figures *f, struct err *e)
 {
     if (!f->counting.account)
         return 0;
-    if (merge_until(f, TIME_LAST, 0, e) != 0 || hand_over(f, e) != 0)
+    if (end_batch(f, TIME_LAST, e) != 0)
         return -1;
     if (stream_pipe_drain(f->pipe, e) != 0)
         return counting_failed(f);
     if (f->disorder && f->pools.len > 1)
         return unsuited(f, e);
-    uint64_t before = 0;
-    for (size_t i = 0; i + 1 < f->pools.len; i++)
-        before += f->pools.at[i].steps;
-    f->pools.at[f->pools.len - 1].steps = f->counting.log.len - before;
+    f->pools.at[f->pools.len - 1].to = stream_log_end(&f->counting.log);
     struct pool_figures *from = &f->counting.account->figures;
     from->allocations = f->sums.allocations;
     from->frees = f->sums.frees;

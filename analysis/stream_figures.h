@@ -24,29 +24,38 @@
 
 #include "analysis/accounting.h"
 #include "analysis/selection.h"
+#include "analysis/stream_log.h"
 #include "base/due_queue.h"
 #include "base/err.h"
-#include "base/spool.h"
 #include "trace/load.h"
 #include "trace/store.h"
 
 /* A block that may turn out to be temporary: nothing happened on its thread since. */
 struct stream_candidate {
-    int64_t freed;
+    int64_t freed; /* by the thread that allocated it; else INT64_MAX */
     uint64_t size;
     uint32_t callstack;
 };
 
 struct stream_thread {
-    int64_t latest;                          /* ns; when it did something in the pool */
-    int64_t soonest;                         /* when the first candidate is freed */
-    VEC(struct stream_candidate) candidates; /* allocated then, to be freed by this thread */
+    int64_t latest;                    /* ns; when it did something in the pool */
+    int64_t soonest;                   /* when the first of the candidates is freed */
+    struct stream_candidate first;     /* what it allocated then, if it did */
+    VEC(struct stream_candidate) more; /* in the same nanosecond */
 };
 
 /* A pool that was read. */
 struct stream_pool {
-    uint32_t number; /* in the trace */
-    uint64_t steps;  /* in the log */
+    uint32_t number;           /* in the trace */
+    struct log_place from, to; /* its steps in the log */
+};
+
+/* Steps in order of time. */
+struct stream_run {
+    struct log_steps steps;  /* what goes to the log */
+    uint64_t key[LOG_RUN];   /* time and thread, as in analysis/stream_parts.h */
+    int64_t freed[LOG_RUN];  /* see struct stream_candidate */
+    uint64_t epoch[LOG_RUN]; /* the pool's newest peak before it */
 };
 
 /* What belongs to who counts steps (analysis/stream_steps.c), maybe in a thread of their own. */
@@ -54,7 +63,8 @@ struct stream_counting {
     struct pool_account *account; /* of the pool at hand */
     struct stream_thread *threads;
     size_t thread_count;
-    struct column log;
+    struct stream_log log;
+    struct stream_run run;
     uint64_t counter_pages; /* made so far, to be held against what was read */
     bool scattered;         /* too many of them */
 };

@@ -1,30 +1,35 @@
 /* Figures by group of what analysis/stream_figures.h counted by call stack. */
 
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 
 #include "analysis/stream_figures.h"
 #include "analysis/stream_parts.h"
 #include "base/saturate.h"
 
-/* A group's use while the log is gone through. */
+/* Chunks of the log for which a thread of its own pays. */
+#define CHUNKS_FOR_A_THREAD 8u
+
+/* A group's use while a part of the log is gone through, beside what it was where that begins. */
 struct level {
-    uint64_t live;
-    uint64_t peak; /* not yet of the nanosecond `tick` */
+    int64_t live;
+    int64_t peak; /* not yet of the nanosecond `tick` */
     uint64_t tick;
     uint64_t unused; /* two of them make a cache line */
 };
 
 struct levels {
     const struct stream_grouping *of;
-    struct level *at;
-    struct counter *sums; /* beside them */
+    struct level *early, *late; /* of two parts of the log */
+    struct counter *sums;       /* beside them */
     size_t len;
-    uint64_t tick; /* nanoseconds in which something happened */
+    bool shared; /* some group has several call stacks in the pool at hand */
 };
 
-static inline uint32_t group_of(const struct levels *l, uint32_t callstack)
+static inline uint32_t group_of(const struct stream_grouping *g, uint32_t callstack)
 {
-    return callstack < l->of->group_count ? l->of->groups[callstack] : 0;
+    return callstack < g->group_count ? g->groups[callstack] : 0;
 }
 
 static int levels_init(struct levels *l, const struct stream_grouping *of, struct err *e)
@@ -33,72 +38,162 @@ static int levels_init(struct levels *l, const struct stream_grouping *of, struc
     for (size_t i = 0; i < of->group_count; i++)
         most = of->groups[i] > most ? of->groups[i] : most;
     *l = (struct levels){.of = of, .len = (size_t)most + 1};
-    l->at = malloc(l->len * sizeof *l->at);
+    l->early = malloc(l->len * sizeof *l->early);
+    l->late = malloc(l->len * sizeof *l->late);
     l->sums = malloc(l->len * sizeof *l->sums);
-    return l->at && l->sums ? 0 : err_no_memory(e, "figures of groups");
+    return l->early && l->late && l->sums ? 0 : err_no_memory(e, "figures of groups");
 }
 
 static void levels_release(struct levels *l)
 {
-    free(l->at);
+    free(l->early);
+    free(l->late);
     free(l->sums);
 }
 
 static void levels_clear(struct levels *l)
 {
-    l->tick = 0;
+    l->shared = false;
     for (size_t i = 0; i < l->len; i++) {
-        l->at[i] = (struct level){0};
+        l->early[i] = l->late[i] = (struct level){0};
         l->sums[i] = (struct counter){0};
     }
 }
 
-/* ---- from the log: a group's own highest use */
+/* ---- from the log: the highest use of groups of several call stacks */
 
-static void replay(struct levels *l, const struct log_step *steps, size_t n)
-{
-    uint64_t tick = l->tick;
-    for (size_t i = 0; i < n; i++) {
-        struct level *g = &l->at[group_of(l, steps[i].what >> 2)];
-        uint64_t size = steps[i].size_low | (uint64_t)steps[i].size_high << 32;
-        tick += steps[i].what & LOG_LATER;
-        if (g->tick != tick) {
-            g->peak = g->live > g->peak ? g->live : g->peak;
-            g->tick = tick;
-        }
-        uint64_t more = saturating_add(g->live, size);
-        uint64_t less = saturating_sub(g->live, size);
-        g->live = steps[i].what & LOG_FREE ? less : more;
-    }
-    l->tick = tick;
-}
-
-/* Goes on in the log where *run ends: the steps of one pool. */
-struct log_cursor {
-    struct column_reader reader;
-    const struct log_step *run;
-    size_t left;
+/* A part of a pool's log, which begins with a nanosecond. */
+struct part {
+    struct log_reader reader;
+    uint64_t tick; /* nanoseconds in which something happened */
+    struct levels *levels;
+    size_t n;
+    bool late;
+    struct log_steps steps;
+    int status;
+    struct err err;
 };
 
-static int replay_pool(struct log_cursor *c, uint64_t steps, struct levels *levels, size_t n,
-                       bool wanted, struct err *e)
+static uint64_t replay(const struct stream_grouping *of, struct level *levels,
+                       const struct log_steps *s, uint64_t tick)
 {
-    while (steps) {
-        if (!c->left && !(c->run = column_reader_next(&c->reader, &c->left, e)))
+    for (uint32_t i = 0; i < s->n; i++) {
+        struct level *g = &levels[group_of(of, s->what[i] >> 2)];
+        int64_t size = (int64_t)s->size[i];
+        tick += s->what[i] & LOG_LATER;
+        int64_t held = g->tick != tick ? g->live : g->peak;
+        g->peak = held > g->peak ? held : g->peak;
+        g->tick = tick;
+        g->live += s->what[i] & LOG_FREE ? -size : size;
+    }
+    return tick;
+}
+
+static void *replay_part(void *arg)
+{
+    struct part *p = arg;
+    while ((p->status = log_reader_next(&p->reader, &p->steps, &p->err)) == 0 && p->steps.n) {
+        uint64_t tick = p->tick;
+        for (size_t i = 0; i < p->n; i++) {
+            const struct levels *l = &p->levels[i];
+            if (l->shared)
+                p->tick = replay(l->of, p->late ? l->late : l->early, &p->steps, tick);
+        }
+    }
+    return NULL;
+}
+
+/*
+ * Where a nanosecond begins about halfway through a pool's log; its beginning when there is no such
+ * place, or too little to divide.
+ */
+static int halfway(struct part *p, const struct stream_pool *pool, struct log_place *place,
+                   struct err *e)
+{
+    struct log_place middle = {(pool->from.chunk + pool->to.chunk + 1) / 2, 0};
+    *place = pool->from;
+    if (pool->to.chunk - pool->from.chunk < CHUNKS_FOR_A_THREAD)
+        return 0;
+    log_reader_init(&p->reader, p->reader.log, middle, pool->to);
+    do {
+        middle = p->reader.next;
+        if (log_reader_next(&p->reader, &p->steps, e) != 0)
             return -1;
-        size_t part = c->left < steps ? c->left : (size_t)steps;
-        for (size_t i = 0; i < n && wanted; i++)
-            replay(&levels[i], c->run, part);
-        c->run += part;
-        c->left -= part;
-        steps -= part;
+    } while (p->steps.n && !(p->steps.what[0] & LOG_LATER));
+    if (p->steps.n)
+        *place = middle;
+    return 0;
+}
+
+/* Signals are for the thread that began it all. */
+static bool start(pthread_t *thread, struct part *p)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0)
+        return false;
+    bool started = pthread_create(thread, NULL, replay_part, p) == 0;
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return started;
+}
+
+/* Goes through both halves of a pool's log at the same time. */
+static int replay_halves(struct part parts[2], const struct stream_pool *pool, struct err *e)
+{
+    struct log_place middle;
+    pthread_t thread;
+    bool started = false;
+    if (halfway(&parts[1], pool, &middle, e) != 0)
+        return -1;
+    bool whole = middle.chunk == pool->from.chunk && middle.at == pool->from.at;
+    parts[0].reader.next = pool->from;
+    parts[0].reader.end = whole ? pool->to : middle;
+    parts[1].reader.next = middle;
+    parts[1].reader.end = pool->to;
+    if (!whole)
+        started = start(&thread, &parts[1]);
+    (void)replay_part(&parts[0]);
+    if (started)
+        pthread_join(thread, NULL);
+    else if (!whole)
+        (void)replay_part(&parts[1]);
+    for (unsigned i = 0; i < 2; i++) {
+        if (parts[i].status != 0)
+            *e = parts[i].err;
+        if (parts[i].status != 0)
+            return -1;
     }
     return 0;
 }
 
+static int replay_pool(const struct stream_log *log, const struct stream_pool *pool,
+                       struct levels *levels, size_t n, struct err *e)
+{
+    struct part *parts = calloc(2, sizeof *parts);
+    if (!parts)
+        return err_no_memory(e, "figures of groups");
+    for (unsigned i = 0; i < 2; i++) {
+        parts[i] = (struct part){.levels = levels, .n = n, .late = i == 1};
+        log_reader_init(&parts[i].reader, log, pool->from, pool->to);
+    }
+    int status = replay_halves(parts, pool, e);
+    for (unsigned i = 0; i < 2; i++)
+        log_reader_release(&parts[i].reader);
+    free(parts);
+    return status;
+}
+
+static uint64_t peak_of(const struct level *early, const struct level *late)
+{
+    int64_t first = early->live > early->peak ? early->live : early->peak;
+    int64_t second = early->live + (late->live > late->peak ? late->live : late->peak);
+    return (uint64_t)(second > first ? second : first);
+}
+
 /* ---- from the call stacks: all else */
 
-static void add_counter(struct counter *sum, const struct counter *c)
+/* Tells whether the group has had another call stack. The highest use is of the last one only. */
+static bool add_counter(struct counter *sum, const struct counter *c)
 {
     bool first = sum->count == 0;
     sum->first_time = first || c->first_time < sum->first_time ? c->first_time : sum->first_time;
@@ -106,11 +201,14 @@ static void add_counter(struct counter *sum, const struct counter *c)
     sum->count += c->count;
     sum->bytes = saturating_add(sum->bytes, c->bytes);
     sum->live_count += c->live_count;
+    sum->live_bytes += c->live_bytes;
+    sum->peak_bytes = c->peak_bytes;
     sum->at_peak_bytes = saturating_add(sum->at_peak_bytes, c->at_peak_bytes);
     sum->at_peak_count += c->at_peak_count;
     sum->temporary += c->temporary;
     sum->temporary_bytes = saturating_add(sum->temporary_bytes, c->temporary_bytes);
     sum->largest = c->largest > sum->largest ? c->largest : sum->largest;
+    return !first;
 }
 
 static void add_callstacks(const struct stream_figures *f, uint32_t pool, struct levels *l)
@@ -118,8 +216,9 @@ static void add_callstacks(const struct stream_figures *f, uint32_t pool, struct
     uint64_t iter = 0;
     uint32_t callstack;
     struct counter c;
+    levels_clear(l);
     while (accounting_next(&f->callstacks, pool, &iter, &callstack, &c))
-        add_counter(&l->sums[group_of(l, callstack)], &c);
+        l->shared |= add_counter(&l->sums[group_of(l->of, callstack)], &c);
 }
 
 static int give(const struct levels *l, uint32_t pool, const struct pool_figures *figures,
@@ -129,32 +228,33 @@ static int give(const struct levels *l, uint32_t pool, const struct pool_figures
     if (accounting_put_pool(into, pool, figures, e) != 0)
         return -1;
     for (size_t i = 0; i < l->len; i++) {
-        const struct level *g = &l->at[i];
         struct counter *c = &l->sums[i];
         if (c->count == 0)
             continue;
-        c->live_bytes = g->live;
-        c->peak_bytes = g->live > g->peak ? g->live : g->peak;
+        if (l->shared)
+            c->peak_bytes = peak_of(&l->early[i], &l->late[i]);
         if (accounting_put_counter(into, pool, (uint32_t)i, c, e) != 0)
             return -1;
     }
     return 0;
 }
 
-static int group_pool(const struct stream_figures *f, const struct stream_pool *p,
-                      const struct selection *s, struct log_cursor *cursor, struct levels *levels,
-                      size_t n, struct err *e)
+static int group_pool(struct stream_figures *f, const struct stream_pool *p,
+                      const struct selection *s, struct levels *levels, size_t n, struct err *e)
 {
     uint32_t pool = s->pool_of[p->number];
-    bool wanted = pool != UINT32_MAX;
     struct pool_figures figures;
-    for (size_t i = 0; i < n && wanted; i++)
-        levels_clear(&levels[i]);
-    if (replay_pool(cursor, p->steps, levels, n, wanted, e) != 0)
+    bool shared = false;
+    if (pool == UINT32_MAX)
+        return 0;
+    for (size_t i = 0; i < n; i++) {
+        add_callstacks(f, p->number, &levels[i]);
+        shared |= levels[i].shared;
+    }
+    if (shared && replay_pool(&f->counting.log, p, levels, n, e) != 0)
         return -1;
     accounting_pool(&f->callstacks, p->number, &figures);
-    for (size_t i = 0; i < n && wanted; i++) {
-        add_callstacks(f, p->number, &levels[i]);
+    for (size_t i = 0; i < n; i++) {
         if (give(&levels[i], pool, &figures, e) != 0)
             return -1;
     }
@@ -165,14 +265,11 @@ int stream_figures_group(struct stream_figures *f, const struct selection *s,
                          const struct stream_grouping *groupings, size_t n, struct err *e)
 {
     struct levels *levels = calloc(n + 1, sizeof *levels);
-    struct log_cursor cursor = {0};
     int status = levels ? 0 : err_no_memory(e, "figures of groups");
-    column_reader_init(&cursor.reader, &f->counting.log);
     for (size_t i = 0; i < n && status == 0; i++)
         status = levels_init(&levels[i], &groupings[i], e);
     for (size_t i = 0; i < f->pools.len && status == 0; i++)
-        status = group_pool(f, &f->pools.at[i], s, &cursor, levels, n, e);
-    column_reader_release(&cursor.reader);
+        status = group_pool(f, &f->pools.at[i], s, levels, n, e);
     for (size_t i = 0; levels && i < n; i++)
         levels_release(&levels[i]);
     free(levels);

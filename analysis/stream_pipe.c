@@ -8,11 +8,6 @@
 /* Portions: one is filled, one is counted, the others wait. */
 #define PORTIONS 4u
 
-struct portion {
-    size_t n;
-    struct stream_step steps[STREAM_PORTION + STEPS_AHEAD];
-};
-
 struct stream_pipe {
     stream_take *take;
     void *ctx;
@@ -26,18 +21,18 @@ struct stream_pipe {
     bool stop;
     bool failed; /* with `err`: nothing more is counted */
     struct err err;
-    struct portion portions[PORTIONS];
+    struct stream_portion portions[PORTIONS];
 };
 
 /* ---- the thread */
 
 /* Waits for a portion; NULL when none will come. */
-static const struct portion *next_portion(struct stream_pipe *p)
+static const struct stream_portion *next_portion(struct stream_pipe *p)
 {
     pthread_mutex_lock(&p->lock);
     while (p->put == p->counted && !p->stop)
         pthread_cond_wait(&p->came, &p->lock);
-    const struct portion *next = p->stop ? NULL : &p->portions[p->counted % PORTIONS];
+    const struct stream_portion *next = p->stop ? NULL : &p->portions[p->counted % PORTIONS];
     pthread_mutex_unlock(&p->lock);
     return next;
 }
@@ -46,9 +41,9 @@ static void *count_portions(void *arg)
 {
     struct stream_pipe *p = arg;
     bool failed = false;
-    for (const struct portion *next; (next = next_portion(p));) {
+    for (const struct stream_portion *next; (next = next_portion(p));) {
         struct err e = {0};
-        bool fails = !failed && p->take(p->ctx, next->steps, next->n, &e) != 0;
+        bool fails = !failed && p->take(p->ctx, next, &e) != 0;
         pthread_mutex_lock(&p->lock);
         if (fails) {
             p->failed = failed = true;
@@ -65,14 +60,12 @@ static void *count_portions(void *arg)
 
 int stream_pipe_open(struct stream_pipe **out, stream_take *take, void *ctx, struct err *e)
 {
-    struct stream_pipe *p = malloc(sizeof *p);
+    struct stream_pipe *p = calloc(1, sizeof *p);
     *out = p;
     if (!p)
         return err_no_memory(e, "steps on their way");
     p->take = take;
     p->ctx = ctx;
-    p->put = p->counted = 0;
-    p->running = p->stop = p->failed = false;
     pthread_mutex_init(&p->lock, NULL);
     pthread_cond_init(&p->came, NULL);
     pthread_cond_init(&p->went, NULL);
@@ -90,9 +83,11 @@ void stream_pipe_start(struct stream_pipe *p)
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
-struct stream_step *stream_pipe_room(struct stream_pipe *p)
+struct stream_portion *stream_pipe_room(struct stream_pipe *p)
 {
-    return p->portions[p->put % PORTIONS].steps;
+    struct stream_portion *room = &p->portions[p->put % PORTIONS];
+    room->allocation_count = room->free_count = room->large.len = 0;
+    return room;
 }
 
 static int result(const struct stream_pipe *p, struct err *e)
@@ -102,13 +97,13 @@ static int result(const struct stream_pipe *p, struct err *e)
     return p->failed ? -1 : 0;
 }
 
-int stream_pipe_put(struct stream_pipe *p, size_t n, struct err *e)
+int stream_pipe_put(struct stream_pipe *p, struct err *e)
 {
-    struct portion *filled = &p->portions[p->put % PORTIONS];
-    filled->n = n;
-    memset(filled->steps + n, 0, STEPS_AHEAD * sizeof *filled->steps);
+    struct stream_portion *filled = &p->portions[p->put % PORTIONS];
+    filled->allocations[filled->allocation_count].key = UINT64_MAX;
+    filled->frees[filled->free_count].key = UINT64_MAX;
     if (!p->running)
-        return p->take(p->ctx, filled->steps, n, e);
+        return p->take(p->ctx, filled, e);
     pthread_mutex_lock(&p->lock);
     p->put++;
     pthread_cond_signal(&p->came);
@@ -140,6 +135,8 @@ void stream_pipe_close(struct stream_pipe *p)
         pthread_mutex_unlock(&p->lock);
         pthread_join(p->thread, NULL);
     }
+    for (unsigned i = 0; i < PORTIONS; i++)
+        vec_release(&p->portions[i].large);
     pthread_cond_destroy(&p->came);
     pthread_cond_destroy(&p->went);
     pthread_mutex_destroy(&p->lock);

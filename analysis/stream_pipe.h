@@ -13,11 +13,8 @@
 #include "analysis/stream_parts.h"
 #include "base/err.h"
 
-/* Steps of a portion at most. */
-#define STREAM_PORTION 4096u
-
-/* Counts a portion, behind which STEPS_AHEAD further steps can be read. -1 with `e`. */
-typedef int stream_take(void *ctx, const struct stream_step *steps, size_t n, struct err *e);
+/* Counts a portion. -1 with `e`. */
+typedef int stream_take(void *ctx, const struct stream_portion *portion, struct err *e);
 
 struct stream_pipe;
 
@@ -30,11 +27,11 @@ void stream_pipe_close(struct stream_pipe *p);
 /* From now on portions are counted in a thread, if there can be one. */
 void stream_pipe_start(struct stream_pipe *p);
 
-/* Room for the next portion. */
-struct stream_step *stream_pipe_room(struct stream_pipe *p);
+/* Room for the next portion, which is empty. */
+struct stream_portion *stream_pipe_room(struct stream_pipe *p);
 
-/* Hands over `n` steps that were put there. -1 with the error of who counts, here or later. */
-int stream_pipe_put(struct stream_pipe *p, size_t n, struct err *e);
+/* Hands it over. -1 with the error of who counts, here or later. */
+int stream_pipe_put(struct stream_pipe *p, struct err *e);
 
 /* Waits until all that was handed over is counted. */
 int stream_pipe_drain(struct stream_pipe *p, struct err *e);

@@ -19,8 +19,8 @@
 /* ---- the two ways */
 
 struct answer {
-    struct trace trace;
     struct stream_figures stream;
+    struct trace trace;
     struct summary summary;
 };
 
@@ -210,7 +210,7 @@ static void make_odd(struct fixture *f, uint32_t *pools, uint32_t stacks[8])
     for (unsigned i = 1; i < 8; i++) {
         char name[16];
         snprintf(name, sizeof name, "work%u", i / 2);
-        stacks[i] = fixture_stack(f, 0x1000 * i, name, "a.c", i / 3);
+        stacks[i] = fixture_stack(f, UINT64_C(0x1000) * i, name, "a.c", i / 3);
     }
 }
 
@@ -239,6 +239,44 @@ static void test_many_events(void **state)
     add_odd(&f, third, stacks, 30000, false);
     assert_true(compare_saved(&f.trace, NULL));
     assert_true(compare_saved(&f.trace, "gfx"));
+    trace_release(&f.trace);
+}
+
+/* So many that the log of the steps is gone through in two halves at the same time. */
+static void test_long_log(void **state)
+{
+    (void)state;
+    struct fixture f;
+    uint32_t pools[2], stacks[8];
+    make_odd(&f, pools, stacks);
+    add_odd(&f, pools[0], stacks, 190000, false);
+    add_odd(&f, pools[1], stacks, 100, false);
+    assert_true(compare_saved(&f.trace, NULL));
+    trace_release(&f.trace);
+}
+
+/* Many blocks that go while few come: their frees do not fit one portion with the allocations. */
+static void test_more_frees_than_allocations(void **state)
+{
+    (void)state;
+    struct fixture f;
+    uint32_t pools[2], stacks[8];
+    make_odd(&f, pools, stacks);
+    for (unsigned i = 0; i < 60000; i++) {
+        bool late = i >= 50000;
+        struct memory_event_in ev = {.ptr = i,
+                                     .size = i % 17 == 0 ? (UINT64_C(1) << 39) + i : i % 900,
+                                     .time_alloc = late ? 100000 + (i - 50000) * 9 : i,
+                                     .time_free = late ? -1 : 100000 + (int64_t)(i * 7 % 80000),
+                                     .callstack_alloc = stacks[i % 8],
+                                     .thread_alloc = (uint16_t)(i % 3),
+                                     .thread_free = (uint16_t)(i / 5 % 3)};
+        if (late && i % 4 == 0)
+            ev.time_free = ev.time_alloc + i % 3;
+        assert_int_equal(memory_append(&f.trace.memory, pools[0], &ev, &f.e), 0);
+    }
+    f.trace.facts.last_time = 300000;
+    assert_true(compare_saved(&f.trace, NULL));
     trace_release(&f.trace);
 }
 
@@ -374,6 +412,8 @@ int main(void)
         cmocka_unit_test(test_pools_of_one_name_are_read_again),
         cmocka_unit_test(test_odd_blocks),
         cmocka_unit_test(test_many_events),
+        cmocka_unit_test(test_long_log),
+        cmocka_unit_test(test_more_frees_than_allocations),
         cmocka_unit_test(test_sums_beyond_all),
         cmocka_unit_test(test_disorder),
         cmocka_unit_test(test_fixtures),

@@ -12,39 +12,53 @@
 
 /* Sees to it that steps come in the order in which they were put. */
 struct taker {
-    int64_t next;
+    uint64_t next;
     int64_t fails_at; /* -1: never */
     unsigned calls_after_failure;
-    bool failed, foreign_end;
+    bool failed, no_end;
 };
 
-static int take(void *ctx, const struct stream_step *steps, size_t n, struct err *e)
+static int take(void *ctx, const struct stream_portion *p, struct err *e)
 {
     struct taker *c = ctx;
     c->calls_after_failure += c->failed;
-    for (size_t i = 0; i < n; i++) {
-        if (c->next == c->fails_at) {
+    for (size_t i = 0; i < p->allocation_count + p->free_count; i++) {
+        if ((int64_t)c->next == c->fails_at) {
             c->failed = true;
             return err_set(e, ERR_CHECK, "step %lld", (long long)c->next);
         }
-        if (steps[i].time != c->next)
+        bool is_free = i >= p->allocation_count;
+        const struct due_item *item =
+            is_free ? &p->frees[i - p->allocation_count] : &p->allocations[i];
+        if (item->key != c->next || is_free != (c->next / 7 % 2 == 1))
             return err_set(e, ERR_INPUT, "not in order");
         c->next++;
     }
-    for (unsigned i = 0; i < STEPS_AHEAD; i++)
-        c->foreign_end |= steps[n + i].callstack != 0;
+    c->no_end |= p->allocations[p->allocation_count].key != UINT64_MAX ||
+                 p->frees[p->free_count].key != UINT64_MAX || p->large.len != 0;
     return 0;
 }
 
-/* Portions of all sizes, `*put` steps in all. */
+static void put_step(struct stream_portion *room, uint64_t key)
+{
+    if (key / 7 % 2)
+        room->frees[room->free_count++].key = key;
+    else
+        room->allocations[room->allocation_count++].key = key;
+}
+
+/* Portions of all sizes, `*put` steps in all: each has some allocations, and then some frees. */
 static int put_all(struct stream_pipe *p, int64_t all, int64_t *put, struct err *e)
 {
     *put = 0;
-    for (size_t n = 0; *put < all; n = (n * 7 + 13) % (STREAM_PORTION + 1)) {
-        struct stream_step *room = stream_pipe_room(p);
-        for (size_t i = 0; i < n; i++)
-            room[i] = (struct stream_step){.time = (*put)++, .callstack = 1};
-        if (stream_pipe_put(p, n, e) != 0)
+    for (unsigned n = 0; *put < all; n = (n * 5 + 3) % 17) {
+        struct stream_portion *room = stream_pipe_room(p);
+        assert_true(room->allocation_count == 0 && room->free_count == 0 && room->large.len == 0);
+        assert_true(vec_push(&room->large, n));
+        room->large.len = 0;
+        while (n-- && *put < all && (room->free_count == 0 || *put / 7 % 2))
+            put_step(room, (uint64_t)(*put)++);
+        if (stream_pipe_put(p, e) != 0)
             return -1;
     }
     return 0;
@@ -65,9 +79,9 @@ static void test_order(void **state)
             c.next = 0;
             assert_int_equal(put_all(p, 500000, &put, &e), 0);
             assert_int_equal(stream_pipe_drain(p, &e), 0);
-            assert_true(c.next == put);
+            assert_true(c.next == (uint64_t)put);
         }
-        assert_false(c.foreign_end);
+        assert_false(c.no_end);
         stream_pipe_close(p);
     }
 }
@@ -104,9 +118,9 @@ static void test_end_without_drain(void **state)
         int64_t put;
         assert_int_equal(stream_pipe_open(&p, take, &c, NULL), 0);
         stream_pipe_start(p);
-        assert_int_equal(put_all(p, 1000 * i, &put, NULL), 0);
+        assert_int_equal(put_all(p, (int64_t)1000 * i, &put, NULL), 0);
         stream_pipe_close(p);
-        assert_true(c.next <= put);
+        assert_true(c.next <= (uint64_t)put);
     }
     stream_pipe_close(NULL);
 }
