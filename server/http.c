@@ -474,12 +474,12 @@ static int listen_on(struct http_server *s, const struct addrinfo *at, struct er
     const unsigned flags =
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (at->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0u);
     s->patience.info = s->mhd.connection_info;
-    s->daemon = s->mhd.start(
-        flags, 0, NULL, NULL, on_request, s, MHD_OPTION_SOCK_ADDR, at->ai_addr,
-        MHD_OPTION_NOTIFY_COMPLETED, on_end, s, MHD_OPTION_CONNECTION_LIMIT, HTTP_CONNECTIONS_MAX,
-        MHD_OPTION_NOTIFY_CONNECTION, http_patience_notify, &s->patience,
-        MHD_OPTION_CONNECTION_TIMEOUT, CONNECTION_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        CONNECTION_MEMORY, MHD_OPTION_LISTENING_ADDRESS_REUSE, 1u, MHD_OPTION_END);
+    s->daemon =
+        s->mhd.start(flags, 0, NULL, NULL, on_request, s, MHD_OPTION_SOCK_ADDR, at->ai_addr,
+                     MHD_OPTION_NOTIFY_COMPLETED, on_end, s, MHD_OPTION_CONNECTION_LIMIT,
+                     HTTP_CONNECTIONS_MAX, MHD_OPTION_NOTIFY_CONNECTION, http_patience_notify,
+                     &s->patience, MHD_OPTION_CONNECTION_TIMEOUT, CONNECTION_SECONDS,
+                     MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, MHD_OPTION_END);
     return s->daemon ? 0 : err_errno(e, ERR_CONNECT, "cannot listen on %s", s->o.address);
 }
 

@@ -200,6 +200,13 @@ class Answers(Web):
                 have += len(piece)
             self.assertGreater(have, 16 << 20)
 
+    def test_a_port_is_one_daemons(self):
+        with self.web():
+            other = run("daemon", "-o", self.traces, "-p", self.udp, "--http",
+                        f"127.0.0.1:{self.port()}", timeout=20)
+            self.assertEqual(other.returncode, 5, other.stderr)
+            self.assertIn("cannot listen", other.stderr)
+
     def test_heads_alone(self):
         """As checks of health ask, and `curl -I`."""
         self.traces.mkdir()
