@@ -98,13 +98,38 @@ double budget_summary_figure(void *ctx, const struct budget_term *t, bool base)
                                                                               : of_pools(s, t);
 }
 
+/*
+ * Whether the figures tell what the expression asks for. All of a trace without memory data are 0,
+ * which is within any budget: a check that passes because nothing was recorded would be no check.
+ */
+static bool can_be_told(const struct budget *b, const struct budget_summaries *both,
+                        struct buf *why)
+{
+    const struct summary *now = both->now, *base = both->base;
+    const struct summary *lacking = now->empty                             ? now
+                                    : b->needs_base && base && base->empty ? base
+                                                                           : NULL;
+    if (lacking)
+        buf_printf(why, "cannot be told%s, %.*s", lacking == base ? " of the base" : "",
+                   (int)lacking->verdict.len, lacking->verdict.data);
+    return !lacking;
+}
+
+/* `why` gets what decides it. False when it cannot be told. */
+static bool is_as_wanted(const struct budget *b, const struct budget_summaries *both, bool wanted,
+                         struct buf *why)
+{
+    return can_be_told(b, both, why) &&
+           budget_holds(b, budget_summary_figure, (void *)both, why) == wanted;
+}
+
 int budget_summary_check(struct summary *s, const struct budget *b, const char *name, bool wanted,
                          bool *holds, struct err *e)
 {
     struct budget_summaries both = {.now = s};
     struct buf why = {0};
     struct summary_check check = {.name = name, .expression = b->text};
-    check.holds = budget_holds(b, budget_summary_figure, &both, &why) == wanted;
+    check.holds = is_as_wanted(b, &both, wanted, &why);
     *holds = check.holds;
     snprintf(check.detail, sizeof check.detail, "%.100s: %s", b->text, buf_str(&why));
     bool ok = !why.failed && vec_push(&s->checks, check);
@@ -119,7 +144,7 @@ static int compare_all(struct budget_checks *out, const struct budget_summaries 
         const struct budget *b = &list.at[i];
         struct buf why = {0};
         struct summary_check one = {.name = b->text};
-        one.holds = !budget_holds(b, budget_summary_figure, (void *)both, &why);
+        one.holds = is_as_wanted(b, both, false, &why);
         snprintf(one.detail, sizeof one.detail, "%s", buf_str(&why));
         bool ok = !why.failed && vec_push(&out->list, one);
         buf_release(&why);

@@ -22,7 +22,7 @@ double budget_summary_figure(void *ctx, const struct budget_term *t, bool base);
 
 /*
  * Adds the outcome of an expression, which must outlive the summary, to its checks: `name` holds
- * when it is `wanted`.
+ * when it is `wanted`. None holds of a trace without memory data.
  */
 int budget_summary_check(struct summary *s, const struct budget *b, const char *name, bool wanted,
                          bool *holds, struct err *e);
@@ -39,7 +39,8 @@ struct budget_checks {
 
 /*
  * Looks at two traces and says for each expression whether it is false of the newer one's figures,
- * or of their change, as it should be. `out` need not be initialised.
+ * or of their change, as it should be, and there is memory data to tell it from. `out` need not be
+ * initialised.
  */
 int budget_summary_compare(struct budget_checks *out, struct trace *base, struct trace *now,
                            const struct summary_options *options, struct budget_list list,

@@ -176,6 +176,7 @@ struct summary {
     uint64_t faults_left_out;         /* kinds of faults that were too many to store */
     uint64_t unknown_frees, null_frees, double_allocations; /* of all pools */
     uint64_t matched_frees;                                 /* of all pools */
+    bool empty;     /* the trace has no memory events at all, whatever is selected */
     bool partial;   /* most frees are of blocks never seen: size threshold or late start */
     bool complete;  /* nothing is missing at the end, and it is the last part */
     bool continued; /* the capture goes on in another trace */

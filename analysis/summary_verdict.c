@@ -318,8 +318,12 @@ static bool check_trace(struct summary *s)
 
 int summary_judge(struct summary *s, struct err *e)
 {
-    for (size_t i = 0; i < s->trace->memory.pools.len; i++)
+    uint64_t allocations = 0;
+    for (size_t i = 0; i < s->trace->memory.pools.len; i++) {
         s->matched_frees += s->trace->memory.pools.at[i]->totals.frees;
+        allocations |= s->trace->memory.pools.at[i]->totals.allocations;
+    }
+    s->empty = !allocations && !s->unknown_frees;
     s->partial = s->unknown_frees > s->matched_frees;
     if (s->allocations == 0) {
         say_no_data(s);

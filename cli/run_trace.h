@@ -25,7 +25,7 @@ void run_traces_release(struct run_traces *r);
 int run_trace_save(struct run_traces *r, struct trace *t, const char *path, bool replace,
                    struct err *e);
 
-/* Checks the budgets alone. */
+/* Checks the budgets alone. A trace without memory events, as of a short child, is passed over. */
 int run_trace_check(struct run_traces *r, struct trace *t, struct err *e);
 
 /* Checks the budgets and writes the report of a trace that was saved as `path`. */

@@ -528,6 +528,23 @@ class Diff(Case):
         doc = json.loads(run("diff", MEMSCEN, THREADS, "--format", "json", *args).stdout)
         self.assertEqual([c["holds"] for c in doc["checks"]], [not status for _, status in cases])
 
+    def test_no_budget_holds_of_no_memory_data(self):
+        bare, told = self.dir / "bare.tracy", "cannot be told, no memory data: it was stripped"
+        self.assertEqual(run("update", "-s", "M", MEMSCEN, bare).returncode, 0)
+        for budget in ("peak>512M", "peak<512M", "faults>0"):
+            result = run("report", bare, "--fail-if", budget)
+            self.assertEqual(result.returncode, 1, budget)
+            self.assertIn(f"fail-if {budget}: {told}", result.stderr)
+        self.assertEqual(run("verify", bare, "--expect", "peak=0").returncode, 1)
+        for before, after, budget, status in ((MEMSCEN, bare, "peak>+5%", 1),
+                                              (bare, MEMSCEN, "peak>+99999999%", 1),
+                                              (bare, MEMSCEN, "peak>1G", 0)):
+            result = run("diff", before, after, "--fail-if", budget)
+            self.assertEqual(result.returncode, status, result.stdout)
+            self.assertEqual("cannot be told" in result.stderr, status == 1)
+        # Selected to nothing is something else.
+        self.assertEqual(run("report", MEMSCEN, "--size", "1G:", "--fail-if", "peak>0").returncode, 0)
+
     def test_budgets_of_one_trace(self):
         self.assertEqual(run("report", MEMSCEN, "--fail-if", "peak>8M").returncode, 0)
         result = run("report", MEMSCEN, "--fail-if", "peak>=8M", "--format", "json")

@@ -209,6 +209,9 @@ class Status(RunCase):
         holding = ["-f", "--fail-if", "peak>1G"]
         result = record(self.dir, self.program, "exit", 0, options=holding)
         self.assertEqual(result.returncode, 0, result.stderr)
+        result = record(self.dir, self.program, "exit", 0, options=[*holding, "--min-size", "1G"])
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("peak>1G: cannot be told, no memory data", result.stderr)
 
     def test_no_such_program(self):
         result = record(self.dir, self.dir / "none")
