@@ -6,10 +6,12 @@ is installed, in turns, at the same depth of call stacks.
 
 Times are wall-clock, each the least of BENCH_ROUNDS (3). `program`: until the program itself ended,
 with its recording on disk. `trace`: until the trace is on disk. `sampled`: the program, sampled at
-512 KiB. For heaptrack there is one time, until all its processes ended."""
+512 KiB. For heaptrack there is one time, until all its processes ended. Memory is the highest
+resident size of the program's own process, looked at every few milliseconds."""
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -60,6 +62,40 @@ def timed(command, environment):
     return time.monotonic() - began
 
 
+def below(pid):
+    """The process and all that it began."""
+    yield pid
+    for children in pathlib.Path(f"/proc/{pid}/task").glob("*/children"):
+        try:
+            for child in children.read_text().split():
+                yield from below(int(child))
+        except OSError:
+            pass
+
+
+def peak_of(pid, program):
+    """The highest resident size so far of a process that runs that program, 0 for any other."""
+    try:
+        if os.readlink(f"/proc/{pid}/exe") != program:
+            return 0
+        found = re.search(r"^VmHWM:\s+(\d+) kB$",
+                          pathlib.Path(f"/proc/{pid}/status").read_text(), re.M)
+    except OSError:
+        return 0
+    return int(found[1]) << 10 if found else 0
+
+
+def resident(command, environment, program):
+    """The highest resident size of the program while the command runs, in bytes."""
+    program, most = os.path.realpath(shutil.which(program)), 0
+    process = subprocess.Popen([str(a) for a in command], stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL, env=dict(os.environ, **environment))
+    while process.poll() is None:
+        most = max([most, *(peak_of(pid, program) for pid in below(process.pid))])
+        time.sleep(0.002)
+    return most
+
+
 def preloaded(folder, options):
     """The environment that records into a file, with nobody reading it."""
     recording = folder / "recording"
@@ -69,35 +105,43 @@ def preloaded(folder, options):
 
 
 def measure(command, environment, folder):
-    """The least of each kind of time, in seconds, and the trace's size in bytes."""
+    """
+    The least of each kind of time, in seconds; the sizes of trace and heaptrack's file in bytes; the
+    program's memory as it is, recorded, and under heaptrack.
+    """
     trace, heap = folder / "out.tracy", folder / "heap"
+    commands = {"native": command,
+                "trace": [TIDEMARK, "run", "-f", "-o", trace, "--depth", DEPTH, "--report", "none",
+                          "--", *command]}
+    if shutil.which("heaptrack"):
+        commands["heaptrack"] = ["heaptrack", "-o", heap, *command]
     ways = {
-        "native": lambda: timed(command, environment),
+        "native": lambda: timed(commands["native"], environment),
         "program": lambda: timed(command, {**environment, **preloaded(folder, f"depth={DEPTH}")}),
-        "trace": lambda: timed([TIDEMARK, "run", "-f", "-o", trace, "--depth", DEPTH, "--report",
-                                "none", "--", *command], environment),
+        "trace": lambda: timed(commands["trace"], environment),
         "sampled": lambda: timed(command, {**environment,
                                            **preloaded(folder, f"depth={DEPTH},sample=524288")}),
     }
-    if shutil.which("heaptrack"):
-        ways["heaptrack"] = lambda: timed(["heaptrack", "-o", heap, *command], environment)
+    if "heaptrack" in commands:
+        ways["heaptrack"] = lambda: timed(commands["heaptrack"], environment)
     least = {}
     for _ in range(ROUNDS):
         for way, run in ways.items():
             seconds = run()
             least[way] = min(least.get(way, seconds), seconds)
+    memory = [resident(c, environment, str(command[0])) for c in commands.values()]
     sizes = [trace.stat().st_size] + [p.stat().st_size for p in folder.glob("heap.*")]
-    return least, sizes
+    return least, sizes, memory
 
 
 def main():
     print(f"recording programs, call stacks of {DEPTH} frames, least of {ROUNDS}\n")
     print(f"{'':28}{'native':>9}{'program':>9}{'trace':>9}{'sampled':>9}{'heaptrack':>11}"
-          f"{'added':>9}{'whole':>8}{'size':>11}")
+          f"{'added':>9}{'whole':>8}{'size':>11}  memory added")
     with tempfile.TemporaryDirectory(prefix="tidemark-") as folder:
         folder = pathlib.Path(folder)
         for name, command, environment in programs(folder):
-            least, sizes = measure(command, environment, folder)
+            least, sizes, memory = measure(command, environment, folder)
             row = "".join(f"{least[w]:9.3f}" for w in ("native", "program", "trace", "sampled"))
             if "heaptrack" in least:
                 other = least["heaptrack"] - least["native"]
@@ -106,7 +150,8 @@ def main():
                         f"{least['trace'] / least['heaptrack']:7.2f}x")
             else:
                 row += f"{'-':>11}{'-':>9}{'-':>8}"
-            print(f"{name:28}{row}{sizes[0] / 1024:8.0f} KiB", flush=True)
+            more = ", heaptrack ".join(f"{(m - memory[0]) / 2**20:.1f} MiB" for m in memory[1:])
+            print(f"{name:28}{row}{sizes[0] / 1024:8.0f} KiB  {more}", flush=True)
     print("\nadded: what recording adds to the program, over what heaptrack adds; whole: until the\n"
           "trace is on disk, over heaptrack's whole time")
 

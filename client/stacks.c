@@ -9,7 +9,7 @@
 #include "client/quiet.h"
 #include "client/system.h"
 
-#define HEADS_MOST (1u << 20)
+#define HEADS_MOST (1u << 18) /* 1 MiB, as much of which is resident as has been touched */
 #define HEADS_LEAST (1u << 12)
 #define PATIENCE 1000 /* looks at a chunk that another thread is making */
 
