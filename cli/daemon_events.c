@@ -115,6 +115,12 @@ static void told(void *ctx, const struct job *job)
     news_free(n);
 }
 
+/* The daemon ends before it came to anything. */
+static void untold(void *ctx)
+{
+    news_free(ctx);
+}
+
 static int text_file(const char *text, struct err *e)
 {
     int fd = tempfile_open(tempfile_dir(NULL), e);
@@ -137,6 +143,7 @@ static void begin_telling(struct daemon *d, struct news *n)
                                   .out = -1,
                                   .seconds = command ? COMMAND_SECONDS : REQUEST_SECONDS,
                                   .done = told,
+                                  .dropped = untold,
                                   .ctx = n};
     if ((fd < 0 && command) || jobs_begin(&d->jobs, &plan, &e) != 0) {
         d->tell_failures++;

@@ -178,6 +178,8 @@ void jobs_release(struct jobs *j)
         (void)kill(-one->pid, SIGKILL);
         while (waitpid(one->pid, NULL, 0) < 0 && errno == EINTR)
             ;
+        if (one->plan.dropped)
+            one->plan.dropped(one->plan.ctx);
         job_free(one);
     }
     vec_release(&j->list);

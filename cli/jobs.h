@@ -29,6 +29,8 @@ struct job_plan {
     bool with_parent; /* it ends when the daemon does, even if that is killed */
     /* It has ended, and `words` is what it said. The job is gone when this returns. */
     void (*done)(void *ctx, const struct job *job);
+    /* Instead of `done`, when the jobs are released before it has ended; NULL: nothing is to do. */
+    void (*dropped)(void *ctx);
     void *ctx;
     uint64_t note; /* for the caller's own use */
 };
@@ -59,7 +61,7 @@ void jobs_poll(const struct jobs *j, struct pollfd *out);
 /* Takes what they say, tells of those that have ended, and ends what takes too long. */
 void jobs_turn(struct jobs *j);
 
-/* Kills those that are left, and tells nobody. */
+/* Kills those that are left, and drops them. */
 void jobs_release(struct jobs *j);
 
 #endif

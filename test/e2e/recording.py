@@ -98,7 +98,7 @@ class Recording:
             if count:
                 self.dropped[pool] = (count, size)
         self.dropped_notes = struct.unpack_from("<Q", data, line + 128 + 16 * 256)[0]
-        more = line + 128 + 16 * 256 + 32 + 512  # behind only_threads
+        more = line + 128 + 16 * 256 + 32 + 512 + 4  # behind only_threads and expedited
         self.deep_libraries, self.deep_unseen = struct.unpack_from("<2I", data, more)
         self.unseen = data[more + 8:more + 520].split(b"\0")[0].decode()
         self.lost = {name: struct.unpack_from("<3Q", data, at + 24 * i)
