@@ -232,7 +232,10 @@ static inline uint32_t name_frames(struct thread *t, struct walk_frame *frames, 
     return node;
 }
 
-/* Puts frames of a walk, the innermost one first, behind `known` ones; returns their number. */
+/*
+ * Puts frames of a walk, the innermost one first, behind `known` ones; returns their number. Word
+ * by word: the fresh frames were just stored so, and a wider load would wait for these stores.
+ */
 static inline uint32_t keep(struct walk_frame *frames, uint32_t known,
                             const struct walk_frame *fresh, uint32_t count)
 {

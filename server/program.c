@@ -181,13 +181,20 @@ static const char *allocator_of(const char *name)
     return NULL;
 }
 
+/* A table of the dynamic linker, and the names that it refers to. False: it lacks one of them. */
+static bool find_table(struct elf_file *f, const char *section, struct view *table,
+                       struct view *names)
+{
+    return elf_file_section(f, section, table, NULL) == 0 &&
+           elf_file_section(f, ".dynstr", names, NULL) == 0 && table->p && names->p;
+}
+
 /* Whether its dynamic symbols define malloc: these come before those of any library. */
 static bool defines_malloc(struct elf_file *f, char allocator[32])
 {
     struct view symbols, names;
     bool found = false;
-    if (elf_file_section(f, ".dynsym", &symbols, NULL) != 0 ||
-        elf_file_section(f, ".dynstr", &names, NULL) != 0 || !symbols.p || !names.p)
+    if (!find_table(f, ".dynsym", &symbols, &names))
         return false;
     for (size_t at = 0; symbols.len - at >= sizeof(Elf64_Sym); at += sizeof(Elf64_Sym)) {
         Elf64_Sym s;
@@ -205,30 +212,34 @@ static bool defines_malloc(struct elf_file *f, char allocator[32])
 }
 
 /*
- * Whether a library is needed that has to be the first one: AddressSanitizer's, of gcc or clang.
- * Those of other sanitizers work behind ours.
+ * AddressSanitizer's library, of gcc or clang, which has to be the first one. Those of other
+ * sanitizers work behind ours.
  */
-static bool needs_sanitizer(struct elf_file *f)
+static bool is_sanitizer(const char *name, size_t room)
 {
     static const char *const known[] = {"libasan.so", "libhwasan.so", "libclang_rt.asan",
                                         "libclang_rt.hwasan"};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        size_t len = strlen(known[i]);
+        if (room >= len && memcmp(name, known[i], len) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool needs_sanitizer(struct elf_file *f)
+{
     struct view dynamic, names;
-    if (elf_file_section(f, ".dynamic", &dynamic, NULL) != 0 ||
-        elf_file_section(f, ".dynstr", &names, NULL) != 0 || !dynamic.p || !names.p)
+    if (!find_table(f, ".dynamic", &dynamic, &names))
         return false;
     for (size_t at = 0; dynamic.len - at >= sizeof(Elf64_Dyn); at += sizeof(Elf64_Dyn)) {
         Elf64_Dyn d;
         memcpy(&d, dynamic.p + at, sizeof d);
         if (d.d_tag == DT_NULL)
             break;
-        if (d.d_tag != DT_NEEDED || d.d_un.d_val >= names.len)
-            continue;
-        const char *name = names.p + d.d_un.d_val;
-        for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-            size_t len = strlen(known[i]);
-            if (names.len - d.d_un.d_val >= len && memcmp(name, known[i], len) == 0)
-                return true;
-        }
+        if (d.d_tag == DT_NEEDED && d.d_un.d_val < names.len &&
+            is_sanitizer(names.p + d.d_un.d_val, names.len - d.d_un.d_val))
+            return true;
     }
     return false;
 }

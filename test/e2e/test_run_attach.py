@@ -14,29 +14,33 @@ from tools import LIMIT, TIDEMARK, run, shared_library
 
 STATE = 1280  # where a recording's header says that it has begun (client/record.h)
 
-OPERATORS = r"""
-#include <cstdio>
+# Says that it is there, and goes on when the file is.
+WAITING = r"""
+#include <stdio.h>
 #include <unistd.h>
 #include <sys/prctl.h>
-__attribute__((noinline)) char *make_array() { return new char[100]; }
-int main(int, char **argv)
+static void wait_for_recorder(const char *file)
 {
     prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
     puts("ready");
     fflush(stdout);
-    while (access(argv[1], F_OK) != 0)
+    while (access(file, F_OK) != 0)
         usleep(2000);
+}
+"""
+
+OPERATORS = WAITING + r"""
+__attribute__((noinline)) char *make_array() { return new char[100]; }
+int main(int, char **argv)
+{
+    wait_for_recorder(argv[1]);
     for (int i = 0; i < 1000; i++)
         delete[] make_array();
 }
 """
 
-
-JEMALLOC = r"""
+JEMALLOC = WAITING + r"""
 #include <stddef.h>
-#include <stdio.h>
-#include <unistd.h>
-#include <sys/prctl.h>
 void *mallocx(size_t, int), dallocx(void *, int);
 __attribute__((noinline)) void *make_block(size_t n)
 {
@@ -46,11 +50,7 @@ __attribute__((noinline)) void *make_block(size_t n)
 }
 int main(int count, char **argv)
 {
-    prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY);
-    puts("ready");
-    fflush(stdout);
-    while (access(argv[1], F_OK) != 0)
-        usleep(2000);
+    wait_for_recorder(argv[1]);
     for (int i = 0; i < 1000; i++)
         dallocx(make_block(100), 0);
     return make_block(7) == NULL;
