@@ -339,19 +339,37 @@ class Rotating(Killed):
             self.assertEqual(result.returncode, 0, result.stderr)
             self.assertEqual(run("dump", self.out).returncode, 0)
 
-    def test_flight_recorder_without_room(self):
-        """The disk fills: what is to be kept and fits is in the trace, and why it ended."""
-        recording, _ = self.stream()
-        with self.capturing(recording, "--keep-last", "600K", stop_at=800000) as (
+    def fill_disk(self, recording, stop):
+        """A flight recorder that has just `stop` bytes of the client when files may grow no more
+        than to 330,000 bytes: what it says as errors."""
+        begin = frame_ends(recording.read_bytes(), 82)[0]
+        with self.capturing(recording, "--keep-last", "600K", stop_at=stop) as (
                 capture, proxy, _):
-            wait_for(lambda: len(proxy.passed) == 800000, "bytes")
+            wait_for(lambda: begin + journal_arrived(self.journal) == stop, "the journal")
             resource.prlimit(capture.pid, resource.RLIMIT_FSIZE, (330000, 330000))
             proxy.go_on()
             out, err = capture.communicate(timeout=LIMIT)
         self.assertEqual(capture.returncode, 4, out + err)
         self.assertIn("cannot write the journal", err)
+        return err
+
+    def test_flight_recorder_without_room(self):
+        """The disk fills: what is to be kept and fits is in the trace, and why it ended."""
+        recording, _ = self.stream()
+        self.fill_disk(recording, 200000)
         self.assertIn("no room left", run("info", self.out).stdout)
         self.assertFalse(self.journal.exists())
+
+    def test_flight_recorder_without_room_for_its_trace(self):
+        """The disk fills and the trace does not fit either: the journal keeps what there is."""
+        recording, _ = self.stream()
+        err = self.fill_disk(recording, 800000)
+        self.assertIn("what was recorded is kept in", err)
+        self.assertFalse(self.out.exists())
+        result = run("recover", self.journal)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertGreaterEqual(frames_said(result), 1)
+        self.assertEqual(run("dump", self.dir / "x.recovered.tracy").returncode, 0)
 
     def test_limits(self):
         recording, _ = self.stream()
