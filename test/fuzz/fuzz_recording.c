@@ -15,7 +15,7 @@ static void write_whole(int fd, const uint8_t *bytes)
         abort();
 }
 
-/* Looking at a process that lives costs a barrier on all processors: that is done seldom. */
+/* Looking at a process that lives costs a quick barrier: that is done seldom. */
 static void read_on(struct recording *r, bool alive)
 {
     struct err e = {0};
@@ -74,6 +74,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         abort();
     recording_target_init(&target, &in);
     pack_header(bytes, flags);
+    /* Nobody writes but us. The other barrier waits for each processor: 50 inputs a second. */
+    ((struct rec_header *)bytes)->expedited = 1;
     take(&target, fd, &c, bytes, flags);
     if (ingest_finish(&in, &e) != 0)
         abort();
