@@ -21,6 +21,8 @@ static void put(struct scanner *s, const char *from, size_t n)
 
 static bool at(const struct scanner *s, const char *what)
 {
+    if (s->p == s->end || *s->p != *what)
+        return false;
     size_t n = strlen(what);
     return (size_t)(s->end - s->p) >= n && memcmp(s->p, what, n) == 0;
 }
@@ -112,6 +114,8 @@ static bool at_suffix(const struct scanner *s)
     static const char *const suffixes[] = {"@",           ".cold",    ".part.",
                                            ".constprop.", ".isra.",   ".lto_priv.",
                                            ".llvm.",      " [clone ", " [with "};
+    if (*s->p != '@' && *s->p != '.' && *s->p != ' ')
+        return false;
     for (size_t i = 0; s->len && i < sizeof suffixes / sizeof *suffixes; i++) {
         if (at(s, suffixes[i]))
             return true;

@@ -297,6 +297,9 @@ static bool is_family_member(const char *rest)
 
 static bool rule_fits(const struct rule *r, const char *name, size_t len)
 {
+    /* Nearly all rules end here for nearly all frames. */
+    if (r->match != SUFFIX && name[0] != r->text[0])
+        return false;
     size_t n = strlen(r->text);
     switch (r->match) {
     case NAME:
@@ -323,7 +326,8 @@ static bool is_client_file(struct view file)
     struct view parent = {file.p + folder, base ? base - 1 - folder : 0};
     bool ours = parent.len == 0;
     for (size_t i = 0; i < sizeof client_folders / sizeof *client_folders && !ours; i++)
-        ours = view_equal(parent, view_of(client_folders[i]));
+        ours =
+            parent.p[0] == client_folders[i][0] && view_equal(parent, view_of(client_folders[i]));
     for (size_t i = 0; i < sizeof client_files / sizeof *client_files && ours; i++) {
         if (view_equal(name, view_of(client_files[i])))
             return true;
