@@ -42,6 +42,8 @@ struct kind {
     uint32_t live, free; /* lists of blocks: 1 + index, 0 none */
 };
 
+#define MEMORY_BATCH 64u
+
 struct heaptrack_import {
     struct ingest *in;
     struct import_counts *counts;
@@ -55,10 +57,27 @@ struct heaptrack_import {
     bool indexed; /* allocations go by their kind */
     bool rss;     /* there is a plot */
     uint64_t version;
+    struct event memory[MEMORY_BATCH]; /* handed over together, which spares waiting for memory */
+    size_t waiting;                    /* of them */
 };
+
+static int flush_memory(struct heaptrack_import *h, struct err *e)
+{
+    size_t n = h->waiting;
+    h->waiting = 0;
+    return n ? h->in->sink.memory(h->in->sink.ctx, h->memory, n, e) : 0;
+}
+
+static int hand_memory(struct heaptrack_import *h, const struct event *ev, struct err *e)
+{
+    h->memory[h->waiting++] = *ev;
+    return h->waiting < MEMORY_BATCH ? 0 : flush_memory(h, e);
+}
 
 static int hand(struct heaptrack_import *h, const struct event *ev, struct err *e)
 {
+    if (flush_memory(h, e) != 0)
+        return -1;
     return h->in->sink.event(h->in->sink.ctx, ev, e);
 }
 
@@ -86,7 +105,7 @@ static int put_alloc(struct heaptrack_import *h, uint64_t address, uint64_t size
         return -1;
     h->counts->notes[NOTE_UNKNOWN_TRACES] += !known;
     h->counts->allocations++;
-    return hand(h, &ev, e);
+    return hand_memory(h, &ev, e);
 }
 
 static int put_free(struct heaptrack_import *h, uint64_t address, struct err *e)
@@ -94,7 +113,7 @@ static int put_free(struct heaptrack_import *h, uint64_t address, struct err *e)
     struct event ev = {.kind = EVENT_MEM_FREE, .thread = THREAD_ID, .time = next_time(h)};
     ev.mem.ptr = address;
     h->counts->frees++;
-    return hand(h, &ev, e);
+    return hand_memory(h, &ev, e);
 }
 
 static uint64_t fresh_address(struct heaptrack_import *h, uint64_t size)
