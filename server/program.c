@@ -19,6 +19,9 @@
 /* As the kernel: an interpreter may be a script itself, but not for ever (fs/exec.c). */
 #define SCRIPTS_MAX 5u
 
+/* No name that says something is longer. */
+#define SYMBOL_NAME_MAX 64u
+
 /* What the kernel reads of a file to find out what it is (BINPRM_BUF_SIZE). */
 #define HEAD_SIZE 256u
 
@@ -199,10 +202,12 @@ static bool defines_malloc(struct elf_file *f, char allocator[32])
     for (size_t at = 0; symbols.len - at >= sizeof(Elf64_Sym); at += sizeof(Elf64_Sym)) {
         Elf64_Sym s;
         memcpy(&s, symbols.p + at, sizeof s);
-        if (s.st_shndx == SHN_UNDEF || s.st_name >= names.len ||
-            !memchr(names.p + s.st_name, 0, names.len - s.st_name))
+        if (s.st_shndx == SHN_UNDEF || s.st_name >= names.len)
             continue;
         const char *name = names.p + s.st_name;
+        size_t room = names.len - s.st_name;
+        if (!memchr(name, 0, room < SYMBOL_NAME_MAX ? room : SYMBOL_NAME_MAX))
+            continue;
         const char *known = allocator_of(name);
         if (known)
             snprintf(allocator, 32, "%s", known);
@@ -248,7 +253,8 @@ static enum program_obstacle look_at_elf(struct program *p, int fd)
 {
     struct elf_file *f;
     struct err e = {0};
-    if (elf_file_open(&f, fd, NULL, &e) != 0)
+    struct elf_limits limits = {.inflated_bytes = 0}; /* the dynamic linker inflates nothing */
+    if (elf_file_open(&f, fd, &limits, &e) != 0)
         return PROGRAM_UNKNOWN;
     enum program_obstacle found = PROGRAM_FINE;
     if (!elf_file_is_64(f) || (OUR_MACHINE != EM_NONE && elf_file_machine(f) != OUR_MACHINE))
