@@ -28,7 +28,7 @@ struct stream_room {
     size_t n;
     struct due_item allocations[STREAM_ALLOCATIONS];
     int64_t freed[STREAM_ALLOCATIONS];
-    struct stream_sizes large; /* with those that were handed over: places are as before */
+    struct stream_sizes large; /* theirs */
 };
 
 /* Events of a pool for which a thread of its own pays. */
@@ -138,13 +138,18 @@ static int counting_failed(struct stream_figures *f)
 
 /* ---- portions */
 
-static bool copy_sizes(struct stream_sizes *to, const struct stream_sizes *from)
+/* Has allocations that were copied name their sizes by places of a list of their own. */
+static bool move_sizes(struct due_item *items, size_t n, const struct stream_sizes *from,
+                       struct stream_sizes *to)
 {
-    if (!vec_reserve(to, from->len))
-        return false;
-    to->len = from->len;
-    if (from->len)
-        memcpy(to->at, from->at, from->len * sizeof *from->at);
+    to->len = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!step_is_large(items[i].value))
+            continue;
+        if (!vec_push(to, from->at[step_size(items[i].value)]))
+            return false;
+        items[i].value = step_with_size(items[i].value, to->len - 1);
+    }
     return true;
 }
 
@@ -156,7 +161,7 @@ static bool set_aside(struct stream_room *room, size_t first)
     memcpy(room->allocations, from->allocations + first, room->n * sizeof *room->allocations);
     memcpy(room->freed, from->freed + first, room->n * sizeof *room->freed);
     from->allocation_count = first;
-    return copy_sizes(&room->large, &from->large);
+    return move_sizes(room->allocations, room->n, &from->large, &room->large);
 }
 
 /* Begins the next portion with them. */
@@ -166,7 +171,7 @@ static bool put_back(struct stream_room *room)
     memcpy(to->allocations, room->allocations, room->n * sizeof *room->allocations);
     memcpy(to->freed, room->freed, room->n * sizeof *room->freed);
     to->allocation_count = room->n;
-    return copy_sizes(&to->large, &room->large);
+    return move_sizes(to->allocations, room->n, &room->large, &to->large);
 }
 
 /* Hands the portion at hand over to those who count. */

@@ -21,9 +21,10 @@ struct level {
 
 struct levels {
     const struct stream_grouping *of;
-    struct level *early, *late; /* of two parts of the log */
+    struct level *early, *late; /* of two parts of the log, by group */
     struct counter *sums;       /* beside them */
-    size_t len;
+    uint32_t *used;             /* groups that the pool at hand has; the others have zeros */
+    size_t used_count;
     bool shared; /* some group has several call stacks in the pool at hand */
 };
 
@@ -37,11 +38,13 @@ static int levels_init(struct levels *l, const struct stream_grouping *of, struc
     uint32_t most = 0;
     for (size_t i = 0; i < of->group_count; i++)
         most = of->groups[i] > most ? of->groups[i] : most;
-    *l = (struct levels){.of = of, .len = (size_t)most + 1};
-    l->early = malloc(l->len * sizeof *l->early);
-    l->late = malloc(l->len * sizeof *l->late);
-    l->sums = malloc(l->len * sizeof *l->sums);
-    return l->early && l->late && l->sums ? 0 : err_no_memory(e, "figures of groups");
+    size_t n = (size_t)most + 1;
+    *l = (struct levels){.of = of};
+    l->early = calloc(n, sizeof *l->early);
+    l->late = calloc(n, sizeof *l->late);
+    l->sums = calloc(n, sizeof *l->sums);
+    l->used = calloc(n, sizeof *l->used);
+    return l->early && l->late && l->sums && l->used ? 0 : err_no_memory(e, "figures of groups");
 }
 
 static void levels_release(struct levels *l)
@@ -49,15 +52,19 @@ static void levels_release(struct levels *l)
     free(l->early);
     free(l->late);
     free(l->sums);
+    free(l->used);
 }
 
+/* As for a pool without blocks. A trace may have many pools and many groups, but few in each. */
 static void levels_clear(struct levels *l)
 {
     l->shared = false;
-    for (size_t i = 0; i < l->len; i++) {
-        l->early[i] = l->late[i] = (struct level){0};
-        l->sums[i] = (struct counter){0};
+    for (size_t i = 0; i < l->used_count; i++) {
+        uint32_t group = l->used[i];
+        l->early[group] = l->late[group] = (struct level){0};
+        l->sums[group] = (struct counter){0};
     }
+    l->used_count = 0;
 }
 
 /* ---- from the log: the highest use of groups of several call stacks */
@@ -217,8 +224,13 @@ static void add_callstacks(const struct stream_figures *f, uint32_t pool, struct
     uint32_t callstack;
     struct counter c;
     levels_clear(l);
-    while (accounting_next(&f->callstacks, pool, &iter, &callstack, &c))
-        l->shared |= add_counter(&l->sums[group_of(l->of, callstack)], &c);
+    while (accounting_next(&f->callstacks, pool, &iter, &callstack, &c)) {
+        uint32_t group = group_of(l->of, callstack);
+        if (add_counter(&l->sums[group], &c))
+            l->shared = true;
+        else
+            l->used[l->used_count++] = group;
+    }
 }
 
 static int give(const struct levels *l, uint32_t pool, const struct pool_figures *figures,
@@ -227,13 +239,12 @@ static int give(const struct levels *l, uint32_t pool, const struct pool_figures
     struct accounting *into = l->of->into;
     if (accounting_put_pool(into, pool, figures, e) != 0)
         return -1;
-    for (size_t i = 0; i < l->len; i++) {
-        struct counter *c = &l->sums[i];
-        if (c->count == 0)
-            continue;
+    for (size_t i = 0; i < l->used_count; i++) {
+        uint32_t group = l->used[i];
+        struct counter *c = &l->sums[group];
         if (l->shared)
-            c->peak_bytes = peak_of(&l->early[i], &l->late[i]);
-        if (accounting_put_counter(into, pool, (uint32_t)i, c, e) != 0)
+            c->peak_bytes = peak_of(&l->early[group], &l->late[group]);
+        if (accounting_put_counter(into, pool, group, c, e) != 0)
             return -1;
     }
     return 0;
