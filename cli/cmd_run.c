@@ -221,7 +221,8 @@ static bool is_over(struct run *r, bool *told)
         return false;
     size_t alive = run_tree_alive(&r->tree);
     /* One that was forked last may not have come yet, or may never come. */
-    bool expected = r->tree.forks > r->tree.came && clock_now() - r->ended < PATIENCE_NS;
+    bool expected = r->tree.forks > r->tree.came + collector_missed(r->collector) &&
+                    clock_now() - r->ended < PATIENCE_NS;
     if ((r->launch.asked && !r->attach.pid) || (alive == 0 && !expected))
         return true;
     if (alive == 0)
@@ -396,6 +397,15 @@ static void say_unseen(const struct run_process *p)
     buf_release(&names);
 }
 
+/* They cannot be counted: who came in vain when it was forked comes again when it executes. */
+static void say_missed(const struct run *r)
+{
+    if (collector_missed(r->collector))
+        fprintf(stderr,
+                "tidemark: not all children were recorded: there was no file to be had: %s\n",
+                strerror(collector_failure(r->collector)));
+}
+
 static int save_root(struct run *r, struct run_process *p, struct err *e)
 {
     struct buf end = {0};
@@ -429,6 +439,7 @@ static int finish(struct run *r)
     if (root && root->record && !root->silent) {
         say_what_followed(r, root);
         say_unseen(root);
+        say_missed(r);
         if (save_root(r, root, &e) != 0) {
             print_error(&e);
             r->tree.keep = true;

@@ -28,6 +28,9 @@
 /* Those that wait to be accepted: a build may start many at once. */
 #define BACKLOG 512
 
+/* Until a descriptor is looked for again. */
+#define RETRY_MS 10
+
 enum watched { WATCHED_LISTENER, WATCHED_STOP, WATCHED_SOCKET, WATCHED_PROCESS };
 
 struct peer;
@@ -50,13 +53,14 @@ struct collector {
     char *folder;
     struct socket_folder place; /* of the socket */
     int listener, epoll, stop, news;
+    int spare; /* a descriptor to be had when no other is */
     struct watch of_listener, of_stop;
     pthread_t thread;
     bool runs;
     _Atomic pid_t root;
     _Atomic bool paused;
-    _Atomic uint64_t refused;
-    _Atomic int failure; /* errno of a recording that could not be made; 0: none */
+    _Atomic uint64_t missed; /* processes for which there was no file */
+    _Atomic int failure;     /* errno of the last of them; 0: none */
     unsigned count;
     pthread_mutex_t lock; /* of `queue` */
     VEC(struct collected *) queue;
@@ -79,13 +83,21 @@ static void tell(const struct collector *c)
 
 /* ---- a process comes */
 
+static void miss(struct collector *c, int cause)
+{
+    c->missed++;
+    c->failure = cause;
+}
+
 static struct collected *make_collected(struct collector *c, const struct rec_hello *hello,
                                         pid_t pid)
 {
     struct collected *p = calloc(1, sizeof *p);
     struct buf path = {0};
-    if (!p)
+    if (!p) {
+        miss(c, ENOMEM);
         return NULL;
+    }
     buf_printf(&path, "%s/%d.%u.recording", c->folder, (int)pid, c->count++);
     p->hello = *hello;
     p->hello.exe[sizeof p->hello.exe - 1] = 0;
@@ -96,7 +108,7 @@ static struct collected *make_collected(struct collector *c, const struct rec_he
     p->fd =
         p->path && !path.failed ? open(p->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
     if (p->fd < 0)
-        c->failure = p->path && !path.failed ? errno : ENOMEM;
+        miss(c, p->path && !path.failed ? errno : ENOMEM);
     buf_release(&path);
     if (p->fd >= 0)
         return p;
@@ -153,9 +165,29 @@ static void drop(struct collector *c, struct peer *p)
     free(p);
 }
 
+/*
+ * No descriptor is left for who waits to be accepted. It would wait, the program with it, and be
+ * seen again and again: it gets the spare one for a moment, and learns that it is not recorded.
+ */
+static void turn_away(struct collector *c, int cause)
+{
+    if (c->spare >= 0)
+        close(c->spare);
+    int fd = accept4(c->listener, NULL, NULL, SOCK_CLOEXEC);
+    if (fd >= 0) {
+        miss(c, cause);
+        close(fd);
+    } else {
+        (void)poll(NULL, 0, RETRY_MS);
+    }
+    c->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
 static void come_in(struct collector *c)
 {
     int fd = accept4(c->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+    if (fd < 0 && (errno == EMFILE || errno == ENFILE))
+        turn_away(c, errno);
     if (fd < 0)
         return;
     struct peer *p = calloc(1, sizeof *p);
@@ -244,11 +276,11 @@ static void greet(struct collector *c, struct peer *p, const struct rec_hello *h
     if (wanted)
         new = make_collected(c, hello, who.pid);
     if (new && !hand_over(c, new)) {
+        miss(c, ENOMEM);
         collected_free(new, false);
         new = NULL;
     }
     if (!new) {
-        c->refused++;
         (void)answer(p->socket, c, -1);
         drop(c, p);
         return;
@@ -398,6 +430,7 @@ int collector_start(struct collector **out, const struct collector_options *o, s
     c->of_stop.what = WATCHED_STOP;
     c->place = SOCKET_FOLDER_NONE;
     c->listener = c->epoll = c->stop = c->news = -1;
+    c->spare = open("/dev/null", O_RDONLY | O_CLOEXEC);
     pthread_mutex_init(&c->lock, NULL);
     if (make_folders(c, e) == 0 && listen_on(c, e) == 0 && start_thread(c, e) == 0) {
         *out = c;
@@ -428,7 +461,7 @@ void collector_stop(struct collector *c)
         drop(c, c->peers.at[c->peers.len - 1]);
     while ((p = collector_take(c)))
         collected_free(p, true);
-    const int fds[] = {c->listener, c->epoll, c->stop, c->news};
+    const int fds[] = {c->listener, c->epoll, c->stop, c->news, c->spare};
     for (size_t i = 0; i < sizeof fds / sizeof *fds; i++) {
         if (fds[i] >= 0)
             close(fds[i]);
@@ -517,7 +550,7 @@ int collector_failure(const struct collector *c)
     return c->failure;
 }
 
-uint64_t collector_refused(const struct collector *c)
+uint64_t collector_missed(const struct collector *c)
 {
-    return c->refused;
+    return c->missed;
 }

@@ -69,10 +69,8 @@ void collected_free(struct collected *p, bool keep);
  */
 void collected_leave(struct collected *p, bool keep);
 
-/* Why, as errno, a process got no file for its recording; 0: all did. */
+/* How often a process got no file for its recording, and why, as errno, the last time. */
+uint64_t collector_missed(const struct collector *c);
 int collector_failure(const struct collector *c);
-
-/* Processes that were not taken: children, unless these are wanted. */
-uint64_t collector_refused(const struct collector *c);
 
 #endif

@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -376,6 +377,25 @@ class Children(RunCase):
         for trace in traces:
             row = site(trace, "make_block")
             self.assertEqual((row["count"], row["live_count"]), (2, 1))
+
+
+    def test_that_get_no_file_are_told_of(self):
+        script = "exec 3<&0; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14; do " \
+                 "sh -c 'echo up; read line <&3' & done; wait"
+        for files in (29, 30, 31):  # which call it is that finds none left depends on the number
+            with self.subTest(files=files):
+                process = subprocess.Popen(
+                    [TIDEMARK, "run", "-f", "-o", self.trace, "--no-symbols", "--follow-fork", "--",
+                     "sh", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE, text=True,
+                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (files, files)))
+                for _ in range(14):
+                    self.assertEqual(process.stdout.readline(), "up\n")
+                _, stderr = process.communicate(timeout=LIMIT)
+                self.assertEqual(process.returncode, 0, stderr)
+                self.assertIn("not all children were recorded: there was no file to be had: "
+                              "Too many open files", stderr)
+        self.assert_nothing_left()
 
 
 class Descriptors(RunCase):
