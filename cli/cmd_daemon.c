@@ -28,6 +28,7 @@
 #define TELLING_NS 60000000000LL /* so long events are told after the last capture's end */
 #define ALERT_PAUSE 60.0
 #define STOP_TIMEOUT 300.0
+#define OURS_POLLED 4u /* descriptors that are polled besides those of captures and jobs */
 
 /* mkdir -p */
 static int make_folder(const char *path, struct err *e)
@@ -113,7 +114,17 @@ static int poll_on(struct daemon *d, int fd, short events, struct err *e)
                : err_no_memory(e, "waiting for clients");
 }
 
-/* Two for each capture, in their order, before them what is ours, and the jobs' behind. */
+/* Both of a capture; one that has ended has none, and the kernel bounds how many are polled. */
+static int poll_capture(struct daemon *d, const struct capture *one, struct err *e)
+{
+    short out = channel_wants_out(&one->channel) ? POLLOUT : 0;
+    return one->words >= 0 && (poll_on(d, one->words, POLLIN, e) != 0 ||
+                               poll_on(d, one->channel.fd, (short)(POLLIN | out), e) != 0)
+               ? -1
+               : 0;
+}
+
+/* What is ours, two for each capture that runs, in their order, and the jobs' behind. */
 static int list_polled(struct daemon *d, bool listening, struct err *e)
 {
     int http = d->http.server ? http_fd(d->http.server) : -1;
@@ -124,10 +135,7 @@ static int list_polled(struct daemon *d, bool listening, struct err *e)
         poll_on(d, http, POLLIN, e) != 0)
         return -1;
     for (size_t i = 0; i < d->captures.list.len; i++) {
-        const struct capture *one = d->captures.list.at[i];
-        short out = channel_wants_out(&one->channel) ? POLLOUT : 0;
-        if (poll_on(d, one->words, POLLIN, e) != 0 ||
-            poll_on(d, one->channel.fd, (short)(POLLIN | out), e) != 0)
+        if (poll_capture(d, d->captures.list.at[i], e) != 0)
             return -1;
     }
     d->captures_polled = d->captures.list.len;
@@ -141,12 +149,16 @@ static int list_polled(struct daemon *d, bool listening, struct err *e)
 
 static void hear_captures(struct daemon *d)
 {
-    const size_t before = 4;
+    const struct pollfd *polled = d->polled.at + OURS_POLLED;
     for (size_t i = 0; i < d->captures_polled; i++) {
         struct capture *one = d->captures.list.at[i];
-        if (one->channel.fd >= 0 && d->polled.at[before + 2 * i + 1].revents)
+        if (one->words < 0)
+            continue;
+        short words = polled[0].revents, messages = polled[1].revents;
+        polled += 2;
+        if (one->channel.fd >= 0 && messages)
             captures_hear(&d->captures, one);
-        if (one->words < 0 || !d->polled.at[before + 2 * i].revents)
+        if (!words)
             continue;
         captures_listen(&d->captures, one, daemon_said, d);
         if (one->state != CAPTURE_RUNNING)

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import re
+import resource
 import signal
 import socket
 import struct
@@ -11,7 +12,7 @@ import time
 
 from clients import thread_name
 from passing import journal_bytes
-from test_capture import FakeClient, alloc, frame, listener
+from test_capture import TERMINATE, FakeClient, alloc, frame, listener
 from tools import (LIMIT, TIDEMARK, WIRE, Case, end_daemon, free_port, interrupt, replaying, report,
                    run, wait_until)
 
@@ -173,6 +174,19 @@ class Daemon(Case):
             for client in clients:
                 client.end()
         self.assertEqual(len(self.names()), 1)
+
+    def test_more_clients_over_time_than_there_may_be_descriptors(self):
+        """Those that have ended are remembered, but not waited for."""
+        with self.daemon() as process:
+            resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (48, 48))
+            for i in range(24):
+                client = FakeClient(STAYS + frame(TERMINATE))
+                announce(self.udp, client.port, b"p", pid=100 + i)
+                self.wait_for(process, "Trace size")
+                client.end()
+            interrupt(process)
+        self.assertEqual(process.returncode, 0)
+        self.assertEqual(len(self.names()), 24)
 
     def test_rubbish_is_passed_over(self):
         with self.daemon() as process:
