@@ -5,6 +5,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -28,6 +29,9 @@
 #define TELLING_NS 60000000000LL /* so long events are told after the last capture's end */
 #define ALERT_PAUSE 60.0
 #define STOP_TIMEOUT 300.0
+#define CLIENT_HOLDS 2u                             /* descriptors: its words, its channel */
+#define OURS_MOST 96u                               /* besides those */
+#define HTTP_MOST (2u * HTTP_CONNECTIONS_MAX + 48u) /* with files to send, pages that are kept */
 #define OURS_POLLED 4u /* descriptors that are polled besides those of captures and jobs */
 
 /* mkdir -p */
@@ -305,6 +309,25 @@ static void recover_leftovers(struct daemon *d)
         daemon_log_error(d, &e);
 }
 
+/* Descriptors for so many clients at a time; where those are not to be had, for fewer clients. */
+static void keep_descriptors(struct daemon *d)
+{
+    uint64_t ours = OURS_MOST + (d->http.address ? HTTP_MOST : 0);
+    uint64_t wanted = ours + (uint64_t)CLIENT_HOLDS * d->max_clients;
+    uint64_t most = file_limit_raise(&d->jobs.files, wanted);
+    if (most >= wanted)
+        return;
+    uint64_t room = most - (ours < most / 2 ? ours : most / 2);
+    unsigned fit = room / CLIENT_HOLDS > 1 ? (unsigned)(room / CLIENT_HOLDS) : 1;
+    if (fit > d->max_clients)
+        fit = d->max_clients;
+    daemon_log(d, LOG_WARNING, "clients.limit", NULL, NULL,
+               "%u clients at a time need %" PRIu64 " descriptors, and no more than %" PRIu64
+               " are allowed (ulimit -Hn): %u are captured at a time",
+               d->max_clients, wanted, most, fit);
+    d->max_clients = fit;
+}
+
 static void say_start(struct daemon *d)
 {
     unsigned http = d->http.server ? http_port(d->http.server) : 0;
@@ -328,6 +351,7 @@ static int daemon_run(struct daemon *d)
     struct err e = {0};
     if (make_folder(d->dir, &e) == 0)
         recover_leftovers(d);
+    keep_descriptors(d);
     if (e.code || stop_init(&d->stop, &e) != 0 || (d->socket = discovery_open(d->port, &e)) < 0 ||
         daemon_look(d, &e) != 0 || daemon_http_start(d, &e) != 0 ||
         daemon_sinks_start(d, &e) != 0) {

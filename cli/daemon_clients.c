@@ -158,10 +158,9 @@ void daemon_mark_busy(struct daemon *d)
 
 int daemon_look(struct daemon *d, struct err *e)
 {
-    const int ours[] = {d->socket, d->stop.fd};
     if (d->targets.len == 0)
         return 0;
-    return prober_start(&d->prober, d->targets.at, (unsigned)d->targets.len, ours, 2, e);
+    return prober_start(&d->prober, d->targets.at, (unsigned)d->targets.len, &d->jobs.files, e);
 }
 
 static void take_found(struct daemon *d)

@@ -33,9 +33,11 @@ static bool take_place(int fd, int place)
     return from >= 0 && dup2(from, place) >= 0;
 }
 
-static int be_job(const struct job_plan *plan, int words, pid_t daemon)
+static int be_job(const struct job_plan *plan, const struct file_limit *files, int words,
+                  pid_t daemon)
 {
     reset_signals();
+    file_limit_restore(files);
     if (plan->with_parent) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() != daemon)
@@ -62,7 +64,7 @@ static void job_free(struct job *one)
     free(one);
 }
 
-static int start(struct job *one, struct err *e)
+static int start(struct job *one, const struct file_limit *files, struct err *e)
 {
     int ends[2];
     pid_t daemon = getpid();
@@ -71,7 +73,7 @@ static int start(struct job *one, struct err *e)
     fflush(NULL);
     one->pid = fork();
     if (one->pid == 0)
-        _exit(be_job(&one->plan, ends[1], daemon));
+        _exit(be_job(&one->plan, files, ends[1], daemon));
     close(ends[1]);
     one->heard = ends[0];
     if (one->pid < 0)
@@ -92,7 +94,7 @@ int jobs_begin(struct jobs *j, const struct job_plan *plan, struct err *e)
     one->plan = *plan;
     one->heard = one->ended = -1;
     one->deadline = monotonic_ns() + (long long)(plan->seconds * 1e9);
-    if (start(one, e) != 0) {
+    if (start(one, &j->files, e) != 0) {
         job_free(one);
         return -1;
     }

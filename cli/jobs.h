@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "base/err.h"
+#include "base/file_limit.h"
 #include "base/vec.h"
 
 #define JOB_WORDS_MAX 4096u
@@ -49,6 +50,7 @@ struct job {
 
 struct jobs {
     VEC(struct job *) list;
+    struct file_limit files; /* what was raised for the daemon alone */
 };
 
 /* Begins one. ERR_CONNECT, ERR_MEMORY. */

@@ -127,8 +127,16 @@ static _Noreturn void probe_for_ever(struct round *r)
     }
 }
 
+/* One that is started again would have those of all captures, and keep what they are ends of. */
+static void close_others(int own)
+{
+    if (own > 3)
+        (void)close_range(3, (unsigned)own - 1, 0);
+    (void)close_range((unsigned)own + 1, ~0u, 0);
+}
+
 int prober_start(struct prober *p, const struct probe_target *targets, unsigned count,
-                 const int *keep_closed, unsigned closed, struct err *e)
+                 const struct file_limit *files, struct err *e)
 {
     int ends[2];
     *p = (struct prober){.fd = -1, .count = count};
@@ -145,11 +153,8 @@ int prober_start(struct prober *p, const struct probe_target *targets, unsigned 
     p->pid = fork();
     if (p->pid == 0) {
         struct round r = {.targets = targets, .busy = p->busy, .count = count, .out = ends[1]};
-        close(ends[0]);
-        for (unsigned i = 0; i < closed; i++) {
-            if (keep_closed[i] >= 0)
-                close(keep_closed[i]);
-        }
+        file_limit_restore(files);
+        close_others(ends[1]);
         /* A terminal's SIGINT goes to all: it ends when the daemon does, and not before. */
         (void)setpgid(0, 0);
         probe_for_ever(&r);

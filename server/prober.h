@@ -13,6 +13,7 @@
 #include <sys/types.h>
 
 #include "base/err.h"
+#include "base/file_limit.h"
 
 #define SCAN_PORT_FIRST 8086u
 #define SCAN_PORT_LAST 8105u
@@ -41,11 +42,11 @@ struct prober {
 #define PROBER_NONE ((struct prober){.fd = -1})
 
 /*
- * Starts the process. The targets are its own from then on; `keep_closed` are descriptors that it
- * has no use for. ERR_CONNECT.
+ * Starts the process. The targets are its own from then on, and of descriptors it keeps none above
+ * 2; `files` is what was raised for the caller alone. ERR_CONNECT.
  */
 int prober_start(struct prober *p, const struct probe_target *targets, unsigned count,
-                 const int *keep_closed, unsigned closed, struct err *e);
+                 const struct file_limit *files, struct err *e);
 
 /* The next that was found. False when there is none now. *gone tells that the process has ended. */
 bool prober_next(struct prober *p, struct probe_found *found, bool *gone);

@@ -4,18 +4,19 @@ clients that behave badly."""
 import contextlib
 import os
 import pathlib
+import resource
 import shutil
 import signal
 import socket
 import subprocess
 import unittest
 
-from test_capture import frame
+from test_capture import TERMINATE, frame
 from clients import string
 from test_daemon import announce
 from test_daemon_events import Driven, Telling
 from test_daemon_production import ONE, STAYS
-from tools import LIMIT, TIDEMARK, end_daemon, report, run, wait_until
+from tools import LIMIT, TIDEMARK, end_daemon, free_port, report, run, wait_until
 
 
 def children(process):
@@ -57,6 +58,76 @@ class Guards(Telling):
             self.assertEqual(self.stop(process), 0, self.said())
         found = run("info", self.traces / self.names()[0], "--format", "json").stdout
         self.assertIn("python", found)
+
+
+def open_files(pid):
+    """Its soft and its hard limit."""
+    return resource.prlimit(pid, resource.RLIMIT_NOFILE)
+
+
+class Descriptors(Telling):
+    def start(self, soft, hard, *args):
+        """Under limits that the shell sets: the program that is tested cannot raise the hard one."""
+        script = 'ulimit -Sn "$1" && ulimit -Hn "$2" && shift 2 && exec "$@"'
+        with open(self.log, "wb") as log:
+            process = subprocess.Popen(["sh", "-c", script, "sh", str(soft), str(hard), TIDEMARK,
+                                        "daemon", "-o", str(self.traces), "-p", str(self.udp),
+                                        "--local", *map(str, args)], stdout=log, stderr=log)
+        self.addCleanup(end_daemon, process)
+        self.wait_said("Listening", process)
+        return process
+
+    def test_the_limit_is_raised_for_the_daemon_alone(self):
+        out = self.dir / "out"
+        hook = self.program(f"ulimit -Sn > {out}.new\nulimit -Hn >> {out}.new\n"
+                            f"mv {out}.new {out}")
+        client = self.client(frame(ONE + TERMINATE))
+        process = self.start(300, 4000, "--max-clients", 700, "--on-finish", hook, "--target",
+                             f"127.0.0.1:{free_port()}")
+        self.assertEqual(open_files(process.pid), (1496, 4000))
+        (prober,) = children(process)
+        self.assertEqual(open_files(prober), (300, 4000))
+        announce(self.udp, client.port, b"p", pid=1)
+        wait_until(out.exists)
+        self.assertEqual(out.read_text().split(), ["300", "4000"])
+        self.assertEqual(self.stop(process), 0, self.said())
+        self.assertNotIn("descriptors", self.said())
+
+    def test_a_limit_that_is_high_enough_stays(self):
+        process = self.start(900, 4000)
+        self.assertEqual(open_files(process.pid), (900, 4000))
+
+    def test_a_hard_limit_that_is_too_low_is_told(self):
+        clients = [self.client(STAYS) for _ in range(9)]
+        process = self.start(30, 32, "--max-clients", 700)
+        self.assertEqual(open_files(process.pid), (32, 32))
+        self.assertIn("700 clients at a time need 1496 descriptors, and no more than 32 are allowed"
+                      " (ulimit -Hn): 8 are captured at a time", self.said())
+        for i, client in enumerate(clients):
+            announce(self.udp, client.port, b"p", pid=1 + i)
+        self.wait_said("8 clients are being captured, further ones must wait")
+        self.wait_recorded(8)
+        self.assertEqual(self.stop(process), 0, self.said())
+        self.assertEqual(len(self.names()), 8)
+
+    def test_who_looks_for_clients_has_none_of_the_others(self):
+        """Also one that was started again, when there are captures."""
+        clients = [self.client(STAYS) for _ in range(2)]
+        with self.web("--target", f"127.0.0.1:{free_port()}") as process:
+            (prober,) = children(process)
+            for i, client in enumerate(clients):
+                announce(self.udp, client.port, b"p", pid=1 + i)
+            self.wait_recorded(2)
+            os.kill(prober, signal.SIGKILL)
+            self.wait_said("the process that looks for clients died; starting another")
+            wait_until(lambda: len(children(process)) == 3)
+            prober = children(process)[-1]
+
+            def has_its_own_only():
+                return len([fd for fd in os.listdir(f"/proc/{prober}/fd") if int(fd) > 2]) <= 2
+
+            wait_until(has_its_own_only)
+            self.assertEqual(self.stop(process), 0, self.said())
 
 
 class Disk(Telling):
