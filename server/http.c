@@ -63,7 +63,8 @@ struct http_exchange {
     char *path;
     struct buf body;
     bool too_long;
-    bool asked; /* handle was called */
+    bool asked;   /* handle was called */
+    bool trusted; /* it may have what it asks for, and not only since anybody may */
     bool suspended;
     struct MHD_Response *response; /* waits to be queued */
     unsigned status;
@@ -379,6 +380,7 @@ static void ask(struct http_exchange *x)
     const char *why = "";
     unsigned status = refused(x, &why);
     x->asked = true;
+    x->trusted = !status && has_token(x);
     if (status)
         http_refuse(x, status, why);
     else if (x->server->stopping) /* came with the last turn: nobody would answer it later */
@@ -404,9 +406,9 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
         *upload_len = 0;
         return MHD_YES;
     }
-    http_patience_came(&x->server->patience, c);
     if (!x->asked)
         ask(x);
+    http_patience_came(&x->server->patience, c, x->trusted);
     if (!x->response) { /* it will be answered later */
         x->suspended = true;
         x->server->mhd.suspend(c);
@@ -473,13 +475,15 @@ static int listen_on(struct http_server *s, const struct addrinfo *at, struct er
 {
     const unsigned flags =
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (at->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0u);
+    /* On the loopback all have one address. */
+    const unsigned of_one = s->loopback ? 0 : HTTP_CONNECTIONS_OF_ONE;
     s->patience.info = s->mhd.connection_info;
-    s->daemon =
-        s->mhd.start(flags, 0, NULL, NULL, on_request, s, MHD_OPTION_SOCK_ADDR, at->ai_addr,
-                     MHD_OPTION_NOTIFY_COMPLETED, on_end, s, MHD_OPTION_CONNECTION_LIMIT,
-                     HTTP_CONNECTIONS_MAX, MHD_OPTION_NOTIFY_CONNECTION, http_patience_notify,
-                     &s->patience, MHD_OPTION_CONNECTION_TIMEOUT, CONNECTION_SECONDS,
-                     MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, MHD_OPTION_END);
+    s->daemon = s->mhd.start(
+        flags, 0, NULL, NULL, on_request, s, MHD_OPTION_SOCK_ADDR, at->ai_addr,
+        MHD_OPTION_NOTIFY_COMPLETED, on_end, s, MHD_OPTION_CONNECTION_LIMIT, HTTP_CONNECTIONS_MAX,
+        MHD_OPTION_NOTIFY_CONNECTION, http_patience_notify, &s->patience,
+        MHD_OPTION_CONNECTION_TIMEOUT, CONNECTION_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+        CONNECTION_MEMORY, MHD_OPTION_PER_IP_CONNECTION_LIMIT, of_one, MHD_OPTION_END);
     return s->daemon ? 0 : err_errno(e, ERR_CONNECT, "cannot listen on %s", s->o.address);
 }
 

@@ -20,6 +20,7 @@
 
 #define HTTP_BODY_MAX 4096u                       /* bytes of a request's body */
 #define HTTP_CONNECTIONS_MAX 128u                 /* at a time */
+#define HTTP_CONNECTIONS_OF_ONE 96u               /* of one address, but not on the loopback */
 #define HTTP_STREAM_WAITING_MAX ((size_t)1 << 20) /* bytes for a reader that does not read */
 
 struct http_server;

@@ -289,6 +289,60 @@ class Floods(Telling):
             self.assertLess(fds, 200)
             self.assertEqual(self.stop(process), 0, self.said())
 
+    def hold(self, request, connections, source="127.0.0.1"):
+        """Connections of somebody who asks, and then does nothing."""
+        for _ in range(connections):
+            s = socket.create_connection(("127.0.0.1", self.port()), timeout=LIMIT,
+                                         source_address=(source, 0))
+            self.addCleanup(s.close)
+            with contextlib.suppress(OSError): # it is hung up on
+                s.sendall(request)
+
+    def listening(self, headers=b""):
+        """A stream of events, from its first one on."""
+        s = socket.create_connection(("127.0.0.1", self.port()), timeout=60)
+        self.addCleanup(s.close)
+        s.sendall(b"GET /api/v1/events HTTP/1.1\r\nHost: localhost\r\n" + headers + b"\r\n")
+        stream = s.makefile("rb")
+        self.addCleanup(stream.close)
+        self.assertIn(b"200", stream.readline())
+        self.next_event(stream)
+        return stream
+
+    def next_event(self, stream):
+        while line := stream.readline():
+            if line.startswith(b"data: "):
+                return
+        self.fail("the stream was cut")
+
+    def test_strangers_hold_nobody_up(self):
+        """Whether their requests never end, or are refused; on the loopback all have one address."""
+        for request in (b"GET /api/v1/status HTTP/1.1\r\nHost: localhost\r\nX-Slow: ",
+                        b"GET /api/v1/status HTTP/1.1\r\nHost: elsewhere\r\n\r\n"):
+            with self.web() as process:
+                stream = self.listening()
+                self.hold(request, 300)
+                self.assertEqual(self.status()["clients"], [])
+                for _ in range(2):
+                    self.next_event(stream)
+                self.assertEqual(self.stop(process), 0, self.said())
+
+    def test_strangers_elsewhere_hold_nobody_up(self):
+        """Nor who is at their address, and knows the token."""
+        token = b"abcdefghijklmnopqrstuvwxyz"
+        good = b"Authorization: Bearer " + token + b"\r\n"
+        with self.daemon("--http", "0.0.0.0:0", "--token", token.decode()):
+            stream = self.listening(good)
+            self.hold(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n", 150, "127.0.0.2")
+            self.hold(b"GET /", 150)
+            for source in ("127.0.0.1", "127.0.0.2", "127.0.0.3"):
+                with socket.create_connection(("127.0.0.1", self.port()), timeout=60,
+                                              source_address=(source, 0)) as s:
+                    s.sendall(b"GET /api/v1/status HTTP/1.1\r\nHost: localhost\r\n" + good +
+                              b"\r\n")
+                    self.assertIn(b"200 OK", s.recv(100))
+            self.next_event(stream)
+
     def test_a_byte_now_and_then_is_no_request(self):
         with self.web():
             with socket.create_connection(("127.0.0.1", self.port()), timeout=LIMIT) as slow:
