@@ -13,6 +13,7 @@
 #include "cli/budgets.h"
 #include "cli/captures.h"
 #include "cli/jobs.h"
+#include "cli/sent_files.h"
 #include "server/discovery.h"
 #include "server/http.h"
 #include "server/prober.h"
@@ -63,21 +64,13 @@ struct news;
 
 enum log_level { LOG_INFO, LOG_WARNING, LOG_ERROR };
 
-/* A file as it was. */
-struct seen_file {
-    dev_t device;
-    ino_t inode;
-    off_t size;
-    struct timespec modified;
-};
-
 /* Where finished traces go, too. */
 struct daemon_sink {
     const char *place; /* the value of --sink; NULL: there is none */
     VEC(const char *) labels;
     VEC(char *) waiting;          /* names of traces in the folder */
-    VEC(struct seen_file) passed; /* sent, or of no use, where the file cannot be marked */
-    struct seen_file now;         /* the one that is being sent */
+    struct sent_files passed;     /* sent, or of no use, where the file cannot be marked */
+    struct stat now;              /* the one that is being sent */
     bool sending, look;           /* `look`: there may be more of them */
     unsigned failed;              /* in a row */
     long long not_before, looked; /* monotonic ns */

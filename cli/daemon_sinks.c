@@ -2,8 +2,8 @@
  * Finished traces on their way to the tables of a fleet, one at a time, each by a process of its
  * own that does what `tidemark push` does. A trace that was sent has a mark, an extended attribute
  * of its file, so that a daemon that starts anew knows what is left to send, whoever saved it:
- * parts of a rotating capture and recovered ones, too. Where files cannot be marked it is sent
- * again, and passed over by `push`, which finds it there.
+ * parts of a rotating capture and recovered ones, too. Where files cannot be marked a hidden file
+ * of the folder says what was sent (cli/sent_files.h).
  */
 
 #include <dirent.h>
@@ -60,41 +60,36 @@ void daemon_sinks_release(struct daemon *d)
     forget_waiting(&d->sink);
     vec_release(&d->sink.waiting);
     vec_release(&d->sink.labels);
-    vec_release(&d->sink.passed);
+    sent_files_release(&d->sink.passed);
 }
 
 /* ---- marks */
 
 /* Of this place: a trace that was sent elsewhere is to be sent here. */
+static uint64_t mark_of(const struct daemon_sink *s)
+{
+    return XXH3_64bits(s->place, strlen(s->place));
+}
+
 static void mark_text(const struct daemon_sink *s, char text[17])
 {
-    snprintf(text, 17, "%016" PRIx64, (uint64_t)XXH3_64bits(s->place, strlen(s->place)));
+    snprintf(text, 17, "%016" PRIx64, mark_of(s));
 }
 
-static struct seen_file seen(const struct stat *st)
+static bool is_same(const struct stat *a, const struct stat *b)
 {
-    return (struct seen_file){st->st_dev, st->st_ino, st->st_size, st->st_mtim};
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
-static bool is_same(const struct seen_file *a, const struct seen_file *b)
-{
-    return a->device == b->device && a->inode == b->inode && a->size == b->size &&
-           a->modified.tv_sec == b->modified.tv_sec && a->modified.tv_nsec == b->modified.tv_nsec;
-}
-
-static bool was_sent(const struct daemon_sink *s, int fd, const struct stat *st)
+static bool was_sent(struct daemon_sink *s, int fd, const struct stat *st)
 {
     char wanted[17], mark[16];
-    const struct seen_file file = seen(st);
     mark_text(s, wanted);
     if (fgetxattr(fd, MARK, mark, sizeof mark) == sizeof mark &&
         memcmp(mark, wanted, sizeof mark) == 0)
         return true;
-    for (size_t i = 0; i < s->passed.len; i++) {
-        if (is_same(&s->passed.at[i], &file))
-            return true;
-    }
-    return false;
+    return sent_files_have(&s->passed, st);
 }
 
 static void mark_sent(struct daemon *d, const char *name)
@@ -105,29 +100,26 @@ static void mark_sent(struct daemon *d, const char *name)
     bool marked = false;
     mark_text(&d->sink, mark);
     if (fd >= 0) {
-        const struct seen_file file = seen(&st);
-        marked = is_same(&file, &d->sink.now) && fsetxattr(fd, MARK, mark, 16, 0) == 0;
+        marked = is_same(&st, &d->sink.now) && fsetxattr(fd, MARK, mark, 16, 0) == 0;
         close(fd);
     }
     if (!marked)
-        (void)vec_push(&d->sink.passed, d->sink.now);
+        sent_files_add(&d->sink.passed, d->http.dir, &d->sink.now, true);
 }
 
 /* ---- what there is to send */
 
-static bool is_waiting(const struct daemon_sink *s, const char *name)
+static int by_name(const void *a, const void *b)
 {
-    for (size_t i = 0; i < s->waiting.len; i++) {
-        if (strcmp(s->waiting.at[i], name) == 0)
-            return true;
-    }
-    return false;
+    return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static int take_name(struct daemon *d, const char *name)
+/* `known` names that wait already, sorted. */
+static int take_name(struct daemon *d, const char *name, char *const *known, size_t n)
 {
     struct stat st;
-    int fd = is_waiting(&d->sink, name) ? -1 : daemon_open_trace(d, name, &st);
+    bool waits = n && bsearch(&name, known, n, sizeof *known, by_name);
+    int fd = waits ? -1 : daemon_open_trace(d, name, &st);
     bool wanted = fd >= 0 && !was_sent(&d->sink, fd, &st);
     if (fd >= 0)
         close(fd);
@@ -139,29 +131,35 @@ static int take_name(struct daemon *d, const char *name)
     return 0;
 }
 
-static int by_name(const void *a, const void *b)
-{
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* In order of their names; but what could not be sent stays behind what was not tried yet. */
 static void look(struct daemon *d)
 {
     struct daemon_sink *s = &d->sink;
     int fd = openat(d->http.dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
-    const struct dirent *entry;
+    const struct dirent *entry = NULL;
+    VEC(char *) known = {0};
     bool anew = s->failed == 0;
     if (anew)
         forget_waiting(s);
     s->look = false;
     s->looked = monotonic_ns();
+    for (size_t i = 0; i < s->waiting.len; i++)
+        (void)vec_push(&known, s->waiting.at[i]);
+    bool all = known.len == s->waiting.len;
+    if (known.len)
+        qsort(known.at, known.len, sizeof *known.at, by_name);
     if (!dir && fd >= 0)
         close(fd);
-    while (dir && (entry = readdir(dir)) && take_name(d, entry->d_name) == 0)
+    sent_files_begin_look(&s->passed);
+    while (dir && all && (entry = readdir(dir)) &&
+           take_name(d, entry->d_name, known.at, known.len) == 0)
         ;
+    if (dir && all && !entry)
+        sent_files_end_look(&s->passed, d->http.dir);
     if (dir)
         closedir(dir);
+    vec_release(&known);
     if (anew && s->waiting.len)
         qsort(s->waiting.at, s->waiting.len, sizeof *s->waiting.at, by_name);
 }
@@ -249,8 +247,8 @@ static void sent(void *ctx, const struct job *job)
     }
     if (done)
         mark_sent(d, name);
-    else if (bad)
-        (void)vec_push(&s->passed, s->now);
+    else if (bad) /* a daemon that starts anew tries it again */
+        sent_files_add(&s->passed, d->http.dir, &s->now, false);
     if (!done && !bad) {
         pause_sending(s);
         (void)vec_push(&s->waiting, name); /* there is room: it was there before */
@@ -268,7 +266,7 @@ static bool is_there(struct daemon *d)
     int fd = daemon_open_trace(d, d->sink.waiting.at[0], &st);
     if (fd < 0)
         return false;
-    d->sink.now = seen(&st);
+    d->sink.now = st;
     close(fd);
     return true;
 }
@@ -325,6 +323,7 @@ int daemon_sinks_start(struct daemon *d, struct err *e)
         d->http.dir = open(d->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (d->http.dir < 0)
         return err_errno(e, ERR_OUTPUT, "%s", d->dir);
+    sent_files_open(&d->sink.passed, d->http.dir, mark_of(&d->sink));
     d->sink.look = true;
     return 0;
 }

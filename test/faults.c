@@ -11,10 +11,10 @@
  *     FAULT_LOG=F     each call becomes a line of the file F: name, and the file's path
  *     FAULT_GOT=F     the bytes that recv gave are written to the file F at the end
  *
- * Calls are write, pwrite, pwritev, fsync, fdatasync, ftruncate, fallocate, rename, link, mkdir,
- * open (of what does not exist yet), mmap (of files). Streams of the C library write through here
- * when they come from fdopen. What the environment asks for is taken out of it, so that programs
- * started by the program run undisturbed.
+ * Calls are write, pwrite, pwritev, fsync, fdatasync, ftruncate, fallocate, fsetxattr, rename,
+ * link, mkdir, open (of what does not exist yet), mmap (of files). Streams of the C library write
+ * through here when they come from fdopen. What the environment asks for is taken out of it, so
+ * that programs started by the program run undisturbed.
  */
 
 #include <dlfcn.h>
@@ -32,6 +32,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #define CALLS_MAX 2000000ul
@@ -217,6 +218,8 @@ FILE *fdopen(int fd, const char *mode)
 OF_FILE(fsync, (int fd), fd)
 OF_FILE(fdatasync, (int fd), fd)
 OF_FILE(ftruncate, (int fd, off_t size), fd, size)
+OF_FILE(fsetxattr, (int fd, const char *name, const void *value, size_t n, int flags), fd, name,
+        value, n, flags)
 OF_FILE(fallocate, (int fd, int mode, off_t at, off_t size), fd, mode, at, size)
 
 void *mmap(void *where, size_t n, int access, int flags, int fd, off_t at)

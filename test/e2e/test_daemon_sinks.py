@@ -1,15 +1,17 @@
 """Traces that the daemon sends on: `--sink`, with labels, through failures and restarts."""
 
+import errno
 import os
 import re
 import shutil
 import subprocess
+from unittest import mock
 
 from parquetfile import ParquetFile
 from test_capture import TERMINATE, frame
 from test_daemon import announce
 from test_daemon_events import VRAM, Telling
-from tools import LIMIT, TIDEMARK, TRACES, free_port, run, wait_until
+from tools import BUILD, LIMIT, TIDEMARK, TRACES, free_port, run, wait_until
 
 MEMSCEN = TRACES / "v0.14.0" / "memscen.tracy"
 
@@ -67,6 +69,45 @@ class Sinks(Telling):
             self.assertEqual(self.stop(process), 0, self.said())
         self.assertEqual(before, {p: p.stat().st_mtime_ns for p in before})
         self.assertEqual(self.said().count("bad.tracy could not"), 1)
+
+    def test_where_files_cannot_be_marked(self):
+        """A hidden file says what was sent: after a restart it is not sent again."""
+        faults = {"LD_PRELOAD": str(BUILD / "test" / "faults.so"), "FAULT_FROM": "1",
+                  "FAULT_ONLY": "fsetxattr", "FAULT_HOW": str(errno.EOPNOTSUPP),
+                  "ASAN_OPTIONS": "verify_asan_link_order=0"}
+        self.traces.mkdir()
+        shutil.copy(MEMSCEN, self.traces / "one.tracy")
+
+        def sent():
+            return int(re.search(rb"^tidemark_sink_traces_total (\d+)", self.ask("/metrics")[2],
+                                 re.M)[1])
+
+        def kept():
+            return [n for n in self.names() if n.startswith(".sent-")]
+
+        with mock.patch.dict(os.environ, faults), self.sinking() as process:
+            wait_until(kept)
+            shutil.copy(TRACES / "v0.13.1" / "memscen.tracy", self.traces / "two.tracy")
+            # A client that is gone makes it look again.
+            client = self.client(frame(TERMINATE))
+            announce(self.udp, client.port, b"prog", pid=99)
+            wait_until(lambda: sent() == 3)
+            self.assertEqual(self.stop(process), 0, self.said())
+        self.assertNotIn("user.tidemark.sent", os.listxattr(self.traces / "one.tracy"))
+        (name,) = kept()
+        lines = (self.traces / name).read_text().split("\n")
+        self.assertEqual([len(line) for line in lines], [16, 16, 16, 0])
+        (self.traces / name).write_text("\n".join(["f" * 16] * 200 + lines) + "half a line")
+        shutil.copy(TRACES / "v0.12.2" / "memscen.tracy", self.traces / "three.tracy")
+        with mock.patch.dict(os.environ, faults), self.sinking() as process:
+            wait_until(lambda: sent() == 1)
+            wait_until(lambda: b"tidemark_sink_waiting 0\n" in self.ask("/metrics")[2])
+            self.assertEqual(sent(), 1)
+            self.assertEqual(self.stop(process), 0, self.said())
+        # What is gone was forgotten.
+        after = (self.traces / name).read_text().split()
+        self.assertEqual(len(after), 4)
+        self.assertEqual(set(after[:3]), set(lines[:3]))
 
     def test_a_place_that_is_gone(self):
         """It is tried again, with pauses, and told of once."""
