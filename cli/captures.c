@@ -229,7 +229,8 @@ static void take_hello(const struct captures *c, struct capture *one, json_t *he
 static void take_message(struct captures *c, struct capture *one, const struct channel_message *m)
 {
     if (m->type == MONITOR_HELLO || (m->type == MONITOR_ANSWER && m->reference == 0)) {
-        json_t *said = json_loadb(m->text, m->len, 0, NULL);
+        /* What a client calls a pool may have any byte in it. */
+        json_t *said = json_loadb(m->text, m->len, JSON_ALLOW_NUL, NULL);
         if (json_is_object(said) && m->type == MONITOR_HELLO) {
             take_hello(c, one, said);
             if (c->greeted)

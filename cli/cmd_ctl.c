@@ -92,7 +92,7 @@ static int check_status(const struct ctl *c, unsigned status, struct err *e)
 {
     if (status >= 200 && status < 300)
         return 0;
-    json_t *said = json_loadb((const char *)c->answer.data, c->answer.len, 0, NULL);
+    json_t *said = json_loadb((const char *)c->answer.data, c->answer.len, JSON_ALLOW_NUL, NULL);
     const char *why = json_string_value(json_object_get(said, "error"));
     err_set(e, ERR_CHECK, "the daemon says: %s (%u)", why ? why : "no", status);
     json_decref(said);
@@ -127,7 +127,7 @@ static int show_as_it_is(struct ctl *c, struct err *e)
 
 static json_t *parse(const struct ctl *c, struct err *e)
 {
-    json_t *said = json_loadb((const char *)c->answer.data, c->answer.len, 0, NULL);
+    json_t *said = json_loadb((const char *)c->answer.data, c->answer.len, JSON_ALLOW_NUL, NULL);
     if (!said)
         err_set(e, ERR_CONNECT, "what answers at %s is no tidemark daemon", c->at);
     return said;

@@ -98,7 +98,8 @@ static void take_answer(void *ctx, struct capture *one, const struct channel_mes
             continue;
         d->http.pending.at[i] = d->http.pending.at[--d->http.pending.len];
         /* A session that its client broke may say anything: it must at least be JSON. */
-        json_t *said = m->type == MONITOR_ANSWER ? json_loadb(m->text, m->len, 0, NULL) : NULL;
+        json_t *said =
+            m->type == MONITOR_ANSWER ? json_loadb(m->text, m->len, JSON_ALLOW_NUL, NULL) : NULL;
         if (said)
             http_reply(p.exchange, 200, "application/json", m->text, m->len);
         else

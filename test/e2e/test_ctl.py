@@ -6,6 +6,8 @@ import socket
 import threading
 import unittest
 
+from clients import alloc_plain, string, thread_name
+from test_capture import frame
 from test_daemon_http import THREE, TOKEN, Web
 from tools import LIMIT, free_port, report, run, wait_until
 
@@ -45,6 +47,18 @@ class Ctl(Web):
                 self.assertEqual(report(self.dir / name)["pools"][0]["live_bytes"], 320)
                 self.assertEqual(self.ctl("get", name, cwd=self.dir).returncode, 4)
                 self.done("get", name, "-f", "-o", self.dir / "other")
+            self.assertEqual(self.stop(process), 0)
+
+    def test_names_with_zeros(self):
+        """Any byte may stand in what a client calls a pool."""
+        client = self.client(frame(thread_name(7, b"main") + string(0x9000, b"gpu\0vram") +
+                                   alloc_plain(10, 7, 0x1000, 100, 0x9000)))
+        with self.web() as process:
+            number = self.done("start", f"127.0.0.1:{client.port}").strip()
+            wait_until(lambda: "100 B in 1 block" in self.done("status"))
+            pools = [p["name"] for p in json.loads(self.done("counters", number))["pools"]]
+            self.assertEqual(pools, ["default", "gpu\0vram"])
+            self.assertIn('pool="gpu"} 100\n', self.done("metrics"))
             self.assertEqual(self.stop(process), 0)
 
     def test_what_the_daemon_refuses(self):
