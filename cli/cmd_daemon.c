@@ -11,7 +11,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/tempfile.h"
@@ -33,30 +32,6 @@
 #define OURS_MOST 96u                               /* besides those */
 #define HTTP_MOST (2u * HTTP_CONNECTIONS_MAX + 48u) /* with files to send, pages that are kept */
 #define OURS_POLLED 4u /* descriptors that are polled besides those of captures and jobs */
-
-/* mkdir -p */
-static int make_folder(const char *path, struct err *e)
-{
-    char *copy = strdup(path);
-    if (!copy)
-        return err_no_memory(e, "a folder's name");
-    for (char *p = copy + 1; *p; p++) {
-        if (*p != '/')
-            continue;
-        *p = '\0';
-        (void)mkdir(copy, 0777);
-        *p = '/';
-    }
-    free(copy);
-    struct stat st;
-    if (mkdir(path, 0777) != 0 && errno != EEXIST)
-        return err_errno(e, ERR_OUTPUT, "cannot make the folder %s", path);
-    if (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))
-        return err_set(e, ERR_OUTPUT, "%s is no folder", path);
-    if (access(path, W_OK | X_OK) != 0)
-        return err_errno(e, ERR_OUTPUT, "cannot write into %s", path);
-    return 0;
-}
 
 static const char *state_word(const struct capture *one)
 {
@@ -182,6 +157,7 @@ static int turn(struct daemon *d, bool listening, struct err *e)
     captures_end_strays(&d->captures);
     captures_ask_counters(&d->captures);
     daemon_divide_memory(d);
+    daemon_keep_folder(d);
     daemon_keep_disk(d);
     jobs_turn(&d->jobs);
     daemon_events_turn(d);
@@ -349,7 +325,7 @@ static void say_start(struct daemon *d)
 static int daemon_run(struct daemon *d)
 {
     struct err e = {0};
-    if (make_folder(d->dir, &e) == 0)
+    if (daemon_make_folder(d->dir, &e) == 0)
         recover_leftovers(d);
     keep_descriptors(d);
     if (e.code || stop_init(&d->stop, &e) != 0 || (d->socket = discovery_open(d->port, &e)) < 0 ||

@@ -119,6 +119,8 @@ struct daemon {
     bool pause_when_full, paused; /* captures, while there is less */
     bool disk_full;               /* no more can begin */
     long long disk_looked;        /* monotonic ns */
+    long long folder_looked;      /* the same for the output folder itself */
+    bool folder_told;             /* that it is gone, and cannot be made */
     double stop_timeout;          /* seconds for saving at the end; 0: no bound */
 
     bool log_json;
@@ -187,6 +189,14 @@ json_t *daemon_status_json(const struct daemon *d);
 
 /* As Prometheus reads them: text format 0.0.4. */
 void daemon_metrics(const struct daemon *d, struct buf *out);
+
+/* ---- daemon_folder.c */
+
+/* As mkdir -p; ERR_OUTPUT also when nothing can be written into it. */
+int daemon_make_folder(const char *path, struct err *e);
+
+/* Makes it again when it was removed, and turns to the one that has its name now, once a second. */
+void daemon_keep_folder(struct daemon *d);
 
 /* ---- daemon_files.c */
 

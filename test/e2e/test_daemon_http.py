@@ -13,7 +13,7 @@ import unittest
 
 from test_capture import alloc, frame, free
 from test_daemon import announce
-from test_daemon_production import Running
+from test_daemon_production import ENDS, Running
 from clients import thread_name
 from tools import LIMIT, TIDEMARK, WIRE, end_daemon, replaying, report, run, wait_until
 
@@ -171,6 +171,27 @@ class Answers(Web):
             self.assertIn("attachment", headers["Content-Disposition"])
             self.assertEqual(body, (self.traces / trace["name"]).read_bytes())
             self.stop(process)
+
+    def test_the_folder_is_removed_and_replaced(self):
+        """What is recorded then lies in the folder of that name, and is shown."""
+        def shown():
+            return [t["name"] for t in self.get("/api/v1/traces")["traces"]]
+
+        with self.web("--sink", f"files={self.dir / 'fleet'}") as process:
+            self.traces.rmdir()
+            self.wait_said("is gone: it was made again")
+            wait_until(self.traces.exists)
+            client = self.client(ENDS)
+            announce(self.udp, client.port, b"prog", pid=1)
+            wait_until(shown)
+            self.assertEqual(shown(), self.names())
+            wait_until(lambda: b"tidemark_sink_traces_total 1\n" in self.ask("/metrics")[2])
+            self.traces.rename(self.dir / "before")
+            self.traces.mkdir()
+            (self.traces / "other.tracy").write_bytes(b"x")
+            wait_until(lambda: shown() == ["other.tracy"])
+            self.assertEqual(self.said().count("is gone"), 1)
+            self.assertEqual(self.stop(process), 0, self.said())
 
     def test_memory_is_shared_out(self):
         limit = 500 << 20
