@@ -229,9 +229,9 @@ static bool is_over(struct run *r, bool *told)
         return false;
     if (!*told)
         fprintf(stderr,
-                "tidemark: the program ended; %s of its children goes on (Ctrl-C saves "
+                "tidemark: the program ended; %s of its children %s on (Ctrl-C saves "
                 "what there is)\n",
-                format_count(n, alive));
+                format_count(n, alive), alive == 1 ? "goes" : "go");
     return !(*told = true);
 }
 

@@ -289,7 +289,7 @@ class Signals(RunCase):
     def test_a_child_goes_on_until_somebody_asks(self):
         process = self.start("--follow-fork", "--min-lifetime", "0", what="leave", says="left\n")
         # Its words that a child goes on.
-        self.assertIn("goes on", process.stderr.readline())
+        self.assertIn("1 of its children goes on", process.stderr.readline())
         process.send_signal(signal.SIGINT)
         # Not to the end of its words: the child has the same standard error.
         self.assertEqual(process.wait(LIMIT), 0)
@@ -297,6 +297,19 @@ class Signals(RunCase):
         self.assertEqual(len(child), 1)
         self.assertEqual(site(child[0], "make_block")["count"], 200)
         (self.dir / "go").touch()
+
+    def test_children_that_go_on_are_counted(self):
+        script = 'for i in 1 2; do { echo; while [ ! -e "$1" ]; do sleep 0.02; done; } & done'
+        process = subprocess.Popen([TIDEMARK, "run", "-o", str(self.trace), "--follow-fork",
+                                    "--no-debuginfod", "--", "bash", "-c",
+                                    f"coproc {{ {script}; wait; }}; read -u ${{COPROC[0]}}; "
+                                    "read -u ${COPROC[0]}", "bash", str(self.dir / "go")],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(self.end, process)
+        self.assertRegex(process.stderr.readline(), "[2-9] of its children go on")
+        (self.dir / "go").touch()
+        process.communicate(timeout=LIMIT)
+        self.assertEqual(process.returncode, 0)
 
     def test_the_collector_is_killed(self):
         process = self.start()
