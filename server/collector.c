@@ -20,6 +20,7 @@
 
 #include "base/buf.h"
 #include "base/vec.h"
+#include "server/descent.h"
 #include "server/socket_folder.h"
 
 /* Freeing less than this, 16 MiB in units of 512 bytes, is not worth a process. */
@@ -214,12 +215,22 @@ static bool hand_over(struct collector *c, struct collected *p)
     return done;
 }
 
+/*
+ * Everybody may connect to root, whose programs give up their user: those that are another's must
+ * be the root or of its family.
+ */
+static bool is_trusted(const struct collector *c, const struct ucred *who)
+{
+    return who->uid == geteuid() || who->uid == 0 ||
+           (geteuid() == 0 && descends_from(who->pid, c->root));
+}
+
 static bool is_wanted(const struct collector *c, const struct rec_hello *hello, ssize_t size,
                       const struct ucred *who)
 {
     return size == (ssize_t)sizeof *hello && memcmp(hello->magic, REC_MAGIC, 8) == 0 &&
-           hello->version == REC_VERSION && (who->uid == geteuid() || who->uid == 0) &&
-           (c->options.children || who->pid == c->root);
+           hello->version == REC_VERSION && (c->options.children || who->pid == c->root) &&
+           is_trusted(c, who);
 }
 
 static void goes(struct collector *c, struct peer *p)
@@ -364,6 +375,26 @@ static void *serve(void *ctx)
 
 /* ---- beginning and end */
 
+/*
+ * The name of a socket is short, so it is not in the folder of the recordings, but where nothing
+ * else can be written.
+ */
+static int make_place(struct collector *c, struct err *e)
+{
+    char *spool = realpath(c->options.spool, NULL); /* for programs that go elsewhere */
+    const char *const parents[] = {"/dev/shm", spool ? spool : c->options.spool};
+    struct err other;
+    int status = socket_folder_make(&c->place, "/tmp", e);
+    for (size_t i = 0; i < sizeof parents / sizeof *parents && status != 0; i++) {
+        socket_folder_release(&c->place);
+        status = socket_folder_make(&c->place, parents[i], &other);
+    }
+    free(spool);
+    if (status == 0)
+        *e = (struct err){0};
+    return status;
+}
+
 static int make_folders(struct collector *c, struct err *e)
 {
     struct buf b = {0};
@@ -387,14 +418,22 @@ static int make_folders(struct collector *c, struct err *e)
         return -1;
     if (failed)
         return err_no_memory(e, "the collector");
-    /* The name of a socket is short, so it is not in that folder. */
-    return socket_folder_make(&c->place, "/tmp", e);
+    return make_place(c, e);
+}
+
+/* What root runs may go on as another user. Who it is, is asked when it comes. */
+static bool let_others_in(const struct collector *c)
+{
+    return chmod(c->place.path, 0711) == 0 && chmod(c->place.socket, 0666) == 0;
 }
 
 static int listen_on(struct collector *c, struct err *e)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
-    snprintf(address.sun_path, sizeof address.sun_path, "%s", c->place.socket);
+    size_t length = strlen(c->place.socket);
+    if (length >= sizeof address.sun_path)
+        return err_set(e, ERR_OUTPUT, "cannot listen on %s: the name is too long", c->place.socket);
+    memcpy(address.sun_path, c->place.socket, length + 1);
     c->listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     c->epoll = epoll_create1(EPOLL_CLOEXEC);
     c->stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -402,7 +441,7 @@ static int listen_on(struct collector *c, struct err *e)
     if (c->listener < 0 || c->epoll < 0 || c->stop < 0 || c->news < 0 ||
         bind(c->listener, (struct sockaddr *)&address, sizeof address) != 0 ||
         listen(c->listener, BACKLOG) != 0 || !watch(c, c->listener, &c->of_listener) ||
-        !watch(c, c->stop, &c->of_stop))
+        !watch(c, c->stop, &c->of_stop) || (geteuid() == 0 && !let_others_in(c)))
         return err_errno(e, ERR_OUTPUT, "cannot listen on %s", c->place.socket);
     return 0;
 }

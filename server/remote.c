@@ -121,39 +121,20 @@ static bool interrupt(pid_t tid)
 
 /* ---- a good place */
 
+/*
+ * One that was interrupted before, by us as well, waits in restart_syscall: for files, for a time,
+ * or for a futex with a time limit, which no lock of the C library has.
+ */
 static bool waits_well(const struct user_regs_struct *regs)
 {
-    static const short good[] = {SYS_read,
-                                 SYS_write,
-                                 SYS_readv,
-                                 SYS_writev,
-                                 SYS_poll,
-                                 SYS_ppoll,
-                                 SYS_select,
-                                 SYS_pselect6,
-                                 SYS_epoll_wait,
-                                 SYS_epoll_pwait,
-                                 SYS_nanosleep,
-                                 SYS_clock_nanosleep,
-                                 SYS_accept,
-                                 SYS_accept4,
-                                 SYS_recvfrom,
-                                 SYS_recvmsg,
-                                 SYS_recvmmsg,
-                                 SYS_sendto,
-                                 SYS_sendmsg,
-                                 SYS_connect,
-                                 SYS_wait4,
-                                 SYS_waitid,
-                                 SYS_pause,
-                                 SYS_rt_sigsuspend,
-                                 SYS_rt_sigtimedwait,
-                                 SYS_flock,
-                                 SYS_io_getevents,
-                                 SYS_semop,
-                                 SYS_semtimedop,
-                                 SYS_msgrcv,
-                                 SYS_mq_timedreceive};
+    static const short good[] = {
+        SYS_read,      SYS_write,           SYS_readv,    SYS_writev,        SYS_poll,
+        SYS_ppoll,     SYS_select,          SYS_pselect6, SYS_epoll_wait,    SYS_epoll_pwait,
+        SYS_nanosleep, SYS_clock_nanosleep, SYS_accept,   SYS_accept4,       SYS_recvfrom,
+        SYS_recvmsg,   SYS_recvmmsg,        SYS_sendto,   SYS_sendmsg,       SYS_connect,
+        SYS_wait4,     SYS_waitid,          SYS_pause,    SYS_rt_sigsuspend, SYS_rt_sigtimedwait,
+        SYS_flock,     SYS_io_getevents,    SYS_semop,    SYS_semtimedop,    SYS_restart_syscall,
+        SYS_msgrcv,    SYS_mq_timedreceive};
     if ((long)regs->orig_rax == SYS_futex)
         return (regs->rsi & FUTEX_OPERATION) == FUTEX_BITSET;
     for (size_t i = 0; i < sizeof good / sizeof *good; i++) {

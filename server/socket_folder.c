@@ -33,7 +33,7 @@ static bool is_left(int parent, const char *name, int *folder)
     struct stat st;
     *folder = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     return *folder >= 0 && fstat(*folder, &st) == 0 && st.st_uid == geteuid() &&
-           (st.st_mode & 077) == 0 && st.st_mtime + YOUNG_SECONDS < time(NULL) &&
+           (st.st_mode & 022) == 0 && st.st_mtime + YOUNG_SECONDS < time(NULL) &&
            fstatat(*folder, SOCKET, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISSOCK(st.st_mode) &&
            flock(*folder, LOCK_EX | LOCK_NB) == 0;
 }

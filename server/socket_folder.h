@@ -2,8 +2,9 @@
 #define TIDEMARK_SERVER_SOCKET_FOLDER_H
 
 /*
- * A folder of our own in /tmp for one socket, whose path must be short. Who has it holds a lock on
- * it; what somebody left who was killed has none, and goes when the next folder is made.
+ * A folder of our own, in /tmp where that can be, for one socket, whose path must be short. Who has
+ * it holds a lock on it; what somebody left who was killed has none, and goes when the next folder
+ * is made. It is nobody else's to enter; who has it may change that, but not let others write.
  */
 
 #include "base/err.h"

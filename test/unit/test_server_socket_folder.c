@@ -85,31 +85,38 @@ static void goes_with_its_owner(void **state)
 static void left_ones_are_removed(void **state)
 {
     struct fixture *f = *state;
-    struct socket_folder left, held, young, full, next;
+    struct socket_folder left, shared, held, young, full, next;
     struct err e = {0};
     char more[256];
     assert_int_equal(socket_folder_make(&left, f->parent, &e), 0);
+    assert_int_equal(socket_folder_make(&shared, f->parent, &e), 0);
     assert_int_equal(socket_folder_make(&held, f->parent, &e), 0);
     assert_int_equal(socket_folder_make(&young, f->parent, &e), 0);
     assert_int_equal(socket_folder_make(&full, f->parent, &e), 0);
+    assert_int_equal(chmod(shared.path, 0711), 0); /* as root's, whose programs change user */
     bind_socket(left.socket);
+    bind_socket(shared.socket);
     bind_socket(held.socket);
     bind_socket(young.socket);
     snprintf(more, sizeof more, "%s/socket", full.path);
     assert_int_equal(mkdir(more, 0700), 0); /* no socket, so none of ours */
     kill_owner(&left);
+    kill_owner(&shared);
     kill_owner(&young);
     kill_owner(&full);
     make_old(left.path);
+    make_old(shared.path);
     make_old(held.path);
     make_old(full.path);
     assert_int_equal(socket_folder_make(&next, f->parent, &e), 0);
     assert_false(is_there(left.path));
+    assert_false(is_there(shared.path));
     assert_true(is_there(held.socket));
     assert_true(is_there(young.socket));
     assert_true(is_there(more));
     rmdir(more);
     socket_folder_release(&left);
+    socket_folder_release(&shared);
     socket_folder_release(&held);
     socket_folder_release(&young);
     socket_folder_release(&full);
