@@ -347,6 +347,20 @@ static void say_why_nothing(const struct run *r, const struct run_process *p, st
     }
 }
 
+/* Why a program that met us recorded nothing. */
+static void say_why_silent(const struct run_process *p, struct buf *out)
+{
+    struct rec_header h;
+    struct err e;
+    if (!p->record || p->silent || recording_read_header(p->collected->fd, &h, &e) != 0)
+        buf_puts(out, "ended before its first allocation, or had no room for its recording: a "
+                      "limit on the size of files, perhaps");
+    else if (h.state == REC_STATE_FULL)
+        buf_puts(out, "had no room for its recording: a limit on the size of files, perhaps");
+    else
+        buf_puts(out, "called none of the functions that are watched");
+}
+
 /* The trace may be that of a wrapper, which executed something that cannot be recorded. */
 static void say_what_followed(const struct run *r, const struct run_process *root)
 {
@@ -362,7 +376,8 @@ static void say_what_followed(const struct run *r, const struct run_process *roo
             buf_puts(&text, " ");
             program_explain(&p, &text);
         } else {
-            buf_puts(&text, " called none of the functions that are watched");
+            buf_puts(&text, " ");
+            say_why_silent(last, &text);
         }
         fprintf(stderr, "tidemark: it executed another program, which could not be recorded: %s\n",
                 buf_str(&text));

@@ -165,21 +165,33 @@ static int note_nothing(struct run_record *r, const char *exe, struct err *e)
     return status;
 }
 
+/* Traces of programs of this process, and of others that had its number. */
+static unsigned count_saved(const struct run_tree *t, pid_t pid)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < t->saved.len; i++)
+        n += t->saved.at[i] == pid;
+    return n;
+}
+
 static void save_child(struct run_tree *t, struct run_process *p)
 {
     struct err e = {0};
     char pid[32];
     snprintf(pid, sizeof pid, "%d", (int)p->collected->pid);
+    /* One process may have executed several programs, and numbers come again. */
+    unsigned before = count_saved(t, p->collected->pid);
+    if (before)
+        snprintf(pid, sizeof pid, "%d.%u", (int)p->collected->pid, before + 1);
     char *name = run_tree_name(t->output, pid);
-    /* One process may have executed several programs. */
-    for (unsigned i = 2; name && !t->options->replace && access(name, F_OK) == 0; i++) {
+    for (unsigned i = before + 2; name && !t->options->replace && access(name, F_OK) == 0; i++) {
         free(name);
         snprintf(pid, sizeof pid, "%d.%u", (int)p->collected->pid, i);
         name = run_tree_name(t->output, pid);
     }
-    if (!name)
+    if (!name || !vec_push(&t->saved, p->collected->pid))
         err_no_memory(&e, "the output's name");
-    if (!name || note_nothing(p->record, p->collected->hello.exe, &e) != 0 ||
+    if (e.code || note_nothing(p->record, p->collected->hello.exe, &e) != 0 ||
         run_trace_save(t->traces, &p->record->trace, name, t->options->replace, &e) != 0 ||
         run_trace_check(t->traces, &p->record->trace, &e) != 0)
         complain(t, &e);
@@ -385,4 +397,5 @@ void run_tree_release(struct run_tree *t)
     }
     run_record_free(t->folded);
     vec_release(&t->list);
+    vec_release(&t->saved);
 }

@@ -39,6 +39,7 @@ struct run_tree {
     struct run_offers *offers; /* to servers */
     struct collector *collector;
     VEC(struct run_process) list;
+    VEC(pid_t) saved; /* children of which a trace was written, one for each */
     struct run_record *folded;
     bool stop;        /* --seconds have passed */
     bool paused;      /* allocations are not to be recorded at the moment */

@@ -391,7 +391,6 @@ class Children(RunCase):
             row = site(trace, "make_block")
             self.assertEqual((row["count"], row["live_count"]), (2, 1))
 
-
     def test_that_get_no_file_are_told_of(self):
         script = "exec 3<&0; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14; do " \
                  "sh -c 'echo up; read line <&3' & done; wait"
@@ -409,6 +408,14 @@ class Children(RunCase):
                 self.assertIn("not all children were recorded: there was no file to be had: "
                               "Too many open files", stderr)
         self.assert_nothing_left()
+
+    def test_each_program_of_a_child_has_a_trace(self):
+        """Also where traces of earlier runs may be replaced."""
+        command = ["bash", "-c", f"bash -c 'exec {self.program} exit 0'; true"]
+        result = record(self.dir, *command, options=["--follow-fork", "--min-lifetime", 0, "-f"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        names = sorted(p.name.split(".")[2:] for p in self.dir.glob("out.*.tracy"))
+        self.assertEqual(names, [["2", "tracy"], ["3", "tracy"], ["tracy"]])
 
 
 class Descriptors(RunCase):
@@ -544,6 +551,14 @@ class Refused(RunCase):
 
 
 class Limits(RunCase):
+    def test_files_that_may_not_grow(self):
+        for blocks in 0, 20:
+            script = f"ulimit -f {blocks}; exec {self.program} exit 3"
+            result = record(self.dir, "sh", "-c", script, options=["-f"])
+            self.assertEqual(result.returncode, 3, result.stderr)
+            self.assertIn("a limit on the size of files", result.stderr)
+            self.assert_nothing_left()
+
     def test_recording_stops_when_it_is_full(self):
         result = record(self.dir, self.program, "threads", 1, 5000000,
                         options=["--buffer", "16M", "--when-full", "stop"])
