@@ -117,7 +117,7 @@ static char *default_output(const struct run *r)
 static int check_program(const struct run *r, struct err *e)
 {
     struct buf why = {0};
-    bool bears = r->program.obstacle != PROGRAM_SANITIZER;
+    bool bears = program_bears(&r->program);
     if (r->program.obstacle == PROGRAM_FINE || r->program.obstacle == PROGRAM_UNKNOWN ||
         (r->options.follow_fork && bears))
         return 0;
@@ -384,7 +384,8 @@ static void say_what_followed(const struct run *r, const struct run_process *roo
     } else if (recording_read_header(root->collected->fd, &h, &e) == 0 &&
                h.state == REC_STATE_EXEC) {
         fprintf(stderr, "tidemark: it executed another program, which never loaded "
-                        "libtidemark.so: a static or privileged one?\n");
+                        "libtidemark.so: a static or privileged one, or one that cannot see that "
+                        "file?\n");
     }
     program_release(&p);
     buf_release(&text);

@@ -140,28 +140,37 @@ static bool is_privileged(int fd)
     return getuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0;
 }
 
-/* Whether the program headers name a dynamic linker. Views of a header that is as long as stated.
- */
-static bool has_interpreter(const struct elf_file *f)
+/* The dynamic linker that the program headers name, empty: none. Of a header as long as stated. */
+static struct view linker_of(const struct elf_file *f)
 {
-    struct view bytes = elf_file_bytes(f);
+    struct view bytes = elf_file_bytes(f), none = {0};
     Elf64_Ehdr header;
     if (bytes.len < sizeof header)
-        return false;
+        return none;
     memcpy(&header, bytes.p, sizeof header);
     if (header.e_phentsize < sizeof(Elf64_Phdr) || header.e_phoff > bytes.len)
-        return false;
+        return none;
     struct cursor c = cursor_over(bytes.p + header.e_phoff, bytes.len - (size_t)header.e_phoff);
     for (unsigned i = 0; i < header.e_phnum; i++) {
         const uint8_t *at = cursor_take(&c, header.e_phentsize);
         Elf64_Phdr segment;
         if (!at)
-            return false;
+            return none;
         memcpy(&segment, at, sizeof segment);
-        if (segment.p_type == PT_INTERP)
-            return true;
+        if (segment.p_type != PT_INTERP)
+            continue;
+        bool within =
+            segment.p_offset <= bytes.len && segment.p_filesz <= bytes.len - segment.p_offset;
+        return within ? (struct view){bytes.p + segment.p_offset, (size_t)segment.p_filesz} : none;
     }
-    return false;
+    return none;
+}
+
+/* Programs of musl end when they find a library of another C library. */
+static bool is_of_musl(struct view linker)
+{
+    static const char name[] = "/ld-musl-";
+    return linker.p && memmem(linker.p, linker.len, name, sizeof name - 1) != NULL;
 }
 
 /* Whose malloc it is, from names that only one allocator has. */
@@ -261,8 +270,10 @@ static enum program_obstacle look_at_elf(struct program *p, int fd)
         found = PROGRAM_FOREIGN;
     else if (elf_file_has_section(f, ".note.go.buildid") || elf_file_has_section(f, ".gopclntab"))
         found = PROGRAM_GO;
-    else if (!has_interpreter(f))
+    else if (linker_of(f).len == 0)
         found = PROGRAM_STATIC;
+    else if (is_of_musl(linker_of(f)))
+        found = PROGRAM_MUSL;
     else if (defines_malloc(f, p->allocator))
         found = PROGRAM_ALLOCATOR;
     else if (needs_sanitizer(f))
@@ -308,6 +319,11 @@ void program_release(struct program *p)
     *p = (struct program){0};
 }
 
+bool program_bears(const struct program *p)
+{
+    return p->obstacle != PROGRAM_SANITIZER && p->obstacle != PROGRAM_MUSL;
+}
+
 void program_explain(const struct program *p, struct buf *out)
 {
     static const char *const texts[] = {
@@ -317,6 +333,7 @@ void program_explain(const struct program *p, struct buf *out)
         [PROGRAM_FOREIGN] = "is 32-bit or for another processor than libtidemark.so",
         [PROGRAM_PRIVILEGED] =
             "is setuid, setgid or has file capabilities: the dynamic linker ignores LD_PRELOAD",
+        [PROGRAM_MUSL] = "has the C library musl: libtidemark.so needs the GNU one",
         [PROGRAM_GO] = "is a Go program: its runtime has an allocator of its own",
         [PROGRAM_ALLOCATOR] = "has an allocator linked in that comes before any library's",
         [PROGRAM_SANITIZER] =

@@ -20,6 +20,7 @@ enum program_obstacle {
     PROGRAM_STATIC,     /* no dynamic linker */
     PROGRAM_FOREIGN,    /* for another processor, or 32-bit */
     PROGRAM_PRIVILEGED, /* setuid, setgid or file capabilities: the linker refuses to preload */
+    PROGRAM_MUSL,       /* its dynamic linker ends programs with libraries of the GNU C library */
     PROGRAM_GO,         /* Go's runtime asks the kernel for memory itself */
     PROGRAM_ALLOCATOR,  /* defines malloc itself */
     PROGRAM_SANITIZER,  /* needs a library that ends programs in which another one comes first */
@@ -39,6 +40,9 @@ struct program {
  */
 int program_find(struct program *p, const char *name, struct err *e);
 void program_release(struct program *p);
+
+/* Whether it runs with the library, seen or not. */
+bool program_bears(const struct program *p);
 
 /* The obstacle in a sentence without a subject or an end, such as "is statically linked: …". */
 void program_explain(const struct program *p, struct buf *out);

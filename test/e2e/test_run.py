@@ -518,6 +518,20 @@ class Refused(RunCase):
         self.assertEqual((result.returncode, result.stdout), (126, ""))
         self.assertNotIn("--follow-fork", result.stderr)
 
+    def test_another_c_library(self):
+        """Whose dynamic linker cannot load libraries of the GNU one, and ends the program."""
+        musl = self.dir / "musl"
+        linker = b"/lib/ld-musl-x86_64.so.1"
+        musl.write_bytes(re.sub(rb"/lib(64)?/ld-linux-[\w.-]+\0",
+                                lambda m: linker.ljust(len(m[0]), b"\0"),
+                                self.program.read_bytes()))
+        musl.chmod(0o755)
+        self.refused(musl, "musl")
+        result = record(self.dir, musl, "exit", 0, options=["--follow-fork"])
+        self.assertEqual(result.returncode, 126, result.stderr)
+        self.assertIn("musl", result.stderr)
+        self.assertNotIn("--follow-fork", result.stderr)
+
     def test_another_processor(self):
         other = self.dir / "other"
         head = bytearray(self.program.read_bytes())
