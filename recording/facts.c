@@ -1,5 +1,6 @@
 /* What a recording says about itself and its process, for the trace. */
 
+#include <errno.h>
 #include <inttypes.h>
 #include <string.h>
 #include <sys/utsname.h>
@@ -114,7 +115,9 @@ static int loss_facts(struct recording *r, const struct rec_header *h, struct er
         return -1;
     if (h->state == REC_STATE_FULL)
         return trace_add_fact(t, e, "incomplete", "%s",
-                              "there was no room for more of the recording");
+                              h->end_errno == EPERM
+                                  ? "the program forbade itself system calls that recording needs"
+                                  : "there was no room for more of the recording");
     return 0;
 }
 

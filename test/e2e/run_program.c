@@ -4,11 +4,14 @@
  */
 
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -219,6 +222,21 @@ static void spin(void)
         exit(8);
 }
 
+/* From now on this system call ends the process. */
+static void forbid(int number)
+{
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)number, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    const struct sock_fprog filter = {sizeof code / sizeof *code, code};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+        exit(6);
+}
+
 /* Waits in a handler, which may have interrupted anything. */
 static void wait_in_handler(int signal)
 {
@@ -331,6 +349,11 @@ int main(int argc, char **argv)
     } else if (strcmp(what, "handler") == 0) {
         signal(SIGUSR1, wait_in_handler);
         raise(SIGUSR1);
+    } else if (strcmp(what, "forbid") == 0) {
+        free_block(make_block(10));
+        forbid((int)number(argv[2]));
+        for (long i = 0; i < number(argv[4]); i++)
+            free_block(make_block(20));
     } else if (strcmp(what, "byte") == 0) {
         wait_for_byte();
     } else if (strcmp(what, "bouts") == 0) {

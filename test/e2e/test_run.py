@@ -436,6 +436,28 @@ class Descriptors(RunCase):
         self.assert_nothing_left()
 
 
+@unittest.skipUnless(os.uname().machine == "x86_64", "numbers of system calls are x86-64's")
+class Forbidden(RunCase):
+    def forbid(self, call):
+        result = record(self.dir, self.program, "forbid", call, 0, 200000)
+        self.assertEqual((result.returncode, result.stdout.split()),
+                         (0, ["200001", "200001"]), result.stderr)
+        self.assert_nothing_left()
+        return result.stderr
+
+    def test_what_recording_needs(self):
+        """As the servers of OpenSSH do in the process that talks to strangers."""
+        for call in 285, 157:  # fallocate, prctl
+            errors = self.forbid(call)
+            self.assertIn("forbade itself system calls", errors)
+            self.assertIn("incomplete", errors)
+            self.trace.unlink()
+
+    def test_what_recording_does_not_need(self):
+        self.assertNotIn("forbade", self.forbid(101))  # ptrace
+        self.assertEqual(site(self.trace, "make_block")["count"], 200001)
+
+
 class Refused(RunCase):
     def refused(self, program, word):
         result = record(self.dir, program)
