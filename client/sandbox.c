@@ -123,26 +123,47 @@ uint32_t sandbox_verdict(const struct sock_fprog *filter, const struct seccomp_d
     return SECCOMP_RET_KILL_PROCESS;
 }
 
+static uint32_t action_for(const struct sock_fprog *filter, const struct seccomp_data *call)
+{
+    return sandbox_verdict(filter, call) & SECCOMP_RET_ACTION_FULL;
+}
+
 bool sandbox_ends_us(const struct sock_fprog *filter)
 {
-    /* Room in the recording, and the name of a thread. */
+    /* Room in the recording. */
     const struct seccomp_data needed[] = {
         {.nr = SYS_fallocate, .arch = ARCH, .args = {900, 0, 0, 4096}},
         {.nr = SYS_mmap,
          .arch = ARCH,
          .args = {0, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_POPULATE, 900}},
         {.nr = SYS_rt_sigprocmask, .arch = ARCH, .args = {0, 0, 0, 8}},
-        {.nr = SYS_prctl, .arch = ARCH, .args = {PR_GET_NAME}},
     };
     for (size_t i = 0; i < sizeof needed / sizeof *needed; i++) {
-        uint32_t action = sandbox_verdict(filter, &needed[i]) & SECCOMP_RET_ACTION_FULL;
+        uint32_t action = action_for(filter, &needed[i]);
         if (action == SECCOMP_RET_KILL_PROCESS || action == SECCOMP_RET_KILL_THREAD)
             return true;
     }
     return false;
 }
 
-/* It makes no system call itself: the filter is there already, and so known to be one. */
+bool sandbox_hides_names(const struct sock_fprog *filter)
+{
+    const struct seccomp_data ask = {.nr = SYS_prctl, .arch = ARCH, .args = {PR_GET_NAME}};
+    uint32_t action = action_for(filter, &ask);
+    return action != SECCOMP_RET_ALLOW && action != SECCOMP_RET_LOG;
+}
+
+/* Makes no system call: the filter is there already, and so known to be one. */
+static void look_at_sandbox(unsigned long mode, const struct sock_fprog *filter)
+{
+    bool is_filter = mode == SECCOMP_MODE_FILTER;
+    if (!is_filter || sandbox_hides_names(filter))
+        state.nameless = true;
+    if (atomic_load_explicit(&live.page.on, memory_order_relaxed) == LIVE_ON &&
+        (!is_filter || sandbox_ends_us(filter)))
+        chunks_stop(clock_stamp(), EPERM);
+}
+
 HOOK int prctl(int option, ...)
 {
     unsigned long a[4];
@@ -152,9 +173,7 @@ HOOK int prctl(int option, ...)
         a[i] = va_arg(list, unsigned long);
     va_end(list);
     int result = (int)syscall(SYS_prctl, option, a[0], a[1], a[2], a[3]);
-    if (client_unlikely(option == PR_SET_SECCOMP) && result == 0 &&
-        atomic_load_explicit(&live.page.on, memory_order_relaxed) == LIVE_ON &&
-        (a[0] != SECCOMP_MODE_FILTER || sandbox_ends_us((const struct sock_fprog *)a[1])))
-        chunks_stop(clock_stamp(), EPERM);
+    if (client_unlikely(option == PR_SET_SECCOMP) && result == 0)
+        look_at_sandbox(a[0], (const struct sock_fprog *)a[1]);
     return result;
 }

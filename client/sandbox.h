@@ -17,4 +17,7 @@ uint32_t sandbox_verdict(const struct sock_fprog *filter, const struct seccomp_d
 /* Whether a filter ends the program for a call that recording needs. */
 bool sandbox_ends_us(const struct sock_fprog *filter);
 
+/* Whether one objects to asking for a thread's name: some tell the user of it. */
+bool sandbox_hides_names(const struct sock_fprog *filter);
+
 #endif

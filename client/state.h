@@ -170,6 +170,7 @@ struct state {
     bool filtered;    /* by one of the two: not all blocks are recorded */
     bool drops;       /* REC_FULL_DROP, with a bound */
     bool by_thread;   /* allocations of some threads only are recorded, see wanted.c */
+    bool nameless;    /* a filter of system calls forbids to ask for a thread's name */
     bool follow;      /* children */
     bool follow_exec; /* what this very process executes */
     bool free_stacks;

@@ -371,6 +371,8 @@ void threads_note_name(struct thread *t)
 {
     char name[16] = "";
     int saved = errno;
+    if (state.nameless)
+        return;
     (void)prctl(PR_GET_NAME, name, 0, 0, 0);
     errno = saved;
     if (memcmp(name, t->name, sizeof name) == 0)

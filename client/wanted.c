@@ -71,7 +71,10 @@ static bool look(void)
     char name[16] = "";
     bool any = false, taken = false;
     pid_t tid = (pid_t)syscall(SYS_gettid);
-    (void)prctl(PR_GET_NAME, name, 0, 0, 0);
+    if (!state.nameless)
+        (void)prctl(PR_GET_NAME, name, 0, 0, 0);
+    else if (tls.thread)
+        memcpy(name, tls.thread->name, sizeof name);
     name[sizeof name - 1] = 0;
     for (const char *at = list; *at;) {
         const char *end = at + strcspn(at, ",");
