@@ -18,20 +18,14 @@
 #include "client/quiet.h"
 #include "client/system.h"
 
+#define MAP_TRIES 16u /* while a program closes descriptors */
+
 void *chunks_memory(size_t bytes)
 {
     int saved = errno;
     void *p = system_map(bytes, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     errno = saved;
     return p == MAP_FAILED ? NULL : p;
-}
-
-/* False when the program closed our descriptor, and perhaps opened something else in its place. */
-static bool is_our_file(void)
-{
-    struct stat s;
-    return state.file >= 0 && fstat(state.file, &s) == 0 && s.st_dev == state.file_device &&
-           s.st_ino == state.file_inode;
 }
 
 /* Writes zeros where the file system cannot reserve space in any other way. */
@@ -122,24 +116,31 @@ static int wait_for_room(enum rec_chunk_kind kind, uint32_t units)
     }
 }
 
-static void *map_units(uint32_t first, uint32_t units, int *error)
+static void *map_file(off_t offset, size_t bytes, int *error)
 {
-    off_t offset = (off_t)first * REC_UNIT;
-    size_t bytes = (size_t)units * REC_UNIT;
-    if (!is_our_file() && connect_again()) {
-        *error = EBADF;
-        return NULL;
-    }
     *error = reserve(offset, bytes);
     if (*error)
         return NULL;
     /* All pages at once: a fault for each would cost several times as much. */
     void *p = system_map(bytes, MAP_SHARED | MAP_POPULATE, state.file, offset);
-    if (p == MAP_FAILED) {
-        *error = errno;
-        return NULL;
+    if (p != MAP_FAILED)
+        return p;
+    *error = errno;
+    return NULL;
+}
+
+static void *map_units(uint32_t first, uint32_t units, int *error)
+{
+    for (unsigned tries = 0;; tries++) {
+        if (!connect_has_file() && connect_again()) {
+            *error = EBADF;
+            return NULL;
+        }
+        void *p = map_file((off_t)first * REC_UNIT, (size_t)units * REC_UNIT, error);
+        /* The program may have closed the descriptor meanwhile, and another thread got it anew. */
+        if (p || tries == MAP_TRIES || (*error != EBADF && connect_has_file()))
+            return p;
     }
-    return p;
 }
 
 void chunks_stop(uint64_t stamp, int why)
@@ -200,6 +201,7 @@ void chunks_leave(struct rec_chunk *chunk, enum rec_chunk_state chunk_state)
 int chunks_begin(void)
 {
     int error;
+    atomic_store(&state.connecting, 0); /* a thread of the parent may have held it */
     atomic_store(&state.open_units, 0);
     atomic_store(&state.node_units, 0);
     state.header = map_units(0, 1, &error);

@@ -3,6 +3,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -256,31 +258,75 @@ int connect_begin(uint32_t origin, uint64_t fork_stamp, struct rec_options *opti
     return take_file(open_named(O_CREAT | O_TRUNC));
 }
 
-int connect_again(void)
+static bool is_there(int fd, ino_t inode, struct stat *s)
+{
+    return fd >= 0 && fstat(fd, s) == 0 && s->st_ino == inode;
+}
+
+bool connect_has_file(void)
+{
+    struct stat s;
+    return is_there(state.file, state.file_inode, &s) && s.st_dev == state.file_device;
+}
+
+static bool has_socket(void)
+{
+    struct stat s;
+    return is_there(state.socket, state.socket_inode, &s) && S_ISSOCK(s.st_mode);
+}
+
+/* One thread at a time gets descriptors anew. Signals are blocked: no handler waits for its own. */
+static void lock(void)
+{
+    while (atomic_exchange_explicit(&state.connecting, 1, memory_order_acquire))
+        (void)sched_yield();
+}
+
+static void unlock(void)
+{
+    atomic_store_explicit(&state.connecting, 0, memory_order_release);
+}
+
+/*
+ * False: it is not to be had. The program may close descriptors while that is done, too, and open
+ * others in their place.
+ */
+static bool get_again(void)
 {
     struct rec_options options;
     dev_t device = state.file_device;
     ino_t inode = state.file_inode;
-    state.file = -1;
-    if (state.socket_path[0]) {
-        state.socket = -1; /* whatever is there now is not ours, or closed */
-        if (ask_collector(REC_ORIGIN_AGAIN, 0, &options))
-            return -1;
-    } else if (take_file(open_named(0))) {
-        return -1;
-    }
-    return state.file_device == device && state.file_inode == inode ? 0 : -1;
+    connect_leave();
+    errno = 0;
+    int status = state.socket_path[0] ? ask_collector(REC_ORIGIN_AGAIN, 0, &options)
+                                      : take_file(open_named(0));
+    bool closed = status ? errno == EBADF || errno == ENOTSOCK : state.socket_path[0] != 0;
+    /* Another file, which may also have come to have the name, is nobody's to write to. */
+    bool same = status == 0 && state.file_device == device && state.file_inode == inode;
+    if (!same)
+        connect_leave();
+    state.file_device = device;
+    state.file_inode = inode;
+    return same || closed;
+}
+
+int connect_again(void)
+{
+    uint64_t end = clock_ns() + REC_ANSWER_MS * 1000000ull;
+    bool has;
+    lock();
+    while (!(has = connect_has_file()) && get_again() && clock_ns() < end)
+        continue;
+    unlock();
+    return has ? 0 : -1;
 }
 
 void connect_leave(void)
 {
-    struct stat s;
     int saved = errno;
-    if (state.file >= 0 && fstat(state.file, &s) == 0 && s.st_dev == state.file_device &&
-        s.st_ino == state.file_inode)
+    if (connect_has_file())
         (void)close(state.file);
-    if (state.socket >= 0 && fstat(state.socket, &s) == 0 && s.st_ino == state.socket_inode &&
-        S_ISSOCK(s.st_mode))
+    if (has_socket())
         (void)close(state.socket);
     state.file = -1;
     state.socket = -1;
@@ -289,8 +335,13 @@ void connect_leave(void)
 
 bool connect_collector_lives(void)
 {
-    struct pollfd wait = {.fd = state.socket, .events = POLLIN};
-    if (state.socket < 0)
-        return false;
-    return poll(&wait, 1, 0) == 0;
+    struct pollfd wait = {.events = POLLIN};
+    if (state.socket_path[0]) {
+        lock();
+        if (!has_socket()) /* the program closed it */
+            (void)get_again();
+        unlock();
+    }
+    wait.fd = state.socket;
+    return wait.fd >= 0 && poll(&wait, 1, 0) == 0;
 }

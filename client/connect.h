@@ -11,13 +11,19 @@
  */
 int connect_begin(uint32_t origin, uint64_t fork_stamp, struct rec_options *options);
 
-/* The program closed our descriptors: gets the same file once more. Returns 0, -1: it is lost. */
+/* False when the program closed its descriptor, and perhaps opened something else in its place. */
+bool connect_has_file(void);
+
+/*
+ * The program closed our descriptors: gets the same file once more, unless another thread just did.
+ * All signals are blocked. Returns 0, -1: it is lost.
+ */
 int connect_again(void);
 
 /* Closes the descriptors, if they are still ours: in a child that must not hold its parent's. */
 void connect_leave(void);
 
-/* True while the collector holds its end of the socket. */
+/* True while the collector holds its end of the socket. All signals are blocked. */
 bool connect_collector_lives(void);
 
 /* The path of the program. */

@@ -176,7 +176,8 @@ struct state {
     bool free_stacks;
     struct rec_header *header;
 
-    int file, socket; /* -1: none */
+    int file, socket;            /* -1: none */
+    _Atomic uint32_t connecting; /* a lock: some thread gets both anew */
     dev_t file_device;
     ino_t file_inode, socket_inode;
     char socket_path[108]; /* empty: none */

@@ -98,6 +98,22 @@ static void close_descriptors(int first)
     }
 }
 
+/* Threads pass blocks while descriptors are closed again and again. */
+static void close_beside_threads(long count)
+{
+    pthread_t list[64];
+    for (long i = 0; i < count; i++)
+        pthread_create(&list[i], NULL, pass_blocks, (void *)i);
+    for (int i = 0; i < 100; i++) {
+        close_descriptors(3);
+        usleep(500);
+    }
+    for (long i = 0; i < count; i++)
+        pthread_join(list[i], NULL);
+    for (int i = 0; i < SLOTS; i++)
+        free_block(atomic_exchange(&slots[i], NULL));
+}
+
 /* Leaves its parents, and all that it has from them, before it begins. */
 static void leave_all(long count)
 {
@@ -319,6 +335,8 @@ int main(int argc, char **argv)
         close_descriptors(3);
         for (long i = 0; i < number(argv[2]); i++)
             free_block(make_block(20));
+    } else if (strcmp(what, "close-beside") == 0) {
+        close_beside_threads(number(argv[2]));
     } else if (strcmp(what, "daemon") == 0) {
         leave_all(number(argv[2]));
     } else if (strcmp(what, "copy") == 0) {

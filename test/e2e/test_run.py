@@ -428,6 +428,15 @@ class Descriptors(RunCase):
         self.assert_sound()
         self.assert_nothing_left()
 
+    def test_threads_beside_one_that_closes_them_all_again_and_again(self):
+        result = record(self.dir, self.program, "close-beside", 8, 100000)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        row = site(self.trace, "make_block")
+        self.assertEqual((row["count"], row["live_count"]), (800000, 0), result.stderr)
+        self.assertEqual(result.stdout.split(), ["800000", "800000"])
+        self.assert_sound()
+        self.assert_nothing_left()
+
     def test_a_daemon_that_closes_them_all(self):
         result = record(self.dir, self.program, "daemon", 200000,
                         options=["--follow-fork", "--min-lifetime", 60])
