@@ -257,11 +257,25 @@ const size_t allocator_function_count = sizeof allocator_functions / sizeof *all
 const char *const allocator_signs[] = {"dallocx",    "mi_malloc",       "tc_malloc",
                                        "je_mallocx", "scalable_malloc", NULL};
 
+/* Names begin with others: each is looked for as a whole. */
+static bool is_listed(const char *list, const char *name)
+{
+    size_t length = strlen(name);
+    while (*list) {
+        size_t n = strcspn(list, ",");
+        if (n == length && memcmp(list, name, n) == 0)
+            return true;
+        list += n;
+        list += strspn(list, ", ");
+    }
+    return false;
+}
+
 void allocator_unseen(const char *name)
 {
     char *list = state.header ? state.header->unseen : NULL;
     size_t used = list ? strnlen(list, REC_UNSEEN_BYTES) : 0, length = strlen(name);
-    if (!list || strstr(list, name) || used + length + 3 > REC_UNSEEN_BYTES)
+    if (!list || is_listed(list, name) || used + length + 3 > REC_UNSEEN_BYTES)
         return;
     if (used) {
         memcpy(list + used, ", ", sizeof ", ");

@@ -354,6 +354,20 @@ class Allocators(ClientCase):
         library = self.known("libtcmalloc_minimal.so.4")
         self.calls(self.build("tc", TCMALLOC, library), allocator=library, made=402, freed=401)
 
+    def test_functions_whose_names_begin_with_another_are_said(self):
+        library = self.known("libtcmalloc_minimal.so.4")
+        source = """
+            #include <stddef.h>
+            void *tc_new_aligned_nothrow(size_t, size_t, const void *);
+            void *tc_new_aligned(size_t, size_t);
+            int main(int argc, char **argv) {
+                return argc > 9 && tc_new_aligned_nothrow(1, 2, argv) == tc_new_aligned(1, 2);
+            }"""
+        record, _ = self.calls(self.build("aligned", source, library), allocator=library, made=0,
+                               freed=0)
+        self.assertEqual(sorted(record.unseen.split(", ")),
+                         ["tc_new_aligned", "tc_new_aligned_nothrow"])
+
     def test_functions_that_are_not_recorded_are_said(self):
         library = self.known("libmimalloc.so.2")
         program = self.build("destroys", MIMALLOC, library, "-DDESTROYS")
