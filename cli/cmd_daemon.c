@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/tempfile.h"
 #include "cli/commands.h"
 #include "cli/daemon.h"
 #include "cli/options.h"
@@ -232,12 +232,14 @@ static int serve(struct daemon *d, struct err *e)
 }
 
 /*
- * Recovery tells what it does in text. For a log of objects its words go to a file first; gives
- * what restore_words wants: where they went before.
+ * Recovery tells what it does in text. For a log of objects its words go to a file in memory first;
+ * gives what restore_words wants: where they went before.
  */
 static int divert_words(struct err *e)
 {
-    int file = tempfile_open(tempfile_dir(NULL), e), before = -1;
+    int file = memfd_create("words", MFD_CLOEXEC), before = -1;
+    if (file < 0)
+        err_errno(e, ERR_OUTPUT, "recovery");
     fflush(stdout);
     if (file >= 0 && (before = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)) >= 0)
         (void)dup2(file, STDOUT_FILENO);

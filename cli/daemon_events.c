@@ -9,11 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file_io.h"
 #include "base/format.h"
-#include "base/tempfile.h"
 #include "cli/daemon.h"
 #include "cli/options.h"
 #include "report/json_value.h"
@@ -121,14 +122,15 @@ static void untold(void *ctx)
     news_free(ctx);
 }
 
+/* In memory: what is to be told may be that a disk is full. */
 static int text_file(const char *text, struct err *e)
 {
-    int fd = tempfile_open(tempfile_dir(NULL), e);
-    if (fd < 0)
-        return -1;
-    if (tempfile_write(fd, tempfile_dir(NULL), text, strlen(text), 0, e) == 0)
+    int fd = memfd_create("event", MFD_CLOEXEC);
+    if (fd >= 0 && file_write(fd, text, strlen(text), 0) == 0)
         return fd;
-    close(fd);
+    err_errno(e, ERR_OUTPUT, "an event cannot be told");
+    if (fd >= 0)
+        close(fd);
     return -1;
 }
 

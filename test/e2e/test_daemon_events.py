@@ -9,6 +9,7 @@ import struct
 import subprocess
 import threading
 import unittest
+from unittest import mock
 
 from clients import alloc_plain, string, thread_name
 from test_capture import TERMINATE, FakeClient, alloc, frame, free, welcome
@@ -211,6 +212,17 @@ class Programs(Telling):
         self.assertEqual(json.loads(alert[2])["alert"], "live>1M")
         self.assertEqual(finished[:2], ["client.finished", str(self.traces / self.names()[0])])
         self.assertEqual(json.loads(finished[2])["client"]["number"], 1)
+
+    def test_they_are_told_when_no_temporary_file_can_be_had(self):
+        """A disk that is full is one of the events."""
+        out = self.dir / "out"
+        program = self.program(f'echo "$1|$(cat)" > {out}.new; mv {out}.new {out}\n')
+        with mock.patch.dict(os.environ, TMPDIR=str(self.dir / "nowhere")), \
+                self.web("--alert", "live>1M", "--on-alert", program) as process:
+            announce(self.udp, self.client(frame(VRAM)).port)
+            wait_until(lambda: out.exists() or "nowhere" in self.said())
+            self.stop(process)
+        self.assertEqual(json.loads(out.read_text().split("|", 1)[1])["event"], "alert")
 
     def test_signals_and_descriptors_are_as_for_any_program(self):
         out = self.dir / "out"
