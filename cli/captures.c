@@ -362,8 +362,10 @@ void captures_forget(struct captures *c)
 
 void captures_stop_one(const struct capture *one)
 {
-    if (one->state == CAPTURE_RUNNING)
-        (void)kill(one->pid, SIGTERM);
+    if (one->state != CAPTURE_RUNNING)
+        return;
+    (void)kill(one->pid, SIGTERM);
+    (void)kill(one->pid, SIGCONT); /* it may be paused, for want of room on a disk */
 }
 
 /* Two signals, since two of one kind may be taken as one. */

@@ -2,6 +2,8 @@
 
 import contextlib
 import json
+import os
+import signal
 import socket
 import threading
 import unittest
@@ -9,6 +11,7 @@ import unittest
 from clients import alloc_plain, string, thread_name
 from test_capture import frame
 from test_daemon_http import THREE, TOKEN, Web
+from test_daemon_limits import children
 from tools import LIMIT, free_port, report, run, wait_until
 
 
@@ -47,6 +50,18 @@ class Ctl(Web):
                 self.assertEqual(report(self.dir / name)["pools"][0]["live_bytes"], 320)
                 self.assertEqual(self.ctl("get", name, cwd=self.dir).returncode, 4)
                 self.done("get", name, "-f", "-o", self.dir / "other")
+            self.assertEqual(self.stop(process), 0)
+
+    def test_one_that_is_paused_is_stopped(self):
+        """Who wants room on the disk need not wait for room on the disk."""
+        client = self.client(THREE)
+        with self.web() as process:
+            number = self.done("start", f"127.0.0.1:{client.port}").strip()
+            wait_until(lambda: "320 B in 2 blocks" in self.done("status"))
+            (session,) = children(process)
+            os.kill(session, signal.SIGSTOP)
+            self.done("stop", number)
+            wait_until(lambda: "saved  " in self.done("status"))
             self.assertEqual(self.stop(process), 0)
 
     def test_names_with_zeros(self):
