@@ -350,7 +350,7 @@ build-fuzz/%: test/fuzz/%.c $(FUZZ_OBJECTS) | deps-test
 
 # What the daemon answers over HTTP; its captures and reports are the target's own.
 build-fuzz/fuzz_daemon_http: $(patsubst %,build-fuzz/obj/cli/%.o,daemon_api daemon_files daemon_http \
-    daemon_metrics daemon_page)
+    daemon_metrics daemon_page token)
 
 fuzz: $(FUZZ_TARGETS)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) sh test/fuzz/run $(FUZZ_TARGETS)

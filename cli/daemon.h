@@ -46,9 +46,12 @@ struct pending {
 
 /* What others see of the daemon, and ask of it. */
 struct daemon_http {
-    const char *address; /* NULL: there is none */
-    char *token;         /* NULL: none */
-    int dir;             /* the output folder */
+    const char *address;    /* NULL: there is none */
+    char *token;            /* NULL: none */
+    const char *token_at;   /* --token, where that is a file; else NULL */
+    struct stat token_file; /* as it was when it was read last */
+    long long token_looked; /* monotonic ns */
+    int dir;                /* the output folder */
     struct http_server *server;
     VEC(struct http_exchange *) streams;
     VEC(struct pending) pending;
@@ -199,6 +202,9 @@ int daemon_make_folder(const char *path, struct err *e);
 void daemon_keep_folder(struct daemon *d);
 
 /* ---- daemon_files.c */
+
+/* One file, as it was. */
+bool daemon_same_file(const struct stat *a, const struct stat *b);
 
 /* The traces in the output folder. NULL with `e` filled. */
 json_t *daemon_traces_json(const struct daemon *d, struct err *e);

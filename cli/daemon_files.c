@@ -20,6 +20,12 @@ static bool is_trace_name(const char *name)
            strcmp(name + len - suffix, ".tracy") == 0;
 }
 
+bool daemon_same_file(const struct stat *a, const struct stat *b)
+{
+    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
+           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
+}
+
 /*
  * No link leads out of the folder, and nothing is waited for. Kernels without openat2, and
  * sandboxes that forbid it, have the flags that do for a name without folders.

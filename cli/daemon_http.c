@@ -10,11 +10,13 @@
 
 #include "cli/daemon.h"
 #include "cli/daemon_page.h"
+#include "cli/token.h"
 #include "report/json_value.h"
 
 #define API "/api/v1"
 #define ANSWER_NS 30000000000LL /* so long a session's answer is waited for */
 #define PUSH_NS 1000000000LL
+#define TOKEN_NS 1000000000LL
 #define STREAMS_MAX 32u
 #define PENDING_MAX 256u
 
@@ -316,12 +318,42 @@ int daemon_http_start(struct daemon *d, struct err *e)
     return d->http.server ? 0 : -1;
 }
 
+/* A file that was written anew has another token, from then on: nobody need stop the captures. */
+static void look_at_token(struct daemon *d, long long now)
+{
+    struct daemon_http *h = &d->http;
+    struct err e = {0};
+    struct stat st;
+    if (!h->token_at || now - h->token_looked < TOKEN_NS)
+        return;
+    h->token_looked = now;
+    /* A pipe is read but once. */
+    if (stat(h->token_at + 1, &st) != 0 || !S_ISREG(st.st_mode) ||
+        daemon_same_file(&st, &h->token_file))
+        return;
+    h->token_file = st;
+    char *token = token_parse(h->token_at, &e);
+    if (!token)
+        daemon_log(d, LOG_WARNING, "token.refused", NULL, NULL,
+                   "%s has no token any more, and the one before stays: %s", h->token_at + 1,
+                   e.text);
+    else if (strcmp(token, h->token) != 0 && http_set_token(h->server, token)) {
+        free(h->token);
+        h->token = token;
+        daemon_log(d, LOG_INFO, "token.changed", NULL, NULL, "%s has another token",
+                   h->token_at + 1);
+        return;
+    }
+    free(token);
+}
+
 void daemon_http_turn(struct daemon *d)
 {
     long long now = monotonic_ns();
     if (!d->http.server)
         return;
     refuse_late(d, now);
+    look_at_token(d, now);
     push_status(d, now);
     daemon_reports_turn(d);
     http_turn(d->http.server);

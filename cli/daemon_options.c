@@ -433,6 +433,7 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
     case OPTION_TOKEN:
         free(d->http.token);
         d->http.token = token_parse(value, e);
+        d->http.token_at = *value == '@' ? value : NULL;
         return d->http.token != NULL;
     case OPTION_QUOTA:
     case OPTION_TOTAL_QUOTA:

@@ -184,12 +184,6 @@ void daemon_reports_over(struct daemon *d, const struct http_exchange *x)
     }
 }
 
-static bool is_same(const struct stat *a, const struct stat *b)
-{
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
 /* The page, when there is one of that very file. Those of files that were replaced are dropped. */
 static struct report_page *find(struct daemon *d, const char *name, enum report_kind kind,
                                 const struct stat *st)
@@ -198,7 +192,7 @@ static struct report_page *find(struct daemon *d, const char *name, enum report_
         struct report_page *p = d->reports.at[i];
         if (p->kind != kind || strcmp(p->name, name) != 0)
             continue;
-        if (is_same(&p->trace, st))
+        if (daemon_same_file(&p->trace, st))
             return p;
         if (p->whole)
             drop(d, i--);

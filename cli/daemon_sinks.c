@@ -76,12 +76,6 @@ static void mark_text(const struct daemon_sink *s, char text[17])
     snprintf(text, 17, "%016" PRIx64, mark_of(s));
 }
 
-static bool is_same(const struct stat *a, const struct stat *b)
-{
-    return a->st_dev == b->st_dev && a->st_ino == b->st_ino && a->st_size == b->st_size &&
-           a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
-}
-
 static bool was_sent(struct daemon_sink *s, int fd, const struct stat *st)
 {
     char wanted[17], mark[16];
@@ -100,7 +94,7 @@ static void mark_sent(struct daemon *d, const char *name)
     bool marked = false;
     mark_text(&d->sink, mark);
     if (fd >= 0) {
-        marked = is_same(&st, &d->sink.now) && fsetxattr(fd, MARK, mark, 16, 0) == 0;
+        marked = daemon_same_file(&st, &d->sink.now) && fsetxattr(fd, MARK, mark, 16, 0) == 0;
         close(fd);
     }
     if (!marked)

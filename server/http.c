@@ -536,6 +536,16 @@ void http_stop(struct http_server *s)
     free(s);
 }
 
+bool http_set_token(struct http_server *s, const char *token)
+{
+    char *copy = strdup(token);
+    if (!copy)
+        return false;
+    free(s->token);
+    s->token = copy;
+    return true;
+}
+
 uint16_t http_port(const struct http_server *s)
 {
     const union MHD_DaemonInfo *info = s->mhd.info(s->daemon, MHD_DAEMON_INFO_BIND_PORT);

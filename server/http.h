@@ -38,6 +38,12 @@ struct http_options {
     void *ctx;
 };
 
+/*
+ * From now on another token is asked for; answers that are being given, streams too, go on. For a
+ * server that has one. False: memory is short, and nothing has changed.
+ */
+bool http_set_token(struct http_server *s, const char *token);
+
 /* ERR_USAGE for an address that is none or needs a token, ERR_CONNECT when it cannot be had. */
 struct http_server *http_start(const struct http_options *options, struct err *e);
 void http_stop(struct http_server *s);

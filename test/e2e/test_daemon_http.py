@@ -330,6 +330,24 @@ class Refusals(Web):
             self.assertIn("HttpOnly; SameSite=Strict", cookie)
             self.assertEqual(self.ask("/api/v1/status", Cookie=cookie.split(";")[0])[0], 200)
 
+    def test_the_token_is_changed(self):
+        """Its file is written anew; what is no token changes nothing."""
+        file, other = self.dir / "token", TOKEN[::-1]
+        file.write_text(TOKEN + "\n")
+        with self.web("--token", f"@{file}"):
+            def status(token):
+                return self.ask("/api/v1/status", Authorization="Bearer " + token)[0]
+
+            self.assertEqual((status(TOKEN), status(other)), (200, 401))
+            file.write_text("short\n")
+            self.wait_said("the one before stays")
+            self.assertEqual((status(TOKEN), status(other)), (200, 401))
+            (self.dir / "new").write_text(other + "\n")
+            (self.dir / "new").rename(file)
+            wait_until(lambda: status(other) == 200)
+            self.assertEqual(status(TOKEN), 401)
+            self.assertEqual(self.ask("/api/v1/login", "POST", TOKEN)[0], 401)
+
     def test_addresses_that_need_one(self):
         for args in (["--http", "0.0.0.0:0"], ["--http", "[::]:0"], ["--http", "x"],
                      ["--http", "127.0.0.1"], ["--http", "127.0.0.1:x"],
