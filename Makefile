@@ -416,6 +416,7 @@ install: all
 	@mkdir -p $(DESTDIR)$(PREFIX)/lib/systemd/system
 	sed -e 's|@PREFIX@|$(PREFIX)|' server/tidemark.service.in \
 	    >$(DESTDIR)$(PREFIX)/lib/systemd/system/tidemark.service
+	install -m 644 server/tidemark.socket $(DESTDIR)$(PREFIX)/lib/systemd/system/tidemark.socket
 	@[ ! -s $(BUILD)/gen/page_licences.txt ] || install -D -m 644 $(BUILD)/gen/page_licences.txt \
 	    $(DESTDIR)$(PREFIX)/share/doc/tidemark/page-licences.txt
 
@@ -431,7 +432,7 @@ uninstall:
 	rm -f $(addprefix $(DESTDIR)$(LIBDIR)/,$(LIB_FILE) $(LIB_SONAME) libtidetrace.so libtidetrace.a)
 	rm -f $(DESTDIR)$(LIBDIR)/pkgconfig/tidetrace.pc $(DESTDIR)$(PREFIX)/include/tidetrace.h
 	rm -f $(DESTDIR)$(PREFIX)/lib/tidemark/libtidemark.so $(DESTDIR)$(LIBDIR)/liballocwrapper.so
-	rm -f $(DESTDIR)$(PREFIX)/lib/systemd/system/tidemark.service
+	rm -f $(addprefix $(DESTDIR)$(PREFIX)/lib/systemd/system/tidemark,.service .socket)
 	rm -f $(DESTDIR)$(PREFIX)/lib/tidemark/libtidemark-gpu.so $(DESTDIR)$(PREFIX)/include/tidemark.h
 	rm -f $(foreach page,$(MAN),$(DESTDIR)$(PREFIX)/share/man/man$(subst .,,$(suffix $(page)))/$(notdir $(page)))
 

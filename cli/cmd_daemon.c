@@ -324,13 +324,28 @@ static void say_start(struct daemon *d)
     fflush(stdout);
 }
 
+/* What was given stands for what the options say. */
+static int take_sockets(struct daemon *d, struct err *e)
+{
+    if (given_sockets_take(&d->given, e) != 0)
+        return -1;
+    if (d->given.http >= 0)
+        d->http.address = d->given.http_address;
+    if (d->given.announcements >= 0)
+        d->port = d->given.port;
+    d->socket = d->given.announcements;
+    d->given.announcements = -1;
+    return 0;
+}
+
 static int daemon_run(struct daemon *d)
 {
     struct err e = {0};
-    if (daemon_make_folder(d->dir, &e) == 0)
+    if (take_sockets(d, &e) == 0 && daemon_make_folder(d->dir, &e) == 0)
         recover_leftovers(d);
     keep_descriptors(d);
-    if (e.code || stop_init(&d->stop, &e) != 0 || (d->socket = discovery_open(d->port, &e)) < 0 ||
+    if (e.code || stop_init(&d->stop, &e) != 0 ||
+        (d->socket < 0 && (d->socket = discovery_open(d->port, &e)) < 0) ||
         daemon_look(d, &e) != 0 || daemon_http_start(d, &e) != 0 ||
         daemon_sinks_start(d, &e) != 0) {
         daemon_log_error(d, &e);
@@ -367,6 +382,7 @@ static void daemon_release(struct daemon *d)
     vec_release(&d->hosts);
     if (d->socket >= 0)
         close(d->socket);
+    given_sockets_close(&d->given);
     stop_release(&d->stop);
 }
 
@@ -379,6 +395,7 @@ static int daemon_main(int argc, char **argv, bool drop_in)
                        .drop_in = drop_in,
                        .alert_pause = ALERT_PAUSE,
                        .stop_timeout = STOP_TIMEOUT,
+                       .given = GIVEN_SOCKETS_NONE,
                        .socket = -1,
                        .prober = PROBER_NONE,
                        .http = {.dir = -1},

@@ -15,6 +15,7 @@
 #include "cli/jobs.h"
 #include "cli/sent_files.h"
 #include "server/discovery.h"
+#include "server/given_sockets.h"
 #include "server/http.h"
 #include "server/prober.h"
 #include "server/stop.h"
@@ -103,7 +104,8 @@ struct daemon {
 
     struct captures captures;
     struct stop stop;
-    unsigned stops; /* passed on to the captures */
+    unsigned stops;             /* passed on to the captures */
+    struct given_sockets given; /* by who started us */
     int socket;
     bool full_told;    /* that no more clients can be captured now */
     bool save_failed;  /* a trace could not be written */

@@ -302,6 +302,7 @@ static void refuse_late(struct daemon *d, long long now)
 int daemon_http_start(struct daemon *d, struct err *e)
 {
     const struct http_options options = {.address = d->http.address,
+                                         .listening = d->given.http >= 0 ? d->given.http : 0,
                                          .token = d->http.token,
                                          .open = is_open,
                                          .handle = handle,
@@ -315,6 +316,8 @@ int daemon_http_start(struct daemon *d, struct err *e)
     d->captures.answered = take_answer;
     d->captures.answered_ctx = d;
     d->http.server = http_start(&options, e);
+    if (d->http.server)
+        d->given.http = -1; /* the server's now */
     return d->http.server ? 0 : -1;
 }
 

@@ -473,17 +473,22 @@ static struct addrinfo *find_address(const char *text, struct err *e)
 
 static int listen_on(struct http_server *s, const struct addrinfo *at, struct err *e)
 {
+    struct MHD_OptionItem given[] = {{MHD_OPTION_LISTEN_SOCKET, s->o.listening, NULL},
+                                     {MHD_OPTION_END, 0, NULL}};
+    if (s->o.listening <= 0)
+        given[0] = given[1];
     const unsigned flags =
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (at->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0u);
     /* On the loopback all have one address. */
     const unsigned of_one = s->loopback ? 0 : HTTP_CONNECTIONS_OF_ONE;
     s->patience.info = s->mhd.connection_info;
-    s->daemon = s->mhd.start(
-        flags, 0, NULL, NULL, on_request, s, MHD_OPTION_SOCK_ADDR, at->ai_addr,
-        MHD_OPTION_NOTIFY_COMPLETED, on_end, s, MHD_OPTION_CONNECTION_LIMIT, HTTP_CONNECTIONS_MAX,
-        MHD_OPTION_NOTIFY_CONNECTION, http_patience_notify, &s->patience,
-        MHD_OPTION_CONNECTION_TIMEOUT, CONNECTION_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-        CONNECTION_MEMORY, MHD_OPTION_PER_IP_CONNECTION_LIMIT, of_one, MHD_OPTION_END);
+    s->daemon = s->mhd.start(flags, 0, NULL, NULL, on_request, s, MHD_OPTION_SOCK_ADDR, at->ai_addr,
+                             MHD_OPTION_NOTIFY_COMPLETED, on_end, s, MHD_OPTION_CONNECTION_LIMIT,
+                             HTTP_CONNECTIONS_MAX, MHD_OPTION_NOTIFY_CONNECTION,
+                             http_patience_notify, &s->patience, MHD_OPTION_CONNECTION_TIMEOUT,
+                             CONNECTION_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                             CONNECTION_MEMORY, MHD_OPTION_PER_IP_CONNECTION_LIMIT, of_one,
+                             MHD_OPTION_ARRAY, given, MHD_OPTION_END);
     return s->daemon ? 0 : err_errno(e, ERR_CONNECT, "cannot listen on %s", s->o.address);
 }
 

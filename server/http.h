@@ -28,6 +28,7 @@ struct http_exchange; /* a request, and what is answered */
 
 struct http_options {
     const char *address; /* "127.0.0.1:8088", "[::1]:8088"; a port of 0 is any */
+    int listening;       /* a socket that listens there already and is taken over; 0: none */
     const char *token;   /* NULL: none */
     /* Whether a path can be asked for without the token. */
     bool (*open)(void *ctx, const char *path);

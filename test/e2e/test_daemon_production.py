@@ -8,6 +8,7 @@ import re
 import signal
 import socket
 import subprocess
+import sys
 import unittest
 
 from clients import thread_name
@@ -320,6 +321,77 @@ class Service(Running):
         self.assertIn("Listening", process.stdout.readline())
         out, _ = interrupt(process, signal.SIGTERM)
         self.assertEqual(process.returncode, 0, out)
+
+
+    def given(self, *sockets, pid=None):
+        """Starts a daemon as a service manager does that has opened these."""
+        code = ("import fcntl, os, sys\n"
+                "pid, fds, *words = sys.argv[1:]\n"
+                "high = [fcntl.fcntl(int(f), fcntl.F_DUPFD, 100) for f in fds.split(',')]\n"
+                "for i, f in enumerate(high):\n"
+                "    os.dup2(f, 3 + i)\n"
+                "    os.close(f)\n"
+                "os.environ.update(LISTEN_FDS=str(len(high)), LISTEN_FDNAMES='a:b',\n"
+                "                  LISTEN_PID=pid or str(os.getpid()))\n"
+                "os.execv(words[0], words)\n")
+        fds = [s.fileno() for s in sockets]
+        hook = self.dir / "hook"
+        hook.write_text(f"#!/bin/sh\nenv >{self.dir}/env\nls -l /proc/self/fd >{self.dir}/fds\n")
+        hook.chmod(0o755)
+        with open(self.log, "wb") as log:
+            process = subprocess.Popen(
+                [sys.executable, "-c", code, pid or "", ",".join(map(str, fds)), TIDEMARK, "daemon",
+                 "-o", self.traces, "--local", "-p", str(self.udp), "--on-finish",
+                 hook],
+                pass_fds=fds, stdout=log, stderr=log)
+        self.addCleanup(end_daemon, process)
+        return process
+
+    def test_sockets_that_are_given(self):
+        """Who came before the daemon was there is heard."""
+        client = self.client(ENDS)
+        with socket.create_server(("127.0.0.1", 0)) as web, \
+                socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+            udp.bind(("127.0.0.1", 0))
+            announced, port = udp.getsockname()[1], web.getsockname()[1]
+            announce(announced, client.port, b"early")
+            with socket.create_connection(("127.0.0.1", port), timeout=LIMIT) as reader:
+                reader.sendall(b"GET /api/v1/status HTTP/1.1\r\nHost: localhost\r\n\r\n")
+                process = self.given(web, udp)
+                self.wait_said(f"Web server: port {port} of 127.0.0.1:{port}", process)
+                self.assertIn(f"Listening on 0.0.0.0:{announced}", self.said())
+                self.assertTrue(reader.recv(100).startswith(b"HTTP/1.1 200 "))
+            wait_until(lambda: (self.dir / "fds").exists() and
+                       [n for n in self.names() if n.startswith("early")])
+            self.stop(process)
+        self.assertEqual(process.returncode, 0, self.said())
+        self.assertNotIn("LISTEN_", (self.dir / "env").read_text())
+        self.assertNotIn("socket", (self.dir / "fds").read_text())
+
+    def test_sockets_that_are_not_ours(self):
+        bare = socket.socket(socket.AF_UNIX), socket.socket()
+        for one in bare:
+            self.addCleanup(one.close)
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+            udp.bind(("127.0.0.1", 0))
+            process = self.given(udp, pid="1")  # of another process
+            self.wait_said(f"Listening on 0.0.0.0:{self.udp}", process)
+            self.stop(process)
+            for wrong in (udp, udp), (bare[0],), (bare[1],):
+                process = self.given(*wrong)
+                self.assertEqual(process.wait(LIMIT), 2, self.said())
+                self.assertIn("of $LISTEN_FDS is neither", self.said())
+            with socket.create_server(("0.0.0.0", 0)) as web:  # everybody's: no token
+                process = self.given(web)
+                self.assertEqual(process.wait(LIMIT), 2, self.said())
+                self.assertIn("needs a --token", self.said())
+
+    def test_the_unit_of_the_sockets(self):
+        unit = (ROOT / "server" / "tidemark.socket").read_text()
+        service = (ROOT / "server" / "tidemark.service.in").read_text()
+        self.assertEqual(re.search(r"^ListenStream=(.*)$", unit, re.M)[1],
+                         re.search(r"--http (\S+)", service)[1])
+        self.assertIn("ListenDatagram=0.0.0.0:8086\n", unit)
 
 
 class Many(Running):
