@@ -17,6 +17,7 @@
 
 #include "base/vec.h"
 #include "client/record.h"
+#include "server/process_stat.h"
 #include "server/remote.h"
 #include "symbols/elf_file.h"
 
@@ -206,15 +207,8 @@ static long status_number(pid_t pid, const char *key)
 
 static bool is_stopped(pid_t pid)
 {
-    char path[64], text[512];
-    snprintf(path, sizeof path, "/proc/%d/stat", (int)pid);
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    ssize_t n = fd >= 0 ? read(fd, text, sizeof text - 1) : -1;
-    if (fd >= 0)
-        close(fd);
-    text[n > 0 ? n : 0] = 0;
-    const char *name_end = strrchr(text, ')');
-    return name_end && name_end[1] == ' ' && (name_end[2] == 'T' || name_end[2] == 't');
+    struct process_stat s;
+    return process_stat_read(pid, &s) && (s.state == 'T' || s.state == 't');
 }
 
 /* The library that the process would load must be ours. */

@@ -181,12 +181,7 @@ class Attach(RunCase):
         self.assertEqual(process.stdout.readline(), "again\n")
         self.assertEqual(self.said(process, "b"), "1 1\n")
 
-    @unittest.skipUnless(can_become_nobody(), "needs root, and files that others may read")
-    def test_root_records_a_process_of_another_user(self):
-        self.dir.chmod(0o755)
-        first, second = self.dir / "first", self.dir / "second"
-        process = self.start(*AS_NOBODY[1:], self.program, "bouts", first, second, 1000,
-                             program=AS_NOBODY[0])
+    def recorded_to_its_end(self, process, first, second):
         recorder = self.attach(process.pid)
         first.touch()
         second.touch()
@@ -194,15 +189,18 @@ class Attach(RunCase):
         self.ended(recorder)
         self.assertEqual(site(self.trace, "make_block")["count"], 1000)
 
+    @unittest.skipUnless(can_become_nobody(), "needs root, and files that others may read")
+    def test_root_records_a_process_of_another_user(self):
+        self.dir.chmod(0o755)
+        first, second = self.dir / "first", self.dir / "second"
+        process = self.start(*AS_NOBODY[1:], self.program, "bouts", first, second, 1000,
+                             program=AS_NOBODY[0])
+        self.recorded_to_its_end(process, first, second)
+
     def test_a_process_that_ends(self):
         first, second = self.dir / "first", self.dir / "second"
         process = self.start("bouts", first, second, 1000)
-        recorder = self.attach(process.pid)
-        first.touch()
-        second.touch()
-        self.said(process)
-        self.ended(recorder)
-        self.assertEqual(site(self.trace, "make_block")["count"], 1000)
+        self.recorded_to_its_end(process, first, second)
         self.assertEqual(site(self.trace, "late_block")["count"], 300)
         self.assertEqual(facts(self.trace)["end"], ["the process ended"])
 

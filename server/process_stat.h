@@ -1,0 +1,16 @@
+#ifndef TIDEMARK_SERVER_PROCESS_STAT_H
+#define TIDEMARK_SERVER_PROCESS_STAT_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+/* What /proc/PID/stat says. */
+struct process_stat {
+    char state; /* 'R' runs, 'T' and 't' are stopped: proc(5) */
+    pid_t parent;
+};
+
+/* False: there is no such process, or it cannot be looked at. */
+bool process_stat_read(pid_t pid, struct process_stat *out);
+
+#endif
