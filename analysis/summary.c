@@ -6,6 +6,7 @@
 
 #include "analysis/moment.h"
 #include "analysis/sites.h"
+#include "analysis/stored_figures.h"
 #include "analysis/stream_figures.h"
 #include "analysis/summary_parts.h"
 #include "base/buf.h"
@@ -174,18 +175,16 @@ bool summary_streams(const struct summary_options *options)
            !(options->only && selection_is_narrow(options->only));
 }
 
-/* What a sweep would find, of what was counted while the trace was loaded. */
-static int take_stream(struct builder *b, struct err *e)
+bool summary_is_stored(const struct summary_options *options)
+{
+    return options->by == GROUP_SITE && !options->stacks && summary_streams(options);
+}
+
+/* What a sweep would find of the pools' addresses. */
+static void take_addresses(struct builder *b)
 {
     const struct selection *from = &b->s->selection;
     const struct memory *m = &b->trace->memory;
-    struct stream_grouping groupings[2];
-    size_t n = 0;
-    for (unsigned i = BY_SITE; i <= BY_GROUP; i++) {
-        const struct accounting_options *o = &b->accounts[i].options;
-        if (i == BY_SITE || (i == BY_GROUP && b->has_group))
-            groupings[n++] = (struct stream_grouping){o->groups, o->group_count, &b->accounts[i]};
-    }
     for (size_t i = 0; i < m->pools.len; i++) {
         const struct pool_totals *totals = &m->pools.at[i]->totals;
         if (from->pool_of[i] == UINT32_MAX || !totals->allocations)
@@ -193,6 +192,42 @@ static int take_stream(struct builder *b, struct err *e)
         b->s->pools.at[from->pool_of[i]].low_address = totals->low_address;
         b->s->pools.at[from->pool_of[i]].high_address = totals->high_address;
     }
+}
+
+static struct site_map site_map_of(const struct builder *b)
+{
+    return (struct site_map){b->sites.of_callstack, b->sites.callstack_count};
+}
+
+static int take_stored(struct builder *b, struct err *e)
+{
+    const struct site_map sites = site_map_of(b);
+    take_addresses(b);
+    return stored_figures_give(b->options->stored, &b->s->selection, &sites, &b->accounts[BY_SITE],
+                               &b->accounts[BY_CALLSTACK], e);
+}
+
+static int store(const struct builder *b, struct err *e)
+{
+    const struct site_map sites = site_map_of(b);
+    int status = stored_figures_take(b->options->store, b->trace, &b->s->selection, &sites,
+                                     &b->accounts[BY_SITE], &b->accounts[BY_CALLSTACK], e);
+    *b->options->storable = status == 1;
+    return status < 0 ? -1 : 0;
+}
+
+/* What a sweep would find, of what was counted while the trace was loaded. */
+static int take_stream(struct builder *b, struct err *e)
+{
+    const struct selection *from = &b->s->selection;
+    struct stream_grouping groupings[2];
+    size_t n = 0;
+    for (unsigned i = BY_SITE; i <= BY_GROUP; i++) {
+        const struct accounting_options *o = &b->accounts[i].options;
+        if (i == BY_SITE || (i == BY_GROUP && b->has_group))
+            groupings[n++] = (struct stream_grouping){o->groups, o->group_count, &b->accounts[i]};
+    }
+    take_addresses(b);
     if (stream_figures_callstacks(b->options->stream, from, &b->accounts[BY_CALLSTACK], e) != 0)
         return -1;
     return stream_figures_group(b->options->stream, from, groupings, n, e);
@@ -245,6 +280,8 @@ static int sweep(struct builder *b, struct err *e)
         b->has_group = false;
     }
     accounting_init(&b->accounts[BY_GROUP], &o);
+    if (b->options->stored)
+        return take_stored(b, e);
     if (b->options->stream)
         return take_stream(b, e);
     const struct memory_observer to = {.ctx = b, .op = take_step};
@@ -542,6 +579,8 @@ static int build(struct builder *b, struct err *e)
     if (selection_init(&s->selection, b->trace, only, e) != 0)
         return -1;
     if (list_pools(s, e) != 0 || sweep(b, e) != 0)
+        return -1;
+    if (b->options->store && store(b, e) != 0)
         return -1;
     sum_pools(b);
     if (list_rows(b, GROUP_SITE, &b->accounts[BY_SITE], &s->sites, e) != 0 ||

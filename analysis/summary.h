@@ -39,6 +39,7 @@ enum grouping {
 bool grouping_parse(const char *text, enum grouping *by);
 const char *grouping_name(enum grouping by);
 
+struct stored_figures;
 struct stream_figures;
 
 struct summary_options {
@@ -52,7 +53,18 @@ struct summary_options {
      * NULL: they are there. See summary_streams for what can be asked of it.
      */
     struct stream_figures *stream;
+    /*
+     * What was stored with the trace, which then has no memory events in its store, instead of
+     * `stream`. They must fit; see summary_is_stored for what can be asked of them.
+     */
+    const struct stored_figures *stored;
+    /* NULL, or gets what can be stored of a summary by site of the whole trace. */
+    struct stored_figures *store;
+    bool *storable; /* beside it: whether it got something, to be released */
 };
+
+/* Whether a summary can be built of figures that were stored with the trace. */
+bool summary_is_stored(const struct summary_options *options);
 
 /* Whether a summary can be built of figures that were counted while the trace was loaded. */
 bool summary_streams(const struct summary_options *options);

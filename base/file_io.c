@@ -21,6 +21,24 @@ int file_write(int fd, const void *bytes, size_t n, uint64_t at)
     return 0;
 }
 
+int file_read(int fd, void *bytes, size_t n, uint64_t at)
+{
+    uint8_t *p = bytes;
+    while (n > 0) {
+        ssize_t done = pread(fd, p, n, (off_t)at);
+        if (done < 0 && errno == EINTR)
+            continue;
+        if (done == 0)
+            errno = EIO;
+        if (done <= 0)
+            return -1;
+        p += done;
+        at += (uint64_t)done;
+        n -= (size_t)done;
+    }
+    return 0;
+}
+
 int file_sync(int fd)
 {
     int status;

@@ -12,6 +12,9 @@
 /* All of it, from the offset `at` on. A write of nothing is ENOSPC. */
 int file_write(int fd, const void *bytes, size_t n, uint64_t at);
 
+/* Likewise reads all of it; EIO where the file ends before. */
+int file_read(int fd, void *bytes, size_t n, uint64_t at);
+
 int file_sync(int fd);
 int file_sync_data(int fd); /* and of what describes the file only what reading it needs */
 int file_resize(int fd, uint64_t size);

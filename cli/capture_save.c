@@ -87,8 +87,10 @@ static int save_somewhere(struct capture *c, struct trace *t, const struct save_
     }
 }
 
-static int save(struct capture *c, struct trace *t, uint32_t version, struct err *e)
+/* With `made`, makes the summary on the way. */
+static int save(struct capture *c, struct trace *t, struct saved_summary *made, struct err *e)
 {
+    uint32_t version = c->version;
     /* Beyond the bound or not, now it must be saved. */
     if (memory_limit_keep(&c->memory, t, SAVING_NEEDS, e) < 0)
         return -1;
@@ -100,6 +102,11 @@ static int save(struct capture *c, struct trace *t, uint32_t version, struct err
                                    .replace = c->o.replace,
                                    .going = still_saving,
                                    .going_ctx = c};
+    if (made) {
+        *made = (struct saved_summary){.trace = t, .options = &options};
+        options.append = saved_summary_append;
+        options.append_ctx = made;
+    }
     (void)stop_asked(&c->stop);
     c->stops_before = c->stop.count;
     c->told_saving = false;
@@ -304,7 +311,7 @@ int capture_save_part(void *ctx, struct err *e)
     if (!c->facts_written && summary_write_facts(c->trace, e) != 0)
         return -1;
     c->facts_written = true;
-    if (save(c, c->trace, c->version, e) != 0)
+    if (save(c, c->trace, NULL, e) != 0)
         return -1;
     c->facts_written = false; /* of the next part */
     journal_part(c, capture_output(c));
@@ -412,5 +419,5 @@ int capture_save(struct capture *c, struct trace *t, struct err *e)
     find_names(c, t);
     if (!c->facts_written && summary_write_facts(t, e) != 0)
         return -1;
-    return save(c, t, c->version, e);
+    return save(c, t, c->o.summary ? &c->summary : NULL, e);
 }

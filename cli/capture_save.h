@@ -8,6 +8,7 @@
 
 #include "cli/capture_options.h"
 #include "cli/part_saver.h"
+#include "cli/stored_summary.h"
 #include "server/journal_read.h"
 #include "server/monitor.h"
 #include "trace/store.h"
@@ -39,10 +40,11 @@ struct capture {
     struct monitor monitor; /* a daemon that watches */
     uint32_t version;       /* to write */
     struct stop stop;
-    unsigned stops_before; /* requests to stop that came before saving began */
-    bool facts_written;    /* a part's, which could not be saved */
-    bool told_saving;      /* what a further one would do */
-    bool terminal;         /* stdout is one */
+    unsigned stops_before;        /* requests to stop that came before saving began */
+    bool facts_written;           /* a part's, which could not be saved */
+    struct saved_summary summary; /* of the whole */
+    bool told_saving;             /* what a further one would do */
+    bool terminal;                /* stdout is one */
 };
 
 /* Where the part at hand goes. */

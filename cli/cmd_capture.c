@@ -142,19 +142,18 @@ static void let_go_of_signals(struct capture *c)
         stop_release(&c->stop);
 }
 
-static int print_summary(struct trace *t, struct err *e)
+static int print_summary(struct capture *c, struct trace *t, struct err *e)
 {
-    struct summary summary;
-    struct summary_options options = {.by = GROUP_SITE};
-    if (summary_build(&summary, t, &options, e) != 0)
+    const struct summary_options options = {.by = GROUP_SITE};
+    struct summary *s = &c->summary.summary;
+    if (!c->summary.made && summary_build(s, t, &options, e) != 0)
         return -1;
+    c->summary.made = true;
     const struct summary_selection selection = {.sort = SORT_SIZE, .limit = SITES_SHOWN};
-    summary_select(&summary.sites, &selection);
+    summary_select(&s->sites, &selection);
     const struct report_options report = {.format = REPORT_TEXT, .sort = SORT_SIZE};
     printf("\n");
-    int status = report_write(&summary, &report, stdout, e);
-    summary_release(&summary);
-    return status;
+    return report_write(s, &report, stdout, e);
 }
 
 /*
@@ -349,7 +348,7 @@ static int after_saving(struct capture *c, struct trace *t, enum session_end end
     c->journal = NULL;
     c->kept = NULL;
     stop_release(&c->stop);
-    if (!c->o.summary || print_summary(t, &e) == 0)
+    if (!c->o.summary || print_summary(c, t, &e) == 0)
         return status;
     err_prefix(&e, "the trace is saved, but there is no summary");
     print_error(&e);
@@ -438,6 +437,7 @@ static int capture_connected(struct capture *c, struct connection *connection)
         status = after_saving(c, &t, end);
     }
     c->trace = NULL;
+    saved_summary_release(&c->summary);
     trace_release(&t);
     return status;
 }

@@ -12,6 +12,7 @@
 #include "base/outfile.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cli/stored_summary.h"
 #include "import/import.h"
 #include "trace/save_file.h"
 
@@ -231,8 +232,13 @@ static int make_trace(const struct importing *m, struct import_source *s, struct
     struct import_counts counts = {0};
     struct trace_write_stats stats;
     struct buf losses = {0};
-    const struct save_options options = {
+    struct save_options options = {
         .layout = file_layout_find(m->version), .container = m->container, .replace = m->replace};
+    struct saved_summary figures = {.trace = t, .options = &options, .only_to_store = true};
+    if (!m->drop_in) {
+        options.append = saved_summary_append;
+        options.append_ctx = &figures;
+    }
     if (ingest_init(&in, t, e) != 0)
         return -1;
     say(m, "\33[2KParsing...\r");
@@ -247,6 +253,7 @@ static int make_trace(const struct importing *m, struct import_source *s, struct
     if (status == 0) {
         say(m, "\33[2KSaving...\r");
         status = trace_save_file(t, m->output, &options, &stats, &losses, e);
+        saved_summary_release(&figures);
     }
     if (status == 0) {
         say(m, "\33[2KCleanup...\n");

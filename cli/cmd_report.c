@@ -13,6 +13,7 @@
 #include "cli/report_leaks.h"
 #include "cli/report_related.h"
 #include "cli/report_review.h"
+#include "cli/stored_summary.h"
 #include "report/html.h"
 
 #define TEXT_LIMIT 50
@@ -49,6 +50,9 @@ static const char usage[] =
     "      --stack-traces  print the call stacks under each row (text; JSON has the largest one)\n"
     "      --memory SIZE   hold at most so much of events and of frees to come in memory, and\n"
     "                      what is beyond it in a temporary file; 1M at least\n"
+    "      --recount       count the memory events, also where the figures of a capture's or "
+    "run's\n"
+    "                      own summary are stored with the trace\n"
     "      --format F      text, json, csv, html, markdown or junit (text); html is one page for "
     "a\n"
     "                      browser, which chooses and sorts rows itself; markdown is short, for a\n"
@@ -66,6 +70,8 @@ static const char usage[] =
 
 struct report_command {
     struct stream_figures stream; /* where the summary can be had so */
+    struct stored_figures stored; /* or so: summary.stored */
+    bool recount;                 /* it may not */
     struct question question;
     struct leak_question leaks;
     struct related_question related;
@@ -92,6 +98,7 @@ enum {
     OPTION_STACK_TRACES,
     OPTION_FAIL_IF,
     OPTION_MEMORY,
+    OPTION_RECOUNT,
 };
 
 #define MEMORY_LEAST ((uint64_t)1 << 20)
@@ -106,6 +113,7 @@ static const struct option long_options[] = {
     {"stack-traces", no_argument, NULL, OPTION_STACK_TRACES},
     {"fail-if", required_argument, NULL, OPTION_FAIL_IF},
     {"memory", required_argument, NULL, OPTION_MEMORY},
+    {"recount", no_argument, NULL, OPTION_RECOUNT},
     LEAK_LONG_OPTIONS,
     RELATED_LONG_OPTIONS,
     SELECTION_LONG_OPTIONS,
@@ -144,7 +152,8 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
     struct report_command *c = ctx;
     bool is_question = option >= QUESTION_POOL && option <= QUESTION_FORMAT;
     if (option != 'f' && option != 'o' && !is_question && option != OPTION_SKIP &&
-        option != OPTION_FAIL_IF && option != OPTION_MEMORY && option < RESOLVE_OPTION_FIRST)
+        option != OPTION_FAIL_IF && option != OPTION_MEMORY && option != OPTION_RECOUNT &&
+        option < RESOLVE_OPTION_FIRST)
         c->rows_chosen = true;
     if (option == OPTION_BY || option == OPTION_SORT || option == OPTION_MIN_SIZE ||
         option == OPTION_MIN_COUNT)
@@ -174,6 +183,8 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
         return budgets_add(&c->fail_if, "--fail-if", value, true, e);
     case OPTION_MEMORY:
         return parse_memory(c, value, e);
+    case OPTION_RECOUNT:
+        return c->recount = true;
     case QUESTION_FORMAT:
         return parse_format(c, value, e);
     default:
@@ -206,9 +217,24 @@ static bool only_summary(const struct report_command *c)
            !leak_question_is_own(&c->leaks) && summary_streams(&c->summary);
 }
 
+/* 1 when the figures are there without any counting, or 0, or -1 with `e`. */
+static int load_stored(struct report_command *c, struct trace *t, struct err *e)
+{
+    /* Names that are found after that may make one site of two. */
+    if (c->recount || c->question.resolve.wanted || !summary_is_stored(&c->summary))
+        return 0;
+    int found =
+        stored_summary_load(&c->stored, t, c->question.trace, c->question.memory, &c->skip, e);
+    c->summary.stored = found == 1 ? &c->stored : NULL;
+    return found;
+}
+
 static int load_stream(void *ctx, struct trace *t, struct err *e)
 {
     struct report_command *c = ctx;
+    int found = load_stored(c, t, e);
+    if (found != 0)
+        return found < 0 ? -1 : 0;
     stream_figures_init(&c->stream, t);
     if (c->question.memory && stream_figures_bound(&c->stream, c->question.memory, e) != 0)
         return -1;
@@ -221,7 +247,10 @@ static int load_stream(void *ctx, struct trace *t, struct err *e)
 static void unload_stream(void *ctx)
 {
     struct report_command *c = ctx;
-    stream_figures_release(&c->stream);
+    if (c->summary.stored)
+        stored_figures_release(&c->stored);
+    else
+        stream_figures_release(&c->stream);
 }
 
 static void unload_related(void *ctx)

@@ -437,11 +437,7 @@ static int save_root(struct run *r, struct run_process *p, struct err *e)
         buf_release(&why);
     }
     buf_release(&end);
-    if (status == 0)
-        status = run_trace_save(&r->traces, t, r->output, r->options.replace, e);
-    if (status != 0)
-        return -1;
-    return run_trace_report(&r->traces, t, r->output, e);
+    return status == 0 ? run_trace_finish(&r->traces, t, r->output, r->options.replace, e) : -1;
 }
 
 /* What the run comes to, when the program itself ended well. */

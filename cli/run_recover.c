@@ -36,10 +36,9 @@ static int recover_into(struct run_traces *traces, const struct run_options *o,
     if (status != 0)
         return err_prefix(e, "%s", o->recover);
     if (trace_add_fact(&record->trace, e, "recovered", "%s", o->recover) != 0 ||
-        run_record_close(record, e) != 0 ||
-        run_trace_save(traces, &record->trace, path, o->replace, e) != 0)
+        run_record_close(record, e) != 0)
         return -1;
-    return run_trace_report(traces, &record->trace, path, e);
+    return run_trace_finish(traces, &record->trace, path, o->replace, e);
 }
 
 /* -1 with `e`; else whether a budget was exceeded. */

@@ -15,6 +15,7 @@
 #include "base/outfile.h"
 #include "cli/options.h"
 #include "cli/resolve_trace.h"
+#include "cli/stored_summary.h"
 #include "report/report.h"
 #include "trace/save_file.h"
 
@@ -70,8 +71,9 @@ static void find_names(struct run_traces *r, struct trace *t)
 
 /* ---- on disk */
 
-int run_trace_save(struct run_traces *r, struct trace *t, const char *path, bool replace,
-                   struct err *e)
+/* With `made`, makes the summary on the way. */
+static int save(struct run_traces *r, struct trace *t, const char *path, bool replace,
+                struct saved_summary *made, struct err *e)
 {
     const struct run_options *o = r->options;
     struct trace_write_stats stats;
@@ -89,6 +91,11 @@ int run_trace_save(struct run_traces *r, struct trace *t, const char *path, bool
         count += t->memory.pools.at[i]->totals.allocations + t->memory.pools.at[i]->totals.frees;
     if (count >= EVENTS_FOR_TWO_STREAMS && options.container.streams == 1)
         options.container.streams = 2;
+    if (made) {
+        *made = (struct saved_summary){.trace = t, .options = &options};
+        options.append = saved_summary_append;
+        options.append_ctx = made;
+    }
     int status = trace_save_file(t, path, &options, &stats, &losses, e);
     if (status == 0) {
         format_terminal(&name, view_of(path));
@@ -102,6 +109,12 @@ int run_trace_save(struct run_traces *r, struct trace *t, const char *path, bool
     buf_release(&losses);
     buf_release(&name);
     return status;
+}
+
+int run_trace_save(struct run_traces *r, struct trace *t, const char *path, bool replace,
+                   struct err *e)
+{
+    return save(r, t, path, replace, NULL, e);
 }
 
 /* ---- the report */
@@ -246,20 +259,32 @@ int run_trace_check(struct run_traces *r, struct trace *t, struct err *e)
     return status;
 }
 
-int run_trace_report(struct run_traces *r, struct trace *t, const char *path, struct err *e)
+static bool needs_summary(const struct run_options *o)
+{
+    return o->fail_if.list.len || (o->report != RUN_NONE && o->report != RUN_HTML);
+}
+
+static int report(struct run_traces *r, struct trace *t, struct saved_summary *made, struct err *e)
+{
+    const struct summary_options options = {.by = GROUP_SITE};
+    if (!made->made && summary_build(&made->summary, t, &options, e) != 0)
+        return -1;
+    made->made = true;
+    if (check(r, &made->summary, e) != 0)
+        return -1;
+    return write_report(r, &made->summary, e);
+}
+
+int run_trace_finish(struct run_traces *r, struct trace *t, const char *path, bool replace,
+                     struct err *e)
 {
     const struct run_options *o = r->options;
-    const struct summary_options options = {.by = GROUP_SITE};
-    struct summary s;
-    int status = 0;
-    if (o->fail_if.list.len || (o->report != RUN_NONE && o->report != RUN_HTML)) {
-        if (summary_build(&s, t, &options, e) != 0)
-            return -1;
-        status = check(r, &s, e);
-        if (status == 0)
-            status = write_report(r, &s, e);
-        summary_release(&s);
-    }
+    struct saved_summary made = {0};
+    bool summed = needs_summary(o);
+    int status = save(r, t, path, replace, summed ? &made : NULL, e);
+    if (status == 0 && summed)
+        status = report(r, t, &made, e);
+    saved_summary_release(&made);
     if (status == 0 && (o->report == RUN_HTML || o->open))
         status = make_page(o, path, e);
     return status;

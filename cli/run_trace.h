@@ -28,7 +28,8 @@ int run_trace_save(struct run_traces *r, struct trace *t, const char *path, bool
 /* Checks the budgets alone. A trace without memory events, as of a short child, is passed over. */
 int run_trace_check(struct run_traces *r, struct trace *t, struct err *e);
 
-/* Checks the budgets and writes the report of a trace that was saved as `path`. */
-int run_trace_report(struct run_traces *r, struct trace *t, const char *path, struct err *e);
+/* Does all for the trace that a report is wanted of: saves it, checks the budgets, reports. */
+int run_trace_finish(struct run_traces *r, struct trace *t, const char *path, bool replace,
+                     struct err *e);
 
 #endif

@@ -67,7 +67,10 @@ const struct container_info *container_reader_info(const struct container_reader
 /* Where the next block begins in the file. */
 uint64_t container_reader_offset(const struct container_reader *r);
 
-/* Bytes of the file after the last block that was decompressed: read to the end and counted. */
+/*
+ * Bytes of the file after the last block that was decompressed: read to the end and counted, but
+ * for an appendix (trace/appendix.h), if that is all.
+ */
 int container_reader_trailing(struct container_reader *r, uint64_t *bytes, struct err *e);
 
 enum container_method {

@@ -9,6 +9,7 @@
 #include <zstd_errors.h>
 
 #include "base/bytes.h"
+#include "trace/appendix.h"
 
 #define READ_PIECE ((size_t)1 << 20)
 
@@ -291,14 +292,28 @@ uint64_t container_reader_offset(const struct container_reader *r)
     return file_offset(r);
 }
 
+/* Keeps the newest APPENDIX_END bytes of those that pass. */
+static void keep_last(uint8_t last[APPENDIX_END], const uint8_t *bytes, size_t n)
+{
+    size_t taken = n < APPENDIX_END ? n : APPENDIX_END;
+    memmove(last, last + taken, APPENDIX_END - taken);
+    memcpy(last + APPENDIX_END - taken, bytes + n - taken, taken);
+}
+
 int container_reader_trailing(struct container_reader *r, uint64_t *bytes, struct err *e)
 {
+    uint8_t last[APPENDIX_END] = {0};
     uint64_t before = file_offset(r);
-    while (!r->at_end) {
+    for (;;) {
+        keep_last(last, r->buf + r->pos, r->len - r->pos);
         r->pos = r->len;
+        if (r->at_end)
+            break;
         if (file_need(r, 1, e) < 0)
             return -1;
     }
     *bytes = r->info.file_bytes - before;
+    if (*bytes && *bytes == appendix_size(last))
+        *bytes = 0;
     return 0;
 }

@@ -393,3 +393,24 @@ int trace_save(struct trace *t, const struct record_sink *sink, struct err *e)
     free(s.places_threads);
     return status;
 }
+
+int trace_save_names(struct trace *t, const struct record_sink *sink, struct err *e)
+{
+    struct trace names, empty;
+    const struct trace_options options = {.spool_dir = t->spool.dir};
+    if (trace_init(&empty, &options, e) != 0)
+        return -1;
+    names = empty;
+    names.facts = t->facts;
+    names.strings = t->strings;
+    names.threads = t->threads;
+    names.threads.order.len = 0; /* those with events */
+    names.callstacks = t->callstacks;
+    names.locations = t->locations;
+    names.location_payloads = t->location_payloads;
+    names.symbols = t->symbols;
+    names.app_info = t->app_info;
+    int status = trace_save(&names, sink, e);
+    trace_release(&empty);
+    return status;
+}

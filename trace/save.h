@@ -12,4 +12,11 @@
 /* Puts the whole trace to `sink`. */
 int trace_save(struct trace *t, const struct record_sink *sink, struct err *e);
 
+/*
+ * Puts a trace of the same names: strings, threads, source locations, call stacks, frames, symbols
+ * and app info have the numbers that they have in the whole one; there are no events of any kind,
+ * and no pools.
+ */
+int trace_save_names(struct trace *t, const struct record_sink *sink, struct err *e);
+
 #endif

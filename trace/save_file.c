@@ -1,5 +1,6 @@
 #include "trace/save_file.h"
 
+#include <sys/stat.h>
 #include <time.h>
 
 #include "base/outfile.h"
@@ -59,13 +60,28 @@ static int save_to_fd(struct trace *t, int fd, const struct save_options *option
     return status;
 }
 
+static int append_to(const struct outfile *out, const struct save_options *options,
+                     struct trace_write_stats *stats, struct err *e)
+{
+    struct stat st;
+    if (out->direct)
+        return 0;
+    if (options->append(options->append_ctx, out->fd, e) != 0)
+        return -1;
+    if (fstat(out->fd, &st) != 0)
+        return err_errno(e, ERR_OUTPUT, "cannot look at what was written");
+    stats->file_bytes = (uint64_t)st.st_size;
+    return 0;
+}
+
 int trace_save_file(struct trace *t, const char *path, const struct save_options *options,
                     struct trace_write_stats *stats, struct buf *losses, struct err *e)
 {
     struct outfile out;
     if (outfile_open(&out, path, options->replace, e) != 0)
         return -1;
-    if (save_to_fd(t, out.fd, options, stats, losses, e) != 0) {
+    if (save_to_fd(t, out.fd, options, stats, losses, e) != 0 ||
+        (options->append && append_to(&out, options, stats, e) != 0)) {
         outfile_abort(&out);
         return err_prefix(e, "cannot write %s", path);
     }

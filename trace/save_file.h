@@ -24,6 +24,12 @@ struct save_options {
      */
     int (*going)(void *ctx, struct err *e);
     void *going_ctx;
+    /*
+     * Called with the file when the trace in it is whole and before it gets its name: may append to
+     * it (trace/appendix.h). -1 with an error gives up. NULL: nobody does.
+     */
+    int (*append)(void *ctx, int fd, struct err *e);
+    void *append_ctx;
 };
 
 /*

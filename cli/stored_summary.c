@@ -1,0 +1,208 @@
+#include "cli/stored_summary.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analysis/sites.h"
+#include "base/file_io.h"
+#include "trace/appendix.h"
+#include "trace/convert.h"
+#include "trace/load.h"
+#include "trace/save.h"
+#include "trace/writer.h"
+
+#define LENGTH_BYTES 8u
+
+/* What is stored may take so much of the file. */
+#define SHARE 8u
+
+/* ---- storing */
+
+static uint64_t events_of(const struct trace *t)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < t->memory.pools.len; i++)
+        n += t->memory.pools.at[i]->totals.allocations + t->memory.pools.at[i]->totals.frees;
+    return n;
+}
+
+/*
+ * Readers before 0.11.0 read ahead with less care, and what looks like zstd is damaged data to
+ * those of LZ4.
+ */
+static bool is_worth_while(const struct saved_summary *s)
+{
+    const struct save_options *o = s->options;
+    return o->layout->version >= FILE_VERSION(0, 11, 0) && o->container.method == METHOD_ZSTD &&
+           events_of(s->trace) >= STORED_SUMMARY_EVENTS;
+}
+
+static int write_names(struct trace *t, int fd, const struct file_layout *layout, struct err *e)
+{
+    struct trace_writer_options to = trace_writer_options_default();
+    const struct convert_options conversion = {.target = layout, .spill_dir = t->spool.dir};
+    struct trace_write_stats stats;
+    struct trace_writer *writer = NULL;
+    struct convert *convert = NULL;
+    to.layout = layout;
+    int status = trace_writer_open(&writer, fd, &to, e);
+    if (status == 0) {
+        struct record_sink sink = trace_writer_sink(writer);
+        status = convert_open(&convert, &sink, &conversion, e);
+    }
+    if (status == 0) {
+        struct record_sink sink = convert_sink(convert);
+        status = trace_save_names(t, &sink, e);
+    }
+    if (status == 0)
+        status = trace_writer_finish(writer, &stats, e);
+    convert_free(convert);
+    trace_writer_free(writer);
+    return status;
+}
+
+/* Appends all that is in a file. */
+static int take_file(struct buf *out, int fd, struct err *e)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return err_errno(e, ERR_OUTPUT, "names beside the trace");
+    size_t n = (size_t)st.st_size;
+    uint8_t *to = buf_reserve(out, n);
+    if (!to)
+        return err_no_memory(e, "names beside the trace");
+    if (file_read(fd, to, n, 0) != 0)
+        return err_errno(e, ERR_OUTPUT, "names beside the trace");
+    out->len += n;
+    return 0;
+}
+
+static int make_content(const struct saved_summary *s, const struct stored_figures *figures,
+                        struct buf *content, struct err *e)
+{
+    buf_u64(content, 0);
+    stored_figures_encode(figures, content);
+    if (content->failed)
+        return err_no_memory(e, "figures beside the trace");
+    store_u64(content->data, content->len - LENGTH_BYTES);
+    int fd = memfd_create("names", MFD_CLOEXEC);
+    if (fd < 0)
+        return err_errno(e, ERR_OUTPUT, "names beside the trace");
+    int status = write_names(s->trace, fd, s->options->layout, e);
+    if (status == 0)
+        status = take_file(content, fd, e);
+    close(fd);
+    return status;
+}
+
+static void store(const struct saved_summary *s, const struct stored_figures *figures, int fd)
+{
+    struct stat st;
+    struct err e = {0};
+    struct buf content = {0};
+    if (fstat(fd, &st) == 0 && make_content(s, figures, &content, &e) == 0 &&
+        content.len <= (uint64_t)st.st_size / SHARE)
+        (void)appendix_write(fd, buf_view(&content), &e);
+    buf_release(&content);
+}
+
+int saved_summary_append(void *ctx, int fd, struct err *e)
+{
+    struct saved_summary *s = ctx;
+    struct stored_figures figures;
+    bool storable = false;
+    struct summary_options options = {.by = GROUP_SITE};
+    struct err ignored = {0};
+    (void)e;
+    saved_summary_release(s);
+    if (is_worth_while(s)) {
+        options.store = &figures;
+        options.storable = &storable;
+    } else if (s->only_to_store) {
+        return 0;
+    }
+    s->made = summary_build(&s->summary, s->trace, &options, &ignored) == 0;
+    if (storable) {
+        if (s->made)
+            store(s, &figures, fd);
+        stored_figures_release(&figures);
+    }
+    return 0;
+}
+
+void saved_summary_release(struct saved_summary *s)
+{
+    if (s->made)
+        summary_release(&s->summary);
+    s->made = false;
+}
+
+/* ---- loading */
+
+static bool fits(const struct stored_figures *f, const struct trace *t, const struct skiplist *skip)
+{
+    struct sites sites;
+    struct err e = {0};
+    if (sites_build(&sites, t, skip, SITE_BY_LINE, &e) != 0)
+        return false;
+    const struct site_map map = {sites.of_callstack, sites.callstack_count};
+    bool fit = stored_figures_fit(f, t, &map);
+    sites_release(&sites);
+    return fit;
+}
+
+static int load_names(struct trace *t, struct view file, const char *path, struct err *e)
+{
+    static const struct trace_load_options options = {.no_events = true};
+    int fd = memfd_create("names", MFD_CLOEXEC);
+    if (fd < 0)
+        return err_errno(e, ERR_OUTPUT, "names beside the trace");
+    int status = file_write(fd, file.p, file.len, 0) != 0
+                     ? err_errno(e, ERR_OUTPUT, "names beside the trace")
+                     : trace_load_fd(t, fd, path, &options, NULL, NULL, e);
+    close(fd);
+    return status;
+}
+
+static bool load_content(struct stored_figures *f, struct trace *t, const struct appendix *a,
+                         const char *path, const struct skiplist *skip)
+{
+    struct err e = {0};
+    if (a->len < LENGTH_BYTES || load_u64(a->content) > a->len - LENGTH_BYTES)
+        return false;
+    size_t n = (size_t)load_u64(a->content);
+    const char *bytes = (const char *)a->content + LENGTH_BYTES;
+    const struct view figures = {bytes, n};
+    const struct view names = {bytes + n, a->len - LENGTH_BYTES - n};
+    if (stored_figures_decode(f, figures, &e) != 0)
+        return false;
+    if (load_names(t, names, path, &e) == 0 && stored_figures_make_pools(f, t, &e) == 0 &&
+        fits(f, t, skip))
+        return true;
+    stored_figures_release(f);
+    return false;
+}
+
+int stored_summary_load(struct stored_figures *f, struct trace *t, const char *path,
+                        size_t resident_budget, const struct skiplist *skip, struct err *e)
+{
+    const struct trace_options again = {.resident_budget = resident_budget};
+    struct appendix a;
+    struct err ignored = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return 0;
+    int found = appendix_read(fd, &a, &ignored);
+    close(fd);
+    if (found != 1)
+        return 0;
+    bool loaded = load_content(f, t, &a, path, skip);
+    free(a.content);
+    if (loaded)
+        return 1;
+    trace_release(t);
+    return trace_init(t, &again, e) != 0 ? -1 : 0;
+}

@@ -1,0 +1,47 @@
+#ifndef TIDEMARK_TRACE_APPENDIX_H
+#define TIDEMARK_TRACE_APPENDIX_H
+
+/*
+ * Something of our own behind a trace, in the same file. Official readers stop where the trace
+ * ends, and of what they read ahead they make nothing; a tool that writes the trace anew leaves it
+ * out. So that it looks like blocks to whoever walks them (trace/container.h), it is cut in pieces,
+ * each a zstd skippable frame in a block:
+ *
+ *     u32 n + 8, u32 0x184D2A5D, u32 n, n bytes        pieces of the content
+ *     u32 56,    u32 0x184D2A5D, u32 48, 48 bytes      the end: the last 60 bytes of the file
+ *
+ *     the end: "TidemarkAppendix", u64 bytes of the trace before it, u64 bytes of the content,
+ *              u64 XXH3 of that trace, u64 XXH3 of the content
+ *
+ * It holds for the very bytes before it: once one of them is another, there is none.
+ */
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/view.h"
+
+#define APPENDIX_END 60u
+
+/*
+ * Appends `content` to the trace that is all of `fd` (a regular file, open for reading and writing,
+ * wherever it stands). On an error, ERR_OUTPUT, the file is as it was.
+ */
+int appendix_write(int fd, struct view content, struct err *e);
+
+struct appendix {
+    uint64_t trace_bytes; /* where it begins in the file */
+    uint8_t *content;     /* the caller's, to be freed */
+    size_t len;
+};
+
+/*
+ * Reads the appendix of the trace that is all of `fd`, a regular file: 1, or 0 when there is none
+ * that holds, or -1 with `e`. Reads the whole file, and allocates no more than is in it.
+ */
+int appendix_read(int fd, struct appendix *a, struct err *e);
+
+/* The bytes of an appendix by the last ones of a file that has it; 0: those end none. */
+uint64_t appendix_size(const uint8_t end[APPENDIX_END]);
+
+#endif
