@@ -126,11 +126,46 @@ static void verify_expression(struct verifier *v, const struct budget *b)
     buf_release(&why);
 }
 
+/* What was stored with the trace is what its events give, to the last bit. */
+static int compare_stored(struct verify_options *options, const struct stored_figures *swept,
+                          struct err *e)
+{
+    struct buf stored = {0}, now = {0};
+    stored_figures_encode(options->stored, &stored);
+    stored_figures_encode(swept, &now);
+    bool failed = stored.failed || now.failed;
+    bool agree = stored.len == now.len && memcmp(stored.data, now.data, now.len) == 0;
+    options->stored_state = agree ? STORED_AGREE : STORED_DIFFER;
+    buf_release(&stored);
+    buf_release(&now);
+    return failed ? err_no_memory(e, "checks") : 0;
+}
+
+static int summarize_all(struct summary *s, struct trace *t, struct verify_options *options,
+                         const struct summary_options *wanted, struct err *e)
+{
+    struct stored_figures swept;
+    struct summary_options storing = *wanted;
+    bool storable = false;
+    storing.store = &swept;
+    storing.storable = &storable;
+    int status = summary_build(s, t, &storing, e);
+    if (status == 0 && storable && compare_stored(options, &swept, e) != 0) {
+        summary_release(s);
+        status = -1;
+    }
+    if (storable)
+        stored_figures_release(&swept);
+    return status;
+}
+
 int verify_summarize(struct summary *s, struct trace *t, struct verify_options *options,
                      struct err *missing, struct err *e)
 {
     struct selection_options only = options->only;
     const struct summary_options wanted = {.by = GROUP_SITE, .only = &only};
+    if (options->stored && !only.pool && !selection_is_narrow(&only))
+        return summarize_all(s, t, options, &wanted, e);
     if (summary_build(s, t, &wanted, e) == 0)
         return 0;
     bool is_pool = !only.thread && !only.zone && !only.has_frame;
@@ -170,6 +205,12 @@ int verify_run(struct verify_result *r, const struct summary *s, const struct tr
     if (options->require_context_switches)
         verify_count(&v, "context-switches", counts->cpu_switches, "context switches",
                      "system tracing was off or not permitted, or they were stripped");
+    if (options->stored_state != STORED_UNKNOWN)
+        check(&v, "stored-figures", options->stored_state == STORED_AGREE, "%s",
+              options->stored_state == STORED_AGREE
+                  ? "what was stored with the trace is what its memory events give"
+                  : "what was stored with the trace is not what its memory events give: "
+                    "`tidemark report --recount` goes by those");
     for (size_t i = 0; i < options->expect_count; i++)
         verify_expression(&v, &options->expect[i]);
     if (!v.failed)

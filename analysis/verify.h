@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "analysis/budget.h"
+#include "analysis/stored_figures.h"
 #include "analysis/summary.h"
 #include "trace/load.h"
 
@@ -23,6 +24,8 @@ struct verify_options {
     bool require_context_switches;
     const struct budget *expect; /* expressions that must be true; they outlive the result */
     size_t expect_count;
+    const struct stored_figures *stored; /* with the trace, for the same sites; NULL: none are */
+    enum { STORED_UNKNOWN, STORED_AGREE, STORED_DIFFER } stored_state; /* of verify_summarize */
     const char *missing; /* of verify_summarize: why the check `missing_name` failed */
     const char *missing_name;
 };

@@ -11,6 +11,7 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/question.h"
+#include "cli/stored_summary.h"
 #include "report/verify.h"
 #include "trace/load.h"
 
@@ -127,13 +128,21 @@ static int run(struct verify_command *c, struct trace *t, bool *holds, struct er
     struct verify_result r;
     const struct selection_options *only = &c->question.selection;
     const struct trace_load_options more = {.zones = only->zone != NULL, .frames = only->has_frame};
+    struct stored_figures stored;
     c->verify.only = *only;
-    if (trace_load_with(t, c->trace, &more, &counts, NULL, e) != 0 ||
-        verify_summarize(&s, t, &c->verify, &c->missing, e) != 0)
+    if (trace_load_with(t, c->trace, &more, &counts, NULL, e) != 0)
+        return -1;
+    bool is_stored = stored_summary_figures(&stored, t, c->trace);
+    c->verify.stored = is_stored ? &stored : NULL;
+    int status = verify_summarize(&s, t, &c->verify, &c->missing, e);
+    if (is_stored)
+        stored_figures_release(&stored);
+    c->verify.stored = NULL;
+    if (status != 0)
         return -1;
     c->verify.expect = c->expect.list.at;
     c->verify.expect_count = c->expect.list.len;
-    int status = verify_run(&r, &s, &counts, &c->verify, e);
+    status = verify_run(&r, &s, &counts, &c->verify, e);
     if (status == 0) {
         *holds = r.holds;
         status = verify_write(&r, c->format, stdout, e);

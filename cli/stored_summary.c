@@ -167,17 +167,35 @@ static int load_names(struct trace *t, struct view file, const char *path, struc
     return status;
 }
 
-static bool load_content(struct stored_figures *f, struct trace *t, const struct appendix *a,
-                         const char *path, const struct skiplist *skip)
+/* The two parts of the content. Whether they are there. */
+static bool divide(const struct appendix *a, struct view *figures, struct view *names)
 {
-    struct err e = {0};
     if (a->len < LENGTH_BYTES || load_u64(a->content) > a->len - LENGTH_BYTES)
         return false;
     size_t n = (size_t)load_u64(a->content);
     const char *bytes = (const char *)a->content + LENGTH_BYTES;
-    const struct view figures = {bytes, n};
-    const struct view names = {bytes + n, a->len - LENGTH_BYTES - n};
-    if (stored_figures_decode(f, figures, &e) != 0)
+    *figures = (struct view){bytes, n};
+    *names = (struct view){bytes + n, a->len - LENGTH_BYTES - n};
+    return true;
+}
+
+static bool read_from(const char *path, struct appendix *a)
+{
+    struct err ignored = {0};
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return false;
+    int found = appendix_read(fd, a, &ignored);
+    close(fd);
+    return found == 1;
+}
+
+static bool load_content(struct stored_figures *f, struct trace *t, const struct appendix *a,
+                         const char *path, const struct skiplist *skip)
+{
+    struct err e = {0};
+    struct view figures, names;
+    if (!divide(a, &figures, &names) || stored_figures_decode(f, figures, &e) != 0)
         return false;
     if (load_names(t, names, path, &e) == 0 && stored_figures_make_pools(f, t, &e) == 0 &&
         fits(f, t, skip))
@@ -191,13 +209,7 @@ int stored_summary_load(struct stored_figures *f, struct trace *t, const char *p
 {
     const struct trace_options again = {.resident_budget = resident_budget};
     struct appendix a;
-    struct err ignored = {0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return 0;
-    int found = appendix_read(fd, &a, &ignored);
-    close(fd);
-    if (found != 1)
+    if (!read_from(path, &a))
         return 0;
     bool loaded = load_content(f, t, &a, path, skip);
     free(a.content);
@@ -205,4 +217,20 @@ int stored_summary_load(struct stored_figures *f, struct trace *t, const char *p
         return 1;
     trace_release(t);
     return trace_init(t, &again, e) != 0 ? -1 : 0;
+}
+
+bool stored_summary_figures(struct stored_figures *f, const struct trace *t, const char *path)
+{
+    struct appendix a;
+    struct view figures, names;
+    struct err e = {0};
+    if (!read_from(path, &a))
+        return false;
+    bool there = divide(&a, &figures, &names) && stored_figures_decode(f, figures, &e) == 0;
+    free(a.content);
+    if (there && fits(f, t, NULL))
+        return true;
+    if (there)
+        stored_figures_release(f);
+    return false;
 }

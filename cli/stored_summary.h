@@ -47,4 +47,10 @@ int saved_summary_append(void *ctx, int fd, struct err *e);
 int stored_summary_load(struct stored_figures *f, struct trace *t, const char *path,
                         size_t resident_budget, const struct skiplist *skip, struct err *e);
 
+/*
+ * The figures alone, for the trace `t` that was loaded from `path` with its events: whether there
+ * are some, to be released, that fit its sites.
+ */
+bool stored_summary_figures(struct stored_figures *f, const struct trace *t, const char *path);
+
 #endif

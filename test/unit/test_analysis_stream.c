@@ -12,6 +12,7 @@
 #include "base/buf.h"
 #include "test/unit/analysis_fixture.h"
 #include "test/unit/random_history.h"
+#include "test/unit/summary_compare.h"
 #include "test/unit/trace_test.h"
 #include "trace/load.h"
 #include "trace/save.h"
@@ -49,58 +50,6 @@ static void answer_end(struct answer *a)
 {
     stream_figures_release(&a->stream);
     trace_release(&a->trace);
-}
-
-static void compare_views(struct view a, struct view b)
-{
-    assert_int_equal(a.len, b.len);
-    assert_true(a.len == 0 || memcmp(a.p, b.p, a.len) == 0);
-}
-
-static void compare_rows(const struct row_list *a, const struct row_list *b)
-{
-    assert_int_equal(a->len, b->len);
-    for (size_t i = 0; i < a->len; i++) {
-        const struct summary_row *x = &a->at[i];
-        const struct summary_row *y = &b->at[i];
-        assert_int_equal(x->pool, y->pool);
-        assert_int_equal(x->key, y->key);
-        assert_memory_equal(&x->figures, &y->figures, sizeof x->figures);
-        compare_views(x->name, y->name);
-        compare_views(x->frame.function, y->frame.function);
-        compare_views(x->type, y->type);
-        assert_int_equal(x->callstack, y->callstack);
-        assert_int_equal(x->first_stack, y->first_stack);
-        assert_int_equal(x->stack_count, y->stack_count);
-        assert_int_equal(x->type_count, y->type_count);
-    }
-}
-
-static void compare(struct summary *a, struct summary *b)
-{
-    assert_int_equal(a->pools.len, b->pools.len);
-    for (size_t i = 0; i < a->pools.len; i++) {
-        compare_views(a->pools.at[i].name, b->pools.at[i].name);
-        assert_memory_equal(&a->pools.at[i].figures, &b->pools.at[i].figures,
-                            sizeof a->pools.at[i].figures);
-        assert_true(a->pools.at[i].low_address == b->pools.at[i].low_address);
-        assert_true(a->pools.at[i].high_address == b->pools.at[i].high_address);
-    }
-    compare_rows(&a->sites, &b->sites);
-    compare_rows(&a->groups, &b->groups);
-    assert_int_equal(a->stacks.len, b->stacks.len);
-    for (size_t i = 0; i < a->stacks.len; i++) {
-        assert_int_equal(a->stacks.at[i].callstack, b->stacks.at[i].callstack);
-        assert_memory_equal(&a->stacks.at[i].figures, &b->stacks.at[i].figures,
-                            sizeof a->stacks.at[i].figures);
-    }
-    assert_memory_equal(&a->coverage, &b->coverage, sizeof a->coverage);
-    assert_int_equal(a->matched_frees, b->matched_frees);
-    assert_int_equal(a->total_bytes, b->total_bytes);
-    assert_string_equal(buf_str(&a->verdict), buf_str(&b->verdict));
-    assert_int_equal(a->checks.len, b->checks.len);
-    for (size_t i = 0; i < a->checks.len; i++)
-        assert_string_equal(a->checks.at[i].detail, b->checks.at[i].detail);
 }
 
 /* Whether the file at `path` can be counted while it is read; all figures are the same anyway. */

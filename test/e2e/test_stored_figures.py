@@ -1,0 +1,173 @@
+"""Figures that are stored with a trace when it is saved: a report of them is the one that counts the
+memory events, and nothing but that report is told by them."""
+
+import ctypes
+import re
+import struct
+import subprocess
+
+from tools import FIREHOSE, TIDEMARK, Case, run, shared_library
+
+MAGIC = b"TidemarkAppendix"
+FORMATS = ("text", "json", "csv", "markdown")
+PIECE = 65512
+
+
+def end_of(trace):
+    """Bytes of the trace itself, bytes of what is stored with it; None: nothing is."""
+    end = trace.read_bytes()[-48:]
+    return struct.unpack("<2Q", end[16:32]) if end.startswith(MAGIC) else None
+
+
+def xxh3(data):
+    library = ctypes.CDLL(shared_library("libxxhash.so.0"))
+    library.XXH3_64bits.restype = ctypes.c_uint64
+    library.XXH3_64bits.argtypes = (ctypes.c_char_p, ctypes.c_size_t)
+    return library.XXH3_64bits(data, len(data))
+
+
+def content_of(trace):
+    data, (at, left) = trace.read_bytes(), end_of(trace)
+    content = b""
+    while left:
+        n = min(left, PIECE)
+        content += data[at + 12:at + 12 + n]
+        at, left = at + 12 + n, left - n
+    return content
+
+
+def with_content(trace, content, to):
+    """The trace with something else stored with it."""
+    data = trace.read_bytes()[:end_of(trace)[0]]
+    with open(to, "wb") as out:
+        out.write(data)
+        for at in range(0, len(content), PIECE):
+            piece = content[at:at + PIECE]
+            out.write(struct.pack("<3I", len(piece) + 8, 0x184D2A5D, len(piece)) + piece)
+        out.write(struct.pack("<3I", 56, 0x184D2A5D, 48) + MAGIC +
+                  struct.pack("<4Q", len(data), len(content), xxh3(data), xxh3(content)))
+    return to
+
+
+def numbers_at(content, skip):
+    """Where number `skip` of the figures begins."""
+    at = 8
+    for _ in range(skip):
+        while content[at] & 0x80:
+            at += 1
+        at += 1
+    return at
+
+
+class Stored(Case):
+    def firehose(self, *args, events=250_000, name="out.tracy"):
+        recording = self.dir / "f.c2s.bin"
+        subprocess.run([FIREHOSE, "-o", str(recording), "--events", str(events), "--depth", "16",
+                        "--stacks", "300"], check=True)
+        result = self.capture(recording, self.dir / name, *args)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.printed = result.stdout
+        return self.dir / name
+
+    def same(self, trace, *args, fails=0):
+        told, counted = run("report", trace, *args), run("report", trace, "--recount", *args)
+        self.assertEqual((told.returncode, counted.returncode), (fails, fails),
+                         told.stderr + counted.stderr)
+        self.assertEqual(told.stdout, counted.stdout)
+        self.assertEqual(told.stderr, counted.stderr)
+        return told.stdout
+
+    def test_a_capture(self):
+        trace = self.firehose()
+        whole, stored = end_of(trace)
+        self.assertLessEqual(stored * 8, whole)
+        for form in FORMATS:
+            self.same(trace, "--format", form, "--limit", "0")
+        # It is what the capture printed, too.
+        self.assertIn(self.same(trace, "--limit", "20"), self.printed)
+        self.same(trace, "--pool", "gpu.vram")
+        self.same(trace, "--sort", "peak", "--min-count", "500")
+        self.same(trace, "--fail-if", "peak>1", fails=1)
+        self.same(trace, "--pool", "no such", fails=2)
+        # What the figures do not answer is counted.
+        self.same(trace, "--skip", "function_1")
+        self.same(trace, "--by", "function")
+        self.same(trace, "--stack-traces")
+        self.same(trace, "--size", "0:100")
+        self.assertIn("ok stored-figures: ", run("verify", trace).stdout)
+        self.assertNotIn("stored-figures", run("verify", trace, "--pool", "gpu.vram").stdout)
+
+    def test_a_run(self):
+        trace = self.dir / "run.tracy"
+        program = "my @a; for (1..150000) { push @a, [$_]; @a = () if $_ % 1000 == 0 }"
+        result = run("run", "-o", trace, "--", "perl", "-e", program)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIsNotNone(end_of(trace))
+        self.assertIn(self.same(trace, "--limit", "20").splitlines()[0], result.stderr)
+        self.assertIn("ok stored-figures: ", run("verify", trace).stdout)
+
+    def test_other_figures_are_told(self):
+        """It is these figures that are told, not the events': and verify finds it out."""
+        trace = self.firehose()
+        content = bytearray(content_of(trace))
+        content[numbers_at(content, 1 + 4 + 5)] ^= 0x7F  # the peak of the first pool
+        other = with_content(trace, bytes(content), self.dir / "other.tracy")
+        pool = r'"name": "default",.*?"peak_bytes": (\d+)'
+        peaks = [re.search(pool, run("report", other, "--format", "json", *args).stdout, re.S)[1]
+                 for args in ((), ("--recount",))]
+        self.assertNotEqual(*peaks)
+        result = run("verify", other)
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stdout, r"(?m)^FAILED stored-figures: .*--recount")
+
+    def test_what_does_not_hold_is_not_told(self):
+        trace = self.firehose()
+        content = content_of(trace)
+        right = run("report", trace, "--recount").stdout
+        damaged = []
+        for name, other in {"no figures": b"", "half": content[:len(content) // 2],
+                            "cut": content[:-1], "no length": content[:5],
+                            "long": struct.pack("<Q", 1 << 40) + content[8:],
+                            "flipped": content[:40] + bytes([content[40] ^ 1]) + content[41:],
+                            "names": content[:-500] + bytes(500)}.items():
+            damaged.append(with_content(trace, other, self.dir / f"{name}.tracy"))
+        for other in damaged:
+            with self.subTest(other.name):
+                result = run("report", other)
+                self.assertEqual((result.returncode, result.stderr), (0, ""))
+                self.assertEqual(result.stdout, right)
+        # The trace has changed since: a time in the last of its blocks, or all of them.
+        data, (whole, _) = bytearray(trace.read_bytes()), end_of(trace)
+        data[whole // 2] ^= 4
+        other = self.dir / "flipped in the trace.tracy"
+        other.write_bytes(data)
+        told, counted = run("report", other), run("report", other, "--recount")
+        self.assertEqual((told.returncode, told.stdout, told.stderr),
+                         (counted.returncode, counted.stdout, counted.stderr))
+
+    def test_writing_it_anew_leaves_it_out(self):
+        trace, updated = self.firehose(), self.dir / "updated.tracy"
+        self.assertEqual(run("update", trace, updated).returncode, 0)
+        self.assertIsNone(end_of(updated))
+        for args in ((), ("--limit", "0")):
+            self.assertEqual(run("report", trace, *args).stdout,
+                             run("report", updated, *args).stdout)
+        for tool in ("info", "dump"):
+            result = run(tool, trace)
+            self.assertEqual((result.returncode, result.stderr), (0, ""))
+            self.assertNotIn("after the end", result.stdout)
+        self.assertEqual(run("dump", trace).stdout, run("dump", updated).stdout)
+        # From a pipe it is read in one go, and has no warning either.
+        piped = subprocess.run(f"cat '{trace}' | '{TIDEMARK}' report -", shell=True,
+                               capture_output=True, text=True)
+        self.assertEqual((piped.returncode, piped.stderr), (0, ""))
+        self.assertEqual(piped.stdout, run("report", trace).stdout)
+
+    def test_where_it_is_not_stored(self):
+        for args in (("--trace-version", "0.10.0"), ("--compression", "lz4")):
+            with self.subTest(args):
+                trace = self.firehose(*args, "-f")
+                self.assertIsNone(end_of(trace))
+                self.same(trace)
+        trace = self.firehose(events=20_000, name="small.tracy")
+        self.assertIsNone(end_of(trace))
