@@ -8,8 +8,8 @@
 #include "base/saturate.h"
 
 /* The fields of both, in order, as the bytes have them. */
-#define POOL_FIELDS 9u
-#define COUNTER_FIELDS 12u
+#define POOL_FIELDS ((size_t)9)
+#define COUNTER_FIELDS ((size_t)12)
 _Static_assert(sizeof(struct pool_figures) == POOL_FIELDS * 8, "all fields have eight bytes");
 _Static_assert(sizeof(struct counter) == COUNTER_FIELDS * 8, "all fields have eight bytes");
 

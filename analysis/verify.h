@@ -11,6 +11,9 @@
 #include "analysis/summary.h"
 #include "trace/load.h"
 
+/* How figures that are stored with a trace compare with those of its events. */
+enum stored_state { STORED_UNKNOWN, STORED_AGREE, STORED_DIFFER };
+
 struct verify_options {
     struct selection_options only; /* look at these allocations only */
     bool expect_allocations;
@@ -25,7 +28,7 @@ struct verify_options {
     const struct budget *expect; /* expressions that must be true; they outlive the result */
     size_t expect_count;
     const struct stored_figures *stored; /* with the trace, for the same sites; NULL: none are */
-    enum { STORED_UNKNOWN, STORED_AGREE, STORED_DIFFER } stored_state; /* of verify_summarize */
+    enum stored_state stored_state;      /* of verify_summarize */
     const char *missing; /* of verify_summarize: why the check `missing_name` failed */
     const char *missing_name;
 };

@@ -11,8 +11,9 @@
 #include "base/bytes.h"
 #include "base/file_io.h"
 
-#define SKIPPABLE 0x184D2A5Du
-#define HEAD 12u /* before the bytes of a piece */
+#define HEAD 7u /* before the bytes of a piece */
+/* Of a raw block (RFC 8878, 3.1.1.2), which is not the last one of its frame. */
+#define RAW_BLOCK(N) ((N) << 3)
 /* A block takes less than 64 KiB, as official readers have room for (trace/container.h). */
 #define PIECE 65512u
 #define END_BYTES (APPENDIX_END - HEAD)
@@ -37,14 +38,13 @@ static uint64_t size_for(uint64_t len)
 
 static void put_head(uint8_t *to, uint32_t n)
 {
-    store_u32(to, n + 8);
-    store_u32(to + 4, SKIPPABLE);
-    store_u32(to + 8, n);
+    store_u32(to, n + 3);
+    store_u24(to + 4, RAW_BLOCK(n));
 }
 
 static bool is_head(const uint8_t *from, uint32_t n)
 {
-    return load_u32(from) == n + 8 && load_u32(from + 4) == SKIPPABLE && load_u32(from + 8) == n;
+    return load_u32(from) == n + 3 && load_u24(from + 4) == RAW_BLOCK(n);
 }
 
 /* Of the first `n` bytes. -1 with errno. */

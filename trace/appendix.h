@@ -2,13 +2,13 @@
 #define TIDEMARK_TRACE_APPENDIX_H
 
 /*
- * Something of our own behind a trace, in the same file. Official readers stop where the trace
- * ends, and of what they read ahead they make nothing; a tool that writes the trace anew leaves it
- * out. So that it looks like blocks to whoever walks them (trace/container.h), it is cut in pieces,
- * each a zstd skippable frame in a block:
+ * Something of our own behind a trace that is compressed with zstd, in the same file. Official
+ * readers stop where the trace ends, and a tool that writes it anew leaves this out. To whoever
+ * walks the blocks (trace/container.h) it is some more, cut in pieces that zstd decompresses to
+ * themselves: raw blocks of the frames that the trace's streams have not ended.
  *
- *     u32 n + 8, u32 0x184D2A5D, u32 n, n bytes        pieces of the content
- *     u32 56,    u32 0x184D2A5D, u32 48, 48 bytes      the end: the last 60 bytes of the file
+ *     u32 n + 3, u24 n << 3, n bytes          pieces of the content
+ *     u32 51,    u24 384,    48 bytes         the end: the last 55 bytes of the file
  *
  *     the end: "TidemarkAppendix", u64 bytes of the trace before it, u64 bytes of the content,
  *              u64 XXH3 of that trace, u64 XXH3 of the content
@@ -21,7 +21,7 @@
 #include "base/err.h"
 #include "base/view.h"
 
-#define APPENDIX_END 60u
+#define APPENDIX_END 55u
 
 /*
  * Appends `content` to the trace that is all of `fd` (a regular file, open for reading and writing,

@@ -31,8 +31,8 @@ def content_of(trace):
     content = b""
     while left:
         n = min(left, PIECE)
-        content += data[at + 12:at + 12 + n]
-        at, left = at + 12 + n, left - n
+        content += data[at + 7:at + 7 + n]
+        at, left = at + 7 + n, left - n
     return content
 
 
@@ -43,8 +43,8 @@ def with_content(trace, content, to):
         out.write(data)
         for at in range(0, len(content), PIECE):
             piece = content[at:at + PIECE]
-            out.write(struct.pack("<3I", len(piece) + 8, 0x184D2A5D, len(piece)) + piece)
-        out.write(struct.pack("<3I", 56, 0x184D2A5D, 48) + MAGIC +
+            out.write(struct.pack("<II", len(piece) + 3, len(piece) << 3)[:7] + piece)
+        out.write(struct.pack("<II", 51, 48 << 3)[:7] + MAGIC +
                   struct.pack("<4Q", len(data), len(content), xxh3(data), xxh3(content)))
     return to
 

@@ -17,20 +17,28 @@ def decompress(data):
         zstd, streams, pos = data[4] == 1, data[5], 6
     else:
         raise ValueError("no Tracy trace")
+    # What Tidemark stores behind a trace decompresses like all blocks, and is no part of it.
+    end = len(data)
+    if data[-48:-32] == b"TidemarkAppendix":
+        end = struct.unpack_from("<Q", data, len(data) - 32)[0]
     states = [zstandard.ZstdDecompressor().decompressobj() if zstd else b"" for _ in range(streams)]
-    out = []
+    out, blocks = [], 0
     while pos < len(data):
+        begins = pos
         size = struct.unpack_from("<I", data, pos)[0]
         block = data[pos + 4 : pos + 4 + size]
         if len(block) != size:
             raise ValueError("truncated block")
         pos += 4 + size
-        which = len(out) % streams
+        which = blocks % streams
+        blocks += 1
         if zstd:
-            out.append(states[which].decompress(block))
+            inner = states[which].decompress(block)
         else:
-            states[which] = lz4.block.decompress(block, uncompressed_size=65536, dict=states[which])
-            out.append(states[which])
+            inner = states[which] = lz4.block.decompress(block, uncompressed_size=65536,
+                                                         dict=states[which])
+        if begins < end:
+            out.append(inner)
     return b"".join(out)
 
 

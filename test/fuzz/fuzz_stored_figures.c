@@ -19,10 +19,10 @@
 #include "trace/appendix.h"
 
 #define STACKS 24u
-#define TRACE_BYTES_AT 28u /* in the end */
-#define LENGTH_AT 36u
-#define TRACE_HASH_AT 44u
-#define HASH_AT 52u
+#define TRACE_BYTES_AT 23u /* in the end */
+#define LENGTH_AT 31u
+#define TRACE_HASH_AT 39u
+#define HASH_AT 47u
 #define PIECE 65512u
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -42,10 +42,10 @@ static void make_right(uint8_t *bytes, size_t size)
         return;
     uint8_t *end = bytes + size - APPENDIX_END;
     uint64_t trace = load_u64(end + TRACE_BYTES_AT), len = load_u64(end + LENGTH_AT);
-    if (trace > size || len > size - trace || len > PIECE || trace + 12 + len > size)
+    if (trace > size || len > size - trace || len > PIECE || trace + 7 + len > size)
         return;
     store_u64(end + TRACE_HASH_AT, XXH3_64bits(bytes, (size_t)trace));
-    store_u64(end + HASH_AT, XXH3_64bits(bytes + trace + (len ? 12 : 0), (size_t)len));
+    store_u64(end + HASH_AT, XXH3_64bits(bytes + trace + (len ? 7 : 0), (size_t)len));
 }
 
 static void read_file(const uint8_t *data, size_t size, bool right)

@@ -46,7 +46,7 @@ static void fill(struct buf *content, size_t len)
 static void test_contents_of_all_lengths(void **state)
 {
     (void)state;
-    static const size_t lengths[] = {0, 1, 4000, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 300000};
+    static const size_t lengths[] = {0, 1, 4000, PIECE - 1, PIECE, PIECE + 1, 131024, 300000};
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         struct buf trace = {0}, content = {0}, after = {0};
         struct appendix a;
@@ -88,8 +88,7 @@ static void test_it_looks_like_blocks(void **state)
         uint32_t size = load_u32(after.data + at);
         assert_in_range(size, 1, 65536);
         if (at >= trace.len) {
-            assert_int_equal(load_u32(after.data + at + 4), 0x184D2A5D);
-            assert_int_equal(load_u32(after.data + at + 8), size - 8);
+            assert_int_equal(load_u24(after.data + at + 4), (size - 3) << 3);
         }
         at += 4 + size;
     }
@@ -152,7 +151,7 @@ static void test_lengths_that_lie(void **state)
     assert_int_equal(appendix_write(fd, buf_view(&content), &e), 0);
     read_file(fd, &after);
     close(fd);
-    for (size_t field = 28; field <= 36; field += 8) {
+    for (size_t field = 23; field <= 31; field += 8) {
         uint8_t *at = after.data + after.len - APPENDIX_END + field;
         uint64_t right = load_u64(at);
         for (size_t i = 0; i < sizeof lies / sizeof *lies; i++) {
