@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -16,8 +17,9 @@
 
 #define LENGTH_BYTES 8u
 
-/* What is stored may take so much of the file. */
+/* What is stored may take so much of the file, and its names so many bytes before compression. */
 #define SHARE 8u
+#define NAMES_MOST ((uint64_t)64 << 20)
 
 /* ---- storing */
 
@@ -40,7 +42,28 @@ static bool is_worth_while(const struct saved_summary *s)
            events_of(s->trace) >= STORED_SUMMARY_EVENTS;
 }
 
-static int write_names(struct trace *t, int fd, const struct file_layout *layout, struct err *e)
+/* Between saving and conversion: gives up when the names become more than they may. */
+struct names_bound {
+    struct record_sink to;
+    uint64_t left; /* bytes */
+};
+
+static int put_bounded(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
+{
+    struct names_bound *b = ctx;
+    uint64_t bytes = n * record_size(type);
+    if (type == REC_STRING)
+        bytes += ((const struct rec_string *)recs)->text.len;
+    if (type == REC_CALLSTACK)
+        bytes += ((const struct rec_callstack *)recs)->len * sizeof(uint64_t);
+    if (bytes > b->left)
+        return err_set(e, ERR_OUTPUT, "more names than are stored beside a trace");
+    b->left -= bytes;
+    return record_put(&b->to, type, recs, n, e);
+}
+
+static int write_names(struct trace *t, int fd, const struct file_layout *layout, uint64_t most,
+                       struct err *e)
 {
     struct trace_writer_options to = trace_writer_options_default();
     const struct convert_options conversion = {.target = layout, .spill_dir = t->spool.dir};
@@ -54,7 +77,8 @@ static int write_names(struct trace *t, int fd, const struct file_layout *layout
         status = convert_open(&convert, &sink, &conversion, e);
     }
     if (status == 0) {
-        struct record_sink sink = convert_sink(convert);
+        struct names_bound bound = {convert_sink(convert), most};
+        const struct record_sink sink = {&bound, put_bounded};
         status = trace_save_names(t, &sink, e);
     }
     if (status == 0)
@@ -64,49 +88,54 @@ static int write_names(struct trace *t, int fd, const struct file_layout *layout
     return status;
 }
 
-/* Appends all that is in a file. */
-static int take_file(struct buf *out, int fd, struct err *e)
+/* To `fd`, an empty file. */
+static int write_content(const struct saved_summary *s, const struct stored_figures *figures,
+                         int fd, uint64_t most, struct err *e)
 {
-    struct stat st;
-    if (fstat(fd, &st) != 0)
-        return err_errno(e, ERR_OUTPUT, "names beside the trace");
-    size_t n = (size_t)st.st_size;
-    uint8_t *to = buf_reserve(out, n);
-    if (!to)
-        return err_no_memory(e, "names beside the trace");
-    if (file_read(fd, to, n, 0) != 0)
-        return err_errno(e, ERR_OUTPUT, "names beside the trace");
-    out->len += n;
-    return 0;
+    struct buf first = {0};
+    buf_u64(&first, 0);
+    stored_figures_encode(figures, &first);
+    if (first.failed || first.len > most) {
+        bool failed = first.failed;
+        buf_release(&first);
+        return failed ? err_no_memory(e, "figures beside the trace")
+                      : err_set(e, ERR_OUTPUT, "more figures than are stored beside a trace");
+    }
+    store_u64(first.data, first.len - LENGTH_BYTES);
+    int status =
+        file_write(fd, first.data, first.len, 0) == 0 && lseek(fd, (off_t)first.len, SEEK_SET) >= 0
+            ? write_names(s->trace, fd, s->options->layout, most, e)
+            : err_errno(e, ERR_OUTPUT, "figures beside the trace");
+    buf_release(&first);
+    return status;
 }
 
-static int make_content(const struct saved_summary *s, const struct stored_figures *figures,
-                        struct buf *content, struct err *e)
+static void append_file(int to, int from, uint64_t most)
 {
-    buf_u64(content, 0);
-    stored_figures_encode(figures, content);
-    if (content->failed)
-        return err_no_memory(e, "figures beside the trace");
-    store_u64(content->data, content->len - LENGTH_BYTES);
-    int fd = memfd_create("names", MFD_CLOEXEC);
-    if (fd < 0)
-        return err_errno(e, ERR_OUTPUT, "names beside the trace");
-    int status = write_names(s->trace, fd, s->options->layout, e);
-    if (status == 0)
-        status = take_file(content, fd, e);
-    close(fd);
-    return status;
+    struct stat st;
+    struct err e = {0};
+    if (fstat(from, &st) != 0 || (uint64_t)st.st_size > most)
+        return;
+    void *bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, from, 0);
+    if (bytes == MAP_FAILED)
+        return;
+    (void)appendix_write(to, (struct view){bytes, (size_t)st.st_size}, &e);
+    munmap(bytes, (size_t)st.st_size);
 }
 
 static void store(const struct saved_summary *s, const struct stored_figures *figures, int fd)
 {
     struct stat st;
     struct err e = {0};
-    struct buf content = {0};
-    if (fstat(fd, &st) == 0 && make_content(s, figures, &content, &e) == 0 &&
-        content.len <= (uint64_t)st.st_size / SHARE)
-        (void)appendix_write(fd, buf_view(&content), &e);
-    buf_release(&content);
+    int content = memfd_create("figures", MFD_CLOEXEC);
+    if (content >= 0 && fstat(fd, &st) == 0) {
+        uint64_t file = (uint64_t)st.st_size;
+        uint64_t most = file < NAMES_MOST ? file : NAMES_MOST;
+        if (write_content(s, figures, content, most, &e) == 0)
+            append_file(fd, content, file / SHARE);
+    }
+    if (content >= 0)
+        close(content);
 }
 
 int saved_summary_append(void *ctx, int fd, struct err *e)
@@ -182,6 +211,8 @@ static bool divide(const struct appendix *a, struct view *figures, struct view *
 static bool read_from(const char *path, struct appendix *a)
 {
     struct err ignored = {0};
+    if (strcmp(path, "-") == 0) /* standard input, which can be read but once */
+        return false;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return false;

@@ -60,10 +60,10 @@ def numbers_at(content, skip):
 
 
 class Stored(Case):
-    def firehose(self, *args, events=250_000, name="out.tracy"):
+    def firehose(self, *args, events=250_000, stacks=300, name="out.tracy"):
         recording = self.dir / "f.c2s.bin"
         subprocess.run([FIREHOSE, "-o", str(recording), "--events", str(events), "--depth", "16",
-                        "--stacks", "300"], check=True)
+                        "--stacks", str(stacks)], check=True)
         result = self.capture(recording, self.dir / name, *args)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.printed = result.stdout
@@ -171,3 +171,12 @@ class Stored(Case):
                 self.same(trace)
         trace = self.firehose(events=20_000, name="small.tracy")
         self.assertIsNone(end_of(trace))
+        # Names that are most of the trace.
+        trace = self.firehose(stacks=200_000, name="names.tracy")
+        self.assertIsNone(end_of(trace))
+
+    def test_standard_input_is_no_file(self):
+        trace = self.firehose()
+        trace.rename(self.dir / "-")
+        result = run("report", "-", cwd=self.dir)
+        self.assertEqual((result.returncode, result.stdout), (3, ""))
