@@ -4,21 +4,18 @@
  */
 
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "cli/commands.h"
 #include "cli/daemon.h"
 #include "cli/options.h"
 #include "cli/preload.h"
-#include "cli/recover.h"
 #include "cli/trace_name.h"
 #include "report/json_value.h"
 #include "server/notify.h"
@@ -70,6 +67,8 @@ static void finished(struct daemon *d, const struct capture *one)
         daemon_log(d, LOG_ERROR, "client.died", one, NULL,
                    "the capture of %s:%u was killed by signal %d", one->client.address,
                    one->client.broadcast.port, one->status - 128);
+    if (one->status >= 128)
+        daemon_recover_soon(d);
     tell_end(d, one);
     daemon_sinks_look(d);
 }
@@ -164,6 +163,7 @@ static int turn(struct daemon *d, bool listening, struct err *e)
     daemon_sinks_turn(d);
     daemon_http_turn(d);
     if (listening) {
+        daemon_recovery_turn(d);
         daemon_mark_busy(d);
         daemon_take_clients(d);
     }
@@ -231,62 +231,6 @@ static int serve(struct daemon *d, struct err *e)
     return 0;
 }
 
-/*
- * Recovery tells what it does in text. For a log of objects its words go to a file in memory first;
- * gives what restore_words wants: where they went before.
- */
-static int divert_words(struct err *e)
-{
-    int file = memfd_create("words", MFD_CLOEXEC), before = -1;
-    if (file < 0)
-        err_errno(e, ERR_OUTPUT, "recovery");
-    fflush(stdout);
-    if (file >= 0 && (before = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)) >= 0)
-        (void)dup2(file, STDOUT_FILENO);
-    if (file >= 0)
-        close(file);
-    return before;
-}
-
-static void restore_words(struct daemon *d, int before)
-{
-    fflush(stdout);
-    int file = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-    (void)dup2(before, STDOUT_FILENO);
-    close(before);
-    FILE *words = file >= 0 && lseek(file, 0, SEEK_SET) == 0 ? fdopen(file, "r") : NULL;
-    char line[4096];
-    while (words && fgets(line, sizeof line, words)) {
-        line[strcspn(line, "\n")] = 0;
-        daemon_log(d, LOG_INFO, "recovery", NULL, NULL, "%s", line);
-    }
-    if (words)
-        fclose(words);
-    else if (file >= 0)
-        close(file);
-}
-
-/* What captures left that were cut off, this daemon's of before too. What is wrong was said. */
-static void recover_leftovers(struct daemon *d)
-{
-    struct recover_options options = {
-        .container = d->container, .trace_version = d->trace_version, .spool_dir = d->spool};
-    struct err e = {0};
-    unsigned found;
-    if (d->no_recover)
-        return;
-    int words = d->log_json ? divert_words(&e) : -1;
-    if (!e.code)
-        (void)recover_folder(d->dir, &options, &found, &e);
-    options.outputs = d->dir; /* where journals are that lie elsewhere is for others, too */
-    if (!e.code && d->spool)
-        (void)recover_folder(d->spool, &options, &found, &e);
-    if (words >= 0)
-        restore_words(d, words);
-    if (e.code)
-        daemon_log_error(d, &e);
-}
-
 /* Descriptors for so many clients at a time; where those are not to be had, for fewer clients. */
 static void keep_descriptors(struct daemon *d)
 {
@@ -342,7 +286,7 @@ static int daemon_run(struct daemon *d)
 {
     struct err e = {0};
     if (take_sockets(d, &e) == 0 && daemon_make_folder(d->dir, &e) == 0)
-        recover_leftovers(d);
+        daemon_recover(d);
     keep_descriptors(d);
     if (e.code || stop_init(&d->stop, &e) != 0 ||
         (d->socket < 0 && (d->socket = discovery_open(d->port, &e)) < 0) ||

@@ -126,7 +126,9 @@ struct daemon {
     long long disk_looked;        /* monotonic ns */
     long long folder_looked;      /* the same for the output folder itself */
     bool folder_told;             /* that it is gone, and cannot be made */
-    double stop_timeout;          /* seconds for saving at the end; 0: no bound */
+    long long recover_at;         /* monotonic ns; 0: no session was killed since the last time */
+    bool recovering;
+    double stop_timeout; /* seconds for saving at the end; 0: no bound */
 
     bool log_json;
     const char *on_finish, *on_alert; /* commands; NULL: none */
@@ -178,6 +180,15 @@ void daemon_keep_disk(struct daemon *d);
 
 /* For the end: paused sessions go on, so that they can be saved. */
 void daemon_stop_pausing(struct daemon *d);
+
+/* ---- daemon_recovery.c: journals that were left become traces, unless --no-recover says no */
+
+/* All that there are, before anything begins. */
+void daemon_recover(struct daemon *d);
+
+/* A session was killed: what it left, in a process that the daemon does not wait for. */
+void daemon_recover_soon(struct daemon *d);
+void daemon_recovery_turn(struct daemon *d);
 
 /* ---- daemon_http.c */
 

@@ -57,7 +57,7 @@ class Kills(test_recover.Killed):
         with replaying(recording, "--rate", "2M") as (client, port):
             proxy = Proxy(port, stop_at)
             try:
-                with self.daemon() as process:
+                with self.daemon("--no-recover") as process:
                     self.announce_until_heard(proxy)
                     yield process, proxy, client
             finally:

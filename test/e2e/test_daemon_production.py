@@ -234,9 +234,37 @@ class Dying(Running):
         return [int(pid) for pid in
                 pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
 
+    def test_what_a_killed_session_left_is_finished_at_once(self):
+        client, other = self.client(STAYS), self.client(STAYS)
+        with self.daemon() as process:
+            announce(self.udp, client.port, b"prog")
+            self.wait_said("protocol 74")
+            self.wait_recorded(1)
+            (killed,) = self.sessions(process)
+            announce(self.udp, other.port, b"other")
+            self.wait_recorded(2)
+            os.kill(killed, signal.SIGKILL)
+            name = f"prog_127.0.0.1_{client.port}.recovered.tracy"
+            wait_until(lambda: name in self.names())
+            wait_until(lambda: len(self.journals()) == 1)
+            self.wait_said("saved to ")
+            found = report(self.traces / name)
+            self.assertEqual(found["pools"][0]["allocations"], 1)
+            # The other one goes on, and when it is killed has its turn, too.
+            wait_until(lambda: len(self.sessions(process)) == 1)
+            (killed,) = self.sessions(process)
+            os.kill(killed, signal.SIGKILL)
+            wait_until(lambda: not self.journals())
+            self.wait_said("saved to ", times=2)
+            self.assertEqual(self.stop(process), 4)
+        client.end()
+        other.end()
+        self.assertEqual(self.names(), sorted([name, f"other_127.0.0.1_{other.port}"
+                                                     ".recovered.tracy"]))
+
     def test_what_was_left_is_finished_at_the_start(self):
         client = self.client(STAYS)
-        with self.daemon() as process:
+        with self.daemon("--no-recover") as process:
             announce(self.udp, client.port, b"prog")
             self.wait_said("protocol 74")
             self.wait_recorded(1)
@@ -259,7 +287,7 @@ class Dying(Running):
         spool = self.dir / "spool"
         spool.mkdir()
         client = self.client(STAYS)
-        with self.daemon("--spool", spool) as process:
+        with self.daemon("--spool", spool, "--no-recover") as process:
             announce(self.udp, client.port, b"prog")
             wait_until(lambda: any(journal_bytes(j) for j in spool.iterdir()))
             for pid in self.sessions(process):

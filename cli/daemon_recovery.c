@@ -1,0 +1,174 @@
+/*
+ * What captures left that were cut off: when the daemon starts, by itself, and when a session of
+ * its own was killed, by a process beside it. Journals that are in use are left alone both times.
+ */
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cli/daemon.h"
+#include "cli/options.h"
+#include "cli/recover.h"
+
+/* What the session's process group holds of its journal is let go of before that. */
+#define AFTER_NS 1000000000LL
+
+#define SECONDS_MAX 86400.0
+
+/* The exit status. What is wrong with a journal was said; else `e` is filled. */
+static int recover_all(const struct daemon *d, struct err *e)
+{
+    struct recover_options options = {
+        .container = d->container, .trace_version = d->trace_version, .spool_dir = d->spool};
+    unsigned found;
+    int status = recover_folder(d->dir, &options, &found, e);
+    options.outputs = d->dir; /* where journals are that lie elsewhere is for others, too */
+    if (!e->code && d->spool) {
+        int spooled = recover_folder(d->spool, &options, &found, e);
+        status = spooled > status ? spooled : status;
+    }
+    return status;
+}
+
+/* Each line of a file is an event; where the log is text, a line of it. Closes the file. */
+static void log_lines(struct daemon *d, int file)
+{
+    char line[4096];
+    FILE *words = file >= 0 && lseek(file, 0, SEEK_SET) == 0 ? fdopen(file, "r") : NULL;
+    while (words && fgets(line, sizeof line, words)) {
+        line[strcspn(line, "\n")] = 0;
+        daemon_log(d, LOG_INFO, "recovery", NULL, NULL, "%s", line);
+        if (!d->log_json && !d->terminal)
+            printf("%s\n", line);
+    }
+    fflush(stdout);
+    if (words)
+        fclose(words);
+    else if (file >= 0)
+        close(file);
+}
+
+/* ---- at the start */
+
+/*
+ * Recovery tells what it does in text. For a log of objects its words go to a file in memory first;
+ * gives what restore_words wants: where they went before.
+ */
+static int divert_words(struct err *e)
+{
+    int file = memfd_create("words", MFD_CLOEXEC), before = -1;
+    if (file < 0)
+        err_errno(e, ERR_OUTPUT, "recovery");
+    fflush(stdout);
+    if (file >= 0 && (before = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)) >= 0)
+        (void)dup2(file, STDOUT_FILENO);
+    if (file >= 0)
+        close(file);
+    return before;
+}
+
+static void restore_words(struct daemon *d, int before)
+{
+    fflush(stdout);
+    int file = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    (void)dup2(before, STDOUT_FILENO);
+    close(before);
+    log_lines(d, file);
+}
+
+void daemon_recover(struct daemon *d)
+{
+    struct err e = {0};
+    if (d->no_recover)
+        return;
+    int words = d->log_json ? divert_words(&e) : -1;
+    if (!e.code)
+        (void)recover_all(d, &e);
+    if (words >= 0)
+        restore_words(d, words);
+    if (e.code)
+        daemon_log_error(d, &e);
+}
+
+/* ---- while it serves */
+
+void daemon_recover_soon(struct daemon *d)
+{
+    if (!d->no_recover)
+        d->recover_at = monotonic_ns() + AFTER_NS;
+}
+
+static int recover_beside(void *arg)
+{
+    struct err e = {0};
+    int status = recover_all(arg, &e);
+    if (e.code)
+        print_error(&e);
+    return status;
+}
+
+struct recovery_job {
+    struct daemon *daemon;
+    int words; /* its standard output */
+};
+
+static void forget(void *ctx)
+{
+    struct recovery_job *r = ctx;
+    r->daemon->recovering = false;
+    if (r->words >= 0)
+        close(r->words);
+    free(r);
+}
+
+static void recovered(void *ctx, const struct job *job)
+{
+    struct recovery_job *r = ctx;
+    struct daemon *d = r->daemon;
+    log_lines(d, r->words);
+    r->words = -1;
+    if (job->words[0])
+        daemon_log(d, LOG_WARNING, "recovery", NULL, NULL, "%s", job->words);
+    if (job->status >= 128)
+        daemon_log(d, LOG_ERROR, "recovery", NULL, NULL,
+                   "what a session left could not be made a trace: %s",
+                   job->late ? "it took too long" : "the process that does so was killed");
+    daemon_sinks_look(d);
+    forget(r);
+}
+
+static int begin(struct daemon *d, struct err *e)
+{
+    struct recovery_job *r = calloc(1, sizeof *r);
+    if (!r)
+        return err_no_memory(e, "recovery");
+    *r = (struct recovery_job){d, memfd_create("words", MFD_CLOEXEC)};
+    const struct job_plan plan = {.body = recover_beside,
+                                  .arg = d,
+                                  .in = -1,
+                                  .out = r->words,
+                                  .seconds = SECONDS_MAX,
+                                  .with_parent = true,
+                                  .done = recovered,
+                                  .dropped = forget,
+                                  .ctx = r};
+    if (jobs_begin(&d->jobs, &plan, e) == 0)
+        return 0;
+    forget(r);
+    return -1;
+}
+
+void daemon_recovery_turn(struct daemon *d)
+{
+    struct err e = {0};
+    if (!d->recover_at || d->recovering || monotonic_ns() < d->recover_at)
+        return;
+    d->recover_at = 0;
+    d->recovering = true;
+    if (begin(d, &e) != 0)
+        daemon_log_error(d, &e);
+}
