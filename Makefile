@@ -85,7 +85,10 @@ $(foreach f,$(FOLDERS),$(eval $(call folder_library,$(f))))
 # Files of the daemon's page are part of the program.
 $(BUILD)/cli/daemon_page.o: $(wildcard web/daemon/*)
 
-$(BUILD)/tidemark: $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard cli/*.c))) $(LIBS)
+# With SAN: the defaults of the sanitizers.
+SAN_OBJECTS := $(if $(SAN),$(BUILD)/test/sanitizer_options.o)
+
+$(BUILD)/tidemark: $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard cli/*.c))) $(SAN_OBJECTS) $(LIBS)
 	$(if $(V),,@echo "  LD   $@")
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
@@ -247,7 +250,7 @@ deps-test-full: deps-test
 
 UNIT_TESTS := $(patsubst test/unit/%.c,$(BUILD)/test/unit/%,$(sort $(wildcard test/unit/test_*.c)))
 
-$(BUILD)/test/unit/%: $(BUILD)/test/unit/%.o $(LIBS)
+$(BUILD)/test/unit/%: $(BUILD)/test/unit/%.o $(SAN_OBJECTS) $(LIBS)
 	$(if $(V),,@echo "  LD   $@")
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
 
@@ -350,7 +353,7 @@ build-fuzz/%: test/fuzz/%.c $(FUZZ_OBJECTS) | deps-test
 
 # What the daemon answers over HTTP; its captures and reports are the target's own.
 build-fuzz/fuzz_daemon_http: $(patsubst %,build-fuzz/obj/cli/%.o,daemon_api daemon_files daemon_http \
-    daemon_metrics daemon_page token)
+    daemon_metrics daemon_page token) build-fuzz/obj/test/sanitizer_options.o
 
 fuzz: $(FUZZ_TARGETS)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) sh test/fuzz/run $(FUZZ_TARGETS)
