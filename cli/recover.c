@@ -196,7 +196,9 @@ static int recover(struct recovering *r, struct err *e)
     if (any < 0)
         return -1;
     if (any == 0) {
-        printf("nothing of a client is in %s\n", o->journal);
+        printf("nothing of a client is in %s%s\n", o->journal,
+               journal_reader_has_checkpoint(r->reader) ? " that is not in the parts before it"
+                                                        : "");
         return let_go(r, e);
     }
     r->base = o->output ? strdup(o->output) : recovered_name(o);

@@ -157,6 +157,27 @@ class Rotating(Killed):
         self.assertEqual(dump(self.recovered()[0]), first)
         self.assertFalse(self.journal.exists())
 
+    def test_nothing_came_after_a_part(self):
+        """Killed then, the parts have all, and nothing is made of a journal that holds only where it
+        goes on."""
+        recording, _ = self.stream()
+        stream = recording.read_bytes()
+        ends = frame_ends(stream, 82)
+        stop = ends[4]
+        with self.capturing(recording, "--rotate", "0.3s", stop_at=stop) as (capture, _, _):
+            wait_for(lambda: journal_segments(self.journal) and
+                     ends[0] + journal_before(self.journal) == stop, "the part to be saved")
+            capture.kill()
+            capture.communicate(timeout=LIMIT)
+        self.assertEqual(journal_bytes(self.journal), b"")
+        result = run("recover", self.journal)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertEqual(result.stdout, f"nothing of a client is in {self.journal} that is not in "
+                         "the parts before it\n")
+        self.assertFalse(self.journal.exists())
+        self.assertFalse(self.recovered()[0].exists())
+        self.assertEqual(self.sums(self.parts()), self.whole(stream[:stop]))
+
     def has_dropped(self):
         """Whether the journal holds less than has come."""
         return journal_arrived(self.journal) > len(journal_bytes(self.journal))
