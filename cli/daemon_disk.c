@@ -24,8 +24,8 @@ static uint64_t bytes_of(const struct stat *st)
     return (uint64_t)st->st_blocks * 512;
 }
 
-/* The files of a folder for which `counts` says so, or all; not those of folders in it. */
-static uint64_t folder_bytes(int at, const char *path, const char *stem, size_t stem_len)
+/* The files of a folder; not those of folders in it. */
+static uint64_t folder_bytes(int at, const char *path)
 {
     int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
@@ -35,14 +35,8 @@ static uint64_t folder_bytes(int at, const char *path, const char *stem, size_t 
     if (!dir && fd >= 0)
         close(fd);
     while (dir && (entry = readdir(dir))) {
-        if (stem && strncmp(entry->d_name, stem, stem_len) != 0)
-            continue;
-        if (fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0)
-            continue;
-        if (S_ISREG(st.st_mode))
+        if (fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
             sum += bytes_of(&st);
-        else if (!stem && S_ISDIR(st.st_mode) && strstr(entry->d_name, ".journal"))
-            sum += folder_bytes(fd, entry->d_name, NULL, 0);
     }
     if (dir)
         closedir(dir);
@@ -68,26 +62,134 @@ static uint64_t nameless_bytes(pid_t pid)
     return sum;
 }
 
-/* Its journal, its traces, parts included, and what has no name. */
-static uint64_t capture_bytes(const struct daemon *d, const struct capture *one)
+static uint64_t left_in_journal(const struct daemon *d, const struct capture *one)
 {
-    static const char suffix[] = ".tracy";
-    const char *slash = one->output ? strrchr(one->output, '/') : NULL;
-    uint64_t sum = nameless_bytes(one->pid);
     struct err e = {0};
-    if (!slash)
-        return sum;
-    /* "x.tracy" has the parts "x.2.tracy", "x.3.tracy", …. */
-    size_t len = strlen(slash + 1);
-    size_t cut = sizeof suffix - 1;
-    if (len > cut && strcmp(slash + 1 + len - cut, suffix) == 0)
-        len -= cut - 1;
-    char *journal = journal_name(one->output, d->spool, &e);
-    sum += folder_bytes(AT_FDCWD, d->dir, slash + 1, len);
-    if (journal)
-        sum += folder_bytes(AT_FDCWD, journal, NULL, 0);
+    char *journal = one->output ? journal_name(one->output, d->spool, &e) : NULL;
+    uint64_t sum = journal ? folder_bytes(AT_FDCWD, journal) : 0;
     free(journal);
     return sum;
+}
+
+/* ---- the output folder, read once for all captures */
+
+/* What the names of a capture's files begin with. */
+struct stem {
+    struct capture *one;
+    struct view text;
+};
+
+struct look {
+    VEC(struct stem) stems; /* in the order of their texts */
+    bool whole;             /* what all takes is wanted, too: `sum` */
+    uint64_t sum;
+};
+
+static int compare_stems(const void *a, const void *b)
+{
+    struct view x = ((const struct stem *)a)->text, y = ((const struct stem *)b)->text;
+    int order = memcmp(x.p, y.p, x.len < y.len ? x.len : y.len);
+    return order ? order : (x.len > y.len) - (x.len < y.len);
+}
+
+/* "x.tracy" has the parts "x.2.tracy", "x.3.tracy", …. */
+static struct view stem_of(const char *output)
+{
+    static const char suffix[] = ".tracy";
+    const char *slash = strrchr(output, '/');
+    struct view text = view_of(slash ? slash + 1 : "");
+    size_t cut = sizeof suffix - 1;
+    if (text.len > cut && strcmp(text.p + text.len - cut, suffix) == 0)
+        text.len -= cut - 1;
+    return text;
+}
+
+static size_t same_bytes(struct view a, struct view b)
+{
+    size_t n = 0;
+    while (n < a.len && n < b.len && a.p[n] == b.p[n])
+        n++;
+    return n;
+}
+
+/*
+ * The next of the stems that a file's name begins with; NULL: there are no more. `rest` is the name
+ * at first, `end` the count of stems. The last stem that is not behind the name says how much of
+ * the name one before it can have.
+ */
+static const struct stem *next_stem(const struct look *look, struct view *rest, size_t *end)
+{
+    while (*end > 0 && rest->len > 0) {
+        const struct stem name = {.text = *rest};
+        size_t begin = 0;
+        while (begin < *end) {
+            size_t middle = begin + (*end - begin) / 2;
+            if (compare_stems(&look->stems.at[middle], &name) <= 0)
+                begin = middle + 1;
+            else
+                *end = middle;
+        }
+        if (*end == 0)
+            break;
+        const struct stem *last = &look->stems.at[--*end];
+        rest->len = same_bytes(last->text, *rest);
+        if (rest->len == last->text.len)
+            return last;
+    }
+    return NULL;
+}
+
+/* Only files that count are looked at: in the folder there may be thousands of others. */
+static void take_entry(struct look *look, int fd, const char *name)
+{
+    struct stat st;
+    struct view rest = view_of(name);
+    size_t end = look->stems.len;
+    const struct stem *stem = next_stem(look, &rest, &end);
+    if ((!stem && !look->whole) || fstatat(fd, name, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return;
+    if (look->whole && S_ISDIR(st.st_mode) && strstr(name, ".journal"))
+        look->sum += folder_bytes(fd, name);
+    if (!S_ISREG(st.st_mode))
+        return;
+    look->sum += bytes_of(&st);
+    for (; stem; stem = next_stem(look, &rest, &end))
+        stem->one->disk += bytes_of(&st);
+}
+
+static void read_folder(struct look *look, const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *entry;
+    if (!dir && fd >= 0)
+        close(fd);
+    while (dir && (entry = readdir(dir)))
+        take_entry(look, fd, entry->d_name);
+    if (dir)
+        closedir(dir);
+}
+
+/* Of each capture its journal, its traces, parts included, and what has no name. */
+static void look_at_all(const struct daemon *d, struct look *look)
+{
+    if (!vec_reserve(&look->stems, d->captures.running))
+        return; /* what was known of them stays */
+    for (size_t i = 0; i < d->captures.list.len; i++) {
+        struct capture *one = d->captures.list.at[i];
+        if (one->state != CAPTURE_RUNNING)
+            continue;
+        struct stem stem = {one, stem_of(one->output ? one->output : "")};
+        uint64_t nameless = nameless_bytes(one->pid);
+        one->disk = nameless + left_in_journal(d, one);
+        look->sum += nameless;
+        if (stem.text.len)
+            (void)vec_push(&look->stems, stem);
+    }
+    if (look->stems.len)
+        qsort(look->stems.at, look->stems.len, sizeof *look->stems.at, compare_stems);
+    if (look->stems.len || look->whole)
+        read_folder(look, d->dir);
 }
 
 static uint64_t free_bytes(const struct daemon *d)
@@ -111,7 +213,6 @@ static void end_one(struct daemon *d, struct capture *one, const char *event, co
 static void keep_quota(struct daemon *d, struct capture *one)
 {
     char held[FORMAT_SIZE], most[FORMAT_SIZE], why[128];
-    one->disk = capture_bytes(d, one);
     if (!d->quota || one->disk <= d->quota)
         return;
     snprintf(why, sizeof why, "it takes %s of disk, and --quota is %s",
@@ -146,14 +247,9 @@ static void end_all(struct daemon *d, const char *event, const char *why)
     }
 }
 
-static void keep_total(struct daemon *d)
+static void keep_total(struct daemon *d, uint64_t sum)
 {
     char held[FORMAT_SIZE], most[FORMAT_SIZE], why[128];
-    uint64_t sum = folder_bytes(AT_FDCWD, d->dir, NULL, 0);
-    for (size_t i = 0; i < d->captures.list.len; i++) {
-        if (d->captures.list.at[i]->state == CAPTURE_RUNNING)
-            sum += nameless_bytes(d->captures.list.at[i]->pid);
-    }
     d->disk_full = sum > d->total_quota;
     if (!d->disk_full)
         return;
@@ -184,16 +280,19 @@ static void keep_free(struct daemon *d)
 void daemon_keep_disk(struct daemon *d)
 {
     long long now = monotonic_ns();
+    struct look look = {.whole = d->total_quota != 0};
     if (now - d->disk_looked < LOOK_NS)
         return;
     d->disk_looked = now;
     d->disk_full = false;
+    look_at_all(d, &look);
     for (size_t i = 0; i < d->captures.list.len; i++) {
         if (d->captures.list.at[i]->state == CAPTURE_RUNNING)
             keep_quota(d, d->captures.list.at[i]);
     }
+    vec_release(&look.stems);
     if (d->total_quota)
-        keep_total(d);
+        keep_total(d, look.sum);
     if (d->min_free)
         keep_free(d);
 }

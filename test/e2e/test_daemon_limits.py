@@ -2,12 +2,14 @@
 clients that behave badly."""
 
 import contextlib
+import ctypes
 import os
 import pathlib
 import resource
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import unittest
 
@@ -31,6 +33,33 @@ def status_of(pid):
 
 def is_sanitized():
     return b"__asan_init" in pathlib.Path(TIDEMARK).read_bytes()
+
+
+class Opened:
+    """How often folders are opened from now on, as inotify tells it."""
+
+    OPEN = 0x20
+
+    def __init__(self, *folders):
+        libc = ctypes.CDLL(None, use_errno=True)
+        self.fd = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+        self.watches = [libc.inotify_add_watch(self.fd, bytes(f), self.OPEN) for f in folders]
+        if self.fd < 0 or min(self.watches) < 0:
+            raise OSError(ctypes.get_errno(), "inotify")
+        self.times = [0] * len(folders)
+
+    def counts(self):
+        with contextlib.suppress(BlockingIOError):
+            while data := os.read(self.fd, 65536):
+                while data:
+                    watch, _, _, length = struct.unpack_from("<iIII", data)
+                    if length == 0:  # the folder itself, not what is in it
+                        self.times[self.watches.index(watch)] += 1
+                    data = data[16 + length:]
+        return self.times
+
+    def close(self):
+        os.close(self.fd)
 
 
 class Guards(Telling):
@@ -158,6 +187,44 @@ class Disk(Telling):
                              ["recording", "saved"])
             self.assertEqual(self.stop(process), 0, self.said())
         self.assertEqual(len(self.names()), 2)
+
+    def test_files_are_those_of_the_captures_that_they_are_called_after(self):
+        clients = [self.client(STAYS) for _ in range(3)]
+        mib = 1 << 20
+        with self.web("--name", "t") as process:
+            for pid, client in enumerate(clients):
+                announce(self.udp, client.port, b"p", pid=1 + pid)
+            self.wait_recorded(3)
+
+            def have():
+                found = {c["trace"]: c["disk_bytes"] // mib for c in self.status()["clients"]}
+                return [found.get(name) for name in ("t.tracy", "t_1.tracy", "t_2.tracy")]
+
+            for name, size in (("t", 64), ("t.2.tracy", 32), ("t.tracy.part", 16), ("t_1", 8),
+                               ("t_1.2.tracy", 4), ("t_11.tracy", 2), ("s.tracy", 1)):
+                (self.traces / name).write_bytes(os.urandom(size * mib))
+            (self.traces / "t_2.folder").mkdir()
+            (self.traces / "t_2.folder" / "x").write_bytes(os.urandom(mib))
+            wait_until(lambda: have() == [48, 4, 0], "other figures")
+            (self.traces / "t.2.tracy").unlink()
+            wait_until(lambda: have() == [16, 4, 0], "other figures")
+            self.assertEqual(self.stop(process), 0, self.said())
+
+    def test_the_folder_is_read_once_for_all_captures(self):
+        for args in ((), ("--total-quota", "1000G")):
+            with self.subTest(args), self.web(*args) as process:
+                clients = [self.client(STAYS) for _ in range(4)]
+                for i, client in enumerate(clients):
+                    announce(self.udp, client.port, b"p", pid=1 + i)
+                self.wait_recorded(4)
+                wait_until(lambda: all(c["disk_bytes"] for c in self.status()["clients"]))
+                opened = Opened(self.traces, self.traces / self.journals()[0])
+                self.addCleanup(opened.close)
+                # The journal of a capture is read in each round, too.
+                wait_until(lambda: opened.counts()[1] >= 6)
+                folder, journal = opened.counts()
+                self.assertLessEqual(folder, journal + 1)
+                self.assertEqual(self.stop(process), 0, self.said())
 
     def test_no_room_for_anybody(self):
         """What is there is saved; nothing more begins."""
