@@ -252,7 +252,10 @@ UNIT_TESTS := $(patsubst test/unit/%.c,$(BUILD)/test/unit/%,$(sort $(wildcard te
 
 $(BUILD)/test/unit/%: $(BUILD)/test/unit/%.o $(SAN_OBJECTS) $(LIBS)
 	$(if $(V),,@echo "  LD   $@")
-	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS) -lcmocka
+	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter-out %.o,$^) $(LDLIBS) -lcmocka
+
+# A file of the program's, which has no library; what it calls of others the test has.
+$(BUILD)/test/unit/test_cli_daemon_stream: $(BUILD)/cli/daemon_stream.o
 
 # This one makes allocations fail: those of our own code go through it.
 $(BUILD)/test/unit/test_trace_failures: LDFLAGS += \
@@ -353,7 +356,7 @@ build-fuzz/%: test/fuzz/%.c $(FUZZ_OBJECTS) | deps-test
 
 # What the daemon answers over HTTP; its captures and reports are the target's own.
 build-fuzz/fuzz_daemon_http: $(patsubst %,build-fuzz/obj/cli/%.o,daemon_api daemon_files daemon_http \
-    daemon_metrics daemon_page token) build-fuzz/obj/test/sanitizer_options.o
+    daemon_metrics daemon_page daemon_stream token) build-fuzz/obj/test/sanitizer_options.o
 
 fuzz: $(FUZZ_TARGETS)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) sh test/fuzz/run $(FUZZ_TARGETS)

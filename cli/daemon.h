@@ -45,6 +45,19 @@ struct pending {
     long long deadline; /* monotonic ns */
 };
 
+/* Who hears once a second how things stand. */
+struct event_stream {
+    struct http_exchange *exchange;
+    bool changes; /* it asked for these, and can put them together */
+    bool in_step; /* and has got the event before */
+};
+
+/* What the last event told of a client. */
+struct told_client {
+    unsigned number;
+    uint64_t hash; /* of its document */
+};
+
 /* What others see of the daemon, and ask of it. */
 struct daemon_http {
     const char *address;    /* NULL: there is none */
@@ -54,7 +67,8 @@ struct daemon_http {
     long long token_looked; /* monotonic ns */
     int dir;                /* the output folder */
     struct http_server *server;
-    VEC(struct http_exchange *) streams;
+    VEC(struct event_stream) streams;
+    VEC(struct told_client) told; /* in the order of their numbers */
     VEC(struct pending) pending;
     uint64_t reference; /* of the last question */
     long long pushed;   /* the last event; monotonic ns */
@@ -199,7 +213,19 @@ void daemon_http_release(struct daemon *d);
 /* ---- daemon_api.c: documents; new references, NULL when memory is short */
 
 json_t *daemon_client_json(const struct daemon *d, const struct capture *one);
+json_t *daemon_self_json(const struct daemon *d); /* the next without its clients */
 json_t *daemon_status_json(const struct daemon *d);
+
+/* ---- daemon_stream.c: server-sent events */
+
+/* Answers with the stream; with "?changes" events tell of clients that are as before the number. */
+void daemon_stream_begin(struct daemon *d, struct http_exchange *x);
+
+/* Once a second, and also when nothing changes: so that who went away is found. `now`: monotonic.
+ */
+void daemon_stream_turn(struct daemon *d, long long now);
+void daemon_stream_over(struct daemon *d, const struct http_exchange *x);
+void daemon_stream_release(struct daemon *d);
 
 /* ---- daemon_metrics.c */
 

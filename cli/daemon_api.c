@@ -46,6 +46,18 @@ json_t *daemon_client_json(const struct daemon *d, const struct capture *one)
     return json_with(o, "counters", or_null(one->counters));
 }
 
+json_t *daemon_self_json(const struct daemon *d)
+{
+    json_t *o = json_object();
+    o = json_with(o, "version", json_string(TIDEMARK_VERSION));
+    o = json_with(o, "running", json_count(d->captures.running));
+    o = json_with(o, "max_clients", json_count(d->max_clients));
+    o = json_with(o, "memory_limit", d->memory ? json_count(d->memory) : json_null());
+    o = json_with(o, "disk_full", json_boolean(d->disk_full));
+    o = json_with(o, "traces_saved", json_count(d->captures.files));
+    return json_with(o, "trace_bytes_saved", json_count(d->captures.bytes));
+}
+
 json_t *daemon_status_json(const struct daemon *d)
 {
     json_t *clients = json_array();
@@ -55,13 +67,5 @@ json_t *daemon_status_json(const struct daemon *d)
             clients = NULL;
         }
     }
-    json_t *o = json_object();
-    o = json_with(o, "version", json_string(TIDEMARK_VERSION));
-    o = json_with(o, "running", json_count(d->captures.running));
-    o = json_with(o, "max_clients", json_count(d->max_clients));
-    o = json_with(o, "memory_limit", d->memory ? json_count(d->memory) : json_null());
-    o = json_with(o, "disk_full", json_boolean(d->disk_full));
-    o = json_with(o, "traces_saved", json_count(d->captures.files));
-    o = json_with(o, "trace_bytes_saved", json_count(d->captures.bytes));
-    return json_with(o, "clients", clients);
+    return json_with(daemon_self_json(d), "clients", clients);
 }

@@ -1,5 +1,4 @@
-/* What the daemon answers over HTTP: who asks for what, answers of sessions, the stream of events.
- */
+/* What the daemon answers over HTTP: who asks for what, answers of sessions. */
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -15,9 +14,7 @@
 
 #define API "/api/v1"
 #define ANSWER_NS 30000000000LL /* so long a session's answer is waited for */
-#define PUSH_NS 1000000000LL
 #define TOKEN_NS 1000000000LL
-#define STREAMS_MAX 32u
 #define PENDING_MAX 256u
 
 /* ---- answers */
@@ -170,35 +167,6 @@ static void begin_client(struct daemon *d, struct http_exchange *x)
     json_decref(said);
 }
 
-/* ---- events */
-
-static void begin_stream(struct daemon *d, struct http_exchange *x)
-{
-    if (d->http.streams.len >= STREAMS_MAX)
-        http_refuse(x, 503, "too many listen already");
-    else if (!vec_push(&d->http.streams, x))
-        http_refuse(x, 500, "out of memory");
-    else
-        http_stream(x);
-    d->http.pushed = 0; /* it hears at once how things stand */
-}
-
-/* Once a second, and also when nothing changes: so that who went away is found. */
-static void push_status(struct daemon *d, long long now)
-{
-    struct buf text = {0};
-    if (d->http.streams.len == 0 || now - d->http.pushed < PUSH_NS)
-        return;
-    d->http.pushed = now;
-    buf_puts(&text, "event: status\ndata: ");
-    if (json_put(&text, daemon_status_json(d), JSON_COMPACT)) {
-        buf_puts(&text, "\n\n");
-        for (size_t i = 0; !text.failed && i < d->http.streams.len; i++)
-            http_push(d->http.streams.at[i], text.data, text.len);
-    }
-    buf_release(&text);
-}
-
 /* ---- requests */
 
 static bool is_open(void *ctx, const char *path)
@@ -243,7 +211,7 @@ static void handle_get(struct daemon *d, struct http_exchange *x, const char *pa
     else if (strncmp(path, traces, sizeof traces - 1) == 0)
         handle_trace(d, x, path + sizeof traces - 1);
     else if (strcmp(path, API "/events") == 0)
-        begin_stream(d, x);
+        daemon_stream_begin(d, x);
     else
         http_refuse(x, 404, "there is no such thing");
 }
@@ -271,10 +239,7 @@ static void handle(void *ctx, struct http_exchange *x)
 static void over(void *ctx, struct http_exchange *x)
 {
     struct daemon *d = ctx;
-    for (size_t i = 0; i < d->http.streams.len; i++) {
-        if (d->http.streams.at[i] == x)
-            d->http.streams.at[i--] = d->http.streams.at[--d->http.streams.len];
-    }
+    daemon_stream_over(d, x);
     for (size_t i = 0; i < d->http.pending.len; i++) {
         if (d->http.pending.at[i].exchange == x)
             d->http.pending.at[i--] = d->http.pending.at[--d->http.pending.len];
@@ -357,7 +322,7 @@ void daemon_http_turn(struct daemon *d)
         return;
     refuse_late(d, now);
     look_at_token(d, now);
-    push_status(d, now);
+    daemon_stream_turn(d, now);
     daemon_reports_turn(d);
     http_turn(d->http.server);
 }
@@ -366,7 +331,7 @@ void daemon_http_release(struct daemon *d)
 {
     http_stop(d->http.server);
     d->http.server = NULL;
-    vec_release(&d->http.streams);
+    daemon_stream_release(d);
     vec_release(&d->http.pending);
     free(d->http.token);
     if (d->http.dir >= 0)

@@ -280,8 +280,7 @@ void http_reply_fd(struct http_exchange *x, int fd, uint64_t size, const char *t
 
 void http_reply_document(struct http_exchange *x, int fd, uint64_t size, const char *name)
 {
-    const struct http_library *mhd = &x->server->mhd;
-    bool keep = mhd->value_n(x->connection, MHD_GET_ARGUMENT_KIND, "download", 8, NULL, NULL);
+    bool keep = http_has_argument(x, "download");
     x->document = true;
     reply_fd(x, fd, size, "text/html; charset=utf-8", keep ? name : NULL, ".html");
 }
@@ -334,11 +333,11 @@ void http_stream(struct http_exchange *x)
     x->streams = x->response != NULL;
 }
 
-void http_push(struct http_exchange *x, const void *text, size_t len)
+bool http_push(struct http_exchange *x, const void *text, size_t len)
 {
     /* Who does not read loses events, not the connection. */
     if (!x->streams || x->out.len - x->sent > HTTP_STREAM_WAITING_MAX)
-        return;
+        return false;
     /* Nor does who reads on, but is always behind, make us keep what he has read. */
     if (x->sent) {
         memmove(x->out.data, x->out.data + x->sent, x->out.len - x->sent);
@@ -346,9 +345,11 @@ void http_push(struct http_exchange *x, const void *text, size_t len)
         x->sent = 0;
     }
     buf_put(&x->out, text, len);
+    bool kept = !x->out.failed;
     x->out.failed = false;
-    if (x->suspended)
+    if (x->suspended && x->out.len > 0)
         resume(x);
+    return kept;
 }
 
 /* ---- libmicrohttpd's calls */
@@ -584,6 +585,12 @@ const char *http_method(const struct http_exchange *x)
 const char *http_path(const struct http_exchange *x)
 {
     return x->path;
+}
+
+bool http_has_argument(const struct http_exchange *x, const char *name)
+{
+    return x->server->mhd.value_n(x->connection, MHD_GET_ARGUMENT_KIND, name, strlen(name), NULL,
+                                  NULL) == MHD_YES;
 }
 
 const char *http_body(const struct http_exchange *x, size_t *len)

@@ -65,6 +65,9 @@ const char *http_method(const struct http_exchange *x);
 const char *http_path(const struct http_exchange *x);
 const char *http_body(const struct http_exchange *x, size_t *len);
 
+/* Whether "?name" or "?name=…" was asked with. */
+bool http_has_argument(const struct http_exchange *x, const char *name);
+
 /* For the caller's own use. */
 void http_set_note(struct http_exchange *x, uint64_t note);
 uint64_t http_note(const struct http_exchange *x);
@@ -96,6 +99,8 @@ void http_login(struct http_exchange *x);
 
 /* A stream of server-sent events; http_push adds to it. */
 void http_stream(struct http_exchange *x);
-void http_push(struct http_exchange *x, const void *text, size_t len);
+
+/* An event as a whole. False: it is left out: too much waits to be read, or memory is short. */
+bool http_push(struct http_exchange *x, const void *text, size_t len);
 
 #endif

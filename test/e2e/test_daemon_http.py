@@ -117,6 +117,59 @@ class Answers(Web):
                 self.assertEqual(json.loads(line[6:])["clients"][0]["number"], number)
                 self.assertEqual(answer.readline(), b"\n")
 
+    def next_event(self, stream):
+        """Its type, what it says, and the bytes of that."""
+        kind, data, end = stream.readline(), stream.readline(), stream.readline()
+        self.assertEqual((kind[:7], data[:6], end), (b"event: ", b"data: ", b"\n"))
+        return kind[7:-1].decode(), json.loads(data[6:]), len(data)
+
+    def listening(self, path):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port(), timeout=LIMIT)
+        self.addCleanup(connection.close)
+        connection.request("GET", path)
+        return connection.getresponse()
+
+    def test_events_of_what_changed(self):
+        """Put together they are the status; of many clients that are remembered only the numbers
+        come."""
+        remembered = 60
+        with self.web("--max-clients", "100") as process:
+            for i in range(remembered):
+                announce(self.udp, self.client(ENDS).port, b"a program with a name", pid=1 + i)
+            wait_until(lambda: self.status()["traces_saved"] == remembered)
+            stream = self.listening("/api/v1/events?changes")
+            kind, status, whole = self.next_event(stream)
+            self.assertEqual((kind, len(status["clients"])), ("status", remembered))
+            self.assertEqual(status, self.status())
+            for _ in range(2):
+                kind, said, size = self.next_event(stream)
+                self.assertEqual((kind, said["clients"]),
+                                 ("changes", [c["number"] for c in status["clients"]]))
+                self.assertLess(size, whole / 20)
+            body = json.dumps({"address": "127.0.0.1", "port": self.client(THREE).port})
+            self.assertEqual(self.ask("/api/v1/clients", "POST", body)[0], 201)
+
+            def merged():
+                kind, said, size = self.next_event(stream)
+                self.assertEqual(kind, "changes")
+                self.assertLess(size, whole / 10)
+                known = {c["number"]: c for c in status["clients"]}
+                status.update(said, clients=[known[c] if isinstance(c, int) else c
+                                             for c in said["clients"]])
+                return status["clients"][-1]
+
+            wait_until(lambda: (merged()["counters"] or {}).get("memory_events") == 4)
+            self.assertEqual(self.ask(f"/api/v1/clients/{remembered + 1}/stop", "POST")[0], 202)
+            wait_until(lambda: merged()["state"] == "saved")
+            self.assertEqual(status, self.status())
+            # Who begins to listen hears all of it, and plain events are what they were.
+            late = self.listening("/api/v1/events?changes=1")
+            self.assertEqual(self.next_event(late)[:2], ("status", status))
+            plain = self.listening("/api/v1/events")
+            for _ in range(2):
+                self.assertEqual(self.next_event(plain)[:2], ("status", status))
+            self.assertEqual(self.stop(process), 0, self.said())
+
     def test_start_save_now_and_stop(self):
         client = self.client(THREE)
         with self.web() as process:

@@ -29,16 +29,17 @@ class Page(Web):
         work = self.dir / "work"
         work.mkdir()
         (work / "node_modules").symlink_to(MODULES.resolve())
+        second = self.client(THREE)
         with self.web("--token", TOKEN) as process:
             number = self.recorded(THREE)
             self.assertEqual(number, 1)
             result = subprocess.run(
                 ["node", str(ROOT / "test" / "web" / "daemon_test.mjs"), CHROMIUM, str(work),
-                 f"http://127.0.0.1:{self.port()}/", TOKEN],
+                 f"http://127.0.0.1:{self.port()}/", TOKEN, str(second.port)],
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=LIMIT)
             found = [json.loads(line) for line in result.stdout.splitlines()]
             self.assertEqual([f for f in found if f["error"]], [], self.said())
-            self.assertEqual(len(found), 10, result.stderr)
+            self.assertEqual(len(found), 12, result.stderr)
             self.assertEqual(self.stop(process), 0)
         self.assertEqual(report(work / "downloaded.tracy")["pools"][0]["live_bytes"], 320)
         self.assertIn("<!doctype html>", (work / "downloaded.html").read_text()[:100].lower())

@@ -1,19 +1,28 @@
 // Uses the daemon's page in a headless browser, on a telephone's screen, while a client is recorded.
 // Prints a line {"name", "error"} for each check.
-//     node daemon_test.mjs CHROMIUM FOLDER URL TOKEN
-// FOLDER has the packages, and takes the pictures.
+//     node daemon_test.mjs CHROMIUM FOLDER URL TOKEN PORT
+// FOLDER has the packages, and takes the pictures; at PORT is a second client.
 
 import assert from "node:assert/strict";
 import { createRequire } from "node:module";
 import { join, resolve } from "node:path";
 
-const [, , chromium, folder, url, token] = process.argv;
+const [, , chromium, folder, url, token, port] = process.argv;
 const { chromium: driver } = createRequire(join(resolve(folder), "x.js"))("playwright-core");
 const LIMIT = 120000;
 const browser = await driver.launch({ executablePath: chromium, args: ["--no-sandbox"] });
 const context = await browser.newContext({ viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true });
 context.setDefaultTimeout(LIMIT);
 const page = await context.newPage();
+await page.addInitScript(() => {
+  window.sources = [];
+  window.EventSource = class extends EventSource {
+    constructor(...args) {
+      super(...args);
+      window.sources.push(this);
+    }
+  };
+});
 const errors = [];
 page.on("pageerror", (e) => errors.push(e.message));
 page.on("dialog", (d) => (errors.push(`dialog: ${d.message()}`), d.dismiss()));
@@ -60,6 +69,41 @@ const checks = {
     await says("#clients", "saved");
     await says("#summary", "1 saved");
     await says("#traces", ".2.tracy");
+  },
+  "draws only what changed": async () => {
+    const card = (number) => page.locator(`#clients button[data-client="${number}"]`);
+    const mark = (e) => { e.marked = true; };
+    const unmarked = (selector) => page.waitForFunction((s) => document.querySelector(s)?.marked === undefined, selector);
+    await card(1).evaluate(mark);
+    await page.locator("#traces td a").first().evaluate(mark);
+    await page.locator("#address").fill("127.0.0.1");
+    await page.locator("#port").fill(port);
+    await page.locator("#start button").tap();
+    await card(2).filter({ hasText: "recording" }).waitFor({ timeout: LIMIT });
+    assert.deepEqual(await page.locator("#clients button").evaluateAll((all) => all.map((b) => b.dataset.client)), ["2", "1"]);
+    for (let i = 0; i < 2; i++) {
+      await card(2).evaluate(mark);
+      await card(2).focus();
+      await unmarked('[data-client="2"]');
+      assert.equal(await card(2).evaluate((e) => e === document.activeElement), true);
+      await page.waitForResponse((r) => r.url().endsWith("/api/v1/traces"));
+    }
+    assert.equal(await card(1).evaluate((e) => e.marked), true);
+    assert.equal(await page.locator("#traces td a").first().evaluate((e) => e.marked), true);
+    await card(1).tap();
+    assert.deepEqual(await page.locator("#clients button").evaluateAll((all) => all.map((b) => b.getAttribute("aria-pressed"))), ["false", "true"]);
+  },
+  "forgets who is gone, and asks again for who it does not know": async () => {
+    const [left, streams] = await page.evaluate(async () => {
+      const status = await (await fetch("/api/v1/status")).json();
+      const data = JSON.stringify({ ...status, clients: [2] });
+      window.sources.at(-1).dispatchEvent(new MessageEvent("changes", { data }));
+      return [[...document.querySelectorAll("#clients button")].map((b) => b.dataset.client), window.sources.length];
+    });
+    assert.deepEqual(left, ["2"]);
+    await page.waitForFunction((n) => window.sources.length > n && document.querySelectorAll("#clients button").length === 2, streams);
+    assert.equal(await page.evaluate(() => window.sources.filter((s) => s.readyState !== EventSource.CLOSED).length), 1);
+    await says("#clients", "saved");
   },
   "gives a trace": async () => {
     const [download] = await Promise.all([page.waitForEvent("download"), page.locator("#traces a").first().tap()]);

@@ -2,7 +2,7 @@
 
 const $ = (id) => document.getElementById(id);
 const api = "/api/v1";
-const state = { status: null, chosen: null, detail: null };
+const state = { status: null, chosen: null, detail: null }; // detail: the client that it was drawn of
 const SLOW_MS = 5000; // between questions for sites and tree
 
 // ---- asking
@@ -78,6 +78,45 @@ function table(id, head, rows) {
   $(id).replaceChildren(row(head, "th"), ...rows.map((r) => row(r)));
 }
 
+const same = (a, b) => a === b || JSON.stringify(a) === JSON.stringify(b);
+
+function replaceWith(old, element) {
+  const controls = (e) => [...e.querySelectorAll("a, button")];
+  const focused = controls(old).indexOf(document.activeElement);
+  old.replaceWith(element);
+  if (focused >= 0) controls(element)[focused]?.focus();
+}
+
+/**
+ * Gives a function that shows items as the children of `parent`, in their order: what is as it was,
+ * by its key, keeps its element.
+ */
+function list(parent, keyOf, draw) {
+  const shown = new Map(); // key: the item and its element
+  const show = (item) => {
+    const before = shown.get(keyOf(item));
+    if (before && same(before.item, item)) return before.element;
+    const element = draw(item);
+    if (before) replaceWith(before.element, element);
+    shown.set(keyOf(item), { item, element });
+    return element;
+  };
+  return (items) => {
+    const keys = new Set(items.map(keyOf));
+    for (const [key, { element }] of shown) {
+      if (keys.has(key)) continue;
+      element.remove();
+      shown.delete(key);
+    }
+    let last = null;
+    for (const element of items.map(show)) {
+      const next = last ? last.nextElementSibling : parent.firstElementChild;
+      if (element !== next) parent.insertBefore(element, next);
+      last = element;
+    }
+  };
+}
+
 // ---- clients
 
 const placeOf = (c) => `${c.address.includes(":") ? `[${c.address}]` : c.address}:${c.port}`;
@@ -97,15 +136,15 @@ function clientButton(c) {
   return b;
 }
 
+const showClients = list($("clients"), (c) => c.number, (c) => {
+  const item = element("li");
+  item.append(clientButton(c));
+  return item;
+});
+
 function drawClients() {
-  const clients = [...state.status.clients].reverse();
-  const focused = document.activeElement?.dataset?.client;
-  $("clients").replaceChildren(...clients.map((c) => {
-    const item = element("li");
-    item.append(clientButton(c));
-    return item;
-  }));
-  if (focused) $("clients").querySelector(`[data-client="${focused}"]`)?.focus();
+  const { clients } = state.status;
+  showClients([...clients].reverse());
   $("no-clients").hidden = clients.length > 0;
   $("summary").textContent =
     `${state.status.running} recorded now, ${state.status.traces_saved} saved (${bytes(state.status.trace_bytes_saved)})`;
@@ -115,10 +154,10 @@ const chosenClient = () => state.status?.clients.find((c) => c.number === state.
 
 function choose(number) {
   state.chosen = number;
-  state.detail = null;
   $("tree").replaceChildren();
   $("sites").replaceChildren();
-  drawClients();
+  for (const b of $("clients").querySelectorAll("button"))
+    b.setAttribute("aria-pressed", String(b.dataset.client === String(number)));
   drawDetail();
   attempt(refreshUsage);
   attempt(refreshSlow);
@@ -126,6 +165,7 @@ function choose(number) {
 
 function drawDetail() {
   const c = chosenClient();
+  state.detail = c;
   $("detail").hidden = !c;
   if (!c) return;
   const f = c.counters;
@@ -244,12 +284,17 @@ function reportLinks(name) {
   return both;
 }
 
+const traceRows = element("tbody");
+$("traces").append(element("thead"), traceRows);
+$("traces").firstElementChild.append(row(["trace", { number: "size" }, "saved", "report"], "th"));
+
+const showTraces = list(traceRows, (t) => t.name, (t) =>
+  row([link(t.name, pathOfTrace(t.name), t.name), { number: bytes(t.bytes) },
+    new Date(t.modified * 1000).toLocaleString(), reportLinks(t.name)]));
+
 async function refreshTraces() {
   const { traces } = await ask(`${api}/traces`);
-  traces.sort((a, b) => b.modified - a.modified);
-  table("traces", ["trace", { number: "size" }, "saved", "report"], traces.map((t) =>
-    [link(t.name, pathOfTrace(t.name), t.name), { number: bytes(t.bytes) },
-      new Date(t.modified * 1000).toLocaleString(), reportLinks(t.name)]));
+  showTraces(traces.sort((a, b) => b.modified - a.modified));
 }
 
 // ---- what happens
@@ -295,7 +340,7 @@ function take(status) {
   state.status = status;
   $("main").hidden = false;
   drawClients();
-  drawDetail();
+  if (chosenClient() !== state.detail) drawDetail();
   if (saved !== status.traces_saved) attempt(refreshTraces);
   attempt(refreshUsage);
 }
@@ -308,10 +353,28 @@ async function begin() {
     if (!(error instanceof Refused)) setTimeout(begin, 2000);
     return;
   }
-  events = new EventSource(`${api}/events`);
+  listen();
+}
+
+/** Clients that are as they were come as their numbers. Null: one is not known here. */
+function merged(changes) {
+  const known = new Map(state.status.clients.map((c) => [c.number, c]));
+  const clients = changes.clients.map((c) => (typeof c === "number" ? known.get(c) : c));
+  return clients.includes(undefined) ? null : { ...changes, clients };
+}
+
+function listen() {
+  events?.close();
+  events = new EventSource(`${api}/events?changes`);
   events.addEventListener("status", (event) => {
     tell(null);
     take(JSON.parse(event.data));
+  });
+  events.addEventListener("changes", (event) => {
+    const status = merged(JSON.parse(event.data));
+    tell(null);
+    if (status) take(status);
+    else listen(); // a new stream begins with all of it
   });
   events.addEventListener("error", () => { $("summary").textContent = "the daemon does not answer; trying again"; });
 }
