@@ -26,7 +26,10 @@ const char *format_count(char out[FORMAT_SIZE], uint64_t n)
 const char *format_counted(char out[FORMAT_SIZE], uint64_t n, const char *noun)
 {
     char digits[FORMAT_SIZE];
-    snprintf(out, FORMAT_SIZE, "%.26s %.19s%s", format_count(digits, n), noun, n == 1 ? "" : "s");
+    size_t len = strlen(noun);
+    const char *plural = len && noun[len - 1] == 's' ? "es" : "s";
+    snprintf(out, FORMAT_SIZE, "%.26s %.18s%s", format_count(digits, n), noun,
+             n == 1 ? "" : plural);
     return out;
 }
 

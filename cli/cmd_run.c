@@ -26,6 +26,7 @@
 #include "cli/run_recover.h"
 #include "cli/run_trace.h"
 #include "cli/run_tree.h"
+#include "cli/run_why.h"
 #include "server/collector.h"
 #include "server/launch.h"
 #include "server/program.h"
@@ -347,38 +348,15 @@ static void say_why_nothing(const struct run *r, const struct run_process *p, st
     }
 }
 
-/* Why a program that met us recorded nothing. */
-static void say_why_silent(const struct run_process *p, struct buf *out)
-{
-    struct rec_header h;
-    struct err e;
-    if (!p->record || p->silent || recording_read_header(p->collected->fd, &h, &e) != 0)
-        buf_puts(out, "ended before its first allocation, or had no room for its recording: a "
-                      "limit on the size of files, perhaps");
-    else if (h.state == REC_STATE_FULL)
-        buf_puts(out, "had no room for its recording: a limit on the size of files, perhaps");
-    else
-        buf_puts(out, "called none of the functions that are watched");
-}
-
 /* The trace may be that of a wrapper, which executed something that cannot be recorded. */
 static void say_what_followed(const struct run *r, const struct run_process *root)
 {
     const struct run_process *last = run_tree_last(&r->tree);
-    struct program p = {0};
     struct rec_header h;
     struct err e;
     struct buf text = {0};
     if (last != root) {
-        format_terminal(&text, view_of(last->collected->hello.exe));
-        if (program_find(&p, last->collected->hello.exe, &e) == 0 && p.obstacle != PROGRAM_FINE &&
-            p.obstacle != PROGRAM_UNKNOWN) {
-            buf_puts(&text, " ");
-            program_explain(&p, &text);
-        } else {
-            buf_puts(&text, " ");
-            say_why_silent(last, &text);
-        }
+        (void)run_why_nothing(last, &text);
         fprintf(stderr, "tidemark: it executed another program, which could not be recorded: %s\n",
                 buf_str(&text));
     } else if (recording_read_header(root->collected->fd, &h, &e) == 0 &&
@@ -387,7 +365,6 @@ static void say_what_followed(const struct run *r, const struct run_process *roo
                         "libtidemark.so: a static or privileged one, or one that cannot see that "
                         "file?\n");
     }
-    program_release(&p);
     buf_release(&text);
 }
 
@@ -411,6 +388,17 @@ static void say_unseen(const struct run_process *p)
                 "loaded\n",
                 format_counted(n, h.deep_unseen, "call"));
     buf_release(&names);
+}
+
+/* Children that leave no trace, where somebody might look for one. */
+static void say_idle(struct run *r)
+{
+    char n[FORMAT_SIZE];
+    struct run_idle *idle = &r->tree.idle;
+    if (idle->count)
+        fprintf(stderr, "tidemark: %s recorded nothing and %s no trace: %s%s\n",
+                format_counted(n, idle->count, "child process"), idle->count == 1 ? "has" : "have",
+                buf_str(&idle->why), idle->count == 1 ? "" : ", to name one");
 }
 
 /* They cannot be counted: who came in vain when it was forked comes again when it executes. */
@@ -447,6 +435,7 @@ static int finish(struct run *r)
     int status = 0;
     run_tree_save_alive(&r->tree);
     run_tree_save_folded(&r->tree);
+    say_idle(r);
     struct run_process *root = run_tree_root(&r->tree);
     if (root && root->record && !root->silent) {
         say_what_followed(r, root);

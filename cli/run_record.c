@@ -53,6 +53,7 @@ int run_record_end(struct run_record *t, struct recording *r, bool part, struct 
     t->processes++;
     const struct recording_counts *counts = recording_counts(r);
     t->events += counts->allocations + counts->frees;
+    t->notes += counts->notes;
     t->forks += counts->forks;
     return recording_finish(r, part, e);
 }

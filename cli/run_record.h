@@ -15,8 +15,9 @@ struct run_record {
     struct ingest ingest;
     struct recording_target target;
     uint64_t processes; /* whose recordings went in */
-    uint64_t events;
-    uint64_t forks; /* children of theirs that are recorded, too */
+    uint64_t events;    /* allocations and frees */
+    uint64_t notes;     /* what the programs said of themselves: zones, messages, … */
+    uint64_t forks;     /* children of theirs that are recorded, too */
 };
 
 /* `spool`: where events go that do not fit in memory. NULL with `e` when memory is short. */

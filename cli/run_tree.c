@@ -8,9 +8,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/buf.h"
 #include "cli/options.h"
-#include "server/program.h"
+#include "cli/run_why.h"
 
 /* Events that are read between two looks at anything else: some tens of milliseconds. */
 #define PIECE ((uint64_t)1 << 19)
@@ -129,40 +128,45 @@ static void forget(struct run_tree *t, struct run_process *p)
     *p = (struct run_process){.finished = true};
 }
 
+/* What would make a trace worth having. */
+static uint64_t held(const struct run_record *r)
+{
+    return r ? r->events + r->notes : 0;
+}
+
+/* One that executed another program is not missed: that one speaks for itself. */
+static void note_idle(struct run_idle *idle, const struct run_process *p)
+{
+    struct rec_header h;
+    struct err e;
+    if (recording_read_header(p->collected->fd, &h, &e) == 0 && h.state == REC_STATE_EXEC)
+        return;
+    idle->count++;
+    if (idle->told)
+        return;
+    struct buf why = {0};
+    idle->told = run_why_nothing(p, &why);
+    if (idle->count == 1 || idle->told) {
+        buf_clear(&idle->why);
+        buf_put(&idle->why, why.data, why.len);
+    }
+    buf_release(&why);
+}
+
 static void fold(struct run_tree *t, struct run_process *p)
 {
     struct err e = {0};
     if (!t->folded)
         t->folded = run_record_new(t->spool, &e);
     uint64_t had = t->folded ? t->folded->forks : 0;
+    uint64_t held_before = held(t->folded);
     /* One that ended before it recorded anything is no loss. */
     if (!t->folded ||
         (run_record_add(t->folded, p->collected->fd, true, &e) != 0 && e.code != ERR_INPUT))
         complain(t, &e);
+    if (!e.code && held(t->folded) == held_before)
+        note_idle(&t->folded_idle, p);
     t->forks += t->folded ? t->folded->forks - had : 0;
-}
-
-/* Says in an empty trace why it is empty, as far as it shows. `exe`: NULL of several processes. */
-static int note_nothing(struct run_record *r, const char *exe, struct err *e)
-{
-    struct program program = {0};
-    struct buf why = {0};
-    struct err unused = {0};
-    if (r->events)
-        return 0;
-    if (exe && program_find(&program, exe, &unused) == 0 && program.obstacle != PROGRAM_FINE &&
-        program.obstacle != PROGRAM_UNKNOWN) {
-        buf_printf(&why, "%s ", program.image);
-        program_explain(&program, &why);
-    } else {
-        buf_printf(&why, "the program%s called none of the functions that are watched",
-                   exe ? "" : "s");
-    }
-    int status = why.failed ? err_no_memory(e, "a fact")
-                            : trace_add_fact(&r->trace, e, "nothing_recorded", "%s", buf_str(&why));
-    program_release(&program);
-    buf_release(&why);
-    return status;
 }
 
 /* Traces of programs of this process, and of others that had its number. */
@@ -191,22 +195,24 @@ static void save_child(struct run_tree *t, struct run_process *p)
     }
     if (!name || !vec_push(&t->saved, p->collected->pid))
         err_no_memory(&e, "the output's name");
-    if (e.code || note_nothing(p->record, p->collected->hello.exe, &e) != 0 ||
+    if (e.code ||
         run_trace_save(t->traces, &p->record->trace, name, t->options->replace, &e) != 0 ||
         run_trace_check(t->traces, &p->record->trace, &e) != 0)
         complain(t, &e);
+    t->children++;
     free(name);
 }
 
 static void child_ended(struct run_tree *t, struct run_process *p)
 {
     double lived = (double)(p->collected->end - p->collected->began) / 1e9;
-    t->children++;
     if (!p->record && lived < t->options->min_lifetime) {
         fold(t, p);
     } else {
         finish(t, p);
-        if (p->record && !p->silent)
+        if (p->record && !p->silent && held(p->record) == 0)
+            note_idle(&t->idle, p);
+        else if (p->record && !p->silent)
             save_child(t, p);
     }
     forget(t, p);
@@ -375,12 +381,19 @@ const struct run_process *run_tree_last(const struct run_tree *t)
 void run_tree_save_folded(struct run_tree *t)
 {
     struct err e = {0};
-    if (!t->folded || t->folded->processes == 0)
+    if (held(t->folded) == 0) {
+        if (t->idle.count == 0 || (t->folded_idle.told && !t->idle.told)) {
+            buf_clear(&t->idle.why);
+            buf_put(&t->idle.why, t->folded_idle.why.data, t->folded_idle.why.len);
+        }
+        t->idle.count += t->folded_idle.count;
         return;
+    }
+    t->children += t->folded->processes;
     char *name = run_tree_name(t->output, "children");
     if (!name)
         err_no_memory(&e, "the output's name");
-    if (!name || note_nothing(t->folded, NULL, &e) != 0 || run_record_close(t->folded, &e) != 0 ||
+    if (!name || run_record_close(t->folded, &e) != 0 ||
         run_trace_save(t->traces, &t->folded->trace, name, t->options->replace, &e) != 0 ||
         run_trace_check(t->traces, &t->folded->trace, &e) != 0)
         complain(t, &e);
@@ -396,6 +409,8 @@ void run_tree_release(struct run_tree *t)
             forget(t, &t->list.at[i]);
     }
     run_record_free(t->folded);
+    buf_release(&t->idle.why);
+    buf_release(&t->folded_idle.why);
     vec_release(&t->list);
     vec_release(&t->saved);
 }

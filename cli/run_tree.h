@@ -5,12 +5,14 @@
  * The processes of one `tidemark run`: their recordings are read while they go on, as far as there
  * is a processor to spare, and become traces when they end. The root's trace is the main one; what
  * it executed before it became its last program counts as such, too. Children that lived shorter
- * than wished share one trace.
+ * than wished share one trace. Children that recorded nothing, such as those that execute another
+ * program at once, leave none.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/buf.h"
 #include "base/err.h"
 #include "base/vec.h"
 #include "cli/run_offers.h"
@@ -31,6 +33,13 @@ struct run_process {
     unsigned told;             /* of the changes of `paused` */
 };
 
+/* Children of which nothing was recorded, so that they leave no trace. */
+struct run_idle {
+    uint64_t count;
+    struct buf why; /* of the first, or the first of which more shows: a sentence */
+    bool told;      /* more shows */
+};
+
 struct run_tree {
     const struct run_options *options;
     const char *output; /* of the root; NULL: not known before it runs */
@@ -41,6 +50,8 @@ struct run_tree {
     VEC(struct run_process) list;
     VEC(pid_t) saved; /* children of which a trace was written, one for each */
     struct run_record *folded;
+    struct run_idle idle,
+        folded_idle;  /* the latter are idle where the others of `folded` are, too */
     bool stop;        /* --seconds have passed */
     bool paused;      /* allocations are not to be recorded at the moment */
     unsigned changes; /* of that */
@@ -49,7 +60,7 @@ struct run_tree {
     uint64_t came;      /* of these */
     bool keep;          /* a trace could not be saved: recordings stay */
     bool ends;          /* this program does */
-    uint64_t children;  /* saved or folded */
+    uint64_t children;  /* that are in a trace */
     struct err failure; /* the first thing that went wrong with a trace */
 };
 
@@ -74,7 +85,7 @@ struct run_process *run_tree_root(struct run_tree *t);
 /* The root's last program, recorded or not; NULL when none ever loaded the library. */
 const struct run_process *run_tree_last(const struct run_tree *t);
 
-/* Saves the trace of the short ones, if there were any. */
+/* Saves the trace of the short ones, if they recorded anything. */
 void run_tree_save_folded(struct run_tree *t);
 
 /* "x.tracy" → "x.WHAT.tracy", allocated. */

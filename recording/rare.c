@@ -159,6 +159,7 @@ static int take_message(struct recording *r, const struct run *run, struct body 
     uint64_t color = number(b);
     ev.message.color = color ? (uint32_t)color & NO_COLOR : NO_COLOR;
     ev.message.severity = 2;
+    r->counts.notes++;
     if (recording_callstack(r, number(b), &ev.callstack, e) != 0)
         return -1;
     ev.message.text = text(b);
@@ -213,6 +214,7 @@ static int take_plot(struct recording *r, const struct run *run, struct body *b,
     if (key_of(r, EVENT_PLOT_NAME, text(b), &key, e) != 0)
         return -1;
     ev.plot.name = key;
+    r->counts.notes++;
     return hand(r, &ev, e);
 }
 
@@ -229,6 +231,7 @@ static int take_frame(struct recording *r, const struct run *run, struct body *b
         return -1;
     struct event ev = event_of(r, run, kinds[kind]);
     ev.frame_mark.name = key;
+    r->counts.notes++;
     return hand(r, &ev, e);
 }
 
@@ -241,6 +244,8 @@ static int take_zone(struct recording *r, const struct run *run, struct body *b,
     location.name = text(b);
     location.function = text(b);
     location.file = text(b);
+    /* Those of the library, `main` and `dlopen`, stand in no file. */
+    r->counts.notes += location.file.len != 0 || location.line != 0;
     ev.zone.srcloc = 0;
     ev.zone.payload = &location;
     return hand(r, &ev, e);

@@ -30,10 +30,11 @@ void recording_target_release(struct recording_target *t);
 /* What was counted; see recording_finish. */
 struct recording_counts {
     uint64_t allocations, frees;
-    uint64_t put_back;     /* blocks whose realloc failed */
-    uint64_t damaged;      /* places where records made no sense, and what follows was lost */
-    uint64_t stackless;    /* events whose call stack is not in the recording */
-    uint64_t forks;        /* children that are to be recorded, too */
+    uint64_t put_back;  /* blocks whose realloc failed */
+    uint64_t damaged;   /* places where records made no sense, and what follows was lost */
+    uint64_t stackless; /* events whose call stack is not in the recording */
+    uint64_t notes;     /* zones, messages, plots and frames, but for zones of the library's own */
+    uint64_t forks;     /* children that are to be recorded, too */
     uint64_t unknown_kind; /* records of a kind that is not known here */
     uint64_t pauses;       /* times that allocations were not recorded, by wish */
 };

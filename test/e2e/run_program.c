@@ -19,6 +19,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tidemark.h"
+
 #define SLOTS 64
 
 static _Atomic long made, freed;
@@ -75,6 +77,22 @@ static void children(long count)
             _exit(0);
         }
         int status = 1;
+        if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
+            exit(9);
+    }
+}
+
+/* Each executes that program at once, or ends. */
+static void idle_children(long count, char **program)
+{
+    for (long i = 0; i < count; i++) {
+        pid_t pid = fork();
+        int status = 1;
+        if (pid == 0) {
+            if (*program)
+                (void)execv(*program, program);
+            _exit(*program ? 9 : 0);
+        }
         if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
             exit(9);
     }
@@ -318,6 +336,12 @@ int main(int argc, char **argv)
         raise((int)number(argv[2]));
     } else if (strcmp(what, "children") == 0) {
         children(number(argv[2]));
+    } else if (strcmp(what, "idle-children") == 0) {
+        free_block(make_block(100));
+        idle_children(number(argv[2]), argv + 3);
+    } else if (strcmp(what, "note") == 0) {
+        tidemark_message("noted", 0);
+        _exit(0);
     } else if (strcmp(what, "leave") == 0) {
         /* A child that outlives its parent, until a file is there. */
         fflush(stdout);

@@ -28,7 +28,8 @@ CACHE = tempfile.TemporaryDirectory(prefix="tidemark-")
 
 def compiled(folder, name="program", flags=(), source=SOURCE):
     path = folder / name
-    subprocess.run([CC, "-g", "-O1", *flags, "-o", path, source, "-lpthread"], check=True)
+    subprocess.run([CC, "-g", "-O1", f"-I{ROOT}/include", *flags, "-o", path, source,
+                    "-lpthread"], check=True)
     return path
 
 
@@ -417,6 +418,39 @@ class Children(RunCase):
         names = sorted(p.name.split(".")[2:] for p in self.dir.glob("out.*.tracy"))
         self.assertEqual(names, [["2", "tracy"], ["3", "tracy"], ["tracy"]])
 
+    def of_nothing(self, *command, lifetime=60):
+        """Runs what has children that allocate nothing; the words on them."""
+        result = record(self.dir, self.program, *command, options=[
+            "-f", "--no-symbols", "--follow-fork", "--min-lifetime", lifetime])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual([p.name for p in self.dir.glob("*.tracy")], ["out.tracy"])
+        self.assert_nothing_left()
+        return [line for line in result.stderr.splitlines() if "no trace" in line]
+
+    def test_that_recorded_nothing_leave_no_trace(self):
+        for lifetime in (0, 60):
+            with self.subTest(lifetime=lifetime):
+                said, = self.of_nothing("idle-children", 3, lifetime=lifetime)
+                self.assertEqual(said, "tidemark: 3 child processes recorded nothing and have no "
+                                 f"trace: {os.path.realpath(self.program)} called none of the "
+                                 "functions that are watched, to name one")
+
+    def test_that_only_execute_another_program_leave_no_trace(self):
+        """As `timeout 5 PROGRAM` has one. What is executed here loads no library."""
+        static = compiled(self.dir, "static", ["-static"])
+        for lifetime in (0, 60):
+            with self.subTest(lifetime=lifetime):
+                said = self.of_nothing("idle-children", 2, static, "exit", 0, lifetime=lifetime)
+                self.assertEqual(said, [])
+
+    def test_that_only_send_messages_have_a_trace(self):
+        result = record(self.dir, self.program, "idle-children", 1, self.program, "note",
+                        options=["--no-symbols", "--follow-fork", "--min-lifetime", 60])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertNotIn("no trace", result.stderr)
+        result = run("info", self.dir / "out.children.tracy", "--format", "json")
+        self.assertEqual(json.loads(result.stdout)["counts"]["messages"], 1, result.stdout)
+
 
 class Descriptors(RunCase):
     def test_a_program_that_closes_them_all(self):
@@ -529,13 +563,20 @@ class Refused(RunCase):
         self.refused(self.own_allocator(), "jemalloc")
 
     def test_children_with_an_allocator_of_their_own(self):
-        """Which are not refused, and of which it is said in their traces."""
-        result = record(self.dir, "/bin/sh", "-c", '"$0"; true', self.own_allocator(),
-                        options=["--follow-fork", "--min-lifetime", 0])
-        self.assertEqual(result.returncode, 0, result.stderr)
-        said = [run("verify", trace).stdout for trace in self.dir.glob("out.*.tracy")]
-        self.assertEqual(len([s for s in said if "has an allocator linked in" in s]), 1, said)
-        self.assertEqual([s for s in said if "TRACY_ENABLE" in s], [])
+        """Which are not refused, and of which it is said, though others have no trace either."""
+        command = ["/bin/sh", "-c", '"$1" idle-children 2; "$0"; "$1" idle-children 2; true',
+                   self.own_allocator(), self.program]
+        for lifetime in (0, 60):
+            result = record(self.dir, *command, options=["-f", "--follow-fork",
+                                                         "--min-lifetime", lifetime])
+            self.assertEqual(result.returncode, 0, result.stderr)
+            said = [line for line in result.stderr.splitlines() if "no trace" in line]
+            if lifetime:  # they share one with those that recorded something
+                self.assertEqual(said, [])
+                continue
+            self.assertEqual(len(said), 1, result.stderr)
+            self.assertIn("5 child processes recorded nothing", said[0])
+            self.assertIn("has an allocator linked in", said[0])
 
     def test_address_sanitizer(self):
         """Its library ends the program when another one is loaded before it."""

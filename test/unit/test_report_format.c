@@ -21,6 +21,8 @@ static void test_counts_and_bytes(void **state)
     assert_string_equal(format_count(out, UINT64_MAX), "18,446,744,073,709,551,615");
     assert_string_equal(format_counted(out, 0, "free"), "0 frees");
     assert_string_equal(format_counted(out, 1, "memory event"), "1 memory event");
+    assert_string_equal(format_counted(out, 1, "child process"), "1 child process");
+    assert_string_equal(format_counted(out, 2, "child process"), "2 child processes");
     assert_string_equal(format_counted(out, 17808, "allocation"), "17,808 allocations");
     assert_string_equal(format_counted(out, UINT64_MAX, "smaller call stack"),
                         "18,446,744,073,709,551,615 smaller call stacks");

@@ -1,0 +1,15 @@
+#ifndef TIDEMARK_CLI_RUN_WHY_H
+#define TIDEMARK_CLI_RUN_WHY_H
+
+/* Why `tidemark run` recorded nothing of a program that it met, as far as it shows. */
+
+#include "base/buf.h"
+#include "cli/run_tree.h"
+
+/*
+ * Appends "PROGRAM DID SO": its path, and what its file, or else its recording, tells. True when
+ * that is more than that it called nothing that is watched.
+ */
+bool run_why_nothing(const struct run_process *p, struct buf *out);
+
+#endif
