@@ -318,6 +318,7 @@ static void say_why_nothing(const struct run *r, const struct run_process *p, st
 {
     struct rec_header h;
     struct err e;
+    struct buf why = {0};
     char n[FORMAT_SIZE];
     if (r->program.obstacle != PROGRAM_FINE && r->program.obstacle != PROGRAM_UNKNOWN) {
         buf_printf(out, "%s ", r->program.image);
@@ -339,6 +340,8 @@ static void say_why_nothing(const struct run *r, const struct run_process *p, st
         buf_puts(out, "there was no room for the recording");
     } else if (h.state == REC_STATE_EXEC && !r->options.follow_fork) {
         buf_printf(out, "it executed another program, which is not recorded: --follow-fork does");
+    } else if (run_why_memory(&h, &why)) {
+        buf_printf(out, "the program %s", buf_str(&why));
     } else {
         buf_puts(out, "the program called none of the functions that are watched: it has an "
                       "allocator of its own, or needed no memory");
@@ -346,6 +349,7 @@ static void say_why_nothing(const struct run *r, const struct run_process *p, st
             buf_printf(out, "; its %s were not recorded: --follow-fork does",
                        format_counted(n, h.children, "child process"));
     }
+    buf_release(&why);
 }
 
 /* The trace may be that of a wrapper, which executed something that cannot be recorded. */
@@ -361,9 +365,12 @@ static void say_what_followed(const struct run *r, const struct run_process *roo
                 buf_str(&text));
     } else if (recording_read_header(root->collected->fd, &h, &e) == 0 &&
                h.state == REC_STATE_EXEC) {
-        fprintf(stderr, "tidemark: it executed another program, which never loaded "
-                        "libtidemark.so: a static or privileged one, or one that cannot see that "
-                        "file?\n");
+        fprintf(stderr,
+                "tidemark: it executed another program, which never loaded libtidemark.so: %s\n",
+                h.bare_execs ? "a limit on its memory (RLIMIT_DATA, RLIMIT_AS) leaves no room for "
+                               "recording"
+                             : "a static or privileged one, one that cannot see that file, or one "
+                               "with a limit on its memory (RLIMIT_DATA, RLIMIT_AS)?");
     }
     buf_release(&text);
 }

@@ -3,6 +3,21 @@
 #include "base/format.h"
 #include "server/program.h"
 
+#define LIMITS "a limit on its memory (RLIMIT_DATA, RLIMIT_AS), perhaps"
+
+bool run_why_memory(const struct rec_header *h, struct buf *out)
+{
+    char n[FORMAT_SIZE];
+    if (h->lost[REC_LOSS_MEMORY].allocations) {
+        buf_puts(out, "had no memory to spare for its recording: " LIMITS);
+        return true;
+    }
+    if (h->failed_allocations)
+        buf_printf(out, "had %s of malloc and its kin fail: " LIMITS,
+                   format_counted(n, h->failed_allocations, "call"));
+    return h->failed_allocations;
+}
+
 /* By what the recording says of itself: a phrase that follows the program's name. */
 static bool explain_recording(const struct run_process *p, struct buf *out)
 {
@@ -13,7 +28,7 @@ static bool explain_recording(const struct run_process *p, struct buf *out)
                       "limit on the size of files, perhaps");
     else if (h.state == REC_STATE_FULL)
         buf_puts(out, "had no room for its recording: a limit on the size of files, perhaps");
-    else {
+    else if (!run_why_memory(&h, out)) {
         buf_puts(out, "called none of the functions that are watched");
         return false;
     }

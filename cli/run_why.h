@@ -7,6 +7,12 @@
 #include "cli/run_tree.h"
 
 /*
+ * Appends why, if memory was short for the program or for its recording: a phrase that follows the
+ * program's name. False: it was not.
+ */
+bool run_why_memory(const struct rec_header *h, struct buf *out);
+
+/*
  * Appends "PROGRAM DID SO": its path, and what its file, or else its recording, tells. True when
  * that is more than that it called nothing that is watched.
  */

@@ -1,8 +1,10 @@
 #include "client/environment.h"
 
+#include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "client/chunks.h"
@@ -163,6 +165,34 @@ static bool is_ours(char *variable)
            value_of(variable, REC_ENV_OPTIONS) || value_of(variable, PRELOAD);
 }
 
+/* A program that may have less has no room for the library, and would not even start with it. */
+#define DATA_LEAST (1u << 20)
+
+static bool is_too_little(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_DATA, &limit) == 0 && limit.rlim_cur < DATA_LEAST;
+}
+
+/*
+ * RLIMIT_DATA bounds private memory. Wrappers such as prlimit(1) set it before they execute, and
+ * may have more themselves than it leaves.
+ */
+static void *environment_memory(size_t bytes)
+{
+    int saved = errno;
+    bool bears = !is_too_little();
+    void *p = bears ? chunks_memory(bytes) : NULL;
+    if (bears && !p)
+        p = system_map(bytes, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    errno = saved;
+    if (p && p != MAP_FAILED)
+        return p;
+    if (atomic_load_explicit(&live.page.on, memory_order_relaxed) == LIVE_ON)
+        atomic_fetch_add_explicit(&state.header->bare_execs, 1, memory_order_relaxed);
+    return NULL;
+}
+
 char **environment_with(char *const *environment)
 {
     char *entry, *preload = NULL;
@@ -178,7 +208,7 @@ char **environment_with(char *const *environment)
     size_t bytes = sizeof(size_t) + (count + 5) * sizeof(char *) + sizeof state.preload +
                    sizeof state.socket_path + sizeof state.file_path + sizeof state.words +
                    (preload ? strlen(preload) : 0) + 256;
-    size_t *memory = chunks_memory(bytes);
+    size_t *memory = environment_memory(bytes);
     if (!memory)
         return NULL;
     char **made = (char **)(memory + 1);

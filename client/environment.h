@@ -11,7 +11,8 @@ void environment_clean(char **environment);
 
 /*
  * An environment for exec that has our variables (again), in memory that `environment_drop` gives
- * back. NULL: no memory, or nothing to add: exec is then called with `environment` itself.
+ * back. NULL: no memory, which header.bare_execs counts, or nothing to add: exec is then called
+ * with `environment` itself.
  */
 char **environment_with(char *const *environment);
 void environment_drop(char **made);

@@ -208,6 +208,12 @@ void event_alloc(const void *address, size_t size, unsigned how, const struct or
     leave(level);
 }
 
+void event_failed(void)
+{
+    if (atomic_load_explicit(&live.page.on, memory_order_relaxed) == LIVE_ON)
+        atomic_fetch_add_explicit(&state.header->failed_allocations, 1, memory_order_relaxed);
+}
+
 enum event_free event_free(const void *address, unsigned how, const struct origin *origin)
 {
     unsigned level;

@@ -13,6 +13,9 @@
 
 void event_alloc(const void *address, size_t size, unsigned how, const struct origin *origin);
 
+/* A call gave no block, for want of memory: it is counted. Leaves errno alone. */
+__attribute__((cold)) void event_failed(void);
+
 /* What became of a free. */
 enum event_free {
     EVENT_FREE_NOTHING = 0, /* the block is known not to be recorded */

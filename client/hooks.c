@@ -46,6 +46,7 @@ HOOK void *malloc(size_t size)
         event_alloc(p, size, REC_HOW_MALLOC, &origin);
     } else {
         tls.label.frame = NULL; /* what operator new does now, throwing, is not its product */
+        event_failed();
     }
     return p;
 }
@@ -64,6 +65,8 @@ HOOK void *calloc(size_t count, size_t size)
     if (client_likely(p != NULL)) {
         struct origin origin = ORIGIN_HERE();
         event_alloc(p, count * size, REC_HOW_CALLOC, &origin);
+    } else {
+        event_failed();
     }
     return p;
 }
@@ -111,6 +114,12 @@ static void *move_early(void *old, size_t size)
     return p;
 }
 
+static __attribute__((noinline)) void realloc_failed(void *old, enum event_free freed)
+{
+    event_put_back(old, freed);
+    event_failed();
+}
+
 /*
  * The old block is given up before the call and the new one taken behind it. Without a new one: it
  * failed and the old block lives on, unless 0 bytes were asked for, which frees it.
@@ -128,7 +137,7 @@ static inline void *reallocate(void *old, size_t size, const struct origin *orig
     if (client_likely(p != NULL))
         event_alloc(p, size, REC_HOW_REALLOC, origin);
     else if (size)
-        event_put_back(old, freed);
+        realloc_failed(old, freed);
     return p;
 }
 
@@ -172,6 +181,8 @@ HOOK void *aligned_alloc(size_t alignment, size_t size)
     if (p) {
         struct origin origin = ORIGIN_HERE();
         event_alloc(p, size, REC_HOW_ALIGNED, &origin);
+    } else {
+        event_failed();
     }
     return p;
 }
@@ -187,6 +198,8 @@ HOOK void *memalign(size_t alignment, size_t size)
     if (p) {
         struct origin origin = ORIGIN_HERE();
         event_alloc(p, size, REC_HOW_ALIGNED, &origin);
+    } else {
+        event_failed();
     }
     return p;
 }
@@ -206,6 +219,8 @@ HOOK int posix_memalign(void **address, size_t alignment, size_t size)
     if (!error && *address) {
         struct origin origin = ORIGIN_HERE();
         event_alloc(*address, size, REC_HOW_ALIGNED, &origin);
+    } else if (error == ENOMEM) {
+        event_failed();
     }
     return error;
 }
@@ -221,6 +236,8 @@ HOOK void *valloc(size_t size)
     if (p) {
         struct origin origin = ORIGIN_HERE();
         event_alloc(p, size, REC_HOW_ALIGNED, &origin);
+    } else {
+        event_failed();
     }
     return p;
 }
@@ -236,6 +253,8 @@ HOOK void *pvalloc(size_t size)
     if (p) {
         struct origin origin = ORIGIN_HERE();
         event_alloc(p, size, REC_HOW_ALIGNED, &origin);
+    } else {
+        event_failed();
     }
     return p;
 }

@@ -329,6 +329,9 @@ struct rec_header {
     _Atomic uint32_t deep_unseen;
     /* Functions of an allocator that modules may call and that are not recorded, with commas. */
     char unseen[REC_UNSEEN_BYTES];
+    _Atomic uint64_t failed_allocations; /* calls that gave no block, for want of memory */
+    /* Calls of exec whose program was not told of the library: a limit leaves no memory for it. */
+    _Atomic uint32_t bare_execs;
 };
 
 enum rec_control {

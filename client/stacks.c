@@ -4,6 +4,7 @@
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "client/chunks.h"
 #include "client/quiet.h"
@@ -11,11 +12,21 @@
 
 #define HEADS_MOST (1u << 18) /* 1 MiB, as much of which is resident as has been touched */
 #define HEADS_LEAST (1u << 12)
-#define PATIENCE 1000 /* looks at a chunk that another thread is making */
+#define HEADS_SHARE 64 /* of what the program may have of memory, at most */
+#define PATIENCE 1000  /* looks at a chunk that another thread is making */
+
+/* Under a limit on its memory the program needs it more. */
+static bool is_too_much(size_t bytes)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_DATA, &limit) == 0 && limit.rlim_cur / HEADS_SHARE < bytes;
+}
 
 int stacks_begin(void)
 {
     for (uint32_t n = HEADS_MOST; n >= HEADS_LEAST; n /= 16) {
+        if (n > HEADS_LEAST && is_too_much(n * sizeof *state.heads))
+            continue;
         state.heads = chunks_memory(n * sizeof *state.heads);
         state.head_mask = n - 1;
         if (state.heads)

@@ -104,6 +104,7 @@ static int loss_facts(struct recording *r, const struct rec_header *h, struct er
         {"sampling", h->options.sample_bytes},
         {"children", h->children},
         {"put_back", r->counts.put_back},
+        {"failed_allocations", h->failed_allocations},
         {"crowded_images", r->target->places.crowded},
     };
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -339,6 +340,10 @@ int main(int argc, char **argv)
     } else if (strcmp(what, "idle-children") == 0) {
         free_block(make_block(100));
         idle_children(number(argv[2]), argv + 3);
+    } else if (strcmp(what, "limit") == 0) {
+        const struct rlimit none = {0, 0};
+        void *volatile p = setrlimit(RLIMIT_DATA, &none) == 0 ? malloc(100) : "";
+        _exit(p ? 9 : 0);
     } else if (strcmp(what, "note") == 0) {
         tidemark_message("noted", 0);
         _exit(0);

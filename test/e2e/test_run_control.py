@@ -133,6 +133,31 @@ class Surroundings(ControlCase):
             out, errors = self.limited(f"-v {room}", "threads", 1, 20000)
             self.assertEqual(out, ["20000", "20000"], errors)
 
+    def test_little_memory(self):
+        """A shell that sets the limit has no private memory left to tell the program of us."""
+        for room in (1024, 2000, 8000):
+            out, errors = self.limited(f"-d {room}", "threads", 0)
+            self.assertEqual(out, ["0", "0"], errors)
+            self.assertNotIn("another program", errors)
+            self.assertNotIn("nothing was recorded", errors)
+        # With the library it would not even start.
+        out, errors = self.limited("-d 500", "threads", 0)
+        self.assertEqual(out, ["0", "0"], errors)
+        self.assertIn("it executed another program, which never loaded libtidemark.so: a limit on "
+                      "its memory (RLIMIT_DATA, RLIMIT_AS) leaves no room for recording", errors)
+
+    def test_no_memory(self):
+        result = record(self.dir, self.program, "limit")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("nothing was recorded: the program had 1 call of malloc and its kin fail: a "
+                      "limit on its memory (RLIMIT_DATA, RLIMIT_AS), perhaps", result.stderr)
+        self.assertEqual(facts(self.trace)["failed_allocations"], ["1"])
+        result = record(self.dir, self.program, "idle-children", 1, self.program, "limit",
+                        options=["-f", "--follow-fork"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("no trace: " + os.path.realpath(self.program) + " had 1 call of malloc",
+                      result.stderr)
+
     def test_few_descriptors(self):
         for most in (4, 10, 40):
             out, errors = self.limited(f"-n {most}", "threads", 2, 5000)
