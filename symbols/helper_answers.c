@@ -139,7 +139,7 @@ void answers_put(struct answers_out *out, const struct place_answer *answer)
 
 static int bad(struct err *e, const char *what)
 {
-    return err_set(e, ERR_CHECK, "a message of the symbol helper has a wrong %s", what);
+    return err_set(e, ERR_CHECK, "it sent a message with a wrong %s", what);
 }
 
 /* A sender that keeps to its rules never has so many bytes of texts. */

@@ -59,7 +59,7 @@ int helper_send(int socket, enum helper_type type, const struct buf *body, int f
         if (sent < 0 && errno == EINTR)
             continue;
         if (sent < 0)
-            return err_errno(e, ERR_CHECK, "the symbol helper");
+            return err_errno(e, ERR_CHECK, "cannot send to it");
         m.msg_control = NULL;
         m.msg_controllen = 0;
         for (size_t left = (size_t)sent; m.msg_iovlen > 0 && left >= m.msg_iov->iov_len;) {
@@ -114,7 +114,7 @@ static int wait_for(int socket, int64_t deadline, enum helper_silence *why, stru
         if (ready > 0)
             return 0;
         if (ready < 0 && errno != EINTR)
-            return err_errno(e, ERR_CHECK, "the symbol helper");
+            return err_errno(e, ERR_CHECK, "cannot wait for it");
     }
 }
 
@@ -134,7 +134,7 @@ static int receive_bytes(int socket, uint8_t *to, size_t n, struct helper_messag
         if (got < 0 && errno == EINTR)
             continue;
         if (got < 0)
-            return err_errno(e, ERR_CHECK, "the symbol helper");
+            return err_errno(e, ERR_CHECK, "cannot receive from it");
         take_descriptors(&header, m);
         if (got == 0) {
             if (why)
@@ -182,7 +182,7 @@ int helper_receive(int socket, struct helper_message *m, int64_t deadline, enum 
 
 static int bad(struct err *e, const char *what)
 {
-    return err_set(e, ERR_CHECK, "a message of the symbol helper has a wrong %s", what);
+    return err_set(e, ERR_CHECK, "it sent a message with a wrong %s", what);
 }
 
 static struct cursor over(struct view body)

@@ -24,6 +24,7 @@
 
 #include "symbols/helper.h"
 #include "symbols/helper_serve.h"
+#include "symbols/helper_wire.h"
 
 /* ---- the helper's side */
 
@@ -373,7 +374,7 @@ static void test_misbehaviour(void **state)
         {"spin in open", "gave no answer for 2 s"},
         {"wish for ever", "gave no answer for 2 s"},
         {"garbage", "the symbol helper: it sent what is no message"},
-        {"half an answer", "the symbol helper: a message of the symbol helper has a wrong answer"},
+        {"half an answer", "the symbol helper: it sent a message with a wrong answer"},
         {"too many answers", "the symbol helper: it sent more answers than places"},
         {"no answers", "the symbol helper: it sent more answers than places"},
         {"wrong answer", "the symbol helper: it sent an answer that was not asked for"},
@@ -640,11 +641,29 @@ static void test_code(void **state)
     helper_close_image(&h);
     assert_int_equal(open_image(&h, "crooked code", &e), 0);
     assert_int_equal(helper_read_code(&h, &place, &code, &found, &e), -1);
-    assert_string_equal(e.text, "the symbol helper: a message of the symbol helper has a wrong "
-                                "piece of code");
+    assert_string_equal(e.text, "the symbol helper: it sent a message with a wrong piece of code");
     expect_alive(&h);
     assert_int_equal(h.started, 2);
     helper_release(&h);
+}
+
+/* Whoever prints them has said already whom they are about. */
+static void test_errors_do_not_say_whose_they_are(void **state)
+{
+    (void)state;
+    int pair[2];
+    uint8_t rest[12] = {0};
+    struct err e;
+    struct helper_message m = HELPER_MESSAGE_EMPTY;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, pair), 0);
+    assert_int_equal(write(pair[0], rest, sizeof rest), sizeof rest);
+    close(pair[1]); /* with bytes unread: the connection is reset */
+    assert_int_equal(helper_receive(pair[0], &m, 0, NULL, &e), -1);
+    assert_string_equal(e.text, "cannot receive from it: Connection reset by peer");
+    assert_int_equal(helper_send(pair[0], HELPER_CLOSE, NULL, -1, &e), -1);
+    assert_string_equal(e.text, "cannot send to it: Broken pipe");
+    close(pair[0]);
+    helper_message_release(&m);
 }
 
 static void test_long_texts(void **state)
@@ -714,6 +733,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_escape),
         cmocka_unit_test(test_memory_limit),
         cmocka_unit_test(test_bodies),
+        cmocka_unit_test(test_errors_do_not_say_whose_they_are),
         cmocka_unit_test(test_long_texts),
         cmocka_unit_test(test_descriptors),
         cmocka_unit_test(test_code_bodies),

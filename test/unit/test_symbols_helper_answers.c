@@ -191,7 +191,7 @@ static void expect_wrong(struct answers_in *in, struct buf *body, const char *wh
         status = answers_get(in, &a, frames, &e);
     assert_int_equal(status, -1);
     assert_int_equal(e.code, ERR_CHECK);
-    snprintf(text, sizeof text, "a message of the symbol helper has a wrong %s", what);
+    snprintf(text, sizeof text, "it sent a message with a wrong %s", what);
     assert_string_equal(e.text, text);
     buf_release(body);
 }
