@@ -8,6 +8,7 @@
 #define EARLY_HEAD 16u /* holds the size before each block */
 
 struct real real;
+long (*real_syscall)(long, ...);
 
 static struct {
     _Alignas(64) uint8_t bytes[EARLY_BYTES];
@@ -64,6 +65,8 @@ void real_find(bool late)
         if (!found)
             (void)dlerror(); /* not the program's to see */
     }
+    void *found = real_next("syscall");
+    memcpy(&real_syscall, &found, sizeof found);
 }
 
 void *real_early(size_t alignment, size_t size)

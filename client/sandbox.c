@@ -1,19 +1,11 @@
 #include "client/sandbox.h"
 
-#include <errno.h>
 #include <linux/audit.h>
-#include <stdarg.h>
 #include <stddef.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <unistd.h>
-
-#include "client/chunks.h"
-#include "client/clock.h"
-#include "client/hooks.h"
-#include "client/state.h"
 
 #if defined(__x86_64__)
 #define ARCH AUDIT_ARCH_X86_64
@@ -151,29 +143,4 @@ bool sandbox_hides_names(const struct sock_fprog *filter)
     const struct seccomp_data ask = {.nr = SYS_prctl, .arch = ARCH, .args = {PR_GET_NAME}};
     uint32_t action = action_for(filter, &ask);
     return action != SECCOMP_RET_ALLOW && action != SECCOMP_RET_LOG;
-}
-
-/* Makes no system call: the filter is there already, and so known to be one. */
-static void look_at_sandbox(unsigned long mode, const struct sock_fprog *filter)
-{
-    bool is_filter = mode == SECCOMP_MODE_FILTER;
-    if (!is_filter || sandbox_hides_names(filter))
-        state.nameless = true;
-    if (atomic_load_explicit(&live.page.on, memory_order_relaxed) == LIVE_ON &&
-        (!is_filter || sandbox_ends_us(filter)))
-        chunks_stop(clock_stamp(), EPERM);
-}
-
-HOOK int prctl(int option, ...)
-{
-    unsigned long a[4];
-    va_list list;
-    va_start(list, option);
-    for (size_t i = 0; i < sizeof a / sizeof *a; i++)
-        a[i] = va_arg(list, unsigned long);
-    va_end(list);
-    int result = (int)syscall(SYS_prctl, option, a[0], a[1], a[2], a[3]);
-    if (client_unlikely(option == PR_SET_SECCOMP) && result == 0)
-        look_at_sandbox(a[0], (const struct sock_fprog *)a[1]);
-    return result;
 }

@@ -274,4 +274,7 @@ struct real {
 
 extern struct real real;
 
+/* As those, but by a name that assembly can say: the C library's syscall, see hooks_sandbox.c. */
+extern __attribute__((visibility("hidden"))) long (*real_syscall)(long, ...);
+
 #endif

@@ -3,6 +3,7 @@
  * functions that bear no inlining, and tells the counts on standard output.
  */
 
+#include <errno.h>
 #include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -15,9 +16,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tidemark.h"
@@ -81,6 +86,41 @@ static void children(long count)
         if (pid < 0 || waitpid(pid, &status, 0) != pid || status != 0)
             exit(9);
     }
+}
+
+/* Calls of the kernel by number do what they do without us; 0 if so. */
+static int by_number(void)
+{
+    char text[8] = "";
+    int ends[2], status = 1;
+    struct timespec no_time = {0, 1};
+    _Atomic int word = 1;
+    errno = 77;
+    if (syscall(SYS_getpid) != getpid() || errno != 77)
+        return 1;
+    if (syscall(SYS_close, -1) != -1 || errno != EBADF)
+        return 2;
+    if (syscall(SYS_futex, &word, 0, 2, &no_time, NULL, 0) != -1 || errno != EAGAIN)
+        return 3;
+    /* All six arguments arrive. */
+    void *p = (void *)syscall(SYS_mmap, NULL, 4096, 3, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED || pipe(ends) != 0 || write(ends[1], "sixth", 5) != 5)
+        return 4;
+    if (syscall(SYS_pread64, ends[0], text, 5, 0, 0, 0) != -1 || errno != ESPIPE)
+        return 5;
+    struct iovec from = {"other", 5}, to = {text, 5};
+    if (syscall(SYS_process_vm_readv, getpid(), &to, 1UL, &from, 1UL, 0UL) != 5 ||
+        syscall(SYS_process_vm_readv, getpid(), &to, 1UL, &from, 1UL, 1UL) != -1 ||
+        errno != EINVAL || strcmp(text, "other") != 0)
+        return 6;
+    /* One that returns twice. */
+    pid_t pid = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    if (pid == 0)
+        _exit(5);
+    if (pid < 0 || waitpid(pid, &status, 0) != pid || WEXITSTATUS(status) != 5)
+        return 7;
+    errno = 0;
+    return syscall(SYS_seccomp, 999, 0, NULL) == -1 && errno == EINVAL ? 0 : 8;
 }
 
 /* Each executes that program at once, or ends. */
@@ -258,7 +298,8 @@ static void spin(void)
 }
 
 /* From now on this system call ends the process. */
-static void forbid(int number)
+/* With seccomp(2) itself instead of prctl, as libseccomp and Firefox do, where `direct`. */
+static void forbid(int number, bool direct)
 {
     struct sock_filter code[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -268,7 +309,8 @@ static void forbid(int number)
     };
     const struct sock_fprog filter = {sizeof code / sizeof *code, code};
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
-        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+        (direct ? syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &filter)
+                : prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter)))
         exit(6);
 }
 
@@ -344,6 +386,9 @@ int main(int argc, char **argv)
         const struct rlimit none = {0, 0};
         void *volatile p = setrlimit(RLIMIT_DATA, &none) == 0 ? malloc(100) : "";
         _exit(p ? 9 : 0);
+    } else if (strcmp(what, "by-number") == 0) {
+        free_block(make_block(100));
+        return by_number();
     } else if (strcmp(what, "note") == 0) {
         tidemark_message("noted", 0);
         _exit(0);
@@ -398,7 +443,7 @@ int main(int argc, char **argv)
         raise(SIGUSR1);
     } else if (strcmp(what, "forbid") == 0) {
         free_block(make_block(10));
-        forbid((int)number(argv[2]));
+        forbid((int)number(argv[2]), argc > 5);
         for (long i = 0; i < number(argv[4]); i++)
             free_block(make_block(20));
     } else if (strcmp(what, "byte") == 0) {

@@ -481,18 +481,24 @@ class Descriptors(RunCase):
 
 @unittest.skipUnless(os.uname().machine == "x86_64", "numbers of system calls are x86-64's")
 class Forbidden(RunCase):
-    def forbid(self, call):
-        result = record(self.dir, self.program, "forbid", call, 0, 200000)
+    def forbid(self, call, *how):
+        result = record(self.dir, self.program, "forbid", call, 0, 200000, *how, options=["-f"])
         self.assertEqual((result.returncode, result.stdout.split()),
                          (0, ["200001", "200001"]), result.stderr)
         self.assert_nothing_left()
         return result.stderr
 
     def test_what_recording_needs(self):
-        """As the servers of OpenSSH do in the process that talks to strangers."""
-        errors = self.forbid(285)  # fallocate
-        self.assertIn("forbade itself system calls", errors)
-        self.assertIn("incomplete", errors)
+        """As the servers of OpenSSH do in the process that talks to strangers, and libseccomp."""
+        for how in [], ["direct"]:
+            errors = self.forbid(285, *how)  # fallocate
+            self.assertIn("forbade itself system calls", errors)
+            self.assertIn("incomplete", errors)
+
+    def test_other_calls_by_number_are_as_ever(self):
+        result = record(self.dir, self.program, "by-number")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assert_sound()
 
     def test_what_recording_does_not_need(self):
         for call in 101, 157:  # ptrace; prctl, which asks for names
