@@ -25,6 +25,8 @@ struct overview_fact {
     uint64_t n;        /* facts of that key */
 };
 
+enum overview_stored { OVERVIEW_STORED_UNKNOWN, OVERVIEW_STORED_NONE, OVERVIEW_STORED_THERE };
+
 struct overview {
     const struct trace *trace;
     const struct trace_info *info;
@@ -38,6 +40,9 @@ struct overview {
     uint64_t frames;   /* distinct addresses in call stacks */
     uint64_t resolved; /* of them, those with a function name */
     VEC(struct overview_fact) facts;
+    /* Figures of the summary behind the trace; overview_build leaves it at "not known". */
+    enum overview_stored stored;
+    uint64_t stored_bytes; /* that they take of the file, with their names */
 };
 
 /*

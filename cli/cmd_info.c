@@ -7,6 +7,7 @@
 #include "analysis/stream_figures.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cli/stored_summary.h"
 #include "report/overview.h"
 #include "trace/load.h"
 
@@ -14,8 +15,9 @@ static const char usage[] =
     "usage: tidemark info FILE [OPTIONS]\n"
     "\n"
     "Prints what is in a trace: file version and packing, program and host, how many of each kind\n"
-    "of event, how many bytes they take, and how many addresses have names. FILE - is standard\n"
-    "input.\n"
+    "of event, how many bytes they take, how many addresses have names, and whether the figures "
+    "of\n"
+    "the summary are stored behind the trace. FILE - is standard input.\n"
     "\n"
     "      --format F  text or json (text)\n"
     "  -h, --help      this text\n"
@@ -70,6 +72,8 @@ static int run(const struct info_command *c, struct trace *t, struct err *e)
         return -1;
     status = overview_build(&o, t, &counts, &info, &s, e);
     if (status == 0) {
+        o.stored_bytes = stored_summary_bytes(t, c->trace);
+        o.stored = o.stored_bytes ? OVERVIEW_STORED_THERE : OVERVIEW_STORED_NONE;
         status = overview_write(&o, c->json, stdout, e);
         overview_release(&o);
     }

@@ -250,7 +250,9 @@ int stored_summary_load(struct stored_figures *f, struct trace *t, const char *p
     return trace_init(t, &again, e) != 0 ? -1 : 0;
 }
 
-bool stored_summary_figures(struct stored_figures *f, const struct trace *t, const char *path)
+/* As stored_summary_figures; *bytes: that the appendix takes. */
+static bool read_figures(struct stored_figures *f, const struct trace *t, const char *path,
+                         uint64_t *bytes)
 {
     struct appendix a;
     struct view figures, names;
@@ -258,10 +260,27 @@ bool stored_summary_figures(struct stored_figures *f, const struct trace *t, con
     if (!read_from(path, &a))
         return false;
     bool there = divide(&a, &figures, &names) && stored_figures_decode(f, figures, &e) == 0;
+    *bytes = a.file_bytes - a.trace_bytes;
     free(a.content);
     if (there && fits(f, t, NULL))
         return true;
     if (there)
         stored_figures_release(f);
     return false;
+}
+
+bool stored_summary_figures(struct stored_figures *f, const struct trace *t, const char *path)
+{
+    uint64_t bytes;
+    return read_figures(f, t, path, &bytes);
+}
+
+uint64_t stored_summary_bytes(const struct trace *t, const char *path)
+{
+    struct stored_figures f;
+    uint64_t bytes;
+    if (!read_figures(&f, t, path, &bytes))
+        return 0;
+    stored_figures_release(&f);
+    return bytes;
 }

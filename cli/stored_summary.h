@@ -53,4 +53,7 @@ int stored_summary_load(struct stored_figures *f, struct trace *t, const char *p
  */
 bool stored_summary_figures(struct stored_figures *f, const struct trace *t, const char *path);
 
+/* What those take of the file, names included; 0: there are none that fit. */
+uint64_t stored_summary_bytes(const struct trace *t, const char *path);
+
 #endif

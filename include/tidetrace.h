@@ -306,7 +306,10 @@ struct tidetrace_figures {
     uint64_t temporary; /* freed by the very next memory event of the same thread in that pool */
 };
 
-/* `tidemark info` as JSON: "tidemark.info/1". The result has no rows. */
+/*
+ * `tidemark info` as JSON: "tidemark.info/1", without file.stored_figure_bytes. The result has no
+ * rows.
+ */
 TIDETRACE_API int tidetrace_overview(struct tidetrace *trace, struct tidetrace_result **result,
                                      struct tidetrace_error *error);
 

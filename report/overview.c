@@ -61,6 +61,13 @@ static void put_file(struct buf *b, const struct overview *o)
     if (c->file_bytes)
         buf_printf(b, " (%.1f to 1)", (double)o->info->inner_bytes / (double)c->file_bytes);
     buf_puts(b, "\n");
+    if (o->stored == OVERVIEW_STORED_NONE)
+        line(b, "stored figures", "none: `tidemark report` counts the events");
+    if (o->stored != OVERVIEW_STORED_THERE)
+        return;
+    label(b, "stored figures");
+    buf_printf(b, "%s of the file: `tidemark report` need not count the events\n",
+               format_bytes(a, o->stored_bytes));
 }
 
 static void put_origin(struct buf *b, const struct overview *o)
@@ -175,10 +182,16 @@ static json_t *make_file(const struct overview *o)
             parts = NULL;
         }
     }
-    return json_pack("{s:s, s:s, s:s, s:i, s:o, s:o, s:o}", "version", o->file_version, "container",
-                     o->container, "compression", o->compression, "streams", (int)c->streams,
-                     "bytes", json_count(c->file_bytes), "inner_bytes",
-                     json_count(o->info->inner_bytes), "part_bytes", parts);
+    json_t *file = json_pack("{s:s, s:s, s:s, s:i, s:o, s:o, s:o}", "version", o->file_version,
+                             "container", o->container, "compression", o->compression, "streams",
+                             (int)c->streams, "bytes", json_count(c->file_bytes), "inner_bytes",
+                             json_count(o->info->inner_bytes), "part_bytes", parts);
+    if (file && o->stored != OVERVIEW_STORED_UNKNOWN &&
+        json_object_set_new(file, "stored_figure_bytes", json_count(o->stored_bytes)) != 0) {
+        json_decref(file);
+        file = NULL;
+    }
+    return file;
 }
 
 static json_t *make_origin(const struct overview *o)

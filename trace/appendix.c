@@ -173,6 +173,7 @@ static int read_appendix(int fd, struct appendix *a)
         return -1;
     a->len = end.len;
     a->trace_bytes = end.trace_bytes;
+    a->file_bytes = (uint64_t)st.st_size;
     int found = read_pieces(fd, &end, a->content);
     if (found == 1 && hash_file(fd, end.trace_bytes, &hash) != 0)
         found = -1;

@@ -31,6 +31,7 @@ int appendix_write(int fd, struct view content, struct err *e);
 
 struct appendix {
     uint64_t trace_bytes; /* where it begins in the file */
+    uint64_t file_bytes;  /* where it ends */
     uint8_t *content;     /* the caller's, to be freed */
     size_t len;
 };

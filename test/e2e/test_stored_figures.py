@@ -2,6 +2,7 @@
 memory events, and nothing but that report is told by them."""
 
 import ctypes
+import json
 import re
 import struct
 import subprocess
@@ -96,6 +97,23 @@ class Stored(Case):
         self.same(trace, "--size", "0:100")
         self.assertIn("ok stored-figures: ", run("verify", trace).stdout)
         self.assertNotIn("stored-figures", run("verify", trace, "--pool", "gpu.vram").stdout)
+
+    def test_info_tells_of_them(self):
+        trace = self.firehose()
+        whole = end_of(trace)[0]
+        (self.dir / "alone.tracy").write_bytes(trace.read_bytes()[:whole])
+        info = json.loads(run("info", trace, "--format", "json").stdout)["file"]
+        self.assertEqual(info["stored_figure_bytes"], trace.stat().st_size - whole)
+        self.assertRegex(run("info", trace).stdout,
+                         r"(?m)^stored figures +[\d.]+ KiB of the file: `tidemark report` need not")
+        # Others than those of its sites are none.
+        content = bytearray(content_of(trace))
+        content[0] ^= 1
+        with_content(trace, bytes(content), self.dir / "other.tracy")
+        for none in "alone.tracy", "other.tracy":
+            info = json.loads(run("info", self.dir / none, "--format", "json").stdout)["file"]
+            self.assertEqual(info["stored_figure_bytes"], 0)
+            self.assertRegex(run("info", self.dir / none).stdout, r"(?m)^stored figures +none: ")
 
     def test_a_run(self):
         trace = self.dir / "run.tracy"
