@@ -27,7 +27,7 @@ static uint32_t calculate(uint16_t operation, uint32_t a, uint32_t b)
     case BPF_MUL:
         return a * b;
     case BPF_DIV:
-        return b ? a / b : 0;
+        return b ? a / b : 0; /* by 0 is never calculated */
     case BPF_AND:
         return a & b;
     case BPF_OR:
@@ -35,9 +35,9 @@ static uint32_t calculate(uint16_t operation, uint32_t a, uint32_t b)
     case BPF_XOR:
         return a ^ b;
     case BPF_LSH:
-        return b < 32 ? a << b : 0;
+        return a << (b & 31);
     case BPF_RSH:
-        return b < 32 ? a >> b : 0;
+        return a >> (b & 31);
     default:
         return 0 - a; /* BPF_NEG */
     }
@@ -95,6 +95,8 @@ uint32_t sandbox_verdict(const struct sock_fprog *filter, const struct seccomp_d
                 m.memory[i->k] = BPF_CLASS(i->code) == BPF_ST ? m.a : m.x;
             break;
         case BPF_ALU:
+            if (BPF_OP(i->code) == BPF_DIV && other == 0)
+                return 0; /* as the kernel ends such a filter */
             m.a = calculate(BPF_OP(i->code), m.a, other);
             break;
         case BPF_JMP:
