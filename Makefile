@@ -358,6 +358,8 @@ build-fuzz/%: test/fuzz/%.c $(FUZZ_OBJECTS) | deps-test
 build-fuzz/fuzz_daemon_http: $(patsubst %,build-fuzz/obj/cli/%.o,daemon_api daemon_files daemon_http \
     daemon_metrics daemon_page daemon_stream token) build-fuzz/obj/test/sanitizer_options.o
 
+build-fuzz/fuzz_sent_files: build-fuzz/obj/cli/sent_files.o
+
 fuzz: $(FUZZ_TARGETS)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) sh test/fuzz/run $(FUZZ_TARGETS)
 

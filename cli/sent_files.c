@@ -12,8 +12,9 @@
 #include "base/file_io.h"
 #include "base/vec.h"
 
-#define LINE_SIZE 17u      /* a key in hexadecimal digits, and the line's end */
+#define DIGITS 16u         /* of a key, hexadecimal: a line of the file */
 #define LINES_MAX 1000000u /* of a file that is read */
+#define BYTES_MAX ((uint64_t)LINES_MAX * 32)
 #define SPARE_LINES 64u    /* of files that are gone, before it is written anew */
 #define KEPT ((uint64_t)1) /* in the file, too; the look's number stands above it */
 
@@ -37,36 +38,70 @@ static void put_line(struct buf *out, uint64_t key)
     buf_printf(out, "%016" PRIx64 "\n", key);
 }
 
+/* The value of a digit; DIGITS: it is none. */
+static unsigned digit(int c)
+{
+    return c >= '0' && c <= '9'   ? (unsigned)(c - '0')
+           : c >= 'a' && c <= 'f' ? (unsigned)(c - 'a') + 10
+                                  : DIGITS;
+}
+
+/* Lines that are no keys were cut off, or are not ours: they are passed over. */
+static void read_lines(struct sent_files *s, FILE *f)
+{
+    uint64_t key = 0;
+    unsigned digits = 0;
+    bool strange = false;
+    int c;
+    s->cut = false;
+    for (uint64_t n = 0; n < BYTES_MAX && s->lines < LINES_MAX && (c = getc(f)) != EOF; n++) {
+        s->cut = c != '\n';
+        if (s->cut) {
+            strange |= digits == DIGITS || digit(c) == DIGITS;
+            key = key << 4 | (digit(c) & 15);
+            digits += digits < DIGITS;
+            continue;
+        }
+        s->lines++;
+        uint64_t *value = digits == DIGITS && !strange ? map_add(&s->known, key, NULL) : NULL;
+        if (value)
+            *value = KEPT;
+        key = 0;
+        digits = 0;
+        strange = false;
+    }
+}
+
 void sent_files_open(struct sent_files *s, int dir, uint64_t purpose)
 {
-    char line[64];
     snprintf(s->name, sizeof s->name, ".sent-%016" PRIx64, purpose);
     int fd = openat(dir, s->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
     FILE *f = fd >= 0 ? fdopen(fd, "r") : NULL;
     if (!f && fd >= 0)
         close(fd);
-    while (f && s->lines < LINES_MAX && fgets(line, sizeof line, f)) {
-        s->lines++;
-        if (strspn(line, "0123456789abcdef") != LINE_SIZE - 1 || line[LINE_SIZE - 1] != '\n')
-            continue; /* cut off, or not ours */
-        char *end;
-        uint64_t *value = map_add(&s->known, strtoull(line, &end, 16), NULL);
-        if (value)
-            *value = KEPT;
-    }
-    if (f)
+    if (f) {
+        read_lines(s, f);
         fclose(f);
+    }
 }
 
-/* When there is no room the next process does it again, which harms nobody. */
+/*
+ * When there is no room the next process does it again, which harms nobody. A line that was cut off
+ * gets an end first, or would take this one with it.
+ */
 static void append(struct sent_files *s, int dir, uint64_t key)
 {
     struct buf line = {0};
     int fd = openat(dir, s->name,
                     O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
+    if (s->cut)
+        buf_puts(&line, "\n");
     put_line(&line, key);
-    if (fd >= 0 && !line.failed && write(fd, line.data, line.len) == (ssize_t)line.len)
-        s->lines++;
+    ssize_t n = fd >= 0 && !line.failed ? write(fd, line.data, line.len) : 0;
+    if (n > 0) {
+        s->lines += 1 + s->cut;
+        s->cut = n < (ssize_t)line.len;
+    }
     if (fd >= 0)
         close(fd);
     buf_release(&line);
@@ -91,10 +126,12 @@ static void write_anew(struct sent_files *s, int dir)
     bool whole = fd >= 0 && (text.len == 0 || file_write(fd, text.data, text.len, 0) == 0);
     if (fd >= 0)
         close(fd);
-    if (whole && renameat(dir, fresh, dir, s->name) == 0)
+    if (whole && renameat(dir, fresh, dir, s->name) == 0) {
         s->lines = lines;
-    else
+        s->cut = false;
+    } else {
         (void)unlinkat(dir, fresh, 0);
+    }
     buf_release(&text);
 }
 

@@ -20,6 +20,7 @@ struct sent_files {
     struct map known;          /* key → the look that it was seen in last, or KEPT too */
     uint64_t look;             /* number of the last one */
     uint64_t lines;            /* of the file */
+    bool cut;                  /* the last one of them has no end */
     char name[SENT_NAME_SIZE]; /* of the file; "": nothing is kept in one */
 };
 

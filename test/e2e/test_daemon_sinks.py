@@ -108,6 +108,16 @@ class Sinks(Telling):
         after = (self.traces / name).read_text().split()
         self.assertEqual(len(after), 4)
         self.assertEqual(set(after[:3]), set(lines[:3]))
+        # What was cut off does not take the next one with it.
+        with open(self.traces / name, "a") as file:
+            file.write("0123")
+        shutil.copy(TRACES / "v0.11.1" / "memscen.tracy", self.traces / "four.tracy")
+        for expected in 1, 0:
+            with mock.patch.dict(os.environ, faults), self.sinking() as process:
+                wait_until(lambda: sent() == expected)
+                wait_until(lambda: b"tidemark_sink_waiting 0\n" in self.ask("/metrics")[2])
+                self.assertEqual(sent(), expected)
+                self.assertEqual(self.stop(process), 0, self.said())
 
     def test_a_place_that_is_gone(self):
         """It is tried again, with pauses, and told of once."""
