@@ -327,7 +327,7 @@ FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := $(patsubst test/fuzz/%.c,build-fuzz/%,$(sort $(wildcard test/fuzz/fuzz_*.c)))
 FUZZ_REPORT  := $(filter-out report/html.c,$(wildcard report/*.c)) # the page is built, not written
 FUZZ_SERVER  := address channel checkpoint http http_patience intake journal journal_read \
-                memory_limit monitor offer program recovery stop usage_record
+                memory_limit monitor offer process_stat program recovery stop usage_record
 FUZZ_SOURCES := $(sort $(wildcard base/*.c protocol/*.c symbols/*.c trace/*.c import/*.c \
                   recording/*.c analysis/*.c lib/*.c mcp/*.c) $(FUZZ_REPORT) \
                   $(FUZZ_SERVER:%=server/%.c))

@@ -1,10 +1,25 @@
 #include "server/process_stat.h"
 
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+bool process_stat_parse(const char *text, struct process_stat *out)
+{
+    /* "PID (NAME) STATE PPID ...", where the name may have any character. */
+    const char *name_end = strrchr(text, ')');
+    if (!name_end || strlen(name_end) < 5 || name_end[1] != ' ' || name_end[3] != ' ' ||
+        name_end[4] < '0' || name_end[4] > '9')
+        return false;
+    long parent = strtol(name_end + 4, NULL, 10);
+    if (parent > INT_MAX)
+        return false;
+    *out = (struct process_stat){.state = name_end[2], .parent = (pid_t)parent};
+    return true;
+}
 
 bool process_stat_read(pid_t pid, struct process_stat *out)
 {
@@ -15,11 +30,5 @@ bool process_stat_read(pid_t pid, struct process_stat *out)
     if (fd >= 0)
         close(fd);
     text[n > 0 ? n : 0] = 0;
-    /* "PID (NAME) STATE PPID ...", where the name may have any character. */
-    const char *name_end = strrchr(text, ')');
-    if (!name_end || strlen(name_end) < 4)
-        return false;
-    *out = (struct process_stat){.state = name_end[2],
-                                 .parent = (pid_t)strtol(name_end + 4, NULL, 10)};
-    return true;
+    return process_stat_parse(text, out);
 }

@@ -10,6 +10,9 @@ struct process_stat {
     pid_t parent;
 };
 
+/* Of the file's text. False: it is none. */
+bool process_stat_parse(const char *text, struct process_stat *out);
+
 /* False: there is no such process, or it cannot be looked at. */
 bool process_stat_read(pid_t pid, struct process_stat *out);
 

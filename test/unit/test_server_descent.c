@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "server/descent.h"
+#include "server/process_stat.h"
 
 /* A child with a name that looks like the end of its own, and a child of that. */
 struct family {
@@ -75,9 +76,30 @@ static void nobody(void **state)
     assert_false(descends_from(getpid(), 0));
 }
 
+static void what_the_kernel_says_of_a_process(void **state)
+{
+    (void)state;
+    static const char *const none[] = {"",
+                                       "1 (x",
+                                       "1 (x)",
+                                       "1 (x) R",
+                                       "1 (x) R ",
+                                       "1 (x) R x",
+                                       "1 (x) R -1 2",
+                                       "1 (x)R 1 1 1",
+                                       "1 (x) R 2147483648 1"};
+    struct process_stat s;
+    assert_true(process_stat_parse("7 () Z 1 (x) R) T 2147483647 0", &s));
+    assert_int_equal(s.state, 'T');
+    assert_int_equal(s.parent, 2147483647);
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        assert_false(process_stat_parse(none[i], &s));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(children_and_theirs),
-                                       cmocka_unit_test(nobody)};
+                                       cmocka_unit_test(nobody),
+                                       cmocka_unit_test(what_the_kernel_says_of_a_process)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
