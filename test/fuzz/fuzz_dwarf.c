@@ -6,6 +6,8 @@
  * With FUZZ_LIBDWARF in the environment libdwarf is made to walk it, too. Version 20210528 is known
  * to fail then: on a damaged .debug_rnglists it frees the same memory twice, or reads where none is
  * (the seed "libdwarf-damaged-rnglists"). It is not given DWARF 5 unless it is asked for by name.
+ * It also leaks an entry now and then that turns out damaged while it makes it. Entries that we do
+ * not give back are found by the unit tests under AddressSanitizer.
  */
 
 #include <stdint.h>
@@ -17,6 +19,12 @@
 #define FRAMES 64u
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+const char *__lsan_default_suppressions(void); // declared by no header; the sanitizer calls it
+
+const char *__lsan_default_suppressions(void)
+{
+    return "leak:_dwarf_get_alloc\n";
+}
 
 static uint64_t touch(struct view v)
 {
