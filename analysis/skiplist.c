@@ -18,8 +18,13 @@ enum match {
 struct rule {
     enum frame_class class;
     enum match match;
-    const char *text;
+    struct view text;
 };
+
+#define TEXT(s)                                                                                    \
+    {                                                                                              \
+        s, sizeof(s) - 1                                                                           \
+    }
 
 /*
  * The first rule that fits decides. Standard library internals count as allocator as a whole: a
@@ -28,135 +33,135 @@ struct rule {
 static const struct rule rules[] = {
     /* Tracy's client: C++ API, C API, Rust bindings. `Callstack` is the client's inline function,
        which comes without its namespace (client/TracyCallstack.hpp @ v0.9.1 … v0.14.0). */
-    {FRAME_INSTRUMENTATION, PREFIX, "tracy::"},
-    {FRAME_INSTRUMENTATION, PREFIX, "___tracy_"},
-    {FRAME_INSTRUMENTATION, PREFIX, "tracy_client::"},
-    {FRAME_INSTRUMENTATION, PREFIX, "tracy_client_sys::"},
-    {FRAME_INSTRUMENTATION, NAME, "Callstack"},
+    {FRAME_INSTRUMENTATION, PREFIX, TEXT("tracy::")},
+    {FRAME_INSTRUMENTATION, PREFIX, TEXT("___tracy_")},
+    {FRAME_INSTRUMENTATION, PREFIX, TEXT("tracy_client::")},
+    {FRAME_INSTRUMENTATION, PREFIX, TEXT("tracy_client_sys::")},
+    {FRAME_INSTRUMENTATION, NAME, TEXT("Callstack")},
     /* C library */
-    {FRAME_ALLOCATOR, NAME, "malloc"},
-    {FRAME_ALLOCATOR, NAME, "calloc"},
-    {FRAME_ALLOCATOR, NAME, "realloc"},
-    {FRAME_ALLOCATOR, NAME, "reallocarray"},
-    {FRAME_ALLOCATOR, NAME, "free"},
-    {FRAME_ALLOCATOR, NAME, "cfree"},
-    {FRAME_ALLOCATOR, NAME, "memalign"},
-    {FRAME_ALLOCATOR, NAME, "aligned_alloc"},
-    {FRAME_ALLOCATOR, NAME, "posix_memalign"},
-    {FRAME_ALLOCATOR, NAME, "valloc"},
-    {FRAME_ALLOCATOR, NAME, "pvalloc"},
-    {FRAME_ALLOCATOR, NAME, "strdup"},
-    {FRAME_ALLOCATOR, NAME, "strndup"},
-    {FRAME_ALLOCATOR, NAME, "__strdup"},
-    {FRAME_ALLOCATOR, NAME, "__strndup"},
-    {FRAME_ALLOCATOR, NAME, "wcsdup"},
-    {FRAME_ALLOCATOR, NAME, "asprintf"},
-    {FRAME_ALLOCATOR, NAME, "vasprintf"},
-    {FRAME_ALLOCATOR, FAMILY, "__libc_"},
-    {FRAME_ALLOCATOR, FAMILY, "__GI___libc_"},
-    {FRAME_ALLOCATOR, FAMILY, "__GI_"},
-    {FRAME_ALLOCATOR, FAMILY, "__interceptor_"},
-    {FRAME_ALLOCATOR, FAMILY, "_int_"},
-    {FRAME_ALLOCATOR, FAMILY, "_mid_"},
-    {FRAME_ALLOCATOR, NAME, "sysmalloc"},
-    {FRAME_ALLOCATOR, NAME, "malloc_hook_ini"},
-    {FRAME_ALLOCATOR, NAME, "tcache_init"},
+    {FRAME_ALLOCATOR, NAME, TEXT("malloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("calloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("realloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("reallocarray")},
+    {FRAME_ALLOCATOR, NAME, TEXT("free")},
+    {FRAME_ALLOCATOR, NAME, TEXT("cfree")},
+    {FRAME_ALLOCATOR, NAME, TEXT("memalign")},
+    {FRAME_ALLOCATOR, NAME, TEXT("aligned_alloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("posix_memalign")},
+    {FRAME_ALLOCATOR, NAME, TEXT("valloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("pvalloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("strdup")},
+    {FRAME_ALLOCATOR, NAME, TEXT("strndup")},
+    {FRAME_ALLOCATOR, NAME, TEXT("__strdup")},
+    {FRAME_ALLOCATOR, NAME, TEXT("__strndup")},
+    {FRAME_ALLOCATOR, NAME, TEXT("wcsdup")},
+    {FRAME_ALLOCATOR, NAME, TEXT("asprintf")},
+    {FRAME_ALLOCATOR, NAME, TEXT("vasprintf")},
+    {FRAME_ALLOCATOR, FAMILY, TEXT("__libc_")},
+    {FRAME_ALLOCATOR, FAMILY, TEXT("__GI___libc_")},
+    {FRAME_ALLOCATOR, FAMILY, TEXT("__GI_")},
+    {FRAME_ALLOCATOR, FAMILY, TEXT("__interceptor_")},
+    {FRAME_ALLOCATOR, FAMILY, TEXT("_int_")},
+    {FRAME_ALLOCATOR, FAMILY, TEXT("_mid_")},
+    {FRAME_ALLOCATOR, NAME, TEXT("sysmalloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("malloc_hook_ini")},
+    {FRAME_ALLOCATOR, NAME, TEXT("tcache_init")},
     /* C++ */
-    {FRAME_ALLOCATOR, PREFIX, "operator new"},
-    {FRAME_ALLOCATOR, PREFIX, "operator delete"},
-    {FRAME_ALLOCATOR, SUFFIX, "::operator new"},
-    {FRAME_ALLOCATOR, SUFFIX, "::operator new[]"},
-    {FRAME_ALLOCATOR, SUFFIX, "::operator delete"},
-    {FRAME_ALLOCATOR, SUFFIX, "::operator delete[]"},
-    {FRAME_ALLOCATOR, PREFIX, "_Znw"}, /* the same, not demangled */
-    {FRAME_ALLOCATOR, PREFIX, "_Zna"},
-    {FRAME_ALLOCATOR, PREFIX, "_Zdl"},
-    {FRAME_ALLOCATOR, PREFIX, "_Zda"},
-    {FRAME_ALLOCATOR, PREFIX, "std::"},
-    {FRAME_ALLOCATOR, PREFIX, "__gnu_cxx::"},
-    {FRAME_ALLOCATOR, NAME, "__cxa_allocate_exception"},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("operator new")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("operator delete")},
+    {FRAME_ALLOCATOR, SUFFIX, TEXT("::operator new")},
+    {FRAME_ALLOCATOR, SUFFIX, TEXT("::operator new[]")},
+    {FRAME_ALLOCATOR, SUFFIX, TEXT("::operator delete")},
+    {FRAME_ALLOCATOR, SUFFIX, TEXT("::operator delete[]")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("_Znw")}, /* the same, not demangled */
+    {FRAME_ALLOCATOR, PREFIX, TEXT("_Zna")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("_Zdl")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("_Zda")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("std::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("__gnu_cxx::")},
+    {FRAME_ALLOCATOR, NAME, TEXT("__cxa_allocate_exception")},
     /* Rust */
-    {FRAME_ALLOCATOR, PREFIX, "__rust_"},
-    {FRAME_ALLOCATOR, PREFIX, "__rdl_"},
-    {FRAME_ALLOCATOR, PREFIX, "__rg_"},
-    {FRAME_ALLOCATOR, PREFIX, "__rustc::__r"},
-    {FRAME_ALLOCATOR, PREFIX, "alloc::alloc::"},
-    {FRAME_ALLOCATOR, PREFIX, "alloc::raw_vec::"},
-    {FRAME_ALLOCATOR, PREFIX, "alloc::vec::"},
-    {FRAME_ALLOCATOR, PREFIX, "alloc::boxed::"},
-    {FRAME_ALLOCATOR, PREFIX, "alloc::string::"},
-    {FRAME_ALLOCATOR, PREFIX, "alloc::slice::"},
-    {FRAME_ALLOCATOR, PREFIX, "alloc::str::"},
-    {FRAME_ALLOCATOR, PREFIX, "alloc::borrow::"},
-    {FRAME_ALLOCATOR, PREFIX, "alloc::sync::"},
-    {FRAME_ALLOCATOR, PREFIX, "alloc::rc::"},
-    {FRAME_ALLOCATOR, PREFIX, "alloc::fmt::"},
-    {FRAME_ALLOCATOR, PREFIX, "alloc::collections::"},
-    {FRAME_ALLOCATOR, PREFIX, "core::alloc::"},
-    {FRAME_ALLOCATOR, PREFIX, "core::iter::"},
-    {FRAME_ALLOCATOR, PREFIX, "core::ops::function::"},
-    {FRAME_ALLOCATOR, PREFIX, "hashbrown::"},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("__rust_")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("__rdl_")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("__rg_")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("__rustc::__r")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("alloc::alloc::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("alloc::raw_vec::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("alloc::vec::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("alloc::boxed::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("alloc::string::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("alloc::slice::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("alloc::str::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("alloc::borrow::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("alloc::sync::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("alloc::rc::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("alloc::fmt::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("alloc::collections::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("core::alloc::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("core::iter::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("core::ops::function::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("hashbrown::")},
     /* D: the runtime and the standard library */
-    {FRAME_ALLOCATOR, NAME, "gc_malloc"},
-    {FRAME_ALLOCATOR, NAME, "gc_qalloc"},
-    {FRAME_ALLOCATOR, NAME, "gc_calloc"},
-    {FRAME_ALLOCATOR, NAME, "gc_realloc"},
-    {FRAME_ALLOCATOR, NAME, "gc_extend"},
-    {FRAME_ALLOCATOR, PREFIX, "_d_new"},
-    {FRAME_ALLOCATOR, PREFIX, "_d_array"},
-    {FRAME_ALLOCATOR, PREFIX, "_d_alloc"},
-    {FRAME_ALLOCATOR, PREFIX, "_d_assocarray"},
-    {FRAME_ALLOCATOR, PREFIX, "_aaGet"},
-    {FRAME_ALLOCATOR, PREFIX, "rt."},
-    {FRAME_ALLOCATOR, PREFIX, "core.gc."},
-    {FRAME_ALLOCATOR, PREFIX, "core.internal."},
-    {FRAME_ALLOCATOR, PREFIX, "core.lifetime."},
-    {FRAME_ALLOCATOR, PREFIX, "core.memory."},
-    {FRAME_ALLOCATOR, PREFIX, "object."},
-    {FRAME_ALLOCATOR, PREFIX, "std."},
-    {FRAME_ALLOCATOR, PREFIX, "_D3std"}, /* the same, not demangled */
-    {FRAME_ALLOCATOR, PREFIX, "_D4core"},
-    {FRAME_ALLOCATOR, PREFIX, "_D2rt"},
-    {FRAME_ALLOCATOR, PREFIX, "_DTi"}, /* by another base class */
+    {FRAME_ALLOCATOR, NAME, TEXT("gc_malloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("gc_qalloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("gc_calloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("gc_realloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("gc_extend")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("_d_new")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("_d_array")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("_d_alloc")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("_d_assocarray")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("_aaGet")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("rt.")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("core.gc.")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("core.internal.")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("core.lifetime.")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("core.memory.")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("object.")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("std.")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("_D3std")}, /* the same, not demangled */
+    {FRAME_ALLOCATOR, PREFIX, TEXT("_D4core")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("_D2rt")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("_DTi")}, /* by another base class */
     /* jemalloc, mimalloc, tcmalloc, TBB, rpmalloc, GLib */
-    {FRAME_ALLOCATOR, PREFIX, "je_"},
-    {FRAME_ALLOCATOR, PREFIX, "_rjem_"},
-    {FRAME_ALLOCATOR, FAMILY, "mi_"},
-    {FRAME_ALLOCATOR, FAMILY, "_mi_"},
-    {FRAME_ALLOCATOR, FAMILY, "tc_"},
-    {FRAME_ALLOCATOR, PREFIX, "tcmalloc::"},
-    {FRAME_ALLOCATOR, FAMILY, "scalable_"},
-    {FRAME_ALLOCATOR, PREFIX, "rpmalloc"},
-    {FRAME_ALLOCATOR, PREFIX, "rpcalloc"},
-    {FRAME_ALLOCATOR, PREFIX, "rprealloc"},
-    {FRAME_ALLOCATOR, PREFIX, "rpaligned_"},
-    {FRAME_ALLOCATOR, NAME, "rpmemalign"},
-    {FRAME_ALLOCATOR, PREFIX, "g_malloc"},
-    {FRAME_ALLOCATOR, PREFIX, "g_try_malloc"},
-    {FRAME_ALLOCATOR, PREFIX, "g_realloc"},
-    {FRAME_ALLOCATOR, PREFIX, "g_strdup"},
-    {FRAME_ALLOCATOR, PREFIX, "g_slice_alloc"},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("je_")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("_rjem_")},
+    {FRAME_ALLOCATOR, FAMILY, TEXT("mi_")},
+    {FRAME_ALLOCATOR, FAMILY, TEXT("_mi_")},
+    {FRAME_ALLOCATOR, FAMILY, TEXT("tc_")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("tcmalloc::")},
+    {FRAME_ALLOCATOR, FAMILY, TEXT("scalable_")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("rpmalloc")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("rpcalloc")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("rprealloc")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("rpaligned_")},
+    {FRAME_ALLOCATOR, NAME, TEXT("rpmemalign")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("g_malloc")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("g_try_malloc")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("g_realloc")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("g_strdup")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("g_slice_alloc")},
     /* Interpreters and databases: what their own functions are built on. */
-    {FRAME_ALLOCATOR, PREFIX, "Perl_safesys"},
-    {FRAME_ALLOCATOR, PREFIX, "Perl_savepv"},
-    {FRAME_ALLOCATOR, PREFIX, "PyMem_"},
-    {FRAME_ALLOCATOR, NAME, "PyObject_Malloc"},
-    {FRAME_ALLOCATOR, NAME, "PyObject_Calloc"},
-    {FRAME_ALLOCATOR, NAME, "PyObject_Realloc"},
-    {FRAME_ALLOCATOR, NAME, "_PyObject_Malloc"},
-    {FRAME_ALLOCATOR, NAME, "_PyObject_Calloc"},
-    {FRAME_ALLOCATOR, NAME, "_PyObject_Realloc"},
-    {FRAME_ALLOCATOR, NAME, "_PyMem_RawMalloc"},
-    {FRAME_ALLOCATOR, NAME, "_PyMem_RawCalloc"},
-    {FRAME_ALLOCATOR, NAME, "_PyMem_RawRealloc"},
-    {FRAME_ALLOCATOR, NAME, "sqlite3_malloc"},
-    {FRAME_ALLOCATOR, NAME, "sqlite3_malloc64"},
-    {FRAME_ALLOCATOR, NAME, "sqlite3_realloc"},
-    {FRAME_ALLOCATOR, NAME, "sqlite3_realloc64"},
-    {FRAME_ALLOCATOR, NAME, "xmalloc"},
-    {FRAME_ALLOCATOR, NAME, "xcalloc"},
-    {FRAME_ALLOCATOR, NAME, "xrealloc"},
-    {FRAME_ALLOCATOR, NAME, "xstrdup"},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("Perl_safesys")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("Perl_savepv")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("PyMem_")},
+    {FRAME_ALLOCATOR, NAME, TEXT("PyObject_Malloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("PyObject_Calloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("PyObject_Realloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("_PyObject_Malloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("_PyObject_Calloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("_PyObject_Realloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("_PyMem_RawMalloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("_PyMem_RawCalloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("_PyMem_RawRealloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("sqlite3_malloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("sqlite3_malloc64")},
+    {FRAME_ALLOCATOR, NAME, TEXT("sqlite3_realloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("sqlite3_realloc64")},
+    {FRAME_ALLOCATOR, NAME, TEXT("xmalloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("xcalloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("xrealloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("xstrdup")},
 };
 
 /*
@@ -297,21 +302,12 @@ static bool is_family_member(const char *rest)
 
 static bool rule_fits(const struct rule *r, const char *name, size_t len)
 {
+    size_t n = r->text.len;
+    const char *at = r->match == SUFFIX && len >= n ? name + len - n : name;
     /* Nearly all rules end here for nearly all frames. */
-    if (r->match != SUFFIX && name[0] != r->text[0])
+    if (at[0] != r->text.p[0] || len < n || memcmp(at, r->text.p, n) != 0)
         return false;
-    size_t n = strlen(r->text);
-    switch (r->match) {
-    case NAME:
-        return len == n && memcmp(name, r->text, n) == 0;
-    case PREFIX:
-        return begins(name, len, r->text);
-    case SUFFIX:
-        return len >= n && memcmp(name + len - n, r->text, n) == 0;
-    case FAMILY:
-        return begins(name, len, r->text) && is_family_member(name + n);
-    }
-    return false;
+    return r->match == NAME ? len == n : r->match != FAMILY || is_family_member(name + n);
 }
 
 static bool is_client_file(struct view file)
@@ -320,6 +316,8 @@ static bool is_client_file(struct view file)
     while (base && file.p[base - 1] != '/' && file.p[base - 1] != '\\')
         base--;
     struct view name = {file.p + base, file.len - base};
+    if (name.len < 5 || strncasecmp(name.p, "tracy", 5) != 0) /* as those of nearly all frames */
+        return false;
     size_t folder = base ? base - 1 : 0;
     while (folder && file.p[folder - 1] != '/' && file.p[folder - 1] != '\\')
         folder--;
@@ -359,14 +357,14 @@ static bool user_matches(struct pattern *regex, struct view text)
  */
 static bool is_wrapper(struct view function, const char *name, size_t len)
 {
-    static const char *const endings[] = {"malloc",       "calloc",   "zalloc", "realloc",
-                                          "reallocarray", "memalign", "strdup", "strndup",
-                                          "memdup",       "mem_alloc"};
+    static const struct view endings[] = {
+        TEXT("malloc"),   TEXT("calloc"), TEXT("zalloc"),  TEXT("realloc"), TEXT("reallocarray"),
+        TEXT("memalign"), TEXT("strdup"), TEXT("strndup"), TEXT("memdup"),  TEXT("mem_alloc")};
     if (memchr(function.p, '(', function.len) || memchr(function.p, ':', function.len))
         return false;
     for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
-        size_t n = strlen(endings[i]);
-        if (len >= n && strncasecmp(name + len - n, endings[i], n) == 0)
+        size_t n = endings[i].len;
+        if (len >= n && strncasecmp(name + len - n, endings[i].p, n) == 0)
             return true;
     }
     return false;
