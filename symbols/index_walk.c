@@ -184,6 +184,22 @@ struct level {
     uint32_t scope; /* that its parent is in */
 };
 
+/*
+ * Whether the entry that the walk has come to stands behind the one before, whose offset is
+ * *before. Attributes that point to siblings may say anything. Where one leads back the walk of the
+ * unit ends: it would not come to an end by itself, nor would libdwarf (20210528), which looks for
+ * the siblings of entries further out with them.
+ */
+static bool is_behind(struct unit_walk *w, const struct dwarf_node *node, uint64_t *before)
+{
+    uint64_t offset = w->ops->offset(w->reader, node);
+    bool behind = offset > *before;
+    if (!behind)
+        w->maker->fault = "an entry that comes after itself";
+    *before = offset;
+    return behind;
+}
+
 /* Looks at one entry; *inner: the scope of its children. Returns whether to look at them. */
 static bool visit(struct unit_walk *w, const struct level *at, uint32_t *inner)
 {
@@ -227,6 +243,7 @@ static size_t advance(struct unit_walk *w, struct level *levels, size_t depth)
 void walk_functions(struct unit_walk *w, const struct dwarf_node *root)
 {
     size_t depth = 0, cap = 64;
+    uint64_t before = 0;
     struct level *levels = malloc(cap * sizeof *levels);
     if (!levels) {
         w->maker->failed = true;
@@ -237,7 +254,7 @@ void walk_functions(struct unit_walk *w, const struct dwarf_node *root)
     depth = status == 1;
     if (status < 0)
         w->maker->fault = "the first entry cannot be read";
-    while (depth > 0 && spend(w)) {
+    while (depth > 0 && is_behind(w, &levels[depth - 1].node, &before) && spend(w)) {
         struct dwarf_node child;
         uint32_t inner;
         bool down = visit(w, &levels[depth - 1], &inner);

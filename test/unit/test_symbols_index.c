@@ -182,6 +182,24 @@ static void test_deep_nesting(void **state)
     each(&m, check_deep);
 }
 
+/* An attribute that points to a sibling points back; the library does not mind. */
+static void test_sibling_that_leads_back(void **state)
+{
+    uint8_t bytes[4096];
+    struct elf_file *f;
+    struct err e = {0};
+    FILE *file = fopen("test/fuzz/seeds/fuzz_dwarf/leads-back", "rb");
+    (void)state;
+    assert_non_null(file);
+    struct view view = {(const char *)bytes, fread(bytes, 1, sizeof bytes, file)};
+    fclose(file);
+    assert_int_equal(elf_file_open_bytes(&f, view, NULL, &e), 0);
+    struct symbol_index *x = build(f, &(struct index_options){.back_end = INDEX_LIBDWARF});
+    assert_string_equal(facts_of(x).first_fault, "an entry that comes after itself");
+    symbol_index_free(x);
+    elf_file_close(f);
+}
+
 static void check_nested(struct symbol_index *x)
 {
     expect(x, CODE, "outer:0");
@@ -544,6 +562,7 @@ int main(void)
         cmocka_unit_test(test_origin_outside_of_the_section),
         cmocka_unit_test(test_origin_in_another_unit),
         cmocka_unit_test(test_deep_nesting),
+        cmocka_unit_test(test_sibling_that_leads_back),
         cmocka_unit_test(test_overlapping_scopes),
         cmocka_unit_test(test_long_list_of_ranges),
         cmocka_unit_test(test_code_where_none_is),
