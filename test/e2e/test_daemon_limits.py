@@ -147,10 +147,11 @@ class Descriptors(Telling):
             for i, client in enumerate(clients):
                 announce(self.udp, client.port, b"p", pid=1 + i)
             self.wait_recorded(2)
+            before = set(children(process))
             os.kill(prober, signal.SIGKILL)
             self.wait_said("the process that looks for clients died; starting another")
-            wait_until(lambda: len(children(process)) == 3)
-            prober = children(process)[-1]
+            wait_until(lambda: set(children(process)) - before)
+            (prober,) = set(children(process)) - before
 
             def has_its_own_only():
                 return len([fd for fd in os.listdir(f"/proc/{prober}/fd") if int(fd) > 2]) <= 2
