@@ -12,21 +12,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static char *text_of(const uint8_t *data, size_t size)
-{
-    char *text = malloc(size + 1);
-    if (!text)
-        abort();
-    if (size)
-        memcpy(text, data, size);
-    text[size] = 0;
-    return text;
-}
-
 static void any_text(const uint8_t *data, size_t size)
 {
     struct process_stat s;
-    char *text = text_of(data, size), said[64];
+    char *text = strndup((const char *)data, size), said[64];
+    if (!text)
+        abort();
     if (process_stat_parse(text, &s)) {
         const char *end = strrchr(text, ')');
         const char *number = end + 4;
@@ -42,11 +33,11 @@ static void any_text(const uint8_t *data, size_t size)
 static void any_name(const uint8_t *data, size_t size)
 {
     struct process_stat s;
-    char *name = text_of(data, size);
+    char *name = strndup((const char *)data, size);
     size_t room = size + 64;
     char *text = malloc(room);
     int parent = size ? data[size - 1] * 8388608 / 2 : 1;
-    if (!text)
+    if (!name || !text)
         abort();
     snprintf(text, room, "12345 (%s) T %d 1 1 0 -1 4194560 139 0", name, parent);
     if (!process_stat_parse(text, &s) || s.state != 'T' || s.parent != parent)
