@@ -9,7 +9,7 @@
 #include "base/bytes.h"
 #include "base/prefault.h"
 
-#define LOG_CHUNKS ((uint64_t)16)
+#define LOG_CHUNKS ((uint64_t)128)
 
 static int no_room(struct err *e)
 {
@@ -21,7 +21,7 @@ static int no_room(struct err *e)
 /* So much raw keeps most frees, which follow their allocation soon, from needing a log. */
 static void spool_divide(struct spool *s, size_t budget)
 {
-    s->raw_budget = budget / 10 * 3;
+    s->raw_budget = budget / 5;
     s->packed_budget = budget - s->raw_budget;
 }
 
@@ -201,7 +201,6 @@ static int chunk_pack(struct spool *s, struct column_chunk *k, struct err *e)
     }
     prefault(packed, len);
     memcpy(packed, room, len);
-    s->raw.bytes -= raw_bytes(c);
     chunk_drop_raw(c, k);
     k->packed = packed;
     k->packed_len = len;
@@ -226,8 +225,11 @@ static int spool_settle(struct spool *s, struct err *e)
     struct chunk_queue *q = &s->raw;
     for (; q->bytes > s->raw_budget && q->head < q->list.len; q->head++) {
         struct column_chunk *k = q->list.at[q->head];
-        if (k && chunk_pack(s, k, e) != 0)
+        if (!k)
+            continue;
+        if (chunk_pack(s, k, e) != 0)
             return -1;
+        q->bytes -= raw_bytes(k->owner);
     }
     q = &s->packed;
     for (; q->bytes > s->packed_budget && q->head < q->list.len; q->head++) {
@@ -254,7 +256,7 @@ void column_init(struct column *c, struct spool *s, const struct pack_layout *la
     *c = (struct column){.spool = s, .layout = layout, .patchable = patchable};
     if (!patchable)
         return;
-    /* A logged overwrite is the element's number within its 16 chunks, and the element. */
+    /* A logged overwrite is the element's number within its 128 chunks, and the element. */
     c->log_layout.element = (uint8_t)(layout->element + 4);
     c->log_layout.count = (uint8_t)(layout->count + 1);
     c->log_layout.fields[0] = (struct pack_field){0, 4, PACK_OFFSET};
@@ -337,11 +339,15 @@ int column_append_slow(struct column *c, struct err *e)
     struct spool *s = c->spool;
     if (c->len < COLUMN_CHUNK)
         return column_grow_first(c, e);
+    struct column_chunk *full = c->chunks.at[c->chunks.len - 1];
+    /* Its buffer, which is still in the processor's cache, serves the next chunk. */
+    if (!c->patchable && full->raw && chunk_pack(s, full, e) != 0)
+        return -1;
     struct column_chunk *k = calloc(1, sizeof *k);
     uint8_t *raw = slab_take(&s->buffers, raw_bytes(c));
     /* Queued last: a chunk must not be queued twice when an append is tried again. */
     if (!k || !raw || !vec_reserve(&c->chunks, c->chunks.len + 1) ||
-        queue_push(&s->raw, c->chunks.at[c->chunks.len - 1], raw_bytes(c), e) != 0) {
+        (c->patchable && queue_push(&s->raw, full, raw_bytes(c), e) != 0)) {
         free(k);
         if (raw)
             slab_give(&s->buffers, raw, raw_bytes(c));

@@ -5,7 +5,8 @@
  * File-backed columns: append-only arrays of small structures whose resident memory does not grow
  * with their length. A chunk of a column goes through three states:
  *
- *     raw      the newest chunks, as they are: elements can be read and overwritten in place
+ *     raw      the newest chunk, as it is, and of a patchable column those before it, too:
+ *              elements can be overwritten in place
  *     packed   older ones, in as few bits as they need (base/pack.h), in memory
  *     on disk  the oldest ones, packed, in an unlinked temporary file
  *
@@ -14,7 +15,7 @@
  * report, not a signal.
  *
  * Elements of a patchable column can be overwritten at any time. Overwrites of chunks that are raw
- * no more are kept in logs, one per 16 chunks, and applied whenever such a chunk is read.
+ * no more are kept in logs, one per 128 chunks, and applied whenever such a chunk is read.
  */
 
 #include <stdbool.h>
@@ -26,8 +27,8 @@
 #include "base/slab.h"
 #include "base/vec.h"
 
-#define COLUMN_CHUNK 65536u /* elements */
-#define COLUMN_FIRST 64u    /* elements that a column's first chunk begins with: many stay short */
+#define COLUMN_CHUNK 8192u /* elements: a few hundred KiB, which a processor's cache holds */
+#define COLUMN_FIRST 64u   /* elements that a column's first chunk begins with: many stay short */
 
 struct column;
 
@@ -96,7 +97,7 @@ struct column {
     uint8_t *limit; /* where the newest chunk's room ends */
     VEC(struct column_chunk *) chunks;
     struct pack_layout log_layout;
-    VEC(struct column *) logs; /* overwrites of the n-th 16 chunks, or NULL */
+    VEC(struct column *) logs; /* overwrites of the n-th 128 chunks, or NULL */
 };
 
 /*
@@ -165,7 +166,7 @@ static inline int column_patch(struct column *c, uint64_t index, const void *ele
     return 0;
 }
 
-struct column_log; /* overwrites of 16 chunks, sorted by chunk */
+struct column_log; /* overwrites of 128 chunks, sorted by chunk */
 
 /*
  * Sequential reading from element `next` on: column_reader_next gives the next run of elements, at

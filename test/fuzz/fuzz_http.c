@@ -86,7 +86,21 @@ static struct http_server *server_of(int i)
     return servers[i].server;
 }
 
-/* Closed by a reset, so that no port stays taken for a minute. */
+/*
+ * Where the server ends a connection its port stays taken for a minute, and thousands of inputs a
+ * second use all of them up: then there will be one soon.
+ */
+static bool connect_when_possible(int fd, const struct sockaddr_in *at)
+{
+    while (connect(fd, (const struct sockaddr *)at, sizeof *at) != 0) {
+        if (errno != EADDRNOTAVAIL)
+            return false;
+        (void)poll(NULL, 0, 100);
+    }
+    return true;
+}
+
+/* Closed by a reset, so that no port stays taken on this side. */
 static int connect_to(struct http_server *s)
 {
     const struct linger reset = {.l_onoff = 1};
@@ -94,7 +108,7 @@ static int connect_to(struct http_server *s)
                                    .sin_port = htons(http_port(s)),
                                    .sin_addr = {htonl(INADDR_LOOPBACK)}};
     int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd < 0 || connect(fd, (const struct sockaddr *)&at, sizeof at) != 0 ||
+    if (fd < 0 || !connect_when_possible(fd, &at) ||
         setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof reset) != 0)
         abort();
     return fd;
