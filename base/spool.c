@@ -9,7 +9,8 @@
 #include "base/bytes.h"
 #include "base/prefault.h"
 
-#define LOG_CHUNKS ((uint64_t)128)
+/* Elements whose overwrites go to one log. */
+#define STRETCH ((uint64_t)COLUMN_LOG_CHUNKS * COLUMN_CHUNK)
 
 static int no_room(struct err *e)
 {
@@ -256,7 +257,7 @@ void column_init(struct column *c, struct spool *s, const struct pack_layout *la
     *c = (struct column){.spool = s, .layout = layout, .patchable = patchable};
     if (!patchable)
         return;
-    /* A logged overwrite is the element's number within its 128 chunks, and the element. */
+    /* A logged overwrite is the element's number within its stretch, and the element. */
     c->log_layout.element = (uint8_t)(layout->element + 4);
     c->log_layout.count = (uint8_t)(layout->count + 1);
     c->log_layout.fields[0] = (struct pack_field){0, 4, PACK_OFFSET};
@@ -362,7 +363,7 @@ int column_append_slow(struct column *c, struct err *e)
 
 int column_patch_slow(struct column *c, uint64_t index, const void *element, struct err *e)
 {
-    size_t which = (size_t)(index / (LOG_CHUNKS * COLUMN_CHUNK));
+    size_t which = (size_t)(index / STRETCH);
     while (c->logs.len <= which) {
         if (!vec_push(&c->logs, NULL))
             return no_room(e);
@@ -377,7 +378,7 @@ int column_patch_slow(struct column *c, uint64_t index, const void *element, str
     uint8_t *entry = column_append(c->logs.at[which], e);
     if (!entry)
         return -1;
-    store_u32(entry, (uint32_t)(index % (LOG_CHUNKS * COLUMN_CHUNK)));
+    store_u32(entry, (uint32_t)(index % STRETCH));
     memcpy(entry + 4, element, c->layout->element);
     return 0;
 }
@@ -386,7 +387,7 @@ int column_patch_slow(struct column *c, uint64_t index, const void *element, str
 
 struct column_log {
     uint64_t which;
-    size_t first[LOG_CHUNKS + 1]; /* entries of the i-th chunk: [first[i], first[i + 1]) */
+    size_t first[COLUMN_LOG_CHUNKS + 1]; /* entries of the i-th chunk: [first[i], first[i + 1]) */
     uint8_t *entries;
 };
 
@@ -425,7 +426,7 @@ static struct column_log *log_load(struct column *c, uint64_t which, struct err 
     struct column *log = c->logs.at[which];
     struct column_log *l = calloc(1, sizeof *l);
     uint8_t *entries = malloc((size_t)log->len * log->layout->element + 1);
-    size_t place[LOG_CHUNKS] = {0};
+    size_t place[COLUMN_LOG_CHUNKS] = {0};
     if (!l || !entries) {
         no_room(e);
         goto fail;
@@ -435,7 +436,7 @@ static struct column_log *log_load(struct column *c, uint64_t which, struct err 
     entries = NULL;
     if (log_pass(log, place, NULL, e) != 0)
         goto fail;
-    for (size_t i = 0; i < LOG_CHUNKS; i++) {
+    for (size_t i = 0; i < COLUMN_LOG_CHUNKS; i++) {
         l->first[i + 1] = l->first[i] + place[i];
         place[i] = l->first[i];
     }
@@ -453,7 +454,7 @@ fail:
 static int reader_apply_log(struct column_reader *r, size_t chunk, struct err *e)
 {
     struct column *c = r->column;
-    uint64_t which = chunk / LOG_CHUNKS;
+    uint64_t which = chunk / COLUMN_LOG_CHUNKS;
     if (which >= c->logs.len || !c->logs.at[which])
         return 0;
     if (!r->log || r->log->which != which) {
@@ -462,9 +463,9 @@ static int reader_apply_log(struct column_reader *r, size_t chunk, struct err *e
         if (!r->log)
             return -1;
     }
-    size_t size = c->layout->element;
+    size_t size = c->layout->element, within = chunk % COLUMN_LOG_CHUNKS;
     const struct column_log *l = r->log;
-    for (size_t i = l->first[chunk % LOG_CHUNKS]; i < l->first[chunk % LOG_CHUNKS + 1]; i++) {
+    for (size_t i = l->first[within]; i < l->first[within + 1]; i++) {
         const uint8_t *entry = l->entries + i * (size + 4);
         memcpy(r->buffer + (load_u32(entry) & (COLUMN_CHUNK - 1)) * size, entry + 4, size);
     }

@@ -15,7 +15,8 @@
  * report, not a signal.
  *
  * Elements of a patchable column can be overwritten at any time. Overwrites of chunks that are raw
- * no more are kept in logs, one per 128 chunks, and applied whenever such a chunk is read.
+ * no more are kept in logs, one for each stretch of COLUMN_LOG_CHUNKS chunks, and applied whenever
+ * such a chunk is read.
  */
 
 #include <stdbool.h>
@@ -28,7 +29,8 @@
 #include "base/vec.h"
 
 #define COLUMN_CHUNK 8192u /* elements: a few hundred KiB, which a processor's cache holds */
-#define COLUMN_FIRST 64u   /* elements that a column's first chunk begins with: many stay short */
+#define COLUMN_LOG_CHUNKS 128u
+#define COLUMN_FIRST 64u /* elements that a column's first chunk begins with: many stay short */
 
 struct column;
 
@@ -97,7 +99,7 @@ struct column {
     uint8_t *limit; /* where the newest chunk's room ends */
     VEC(struct column_chunk *) chunks;
     struct pack_layout log_layout;
-    VEC(struct column *) logs; /* overwrites of the n-th 128 chunks, or NULL */
+    VEC(struct column *) logs; /* overwrites of the n-th stretch, or NULL */
 };
 
 /*
@@ -166,7 +168,7 @@ static inline int column_patch(struct column *c, uint64_t index, const void *ele
     return 0;
 }
 
-struct column_log; /* overwrites of 128 chunks, sorted by chunk */
+struct column_log; /* overwrites of one stretch, sorted by chunk */
 
 /*
  * Sequential reading from element `next` on: column_reader_next gives the next run of elements, at
