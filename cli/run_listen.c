@@ -167,11 +167,12 @@ static int take_event(void *ctx, const struct event *ev, struct err *e)
     return l->next.event(l->next.ctx, ev, e);
 }
 
-static int take_memory(void *ctx, const struct event *events, size_t n, struct err *e)
+static int take_memory(void *ctx, const struct memory_event *events, size_t n, struct err *e)
 {
     struct run_listen *l = ctx;
     for (size_t i = 0; i < n; i++) {
-        offer_event(l, &events[i]);
+        struct event ev = event_of_memory(&events[i]);
+        offer_event(l, &ev);
         if (l->next.memory(l->next.ctx, &events[i], 1, e) != 0)
             return -1;
     }

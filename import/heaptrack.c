@@ -57,8 +57,9 @@ struct heaptrack_import {
     bool indexed; /* allocations go by their kind */
     bool rss;     /* there is a plot */
     uint64_t version;
-    struct event memory[MEMORY_BATCH]; /* handed over together, which spares waiting for memory */
-    size_t waiting;                    /* of them */
+    struct memory_event
+        memory[MEMORY_BATCH]; /* handed over together, which spares waiting for memory */
+    size_t waiting;           /* of them */
 };
 
 static int flush_memory(struct heaptrack_import *h, struct err *e)
@@ -68,7 +69,7 @@ static int flush_memory(struct heaptrack_import *h, struct err *e)
     return n ? h->in->sink.memory(h->in->sink.ctx, h->memory, n, e) : 0;
 }
 
-static int hand_memory(struct heaptrack_import *h, const struct event *ev, struct err *e)
+static int hand_memory(struct heaptrack_import *h, const struct memory_event *ev, struct err *e)
 {
     h->memory[h->waiting++] = *ev;
     return h->waiting < MEMORY_BATCH ? 0 : flush_memory(h, e);
@@ -98,9 +99,9 @@ static int put_alloc(struct heaptrack_import *h, uint64_t address, uint64_t size
                      struct err *e)
 {
     bool known;
-    struct event ev = {.kind = EVENT_MEM_ALLOC, .thread = THREAD_ID, .time = next_time(h)};
-    ev.mem.ptr = address;
-    ev.mem.size = size < UINT64_C(1) << 48 ? size : (UINT64_C(1) << 48) - 1;
+    struct memory_event ev = {.kind = EVENT_MEM_ALLOC, .thread = THREAD_ID, .time = next_time(h)};
+    ev.ptr = address;
+    ev.size = size < UINT64_C(1) << 48 ? size : (UINT64_C(1) << 48) - 1;
     if (heaptrack_callstack(&h->stacks, trace, &ev.callstack, &known, e) != 0)
         return -1;
     h->counts->notes[NOTE_UNKNOWN_TRACES] += !known;
@@ -110,8 +111,8 @@ static int put_alloc(struct heaptrack_import *h, uint64_t address, uint64_t size
 
 static int put_free(struct heaptrack_import *h, uint64_t address, struct err *e)
 {
-    struct event ev = {.kind = EVENT_MEM_FREE, .thread = THREAD_ID, .time = next_time(h)};
-    ev.mem.ptr = address;
+    struct memory_event ev = {.kind = EVENT_MEM_FREE, .thread = THREAD_ID, .time = next_time(h)};
+    ev.ptr = address;
     h->counts->frees++;
     return hand_memory(h, &ev, e);
 }

@@ -27,6 +27,7 @@ struct decoder *decoder_new(const struct decoder_config *config)
      */
     bool narrow = w->cpu_arch == ARCH_X86 || w->cpu_arch == ARCH_ARM32;
     d->size_mask = narrow ? UINT32_MAX : UINT64_MAX;
+    decoder_know_runs(d);
     return d;
 }
 
@@ -329,7 +330,7 @@ static int decode_items(struct decoder *d, const uint8_t *bytes, size_t len)
         size_t left = (size_t)(end - p);
         if (left < it->size)
             return decoder_fail(d, "%u bytes long, but its frame ends after %zu", it->size, left);
-        if (wire_begins_memory_run(it)) {
+        if (d->run_items[*p] != RUN_NONE) {
             const uint8_t *behind = decoder_memory_run(d, p, end);
             if (!behind)
                 return -1;

@@ -32,43 +32,11 @@ int decoder_emit_memory(struct decoder *d)
     d->memory_count = 0;
     if (d->sink.memory)
         return n ? d->sink.memory(d->sink.ctx, d->memory, n, d->err) : 0;
-    for (unsigned i = 0; i < n && status == 0; i++)
-        status = d->sink.event(d->sink.ctx, &d->memory[i], d->err);
-    return status;
-}
-
-/*
- * An allocation or a free, which then waits for others of their kind. Programs mix them in no order
- * that a processor could predict, so nothing here depends on which of them it is: where a free has
- * no size, whatever stands at its beginning is masked away. The call stack may be missing: a build
- * without unwinder sends …Callstack items without one.
- */
-static inline __attribute__((always_inline)) int
-add_memory_event(struct decoder *d, const struct wire_item *it, const uint8_t *p)
-{
-    bool is_alloc = it->kind == WIRE_MEM_ALLOC;
-    d->ref_serial += field_u64(it, p, AT_TIME);
-    uint32_t thread = field_u32(it, p, AT_THREAD);
-    uint64_t pool = 0;
-    if (decoder_note_thread(d, thread) < 0)
-        return -1;
-    if (it->flags & WIRE_F_NAMED && take_pool(d, &pool) < 0)
-        return -1;
-    struct event *ev = &d->memory[d->memory_count];
-    ev->kind = is_alloc ? EVENT_MEM_ALLOC : EVENT_MEM_FREE;
-    ev->callstack = 0;
-    if (it->flags & WIRE_F_CALLSTACK) {
-        ev->callstack = d->serial_stack;
-        d->serial_stack = 0;
-        if (d->stack_count && !d->stacks[d->stack_count - 1].taker)
-            d->stacks[d->stack_count - 1].taker = d->memory_count + 1;
+    for (unsigned i = 0; i < n && status == 0; i++) {
+        struct event ev = event_of_memory(&d->memory[i]);
+        status = d->sink.event(d->sink.ctx, &ev, d->err);
     }
-    ev->thread = thread;
-    ev->time = clock_ns(&d->clock, (int64_t)d->ref_serial);
-    ev->mem.pool = pool;
-    ev->mem.ptr = field_u64(it, p, AT_MEM_PTR);
-    ev->mem.size = load_u48(p + it->at[AT_MEM_SIZE]) & d->size_mask & -(uint64_t)is_alloc;
-    return ++d->memory_count < MEMORY_BATCH ? 0 : decoder_emit_memory(d);
+    return status;
 }
 
 /*
@@ -93,12 +61,6 @@ HANDLER(on_mem_discard)
 }
 
 /* A null name is the default pool's key, as in the official server. */
-/* One by itself; decoder_memory_run takes those that it comes upon. */
-HANDLER(on_memory_event)
-{
-    return add_memory_event(d, it, p);
-}
-
 HANDLER(on_mem_name)
 {
     if (d->has_pool)
@@ -198,97 +160,26 @@ static int take_stack(struct decoder *d, uint32_t *id)
     return intern(d, custom + native, addresses, native, id);
 }
 
-static int look_up_stack(struct decoder *d, const struct waiting_stack *w)
+/* A stack that was not found; its id goes where it is waited for. */
+static int intern_sent(struct decoder *d, struct sent_callstack *s)
 {
-    uint32_t *id = w->taker ? &d->memory[w->taker - 1].callstack : &d->serial_stack;
-    size_t n = w->addresses.len / 8;
-    if (w->has_key && (*id = d->sink.callstack_find(d->sink.ctx, w->key)))
-        return 0;
-    copy_frames(d->frames, w->addresses.p, n);
-    return intern(d, n, w->addresses.p, n, id);
+    copy_frames(d->frames, s->addresses, s->n);
+    return intern(d, s->n, s->addresses, s->n, &s->id);
 }
 
 int decoder_settle_stacks(struct decoder *d)
 {
     unsigned n = d->stack_count;
     d->stack_count = 0;
+    if (n && d->sink.find_callstacks)
+        d->sink.find_callstacks(d->sink.ctx, d->stacks, n);
     for (unsigned i = 0; i < n; i++) {
-        if (look_up_stack(d, &d->stacks[i]) < 0)
+        struct sent_callstack *s = &d->stacks[i];
+        if (s->id == 0 && intern_sent(d, s) < 0)
             return -1;
+        *(d->takers[i] ? d->takers[i] : &d->serial_stack) = s->id;
     }
     return 0;
-}
-
-/* The addresses become the serial call stack. */
-static inline int add_serial_stack(struct decoder *d, struct view addresses)
-{
-    bool no_room =
-        d->stack_count == MEMORY_BATCH || (d->stack_count && !d->stacks[d->stack_count - 1].taker);
-    if (no_room && decoder_settle_stacks(d) < 0)
-        return -1;
-    d->stats.stale_callstacks += d->serial_stack != 0;
-    d->serial_stack = 0;
-    size_t n = addresses.len / 8;
-    if (n == 0)
-        return 0;
-    struct waiting_stack *w = &d->stacks[d->stack_count++];
-    w->addresses = addresses;
-    w->taker = 0;
-    /* The next stacks lie in what was decompressed a while ago; past its end this is no pointer. */
-    for (size_t i = 0; i < 3; i++) /* NOLINTNEXTLINE(performance-no-int-to-ptr) */
-        __builtin_prefetch((const void *)((uintptr_t)addresses.p + 512 + 64 * i));
-    w->has_key = d->sink.callstack_ahead && n <= CALLSTACK_AHEAD_MAX;
-    if (w->has_key)
-        w->key = d->sink.callstack_ahead(d->sink.ctx, addresses.p, (uint32_t)n);
-    return 0;
-}
-
-/*
- * A short cut for what nearly every memory event begins with: a sound CallstackPayload with its
- * CallstackSerial right behind it needs no slot in between. Where they end; NULL when it is
- * something else, which the general way will find out about.
- */
-static inline const uint8_t *serial_stack_end(const struct decoder *d, const struct wire_item *it,
-                                              const uint8_t *p, const uint8_t *end,
-                                              struct view *addresses)
-{
-    size_t left = (size_t)(end - p), head = it->size + 2u;
-    if (it->kind != WIRE_CALLSTACK_PAYLOAD || it->tail != WIRE_TAIL_16 || left < head)
-        return NULL;
-    size_t len = load_u16(p + it->size);
-    if (len % 8 != 0 || left <= head + len || d->stack.full || d->has_custom)
-        return NULL;
-    const uint8_t *serial = p + head + len;
-    if (*serial >= d->item_count || d->items[*serial].kind != WIRE_CALLSTACK_SERIAL)
-        return NULL;
-    *addresses = (struct view){(const char *)p + head, len};
-    return serial + 1;
-}
-
-const uint8_t *decoder_memory_run(struct decoder *d, const uint8_t *p, const uint8_t *end)
-{
-    while (p != end && *p < d->item_count) {
-        const struct wire_item *it = &d->items[*p];
-        const uint8_t *behind;
-        struct view addresses;
-        if (wire_is_memory_event(it) && it->size <= end - p) {
-            d->item = p;
-            d->stats.kinds[it->kind]++;
-            if (add_memory_event(d, it, p) < 0)
-                return NULL;
-            p += it->size;
-        } else if ((behind = serial_stack_end(d, it, p, end, &addresses))) {
-            d->item = p;
-            d->stats.kinds[WIRE_CALLSTACK_PAYLOAD]++;
-            d->stats.kinds[WIRE_CALLSTACK_SERIAL]++;
-            if (add_serial_stack(d, addresses) < 0)
-                return NULL;
-            p = behind;
-        } else {
-            break;
-        }
-    }
-    return p;
 }
 
 int decoder_take_serial_stack(struct decoder *d, uint32_t *id)
@@ -332,4 +223,185 @@ HANDLER(on_sample)
     if (take_stack(d, &ev.callstack) < 0 || decoder_note_thread(d, (uint32_t)ev.thread) < 0)
         return -1;
     return decoder_emit(d, &ev);
+}
+
+/* ---- runs of memory events */
+
+void decoder_know_runs(struct decoder *d)
+{
+    static const uint8_t kinds[WIRE_KIND_COUNT] = {[WIRE_MEM_ALLOC] = RUN_EVENT | RUN_ALLOC,
+                                                   [WIRE_MEM_FREE] = RUN_EVENT,
+                                                   [WIRE_CALLSTACK_PAYLOAD] = RUN_PAYLOAD,
+                                                   [WIRE_CALLSTACK_SERIAL] = RUN_SERIAL,
+                                                   [WIRE_MEM_NAME] = RUN_POOL};
+    for (unsigned id = 0; id < d->item_count; id++) {
+        const struct wire_item *it = &d->items[id];
+        unsigned what = kinds[it->kind];
+        if (what & RUN_EVENT)
+            what |= (it->flags & WIRE_F_NAMED ? RUN_NAMED : 0u) |
+                    (it->flags & WIRE_F_CALLSTACK ? RUN_STACK : 0u);
+        d->run_items[id] = (uint8_t)what;
+    }
+}
+
+/* What a run keeps in registers; the decoder has it again when the run ends. */
+struct run {
+    struct memory_event *next; /* in the decoder's `memory` */
+    uint32_t **untaken;        /* where the call stack's taker belongs that none has taken; NULL */
+    uint64_t ticks;            /* the reference of serial times */
+    uint64_t thread;           /* that the last event was of; UINT64_MAX: none */
+    uint64_t allocations, frees, stacks;
+};
+
+/*
+ * What nearly every memory event begins with: a sound CallstackPayload with its CallstackSerial
+ * right behind it needs no slot in between. Where they end; NULL when it is something else, which
+ * the general way will find out about.
+ */
+static inline const uint8_t *serial_stack_end(const struct decoder *d, const uint8_t *p,
+                                              const uint8_t *end, uint32_t *frames)
+{
+    size_t left = (size_t)(end - p);
+    if (left < PAYLOAD_HEAD)
+        return NULL;
+    size_t len = load_u16(p + PAYLOAD_LEN_AT);
+    if (len % 8 != 0 || left <= PAYLOAD_HEAD + len || d->stack.full || d->has_custom)
+        return NULL;
+    const uint8_t *serial = p + PAYLOAD_HEAD + len;
+    *frames = (uint32_t)len / 8;
+    return d->run_items[*serial] == RUN_SERIAL ? serial + 1 : NULL;
+}
+
+/*
+ * The addresses become the serial call stack. There is room: those before it were taken by as many
+ * events that wait, or are looked up now.
+ */
+static inline int add_serial_stack(struct decoder *d, struct run *r, const uint8_t *addresses,
+                                   uint32_t n)
+{
+    if (__builtin_expect(r->untaken != NULL, 0) && decoder_settle_stacks(d) < 0)
+        return -1;
+    r->untaken = NULL;
+    if (__builtin_expect(d->serial_stack != 0, 0)) {
+        d->stats.stale_callstacks++;
+        d->serial_stack = 0;
+    }
+    r->stacks++;
+    if (n == 0)
+        return 0;
+    unsigned i = d->stack_count++;
+    d->stacks[i] = (struct sent_callstack){.addresses = addresses, .n = n};
+    r->untaken = &d->takers[i];
+    *r->untaken = NULL;
+    return 0;
+}
+
+/* The call stack may be missing: a build without unwinder sends …Callstack items without one. */
+static inline void take_serial_stack(struct decoder *d, struct run *r, struct memory_event *ev)
+{
+    ev->callstack = d->serial_stack;
+    d->serial_stack = 0;
+    if (r->untaken)
+        *r->untaken = &ev->callstack;
+    r->untaken = NULL;
+}
+
+/* The last event made the batch full. */
+static inline int hand_over(struct decoder *d, struct run *r)
+{
+    d->memory_count = MEMORY_BATCH;
+    r->next = d->memory;
+    r->untaken = NULL;
+    return decoder_emit_memory(d);
+}
+
+/*
+ * An allocation or a free. Programs mix them in no order that a processor could predict, so nothing
+ * here depends on which of them it is: where a free has no size, the bytes before its end are read
+ * and masked away.
+ */
+static inline int add_event(struct decoder *d, struct run *r, unsigned what, const uint8_t *p)
+{
+    struct memory_event *ev = r->next;
+    unsigned is_alloc = (what & RUN_ALLOC) / RUN_ALLOC;
+    const uint8_t *size = p + (is_alloc ? ALLOC_BYTES : FREE_BYTES) - 8;
+    uint32_t thread = load_u32(p + EVENT_THREAD_AT);
+    r->ticks += load_u64(p + EVENT_TIME_AT);
+    if (thread != r->thread && decoder_note_thread(d, thread) < 0)
+        return -1;
+    r->thread = thread;
+    ev->pool = 0;
+    if (what & RUN_NAMED && take_pool(d, &ev->pool) < 0)
+        return -1;
+    ev->callstack = 0;
+    if (what & RUN_STACK)
+        take_serial_stack(d, r, ev);
+    ev->kind = is_alloc ? EVENT_MEM_ALLOC : EVENT_MEM_FREE;
+    ev->thread = thread;
+    ev->time = clock_ns(&d->clock, (int64_t)r->ticks);
+    ev->ptr = load_u64(p + EVENT_PTR_AT);
+    ev->size = load_u64(size) >> 16 & d->size_mask & -(uint64_t)is_alloc;
+    r->allocations += is_alloc;
+    r->frees += !is_alloc;
+    return ++r->next < &d->memory[MEMORY_BATCH] ? 0 : hand_over(d, r);
+}
+
+/*
+ * Takes the item at `p` when it belongs to the run: where the next one begins. `p` itself when it
+ * does not, NULL after an error.
+ */
+static inline __attribute__((always_inline)) const uint8_t *
+take_item(struct decoder *d, struct run *r, const uint8_t *p, const uint8_t *end)
+{
+    unsigned what = d->run_items[*p];
+    if (what & RUN_EVENT) {
+        size_t size = what & RUN_ALLOC ? ALLOC_BYTES : FREE_BYTES;
+        if ((size_t)(end - p) < size)
+            return p;
+        return add_event(d, r, what, p) < 0 ? NULL : p + size;
+    }
+    if (what == RUN_PAYLOAD) {
+        uint32_t n;
+        const uint8_t *behind = serial_stack_end(d, p, end, &n);
+        if (!behind)
+            return p;
+        return add_serial_stack(d, r, p + PAYLOAD_HEAD, n) < 0 ? NULL : behind;
+    }
+    if (what != RUN_POOL || d->has_pool || end - p < POOL_BYTES)
+        return p;
+    d->has_pool = true;
+    d->pool = load_u64(p + POOL_AT);
+    d->stats.kinds[WIRE_MEM_NAME]++;
+    return p + POOL_BYTES;
+}
+
+const uint8_t *decoder_memory_run(struct decoder *d, const uint8_t *p, const uint8_t *end)
+{
+    unsigned waiting = d->stack_count;
+    struct run r = {.next = &d->memory[d->memory_count],
+                    .untaken = waiting && !d->takers[waiting - 1] ? &d->takers[waiting - 1] : NULL,
+                    .ticks = d->ref_serial,
+                    .thread = UINT64_MAX};
+    while (p != end) {
+        d->item = p;
+        const uint8_t *behind = take_item(d, &r, p, end);
+        if (behind == p)
+            break;
+        p = behind;
+        if (!p)
+            break;
+    }
+    d->memory_count = (unsigned)(r.next - d->memory);
+    d->ref_serial = r.ticks;
+    d->stats.kinds[WIRE_MEM_ALLOC] += r.allocations;
+    d->stats.kinds[WIRE_MEM_FREE] += r.frees;
+    d->stats.kinds[WIRE_CALLSTACK_PAYLOAD] += r.stacks;
+    d->stats.kinds[WIRE_CALLSTACK_SERIAL] += r.stacks;
+    return p;
+}
+
+/* One by itself; nearly all are met in runs. */
+HANDLER(on_memory_event)
+{
+    return decoder_memory_run(d, p, p + it->size) ? 0 : -1;
 }

@@ -33,17 +33,6 @@ struct thread_state {
     uint32_t callstack; /* waiting for its zone or message; 0 = none */
 };
 
-/*
- * A serial call stack that is looked up later, with those of other events, or when somebody needs
- * its id: by then the sink has asked memory for it.
- */
-struct waiting_stack {
-    struct view addresses; /* in the frame in hand */
-    struct callstack_key key;
-    bool has_key;
-    unsigned taker; /* the memory event that has taken it: its index + 1; 0 = none yet */
-};
-
 /* A call-stack frame's answer: CallstackFrameSize, then so many CallstackFrames. */
 struct frame_reply {
     uint64_t address;
@@ -73,6 +62,19 @@ struct decoder_sources {
 
 #define RECENT 256 /* must be a power of two */
 #define MEMORY_BATCH 64u
+
+/* What an item is in a run of memory events. */
+enum run_item {
+    RUN_NONE = 0, /* ends it */
+    RUN_EVENT = 1,
+    RUN_ALLOC = 2, /* else a free */
+    RUN_NAMED = 4,
+    RUN_STACK = 8, /* takes the serial call stack */
+    RUN_PAYLOAD = 16,
+    RUN_SERIAL = 32,
+    RUN_POOL = 64,
+};
+
 #define CUSTOM_FRAMES_MAX 64
 #define NATIVE_FRAMES_MAX (UINT16_MAX / 8)
 
@@ -80,6 +82,7 @@ struct decoder {
     const struct wire_version *version;
     const struct wire_item *items;
     unsigned item_count;
+    uint8_t run_items[UINT8_MAX + 1]; /* enum run_item, by id */
     struct wire_clock clock;
     struct event_sink sink;
     struct query *query;
@@ -102,8 +105,14 @@ struct decoder {
     unsigned custom_count;
     uint64_t custom[CUSTOM_FRAMES_MAX];
     uint32_t serial_stack;
+    /*
+     * Serial call stacks that are looked up together, with the last of their events or when
+     * somebody needs an id, and where each id goes: to the event that took the stack, or, NULL, to
+     * serial_stack. Only the last one may have no taker.
+     */
     unsigned stack_count;
-    struct waiting_stack stacks[MEMORY_BATCH]; /* only the last one may have no taker */
+    struct sent_callstack stacks[MEMORY_BATCH]; /* in the frame in hand */
+    uint32_t *takers[MEMORY_BATCH];
     struct frame_reply reply;
 
     /* threads */
@@ -125,9 +134,9 @@ struct decoder {
 
     bool terminated, crashed;
     struct decoder_stats stats;
-    /* Memory events not handed over yet. What they do not have in common is 0 from the start. */
+    /* Memory events not handed over yet. */
     unsigned memory_count;
-    struct event memory[MEMORY_BATCH];
+    struct memory_event memory[MEMORY_BATCH];
     uint64_t frames[CUSTOM_FRAMES_MAX + NATIVE_FRAMES_MAX];
 };
 
@@ -259,20 +268,30 @@ int code_received(struct decoder *d, uint64_t symbol, struct view code);
 
 /* ---- memory events */
 
-static inline bool wire_is_memory_event(const struct wire_item *it)
-{
-    return it->kind == WIRE_MEM_ALLOC || it->kind == WIRE_MEM_FREE;
-}
+/*
+ * Where the items of a run have their fields, from the id on: alike in all protocols (a test holds
+ * that), so the hot path need not look it up.
+ */
+enum {
+    EVENT_TIME_AT = 1,
+    EVENT_THREAD_AT = 9,
+    EVENT_PTR_AT = 13,
+    EVENT_SIZE_AT = 21, /* of an allocation, 48 bits */
+    FREE_BYTES = 21,
+    ALLOC_BYTES = 27,
+    POOL_AT = 1,
+    POOL_BYTES = 9,
+    PAYLOAD_LEN_AT = 9, /* 16 bits */
+    PAYLOAD_HEAD = 11,
+};
 
-static inline bool wire_begins_memory_run(const struct wire_item *it)
-{
-    return wire_is_memory_event(it) || it->kind == WIRE_CALLSTACK_PAYLOAD;
-}
+/* Finds out which items runs consist of; `items` are there. */
+void decoder_know_runs(struct decoder *d);
 
 /*
- * Allocations and frees that stand one behind the other, with the serial call stacks between them.
- * The first item is at `p` and its fixed part lies in the frame. Returns where something else
- * begins, which may be at once, or NULL after an error.
+ * Allocations and frees that stand one behind the other, with the serial call stacks and names of
+ * pools between them. Returns where something else begins, which may be at once, or what is not as
+ * it should be; NULL after an error.
  */
 const uint8_t *decoder_memory_run(struct decoder *d, const uint8_t *p, const uint8_t *end);
 

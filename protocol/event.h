@@ -267,15 +267,48 @@ struct event {
     };
 };
 
+/*
+ * An allocation or a free by itself, in less than half the room: most of a stream is these. The
+ * fields are those of struct event.
+ */
+struct memory_event {
+    enum event_kind kind; /* EVENT_MEM_ALLOC or EVENT_MEM_FREE */
+    uint32_t callstack;
+    uint64_t thread;
+    int64_t time;
+    uint64_t pool;
+    uint64_t ptr;
+    uint64_t size;
+};
+
+static inline struct event event_of_memory(const struct memory_event *m)
+{
+    return (struct event){.kind = m->kind,
+                          .callstack = m->callstack,
+                          .thread = m->thread,
+                          .time = m->time,
+                          .mem = {.pool = m->pool, .ptr = m->ptr, .size = m->size}};
+}
+
+static inline struct memory_event memory_of_event(const struct event *ev)
+{
+    return (struct memory_event){.kind = ev->kind,
+                                 .callstack = ev->callstack,
+                                 .thread = ev->thread,
+                                 .time = ev->time,
+                                 .pool = ev->mem.pool,
+                                 .ptr = ev->mem.ptr,
+                                 .size = ev->mem.size};
+}
+
 /* A frame id has room for 62 bits of an address; the two above tell client-made frames. */
 #define FRAME_ADDRESS_MASK (UINT64_MAX >> 2)
 
-#define CALLSTACK_AHEAD_MAX 64u
-
-/* What stands for the frames of a call stack: bits of a hash, as many as make it exact. */
-struct callstack_key {
-    uint64_t check;
-    uint32_t tag;
+/* A call stack as a client sent it. */
+struct sent_callstack {
+    const void *addresses; /* 8 bytes each, innermost first */
+    uint32_t n;            /* ≥ 1 */
+    uint32_t id;           /* what was found; 0: nothing */
 };
 
 /*
@@ -285,11 +318,10 @@ struct event_sink {
     void *ctx;
     int (*event)(void *ctx, const struct event *ev, struct err *e);
     /*
-     * Takes `n` ≥ 1 events in their order, all of them EVENT_MEM_ALLOC or EVENT_MEM_FREE. Most of a
-     * stream is memory events, and whoever is handed many at a time can work ahead. NULL: they come
-     * through `event`, one by one.
+     * Takes `n` ≥ 1 memory events in their order: whoever is handed many at a time can work ahead.
+     * NULL: they come through `event`, one by one.
      */
-    int (*memory)(void *ctx, const struct event *events, size_t n, struct err *e);
+    int (*memory)(void *ctx, const struct memory_event *events, size_t n, struct err *e);
     /*
      * Interns a call stack of `n` ≥ 1 frame ids, innermost first, and gives its id (≥ 1) in *id.
      * A frame id is a client address without its top two bits, or what custom_frame gave.
@@ -298,12 +330,10 @@ struct event_sink {
     int (*callstack)(void *ctx, const uint64_t *frames, uint32_t n, uint32_t *id, bool *fresh,
                      struct err *e);
     /*
-     * A look-up in two steps, for stacks that a client sent as `n` ≤ CALLSTACK_AHEAD_MAX addresses:
-     * callstack_ahead has what callstack_find needs brought closer. That gives the id, or 0 where
-     * it is not known in this way: then `callstack` is to be called. Both may be NULL.
+     * Looks up `n` ≥ 1 call stacks at once: the id of each, or 0 where it is not known in this way:
+     * then `callstack` is to be called. NULL: that is called for all.
      */
-    struct callstack_key (*callstack_ahead)(void *ctx, const void *addresses, uint32_t n);
-    uint32_t (*callstack_find)(void *ctx, struct callstack_key key);
+    void (*find_callstacks)(void *ctx, struct sent_callstack *stacks, size_t n);
     /* Gives the frame id (bit 62 set) of a frame that the client describes in full (scripts). */
     int (*custom_frame)(void *ctx, struct view function, struct view file, uint32_t line,
                         uint64_t *frame, struct err *e);

@@ -46,7 +46,7 @@ struct recording {
     bool dead;                 /* looked at since the process ended */
     bool gives_back;           /* the process needs the space that was read */
     double sample;             /* mean bytes between samples; 0: all are there */
-    struct event events[BATCH];
+    struct memory_event events[BATCH];
     size_t n;
     VEC(struct held) held;
     VEC(struct pause) pauses; /* in order; those that were not told to the trace so far */

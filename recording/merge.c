@@ -114,7 +114,7 @@ static inline int callstack(struct recording *r, uint64_t number, uint32_t *id, 
     return recording_callstack(r, number, id, e);
 }
 
-static inline int put(struct recording *r, const struct event *ev, struct err *e)
+static inline int put(struct recording *r, const struct memory_event *ev, struct err *e)
 {
     r->events[r->n++] = *ev;
     return __builtin_expect(r->n == BATCH, 0) ? recording_flush(r, e) : 0;
@@ -132,11 +132,12 @@ static uint64_t sampled_size(const struct recording *r, uint64_t size)
 
 static int put_free(struct recording *r, const struct held *h, uint64_t stamp, struct err *e)
 {
-    const struct event ev = {.kind = EVENT_MEM_FREE,
-                             .callstack = h->callstack,
-                             .thread = h->thread,
-                             .time = recording_time(r, stamp),
-                             .mem = {.pool = h->pool, .ptr = h->ptr}};
+    const struct memory_event ev = {.kind = EVENT_MEM_FREE,
+                                    .callstack = h->callstack,
+                                    .thread = h->thread,
+                                    .time = recording_time(r, stamp),
+                                    .pool = h->pool,
+                                    .ptr = h->ptr};
     return put(r, &ev, e);
 }
 
@@ -213,7 +214,7 @@ static inline int take_alloc(struct recording *r, struct run *run, const struct 
 {
     uint64_t size = m->size < SIZE_MAX_KEPT ? m->size : SIZE_MAX_KEPT;
     uint64_t pool = POOL_KEY(m->pool);
-    struct event ev;
+    struct memory_event ev;
     bool moves = m->how == REC_HOW_REALLOC || m->how == REC_HOW_MREMAP;
     if (callstack(r, m->stack, &ev.callstack, e) != 0)
         return -1;
@@ -223,9 +224,9 @@ static inline int take_alloc(struct recording *r, struct run *run, const struct 
     ev.kind = EVENT_MEM_ALLOC;
     ev.thread = run->thread;
     ev.time = recording_time(r, run->stamp);
-    ev.mem.pool = pool;
-    ev.mem.ptr = run->address;
-    ev.mem.size = __builtin_expect(r->sample > 0, 0) ? sampled_size(r, size) : size;
+    ev.pool = pool;
+    ev.ptr = run->address;
+    ev.size = __builtin_expect(r->sample > 0, 0) ? sampled_size(r, size) : size;
     r->counts.allocations++;
     return put(r, &ev, e);
 }
@@ -234,7 +235,7 @@ static inline int take_free(struct recording *r, struct run *run, const struct m
                             struct err *e)
 {
     uint64_t pool = POOL_KEY(m->pool);
-    struct event ev;
+    struct memory_event ev;
     if (__builtin_expect(r->held.len, 0) && settle(r, run, pool, run->address, false, 0, e) != 0)
         return -1;
     ev.callstack = 0;
@@ -252,9 +253,9 @@ static inline int take_free(struct recording *r, struct run *run, const struct m
     ev.kind = EVENT_MEM_FREE;
     ev.thread = run->thread;
     ev.time = recording_time(r, run->stamp);
-    ev.mem.pool = pool;
-    ev.mem.ptr = run->address;
-    ev.mem.size = 0;
+    ev.pool = pool;
+    ev.ptr = run->address;
+    ev.size = 0;
     return put(r, &ev, e);
 }
 

@@ -10,6 +10,7 @@
 #include "base/bytes.h"
 
 #define NODES_MAX UINT32_MAX
+#define FIND_AT_ONCE ((size_t)32)
 /*
  * In the hash: beside the number of frames, that some are no addresses. So what a client sends as
  * addresses is never taken for a stack with such frames, whatever bits it sets.
@@ -194,31 +195,35 @@ static int callstacks_take_other(struct callstacks *c, uint32_t *id, struct err 
  * The sum of products of neighbours, each with a secret added, is a universal hash: which stacks
  * collide depends on the secrets alone (NH of Black, Halevi, Krawczyk, Krovetz, Rogaway: UMAC,
  * 1999). With multiplications that need not wait for one another it takes a third of the time of
- * XXH3, which hashes the rare deeper stacks.
+ * XXH3, which hashes the rare deeper stacks. At the end the number of frames is mixed in, and all
+ * bits of the sum go into all bits of the key.
  */
 static inline unsigned __int128 hash_pair(const uint8_t *ids, const uint64_t *keys)
 {
     return (unsigned __int128)(load_u64(ids) + keys[0]) * (load_u64(ids + 8) + keys[1]);
 }
 
-static inline struct callstack_key hash_short(const struct callstacks *c, const uint8_t *ids,
-                                              uint32_t n, uint64_t kind)
+static inline struct callstack_key hash_short(const uint64_t *keys, const uint8_t *ids, uint32_t n,
+                                              uint64_t kind)
 {
-    const uint64_t *keys = c->keys;
     const uint64_t *own = keys + CALLSTACKS_KEYS;
-    unsigned __int128 sum = (unsigned __int128)((n | kind) + own[0]) * own[1];
-    for (; n >= 8; n -= 8, ids += 64, keys += 8)
-        sum += hash_pair(ids, keys) + hash_pair(ids + 16, keys + 2) +
-               hash_pair(ids + 32, keys + 4) + hash_pair(ids + 48, keys + 6);
-    for (; n >= 2; n -= 2, ids += 16, keys += 2)
+    const uint8_t *eights = ids + (size_t)(n & ~7u) * 8, *twos = ids + (size_t)(n & ~1u) * 8;
+    unsigned __int128 sum = 0;
+    /* By eights as long as there are so many: most stacks are deep. */
+    for (; ids != eights; ids += 64, keys += 8) {
         sum += hash_pair(ids, keys);
-    if (n)
-        sum += (unsigned __int128)(load_u64(ids) + keys[0]) * own[2];
-    uint64_t low = (uint64_t)sum, high = (uint64_t)(sum >> 64);
-    unsigned __int128 mixed = (unsigned __int128)(low ^ own[3]) * 0x9e3779b97f4a7c15u;
-    high = (high ^ own[4]) * 0xd6e8feb86659fd93u;
-    return (struct callstack_key){(uint64_t)mixed ^ high,
-                                  (uint32_t)(mixed >> 64) ^ (uint32_t)(high >> 32)};
+        sum += hash_pair(ids + 16, keys + 2);
+        sum += hash_pair(ids + 32, keys + 4);
+        sum += hash_pair(ids + 48, keys + 6);
+    }
+    for (; ids != twos; ids += 16, keys += 2)
+        sum += hash_pair(ids, keys);
+    if (n % 2)
+        sum += (unsigned __int128)(load_u64(ids) + keys[0]) * own[0];
+    sum =
+        (unsigned __int128)((uint64_t)sum ^ own[1]) * ((uint64_t)(sum >> 64) ^ own[2] ^ (n | kind));
+    uint64_t high = (uint64_t)(sum >> 64);
+    return (struct callstack_key){(uint64_t)sum ^ high, (uint32_t)high};
 }
 
 static struct callstack_key hash_stack(const struct callstacks *c, const uint64_t *ids, uint32_t n)
@@ -227,7 +232,8 @@ static struct callstack_key hash_stack(const struct callstacks *c, const uint64_
     for (uint32_t i = 0; i < n; i++)
         all |= ids[i];
     if (n <= CALLSTACKS_KEYS)
-        return hash_short(c, (const uint8_t *)ids, n, all > FRAME_ADDRESS_MASK ? KIND_CUSTOM : 0);
+        return hash_short(c->keys, (const uint8_t *)ids, n,
+                          all > FRAME_ADDRESS_MASK ? KIND_CUSTOM : 0);
     XXH128_hash_t h =
         XXH3_128bits_withSecretandSeed(ids, n * sizeof *ids, c->secret, sizeof c->secret, c->seed);
     return (struct callstack_key){h.high64, (uint32_t)(h.low64 >> 32)};
@@ -239,21 +245,31 @@ static inline size_t find_slot(const struct callstacks *c, struct callstack_key 
     size_t at = key.tag & c->contents_mask;
     for (;; at = (at + 1) & c->contents_mask) {
         const struct callstack_slot *slot = &c->contents[at];
-        if (slot->id == 0 || (slot->check == key.check && slot->tag == key.tag))
+        if ((slot->check == key.check && slot->tag == key.tag) || slot->id == 0)
             return at;
     }
 }
 
-struct callstack_key callstacks_ahead(const struct callstacks *c, const void *addresses, uint32_t n)
+/* The keys of some stacks; that of a deeper one is of no use. */
+static void hash_sent(const uint64_t *keys, const struct sent_callstack *s, size_t n,
+                      struct callstack_key *out)
 {
-    struct callstack_key key = hash_short(c, addresses, n, 0);
-    __builtin_prefetch(&c->contents[key.tag & c->contents_mask]);
-    return key;
+    for (const struct callstack_key *end = out + n; out != end; out++, s++)
+        *out = hash_short(keys, s->addresses, s->n <= CALLSTACKS_KEYS ? s->n : 0, 0);
 }
 
-uint32_t callstacks_find(const struct callstacks *c, struct callstack_key key)
+void callstacks_find(const struct callstacks *c, struct sent_callstack *stacks, size_t n)
 {
-    return c->contents[find_slot(c, key)].id;
+    struct callstack_key keys[FIND_AT_ONCE];
+    for (size_t left = n, some; left; left -= some, stacks += some) {
+        some = left < FIND_AT_ONCE ? left : FIND_AT_ONCE;
+        hash_sent(c->keys, stacks, some, keys);
+        for (size_t i = 0; i < some; i++)
+            __builtin_prefetch(&c->contents[keys[i].tag & c->contents_mask]);
+        for (size_t i = 0; i < some; i++)
+            stacks[i].id =
+                stacks[i].n <= CALLSTACKS_KEYS ? c->contents[find_slot(c, keys[i])].id : 0;
+    }
 }
 
 int callstacks_intern(struct callstacks *c, const uint64_t *frame_ids, uint32_t n, uint32_t *id,

@@ -55,7 +55,12 @@ struct frame {
  */
 #define CALLSTACKS_SECRET 192u
 /* Frames of a stack that the faster of two hashes takes; even. */
-#define CALLSTACKS_KEYS CALLSTACK_AHEAD_MAX
+#define CALLSTACKS_KEYS 64u
+
+struct callstack_key {
+    uint64_t check;
+    uint32_t tag;
+};
 
 /* A call stack by its contents: 96 bits of a hash with a secret seed stand for them. */
 struct callstack_slot {
@@ -74,7 +79,7 @@ struct callstacks {
     size_t contents_count;
     uint64_t seed;
     uint8_t secret[CALLSTACKS_SECRET];  /* of the hash, made from the seed */
-    uint64_t keys[CALLSTACKS_KEYS + 5]; /* the same for the faster hash: by frame, and its own */
+    uint64_t keys[CALLSTACKS_KEYS + 3]; /* the same for the faster hash: by frame, and its own */
     struct map frame_numbers;           /* frame id → frame number + 1 */
     VEC(struct frame) frames;
     VEC(struct frame_inline) inlines;
@@ -94,14 +99,11 @@ int callstacks_intern(struct callstacks *c, const uint64_t *frame_ids, uint32_t 
                       bool *fresh, struct err *e);
 
 /*
- * The first half of it alone, in two steps: between them what the second needs comes from memory.
- * For stacks of `n` ≤ CALLSTACK_AHEAD_MAX addresses, 8 bytes each, as a client sends them. 0 when
- * there is no such call stack yet, and always when an address has one of its top two bits set,
- * which its frame id has not: then callstacks_intern finds it.
+ * The first half of it alone, for many stacks at once. An id is 0 when there is no such call stack
+ * yet, and always for stacks deeper than CALLSTACKS_KEYS, and when an address has one of its top
+ * two bits set, which its frame id has not: then callstacks_intern finds it.
  */
-struct callstack_key callstacks_ahead(const struct callstacks *c, const void *addresses,
-                                      uint32_t n);
-uint32_t callstacks_find(const struct callstacks *c, struct callstack_key key);
+void callstacks_find(const struct callstacks *c, struct sent_callstack *stacks, size_t n);
 
 /* Appends without looking for an equal one, so that ids equal a file's positions. */
 int callstacks_append(struct callstacks *c, const uint64_t *frame_ids, uint32_t n, struct err *e);

@@ -162,8 +162,10 @@ static ingest_part *part_of(enum event_kind kind)
 static int ingest_event(void *ctx, const struct event *ev, struct err *e)
 {
     struct ingest *in = ctx;
-    if (ev->kind == EVENT_MEM_ALLOC || ev->kind == EVENT_MEM_FREE)
-        return ingest_memory(in, ev, 1, e);
+    if (ev->kind == EVENT_MEM_ALLOC || ev->kind == EVENT_MEM_FREE) {
+        struct memory_event m = memory_of_event(ev);
+        return ingest_memory(in, &m, 1, e);
+    }
     if (ingest_enter_part(in, ev->time, e) != 0)
         return -1;
     switch (ev->kind) {
@@ -185,8 +187,7 @@ int ingest_init(struct ingest *in, struct trace *t, struct err *e)
                                    .event = ingest_event,
                                    .memory = ingest_memory,
                                    .callstack = ingest_callstack,
-                                   .callstack_ahead = ingest_callstack_ahead,
-                                   .callstack_find = ingest_callstack_find,
+                                   .find_callstacks = ingest_find_callstacks,
                                    .custom_frame = ingest_custom_frame};
     uint32_t number;
     return memory_pool(&t->memory, 0, &number, e);

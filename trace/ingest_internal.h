@@ -18,7 +18,7 @@ ingest_part ingest_zone_event, ingest_message_event, ingest_thread_event, ingest
     ingest_symbol_event;
 
 /* Allocations and frees: the sink's `memory`; `ctx` is the ingest. */
-int ingest_memory(void *ctx, const struct event *events, size_t n, struct err *e);
+int ingest_memory(void *ctx, const struct memory_event *events, size_t n, struct err *e);
 int ingest_discard(struct ingest *in, const struct event *ev, struct err *e);
 
 /* The facts of a part of the trace, at its end. */
@@ -107,8 +107,7 @@ int ingest_number_payload(struct ingest *in, uint32_t index, struct err *e);
 /* The call stack half of struct event_sink; `ctx` is the ingest. */
 int ingest_callstack(void *ctx, const uint64_t *frames, uint32_t n, uint32_t *id, bool *fresh,
                      struct err *e);
-struct callstack_key ingest_callstack_ahead(void *ctx, const void *addresses, uint32_t n);
-uint32_t ingest_callstack_find(void *ctx, struct callstack_key key);
+void ingest_find_callstacks(void *ctx, struct sent_callstack *stacks, size_t n);
 int ingest_custom_frame(void *ctx, struct view function, struct view file, uint32_t line,
                         uint64_t *frame, struct err *e);
 

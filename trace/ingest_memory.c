@@ -17,7 +17,7 @@
 
 /* What is looked up ahead for a batch. */
 struct ahead {
-    const struct event *events;
+    const struct memory_event *events;
     size_t n;
     struct memory_aim aims[BATCH];
 };
@@ -36,13 +36,13 @@ static inline int find_pool(struct ingest *in, uint64_t key, struct pool **pool,
     return 0;
 }
 
-static inline struct recent_thread *recent_thread(struct ingest *in, const struct event *ev)
+static inline struct recent_thread *recent_thread(struct ingest *in, const struct memory_event *ev)
 {
     return &in->recent_threads[ev->thread % INGEST_RECENT_THREADS];
 }
 
 /* The number of a thread that is not among the recent ones; -1 after an error. */
-static __attribute__((noinline)) int change_thread(struct ingest *in, const struct event *ev,
+static __attribute__((noinline)) int change_thread(struct ingest *in, const struct memory_event *ev,
                                                    struct err *e)
 {
     uint16_t number;
@@ -57,8 +57,8 @@ static __attribute__((noinline)) int change_thread(struct ingest *in, const stru
     return number;
 }
 
-static inline int find_place(struct ingest *in, const struct event *ev, struct memory_place *at,
-                             struct err *e)
+static inline int find_place(struct ingest *in, const struct memory_event *ev,
+                             struct memory_place *at, struct err *e)
 {
     if (ingest_enter_part(in, ev->time, e) != 0)
         return -1;
@@ -73,14 +73,14 @@ static inline int find_place(struct ingest *in, const struct event *ev, struct m
     return 0;
 }
 
-static inline int put_alloc(struct ingest *in, const struct event *ev, const struct memory_aim *aim,
-                            struct err *e)
+static inline int put_alloc(struct ingest *in, const struct memory_event *ev,
+                            const struct memory_aim *aim, struct err *e)
 {
     struct memory_place at;
     if (find_place(in, ev, &at, e) != 0)
         return -1;
     ingest_time(in, at.time);
-    int fault = memory_alloc(&in->trace->memory, aim, ev->mem.size, at, e);
+    int fault = memory_alloc(&in->trace->memory, aim, ev->size, at, e);
     if (__builtin_expect(fault == 0, 1) || fault < 0 || !in->strict)
         return fault < 0 ? -1 : 0;
     return err_set(e, ERR_CHECK,
@@ -88,8 +88,8 @@ static inline int put_alloc(struct ingest *in, const struct event *ev, const str
                    aim->ptr);
 }
 
-static inline int put_free(struct ingest *in, const struct event *ev, const struct memory_aim *aim,
-                           struct err *e)
+static inline int put_free(struct ingest *in, const struct memory_event *ev,
+                           const struct memory_aim *aim, struct err *e)
 {
     struct memory_place at;
     if (find_place(in, ev, &at, e) != 0)
@@ -119,9 +119,9 @@ static inline int aim_block(struct ingest *in, struct ahead *h, size_t from, str
 {
     for (size_t i = from, end = block_end(h, from); i < end; i++) {
         struct pool *pool;
-        if (find_pool(in, h->events[i].mem.pool, &pool, e) != 0)
+        if (find_pool(in, h->events[i].pool, &pool, e) != 0)
             return -1;
-        memory_aim_at(&h->aims[i], pool, h->events[i].mem.ptr);
+        memory_aim_at(&h->aims[i], pool, h->events[i].ptr);
     }
     return 0;
 }
@@ -147,7 +147,7 @@ static inline __attribute__((always_inline)) void fetch_frees(const struct ahead
 static inline int put_block(struct ingest *in, const struct ahead *h, size_t from, struct err *e)
 {
     for (size_t i = from, end = block_end(h, from); i < end; i++) {
-        const struct event *ev = &h->events[i];
+        const struct memory_event *ev = &h->events[i];
         if ((ev->kind == EVENT_MEM_ALLOC ? put_alloc(in, ev, &h->aims[i], e)
                                          : put_free(in, ev, &h->aims[i], e)) != 0)
             return -1;
@@ -155,7 +155,7 @@ static inline int put_block(struct ingest *in, const struct ahead *h, size_t fro
     return 0;
 }
 
-static int put_batch(struct ingest *in, const struct event *events, size_t n, struct err *e)
+static int put_batch(struct ingest *in, const struct memory_event *events, size_t n, struct err *e)
 {
     struct ahead h; /* most of it is not needed to begin with */
     h.events = events;
@@ -173,7 +173,7 @@ static int put_batch(struct ingest *in, const struct event *events, size_t n, st
 
 /* ---- in */
 
-int ingest_memory(void *ctx, const struct event *events, size_t n, struct err *e)
+int ingest_memory(void *ctx, const struct memory_event *events, size_t n, struct err *e)
 {
     struct ingest *in = ctx;
     for (size_t done = 0; done < n; done += BATCH) {
@@ -186,10 +186,11 @@ int ingest_memory(void *ctx, const struct event *events, size_t n, struct err *e
 int ingest_discard(struct ingest *in, const struct event *ev, struct err *e)
 {
     const uint64_t *pool = map_find(&in->trace->memory.pool_numbers, ev->mem.pool);
+    const struct memory_event as_memory = memory_of_event(ev);
     struct memory_place at;
     if (!pool)
         return 0; /* a pool that never had an allocation */
-    if (find_place(in, ev, &at, e) != 0)
+    if (find_place(in, &as_memory, &at, e) != 0)
         return -1;
     ingest_time(in, at.time);
     return memory_discard(&in->trace->memory, (uint32_t)*pool, at, e);

@@ -16,16 +16,10 @@ int ingest_callstack(void *ctx, const uint64_t *frames, uint32_t n, uint32_t *id
     return callstacks_intern(&in->trace->callstacks, frames, n, id, fresh, e);
 }
 
-struct callstack_key ingest_callstack_ahead(void *ctx, const void *addresses, uint32_t n)
+void ingest_find_callstacks(void *ctx, struct sent_callstack *stacks, size_t n)
 {
     const struct ingest *in = ctx;
-    return callstacks_ahead(&in->trace->callstacks, addresses, n);
-}
-
-uint32_t ingest_callstack_find(void *ctx, struct callstack_key key)
-{
-    const struct ingest *in = ctx;
-    return callstacks_find(&in->trace->callstacks, key);
+    callstacks_find(&in->trace->callstacks, stacks, n);
 }
 
 /* The number of a key, the next free one when new. False when memory is short. */

@@ -123,23 +123,13 @@ static inline uint8_t *live_set_tag(const struct live_set *s, size_t number)
 }
 
 /*
- * The slot with that number, which live_set_prefetch_slot gave, or 0, when a block is in it, else
- * NULL. The set may have changed since.
+ * The slot with the number that live_set_prefetch_slot gave when the set had so many groups, when a
+ * block is in it, else NULL. The set may have changed since. (No set has 0 groups.)
  */
-static inline const struct live_slot *live_set_taken(const struct live_set *s, size_t number)
+static inline struct live_slot *live_set_taken(const struct live_set *s, size_t number,
+                                               size_t groups)
 {
-    return number < s->groups * LIVE_STRIDE && *live_set_tag(s, number) ? &s->slots[number] : NULL;
-}
-
-/*
- * The same when that block has `ptr`: true for nearly all blocks that are live, and cheaper than
- * live_set_find. Else NULL, which says nothing.
- */
-static inline struct live_slot *live_set_guess(const struct live_set *s, size_t number,
-                                               uint64_t ptr)
-{
-    const struct live_slot *slot = live_set_taken(s, number);
-    return slot && slot->ptr == ptr ? &s->slots[number] : NULL;
+    return groups == s->groups && *live_set_tag(s, number) ? &s->slots[number] : NULL;
 }
 
 /* The slot of `ptr`, which has that hash, or NULL. Valid until the set changes. */
@@ -181,6 +171,29 @@ static inline struct live_slot *live_set_add(struct live_set *s, uint64_t hash)
         }
     }
     return live_set_add_slow(s, hash);
+}
+
+/*
+ * The same where one look at the group tells that the address is not in the set and that there is
+ * room, as it nearly always does. Else NULL, which says nothing, and the set has not changed.
+ */
+static inline struct live_slot *live_set_claim(struct live_set *s, uint64_t hash)
+{
+    struct live_tags *t = &s->tags[live_set_home(s, hash)];
+    unsigned vacant = live_tags_match(t, 0), like = live_tags_match(t, live_hash_tag(hash));
+    if (__builtin_expect(!vacant || like || t->passed || s->count >= s->limit, 0))
+        return NULL;
+    unsigned i = (unsigned)__builtin_ctz(vacant);
+    t->at[i] = live_hash_tag(hash);
+    s->count++;
+    return &s->slots[(size_t)(t - s->tags) * LIVE_STRIDE + i];
+}
+
+/* Removes the block in the slot that live_set_taken gave: no other group knows of it. */
+static inline void live_set_remove_near(struct live_set *s, size_t number)
+{
+    *live_set_tag(s, number) = 0;
+    s->count--;
 }
 
 /* Removes the block of a slot that live_set_find gave for that hash. */

@@ -118,7 +118,8 @@ static int memory_note_fault(struct memory *m, enum memory_fault_kind kind, uint
     return 0;
 }
 
-int memory_alloc_twice(struct memory *m, const struct memory_aim *aim, struct live_slot *slot,
+/* An allocation at the address of the live block in `slot`: ends that. 1 for a fault, else 0. */
+static int alloc_twice(struct memory *m, const struct memory_aim *aim, struct live_slot *slot,
                        uint64_t size, const struct memory_place *at, struct err *e)
 {
     bool is_fault = aim->pool->key != POOL_OTHER;
@@ -136,6 +137,24 @@ int memory_alloc_twice(struct memory *m, const struct memory_aim *aim, struct li
     /* As the official server does when told to ignore it: the old block ends here. */
     struct memory_place end = {.time = at->time, .thread = at->thread};
     return pool_end_block(m, aim->pool, slot, aim->hash, end, e) != 0 ? -1 : is_fault;
+}
+
+int memory_claim_slow(struct memory *m, const struct memory_aim *aim, uint64_t size,
+                      const struct memory_place *at, struct live_slot **slot, struct err *e)
+{
+    struct live_set *live = &aim->pool->live;
+    struct live_slot *before = live_set_find(live, aim->ptr, aim->hash);
+    int fault = before ? alloc_twice(m, aim, before, size, at, e) : 0;
+    if (fault < 0)
+        return -1;
+    *slot = live_set_add(live, aim->hash);
+    return *slot ? fault : err_no_memory(e, "live allocations");
+}
+
+int memory_end_far(struct memory *m, const struct memory_aim *aim, struct live_slot *slot,
+                   const struct memory_place *at, struct err *e)
+{
+    return pool_end_block(m, aim->pool, slot, aim->hash, *at, e);
 }
 
 int memory_free_unknown(struct memory *m, const struct memory_aim *aim,

@@ -20,8 +20,9 @@
 struct memory_aim {
     struct pool *pool;
     uint64_t ptr;
-    uint64_t hash; /* of ptr, in the pool's live set */
-    size_t slot;   /* in the live set: where the block likely is */
+    uint64_t hash;   /* of ptr, in the pool's live set */
+    uint32_t slot;   /* in the live set: where the block likely is */
+    uint32_t groups; /* that the live set had then; 0: nothing is known */
 };
 
 static inline __attribute__((always_inline)) void memory_aim_at(struct memory_aim *a,
@@ -34,13 +35,15 @@ static inline __attribute__((always_inline)) void memory_aim_at(struct memory_ai
 static inline __attribute__((always_inline)) void memory_prefetch_block(struct memory_aim *a,
                                                                         bool is_free)
 {
-    a->slot = live_set_prefetch_slot(&a->pool->live, a->hash, is_free);
+    const struct live_set *live = &a->pool->live;
+    a->slot = (uint32_t)live_set_prefetch_slot(live, a->hash, is_free);
+    a->groups = live->groups <= UINT32_MAX / LIVE_STRIDE ? (uint32_t)live->groups : 0;
 }
 
 /* What the free will fill in. */
 static inline __attribute__((always_inline)) void memory_prefetch_free(const struct memory_aim *a)
 {
-    const struct live_slot *slot = live_set_taken(&a->pool->live, a->slot);
+    const struct live_slot *slot = live_set_taken(&a->pool->live, a->slot, a->groups);
     if (slot)
         __builtin_prefetch(
             column_raw(&a->pool->frees, live_slot_block(slot).index, sizeof(struct memory_free)),
@@ -60,9 +63,16 @@ int memory_tell_observer(struct memory *m, enum memory_op_kind kind, const struc
 /* Fills in a free whose chunk is packed already. */
 int memory_log_free(struct pool *p, uint64_t index, struct memory_free fill, struct err *e);
 
-/* An allocation at the address of the live block in `slot`: ends that. 1 for a fault, else 0. */
-int memory_alloc_twice(struct memory *m, const struct memory_aim *aim, struct live_slot *slot,
-                       uint64_t size, const struct memory_place *at, struct err *e);
+/*
+ * A slot for a block, *slot, where live_set_claim gave none. An address that is live ends that
+ * block. 1 for a fault, else 0.
+ */
+int memory_claim_slow(struct memory *m, const struct memory_aim *aim, uint64_t size,
+                      const struct memory_place *at, struct live_slot **slot, struct err *e);
+
+/* Ends the block of a slot that live_set_find gave. */
+int memory_end_far(struct memory *m, const struct memory_aim *aim, struct live_slot *slot,
+                   const struct memory_place *at, struct err *e);
 
 /* A free where nothing is live. 1, or -1. */
 int memory_free_unknown(struct memory *m, const struct memory_aim *aim,
@@ -125,12 +135,9 @@ static inline struct memory_free pool_make_free(int64_t time_alloc, int64_t time
     return (struct memory_free){(after + 1) | thread << 48, callstack};
 }
 
-/*
- * Ends the life of a block, whose address has that hash: fill in its free, take it from the live
- * set, tell the observer.
- */
-static inline int pool_end_block(struct memory *m, struct pool *p, struct live_slot *slot,
-                                 uint64_t hash, struct memory_place at, struct err *e)
+/* Ends the life of a block that is being taken from the live set. */
+static inline __attribute__((always_inline)) int
+pool_fill_free(struct pool *p, const struct live_slot *slot, struct memory_place at, struct err *e)
 {
     struct live_block block = live_slot_block(slot);
     struct memory_free fill = pool_make_free(block.time, at.time, at.thread, at.callstack);
@@ -139,10 +146,19 @@ static inline int pool_end_block(struct memory *m, struct pool *p, struct live_s
         *stored = fill;
     else if (memory_log_free(p, block.index, fill, e) != 0)
         return -1;
-    live_set_remove(&p->live, slot, hash);
     p->totals.frees++;
     p->totals.live--;
     p->totals.live_bytes = saturating_sub(p->totals.live_bytes, block.size);
+    return 0;
+}
+
+/* The same with all that belongs to it: fills in the free, takes it from the set, tells of it. */
+static inline int pool_end_block(struct memory *m, struct pool *p, struct live_slot *slot,
+                                 uint64_t hash, struct memory_place at, struct err *e)
+{
+    if (pool_fill_free(p, slot, at, e) != 0)
+        return -1;
+    live_set_remove(&p->live, slot, hash);
     return observe(m, MEMORY_FREE, p, at, slot, e);
 }
 
@@ -157,11 +173,11 @@ static inline int memory_alloc(struct memory *m, const struct memory_aim *aim, u
                                struct memory_place at, struct err *e)
 {
     struct pool *p = aim->pool;
-    struct live_slot *slot = live_set_find(&p->live, aim->ptr, aim->hash);
+    struct live_slot *slot = live_set_claim(&p->live, aim->hash);
     int fault = 0;
-    if (__builtin_expect(slot != NULL, 0)) {
+    if (__builtin_expect(!slot, 0)) {
         struct memory_place copy = at;
-        if ((fault = memory_alloc_twice(m, aim, slot, size, &copy, e)) < 0)
+        if ((fault = memory_claim_slow(m, aim, size, &copy, &slot, e)) < 0)
             return -1;
     }
     struct live_block block = {.ptr = aim->ptr,
@@ -170,8 +186,6 @@ static inline int memory_alloc(struct memory *m, const struct memory_aim *aim, u
                                .index = p->allocs.len,
                                .callstack = at.callstack,
                                .thread = (uint16_t)at.thread};
-    if (!(slot = live_set_add(&p->live, aim->hash)))
-        return err_no_memory(e, "live allocations");
     live_slot_fill(slot, &block);
     if (pool_append(p, &block, &pool_still_live, e) != 0) {
         live_set_remove(&p->live, slot, aim->hash);
@@ -190,11 +204,18 @@ static inline int memory_free(struct memory *m, const struct memory_aim *aim,
                               struct memory_place at, bool is_fault, struct err *e)
 {
     struct live_set *live = &aim->pool->live;
-    struct live_slot *slot = live_set_guess(live, aim->slot, aim->ptr);
-    if (!slot)
-        slot = live_set_find(live, aim->ptr, aim->hash);
-    if (__builtin_expect(slot != NULL, 1))
-        return pool_end_block(m, aim->pool, slot, aim->hash, at, e);
+    struct live_slot *slot = live_set_taken(live, aim->slot, aim->groups);
+    if (__builtin_expect(slot && slot->ptr == aim->ptr, 1)) {
+        if (pool_fill_free(aim->pool, slot, at, e) != 0)
+            return -1;
+        live_set_remove_near(live, aim->slot);
+        return observe(m, MEMORY_FREE, aim->pool, at, slot, e);
+    }
+    slot = live_set_find(live, aim->ptr, aim->hash);
+    if (slot) {
+        struct memory_place copy = at;
+        return memory_end_far(m, aim, slot, &copy, e);
+    }
     struct memory_place copy = at;
     return memory_free_unknown(m, aim, &copy, is_fault, e);
 }

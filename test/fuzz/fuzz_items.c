@@ -13,10 +13,16 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
+#define WANTED_MAX 64 /* call stacks that a decoder looks up at once */
+
 struct outcome {
     uint64_t events, hash;
     uint64_t stack_hash, custom_hash;
-    struct callstack_key wanted; /* its frames come next; tag 0: any may come */
+    struct {
+        uint64_t hash;
+        uint32_t n;
+    } wanted[WANTED_MAX]; /* their frames come next; behind them any may come */
+    size_t next_wanted, wanted_count;
     uint32_t stacks;
     int rc;
 };
@@ -110,14 +116,15 @@ static int take_event(void *ctx, const struct event *ev, struct err *e)
     return 0;
 }
 
-static int take_memory(void *ctx, const struct event *events, size_t n, struct err *e)
+static int take_memory(void *ctx, const struct memory_event *events, size_t n, struct err *e)
 {
     if (n == 0)
         abort();
     for (size_t i = 0; i < n; i++) {
-        if (events[i].kind != EVENT_MEM_ALLOC && events[i].kind != EVENT_MEM_FREE)
+        struct event ev = event_of_memory(&events[i]);
+        if (ev.kind != EVENT_MEM_ALLOC && ev.kind != EVENT_MEM_FREE)
             abort();
-        take_event(ctx, &events[i], e);
+        take_event(ctx, &ev, e);
     }
     return 0;
 }
@@ -129,20 +136,21 @@ static uint64_t hash_stack(uint64_t h, const void *addresses, uint32_t n)
     return h;
 }
 
-static struct callstack_key ahead_of_callstack(void *ctx, const void *addresses, uint32_t n)
-{
-    (void)ctx;
-    if (n == 0 || n > CALLSTACK_AHEAD_MAX)
-        abort();
-    return (struct callstack_key){hash_stack(1, addresses, n), n};
-}
-
-/* None is known; the one that is handed over next must be the one that was looked for. */
-static uint32_t find_callstack(void *ctx, struct callstack_key key)
+/* None is known; those that are handed over next must be the ones that were looked for. */
+static void find_callstacks(void *ctx, struct sent_callstack *stacks, size_t n)
 {
     struct outcome *o = ctx;
-    o->wanted = key;
-    return 0;
+    if (n == 0 || n > WANTED_MAX)
+        abort();
+    for (size_t i = 0; i < n; i++) {
+        if (stacks[i].n == 0)
+            abort();
+        stacks[i].id = 0;
+        o->wanted[i].n = stacks[i].n;
+        o->wanted[i].hash = hash_stack(1, stacks[i].addresses, stacks[i].n);
+    }
+    o->next_wanted = 0;
+    o->wanted_count = n;
 }
 
 /*
@@ -155,10 +163,14 @@ static int take_callstack(void *ctx, const uint64_t *frames, uint32_t n, uint32_
 {
     struct outcome *o = ctx;
     (void)e;
-    if (n == 0 ||
-        (o->wanted.tag && (o->wanted.tag != n || o->wanted.check != hash_stack(1, frames, n))))
+    if (n == 0)
         abort();
-    o->wanted.tag = 0;
+    if (o->next_wanted < o->wanted_count) {
+        if (o->wanted[o->next_wanted].n != n ||
+            o->wanted[o->next_wanted].hash != hash_stack(1, frames, n))
+            abort();
+        o->next_wanted++;
+    }
     for (uint32_t i = 0; i < n; i++)
         o->stack_hash = (o->stack_hash ^ frames[i]) * 0x100000001b3u;
     *id = ++o->stacks;
@@ -250,8 +262,7 @@ static struct outcome run(const struct wire_version *v, const uint8_t *data, siz
                                                       .event = take_event,
                                                       .memory = take_memory,
                                                       .callstack = take_callstack,
-                                                      .callstack_ahead = ahead_of_callstack,
-                                                      .callstack_find = find_callstack,
+                                                      .find_callstacks = find_callstacks,
                                                       .custom_frame = take_custom_frame},
                                              .read_code = {instructions, read_code}});
     uint8_t packets[QUERY_PACKET_SIZE * 64];

@@ -302,20 +302,21 @@ static inline int log_event(void *ctx, const struct event *ev, struct err *e)
     return 0;
 }
 
-static inline int log_memory(void *ctx, const struct event *events, size_t n, struct err *e)
+static inline int log_memory(void *ctx, const struct memory_event *events, size_t n, struct err *e)
 {
     assert_true(n >= 1);
     for (size_t i = 0; i < n; i++) {
-        assert_true(events[i].kind == EVENT_MEM_ALLOC || events[i].kind == EVENT_MEM_FREE);
-        if (log_event(ctx, &events[i], e) != 0)
+        struct event ev = event_of_memory(&events[i]);
+        assert_true(ev.kind == EVENT_MEM_ALLOC || ev.kind == EVENT_MEM_FREE);
+        if (log_event(ctx, &ev, e) != 0)
             return -1;
     }
     return 0;
 }
 
-static inline struct callstack_key log_key(const uint64_t *frames, uint32_t n)
+static inline uint64_t log_key(const uint64_t *frames, uint32_t n)
 {
-    return (struct callstack_key){hash_bytes(2, frames, n * sizeof *frames), n};
+    return hash_bytes(2, frames, n * sizeof *frames);
 }
 
 static inline uint32_t *find_bucket(struct log_sink *s, const uint64_t *frames, uint32_t n)
@@ -351,29 +352,31 @@ static inline int log_callstack(void *ctx, const uint64_t *frames, uint32_t n, u
         *bucket = (uint32_t)s->stacks.len;
     }
     *id = *bucket;
-    uint64_t *known = map_add(&s->keys, log_key(frames, n).check, NULL);
+    uint64_t *known = map_add(&s->keys, log_key(frames, n), NULL);
     assert_non_null(known);
     *known = *id;
     return 0;
 }
 
-static inline struct callstack_key log_callstack_ahead(void *ctx, const void *addresses, uint32_t n)
-{
-    uint64_t frames[CALLSTACK_AHEAD_MAX];
-    (void)ctx;
-    assert_true(n >= 1 && n <= CALLSTACK_AHEAD_MAX);
-    memcpy(frames, addresses, n * sizeof *frames);
-    for (uint32_t i = 0; i < n; i++)
-        frames[i] &= FRAME_ADDRESS_MASK;
-    return log_key(frames, n);
-}
-
-static inline uint32_t log_callstack_find(void *ctx, struct callstack_key key)
+/* Those of up to 64 addresses: deeper ones are always handed over. */
+static inline void log_find_callstacks(void *ctx, struct sent_callstack *stacks, size_t n)
 {
     const struct log_sink *s = ctx;
-    const uint64_t *id = map_find(&s->keys, key.check);
-    assert_true(!id || s->stacks.at[*id - 1].n == key.tag);
-    return id ? (uint32_t)*id : 0;
+    uint64_t frames[64];
+    assert_true(n >= 1);
+    for (size_t i = 0; i < n; i++) {
+        struct sent_callstack *sent = &stacks[i];
+        assert_true(sent->n >= 1);
+        sent->id = 0;
+        if (sent->n > sizeof frames / sizeof *frames)
+            continue;
+        memcpy(frames, sent->addresses, sent->n * sizeof *frames);
+        for (uint32_t k = 0; k < sent->n; k++)
+            frames[k] &= FRAME_ADDRESS_MASK;
+        const uint64_t *id = map_find(&s->keys, log_key(frames, sent->n));
+        assert_true(!id || s->stacks.at[*id - 1].n == sent->n);
+        sent->id = id ? (uint32_t)*id : 0;
+    }
 }
 
 static inline int log_custom_frame(void *ctx, struct view function, struct view file, uint32_t line,
@@ -426,8 +429,7 @@ static inline void rig_init(struct rig *r, uint32_t protocol, const struct welco
                                                       .event = log_event,
                                                       .memory = log_memory,
                                                       .callstack = log_callstack,
-                                                      .callstack_ahead = log_callstack_ahead,
-                                                      .callstack_find = log_callstack_find,
+                                                      .find_callstacks = log_find_callstacks,
                                                       .custom_frame = log_custom_frame}});
     assert_non_null(r->query);
     assert_non_null(r->decoder);

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "protocol/decoder_state.h"
 #include "protocol/version.h"
 
 #define TSV "protocol/queue-items.tsv"
@@ -262,12 +263,51 @@ static void test_probe_order(void **state)
     assert_int_equal(order[0], 82);
 }
 
+/* What the hot path of the decoder takes for granted. */
+static void test_memory_runs(void **state)
+{
+    (void)state;
+    for (size_t i = 0; i < wire_version_count; i++) {
+        const struct wire_version *v = &wire_versions[i];
+        unsigned met[WIRE_KIND_COUNT] = {0};
+        for (unsigned id = 0; id < v->item_count; id++) {
+            const struct wire_item *it = &v->items[id];
+            met[it->kind]++;
+            if (it->kind == WIRE_MEM_ALLOC || it->kind == WIRE_MEM_FREE) {
+                bool is_alloc = it->kind == WIRE_MEM_ALLOC;
+                assert_int_equal(it->size, is_alloc ? ALLOC_BYTES : FREE_BYTES);
+                assert_int_equal(it->tail, WIRE_TAIL_NONE);
+                assert_int_equal(it->time, WIRE_TIME_PLAIN);
+                assert_int_equal(it->at[AT_TIME], EVENT_TIME_AT);
+                assert_int_equal(it->at[AT_THREAD], EVENT_THREAD_AT);
+                assert_int_equal(it->at[AT_MEM_PTR], EVENT_PTR_AT);
+                assert_int_equal(it->at[AT_MEM_SIZE], is_alloc ? EVENT_SIZE_AT : 0);
+            } else if (it->kind == WIRE_CALLSTACK_PAYLOAD) {
+                assert_int_equal(it->size, PAYLOAD_LEN_AT);
+                assert_int_equal(it->tail, WIRE_TAIL_16);
+                assert_int_equal(it->size + 2, PAYLOAD_HEAD);
+            } else if (it->kind == WIRE_CALLSTACK_SERIAL) {
+                assert_int_equal(it->size, 1);
+                assert_int_equal(it->tail, WIRE_TAIL_NONE);
+            } else if (it->kind == WIRE_MEM_NAME) {
+                assert_int_equal(it->size, POOL_BYTES);
+                assert_int_equal(it->tail, WIRE_TAIL_NONE);
+                assert_int_equal(it->at[AT_MEM_POOL], POOL_AT);
+            }
+        }
+        assert_int_equal(met[WIRE_MEM_ALLOC], 4);
+        assert_int_equal(met[WIRE_MEM_FREE], 4);
+        assert_int_equal(met[WIRE_CALLSTACK_PAYLOAD], 1);
+        assert_int_equal(met[WIRE_CALLSTACK_SERIAL], 1);
+        assert_int_equal(met[WIRE_MEM_NAME], 1);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_every_row),
-        cmocka_unit_test(test_time_forms),
-        cmocka_unit_test(test_facts),
+        cmocka_unit_test(test_every_row),   cmocka_unit_test(test_time_forms),
+        cmocka_unit_test(test_facts),       cmocka_unit_test(test_memory_runs),
         cmocka_unit_test(test_probe_order),
     };
     return cmocka_run_group_tests_name("protocol table", tests, NULL, NULL);

@@ -75,7 +75,8 @@ static void history_release(struct history *h)
 }
 
 /* Few addresses, so that many events are faults; times that fall back and jump beyond a part. */
-static void make_events(struct event *events, size_t n, uint64_t seed, const struct history *h)
+static void make_events(struct memory_event *events, size_t n, uint64_t seed,
+                        const struct history *h)
 {
     uint64_t random = seed;
     int64_t time = 0;
@@ -84,17 +85,17 @@ static void make_events(struct event *events, size_t n, uint64_t seed, const str
         bool is_alloc = r % 2;
         time += (int64_t)(r >> 8) % 40 - 5;
         if (r >> 16 & 0x1fff) {
-            events[i] = (struct event){.kind = is_alloc ? EVENT_MEM_ALLOC : EVENT_MEM_FREE};
+            events[i] = (struct memory_event){.kind = is_alloc ? EVENT_MEM_ALLOC : EVENT_MEM_FREE};
         } else {
-            events[i] = (struct event){.kind = EVENT_MEM_ALLOC};
+            events[i] = (struct memory_event){.kind = EVENT_MEM_ALLOC};
             time += PART_TIME / 2;
         }
         events[i].time = time;
         events[i].thread = 1 + (r >> 32) % THREADS;
         events[i].callstack = h->stacks[(r >> 36) % (STACKS + 1)];
-        events[i].mem.pool = (r >> 40) % POOLS * 32;
-        events[i].mem.ptr = (r >> 48) % 300 * 16;
-        events[i].mem.size = events[i].kind == EVENT_MEM_ALLOC ? r >> 50 : 0;
+        events[i].pool = (r >> 40) % POOLS * 32;
+        events[i].ptr = (r >> 48) % 300 * 16;
+        events[i].size = events[i].kind == EVENT_MEM_ALLOC ? r >> 50 : 0;
     }
 }
 
@@ -118,7 +119,7 @@ static void assert_same(const struct history *a, const struct history *b)
 static void runs_are_like_their_events(void **state)
 {
     (void)state;
-    struct event *events = malloc(EVENTS * sizeof *events);
+    struct memory_event *events = malloc(EVENTS * sizeof *events);
     assert_non_null(events);
     for (uint64_t seed = 1; seed <= 4; seed++) {
         struct history single, runs;
@@ -127,8 +128,10 @@ static void runs_are_like_their_events(void **state)
         history_init(&single);
         history_init(&runs);
         make_events(events, EVENTS, seed, &single);
-        for (size_t i = 0; i < EVENTS; i++)
-            assert_int_equal(single.in.sink.event(&single.in, &events[i], &e), 0);
+        for (size_t i = 0; i < EVENTS; i++) {
+            struct event ev = event_of_memory(&events[i]);
+            assert_int_equal(single.in.sink.event(&single.in, &ev, &e), 0);
+        }
         for (size_t i = 0, n; i < EVENTS; i += n) {
             n = 1 + next_random(&random) % 300;
             n = n < EVENTS - i ? n : EVENTS - i;
@@ -149,16 +152,17 @@ static void runs_are_like_their_events(void **state)
 static void strict_runs_end_at_the_fault(void **state)
 {
     (void)state;
-    struct event events[100];
+    struct memory_event events[100];
     for (size_t fault = 1; fault < 100; fault++) {
         struct history h;
         struct err e = {0};
         history_init(&h);
         h.in.strict = true;
         for (size_t i = 0; i < 100; i++) {
-            events[i] = (struct event){.kind = EVENT_MEM_ALLOC, .time = (int64_t)i, .thread = 1};
-            events[i].mem.ptr = (i == fault ? 0 : i) * 16 + 16;
-            events[i].mem.size = 1;
+            events[i] =
+                (struct memory_event){.kind = EVENT_MEM_ALLOC, .time = (int64_t)i, .thread = 1};
+            events[i].ptr = (i == fault ? 0 : i) * 16 + 16;
+            events[i].size = 1;
         }
         assert_int_equal(h.in.sink.memory(&h.in, events, 100, &e), -1);
         assert_int_equal(e.code, ERR_CHECK);
@@ -169,39 +173,74 @@ static void strict_runs_end_at_the_fault(void **state)
     }
 }
 
+static uint32_t find_one(const struct callstacks *c, const uint64_t *ids, uint32_t n)
+{
+    struct sent_callstack sent = {.addresses = ids, .n = n, .id = 4711};
+    callstacks_find(c, &sent, 1);
+    return sent.id;
+}
+
 /* Both ways to look a call stack up, for all lengths; addresses with more bits than an id has. */
 static void stacks_are_found_by_their_addresses(void **state)
 {
     (void)state;
     struct callstacks c;
     struct err e = {0};
-    uint64_t ids[CALLSTACK_AHEAD_MAX];
+    uint64_t ids[CALLSTACKS_KEYS];
     assert_int_equal(callstacks_init(&c, &e), 0);
-    for (uint32_t n = 1; n <= CALLSTACK_AHEAD_MAX; n++) {
+    for (uint32_t n = 1; n <= CALLSTACKS_KEYS; n++) {
         uint32_t id, again;
         bool fresh;
         for (uint32_t i = 0; i < n; i++)
             ids[i] = 0x1000 * n + i;
-        assert_int_equal(callstacks_find(&c, callstacks_ahead(&c, ids, n)), 0);
+        assert_int_equal(find_one(&c, ids, n), 0);
         assert_int_equal(callstacks_intern(&c, ids, n, &id, &fresh, &e), 0);
         assert_true(fresh);
-        assert_int_equal(callstacks_find(&c, callstacks_ahead(&c, ids, n)), id);
+        assert_int_equal(find_one(&c, ids, n), id);
         for (uint32_t i = 0; i < n; i++) {
             ids[i] ^= 1u << 20;
-            assert_int_equal(callstacks_find(&c, callstacks_ahead(&c, ids, n)), 0);
+            assert_int_equal(find_one(&c, ids, n), 0);
             ids[i] ^= 1u << 20 ^ UINT64_C(1) << 63;
-            assert_int_equal(callstacks_find(&c, callstacks_ahead(&c, ids, n)), 0);
+            assert_int_equal(find_one(&c, ids, n), 0);
             ids[i] ^= UINT64_C(1) << 63;
         }
         /* The same bits sent as an address are another frame than the one described. */
         ids[n / 2] |= FRAME_ID_CUSTOM;
         assert_int_equal(callstacks_intern(&c, ids, n, &id, &fresh, &e), 0);
         assert_true(fresh);
-        assert_int_equal(callstacks_find(&c, callstacks_ahead(&c, ids, n)), 0);
+        assert_int_equal(find_one(&c, ids, n), 0);
         assert_int_equal(callstacks_intern(&c, ids, n, &again, &fresh, &e), 0);
         assert_int_equal(again, id);
     }
     callstacks_release(&c);
+}
+
+/* Many at a time, known and unknown ones, some too deep to be found in this way. */
+static void stacks_are_found_many_at_a_time(void **state)
+{
+    (void)state;
+    enum { MANY = 200, DEEPEST = CALLSTACKS_KEYS + 20 };
+    struct callstacks c;
+    struct err e = {0};
+    uint64_t(*ids)[DEEPEST] = calloc(MANY, sizeof *ids);
+    struct sent_callstack sent[MANY];
+    uint32_t known[MANY] = {0};
+    assert_non_null(ids);
+    assert_int_equal(callstacks_init(&c, &e), 0);
+    for (uint32_t i = 0; i < MANY; i++) {
+        sent[i] =
+            (struct sent_callstack){.addresses = ids[i], .n = 1 + i * 7 % DEEPEST, .id = 4711};
+        for (uint32_t k = 0; k < sent[i].n; k++)
+            ids[i][k] = 0x10000 * i + k;
+        bool fresh;
+        if (i % 3)
+            assert_int_equal(callstacks_intern(&c, ids[i], sent[i].n, &known[i], &fresh, &e), 0);
+    }
+    callstacks_find(&c, sent, MANY);
+    for (uint32_t i = 0; i < MANY; i++)
+        assert_int_equal(sent[i].id, sent[i].n <= CALLSTACKS_KEYS ? known[i] : 0);
+    callstacks_release(&c);
+    free(ids);
 }
 
 int main(void)
@@ -210,6 +249,7 @@ int main(void)
         cmocka_unit_test(runs_are_like_their_events),
         cmocka_unit_test(strict_runs_end_at_the_fault),
         cmocka_unit_test(stacks_are_found_by_their_addresses),
+        cmocka_unit_test(stacks_are_found_many_at_a_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -267,21 +267,67 @@ static void a_set_without_room_is_vacant(void **state)
         uint64_t hash = live_set_hash(&set, ptr * 0x1001);
         live_set_prefetch_tags(&set, hash);
         assert_null(live_set_find(&set, ptr * 0x1001, hash));
-        assert_null(live_set_guess(&set, live_set_prefetch_slot(&set, hash, true), ptr * 0x1001));
-        assert_null(live_set_taken(&set, live_set_prefetch_slot(&set, hash, false)));
+        assert_null(live_set_taken(&set, live_set_prefetch_slot(&set, hash, true), set.groups));
+        assert_null(live_set_taken(&set, live_set_prefetch_slot(&set, hash, false), set.groups));
+        assert_null(live_set_claim(&set, hash));
     }
     assert_false(live_set_next(&set, &iter, &b));
     struct live_slot *slot = live_set_add(&set, live_set_hash(&set, 0));
     assert_non_null(slot);
     live_slot_fill(slot, &(struct live_block){.ptr = 0, .size = 7});
     size_t number = live_set_prefetch_slot(&set, live_set_hash(&set, 0), true);
-    assert_ptr_equal(live_set_guess(&set, number, 0), slot);
-    assert_null(live_set_guess(&set, number, 1));
-    /* A slot of a set that was larger. */
-    assert_null(live_set_taken(&set, set.groups * LIVE_STRIDE));
+    assert_ptr_equal(live_set_taken(&set, number, set.groups), slot);
+    /* A slot of a set that was larger, or of which nothing is known. */
+    assert_null(live_set_taken(&set, set.groups * LIVE_STRIDE, set.groups + 1));
+    assert_null(live_set_taken(&set, number, 0));
+    live_set_remove_near(&set, number);
+    assert_null(live_set_taken(&set, number, set.groups));
+    assert_int_equal(set.count, 0);
     live_set_release(&set);
     live_set_init(&set);
     assert_null(live_set_find(&set, 0, live_set_hash(&set, 0)));
+    live_set_release(&set);
+}
+
+/*
+ * A slot is claimed where one look says that the address is new: never one of a live address, and
+ * what is claimed is found like what was added.
+ */
+static void claimed_slots_are_found(void **state)
+{
+    (void)state;
+    enum { BLOCKS = 20000 };
+    struct live_set set;
+    size_t claimed = 0;
+    live_set_init(&set);
+    for (uint64_t ptr = 0; ptr < BLOCKS; ptr++) {
+        uint64_t hash = live_set_hash(&set, ptr);
+        struct live_slot *slot = live_set_claim(&set, hash);
+        claimed += slot != NULL;
+        if (!slot)
+            slot = live_set_add(&set, hash);
+        assert_non_null(slot);
+        live_slot_fill(slot, &(struct live_block){.ptr = ptr, .size = ptr});
+        assert_null(live_set_claim(&set, hash));
+        assert_int_equal(set.count, ptr + 1);
+    }
+    assert_in_range(claimed, BLOCKS / 2, BLOCKS - 1);
+    for (uint64_t ptr = 0; ptr < BLOCKS; ptr++) {
+        uint64_t hash = live_set_hash(&set, ptr);
+        size_t number = live_set_prefetch_slot(&set, hash, true);
+        struct live_slot *near = live_set_taken(&set, number, set.groups);
+        struct live_slot *slot = live_set_find(&set, ptr, hash);
+        assert_non_null(slot);
+        assert_int_equal(live_slot_block(slot).size, ptr);
+        if (near && near->ptr == ptr)
+            live_set_remove_near(&set, number);
+        else
+            live_set_remove(&set, slot, hash);
+        assert_null(live_set_find(&set, ptr, hash));
+    }
+    assert_int_equal(set.count, 0);
+    for (size_t i = 0; i < set.groups; i++)
+        assert_int_equal(set.tags[i].passed, 0);
     live_set_release(&set);
 }
 
@@ -357,6 +403,7 @@ int main(void)
         cmocka_unit_test(sweep_breaks_ties_as_defined),
         cmocka_unit_test(extreme_values_survive),
         cmocka_unit_test(a_set_without_room_is_vacant),
+        cmocka_unit_test(claimed_slots_are_found),
         cmocka_unit_test(pools_have_a_ceiling),
         cmocka_unit_test(sums_stop_at_the_top),
     };
