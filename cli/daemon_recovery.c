@@ -22,8 +22,10 @@
 /* The exit status. What is wrong with a journal was said; else `e` is filled. */
 static int recover_all(const struct daemon *d, struct err *e)
 {
-    struct recover_options options = {
-        .container = d->container, .trace_version = d->trace_version, .spool_dir = d->spool};
+    struct recover_options options = {.unasked = true,
+                                      .container = d->container,
+                                      .trace_version = d->trace_version,
+                                      .spool_dir = d->spool};
     unsigned found;
     int status = recover_folder(d->dir, &options, &found, e);
     options.outputs = d->dir; /* where journals are that lie elsewhere is for others, too */

@@ -10,12 +10,12 @@
 #include "analysis/summary.h"
 #include "base/format.h"
 #include "base/outfile.h"
+#include "base/vec.h"
+#include "cli/journal_aside.h"
 #include "cli/options.h"
 #include "cli/part_name.h"
 #include "server/recovery.h"
 #include "trace/save_file.h"
-
-#define JOURNAL_SUFFIX ".journal"
 
 struct recovering {
     const struct recover_options *options;
@@ -25,6 +25,7 @@ struct recovering {
     char *base; /* of the output's names */
     char *spool_dir;
     unsigned outputs; /* named so far */
+    VEC(char *) made; /* those that were saved */
     bool shown;       /* a progress line stands there */
 };
 
@@ -46,6 +47,7 @@ static char *recovered_name(const struct recover_options *o)
     size_t len = strlen(o->journal), suffix = sizeof JOURNAL_SUFFIX - 1;
     while (len > 1 && o->journal[len - 1] == '/')
         len--;
+    len = journal_without_aside(o->journal, len);
     if (len > suffix && strncmp(o->journal + len - suffix, JOURNAL_SUFFIX, suffix) == 0)
         len = without_hash(o->journal, len - suffix);
     char *output = o->beside ? strdup(o->beside) : strndup(o->journal, len);
@@ -80,7 +82,7 @@ static int save(struct recovering *r, struct err *e)
     const uint8_t *v = r->found.version->facts.file_version;
     uint32_t version =
         r->options->trace_version ? r->options->trace_version : FILE_VERSION(v[0], v[1], v[2]);
-    char *output = next_output(r);
+    char *output = vec_reserve(&r->made, r->made.len + 1) ? next_output(r) : NULL;
     struct save_options options = {.layout = file_layout_find(version),
                                    .container = r->options->container,
                                    .replace = r->options->replace};
@@ -97,8 +99,25 @@ static int save(struct recovering *r, struct err *e)
     if (status == 0 && losses.len)
         fprintf(stderr, "tidemark: the file's version cannot hold: %s\n", buf_str(&losses));
     buf_release(&losses);
-    free(output);
+    if (status == 0)
+        r->made.at[r->made.len++] = output;
+    else
+        free(output);
     return status;
+}
+
+/*
+ * The journal stays one to be recovered: the next time would make the same again, under other
+ * names. What a file was replaced with stays.
+ */
+static void undo(struct recovering *r)
+{
+    while (r->made.len && !r->options->replace) {
+        char *output = r->made.at[--r->made.len];
+        if (unlink(output) == 0)
+            printf("removed again, the journal has it: %s\n", output);
+        free(output);
+    }
 }
 
 /* A part that the capture saved need not be saved again, if it is still there. */
@@ -171,30 +190,67 @@ static int play_and_save(struct recovering *r, struct err *e)
     return status;
 }
 
-/* What is saved need not stay; a journal with bytes that nobody could use does. */
+/* ---- the journal's end */
+
+/* Whether the journal can be got out of the way later: who was not asked makes no trace of it
+ * again and again. */
+static int can_let_go(const struct recover_options *o, struct err *e)
+{
+    if (!o->unasked || access(o->journal, W_OK | X_OK) == 0)
+        return 0;
+    return err_errno(e, ERR_OUTPUT, "%s is not recovered, since it could not be removed then",
+                     o->journal);
+}
+
+/* A journal with bytes that nobody could use. It keeps them, under another name. */
+static int keep_damaged(struct recovering *r, struct err *e)
+{
+    const struct recover_options *o = r->options;
+    size_t len = strlen(o->journal);
+    bool stays = o->keep || journal_without_aside(o->journal, len) < len;
+    char *name = stays ? NULL : journal_move_aside(o->journal, e);
+    if (name)
+        fprintf(stderr, "tidemark: the journal is damaged: what could not be used is kept in %s\n",
+                name);
+    else if (stays || !o->unasked)
+        fprintf(stderr, "tidemark: the journal is damaged and stays: %s\n", o->journal);
+    else
+        undo(r);
+    bool failed = !name && !stays;
+    free(name);
+    return failed ? -1 : 3;
+}
+
+/* What is saved need not stay. */
 static int let_go(struct recovering *r, struct err *e)
 {
-    bool whole = !r->found.tail.damaged;
     struct journal_reader *reader = r->reader;
+    if (r->found.tail.damaged)
+        return keep_damaged(r, e);
     r->reader = NULL;
-    if (whole && !r->options->keep) {
-        if (journal_reader_remove(reader, e) != 0)
-            return -1;
-    } else {
+    if (r->options->keep)
         journal_reader_close(reader);
-        if (!whole)
-            fprintf(stderr, "tidemark: the journal is damaged and stays: %s\n",
-                    r->options->journal);
-    }
-    return whole && r->found.end != SESSION_BROKEN ? 0 : 3;
+    else if (journal_reader_remove(reader, e) != 0)
+        return -1;
+    return r->found.end != SESSION_BROKEN ? 0 : 3;
+}
+
+/* Nothing in it can be used, not even whose journal it is. */
+static int useless(struct recovering *r, struct err *e)
+{
+    struct err why = *e;
+    if (r->found.tail.damaged && keep_damaged(r, e) < 0)
+        print_error(e);
+    *e = why;
+    return -1;
 }
 
 static int recover(struct recovering *r, struct err *e)
 {
     const struct recover_options *o = r->options;
-    int any = recovery_look(r->reader, &r->found, e);
+    int any = can_let_go(o, e) == 0 ? recovery_look(r->reader, &r->found, e) : -1;
     if (any < 0)
-        return -1;
+        return useless(r, e);
     if (any == 0) {
         printf("nothing of a client is in %s%s\n", o->journal,
                journal_reader_has_checkpoint(r->reader) ? " that is not in the parts before it"
@@ -207,8 +263,10 @@ static int recover(struct recovering *r, struct err *e)
         return err_no_memory(e, "the output's name");
     r->found.tail.bytes = journal_reader_tail(r->reader)->bytes;
     tell_beginning(&r->found);
-    if (play_and_save(r, e) != 0)
+    if (play_and_save(r, e) != 0) {
+        undo(r);
         return err_prefix(e, "the journal %s stays as it was", o->journal);
+    }
     return let_go(r, e);
 }
 
@@ -218,6 +276,9 @@ int recover_journal(const struct recover_options *options, struct err *e)
     r.reader = journal_reader_open(options->journal, e);
     int status = r.reader ? recover(&r, e) : -1;
     journal_reader_close(r.reader);
+    for (size_t i = 0; i < r.made.len; i++)
+        free(r.made.at[i]);
+    vec_release(&r.made);
     free(r.base);
     free(r.spool_dir);
     return status < 0 ? err_exit_status(e) : status;
@@ -344,7 +405,7 @@ int recover_leftover(const char *journal, const char *output,
 {
     enum journal_state state;
     const struct recover_options options = {
-        .journal = journal, .beside = output, .container = *container};
+        .journal = journal, .beside = output, .unasked = true, .container = *container};
     if (journal_look(journal, &state, e) != 0)
         return -1;
     switch (state) {
@@ -361,9 +422,14 @@ int recover_leftover(const char *journal, const char *output,
     printf("An earlier capture was cut off; recovering what it left in %s\n", journal);
     fflush(stdout);
     int status = recover_journal(&options, e);
-    if (access(journal, F_OK) != 0)
+    if (access(journal, F_OK) != 0) {
+        if (e->code)
+            print_error(e);
+        *e = (struct err){0};
         return 0;
-    if (status == 0 || status == 3)
-        err_set(e, ERR_OUTPUT, "%s is damaged: move it away, or remove it", journal);
+    }
+    if (!e->code)
+        err_set(e, ERR_OUTPUT, "%s cannot be got out of the way: %s", journal,
+                status == 3 ? "it is damaged" : "it stays");
     return err_prefix(e, "a leftover journal is never overwritten");
 }

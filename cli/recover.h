@@ -15,6 +15,7 @@ struct recover_options {
     const char *beside;     /* of the output that the capture had; NULL: by the journal's name */
     bool replace;           /* an existing output */
     bool keep;              /* the journal, although all of it is saved */
+    bool unasked;           /* nothing stays saved of a journal that cannot be got out of the way */
     uint32_t trace_version; /* 0: the client's generation */
     struct container_options container;
     const char *spool_dir; /* NULL: the output's folder */
@@ -25,7 +26,8 @@ struct recover_options {
 /*
  * Saves what is in the journal, says so on standard output, and removes the journal. The exit
  * status: 0; 3 when the journal is damaged or its bytes cannot be decoded (what came before is
- * saved, a damaged journal stays); else with `e` filled.
+ * saved, a damaged journal is moved aside: cli/journal_aside.h); else with `e` filled, and what was
+ * saved is removed again unless it replaced a file.
  */
 int recover_journal(const struct recover_options *options, struct err *e);
 

@@ -283,6 +283,49 @@ class Dying(Running):
         found = report(self.traces / self.names()[0])
         self.assertEqual(found["pools"][0]["allocations"], 1)
 
+    def leave_damaged(self):
+        """A journal with bytes behind its records that are none; gives its client's name."""
+        client = self.client(STAYS)
+        with self.daemon("--no-recover") as process:
+            announce(self.udp, client.port, b"prog")
+            self.wait_recorded(1)
+            os.kill(self.sessions(process)[0], signal.SIGKILL)
+            self.wait_said("killed by signal 9")
+            self.stop(process)
+        client.end()
+        segment = self.traces / self.journals()[0] / "00000001"
+        segment.write_bytes(segment.read_bytes() + bytes(100) + b"no record")
+        return f"prog_127.0.0.1_{client.port}"
+
+    def test_what_is_damaged_is_recovered_once(self):
+        """Not at each start, and not when another session is killed."""
+        name, other = self.leave_damaged(), self.client(STAYS)
+        wanted = [f"{name}.recovered.tracy", f"{name}.tracy.journal.damaged"]
+        for times in range(3):
+            with self.daemon() as process:
+                self.stop(process)
+            self.assertEqual("damaged" in self.said(), times == 0, self.said())
+            self.assertEqual(self.names(), wanted)
+        self.assertEqual(report(self.traces / wanted[0])["pools"][0]["allocations"], 1)
+        with self.daemon() as process:
+            announce(self.udp, other.port, b"other")
+            self.wait_recorded(1)
+            os.kill(self.sessions(process)[0], signal.SIGKILL)
+            self.wait_said("saved to ")
+            self.stop(process)
+        wanted.append(f"other_127.0.0.1_{other.port}.recovered.tracy")
+        self.assertEqual(self.names(), sorted(wanted))
+
+    def test_what_is_damaged_and_cannot_be_moved_aside(self):
+        """Nobody asked for a copy, which each start would make anew."""
+        self.leave_damaged()
+        journal = "y" * 235 + ".tracy.journal"
+        (self.traces / self.journals()[0]).rename(self.traces / journal)
+        with self.daemon() as process:
+            self.stop(process)
+        self.assertIn("cannot be moved aside: File name too long", self.said())
+        self.assertEqual(self.names(), [journal])
+
     def test_what_was_left_in_a_spool_folder_is_finished_by_its_own_daemon(self):
         spool = self.dir / "spool"
         spool.mkdir()

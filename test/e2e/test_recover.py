@@ -223,19 +223,53 @@ class Leftovers(Killed):
         self.assertEqual(dump(self.dir / "a.recovered.tracy"), played)
         self.assertEqual(dump(self.dir / "b.recovered.tracy"), played)
 
-    def test_damaged_ones_are_never_overwritten(self):
-        self.leave()
+    def damage(self):
+        """Bytes behind the records that are none: no torn end."""
         segment = self.journal / "00000001"
-        data = bytearray(segment.read_bytes())
-        data[len(data) // 2] ^= 1
+        data = segment.read_bytes() + bytes(100) + b"no record"
         segment.write_bytes(data)
-        # More records behind it: this is no torn end.
-        for _ in range(2):
-            result = self.capture(self.RECORDING, self.out)
-            self.assertEqual(result.returncode, 4, result.stdout)
-            self.assertIn("damaged", result.stderr)
-            self.assertEqual(segment.read_bytes(), bytes(data))
-        self.assertFalse(self.out.exists())
+        return data
+
+    def test_damaged_ones_are_recovered_once_and_kept(self):
+        """By the next capture; a further one has nothing to do with it."""
+        self.leave()
+        data = self.damage()
+        aside = self.dir / "x.tracy.journal.damaged"
+        result = self.capture(self.RECORDING, self.out, "--no-summary")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(f"is kept in {aside}", result.stderr)
+        self.assertEqual((aside / "00000001").read_bytes(), data)
+        self.assert_clean("x.tracy", "x.recovered.tracy", aside.name)
+        result = self.capture(self.RECORDING, self.out, "-f", "--no-summary")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assert_clean("x.tracy", "x.recovered.tracy", aside.name)
+        (self.dir / "x.tracy").unlink()
+        self.by_hand(aside, data)
+
+    def by_hand(self, aside, data):
+        """As often as one likes; a second damaged journal of that name is kept beside it."""
+        first = dump(self.dir / "x.recovered.tracy")
+        self.assertEqual(run("recover", self.dir).returncode, 3)  # nothing there is to be finished
+        result = run("recover", aside)
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("could not be used", result.stderr)
+        self.assertIn(f"damaged and stays: {aside}", result.stderr)
+        self.assertEqual((aside / "00000001").read_bytes(), data)
+        self.assertEqual(dump(self.dir / "x.recovered.2.tracy"), first)
+        among = ["x.recovered.tracy", "x.recovered.2.tracy", aside.name]
+        self.leave(among=among)
+        self.damage()
+        self.assertEqual(run("recover", self.journal).returncode, 3)
+        self.assert_clean("x.recovered.3.tracy", aside.name + ".2", *among)
+        self.assertEqual(dump(self.dir / "x.recovered.3.tracy"), first)
+
+    def test_one_of_which_nothing_can_be_used(self):
+        self.leave()
+        (self.journal / "00000001").write_bytes(b"no segment" * 10)
+        result = run("recover", self.journal)
+        self.assertEqual(result.returncode, 3)
+        self.assertIn("nothing in the journal can be used", result.stderr)
+        self.assert_clean("x.tracy.journal.damaged")
 
     def test_one_in_use(self):
         with self.capturing(self.RECORDING, stop_at=200000):
