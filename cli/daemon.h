@@ -95,6 +95,15 @@ struct daemon_sink {
     uint64_t sent, failures;
 };
 
+/* Journals that nobody writes, and that could not be recovered the last time. Monotonic ns. */
+struct daemon_leftovers {
+    long long looked, began;
+    unsigned failures;    /* in a row; 0: nothing was left */
+    long long not_before; /* the next time */
+    long long or_with;    /* or from here on, when there is so much room: */
+    uint64_t room;        /* bytes */
+};
+
 struct daemon {
     const char *dir;
     uint16_t port;
@@ -140,8 +149,9 @@ struct daemon {
     long long disk_looked;        /* monotonic ns */
     long long folder_looked;      /* the same for the output folder itself */
     bool folder_told;             /* that it is gone, and cannot be made */
-    long long recover_at;         /* monotonic ns; 0: no session was killed since the last time */
+    long long recover_at;         /* monotonic ns; 0: nothing was left since the last time */
     bool recovering;
+    struct daemon_leftovers left;
     double stop_timeout; /* seconds for saving at the end; 0: no bound */
 
     bool log_json;
@@ -192,6 +202,9 @@ void daemon_divide_memory(struct daemon *d);
 /* Keeps --quota, --total-quota and --min-free, once a second. */
 void daemon_keep_disk(struct daemon *d);
 
+/* What can be written yet on the disk of the output folder; UINT64_MAX: nobody knows. */
+uint64_t daemon_free_bytes(const struct daemon *d);
+
 /* For the end: paused sessions go on, so that they can be saved. */
 void daemon_stop_pausing(struct daemon *d);
 
@@ -202,6 +215,11 @@ void daemon_recover(struct daemon *d);
 
 /* A session was killed: what it left, in a process that the daemon does not wait for. */
 void daemon_recover_soon(struct daemon *d);
+
+/*
+ * Begins that process when it is time: also for what a full disk left, and sessions of an earlier
+ * daemon, for which it looks now and then.
+ */
 void daemon_recovery_turn(struct daemon *d);
 
 /* ---- daemon_http.c */

@@ -192,7 +192,7 @@ static void look_at_all(const struct daemon *d, struct look *look)
         read_folder(look, d->dir);
 }
 
-static uint64_t free_bytes(const struct daemon *d)
+uint64_t daemon_free_bytes(const struct daemon *d)
 {
     struct statvfs fs;
     return statvfs(d->dir, &fs) == 0 ? (uint64_t)fs.f_bavail * fs.f_frsize : UINT64_MAX;
@@ -230,7 +230,7 @@ static void pause_all(struct daemon *d, bool pause)
     if (pause)
         daemon_tell(d, LOG_ERROR, "disk.full", NULL, NULL,
                     "%s are left on disk: all captures are paused until there is room",
-                    format_bytes(left, free_bytes(d)));
+                    format_bytes(left, daemon_free_bytes(d)));
     else
         daemon_log(d, LOG_WARNING, "disk.free", NULL, NULL, "there is room: captures go on");
     for (size_t i = 0; i < d->captures.list.len; i++) {
@@ -261,7 +261,7 @@ static void keep_total(struct daemon *d, uint64_t sum)
 static void keep_free(struct daemon *d)
 {
     char left[FORMAT_SIZE], least[FORMAT_SIZE], why[128];
-    uint64_t bytes = free_bytes(d);
+    uint64_t bytes = daemon_free_bytes(d);
     bool low = bytes < d->min_free;
     if (d->pause_when_full) {
         /* A little more than it takes to be paused, so that it does not go on and off. */

@@ -1,6 +1,7 @@
 /*
- * What captures left that were cut off: when the daemon starts, by itself, and when a session of
- * its own was killed, by a process beside it. Journals that are in use are left alone both times.
+ * What captures left that were cut off: when the daemon starts, by itself; when a session of its
+ * own was killed, or journals are found that nobody writes, by a process beside it. Those that are
+ * in use are left alone each time.
  */
 
 #include <fcntl.h>
@@ -18,6 +19,17 @@
 #define AFTER_NS 1000000000LL
 
 #define SECONDS_MAX 86400.0
+
+#define LOOK_NS 2000000000LL
+
+/* When it failed it is tried again after a pause, each time twice as long. */
+#define PAUSE_NS 60000000000LL
+#define PAUSES_MAX 7u /* about an hour */
+
+/* Or earlier, when there is more room: as a part of the journals' size, and at least. */
+#define ROOM_PART 8u
+#define ROOM_LEAST ((uint64_t)1 << 20)
+#define TURN_PART 4 /* one part of five of the time */
 
 /* The exit status. What is wrong with a journal was said; else `e` is filled. */
 static int recover_all(const struct daemon *d, struct err *e)
@@ -54,6 +66,55 @@ static void log_lines(struct daemon *d, int file)
         close(file);
 }
 
+/* ---- what is left, and when it is tried again */
+
+static unsigned count_left(const struct daemon *d, uint64_t *bytes)
+{
+    uint64_t spooled = 0;
+    unsigned left = recover_count_left(d->dir, NULL, bytes);
+    if (d->spool)
+        left += recover_count_left(d->spool, d->dir, &spooled);
+    *bytes += spooled;
+    return left;
+}
+
+/* It was tried. What is still there waits for more room, or for a while. */
+static void note_left(struct daemon *d)
+{
+    struct daemon_leftovers *l = &d->left;
+    uint64_t bytes = 0, room = daemon_free_bytes(d);
+    long long now = monotonic_ns(), took = now - l->began;
+    if (count_left(d, &bytes) == 0) {
+        l->failures = 0;
+        return;
+    }
+    l->not_before = now + (PAUSE_NS << (l->failures < PAUSES_MAX ? l->failures : PAUSES_MAX - 1));
+    l->or_with = now + TURN_PART * took;
+    l->room = room < UINT64_MAX / 2 ? room + bytes / ROOM_PART + ROOM_LEAST : UINT64_MAX;
+    l->failures++;
+}
+
+static bool may_try(const struct daemon *d, long long now)
+{
+    const struct daemon_leftovers *l = &d->left;
+    uint64_t room = daemon_free_bytes(d);
+    if (d->min_free && room < d->min_free)
+        return false;
+    return l->failures == 0 || now >= l->not_before || (now >= l->or_with && room >= l->room);
+}
+
+static void look_for_leftovers(struct daemon *d, long long now)
+{
+    uint64_t bytes;
+    if (d->no_recover || d->recover_at || d->recovering || now - d->left.looked < LOOK_NS)
+        return;
+    d->left.looked = now;
+    if (count_left(d, &bytes) == 0)
+        d->left.failures = 0;
+    else if (may_try(d, now))
+        d->recover_at = now;
+}
+
 /* ---- at the start */
 
 /*
@@ -87,6 +148,7 @@ void daemon_recover(struct daemon *d)
     struct err e = {0};
     if (d->no_recover)
         return;
+    d->left.began = monotonic_ns();
     int words = d->log_json ? divert_words(&e) : -1;
     if (!e.code)
         (void)recover_all(d, &e);
@@ -94,6 +156,7 @@ void daemon_recover(struct daemon *d)
         restore_words(d, words);
     if (e.code)
         daemon_log_error(d, &e);
+    note_left(d);
 }
 
 /* ---- while it serves */
@@ -140,6 +203,7 @@ static void recovered(void *ctx, const struct job *job)
                    "what a session left could not be made a trace: %s",
                    job->late ? "it took too long" : "the process that does so was killed");
     daemon_sinks_look(d);
+    note_left(d);
     forget(r);
 }
 
@@ -167,9 +231,12 @@ static int begin(struct daemon *d, struct err *e)
 void daemon_recovery_turn(struct daemon *d)
 {
     struct err e = {0};
-    if (!d->recover_at || d->recovering || monotonic_ns() < d->recover_at)
+    long long now = monotonic_ns();
+    look_for_leftovers(d, now);
+    if (!d->recover_at || d->recovering || now < d->recover_at)
         return;
     d->recover_at = 0;
+    d->left.began = now;
     d->recovering = true;
     if (begin(d, &e) != 0)
         daemon_log_error(d, &e);

@@ -398,6 +398,39 @@ int recover_folder(const char *folder, const struct recover_options *options, un
     return worst;
 }
 
+/* A journal in `folder` of a capture to `outputs`; of any, where that does not matter. */
+static bool is_of(const char *folder, const char *name, const char *outputs)
+{
+    struct buf path = {0};
+    struct err ignored = {0};
+    if (!outputs)
+        return true;
+    buf_printf(&path, "%s/%s", folder, name);
+    char *output = path.failed ? NULL : spooled_output(buf_str(&path), outputs, &ignored);
+    bool is = output != NULL;
+    free(output);
+    buf_release(&path);
+    return is;
+}
+
+unsigned recover_count_left(const char *folder, const char *outputs, uint64_t *bytes)
+{
+    unsigned left = 0;
+    DIR *d = opendir(folder);
+    *bytes = 0;
+    for (const struct dirent *entry; d && (entry = readdir(d));) {
+        uint64_t n = 0;
+        if (!is_wanted(entry) || !is_of(folder, entry->d_name, outputs) ||
+            !journal_is_left(dirfd(d), entry->d_name, &n))
+            continue;
+        left++;
+        *bytes += n;
+    }
+    if (d)
+        closedir(d);
+    return left;
+}
+
 /* ---- before a capture */
 
 int recover_leftover(const char *journal, const char *output,

@@ -43,6 +43,13 @@ int recover_folder(const char *folder, const struct recover_options *options, un
                    struct err *e);
 
 /*
+ * How many journals there are of those that recover_folder would look at, without those that
+ * somebody writes or that have just been made, and *bytes that are in them. Cheap: to be asked
+ * again and again.
+ */
+unsigned recover_count_left(const char *folder, const char *outputs, uint64_t *bytes);
+
+/*
  * A capture that is about to write to `output`: a journal that an earlier one left at `journal` is
  * finished first. 0 when there is none (any more); -1 with ERR_OUTPUT when it must not go on.
  */

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -19,6 +20,9 @@
 #include "server/stop.h"
 
 #define SYNC_NS 100000000LL
+
+#define LOCK_TRIES 100
+#define LOCK_PAUSE_MS 5
 
 /* Room is asked for ahead of what is written, as much again as there is, within these bounds. */
 #define ROOM_LEAST ((uint64_t)256 << 10)
@@ -179,24 +183,48 @@ static uint64_t new_id(void)
     return id;
 }
 
-static int open_folder(struct journal *j, struct err *e)
+/* Who looks for leftovers may have the lock for a moment. */
+static void lock_folder(struct journal *j)
 {
-    if (mkdir(j->path, 0700) != 0) {
-        if (errno == EEXIST)
-            return err_set(e, ERR_OUTPUT,
-                           "%s came to exist meanwhile: another capture writes to that output",
-                           j->path);
-        return err_errno(e, ERR_OUTPUT, "cannot make the journal %s", j->path);
+    for (int tries = 0; tries < LOCK_TRIES; tries++) {
+        if (flock(j->dir, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+            return; /* not every file system has locks */
+        (void)poll(NULL, 0, LOCK_PAUSE_MS);
     }
+}
+
+/* ENOENT, when whoever looks for leftovers took the empty folder for one and removed it. */
+static int make_folder(struct journal *j)
+{
+    if (mkdir(j->path, 0700) != 0)
+        return -1;
     j->dir = open(j->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (j->dir >= 0)
-        (void)flock(j->dir, LOCK_EX | LOCK_NB); /* not every file system has locks */
-    if (j->dir < 0 || begin_segment(j, 1) != 0) {
-        err_errno(e, ERR_OUTPUT, "cannot make the journal %s", j->path);
-        (void)rmdir(j->path);
-        return -1;
+        lock_folder(j);
+    if (j->dir >= 0 && begin_segment(j, 1) == 0)
+        return 0;
+    int cause = errno;
+    if (j->dir >= 0)
+        close(j->dir);
+    j->dir = -1;
+    (void)rmdir(j->path);
+    errno = cause;
+    return -1;
+}
+
+static int open_folder(struct journal *j, struct err *e)
+{
+    for (int tries = 0; tries < LOCK_TRIES; tries++) {
+        if (make_folder(j) == 0)
+            return 0;
+        if (errno != ENOENT)
+            break;
     }
-    return 0;
+    if (errno == EEXIST)
+        return err_set(e, ERR_OUTPUT,
+                       "%s came to exist meanwhile: another capture writes to that output",
+                       j->path);
+    return err_errno(e, ERR_OUTPUT, "cannot make the journal %s", j->path);
 }
 
 struct journal *journal_create(const char *path, const struct journal_options *options,

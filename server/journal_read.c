@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/cursor.h"
@@ -17,6 +18,9 @@
 #include "protocol/handshake.h"
 #include "server/checkpoint.h"
 #include "server/journal_format.h"
+
+/* So long a journal's folder is as it was, before anybody takes it for a leftover unasked. */
+#define SETTLED_S 3
 
 struct segment {
     uint32_t number;
@@ -580,6 +584,40 @@ static bool says_saved(struct journal_reader *r)
     while (journal_reader_next(r, &record, &ignored) == 1)
         saved = record.type == JOURNAL_SAVED;
     return saved;
+}
+
+/* Bytes of the files in the folder at `fd`, which is taken over. */
+static uint64_t files_bytes(int fd)
+{
+    struct stat st;
+    uint64_t sum = 0;
+    DIR *d = fdopendir(fd);
+    if (!d)
+        close(fd);
+    for (const struct dirent *entry; d && (entry = readdir(d));) {
+        if (fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
+            sum += (uint64_t)st.st_size;
+    }
+    if (d)
+        closedir(d);
+    return sum;
+}
+
+bool journal_is_left(int at, const char *name, uint64_t *bytes)
+{
+    struct stat st;
+    time_t now = time(NULL);
+    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    bool is_new = fstat(fd, &st) != 0 || (st.st_mtime <= now && now - st.st_mtime < SETTLED_S);
+    if (is_new || flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        close(fd);
+        return false;
+    }
+    (void)flock(fd, LOCK_UN);
+    *bytes = files_bytes(fd);
+    return true;
 }
 
 int journal_look(const char *path, enum journal_state *state, struct err *e)

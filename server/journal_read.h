@@ -35,6 +35,14 @@ enum journal_state {
     JOURNAL_DONE,   /* its trace was saved; only its removal did not end */
 };
 
+/*
+ * Whether what has that name in the folder open at `at` is a journal that nobody writes or
+ * finishes, and has not been touched for some seconds: one that is just being made is not locked
+ * yet. Waits for nothing. Where there are no locks nobody knows, and it is false. *bytes: of all in
+ * it.
+ */
+bool journal_is_left(int at, const char *name, uint64_t *bytes);
+
 /* What there is at `path`. -1 when it cannot be looked at. */
 int journal_look(const char *path, enum journal_state *state, struct err *e);
 

@@ -18,7 +18,8 @@ from clients import string
 from test_daemon import announce
 from test_daemon_events import Driven, Telling
 from test_daemon_production import ONE, STAYS
-from tools import LIMIT, TIDEMARK, end_daemon, free_port, report, run, wait_until
+from tools import (FIREHOSE, LIMIT, TIDEMARK, end_daemon, free_port, replaying, report, run,
+                   wait_until)
 
 
 def children(process):
@@ -272,6 +273,43 @@ class Disk(Telling):
             self.assertIn("[2] second @", self.said())
         finally:
             end_daemon(process)
+
+    @contextlib.contextmanager
+    def on_small_disk(self, size, filled):
+        """A daemon that sees a disk of its own in its folder, of which so much is taken. Gives the
+        folder as it is seen from here."""
+        self.traces.mkdir()
+        script = (f'mount -t tmpfs -o size={size} none "$1" && '
+                  f'head -c {filled} /dev/zero > "$1/filler"; shift; exec "$@"')
+        command = ["unshare", "-rm", "sh", "-c", script, "sh", str(self.traces)]
+        if subprocess.run([*command, "true"], stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("no mounts here")
+        with open(self.log, "wb") as log:
+            process = subprocess.Popen([*command, TIDEMARK, "daemon", "-o", str(self.traces), "-p",
+                                        str(self.udp), "--local", "--name", "x.tracy"],
+                                       stdout=log, stderr=log)
+        try:
+            self.wait_said("Listening", process)
+            yield pathlib.Path(f"/proc/{process.pid}/root{self.traces}")
+        finally:
+            end_daemon(process)
+
+    @unittest.skipUnless(shutil.which("unshare"), "needs unshare")
+    def test_what_a_full_disk_left_is_finished_when_there_is_room(self):
+        """By the same daemon, which tries seldom until then."""
+        recording = self.dir / "f.c2s.bin"
+        subprocess.run([FIREHOSE, "-o", str(recording), "--events", "60000", "--depth", "4",
+                        "--protocol", "82", "--live", "2000", "--stacks", "200"], check=True)
+        with self.on_small_disk("7m", "6500K") as folder:
+            with replaying(recording, f"--broadcast=127.0.0.1:{self.udp}"):
+                self.wait_said("was recorded is kept in")
+                self.wait_said("stays as it was: ")
+            self.assertEqual(sorted(os.listdir(folder)), ["filler", "x.tracy.journal"])
+            (folder / "filler").unlink()
+            wait_until(lambda: sorted(os.listdir(folder)) == ["x.recovered.tracy"])
+            self.wait_said("saved to ")
+            self.assertEqual(self.said().count("stays as it was: "), 1, self.said())
+            self.assertGreater(report(folder / "x.recovered.tracy")["pools"][0]["allocations"], 0)
 
     def test_a_disk_that_fills_ends_captures(self):
         listener = self.listener()

@@ -283,6 +283,22 @@ class Dying(Running):
         found = report(self.traces / self.names()[0])
         self.assertEqual(found["pools"][0]["allocations"], 1)
 
+    def test_what_a_session_of_an_earlier_daemon_left(self):
+        """It is killed when its own daemon is gone, and another one is there."""
+        client = self.client(STAYS)
+        with self.daemon() as process:
+            announce(self.udp, client.port, b"prog")
+            self.wait_recorded(1)
+            (session,) = self.sessions(process)
+            process.kill()
+            process.wait()
+        with self.daemon() as process:
+            self.assertEqual(len(self.journals()), 1)
+            os.kill(session, signal.SIGKILL)
+            wait_until(lambda: self.names() == [f"prog_127.0.0.1_{client.port}.recovered.tracy"])
+            self.stop(process)
+        self.assertEqual(report(self.traces / self.names()[0])["pools"][0]["allocations"], 1)
+
     def leave_damaged(self):
         """A journal with bytes behind its records that are none; gives its client's name."""
         client = self.client(STAYS)
