@@ -51,6 +51,16 @@ void spool_release(struct spool *s)
     *s = (struct spool){.fd = -1, .old_fd = -1};
 }
 
+int spool_set_dir(struct spool *s, const char *dir, struct err *e)
+{
+    char *copy = strdup(dir);
+    if (!copy)
+        return no_room(e);
+    free(s->dir);
+    s->dir = copy;
+    return 0;
+}
+
 void spool_renew(struct spool *s)
 {
     if (s->fd < 0)

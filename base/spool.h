@@ -75,6 +75,9 @@ void spool_release(struct spool *s);
  */
 int spool_set_budget(struct spool *s, size_t budget, struct err *e);
 
+/* Its files are made in that folder from now on, as where the one before is gone. -1: no memory. */
+int spool_set_dir(struct spool *s, const char *dir, struct err *e);
+
 /*
  * What is written from now on goes to another file, so that the one before can go, or be a forked
  * process's alone. It stays readable until spool_forget_old, which is called when nothing that is

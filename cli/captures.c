@@ -39,6 +39,7 @@ static void capture_free(struct capture *one)
     json_decref(one->hello);
     json_decref(one->counters);
     free(one->alerts);
+    output_folder_leave(one->folder);
     free(one->output);
     free(one->last_words);
     buf_release(&one->line);
@@ -50,6 +51,8 @@ void captures_release(struct captures *c)
     for (size_t i = 0; i < c->list.len; i++)
         capture_free(c->list.at[i]);
     vec_release(&c->list);
+    output_folder_leave(c->folder);
+    c->folder = NULL;
 }
 
 struct capture *captures_find(const struct captures *c, const struct announcement *a)
@@ -67,6 +70,26 @@ struct capture *captures_find(const struct captures *c, const struct announcemen
 
 /* ---- a process */
 
+/* The daemon's own descriptors are of no use here, and would keep what it closes from ending. */
+static void close_others(int channel)
+{
+    if (channel > 3)
+        (void)close_range(3, (unsigned)channel - 1, 0);
+    (void)close_range((unsigned)channel + 1, ~0u, 0);
+}
+
+/*
+ * It works in the folder that it began in and names nothing outside, so that folder may be moved
+ * meanwhile, as mv does it, or its name be another's.
+ */
+static int enter_folder(const struct captures *c, const struct capture *one)
+{
+    if ((one->folder ? fchdir(one->folder->fd) : chdir(c->dir)) == 0)
+        return 0;
+    fprintf(stderr, "tidemark: cannot write into %s: %s\n", c->dir, strerror(errno));
+    return -1;
+}
+
 /* In the new process: be `tidemark capture` with its words going into the pipe. */
 static int be_capture(const struct captures *c, const struct capture *one, int words, int channel)
 {
@@ -78,7 +101,7 @@ static int be_capture(const struct captures *c, const struct capture *one, int w
     if (!name)
         return 5;
     const char *const fixed[] = {
-        "-a",           one->client.address, "-p", port, "-o", c->dir, "--name", name,
+        "-a",           one->client.address, "-p", port, "-o", ".", "--name", name,
         "--no-summary", "--connect-timeout", "10"};
     int n = 1;
     snprintf(port, sizeof port, "%u", one->client.broadcast.port);
@@ -100,22 +123,14 @@ static int be_capture(const struct captures *c, const struct capture *one, int w
     /* A group of its own: a terminal's SIGINT goes to the daemon, which passes it on once. */
     if (setpgid(0, 0) != 0 || dup2(words, STDOUT_FILENO) < 0 || dup2(words, STDERR_FILENO) < 0)
         return 5;
-    close(words);
     setvbuf(stdout, NULL, _IOLBF, 0);
+    if (enter_folder(c, one) != 0)
+        return 5;
+    close_others(channel);
     optind = 0;
     session_guard_begin();
     int status = cmd_capture_session(n, (char **)arguments, channel);
     return fflush(stdout) == 0 || status ? status : 5;
-}
-
-/* The daemon's own descriptors are of no use here, and would keep what it closes from ending. */
-static void close_others(int a, int b)
-{
-    unsigned low = (unsigned)(a < b ? a : b), high = (unsigned)(a < b ? b : a);
-    (void)close_range(3, low - 1, 0);
-    if (high > low + 1)
-        (void)close_range(low + 1, high - 1, 0);
-    (void)close_range(high + 1, ~0u, 0);
 }
 
 static int begin_process(struct captures *c, struct capture *one, struct err *e)
@@ -131,10 +146,8 @@ static int begin_process(struct captures *c, struct capture *one, struct err *e)
     }
     fflush(NULL);
     one->pid = fork();
-    if (one->pid == 0) {
-        close_others(ends[1], session.fd);
+    if (one->pid == 0)
         _exit(be_capture(c, one, ends[1], session.fd));
-    }
     channel_release(&session);
     close(ends[1]);
     one->words = ends[0];
@@ -143,6 +156,18 @@ static int begin_process(struct captures *c, struct capture *one, struct err *e)
     (void)setpgid(one->pid, one->pid); /* also here: a signal could come before the child did it */
     (void)fcntl(one->words, F_SETFL, O_NONBLOCK);
     return 0;
+}
+
+/* That has the name now. One that was moved stays that of the captures that began in it. */
+static void take_folder(struct captures *c, struct capture *one)
+{
+    struct output_folder *now = output_folder_take(c->folder, c->dir);
+    one->folder = now;
+    if (!now || now == c->folder)
+        return;
+    output_folder_leave(c->folder);
+    c->folder = now;
+    now->users++;
 }
 
 struct capture *captures_begin(struct captures *c, const struct announcement *a, struct err *e)
@@ -161,6 +186,7 @@ struct capture *captures_begin(struct captures *c, const struct announcement *a,
                             .told_limit = c->memory_each,
                             .target = CAPTURE_NO_TARGET,
                             .began = time(NULL)};
+    take_folder(c, one);
     if (begin_process(c, one, e) != 0) {
         capture_free(one);
         return NULL;
@@ -204,9 +230,21 @@ static void take_words(struct capture *one, const char *p, size_t n,
 
 /* ---- what it answers */
 
+/* The trace of that name in our folder; NULL: that is no name for one, or memory is short. */
+static char *output_of(const struct captures *c, const char *name)
+{
+    struct buf path = {0};
+    if (!name[0] || name[0] == '.' || strchr(name, '/'))
+        return NULL;
+    buf_printf(&path, "%s/%s", c->dir, name);
+    char *text = path.failed ? NULL : strdup(buf_str(&path));
+    buf_release(&path);
+    return text;
+}
+
 /*
- * Who the client is. A session that was broken by its client cannot lead us elsewhere: the trace
- * lies in our folder, or we do not know it.
+ * Who the client is. A session that was broken by its client cannot lead us elsewhere: it tells a
+ * name, and the trace lies in its folder.
  */
 static void take_hello(const struct captures *c, struct capture *one, json_t *hello)
 {
@@ -214,14 +252,12 @@ static void take_hello(const struct captures *c, struct capture *one, json_t *he
     const char *program = json_string_value(json_object_get(hello, "program"));
     const char *output = json_string_value(json_object_get(hello, "output"));
     json_int_t pid = json_integer_value(json_object_get(hello, "pid"));
-    size_t len = strlen(c->dir);
     if (b->pid == 0 && pid > 0)
         b->pid = (uint64_t)pid;
     if (!b->name[0] && program)
         snprintf(b->name, sizeof b->name, "%s", program);
-    if (!one->output && output && strncmp(output, c->dir, len) == 0 && output[len] == '/' &&
-        output[len + 1] != '.' && !strchr(output + len + 1, '/'))
-        one->output = strdup(output);
+    if (!one->output && output)
+        one->output = output_of(c, output);
     json_decref(one->hello);
     one->hello = json_incref(hello);
 }
@@ -284,6 +320,21 @@ void captures_end_strays(const struct captures *c)
     }
 }
 
+/* Where the trace lies, and that it is there. */
+static bool find_trace(struct capture *one, struct stat *st)
+{
+    const char *name = one->output && one->folder ? strrchr(one->output, '/') + 1 : NULL;
+    if (!name || fstatat(one->folder->fd, name, st, AT_SYMLINK_NOFOLLOW) != 0 ||
+        !S_ISREG(st->st_mode))
+        return false;
+    char *path = output_folder_path(one->folder, name, one->output);
+    if (path) {
+        free(one->output);
+        one->output = path;
+    }
+    return true;
+}
+
 static void take_end(struct captures *c, struct capture *one)
 {
     struct stat st;
@@ -305,7 +356,8 @@ static void take_end(struct captures *c, struct capture *one)
     one->state = CAPTURE_FAILED;
     if (one->status == EXIT_MISMATCH || one->status == EXIT_NOT_AVAILABLE)
         one->state = CAPTURE_REFUSED;
-    if (one->status == 0 && one->output && stat(one->output, &st) == 0) {
+    one->homeless = one->hello && one->folder && output_folder_is_removed(one->folder);
+    if (one->status == 0 && find_trace(one, &st)) {
         one->state = CAPTURE_SAVED;
         one->bytes = (uint64_t)st.st_size;
         c->files++;

@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/vec.h"
+#include "cli/output_folder.h"
 #include "server/discovery.h"
 #include "server/monitor.h"
 
@@ -50,15 +51,17 @@ struct capture {
     uint64_t told_limit; /* what it may hold, as it was told last */
     uint32_t target;     /* that it was found by; CAPTURE_NO_TARGET: it announced itself */
     time_t began;
-    char *output;               /* the trace; NULL: not known yet */
-    struct buf line;            /* of its words, the one that is not complete */
-    char *last_words;           /* its newest complete line, escaped for terminals */
-    bool no_room;               /* it said that a disk is full */
-    bool ending;                /* it was asked to end for what it takes on disk */
-    uint64_t disk;              /* bytes that it takes there */
-    int status;                 /* exit status */
-    uint64_t bytes;             /* of the trace */
-    struct alert_state *alerts; /* one for each expression; NULL: nothing was counted yet */
+    struct output_folder *folder; /* that it writes into; NULL: there was none */
+    char *output;                 /* the trace; NULL: not known yet */
+    bool homeless;                /* its folder was removed */
+    struct buf line;              /* of its words, the one that is not complete */
+    char *last_words;             /* its newest complete line, escaped for terminals */
+    bool no_room;                 /* it said that a disk is full */
+    bool ending;                  /* it was asked to end for what it takes on disk */
+    uint64_t disk;                /* bytes that it takes there */
+    int status;                   /* exit status */
+    uint64_t bytes;               /* of the trace */
+    struct alert_state *alerts;   /* one for each expression; NULL: nothing was counted yet */
 };
 
 struct captures {
@@ -68,9 +71,10 @@ struct captures {
     unsigned files; /* saved */
     uint64_t bytes; /* of them */
     const char *dir;
-    const char *name;           /* template of the traces' names */
-    const char *const *options; /* handed on to each capture, NULL at the end */
-    uint64_t memory_each;       /* what a new one may hold, to begin with; 0: no bound */
+    struct output_folder *folder; /* that the newest capture began in; NULL: none yet */
+    const char *name;             /* template of the traces' names */
+    const char *const *options;   /* handed on to each capture, NULL at the end */
+    uint64_t memory_each;         /* what a new one may hold, to begin with; 0: no bound */
     /* Told every answer to a question of ours. May be NULL. */
     void (*answered)(void *ctx, struct capture *one, const struct channel_message *m);
     void *answered_ctx;

@@ -16,6 +16,7 @@
 #include "analysis/summary.h"
 #include "base/format.h"
 #include "base/outfile.h"
+#include "cli/capture_homeless.h"
 #include "cli/capture_save.h"
 #include "cli/commands.h"
 #include "cli/official.h"
@@ -313,21 +314,29 @@ static int gather_last(struct capture *c, struct trace *t, enum session_end end,
     return c->kept ? recovery_run(c->kept, t, &options, &found, e) : -1;
 }
 
+/* Its folder may have been moved, or removed, and a daemon's session knows no other path of it. */
+static void tell_kept(const struct capture *c, const char *journal)
+{
+    char *now = realpath(journal, NULL);
+    if (now)
+        fprintf(stderr,
+                "tidemark: what was recorded is kept in %s; `tidemark recover` makes a trace of it "
+                "when there is room\n",
+                c->monitor.channel.fd >= 0 ? now : journal);
+    else
+        fprintf(stderr, "tidemark: what was recorded is lost: its journal was removed\n");
+    free(now);
+}
+
 /* The trace is not saved: what arrived stays. */
 static void leave_journal(struct capture *c)
 {
     if (c->dropped && !c->journal) {
-        fprintf(stderr,
-                "tidemark: what was recorded is kept in %s; `tidemark recover` makes a trace of it "
-                "when there is room\n",
-                c->journal_name);
+        tell_kept(c, c->journal_name);
     } else if (c->journal && !journal_has_data(c->journal)) {
         journal_remove(c->journal, NULL);
     } else if (c->journal) {
-        fprintf(stderr,
-                "tidemark: what was recorded is kept in %s; `tidemark recover` makes a trace of it "
-                "when there is room\n",
-                journal_path(c->journal));
+        tell_kept(c, journal_path(c->journal));
         journal_close(c->journal);
     }
     c->journal = NULL;
@@ -337,7 +346,7 @@ static void leave_journal(struct capture *c)
 static int after_saving(struct capture *c, struct trace *t, enum session_end end)
 {
     struct err e = {0};
-    int status = c->o.drop_in ? 0 : status_of(end);
+    int status = c->homeless ? 5 : c->o.drop_in ? 0 : status_of(end);
     if (c->journal && c->lacks)
         leave_journal(c);
     else if (c->journal)
@@ -429,7 +438,9 @@ static int capture_connected(struct capture *c, struct connection *connection)
     int status = record(c, connection, &t, &end, &e);
     let_go_of_signals(c);
     if (status == 0)
-        status = c->dropped ? save_last(c, &t, end, &e) : capture_save(c, &t, &e);
+        status = c->dropped               ? save_last(c, &t, end, &e)
+                 : capture_is_homeless(c) ? capture_save_elsewhere(c, &t, &e)
+                                          : capture_save(c, &t, &e);
     if (status != 0) {
         status = fail(c, &e, 5);
         leave_journal(c);

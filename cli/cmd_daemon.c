@@ -51,6 +51,11 @@ static void tell_end(struct daemon *d, const struct capture *one)
         daemon_tell(d, LOG_ERROR, "disk.full", one, json_incref(more),
                     "no room is left for client %u: %s", one->number,
                     one->last_words ? one->last_words : "");
+    if (one->homeless)
+        daemon_tell(d, LOG_ERROR, "client.lost", one, json_incref(more),
+                    "the folder that client %u was recorded into was removed meanwhile%s%s",
+                    one->number, one->last_words ? ": " : "",
+                    one->last_words ? one->last_words : "");
     if (one->hello)
         daemon_tell(d, LOG_INFO, "client.finished", one, more, "client %u %s", one->number,
                     state_word(one));
@@ -327,6 +332,7 @@ static void daemon_release(struct daemon *d)
     if (d->socket >= 0)
         close(d->socket);
     given_sockets_close(&d->given);
+    free(d->spool);
     stop_release(&d->stop);
 }
 

@@ -141,7 +141,7 @@ struct daemon {
     VEC(struct report_page *) reports; /* being made, and those that are kept */
     unsigned report_makers;            /* processes */
 
-    const char *spool;            /* --spool, where journals are then, too; NULL: in `dir` */
+    char *spool;                  /* --spool, where journals are then, too; NULL: in `dir` */
     uint64_t quota, total_quota;  /* bytes on disk; 0: no bound */
     uint64_t min_free;            /* bytes that stay free; 0: none */
     bool pause_when_full, paused; /* captures, while there is less */

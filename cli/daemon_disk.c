@@ -66,7 +66,10 @@ static uint64_t left_in_journal(const struct daemon *d, const struct capture *on
 {
     struct err e = {0};
     char *journal = one->output ? journal_name(one->output, d->spool, &e) : NULL;
-    uint64_t sum = journal ? folder_bytes(AT_FDCWD, journal) : 0;
+    bool beside = journal && !d->spool && one->folder;
+    uint64_t sum = beside    ? folder_bytes(one->folder->fd, strrchr(journal, '/') + 1)
+                   : journal ? folder_bytes(AT_FDCWD, journal)
+                             : 0;
     free(journal);
     return sum;
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/buf.h"
 #include "base/format.h"
 #include "cli/capture_options.h"
 #include "cli/daemon.h"
@@ -70,7 +71,7 @@ static const char usage[] =
     "      --alert-pause TIME  so long it must be over before it is told again (1m)\n"
     "      --on-finish PROGRAM started with the words client.finished and the trace when a client\n"
     "                          has ended; its standard input is the event in JSON\n"
-    "      --on-alert PROGRAM  the same for alerts, and when a disk is full\n"
+    "      --on-alert PROGRAM  the same for alerts, full disks and lost traces\n"
     "      --webhook URL       the same events, sent to a web server\n"
     "      --sink SINK         add each trace to the tables of a fleet when it is whole:\n"
     "                          clickhouse=URL or files=FOLDER, as `tidemark push` takes them\n"
@@ -182,6 +183,20 @@ static bool hand_on(struct daemon *d, const char *option, const char *value, str
     return capture_option_check(option, value, e);
 }
 
+/* A path that leads to the same elsewhere, where sessions are. NULL when memory is short. */
+static char *from_here(const char *path)
+{
+    struct buf out = {0};
+    char *here = path[0] == '/' ? NULL : getcwd(NULL, 0);
+    if (here)
+        buf_printf(&out, "%s/", here);
+    buf_puts(&out, path);
+    char *text = out.failed ? NULL : strdup(buf_str(&out));
+    buf_release(&out);
+    free(here);
+    return text;
+}
+
 /* Those of `capture`, which each session gets. */
 static bool parse_handed_on(struct daemon *d, int option, const char *value, struct err *e)
 {
@@ -194,8 +209,9 @@ static bool parse_handed_on(struct daemon *d, int option, const char *value, str
     case OPTION_COMPRESSION:
         return hand_on(d, "--compression", value, e) && option_compression(value, &d->container, e);
     case OPTION_SPOOL:
-        d->spool = value;
-        return hand_on(d, "--spool", value, e);
+        free(d->spool);
+        d->spool = from_here(value);
+        return d->spool ? hand_on(d, "--spool", d->spool, e) : (err_no_memory(e, "options"), false);
     case OPTION_BUFFER:
         return hand_on(d, "--buffer", value, e);
     case OPTION_ROTATE:

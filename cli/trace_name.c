@@ -121,7 +121,8 @@ char *trace_name_make(const char *folder, const char *name_template,
     size_t len = strlen(name_template), suffix = strlen(".tracy");
     if (len > suffix && strcmp(name_template + len - suffix, ".tracy") == 0)
         len -= suffix;
-    buf_printf(&path, "%s/", folder);
+    if (strcmp(folder, ".") != 0)
+        buf_printf(&path, "%s/", folder);
     size_t name = path.len;
     for (size_t i = 0; i < len;) {
         enum part part = part_at(name_template + i);

@@ -31,7 +31,8 @@ int trace_name_check(const char *name_template, const char *option, struct err *
 char *trace_name_with_program(const char *name_template, const char *program);
 
 /*
- * "FOLDER/NAME.tracy" for `n` = 0, "FOLDER/NAME_1.tracy" for 1, and so on. What a client calls
+ * "FOLDER/NAME.tracy" for `n` = 0, "FOLDER/NAME_1.tracy" for 1, and so on; in the folder "." the
+ * name alone. What a client calls
  * itself cannot lead elsewhere: letters, digits, '_' and '-' of it stay, but no name begins with
  * '-'. The caller frees it. NULL when memory is short.
  */

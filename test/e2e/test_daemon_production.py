@@ -5,11 +5,14 @@ import contextlib
 import os
 import pathlib
 import re
+import resource
+import shutil
 import signal
 import socket
 import subprocess
 import sys
 import unittest
+from unittest import mock
 
 from clients import thread_name
 from passing import journal_bytes
@@ -382,6 +385,87 @@ class Dying(Running):
             wait_until(lambda: self.names() == [f"prog_127.0.0.1_{client.port}.tracy"])
             self.stop(process)
         self.assertEqual(report(self.traces / self.names()[0])["pools"][0]["allocations"], 1)
+
+
+class Elsewhere(Running):
+    """The output folder gets another name, or none, while a session records into it."""
+
+    def setUp(self):
+        super().setUp()
+        self.archive = self.dir / "archive"
+        self.temporary = self.dir / "temporary"
+
+    @contextlib.contextmanager
+    def recording(self, *args):
+        """A daemon, in a folder of its own since it is given relative paths, and a client."""
+        client = self.client(STAYS)
+        with mock.patch.dict(os.environ, TMPDIR=str(self.temporary)), \
+                contextlib.chdir(self.dir), self.daemon("--name", "x.tracy", *args) as process:
+            announce(self.udp, client.port, b"prog")
+            self.wait_said("protocol 74")
+            wait_until(lambda: any(len(journal_bytes(j)) >= len(STAYS)
+                                   for j in self.dir.glob("*/x.tracy*.journal")))
+            yield process
+
+    def session(self, process):
+        path = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+        (pid,) = path.read_text().split()
+        return int(pid)
+
+    def test_it_was_moved(self):
+        with self.recording() as process:
+            self.traces.rename(self.archive)
+            self.wait_said("is gone: it was made again")
+            self.assertEqual(self.stop(process), 0, self.said())
+        self.assertEqual((self.names(), os.listdir(self.archive)), ([], ["x.tracy"]))
+        self.assertIn(f" -> {self.archive / 'x.tracy'} (", self.said())
+        self.assertEqual(report(self.archive / "x.tracy")["pools"][0]["allocations"], 1)
+
+    def test_it_was_moved_with_a_spool_folder_elsewhere(self):
+        (self.dir / "spool").mkdir()
+        with self.recording("--spool", "spool") as process:
+            self.traces.rename(self.archive)
+            self.wait_said("is gone: it was made again")
+            self.assertEqual(self.stop(process), 0, self.said())
+        self.assertEqual((self.names(), os.listdir(self.archive), os.listdir(self.dir / "spool")),
+                         ([], ["x.tracy"], []))
+
+    def test_it_was_moved_and_there_is_no_room(self):
+        """What is said to have the data has it."""
+        with self.recording() as process:
+            self.traces.rename(self.archive)
+            self.wait_said("is gone: it was made again")
+            resource.prlimit(self.session(process), resource.RLIMIT_FSIZE, (1000, 1000))
+            self.assertEqual(self.stop(process), 4, self.said())
+        self.assertIn(f"is kept in {self.archive / 'x.tracy.journal'};", self.said())
+        self.assertEqual(os.listdir(self.archive), ["x.tracy.journal"])
+        self.assertEqual(run("recover", self.archive / "x.tracy.journal").returncode, 0)
+
+    def test_it_was_removed(self):
+        """The trace goes to where temporary files do."""
+        self.temporary.mkdir()
+        (self.temporary / "x.tracy").write_bytes(b"somebody's")
+        with self.recording() as process:
+            shutil.rmtree(self.traces)
+            self.wait_said("is gone: it was made again")
+            self.assertEqual(self.stop(process), 4, self.said())
+        trace = self.temporary / "x.2.tracy"
+        self.assertIn("the folder that client 1 was recorded into was removed meanwhile: tidemark: "
+                      f"the folder was removed: the trace is {trace}\n", self.said())
+        self.assertNotIn("is kept in", self.said())
+        self.assertEqual(self.names(), [])
+        self.assertEqual((self.temporary / "x.tracy").read_bytes(), b"somebody's")
+        self.assertEqual(trace.stat().st_mode & 0o777, 0o600)
+        self.assertEqual(report(trace)["pools"][0]["allocations"], 1)
+
+    def test_it_was_removed_and_there_is_nowhere_to_go(self):
+        with self.recording() as process:
+            shutil.rmtree(self.traces)
+            self.wait_said("is gone: it was made again")
+            self.assertEqual(self.stop(process), 4, self.said())
+        self.assertIn("was removed meanwhile: tidemark: what was recorded is lost: its journal was "
+                      "removed\n", self.said())
+        self.assertNotIn("is kept in", self.said())
 
 
 class Service(Running):

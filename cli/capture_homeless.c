@@ -1,0 +1,55 @@
+#include "cli/capture_homeless.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/tempfile.h"
+#include "cli/part_name.h"
+
+#define NAMES_MAX 100000u
+
+bool capture_is_homeless(const struct capture *c)
+{
+    if (c->monitor.channel.fd < 0)
+        return false; /* it works where it was started */
+    char *here = getcwd(NULL, 0);
+    bool removed = !here && errno == ENOENT;
+    free(here);
+    return removed;
+}
+
+/* A name there that is free. NULL when memory is short. */
+static char *name_in(const char *folder, const char *name)
+{
+    struct buf output = {0};
+    char *path = NULL;
+    buf_printf(&output, "%s/%s", folder, name);
+    for (unsigned n = 1; !output.failed && n < NAMES_MAX; n++) {
+        free(path);
+        path = part_name(buf_str(&output), n);
+        if (!path || access(path, F_OK) != 0)
+            break;
+    }
+    buf_release(&output);
+    return path;
+}
+
+int capture_save_elsewhere(struct capture *c, struct trace *t, struct err *e)
+{
+    const char *folder = tempfile_dir(NULL);
+    char *path = name_in(folder, capture_output(c));
+    if (!path)
+        return err_no_memory(e, "the output's name");
+    free(c->part_output);
+    c->part_output = path;
+    (void)umask(077);
+    if (spool_set_dir(&t->spool, folder, e) != 0 || capture_save(c, t, e) != 0)
+        return -1;
+    fprintf(stderr, "tidemark: the folder was removed: the trace is %s\n", path);
+    c->homeless = true;
+    return 0;
+}
