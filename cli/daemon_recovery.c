@@ -48,22 +48,82 @@ static int recover_all(const struct daemon *d, struct err *e)
     return status;
 }
 
-/* Each line of a file is an event; where the log is text, a line of it. Closes the file. */
-static void log_lines(struct daemon *d, int file)
+/* ---- its words: a line is an event */
+
+/*
+ * Recovery tells what it does in text, and what is wrong on the other stream. Where that is to be
+ * events both go to one file in memory first, so that they keep their order.
+ */
+struct words {
+    int out, err; /* where they went before */
+};
+
+#define ERROR_HEAD "tidemark: "
+
+static void log_line(struct daemon *d, char *line)
 {
-    char line[4096];
-    FILE *words = file >= 0 && lseek(file, 0, SEEK_SET) == 0 ? fdopen(file, "r") : NULL;
-    while (words && fgets(line, sizeof line, words)) {
-        line[strcspn(line, "\n")] = 0;
+    const size_t head = sizeof ERROR_HEAD - 1;
+    line[strcspn(line, "\n")] = 0;
+    if (strncmp(line, ERROR_HEAD, head) == 0) {
+        daemon_log(d, LOG_WARNING, "recovery", NULL, NULL, "%s", line + head);
+    } else if (line[0]) {
         daemon_log(d, LOG_INFO, "recovery", NULL, NULL, "%s", line);
         if (!d->log_json && !d->terminal)
             printf("%s\n", line);
     }
+}
+
+/* Closes the file. */
+static void log_lines(struct daemon *d, int file)
+{
+    char *line = NULL;
+    size_t room = 0;
+    FILE *words = file >= 0 && lseek(file, 0, SEEK_SET) == 0 ? fdopen(file, "r") : NULL;
+    while (words && getline(&line, &room, words) > 0)
+        log_line(d, line);
     fflush(stdout);
+    free(line);
     if (words)
         fclose(words);
     else if (file >= 0)
         close(file);
+}
+
+/* Both streams go to where standard output goes, line by line. */
+static int join_streams(void)
+{
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    return dup2(STDOUT_FILENO, STDERR_FILENO) < 0 ? -1 : 0;
+}
+
+static int divert_words(struct words *before, struct err *e)
+{
+    int file = memfd_create("words", MFD_CLOEXEC);
+    fflush(stdout);
+    before->out = file < 0 ? -1 : fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    before->err = before->out < 0 ? -1 : fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+    bool done = before->err >= 0 && dup2(file, STDOUT_FILENO) >= 0 && join_streams() == 0;
+    if (!done) {
+        err_errno(e, ERR_OUTPUT, "recovery");
+        if (before->out >= 0)
+            close(before->out);
+        if (before->err >= 0)
+            close(before->err);
+    }
+    if (file >= 0)
+        close(file);
+    return done ? 0 : -1;
+}
+
+static void restore_words(struct daemon *d, const struct words *before)
+{
+    fflush(stdout);
+    int file = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
+    (void)dup2(before->out, STDOUT_FILENO);
+    (void)dup2(before->err, STDERR_FILENO);
+    close(before->out);
+    close(before->err);
+    log_lines(d, file);
 }
 
 /* ---- what is left, and when it is tried again */
@@ -117,43 +177,18 @@ static void look_for_leftovers(struct daemon *d, long long now)
 
 /* ---- at the start */
 
-/*
- * Recovery tells what it does in text. For a log of objects its words go to a file in memory first;
- * gives what restore_words wants: where they went before.
- */
-static int divert_words(struct err *e)
-{
-    int file = memfd_create("words", MFD_CLOEXEC), before = -1;
-    if (file < 0)
-        err_errno(e, ERR_OUTPUT, "recovery");
-    fflush(stdout);
-    if (file >= 0 && (before = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)) >= 0)
-        (void)dup2(file, STDOUT_FILENO);
-    if (file >= 0)
-        close(file);
-    return before;
-}
-
-static void restore_words(struct daemon *d, int before)
-{
-    fflush(stdout);
-    int file = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
-    (void)dup2(before, STDOUT_FILENO);
-    close(before);
-    log_lines(d, file);
-}
-
 void daemon_recover(struct daemon *d)
 {
     struct err e = {0};
+    struct words before = {-1, -1};
     if (d->no_recover)
         return;
     d->left.began = monotonic_ns();
-    int words = d->log_json ? divert_words(&e) : -1;
-    if (!e.code)
+    if (!d->log_json || divert_words(&before, &e) == 0) {
         (void)recover_all(d, &e);
-    if (words >= 0)
-        restore_words(d, words);
+        if (d->log_json)
+            restore_words(d, &before);
+    }
     if (e.code)
         daemon_log_error(d, &e);
     note_left(d);
@@ -170,7 +205,7 @@ void daemon_recover_soon(struct daemon *d)
 static int recover_beside(void *arg)
 {
     struct err e = {0};
-    int status = recover_all(arg, &e);
+    int status = join_streams() == 0 ? recover_all(arg, &e) : 1;
     if (e.code)
         print_error(&e);
     return status;
@@ -178,7 +213,7 @@ static int recover_beside(void *arg)
 
 struct recovery_job {
     struct daemon *daemon;
-    int words; /* its standard output */
+    int words; /* both its streams */
 };
 
 static void forget(void *ctx)
@@ -196,8 +231,6 @@ static void recovered(void *ctx, const struct job *job)
     struct daemon *d = r->daemon;
     log_lines(d, r->words);
     r->words = -1;
-    if (job->words[0])
-        daemon_log(d, LOG_WARNING, "recovery", NULL, NULL, "%s", job->words);
     if (job->status >= 128)
         daemon_log(d, LOG_ERROR, "recovery", NULL, NULL,
                    "what a session left could not be made a trace: %s",

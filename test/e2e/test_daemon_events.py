@@ -320,22 +320,53 @@ class Log(Telling):
         self.assertEqual(recorded["client"]["program"], "p\x1b[1m\"x\"")
         self.assertEqual(events[0]["folder"], str(self.traces))
 
-    def test_recovery_too(self):
-        self.traces.mkdir()
+    def useless_journal(self):
         journal = self.traces / "x.tracy.journal"
-        journal.mkdir()
-        (journal / "000001.seg").write_bytes(b"nothing of ours")
-        process = self.start_json()
-        self.assertEqual(self.stop(process), 0, self.said())
-        process.wait()
+        journal.mkdir(parents=True)
+        (journal / "00000001").write_bytes(b"nothing of ours" * 9)
+        return f"{journal}.damaged"
+
+    def hold_recovery(self):
+        """Each line that recovery said is an event of its own, and its errors are warnings."""
         for event in self.events():
             self.assertEqual(event["schema"], "tidemark.event/1")
+            self.assertNotIn("\n", event["message"])
+            self.assertNotIn("tidemark: ", event["message"])
+        return [(e["level"], e["message"]) for e in self.events() if e["event"] == "recovery"]
+
+    def test_recovery_too(self):
+        aside = self.useless_journal()
+        (self.traces / "y.tracy.journal").mkdir()
+        (self.traces / "y.tracy.journal" / "file").touch()
+        process = self.start_json()
+        self.assertEqual(self.stop(process), 0, self.said())
+        kept, unusable, stays = self.hold_recovery()
+        self.assertEqual(kept, ("warning", "the journal is damaged: what could not be used is kept "
+                                           f"in {aside}"))
+        self.assertEqual(unusable[0], "warning")
+        self.assertIn("nothing in the journal can be used", unusable[1])
+        self.assertIn("cannot remove", stays[1])
+
+    def test_recovery_while_it_runs(self):
+        process = self.start_json()
+        self.wait_said('"event":"daemon.started"')
+        self.useless_journal()
+        self.wait_said("nothing in the journal can be used")
+        self.assertEqual(self.stop(process), 0, self.said())
+        self.assertEqual([level for level, _ in self.hold_recovery()], ["warning"] * 2)
+
+    def test_recovery_while_it_runs_in_text(self):
+        with self.daemon():
+            aside = self.useless_journal()
+            self.wait_said("nothing in the journal can be used")
+        self.assertIn("\ntidemark: the journal is damaged: what could not be used is kept in "
+                      f"{aside}\ntidemark: nothing in the journal can be used: ", self.said())
 
     def start_json(self, *args):
         with open(self.log, "wb") as log:
             process = subprocess.Popen([TIDEMARK, "daemon", "-o", str(self.traces), "-p",
                                         str(self.udp), "--local", "--log", "json",
-                                        *map(str, args)], stdout=log)
+                                        *map(str, args)], stdout=log, stderr=log)
         self.addCleanup(process.wait)
         self.addCleanup(process.kill)
         self.wait_said('"event":"daemon.started"', process)
