@@ -19,11 +19,16 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "test" / "e2e"))
+from memory_group import MemoryGroup, NoGroups  # noqa: E402
+
 BUILD = ROOT / os.environ.get("BUILD", "build")
 TIDEMARK = BUILD / "tidemark"
 OFFICIAL = os.environ.get("OFFICIAL")
 EVENTS = [int(n) for n in os.environ.get("BENCH_EVENTS", "1000000 10000000").split()]
 BOUND_EVENTS = int(os.environ.get("BENCH_BOUND", "50000000"))
+CONTAINER_EVENTS = 10000000
+CONTAINER = 300 << 20
 DEPTHS = [int(n) for n in os.environ.get("BENCH_DEPTHS", "0 16").split()]
 TICK = os.sysconf("SC_CLK_TCK")
 PORT = 19086
@@ -356,6 +361,50 @@ def bench_bound(folder):
     recording.unlink()
 
 
+def truth_of(recording):
+    pools = json.loads(recording.with_name("container.truth.json").read_text())["pools"]
+    return {p["name"] or "default": (p["allocs"], p["frees"], p["live_bytes"], p["peak_bytes"])
+            for p in pools}
+
+
+def totals_of(trace):
+    """None when there is no trace that can be read."""
+    result = subprocess.run([TIDEMARK, "report", trace, "--format", "json", "--limit", "1"],
+                            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    if result.returncode != 0:
+        return None
+    return {p["name"]: (p["allocations"], p["frees"], p["live_bytes"], p["peak_bytes"])
+            for p in json.loads(result.stdout)["pools"]}
+
+
+def bench_container(folder):
+    """A capture with the memory of a small container, where the kernel ends what takes more."""
+    recording, out = folder / "container.c2s.bin", folder / "container.tracy"
+    print(f"\n{CONTAINER_EVENTS:,} memory events, in a memory cgroup of {mib(CONTAINER)}",
+          flush=True)
+    try:
+        group = MemoryGroup(CONTAINER)
+    except NoGroups as e:
+        print(f"  not done: {e}", flush=True)
+        return
+    with group:
+        subprocess.run([str(BUILD / "bench" / "firehose"), "--events", str(CONTAINER_EVENTS),
+                        "--depth", "16", "--live", "100000", "--stacks", "10000", "-o",
+                        str(recording)], check=True, stdout=subprocess.DEVNULL)
+        replay = subprocess.Popen([TIDEMARK, "replay", recording, "-p", str(PORT)],
+                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        replay.stdout.readline()
+        tool = subprocess.run(group.command(TIDEMARK, "capture", "-f", "-o", out, "-p", PORT,
+                                            "--no-summary"), stdout=subprocess.DEVNULL)
+        replay.kill()
+        replay.communicate()
+        same = tool.returncode == 0 and totals_of(out) == truth_of(recording)
+        print(f"  {'capture and save':40} exit status {tool.returncode}, "
+              f"{'all' if same else 'NOT all'} totals those of the stream, most {mib(group.most())}",
+              flush=True)
+    recording.unlink()
+
+
 def bench_trees():
     """The structures of analysis/ alone, and questions on a trace of 35 million live blocks."""
     print("\nstructures", flush=True)
@@ -382,6 +431,7 @@ def main():
             for depth in DEPTHS:
                 bench_stream(pathlib.Path(name), events, depth)
         bench_bound(pathlib.Path(name))
+        bench_container(pathlib.Path(name))
     print(f"\n{time.monotonic() - began:.0f} s")
 
 
