@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,7 +41,7 @@ char *outfile_folder(const char *path)
 /* A name for mkostemp beside `path`: hidden, and short enough whatever the name at hand. */
 static char *temporary_name(const char *path)
 {
-    static const char name[] = ".tidemark-XXXXXX";
+    static const char name[] = OUTFILE_HIDDEN OUTFILE_HIDDEN_END;
     size_t dir = folder_length(path);
     char *out = malloc(dir + sizeof name);
     if (out) {
@@ -120,6 +121,7 @@ static int open_temporary(struct outfile *o, struct err *e)
         o->temporary = NULL;
         return -1;
     }
+    (void)flock(o->fd, LOCK_EX | LOCK_NB); /* somebody is at it: see base/outfile_left.h */
     mode_t mask = umask(0);
     umask(mask);
     if (fchmod(o->fd, 0666 & ~mask) != 0)

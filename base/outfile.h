@@ -5,13 +5,18 @@
  * An output file that appears under its name only when it is whole: written to a file without a
  * name in the same folder (O_TMPFILE), synced, and given its name. Until then a file that had the
  * name stands untouched, and a process that is killed leaves nothing behind. File systems that have
- * no files without names get a hidden one, ".tidemark-XXXXXX".
+ * no files without names get a hidden one, ".tidemark-XXXXXX", which is locked (flock) as long as
+ * it is written: base/outfile_left.h finds those that were left.
  */
 
 #include <stdbool.h>
 #include <stdio.h>
 
 #include "base/err.h"
+
+/* The hidden name: mkstemp chooses its end. */
+#define OUTFILE_HIDDEN ".tidemark-"
+#define OUTFILE_HIDDEN_END "XXXXXX"
 
 struct outfile {
     int fd;          /* to write to; -1 when closed */

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/outfile.h"
 #include "base/prefault.h"
 
 /* Elements whose overwrites go to one log. */
@@ -81,7 +82,7 @@ void spool_forget_old(struct spool *s)
 
 int spool_temporary(const struct spool *s, struct err *e)
 {
-    static const char name[] = "/.tidemark-XXXXXX";
+    static const char name[] = "/" OUTFILE_HIDDEN OUTFILE_HIDDEN_END;
     int fd = open(s->dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd >= 0)
         return fd;

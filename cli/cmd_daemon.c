@@ -290,8 +290,10 @@ static int take_sockets(struct daemon *d, struct err *e)
 static int daemon_run(struct daemon *d)
 {
     struct err e = {0};
-    if (take_sockets(d, &e) == 0 && daemon_make_folder(d->dir, &e) == 0)
+    if (take_sockets(d, &e) == 0 && daemon_make_folder(d->dir, &e) == 0) {
+        daemon_tidy_folder(d);
         daemon_recover(d);
+    }
     keep_descriptors(d);
     if (e.code || stop_init(&d->stop, &e) != 0 ||
         (d->socket < 0 && (d->socket = discovery_open(d->port, &e)) < 0) ||

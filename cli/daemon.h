@@ -255,6 +255,9 @@ void daemon_metrics(const struct daemon *d, struct buf *out);
 /* As mkdir -p; ERR_OUTPUT also when nothing can be written into it. */
 int daemon_make_folder(const char *path, struct err *e);
 
+/* What killed processes left in it that is of no use to anybody goes. For the start. */
+void daemon_tidy_folder(struct daemon *d);
+
 /* Makes it again when it was removed, and turns to the one that has its name now, once a second. */
 void daemon_keep_folder(struct daemon *d);
 

@@ -7,6 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/format.h"
+#include "base/outfile_left.h"
 #include "cli/daemon.h"
 
 #define LOOK_NS 1000000000LL
@@ -32,6 +34,16 @@ int daemon_make_folder(const char *path, struct err *e)
     if (access(path, W_OK | X_OK) != 0)
         return err_errno(e, ERR_OUTPUT, "cannot write into %s", path);
     return 0;
+}
+
+void daemon_tidy_folder(struct daemon *d)
+{
+    char text[FORMAT_SIZE];
+    unsigned removed = outfile_remove_left(d->dir);
+    if (removed)
+        daemon_log(d, LOG_INFO, "folder.tidied", NULL, NULL,
+                   "%s that killed processes left in %s: removed",
+                   format_counted(text, removed, "unfinished file"), d->dir);
 }
 
 /* What is shown, and sent to a sink, is what lies there now. */

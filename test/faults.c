@@ -7,6 +7,7 @@
  *     FAULT_HOW=E     the number of the error; 0: half of what should be written is, and no error
  *     FAULT_HOLD=F    they do not fail but wait until there is a file F
  *     FAULT_ONLY=S    only calls of these names count, "write,fsync"; default all
+ *     FAULT_NAMED=1   no file without a name can be made, as on some file systems
  *     FAULT_STRAY=1   processes that are forked do not end with the one that forked them
  *     FAULT_LOG=F     each call becomes a line of the file F: name, and the file's path
  *     FAULT_GOT=F     the bytes that recv gave are written to the file F at the end
@@ -41,7 +42,7 @@ static struct {
     unsigned long *calls;      /* shared with the processes that are forked */
     unsigned long got;         /* bytes from recv */
     unsigned long first, last; /* calls that fail; first == 0: none */
-    int how, stray;
+    int how, stray, named;
     char log[200], got_file[200], hold[200];
     char only[200];
 } state;
@@ -264,6 +265,14 @@ int mkdir(const char *path, mode_t mode)
     return hit("mkdir", -1, path) ? refuse() : next(path, mode);
 }
 
+static bool is_unknown(int flags)
+{
+    bool unknown = state.named && (flags & O_TMPFILE) == O_TMPFILE;
+    if (unknown)
+        errno = EOPNOTSUPP;
+    return unknown;
+}
+
 static bool makes(int folder, const char *path, int flags)
 {
     struct stat st;
@@ -286,6 +295,8 @@ int open(const char *path, int flags, ...)
     va_start(ap, flags);
     mode_t mode = mode_of(flags, ap);
     va_end(ap);
+    if (is_unknown(flags))
+        return -1;
     return makes(AT_FDCWD, path, flags) && hit("open", -1, path) ? refuse()
                                                                  : next(path, flags, mode);
 }
@@ -297,6 +308,8 @@ int openat(int folder, const char *path, int flags, ...)
     va_start(ap, flags);
     mode_t mode = mode_of(flags, ap);
     va_end(ap);
+    if (is_unknown(flags))
+        return -1;
     return makes(folder, path, flags) && hit("open", -1, path) ? refuse()
                                                                : next(folder, path, flags, mode);
 }
@@ -341,6 +354,7 @@ __attribute__((constructor)) static void begin(void)
     state.last = at ? at : (unsigned long)-1;
     state.how = (int)take_number("FAULT_HOW");
     state.stray = take_number("FAULT_STRAY") != 0;
+    state.named = take_number("FAULT_NAMED") != 0;
     take_text("FAULT_ONLY", state.only);
     take_text("FAULT_HOLD", state.hold);
     take_text("FAULT_LOG", state.log);

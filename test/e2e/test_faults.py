@@ -475,6 +475,47 @@ class Sessions(Faulty, test_daemon_production.Running):
             wait_until(lambda: not alive(copy), "the copy's end")
             self.stop(process)
 
+    def test_unfinished_files_that_have_names_go(self):
+        """Where there are no files without names: when the daemon starts, nobody writes them and
+        they are old."""
+        self.traces.mkdir()
+        player = Player(self.stream, PROTOCOL)
+        self.addCleanup(player.close)
+        env = environment(FAULT_NAMED=1, FAULT_AT=1, FAULT_HOLD=self.dir / "go", FAULT_ONLY="fsync")
+        capture = subprocess.Popen([TIDEMARK, "capture", "-o", self.traces / "x.tracy", "-p",
+                                    str(player.port), "--protocol", str(PROTOCOL)],
+                                   stdout=subprocess.DEVNULL, env=env)
+        try:
+            wait_until(lambda: self.hidden(), "an unfinished trace")
+            wait_until(lambda: self.hidden()[0].stat().st_size > 0, "its bytes")
+            (unfinished,) = self.hidden()
+            kept = self.make_others()
+            os.utime(unfinished, (0, 0))
+            with self.daemon() as process:
+                self.stop(process)
+            self.assertTrue(unfinished.exists())
+        finally:
+            capture.kill()
+            capture.wait()
+        with self.daemon() as process:
+            self.stop(process)
+        self.assertEqual(self.names(), sorted([*kept, "x.recovered.tracy"]))
+
+    def make_others(self):
+        """Which stay."""
+        (self.traces / ".tidemark-newest").touch()
+        (self.traces / ".tidemark-folder").mkdir()
+        (self.traces / ".tidemark-linked").symlink_to("elsewhere")
+        others = [".tidemark-longname", ".tidemark-a.trac", "tidemark-abcdef"]
+        for name in others:
+            (self.traces / name).touch()
+        for name in (*others, ".tidemark-folder", ".tidemark-linked"):
+            os.utime(self.traces / name, (0, 0), follow_symlinks=False)
+        return [".tidemark-newest", ".tidemark-folder", ".tidemark-linked", *others]
+
+    def hidden(self):
+        return list(self.traces.glob(".tidemark-??????"))
+
     def traces_named(self):
         return [n for n in self.names() if n.endswith(".tracy")]
 
