@@ -38,7 +38,9 @@ struct capture {
     bool part_lost;          /* it failed: only the journal has that part */
     struct trace *trace;
     struct monitor monitor; /* a daemon that watches */
-    uint32_t version;       /* to write */
+    bool watched;           /* there is one: what it is told with the exit status is ours */
+    struct monitor_end ended;
+    uint32_t version; /* to write */
     struct stop stop;
     unsigned stops_before;        /* requests to stop that came before saving began */
     bool facts_written;           /* a part's, which could not be saved */

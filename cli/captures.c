@@ -28,8 +28,8 @@
 #define ARGUMENTS_MAX 64
 #define READS_PER_TURN 32u /* more than a pipe holds, so that words seldom wait */
 
-/* What the drop-in of capture exits with: capture/src/CaptureOutput.cpp @ v0.14.0. */
-enum { EXIT_MISMATCH = 1, EXIT_NOT_AVAILABLE = 2 };
+#define HEARS_AT_END 1024u /* of messages that were not taken yet */
+#define CANNOT_BEGIN 4     /* exit status */
 
 static void capture_free(struct capture *one)
 {
@@ -99,7 +99,7 @@ static int be_capture(const struct captures *c, const struct capture *one, int w
                      ? trace_name_with_program(c->name, one->client.broadcast.name)
                      : strdup(c->name);
     if (!name)
-        return 5;
+        return CANNOT_BEGIN;
     const char *const fixed[] = {
         "-a",           one->client.address, "-p", port, "-o", ".", "--name", name,
         "--no-summary", "--connect-timeout", "10"};
@@ -122,15 +122,15 @@ static int be_capture(const struct captures *c, const struct capture *one, int w
     arguments[n] = NULL;
     /* A group of its own: a terminal's SIGINT goes to the daemon, which passes it on once. */
     if (setpgid(0, 0) != 0 || dup2(words, STDOUT_FILENO) < 0 || dup2(words, STDERR_FILENO) < 0)
-        return 5;
+        return CANNOT_BEGIN;
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (enter_folder(c, one) != 0)
-        return 5;
+        return CANNOT_BEGIN;
     close_others(channel);
     optind = 0;
     session_guard_begin();
     int status = cmd_capture_session(n, (char **)arguments, channel);
-    return fflush(stdout) == 0 || status ? status : 5;
+    return fflush(stdout) == 0 || status ? status : CANNOT_BEGIN;
 }
 
 static int begin_process(struct captures *c, struct capture *one, struct err *e)
@@ -185,6 +185,7 @@ struct capture *captures_begin(struct captures *c, const struct announcement *a,
                             .channel = {.fd = -1},
                             .told_limit = c->memory_each,
                             .target = CAPTURE_NO_TARGET,
+                            .end = {.end = MONITOR_NEVER_BEGAN},
                             .began = time(NULL)};
     take_folder(c, one);
     if (begin_process(c, one, e) != 0) {
@@ -279,6 +280,8 @@ static void take_message(struct captures *c, struct capture *one, const struct c
                 c->counted(c->counted_ctx, one);
         }
         json_decref(said);
+    } else if (m->type == MONITOR_END) {
+        (void)monitor_end_parse(m, &one->end);
     } else if (c->answered) {
         c->answered(c->answered_ctx, one, m);
     }
@@ -335,15 +338,22 @@ static bool find_trace(struct capture *one, struct stat *st)
     return true;
 }
 
+/* Its last words on the channel, which it said before those that are for people ended. */
+static void hear_last(struct captures *c, struct capture *one)
+{
+    for (unsigned i = 0; i < HEARS_AT_END && one->channel.fd >= 0; i++)
+        captures_hear(c, one);
+    channel_release(&one->channel);
+    one->channel.fd = -1;
+}
+
 static void take_end(struct captures *c, struct capture *one)
 {
     struct stat st;
     int status = 0;
     close(one->words);
     one->words = -1;
-    captures_hear(c, one);
-    channel_release(&one->channel);
-    one->channel.fd = -1;
+    hear_last(c, one);
     /*
      * Its last words are its end: one that was broken and goes on without them is not waited for.
      * The status of one that is ending stays what it is.
@@ -354,10 +364,10 @@ static void take_end(struct captures *c, struct capture *one)
     one->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     one->ended = monotonic_ns();
     one->state = CAPTURE_FAILED;
-    if (one->status == EXIT_MISMATCH || one->status == EXIT_NOT_AVAILABLE)
+    if (one->end.refused)
         one->state = CAPTURE_REFUSED;
     one->homeless = one->hello && one->folder && output_folder_is_removed(one->folder);
-    if (one->status == 0 && find_trace(one, &st)) {
+    if (one->end.saved && find_trace(one, &st)) {
         one->state = CAPTURE_SAVED;
         one->bytes = (uint64_t)st.st_size;
         c->files++;

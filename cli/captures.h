@@ -59,7 +59,8 @@ struct capture {
     bool no_room;                 /* it said that a disk is full */
     bool ending;                  /* it was asked to end for what it takes on disk */
     uint64_t disk;                /* bytes that it takes there */
-    int status;                   /* exit status */
+    struct monitor_end end;       /* as it says itself; nothing was saved until it has said so */
+    int status;                   /* exit status, of `tidemark capture`; 128 + signal */
     uint64_t bytes;               /* of the trace */
     struct alert_state *alerts;   /* one for each expression; NULL: nothing was counted yet */
 };

@@ -40,11 +40,17 @@
 /* Names of traces that are tried, as long as they are taken. */
 #define NAMES_MAX 100000u
 
+/* Whether it exits with the official tool's codes, which tell less. */
+static bool exits_as_official(const struct capture *c)
+{
+    return c->o.drop_in && !c->watched;
+}
+
 /* An error's exit status: own, or the official tool's (capture/src/capture.cpp @ v0.14.0). */
 static int fail(const struct capture *c, const struct err *e, int official)
 {
     print_error(e);
-    return c->o.drop_in ? official : err_exit_status(e);
+    return exits_as_official(c) ? official : err_exit_status(e);
 }
 
 /* Better to know now than after an hour of recording. Leaves nothing behind. */
@@ -346,7 +352,7 @@ static void leave_journal(struct capture *c)
 static int after_saving(struct capture *c, struct trace *t, enum session_end end)
 {
     struct err e = {0};
-    int status = c->homeless ? 5 : c->o.drop_in ? 0 : status_of(end);
+    int status = c->homeless ? 4 : exits_as_official(c) ? 0 : status_of(end);
     if (c->journal && c->lacks)
         leave_journal(c);
     else if (c->journal)
@@ -361,7 +367,7 @@ static int after_saving(struct capture *c, struct trace *t, enum session_end end
         return status;
     err_prefix(&e, "the trace is saved, but there is no summary");
     print_error(&e);
-    return status == 0 && !c->o.drop_in ? err_exit_status(&e) : status;
+    return status == 0 && !exits_as_official(c) ? err_exit_status(&e) : status;
 }
 
 /*
@@ -436,6 +442,8 @@ static int capture_connected(struct capture *c, struct connection *connection)
     e = (struct err){0};
     monitor_hello(&c->monitor, connection, c->o.output);
     int status = record(c, connection, &t, &end, &e);
+    if (status == 0)
+        c->ended.end = (int)end;
     let_go_of_signals(c);
     if (status == 0)
         status = c->dropped               ? save_last(c, &t, end, &e)
@@ -445,6 +453,7 @@ static int capture_connected(struct capture *c, struct connection *connection)
         status = fail(c, &e, 5);
         leave_journal(c);
     } else {
+        c->ended.saved = !c->homeless;
         status = after_saving(c, &t, end);
     }
     c->trace = NULL;
@@ -473,7 +482,7 @@ static int capture_run(struct capture *c)
     }
     /* The helper starts before anything is connected. */
     if ((c->o.namer == NAMER_SERVER || c->o.namer == NAMER_BOTH) && !capture_start_resolver(c))
-        return c->o.drop_in ? 5 : 4;
+        return exits_as_official(c) ? 5 : 4;
     if (choose_spool(c, &e) != 0 || (!c->o.name && choose_journal(c, &e) != 0) ||
         stop_init(&c->stop, &e) != 0)
         return fail(c, &e, 5);
@@ -481,6 +490,7 @@ static int capture_run(struct capture *c)
     printf("Connecting to %s...\n", address_text(address, c->o.connect.address, c->o.connect.port));
     fflush(stdout);
     enum connect_failure failure = connect_client(&c->o.connect, &c->stop, &connection, &e);
+    c->ended.refused = failure == CONNECT_MISMATCH || failure == CONNECT_NOT_AVAILABLE;
     if (failure != CONNECT_OK)
         return fail(c, &e, official[failure]);
     return capture_connected(c, &connection);
@@ -489,6 +499,8 @@ static int capture_run(struct capture *c)
 static int capture_main(int argc, char **argv, bool drop_in, int channel)
 {
     struct capture c = {.parts = 1,
+                        .watched = channel >= 0,
+                        .ended = {.end = MONITOR_NEVER_BEGAN},
                         .fifo = -1,
                         .stop = {.fd = -1},
                         .resolver = RESOLVER_NONE,
@@ -507,6 +519,7 @@ static int capture_main(int argc, char **argv, bool drop_in, int channel)
             signal(SIGUSR1, SIG_IGN);
         status = capture_run(&c);
     }
+    monitor_tell_end(&c.monitor, &c.ended);
     monitor_release(&c.monitor);
     stop_release(&c.stop);
     if (c.fifo >= 0)

@@ -66,7 +66,8 @@ static void tell_end(struct daemon *d, const struct capture *one)
 
 static void finished(struct daemon *d, const struct capture *one)
 {
-    if (one->status == 4 || one->status == 5 || one->status >= 128)
+    bool begun = one->hello || one->status == 4; /* a client that was not there is no loss */
+    if (one->status >= 128 || (begun && one->state != CAPTURE_SAVED))
         d->save_failed = true;
     if (one->status >= 128)
         daemon_log(d, LOG_ERROR, "client.died", one, NULL,

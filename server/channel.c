@@ -1,6 +1,7 @@
 #include "server/channel.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -71,6 +72,15 @@ int channel_send(struct channel *c, uint32_t type, uint64_t reference, const voi
     return flush_out(c);
 }
 
+void channel_flush(struct channel *c, int timeout_ms)
+{
+    while (channel_wants_out(c)) {
+        struct pollfd polled = {.fd = c->fd, .events = POLLOUT};
+        if (poll(&polled, 1, timeout_ms) <= 0 || flush_out(c) != 0)
+            return;
+    }
+}
+
 /* The length of the text at the head of what is not taken yet. False when it has not come. */
 static bool head(const struct channel *c, size_t *len)
 {
@@ -95,7 +105,8 @@ int channel_pump(struct channel *c)
     size_t len;
     if (c->fd < 0)
         return -1;
-    bool gone = flush_out(c) != 0;
+    /* Who listens no more may have said something before, which is taken first. */
+    bool deaf = flush_out(c) != 0, gone = false;
     forget_taken(c);
     for (int i = 0; !gone && i < RECEIVES_PER_PUMP; i++) {
         /* A whole message is at hand: more can wait in the socket. */
@@ -105,7 +116,7 @@ int channel_pump(struct channel *c)
         ssize_t n = room ? recv(c->fd, room, RECEIVE_SIZE, MSG_DONTWAIT) : 0;
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0 && errno == EAGAIN)
+        if (n < 0 && errno == EAGAIN && !deaf)
             break;
         gone = n <= 0;
         c->in.len += n > 0 ? (size_t)n : 0;

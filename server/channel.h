@@ -50,6 +50,9 @@ int channel_send(struct channel *c, uint32_t type, uint64_t reference, const voi
 /* Something waits to be sent: time to wait for the socket to be writable. */
 bool channel_wants_out(const struct channel *c);
 
+/* Sends what waits, for so long at most. */
+void channel_flush(struct channel *c, int timeout_ms);
+
 /*
  * Sends what waits, and receives what is there. -1 when the other end is gone or says what is none
  * (it is closed then; what came before can still be taken).

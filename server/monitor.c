@@ -16,7 +16,8 @@
 #define SITES_TOLD 100u
 #define TREE_DEPTH 48u
 #define TREE_SHARE 0.002
-#define BUILD_PAUSE 4LL /* times as long as it took */
+#define END_WAIT_MS 1000 /* so long a daemon may be busy with others */
+#define BUILD_PAUSE 4LL  /* times as long as it took */
 
 static const char *const questions[MONITOR_QUESTIONS] = {[MONITOR_COUNTERS] = "counters",
                                                          [MONITOR_HISTORY] = "history",
@@ -77,6 +78,31 @@ void monitor_hello(struct monitor *m, const struct connection *c, const char *ou
     o = json_with(o, "on_demand", json_boolean(c->welcome.flags & WELCOME_ON_DEMAND));
     o = json_with(o, "output", json_text(view_of(output)));
     send_json(m, MONITOR_HELLO, 0, o);
+}
+
+void monitor_tell_end(struct monitor *m, const struct monitor_end *end)
+{
+    if (m->channel.fd < 0)
+        return;
+    json_t *o = json_with(json_object(), "end", json_integer(end->end));
+    o = json_with(o, "refused", json_boolean(end->refused));
+    o = json_with(o, "saved", json_boolean(end->saved));
+    send_json(m, MONITOR_END, 0, o);
+    channel_flush(&m->channel, END_WAIT_MS);
+}
+
+bool monitor_end_parse(const struct channel_message *m, struct monitor_end *end)
+{
+    json_t *said = json_loadb(m->text, m->len, 0, NULL);
+    const json_t *number = json_object_get(said, "end");
+    json_int_t value = json_integer_value(number);
+    bool ok = json_is_integer(number) && value >= MONITOR_NEVER_BEGAN && value < SESSION_END_COUNT;
+    if (ok)
+        *end = (struct monitor_end){.end = (int)value,
+                                    .refused = json_is_true(json_object_get(said, "refused")),
+                                    .saved = json_is_true(json_object_get(said, "saved"))};
+    json_decref(said);
+    return ok;
 }
 
 /* ---- answers that cost nothing */

@@ -24,6 +24,7 @@ enum monitor_message {
     MONITOR_NONE,      /* session: there is no answer; text: why not */
     MONITOR_LIMIT,     /* daemon: the bytes that the session may hold, in digits; 0: no bound */
     MONITOR_TURN,      /* daemon: save what there is, and go on in a next part */
+    MONITOR_END,       /* session: JSON, how it ended; the last that it says */
 };
 
 enum monitor_question { MONITOR_COUNTERS, MONITOR_HISTORY, MONITOR_SITES, MONITOR_TREE };
@@ -32,6 +33,15 @@ enum monitor_question { MONITOR_COUNTERS, MONITOR_HISTORY, MONITOR_SITES, MONITO
 /* "counters", "history", … Returns false when the text names no question. */
 bool monitor_question_parse(const char *text, size_t len, enum monitor_question *q);
 const char *monitor_question_name(enum monitor_question q);
+
+#define MONITOR_NEVER_BEGAN (-1)
+
+/* How a session ended. Its exit status says how well: that of `tidemark capture`. */
+struct monitor_end {
+    int end;      /* enum session_end; MONITOR_NEVER_BEGAN: no client was connected */
+    bool refused; /* the client cannot be captured, now or later */
+    bool saved;   /* all of its trace, or what there was room for */
+};
 
 struct monitor_answer {
     char *text; /* NULL: none yet */
@@ -52,6 +62,12 @@ void monitor_release(struct monitor *m);
 
 /* Says who the client is, and which file its trace goes to. */
 void monitor_hello(struct monitor *m, const struct connection *c, const char *output);
+
+/* Says how it ended, waiting a moment for a daemon that is slow to hear it. */
+void monitor_tell_end(struct monitor *m, const struct monitor_end *end);
+
+/* What that said, for the daemon. False when it makes no sense. */
+bool monitor_end_parse(const struct channel_message *m, struct monitor_end *end);
 
 /*
  * About ten times a second, when nothing is on its way into the store. `limit` is changed when the

@@ -320,6 +320,21 @@ class Log(Telling):
         self.assertEqual(recorded["client"]["program"], "p\x1b[1m\"x\"")
         self.assertEqual(events[0]["folder"], str(self.traces))
 
+    def test_the_status_is_that_of_the_man_page(self):
+        """Not that of the official tool, which has 0 for whatever is saved, and 3 for no client."""
+        broken = self.client(frame(VRAM) + b"\xff" * 64)
+        other = self.client(b"", speaks=66)
+        process = self.start_json()
+        announce(self.udp, broken.port, b"broken", pid=5)
+        self.wait_said('"event":"client.finished"', process)
+        announce(self.udp, other.port, b"other", pid=6)
+        self.wait_said('"event":"client.failed"', process)
+        self.assertEqual(self.stop(process), 0, self.said())
+        told = {e["event"]: e for e in self.events()}
+        finished, failed = told["client.finished"], told["client.failed"]
+        self.assertEqual((finished["status"], finished["saved"]), (3, True), finished)
+        self.assertEqual((failed["status"], failed["saved"]), (5, False), failed)
+
     def useless_journal(self):
         journal = self.traces / "x.tracy.journal"
         journal.mkdir(parents=True)

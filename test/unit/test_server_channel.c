@@ -142,6 +142,51 @@ static void the_end_leaves_what_came(void **state)
     assert_int_equal(channel_pump(&p->b), -1);
 }
 
+/* Also where we have something to say that nobody takes any more. */
+static void the_end_leaves_what_came_before_nobody_listened(void **state)
+{
+    struct pair *p = *state;
+    assert_int_equal(channel_send(&p->a, 4, 2, "last", 4), 0);
+    channel_release(&p->a);
+    p->a.fd = -1;
+    assert_int_equal(channel_send(&p->b, 1, 1, "question", 8), -1);
+    (void)channel_pump(&p->b);
+    assert_message(&p->b, 4, 2, "last");
+}
+
+/* ---- what a session says of its end */
+
+static void an_end_arrives(void **state)
+{
+    struct pair *p = *state;
+    struct monitor m;
+    struct monitor_end end = {0};
+    struct channel_message said;
+    monitor_init(&m, dup(p->a.fd));
+    monitor_tell_end(&m, &(struct monitor_end){.end = SESSION_SIZE_LIMIT, .saved = true});
+    monitor_release(&m);
+    assert_int_equal(channel_pump(&p->b), 0);
+    assert_true(channel_next(&p->b, &said));
+    assert_int_equal(said.type, MONITOR_END);
+    assert_true(monitor_end_parse(&said, &end));
+    assert_int_equal(end.end, SESSION_SIZE_LIMIT);
+    assert_true(end.saved);
+    assert_false(end.refused);
+}
+
+static void ends_that_are_none(void **state)
+{
+    static const char *const texts[] = {
+        "", "{}", "[]", "{\"end\":true}", "{\"end\":-2}", "{\"end\":999}", "{\"end\":1e300}"};
+    (void)state;
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        struct monitor_end end = {.end = MONITOR_NEVER_BEGAN};
+        const struct channel_message m = {.text = texts[i], .len = strlen(texts[i])};
+        assert_false(monitor_end_parse(&m, &end));
+        assert_int_equal(end.end, MONITOR_NEVER_BEGAN);
+    }
+}
+
 static void questions_have_names(void **state)
 {
     enum monitor_question q;
@@ -196,6 +241,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(too_much_is_refused, pair_open, pair_close),
         cmocka_unit_test_setup_teardown(lengths_that_lie_end_it, pair_open, pair_close),
         cmocka_unit_test_setup_teardown(the_end_leaves_what_came, pair_open, pair_close),
+        cmocka_unit_test_setup_teardown(the_end_leaves_what_came_before_nobody_listened, pair_open,
+                                        pair_close),
+        cmocka_unit_test_setup_teardown(an_end_arrives, pair_open, pair_close),
+        cmocka_unit_test(ends_that_are_none),
         cmocka_unit_test(questions_have_names),
         cmocka_unit_test(the_record_is_bounded_and_keeps_its_peak),
     };
