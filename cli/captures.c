@@ -57,15 +57,26 @@ void captures_release(struct captures *c)
 
 struct capture *captures_find(const struct captures *c, const struct announcement *a)
 {
+    struct capture *latest = NULL; /* whoever is there, or was */
     for (size_t i = c->list.len; i-- > 0;) {
         struct capture *one = c->list.at[i];
         uint64_t known = one->client.broadcast.pid, pid = a->broadcast.pid;
-        if (one->client.broadcast.port == a->broadcast.port &&
-            (known == pid || known == 0 || pid == 0) &&
-            strcmp(one->client.address, a->address) == 0)
-            return one;
+        if (one->client.broadcast.port != a->broadcast.port ||
+            strcmp(one->client.address, a->address) != 0)
+            continue;
+        if (!latest)
+            latest = one;
+        /* Its later one had no process id when it began, and then perhaps that of a tunnel's end.
+         */
+        if (known == pid || known == 0 || pid == 0)
+            return one->superseded ? latest : one;
     }
     return NULL;
+}
+
+const char *captures_left_alone(const struct capture *one)
+{
+    return one->state == CAPTURE_RUNNING || one->superseded ? NULL : one->left_alone;
 }
 
 /* ---- a process */
@@ -172,7 +183,7 @@ static void take_folder(struct captures *c, struct capture *one)
 
 struct capture *captures_begin(struct captures *c, const struct announcement *a, struct err *e)
 {
-    struct capture *one = calloc(1, sizeof *one);
+    struct capture *one = calloc(1, sizeof *one), *before = captures_find(c, a);
     if (!one || !vec_reserve(&c->list, c->list.len + 1)) {
         free(one);
         err_no_memory(e, "a capture");
@@ -192,6 +203,8 @@ struct capture *captures_begin(struct captures *c, const struct announcement *a,
         capture_free(one);
         return NULL;
     }
+    if (before)
+        before->superseded = true;
     c->list.at[c->list.len++] = one;
     c->begun++;
     c->running++;
@@ -347,6 +360,23 @@ static void hear_last(struct captures *c, struct capture *one)
     one->channel.fd = -1;
 }
 
+/* Of a client that a limit or somebody's wish has ended there was enough. */
+static const char *enough(const struct monitor_end *end)
+{
+    switch (end->end) {
+    case SESSION_STOPPED:
+        return CAPTURE_STOPPED;
+    case SESSION_TIME_LIMIT:
+        return "max-time";
+    case SESSION_SIZE_LIMIT:
+        return "max-size";
+    case SESSION_MEMORY_LIMIT:
+        return "memory";
+    default:
+        return NULL;
+    }
+}
+
 static void take_end(struct captures *c, struct capture *one)
 {
     struct stat st;
@@ -362,7 +392,9 @@ static void take_end(struct captures *c, struct capture *one)
     while (waitpid(one->pid, &status, 0) < 0 && errno == EINTR)
         ;
     one->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-    one->ended = monotonic_ns();
+    one->ended = one->heard = monotonic_ns();
+    if (!one->left_alone) /* else the daemon had it ended, and knows better */
+        one->left_alone = enough(&one->end);
     one->state = CAPTURE_FAILED;
     if (one->end.refused)
         one->state = CAPTURE_REFUSED;
@@ -404,6 +436,13 @@ void captures_stop(const struct captures *c)
     }
 }
 
+/* Whether its client, who is still there, is not to be captured for what is known by it. */
+static bool keeps_away(const struct capture *one, long long now)
+{
+    bool there = one->target != CAPTURE_NO_TARGET || now - one->heard < FORGET_NS;
+    return (captures_left_alone(one) || one->state == CAPTURE_REFUSED) && !one->superseded && there;
+}
+
 void captures_forget(struct captures *c)
 {
     long long now = monotonic_ns();
@@ -412,7 +451,7 @@ void captures_forget(struct captures *c)
         struct capture *one = c->list.at[i];
         bool failed = one->state == CAPTURE_FAILED || one->state == CAPTURE_REFUSED;
         bool old = one->state == CAPTURE_SAVED && many > 0;
-        if ((failed && now - one->ended > FORGET_NS) || old) {
+        if (((failed && now - one->ended > FORGET_NS) || old) && !keeps_away(one, now)) {
             many -= old;
             capture_free(one);
         } else {

@@ -21,6 +21,7 @@
 #include "server/monitor.h"
 
 #define CAPTURE_NO_TARGET UINT32_MAX
+#define CAPTURE_STOPPED "stop"
 
 enum capture_state {
     CAPTURE_RUNNING,
@@ -39,7 +40,9 @@ struct capture {
     enum capture_state state;
     unsigned number;            /* in the order of beginning, from 1 */
     struct announcement client; /* what was not announced is known from its welcome on */
-    int32_t active_time;        /* newest that it announced: a smaller one is another program's */
+    int32_t active_time;        /* most that it announced: less is another program's */
+    long long heard;            /* that its client is there, after its end; monotonic ns */
+    bool superseded;            /* its client has a later one */
     long long ended;            /* monotonic ns */
     pid_t pid;
     int words; /* read end of its pipe, -1 once it is closed */
@@ -58,11 +61,16 @@ struct capture {
     char *last_words;             /* its newest complete line, escaped for terminals */
     bool no_room;                 /* it said that a disk is full */
     bool ending;                  /* it was asked to end for what it takes on disk */
-    uint64_t disk;                /* bytes that it takes there */
-    struct monitor_end end;       /* as it says itself; nothing was saved until it has said so */
-    int status;                   /* exit status, of `tidemark capture`; 128 + signal */
-    uint64_t bytes;               /* of the trace */
-    struct alert_state *alerts;   /* one for each expression; NULL: nothing was counted yet */
+    /*
+     * Why its client is left alone when it has ended: CAPTURE_STOPPED, or the limit that ended it,
+     * as "max-size". NULL: it is not.
+     */
+    const char *left_alone;
+    uint64_t disk;              /* bytes that it takes there */
+    struct monitor_end end;     /* as it says itself; nothing was saved until it has said so */
+    int status;                 /* exit status, of `tidemark capture`; 128 + signal */
+    uint64_t bytes;             /* of the trace */
+    struct alert_state *alerts; /* one for each expression; NULL: nothing was counted yet */
 };
 
 struct captures {
@@ -89,6 +97,12 @@ void captures_release(struct captures *c);
 
 /* The newest capture of that client, or NULL. Who was found by looking has no process id yet. */
 struct capture *captures_find(const struct captures *c, const struct announcement *a);
+
+/*
+ * Why the client of one that has ended is left alone now, until it is another process or somebody
+ * says otherwise. NULL: it is captured again, or there is another capture of it.
+ */
+const char *captures_left_alone(const struct capture *one);
 
 /* Begins to capture a client, in a process of its own. NULL with `e` filled. */
 struct capture *captures_begin(struct captures *c, const struct announcement *a, struct err *e);
@@ -122,7 +136,10 @@ void captures_stop_quickly(const struct capture *one);
 /* Asks all that run to stop and save; asked again they do not wait for the client's answers. */
 void captures_stop(const struct captures *c);
 
-/* Forgets failures that ended more than a minute ago, and of the others all but the newest. */
+/*
+ * Forgets failures that ended more than a minute ago, and of the others all but the newest; not
+ * those by which clients that are there are known to be left alone.
+ */
 void captures_forget(struct captures *c);
 
 #endif

@@ -28,7 +28,7 @@ static const char usage[] =
     "\n"
     "  status             its clients: number, state, program, address, memory in use\n"
     "  start ADDRESS:PORT capture a client, the address in numbers\n"
-    "  stop N             end the capture of client N, and save it\n"
+    "  stop N             end the capture of client N, and save it; it is left alone then\n"
     "  save N             save what there is of client N, and go on in a next trace\n"
     "  counters N, history N, sites N, tree N\n"
     "                     what client N has in memory now, as JSON\n"
@@ -164,6 +164,11 @@ static void show_client(struct buf *out, const json_t *client)
     if (json_is_string(json_object_get(client, "trace"))) {
         buf_puts(out, "  ");
         put_text(out, client, "trace");
+    }
+    if (json_is_string(json_object_get(client, "left_alone"))) {
+        buf_puts(out, "  left alone (");
+        put_text(out, client, "left_alone");
+        buf_puts(out, ")");
     }
     buf_puts(out, "\n");
     buf_release(&host);

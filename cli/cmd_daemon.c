@@ -43,6 +43,10 @@ static void tell_end(struct daemon *d, const struct capture *one)
     bool saved = one->state == CAPTURE_SAVED;
     json_t *more = json_with(json_object(), "saved", json_boolean(saved));
     more = json_with(more, "status", json_integer(one->status));
+    if (one->end.end != MONITOR_NEVER_BEGAN)
+        more = json_with(more, "end", json_string(session_end_text(one->end.end)));
+    if (captures_left_alone(one))
+        more = json_with(more, "left_alone", json_string(captures_left_alone(one)));
     if (one->output)
         more = json_with(more, "trace", json_text(view_of(one->output)));
     if (saved)
@@ -76,6 +80,7 @@ static void finished(struct daemon *d, const struct capture *one)
     if (one->status >= 128)
         daemon_recover_soon(d);
     tell_end(d, one);
+    daemon_say_left_alone(d, one);
     daemon_sinks_look(d);
 }
 

@@ -189,7 +189,7 @@ struct capture *daemon_capture(struct daemon *d, const char *address, uint16_t p
 /* Takes the announcements that have come, and what the prober found; captures what is wanted. */
 void daemon_take_clients(struct daemon *d);
 
-/* Which targets need not be tried now. */
+/* Which targets need not be tried now, and of which it matters whether they are gone. */
 void daemon_mark_busy(struct daemon *d);
 
 /* ---- daemon_memory.c */
@@ -337,6 +337,7 @@ json_t *daemon_alerts_json(const struct daemon *d, const struct capture *one);
 
 /* A line for each thing that happens, where no screen can be drawn. `ctx` is the daemon. */
 void daemon_said(void *ctx, const struct capture *one);
+void daemon_say_left_alone(const struct daemon *d, const struct capture *one); /* if it is */
 void daemon_draw(const struct daemon *d);
 void daemon_print_summary(const struct daemon *d);
 

@@ -28,6 +28,7 @@ json_t *daemon_client_json(const struct daemon *d, const struct capture *one)
 {
     const struct broadcast *b = &one->client.broadcast;
     const char *slash = one->output ? strrchr(one->output, '/') : NULL;
+    const char *alone = captures_left_alone(one);
     json_t *o = json_object();
     o = json_with(o, "number", json_count(one->number));
     o = json_with(o, "state", json_string(state_name(one)));
@@ -41,6 +42,7 @@ json_t *daemon_client_json(const struct daemon *d, const struct capture *one)
     o = json_with(o, "trace_bytes",
                   one->state == CAPTURE_SAVED ? json_count(one->bytes) : json_null());
     o = json_with(o, "says", one->last_words ? json_text(view_of(one->last_words)) : json_null());
+    o = json_with(o, "left_alone", alone ? json_string(alone) : json_null());
     o = json_with(o, "disk_bytes", json_count(one->state == CAPTURE_RUNNING ? one->disk : 0));
     o = json_with(o, "alerts", daemon_alerts_json(d, one));
     return json_with(o, "counters", or_null(one->counters));

@@ -9,12 +9,12 @@
 
 #define ANNOUNCEMENTS_MAX 256u /* taken before signals and captures are looked after */
 
-/* How long a target is left alone after a capture of it, by how that ended. */
+/* How long a target is not tried after a capture of it, by how that ended. */
 #define AFTER_SAVED_NS 500000000LL
 #define AFTER_FAILED_NS 5000000000LL
 #define AFTER_REFUSED_NS 30000000000LL
 #define AFTER_SCAN_NS 60000000000LL /* what takes connections there may be anything */
-#define AFTER_FULL_NS 60000000000LL /* there was no room on a disk, which was told */
+#define AFTER_TROUBLE_NS 60000000000LL
 
 /* ---- filters */
 
@@ -38,18 +38,37 @@ static bool matches(const struct client_filter *f, const struct announcement *a)
 }
 
 /*
- * Whether a client that announces itself is to be captured now. One that was saved announces itself
- * again when it can be captured on demand, or when its process id has gone to another program. One
- * for which a disk had no room is tried again when that is forgotten, a minute later: each try is
- * told, and a disk can stay full for days.
+ * What will most likely be the same at the next try: a disk was full, which can last for days, or
+ * the client said what nobody understands. Each try is told, and leaves something.
+ */
+static bool had_trouble(const struct capture *one)
+{
+    return one->no_room || one->end.end == SESSION_BROKEN;
+}
+
+/*
+ * Whether a client that announces itself is to be captured now. One that was captured announces
+ * itself again when it can be captured on demand: it is wanted if it was lost, but not if there was
+ * enough of it, which would pass each limit. When its process id has gone to another program it is
+ * another client. After trouble it is tried again a minute later.
  */
 static bool is_wanted(const struct capture *known, const struct broadcast *b)
 {
-    if (!known || known->state == CAPTURE_SAVED)
+    if (!known || known->state == CAPTURE_RUNNING)
+        return !known;
+    if (b->active_time < known->active_time)
         return true;
-    if (known->state == CAPTURE_FAILED)
-        return !known->no_room;
-    return known->state == CAPTURE_REFUSED && b->active_time < known->active_time;
+    if (known->state == CAPTURE_REFUSED || captures_left_alone(known))
+        return false;
+    return !had_trouble(known) || monotonic_ns() - known->ended >= AFTER_TROUBLE_NS;
+}
+
+/* It is there: what is known of it is still of use. */
+static void take_sign(struct capture *known, const struct broadcast *b)
+{
+    known->heard = monotonic_ns();
+    if (b->active_time > known->active_time)
+        known->active_time = b->active_time;
 }
 
 /* ---- beginning */
@@ -104,10 +123,20 @@ static void consider(struct daemon *d, const struct announcement *a)
     if (matches(&d->filter, a) && is_wanted(known, &a->broadcast))
         (void)begin(d, a);
     else if (known)
-        known->active_time = a->broadcast.active_time;
+        take_sign(known, &a->broadcast);
 }
 
 /* ---- targets */
+
+/* Nobody takes connections there any more: who does so later is another client. */
+static void consider_gone(struct daemon *d, uint32_t target)
+{
+    for (size_t i = 0; i < d->captures.list.len; i++) {
+        struct capture *one = d->captures.list.at[i];
+        if (one->target == target && one->state != CAPTURE_RUNNING)
+            one->left_alone = NULL;
+    }
+}
 
 /* Something takes connections there. */
 static void consider_found(struct daemon *d, const struct probe_found *found)
@@ -116,27 +145,29 @@ static void consider_found(struct daemon *d, const struct probe_found *found)
     snprintf(a.address, sizeof a.address, "%s", found->address);
     struct capture *known = captures_find(&d->captures, &a);
     bool runs = known && known->state == CAPTURE_RUNNING;
-    if (d->prober.busy[found->target]) /* found before it was, by another address */
+    if (d->prober.asked[found->target] == PROBE_NOT) /* found before, by another address */
         return;
     if (!runs && (!address_matches(&d->filter, a.address) ||
                   (d->filter.port && d->filter.port != a.broadcast.port)))
         return;
-    struct capture *one = runs ? known : begin(d, &a);
+    bool rests = known && captures_left_alone(known);
+    struct capture *one = runs || rests ? known : begin(d, &a);
     if (!one)
         return;
     one->target = found->target;
-    d->prober.busy[found->target] = 1;
+    d->prober.asked[found->target] = rests ? PROBE_WATCH : PROBE_NOT;
 }
 
-static bool is_left_alone(const struct daemon *d, const struct capture *one, long long now)
+/* Whether its target need not be tried now, since the capture runs or ended a moment ago. */
+static bool is_early(const struct daemon *d, const struct capture *one, long long now)
 {
     long long pause = AFTER_SAVED_NS;
     if (one->state == CAPTURE_RUNNING)
         return true;
     if (one->state == CAPTURE_REFUSED)
         pause = AFTER_REFUSED_NS;
-    else if (one->state == CAPTURE_FAILED && one->no_room)
-        pause = AFTER_FULL_NS;
+    else if (had_trouble(one))
+        pause = AFTER_TROUBLE_NS;
     else if (one->state == CAPTURE_FAILED)
         pause = one->target >= d->scanned ? AFTER_SCAN_NS : AFTER_FAILED_NS;
     return now - one->ended < pause;
@@ -145,14 +176,18 @@ static bool is_left_alone(const struct daemon *d, const struct capture *one, lon
 void daemon_mark_busy(struct daemon *d)
 {
     long long now = monotonic_ns();
-    if (!d->prober.busy)
+    if (!d->prober.asked)
         return;
     for (unsigned i = 0; i < d->prober.count; i++)
-        d->prober.busy[i] = 0;
+        d->prober.asked[i] = PROBE_FIND;
     for (size_t i = 0; i < d->captures.list.len; i++) {
         const struct capture *one = d->captures.list.at[i];
-        if (one->target < d->prober.count && is_left_alone(d, one, now))
-            d->prober.busy[one->target] = 1;
+        if (one->target >= d->prober.count || one->superseded)
+            continue;
+        if (is_early(d, one, now))
+            d->prober.asked[one->target] = PROBE_NOT;
+        else if (captures_left_alone(one) && d->prober.asked[one->target] == PROBE_FIND)
+            d->prober.asked[one->target] = PROBE_WATCH;
     }
 }
 
@@ -168,8 +203,12 @@ static void take_found(struct daemon *d)
     struct probe_found found;
     struct err e = {0};
     bool gone;
-    while (prober_next(&d->prober, &found, &gone))
-        consider_found(d, &found);
+    while (prober_next(&d->prober, &found, &gone)) {
+        if (found.gone)
+            consider_gone(d, found.target);
+        else
+            consider_found(d, &found);
+    }
     if (!gone)
         return;
     daemon_log(d, LOG_WARNING, "prober.died", NULL, NULL,

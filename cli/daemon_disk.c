@@ -203,11 +203,15 @@ uint64_t daemon_free_bytes(const struct daemon *d)
 
 /* ---- what is done about it */
 
-static void end_one(struct daemon *d, struct capture *one, const char *event, const char *why)
+/* `limit`: the option's name. */
+static void end_one(struct daemon *d, struct capture *one, const char *limit, const char *event,
+                    const char *why)
 {
     if (one->ending)
         return;
     one->ending = true;
+    if (!one->left_alone)
+        one->left_alone = limit;
     daemon_tell(d, LOG_ERROR, event, one, NULL, "client %u (%s) is ended: %s", one->number,
                 one->client.broadcast.name, why);
     captures_stop_quickly(one);
@@ -220,7 +224,7 @@ static void keep_quota(struct daemon *d, struct capture *one)
         return;
     snprintf(why, sizeof why, "it takes %s of disk, and --quota is %s",
              format_bytes(held, one->disk), format_bytes(most, d->quota));
-    end_one(d, one, "disk.quota", why);
+    end_one(d, one, "quota", "disk.quota", why);
 }
 
 /* Paused sessions leave what their clients send to the clients. */
@@ -242,11 +246,11 @@ static void pause_all(struct daemon *d, bool pause)
     }
 }
 
-static void end_all(struct daemon *d, const char *event, const char *why)
+static void end_all(struct daemon *d, const char *limit, const char *event, const char *why)
 {
     for (size_t i = 0; i < d->captures.list.len; i++) {
         if (d->captures.list.at[i]->state == CAPTURE_RUNNING)
-            end_one(d, d->captures.list.at[i], event, why);
+            end_one(d, d->captures.list.at[i], limit, event, why);
     }
 }
 
@@ -258,7 +262,7 @@ static void keep_total(struct daemon *d, uint64_t sum)
         return;
     snprintf(why, sizeof why, "all take %s of disk, and --total-quota is %s",
              format_bytes(held, sum), format_bytes(most, d->total_quota));
-    end_all(d, "disk.quota", why);
+    end_all(d, "total-quota", "disk.quota", why);
 }
 
 static void keep_free(struct daemon *d)
@@ -277,7 +281,7 @@ static void keep_free(struct daemon *d)
         return;
     snprintf(why, sizeof why, "%s are left on disk, and --min-free is %s",
              format_bytes(left, bytes), format_bytes(least, d->min_free));
-    end_all(d, "disk.full", why);
+    end_all(d, "min-free", "disk.full", why);
 }
 
 void daemon_keep_disk(struct daemon *d)

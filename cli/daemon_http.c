@@ -113,6 +113,8 @@ static void act(struct http_exchange *x, struct capture *one, const char *what)
     if (one->state != CAPTURE_RUNNING) {
         http_refuse(x, 409, "the client is not being captured");
     } else if (strcmp(what, "stop") == 0) {
+        if (!one->left_alone)
+            one->left_alone = CAPTURE_STOPPED;
         captures_stop_one(one);
         reply_json(x, 202, json_with(json_object(), "stopping", json_true()));
     } else if (captures_save_now(one) == 0) {

@@ -32,6 +32,16 @@ void daemon_said(void *ctx, const struct capture *one)
     fflush(stdout);
 }
 
+void daemon_say_left_alone(const struct daemon *d, const struct capture *one)
+{
+    const char *why = captures_left_alone(one);
+    if (!why || d->terminal || d->log_json)
+        return;
+    print_client(one);
+    printf(": left alone from now on (%s)\n", why);
+    fflush(stdout);
+}
+
 void daemon_draw(const struct daemon *d)
 {
     if (!d->terminal || d->log_json)
@@ -44,7 +54,8 @@ void daemon_draw(const struct daemon *d)
         printf("  ");
         print_client(one);
         if (one->state == CAPTURE_SAVED)
-            printf("    finished (%s)\n", bytes_text(d, bytes, one->bytes));
+            printf("    finished (%s)%s\n", bytes_text(d, bytes, one->bytes),
+                   captures_left_alone(one) ? ", left alone" : "");
         else
             printf("    %s\n", one->last_words ? one->last_words : "connecting...");
     }

@@ -19,6 +19,9 @@
 #define AT_ONCE 64u      /* connections */
 #define ADDRESSES_MAX 4u /* tried of a host */
 
+/* What addresses of a target have answered in this round. */
+enum { REFUSES = 1, MAY_BE_THERE = 2 };
+
 struct attempt {
     int fd;
     uint32_t target;
@@ -27,11 +30,12 @@ struct attempt {
 
 struct round {
     const struct probe_target *targets;
-    const volatile uint8_t *busy;
+    const volatile uint8_t *asked;
     unsigned count;
     int out;
     struct attempt open[AT_ONCE];
     unsigned opened;
+    uint8_t answers[PROBES_MAX]; /* by target */
 };
 
 /* One datagram each; when nobody takes them, the next round says it again. */
@@ -41,6 +45,21 @@ static void tell(const struct round *r, const struct attempt *a)
     if (getnameinfo((const struct sockaddr *)&a->at, sizeof a->at, found.address,
                     sizeof found.address, NULL, 0, NI_NUMERICHOST) == 0)
         (void)send(r->out, &found, sizeof found, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* A host that does not answer may be back at once, with the same client. */
+static void note(struct round *r, uint32_t target, int error)
+{
+    r->answers[target] |= error == ECONNREFUSED ? REFUSES : MAY_BE_THERE;
+}
+
+static void tell_gone(const struct round *r)
+{
+    for (uint32_t i = 0; i < r->count; i++) {
+        const struct probe_found found = {.target = i, .gone = true};
+        if (r->answers[i] == REFUSES && r->asked[i] == PROBE_WATCH)
+            (void)send(r->out, &found, sizeof found, MSG_NOSIGNAL | MSG_DONTWAIT);
+    }
 }
 
 /* Those that have an answer are told, and gone. */
@@ -56,6 +75,7 @@ static void take_answers(struct round *r, const struct pollfd *polled)
         }
         if (getsockopt(r->open[i].fd, SOL_SOCKET, SO_ERROR, &error, &len) == 0 && error == 0)
             tell(r, &r->open[i]);
+        note(r, r->open[i].target, error);
         close(r->open[i].fd);
     }
     r->opened = kept;
@@ -78,8 +98,10 @@ static void settle(struct round *r)
         else if (n == 0 || errno != EINTR)
             break;
     }
-    for (unsigned i = 0; i < r->opened; i++)
+    for (unsigned i = 0; i < r->opened; i++) {
+        note(r, r->open[i].target, ETIMEDOUT);
         close(r->open[i].fd);
+    }
     r->opened = 0;
 }
 
@@ -93,6 +115,7 @@ static void open_one(struct round *r, uint32_t target, const struct addrinfo *at
         return;
     memcpy(&a.at, at->ai_addr, at->ai_addrlen);
     if (connect(a.fd, at->ai_addr, at->ai_addrlen) != 0 && errno != EINPROGRESS) {
+        note(r, target, errno);
         close(a.fd);
         return;
     }
@@ -106,7 +129,8 @@ static void try_target(struct round *r, uint32_t target)
     const struct probe_target *t = &r->targets[target];
     struct addrinfo *list = NULL;
     struct err ignored;
-    if (r->busy[target] || address_resolve(t->host, t->port, 0, &list, &ignored) != 0)
+    r->answers[target] = 0;
+    if (r->asked[target] == PROBE_NOT || address_resolve(t->host, t->port, 0, &list, &ignored) != 0)
         return;
     unsigned n = 0;
     for (const struct addrinfo *i = list; i && n < ADDRESSES_MAX; i = i->ai_next, n++)
@@ -120,6 +144,7 @@ static _Noreturn void probe_for_ever(struct round *r)
         for (uint32_t i = 0; i < r->count; i++)
             try_target(r, i);
         settle(r);
+        tell_gone(r);
         /* The daemon's end closes with it. */
         struct pollfd polled = {.fd = r->out, .events = POLLIN};
         if (poll(&polled, 1, ROUND_MS) > 0)
@@ -143,7 +168,7 @@ int prober_start(struct prober *p, const struct probe_target *targets, unsigned 
     void *shared = mmap(NULL, count, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED)
         return err_no_memory(e, "looking for clients");
-    p->busy = shared;
+    p->asked = shared;
     if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends) != 0) {
         err_errno(e, ERR_CONNECT, "cannot look for clients");
         prober_release(p);
@@ -152,7 +177,7 @@ int prober_start(struct prober *p, const struct probe_target *targets, unsigned 
     p->fd = ends[0];
     p->pid = fork();
     if (p->pid == 0) {
-        struct round r = {.targets = targets, .busy = p->busy, .count = count, .out = ends[1]};
+        struct round r = {.targets = targets, .asked = p->asked, .count = count, .out = ends[1]};
         file_limit_restore(files);
         close_others(ends[1]);
         /* A terminal's SIGINT goes to all: it ends when the daemon does, and not before. */
@@ -192,7 +217,7 @@ void prober_release(struct prober *p)
         while (waitpid(p->pid, NULL, 0) < 0 && errno == EINTR)
             ;
     }
-    if (p->busy)
-        (void)munmap((void *)p->busy, p->count);
+    if (p->asked)
+        (void)munmap((void *)p->asked, p->count);
     *p = PROBER_NONE;
 }

@@ -25,17 +25,23 @@ struct probe_target {
     uint16_t port;
 };
 
-/* What takes connections. */
+enum probe_asked {
+    PROBE_FIND,  /* tell when it takes a connection */
+    PROBE_NOT,   /* not to be tried now, as it is being captured */
+    PROBE_WATCH, /* tell also when it refuses them: nobody listens there */
+};
+
+/* What takes connections, or does not any more. */
 struct probe_found {
     uint32_t target; /* index */
+    bool gone;       /* no address of the target takes one, and that is sure; `address` is empty */
     char address[INET6_ADDRSTRLEN];
 };
 
 struct prober {
-    pid_t pid; /* 0: does not run */
-    int fd;    /* readable when something was found; -1 */
-    /* By target, shared with the process: not to be tried now, as it is being captured. */
-    volatile uint8_t *busy;
+    pid_t pid;               /* 0: does not run */
+    int fd;                  /* readable when something was found; -1 */
+    volatile uint8_t *asked; /* enum probe_asked by target, shared with the process */
     unsigned count;
 };
 

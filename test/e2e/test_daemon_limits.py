@@ -13,7 +13,7 @@ import struct
 import subprocess
 import unittest
 
-from test_capture import TERMINATE, frame
+from test_capture import TERMINATE, FakeClient, frame, welcome
 from clients import string
 from test_daemon import announce
 from test_daemon_events import Driven, Telling
@@ -344,6 +344,155 @@ class Disk(Telling):
             wait_until(lambda: self.status()["disk_full"])
             self.told(listener, "disk.full")
             self.assertEqual(self.stop(process), 0, self.said())
+
+
+class Lasting(FakeClient):
+    """One that stays and takes the next server, as clients that are captured on demand do."""
+
+    def __init__(self, body, keeps=True, **kwargs):
+        self.keeps = keeps # a server, until that goes; else it hangs up when all is sent
+        self.captured = self.looked_at = 0
+        super().__init__(body, **kwargs)
+
+    def talk(self):
+        while True:
+            peer, _ = self.socket.accept()
+            with contextlib.closing(peer), contextlib.suppress(OSError):
+                request = peer.recv(12)
+                if not request:
+                    self.looked_at += 1
+                    continue
+                if struct.unpack("<I", request[8:])[0] != self.speaks:
+                    peer.sendall(b"\x02")
+                    continue
+                peer.sendall(b"\x01" + welcome() + self.body)
+                self.captured += 1
+                while self.keeps and peer.recv(65536):
+                    pass
+
+
+class Enough(Telling):
+    """A client whose capture a limit ended, or somebody's wish, is left alone although it stays."""
+
+    def lasting(self, body=STAYS, **kwargs):
+        client = Lasting(body, **kwargs)
+        self.addCleanup(client.end)
+        return client
+
+    def left_alone(self):
+        return [c["left_alone"] for c in self.status()["clients"]]
+
+    def wait_left_alone(self, *why):
+        wait_until(lambda: self.left_alone() == list(why))
+
+    def heard(self, number):
+        """All that was announced before has been heard, since this one is captured."""
+        client = self.client(frame(ONE + TERMINATE))
+        announce(self.udp, client.port, b"later", pid=100 + number)
+        wait_until(lambda: any(c["pid"] == 100 + number and c["state"] == "saved"
+                               for c in self.status()["clients"]))
+
+    def stays_alone(self, *args, why, begin=lambda: None):
+        client = self.lasting()
+        with self.web(*args) as process:
+            announce(self.udp, client.port, b"p", pid=1, age=3)
+            wait_until(lambda: client.captured == 1)
+            begin()
+            self.wait_left_alone(why)
+            self.assertIn(f"left alone ({why})", run("ctl", "--at", f"127.0.0.1:{self.port()}",
+                                                     "status").stdout)
+            for age in (3, 6, -1, 9):
+                announce(self.udp, client.port, b"p", pid=1, age=age)
+            if "--max-time" not in args and "--max-size" not in args: # which would end that, too
+                self.heard(1)
+            else:
+                announce(self.udp, 1, b"nobody", pid=2)
+                self.wait_said("] nobody @")
+            self.assertEqual(client.captured, 1)
+            return client, process
+
+    def test_time(self):
+        self.stays_alone("--max-time", "0.1s", why="max-time")
+
+    def test_bytes_received(self):
+        self.stays_alone("--max-size", "10", why="max-size")
+
+    def test_bytes_on_disk(self):
+        def fill():
+            (name,) = self.journals()
+            (self.traces / name / "filler").write_bytes(os.urandom(2 << 20))
+        self.stays_alone("--quota", "1M", why="quota", begin=fill)
+
+    def test_all_bytes_on_disk(self):
+        """Also when there is room again."""
+        def fill():
+            (self.traces / "filler").write_bytes(os.urandom(2 << 20))
+            self.wait_left_alone("total-quota")
+            (self.traces / "filler").unlink()
+            wait_until(lambda: not self.status()["disk_full"])
+        self.stays_alone("--total-quota", "1M", why="total-quota", begin=fill)
+
+    def stop_first(self):
+        self.assertEqual(self.ask("/api/v1/clients/1/stop", "POST")[0], 202)
+
+    def test_somebody_stopped_it(self):
+        self.stays_alone(why="stop", begin=self.stop_first)
+
+    def test_until_somebody_starts_it(self):
+        client = self.lasting()
+        with self.web() as process:
+            announce(self.udp, client.port, b"p", pid=1, age=3)
+            wait_until(lambda: client.captured == 1)
+            self.stop_first()
+            self.wait_left_alone("stop")
+            self.assertEqual(self.ask("/api/v1/clients", "POST",
+                                      f'{{"address":"127.0.0.1","port":{client.port}}}')[0], 201)
+            wait_until(lambda: client.captured == 2)
+            self.assertEqual(self.left_alone(), [None, None])
+            wait_until(lambda: self.status()["clients"][1]["state"] == "recording")
+            announce(self.udp, client.port, b"p", pid=1, age=6)
+            self.heard(1)
+            self.assertEqual(self.left_alone(), [None] * 3)
+            self.assertEqual(self.ask("/api/v1/clients/2/stop", "POST")[0], 202)
+            self.wait_left_alone(None, "stop", None)
+            announce(self.udp, client.port, b"p", pid=1, age=9)
+            self.heard(2)
+            self.assertEqual(client.captured, 2)
+            self.assertEqual(self.stop(process), 0, self.said())
+
+    def test_until_it_is_another_process(self):
+        """Also one with the same process id, as in containers."""
+        client = self.lasting()
+        with self.web("--max-time", "0.1s") as process:
+            for captured, (pid, age) in enumerate(((1, 3), (1, 2), (2, 2)), 1):
+                announce(self.udp, client.port, b"p", pid=pid, age=age)
+                wait_until(lambda: client.captured == captured)
+                wait_until(lambda: self.left_alone()[-1] == "max-time")
+            self.assertEqual(self.stop(process), 0, self.said())
+
+    def test_one_that_was_lost_is_wanted(self):
+        client = self.lasting(keeps=False)
+        with self.web("--quota", "100G", "--max-size", "100G") as process:
+            for captured in (1, 2):
+                announce(self.udp, client.port, b"p", pid=1, age=3 * captured)
+                wait_until(lambda: self.status()["traces_saved"] == captured)
+            self.assertEqual(self.left_alone(), [None, None])
+            self.assertEqual(self.stop(process), 0, self.said())
+
+    def test_a_target(self):
+        """It is another client when nobody took connections in between."""
+        client = self.lasting()
+        with self.web("--target", f"127.0.0.1:{client.port}", "--max-time", "0.1s") as process:
+            self.wait_left_alone("max-time")
+            looked_at = client.looked_at
+            wait_until(lambda: client.looked_at >= looked_at + 2)
+            self.assertEqual(client.captured, 1)
+            client.end()
+            self.wait_left_alone(None)
+            self.client(STAYS, port=client.port)
+            self.wait_left_alone(None, "max-time")
+            self.assertEqual(self.stop(process), 0, self.said())
+        self.assertEqual(len(self.names()), 2)
 
 
 class Ending(Telling):

@@ -125,7 +125,7 @@ function clientButton(c) {
   const b = element("button", c.program || placeOf(c));
   b.setAttribute("aria-pressed", String(c.number === state.chosen));
   b.dataset.client = c.number;
-  b.append(element("span", c.state, "state"));
+  b.append(element("span", c.left_alone ? `${c.state}, left alone (${c.left_alone})` : c.state, "state"));
   const f = c.counters;
   const figures = c.state === "recording" && f
     ? `${bytes(f.live_bytes)} in ${count(f.live_allocations)} blocks, ${bytes(f.bytes_per_second)}/s`
