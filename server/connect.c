@@ -14,6 +14,7 @@
 
 #include "server/address.h"
 #include "server/discovery.h"
+#include "server/keepalive.h"
 
 #define ANNOUNCEMENTS_MAX 256u /* looked at in a row */
 #define RETRY_FIRST_MS 20
@@ -197,6 +198,7 @@ static int open_socket(struct attempt *a, unsigned i)
     }
     int yes = 1;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+    keepalive_begin(fd);
     return fd;
 }
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "server/keepalive.h"
 #include "server/stop.h"
 
 #define LOOK_NS 500000000LL
@@ -40,13 +41,17 @@ static void take_address(struct http_wait *w, const struct sockaddr *at)
 
 /* ---- room */
 
-static void hang_up(const struct http_patience *p, struct http_wait *w)
+static int socket_of(const struct http_patience *p, const struct http_wait *w)
 {
     const union MHD_ConnectionInfo *info =
         p->info(w->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
+    return info ? info->connect_fd : -1;
+}
+
+static void hang_up(const struct http_patience *p, struct http_wait *w)
+{
     /* The library then finds that it has ended. */
-    if (info)
-        (void)shutdown(info->connect_fd, SHUT_RDWR);
+    (void)shutdown(socket_of(p, w), SHUT_RDWR);
     w->cut = true;
 }
 
@@ -110,6 +115,7 @@ static void began(struct http_patience *p, struct MHD_Connection *c, void **own)
         (struct http_wait){.next = p->first, .connection = c, .until = after(HTTP_REQUEST_SECONDS)};
     if (info && info->client_addr)
         take_address(w, info->client_addr);
+    keepalive_begin(socket_of(p, w));
     if (p->first)
         p->first->before = w;
     p->first = w;
@@ -167,10 +173,8 @@ void http_patience_answered(const struct http_patience *p, struct MHD_Connection
  */
 static bool has_ended(const struct http_patience *p, const struct http_wait *w)
 {
-    const union MHD_ConnectionInfo *info =
-        p->info(w->connection, MHD_CONNECTION_INFO_CONNECTION_FD);
     char byte;
-    return info && recv(info->connect_fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
+    return recv(socket_of(p, w), &byte, 1, MSG_PEEK | MSG_DONTWAIT) == 0;
 }
 
 void http_patience_turn(struct http_patience *p)
@@ -182,7 +186,8 @@ void http_patience_turn(struct http_patience *p)
     p->looked = now;
     for (struct http_wait *w = p->first; w; w = w->next) {
         bool waits = !w->cut && w->until != LLONG_MAX;
-        if (waits && (now >= w->until || has_ended(p, w)))
+        bool lost = !w->cut && keepalive_is_lost(socket_of(p, w));
+        if (lost || (waits && (now >= w->until || has_ended(p, w))))
             hang_up(p, w);
     }
 }

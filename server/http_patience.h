@@ -7,7 +7,7 @@
  * request counts. A stranger, who has asked for nothing yet that he may have, has less time than
  * others; and before all connections are taken, or too many by one address, the oldest of strangers
  * are hung up on, then those that wait for a further request. An answer that is being given to
- * somebody who may have it is never cut: the stream of events is one.
+ * somebody who may have it is never cut, unless his host is gone: the stream of events is one.
  */
 
 #include <microhttpd.h>

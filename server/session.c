@@ -10,6 +10,7 @@
 
 #include "base/bytes.h"
 #include "base/saturate.h"
+#include "server/keepalive.h"
 #include "server/modules.h"
 #include "trace/carry.h"
 
@@ -485,6 +486,7 @@ static int session_tick(struct session *s, long long now, struct err *e)
         session_begin_drain(s, now, SESSION_MEMORY_LIMIT);
     session_report(s, now);
     s->last_tick = now;
+    s->closed |= keepalive_is_lost(s->fd);
     if (session_keep_memory(s, now, e) != 0)
         return -1;
     if (s->journal && journal_tick(s->journal, e) != 0)

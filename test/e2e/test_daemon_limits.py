@@ -495,6 +495,44 @@ class Enough(Telling):
         self.assertEqual(len(self.names()), 2)
 
 
+class Gone(Telling):
+    """A host that loses power, or whose link is cut, says nothing: it has to be asked."""
+
+    KEEPALIVE = 2  # of the timers that /proc/net/tcp has
+
+    def is_asked(self, local=None, remote=None):
+        def port(text):
+            return int(text.split(":")[1], 16)
+
+        for line in pathlib.Path("/proc/net/tcp").read_text().splitlines()[1:]:
+            _, here, there, state, _, timer, *_ = line.split()
+            if state == "01" and port(here) == (local or port(here)) and \
+                    port(there) == (remote or port(there)):
+                return int(timer.split(":")[0], 16) == self.KEEPALIVE
+        return False
+
+    def setUp(self):
+        super().setUp()
+        if not os.path.exists("/proc/net/tcp"):
+            self.skipTest("connections cannot be looked at")
+
+    def test_clients_of_a_capture(self):
+        client = self.client(STAYS)
+        capture = subprocess.Popen([TIDEMARK, "capture", "-o", str(self.dir / "x"), "-p",
+                                    str(client.port)], stdout=subprocess.DEVNULL)
+        self.addCleanup(end_daemon, capture)
+        wait_until(lambda: self.is_asked(remote=client.port))
+
+    def test_clients_and_readers_of_a_daemon(self):
+        client = self.client(STAYS)
+        with self.web() as process:
+            announce(self.udp, client.port)
+            wait_until(lambda: self.is_asked(remote=client.port))
+            with socket.create_connection(("127.0.0.1", self.port()), timeout=LIMIT) as reader:
+                wait_until(lambda: self.is_asked(self.port(), reader.getsockname()[1]))
+            self.assertEqual(self.stop(process), 0, self.said())
+
+
 class Ending(Telling):
     def test_who_is_not_saved_in_time_leaves_a_journal(self):
         client = self.client(STAYS)
