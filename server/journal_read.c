@@ -632,6 +632,7 @@ int journal_look(const char *path, enum journal_state *state, struct err *e)
     int status = open_locked(r, path, e);
     if (status != 0 && e->code == ERR_OUTPUT) {
         *state = JOURNAL_IN_USE;
+        *e = (struct err){0};
         status = 0;
     } else if (status == 0 && (status = list_segments(r, e)) == 0) {
         *state = r->segments.len == 0 || says_saved(r) ? JOURNAL_DONE : JOURNAL_LEFT;

@@ -260,6 +260,7 @@ class Dying(Running):
             wait_until(lambda: not self.journals())
             self.wait_said("saved to ", times=2)
             self.assertEqual(self.stop(process), 4)
+        self.assertNotIn("is in use", self.said()) # nothing is wrong with the other one
         client.end()
         other.end()
         self.assertEqual(self.names(), sorted([name, f"other_127.0.0.1_{other.port}"
