@@ -22,7 +22,8 @@
 
 #define LINE_MAX_BYTES 4096u
 #define FORGET_NS 60000000000LL
-#define SAVED_MAX 1000u /* remembered */
+#define FORGET_TARGET_NS 600000000000LL /* it is tried again each minute, while it is there */
+#define SAVED_MAX 1000u                 /* remembered */
 #define ASK_NS 1000000000LL
 #define ANSWER_NS 10000000000LL /* so long an answer is waited for */
 #define ARGUMENTS_MAX 64
@@ -43,6 +44,8 @@ static void capture_free(struct capture *one)
     free(one->output);
     free(one->last_words);
     buf_release(&one->line);
+    buf_release(&one->held);
+    free(one->failure.words);
     free(one);
 }
 
@@ -203,8 +206,11 @@ struct capture *captures_begin(struct captures *c, const struct announcement *a,
         capture_free(one);
         return NULL;
     }
-    if (before)
+    if (before) {
         before->superseded = true;
+        one->failure = before->failure;
+        before->failure = (struct capture_failure){0};
+    }
     c->list.at[c->list.len++] = one;
     c->begun++;
     c->running++;
@@ -229,7 +235,7 @@ static void take_line(struct capture *one)
 }
 
 static void take_words(struct capture *one, const char *p, size_t n,
-                       void (*said)(void *ctx, const struct capture *one), void *ctx)
+                       void (*said)(void *ctx, struct capture *one), void *ctx)
 {
     for (size_t i = 0; i < n; i++) {
         if (p[i] != '\n')
@@ -409,7 +415,7 @@ static void take_end(struct captures *c, struct capture *one)
 }
 
 void captures_listen(struct captures *c, struct capture *one,
-                     void (*said)(void *ctx, const struct capture *one), void *ctx)
+                     void (*said)(void *ctx, struct capture *one), void *ctx)
 {
     char bytes[4096];
     /* One that was broken by its client may write as fast as we read: others have their turn. */
@@ -439,8 +445,22 @@ void captures_stop(const struct captures *c)
 /* Whether its client, who is still there, is not to be captured for what is known by it. */
 static bool keeps_away(const struct capture *one, long long now)
 {
-    bool there = one->target != CAPTURE_NO_TARGET || now - one->heard < FORGET_NS;
-    return (captures_left_alone(one) || one->state == CAPTURE_REFUSED) && !one->superseded && there;
+    bool there = now - one->heard < FORGET_NS;
+    if (captures_left_alone(one))
+        return there || one->target != CAPTURE_NO_TARGET;
+    return one->state == CAPTURE_REFUSED && !one->superseded && there;
+}
+
+static bool is_failure(const struct capture *one)
+{
+    return one->state == CAPTURE_FAILED || one->state == CAPTURE_REFUSED;
+}
+
+/* Of a failure what was said is of use until the next try. */
+static bool is_over(const struct capture *one, long long now)
+{
+    long long pause = one->target != CAPTURE_NO_TARGET ? FORGET_TARGET_NS : FORGET_NS;
+    return is_failure(one) && (one->superseded || now - one->ended > pause);
 }
 
 void captures_forget(struct captures *c)
@@ -449,9 +469,8 @@ void captures_forget(struct captures *c)
     size_t kept = 0, many = c->list.len > SAVED_MAX ? c->list.len - SAVED_MAX : 0;
     for (size_t i = 0; i < c->list.len; i++) {
         struct capture *one = c->list.at[i];
-        bool failed = one->state == CAPTURE_FAILED || one->state == CAPTURE_REFUSED;
         bool old = one->state == CAPTURE_SAVED && many > 0;
-        if (((failed && now - one->ended > FORGET_NS) || old) && !keeps_away(one, now)) {
+        if ((is_over(one, now) || old) && !keeps_away(one, now)) {
             many -= old;
             capture_free(one);
         } else {

@@ -36,6 +36,13 @@ struct alert_state {
     long long held; /* when it was true last; monotonic ns */
 };
 
+/* How the tries before ended, in a row, to capture a client. */
+struct capture_failure {
+    char *words;     /* the last ones that were told; NULL: it was not tried, or captured */
+    long long told;  /* monotonic ns */
+    long long pause; /* before the same is told again, ns */
+};
+
 struct capture {
     enum capture_state state;
     unsigned number;            /* in the order of beginning, from 1 */
@@ -60,7 +67,9 @@ struct capture {
     struct buf line;              /* of its words, the one that is not complete */
     char *last_words;             /* its newest complete line, escaped for terminals */
     bool no_room;                 /* it said that a disk is full */
-    bool ending;                  /* it was asked to end for what it takes on disk */
+    struct capture_failure failure;
+    struct buf held; /* lines that are not told yet: they may be those of the try before */
+    bool ending;     /* it was asked to end for what it takes on disk */
     /*
      * Why its client is left alone when it has ended: CAPTURE_STOPPED, or the limit that ended it,
      * as "max-size". NULL: it is not.
@@ -112,7 +121,7 @@ struct capture *captures_begin(struct captures *c, const struct announcement *a,
  * the process is waited for, and its state set.
  */
 void captures_listen(struct captures *c, struct capture *one,
-                     void (*said)(void *ctx, const struct capture *one), void *ctx);
+                     void (*said)(void *ctx, struct capture *one), void *ctx);
 
 /* Takes what it says over its channel; bytes that are none end the channel, not the capture. */
 void captures_hear(struct captures *c, struct capture *one);
@@ -137,8 +146,8 @@ void captures_stop_quickly(const struct capture *one);
 void captures_stop(const struct captures *c);
 
 /*
- * Forgets failures that ended more than a minute ago, and of the others all but the newest; not
- * those by which clients that are there are known to be left alone.
+ * Forgets failures that were tried again or ended some minutes ago, and of the others all but the
+ * newest; not those by which clients that are there are known to be left alone.
  */
 void captures_forget(struct captures *c);
 

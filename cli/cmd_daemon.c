@@ -68,7 +68,7 @@ static void tell_end(struct daemon *d, const struct capture *one)
                    state_word(one));
 }
 
-static void finished(struct daemon *d, const struct capture *one)
+static void finished(struct daemon *d, struct capture *one)
 {
     bool begun = one->hello || one->status == 4; /* a client that was not there is no loss */
     if (one->status >= 128 || (begun && one->state != CAPTURE_SAVED))
@@ -79,7 +79,10 @@ static void finished(struct daemon *d, const struct capture *one)
                    one->client.broadcast.port, one->status - 128);
     if (one->status >= 128)
         daemon_recover_soon(d);
-    tell_end(d, one);
+    if (!daemon_is_repeat(one)) {
+        daemon_tell_held(d, one);
+        tell_end(d, one);
+    }
     daemon_say_left_alone(d, one);
     daemon_sinks_look(d);
 }
@@ -88,6 +91,7 @@ static void finished(struct daemon *d, const struct capture *one)
 static void greeted(void *ctx, struct capture *one)
 {
     json_t *more = json_object();
+    daemon_tell_held(ctx, one);
     if (one->output)
         more = json_with(more, "trace", json_text(view_of(one->output)));
     daemon_log(ctx, LOG_INFO, "client.recording", one, more, "client %u is being recorded",

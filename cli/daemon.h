@@ -333,10 +333,22 @@ void daemon_counted(void *ctx, struct capture *one);
 /* The expressions that are true of it now. */
 json_t *daemon_alerts_json(const struct daemon *d, const struct capture *one);
 
+/* ---- daemon_repeats.c: what fails again as it failed before is told again after growing pauses */
+
+/* Whether its newest line is not to be told yet, since its client's last try failed: it is kept. */
+bool daemon_hold(struct capture *one);
+
+/* Tells what was kept. Its client is connected, or something else is wrong with it than before. */
+void daemon_tell_held(struct daemon *d, struct capture *one);
+
+/* A try has ended: whether nothing is to be told of it. Takes note of what is told. */
+bool daemon_is_repeat(struct capture *one);
+
 /* ---- daemon_screen.c */
 
 /* A line for each thing that happens, where no screen can be drawn. `ctx` is the daemon. */
-void daemon_said(void *ctx, const struct capture *one);
+void daemon_said(void *ctx, struct capture *one);
+void daemon_say(struct daemon *d, const struct capture *one, const char *line);
 void daemon_say_left_alone(const struct daemon *d, const struct capture *one); /* if it is */
 void daemon_draw(const struct daemon *d);
 void daemon_print_summary(const struct daemon *d);

@@ -20,16 +20,21 @@ static void print_client(const struct capture *one)
     buf_release(&name);
 }
 
-void daemon_said(void *ctx, const struct capture *one)
+void daemon_say(struct daemon *d, const struct capture *one, const char *line)
 {
-    struct daemon *d = ctx;
     if (d->log_json)
-        daemon_log(d, LOG_INFO, "client.says", one, NULL, "%s", one->last_words);
+        daemon_log(d, LOG_INFO, "client.says", one, NULL, "%s", line);
     if (d->terminal || d->log_json)
         return;
     print_client(one);
-    printf(": %s\n", one->last_words);
+    printf(": %s\n", line);
     fflush(stdout);
+}
+
+void daemon_said(void *ctx, struct capture *one)
+{
+    if (!daemon_hold(one))
+        daemon_say(ctx, one, one->last_words);
 }
 
 void daemon_say_left_alone(const struct daemon *d, const struct capture *one)

@@ -495,6 +495,58 @@ class Enough(Telling):
         self.assertEqual(len(self.names()), 2)
 
 
+class Busy(FakeClient):
+    """Takes every connection, and has always the same answer to it."""
+
+    def __init__(self, answer):
+        self.answer, self.tried = answer, 0
+        super().__init__(b"")
+
+    def talk(self):
+        while True:
+            peer, _ = self.socket.accept()
+            with contextlib.closing(peer), contextlib.suppress(OSError):
+                if peer.recv(12):
+                    self.tried += 1
+                    peer.sendall(self.answer)
+
+
+class Repeats(Telling):
+    def try_again(self, client, times):
+        """Each try has ended when the next one begins."""
+        def has_tried():
+            announce(self.udp, client.port, b"p", pid=1, age=3)
+            return client.tried >= until
+        until = client.tried + times
+        wait_until(has_tried)
+
+    def test_what_fails_again_is_told_once(self):
+        client = Busy(b"\x63")
+        self.addCleanup(client.end)
+        with self.web() as process:
+            self.try_again(client, 6)
+            for text in ("Connecting", "is no Tracy client"):
+                self.assertEqual(self.said().count(text), 1, self.said())
+            (now,) = self.status()["clients"]
+            self.assertGreaterEqual(now["number"], 6)
+            client.answer = b"\x02" # something else is wrong
+            self.try_again(client, 1)
+            self.wait_said("does not speak protocol 74")
+            self.assertEqual(self.said().count("Connecting"), 2, self.said())
+            self.assertEqual(self.stop(process), 0, self.said())
+
+    def test_what_works_then_is_told_as_ever(self):
+        client = Busy(b"\x63")
+        with self.web() as process:
+            self.try_again(client, 3)
+            client.end()
+            self.client(STAYS, port=client.port)
+            announce(self.udp, client.port, b"p", pid=1, age=3)
+            self.wait_said("protocol 74", process)
+            self.assertEqual(self.said().count("Connecting"), 2, self.said())
+            self.assertEqual(self.stop(process), 0, self.said())
+
+
 class Gone(Telling):
     """A host that loses power, or whose link is cut, says nothing: it has to be asked."""
 
