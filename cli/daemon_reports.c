@@ -4,6 +4,7 @@
  * trace stays as it was, and there are not too many of them.
  */
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -19,6 +20,7 @@
 #define MAKERS_MAX 2u
 #define WAITING_MAX 32u
 #define SECONDS_MAX 300.0
+#define CAUSE_MAX 512u
 #define MAKER_MEMORY ((uint64_t)4 << 30)
 
 struct report_page {
@@ -104,13 +106,16 @@ static void answer_waiting(struct report_page *p, unsigned status, const char *w
     p->waiting.len = 0;
 }
 
-/* The last line that it said, without who says it. */
-static const char *cause(const struct job *job)
+/* The first line that it said, without who says it: a hint for who typed a command may follow. */
+static void take_cause(const struct job *job, char out[CAUSE_MAX])
 {
-    static const char ours[] = "tidemark: ";
-    const char *line = strrchr(job->words, '\n');
-    line = line ? line + 1 : job->words;
-    return strncmp(line, ours, sizeof ours - 1) == 0 ? line + sizeof ours - 1 : line;
+    static const char *const ours[] = {"tidemark: ", "report: "};
+    const char *line = job->words[0] ? job->words : "it failed";
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
+        if (strncmp(line, ours[i], strlen(ours[i])) == 0)
+            line += strlen(ours[i]);
+    }
+    snprintf(out, CAUSE_MAX, "%.*s", (int)strcspn(line, "\n"), line);
 }
 
 static void made(void *ctx, const struct job *job)
@@ -118,6 +123,7 @@ static void made(void *ctx, const struct job *job)
     struct report_page *p = ctx;
     struct daemon *d = p->daemon;
     struct stat st;
+    char why[CAUSE_MAX];
     p->running = false;
     d->report_makers--;
     close(p->input);
@@ -128,12 +134,13 @@ static void made(void *ctx, const struct job *job)
         answer_waiting(p, 200, "");
         return;
     }
+    take_cause(job, why);
     if (job->late)
         answer_waiting(p, 504, "it took too long");
     else if (job->status >= 128)
         answer_waiting(p, 500, "the process that makes pages died");
     else
-        answer_waiting(p, job->status == 3 ? 422 : 500, job->words[0] ? cause(job) : "it failed");
+        answer_waiting(p, job->status == 3 ? 422 : 500, why);
     for (size_t i = 0; i < d->reports.len; i++) {
         if (d->reports.at[i] == p) {
             drop(d, i);
