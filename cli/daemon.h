@@ -160,7 +160,7 @@ struct daemon {
     VEC(struct news *) news;          /* to be told */
     unsigned tellers;                 /* processes that tell */
     uint64_t tell_failures;
-    bool tell_dropped; /* there were too many, which was said */
+    uint64_t tell_dropped; /* since there were too many, which was said; 0 when there is room */
     struct budgets alerts;
     double alert_pause; /* seconds that an alert must be over before it is told again */
     uint64_t alerts_told;

@@ -158,6 +158,16 @@ static void begin_telling(struct daemon *d, struct news *n)
         close(fd);
 }
 
+/* A queue that is full may be so again with the next event: not before there is much room. */
+static void say_dropped(struct daemon *d)
+{
+    if (!d->tell_dropped || d->news.len > QUEUE_MAX / 2)
+        return;
+    daemon_log(d, LOG_WARNING, "hook.failed", NULL, NULL,
+               "%" PRIu64 " events were not told, since too many waited", d->tell_dropped);
+    d->tell_dropped = 0;
+}
+
 void daemon_events_turn(struct daemon *d)
 {
     size_t taken = 0;
@@ -166,6 +176,7 @@ void daemon_events_turn(struct daemon *d)
     d->news.len -= taken;
     if (taken)
         memmove(d->news.at, d->news.at + taken, d->news.len * sizeof d->news.at[0]);
+    say_dropped(d);
 }
 
 bool daemon_events_wait(const struct daemon *d)
@@ -188,10 +199,10 @@ static void queue(struct daemon *d, enum teller way, const char *command, const 
             return;
         news_free(n);
     }
-    if (d->tell_failures++ == 0 || !d->tell_dropped)
+    d->tell_failures++;
+    if (d->tell_dropped++ == 0)
         daemon_log(d, LOG_WARNING, "hook.failed", NULL, NULL,
                    "too many events wait to be told: some are not");
-    d->tell_dropped = true;
 }
 
 /* ---- an event */

@@ -4,6 +4,8 @@ log."""
 import http.server
 import json
 import os
+import pathlib
+import re
 import signal
 import struct
 import subprocess
@@ -274,6 +276,37 @@ class Programs(Telling):
                 announce(self.udp, client.port)
                 self.wait_said(f"it failed: {'x' * min(2**n, 4096)}\n", process)
             self.assertEqual(self.stop(process), 0)
+
+
+    def test_what_is_dropped_is_told_of_each_time(self):
+        """With how many; the queue has room in between."""
+        go, alerts = self.dir / "go", []
+        for n in range(320):
+            alerts += ["--alert", f"live_bytes>{n}"]
+        program = self.program(f"while ! [ -e {go} ]; do sleep 0.05; done\n")
+        with self.web("--on-alert", program, *alerts) as process:
+            for times in (1, 2):
+                for _ in range(4):
+                    announce(self.udp, self.client(frame(VRAM)).port, b"p", pid=times)
+                self.wait_said("too many events wait to be told", process, times)
+                wait_until(lambda: sum(len(c["alerts"]) for c in self.status()["clients"])
+                           == times * 4 * 320)
+                go.touch()
+                self.wait_said("events were not told", process, times)
+                dropped = [int(n) for n in re.findall(r"(\d+) events were not told", self.said())]
+                self.assertGreaterEqual(dropped[-1], 4 * 320 - 1000 - 8)
+                wait_until(lambda: not self.waiting(process))
+                go.unlink()
+            self.assertEqual(sum(dropped), self.failures())
+
+    def waiting(self, process):
+        children = f"/proc/{process.pid}/task/{process.pid}/children"
+        pids = pathlib.Path(children).read_text().split()
+        return len(pids) > sum(c["state"] == "recording" for c in self.status()["clients"])
+
+    def failures(self):
+        return int(re.search(r"tidemark_hook_failures_total (\d+)",
+                             self.ask("/metrics")[2].decode())[1])
 
 
 class Servers(Telling):
