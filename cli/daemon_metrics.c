@@ -161,7 +161,7 @@ void daemon_metrics(const struct daemon *d, struct buf *out)
     put_of_clients(d, out, "received_bytes", "tidemark_received_bytes_total", "counter",
                    "Bytes received from the client.");
     put_of_clients(d, out, "memory_events", "tidemark_memory_events_total", "counter",
-                   "Allocations and frees of the client.");
+                   "Allocations and frees of the client since its capture began.");
     put_of_clients(d, out, "resident_bytes", "tidemark_session_resident_bytes", "gauge",
                    "Anonymous memory of the session that captures the client.");
     put_of_pools(d, out, "live_bytes", "tidemark_live_bytes", "gauge",

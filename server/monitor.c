@@ -110,14 +110,15 @@ bool monitor_end_parse(const struct channel_message *m, struct monitor_end *end)
 static json_t *pool_json(const struct trace *t, const struct pool *p)
 {
     char room[32];
-    const struct pool_totals *f = &p->totals;
+    const struct pool_totals *now = &p->totals;
+    const struct pool_sums sums = memory_pool_sums(p);
     json_t *o = json_object();
     o = json_with(o, "name", json_text(trace_pool_name(t, p, room)));
-    o = json_with(o, "allocations", json_count(f->allocations));
-    o = json_with(o, "frees", json_count(f->frees));
-    o = json_with(o, "live_allocations", json_count(f->live));
-    o = json_with(o, "live_bytes", json_count(f->live_bytes));
-    return json_with(o, "total_bytes", json_count(f->total_bytes));
+    o = json_with(o, "allocations", json_count(sums.allocations));
+    o = json_with(o, "frees", json_count(sums.frees));
+    o = json_with(o, "live_allocations", json_count(now->live));
+    o = json_with(o, "live_bytes", json_count(now->live_bytes));
+    return json_with(o, "total_bytes", json_count(sums.total_bytes));
 }
 
 static json_t *pools_json(const struct trace *t)
@@ -312,4 +313,6 @@ void monitor_tick(struct monitor *m, struct trace *t, const struct session_progr
         else if (told.type == MONITOR_ASK)
             take_question(m, &told, t, p, limit);
     }
+    if (p->last)
+        send_json(m, MONITOR_ANSWER, 0, counters_json(m, t, p, limit));
 }

@@ -5,6 +5,7 @@
  * What a session tells the daemon that began it, and what it is told: over a channel, from the
  * session's ticks. All that is asked has an answer of bounded size, and what takes long to find out
  * takes a fifth of the session's time at most: asked again too soon, the last answer comes again.
+ * Counters and history are of the whole capture, sites and tree of the part at hand.
  */
 
 #include <stdbool.h>
@@ -20,7 +21,7 @@
 enum monitor_message {
     MONITOR_HELLO = 1, /* session: JSON, who the client is and where its trace goes */
     MONITOR_ASK,       /* daemon: "counters", "history", "sites" or "tree" */
-    MONITOR_ANSWER,    /* session: JSON */
+    MONITOR_ANSWER,    /* session: JSON; counters also unasked (reference 0) at the end */
     MONITOR_NONE,      /* session: there is no answer; text: why not */
     MONITOR_LIMIT,     /* daemon: the bytes that the session may hold, in digits; 0: no bound */
     MONITOR_TURN,      /* daemon: save what there is, and go on in a next part */
@@ -71,7 +72,7 @@ bool monitor_end_parse(const struct channel_message *m, struct monitor_end *end)
 
 /*
  * About ten times a second, when nothing is on its way into the store. `limit` is changed when the
- * daemon says so.
+ * daemon says so. The last counters are told unasked: a client may have ended since it was asked.
  */
 void monitor_tick(struct monitor *m, struct trace *t, const struct session_progress *p,
                   struct memory_limit *limit);

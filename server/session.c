@@ -299,7 +299,7 @@ static uint64_t resident_bytes(void)
     return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-static void session_report(struct session *s, long long now)
+static void session_report(struct session *s, long long now, bool last)
 {
     const struct frame_stats *frames = frame_reader_stats(s->r.frames);
     struct query_stats queries;
@@ -307,17 +307,19 @@ static void session_report(struct session *s, long long now)
         .seconds = (double)(now - s->began) / 1e9,
         .bytes_in = frames->bytes_in,
         .compression = frames->bytes_out ? (double)frames->bytes_in / (double)frames->bytes_out : 0,
-        .last_time = s->trace->facts.last_time};
+        .last_time = ingest_latest(&s->r.ingest),
+        .last = last};
     query_stats(s->r.query, &queries);
     p.queries = queries.queued + queries.flight;
     if (now > s->last_tick)
         p.bytes_per_second =
             (double)(frames->bytes_in - s->tick_bytes) * 1e9 / (double)(now - s->last_tick);
     for (size_t i = 0; i < s->trace->memory.pools.len; i++) {
-        const struct pool_totals *t = &s->trace->memory.pools.at[i]->totals;
-        p.memory_events += t->allocations + t->frees;
-        p.live_allocations += t->live;
-        p.live_bytes = saturating_add(p.live_bytes, t->live_bytes);
+        const struct pool *pool = s->trace->memory.pools.at[i];
+        const struct pool_sums sums = memory_pool_sums(pool);
+        p.memory_events += sums.allocations + sums.frees;
+        p.live_allocations += pool->totals.live;
+        p.live_bytes = saturating_add(p.live_bytes, pool->totals.live_bytes);
     }
     s->tick_bytes = frames->bytes_in;
     if (s->limits->progress)
@@ -484,7 +486,7 @@ static int session_tick(struct session *s, long long now, struct err *e)
         return 0;
     if (l->memory_bytes && resident_bytes() > l->memory_bytes)
         session_begin_drain(s, now, SESSION_MEMORY_LIMIT);
-    session_report(s, now);
+    session_report(s, now, false);
     s->last_tick = now;
     s->closed |= keepalive_is_lost(s->fd);
     if (session_keep_memory(s, now, e) != 0)
@@ -619,7 +621,7 @@ enum session_end session_run(struct session *s, const struct session_limits *lim
         s->r.ingest.part_full_ctx = s;
     }
     enum session_end end = session_loop(s, e);
-    session_report(s, monotonic_ns());
+    session_report(s, monotonic_ns(), true);
     struct err late = {0}, ignored = {0};
     int status = session_last_modules(s, &late);
     /* The journal's disk may be full: that the end is not in it must not spoil the trace. */

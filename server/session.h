@@ -25,11 +25,12 @@ struct session_progress {
     double bytes_per_second; /* from the socket, over the last interval */
     double compression;      /* compressed / uncompressed, 0 … 1 */
     uint64_t bytes_in;       /* from the socket, in all */
-    uint64_t memory_events;  /* allocations and frees, all pools */
+    uint64_t memory_events;  /* allocations and frees, all pools, in all */
     uint64_t live_allocations;
     uint64_t live_bytes;
     int64_t last_time; /* ns on the client's clock */
     uint32_t queries;  /* queued or unanswered */
+    bool last;         /* nothing comes any more */
 };
 
 struct session_limits {

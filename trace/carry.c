@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/saturate.h"
 #include "trace/memory_steps.h"
 
 static int carry_pool(struct memory *m, uint32_t number, struct err *e)
@@ -16,6 +17,9 @@ static int carry_pool(struct memory *m, uint32_t number, struct err *e)
     column_clear(&p->frees);
     live_set_release(&p->live);
     live_set_init(&p->live);
+    p->before = memory_pool_sums(p);
+    p->before.allocations -= p->totals.live; /* they are counted in the next part */
+    p->before.total_bytes = saturating_sub(p->before.total_bytes, p->totals.live_bytes);
     p->totals = (struct pool_totals){.low_address = UINT64_MAX};
     p->last_time = INT64_MIN;
     p->disorder = 0;

@@ -69,12 +69,17 @@ int ingest_turn_part(struct ingest *in, int64_t time, struct err *e)
     return beyond_end && may ? next_part(in, time, e) : 0;
 }
 
-int ingest_begin_part(struct ingest *in, struct err *e)
+int64_t ingest_latest(const struct ingest *in)
 {
     int64_t latest;
     if (__builtin_add_overflow(in->time_base, in->trace->facts.last_time, &latest))
         latest = INT64_MAX;
-    if (next_part(in, latest, e) != 0)
+    return latest;
+}
+
+int ingest_begin_part(struct ingest *in, struct err *e)
+{
+    if (next_part(in, ingest_latest(in), e) != 0)
         return -1;
     in->parts_asked++;
     return 0;

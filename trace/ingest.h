@@ -102,6 +102,9 @@ int ingest_compact(struct ingest *in, const struct ingest_holder *holder, struct
  */
 int ingest_begin_part(struct ingest *in, struct err *e);
 
+/* The latest time so far, in ns on the client's clock, whichever part it is in. */
+int64_t ingest_latest(const struct ingest *in);
+
 /*
  * To be called once after the last event: names the stand-ins for what was beyond the format's
  * limits, adds the facts about it, and records the memory faults as messages with their call

@@ -175,6 +175,14 @@ int memory_free_unknown(struct memory *m, const struct memory_aim *aim,
                : 1;
 }
 
+struct pool_sums memory_pool_sums(const struct pool *p)
+{
+    return (struct pool_sums){.allocations = p->before.allocations + p->totals.allocations,
+                              .frees = p->before.frees + p->totals.frees,
+                              .total_bytes =
+                                  saturating_add(p->before.total_bytes, p->totals.total_bytes)};
+}
+
 int memory_discard(struct memory *m, uint32_t pool, struct memory_place at, struct err *e)
 {
     struct pool *p = m->pools.at[pool];

@@ -44,6 +44,13 @@ struct pool_totals {
     uint64_t high_address; /* highest ptr + size */
 };
 
+/* Of the totals those that only grow while a capture goes on, whichever part has them. */
+struct pool_sums {
+    uint64_t allocations;
+    uint64_t frees;
+    uint64_t total_bytes;
+};
+
 struct pool {
     uint64_t key;         /* client pointer of the name; 0 = default pool */
     uint32_t number;      /* index in memory.pools */
@@ -53,6 +60,8 @@ struct pool {
     struct pool_totals totals;
     int64_t last_time; /* of the newest allocation */
     uint64_t disorder; /* allocations that came with an earlier time than their predecessor */
+    /* Of the parts before this one, without the blocks that each handed on to the next. */
+    struct pool_sums before;
 };
 
 enum memory_op_kind { MEMORY_ALLOC, MEMORY_FREE };
@@ -154,6 +163,9 @@ struct memory_place {
 };
 
 /* Allocations and frees: trace/memory_steps.h. */
+
+/* Since the capture began: a block that is live when a part ends is counted once. */
+struct pool_sums memory_pool_sums(const struct pool *p);
 
 /* Frees every live block of the pool, in order of allocation. */
 int memory_discard(struct memory *m, uint32_t pool, struct memory_place at, struct err *e);

@@ -60,6 +60,16 @@ static void load_live(struct snapshot *s, struct trace *t, struct pool *p, uint6
     }
 }
 
+/* Only of a capture that goes on: whoever plays a checkpoint knows nothing of what was before. */
+static void snapshot_before(struct snapshot *s, struct pool *p)
+{
+    if (!s->in_place)
+        return;
+    snapshot_u64(s, &p->before.allocations);
+    snapshot_u64(s, &p->before.frees);
+    snapshot_u64(s, &p->before.total_bytes);
+}
+
 static void snapshot_memory(struct snapshot *s, struct trace *t)
 {
     struct memory *m = &t->memory;
@@ -80,6 +90,8 @@ static void snapshot_memory(struct snapshot *s, struct trace *t)
             load_live(s, t, m->pools.at[i], live);
         else
             save_live(s, t, m->pools.at[i]);
+        if (!s->failed)
+            snapshot_before(s, m->pools.at[i]);
     }
 }
 
