@@ -326,7 +326,7 @@ valgrind: deps-test all $(UNIT_TESTS) $(BUILD)/bench/churn
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := $(patsubst test/fuzz/%.c,build-fuzz/%,$(sort $(wildcard test/fuzz/fuzz_*.c)))
 FUZZ_REPORT  := $(filter-out report/html.c,$(wildcard report/*.c)) # the page is built, not written
-FUZZ_SERVER  := address channel checkpoint http http_patience intake journal journal_read \
+FUZZ_SERVER  := address channel checkpoint http http_patience intake journal journal_read keepalive \
                 memory_limit monitor offer process_stat program recovery stop usage_record
 FUZZ_SOURCES := $(sort $(wildcard base/*.c protocol/*.c symbols/*.c trace/*.c import/*.c \
                   recording/*.c analysis/*.c lib/*.c mcp/*.c) $(FUZZ_REPORT) \

@@ -26,7 +26,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static struct daemon daemons[2];
 static struct capture running = {.state = CAPTURE_RUNNING, .number = 1, .words = -1};
-static struct capture saved = {.state = CAPTURE_SAVED, .number = 2, .words = -1};
+static struct capture saved = {
+    .state = CAPTURE_SAVED, .number = 2, .words = -1, .left_alone = "quota"};
 static struct channel session; /* the other end of the running one's */
 
 /* ---- what the daemon would do */
@@ -35,6 +36,11 @@ void captures_stop_one(const struct capture *one)
 {
     if (one != &running && one != &saved)
         abort();
+}
+
+const char *captures_left_alone(const struct capture *one)
+{
+    return one->left_alone;
 }
 
 int captures_save_now(struct capture *one)
