@@ -87,8 +87,9 @@ static int save_somewhere(struct capture *c, struct trace *t, const struct save_
     }
 }
 
-/* With `made`, makes the summary on the way. */
-static int save(struct capture *c, struct trace *t, struct saved_summary *made, struct err *e)
+/* With `made`, makes the summary on the way. `last`: nothing more is saved. */
+static int save(struct capture *c, struct trace *t, struct saved_summary *made, bool last,
+                struct err *e)
 {
     uint32_t version = c->version;
     /* Beyond the bound or not, now it must be saved. */
@@ -117,6 +118,7 @@ static int save(struct capture *c, struct trace *t, struct saved_summary *made, 
         buf_release(&losses);
         return -1;
     }
+    monitor_saved(&c->monitor, capture_output(c), stats.file_bytes, last);
     file_version_text(version, text);
     printf(" done!\nTrace size %s (%.2f%% ratio)%s%s\n",
            c->o.drop_in ? official_bytes(bytes, stats.file_bytes)
@@ -275,6 +277,7 @@ int capture_part_saved(void *ctx, bool wait, struct err *e)
     }
     if (c->terminal)
         printf("\r\033[K");
+    monitor_saved(&c->monitor, r.path, r.file_bytes, false);
     printf("%s is saved, %s\n", r.path, format_bytes(bytes, r.file_bytes));
     if (r.losses[0])
         fprintf(stderr, "tidemark: the file's version cannot hold: %s\n", r.losses);
@@ -311,7 +314,7 @@ int capture_save_part(void *ctx, struct err *e)
     if (!c->facts_written && summary_write_facts(c->trace, e) != 0)
         return -1;
     c->facts_written = true;
-    if (save(c, c->trace, NULL, e) != 0)
+    if (save(c, c->trace, NULL, false, e) != 0)
         return -1;
     c->facts_written = false; /* of the next part */
     journal_part(c, capture_output(c));
@@ -384,6 +387,7 @@ int capture_save_kept(void *ctx, struct err *e)
     } else if (status == 0 && kept_to(c, r, &cause) == 0) {
         if (c->terminal)
             printf("\r\033[K");
+        monitor_saved(&c->monitor, r->path, r->file_bytes, false);
         printf("%s is saved, %s\n", r->path, format_bytes(bytes, r->file_bytes));
         fflush(stdout);
     } else if (status == 0) {
@@ -419,5 +423,5 @@ int capture_save(struct capture *c, struct trace *t, struct err *e)
     find_names(c, t);
     if (!c->facts_written && summary_write_facts(t, e) != 0)
         return -1;
-    return save(c, t, c->o.summary ? &c->summary : NULL, e);
+    return save(c, t, c->o.summary ? &c->summary : NULL, true, e);
 }

@@ -14,7 +14,9 @@
 #include <unistd.h>
 
 #include "base/format.h"
+#include "base/saturate.h"
 #include "cli/commands.h"
+#include "cli/part_name.h"
 #include "cli/session_guard.h"
 #include "cli/trace_name.h"
 #include "protocol/version.h"
@@ -42,6 +44,7 @@ static void capture_free(struct capture *one)
     free(one->alerts);
     output_folder_leave(one->folder);
     free(one->output);
+    saved_traces_forget(&one->saved);
     free(one->last_words);
     buf_release(&one->line);
     buf_release(&one->held);
@@ -282,15 +285,67 @@ static void take_hello(const struct captures *c, struct capture *one, json_t *he
     one->hello = json_incref(hello);
 }
 
+static const char *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+static void count_trace(struct captures *c, uint64_t bytes)
+{
+    c->files++;
+    c->bytes = saturating_add(c->bytes, bytes);
+}
+
+/* The last of a capture is counted when that has ended: who sees the figure finds it ended. */
+static void add_trace(struct captures *c, struct capture *one, const char *path, uint64_t bytes,
+                      bool last)
+{
+    if (one->last_saved || !saved_traces_add(&one->saved, path, bytes))
+        return;
+    one->last_saved = last;
+    one->first_saved |= strcmp(name_of(path), name_of(one->output)) == 0;
+    if (last)
+        return;
+    count_trace(c, bytes);
+    if (c->part_saved)
+        c->part_saved(c->counted_ctx, one);
+}
+
+/*
+ * A trace is whole. It may have been taken away already, so its size is believed then, and that it
+ * was there; but none that is not of this capture.
+ */
+static void take_saved(struct captures *c, struct capture *one, const json_t *said)
+{
+    const char *name = json_string_value(json_object_get(said, "trace"));
+    json_int_t bytes = json_integer_value(json_object_get(said, "bytes"));
+    struct stat st;
+    if (!name || !one->output || !part_name_is(name_of(one->output), name))
+        return;
+    if (one->folder && fstatat(one->folder->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
+        bytes = S_ISREG(st.st_mode) ? (json_int_t)st.st_size : 0;
+    char *named = output_of(c, name);
+    char *path = named && one->folder ? output_folder_path(one->folder, name, named) : NULL;
+    if (named)
+        add_trace(c, one, path ? path : named, bytes > 0 ? (uint64_t)bytes : 0,
+                  json_is_true(json_object_get(said, "last")));
+    free(path);
+    free(named);
+}
+
 static void take_message(struct captures *c, struct capture *one, const struct channel_message *m)
 {
-    if (m->type == MONITOR_HELLO || (m->type == MONITOR_ANSWER && m->reference == 0)) {
+    if (m->type == MONITOR_HELLO || m->type == MONITOR_SAVED ||
+        (m->type == MONITOR_ANSWER && m->reference == 0)) {
         /* What a client calls a pool may have any byte in it. */
         json_t *said = json_loadb(m->text, m->len, JSON_ALLOW_NUL, NULL);
         if (json_is_object(said) && m->type == MONITOR_HELLO) {
             take_hello(c, one, said);
             if (c->greeted)
                 c->greeted(c->counted_ctx, one);
+        } else if (json_is_object(said) && m->type == MONITOR_SAVED) {
+            take_saved(c, one, said);
         } else if (json_is_object(said)) {
             json_decref(one->counters);
             one->counters = json_incref(said);
@@ -345,7 +400,7 @@ void captures_end_strays(const struct captures *c)
 /* Where the trace lies, and that it is there. */
 static bool find_trace(struct capture *one, struct stat *st)
 {
-    const char *name = one->output && one->folder ? strrchr(one->output, '/') + 1 : NULL;
+    const char *name = one->output && one->folder ? name_of(one->output) : NULL;
     if (!name || fstatat(one->folder->fd, name, st, AT_SYMLINK_NOFOLLOW) != 0 ||
         !S_ISREG(st->st_mode))
         return false;
@@ -355,6 +410,32 @@ static bool find_trace(struct capture *one, struct stat *st)
         one->output = path;
     }
     return true;
+}
+
+/*
+ * What it has saved at last. Its own words say so; without them, where there was no memory for
+ * them, its trace does.
+ */
+static void settle_traces(struct captures *c, struct capture *one)
+{
+    struct stat st;
+    bool there = find_trace(one, &st);
+    if (one->end.saved && one->saved.count == 0 && there)
+        add_trace(c, one, one->output, (uint64_t)st.st_size, true);
+    const struct saved_trace *newest = saved_traces_newest(&one->saved);
+    if (!newest)
+        return;
+    if (one->last_saved)
+        count_trace(c, newest->bytes);
+    if (!one->end.saved)
+        return;
+    one->state = CAPTURE_SAVED;
+    one->bytes = there && one->first_saved ? (uint64_t)st.st_size : newest->bytes;
+    char *path = there && one->first_saved ? NULL : strdup(newest->path);
+    if (path) {
+        free(one->output);
+        one->output = path;
+    }
 }
 
 /* Its last words on the channel, which it said before those that are for people ended. */
@@ -385,7 +466,6 @@ static const char *enough(const struct monitor_end *end)
 
 static void take_end(struct captures *c, struct capture *one)
 {
-    struct stat st;
     int status = 0;
     close(one->words);
     one->words = -1;
@@ -405,12 +485,7 @@ static void take_end(struct captures *c, struct capture *one)
     if (one->end.refused)
         one->state = CAPTURE_REFUSED;
     one->homeless = one->hello && one->folder && output_folder_is_removed(one->folder);
-    if (one->end.saved && find_trace(one, &st)) {
-        one->state = CAPTURE_SAVED;
-        one->bytes = (uint64_t)st.st_size;
-        c->files++;
-        c->bytes += one->bytes;
-    }
+    settle_traces(c, one);
     c->running--;
 }
 

@@ -17,6 +17,7 @@
 #include "base/err.h"
 #include "base/vec.h"
 #include "cli/output_folder.h"
+#include "cli/saved_traces.h"
 #include "server/discovery.h"
 #include "server/monitor.h"
 
@@ -62,11 +63,18 @@ struct capture {
     uint32_t target;     /* that it was found by; CAPTURE_NO_TARGET: it announced itself */
     time_t began;
     struct output_folder *folder; /* that it writes into; NULL: there was none */
-    char *output;                 /* the trace; NULL: not known yet */
-    bool homeless;                /* its folder was removed */
-    struct buf line;              /* of its words, the one that is not complete */
-    char *last_words;             /* its newest complete line, escaped for terminals */
-    bool no_room;                 /* it said that a disk is full */
+    /*
+     * Where its trace goes, or the first part of it; once it is saved and that is gone, its last
+     * part. NULL: not known yet.
+     */
+    char *output;
+    struct saved_traces saved;
+    bool first_saved; /* `output` is one of them */
+    bool last_saved;  /* nothing more is to be saved */
+    bool homeless;    /* its folder was removed */
+    struct buf line;  /* of its words, the one that is not complete */
+    char *last_words; /* its newest complete line, escaped for terminals */
+    bool no_room;     /* it said that a disk is full */
     struct capture_failure failure;
     struct buf held; /* lines that are not told yet: they may be those of the try before */
     bool ending;     /* it was asked to end for what it takes on disk */
@@ -78,7 +86,7 @@ struct capture {
     uint64_t disk;              /* bytes that it takes there */
     struct monitor_end end;     /* as it says itself; nothing was saved until it has said so */
     int status;                 /* exit status, of `tidemark capture`; 128 + signal */
-    uint64_t bytes;             /* of the trace */
+    uint64_t bytes;             /* of `output`, once it is saved */
     struct alert_state *alerts; /* one for each expression; NULL: nothing was counted yet */
 };
 
@@ -86,7 +94,7 @@ struct captures {
     VEC(struct capture *) list;
     unsigned running;
     unsigned begun;
-    unsigned files; /* saved */
+    unsigned files; /* saved: all parts; the last of a capture when that has ended */
     uint64_t bytes; /* of them */
     const char *dir;
     struct output_folder *folder; /* that the newest capture began in; NULL: none yet */
@@ -99,6 +107,8 @@ struct captures {
     /* Told when the counters of one are new, or who its client is. May be NULL. */
     void (*counted)(void *ctx, struct capture *one);
     void (*greeted)(void *ctx, struct capture *one);
+    /* Told when one has saved a trace, its newest, and goes on. May be NULL. */
+    void (*part_saved)(void *ctx, struct capture *one);
     void *counted_ctx;
 };
 

@@ -51,6 +51,8 @@ static void tell_end(struct daemon *d, const struct capture *one)
         more = json_with(more, "trace", json_text(view_of(one->output)));
     if (saved)
         more = json_with(more, "trace_bytes", json_count(one->bytes));
+    if (one->hello)
+        more = saved_traces_json(more, &one->saved);
     if (one->no_room)
         daemon_tell(d, LOG_ERROR, "disk.full", one, json_incref(more),
                     "no room is left for client %u: %s", one->number,
@@ -84,7 +86,20 @@ static void finished(struct daemon *d, struct capture *one)
         tell_end(d, one);
     }
     daemon_say_left_alone(d, one);
+    saved_traces_forget(&one->saved);
     daemon_sinks_look(d);
+}
+
+/* It has saved a trace, and goes on. `ctx` is the daemon. */
+static void part_saved(void *ctx, struct capture *one)
+{
+    const struct saved_trace *part = saved_traces_newest(&one->saved);
+    json_t *more = json_with(json_object(), "trace", json_text(view_of(part->path)));
+    more = json_with(more, "trace_bytes", json_count(part->bytes));
+    more = json_with(more, "parts_saved", json_count(one->saved.count));
+    daemon_tell(ctx, LOG_INFO, "part.saved", one, more, "client %u goes on, and %s is saved",
+                one->number, part->path);
+    daemon_sinks_look(ctx);
 }
 
 /* Its client is connected. `ctx` is the daemon. */
@@ -369,6 +384,7 @@ static int daemon_main(int argc, char **argv, bool drop_in)
     d.captures.options = d.options;
     d.captures.counted = daemon_counted;
     d.captures.greeted = greeted;
+    d.captures.part_saved = part_saved;
     d.captures.counted_ctx = &d;
     if (d.terminal)
         daemon_hand_on(&d, "--progress", "0.5");

@@ -155,10 +155,10 @@ struct daemon {
     double stop_timeout; /* seconds for saving at the end; 0: no bound */
 
     bool log_json;
-    const char *on_finish, *on_alert; /* commands; NULL: none */
-    const char *webhook;              /* a URL; NULL: none */
-    VEC(struct news *) news;          /* to be told */
-    unsigned tellers;                 /* processes that tell */
+    const char *on_finish, *on_part, *on_alert; /* commands; NULL: none */
+    const char *webhook;                        /* a URL; NULL: none */
+    VEC(struct news *) news;                    /* to be told */
+    unsigned tellers;                           /* processes that tell */
     uint64_t tell_failures;
     uint64_t tell_dropped; /* since there were too many, which was said; 0 when there is room */
     struct budgets alerts;
@@ -298,7 +298,10 @@ void daemon_log(struct daemon *d, enum log_level level, const char *event,
                 const struct capture *one, json_t *more, const char *form, ...)
     __attribute__((format(printf, 6, 7)));
 
-/* The same also for --on-finish ("client.finished"), --on-alert (the others) and --webhook. */
+/*
+ * The same also for --on-finish ("client.finished"), --on-part ("part.saved", of the newest trace
+ * that `one` has saved), --on-alert (the others) and --webhook.
+ */
 void daemon_tell(struct daemon *d, enum log_level level, const char *event,
                  const struct capture *one, json_t *more, const char *form, ...)
     __attribute__((format(printf, 6, 7)));

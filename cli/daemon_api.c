@@ -41,6 +41,8 @@ json_t *daemon_client_json(const struct daemon *d, const struct capture *one)
     o = json_with(o, "trace", slash ? json_text(view_of(slash + 1)) : json_null());
     o = json_with(o, "trace_bytes",
                   one->state == CAPTURE_SAVED ? json_count(one->bytes) : json_null());
+    o = json_with(o, "parts_saved", json_count(one->saved.count));
+    o = json_with(o, "parts_bytes", json_count(one->saved.bytes));
     o = json_with(o, "says", one->last_words ? json_text(view_of(one->last_words)) : json_null());
     o = json_with(o, "left_alone", alone ? json_string(alone) : json_null());
     o = json_with(o, "disk_bytes", json_count(one->state == CAPTURE_RUNNING ? one->disk : 0));

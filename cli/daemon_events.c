@@ -288,6 +288,20 @@ void daemon_log(struct daemon *d, enum log_level level, const char *event,
     va_end(values);
 }
 
+/* The program that is told of it, NULL when there is none, and the trace that it is about. */
+static const char *command_for(const struct daemon *d, const char *event, const struct capture *one,
+                               const char **trace)
+{
+    *trace = "";
+    if (strcmp(event, "part.saved") == 0) {
+        *trace = saved_traces_newest(&one->saved)->path;
+        return d->on_part;
+    }
+    if (one && one->output && one->state == CAPTURE_SAVED)
+        *trace = one->output;
+    return strcmp(event, "client.finished") == 0 ? d->on_finish : d->on_alert;
+}
+
 void daemon_tell(struct daemon *d, enum log_level level, const char *event,
                  const struct capture *one, json_t *more, const char *form, ...)
 {
@@ -295,8 +309,7 @@ void daemon_tell(struct daemon *d, enum log_level level, const char *event,
     va_start(values, form);
     char *text = compose(d, level, event, one, more, form, values);
     va_end(values);
-    const char *command = strcmp(event, "client.finished") == 0 ? d->on_finish : d->on_alert;
-    const char *trace = one && one->output && one->state == CAPTURE_SAVED ? one->output : "";
+    const char *trace, *command = command_for(d, event, one, &trace);
     if (text && command)
         queue(d, TELL_COMMAND, command, event, text, trace);
     if (text && d->webhook)

@@ -132,9 +132,10 @@ void daemon_metrics(const struct daemon *d, struct buf *out)
     buf_printf(out, "tidemark_clients %u\n", d->captures.running);
     put_head(out, "tidemark_captures_total", "counter", "Captures that were begun.");
     buf_printf(out, "tidemark_captures_total %u\n", d->captures.begun);
-    put_head(out, "tidemark_traces_saved_total", "counter", "Captures that were saved.");
+    put_head(out, "tidemark_traces_saved_total", "counter",
+             "Traces that captures have saved, each part of one.");
     buf_printf(out, "tidemark_traces_saved_total %u\n", d->captures.files);
-    put_head(out, "tidemark_trace_bytes_saved_total", "counter", "Bytes of their traces.");
+    put_head(out, "tidemark_trace_bytes_saved_total", "counter", "Bytes of these traces.");
     buf_printf(out, "tidemark_trace_bytes_saved_total %" PRIu64 "\n", d->captures.bytes);
     put_head(out, "tidemark_alerts_total", "counter", "Alerts that were told.");
     buf_printf(out, "tidemark_alerts_total %" PRIu64 "\n", d->alerts_told);

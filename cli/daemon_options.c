@@ -71,6 +71,7 @@ static const char usage[] =
     "      --alert-pause TIME  so long it must be over before it is told again (1m)\n"
     "      --on-finish PROGRAM started with the words client.finished and the trace when a client\n"
     "                          has ended; its standard input is the event in JSON\n"
+    "      --on-part PROGRAM   the same for each part saved of one that goes on (part.saved)\n"
     "      --on-alert PROGRAM  the same for alerts, full disks and lost traces\n"
     "      --webhook URL       the same events, sent to a web server\n"
     "      --sink SINK         add each trace to the tables of a fleet when it is whole:\n"
@@ -109,6 +110,7 @@ enum {
     OPTION_ALERT,
     OPTION_ALERT_PAUSE,
     OPTION_ON_FINISH,
+    OPTION_ON_PART,
     OPTION_ON_ALERT,
     OPTION_WEBHOOK,
     OPTION_SINK,
@@ -149,6 +151,7 @@ static const struct option long_options[] = {
     {"alert", required_argument, NULL, OPTION_ALERT},
     {"alert-pause", required_argument, NULL, OPTION_ALERT_PAUSE},
     {"on-finish", required_argument, NULL, OPTION_ON_FINISH},
+    {"on-part", required_argument, NULL, OPTION_ON_PART},
     {"on-alert", required_argument, NULL, OPTION_ON_ALERT},
     {"webhook", required_argument, NULL, OPTION_WEBHOOK},
     {"sink", required_argument, NULL, OPTION_SINK},
@@ -375,6 +378,8 @@ static bool parse_telling(struct daemon *d, int option, const char *value, struc
         return pause >= 0 || (err_set(e, ERR_USAGE, "--alert-pause cannot be negative"), false);
     case OPTION_ON_FINISH:
         return take_command("--on-finish", value, &d->on_finish, e);
+    case OPTION_ON_PART:
+        return take_command("--on-part", value, &d->on_part, e);
     case OPTION_ON_ALERT:
         return take_command("--on-alert", value, &d->on_alert, e);
     case OPTION_WEBHOOK:
@@ -460,6 +465,7 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
     case OPTION_ALERT:
     case OPTION_ALERT_PAUSE:
     case OPTION_ON_FINISH:
+    case OPTION_ON_PART:
     case OPTION_ON_ALERT:
     case OPTION_WEBHOOK:
     case OPTION_LOG:

@@ -59,12 +59,21 @@ void daemon_draw(const struct daemon *d)
         printf("  ");
         print_client(one);
         if (one->state == CAPTURE_SAVED)
-            printf("    finished (%s)%s\n", bytes_text(d, bytes, one->bytes),
+            printf("    finished (%s)%s\n", bytes_text(d, bytes, one->saved.bytes),
                    captures_left_alone(one) ? ", left alone" : "");
         else
             printf("    %s\n", one->last_words ? one->last_words : "connecting...");
     }
     fflush(stdout);
+}
+
+static void print_saved(const struct daemon *d, const struct capture *one)
+{
+    char bytes[FORMAT_SIZE], files[FORMAT_SIZE];
+    printf(" -> %s (%s", one->output, bytes_text(d, bytes, one->saved.bytes));
+    if (one->saved.count > 1)
+        printf(" in %s", format_counted(files, one->saved.count, "file"));
+    printf(")%s\n", one->state == CAPTURE_SAVED ? "" : "; the last part was not saved");
 }
 
 void daemon_print_summary(const struct daemon *d)
@@ -77,11 +86,10 @@ void daemon_print_summary(const struct daemon *d)
         const struct capture *one = d->captures.list.at[i];
         printf("  ");
         print_client(one);
-        if (one->state == CAPTURE_SAVED) {
-            printf(" -> %s (%s)\n", one->output, bytes_text(d, bytes, one->bytes));
-        } else {
+        if (one->saved.count)
+            print_saved(d, one);
+        else
             printf(" not captured: %s\n", one->last_words ? one->last_words : "it said nothing");
-        }
     }
     printf("\nTotal: %u file%s, %s\n", d->captures.files, d->captures.files == 1 ? "" : "s",
            bytes_text(d, bytes, d->captures.bytes));

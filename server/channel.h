@@ -7,7 +7,8 @@
  *
  *     message  u32 length of the text, u32 type, u64 reference, the text; little-endian
  *
- * Nothing here waits: what cannot be sent at once is kept, up to CHANNEL_WAITING_MAX bytes.
+ * Nothing here waits but channel_flush: what cannot be sent at once is kept, up to
+ * CHANNEL_WAITING_MAX bytes.
  */
 
 #include <stdbool.h>

@@ -16,7 +16,7 @@
 #define SITES_TOLD 100u
 #define TREE_DEPTH 48u
 #define TREE_SHARE 0.002
-#define END_WAIT_MS 1000 /* so long a daemon may be busy with others */
+#define END_WAIT_MS 5000 /* so long a daemon may be busy with others */
 #define BUILD_PAUSE 4LL  /* times as long as it took */
 
 static const char *const questions[MONITOR_QUESTIONS] = {[MONITOR_COUNTERS] = "counters",
@@ -78,6 +78,15 @@ void monitor_hello(struct monitor *m, const struct connection *c, const char *ou
     o = json_with(o, "on_demand", json_boolean(c->welcome.flags & WELCOME_ON_DEMAND));
     o = json_with(o, "output", json_text(view_of(output)));
     send_json(m, MONITOR_HELLO, 0, o);
+}
+
+void monitor_saved(struct monitor *m, const char *path, uint64_t bytes, bool last)
+{
+    if (m->channel.fd < 0)
+        return;
+    json_t *o = json_with(json_object(), "trace", json_text(view_of(path)));
+    o = json_with(o, "bytes", json_count(bytes));
+    send_json(m, MONITOR_SAVED, 0, json_with(o, "last", json_boolean(last)));
 }
 
 void monitor_tell_end(struct monitor *m, const struct monitor_end *end)

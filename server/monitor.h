@@ -26,6 +26,7 @@ enum monitor_message {
     MONITOR_LIMIT,     /* daemon: the bytes that the session may hold, in digits; 0: no bound */
     MONITOR_TURN,      /* daemon: save what there is, and go on in a next part */
     MONITOR_END,       /* session: JSON, how it ended; the last that it says */
+    MONITOR_SAVED,     /* session: JSON, a trace that is whole: trace, bytes, last */
 };
 
 enum monitor_question { MONITOR_COUNTERS, MONITOR_HISTORY, MONITOR_SITES, MONITOR_TREE };
@@ -69,6 +70,9 @@ void monitor_tell_end(struct monitor *m, const struct monitor_end *end);
 
 /* What that said, for the daemon. False when it makes no sense. */
 bool monitor_end_parse(const struct channel_message *m, struct monitor_end *end);
+
+/* Says that a trace is saved there. `last`: the capture does not go on. */
+void monitor_saved(struct monitor *m, const char *path, uint64_t bytes, bool last);
 
 /*
  * About ten times a second, when nothing is on its way into the store. `limit` is changed when the

@@ -3,6 +3,7 @@ every trace that is saved is told of."""
 
 import contextlib
 import json
+import pathlib
 import re
 import socket
 import subprocess
@@ -29,10 +30,9 @@ class Parts(Telling):
     def counters(self, number=1):
         return self.get(f"/api/v1/clients/{number}/counters")
 
-    def events(self, name=None):
-        """Those of a log in JSON."""
-        said = [json.loads(line) for line in self.said().splitlines() if line.startswith("{")]
-        return [e for e in said if name in (None, e["event"])]
+    def told(self, listener, name):
+        """Events that a web server was sent."""
+        return [e for _, _, e in listener.got if e["event"] == name]
 
     def connected(self, body=BEGIN):
         """A client that says what the test tells it to, and has said `body`."""
@@ -149,6 +149,70 @@ class Totals(Parts):
 
     def test_a_flight_recorder(self):
         self.check_totals("--keep-last", "150K")
+
+
+class Saved(Parts):
+    """Every trace that is saved is counted and told of, not only the first."""
+
+    def test_each_part_is_told_of(self):
+        told = self.dir / "told"
+        program = self.program(f'echo "$1 $2" >> {told}; cat > /dev/null')
+        listener = self.listener()
+        with self.web("--name", "x", "--webhook", listener.url, "--on-part", program,
+                      "--on-finish", program) as process:
+            client = self.connected()
+            self.become(memory_events=2)
+            for number, name in enumerate(("x.tracy", "x.2.tracy"), 1):
+                self.save(name)
+                wait_until(lambda n=number: self.status()["traces_saved"] == n)
+                (one,) = self.status()["clients"]
+                self.assertEqual((one["state"], one["parts_saved"]), ("recording", number))
+                client.send(frame(alloc(40 + number, 7, 0x3000 + 64 * number, 8)))
+                self.become(memory_events=2 + number)
+            client.peer.shutdown(socket.SHUT_RDWR)
+            wait_until(lambda: self.status()["clients"][0]["state"] == "saved")
+            (one,) = self.status()["clients"]
+            sizes = {n: (self.traces / n).stat().st_size for n in self.names()}
+            self.assertEqual(sorted(sizes), ["x.2.tracy", "x.3.tracy", "x.tracy"])
+            self.assertEqual((one["parts_saved"], one["parts_bytes"]), (3, sum(sizes.values())))
+            self.assertEqual((one["trace"], one["trace_bytes"]), ("x.tracy", sizes["x.tracy"]))
+            metrics = self.metrics()
+            self.assertEqual(metrics["tidemark_traces_saved_total", ""], 3)
+            self.assertEqual(metrics["tidemark_trace_bytes_saved_total", ""], sum(sizes.values()))
+            wait_until(lambda: self.told(listener, "client.finished"))
+            parts = [(pathlib.Path(e["trace"]).name, e["trace_bytes"], e["parts_saved"])
+                     for e in self.told(listener, "part.saved")]
+            self.assertEqual(parts, [("x.tracy", sizes["x.tracy"], 1),
+                                     ("x.2.tracy", sizes["x.2.tracy"], 2)])
+            (end,) = self.told(listener, "client.finished")
+            self.assertTrue(end["saved"])
+            self.assertEqual([(pathlib.Path(e["trace"]).name, e["trace_bytes"])
+                              for e in end["parts"]],
+                             [(n, sizes[n]) for n in ("x.tracy", "x.2.tracy", "x.3.tracy")])
+            self.assertEqual((end["parts_saved"], end["parts_bytes"]), (3, sum(sizes.values())))
+            wait_until(lambda: told.exists() and len(told.read_text().splitlines()) == 3)
+            self.assertEqual(sorted(told.read_text().splitlines()),
+                             [f"client.finished {self.traces}/x.tracy",
+                              f"part.saved {self.traces}/x.2.tracy",
+                              f"part.saved {self.traces}/x.tracy"])
+            self.end(client, process)
+
+    def test_a_first_part_that_was_taken_away(self):
+        listener = self.listener()
+        with self.web("--name", "x", "--webhook", listener.url) as process:
+            client = self.connected()
+            self.become(memory_events=2)
+            self.save("x.tracy")
+            wait_until(lambda: self.status()["traces_saved"] == 1)
+            (self.traces / "x.tracy").unlink()
+            client.peer.shutdown(socket.SHUT_RDWR)
+            wait_until(lambda: self.status()["clients"][0]["state"] == "saved")
+            (one,) = self.status()["clients"]
+            self.assertEqual((one["trace"], one["parts_saved"]), ("x.2.tracy", 2))
+            wait_until(lambda: self.told(listener, "client.finished"))
+            (end,) = self.told(listener, "client.finished")
+            self.assertEqual((end["saved"], end["trace"]), (True, f"{self.traces}/x.2.tracy"))
+            self.end(client, process)
 
 
 if __name__ == "__main__":

@@ -129,7 +129,8 @@ function clientButton(c) {
   const f = c.counters;
   const figures = c.state === "recording" && f
     ? `${bytes(f.live_bytes)} in ${count(f.live_allocations)} blocks, ${bytes(f.bytes_per_second)}/s`
-    : c.trace_bytes !== null ? `${bytes(c.trace_bytes)} saved` : c.says || "";
+    : c.parts_saved ? `${bytes(c.parts_bytes)} saved${c.parts_saved > 1 ? ` in ${c.parts_saved} traces` : ""}`
+    : c.says || "";
   b.append(element("span", `${placeOf(c)} · ${figures}`, "small"));
   for (const alert of c.alerts) b.append(element("span", alert, "alert"));
   b.addEventListener("click", () => choose(c.number));
