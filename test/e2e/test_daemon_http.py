@@ -237,7 +237,7 @@ class Answers(Web):
             client = self.client(ENDS)
             announce(self.udp, client.port, b"prog", pid=1)
             wait_until(shown)
-            self.assertEqual(shown(), self.names())
+            wait_until(lambda: self.names() == shown())  # its journal goes a moment later
             wait_until(lambda: b"tidemark_sink_traces_total 1\n" in self.ask("/metrics")[2])
             self.traces.rename(self.dir / "before")
             self.traces.mkdir()
