@@ -3,6 +3,7 @@
  * summary.
  */
 
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -323,14 +324,17 @@ static int gather_last(struct capture *c, struct trace *t, enum session_end end,
 /* Its folder may have been moved, or removed, and a daemon's session knows no other path of it. */
 static void tell_kept(const struct capture *c, const char *journal)
 {
-    char *now = realpath(journal, NULL);
-    if (now)
-        fprintf(stderr,
-                "tidemark: what was recorded is kept in %s; `tidemark recover` makes a trace of it "
-                "when there is room\n",
-                c->monitor.channel.fd >= 0 ? now : journal);
-    else
+    char *now = NULL;
+    if (access(journal, F_OK) != 0 && errno == ENOENT) {
         fprintf(stderr, "tidemark: what was recorded is lost: its journal was removed\n");
+        return;
+    }
+    if (c->monitor.channel.fd >= 0)
+        now = realpath(journal, NULL);
+    fprintf(stderr,
+            "tidemark: what was recorded is kept in %s; `tidemark recover` makes a trace of it "
+            "when there is room\n",
+            now ? now : journal);
     free(now);
 }
 
