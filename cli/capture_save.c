@@ -328,7 +328,7 @@ static int save_kept(struct capture *c, struct trace *t, struct part_result *r, 
 {
     const struct save_options options = {
         .layout = file_layout_find(c->version), .container = c->o.container, .replace = false};
-    const struct recovery_options playing = {.has_end = true, .end = SESSION_PART_FULL};
+    const struct recovery_options playing = {.goes_on = true};
     struct trace_write_stats stats = {0};
     struct recovery found;
     struct buf losses = {0};

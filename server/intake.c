@@ -213,6 +213,8 @@ const char *session_end_text(enum session_end end)
         return PART_CONTINUED;
     case SESSION_CUT_OFF:
         return "the capture was cut off";
+    case SESSION_GOES_ON:
+        return "saved while the capture goes on";
     case SESSION_END_COUNT:
         break;
     }

@@ -188,7 +188,7 @@ static void judge_end(struct player *p)
     }
     if (p->has_end)
         return;
-    out->end = SESSION_CUT_OFF;
+    out->end = p->options->goes_on && !out->tail.damaged ? SESSION_GOES_ON : SESSION_CUT_OFF;
     if (p->broken.code) {
         out->end = intake_end_of(&p->broken);
         out->cause = p->broken;

@@ -21,6 +21,8 @@ struct recovery_options {
     bool has_end;
     enum session_end end;
     struct err cause;
+    /* The capture goes on: no end is its end, SESSION_GOES_ON, unless the journal is damaged. */
+    bool goes_on;
     /* Now and then, with the bytes read so far and in all. May be NULL. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
     void *progress_ctx;

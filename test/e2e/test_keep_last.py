@@ -40,6 +40,15 @@ class KeepLast(Web):
                          test_rotate.Rotating.window(self, whole, begins))
         return begins
 
+    def check_end(self, trace):
+        """It has all there was when it was asked for: no further part follows, and none is missing."""
+        info = run("info", trace).stdout
+        self.assertIn("saved while the capture goes on", info)
+        self.assertNotIn("next part", info)
+        self.assertTrue(report(trace, "--limit", 1)["trace"]["complete"])
+        verified = run("verify", trace)
+        self.assertEqual(verified.returncode, 0, verified.stdout + verified.stderr)
+
     def test_save_now(self):
         recording = self.stream()
         stream = recording.read_bytes()
@@ -57,7 +66,8 @@ class KeepLast(Web):
                 first, second = self.saved(".2.tracy") + self.saved(".3.tracy")
                 self.assertGreater(self.check(first, whole), 0)
                 self.check(second, whole)
-                self.assertIn("the trace goes on", run("info", first).stdout)
+                for trace in (first, second):
+                    self.check_end(trace)
                 self.assertEqual(self.status()["clients"][0]["state"], "recording")
                 self.assertEqual(self.ask(f"/api/v1/clients/{number}/stop", "POST")[0], 202)
                 wait_until(lambda: self.status()["clients"][0]["state"] == "saved")

@@ -328,7 +328,9 @@ class Rotating(Killed):
         self.assertGreater(self.check_last(self.dir / "x.3.tracy", stream[:stop]), 0)
         self.assertGreater(self.check_last(self.dir / "x.4.tracy", stream), 0)
         self.assertGreater(self.check_last(self.out, stream), 0)
-        self.assertIn("the trace goes on", run("info", self.dir / "x.3.tracy").stdout)
+        facts = run("info", self.dir / "x.3.tracy").stdout
+        self.assertIn("saved while the capture goes on", facts)
+        self.assertNotIn("next part", facts)
         self.assertFalse(self.journal.exists())
 
     def test_signal_before_there_is_a_client(self):

@@ -250,6 +250,42 @@ static void test_whole(void **state)
     assert_true(out.sent > 0);
 }
 
+/* How what was saved ends, of a capture that goes on. */
+static enum session_end end_of_saved(const struct fixture *f, bool *incomplete)
+{
+    struct trace t;
+    struct recovery out;
+    struct err e = {0};
+    const struct recovery_options options = {.goes_on = true};
+    struct journal_reader *r = journal_reader_peek(f->path, &e);
+    must(r ? 0 : -1, &e);
+    must(trace_init(&t, NULL, &e), &e);
+    must(recovery_run(r, &t, &options, &out, &e), &e);
+    *incomplete = trace_fact(&t, "incomplete", 0).len > 0;
+    trace_release(&t);
+    journal_reader_close(r);
+    return out.end;
+}
+
+static void test_of_a_capture_that_goes_on(void **state)
+{
+    struct fixture *f = *state;
+    bool incomplete;
+    make_journal(f, 0);
+    struct buf whole = read_segment(f, 1);
+    assert_int_equal(end_of_saved(f, &incomplete), SESSION_GOES_ON);
+    assert_false(incomplete);
+    /* The last record is being written. */
+    write_segment(f, 1, whole.data, whole.len - 1);
+    assert_int_equal(end_of_saved(f, &incomplete), SESSION_GOES_ON);
+    assert_false(incomplete);
+    whole.data[f->records[f->n / 2].end - 1] ^= 1;
+    write_segment(f, 1, whole.data, whole.len);
+    assert_int_equal(end_of_saved(f, &incomplete), SESSION_CUT_OFF);
+    assert_true(incomplete);
+    buf_release(&whole);
+}
+
 static void test_cut_at_every_byte(void **state)
 {
     struct fixture *f = *state;
@@ -654,6 +690,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_whole, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_of_a_capture_that_goes_on, setup, teardown),
         cmocka_unit_test_setup_teardown(test_cut_at_every_byte, setup, teardown),
         cmocka_unit_test_setup_teardown(test_every_byte_changed, setup, teardown),
         cmocka_unit_test_setup_teardown(test_zeros_at_the_end, setup, teardown),
