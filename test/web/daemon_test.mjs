@@ -63,11 +63,13 @@ const checks = {
     await page.locator("#save").tap();
     await says("#clients", "recording");
     await page.locator("#traces a").first().waitFor({ timeout: LIMIT });
+    await says("#summary", "1 trace saved");
   },
   "stops and saves": async () => {
     await page.locator("#stop").tap();
     await says("#clients", "saved");
-    await says("#summary", "1 saved");
+    await says("#summary", "2 traces saved");
+    await says("#clients", "saved in 2 traces");
     await says("#traces", ".2.tracy");
   },
   "draws only what changed": async () => {

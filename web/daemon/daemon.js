@@ -144,11 +144,11 @@ const showClients = list($("clients"), (c) => c.number, (c) => {
 });
 
 function drawClients() {
-  const { clients } = state.status;
+  const { clients, running, traces_saved, trace_bytes_saved } = state.status;
   showClients([...clients].reverse());
   $("no-clients").hidden = clients.length > 0;
-  $("summary").textContent =
-    `${state.status.running} recorded now, ${state.status.traces_saved} saved (${bytes(state.status.trace_bytes_saved)})`;
+  const traces = traces_saved === 1 ? "trace" : "traces";
+  $("summary").textContent = `${running} recorded now, ${traces_saved} ${traces} saved (${bytes(trace_bytes_saved)})`;
 }
 
 const chosenClient = () => state.status?.clients.find((c) => c.number === state.chosen);
