@@ -256,6 +256,7 @@ $(BUILD)/test/unit/%: $(BUILD)/test/unit/%.o $(SAN_OBJECTS) $(LIBS)
 
 # A file of the program's, which has no library; what it calls of others the test has.
 $(BUILD)/test/unit/test_cli_daemon_stream: $(BUILD)/cli/daemon_stream.o
+$(BUILD)/test/unit/test_cli_saved_traces: $(BUILD)/cli/saved_traces.o $(BUILD)/cli/part_name.o
 
 # This one makes allocations fail: those of our own code go through it.
 $(BUILD)/test/unit/test_trace_failures: LDFLAGS += \

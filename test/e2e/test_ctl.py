@@ -11,8 +11,7 @@ import unittest
 from clients import alloc_plain, string, thread_name
 from test_capture import frame
 from test_daemon_http import THREE, TOKEN, Web
-from test_daemon_limits import children
-from tools import LIMIT, free_port, report, run, wait_until
+from tools import LIMIT, children, free_port, report, run, wait_until
 
 
 class Ctl(Web):

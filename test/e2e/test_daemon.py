@@ -13,8 +13,8 @@ import time
 from clients import thread_name
 from passing import journal_bytes
 from test_capture import TERMINATE, FakeClient, alloc, frame, listener
-from tools import (LIMIT, TIDEMARK, WIRE, Case, end_daemon, free_port, interrupt, replaying, report,
-                   run, wait_until)
+from tools import (LIMIT, TIDEMARK, WIRE, Case, children, end_daemon, free_port, interrupt, replaying,
+                   report, run, wait_until)
 
 PROTOCOL = 74
 STAYS = frame(thread_name(7, b"main") + alloc(10, 7, 0x1000, 64))  # and never says that it ends
@@ -67,11 +67,6 @@ class Daemon(Case):
                 len(journal_bytes(j)) >= len(STAYS) for j in journals)
         wait_until(have_come)
 
-    @staticmethod
-    def sessions(process):
-        with open(f"/proc/{process.pid}/task/{process.pid}/children") as children:
-            return [int(pid) for pid in children.read().split()]
-
     def test_every_client_gets_a_trace(self):
         recordings = [WIRE / release / "memscen.c2s.bin" for release in ("v0.9.1", "v0.14.0")]
         with self.daemon() as process, contextlib.ExitStack() as clients:
@@ -96,7 +91,7 @@ class Daemon(Case):
                 self.wait_for(process, "Trace size")
                 client.end()
                 # The daemon has heard the end of the process a moment after its last words.
-                wait_until(lambda: not self.sessions(process))
+                wait_until(lambda: not children(process))
             interrupt(process)
         self.assertEqual(self.names(), [f"my_progx_127.0.0.1_{port}.tracy",
                                         f"my_progx_127.0.0.1_{port}_1.tracy"])
@@ -139,7 +134,7 @@ class Daemon(Case):
                 announce(self.udp, client.port, pid=10 + i)
             self.wait_for(process, "protocol 74", 2)
             self.wait_recorded(2)
-            killed, _ = self.sessions(process)
+            killed, _ = children(process)
             os.kill(killed, signal.SIGKILL)
             out, _ = interrupt(process, signal.SIGTERM)
             for client in clients:

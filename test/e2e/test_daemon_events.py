@@ -4,7 +4,6 @@ log."""
 import http.server
 import json
 import os
-import pathlib
 import re
 import signal
 import struct
@@ -17,7 +16,7 @@ from clients import alloc_plain, string, thread_name
 from test_capture import TERMINATE, FakeClient, alloc, frame, free, welcome
 from test_daemon import announce
 from test_daemon_http import Web
-from tools import LIMIT, TIDEMARK, run, wait_until
+from tools import LIMIT, TIDEMARK, children, run, wait_until
 
 POOL = 0x9000
 VRAM = thread_name(7, b"main") + string(POOL, b"gpu.vram") + alloc_plain(10, 7, 0x1000, 1 << 21, POOL)
@@ -300,9 +299,7 @@ class Programs(Telling):
             self.assertEqual(sum(dropped), self.failures())
 
     def waiting(self, process):
-        children = f"/proc/{process.pid}/task/{process.pid}/children"
-        pids = pathlib.Path(children).read_text().split()
-        return len(pids) > sum(c["state"] == "recording" for c in self.status()["clients"])
+        return len(children(process)) > sum(c["state"] == "recording" for c in self.status()["clients"])
 
     def failures(self):
         return int(re.search(r"tidemark_hook_failures_total (\d+)",

@@ -15,14 +15,9 @@ from passing import Proxy, body_begins, frame_ends, journal_bytes, wait_for
 from test_daemon import announce, free_udp_port
 from test_daemon_production import Running
 from test_recover import KILLS, SEED, dump
-from tools import FIREHOSE, LIMIT, TIDEMARK, end_daemon, replaying, report
+from tools import FIREHOSE, LIMIT, TIDEMARK, children, end_daemon, replaying, report
 
 PROTOCOL = 82
-
-
-def sessions(process):
-    path = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    return [int(pid) for pid in path.read_text().split()]
 
 
 class Kills(test_recover.Killed):
@@ -132,12 +127,12 @@ class Kills(test_recover.Killed):
         return stat.rsplit(")", 1)[1].split()[0] != "Z"
 
     def kill_session(self, process):
-        (self.session,) = sessions(process)
+        (self.session,) = children(process)
         os.kill(self.session, signal.SIGKILL)
 
     def kill_both(self, process):
         """The daemon first: nobody is left to see the session's end."""
-        (self.session,) = sessions(process)
+        (self.session,) = children(process)
         process.kill()
         process.wait()
         os.kill(self.session, signal.SIGKILL)

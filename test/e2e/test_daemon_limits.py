@@ -18,13 +18,8 @@ from clients import string
 from test_daemon import announce
 from test_daemon_events import Driven, Telling
 from test_daemon_production import ONE, STAYS
-from tools import (FIREHOSE, LIMIT, TIDEMARK, end_daemon, free_port, replaying, report, run,
-                   wait_until)
-
-
-def children(process):
-    path = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    return [int(pid) for pid in path.read_text().split()]
+from tools import (FIREHOSE, LIMIT, TIDEMARK, children, end_daemon, free_port, replaying, report,
+                   run, wait_until)
 
 
 def status_of(pid):

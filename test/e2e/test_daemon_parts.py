@@ -3,8 +3,10 @@ every trace that is saved is told of."""
 
 import contextlib
 import json
+import os
 import pathlib
 import re
+import signal
 import socket
 import subprocess
 import unittest
@@ -14,7 +16,7 @@ from passing import frame_ends
 from test_capture import alloc, frame, free
 from test_daemon import announce
 from test_daemon_events import Driven, Telling
-from tools import FIREHOSE, replaying, wait_until
+from tools import FIREHOSE, children, replaying, wait_until
 
 SERIES = re.compile(r"^(tidemark_\w+)(\{.*\})? (\S+)$", re.M)
 BEGIN = frame(thread_name(7, b"main") + alloc(10, 7, 0x1000, 64) + alloc(20, 7, 0x2000, 128))
@@ -213,6 +215,39 @@ class Saved(Parts):
             (end,) = self.told(listener, "client.finished")
             self.assertEqual((end["saved"], end["trace"]), (True, f"{self.traces}/x.2.tracy"))
             self.end(client, process)
+
+    def test_one_trace_is_one_part(self):
+        listener = self.listener()
+        with self.web("--name", "x", "--webhook", listener.url) as process:
+            client = self.connected()
+            self.become(memory_events=2)
+            client.peer.shutdown(socket.SHUT_RDWR)
+            wait_until(lambda: self.told(listener, "client.finished"))
+            self.end(client, process)
+        (end,) = self.told(listener, "client.finished")
+        self.assertEqual(end["parts"],
+                         [{"trace": end["trace"], "trace_bytes": end["trace_bytes"]}])
+        self.assertEqual(self.told(listener, "part.saved"), [])
+
+    def test_the_last_part_is_not_saved(self):
+        """Where the session is killed, what was saved before counts, and the rest is recovered."""
+        listener = self.listener()
+        with self.web("--name", "x", "--webhook", listener.url) as process:
+            client = self.connected()
+            self.become(memory_events=2)
+            self.save("x.tracy")
+            wait_until(lambda: self.told(listener, "part.saved"))
+            client.send(frame(alloc(40, 7, 0x4000, 32)))
+            self.become(memory_events=3)
+            os.kill(children(process)[0], signal.SIGKILL)
+            wait_until(lambda: self.told(listener, "client.finished"))
+            (end,) = self.told(listener, "client.finished")
+            self.assertFalse(end["saved"])
+            self.assertEqual([p["trace"] for p in end["parts"]], [str(self.traces / "x.tracy")])
+            self.assertEqual(self.status()["traces_saved"], 1)
+            wait_until((self.traces / "x.recovered.tracy").exists)
+            client.end()
+            self.stop(process)
 
 
 if __name__ == "__main__":

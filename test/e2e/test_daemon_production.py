@@ -18,7 +18,8 @@ from clients import thread_name
 from passing import journal_bytes
 from test_capture import TERMINATE, FakeClient, alloc, frame
 from test_daemon import announce, free_udp_port
-from tools import LIMIT, ROOT, TIDEMARK, Case, end_daemon, interrupt, report, run, wait_until
+from tools import (LIMIT, ROOT, TIDEMARK, Case, children, end_daemon, interrupt, report, run,
+                   wait_until)
 
 ONE = thread_name(7, b"main") + alloc(10, 7, 0x1000, 64)
 STAYS = frame(ONE)
@@ -233,17 +234,13 @@ class Filters(Running):
 
 
 class Dying(Running):
-    def sessions(self, process):
-        return [int(pid) for pid in
-                pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()]
-
     def test_what_a_killed_session_left_is_finished_at_once(self):
         client, other = self.client(STAYS), self.client(STAYS)
         with self.daemon() as process:
             announce(self.udp, client.port, b"prog")
             self.wait_said("protocol 74")
             self.wait_recorded(1)
-            (killed,) = self.sessions(process)
+            (killed,) = children(process)
             announce(self.udp, other.port, b"other")
             self.wait_recorded(2)
             os.kill(killed, signal.SIGKILL)
@@ -254,8 +251,8 @@ class Dying(Running):
             found = report(self.traces / name)
             self.assertEqual(found["pools"][0]["allocations"], 1)
             # The other one goes on, and when it is killed has its turn, too.
-            wait_until(lambda: len(self.sessions(process)) == 1)
-            (killed,) = self.sessions(process)
+            wait_until(lambda: len(children(process)) == 1)
+            (killed,) = children(process)
             os.kill(killed, signal.SIGKILL)
             wait_until(lambda: not self.journals())
             self.wait_said("saved to ", times=2)
@@ -272,7 +269,7 @@ class Dying(Running):
             announce(self.udp, client.port, b"prog")
             self.wait_said("protocol 74")
             self.wait_recorded(1)
-            for pid in self.sessions(process):
+            for pid in children(process):
                 os.kill(pid, signal.SIGKILL)
             self.wait_said("killed by signal 9")
             self.stop(process)
@@ -287,21 +284,28 @@ class Dying(Running):
         found = report(self.traces / self.names()[0])
         self.assertEqual(found["pools"][0]["allocations"], 1)
 
-    def test_what_a_session_of_an_earlier_daemon_left(self):
-        """It is killed when its own daemon is gone, and another one is there."""
-        client = self.client(STAYS)
+    def outlives_its_daemon(self, number, trace):
+        """A session goes on without its daemon; the next one is there when it gets a signal."""
+        client = self.client(STAYS, after=b"")
         with self.daemon() as process:
             announce(self.udp, client.port, b"prog")
             self.wait_recorded(1)
-            (session,) = self.sessions(process)
+            (session,) = children(process)
             process.kill()
             process.wait()
         with self.daemon() as process:
             self.assertEqual(len(self.journals()), 1)
-            os.kill(session, signal.SIGKILL)
-            wait_until(lambda: self.names() == [f"prog_127.0.0.1_{client.port}.recovered.tracy"])
+            os.kill(session, number)
+            wait_until(lambda: self.names() == [f"prog_127.0.0.1_{client.port}{trace}"])
             self.stop(process)
         self.assertEqual(report(self.traces / self.names()[0])["pools"][0]["allocations"], 1)
+
+    def test_the_daemon_is_killed(self):
+        """Sessions save by themselves, and the next daemon leaves them alone."""
+        self.outlives_its_daemon(signal.SIGTERM, ".tracy")
+
+    def test_the_daemon_is_killed_and_then_its_session(self):
+        self.outlives_its_daemon(signal.SIGKILL, ".recovered.tracy")
 
     def leave_damaged(self):
         """A journal with bytes behind its records that are none; gives its client's name."""
@@ -309,7 +313,7 @@ class Dying(Running):
         with self.daemon("--no-recover") as process:
             announce(self.udp, client.port, b"prog")
             self.wait_recorded(1)
-            os.kill(self.sessions(process)[0], signal.SIGKILL)
+            os.kill(children(process)[0], signal.SIGKILL)
             self.wait_said("killed by signal 9")
             self.stop(process)
         client.end()
@@ -330,7 +334,7 @@ class Dying(Running):
         with self.daemon() as process:
             announce(self.udp, other.port, b"other")
             self.wait_recorded(1)
-            os.kill(self.sessions(process)[0], signal.SIGKILL)
+            os.kill(children(process)[0], signal.SIGKILL)
             self.wait_said("saved to ")
             self.stop(process)
         wanted.append(f"other_127.0.0.1_{other.port}.recovered.tracy")
@@ -353,7 +357,7 @@ class Dying(Running):
         with self.daemon("--spool", spool, "--no-recover") as process:
             announce(self.udp, client.port, b"prog")
             wait_until(lambda: any(journal_bytes(j) for j in spool.iterdir()))
-            for pid in self.sessions(process):
+            for pid in children(process):
                 os.kill(pid, signal.SIGKILL)
             self.wait_said("killed by signal 9")
             self.stop(process)
@@ -368,23 +372,6 @@ class Dying(Running):
             self.stop(process)
         self.assertEqual(os.listdir(spool), [])
         self.assertEqual(self.names(), [f"prog_127.0.0.1_{client.port}.recovered.tracy"])
-        self.assertEqual(report(self.traces / self.names()[0])["pools"][0]["allocations"], 1)
-
-    def test_the_daemon_is_killed(self):
-        """Sessions go on without it, save by themselves, and the next daemon leaves them alone."""
-        client = self.client(STAYS, after=b"")
-        with self.daemon() as process:
-            announce(self.udp, client.port, b"prog")
-            self.wait_said("protocol 74")
-            self.wait_recorded(1)
-            (session,) = self.sessions(process)
-            process.kill()
-            process.wait()
-        with self.daemon() as process:
-            self.assertEqual(len(self.journals()), 1)
-            os.kill(session, signal.SIGTERM)
-            wait_until(lambda: self.names() == [f"prog_127.0.0.1_{client.port}.tracy"])
-            self.stop(process)
         self.assertEqual(report(self.traces / self.names()[0])["pools"][0]["allocations"], 1)
 
 
@@ -407,11 +394,6 @@ class Elsewhere(Running):
             wait_until(lambda: any(len(journal_bytes(j)) >= len(STAYS)
                                    for j in self.dir.glob("*/x.tracy*.journal")))
             yield process
-
-    def session(self, process):
-        path = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
-        (pid,) = path.read_text().split()
-        return int(pid)
 
     def test_it_was_moved(self):
         with self.recording() as process:
@@ -436,7 +418,8 @@ class Elsewhere(Running):
         with self.recording() as process:
             self.traces.rename(self.archive)
             self.wait_said("is gone: it was made again")
-            resource.prlimit(self.session(process), resource.RLIMIT_FSIZE, (1000, 1000))
+            (session,) = children(process)
+            resource.prlimit(session, resource.RLIMIT_FSIZE, (1000, 1000))
             self.assertEqual(self.stop(process), 4, self.said())
         self.assertIn(f"is kept in {self.archive / 'x.tracy.journal'};", self.said())
         self.assertEqual(os.listdir(self.archive), ["x.tracy.journal"])

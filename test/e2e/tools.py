@@ -148,6 +148,12 @@ def listens(process, port, protocol="udp"):
     return False
 
 
+def children(process):
+    """The processes that it started and that are there: a daemon's sessions."""
+    path = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    return [int(pid) for pid in path.read_text().split()]
+
+
 def end_daemon(process):
     """Ends a daemon with its sessions, which else go on, in a folder that is being removed."""
     process.terminate()
