@@ -156,7 +156,29 @@ class Descriptors(Telling):
             self.assertEqual(self.stop(process), 0, self.said())
 
 
-class Disk(Telling):
+class SmallDisk(Telling):
+    @contextlib.contextmanager
+    def on_small_disk(self, size, filled, *args):
+        """A daemon that sees a disk of its own in its folder, of which so much is taken. Gives the
+        folder as it is seen from here."""
+        self.traces.mkdir()
+        script = (f'mount -t tmpfs -o size={size} none "$1" && '
+                  f'head -c {filled} /dev/zero > "$1/filler"; shift; exec "$@"')
+        command = ["unshare", "-rm", "sh", "-c", script, "sh", str(self.traces)]
+        if subprocess.run([*command, "true"], stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("no mounts here")
+        with open(self.log, "wb") as log:
+            process = subprocess.Popen([*command, TIDEMARK, "daemon", "-o", str(self.traces), "-p",
+                                        str(self.udp), "--local", "--name", "x.tracy", *args],
+                                       stdout=log, stderr=log)
+        try:
+            self.wait_said("Listening", process)
+            yield pathlib.Path(f"/proc/{process.pid}/root{self.traces}")
+        finally:
+            end_daemon(process)
+
+
+class Disk(SmallDisk):
     def told(self, listener, name):
         wait_until(lambda: name in listener.events())
         return next(e for _, _, e in listener.got if e["event"] == name)
@@ -269,26 +291,6 @@ class Disk(Telling):
         finally:
             end_daemon(process)
 
-    @contextlib.contextmanager
-    def on_small_disk(self, size, filled):
-        """A daemon that sees a disk of its own in its folder, of which so much is taken. Gives the
-        folder as it is seen from here."""
-        self.traces.mkdir()
-        script = (f'mount -t tmpfs -o size={size} none "$1" && '
-                  f'head -c {filled} /dev/zero > "$1/filler"; shift; exec "$@"')
-        command = ["unshare", "-rm", "sh", "-c", script, "sh", str(self.traces)]
-        if subprocess.run([*command, "true"], stderr=subprocess.DEVNULL).returncode != 0:
-            self.skipTest("no mounts here")
-        with open(self.log, "wb") as log:
-            process = subprocess.Popen([*command, TIDEMARK, "daemon", "-o", str(self.traces), "-p",
-                                        str(self.udp), "--local", "--name", "x.tracy"],
-                                       stdout=log, stderr=log)
-        try:
-            self.wait_said("Listening", process)
-            yield pathlib.Path(f"/proc/{process.pid}/root{self.traces}")
-        finally:
-            end_daemon(process)
-
     @unittest.skipUnless(shutil.which("unshare"), "needs unshare")
     def test_what_a_full_disk_left_is_finished_when_there_is_room(self):
         """By the same daemon, which tries seldom until then."""
@@ -366,7 +368,7 @@ class Lasting(FakeClient):
                     pass
 
 
-class Enough(Telling):
+class Enough(SmallDisk):
     """A client whose capture a limit ended, or somebody's wish, is left alone although it stays."""
 
     def lasting(self, body=STAYS, **kwargs):
@@ -426,6 +428,25 @@ class Enough(Telling):
             (self.traces / "filler").unlink()
             wait_until(lambda: not self.status()["disk_full"])
         self.stays_alone("--total-quota", "1M", why="total-quota", begin=fill)
+
+    @unittest.skipUnless(shutil.which("unshare"), "needs unshare")
+    def test_room_on_the_disk(self):
+        """Also when there is room again, and others are captured."""
+        client, other = self.lasting(), self.lasting()
+
+        def other_is_captured():
+            announce(self.udp, client.port, b"p", pid=1, age=6)
+            announce(self.udp, other.port, b"other", pid=2)
+            return other.captured == 1
+
+        with self.on_small_disk("20m", 0, "--min-free", "10M") as folder:
+            announce(self.udp, client.port, b"p", pid=1, age=3)
+            wait_until(lambda: client.captured == 1)
+            (folder / "more").write_bytes(bytes(12 << 20))
+            self.wait_said("left alone from now on (min-free)")
+            (folder / "more").unlink()
+            wait_until(other_is_captured)
+            self.assertEqual(client.captured, 1)
 
     def stop_first(self):
         self.assertEqual(self.ask("/api/v1/clients/1/stop", "POST")[0], 202)
