@@ -82,7 +82,8 @@ struct capture *captures_find(const struct captures *c, const struct announcemen
 
 const char *captures_left_alone(const struct capture *one)
 {
-    return one->state == CAPTURE_RUNNING || one->superseded ? NULL : one->left_alone;
+    bool other = one->superseded || one->replaced;
+    return one->state == CAPTURE_RUNNING || other ? NULL : one->left_alone;
 }
 
 /* ---- a process */
@@ -323,8 +324,11 @@ static void take_saved(struct captures *c, struct capture *one, const json_t *sa
     struct stat st;
     if (!name || !one->output || !part_name_is(name_of(one->output), name))
         return;
-    if (one->folder && fstatat(one->folder->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0)
-        bytes = S_ISREG(st.st_mode) ? (json_int_t)st.st_size : 0;
+    if (one->folder && fstatat(one->folder->fd, name, &st, AT_SYMLINK_NOFOLLOW) == 0) {
+        if (!S_ISREG(st.st_mode))
+            return;
+        bytes = (json_int_t)st.st_size;
+    }
     char *named = output_of(c, name);
     char *path = named && one->folder ? output_folder_path(one->folder, name, named) : NULL;
     if (named)
@@ -447,12 +451,17 @@ static void hear_last(struct captures *c, struct capture *one)
     one->channel.fd = -1;
 }
 
-/* Of a client that a limit or somebody's wish has ended there was enough. */
-static const char *enough(const struct monitor_end *end)
+/*
+ * Of a client that a limit or somebody's wish has ended there was enough; not of one that was not
+ * connected yet, nor of those that end with the daemon, which the next one wants.
+ */
+static const char *enough(const struct captures *c, const struct capture *one)
 {
-    switch (end->end) {
+    if (one->left_alone) /* the daemon had it ended, and knows best */
+        return one->hello || strcmp(one->left_alone, CAPTURE_STOPPED) == 0 ? one->left_alone : NULL;
+    switch (one->end.end) {
     case SESSION_STOPPED:
-        return CAPTURE_STOPPED;
+        return c->stopping ? NULL : CAPTURE_STOPPED;
     case SESSION_TIME_LIMIT:
         return "max-time";
     case SESSION_SIZE_LIMIT:
@@ -479,13 +488,14 @@ static void take_end(struct captures *c, struct capture *one)
         ;
     one->status = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
     one->ended = one->heard = monotonic_ns();
-    if (!one->left_alone) /* else the daemon had it ended, and knows better */
-        one->left_alone = enough(&one->end);
+    one->left_alone = enough(c, one);
     one->state = CAPTURE_FAILED;
     if (one->end.refused)
         one->state = CAPTURE_REFUSED;
     one->homeless = one->hello && one->folder && output_folder_is_removed(one->folder);
     settle_traces(c, one);
+    output_folder_leave(one->folder); /* of which there may be many, each with a descriptor */
+    one->folder = NULL;
     c->running--;
 }
 
@@ -509,8 +519,9 @@ void captures_listen(struct captures *c, struct capture *one,
     }
 }
 
-void captures_stop(const struct captures *c)
+void captures_stop(struct captures *c)
 {
+    c->stopping = true;
     for (size_t i = 0; i < c->list.len; i++) {
         if (c->list.at[i]->state == CAPTURE_RUNNING)
             (void)kill(c->list.at[i]->pid, SIGTERM);

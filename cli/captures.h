@@ -51,6 +51,7 @@ struct capture {
     int32_t active_time;        /* most that it announced: less is another program's */
     long long heard;            /* that its client is there, after its end; monotonic ns */
     bool superseded;            /* its client has a later one */
+    bool replaced;              /* who announces itself as its client is another process */
     long long ended;            /* monotonic ns */
     pid_t pid;
     int words; /* read end of its pipe, -1 once it is closed */
@@ -62,7 +63,7 @@ struct capture {
     uint64_t told_limit; /* what it may hold, as it was told last */
     uint32_t target;     /* that it was found by; CAPTURE_NO_TARGET: it announced itself */
     time_t began;
-    struct output_folder *folder; /* that it writes into; NULL: there was none */
+    struct output_folder *folder; /* that it writes into; NULL: there was none, or it has ended */
     /*
      * Where its trace goes, or the first part of it; once it is saved and that is gone, its last
      * part. NULL: not known yet.
@@ -94,6 +95,7 @@ struct captures {
     VEC(struct capture *) list;
     unsigned running;
     unsigned begun;
+    bool stopping;  /* all were asked to stop */
     unsigned files; /* saved: all parts; the last of a capture when that has ended */
     uint64_t bytes; /* of them */
     const char *dir;
@@ -153,7 +155,7 @@ int captures_save_now(struct capture *one);
 void captures_stop_quickly(const struct capture *one);
 
 /* Asks all that run to stop and save; asked again they do not wait for the client's answers. */
-void captures_stop(const struct captures *c);
+void captures_stop(struct captures *c);
 
 /*
  * Forgets failures that were tried again or ended some minutes ago, and of the others all but the

@@ -52,21 +52,27 @@ static bool had_trouble(const struct capture *one)
  * enough of it, which would pass each limit. When its process id has gone to another program it is
  * another client. After trouble it is tried again a minute later.
  */
-static bool is_wanted(const struct capture *known, const struct broadcast *b)
+static bool is_wanted(const struct capture *known)
 {
     if (!known || known->state == CAPTURE_RUNNING)
         return !known;
-    if (b->active_time < known->active_time)
+    if (known->replaced)
         return true;
     if (known->state == CAPTURE_REFUSED || captures_left_alone(known))
         return false;
     return !had_trouble(known) || monotonic_ns() - known->ended >= AFTER_TROUBLE_NS;
 }
 
-/* It is there: what is known of it is still of use. */
+/*
+ * It is there: what is known of it is still of use. If it has run for less time than before, it is
+ * another process with the same id. That is kept: when there is room at last to capture it, it may
+ * have run for longer than the first had. (A time of -1 says nothing: clients send it when they
+ * end, but also whenever a server connects.)
+ */
 static void take_sign(struct capture *known, const struct broadcast *b)
 {
     known->heard = monotonic_ns();
+    known->replaced |= b->active_time >= 0 && b->active_time < known->active_time;
     if (b->active_time > known->active_time)
         known->active_time = b->active_time;
 }
@@ -120,10 +126,10 @@ struct capture *daemon_capture(struct daemon *d, const char *address, uint16_t p
 static void consider(struct daemon *d, const struct announcement *a)
 {
     struct capture *known = captures_find(&d->captures, a);
-    if (matches(&d->filter, a) && is_wanted(known, &a->broadcast))
-        (void)begin(d, a);
-    else if (known)
+    if (known)
         take_sign(known, &a->broadcast);
+    if (matches(&d->filter, a) && is_wanted(known))
+        (void)begin(d, a);
 }
 
 /* ---- targets */

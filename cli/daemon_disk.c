@@ -74,7 +74,7 @@ static uint64_t left_in_journal(const struct daemon *d, const struct capture *on
     return sum;
 }
 
-/* ---- the output folder, read once for all captures */
+/* ---- output folders, each read once for all its captures */
 
 /* What the names of a capture's files begin with. */
 struct stem {
@@ -83,8 +83,8 @@ struct stem {
 };
 
 struct look {
-    VEC(struct stem) stems; /* in the order of their texts */
-    bool whole;             /* what all takes is wanted, too: `sum` */
+    VEC(struct stem) stems; /* of the folder at hand, in the order of their texts */
+    bool whole;             /* what all takes in it is wanted, too: `sum` */
     uint64_t sum;
 };
 
@@ -160,9 +160,9 @@ static void take_entry(struct look *look, int fd, const char *name)
         stem->one->disk += bytes_of(&st);
 }
 
-static void read_folder(struct look *look, const char *path)
+static void read_folder(struct look *look, int at, const char *path)
 {
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     DIR *dir = fd >= 0 ? fdopendir(fd) : NULL;
     const struct dirent *entry;
     if (!dir && fd >= 0)
@@ -173,8 +173,58 @@ static void read_folder(struct look *look, const char *path)
         closedir(dir);
 }
 
+/* A running capture that is the first in the list of those in its folder. */
+static bool stands_for_folder(const struct captures *c, size_t which)
+{
+    const struct capture *one = c->list.at[which];
+    if (one->state != CAPTURE_RUNNING)
+        return false;
+    for (size_t i = 0; i < which; i++) {
+        if (c->list.at[i]->state == CAPTURE_RUNNING && c->list.at[i]->folder == one->folder)
+            return false;
+    }
+    return true;
+}
+
+static void take_stems(struct look *look, const struct captures *c, const struct output_folder *f)
+{
+    look->stems.len = 0;
+    for (size_t i = 0; i < c->list.len; i++) {
+        struct capture *one = c->list.at[i];
+        struct stem stem = {one, stem_of(one->output ? one->output : "")};
+        if (one->state == CAPTURE_RUNNING && one->folder == f && stem.text.len)
+            (void)vec_push(&look->stems, stem);
+    }
+    if (look->stems.len)
+        qsort(look->stems.at, look->stems.len, sizeof *look->stems.at, compare_stems);
+}
+
+/*
+ * Those that captures are in, which may have been moved since they began, and the one that has the
+ * name now, of which all may be wanted.
+ */
+static void look_at_folders(const struct daemon *d, struct look *look, bool whole)
+{
+    const struct captures *c = &d->captures;
+    bool done = !whole;
+    for (size_t i = 0; i < c->list.len; i++) {
+        if (!stands_for_folder(c, i))
+            continue;
+        const struct output_folder *f = c->list.at[i]->folder;
+        look->whole = !done && (!f || output_folder_is_at(f, d->dir));
+        done |= look->whole;
+        take_stems(look, c, f);
+        if (look->stems.len || look->whole)
+            read_folder(look, f ? f->fd : AT_FDCWD, f ? "." : d->dir);
+    }
+    look->stems.len = 0;
+    look->whole = true;
+    if (!done)
+        read_folder(look, AT_FDCWD, d->dir);
+}
+
 /* Of each capture its journal, its traces, parts included, and what has no name. */
-static void look_at_all(const struct daemon *d, struct look *look)
+static void look_at_all(const struct daemon *d, struct look *look, bool whole)
 {
     if (!vec_reserve(&look->stems, d->captures.running))
         return; /* what was known of them stays */
@@ -182,17 +232,11 @@ static void look_at_all(const struct daemon *d, struct look *look)
         struct capture *one = d->captures.list.at[i];
         if (one->state != CAPTURE_RUNNING)
             continue;
-        struct stem stem = {one, stem_of(one->output ? one->output : "")};
         uint64_t nameless = nameless_bytes(one->pid);
         one->disk = nameless + left_in_journal(d, one);
         look->sum += nameless;
-        if (stem.text.len)
-            (void)vec_push(&look->stems, stem);
     }
-    if (look->stems.len)
-        qsort(look->stems.at, look->stems.len, sizeof *look->stems.at, compare_stems);
-    if (look->stems.len || look->whole)
-        read_folder(look, d->dir);
+    look_at_folders(d, look, whole);
 }
 
 uint64_t daemon_free_bytes(const struct daemon *d)
@@ -287,12 +331,12 @@ static void keep_free(struct daemon *d)
 void daemon_keep_disk(struct daemon *d)
 {
     long long now = monotonic_ns();
-    struct look look = {.whole = d->total_quota != 0};
+    struct look look = {0};
     if (now - d->disk_looked < LOOK_NS)
         return;
     d->disk_looked = now;
     d->disk_full = false;
-    look_at_all(d, &look);
+    look_at_all(d, &look, d->total_quota != 0);
     for (size_t i = 0; i < d->captures.list.len; i++) {
         if (d->captures.list.at[i]->state == CAPTURE_RUNNING)
             keep_quota(d, d->captures.list.at[i]);

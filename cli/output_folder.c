@@ -42,6 +42,12 @@ void output_folder_leave(struct output_folder *f)
     free(f);
 }
 
+bool output_folder_is_at(const struct output_folder *f, const char *path)
+{
+    struct stat named, ours;
+    return stat(path, &named) == 0 && fstat(f->fd, &ours) == 0 && is_same(&named, &ours);
+}
+
 bool output_folder_is_removed(const struct output_folder *f)
 {
     struct stat st;

@@ -22,6 +22,9 @@ struct output_folder *output_folder_take(struct output_folder *last, const char 
 /* One user less, none: it is closed. NULL is no folder. */
 void output_folder_leave(struct output_folder *f);
 
+/* Whether it is the one that has that name now. */
+bool output_folder_is_at(const struct output_folder *f, const char *path);
+
 /* It has no name any more, and nothing can be written into it. */
 bool output_folder_is_removed(const struct output_folder *f);
 

@@ -13,7 +13,7 @@ import struct
 import subprocess
 import unittest
 
-from test_capture import TERMINATE, FakeClient, frame, welcome
+from test_capture import TERMINATE, FakeClient, frame, listener, welcome
 from clients import string
 from test_daemon import announce
 from test_daemon_events import Driven, Telling
@@ -227,6 +227,30 @@ class Disk(SmallDisk):
             wait_until(lambda: have() == [48, 4, 0], "other figures")
             (self.traces / "t.2.tracy").unlink()
             wait_until(lambda: have() == [16, 4, 0], "other figures")
+            self.assertEqual(self.stop(process), 0, self.said())
+
+    def test_the_quota_of_a_client_whose_folder_was_moved(self):
+        """What is in its own counts, and not what has the same name in the new one."""
+        clients = [self.client(STAYS), self.client(STAYS)]
+        archive = self.dir / "archive"
+        mib = 1 << 20
+
+        def taken():
+            return [c["disk_bytes"] // mib for c in self.status()["clients"]]
+
+        with self.web("--quota", "20M", "--name", "t") as process:
+            announce(self.udp, clients[0].port, b"p", pid=1)
+            self.wait_recorded(1)
+            self.traces.rename(archive)
+            self.wait_said("is gone: it was made again")
+            announce(self.udp, clients[1].port, b"p", pid=2)
+            self.wait_recorded(1)
+            (archive / "t.2.tracy").write_bytes(os.urandom(8 * mib))
+            (self.traces / "t.2.tracy").write_bytes(os.urandom(4 * mib))
+            wait_until(lambda: taken() == [8, 4], "other figures")
+            (archive / "t.3.tracy").write_bytes(os.urandom(16 * mib))
+            wait_until(lambda: [c["left_alone"] for c in self.status()["clients"]] ==
+                       ["quota", None])
             self.assertEqual(self.stop(process), 0, self.said())
 
     def test_the_folder_is_read_once_for_all_captures(self):
@@ -485,6 +509,52 @@ class Enough(SmallDisk):
                 wait_until(lambda: client.captured == captured)
                 wait_until(lambda: self.left_alone()[-1] == "max-time")
             self.assertEqual(self.stop(process), 0, self.said())
+
+    def test_until_it_is_another_process_that_comes_while_there_is_no_room(self):
+        """It has run for longer than the one before when there is some."""
+        client, other = self.lasting(), self.lasting()
+        with self.web("--max-clients", "1") as process:
+            announce(self.udp, client.port, b"p", pid=1, age=30)
+            wait_until(lambda: client.captured == 1)
+            self.stop_first()
+            self.wait_left_alone("stop")
+            announce(self.udp, other.port, b"o", pid=2)
+            wait_until(lambda: other.captured == 1)
+            announce(self.udp, client.port, b"p", pid=1, age=-1)
+            announce(self.udp, client.port, b"p", pid=1, age=3)
+            self.wait_said("further ones must wait")
+            self.assertEqual(self.ask("/api/v1/clients/2/stop", "POST")[0], 202)
+            wait_until(lambda: self.status()["running"] == 0)
+            announce(self.udp, client.port, b"p", pid=1, age=33)
+            wait_until(lambda: client.captured == 2)
+            self.assertEqual(self.stop(process), 0, self.said())
+
+    def test_not_when_it_was_not_captured(self):
+        """A limit ended the wait for a client that says nothing; there was not enough of it."""
+        silent, port = listener()
+        self.addCleanup(silent.close)
+        with self.web("--total-quota", "1M") as process:
+            announce(self.udp, port, b"p", pid=1, age=3)
+            wait_until(lambda: self.status()["running"] == 1)
+            (self.traces / "filler").write_bytes(os.urandom(2 << 20))
+            wait_until(lambda: self.status()["running"] == 0)
+            self.assertEqual(self.left_alone(), [None])
+            (self.traces / "filler").unlink()
+            wait_until(lambda: not self.status()["disk_full"])
+            announce(self.udp, port, b"p", pid=1, age=6)
+            wait_until(lambda: self.status()["running"] == 1)
+            self.assertEqual(self.stop(process), 0, self.said())
+
+    def test_not_when_the_daemon_ends(self):
+        """The next one wants it."""
+        client, listener = self.lasting(), self.listener()
+        with self.web("--webhook", listener.url) as process:
+            announce(self.udp, client.port, b"p", pid=1, age=3)
+            wait_until(lambda: client.captured == 1)
+            self.assertEqual(self.stop(process), 0, self.said())
+        (end,) = [e for _, _, e in listener.got if e["event"] == "client.finished"]
+        self.assertNotIn("left_alone", end)
+        self.assertNotIn("left alone", self.said())
 
     def test_one_that_was_lost_is_wanted(self):
         client = self.lasting(keeps=False)

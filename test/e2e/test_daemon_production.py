@@ -404,6 +404,24 @@ class Elsewhere(Running):
         self.assertIn(f" -> {self.archive / 'x.tracy'} (", self.said())
         self.assertEqual(report(self.archive / "x.tracy")["pools"][0]["allocations"], 1)
 
+    def test_it_is_moved_again_and_again(self):
+        """No descriptor stays of folders in which nothing is written any more."""
+        def folders():
+            held = pathlib.Path(f"/proc/{process.pid}/fd")
+            return [path for path in (os.readlink(held / fd) for fd in os.listdir(held))
+                    if "/archive" in path]
+
+        with self.daemon("--name", "x.tracy") as process:
+            for turn in range(4):
+                client = self.client(frame(ONE + TERMINATE))
+                announce(self.udp, client.port, b"prog", pid=1 + turn)
+                wait_until(lambda: self.names() == ["x.tracy"] and not children(process))
+                self.traces.rename(self.dir / f"archive{turn}")
+                wait_until(self.traces.exists)
+            # That of the newest capture is kept for the next one.
+            wait_until(lambda: folders() == [str(self.dir.resolve() / "archive3")])
+            self.stop(process)
+
     def test_it_was_moved_with_a_spool_folder_elsewhere(self):
         (self.dir / "spool").mkdir()
         with self.recording("--spool", "spool") as process:
