@@ -14,7 +14,7 @@
 
 bool capture_is_homeless(const struct capture *c)
 {
-    if (c->monitor.channel.fd < 0)
+    if (!c->watched)
         return false; /* it works where it was started */
     char *here = getcwd(NULL, 0);
     bool removed = !here && errno == ENOENT;

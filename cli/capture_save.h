@@ -38,7 +38,7 @@ struct capture {
     bool part_lost;          /* it failed: only the journal has that part */
     struct trace *trace;
     struct monitor monitor; /* a daemon that watches */
-    bool watched;           /* there is one: what it is told with the exit status is ours */
+    bool watched;           /* a daemon began it, which may be gone: its exit status is ours */
     struct monitor_end ended;
     uint32_t version; /* to write */
     struct stop stop;

@@ -180,13 +180,13 @@ static void print_figures(const struct trace *t, int64_t elapsed)
 
 static bool listens_for_save(const struct capture *c)
 {
-    return c->o.keep_last && c->monitor.channel.fd < 0;
+    return c->o.keep_last && !c->watched;
 }
 
 /* Set by who wants what a flight recorder keeps: the daemon, or else whoever sends SIGUSR1. */
 static bool *save_asked(struct capture *c)
 {
-    return c->monitor.channel.fd >= 0 ? &c->monitor.turn : &c->stop.save;
+    return c->watched ? &c->monitor.turn : &c->stop.save;
 }
 
 static int record(struct capture *c, struct connection *connection, struct trace *t,
@@ -329,7 +329,7 @@ static void tell_kept(const struct capture *c, const char *journal)
         fprintf(stderr, "tidemark: what was recorded is lost: its journal was removed\n");
         return;
     }
-    if (c->monitor.channel.fd >= 0)
+    if (c->watched)
         now = realpath(journal, NULL);
     fprintf(stderr,
             "tidemark: what was recorded is kept in %s; `tidemark recover` makes a trace of it "
@@ -432,7 +432,7 @@ static int capture_connected(struct capture *c, struct connection *connection)
     enum session_end end;
     c->version = version_to_write(c, connection->version);
     print_client(connection);
-    if (c->monitor.channel.fd >= 0 && c->o.name)
+    if (c->watched && c->o.name)
         c->guarded = session_guard_connected(connection->fd, c->o.output, c->o.spool_dir)
                          ? NULL
                          : c->o.output;

@@ -395,6 +395,12 @@ class Elsewhere(Running):
                                    for j in self.dir.glob("*/x.tracy*.journal")))
             yield process
 
+    @staticmethod
+    def sockets(pid):
+        """That it holds: its client's, and its daemon's as long as that is there."""
+        fds = pathlib.Path(f"/proc/{pid}/fd")
+        return sum(os.readlink(f).startswith("socket:") for f in fds.iterdir())
+
     def test_it_was_moved(self):
         with self.recording() as process:
             self.traces.rename(self.archive)
@@ -468,6 +474,20 @@ class Elsewhere(Running):
         self.assertIn("was removed meanwhile: tidemark: what was recorded is lost: its journal was "
                       "removed\n", self.said())
         self.assertNotIn("is kept in", self.said())
+
+    def test_it_was_removed_and_its_daemon_killed_before(self):
+        """The session is still one of a daemon."""
+        self.temporary.mkdir()
+        with self.recording() as process:
+            (session,) = children(process)
+            process.kill()
+            process.wait()
+            # It looks for the daemon's words ten times a second, and then knows.
+            wait_until(lambda: self.sockets(session) == 1)
+            shutil.rmtree(self.traces)
+            os.kill(session, signal.SIGTERM)
+            wait_until(lambda: os.listdir(self.temporary) == ["x.tracy"])
+        self.assertEqual(report(self.temporary / "x.tracy")["pools"][0]["allocations"], 1)
 
 
 class Service(Running):
