@@ -1,7 +1,6 @@
 #include "cli/capture_homeless.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -38,7 +37,7 @@ static char *name_in(const char *folder, const char *name)
     return path;
 }
 
-int capture_save_elsewhere(struct capture *c, struct trace *t, struct err *e)
+int capture_go_elsewhere(struct capture *c, struct trace *t, struct err *e)
 {
     const char *folder = tempfile_dir(NULL);
     char *path = name_in(folder, capture_output(c));
@@ -46,10 +45,7 @@ int capture_save_elsewhere(struct capture *c, struct trace *t, struct err *e)
         return err_no_memory(e, "the output's name");
     free(c->part_output);
     c->part_output = path;
-    (void)umask(077);
-    if (spool_set_dir(&t->spool, folder, e) != 0 || capture_save(c, t, e) != 0)
-        return -1;
-    fprintf(stderr, "tidemark: the folder was removed: the trace is %s\n", path);
     c->homeless = true;
-    return 0;
+    (void)umask(077);
+    return spool_set_dir(&t->spool, folder, e);
 }

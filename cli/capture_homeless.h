@@ -11,9 +11,10 @@
 bool capture_is_homeless(const struct capture *c);
 
 /*
- * Saves the trace to the one other place that a guarded session can write to, where temporary files
- * go, and says where; only its user can read it. As capture_save.
+ * The output is to be in the one other place that a guarded session can write to, where temporary
+ * files go; only its user can read it. For the last that this process saves, since its files are
+ * made differently from now on.
  */
-int capture_save_elsewhere(struct capture *c, struct trace *t, struct err *e);
+int capture_go_elsewhere(struct capture *c, struct trace *t, struct err *e);
 
 #endif

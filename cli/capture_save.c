@@ -9,6 +9,7 @@
 
 #include "analysis/summary.h"
 #include "base/format.h"
+#include "cli/capture_homeless.h"
 #include "cli/official.h"
 #include "cli/options.h"
 #include "cli/part_name.h"
@@ -200,7 +201,10 @@ static void journal_part(struct capture *c, const char *output)
 
 /* ---- a part, while the capture goes on */
 
-/* In the child. It has the signals blocked, as the parent has: that is asked to stop, and waits. */
+/*
+ * In the child. It has the signals blocked, as the parent has: that is asked to stop, and waits.
+ * The parent does not have this part any more, and when the folder is removed, no journal.
+ */
 static void save_in_child(void *ctx, struct part_result *r)
 {
     struct capture *c = ctx;
@@ -212,6 +216,9 @@ static void save_in_child(void *ctx, struct part_result *r)
     journal_abandon(c->journal);
     r->saved = summary_write_facts(c->trace, &r->e) == 0 &&
                save_somewhere(c, c->trace, &options, &stats, &losses, &r->e) == 0;
+    if (!r->saved && capture_is_homeless(c) && capture_go_elsewhere(c, c->trace, &r->e) == 0)
+        r->saved = save_somewhere(c, c->trace, &options, &stats, &losses, &r->e) == 0;
+    r->elsewhere = c->homeless;
     r->file_bytes = stats.file_bytes;
     r->inner_bytes = stats.inner_bytes;
     snprintf(r->path, sizeof r->path, "%s", capture_output(c));
@@ -279,6 +286,8 @@ int capture_part_saved(void *ctx, bool wait, struct err *e)
         printf("\r\033[K");
     monitor_saved(&c->monitor, r.path, r.file_bytes, false);
     printf("%s is saved, %s\n", r.path, format_bytes(bytes, r.file_bytes));
+    if (r.elsewhere)
+        fprintf(stderr, "tidemark: the folder was removed: a part of the trace is %s\n", r.path);
     if (r.losses[0])
         fprintf(stderr, "tidemark: the file's version cannot hold: %s\n", r.losses);
     fflush(stdout);
@@ -297,11 +306,17 @@ static int go_on_in_next(struct capture *c, struct err *e)
     return 0;
 }
 
-/* The session's call when a trace can hold no more: save it and go on in the next. */
+/*
+ * The session's call when a trace can hold no more: save it and go on in the next. Nothing can be
+ * made in a folder that was removed: then this is the last part, which is saved when all else is
+ * done, and the client is captured again into a folder that is there.
+ */
 int capture_save_part(void *ctx, struct err *e)
 {
     struct capture *c = ctx;
     char time[FORMAT_SIZE];
+    if (capture_is_homeless(c))
+        return err_set(e, ERR_OUTPUT, "no other part can be made there");
     if (c->terminal)
         printf("\r\033[K");
     printf("this part of the trace ends after %s of the client's time\n",
@@ -414,14 +429,30 @@ static int wait_for_part(struct capture *c, struct err *e)
     }
 }
 
+/*
+ * Without a part before it the last one is not saved, since the journal has both: unless that was
+ * removed.
+ */
+static int settle_part(struct capture *c, struct err *e)
+{
+    int status = c->part_lost ? err_set(e, ERR_OUTPUT, "a part of the trace could not be saved")
+                              : wait_for_part(c, e);
+    if (status == 0 || !c->part_lost || !capture_is_homeless(c) ||
+        (c->journal && access(journal_path(c->journal), F_OK) == 0))
+        return status;
+    err_prefix(e, "a part is lost");
+    print_error(e);
+    *e = (struct err){0};
+    return 0;
+}
+
 int capture_save(struct capture *c, struct trace *t, struct err *e)
 {
-    if (c->part_lost)
-        return err_set(e, ERR_OUTPUT, "a part of the trace could not be saved");
-    if (wait_for_part(c, e) != 0)
+    if (settle_part(c, e) != 0)
         return -1;
     find_names(c, t);
     if (!c->facts_written && summary_write_facts(t, e) != 0)
         return -1;
+    c->facts_written = true; /* it may be tried again */
     return save(c, t, c->o.summary ? &c->summary : NULL, true, e);
 }

@@ -46,7 +46,7 @@ struct capture {
     bool facts_written;           /* a part's, which could not be saved */
     struct saved_summary summary; /* of the whole */
     bool told_saving;             /* what a further one would do */
-    bool homeless;                /* the folder was removed: the trace is elsewhere */
+    bool homeless;                /* the folder was removed: the output goes elsewhere */
     bool terminal;                /* stdout is one */
 };
 

@@ -189,6 +189,11 @@ static bool *save_asked(struct capture *c)
     return c->watched ? &c->monitor.turn : &c->stop.save;
 }
 
+static bool is_homeless(const void *ctx)
+{
+    return capture_is_homeless(ctx);
+}
+
 static int record(struct capture *c, struct connection *connection, struct trace *t,
                   enum session_end *end, struct err *e)
 {
@@ -205,6 +210,7 @@ static int record(struct capture *c, struct connection *connection, struct trace
                                           .part_full = capture_save_part,
                                           .part_saved = capture_part_saved,
                                           .save_kept = capture_save_kept,
+                                          .is_homeless = is_homeless,
                                           .part_ctx = c,
                                           .progress_ctx = c,
                                           .progress = show_progress};
@@ -257,6 +263,7 @@ static int status_of(enum session_end end)
     case SESSION_BROKEN:
         return 3;
     case SESSION_NO_ROOM:
+    case SESSION_HOMELESS:
         return 4;
     default:
         return 0;
@@ -322,11 +329,12 @@ static int gather_last(struct capture *c, struct trace *t, enum session_end end,
 }
 
 /* Its folder may have been moved, or removed, and a daemon's session knows no other path of it. */
-static void tell_kept(const struct capture *c, const char *journal)
+static void tell_kept(const struct capture *c, const char *journal, bool saved)
 {
     char *now = NULL;
     if (access(journal, F_OK) != 0 && errno == ENOENT) {
-        fprintf(stderr, "tidemark: what was recorded is lost: its journal was removed\n");
+        fprintf(stderr, "tidemark: what %s is lost: its journal was removed\n",
+                saved ? "arrived last" : "was recorded");
         return;
     }
     if (c->watched)
@@ -338,15 +346,15 @@ static void tell_kept(const struct capture *c, const char *journal)
     free(now);
 }
 
-/* The trace is not saved: what arrived stays. */
-static void leave_journal(struct capture *c)
+/* The trace is not saved, or lacks something: what arrived stays. */
+static void leave_journal(struct capture *c, bool saved)
 {
     if (c->dropped && !c->journal) {
-        tell_kept(c, c->journal_name);
+        tell_kept(c, c->journal_name, saved);
     } else if (c->journal && !journal_has_data(c->journal)) {
         journal_remove(c->journal, NULL);
     } else if (c->journal) {
-        tell_kept(c, journal_path(c->journal));
+        tell_kept(c, journal_path(c->journal), saved);
         journal_close(c->journal);
     }
     c->journal = NULL;
@@ -358,7 +366,7 @@ static int after_saving(struct capture *c, struct trace *t, enum session_end end
     struct err e = {0};
     int status = c->homeless ? 4 : exits_as_official(c) ? 0 : status_of(end);
     if (c->journal && c->lacks)
-        leave_journal(c);
+        leave_journal(c, true);
     else if (c->journal)
         journal_remove(c->journal, capture_output(c));
     else if (c->kept && journal_reader_remove(c->kept, &e) != 0)
@@ -366,6 +374,8 @@ static int after_saving(struct capture *c, struct trace *t, enum session_end end
     e = (struct err){0};
     c->journal = NULL;
     c->kept = NULL;
+    if (c->homeless) /* its last words, so that a daemon has them */
+        fprintf(stderr, "tidemark: the folder was removed: the trace is %s\n", capture_output(c));
     stop_release(&c->stop);
     if (!c->o.summary || print_summary(c, t, &e) == 0)
         return status;
@@ -425,6 +435,20 @@ static int save_last(struct capture *c, struct trace *t, enum session_end end, s
     return gather_last(c, t, end, e) == 0 ? capture_save(c, t, e) : -1;
 }
 
+/* The folder may be removed even while the trace is saved. */
+static int save_all(struct capture *c, struct trace *t, struct err *e)
+{
+    if (!capture_is_homeless(c)) {
+        if (capture_save(c, t, e) == 0)
+            return 0;
+        if (!capture_is_homeless(c))
+            return -1;
+        print_error(e);
+        *e = (struct err){0};
+    }
+    return capture_go_elsewhere(c, t, e) == 0 ? capture_save(c, t, e) : -1;
+}
+
 static int capture_connected(struct capture *c, struct connection *connection)
 {
     struct trace t;
@@ -450,12 +474,10 @@ static int capture_connected(struct capture *c, struct connection *connection)
         c->ended.end = (int)end;
     let_go_of_signals(c);
     if (status == 0)
-        status = c->dropped               ? save_last(c, &t, end, &e)
-                 : capture_is_homeless(c) ? capture_save_elsewhere(c, &t, &e)
-                                          : capture_save(c, &t, &e);
+        status = c->dropped ? save_last(c, &t, end, &e) : save_all(c, &t, &e);
     if (status != 0) {
         status = fail(c, &e, 5);
-        leave_journal(c);
+        leave_journal(c, false);
     } else {
         c->ended.saved = !c->homeless;
         status = after_saving(c, &t, end);

@@ -15,6 +15,7 @@
 
 struct part_result {
     bool saved;
+    bool elsewhere; /* since the folder was removed */
     uint64_t file_bytes, inner_bytes;
     char path[PATH_MAX]; /* where it is: it may have had to make way */
     char losses[256];    /* what the file's version cannot hold; "" nothing */

@@ -215,6 +215,8 @@ const char *session_end_text(enum session_end end)
         return "the capture was cut off";
     case SESSION_GOES_ON:
         return "saved while the capture goes on";
+    case SESSION_HOMELESS:
+        return "the output folder was removed";
     case SESSION_END_COUNT:
         break;
     }
@@ -236,7 +238,7 @@ enum session_end intake_end_of(const struct err *e)
 bool session_end_is_partial(enum session_end end)
 {
     return end == SESSION_VANISHED || end == SESSION_BROKEN || end == SESSION_FAULT ||
-           end == SESSION_NO_ROOM || end == SESSION_CUT_OFF;
+           end == SESSION_NO_ROOM || end == SESSION_CUT_OFF || end == SESSION_HOMELESS;
 }
 
 uint64_t intake_unanswered(const struct intake *r)

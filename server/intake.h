@@ -35,6 +35,7 @@ enum session_end {
     SESSION_PART_FULL,    /* not the end: what a part says that goes on in another trace */
     SESSION_CUT_OFF,      /* the capture itself was killed: what its journal says */
     SESSION_GOES_ON,      /* not the end: what a flight recorder was asked for says */
+    SESSION_HOMELESS,     /* the folder that the output was to go to was removed */
     SESSION_END_COUNT,
 };
 

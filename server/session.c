@@ -621,6 +621,9 @@ enum session_end session_run(struct session *s, const struct session_limits *lim
         s->r.ingest.part_full_ctx = s;
     }
     enum session_end end = session_loop(s, e);
+    if (end == SESSION_NO_ROOM && e->code == ERR_OUTPUT && limits->is_homeless &&
+        limits->is_homeless(limits->part_ctx))
+        end = SESSION_HOMELESS;
     session_report(s, monotonic_ns(), true);
     struct err late = {0}, ignored = {0};
     int status = session_last_modules(s, &late);

@@ -64,6 +64,8 @@ struct session_limits {
      * Without this it does not listen.
      */
     int (*save_kept)(void *ctx, struct err *e);
+    /* Whether what could not be written has no place any more, rather than no room. NULL: never. */
+    bool (*is_homeless)(const void *ctx);
     void *part_ctx;
     void *progress_ctx;
     void (*progress)(void *ctx, const struct session_progress *p); /* about ten times a second */
@@ -92,8 +94,8 @@ struct session *session_new(struct connection *c, struct trace *t,
                             const struct session_options *options, struct err *e);
 
 /*
- * Runs to the end. `e` holds the cause for BROKEN, FAULT and NO_ROOM. The connection is closed
- * afterwards, the client told to let go, and the store complete (facts and faults included).
+ * Runs to the end. `e` holds the cause for BROKEN, FAULT, NO_ROOM and HOMELESS. The connection is
+ * closed afterwards, the client told to let go, and the store complete (facts and faults included).
  */
 enum session_end session_run(struct session *s, const struct session_limits *limits,
                              struct stop *stop, struct err *e);

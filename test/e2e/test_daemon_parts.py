@@ -6,17 +6,21 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import unittest
+from unittest import mock
 
 from clients import thread_name
 from passing import frame_ends
 from test_capture import alloc, frame, free
 from test_daemon import announce
 from test_daemon_events import Driven, Telling
-from tools import FIREHOSE, children, replaying, wait_until
+from test_daemon_limits import Lasting
+from test_faults import environment
+from tools import FIREHOSE, children, replaying, report, run, wait_until
 
 SERIES = re.compile(r"^(tidemark_\w+)(\{.*\})? (\S+)$", re.M)
 BEGIN = frame(thread_name(7, b"main") + alloc(10, 7, 0x1000, 64) + alloc(20, 7, 0x2000, 128))
@@ -248,6 +252,127 @@ class Saved(Parts):
             wait_until((self.traces / "x.recovered.tracy").exists)
             client.end()
             self.stop(process)
+
+
+class Removed(Parts):
+    """The output folder is removed, and its journals with it, when a part is saved, or while one is:
+    nothing that had arrived is lost."""
+
+    def setUp(self):
+        super().setUp()
+        self.temporary, self.hold = self.dir / "temporary", self.dir / "go"
+        self.temporary.mkdir()
+
+    def connected(self, client):
+        if not client:
+            return super().connected()
+        self.addCleanup(client.end)
+        announce(self.udp, client.port, b"prog")
+        return client
+
+    @contextlib.contextmanager
+    def recording(self, *args, client=None, env=()):
+        """Gives the daemon, the session and the client."""
+        with mock.patch.dict(os.environ, env, TMPDIR=str(self.temporary)), \
+                self.web("--name", "x", *args) as process:
+            client = self.connected(client)
+            self.become(memory_events=2)
+            (session,) = children(process)
+            yield process, session, client
+
+    def held(self, *args):
+        """The first file that is saved is not whole before `hold` is there."""
+        env = environment(FAULT_AT=1, FAULT_HOLD=self.hold, FAULT_ONLY="fsync")
+        return self.recording(*args, env=env)
+
+    @staticmethod
+    def saves(pid):
+        """Whether it has a file without a name, as an unfinished trace is."""
+        for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir():
+            with contextlib.suppress(FileNotFoundError): # closed meanwhile
+                if os.readlink(fd).endswith(" (deleted)"):
+                    return True
+        return False
+
+    def wait_child(self, session):
+        """The process that saves a part, and does so."""
+        path = pathlib.Path(f"/proc/{session}/task/{session}/children")
+        wait_until(path.read_text)
+        child = int(path.read_text())
+        wait_until(lambda: self.saves(child))
+        return child
+
+    def remove(self):
+        shutil.rmtree(self.traces)
+        self.wait_said("is gone: it was made again")
+
+    def found(self):
+        """Allocations of what is among temporary files."""
+        return {n: report(self.temporary / n)["pools"][0]["allocations"]
+                for n in os.listdir(self.temporary)}
+
+    def end(self, client, process):
+        """Not all is where it should be."""
+        self.assertEqual(self.stop(process), 4, self.said())
+        client.end()
+
+    def test_then_there_is_no_next_part(self):
+        listener = self.listener()
+        with self.recording("--webhook", listener.url, client=Lasting(BEGIN)) as (
+                process, _, client):
+            self.remove()
+            self.assertEqual(self.ask("/api/v1/clients/1/save", "POST")[0], 202)
+            wait_until(lambda: self.told(listener, "client.lost"))
+            (event,) = self.told(listener, "client.lost")
+            self.assertIn(f"the trace is {self.temporary / 'x.tracy'}", event["message"])
+            self.assertEqual((event["end"], event["saved"]),
+                             ("the output folder was removed", False))
+            # It is captured into the folder that there is now, and at once.
+            announce(self.udp, client.port, b"prog")
+            wait_until(lambda: client.captured == 2)
+            self.end(client, process)
+        self.assertNotIn("no room", self.said())
+        self.assertEqual((self.found(), self.names()), ({"x.tracy": 2}, ["x.tracy"]))
+        said = run("info", self.temporary / "x.tracy").stdout
+        self.assertIn("the output folder was removed: no other part can be made there", said)
+
+    def test_while_a_part_is_saved(self):
+        with self.held() as (process, session, client):
+            self.assertEqual(self.ask("/api/v1/clients/1/save", "POST")[0], 202)
+            self.wait_child(session)
+            self.remove()
+            client.send(frame(alloc(40, 7, 0x3000, 256)))
+            self.become(memory_events=3)
+            self.hold.touch()
+            self.wait_said(f"a part of the trace is {self.temporary / 'x.tracy'}")
+            client.peer.shutdown(socket.SHUT_RDWR)
+            self.wait_said(f"the trace is {self.temporary / 'x.2.tracy'}")
+            self.end(client, process)
+        self.assertEqual(self.found(), {"x.tracy": 2, "x.2.tracy": 3})
+
+    def test_while_a_part_is_saved_that_is_lost(self):
+        """What comes after it is not lost with it, since no journal has both."""
+        with self.held() as (process, session, client):
+            self.assertEqual(self.ask("/api/v1/clients/1/save", "POST")[0], 202)
+            child = self.wait_child(session)
+            self.remove()
+            client.send(frame(alloc(40, 7, 0x3000, 256)))
+            self.become(memory_events=3)
+            os.kill(child, signal.SIGKILL)
+            self.wait_said(f"the trace is {self.temporary / 'x.2.tracy'}")
+            self.end(client, process)
+        self.assertIn("a part is lost: ", self.said())
+        self.assertEqual(self.found(), {"x.2.tracy": 3})
+
+    def test_while_the_last_is_saved(self):
+        with self.held() as (process, session, client):
+            client.peer.shutdown(socket.SHUT_RDWR)
+            wait_until(lambda: self.saves(session))
+            self.remove()
+            self.hold.touch()
+            self.wait_said(f"the trace is {self.temporary / 'x.tracy'}")
+            self.end(client, process)
+        self.assertEqual(self.found(), {"x.tracy": 2})
 
 
 if __name__ == "__main__":
