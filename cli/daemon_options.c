@@ -186,18 +186,39 @@ static bool hand_on(struct daemon *d, const char *option, const char *value, str
     return capture_option_check(option, value, e);
 }
 
-/* A path that leads to the same elsewhere, where sessions are. NULL when memory is short. */
-static char *from_here(const char *path)
+/*
+ * A path that leads to the same elsewhere, where sessions are. NULL when nobody can say what it
+ * leads to, or memory is short.
+ */
+static char *from_here(const char *path, struct err *e)
 {
     struct buf out = {0};
     char *here = path[0] == '/' ? NULL : getcwd(NULL, 0);
+    if (path[0] != '/' && !here) {
+        err_errno(e, ERR_USAGE, "cannot find out where %s is", path);
+        return NULL;
+    }
     if (here)
         buf_printf(&out, "%s/", here);
     buf_puts(&out, path);
     char *text = out.failed ? NULL : strdup(buf_str(&out));
+    if (!text)
+        err_no_memory(e, "options");
     buf_release(&out);
     free(here);
     return text;
+}
+
+/* Where temporary files go is the same for sessions, too. */
+static bool settle_temporary(struct err *e)
+{
+    const char *given = getenv("TMPDIR");
+    if (!given || !*given || *given == '/')
+        return true;
+    char *path = from_here(given, e);
+    bool done = path && (setenv("TMPDIR", path, 1) == 0 || (err_no_memory(e, "options"), false));
+    free(path);
+    return done;
 }
 
 /* Those of `capture`, which each session gets. */
@@ -213,8 +234,8 @@ static bool parse_handed_on(struct daemon *d, int option, const char *value, str
         return hand_on(d, "--compression", value, e) && option_compression(value, &d->container, e);
     case OPTION_SPOOL:
         free(d->spool);
-        d->spool = from_here(value);
-        return d->spool ? hand_on(d, "--spool", d->spool, e) : (err_no_memory(e, "options"), false);
+        d->spool = from_here(value, e);
+        return d->spool && hand_on(d, "--spool", d->spool, e);
     case OPTION_BUFFER:
         return hand_on(d, "--buffer", value, e);
     case OPTION_ROTATE:
@@ -490,7 +511,7 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
     else if (!d->dir || !*d->dir)
         err_set(e, ERR_USAGE, "Output directory is required (-o)");
     else
-        return add_scans(d, e);
+        return settle_temporary(e) && add_scans(d, e);
     return false;
 }
 

@@ -1,10 +1,12 @@
 #include "cli/session_guard.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <netinet/in.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include "base/tempfile.h"
 #include "server/guard.h"
@@ -39,9 +41,15 @@ static bool is_local(int fd)
     return from == to || ntohl(to) >> 24 == 127;
 }
 
+/*
+ * Temporary files are for later, if at all: that they have no place is no reason to go without a
+ * guard, as the lack of another folder is.
+ */
 static void keep_to(const char *output, const char *spool, int root)
 {
-    const struct guard_folders folders = {.writable = {output, spool, tempfile_dir(NULL)},
+    const char *temporary = tempfile_dir(NULL);
+    bool lacks = access(temporary, F_OK) != 0 && errno == ENOENT;
+    const struct guard_folders folders = {.writable = {output, spool, lacks ? NULL : temporary},
                                           .reads = true,
                                           .has_root = root >= 0,
                                           .root = root};

@@ -384,10 +384,10 @@ class Elsewhere(Running):
         self.temporary = self.dir / "temporary"
 
     @contextlib.contextmanager
-    def recording(self, *args):
+    def recording(self, *args, temporary=None):
         """A daemon, in a folder of its own since it is given relative paths, and a client."""
         client = self.client(STAYS)
-        with mock.patch.dict(os.environ, TMPDIR=str(self.temporary)), \
+        with mock.patch.dict(os.environ, TMPDIR=temporary or str(self.temporary)), \
                 contextlib.chdir(self.dir), self.daemon("--name", "x.tracy", *args) as process:
             announce(self.udp, client.port, b"prog")
             self.wait_said("protocol 74")
@@ -465,6 +465,27 @@ class Elsewhere(Running):
         self.assertEqual((self.temporary / "x.tracy").read_bytes(), b"somebody's")
         self.assertEqual(trace.stat().st_mode & 0o777, 0o600)
         self.assertEqual(report(trace)["pools"][0]["allocations"], 1)
+
+    def test_it_was_removed_and_temporary_files_go_to_a_relative_path(self):
+        """That leads from where the daemon was started, not from the folder."""
+        self.temporary.mkdir()
+        with self.recording(temporary="temporary") as process:
+            shutil.rmtree(self.traces)
+            self.wait_said("is gone: it was made again")
+            self.assertEqual(self.stop(process), 4, self.said())
+        self.assertEqual(os.listdir(self.temporary), ["x.tracy"])
+
+    def test_where_it_is_started_is_removed(self):
+        """What a relative path leads to cannot be said there."""
+        for words, variables in (["--spool", "spool"], {}), ([], {"TMPDIR": "temporary"}):
+            gone = self.dir / "gone"
+            gone.mkdir()
+            result = subprocess.run(["sh", "-c", 'rmdir "$PWD" && exec "$@"', "sh", TIDEMARK,
+                                     "daemon", "-o", self.traces, "-p", str(self.udp), *words],
+                                    cwd=gone, env={**os.environ, **variables}, text=True,
+                                    stderr=subprocess.PIPE, timeout=LIMIT)
+            self.assertEqual(result.returncode, 2, result.stderr)
+            self.assertIn("cannot find out where ", result.stderr)
 
     def test_it_was_removed_and_there_is_nowhere_to_go(self):
         with self.recording() as process:

@@ -430,8 +430,15 @@ class Sessions(Faulty, test_daemon_production.Running):
     def test_sessions_write_nowhere_else(self):
         """The log of calls, which each process writes by itself, ends when Landlock begins: a session
         has made its journal then, and no trace."""
+        self.check_guarded()
+
+    def test_sessions_write_nowhere_else_without_temporary_files(self):
+        """There may be no folder for them."""
+        self.check_guarded(TMPDIR=self.dir / "nowhere")
+
+    def check_guarded(self, **more):
         log = self.dir / "calls"
-        result = self.attempt(environment(FAULT_LOG=log))
+        result = self.attempt(environment(FAULT_LOG=log, **more))
         self.assertEqual(result.returncode, 0, result.stderr)
         calls = [line.split(" ", 1)[0] for line in log.read_text().splitlines()]
         self.assertIn("mkdir", calls)
