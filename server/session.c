@@ -488,7 +488,8 @@ static int session_tick(struct session *s, long long now, struct err *e)
         session_begin_drain(s, now, SESSION_MEMORY_LIMIT);
     session_report(s, now, false);
     s->last_tick = now;
-    s->closed |= keepalive_is_lost(s->fd);
+    if (keepalive_is_lost(s->fd)) /* what had come is read, and behind it is the end */
+        (void)shutdown(s->fd, SHUT_RD);
     if (session_keep_memory(s, now, e) != 0)
         return -1;
     if (s->journal && journal_tick(s->journal, e) != 0)

@@ -11,6 +11,7 @@
  *     FAULT_STRAY=1   processes that are forked do not end with the one that forked them
  *     FAULT_LOG=F     each call becomes a line of the file F: name, and the file's path
  *     FAULT_GOT=F     the bytes that recv gave are written to the file F at the end
+ *     FAULT_GONE=F    while there is a file F, what is sent over TCP was not acknowledged for long
  *
  * Calls are write, pwrite, pwritev, fsync, fdatasync, ftruncate, fallocate, fsetxattr, rename,
  * link, mkdir, open (of what does not exist yet), mmap (of files). Streams of the C library write
@@ -21,6 +22,8 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -43,7 +46,7 @@ static struct {
     unsigned long got;         /* bytes from recv */
     unsigned long first, last; /* calls that fail; first == 0: none */
     int how, stray, named;
-    char log[200], got_file[200], hold[200];
+    char log[200], got_file[200], hold[200], gone[200];
     char only[200];
 } state;
 
@@ -171,6 +174,19 @@ ssize_t recv(int fd, void *p, size_t n, int flags)
     if (got > 0 && !(flags & MSG_PEEK))
         state.got += (unsigned long)got;
     return got;
+}
+
+int getsockopt(int fd, int level, int option, void *value, socklen_t *len)
+{
+    NEXT(getsockopt);
+    int status = next(fd, level, option, value, len);
+    struct tcp_info *info = value;
+    if (status == 0 && level == IPPROTO_TCP && option == TCP_INFO && *len >= sizeof *info &&
+        state.gone[0] && access(state.gone, F_OK) == 0) {
+        info->tcpi_unacked = 1;
+        info->tcpi_last_ack_recv = 1000000;
+    }
+    return status;
 }
 
 static ssize_t stream_write(void *cookie, const char *p, size_t n)
@@ -359,6 +375,7 @@ __attribute__((constructor)) static void begin(void)
     take_text("FAULT_HOLD", state.hold);
     take_text("FAULT_LOG", state.log);
     take_text("FAULT_GOT", state.got_file);
+    take_text("FAULT_GONE", state.gone);
     unsetenv("LD_PRELOAD");
     void *shared =
         mmap(NULL, sizeof *state.calls, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -254,6 +254,23 @@ class Saved(Parts):
             self.stop(process)
 
 
+class Gone(Parts):
+    def test_what_had_come_of_a_host_that_is_gone(self):
+        """It came while a part was begun, which took long, and is read before the end is."""
+        hold, gone = self.dir / "go", self.dir / "gone"
+        env = environment(FAULT_AT=1, FAULT_HOLD=hold, FAULT_ONLY="rename", FAULT_GONE=gone)
+        with mock.patch.dict(os.environ, env), self.web("--name", "x") as process:
+            client = self.connected()
+            self.become(memory_events=2)
+            self.save("x.tracy")
+            client.send(frame(alloc(40, 7, 0x3000, 256)))
+            gone.touch()
+            hold.touch()
+            self.wait_said("the client vanished")
+            self.end(client, process)
+        self.assertEqual(report(self.traces / "x.2.tracy")["pools"][0]["allocations"], 3)
+
+
 class Removed(Parts):
     """The output folder is removed, and its journals with it, when a part is saved, or while one is:
     nothing that had arrived is lost."""
