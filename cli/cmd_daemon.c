@@ -347,6 +347,7 @@ static void daemon_release(struct daemon *d)
     daemon_reports_release(d);
     daemon_events_release(d);
     daemon_sinks_release(d);
+    daemon_recovery_release(d);
     budgets_release(&d->alerts);
     prober_release(&d->prober);
     captures_release(&d->captures);

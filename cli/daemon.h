@@ -17,6 +17,7 @@
 #include "server/discovery.h"
 #include "server/given_sockets.h"
 #include "server/http.h"
+#include "server/journal_read.h"
 #include "server/prober.h"
 #include "server/stop.h"
 #include "trace/container.h"
@@ -95,13 +96,20 @@ struct daemon_sink {
     uint64_t sent, failures;
 };
 
-/* Journals that nobody writes, and that could not be recovered the last time. Monotonic ns. */
+/* A journal that nobody writes. */
+struct leftover {
+    struct journal_left is;
+    bool tried;           /* by the recovery that runs */
+    unsigned failures;    /* to recover it, in a row */
+    long long not_before; /* the next time, after these; monotonic ns */
+    uint64_t room;        /* or when so many bytes are free */
+};
+
 struct daemon_leftovers {
-    long long looked, began;
-    unsigned failures;    /* in a row; 0: nothing was left */
-    long long not_before; /* the next time */
-    long long or_with;    /* or from here on, when there is so much room: */
-    uint64_t room;        /* bytes */
+    VEC(struct leftover) list; /* by id */
+    long long looked, began;   /* monotonic ns */
+    long long or_with;         /* from here on more room is a reason */
+    bool had_new;              /* the last recovery was of those that were not tried before */
 };
 
 struct daemon {
@@ -221,6 +229,7 @@ void daemon_recover_soon(struct daemon *d);
  * daemon, for which it looks now and then.
  */
 void daemon_recovery_turn(struct daemon *d);
+void daemon_recovery_release(struct daemon *d);
 
 /* ---- daemon_http.c */
 

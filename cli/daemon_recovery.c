@@ -22,19 +22,27 @@
 
 #define LOOK_NS 2000000000LL
 
-/* When it failed it is tried again after a pause, each time twice as long. */
+/*
+ * A journal that could not be recovered is tried again after a pause, each time twice as long, and
+ * told of no more often. Others do not wait for it.
+ */
 #define PAUSE_NS 60000000000LL
 #define PAUSES_MAX 7u /* about an hour */
 
-/* Or earlier, when there is more room: as a part of the journals' size, and at least. */
+/* Or earlier, when there is more room: as a part of the journal's size, and at least. */
 #define ROOM_PART 8u
 #define ROOM_LEAST ((uint64_t)1 << 20)
 #define TURN_PART 4 /* one part of five of the time */
 
-/* The exit status. What is wrong with a journal was said; else `e` is filled. */
-static int recover_all(const struct daemon *d, struct err *e)
+/*
+ * The exit status. What is wrong with a journal was said; else `e` is filled. `wanted`: NULL, or
+ * whether a journal is, by its id.
+ */
+static int recover_all(struct daemon *d, bool (*wanted)(void *ctx, uint64_t id), struct err *e)
 {
     struct recover_options options = {.unasked = true,
+                                      .wanted = wanted,
+                                      .wanted_ctx = d,
                                       .container = d->container,
                                       .trace_version = d->trace_version,
                                       .spool_dir = d->spool};
@@ -128,51 +136,134 @@ static void restore_words(struct daemon *d, const struct words *before)
 
 /* ---- what is left, and when it is tried again */
 
-static unsigned count_left(const struct daemon *d, uint64_t *bytes)
+static int by_id(const void *a, const void *b)
 {
-    uint64_t spooled = 0;
-    unsigned left = recover_count_left(d->dir, NULL, bytes);
-    if (d->spool)
-        left += recover_count_left(d->spool, d->dir, &spooled);
-    *bytes += spooled;
-    return left;
+    uint64_t x = ((const struct leftover *)a)->is.id, y = ((const struct leftover *)b)->is.id;
+    return (x > y) - (x < y);
 }
 
-/* It was tried. What is still there waits for more room, or for a while. */
-static void note_left(struct daemon *d)
+static const struct leftover *find(const struct daemon_leftovers *l, uint64_t id)
+{
+    const struct leftover key = {.is.id = id};
+    return l->list.len ? bsearch(&key, l->list.at, l->list.len, sizeof key, by_id) : NULL;
+}
+
+struct look {
+    struct daemon_leftovers before, now;
+};
+
+static void take(void *ctx, const struct journal_left *left)
+{
+    struct look *look = ctx;
+    const struct leftover *known = find(&look->before, left->id);
+    struct leftover one = known ? *known : (struct leftover){0};
+    one.is = *left;
+    (void)vec_push(&look->now.list, one); /* what finds no memory is found the next time */
+}
+
+/* What is known of those that are still as they were stays known. */
+static void list_left(struct daemon *d)
+{
+    struct look look = {.before = d->left, .now = d->left};
+    memset(&look.now.list, 0, sizeof look.now.list);
+    recover_list_left(d->dir, NULL, take, &look);
+    if (d->spool)
+        recover_list_left(d->spool, d->dir, take, &look);
+    if (look.now.list.len)
+        qsort(look.now.list.at, look.now.list.len, sizeof *look.now.list.at, by_id);
+    vec_release(&look.before.list);
+    d->left = look.now;
+}
+
+static size_t count_tried(const struct daemon_leftovers *l)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < l->list.len; i++)
+        n += l->list.at[i].tried;
+    return n;
+}
+
+static void put_off(struct leftover *one, long long now, uint64_t room)
+{
+    uint64_t more = one->is.bytes / ROOM_PART + ROOM_LEAST;
+    unsigned pauses = one->failures < PAUSES_MAX ? one->failures : PAUSES_MAX - 1;
+    one->not_before = now + (PAUSE_NS << pauses);
+    one->room = room < UINT64_MAX / 2 ? room + more : UINT64_MAX;
+    one->failures++;
+}
+
+/*
+ * Those that were tried and are still there wait for more room, or for a while. When the process
+ * did not get to all of them nobody knows which is to blame: each has its turn.
+ */
+static void note_left(struct daemon *d, bool killed)
 {
     struct daemon_leftovers *l = &d->left;
-    uint64_t bytes = 0, room = daemon_free_bytes(d);
+    bool together = killed && count_tried(l) > 1;
     long long now = monotonic_ns(), took = now - l->began;
-    if (count_left(d, &bytes) == 0) {
-        l->failures = 0;
-        return;
-    }
-    l->not_before = now + (PAUSE_NS << (l->failures < PAUSES_MAX ? l->failures : PAUSES_MAX - 1));
-    l->or_with = now + TURN_PART * took;
-    l->room = room < UINT64_MAX / 2 ? room + bytes / ROOM_PART + ROOM_LEAST : UINT64_MAX;
-    l->failures++;
-}
-
-static bool may_try(const struct daemon *d, long long now)
-{
-    const struct daemon_leftovers *l = &d->left;
     uint64_t room = daemon_free_bytes(d);
-    if (d->min_free && room < d->min_free)
-        return false;
-    return l->failures == 0 || now >= l->not_before || (now >= l->or_with && room >= l->room);
+    list_left(d);
+    for (size_t i = 0; i < l->list.len; i++) {
+        struct leftover *one = &l->list.at[i];
+        if (!one->tried)
+            continue;
+        one->tried = false;
+        put_off(one, now, room);
+        if (together)
+            one->not_before = now;
+        l->or_with = now + TURN_PART * took;
+    }
 }
 
-static void look_for_leftovers(struct daemon *d, long long now)
+static bool is_due(const struct daemon *d, const struct leftover *one, long long now, uint64_t room)
 {
-    uint64_t bytes;
-    if (d->no_recover || d->recover_at || d->recovering || now - d->left.looked < LOOK_NS)
-        return;
-    d->left.looked = now;
-    if (count_left(d, &bytes) == 0)
-        d->left.failures = 0;
-    else if (may_try(d, now))
-        d->recover_at = now;
+    return now >= one->not_before || (now >= d->left.or_with && room >= one->room);
+}
+
+/* Of those that failed the one that has waited longest. */
+static struct leftover *choose_again(struct daemon *d, long long now)
+{
+    struct leftover *again = NULL;
+    uint64_t room = daemon_free_bytes(d);
+    for (size_t i = 0; i < d->left.list.len; i++) {
+        struct leftover *one = &d->left.list.at[i];
+        if (one->failures && is_due(d, one, now, room) &&
+            (!again || one->not_before < again->not_before))
+            again = one;
+    }
+    return again;
+}
+
+/*
+ * What is tried now: all that never was, or in turn with those one that failed. That one is alone,
+ * so that what breaks the process, or takes an hour, does so for itself. False: nothing is.
+ */
+static bool choose(struct daemon *d, long long now, bool settled)
+{
+    struct daemon_leftovers *l = &d->left;
+    struct leftover *again = choose_again(d, now);
+    bool any = false;
+    for (size_t i = 0; i < l->list.len; i++) {
+        struct leftover *one = &l->list.at[i];
+        one->tried = !(again && l->had_new) && !one->failures && (one->is.settled || !settled);
+        any = any || one->tried;
+    }
+    l->had_new = any;
+    if (!any && again)
+        again->tried = true;
+    return any || again;
+}
+
+static bool is_tried(void *ctx, uint64_t id)
+{
+    const struct daemon *d = ctx;
+    const struct leftover *one = find(&d->left, id);
+    return one && one->tried;
+}
+
+void daemon_recovery_release(struct daemon *d)
+{
+    vec_release(&d->left.list);
 }
 
 /* ---- at the start */
@@ -184,14 +275,16 @@ void daemon_recover(struct daemon *d)
     if (d->no_recover)
         return;
     d->left.began = monotonic_ns();
+    list_left(d);
+    (void)choose(d, d->left.began, false);
     if (!d->log_json || divert_words(&before, &e) == 0) {
-        (void)recover_all(d, &e);
+        (void)recover_all(d, NULL, &e);
         if (d->log_json)
             restore_words(d, &before);
     }
     if (e.code)
         daemon_log_error(d, &e);
-    note_left(d);
+    note_left(d, false);
 }
 
 /* ---- while it serves */
@@ -205,7 +298,7 @@ void daemon_recover_soon(struct daemon *d)
 static int recover_beside(void *arg)
 {
     struct err e = {0};
-    int status = join_streams() == 0 ? recover_all(arg, &e) : 1;
+    int status = join_streams() == 0 ? recover_all(arg, is_tried, &e) : 1;
     if (e.code)
         print_error(&e);
     return status;
@@ -236,7 +329,7 @@ static void recovered(void *ctx, const struct job *job)
                    "what a session left could not be made a trace: %s",
                    job->late ? "it took too long" : "the process that does so was killed");
     daemon_sinks_look(d);
-    note_left(d);
+    note_left(d, job->status >= 128);
     forget(r);
 }
 
@@ -265,11 +358,17 @@ void daemon_recovery_turn(struct daemon *d)
 {
     struct err e = {0};
     long long now = monotonic_ns();
-    look_for_leftovers(d, now);
-    if (!d->recover_at || d->recovering || now < d->recover_at)
+    bool asked = d->recover_at && now >= d->recover_at;
+    if (d->no_recover || d->recovering ||
+        (!asked && (d->recover_at || now - d->left.looked < LOOK_NS)))
         return;
     d->recover_at = 0;
-    d->left.began = now;
+    d->left.looked = d->left.began = now;
+    if (d->min_free && daemon_free_bytes(d) < d->min_free)
+        return;
+    list_left(d);
+    if (!choose(d, now, !asked))
+        return;
     d->recovering = true;
     if (begin(d, &e) != 0)
         daemon_log_error(d, &e);

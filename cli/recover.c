@@ -1,6 +1,7 @@
 #include "cli/recover.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -337,8 +338,9 @@ static char *spooled_output(const char *path, const char *outputs, struct err *e
     return found;
 }
 
-/* The status; what is wrong is said. */
-static int recover_one(const char *path, const char *output, const struct recover_options *all)
+/* The status; what is wrong is said. Somebody else's folder is not counted. */
+static int recover_one(const char *path, const char *output, const struct recover_options *all,
+                       unsigned *found)
 {
     struct recover_options options = *all;
     enum journal_state state;
@@ -355,13 +357,21 @@ static int recover_one(const char *path, const char *output, const struct recove
         status = recover_journal(&options, &e);
     if (e.code != ERR_NONE)
         print_error(&e);
+    *found += state != JOURNAL_OTHER;
     fflush(stdout);
     return status;
+}
+
+static bool is_asked_for(const struct recover_options *o, const char *path)
+{
+    return !o->wanted || o->wanted(o->wanted_ctx, journal_id(AT_FDCWD, path));
 }
 
 /* The same, unless the journal is that of a capture to a folder that does not matter here. */
 static int recover_ours(const char *path, const struct recover_options *options, unsigned *found)
 {
+    if (!is_asked_for(options, path))
+        return 0;
     struct err e = {0};
     char *output = options->outputs ? spooled_output(path, options->outputs, &e) : NULL;
     int status = 0;
@@ -369,8 +379,7 @@ static int recover_ours(const char *path, const struct recover_options *options,
         print_error(&e);
         status = err_exit_status(&e);
     } else if (output || !options->outputs) {
-        status = recover_one(path, output, options);
-        (*found)++;
+        status = recover_one(path, output, options, found);
     }
     free(output);
     return status;
@@ -413,22 +422,18 @@ static bool is_of(const char *folder, const char *name, const char *outputs)
     return is;
 }
 
-unsigned recover_count_left(const char *folder, const char *outputs, uint64_t *bytes)
+void recover_list_left(const char *folder, const char *outputs,
+                       void (*each)(void *ctx, const struct journal_left *left), void *ctx)
 {
-    unsigned left = 0;
     DIR *d = opendir(folder);
-    *bytes = 0;
     for (const struct dirent *entry; d && (entry = readdir(d));) {
-        uint64_t n = 0;
-        if (!is_wanted(entry) || !is_of(folder, entry->d_name, outputs) ||
-            !journal_is_left(dirfd(d), entry->d_name, &n))
-            continue;
-        left++;
-        *bytes += n;
+        struct journal_left left;
+        if (is_wanted(entry) && is_of(folder, entry->d_name, outputs) &&
+            journal_is_left(dirfd(d), entry->d_name, &left))
+            each(ctx, &left);
     }
     if (d)
         closedir(d);
-    return left;
 }
 
 /* ---- before a capture */
@@ -446,6 +451,8 @@ int recover_leftover(const char *journal, const char *output,
         return 0;
     case JOURNAL_DONE:
         return remove_done(journal, e);
+    case JOURNAL_OTHER:
+        return err_set(e, ERR_OUTPUT, "%s is in the way: it is no journal", journal);
     case JOURNAL_IN_USE:
         return err_set(e, ERR_OUTPUT, "another capture writes to %s: its journal %s is in use",
                        output, journal);

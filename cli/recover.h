@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "server/journal_read.h"
 #include "trace/container.h"
 
 struct recover_options {
@@ -20,7 +21,9 @@ struct recover_options {
     struct container_options container;
     const char *spool_dir; /* NULL: the output's folder */
     const char *outputs;   /* recover_folder: of a spool folder, only captures to this one */
-    bool progress;         /* print how far it is, on one line */
+    bool (*wanted)(void *ctx, uint64_t id); /* recover_folder: of a journal; NULL: all are */
+    void *wanted_ctx;
+    bool progress; /* print how far it is, on one line */
 };
 
 /*
@@ -36,18 +39,18 @@ int recover_journal(const struct recover_options *options, struct err *e);
  * alone. With `outputs` only those that a capture to that folder left in this one, which was its
  * --spool, and the traces go there. What goes wrong with one is said on standard error and keeps no
  * other from being finished. The exit status of the worst; *found tells how many journals there
- * were. Of the options `keep`, `trace_version`, `container`, `spool_dir` and `progress` count, too.
- * For a daemon that starts.
+ * were. Of the options `keep`, `trace_version`, `container`, `spool_dir`, `wanted` and `progress`
+ * count, too. For a daemon.
  */
 int recover_folder(const char *folder, const struct recover_options *options, unsigned *found,
                    struct err *e);
 
 /*
- * How many journals there are of those that recover_folder would look at, without those that
- * somebody writes or that have just been made, and *bytes that are in them. Cheap: to be asked
- * again and again.
+ * Hands out the journals of those that recover_folder would look at, without those that somebody
+ * writes. Cheap: to be asked again and again.
  */
-unsigned recover_count_left(const char *folder, const char *outputs, uint64_t *bytes);
+void recover_list_left(const char *folder, const char *outputs,
+                       void (*each)(void *ctx, const struct journal_left *left), void *ctx);
 
 /*
  * A capture that is about to write to `output`: a journal that an earlier one left at `journal` is

@@ -31,6 +31,7 @@ struct journal_reader {
     char *path; /* NULL: one segment only */
     int dir;
     VEC(struct segment) segments; /* by number */
+    bool others;                  /* files, or folders, that are none */
     size_t current;
     int fd; /* of the current segment; -1: not open yet */
     struct segment_header header;
@@ -79,6 +80,11 @@ static uint32_t segment_number(const char *name)
     return (uint32_t)strtoul(name, NULL, 10);
 }
 
+static bool is_dots(const char *name)
+{
+    return strcmp(name, ".") == 0 || strcmp(name, "..") == 0;
+}
+
 static int by_number(const void *a, const void *b)
 {
     const struct segment *x = a, *y = b;
@@ -100,8 +106,10 @@ static int list_segments(struct journal_reader *r, struct err *e)
         struct stat st;
         uint32_t number = segment_number(entry->d_name);
         if (number == 0 || fstatat(r->dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
-            !S_ISREG(st.st_mode))
+            !S_ISREG(st.st_mode)) {
+            r->others = r->others || !is_dots(entry->d_name);
             continue;
+        }
         r->tail.bytes += (uint64_t)st.st_size;
         if (!vec_push(&r->segments, (struct segment){number, (uint64_t)st.st_size}))
             status = err_no_memory(e, "the journal");
@@ -272,7 +280,7 @@ static bool is_ours(const char *name, bool segments)
                     : len > end && strcmp(name + len - end, suffix) == 0;
 }
 
-/* Removes all segments, or all checkpoints. */
+/* Removes all segments, or all checkpoints; folders of such a name are none of these. */
 static int remove_files(const struct journal_reader *r, bool segments)
 {
     int fd = dup(r->dir), status = 0;
@@ -285,7 +293,7 @@ static int remove_files(const struct journal_reader *r, bool segments)
     rewinddir(d);
     for (const struct dirent *entry; (entry = readdir(d));) {
         if (is_ours(entry->d_name, segments) && unlinkat(r->dir, entry->d_name, 0) != 0 &&
-            errno != ENOENT)
+            errno != ENOENT && errno != EISDIR)
             status = -1;
     }
     closedir(d);
@@ -586,38 +594,58 @@ static bool says_saved(struct journal_reader *r)
     return saved;
 }
 
-/* Bytes of the files in the folder at `fd`, which is taken over. */
-static uint64_t files_bytes(int fd)
+/*
+ * Whether the folder at `fd`, which is taken over, is a journal's by what is in it: a segment, or
+ * nothing, which is all that is left when its beginning or its removal was cut off.
+ */
+static bool is_journals(int fd, uint64_t *bytes)
 {
     struct stat st;
-    uint64_t sum = 0;
+    bool segment = false, others = false;
     DIR *d = fdopendir(fd);
+    *bytes = 0;
     if (!d)
         close(fd);
     for (const struct dirent *entry; d && (entry = readdir(d));) {
-        if (fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode))
-            sum += (uint64_t)st.st_size;
+        bool file =
+            fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
+        *bytes += file ? (uint64_t)st.st_size : 0;
+        segment = segment || (file && segment_number(entry->d_name) != 0);
+        others = others || !is_dots(entry->d_name);
     }
+    bool ours = d && (segment || !others);
     if (d)
         closedir(d);
-    return sum;
+    return ours;
 }
 
-bool journal_is_left(int at, const char *name, uint64_t *bytes)
+uint64_t journal_id(int at, const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    struct stat st;
+    if (fstatat(at, path, &st, AT_SYMLINK_NOFOLLOW) != 0)
+        return 0;
+    const uint64_t about[] = {(uint64_t)st.st_dev, (uint64_t)st.st_ino, (uint64_t)st.st_ctim.tv_sec,
+                              (uint64_t)st.st_ctim.tv_nsec};
+    uint64_t id = XXH3_64bits_withSeed(name, strlen(name), XXH3_64bits(about, sizeof about));
+    return id ? id : 1;
+}
+
+bool journal_is_left(int at, const char *name, struct journal_left *left)
 {
     struct stat st;
     time_t now = time(NULL);
     int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0)
         return false;
-    bool is_new = fstat(fd, &st) != 0 || (st.st_mtime <= now && now - st.st_mtime < SETTLED_S);
-    if (is_new || flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    if (fstat(fd, &st) != 0 || flock(fd, LOCK_EX | LOCK_NB) != 0) {
         close(fd);
         return false;
     }
     (void)flock(fd, LOCK_UN);
-    *bytes = files_bytes(fd);
-    return true;
+    left->settled = st.st_mtime > now || now - st.st_mtime >= SETTLED_S;
+    left->id = journal_id(at, name);
+    return left->id && is_journals(fd, &left->bytes);
 }
 
 int journal_look(const char *path, enum journal_state *state, struct err *e)
@@ -635,7 +663,10 @@ int journal_look(const char *path, enum journal_state *state, struct err *e)
         *e = (struct err){0};
         status = 0;
     } else if (status == 0 && (status = list_segments(r, e)) == 0) {
-        *state = r->segments.len == 0 || says_saved(r) ? JOURNAL_DONE : JOURNAL_LEFT;
+        bool done = r->segments.len == 0 || says_saved(r);
+        *state = r->segments.len == 0 && r->others ? JOURNAL_OTHER
+                 : done                            ? JOURNAL_DONE
+                                                   : JOURNAL_LEFT;
     }
     journal_reader_close(r);
     return status;

@@ -32,16 +32,28 @@ enum journal_state {
     JOURNAL_NONE,   /* there is none */
     JOURNAL_IN_USE, /* somebody writes it, or finishes it */
     JOURNAL_LEFT,   /* a capture did not end well */
-    JOURNAL_DONE,   /* its trace was saved; only its removal did not end */
+    JOURNAL_DONE,   /* its trace was saved; only its removal did not end: at last it is empty */
+    JOURNAL_OTHER,  /* a folder of somebody else: there are files in it, and no segment */
+};
+
+struct journal_left {
+    uint64_t id;    /* as of journal_id */
+    uint64_t bytes; /* of all in it */
+    bool settled;   /* not touched for some seconds: one that is being made is not locked yet */
 };
 
 /*
  * Whether what has that name in the folder open at `at` is a journal that nobody writes or
- * finishes, and has not been touched for some seconds: one that is just being made is not locked
- * yet. Waits for nothing. Where there are no locks nobody knows, and it is false. *bytes: of all in
- * it.
+ * finishes. Waits for nothing. Where there are no locks nobody knows, and it is false.
  */
-bool journal_is_left(int at, const char *name, uint64_t *bytes);
+bool journal_is_left(int at, const char *name, struct journal_left *left);
+
+/*
+ * Tells a journal, by its folder's name without what is before that, from others and from itself
+ * once something was made, removed or allowed in it. 0: there is nothing at `path`, which begins at
+ * `at`.
+ */
+uint64_t journal_id(int at, const char *path);
 
 /* What there is at `path`. -1 when it cannot be looked at. */
 int journal_look(const char *path, enum journal_state *state, struct err *e);

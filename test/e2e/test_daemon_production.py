@@ -11,6 +11,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 import unittest
 from unittest import mock
 
@@ -18,8 +19,8 @@ from clients import thread_name
 from passing import journal_bytes
 from test_capture import TERMINATE, FakeClient, alloc, frame
 from test_daemon import announce, free_udp_port
-from tools import (LIMIT, ROOT, TIDEMARK, Case, children, end_daemon, interrupt, report, run,
-                   wait_until)
+from tools import (BUILD, LIMIT, ROOT, TIDEMARK, Case, children, end_daemon, interrupt, report,
+                   run, wait_until)
 
 ONE = thread_name(7, b"main") + alloc(10, 7, 0x1000, 64)
 STAYS = frame(ONE)
@@ -306,6 +307,80 @@ class Dying(Running):
 
     def test_the_daemon_is_killed_and_then_its_session(self):
         self.outlives_its_daemon(signal.SIGKILL, ".recovered.tracy")
+
+    def orphan(self):
+        """A session whose daemon was killed, and the name of its client."""
+        client = self.client(STAYS)
+        with self.daemon("--no-recover") as process:
+            announce(self.udp, client.port, b"prog")
+            self.wait_recorded(1)
+            (session,) = children(process)
+            process.kill()
+            process.wait()
+        self.addCleanup(client.end)
+        return session, f"prog_127.0.0.1_{client.port}"
+
+    def test_a_folder_that_is_no_journal(self):
+        """It is left alone without a word, unlike one of a capture that had just begun."""
+        session, name = self.orphan()
+        (self.traces / "empty.journal").mkdir()
+        (self.traces / "notes.journal").mkdir()
+        (self.traces / "notes.journal" / "mine").write_text("hello")
+        with self.daemon() as process:
+            self.assertEqual(self.names(), ["notes.journal", f"{name}.tracy.journal"])
+            os.kill(session, signal.SIGKILL)
+            wait_until(lambda: self.names() == ["notes.journal", f"{name}.recovered.tracy"])
+            self.stop(process)
+        self.assertNotIn("notes", self.said())
+        self.assertEqual(os.listdir(self.traces / "notes.journal"), ["mine"])
+
+    def test_what_cannot_be_recovered_keeps_nothing_else(self):
+        """Neither a session of an earlier daemon nor one of its own, and it is told of once."""
+        self.leave_damaged()
+        stuck = "y" * 235 + ".tracy.journal"
+        (self.traces / self.journals()[0]).rename(self.dir / stuck)
+        session, name = self.orphan()
+        (self.dir / stuck).rename(self.traces / stuck)
+        with open(self.traces / stuck / "more", "wb") as more:
+            more.truncate(1 << 42)  # no disk gets so much more room meanwhile that it is a reason
+        client = self.client(STAYS)
+        began = time.monotonic()
+        with self.daemon() as process:
+            announce(self.udp, client.port, b"other")
+            wait_until(lambda: len(self.journals()) == 3)
+            self.wait_said("protocol 74")
+            os.kill(session, signal.SIGKILL)
+            wait_until(lambda: f"{name}.recovered.tracy" in self.names())
+            os.kill(children(process)[0], signal.SIGKILL)
+            self.wait_said("saved to ", times=3)
+            wait_until(lambda: self.journals() == [stuck])
+            took = time.monotonic() - began
+            self.stop(process)
+        self.assertEqual(self.said().count("cannot be moved aside"), 1, self.said())
+        self.assertLess(took, 60)
+
+    def test_what_breaks_recovery_keeps_nothing_else(self):
+        """Of several none is known to be the one: each is tried alone."""
+        hold = self.dir / "go"
+        names = []
+        for _ in range(2):
+            session, name = self.orphan()
+            os.kill(session, signal.SIGKILL)
+            names.append(f"{name}.recovered.tracy")
+            (self.traces / self.journals()[0]).rename(self.dir / f"{name}.tracy.journal")
+        faults = {"LD_PRELOAD": str(BUILD / "test" / "faults.so"), "FAULT_AT": "1",
+                  "FAULT_HOLD": str(hold), "FAULT_ONLY": "fsync"}
+        with mock.patch.dict(os.environ, faults), self.daemon() as process:
+            for journal in self.dir.glob("*.journal"):
+                journal.rename(self.traces / journal.name)
+            wait_until(lambda: children(process))
+            time.sleep(0.5)
+            self.assertEqual(self.names(), [n.replace("recovered.tracy", "tracy.journal")
+                                            for n in sorted(names)])
+            os.kill(children(process)[0], signal.SIGKILL)
+            wait_until(lambda: self.names() == sorted(names))
+            self.stop(process)
+        self.assertEqual(self.said().count("the process that does so was killed"), 1)
 
     def leave_damaged(self):
         """A journal with bytes behind its records that are none; gives its client's name."""

@@ -420,6 +420,32 @@ static void test_ends(void **state)
     journal_reader_close(r);
 }
 
+/* An empty folder can be what is left of one; a folder with no segment among its files is not. */
+static void test_what_is_no_journal(void **state)
+{
+    struct fixture *f = *state;
+    enum journal_state found;
+    struct journal_left left;
+    struct err e = {0};
+    char other[128], path[160];
+    snprintf(other, sizeof other, "%s/notes.journal", f->dir);
+    snprintf(path, sizeof path, "%s/00000001", other);
+    assert_int_equal(mkdir(other, 0700), 0);
+    must(journal_look(other, &found, &e), &e);
+    assert_int_equal(found, JOURNAL_DONE);
+    assert_true(journal_is_left(AT_FDCWD, other, &left));
+    assert_false(left.settled);
+    assert_int_equal(left.id, journal_id(AT_FDCWD, other));
+    usleep(50000); /* times of files are as fine as the kernel's ticks */
+    assert_int_equal(mkdir(path, 0700), 0);
+    assert_int_not_equal(left.id, journal_id(AT_FDCWD, other));
+    must(journal_look(other, &found, &e), &e);
+    assert_int_equal(found, JOURNAL_OTHER);
+    assert_false(journal_is_left(AT_FDCWD, other, &left));
+    assert_int_equal(rmdir(path), 0);
+    assert_int_equal(rmdir(other), 0);
+}
+
 /* Killed while a saved trace's journal is removed: it is known to be of no use. */
 static void test_removal_cut_off(void **state)
 {
@@ -445,6 +471,7 @@ static void test_removal_cut_off(void **state)
     assert_int_equal(rmdir(other), 0);
     must(journal_look(other, &found, &e), &e);
     assert_int_equal(found, JOURNAL_NONE);
+    assert_int_equal(journal_id(AT_FDCWD, other), 0);
     for (uint32_t i = 1; i < last; i++) {
         must(journal_look(f->path, &found, &e), &e);
         assert_int_equal(found, JOURNAL_LEFT);
@@ -697,6 +724,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_segments, setup, teardown),
         cmocka_unit_test_setup_teardown(test_records_elsewhere, setup, teardown),
         cmocka_unit_test_setup_teardown(test_ends, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_what_is_no_journal, setup, teardown),
         cmocka_unit_test_setup_teardown(test_removal_cut_off, setup, teardown),
         cmocka_unit_test_setup_teardown(test_full_disk, setup, teardown),
         cmocka_unit_test_setup_teardown(test_full_disk_in_place, setup, teardown),
