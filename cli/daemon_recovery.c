@@ -183,11 +183,15 @@ static size_t count_tried(const struct daemon_leftovers *l)
     return n;
 }
 
+static long long pause_after(unsigned failures)
+{
+    return PAUSE_NS << (failures < PAUSES_MAX ? failures : PAUSES_MAX - 1);
+}
+
 static void put_off(struct leftover *one, long long now, uint64_t room)
 {
     uint64_t more = one->is.bytes / ROOM_PART + ROOM_LEAST;
-    unsigned pauses = one->failures < PAUSES_MAX ? one->failures : PAUSES_MAX - 1;
-    one->not_before = now + (PAUSE_NS << pauses);
+    one->not_before = now + pause_after(one->failures);
     one->room = room < UINT64_MAX / 2 ? room + more : UINT64_MAX;
     one->failures++;
 }
@@ -281,10 +285,10 @@ void daemon_recover(struct daemon *d)
         (void)recover_all(d, NULL, &e);
         if (d->log_json)
             restore_words(d, &before);
+        note_left(d, false);
     }
     if (e.code)
         daemon_log_error(d, &e);
-    note_left(d, false);
 }
 
 /* ---- while it serves */
@@ -339,6 +343,11 @@ static int begin(struct daemon *d, struct err *e)
     if (!r)
         return err_no_memory(e, "recovery");
     *r = (struct recovery_job){d, memfd_create("words", MFD_CLOEXEC)};
+    if (r->words < 0) {
+        err_errno(e, ERR_OUTPUT, "recovery");
+        free(r);
+        return -1;
+    }
     const struct job_plan plan = {.body = recover_beside,
                                   .arg = d,
                                   .in = -1,
@@ -348,10 +357,22 @@ static int begin(struct daemon *d, struct err *e)
                                   .done = recovered,
                                   .dropped = forget,
                                   .ctx = r};
-    if (jobs_begin(&d->jobs, &plan, e) == 0)
-        return 0;
-    forget(r);
-    return -1;
+    if (jobs_begin(&d->jobs, &plan, e) != 0) {
+        forget(r);
+        return -1;
+    }
+    d->recovering = true;
+    return 0;
+}
+
+/* It is tried again the next time that somebody looks; what lasts is told after growing pauses. */
+static void tell_unbegun(struct daemon *d, long long now, const struct err *e)
+{
+    struct daemon_leftovers *l = &d->left;
+    if (l->unbegun && now < l->tell_at)
+        return;
+    daemon_log_error(d, e);
+    l->tell_at = now + pause_after(l->unbegun++);
 }
 
 void daemon_recovery_turn(struct daemon *d)
@@ -369,7 +390,8 @@ void daemon_recovery_turn(struct daemon *d)
     list_left(d);
     if (!choose(d, now, !asked))
         return;
-    d->recovering = true;
     if (begin(d, &e) != 0)
-        daemon_log_error(d, &e);
+        tell_unbegun(d, now, &e);
+    else
+        d->left.unbegun = 0;
 }

@@ -382,6 +382,24 @@ class Dying(Running):
             self.stop(process)
         self.assertEqual(self.said().count("the process that does so was killed"), 1)
 
+    def test_no_process_can_be_begun(self):
+        """It is told of once, and done as soon as one can."""
+        session, name = self.orphan()
+        with self.daemon() as process:
+            used = {int(fd) for fd in os.listdir(f"/proc/{process.pid}/fd")}
+            before = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
+            # Two more: enough to see the journal, too few to hear a process.
+            most = [fd for fd in range(max(used) + 4) if fd not in used][1] + 1
+            resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (most, before[1]))
+            os.kill(session, signal.SIGKILL)
+            self.wait_said("Too many open files")
+            time.sleep(5)
+            self.assertEqual(self.said().count("Too many open files"), 1)
+            self.assertEqual(self.names(), [f"{name}.tracy.journal"])
+            resource.prlimit(process.pid, resource.RLIMIT_NOFILE, before)
+            wait_until(lambda: self.names() == [f"{name}.recovered.tracy"])
+            self.stop(process)
+
     def leave_damaged(self):
         """A journal with bytes behind its records that are none; gives its client's name."""
         client = self.client(STAYS)
