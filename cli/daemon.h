@@ -110,6 +110,7 @@ struct daemon_leftovers {
     long long looked, began;   /* monotonic ns */
     long long or_with;         /* from here on more room is a reason */
     bool had_new;              /* the last recovery was of those that were not tried before */
+    bool low_told;             /* that they wait for --min-free */
     unsigned unbegun;          /* no process could be begun; times in a row that it was told */
     long long tell_at;         /* the next time */
 };

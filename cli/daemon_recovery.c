@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/format.h"
 #include "cli/daemon.h"
 #include "cli/options.h"
 #include "cli/recover.h"
@@ -258,6 +259,24 @@ static bool choose(struct daemon *d, long long now, bool settled)
     return any || again;
 }
 
+/*
+ * For now. A trace takes room before its journal gives its own back, and what --min-free keeps is
+ * for others. --total-quota does not matter: the trace takes less than the journal did, as a rule.
+ */
+static bool has_room(struct daemon *d)
+{
+    char text[FORMAT_SIZE], least[FORMAT_SIZE];
+    if (!d->min_free || daemon_free_bytes(d) >= d->min_free)
+        return true;
+    if (d->left.list.len && !d->left.low_told)
+        daemon_log(d, LOG_WARNING, "recovery", NULL, NULL,
+                   "%s that captures left: recovered when %s are free on disk (--min-free)",
+                   format_counted(text, d->left.list.len, "journal"),
+                   format_bytes(least, d->min_free));
+    d->left.low_told = d->left.list.len > 0;
+    return false;
+}
+
 static bool is_tried(void *ctx, uint64_t id)
 {
     const struct daemon *d = ctx;
@@ -280,6 +299,8 @@ void daemon_recover(struct daemon *d)
         return;
     d->left.began = monotonic_ns();
     list_left(d);
+    if (!has_room(d))
+        return;
     (void)choose(d, d->left.began, false);
     if (!d->log_json || divert_words(&before, &e) == 0) {
         (void)recover_all(d, NULL, &e);
@@ -362,6 +383,7 @@ static int begin(struct daemon *d, struct err *e)
         return -1;
     }
     d->recovering = true;
+    d->left.low_told = false;
     return 0;
 }
 
@@ -385,10 +407,8 @@ void daemon_recovery_turn(struct daemon *d)
         return;
     d->recover_at = 0;
     d->left.looked = d->left.began = now;
-    if (d->min_free && daemon_free_bytes(d) < d->min_free)
-        return;
     list_left(d);
-    if (!choose(d, now, !asked))
+    if (!has_room(d) || !choose(d, now, !asked))
         return;
     if (begin(d, &e) != 0)
         tell_unbegun(d, now, &e);

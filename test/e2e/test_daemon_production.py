@@ -382,6 +382,20 @@ class Dying(Running):
             self.stop(process)
         self.assertEqual(self.said().count("the process that does so was killed"), 1)
 
+    def test_it_waits_for_room(self):
+        """For --min-free at the start, too; not for --total-quota, which it is good for."""
+        session, name = self.orphan()
+        os.kill(session, signal.SIGKILL)
+        with self.daemon("--min-free", "1000000G") as process:
+            self.assertEqual(self.names(), [f"{name}.tracy.journal"])
+            time.sleep(5)
+            self.stop(process)
+        self.assertEqual(self.names(), [f"{name}.tracy.journal"])
+        self.assertEqual(self.said().count("1 journal that captures left: recovered when "), 1)
+        with self.daemon("--total-quota", "1") as process:
+            self.stop(process)
+        self.assertEqual(self.names(), [f"{name}.recovered.tracy"])
+
     def test_no_process_can_be_begun(self):
         """It is told of once, and done as soon as one can."""
         session, name = self.orphan()
