@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/format.h"
+#include "base/outfile_left.h"
 #include "cli/daemon.h"
 #include "cli/options.h"
 #include "cli/recover.h"
@@ -320,9 +321,12 @@ void daemon_recover_soon(struct daemon *d)
         d->recover_at = monotonic_ns() + AFTER_NS;
 }
 
+/* What an earlier one left that was killed takes the room that this one may need. */
 static int recover_beside(void *arg)
 {
+    const struct daemon *d = arg;
     struct err e = {0};
+    (void)outfile_remove_left(d->dir);
     int status = join_streams() == 0 ? recover_all(arg, is_tried, &e) : 1;
     if (e.code)
         print_error(&e);

@@ -1,11 +1,13 @@
 #include "cli/recover.h"
 
 #include <dirent.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "analysis/summary.h"
@@ -18,6 +20,12 @@
 #include "server/recovery.h"
 #include "trace/save_file.h"
 
+struct made {
+    char *path;
+    uint64_t bytes;
+    bool hidden; /* it has no name of its own yet */
+};
+
 struct recovering {
     const struct recover_options *options;
     struct journal_reader *reader;
@@ -25,9 +33,9 @@ struct recovering {
     struct recovery found;
     char *base; /* of the output's names */
     char *spool_dir;
-    unsigned outputs; /* named so far */
-    VEC(char *) made; /* those that were saved */
-    bool shown;       /* a progress line stands there */
+    unsigned outputs;      /* named so far */
+    VEC(struct made) made; /* those that were saved */
+    bool shown;            /* a progress line stands there */
 };
 
 /* ---- names */
@@ -69,6 +77,26 @@ static char *next_output(struct recovering *r)
     return name;
 }
 
+/* In the same folder, and one that who is killed leaves for base/outfile_left.h; NULL with `e`. */
+static char *hidden_output(const struct recovering *r, struct err *e)
+{
+    char *folder = outfile_folder(r->base), *name = NULL;
+    struct buf path = {0};
+    uint32_t random;
+    do {
+        path.len = 0;
+        if (getrandom(&random, sizeof random, 0) == (ssize_t)sizeof random)
+            buf_printf(&path, "%s/" OUTFILE_HIDDEN "%06x", folder ? folder : "", random >> 8);
+    } while (folder && !path.failed && (!path.len || access(buf_str(&path), F_OK) == 0));
+    if (folder && !path.failed)
+        name = strdup(buf_str(&path));
+    if (!name)
+        err_no_memory(e, "the output's name");
+    free(folder);
+    buf_release(&path);
+    return name;
+}
+
 /* ---- saving */
 
 static void end_line(struct recovering *r)
@@ -78,33 +106,97 @@ static void end_line(struct recovering *r)
     r->shown = false;
 }
 
+static void tell_saved(struct recovering *r, const struct made *m)
+{
+    char bytes[FORMAT_SIZE];
+    end_line(r);
+    printf("saved to %s, %s\n", m->path, format_bytes(bytes, m->bytes));
+}
+
+/*
+ * Nobody who asked for nothing sees a part before all are there: what sends each trace on as soon
+ * as it has a name would send those of a recovery that is not finished, and of each that tries
+ * again.
+ */
+static char *choose_output(struct recovering *r, struct err *e)
+{
+    char *output = NULL;
+    if (!vec_reserve(&r->made, r->made.len + 1) ||
+        (!r->options->unasked && !(output = next_output(r))))
+        err_no_memory(e, "the output's name");
+    else if (!output)
+        output = hidden_output(r, e);
+    return output;
+}
+
 static int save(struct recovering *r, struct err *e)
 {
     const uint8_t *v = r->found.version->facts.file_version;
     uint32_t version =
         r->options->trace_version ? r->options->trace_version : FILE_VERSION(v[0], v[1], v[2]);
-    char *output = vec_reserve(&r->made, r->made.len + 1) ? next_output(r) : NULL;
+    char *output = choose_output(r, e);
     struct save_options options = {.layout = file_layout_find(version),
                                    .container = r->options->container,
                                    .replace = r->options->replace};
     struct trace_write_stats stats;
     struct buf losses = {0};
-    char bytes[FORMAT_SIZE];
-    int status = output ? summary_write_facts(&r->trace, e) : err_no_memory(e, "the output's name");
+    int status = output ? summary_write_facts(&r->trace, e) : -1;
     if (status == 0)
         status = trace_save_file(&r->trace, output, &options, &stats, &losses, e);
-    if (status == 0) {
-        end_line(r);
-        printf("saved to %s, %s\n", output, format_bytes(bytes, stats.file_bytes));
-    }
+    const struct made made = {output, status == 0 ? stats.file_bytes : 0, r->options->unasked};
+    if (status == 0 && !made.hidden)
+        tell_saved(r, &made);
     if (status == 0 && losses.len)
         fprintf(stderr, "tidemark: the file's version cannot hold: %s\n", buf_str(&losses));
     buf_release(&losses);
     if (status == 0)
-        r->made.at[r->made.len++] = output;
+        r->made.at[r->made.len++] = made;
     else
         free(output);
     return status;
+}
+
+/* -1 with errno; EEXIST: something has that name. */
+static int give_name(const char *hidden, const char *name)
+{
+    if (link(hidden, name) == 0) {
+        (void)unlink(hidden);
+        return 0;
+    }
+    if (errno == EEXIST || access(name, F_OK) == 0)
+        return errno = EEXIST, -1;
+    return rename(hidden, name); /* file systems without hard links */
+}
+
+/* Under the next name that is free. */
+static int name_one(struct recovering *r, struct made *m, struct err *e)
+{
+    for (;;) {
+        char *name = next_output(r);
+        if (!name)
+            return err_no_memory(e, "the output's name");
+        if (give_name(m->path, name) == 0) {
+            free(m->path);
+            *m = (struct made){name, m->bytes, false};
+            tell_saved(r, m);
+            return 0;
+        }
+        bool taken = errno == EEXIST;
+        if (!taken)
+            err_errno(e, ERR_OUTPUT, "cannot make %s", name);
+        free(name);
+        if (!taken)
+            return -1;
+    }
+}
+
+static int name_all(struct recovering *r, struct err *e)
+{
+    for (size_t i = 0; i < r->made.len; i++) {
+        if (r->made.at[i].hidden && name_one(r, &r->made.at[i], e) != 0)
+            return -1;
+    }
+    return 0;
 }
 
 /*
@@ -114,10 +206,10 @@ static int save(struct recovering *r, struct err *e)
 static void undo(struct recovering *r)
 {
     while (r->made.len && !r->options->replace) {
-        char *output = r->made.at[--r->made.len];
-        if (unlink(output) == 0)
-            printf("removed again, the journal has it: %s\n", output);
-        free(output);
+        struct made *m = &r->made.at[--r->made.len];
+        if (unlink(m->path) == 0 && !m->hidden)
+            printf("removed again, the journal has it: %s\n", m->path);
+        free(m->path);
     }
 }
 
@@ -264,7 +356,7 @@ static int recover(struct recovering *r, struct err *e)
         return err_no_memory(e, "the output's name");
     r->found.tail.bytes = journal_reader_tail(r->reader)->bytes;
     tell_beginning(&r->found);
-    if (play_and_save(r, e) != 0) {
+    if (play_and_save(r, e) != 0 || name_all(r, e) != 0) {
         undo(r);
         return err_prefix(e, "the journal %s stays as it was", o->journal);
     }
@@ -278,7 +370,7 @@ int recover_journal(const struct recover_options *options, struct err *e)
     int status = r.reader ? recover(&r, e) : -1;
     journal_reader_close(r.reader);
     for (size_t i = 0; i < r.made.len; i++)
-        free(r.made.at[i]);
+        free(r.made.at[i].path);
     vec_release(&r.made);
     free(r.base);
     free(r.spool_dir);

@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
+import time
 from unittest import mock
 
 import test_daemon_production
@@ -481,6 +482,47 @@ class Sessions(Faulty, test_daemon_production.Running):
             self.wait_said("killed by signal 9")
             wait_until(lambda: not alive(copy), "the copy's end")
             self.stop(process)
+
+    def leave_parts(self):
+        """A journal of a session that was killed before its first part was saved."""
+        begin = frame_ends(self.stream, PROTOCOL)[0]
+        player = Player(self.stream, PROTOCOL)
+        self.addCleanup(player.close)
+        env = environment(FAULT_AT=1, FAULT_HOLD=self.dir / "go", FAULT_ONLY="fsync")
+        with mock.patch.dict(os.environ, env), \
+                self.daemon("--no-recover", "--rotate", "100K") as process:
+            announce(self.udp, player.port, b"prog", protocol=PROTOCOL)
+            wait_until(lambda: self.traces.exists() and self.journals(), "the journal")
+            journal = self.traces / self.journals()[0]
+            wait_until(lambda: begin + journal_arrived(journal) > 190000, "what follows")
+            os.kill(children(process.pid)[0], signal.SIGKILL)
+            self.wait_said("killed by signal 9")
+            self.stop(process)
+        return journal
+
+    def test_parts_are_recovered_together(self):
+        """A recovery that is killed while it saves the second one leaves none, which would be sent on,
+        and made again by the next."""
+        journal = self.leave_parts()
+        name = journal.name.removesuffix(".tracy.journal")
+        shutil.copytree(journal, self.dir / "copy" / journal.name)
+        self.assertEqual(run("recover", self.dir / "copy" / journal.name).returncode, 0)
+        wanted = sorted(os.listdir(self.dir / "copy"))
+        self.assertIn(f"{name}.recovered.2.tracy", wanted)
+        journal.rename(self.dir / journal.name)
+        env = environment(FAULT_AT=3, FAULT_HOLD=self.dir / "go", FAULT_ONLY="fsync")
+        with mock.patch.dict(os.environ, env), self.daemon() as process:
+            (self.dir / journal.name).rename(journal)
+            wait_until(lambda: self.hidden() or self.traces_named(), "the first part")
+            time.sleep(0.2)
+            self.assertEqual((self.traces_named(), self.journals()), ([], [journal.name]))
+            os.kill(children(process.pid)[0], signal.SIGKILL)
+            self.wait_said("the process that does so was killed")
+            self.stop(process)
+        os.utime(self.hidden()[0], (0, 0))
+        with self.daemon() as process:
+            self.stop(process)
+        self.assertEqual(self.names(), wanted)
 
     def test_unfinished_files_that_have_names_go(self):
         """Where there are no files without names: when the daemon starts, nobody writes them and
