@@ -25,18 +25,19 @@ static int take_pool(struct decoder *d, uint64_t *pool)
 
 int decoder_emit_memory(struct decoder *d)
 {
-    if (decoder_settle_stacks(d) < 0)
-        return -1;
+    /* Where memory is short for a call stack, events come without it rather than not at all. */
+    bool settled = decoder_settle_stacks(d) == 0;
+    struct err later, *e = settled ? d->err : &later;
     unsigned n = d->memory_count;
     int status = 0;
     d->memory_count = 0;
-    if (d->sink.memory)
-        return n ? d->sink.memory(d->sink.ctx, d->memory, n, d->err) : 0;
-    for (unsigned i = 0; i < n && status == 0; i++) {
+    if (d->sink.memory && n)
+        status = d->sink.memory(d->sink.ctx, d->memory, n, e);
+    for (unsigned i = 0; !d->sink.memory && i < n && status == 0; i++) {
         struct event ev = event_of_memory(&d->memory[i]);
-        status = d->sink.event(d->sink.ctx, &ev, d->err);
+        status = d->sink.event(d->sink.ctx, &ev, e);
     }
-    return status;
+    return settled ? status : -1;
 }
 
 /*

@@ -22,17 +22,41 @@ struct ahead {
     struct memory_aim aims[BATCH];
 };
 
-static inline int find_pool(struct ingest *in, uint64_t key, struct pool **pool, struct err *e)
+static inline struct recent_pool *recent_pool(struct ingest *in, uint64_t key)
 {
-    struct recent_pool *recent = &in->recent_pools[(key >> 4 ^ key >> 8) % INGEST_RECENT_POOLS];
-    *pool = recent->pool;
-    if (__builtin_expect(recent->pool && key == recent->key, 1))
-        return 0;
+    return &in->recent_pools[(key >> 4 ^ key >> 8) % INGEST_RECENT_POOLS];
+}
+
+static struct pool *note_pool(struct ingest *in, uint64_t key, uint64_t number)
+{
+    struct pool *pool = in->trace->memory.pools.at[number];
+    *recent_pool(in, key) = (struct recent_pool){.key = key, .pool = pool};
+    return pool;
+}
+
+/* One that is not among the recent ones. */
+static __attribute__((noinline)) struct pool *find_pool(struct ingest *in, uint64_t key)
+{
+    const uint64_t *number = map_find(&in->trace->memory.pool_numbers, key);
+    return number ? note_pool(in, key, *number) : NULL;
+}
+
+/* The pool with that key, or NULL when it has none yet. */
+static inline struct pool *known_pool(struct ingest *in, uint64_t key)
+{
+    const struct recent_pool *recent = recent_pool(in, key);
+    return __builtin_expect(recent->pool && key == recent->key, 1) ? recent->pool
+                                                                   : find_pool(in, key);
+}
+
+static int make_pool(struct ingest *in, uint64_t key, struct err *e)
+{
     uint32_t number;
+    if (known_pool(in, key))
+        return 0;
     if (memory_pool(&in->trace->memory, key, &number, e) != 0)
         return -1;
-    *pool = in->trace->memory.pools.at[number];
-    *recent = (struct recent_pool){.key = key, .pool = *pool};
+    (void)note_pool(in, key, number);
     return 0;
 }
 
@@ -115,15 +139,17 @@ static inline size_t block_end(const struct ahead *h, size_t from)
     return from >= h->n ? from : from + BLOCK < h->n ? from + BLOCK : h->n;
 }
 
-static inline int aim_block(struct ingest *in, struct ahead *h, size_t from, struct err *e)
+/* A new pool ends the batch: it is made when all before it is done, and does not come too early. */
+static inline void aim_block(struct ingest *in, struct ahead *h, size_t from)
 {
     for (size_t i = from, end = block_end(h, from); i < end; i++) {
-        struct pool *pool;
-        if (find_pool(in, h->events[i].pool, &pool, e) != 0)
-            return -1;
+        struct pool *pool = known_pool(in, h->events[i].pool);
+        if (__builtin_expect(!pool, 0)) {
+            h->n = i;
+            return;
+        }
         memory_aim_at(&h->aims[i], pool, h->events[i].ptr);
     }
-    return 0;
 }
 
 static inline __attribute__((always_inline)) void fetch_blocks(struct ahead *h, size_t from)
@@ -155,20 +181,23 @@ static inline int put_block(struct ingest *in, const struct ahead *h, size_t fro
     return 0;
 }
 
-static int put_batch(struct ingest *in, const struct memory_event *events, size_t n, struct err *e)
+/* How many of the events it took, which are one at least; 0 after an error. */
+static size_t put_batch(struct ingest *in, const struct memory_event *events, size_t n,
+                        struct err *e)
 {
     struct ahead h; /* most of it is not needed to begin with */
     h.events = events;
     h.n = n;
-    for (size_t at = 0; at < n + 3 * BLOCK; at += BLOCK) {
-        if (aim_block(in, &h, at, e) != 0)
-            return -1;
+    if (make_pool(in, events[0].pool, e) != 0)
+        return 0;
+    for (size_t at = 0; at < h.n + 3 * BLOCK; at += BLOCK) {
+        aim_block(in, &h, at);
         fetch_blocks(&h, at - BLOCK);
         fetch_frees(&h, at - 2 * BLOCK);
         if (put_block(in, &h, at - 3 * BLOCK, e) != 0)
-            return -1;
+            return 0;
     }
-    return 0;
+    return h.n;
 }
 
 /* ---- in */
@@ -176,8 +205,9 @@ static int put_batch(struct ingest *in, const struct memory_event *events, size_
 int ingest_memory(void *ctx, const struct memory_event *events, size_t n, struct err *e)
 {
     struct ingest *in = ctx;
-    for (size_t done = 0; done < n; done += BATCH) {
-        if (put_batch(in, events + done, n - done < BATCH ? n - done : BATCH, e) != 0)
+    for (size_t done = 0, taken; done < n; done += taken) {
+        taken = put_batch(in, events + done, n - done < BATCH ? n - done : BATCH, e);
+        if (taken == 0)
             return -1;
     }
     return 0;

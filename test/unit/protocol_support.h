@@ -43,6 +43,7 @@ struct log_sink {
     struct map keys;       /* callstack_key.check → stack id */
     uint64_t counts[EVENT_KIND_COUNT];
     uint64_t fail_after; /* > 0: the sink refuses this event */
+    size_t stacks_most;  /* > 0: it has memory for so many stacks */
 };
 
 static inline uint64_t hash_bytes(uint64_t h, const void *bytes, size_t n)
@@ -334,7 +335,6 @@ static inline int log_callstack(void *ctx, const uint64_t *frames, uint32_t n, u
                                 bool *fresh, struct err *e)
 {
     struct log_sink *s = ctx;
-    (void)e;
     assert_true(n >= 1);
     if (s->buckets.len == 0) {
         s->buckets.len = 1 << 12; /* no test has so many stacks */
@@ -344,6 +344,8 @@ static inline int log_callstack(void *ctx, const uint64_t *frames, uint32_t n, u
     assert_true(s->stacks.len < s->buckets.len / 2);
     uint32_t *bucket = find_bucket(s, frames, n);
     *fresh = *bucket == 0;
+    if (*fresh && s->stacks_most && s->stacks.len == s->stacks_most)
+        return err_no_memory(e, "call stacks");
     if (*fresh) {
         struct stack_copy copy = {malloc(n * sizeof *frames), n};
         assert_non_null(copy.frames);

@@ -777,6 +777,34 @@ static void test_sink_refuses(void **state)
     rig_release(&r);
 }
 
+/* What came before is not lost: at the end of a frame, of a run, and where as many wait as may. */
+static void test_no_memory_for_a_stack(void **state)
+{
+    (void)state;
+    for (unsigned n = 1; n <= 130; n++) {
+        struct rig r;
+        struct buf b = {0};
+        rig_init(&r, 82, NULL);
+        r.log.stacks_most = n / 2 + 1;
+        for (uint64_t i = 0; i < n; i++) {
+            const struct view stack = {(const char *)&i, sizeof i};
+            put_item(r.version, &b, "CallstackPayload", stack, NULL);
+            PUT0(&r, &b, "CallstackSerial");
+            PUT0(&r, &b, "MemAllocCallstack");
+        }
+        if (n % 2)
+            PUT0(&r, &b, "KeepAlive");
+        const bool fits = n <= r.log.stacks_most;
+        assert_int_equal(decoder_frame(r.decoder, b.data, b.len, &r.err), fits ? 0 : -1);
+        assert_true(fits || strstr(r.err.text, "call stacks"));
+        assert_true(r.log.counts[EVENT_MEM_ALLOC] >= r.log.stacks_most);
+        assert_int_equal(r.log.counts[EVENT_MEM_ALLOC],
+                         decoder_stats(r.decoder)->kinds[WIRE_MEM_ALLOC]);
+        buf_release(&b);
+        rig_release(&r);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -807,6 +835,7 @@ int main(void)
         cmocka_unit_test(test_fibers),
         cmocka_unit_test(test_settled),
         cmocka_unit_test(test_sink_refuses),
+        cmocka_unit_test(test_no_memory_for_a_stack),
     };
     return cmocka_run_group_tests_name("protocol decoder", tests, NULL, NULL);
 }

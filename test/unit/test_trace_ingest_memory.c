@@ -173,6 +173,33 @@ static void strict_runs_end_at_the_fault(void **state)
     }
 }
 
+/* Nor are pools made for what stands behind it. */
+static void pools_are_made_when_their_turn_comes(void **state)
+{
+    (void)state;
+    struct memory_event events[100];
+    for (size_t fault = 0; fault < 100; fault++) {
+        struct history h;
+        struct err e = {0};
+        history_init(&h);
+        h.in.strict = true;
+        for (size_t i = 0; i < 100; i++) {
+            enum event_kind kind = i == fault ? EVENT_MEM_FREE : EVENT_MEM_ALLOC;
+            events[i] =
+                (struct memory_event){.kind = kind, .time = (int64_t)i, .thread = 1, .ptr = 16 + i};
+            events[i].pool = 16 * (i / 3);
+        }
+        assert_int_equal(h.in.sink.memory(&h.in, events, 100, &e), -1);
+        assert_int_equal(e.code, ERR_CHECK);
+        assert_int_equal(h.t.memory.pools.len, fault / 3 + 1);
+        uint64_t allocations = 0;
+        for (size_t i = 0; i < h.t.memory.pools.len; i++)
+            allocations += h.t.memory.pools.at[i]->totals.allocations;
+        assert_int_equal(allocations, fault);
+        history_release(&h);
+    }
+}
+
 static uint32_t find_one(const struct callstacks *c, const uint64_t *ids, uint32_t n)
 {
     struct sent_callstack sent = {.addresses = ids, .n = n, .id = 4711};
@@ -248,6 +275,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runs_are_like_their_events),
         cmocka_unit_test(strict_runs_end_at_the_fault),
+        cmocka_unit_test(pools_are_made_when_their_turn_comes),
         cmocka_unit_test(stacks_are_found_by_their_addresses),
         cmocka_unit_test(stacks_are_found_many_at_a_time),
     };
