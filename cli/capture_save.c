@@ -256,6 +256,8 @@ static void take_memory_back(struct capture *c)
     struct err ignored = {0};
     size_t wanted = c->o.buffer ? c->o.buffer : TRACE_BUDGET;
     c->memory.lent = 0;
+    if (!c->trace)
+        return;
     if (c->memory.bytes)
         (void)memory_limit_change(&c->memory, c->trace, c->memory.bytes, wanted, &ignored);
     else
@@ -433,7 +435,7 @@ static int wait_for_part(struct capture *c, struct err *e)
  * Without a part before it the last one is not saved, since the journal has both: unless that was
  * removed.
  */
-static int settle_part(struct capture *c, struct err *e)
+int capture_settle_part(struct capture *c, struct err *e)
 {
     int status = c->part_lost ? err_set(e, ERR_OUTPUT, "a part of the trace could not be saved")
                               : wait_for_part(c, e);
@@ -448,7 +450,7 @@ static int settle_part(struct capture *c, struct err *e)
 
 int capture_save(struct capture *c, struct trace *t, struct err *e)
 {
-    if (settle_part(c, e) != 0)
+    if (capture_settle_part(c, e) != 0)
         return -1;
     find_names(c, t);
     if (!c->facts_written && summary_write_facts(t, e) != 0)

@@ -28,6 +28,7 @@ struct capture {
     uint8_t *rest;           /* what arrived last and the journal had no room for; NULL: nothing */
     size_t rest_len;
     bool lacks;                  /* the store had no room: the journal has more than it */
+    bool torn;                   /* the store must only be released (session_is_torn) */
     bool dropped;                /* a flight recorder: the journal has more than the store */
     struct err cause;            /* of an end that was an error */
     struct journal_reader *kept; /* the journal, read again; NULL: it was not needed */
@@ -36,9 +37,9 @@ struct capture {
     uint32_t parts_saved;
     struct part_saver saver; /* of the part before the one at hand */
     bool part_lost;          /* it failed: only the journal has that part */
-    struct trace *trace;
-    struct monitor monitor; /* a daemon that watches */
-    bool watched;           /* a daemon began it, which may be gone: its exit status is ours */
+    struct trace *trace;     /* NULL: none is at hand */
+    struct monitor monitor;  /* a daemon that watches */
+    bool watched;            /* a daemon began it, which may be gone: its exit status is ours */
     struct monitor_end ended;
     uint32_t version; /* to write */
     struct stop stop;
@@ -68,6 +69,12 @@ int capture_part_saved(void *ctx, bool wait, struct err *e);
  * is replaced, while it goes on. That it could not be saved is told and ends nothing.
  */
 int capture_save_kept(void *ctx, struct err *e);
+
+/*
+ * Waits for the part before the one at hand, if it is still being saved. -1 when it is not, and
+ * only the journal has it. A request to stop is answered, a second one obeyed: -1, too.
+ */
+int capture_settle_part(struct capture *c, struct err *e);
 
 /*
  * The last part, or the only one, with names and facts, when the one before is saved. A request to

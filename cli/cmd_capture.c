@@ -237,20 +237,24 @@ static int record(struct capture *c, struct connection *connection, struct trace
     uint64_t unanswered = session_unanswered(s);
     c->dropped = session_has_dropped(s);
     c->lacks = session_lacks(s);
+    c->torn = session_is_torn(s);
     c->rest = session_take_rest(s, &c->rest_len);
     c->cause = *e;
     session_free(s);
     if (c->terminal)
         printf("\r\033[K");
-    printf("%s after %s of the client's time\n", session_end_text(*end),
-           format_duration(time, t->facts.last_time));
+    if (c->torn)
+        printf("%s\n", session_end_text(*end));
+    else
+        printf("%s after %s of the client's time\n", session_end_text(*end),
+               format_duration(time, t->facts.last_time));
     if (e->code != ERR_NONE)
         print_error(e);
     *e = (struct err){0}; /* said; what follows begins without an error */
     if (unanswered)
         fprintf(stderr, "tidemark: %s asked for and never told\n",
                 format_counted(time, unanswered, "name"));
-    if (c->o.drop_in)
+    if (c->o.drop_in && !c->torn)
         print_figures(t, monotonic_ns() - began);
     return 0;
 }
@@ -449,6 +453,26 @@ static int save_all(struct capture *c, struct trace *t, struct err *e)
     return capture_go_elsewhere(c, t, e) == 0 ? capture_save(c, t, e) : -1;
 }
 
+/*
+ * Nothing is made of a torn store: all of it is in the journal or in the part before. A journal
+ * could be played at once, but here and now there was too little room for less than that.
+ */
+static int lose_part(struct capture *c, struct err *e)
+{
+    c->trace = NULL;
+    if (capture_settle_part(c, e) != 0)
+        return -1;
+    return err_set(e, c->cause.code, "%s is not saved: there was no room to begin it",
+                   capture_output(c));
+}
+
+static int save_recorded(struct capture *c, struct trace *t, enum session_end end, struct err *e)
+{
+    if (c->dropped)
+        return save_last(c, t, end, e);
+    return c->torn ? lose_part(c, e) : save_all(c, t, e);
+}
+
 static int capture_connected(struct capture *c, struct connection *connection)
 {
     struct trace t;
@@ -474,10 +498,10 @@ static int capture_connected(struct capture *c, struct connection *connection)
         c->ended.end = (int)end;
     let_go_of_signals(c);
     if (status == 0)
-        status = c->dropped ? save_last(c, &t, end, &e) : save_all(c, &t, &e);
+        status = save_recorded(c, &t, end, &e);
     if (status != 0) {
         status = fail(c, &e, 5);
-        leave_journal(c, false);
+        leave_journal(c, c->torn && !c->dropped);
     } else {
         c->ended.saved = !c->homeless;
         status = after_saving(c, &t, end);

@@ -279,12 +279,13 @@ int intake_finish(struct intake *r, enum session_end end, const struct err *caus
     struct trace *t = r->trace;
     if (r->finished == r->ingest.parts + 1)
         return end_otherwise(r, end, cause, e);
-    r->finished = r->ingest.parts + 1;
     if (trace_add_fact(t, e, "protocol", "%u", r->start.version->protocol) != 0)
         return -1;
     r->end_fact = t->app_info.len;
-    if (trace_add_fact(t, e, "end", "%s", session_end_text(end)) != 0 ||
-        add_incomplete(t, end, cause, e) != 0)
+    if (trace_add_fact(t, e, "end", "%s", session_end_text(end)) != 0)
+        return -1;
+    r->finished = r->ingest.parts + 1;
+    if (add_incomplete(t, end, cause, e) != 0)
         return -1;
     uint64_t unanswered = intake_unanswered(r);
     if (unanswered &&

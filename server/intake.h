@@ -80,7 +80,8 @@ int intake_take(struct intake *r, const uint8_t **bytes, size_t *len, struct err
 
 /*
  * Goes on in another part (ingest_begin_part), unless no frame came since the last time. 1 when it
- * did, 0 when not.
+ * did, 0 when not. -1 when the part before cannot be let go of, or, with `ingest.torn`, no other be
+ * begun.
  */
 int intake_turn(struct intake *r, struct err *e);
 

@@ -587,9 +587,23 @@ bool session_lacks(const struct session *s)
     return s->lacks;
 }
 
+bool session_is_torn(const struct session *s)
+{
+    return s->r.ingest.torn;
+}
+
 uint64_t session_unanswered(const struct session *s)
 {
     return intake_unanswered(&s->r);
+}
+
+/* Where it gets no further, the journal has more than is in order in the store. */
+static int session_finish_store(struct session *s, enum session_end end, const struct err *cause,
+                                struct err *e)
+{
+    int status = intake_finish(&s->r, end, cause, e);
+    s->lacks |= status != 0;
+    return status;
 }
 
 /* The ingest's call when the format's clock is at its end. */
@@ -603,11 +617,35 @@ static int session_part_full(void *ctx, struct err *e)
     }
     /* One at a time. */
     if (session_part_saved(s, true, e) != 0 || session_last_modules(s, e) != 0 ||
-        intake_finish(&s->r, SESSION_PART_FULL, &none, e) != 0)
+        session_finish_store(s, SESSION_PART_FULL, &none, e) != 0)
         return -1;
     int status = s->limits->part_full(s->limits->part_ctx, e);
     s->saving = status > 0;
     return status < 0 ? -1 : 0;
+}
+
+/* The journal's disk may be full: that the end is not in it must not spoil the trace. */
+static void session_put_end(struct session *s, enum session_end end, const struct err *cause)
+{
+    struct err ignored = {0};
+    if (s->journal)
+        (void)journal_put_end(s->journal, end, cause, &ignored);
+}
+
+static int session_finish(struct session *s, enum session_end end, const struct err *cause,
+                          struct err *e)
+{
+    session_report(s, monotonic_ns(), true);
+    int status = session_last_modules(s, e);
+    session_put_end(s, end, cause);
+    return status == 0 ? session_finish_store(s, end, cause, e) : -1;
+}
+
+/* A torn store is told nothing more, and nobody is told of it. */
+static void session_abandon(struct session *s, enum session_end end, const struct err *cause)
+{
+    session_put_end(s, end, cause);
+    s->lacks = true;
 }
 
 enum session_end session_run(struct session *s, const struct session_limits *limits,
@@ -625,13 +663,10 @@ enum session_end session_run(struct session *s, const struct session_limits *lim
     if (end == SESSION_NO_ROOM && e->code == ERR_OUTPUT && limits->is_homeless &&
         limits->is_homeless(limits->part_ctx))
         end = SESSION_HOMELESS;
-    session_report(s, monotonic_ns(), true);
-    struct err late = {0}, ignored = {0};
-    int status = session_last_modules(s, &late);
-    /* The journal's disk may be full: that the end is not in it must not spoil the trace. */
-    if (s->journal)
-        (void)journal_put_end(s->journal, end, e, &ignored);
-    if (status != 0 || intake_finish(&s->r, end, e, &late) != 0) {
+    struct err late = {0};
+    if (session_is_torn(s)) {
+        session_abandon(s, end, e);
+    } else if (session_finish(s, end, e, &late) != 0) {
         if (e->code == ERR_NONE)
             *e = late;
         end = SESSION_NO_ROOM;

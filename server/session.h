@@ -95,7 +95,8 @@ struct session *session_new(struct connection *c, struct trace *t,
 
 /*
  * Runs to the end. `e` holds the cause for BROKEN, FAULT, NO_ROOM and HOMELESS. The connection is
- * closed afterwards, the client told to let go, and the store complete (facts and faults included).
+ * closed afterwards, the client told to let go, and the store complete (facts and faults included),
+ * unless it is torn (session_is_torn).
  */
 enum session_end session_run(struct session *s, const struct session_limits *limits,
                              struct stop *stop, struct err *e);
@@ -127,8 +128,18 @@ bool session_has_dropped(const struct session *s);
  */
 uint8_t *session_take_rest(struct session *s, size_t *len);
 
-/* Whether the store had no room for all that arrived: then the journal has more, if it could. */
+/*
+ * Whether the store had no room for all that arrived, or is not in order: then the journal has
+ * more, if it could.
+ */
 bool session_lacks(const struct session *s);
+
+/*
+ * Whether the store must only be released: a part was begun, which takes memory and spool space,
+ * and there was too little. The part before it was saved or is being saved; a flight recorder's
+ * journal has what is to be kept.
+ */
+bool session_is_torn(const struct session *s);
 
 /* Names that the client never told, by kind of query. For the words at the end. */
 uint64_t session_unanswered(const struct session *s);

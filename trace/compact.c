@@ -121,6 +121,7 @@ int ingest_compact(struct ingest *in, const struct ingest_holder *holder, struct
             status = compact(in, &r, holder, e);
         renumbering_release(&r);
     }
+    in->torn |= status != 0;
     in->trace->carried = trace_lengths(in->trace);
     return status;
 }

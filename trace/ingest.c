@@ -49,7 +49,10 @@ int ingest_thread(struct ingest *in, uint64_t id, uint16_t *number, struct err *
 /* The clock of this part is at its end: finish it and begin the next one at `time`. */
 static int next_part(struct ingest *in, int64_t time, struct err *e)
 {
-    if (in->part_full(in->part_full_ctx, e) != 0 || trace_carry_over(in->trace, e) != 0)
+    if (in->part_full(in->part_full_ctx, e) != 0)
+        return -1;
+    in->torn = true;
+    if (trace_carry_over(in->trace, e) != 0)
         return -1;
     in->parts++;
     memset(in->recent_threads, 0, sizeof in->recent_threads);
@@ -57,9 +60,10 @@ static int next_part(struct ingest *in, int64_t time, struct err *e)
     in->time_overflow = 0;
     in->gpu_strays = 0;
     in->fiber_leaves = 0;
-    return trace_add_fact(in->trace, e, "part",
-                          "%u, begins %" PRId64 " ns after the client's start", in->parts + 1,
-                          time);
+    in->torn =
+        trace_add_fact(in->trace, e, "part", "%u, begins %" PRId64 " ns after the client's start",
+                       in->parts + 1, time) != 0;
+    return in->torn ? -1 : 0;
 }
 
 int ingest_turn_part(struct ingest *in, int64_t time, struct err *e)

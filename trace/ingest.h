@@ -50,6 +50,11 @@ struct ingest {
      */
     int (*part_full)(void *ctx, struct err *e);
     void *part_full_ctx;
+    /*
+     * The part before was let go of, and the next one could not be begun: the store has some of
+     * either, and must, like the ingest, only be released.
+     */
+    bool torn;
     unsigned parts;         /* finished */
     unsigned parts_asked;   /* of these, by ingest_begin_part: without a limit */
     int64_t time_base;      /* ns; where this part begins on the client's clock */
@@ -91,14 +96,15 @@ struct ingest_holder {
  * call stacks, threads, source locations) is not needed any more, the part begins with smaller
  * ones, in which the rest has other numbers. What was told of threads and source locations that
  * have no place now is kept beside them, since no client tells it twice. On an error the ingest and
- * its store must only be released.
+ * its store must only be released (`torn`).
  */
 int ingest_compact(struct ingest *in, const struct ingest_holder *holder, struct err *e);
 
 /*
  * Finishes the part at hand and begins the next one, as at the end of the clock: between two
  * events, at the latest time so far. What comes with an earlier time is put at the part's
- * beginning. Needs part_full.
+ * beginning. Needs part_full: when that fails the store is as it left it, on any other error
+ * `torn`.
  */
 int ingest_begin_part(struct ingest *in, struct err *e);
 

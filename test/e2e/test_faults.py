@@ -257,9 +257,7 @@ class Parts(Captures):
 
     test_one_trace = test_spool = None
 
-    def test_rotate(self):
-        stream = self.firehose(40000).read_bytes()
-
+    def check_parts(self, stream):
         def check(result, where):
             arrived, journaled = self.arrived(stream, result, where)
             if self.out.read_bytes() == OLD:
@@ -270,8 +268,59 @@ class Parts(Captures):
             goes_on = journaled and self.recovered()[0].exists()
             traces = self.whole_run() if goes_on else self.parts()
             self.assertEqual(self.sums(traces), self.reference_of(arrived), where)
+        return check
 
-        self.each(self.attempt_on(stream, "--rotate", "100K"), check, 3)
+    def test_rotate(self):
+        stream = self.firehose(40000).read_bytes()
+        self.each(self.attempt_on(stream, "--rotate", "100K"), self.check_parts(stream), 3)
+
+    def without_room(self, *args):
+        """More is live than the store keeps in memory, so a part's beginning is written, too: what
+        captures leave whose writes into the spool fail there and around: (result, where)."""
+        recording = self.dir / "f.c2s.bin"
+        subprocess.run([FIREHOSE, "-o", str(recording), "--events", "800000", "--depth", "4",
+                        "--protocol", str(PROTOCOL), "--live", "500000", "--pools", "4",
+                        "--stacks", "200"], check=True)
+        self.stream, only = recording.read_bytes(), {"FAULT_ONLY": "pwrite"}
+        attempt = self.attempt_on(self.stream, "--buffer", "1M", *args)
+        calls = len(self.calls(lambda env: attempt(dict(env, **only))))
+        for turn, i in enumerate(range(calls // 3, calls, 1 if THOROUGH else calls // 16)):
+            which = ("FAULT_AT", "FAULT_FROM")[turn % 2]
+            result = attempt(environment(**{which: i, "FAULT_HOW": errno.ENOSPC}, **only))
+            where = f"{which}={i}: {result.returncode} {result.stdout} {result.stderr}"
+            self.assertIn(result.returncode, (0, 4), where)
+            self.assertNotIn("Sanitizer", result.stderr, where)
+            yield result, where
+
+    def test_no_room_to_begin_a_part(self):
+        """The one before is whole, and of the one that was not begun nothing is saved."""
+        torn = 0
+        for result, where in self.without_room("--rotate", "11M"):
+            if "no room to begin it" in result.stderr:
+                torn += 1
+                self.assertEqual(self.parts(), [self.out], where)
+                self.assertEqual(run("verify", self.out).returncode, 0, where)
+                self.assertTrue(self.journal.exists(), where)
+            self.check_parts(self.stream)(result, where)
+        self.assertGreater(torn, 1)
+
+    def test_no_room_to_begin_a_part_and_no_journal(self):
+        """What came is in the part before."""
+        torn = 0
+        for result, where in self.without_room("--rotate", "11M", "--no-journal"):
+            if "no room to begin it" in result.stderr:
+                torn += 1
+                self.assertEqual(result.returncode, 4, where)
+                self.assertNotIn("is kept in", result.stderr, where)
+                self.check_parts(self.stream)(result, where)
+        self.assertGreater(torn, 1)
+
+    def test_no_room_to_go_on_with_a_flight_recorder(self):
+        """It would drop what came before only later, so the trace has it all."""
+        for result, where in self.without_room("--keep-last", "20M"):
+            arrived, journaled = self.arrived(self.stream, result, where)
+            trace = self.recovered()[0] if journaled else self.out
+            self.assertEqual(self.sums([trace]), self.reference_of(arrived), where)
 
     check_last, window = (getattr(test_rotate.Rotating, n) for n in ("check_last", "window"))
 

@@ -1,8 +1,8 @@
 /*
  * Every allocation of a run fails once, alone and with all that follow: from the bytes of a client
- * to a saved trace, from a trace to its summary, and from one file version to another. Each must
- * end with an error that says that memory is short, or do without and have it all; a sanitizer
- * tells what is leaked or broken.
+ * to a saved trace, from one part of it to the next, from a trace to its summary, and from one file
+ * version to another. Each must end with an error that says that memory is short, or do without and
+ * have it all; a sanitizer tells what is leaked or broken.
  *
  * The linker sends the allocations of our own code (not those inside libraries) through the
  * __wrap_ functions here: -Wl,--wrap=malloc and so on, see the Makefile.
@@ -21,10 +21,13 @@
 static struct {
     size_t calls, first, last; /* calls from `first` to `last` fail */
     size_t failed;
+    bool spared; /* they do not count */
 } allocations;
 
 static bool fails(void)
 {
+    if (allocations.spared)
+        return false;
     size_t n = ++allocations.calls;
     if (n < allocations.first || n > allocations.last)
         return false;
@@ -106,10 +109,11 @@ struct capture {
     struct frame_reader *frames;
 };
 
-static int feed(struct capture *c, struct err *e)
+/* What of the recording comes between two places. */
+static int feed_between(struct capture *c, size_t from, size_t to, struct err *e)
 {
-    const uint8_t *p = c->recording->bytes + c->recording->stream;
-    size_t left = c->recording->len - c->recording->stream;
+    const uint8_t *p = c->recording->bytes + from;
+    size_t left = to - from;
     struct wire_frame frame;
     int got;
     while ((got = frame_reader_feed(c->frames, &p, &left, &frame, e)) == 1) {
@@ -117,6 +121,11 @@ static int feed(struct capture *c, struct err *e)
             return -1;
     }
     return got;
+}
+
+static int feed(struct capture *c, struct err *e)
+{
+    return feed_between(c, c->recording->stream, c->recording->len, e);
 }
 
 /* As a session does: what had come when memory ran out is saved, if there is memory for that. */
@@ -130,6 +139,28 @@ static int finish(struct capture *c, int status, uint64_t *bytes, struct err *e)
     return saved ? status : -1;
 }
 
+static int begin(struct capture *c, struct err *e)
+{
+    c->query = query_new(&(struct query_config){
+        .version = c->version, .space = QUERY_SPACE_MAX, .ask = QUERY_ASK_DEFAULT});
+    c->decoder = c->query ? decoder_new(&(struct decoder_config){.version = c->version,
+                                                                 .welcome = &c->recording->welcome,
+                                                                 .query = c->query,
+                                                                 .sink = c->in.sink})
+                          : NULL;
+    c->frames = frame_reader_new();
+    return c->decoder && c->frames ? 0 : err_no_memory(e, "the test");
+}
+
+static void release(struct capture *c)
+{
+    frame_reader_free(c->frames);
+    decoder_free(c->decoder);
+    query_free(c->query);
+    ingest_release(&c->in);
+    trace_release(&c->t);
+}
+
 static int capture_job(const void *what, uint64_t *bytes, struct err *e)
 {
     struct capture c = {.recording = what};
@@ -138,22 +169,73 @@ static int capture_job(const void *what, uint64_t *bytes, struct err *e)
         return -1;
     int status = ingest_init(&c.in, &c.t, e);
     if (status == 0) {
-        c.query = query_new(&(struct query_config){
-            .version = c.version, .space = QUERY_SPACE_MAX, .ask = QUERY_ASK_DEFAULT});
-        c.decoder = c.query ? decoder_new(&(struct decoder_config){.version = c.version,
-                                                                   .welcome = &c.recording->welcome,
-                                                                   .query = c.query,
-                                                                   .sink = c.in.sink})
-                            : NULL;
-        c.frames = frame_reader_new();
-        status = c.decoder && c.frames ? feed(&c, e) : err_no_memory(e, "the test");
+        status = begin(&c, e) == 0 ? feed(&c, e) : -1;
         status = finish(&c, status, bytes, e);
     }
-    frame_reader_free(c.frames);
-    decoder_free(c.decoder);
-    query_free(c.query);
-    ingest_release(&c.in);
-    trace_release(&c.t);
+    release(&c);
+    return status;
+}
+
+static int part_full(void *ctx, struct err *e)
+{
+    (void)ctx;
+    (void)e;
+    return 0;
+}
+
+static void each_callstack(void *ctx, void (*visit)(void *visit_ctx, uint32_t *id), void *visit_ctx)
+{
+    decoder_each_callstack(ctx, visit, visit_ctx);
+}
+
+static void must(int status, const struct err *e)
+{
+    if (status != 0)
+        fail_msg("%s", e->text);
+}
+
+static uint64_t events_of(const struct trace *t)
+{
+    uint64_t n = t->zones.count;
+    for (size_t i = 0; i < t->memory.pools.len; i++)
+        n += t->memory.pools.at[i]->totals.allocations + t->memory.pools.at[i]->totals.frees;
+    return n;
+}
+
+static int turn(struct capture *c, struct err *e)
+{
+    const struct ingest_holder holder = {c->decoder, each_callstack};
+    return ingest_begin_part(&c->in, e) == 0 ? ingest_compact(&c->in, &holder, e) : -1;
+}
+
+/*
+ * Another part is begun in the middle of what comes, and only that lacks memory. A store that is
+ * not torn then is as good as any; of a torn one nothing is asked but to be released.
+ */
+static int turn_job(const void *what, uint64_t *bytes, struct err *e)
+{
+    struct capture c = {.recording = what};
+    const size_t from = c.recording->stream, to = c.recording->len;
+    const size_t seam = from + (to - from) * 2 / 3;
+    allocations.spared = true;
+    c.version = wire_version_find(c.recording->protocol);
+    must(trace_init(&c.t, &(struct trace_options){.resident_budget = 1 << 20}, e), e);
+    must(ingest_init(&c.in, &c.t, e), e);
+    must(begin(&c, e), e);
+    c.in.part_full = part_full;
+    c.in.compact_least = 0;
+    must(feed_between(&c, from, seam, e), e);
+    allocations.spared = false;
+    int status = turn(&c, e);
+    allocations.spared = true;
+    assert_int_equal(c.in.torn, status != 0);
+    if (status == 0) {
+        must(feed_between(&c, seam, to, e), e);
+        status = finish(&c, 0, bytes, e);
+        *bytes = events_of(&c.t); /* the tables may be larger ones */
+    }
+    release(&c);
+    allocations.spared = false;
     return status;
 }
 
@@ -297,6 +379,18 @@ static void captures(void **state)
     }
 }
 
+static void turns(void **state)
+{
+    (void)state;
+    static const char *const tags[] = {"v0.9.1", "v0.14.0"};
+    for (size_t i = 0; i < sizeof tags / sizeof *tags; i++) {
+        struct recording r;
+        recording_load(&r, tags[i], "allscen");
+        sweep(turn_job, &r);
+        recording_release(&r);
+    }
+}
+
 static void summaries(void **state)
 {
     (void)state;
@@ -326,10 +420,8 @@ int main(void)
 {
     allocations.first = SIZE_MAX;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(captures),
-        cmocka_unit_test(summaries),
-        cmocka_unit_test(conversions),
-        cmocka_unit_test(merges),
+        cmocka_unit_test(captures),    cmocka_unit_test(turns),  cmocka_unit_test(summaries),
+        cmocka_unit_test(conversions), cmocka_unit_test(merges),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
