@@ -369,7 +369,8 @@ class Dying(Running):
             names.append(f"{name}.recovered.tracy")
             (self.traces / self.journals()[0]).rename(self.dir / f"{name}.tracy.journal")
         faults = {"LD_PRELOAD": str(BUILD / "test" / "faults.so"), "FAULT_AT": "1",
-                  "FAULT_HOLD": str(hold), "FAULT_ONLY": "fsync"}
+                  "FAULT_HOLD": str(hold), "FAULT_ONLY": "fsync",
+                  "ASAN_OPTIONS": "verify_asan_link_order=0"}
         with mock.patch.dict(os.environ, faults), self.daemon() as process:
             for journal in self.dir.glob("*.journal"):
                 journal.rename(self.traces / journal.name)
