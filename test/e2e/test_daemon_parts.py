@@ -160,6 +160,15 @@ class Totals(Parts):
 class Saved(Parts):
     """Every trace that is saved is counted and told of, not only the first."""
 
+    @contextlib.contextmanager
+    def one_told_of(self):
+        """A client, two of whose memory events have come, and a web server that is told."""
+        listener = self.listener()
+        with self.web("--name", "x", "--webhook", listener.url) as process:
+            client = self.connected()
+            self.become(memory_events=2)
+            yield listener, process, client
+
     def test_each_part_is_told_of(self):
         told = self.dir / "told"
         program = self.program(f'echo "$1 $2" >> {told}; cat > /dev/null')
@@ -204,10 +213,7 @@ class Saved(Parts):
             self.end(client, process)
 
     def test_a_first_part_that_was_taken_away(self):
-        listener = self.listener()
-        with self.web("--name", "x", "--webhook", listener.url) as process:
-            client = self.connected()
-            self.become(memory_events=2)
+        with self.one_told_of() as (listener, process, client):
             self.save("x.tracy")
             wait_until(lambda: self.status()["traces_saved"] == 1)
             (self.traces / "x.tracy").unlink()
@@ -221,10 +227,7 @@ class Saved(Parts):
             self.end(client, process)
 
     def test_one_trace_is_one_part(self):
-        listener = self.listener()
-        with self.web("--name", "x", "--webhook", listener.url) as process:
-            client = self.connected()
-            self.become(memory_events=2)
+        with self.one_told_of() as (listener, process, client):
             client.peer.shutdown(socket.SHUT_RDWR)
             wait_until(lambda: self.told(listener, "client.finished"))
             self.end(client, process)
@@ -235,10 +238,7 @@ class Saved(Parts):
 
     def test_the_last_part_is_not_saved(self):
         """Where the session is killed, what was saved before counts, and the rest is recovered."""
-        listener = self.listener()
-        with self.web("--name", "x", "--webhook", listener.url) as process:
-            client = self.connected()
-            self.become(memory_events=2)
+        with self.one_told_of() as (listener, process, client):
             self.save("x.tracy")
             wait_until(lambda: self.told(listener, "part.saved"))
             client.send(frame(alloc(40, 7, 0x4000, 32)))

@@ -367,28 +367,27 @@ static void sweep(job_fn *job, const void *what)
     }
 }
 
-static void captures(void **state)
+static void sweep_recordings(job_fn *job)
 {
-    (void)state;
     static const char *const tags[] = {"v0.9.1", "v0.14.0"};
     for (size_t i = 0; i < sizeof tags / sizeof *tags; i++) {
         struct recording r;
         recording_load(&r, tags[i], "allscen");
-        sweep(capture_job, &r);
+        sweep(job, &r);
         recording_release(&r);
     }
+}
+
+static void captures(void **state)
+{
+    (void)state;
+    sweep_recordings(capture_job);
 }
 
 static void turns(void **state)
 {
     (void)state;
-    static const char *const tags[] = {"v0.9.1", "v0.14.0"};
-    for (size_t i = 0; i < sizeof tags / sizeof *tags; i++) {
-        struct recording r;
-        recording_load(&r, tags[i], "allscen");
-        sweep(turn_job, &r);
-        recording_release(&r);
-    }
+    sweep_recordings(turn_job);
 }
 
 static void summaries(void **state)

@@ -148,6 +148,17 @@ static void runs_are_like_their_events(void **state)
     free(events);
 }
 
+static void fail_strictly(struct history *h, const struct memory_event *events, size_t n,
+                          const char *fault)
+{
+    struct err e = {0};
+    history_init(h);
+    h->in.strict = true;
+    assert_int_equal(h->in.sink.memory(&h->in, events, n, &e), -1);
+    assert_int_equal(e.code, ERR_CHECK);
+    assert_non_null(strstr(e.text, fault));
+}
+
 /* Under --strict what stands before the fault is there, and what stands behind it is not. */
 static void strict_runs_end_at_the_fault(void **state)
 {
@@ -155,18 +166,13 @@ static void strict_runs_end_at_the_fault(void **state)
     struct memory_event events[100];
     for (size_t fault = 1; fault < 100; fault++) {
         struct history h;
-        struct err e = {0};
-        history_init(&h);
-        h.in.strict = true;
         for (size_t i = 0; i < 100; i++) {
             events[i] =
                 (struct memory_event){.kind = EVENT_MEM_ALLOC, .time = (int64_t)i, .thread = 1};
             events[i].ptr = (i == fault ? 0 : i) * 16 + 16;
             events[i].size = 1;
         }
-        assert_int_equal(h.in.sink.memory(&h.in, events, 100, &e), -1);
-        assert_int_equal(e.code, ERR_CHECK);
-        assert_non_null(strstr(e.text, "MemAllocTwice"));
+        fail_strictly(&h, events, 100, "MemAllocTwice");
         /* The one at fault is recorded, too, as it is when the capture goes on. */
         assert_int_equal(h.t.memory.pools.at[0]->totals.allocations, fault + 1);
         history_release(&h);
@@ -180,17 +186,13 @@ static void pools_are_made_when_their_turn_comes(void **state)
     struct memory_event events[100];
     for (size_t fault = 0; fault < 100; fault++) {
         struct history h;
-        struct err e = {0};
-        history_init(&h);
-        h.in.strict = true;
         for (size_t i = 0; i < 100; i++) {
             enum event_kind kind = i == fault ? EVENT_MEM_FREE : EVENT_MEM_ALLOC;
             events[i] =
                 (struct memory_event){.kind = kind, .time = (int64_t)i, .thread = 1, .ptr = 16 + i};
             events[i].pool = 16 * (i / 3);
         }
-        assert_int_equal(h.in.sink.memory(&h.in, events, 100, &e), -1);
-        assert_int_equal(e.code, ERR_CHECK);
+        fail_strictly(&h, events, 100, "MemFree");
         assert_int_equal(h.t.memory.pools.len, fault / 3 + 1);
         uint64_t allocations = 0;
         for (size_t i = 0; i < h.t.memory.pools.len; i++)
