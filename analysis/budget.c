@@ -31,15 +31,6 @@ static const char *const keys[] = {[BUDGET_POOL] = "pool",
                                    [BUDGET_FILE] = "file",
                                    [BUDGET_IMAGE] = "image"};
 
-const char *budget_metric_name(enum budget_metric m)
-{
-    for (size_t i = 0; i < sizeof metrics / sizeof *metrics; i++) {
-        if (metrics[i].metric == m)
-            return metrics[i].name;
-    }
-    return "";
-}
-
 bool budget_metric_is_bytes(enum budget_metric m)
 {
     return m == BUDGET_PEAK || m == BUDGET_LEAKED || m == BUDGET_TOTAL || m == BUDGET_LARGEST;
@@ -181,6 +172,7 @@ static int parse_term(struct parser *p, uint32_t *number)
     if (i == sizeof metrics / sizeof *metrics)
         return wrong(p, "peak, leaked, leaked_count, total, count, temporary, largest or faults");
     fresh.metric = metrics[i].metric;
+    fresh.word = metrics[i].name;
     if (!vec_push(&p->b->terms, fresh))
         return no_room(p);
     *number = (uint32_t)p->b->terms.len - 1;
@@ -388,7 +380,7 @@ static void put_figure(struct buf *out, enum budget_metric m, double figure)
 
 static void put_term(struct buf *out, const struct budget_term *t)
 {
-    buf_puts(out, budget_metric_name(t->metric));
+    buf_puts(out, t->word);
     for (size_t i = 0; i < t->selectors.len; i++) {
         const struct budget_selector *s = &t->selectors.at[i];
         buf_printf(out, "%s%s%s%s\"%s\"", i ? ", " : "(", keys[s->key], s->negated ? "!" : "=",

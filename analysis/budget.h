@@ -39,7 +39,6 @@ enum budget_metric {
     BUDGET_METRICS,
 };
 
-const char *budget_metric_name(enum budget_metric m);
 bool budget_metric_is_bytes(enum budget_metric m);
 
 enum budget_key { BUDGET_POOL, BUDGET_SITE, BUDGET_FILE, BUDGET_IMAGE, BUDGET_KEYS };
@@ -54,6 +53,7 @@ struct budget_selector {
 
 struct budget_term {
     enum budget_metric metric;
+    const char *word; /* the metric's name as the expression has it; static */
     VEC(struct budget_selector) selectors;
 };
 

@@ -126,7 +126,7 @@ class Alerts(Telling):
             self.assertEqual((event["schema"], event["event"], event["level"]),
                              ("tidemark.event/1", "alert", "warning"))
             self.assertEqual(event["alert"], 'live_bytes(pool="gpu.vram")>1M')
-            self.assertIn("2.00 MiB", event["why"])
+            self.assertRegex(event["why"], r'^live_bytes\(pool="gpu.vram"\) is 2.00 MiB')
             self.assertEqual((event["client"]["program"], event["client"]["pid"]), ("prog", 99))
             self.assertRegex(event["time"], r"^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$")
             self.assertEqual(self.status()["clients"][0]["alerts"],
