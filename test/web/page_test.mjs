@@ -203,9 +203,7 @@ const checks = {
           await page.selectOption("#flame-way", way);
           await page.selectOption("#flame-what", what);
           await page.selectOption("#flame-unit", unit);
-          await page.focus("#flame");
-          await page.keyboard.press("Home");
-          const whole = await text(page, "flame-detail");
+          const whole = await text(page, "flame-detail"); // follows the view without being asked
           assert.match(whole, unit === "bytes" ? /^all: [\d.]+ [KM]iB, 100.0 % of all/ : /^all: [\d,]+, 100.0 % of all/);
           if (way === "down") all.add(whole);
           else assert.ok(all.has(whole), whole);
@@ -285,6 +283,37 @@ const checks = {
     assert.equal(sum, 9598);
     await threads.first().locator("input").check();
     await shot(page, "one-thread");
+    await done();
+  },
+
+  "a pool keeps its colour": async () => {
+    const { page, done } = await open("mt");
+    const colors = async () => {
+      const rows = await page.locator("#timeline .u-series").evaluateAll((all) => all.map((r) => [r.innerText.split(/[:\t\n–]/)[0].trim(), r.querySelector(".u-marker")?.style.borderColor || r.querySelector(".u-marker")?.style.border]));
+      return Object.fromEntries(rows);
+    };
+    const all = await colors();
+    assert.ok(all.arena && new Set([all.default, all["gpu.vram"], all.arena]).size === 3, JSON.stringify(all));
+    await page.uncheck("#pools label:has-text('default') input");
+    const some = await colors();
+    assert.deepEqual([some["gpu.vram"], some.arena], [all["gpu.vram"], all.arena]);
+    await done();
+  },
+
+  "the peak is one pool's": async () => {
+    const { page, done } = await open("mt");
+    const note = () => page.locator(`#range-figures div:has(dt:text-is("Peak")) small`).innerText();
+    const one = {};
+    for (const name of ["default", "gpu.vram", "arena"]) {
+      await page.click("#pools button:text-is('none')");
+      await page.check(`#pools label:has-text('${name}') input`);
+      one[name] = await figure(page, "Peak");
+      assert.match(await note(), /^at about /);
+    }
+    await page.click("#pools button:text-is('all')");
+    const named = /^of pool (.*), at about/.exec(await note())[1];
+    assert.equal(await figure(page, "Peak"), one[named]);
+    assert.match(await text(page, "verdict"), new RegExp(`peak ${one[named]} in pool ${named}`));
     await done();
   },
 

@@ -112,6 +112,7 @@ export class Flame {
     const holder = make("div");
     this.element.append(holder);
     if (this.tree.total <= 0) {
+      $("flame-detail").textContent = "";
       holder.append(make("p", { text: "Nothing of this kind in the range." }));
       this.table.show([]);
       return;
@@ -134,6 +135,7 @@ export class Flame {
     this.search(this.term);
     this.rows();
     this.mark(this.zoomedNode());
+    this.detail(this.zoomedNode());
   }
 
   zoomedNode() {
@@ -158,7 +160,6 @@ export class Flame {
     for (let n = node; n.parent; n = n.parent) path.unshift(n.label);
     this.path = path;
     this.render();
-    this.detail(this.zoomedNode());
   }
 
   search(term) {
@@ -221,7 +222,6 @@ export class Flame {
       event.preventDefault();
       this.path.pop();
       this.render();
-      this.detail(this.zoomedNode());
     }
   }
 }

@@ -117,11 +117,11 @@ class App {
       if (whole) return model.points[pool][column];
       return model.useByStep(model.mask({ ...filter, pools: filter.pools.map((_, i) => i === pool) }), what);
     };
-    const lines = shown.map((pool) => ({ name: model.poolName(pool), values: values(pool) }));
+    const lines = shown.map((pool) => ({ name: model.poolName(pool), values: values(pool), pool }));
     if (pools.length > 1) {
       const total = new Float64Array(lines[0].values.length);
       for (const pool of pools) values(pool).forEach((v, i) => (total[i] += v));
-      lines.push({ name: what === "bytes" && whole ? "sum of these highs" : "all", values: total, total: true });
+      lines.push({ name: what === "bytes" && whole ? "sum of these highs" : "all", values: total });
     }
     if (!lines.length) lines.push({ name: "no pool", values: new Float64Array(model.slots) });
     this.timeline.draw(lines, unit);
@@ -246,17 +246,23 @@ class App {
       ["In use at its begin", bytes(sum(query.before.bytes)), `${count(sum(query.before.count))} blocks`],
       ["In use at its end", bytes(sum(query.live.bytes)), `${count(sum(query.live.count))} blocks`],
       ["Growth", bytes(sum(query.live.bytes) - sum(query.before.bytes)), `${count(sum(query.live.count) - sum(query.before.count))} blocks`],
-      this.peakFigure(sum),
+      this.peakFigure(),
     ];
     $("range-figures").replaceChildren(...figures.map(([name, value, more]) => make("div", {}, make("dt", { text: name }), make("dd", { text: value }, make("small", { text: more })))));
     const whole = range.from === 0 && range.to === model.steps;
     $("announce").textContent = `${whole ? "The whole trace" : `Range ${figures[0][2]}`}: ${figures[1][1]} allocations, ${figures[5][1]} in use at the end, peak ${figures[7][1]}`;
   }
 
-  peakFigure(sum) {
-    const pools = this.model.data.pools.map((_, i) => i).filter((i) => this.filter.pools[i]);
-    const when = pools.length === 1 ? `at about ${duration(this.model.slotTime(this.query.peaks[pools[0]].slot))}` : "each pool at its own peak";
-    return ["Peak", bytes(sum(this.query.peak.bytes)), when];
+  // Pools stand highest at different times, so their peaks make no sum: the highest pool's is shown.
+  peakFigure() {
+    const { model, query, mask } = this;
+    const peaks = new Float64Array(model.data.pools.length);
+    query.peak.bytes.forEach((v, key) => (peaks[model.keyPool[key]] += mask[key] ? v : 0));
+    const pools = [...peaks.keys()].filter((i) => this.filter.pools[i]);
+    if (!pools.length) return ["Peak", bytes(0), "no pool is chosen"];
+    const highest = pools.reduce((a, b) => (peaks[b] > peaks[a] ? b : a));
+    const when = `at about ${duration(model.slotTime(query.peaks[highest].slot))}`;
+    return ["Peak", bytes(peaks[highest]), pools.length > 1 ? `of pool ${model.poolName(highest)}, ${when}` : when];
   }
 }
 

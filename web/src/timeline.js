@@ -16,7 +16,8 @@ export class Timeline {
     new ResizeObserver(() => this.resize()).observe(element);
   }
 
-  // Lines [{name, values}] with a value for each slot or each step.
+  // Lines [{name, values, pool}] with a value for each slot or each step. A pool keeps its colour
+  // whichever others are shown; a line without a pool is the total.
   draw(lines, unit) {
     this.unit = unit;
     const n = lines.length ? lines[0].values.length : this.model.slots;
@@ -39,7 +40,7 @@ export class Timeline {
         { ...axis, values: (_, ticks) => ticks.map((t) => duration(t * 1e9)), space: 90 },
         { ...axis, values: (_, ticks) => ticks.map((t) => amount(t, this.unit)), size: 78, ...(this.unit === "bytes" ? { incrs: TICKS } : {}) },
       ],
-      series: [{ label: "time", value: (_, v) => (v === null ? "–" : duration(v * 1e9)) }, ...this.lines.map((line, i) => this.series(line, i))],
+      series: [{ label: "time", value: (_, v) => (v === null ? "–" : duration(v * 1e9)) }, ...this.lines.map((line) => this.series(line))],
       hooks: { setSelect: [(plot) => this.selected(plot)], draw: [() => this.mark()] },
     };
     this.plot = new uPlot(options, [this.times, ...this.lines.map((l) => l.values)], this.element);
@@ -49,13 +50,13 @@ export class Timeline {
     this.plot.over.addEventListener("dblclick", () => this.choose(0, this.model.steps));
   }
 
-  series(line, i) {
-    const color = () => css(`--series-${i % 8}`);
+  series(line) {
+    const total = line.pool === undefined;
     return {
       label: line.name,
-      stroke: color,
-      width: line.total ? 2 : 1.25,
-      dash: line.total && this.lines.length > 1 ? [6, 3] : undefined,
+      stroke: () => css(total ? "--text" : seriesColor(line.pool)),
+      width: total ? 2 : 1.25,
+      dash: total ? [6, 3] : undefined,
       paths: uPlot.paths.stepped({ align: 1 }),
       points: { show: false },
       value: (_, v) => (v === null ? "–" : amount(v, this.unit)),
@@ -132,8 +133,10 @@ export class Timeline {
   }
 }
 
-export function seriesMark(i) {
+const seriesColor = (pool) => `--series-${pool % 8}`;
+
+export function seriesMark(pool) {
   const mark = make("span", { class: "mark", "aria-hidden": "true" });
-  mark.style.backgroundColor = `var(--series-${i % 8})`;
+  mark.style.backgroundColor = `var(${seriesColor(pool)})`;
   return mark;
 }
