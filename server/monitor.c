@@ -16,13 +16,15 @@
 #define SITES_TOLD 100u
 #define TREE_DEPTH 48u
 #define TREE_SHARE 0.002
-#define END_WAIT_MS 5000 /* so long a daemon may be busy with others */
-#define BUILD_PAUSE 4LL  /* times as long as it took */
+#define END_WAIT_MS 5000                          /* so long a daemon may be busy with others */
+#define LOOK_PAUSE 4LL                            /* times as long as it took */
+#define DOCUMENT_MAX (CHANNEL_TEXT_MAX / 2 - 256) /* bytes: two fit one message */
 
 static const char *const questions[MONITOR_QUESTIONS] = {[MONITOR_COUNTERS] = "counters",
                                                          [MONITOR_HISTORY] = "history",
                                                          [MONITOR_SITES] = "sites",
-                                                         [MONITOR_TREE] = "tree"};
+                                                         [MONITOR_TREE] = "tree",
+                                                         [MONITOR_MEMORY] = "memory"};
 
 bool monitor_question_parse(const char *text, size_t len, enum monitor_question *q)
 {
@@ -48,10 +50,9 @@ void monitor_init(struct monitor *m, int fd)
 void monitor_release(struct monitor *m)
 {
     channel_release(&m->channel);
-    for (int i = 0; i < MONITOR_QUESTIONS; i++) {
-        free(m->last[i].text);
-        m->last[i] = (struct monitor_answer){0};
-    }
+    free(m->sites.text);
+    free(m->tree.text);
+    m->sites = m->tree = (struct monitor_answer){0};
 }
 
 /* Sends a document, whose reference it takes over. */
@@ -241,41 +242,74 @@ static int write_tree(struct trace *t, FILE *out, struct err *e)
     return status;
 }
 
-static int build(struct monitor *m, enum monitor_question q, struct trace *t, struct err *e)
+typedef int document_writer(struct trace *t, FILE *out, struct err *e);
+
+/* The caller frees `fresh->text`. */
+static int write_document(struct monitor_answer *fresh, document_writer *write, struct trace *t,
+                          struct err *e)
 {
-    struct monitor_answer fresh = {0};
-    FILE *out = open_memstream(&fresh.text, &fresh.len);
+    FILE *out = open_memstream(&fresh->text, &fresh->len);
     if (!out)
         return err_no_memory(e, "an answer");
-    int status = q == MONITOR_SITES ? write_sites(t, out, e) : write_tree(t, out, e);
+    int status = write(t, out, e);
     if (fclose(out) != 0 && status == 0)
         status = err_no_memory(e, "an answer");
-    if (status == 0 && fresh.len > CHANNEL_TEXT_MAX)
+    if (status == 0 && fresh->len > DOCUMENT_MAX)
         status = err_set(e, ERR_OUTPUT, "the answer would be too long");
-    if (status != 0) {
-        free(fresh.text);
+    return status;
+}
+
+/* On failure the last look's documents stay. */
+static int look(struct monitor *m, struct trace *t, int64_t client_time, struct err *e)
+{
+    struct monitor_answer sites = {0};
+    struct monitor_answer tree = {0};
+    if (write_document(&sites, write_sites, t, e) != 0 ||
+        write_document(&tree, write_tree, t, e) != 0) {
+        free(sites.text);
+        free(tree.text);
         return -1;
     }
-    free(m->last[q].text);
-    m->last[q] = fresh;
+    free(m->sites.text);
+    free(m->tree.text);
+    m->sites = sites;
+    m->tree = tree;
+    m->look_time = client_time;
     return 0;
 }
 
+static void send_memory(struct monitor *m, uint64_t reference)
+{
+    struct buf text = {0};
+    buf_printf(&text, "{\"schema\":\"tidemark.memory/1\",\"client_time_ns\":%" PRId64,
+               m->look_time);
+    buf_printf(&text, ",\"sites\":%s,\"tree\":%s}", m->sites.text, m->tree.text);
+    if (text.failed)
+        (void)channel_send(&m->channel, MONITOR_NONE, reference, "out of memory", 13);
+    else
+        (void)channel_send(&m->channel, MONITOR_ANSWER, reference, text.data, text.len);
+    buf_release(&text);
+}
+
 static void answer_slowly(struct monitor *m, enum monitor_question q, uint64_t reference,
-                          struct trace *t)
+                          struct trace *t, int64_t client_time)
 {
     struct err e = {0};
     long long began = monotonic_ns();
-    if (!m->last[q].text || began >= m->next_build[q]) {
-        int status = build(m, q, t, &e);
+    if (!m->sites.text || began >= m->next_look) {
+        int status = look(m, t, client_time, &e);
         long long now = monotonic_ns();
-        m->next_build[q] = now + BUILD_PAUSE * MONITOR_QUESTIONS * (now - began);
+        m->next_look = now + LOOK_PAUSE * (now - began);
         if (status != 0) {
             (void)channel_send(&m->channel, MONITOR_NONE, reference, e.text, strlen(e.text));
             return;
         }
     }
-    (void)channel_send(&m->channel, MONITOR_ANSWER, reference, m->last[q].text, m->last[q].len);
+    const struct monitor_answer *one = q == MONITOR_SITES ? &m->sites : &m->tree;
+    if (q == MONITOR_MEMORY)
+        send_memory(m, reference);
+    else
+        (void)channel_send(&m->channel, MONITOR_ANSWER, reference, one->text, one->len);
 }
 
 /* ---- what is said to us */
@@ -303,7 +337,7 @@ static void take_question(struct monitor *m, const struct channel_message *asked
     else if (q == MONITOR_HISTORY)
         send_json(m, MONITOR_ANSWER, asked->reference, history_json(m, t));
     else
-        answer_slowly(m, q, asked->reference, t);
+        answer_slowly(m, q, asked->reference, t, p->last_time);
 }
 
 void monitor_tick(struct monitor *m, struct trace *t, const struct session_progress *p,

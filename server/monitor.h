@@ -5,7 +5,8 @@
  * What a session tells the daemon that began it, and what it is told: over a channel, from the
  * session's ticks. All that is asked has an answer of bounded size, and what takes long to find out
  * takes a fifth of the session's time at most: asked again too soon, the last answer comes again.
- * Counters and history are of the whole capture, sites and tree of the part at hand.
+ * Counters and history are of the whole capture, sites and tree of the part at hand. Sites and tree
+ * are made in one look at the store, so that the figures of one add up to those of the other.
  */
 
 #include <stdbool.h>
@@ -20,7 +21,7 @@
 
 enum monitor_message {
     MONITOR_HELLO = 1, /* session: JSON, who the client is and where its trace goes */
-    MONITOR_ASK,       /* daemon: "counters", "history", "sites" or "tree" */
+    MONITOR_ASK,       /* daemon: the name of a question */
     MONITOR_ANSWER,    /* session: JSON; counters also unasked (reference 0) at the end */
     MONITOR_NONE,      /* session: there is no answer; text: why not */
     MONITOR_LIMIT,     /* daemon: the bytes that the session may hold, in digits; 0: no bound */
@@ -29,8 +30,14 @@ enum monitor_message {
     MONITOR_SAVED,     /* session: JSON, a trace that is whole: trace, bytes, last */
 };
 
-enum monitor_question { MONITOR_COUNTERS, MONITOR_HISTORY, MONITOR_SITES, MONITOR_TREE };
-#define MONITOR_QUESTIONS 4
+enum monitor_question {
+    MONITOR_COUNTERS,
+    MONITOR_HISTORY,
+    MONITOR_SITES,
+    MONITOR_TREE,
+    MONITOR_MEMORY, /* sites and tree in one document, with the client's time */
+};
+#define MONITOR_QUESTIONS 5
 
 /* "counters", "history", … Returns false when the text names no question. */
 bool monitor_question_parse(const char *text, size_t len, enum monitor_question *q);
@@ -53,8 +60,9 @@ struct monitor_answer {
 struct monitor {
     struct channel channel;
     struct usage_record usage;
-    struct monitor_answer last[MONITOR_QUESTIONS]; /* of those that take long */
-    long long next_build[MONITOR_QUESTIONS];       /* monotonic ns */
+    struct monitor_answer sites, tree; /* of the last look */
+    int64_t look_time;                 /* the client's, in nanoseconds */
+    long long next_look;               /* monotonic ns */
     bool turn; /* the session is asked to go on in a next part; it clears this */
 };
 

@@ -50,6 +50,41 @@ const checks = {
     await says("#tree summary", "320 B");
     await shot("daemon-phone");
   },
+  "shows pools, sites and call stacks of one moment": async () => {
+    // Answers of a program that grows between any two questions.
+    let live = 1000;
+    const figures = () => ({ live_bytes: (live += 1000), live_allocations: live, live_count: live, allocations: live, frees: 0, peak_bytes: live });
+    const pool = () => ({ name: "default", ...figures() });
+    const node = (id, parent, f) => ({ id, parent, name: `f${id}`, inclusive: f });
+    const document = () => {
+      const f = figures();
+      return {
+        client_time_ns: live * 1e9,
+        sites: { pools: [{ name: "default", ...f }], sites: [{ function: "f", file: "", pool: "default", ...f }] },
+        tree: { total: f, nodes: [node(0, null, f), node(1, 0, f)] },
+      };
+    };
+    const asked = /\/api\/v1\/clients\/1\/(memory|sites|tree)$/;
+    await page.route(asked, (route) => {
+      const { sites, tree } = document();
+      const json = { memory: document(), sites, tree }[asked.exec(route.request().url())[1]];
+      return route.fulfill({ json });
+    });
+    const shown = async () => {
+      const all = await Promise.all(["#pools tr:nth-child(2) td:nth-child(2)", "#sites tr:nth-child(2) td:nth-child(3)", "#tree > details > summary"].map((s) => page.locator(s).innerText()));
+      return all.map((text) => /[\d.]+ \w+/.exec(text.replace(/^f0: /, ""))[0]);
+    };
+    await page.locator("#tree summary", { hasText: "f0" }).waitFor({ timeout: LIMIT });
+    const before = await shown();
+    assert.equal(new Set(before).size, 1, before.join());
+    await page.locator("#tree > details > summary").tap();
+    await page.locator("#tree details details").waitFor({ timeout: LIMIT });
+    await page.waitForFunction((text) => !document.querySelector("#tree summary").textContent.includes(text), before[0]);
+    const after = await shown();
+    assert.equal(new Set(after).size, 1, after.join());
+    assert.ok(await page.locator("#tree details details").isVisible(), "the open branch was closed");
+    await page.unroute(asked);
+  },
   "fits a telephone": async () => {
     const wide = await page.evaluate(() => document.documentElement.scrollWidth - window.innerWidth);
     assert.ok(wide <= 0, `${wide} pixels too wide`);

@@ -155,8 +155,8 @@ const chosenClient = () => state.status?.clients.find((c) => c.number === state.
 
 function choose(number) {
   state.chosen = number;
+  $("memory").hidden = true;
   $("tree").replaceChildren();
-  $("sites").replaceChildren();
   for (const b of $("clients").querySelectorAll("button"))
     b.setAttribute("aria-pressed", String(b.dataset.client === String(number)));
   drawDetail();
@@ -181,9 +181,7 @@ function drawDetail() {
     ? `${duration(f.seconds)}, ${bytes(f.received_bytes)} received, ${count(f.memory_events)} events, `
       + `peak ${bytes(f.peak_bytes_sampled)}`
     : c.says || "";
-  table("pools", ["pool", { number: "live" }, { number: "blocks" }, { number: "allocated" }, { number: "frees" }],
-    (f ? f.pools : []).map((p) => [p.name, { number: bytes(p.live_bytes) },
-      { number: count(p.live_allocations) }, { number: count(p.allocations) }, { number: count(p.frees) }]));
+  if (c.state !== "recording") $("memory").hidden = true;
 }
 
 // ---- what is asked of a session
@@ -224,41 +222,66 @@ async function refreshUsage() {
   if (c.number === state.chosen) drawUsage(history);
 }
 
-function treeNode(node, children, whole) {
+/** `opened`: the paths of the nodes that are open; it is kept true as the reader opens and closes them. */
+function treeNode(node, children, whole, opened, path) {
   const d = element("details");
   const f = node.inclusive;
   const share = whole ? ` (${((100 * f.live_bytes) / whole).toFixed(1)} %)` : "";
+  const grow = () => {
+    if (d.childElementCount === 1) d.append(...treeNodes(node.id, children, whole, opened, path));
+  };
+  d.dataset.path = path;
   d.append(element("summary", `${node.name}: ${bytes(f.live_bytes)}${share} in ${count(f.live_count)} blocks`));
+  if (opened.has(path)) {
+    d.open = true;
+    grow();
+  }
   d.addEventListener("toggle", () => {
-    if (d.open && d.childElementCount === 1)
-      d.append(...(children.get(node.id) || []).map((n) => treeNode(n, children, whole)));
+    if (d.open) opened.add(path);
+    else opened.delete(path);
+    if (d.open) grow();
   });
   return d;
 }
 
-function treeRoots(tree) {
+function treeNodes(parent, children, whole, opened, path) {
+  return (children.get(parent) || []).map((n) => treeNode(n, children, whole, opened, `${path}\n${n.name}`));
+}
+
+function drawTree(tree) {
+  const all = () => [...$("tree").querySelectorAll("details")];
+  const opened = new Set(all().filter((d) => d.open).map((d) => d.dataset.path));
+  const focused = document.activeElement?.closest("#tree details")?.dataset.path;
   const children = new Map();
   for (const n of tree.nodes) {
     if (!children.has(n.parent)) children.set(n.parent, []);
     children.get(n.parent).push(n);
   }
-  return (children.get(null) || []).map((n) => treeNode(n, children, tree.total.live_bytes));
+  $("tree").replaceChildren(...treeNodes(null, children, tree.total.live_bytes, opened, ""));
+  if (focused !== undefined) all().find((d) => d.dataset.path === focused)?.firstElementChild.focus();
 }
 
 const placeOfSite = (s) => `${s.function || "?"}${s.file ? ` ${s.file}:${s.line}` : ""}`;
 
-async function refreshSlow() {
-  const c = chosenClient();
-  if (c?.state !== "recording") return;
-  const sites = await ask(`${api}/clients/${c.number}/sites`);
-  if (c.number !== state.chosen) return;
+/** Pools, sites and call stacks come from one look at the store, so they agree with each other. */
+function drawMemory({ client_time_ns, sites, tree }, parts) {
+  $("memory").hidden = false;
+  $("moment").textContent = `As of ${duration(client_time_ns / 1e9)} of the client's time`
+    + `${parts ? "; allocated and frees are of the part at hand" : ""}.`;
+  table("pools", ["pool", { number: "live" }, { number: "blocks" }, { number: "allocated" }, { number: "frees" }],
+    sites.pools.map((p) => [p.name, { number: bytes(p.live_bytes) },
+      { number: count(p.live_allocations) }, { number: count(p.allocations) }, { number: count(p.frees) }]));
   table("sites", ["site", "pool", { number: "live" }, { number: "blocks" }, { number: "peak" }],
     sites.sites.slice(0, 50).map((s) => [placeOfSite(s), s.pool, { number: bytes(s.live_bytes) },
       { number: count(s.live_count) }, { number: bytes(s.peak_bytes) }]));
-  const tree = await ask(`${api}/clients/${c.number}/tree`);
-  // An open branch is being read: it is not replaced under the reader.
-  if (c.number !== state.chosen || $("tree").querySelector("details[open]")) return;
-  $("tree").replaceChildren(...treeRoots(tree));
+  drawTree(tree);
+}
+
+async function refreshSlow() {
+  const c = chosenClient();
+  if (c?.state !== "recording") return;
+  const memory = await ask(`${api}/clients/${c.number}/memory`);
+  if (c.number === state.chosen && chosenClient()?.state === "recording") drawMemory(memory, c.parts_saved);
 }
 
 // ---- traces
