@@ -10,15 +10,16 @@ int tidemark_detach_1(void);
 
 HOOK int tidemark_attach_1(const char *socket)
 {
-    if (start_attached(socket) != 0)
-        return -1;
+    int status = start_attached(socket);
+    if (status != REC_ATTACH_DONE)
+        return status;
     /* Until all are in place a block might be allocated through a hook and freed past it. */
     _Atomic uint32_t *control = &state.header->control;
     uint32_t hold = REC_CONTROL_HOLD, wish = atomic_exchange(control, hold);
     got_hook((state.pools & REC_POOLS_MMAP) != 0);
     got_hook_allocators();
     (void)atomic_compare_exchange_strong(control, &hold, wish);
-    return 0;
+    return REC_ATTACH_DONE;
 }
 
 /*
@@ -29,5 +30,5 @@ HOOK int tidemark_detach_1(void)
 {
     start_detached();
     got_restore();
-    return 0;
+    return REC_ATTACH_DONE;
 }

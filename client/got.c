@@ -1,8 +1,6 @@
 #include "client/got.h"
 
 #include <dlfcn.h>
-#include <elf.h>
-#include <link.h>
 #include <malloc.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -12,6 +10,7 @@
 #include <unistd.h>
 
 #include "client/chunks.h"
+#include "client/elf_image.h"
 #include "client/hooks_allocators.h"
 #include "client/hooks.h"
 #include "client/real.h"
@@ -120,88 +119,6 @@ struct pass {
     uint32_t first, module; /* the first module to be changed, and the next one */
 };
 
-/* What the loader says of one module. */
-struct image {
-    uint64_t base;
-    const struct dl_phdr_info *info;
-    const ElfW(Sym) * symbols;
-    const char *names;
-    const uint32_t *hash; /* of DT_GNU_HASH */
-    const ElfW(Rela) * tables[2];
-    size_t sizes[2]; /* relocations */
-    uint64_t relro_low, relro_high;
-};
-
-/* Addresses in the dynamic section are relocated, but in modules that the kernel makes. */
-static uint64_t at_base(const struct image *m, uint64_t value)
-{
-    return value < m->base ? m->base + value : value;
-}
-
-static bool covers(const struct image *m, uint64_t address, uint32_t flags)
-{
-    for (size_t i = 0; i < m->info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *p = &m->info->dlpi_phdr[i];
-        if (p->p_type == PT_LOAD && (p->p_flags & flags) == flags &&
-            address - m->base - p->p_vaddr < p->p_memsz)
-            return true;
-    }
-    return false;
-}
-
-static bool read_dynamic(struct image *m, const ElfW(Dyn) * d)
-{
-    bool rela = true;
-    for (; d->d_tag != DT_NULL; d++) {
-        uint64_t value = d->d_un.d_val;
-        switch (d->d_tag) {
-        case DT_SYMTAB:
-            m->symbols = (const ElfW(Sym) *)(uintptr_t)at_base(m, value);
-            break;
-        case DT_STRTAB:
-            m->names = (const char *)(uintptr_t)at_base(m, value);
-            break;
-        case DT_GNU_HASH:
-            m->hash = (const uint32_t *)(uintptr_t)at_base(m, value);
-            break;
-        case DT_JMPREL:
-            m->tables[0] = (const ElfW(Rela) *)(uintptr_t)at_base(m, value);
-            break;
-        case DT_PLTRELSZ:
-            m->sizes[0] = value / sizeof(ElfW(Rela));
-            break;
-        case DT_PLTREL:
-            rela = value == DT_RELA;
-            break;
-        case DT_RELA:
-            m->tables[1] = (const ElfW(Rela) *)(uintptr_t)at_base(m, value);
-            break;
-        case DT_RELASZ:
-            m->sizes[1] = value / sizeof(ElfW(Rela));
-            break;
-        default:
-            break;
-        }
-    }
-    return rela && m->symbols && m->names;
-}
-
-static bool read_image(struct image *m, const struct dl_phdr_info *info)
-{
-    *m = (struct image){.base = info->dlpi_addr, .info = info};
-    const ElfW(Dyn) *dynamic = NULL;
-    for (size_t i = 0; i < info->dlpi_phnum; i++) {
-        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
-        if (p->p_type == PT_DYNAMIC)
-            dynamic = (const ElfW(Dyn) *)(uintptr_t)(m->base + p->p_vaddr);
-        if (p->p_type == PT_GNU_RELRO) {
-            m->relro_low = (m->base + p->p_vaddr) & ~(PAGE - 1);
-            m->relro_high = (m->base + p->p_vaddr + p->p_memsz) & ~(PAGE - 1);
-        }
-    }
-    return dynamic && read_dynamic(m, dynamic);
-}
-
 static bool protect(const void *at, int protection)
 {
     uint64_t page = (uint64_t)(uintptr_t)at & ~(PAGE - 1);
@@ -226,68 +143,37 @@ static bool has_room(void)
     return changed.slots && changed.count < SLOTS_MOST;
 }
 
-static void change(const struct image *m, const ElfW(Rela) * rela, uint64_t address, function *hook)
+static void change(const struct elf_image *m, const ElfW(Rela) * rela, uint64_t address,
+                   function *hook)
 {
     uint64_t at = m->base + rela->r_offset;
-    if (at % sizeof(uint64_t) != 0 || !covers(m, at, PF_W) || !has_room())
+    if (at % sizeof(uint64_t) != 0 || !elf_image_covers(m, at, PF_W) || !has_room())
         return;
     struct slot s = {.at = (_Atomic(uint64_t) *)(uintptr_t)at,
                      .hook = (uintptr_t)hook,
                      .relro = at >= m->relro_low && at < m->relro_high};
     s.was = atomic_load_explicit(s.at, memory_order_acquire);
-    bool stub =
-        ELF64_R_TYPE(rela->r_info) == TYPE_CALL && covers(m, s.was, PF_X) && s.was != s.hook;
+    bool stub = ELF64_R_TYPE(rela->r_info) == TYPE_CALL && elf_image_covers(m, s.was, PF_X) &&
+                s.was != s.hook;
     if ((s.was == address || stub) && put(&s, s.hook))
         changed.slots[changed.count++] = s;
 }
 
 /* ---- functions of allocators */
 
-static uint32_t hash_of(const char *name)
-{
-    uint32_t h = 5381;
-    for (; *name; name++)
-        h = h * 33 + (uint8_t)*name;
-    return h;
-}
-
-/* Where the module has this function; 0: it has none. */
-static uint64_t look_up(const struct image *m, const char *name)
-{
-    if (!m->hash || !m->hash[0] || !m->hash[2])
-        return 0;
-    uint32_t hash = hash_of(name), buckets = m->hash[0], first = m->hash[1], words = m->hash[2];
-    const uint64_t *bloom = (const uint64_t *)(const void *)(m->hash + 4);
-    const uint32_t *bucket = (const uint32_t *)(const void *)(bloom + words);
-    const uint32_t *chain = bucket + buckets;
-    uint64_t mask = UINT64_C(1) << hash % 64 | UINT64_C(1) << (hash >> m->hash[3]) % 64;
-    uint32_t i = bucket[hash % buckets];
-    if ((bloom[hash / 64 % words] & mask) != mask || i < first)
-        return 0;
-    for (;; i++) {
-        const ElfW(Sym) *symbol = &m->symbols[i];
-        if ((chain[i - first] | 1) == (hash | 1) && symbol->st_shndx != SHN_UNDEF &&
-            ELF64_ST_TYPE(symbol->st_info) == STT_FUNC &&
-            strcmp(m->names + symbol->st_name, name) == 0)
-            return m->base + symbol->st_value;
-        if (chain[i - first] & 1)
-            return 0;
-    }
-}
-
 /* Finds the real functions anew: what was unloaded may be somewhere else now. */
 static int find_allocator(struct dl_phdr_info *info, size_t size, void *found)
 {
-    struct image m;
+    struct elf_image m;
     (void)size;
-    if (!read_image(&m, info))
+    if (!elf_image_read(&m, info))
         return 0;
     bool any = false;
     for (size_t i = 0; allocator_signs[i]; i++)
-        any |= look_up(&m, allocator_signs[i]) != 0;
+        any |= elf_image_function(&m, allocator_signs[i]) != 0;
     for (size_t i = 0; any && i < allocator_function_count; i++) {
         struct allocator_function *f = &allocator_functions[i];
-        uint64_t at = look_up(&m, f->name);
+        uint64_t at = elf_image_function(&m, f->name);
         if (at && (!f->found || f->module == m.base)) {
             atomic_store_explicit(&f->real, at, memory_order_release);
             f->module = m.base;
@@ -298,7 +184,7 @@ static int find_allocator(struct dl_phdr_info *info, size_t size, void *found)
     return 0;
 }
 
-static void change_allocator(const struct image *m, const ElfW(Rela) * rela, const char *name)
+static void change_allocator(const struct elf_image *m, const ElfW(Rela) * rela, const char *name)
 {
     for (size_t i = 0; i < allocator_function_count; i++) {
         struct allocator_function *f = &allocator_functions[i];
@@ -317,7 +203,7 @@ static void change_allocator(const struct image *m, const ElfW(Rela) * rela, con
 
 /* ---- modules */
 
-static void change_function(const struct image *m, const ElfW(Rela) * rela, const char *name,
+static void change_function(const struct elf_image *m, const ElfW(Rela) * rela, const char *name,
                             const struct pass *pass)
 {
     for (size_t i = 0; i < HOOKED_COUNT; i++) {
@@ -331,11 +217,11 @@ static void change_function(const struct image *m, const ElfW(Rela) * rela, cons
 
 static int on_module(struct dl_phdr_info *info, size_t size, void *ctx)
 {
-    struct image m;
+    struct elf_image m;
     struct pass *pass = ctx;
     (void)size;
-    if (pass->module++ < pass->first || !read_image(&m, info) ||
-        covers(&m, (uintptr_t)got_hook, PF_X))
+    if (pass->module++ < pass->first || !elf_image_read(&m, info) ||
+        elf_image_covers(&m, (uintptr_t)got_hook, PF_X))
         return 0;
     for (size_t table = 0; table < 2; table++) {
         for (size_t i = 0; m.tables[table] && i < m.sizes[table]; i++) {
@@ -363,12 +249,17 @@ static void hook_functions(const uint64_t *addresses, uint32_t first, bool mappi
     }
 }
 
-void got_hook(bool mappings)
+static void hook_from(uint32_t first, bool mappings)
 {
     uint64_t addresses[HOOKED_COUNT];
     for (size_t i = 0; i < HOOKED_COUNT; i++)
         addresses[i] = (uintptr_t)real_default(hooked[i].name);
-    hook_functions(addresses, 0, mappings);
+    hook_functions(addresses, first, mappings);
+}
+
+void got_hook(bool mappings)
+{
+    hook_from(0, mappings);
 }
 
 static int forget_allocator(struct dl_phdr_info *info, size_t size, void *unused)
@@ -421,6 +312,11 @@ static uint32_t first_since(uint64_t loads)
     return came < m.count ? m.count - (uint32_t)came : 0;
 }
 
+void got_hook_since(uint64_t loads, bool mappings)
+{
+    hook_from(first_since(loads), mappings);
+}
+
 bool got_hook_deep(void *library, uint64_t loads, bool mappings)
 {
     uint64_t addresses[HOOKED_COUNT];
@@ -446,9 +342,9 @@ struct range {
 static int find_range(struct dl_phdr_info *info, size_t size, void *range)
 {
     struct range *r = range;
-    const struct image m = {.base = info->dlpi_addr, .info = info};
+    const struct elf_image m = {.base = info->dlpi_addr, .info = info};
     (void)size;
-    r->found |= covers(&m, r->at, PF_W);
+    r->found |= elf_image_covers(&m, r->at, PF_W);
     return r->found;
 }
 

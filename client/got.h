@@ -13,8 +13,11 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Changes the places of all modules that are there; for those that came since, again. */
+/* Changes the places of all modules that are there. */
 void got_hook(bool mappings);
+
+/* The same for the modules that were loaded after `loads` others. */
+void got_hook_since(uint64_t loads, bool mappings);
 
 /* Functions of allocators that are there (hooks_allocators.h), in all modules. */
 void got_hook_allocators(void);

@@ -118,12 +118,14 @@ static void hook_deep(void *library, uint64_t loads)
 
 static __attribute__((noinline)) void *call_dlopen(const char *name, int mode, struct own_zone zone)
 {
-    bool deep = mode & RTLD_DEEPBIND;
-    uint64_t loads = deep ? got_loads() : 0;
+    bool deep = mode & RTLD_DEEPBIND, late = real_is_late();
+    uint64_t loads = deep || late ? got_loads() : 0;
     void *library = real.dlopen(name, mode);
     int saved = errno;
     if (library && deep)
         hook_deep(library, loads);
+    else if (library && late && event_is_on())
+        got_hook_since(loads, (state.pools & REC_POOLS_MMAP) != 0);
     if (library)
         got_hook_allocators();
     api_zone_close(&zone);

@@ -4,6 +4,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "client/elf_image.h"
+
 #define EARLY_BYTES 65536u
 #define EARLY_HEAD 16u /* holds the size before each block */
 
@@ -28,12 +30,22 @@ bool real_is_own(const void *address)
     return dladdr(address, &its) && dladdr(&attached, &own) && its.dli_fbase == own.dli_fbase;
 }
 
+bool real_is_late(void)
+{
+    return attached;
+}
+
+bool real_is_known(void)
+{
+    return real.malloc && real.calloc && real.realloc && real.free;
+}
+
 void *real_default(const char *name)
 {
     void *found = dlsym(RTLD_DEFAULT, name);
     if (!found)
         (void)dlerror(); /* not the program's to see */
-    return found;
+    return (void *)(uintptr_t)elf_image_definition((uintptr_t)found, name);
 }
 
 /*

@@ -18,7 +18,16 @@ size_t real_early_size(const void *address);
 /* Where they all lie. */
 const void *real_early_memory(size_t *bytes);
 
-/* What the program finds by that name when this library came late; NULL: nothing. */
+/* Whether this library was loaded into a process that ran already. */
+bool real_is_late(void);
+
+/* Whether malloc, calloc, realloc and free are known. */
+bool real_is_known(void);
+
+/*
+ * The function that the program's calls of that name reach when this library came late; NULL: there
+ * is none. Not a PLT entry of the executable, which leads through a place that got.c changes.
+ */
 void *real_default(const char *name);
 
 /* The next definition of a function behind this library's, in the global scope; NULL: none. */

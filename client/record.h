@@ -429,10 +429,17 @@ enum rec_origin {
 
 /*
  * What is called in a process that runs already, once the library was loaded into it: the first
- * with the path of the socket. Both return 0 when it is done, -1 when not.
+ * with the path of the socket. Both return enum rec_attach.
  */
 #define REC_ATTACH "tidemark_attach_1"
 #define REC_DETACH "tidemark_detach_1"
+
+enum rec_attach {
+    REC_ATTACH_DONE = 0,
+    REC_ATTACH_REFUSED = 1,  /* by the collector, or there is no memory */
+    REC_ATTACH_RECORDED = 2, /* a recording goes on */
+    REC_ATTACH_UNKNOWN = 3,  /* the process's malloc or free could not be found */
+};
 
 struct rec_hello {
     char magic[8]; /* REC_MAGIC */

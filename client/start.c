@@ -203,13 +203,19 @@ int start_attached(const char *socket)
     size_t length = strnlen(socket, sizeof state.socket_path);
     if (length == sizeof state.socket_path || state.header ||
         !atomic_compare_exchange_strong(&state.phase, &expected, PHASE_STARTING))
-        return -1;
+        return expected == PHASE_OFF ? REC_ATTACH_REFUSED : REC_ATTACH_RECORDED;
     quiet_begin(&q);
     memcpy(state.socket_path, socket, length + 1);
     real_find(true);
-    begin(REC_ORIGIN_ATTACH, 0);
+    bool known = real_is_known();
+    if (known)
+        begin(REC_ORIGIN_ATTACH, 0);
+    else
+        atomic_store(&state.phase, PHASE_OFF);
     quiet_end(&q);
-    return atomic_load(&state.phase) == PHASE_ON ? 0 : -1;
+    if (!known)
+        return REC_ATTACH_UNKNOWN;
+    return atomic_load(&state.phase) == PHASE_ON ? REC_ATTACH_DONE : REC_ATTACH_REFUSED;
 }
 
 void start_detached(void)

@@ -10,8 +10,8 @@ void start_process(void);
  */
 void start_child(void);
 
-/* In a process that this library was loaded into late, with the collector's socket. -1: nothing is
- * recorded, because the collector does not want it, or there was a recording before. */
+/* In a process that this library was loaded into late, with the collector's socket. Returns enum
+ * rec_attach. */
 int start_attached(const char *socket);
 
 /* Ends the recording of this process, which goes on. */

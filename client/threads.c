@@ -13,7 +13,9 @@
 #include "client/chunks.h"
 #include "client/api.h"
 #include "client/events.h"
+#include "client/got.h"
 #include "client/quiet.h"
+#include "client/real.h"
 #include "client/record_write.h"
 #include "client/sampling.h"
 
@@ -133,6 +135,8 @@ static void end_loading(void)
     client_barrier();
     tls.loading.thread = NULL;
     uint8_t *at = NULL;
+    if (client_unlikely(real_is_late()))
+        got_hook((state.pools & REC_POOLS_MMAP) != 0);
     if (zone->pid == state.pid && !tls.zones_dropped && tls.zones == zone->depth)
         at = record_begin(t);
     if (!at)

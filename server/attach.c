@@ -305,6 +305,23 @@ static int load(struct process *p, struct remote *remote, const char *library, s
     return handle ? 0 : err_set(e, ERR_OUTPUT, "process %d cannot load %s", (int)p->pid, library);
 }
 
+static int explain(int32_t answer, pid_t pid, struct err *e)
+{
+    switch (answer) {
+    case REC_ATTACH_DONE:
+        return 0;
+    case REC_ATTACH_RECORDED:
+        return err_set(e, ERR_OUTPUT, "process %d is recorded already", (int)pid);
+    case REC_ATTACH_UNKNOWN:
+        return err_set(e, ERR_OUTPUT,
+                       "the functions malloc and free that process %d calls could not be found",
+                       (int)pid);
+    default:
+        return err_set(e, ERR_OUTPUT, "libtidemark.so in process %d could not begin a recording",
+                       (int)pid);
+    }
+}
+
 /* Calls a function of the library, which is loaded. */
 static int call_own(struct process *p, struct remote *remote, const char *name, const char *text,
                     struct err *e)
@@ -318,10 +335,7 @@ static int call_own(struct process *p, struct remote *remote, const char *name, 
         return err_set(e, ERR_OUTPUT, "process %d has not loaded libtidemark.so", (int)p->pid);
     if (remote_call(remote, function, text, 0, &result, e) != 0)
         return -1;
-    return (int32_t)result == 0
-               ? 0
-               : err_set(e, ERR_OUTPUT, "libtidemark.so in process %d could not begin a recording",
-                         (int)p->pid);
+    return explain((int32_t)result, p->pid, e);
 }
 
 int attach_begin(pid_t pid, const char *library, const char *socket, struct err *e)

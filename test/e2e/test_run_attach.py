@@ -58,6 +58,69 @@ int main(int count, char **argv)
 }
 """
 
+# An executable at a fixed address whose code takes the addresses of functions: they are those of
+# PLT entries of its own. Blocks are made and freed by calls and through copies of the addresses.
+POINTERS = WAITING + r"""
+#include <dlfcn.h>
+#include <stdlib.h>
+struct functions {
+    void *(*make)(size_t);
+    void (*drop)(void *);
+};
+static struct functions table = {malloc, free};
+struct functions *volatile copied;
+static void *(*volatile called)(size_t) = malloc;
+__attribute__((noinline)) void *make_block(int i)
+{
+    void *p = i % 3 == 0 ? malloc(100) : i % 3 == 1 ? copied->make(100) : called(100);
+    __asm__ volatile("" : "+r"(p));
+    return p;
+}
+int main(int count, char **argv)
+{
+    static void *before[50];
+    copied = malloc(sizeof *copied);
+    *copied = table;
+    for (int i = 0; i < 50; i++)
+        before[i] = make_block(i);
+    wait_for_recorder(argv[1]);
+    for (int i = 0; i < 50; i++)
+        (i % 2 ? copied->drop : free)(before[i]);
+    for (int i = 0; i < 3000; i++)
+        (i % 2 ? copied->drop : free)(make_block(i));
+    void *library = count > 2 ? dlopen(argv[2], RTLD_NOW) : NULL;
+    void (*work)(int) = library ? (void (*)(int))dlsym(library, "work") : NULL;
+    if (work)
+        work(700);
+    return make_block(0) == NULL;
+}
+"""
+
+LOADED = r"""
+#include <stdlib.h>
+__attribute__((noinline)) void *load_block(int i)
+{
+    void *p = malloc(100 + i);
+    __asm__ volatile("" : "+r"(p));
+    return p;
+}
+void work(int n)
+{
+    for (int i = 0; i < n; i++)
+        free(load_block(i));
+}
+"""
+
+# All but the first line of what it prints comes after the recorder.
+PYTHON = """
+import os, sys, time
+print("ready", flush=True)
+while not os.path.exists(sys.argv[1]):
+    time.sleep(0.01)
+for i in range(3000):
+    block = bytearray(1000 + i % 500)
+"""
+
 
 def may_attach():
     """Whether this host lets a process attach to one that allows it."""
@@ -263,6 +326,52 @@ class Attach(RunCase):
         self.assertIn(word, result.stderr)
         self.assertFalse(self.trace.exists())
         self.assert_nothing_left()
+
+    def recorded_from_outside(self, program, *arguments):
+        """Attaches, has the program go on (its first argument is the file that it waits for)."""
+        go = self.dir / "go"
+        process = self.start(*[go if a is None else a for a in arguments], program=program)
+        recorder = self.attach(process.pid)
+        go.touch()
+        self.said(process)
+        self.ended(recorder)
+
+    def test_addresses_of_functions_at_a_fixed_address(self):
+        for flags in ([], ["-Wl,-z,lazy"], ["-Wl,-z,now"]):
+            with self.subTest(flags=flags):
+                source, library = self.dir / "pointers.c", self.dir / "loaded.so"
+                source.write_text(POINTERS)
+                program = compiled(self.dir, "pointers", ["-no-pie", "-fno-pie", *flags, "-ldl"],
+                                   source)
+                source.write_text(LOADED)
+                compiled(self.dir, "loaded.so", ["-shared", "-fPIC"], source)
+                (self.dir / "go").unlink(missing_ok=True)
+                self.trace.unlink(missing_ok=True)
+                self.recorded_from_outside(program, None, library)
+                row, loaded = site(self.trace, "make_block"), site(self.trace, "load_block")
+                self.assertEqual((row["count"], row["live_count"]), (3001, 1))
+                self.assertEqual((loaded["count"], loaded["live_count"]), (700, 0))
+                self.assertEqual(self.assert_no_faults()["unknown_frees"], ["50"])
+
+    def test_python_at_a_fixed_address(self):
+        python = "/usr/bin/python3.11"
+        if not os.path.exists(python):
+            self.skipTest(f"there is no {python}")
+        script = self.dir / "script.py"
+        script.write_text(PYTHON)
+        self.recorded_from_outside(python, script, None)
+        self.assert_no_faults()
+        attached = report(self.trace)
+        plain = self.dir / "plain.tracy"
+        result = run("run", "-o", plain, "--no-debuginfod", "--", python, script, self.dir / "go")
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+        def large(told):
+            return max(s["count"] for s in told["sites"] if s["bytes"] > 3000 * 1000)
+
+        # The loop's blocks; each is freed when the next one is made, and the last one at the end.
+        self.assertGreaterEqual(large(attached), 3000)
+        self.assertLess(abs(large(report(plain)) - large(attached)), 100)
 
     def test_functions_of_jemalloc(self):
         library = shared_library("libjemalloc.so.2")

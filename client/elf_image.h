@@ -1,0 +1,39 @@
+#ifndef TIDEMARK_CLIENT_ELF_IMAGE_H
+#define TIDEMARK_CLIENT_ELF_IMAGE_H
+
+/* What the loader says of one module: segments, relocations, and the functions that it defines. */
+
+#include <elf.h>
+#include <link.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct elf_image {
+    uint64_t base;
+    const struct dl_phdr_info *info;
+    const ElfW(Sym) * symbols;
+    const char *names;
+    const uint32_t *hash;     /* of DT_GNU_HASH; NULL: none */
+    const uint16_t *versions; /* of DT_VERSYM; NULL: none */
+    const ElfW(Rela) * tables[2];
+    size_t sizes[2]; /* relocations */
+    uint64_t relro_low, relro_high;
+};
+
+/* False: the module has no symbols, or relocations of another kind than RELA. */
+bool elf_image_read(struct elf_image *m, const struct dl_phdr_info *info);
+
+/* Whether a loaded segment with all of these rights (PF_X, …) holds the address. */
+bool elf_image_covers(const struct elf_image *m, uint64_t address, uint32_t flags);
+
+/* The address of the function that the module defines under this name; 0: it defines none. */
+uint64_t elf_image_function(const struct elf_image *m, const char *name);
+
+/*
+ * The function behind `address`, which dlsym found as `name`. In an executable at a fixed address
+ * whose code takes the function's address, dlsym finds the executable's own PLT entry: then it is
+ * the first definition among the other modules, in the loader's order. 0: there is none.
+ */
+uint64_t elf_image_definition(uint64_t address, const char *name);
+
+#endif
