@@ -197,7 +197,7 @@ int dump_pool(struct dump *d, const void *recs, size_t n, struct err *e)
 
 static void free_fields(struct dump *d, const struct rec_memory_event *r)
 {
-    if (r->time_free < 0)
+    if (!is_freed(r->time_free))
         return;
     dump_integer(d, "free_time", r->time_free);
     local_thread_field(d, "free_thread", r->thread_free);

@@ -106,7 +106,7 @@ static void note_around(const struct builder *b, const struct fault_row *r, stru
                         const struct memory_op *op)
 {
     bool begins = op->block.ptr == c->what.ptr;
-    bool live = op->freed == -1 || op->freed > c->what.time;
+    bool live = !is_freed(op->freed) || op->freed > c->what.time;
     if (r->kind == FAULT_ALLOC_TWICE || op->time >= c->what.time || !live)
         return;
     /* An arena's block lies within one of another pool as a rule, which tells nothing. */

@@ -108,7 +108,7 @@ static bool take(void *ctx, const struct history_block *b)
     struct finder *f = ctx;
     struct find_result *r = f->r;
     r->total++;
-    if (b->freed == -1) {
+    if (!is_freed(b->freed)) {
         r->live++;
         r->live_bytes = saturating_add(r->live_bytes, b->size);
     }

@@ -70,7 +70,7 @@ static void count_alloc(struct builder *b, const struct memory_op *op)
     struct histograms *h = b->h;
     uint64_t size = op->block.size;
     uint64_t waste = glibc_chunk(size) - size;
-    bool live = op->freed == -1 || op->freed >= b->s->end;
+    bool live = is_live_before(op->freed, b->s->end);
     struct size_class *c = &h->sizes[size_class_of(size)];
     c->count++;
     c->bytes = saturating_add(c->bytes, size);

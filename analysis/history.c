@@ -17,7 +17,7 @@ static int64_t time_of(const struct history_entry *x)
 
 static int64_t freed_at(const struct history_entry *x)
 {
-    return x->after ? time_of(x) + (int64_t)(x->after - 1) : -1;
+    return x->after ? time_of(x) + (int64_t)(x->after - 1) : NEVER_FREED;
 }
 
 static uint64_t last_of(const struct history_entry *x)
@@ -146,7 +146,7 @@ static void take_run(const struct history *h, struct history_pool *p, const stru
                                     .freed = memory_free_time(&a[i], &f[i])};
         if (!selection_wants(h->selection, &b))
             continue;
-        bool seen_freed = b.freed != -1 && b.freed < end;
+        bool seen_freed = !is_live_before(b.freed, end);
         p->entries[p->count++] =
             (struct history_entry){.first = a[i].ptr,
                                    .size = b.size & BITS48,

@@ -54,7 +54,7 @@ struct history_block {
     uint32_t pool; /* number in the trace */
     uint32_t index;
     uint64_t ptr, size;
-    int64_t time, freed; /* -1: live */
+    int64_t time, freed; /* NEVER_FREED: live */
 };
 
 /*
@@ -67,7 +67,7 @@ void history_overlap(const struct history *h, uint64_t low, uint64_t high, histo
 
 static inline bool history_is_live(const struct history_block *b, int64_t time)
 {
-    return b->time <= time && (b->freed == -1 || b->freed > time);
+    return b->time <= time && (!is_freed(b->freed) || b->freed > time);
 }
 
 #endif

@@ -200,7 +200,7 @@ static int take(void *ctx, const struct memory_op *op, struct err *e)
 {
     struct builder *b = ctx;
     bool is_alloc = op->kind == MEMORY_ALLOC;
-    bool leaked = is_alloc && (op->freed == -1 || op->freed >= b->s->end);
+    bool leaked = is_alloc && is_live_before(op->freed, b->s->end);
     if (is_hidden(b, op, leaked))
         return 0;
     uint32_t id = op->block.callstack;

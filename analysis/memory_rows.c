@@ -48,7 +48,7 @@ static int put_events(struct memory_rows *m, const struct rec_memory_event *r, s
                                  .alloc_thread = names->threads.at[r[i].thread_alloc],
                                  .alloc_thread_name = names_thread(names, r[i].thread_alloc),
                                  .alloc_callstack = r[i].callstack_alloc};
-        if (row.free_time >= 0) {
+        if (is_freed(row.free_time)) {
             row.free_thread = names->threads.at[r[i].thread_free];
             row.free_thread_name = names_thread(names, r[i].thread_free);
             row.free_callstack = r[i].callstack_free;

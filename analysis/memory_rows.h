@@ -20,7 +20,7 @@ struct memory_row {
     uint64_t address;
     uint64_t size;                 /* bytes */
     int64_t alloc_time;            /* ns */
-    int64_t free_time;             /* ns; -1: never freed, and what follows of the free is empty */
+    int64_t free_time;             /* ns; NEVER_FREED: what follows of the free is empty */
     uint64_t alloc_thread;         /* OS id */
     uint64_t free_thread;          /* OS id */
     struct view alloc_thread_name; /* empty when unknown */

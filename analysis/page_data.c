@@ -485,7 +485,7 @@ static void widen_by(struct builder *b, uint32_t pool, const struct memory_alloc
     if (only && !selection_wants(only, &block))
         return;
     widen(b->d, a->time);
-    if (freed != -1 && (!only || freed < only->end))
+    if (!is_live_before(freed, only ? only->end : INT64_MAX))
         widen(b->d, freed);
 }
 

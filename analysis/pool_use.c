@@ -63,10 +63,10 @@ static int add_frees_until(struct pool_use *u, int64_t time, struct err *e)
 {
     struct radix_item item;
     uint64_t key;
-    while (radix_heap_peek(&u->frees, &key) && (int64_t)key <= time) {
+    while (radix_heap_peek(&u->frees, &key) && radix_heap_time(key) <= time) {
         if (!radix_heap_pop(&u->frees, &item))
             return no_room(e);
-        if (add_free(u, (int64_t)item.key, item.value, e) != 0)
+        if (add_free(u, radix_heap_time(item.key), item.value, e) != 0)
             return -1;
     }
     return 0;
@@ -86,7 +86,8 @@ static int add_held(struct pool_use *u, struct err *e)
 
 static int add_event(struct pool_use *u, const struct rec_memory_event *r, struct err *e)
 {
-    if (r->time_free >= 0 && !radix_heap_push(&u->frees, (uint64_t)r->time_free, r->size))
+    if (is_freed(r->time_free) &&
+        !radix_heap_push(&u->frees, radix_heap_key(r->time_free), r->size))
         return no_room(e);
     if (r->time_alloc != u->held_time && add_held(u, e) != 0)
         return -1;
@@ -117,7 +118,7 @@ static int start_sorting(struct pool_use *u, struct err *e)
     while (u->frees.count > 0) {
         if (!radix_heap_pop(&u->frees, &item))
             return no_room(e);
-        struct change freed = {(int64_t)item.key, item.value};
+        struct change freed = {radix_heap_time(item.key), item.value};
         if (spill_add(&u->late_frees, &freed, 1, e) != 0)
             return -1;
     }
@@ -130,7 +131,7 @@ static int keep_event(struct pool_use *u, const struct rec_memory_event *r, stru
     if (keep_alloc(u, r->time_alloc, r->size, e) != 0)
         return -1;
     struct change freed = {r->time_free, r->size};
-    return freed.time >= 0 ? spill_add(&u->late_frees, &freed, 1, e) : 0;
+    return is_freed(freed.time) ? spill_add(&u->late_frees, &freed, 1, e) : 0;
 }
 
 struct late {

@@ -31,7 +31,7 @@ struct listed_point {
 struct pool_use {
     struct column *points;   /* where they go, struct listed_point */
     size_t waiting_max;      /* frees in memory, and held allocations; at least 1 */
-    struct radix_heap frees; /* time → bytes */
+    struct radix_heap frees; /* radix_heap_key of a time → bytes */
     int64_t held_time;       /* of the newest allocations */
     VEC(uint64_t) held;      /* their bytes: frees of that time come before them */
     bool sorting;            /* what follows is in these two: */

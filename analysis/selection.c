@@ -266,7 +266,7 @@ bool selection_wants(const struct selection *s, const struct selection_block *b)
     const struct selection_options *o = &s->options;
     if (s->pool_of[b->pool] == UINT32_MAX)
         return false;
-    if (s->has_at && b->freed != -1 && b->freed < s->end)
+    if (s->has_at && !is_live_before(b->freed, s->end))
         return false;
     if (o->has_size && (b->size < o->size_min || b->size > o->size_max))
         return false;

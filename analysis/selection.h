@@ -89,7 +89,7 @@ int selection_init(struct selection *s, struct trace *t, const struct selection_
                    struct err *e);
 void selection_release(struct selection *s);
 
-/* What a block is judged by. `freed` is -1 while live. */
+/* What a block is judged by. `freed` is NEVER_FREED while live. */
 struct selection_block {
     uint32_t pool; /* number in the trace */
     uint16_t thread;

@@ -253,7 +253,7 @@ static inline int add_event(struct stream_figures *f, struct stream_portion *to,
     to->freed[n] = later && same_thread ? r->time_free : FREED_ELSEWHERE;
     if (later)
         return due_queue_put(&f->frees, key_of(r->time_free, r->thread_free), waiting, e);
-    if (r->time_free == -1)
+    if (!is_freed(r->time_free))
         return 0;
     to->allocation_count++;
     to->allocations[n + 1] = (struct due_item){key_of(f->sums.now, r->thread_free), value};

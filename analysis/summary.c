@@ -162,10 +162,10 @@ static int key_by_moment(void *ctx, const struct memory_op *op, uint32_t *key, s
             return -1;
         *key = begun < UINT32_MAX ? (uint32_t)begun : UINT32_MAX;
     }
-    uint64_t *waiting = op->freed == -1 ? NULL : map_add(&b->keys, block, NULL);
+    uint64_t *waiting = !is_freed(op->freed) ? NULL : map_add(&b->keys, block, NULL);
     if (waiting)
         *waiting = *key;
-    return waiting || op->freed == -1 ? 0 : err_no_memory(e, "live blocks");
+    return waiting || !is_freed(op->freed) ? 0 : err_no_memory(e, "live blocks");
 }
 
 bool summary_streams(const struct summary_options *options)

@@ -230,7 +230,7 @@ static int put_allocation(const struct store_rows *s, struct pool_rows *p,
                                           .size = memory_alloc_size(a),
                                           .time = a->time,
                                           .freed = memory_free_time(a, f)};
-    bool freed = block.freed != -1 && block.freed < p->selection->end;
+    bool freed = !is_live_before(block.freed, p->selection->end);
     if (!selection_wants(p->selection, &block))
         return 0;
     cells[ALLOCATION_ID].count++;

@@ -35,6 +35,17 @@ struct radix_heap {
     size_t stride;
 };
 
+/* A time as a key, and back: the sign bit flipped, so that times order as unsigned numbers. */
+static inline uint64_t radix_heap_key(int64_t time)
+{
+    return (uint64_t)time ^ UINT64_C(1) << 63;
+}
+
+static inline int64_t radix_heap_time(uint64_t key)
+{
+    return (int64_t)(key ^ UINT64_C(1) << 63);
+}
+
 void radix_heap_release(struct radix_heap *h);
 
 /* False when memory is short. A key below the last one taken out is put in as that one. */

@@ -117,7 +117,7 @@ static int fill_trace(struct trace *t, size_t n, uint64_t *seed, struct err *e)
         struct memory_event_in in = {.ptr = block.first,
                                      .size = block.last - block.first + 1,
                                      .time_alloc = (int64_t)i,
-                                     .time_free = -1};
+                                     .time_free = NEVER_FREED};
         if (memory_append(&t->memory, pool, &in, e) != 0)
             return -1;
     }

@@ -150,7 +150,7 @@ static int take(struct tidetrace_allocations *it, struct tidetrace_allocation *o
     *wanted = selection_wants(&it->selection, &block);
     if (!*wanted)
         return 0;
-    bool freed = block.freed != -1;
+    bool freed = is_freed(block.freed);
     *out = (struct tidetrace_allocation){.address = a->ptr,
                                          .size = block.size,
                                          .time = block.time,

@@ -123,7 +123,7 @@ static void text_block(struct writer *w, const struct found_block *f)
     format_terminal(out, pool_name(w, b->pool));
     buf_puts(out, "\n");
     text_step(w, "allocated", b->time, f->thread, f->callstack);
-    if (b->freed == -1) {
+    if (!is_freed(b->freed)) {
         buf_printf(out, "    %s\n", "live");
         return;
     }
@@ -145,7 +145,7 @@ static json_t *make_thread(const struct writer *w, uint16_t thread)
 static void json_block(struct writer *w, const struct found_block *f)
 {
     const struct history_block *b = &f->block;
-    bool freed = b->freed != -1;
+    bool freed = is_freed(b->freed);
     document_element(
         &w->doc,
         json_pack("{s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o}", "when",
@@ -178,7 +178,7 @@ static void csv_block(struct writer *w, const struct found_block *f)
     const struct history_block *b = &f->block;
     struct buf *out = &w->doc.buf;
     struct buf name = {0};
-    bool freed = b->freed != -1;
+    bool freed = is_freed(b->freed);
     buf_printf(out, "%s,0x%" PRIx64 ",%" PRIu64 ",", when_names[f->when], b->ptr, b->size);
     csv_field(out, pool_name(w, b->pool));
     buf_printf(out, ",%" PRId64 ",", b->time);

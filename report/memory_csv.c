@@ -61,7 +61,7 @@ int memory_csv_row(void *ctx, const struct memory_row *row, struct err *e)
 {
     struct memory_csv *w = ctx;
     struct buf *b = &w->buf;
-    bool freed = row->free_time >= 0;
+    bool freed = is_freed(row->free_time);
     csv_field(b, row->pool);
     buf_put(b, ",", 1);
     digits_put_address(b, row->address);

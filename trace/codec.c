@@ -376,20 +376,29 @@ RECORD_CODEC(x_pool, pool)
 }
 
 /*
- * The end of an allocation is relative to its own beginning, negative while it is active. It cannot
- * be earlier: a free that is becomes one at the time of the allocation.
+ * When a file says that a block was freed. Official servers write a free before time 0 as it is,
+ * not relative to the allocation.
+ */
+static inline int64_t free_time_in_file(int64_t alloc, int64_t after)
+{
+    if (after >= 0)
+        return time_of_free((int64_t)((uint64_t)alloc + (uint64_t)after));
+    return after >= alloc ? after : NEVER_FREED;
+}
+
+/*
+ * The end of an allocation is relative to its own beginning, -1 while it is active. It cannot be
+ * earlier: a free that is becomes one at the time of the allocation.
  */
 ALWAYS_INLINE void x_free_time(struct xfer *x, enum dir d, struct rec_memory_event *r)
 {
     int64_t after = -1;
-    if (d == WRITE && r->time_free >= 0)
+    if (d == WRITE && is_freed(r->time_free))
         after = r->time_free > r->time_alloc ? r->time_free - r->time_alloc : 0;
     x_i64(x, d, &after);
     if (is_read(d)) {
-        uint64_t freed = after < 0 ? 0 : (uint64_t)r->time_alloc + (uint64_t)after;
-        /* A freed block with a negative time would look active: not a time that files hold. */
-        x->out_of_range |= freed >> 47 != 0;
-        r->time_free = after < 0 ? -1 : (int64_t)freed;
+        r->time_free = free_time_in_file(r->time_alloc, after);
+        check_time(x, (uint64_t)r->time_free);
     }
 }
 

@@ -86,7 +86,7 @@ int memory_tell_observer(struct memory *m, enum memory_op_kind kind, const struc
                            .thread = (uint16_t)at->thread,
                            .callstack = at->callstack,
                            .block = live_slot_block(slot),
-                           .freed = -1};
+                           .freed = NEVER_FREED};
     return m->observer.op(m->observer.ctx, &op, e);
 }
 
@@ -205,7 +205,7 @@ int memory_discard(struct memory *m, uint32_t pool, struct memory_place at, stru
 int memory_append(struct memory *m, uint32_t pool, const struct memory_event_in *ev, struct err *e)
 {
     struct pool *p = m->pools.at[pool];
-    bool is_live = ev->time_free < ev->time_alloc;
+    bool is_live = !is_freed(ev->time_free);
     struct live_block block = {.ptr = ev->ptr,
                                .size = ev->size & MEMORY_BITS48,
                                .time = ev->time_alloc,

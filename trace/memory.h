@@ -14,6 +14,7 @@
 #include "base/map.h"
 #include "base/spool.h"
 #include "base/vec.h"
+#include "trace/free_time.h"
 #include "trace/live_set.h"
 
 /* One allocation, in order of time. Sizes in bytes (48 bits), times in ns (48 bits). */
@@ -74,7 +75,7 @@ struct memory_op {
     uint16_t thread;         /* who did it: local thread index */
     uint32_t callstack;      /* of this step (a free has its own), 0 = none */
     struct live_block block; /* what was allocated or freed */
-    int64_t freed;           /* an allocation of a sweep: when it is freed, -1 never; else -1 */
+    int64_t freed;           /* an allocation of a sweep: when it is freed; else NEVER_FREED */
     bool temporary;          /* a free: judged by analysis/selection.h, else false */
 };
 
@@ -141,8 +142,8 @@ void memory_release(struct memory *m);
 int memory_pool(struct memory *m, uint64_t key, uint32_t *number, struct err *e);
 
 /*
- * Appends an event of a saved trace as it is, without faults or observer: time_free is -1 while
- * live. The live set is not kept.
+ * Appends an event of a saved trace as it is, without faults or observer: time_free is NEVER_FREED
+ * while live. The live set is not kept.
  */
 struct memory_event_in {
     uint64_t ptr, size;
@@ -187,11 +188,11 @@ static inline uint16_t memory_alloc_thread(const struct memory_alloc *a)
     return (uint16_t)(a->size_thread >> 48);
 }
 
-/* When the block was freed, ns, or -1 when it is still live. */
+/* When the block was freed, ns, or NEVER_FREED. */
 static inline int64_t memory_free_time(const struct memory_alloc *a, const struct memory_free *f)
 {
     uint64_t after = f->after_thread & ((UINT64_C(1) << 48) - 1);
-    return after ? a->time + (int64_t)(after - 1) : -1;
+    return after ? a->time + (int64_t)(after - 1) : NEVER_FREED;
 }
 
 static inline uint16_t memory_free_thread(const struct memory_free *f)

@@ -126,12 +126,10 @@ static inline int pool_append(struct pool *p, const struct live_block *b,
 static inline struct memory_free pool_make_free(int64_t time_alloc, int64_t time, uint64_t thread,
                                                 uint32_t callstack)
 {
-    uint64_t after = time > time_alloc ? (uint64_t)time - (uint64_t)time_alloc : 0;
+    int64_t freed = time_of_free(time > time_alloc ? time : time_alloc);
+    uint64_t after = (uint64_t)freed - (uint64_t)time_alloc;
     if (after > MEMORY_BITS48 - 1)
         after = MEMORY_BITS48 - 1;
-    /* A time of -1 reads as live: a free in that nanosecond counts as in the next. */
-    if ((uint64_t)time_alloc + after == UINT64_MAX)
-        after++;
     return (struct memory_free){(after + 1) | thread << 48, callstack};
 }
 

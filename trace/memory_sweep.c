@@ -20,7 +20,7 @@ struct pending {
 struct sweep {
     struct memory *memory;
     const struct memory_observer *to;
-    struct radix_heap heap; /* time_key of a free → its slot in `pending` */
+    struct radix_heap heap; /* radix_heap_key of a free → its slot in `pending` */
     VEC(struct pending) pending;
     VEC(uint32_t) vacant;
     int64_t now;
@@ -37,17 +37,6 @@ struct pool_cursor {
     uint64_t index; /* of *alloc in the pool */
 };
 
-/* The sign bit flipped, so that times order as unsigned numbers. */
-static uint64_t time_key(int64_t time)
-{
-    return (uint64_t)time ^ UINT64_C(1) << 63;
-}
-
-static int64_t key_time(uint64_t key)
-{
-    return (int64_t)(key ^ UINT64_C(1) << 63);
-}
-
 /* Hands over every free at or before `until`. */
 static int sweep_frees(struct sweep *s, uint64_t until, struct err *e)
 {
@@ -58,14 +47,14 @@ static int sweep_frees(struct sweep *s, uint64_t until, struct err *e)
             return err_no_memory(e, "pending frees");
         uint32_t slot = (uint32_t)item.value;
         const struct pending *p = &s->pending.at[slot];
-        s->now = key_time(item.key);
+        s->now = radix_heap_time(item.key);
         struct memory_op op = {.kind = MEMORY_FREE,
                                .pool = p->pool,
                                .time = s->now,
                                .thread = p->thread,
                                .callstack = p->callstack,
                                .block = p->block,
-                               .freed = -1};
+                               .freed = NEVER_FREED};
         if (!vec_push(&s->vacant, slot))
             return err_no_memory(e, "pending frees");
         if (s->to->op(s->to->ctx, &op, e) != 0)
@@ -91,7 +80,7 @@ static bool sweep_expect_free(struct sweep *s, const struct pool_cursor *c,
                                            .pool = c->number,
                                            .callstack = c->fill->callstack,
                                            .thread = memory_free_thread(c->fill)};
-    return radix_heap_push(&s->heap, time_key(time < s->now ? s->now : time), slot);
+    return radix_heap_push(&s->heap, radix_heap_key(time < s->now ? s->now : time), slot);
 }
 
 /*
@@ -103,7 +92,7 @@ static bool is_next(const struct sweep *s, const struct pool_cursor *c, int64_t 
 {
     uint64_t least;
     return c->left > 1 && freed < c->alloc[1].time && freed < until && freed >= s->now &&
-           (!radix_heap_peek(&s->heap, &least) || time_key(freed) < least);
+           (!radix_heap_peek(&s->heap, &least) || radix_heap_key(freed) < least);
 }
 
 static int sweep_free_at_once(struct sweep *s, const struct pool_cursor *c, struct memory_op *op,
@@ -113,14 +102,14 @@ static int sweep_free_at_once(struct sweep *s, const struct pool_cursor *c, stru
     op->time = s->now = op->freed;
     op->thread = memory_free_thread(c->fill);
     op->callstack = c->fill->callstack;
-    op->freed = -1;
+    op->freed = NEVER_FREED;
     return s->to->op(s->to->ctx, op, e);
 }
 
 /* The pool's next allocation, with the frees that come before it. */
 static int sweep_alloc(struct sweep *s, const struct pool_cursor *c, int64_t until, struct err *e)
 {
-    if (sweep_frees(s, time_key(c->alloc->time), e) != 0)
+    if (sweep_frees(s, radix_heap_key(c->alloc->time), e) != 0)
         return -1;
     /* Columns of an odd file may be out of order: time never runs backwards here. */
     if (c->alloc->time > s->now)
@@ -139,7 +128,7 @@ static int sweep_alloc(struct sweep *s, const struct pool_cursor *c, int64_t unt
                                    .thread = op.thread};
     if (s->to->op(s->to->ctx, &op, e) != 0)
         return -1;
-    if (op.freed == -1)
+    if (!is_freed(op.freed))
         return 0;
     if (is_next(s, c, op.freed, until))
         return sweep_free_at_once(s, c, &op, e);

@@ -32,7 +32,11 @@ static inline int later(const struct merge_input *in, int64_t *time, struct err 
 
 static inline int later_end(const struct merge_input *in, int64_t *time, struct err *e)
 {
-    return *time == NOT_ENDED ? 0 : later(in, time, e);
+    bool ended = *time != NOT_ENDED;
+    if (ended && later(in, time, e) != 0)
+        return -1;
+    *time += ended && *time == NOT_ENDED; /* it would count as open */
+    return 0;
 }
 
 static inline uint32_t callstack(const struct merge_input *in, uint32_t number)

@@ -102,7 +102,7 @@ static inline bool range_overlaps(const struct range *r, int64_t start, int64_t 
 
 static inline bool range_keeps_block(const struct range *r, const struct rec_memory_event *m)
 {
-    return range_overlaps(r, m->time_alloc, m->time_free);
+    return m->time_alloc < r->options.end && is_live_before(m->time_free, r->options.begin);
 }
 
 static inline int range_take(struct range *r, enum record_type type, uint64_t *n, struct err *e)

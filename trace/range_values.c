@@ -88,8 +88,8 @@ void range_count_memory(struct range *r, const struct rec_memory_event *events, 
             continue;
         uint64_t end = m->ptr + m->size;
         r->list.kept++;
-        r->pool.frees += m->time_free >= 0;
-        r->pool_end.usage += m->time_free >= 0 ? 0 : m->size;
+        r->pool.frees += is_freed(m->time_free);
+        r->pool_end.usage += is_freed(m->time_free) ? 0 : m->size;
         r->pool_end.low = m->ptr < r->pool_end.low ? m->ptr : r->pool_end.low;
         r->pool_end.high = end > r->pool_end.high ? end : r->pool_end.high;
     }

@@ -23,6 +23,7 @@
 
 #include "base/err.h"
 #include "base/view.h"
+#include "trace/free_time.h"
 
 /*
  * One row per record type, in file order: RECORD(NAME, struct). `count` rows announce how many
@@ -414,7 +415,7 @@ struct rec_memory_event {
     uint64_t ptr;
     uint64_t size;
     int64_t time_alloc;
-    int64_t time_free; /* -1: still active */
+    int64_t time_free; /* NEVER_FREED: still active */
     uint32_t callstack_alloc;
     uint32_t callstack_free;
     uint16_t thread_alloc; /* local thread index */
