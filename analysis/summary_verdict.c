@@ -313,6 +313,8 @@ static bool check_trace(struct summary *s)
     if (disorder)
         ok = ok &&
              check(s, "order", false, "%s out of order", format_counted(a, disorder, "allocation"));
+    if (s->trace->behind[0])
+        ok = ok && check(s, "whole-file", false, "%s", s->trace->behind);
     return ok;
 }
 

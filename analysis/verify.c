@@ -190,6 +190,8 @@ int verify_run(struct verify_result *r, const struct summary *s, const struct tr
     *r = (struct verify_result){.holds = true};
     struct verifier v = {.result = r, .s = s, .counts = counts, .options = options};
     verify_data(&v);
+    if (s->trace->behind[0])
+        check(&v, "whole-file", false, "%s", s->trace->behind);
     if (options->missing)
         check(&v, options->missing_name, false, "%s", options->missing);
     if (options->expect_allocations)

@@ -189,8 +189,10 @@ static int answer(void *ctx, struct trace *now, FILE *out, struct err *e)
     if (trace_init(&base, NULL, e) != 0)
         return -1;
     int status = trace_load_with(&base, c->base, &more, NULL, NULL, e);
-    if (status == 0)
+    if (status == 0) {
+        print_behind(c->base, base.behind);
         status = answer_with(c, &base, now, out, e);
+    }
     trace_release(&base);
     return status;
 }

@@ -189,7 +189,10 @@ static int input_read(void *ctx, const struct record_sink *sink, const bool *wan
     in->pass++;
     if (lseek(in->fd, in->begin, SEEK_SET) < 0)
         return err_errno(e, ERR_INPUT, "cannot go back to the beginning of %s", in->name);
-    return trace_read(in->fd, in->name, sink, &options, &info, e);
+    int status = trace_read(in->fd, in->name, sink, &options, &info, e);
+    if (status == 0 && in->pass == 1)
+        print_behind(in->name, info.behind);
+    return status;
 }
 
 static void input_close(struct input *in)

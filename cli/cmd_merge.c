@@ -213,7 +213,10 @@ static int read_input(void *ctx, size_t input, unsigned pass, const struct recor
         printf("Reading: %s\n", in->path);
     if (lseek(in->fd, in->begin, SEEK_SET) < 0)
         return err_errno(e, ERR_INPUT, "cannot read %s again", in->path);
-    return trace_read(in->fd, in->path, sink, &options, info, e);
+    int status = trace_read(in->fd, in->path, sink, &options, info, e);
+    if (status == 0 && pass == 0)
+        print_behind(in->path, info->behind);
+    return status;
 }
 
 /* Inputs are read twice: what cannot be goes to a temporary file. */

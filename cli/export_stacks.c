@@ -2,12 +2,14 @@
 
 #include "analysis/stack_profile.h"
 #include "analysis/summary.h"
+#include "cli/options.h"
 
 int export_load(void *ctx, struct trace *t, const struct trace_load_options *options, struct err *e)
 {
     const struct export_input *in = ctx;
     if (trace_load_with(t, in->path, options, NULL, NULL, e) != 0)
         return -1;
+    print_behind(in->path, t->behind);
     return resolve_request_names(in->resolve, in->resolver, t, e);
 }
 

@@ -124,6 +124,15 @@ void print_error(const struct err *e)
     buf_release(&text);
 }
 
+void print_behind(const char *path, const char *behind)
+{
+    struct err e;
+    if (!behind[0])
+        return;
+    err_set(&e, ERR_INPUT, "%s: %s", path, behind);
+    print_error(&e);
+}
+
 /* A time up to `end`, in ns. False when it is none. */
 static bool parse_time(const char *text, const char *end, int64_t *ns)
 {

@@ -51,6 +51,9 @@ bool option_compression(const char *text, struct container_options *out, struct 
  */
 void print_error(const struct err *e);
 
+/* Warns likewise about `behind` of struct trace_info, unless it is "". */
+void print_behind(const char *path, const char *behind);
+
 /* A time in nanoseconds or with a unit (ns, us, ms, s, m, h), such as -1.5s. */
 bool option_time(const char *text, const char *option, int64_t *out, struct err *e);
 

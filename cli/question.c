@@ -122,6 +122,8 @@ static int load_and_answer(const struct question *q, struct resolver *r, questio
     const struct trace_load_options more = {.zones = q->zones || q->selection.zone,
                                             .frames = q->zones || q->selection.has_frame};
     int status = q->load ? q->load(ctx, t, e) : trace_load_with(t, q->trace, &more, NULL, NULL, e);
+    if (status == 0)
+        print_behind(q->trace, t->behind);
     if (status != 0 || resolve_request_names(&q->resolve, r, t, e) != 0)
         return -1;
     return q->output ? answer_into_file(q, answer, ctx, t, e) : answer(ctx, t, stdout, e);

@@ -1,7 +1,6 @@
 #include "trace/appendix.h"
 
 #include <errno.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -11,20 +10,15 @@
 #include "base/bytes.h"
 #include "base/file_io.h"
 
-#define HEAD 7u /* before the bytes of a piece */
+#define HEAD APPENDIX_HEAD
 /* Of a raw block (RFC 8878, 3.1.1.2), which is not the last one of its frame. */
 #define RAW_BLOCK(N) ((N) << 3)
 /* A block takes less than 64 KiB, as official readers have room for (trace/container.h). */
 #define PIECE 65512u
-#define END_BYTES (APPENDIX_END - HEAD)
+#define END_BYTES APPENDIX_END_PIECE
 #define READ_BYTES ((size_t)256 << 10)
 
 static const char magic[16] = "TidemarkAppendix";
-
-/* What its end tells. */
-struct end {
-    uint64_t trace_bytes, len, trace_hash, hash;
-};
 
 static uint64_t pieces_of(uint64_t len)
 {
@@ -45,6 +39,17 @@ static void put_head(uint8_t *to, uint32_t n)
 static bool is_head(const uint8_t *from, uint32_t n)
 {
     return load_u32(from) == n + 3 && load_u24(from + 4) == RAW_BLOCK(n);
+}
+
+bool appendix_piece(const uint8_t head[APPENDIX_HEAD], uint32_t *n)
+{
+    *n = load_u32(head) - 3;
+    return *n > 0 && *n <= PIECE && is_head(head, *n);
+}
+
+bool appendix_goes_on(uint64_t len)
+{
+    return len % PIECE == 0;
 }
 
 /* Of the first `n` bytes. -1 with errno. */
@@ -73,7 +78,7 @@ static int hash_file(int fd, uint64_t n, uint64_t *hash)
 
 /* ---- writing */
 
-static int write_pieces(int fd, const struct end *end, const char *content)
+static int write_pieces(int fd, const struct appendix_sums *end, const char *content)
 {
     uint8_t *block = malloc(HEAD + PIECE);
     uint64_t at = end->trace_bytes;
@@ -104,7 +109,7 @@ static int write_pieces(int fd, const struct end *end, const char *content)
 int appendix_write(int fd, struct view content, struct err *e)
 {
     struct stat st;
-    struct end end = {.len = content.len, .hash = XXH3_64bits(content.p, content.len)};
+    struct appendix_sums end = {.len = content.len, .hash = XXH3_64bits(content.p, content.len)};
     if (fstat(fd, &st) != 0)
         return err_errno(e, ERR_OUTPUT, "cannot append to the trace");
     end.trace_bytes = (uint64_t)st.st_size;
@@ -119,25 +124,19 @@ int appendix_write(int fd, struct view content, struct err *e)
 
 /* ---- reading */
 
-static bool parse_end(const uint8_t bytes[APPENDIX_END], struct end *end)
+bool appendix_sums(const uint8_t end[APPENDIX_END_PIECE], struct appendix_sums *sums)
 {
-    if (!is_head(bytes, END_BYTES) || memcmp(bytes + HEAD, magic, sizeof magic) != 0)
+    if (memcmp(end, magic, sizeof magic) != 0)
         return false;
-    end->trace_bytes = load_u64(bytes + HEAD + 16);
-    end->len = load_u64(bytes + HEAD + 24);
-    end->trace_hash = load_u64(bytes + HEAD + 32);
-    end->hash = load_u64(bytes + HEAD + 40);
-    return end->len <= INT64_MAX / 2 && end->trace_bytes <= INT64_MAX / 2;
-}
-
-uint64_t appendix_size(const uint8_t bytes[APPENDIX_END])
-{
-    struct end end;
-    return parse_end(bytes, &end) ? size_for(end.len) : 0;
+    sums->trace_bytes = load_u64(end + 16);
+    sums->len = load_u64(end + 24);
+    sums->trace_hash = load_u64(end + 32);
+    sums->hash = load_u64(end + 40);
+    return sums->len <= INT64_MAX / 2 && sums->trace_bytes <= INT64_MAX / 2;
 }
 
 /* Reads the pieces into one. 1, or 0 when they are none, or -1 with errno. */
-static int read_pieces(int fd, const struct end *end, uint8_t *content)
+static int read_pieces(int fd, const struct appendix_sums *end, uint8_t *content)
 {
     uint64_t at = end->trace_bytes;
     for (uint64_t done = 0; done < end->len;) {
@@ -157,7 +156,7 @@ static int read_pieces(int fd, const struct end *end, uint8_t *content)
 static int read_appendix(int fd, struct appendix *a)
 {
     struct stat st;
-    struct end end;
+    struct appendix_sums end;
     uint8_t last[APPENDIX_END];
     uint64_t hash;
     if (fstat(fd, &st) != 0)
@@ -166,7 +165,8 @@ static int read_appendix(int fd, struct appendix *a)
         return 0;
     if (file_read(fd, last, sizeof last, (uint64_t)st.st_size - sizeof last) != 0)
         return -1;
-    if (!parse_end(last, &end) || end.trace_bytes + size_for(end.len) != (uint64_t)st.st_size)
+    if (!is_head(last, END_BYTES) || !appendix_sums(last + HEAD, &end) ||
+        end.trace_bytes + size_for(end.len) != (uint64_t)st.st_size)
         return 0;
     a->content = malloc(end.len + 1);
     if (!a->content)

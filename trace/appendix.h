@@ -16,12 +16,15 @@
  * It holds for the very bytes before it: once one of them is another, there is none.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
 #include "base/view.h"
 
-#define APPENDIX_END 55u
+#define APPENDIX_HEAD 7u /* bytes before those of a piece */
+#define APPENDIX_END_PIECE 48u
+#define APPENDIX_END (APPENDIX_HEAD + APPENDIX_END_PIECE)
 
 /*
  * Appends `content` to the trace that is all of `fd` (a regular file, open for reading and writing,
@@ -42,7 +45,18 @@ struct appendix {
  */
 int appendix_read(int fd, struct appendix *a, struct err *e);
 
-/* The bytes of an appendix by the last ones of a file that has it; 0: those end none. */
-uint64_t appendix_size(const uint8_t end[APPENDIX_END]);
+/* What the end piece states. */
+struct appendix_sums {
+    uint64_t trace_bytes, len, trace_hash, hash;
+};
+
+/* Whether `head` begins a piece, and of how many bytes. */
+bool appendix_piece(const uint8_t head[APPENDIX_HEAD], uint32_t *n);
+
+/* Whether a piece may follow when `len` bytes of content came before: all but the last are full. */
+bool appendix_goes_on(uint64_t len);
+
+/* Reads the end piece; false: it is none. */
+bool appendix_sums(const uint8_t end[APPENDIX_END_PIECE], struct appendix_sums *sums);
 
 #endif

@@ -56,22 +56,43 @@ int container_reader_open(struct container_reader **out, int fd,
                           const struct container_limits *limits, struct err *e);
 void container_reader_free(struct container_reader *r);
 
-/* The inner stream. Errors name block and file offset. */
 /* Goes on to the end of the file, block by block, without looking into them. */
 int container_reader_skip(struct container_reader *r, struct err *e);
 
+/* The inner stream. Errors name block and file offset. */
 struct byte_source container_reader_source(struct container_reader *r);
 
 const struct container_info *container_reader_info(const struct container_reader *r);
 
-/* Where the next block begins in the file. */
-uint64_t container_reader_offset(const struct container_reader *r);
+/* A place between two blocks: bytes since the magic's first, and XXH3 of them. */
+struct container_mark {
+    uint64_t offset, hash;
+};
+
+/* Where the next block begins. After container_reader_skip the hash is not that of the bytes. */
+struct container_mark container_reader_mark(const struct container_reader *r);
+
+enum container_tail_kind {
+    TAIL_NONE,
+    TAIL_APPENDIX, /* one that holds for this trace (trace/appendix.h) */
+    TAIL_CHANGED,  /* an appendix that holds for other bytes, or is damaged */
+    TAIL_TRACE,    /* another trace, maybe behind an appendix */
+    TAIL_OTHER,
+};
+
+/* What the file has behind the last block of the trace. */
+struct container_tail {
+    enum container_tail_kind kind;
+    uint64_t offset, bytes;
+    uint64_t other; /* TAIL_TRACE: where the other trace begins */
+};
 
 /*
- * Bytes of the file after the last block that was decompressed: read to the end and counted, but
- * for an appendix (trace/appendix.h), if that is all.
+ * Reads from `end`, a mark of this reader, to the end of the file. The file must be seekable if
+ * the reader is beyond `end`.
  */
-int container_reader_trailing(struct container_reader *r, uint64_t *bytes, struct err *e);
+int container_reader_tail(struct container_reader *r, const struct container_mark *end,
+                          struct container_tail *tail, struct err *e);
 
 enum container_method {
     METHOD_LZ4,         /* fast */

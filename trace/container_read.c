@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include <xxhash.h>
 #include <zstd.h>
 #include <zstd_errors.h>
 
@@ -25,7 +26,8 @@ struct container_reader {
     int fd;
     bool at_end; /* read(2) has returned 0 */
     uint8_t *buf;
-    size_t pos, len; /* unread bytes are buf[pos … len) */
+    size_t pos, len;    /* unread bytes are buf[pos … len) */
+    XXH3_state_t *hash; /* of the magic and the blocks that were decompressed */
     struct container_info info;
     uint64_t decoder_limit;
     uint64_t decoder_bytes;
@@ -60,6 +62,32 @@ static uint64_t file_offset(const struct container_reader *r)
     return r->info.file_bytes - (r->len - r->pos);
 }
 
+/* Takes the next `n` bytes, which are contiguous. */
+static void take(struct container_reader *r, size_t n)
+{
+    XXH3_64bits_update(r->hash, r->buf + r->pos, n);
+    r->pos += n;
+}
+
+static bool find_magic(const uint8_t magic[4], struct container_info *info)
+{
+    static const struct {
+        char magic[5];
+        enum container_kind kind;
+        enum container_codec codec;
+    } known[] = {{"tlZ\4", CONTAINER_LZ4, CODEC_LZ4},
+                 {"tZst", CONTAINER_ZSTD, CODEC_ZSTD},
+                 {"tr\xFDP", CONTAINER_STREAMS, CODEC_LZ4}};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
+        if (memcmp(magic, known[i].magic, 4) == 0) {
+            info->kind = known[i].kind;
+            info->codec = known[i].codec;
+            return true;
+        }
+    }
+    return false;
+}
+
 static int read_magic(struct container_reader *r, struct err *e)
 {
     int got = file_need(r, 4, e);
@@ -68,21 +96,13 @@ static int read_magic(struct container_reader *r, struct err *e)
     if (got == 0)
         return err_set(e, ERR_INPUT, "no Tracy trace: only %zu bytes long", r->len);
     const uint8_t *magic = r->buf;
-    r->pos = 4;
-    r->info.streams = 1;
-    if (memcmp(magic, "tlZ\4", 4) == 0) {
-        r->info.kind = CONTAINER_LZ4;
-        r->info.codec = CODEC_LZ4;
-        return 0;
-    }
-    if (memcmp(magic, "tZst", 4) == 0) {
-        r->info.kind = CONTAINER_ZSTD;
-        r->info.codec = CODEC_ZSTD;
-        return 0;
-    }
-    if (memcmp(magic, "tr\xFDP", 4) != 0)
+    if (!find_magic(magic, &r->info))
         return err_set(e, ERR_INPUT, "no Tracy trace: it begins with %02x %02x %02x %02x", magic[0],
                        magic[1], magic[2], magic[3]);
+    take(r, 4);
+    r->info.streams = 1;
+    if (r->info.kind != CONTAINER_STREAMS)
+        return 0;
     got = file_need(r, 2, e);
     if (got < 0)
         return -1;
@@ -91,12 +111,11 @@ static int read_magic(struct container_reader *r, struct err *e)
                        (unsigned long long)r->info.file_bytes);
     unsigned codec = r->buf[r->pos];
     unsigned streams = r->buf[r->pos + 1];
-    r->pos += 2;
+    take(r, 2);
     if (codec > 1)
         return err_set(e, ERR_INPUT, "container header: unknown compression %u at offset 4", codec);
     if (streams == 0)
         return err_set(e, ERR_INPUT, "container header: no compression streams at offset 5");
-    r->info.kind = CONTAINER_STREAMS;
     r->info.codec = codec ? CODEC_ZSTD : CODEC_LZ4;
     r->info.streams = streams;
     return 0;
@@ -107,13 +126,16 @@ int container_reader_open(struct container_reader **out, int fd,
 {
     struct container_reader *r = calloc(1, sizeof *r);
     *out = r;
-    if (r)
+    if (r) {
         r->buf = malloc(READ_PIECE);
-    if (!r || !r->buf) {
+        r->hash = XXH3_createState();
+    }
+    if (!r || !r->buf || !r->hash) {
         container_reader_free(r);
         *out = NULL;
         return err_no_memory(e, "the buffers of a trace file");
     }
+    XXH3_64bits_reset(r->hash);
     r->fd = fd;
     r->decoder_limit =
         limits && limits->decoder_bytes ? limits->decoder_bytes : CONTAINER_DECODER_BYTES;
@@ -133,6 +155,7 @@ void container_reader_free(struct container_reader *r)
         ZSTD_freeDCtx(r->decoders[i].zstd);
         free(r->decoders[i].previous);
     }
+    XXH3_freeState(r->hash);
     free(r->buf);
     free(r);
 }
@@ -258,7 +281,7 @@ static ssize_t container_read(void *ctx, uint8_t *out, size_t room, struct err *
         return block_error(r, size, e, "it holds more than 65536 bytes");
     if (got < (ssize_t)BLOCK_SIZE)
         r->short_block = (size_t)got;
-    r->pos += 4 + (size_t)size;
+    take(r, 4 + (size_t)size);
     r->info.blocks++;
     r->info.inner_bytes += (uint64_t)got;
     return got;
@@ -287,33 +310,81 @@ const struct container_info *container_reader_info(const struct container_reader
     return &r->info;
 }
 
-uint64_t container_reader_offset(const struct container_reader *r)
+struct container_mark container_reader_mark(const struct container_reader *r)
 {
-    return file_offset(r);
+    return (struct container_mark){file_offset(r), XXH3_64bits_digest(r->hash)};
 }
 
-/* Keeps the newest APPENDIX_END bytes of those that pass. */
-static void keep_last(uint8_t last[APPENDIX_END], const uint8_t *bytes, size_t n)
-{
-    size_t taken = n < APPENDIX_END ? n : APPENDIX_END;
-    memmove(last, last + taken, APPENDIX_END - taken);
-    memcpy(last + APPENDIX_END - taken, bytes + n - taken, taken);
-}
+/* ---- behind the trace */
 
-int container_reader_trailing(struct container_reader *r, uint64_t *bytes, struct err *e)
+/* Goes back to `end`. */
+static int go_back(struct container_reader *r, const struct container_mark *end, struct err *e)
 {
-    uint8_t last[APPENDIX_END] = {0};
-    uint64_t before = file_offset(r);
-    for (;;) {
-        keep_last(last, r->buf + r->pos, r->len - r->pos);
-        r->pos = r->len;
-        if (r->at_end)
-            break;
-        if (file_need(r, 1, e) < 0)
-            return -1;
-    }
-    *bytes = r->info.file_bytes - before;
-    if (*bytes && *bytes == appendix_size(last))
-        *bytes = 0;
+    uint64_t ahead = r->info.file_bytes - end->offset;
+    if (file_offset(r) == end->offset)
+        return 0;
+    if (lseek(r->fd, -(off_t)ahead, SEEK_CUR) < 0)
+        return err_errno(e, ERR_INPUT, "cannot read again from offset %llu",
+                         (unsigned long long)end->offset);
+    r->info.file_bytes = end->offset;
+    r->pos = r->len = 0;
+    r->at_end = false;
     return 0;
+}
+
+/* Takes the pieces of an appendix, as far as there are some. Whether their end ends the file. */
+static int take_pieces(struct container_reader *r, const struct container_mark *end,
+                       struct container_tail *tail, struct err *e)
+{
+    struct appendix_sums now = {.trace_bytes = end->offset, .trace_hash = end->hash}, told;
+    uint32_t n;
+    int more;
+    XXH3_64bits_reset(r->hash);
+    while ((more = file_need(r, APPENDIX_HEAD, e)) > 0 && appendix_piece(r->buf + r->pos, &n) &&
+           (more = file_need(r, APPENDIX_HEAD + (size_t)n, e)) > 0) {
+        const uint8_t *piece = r->buf + r->pos + APPENDIX_HEAD;
+        if (n == APPENDIX_END_PIECE && appendix_sums(piece, &told)) {
+            now.hash = XXH3_64bits_digest(r->hash);
+            bool holds = memcmp(&now, &told, sizeof now) == 0;
+            tail->kind = holds ? TAIL_APPENDIX : TAIL_CHANGED;
+            r->pos += APPENDIX_HEAD + n;
+            return file_need(r, 1, e);
+        }
+        if (!appendix_goes_on(now.len))
+            break;
+        XXH3_64bits_update(r->hash, piece, n);
+        now.len += n;
+        r->pos += APPENDIX_HEAD + (size_t)n;
+    }
+    return more < 0 ? -1 : 1;
+}
+
+/* What stands at a place where no piece of an appendix does. */
+static int look_at_rest(struct container_reader *r, struct container_tail *tail, struct err *e)
+{
+    struct container_info unused;
+    int got = file_need(r, 4, e);
+    if (got < 0)
+        return -1;
+    tail->kind = got && find_magic(r->buf + r->pos, &unused) ? TAIL_TRACE : TAIL_OTHER;
+    tail->other = file_offset(r);
+    do {
+        r->pos = r->len;
+    } while ((got = file_need(r, 1, e)) > 0);
+    return got;
+}
+
+int container_reader_tail(struct container_reader *r, const struct container_mark *end,
+                          struct container_tail *tail, struct err *e)
+{
+    *tail = (struct container_tail){.offset = end->offset};
+    if (go_back(r, end, e) != 0)
+        return -1;
+    int more = file_need(r, 1, e);
+    if (more > 0)
+        more = take_pieces(r, end, tail, e);
+    if (more > 0)
+        more = look_at_rest(r, tail, e);
+    tail->bytes = r->info.file_bytes - end->offset;
+    return more;
 }

@@ -396,6 +396,7 @@ static int load_input(struct trace *t, const struct load_input *in, const struct
         wanted[i] |= o->beside_wanted[i];
     int status = in->fd < 0 ? trace_read_inner(in->source, &sink, &options, info, e)
                             : trace_read(in->fd, in->name, &sink, &options, info, e);
+    memcpy(t->behind, info->behind, sizeof t->behind);
     zone_loader_release(&l.more);
     for (int i = 0; i < TEXT_COUNT; i++)
         buf_release(&l.texts[i]);

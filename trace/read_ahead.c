@@ -9,7 +9,7 @@
 /* What is known when a block has been read. */
 struct state {
     struct container_info info;
-    uint64_t offset;
+    struct container_mark mark;
 };
 
 struct waiting {
@@ -36,7 +36,7 @@ struct read_ahead {
 
 static struct state state_of(struct container_reader *from)
 {
-    return (struct state){*container_reader_info(from), container_reader_offset(from)};
+    return (struct state){*container_reader_info(from), container_reader_mark(from)};
 }
 
 /* ---- the thread */
@@ -139,9 +139,9 @@ const struct container_info *read_ahead_info(const struct read_ahead *r)
     return &r->state.info;
 }
 
-uint64_t read_ahead_offset(const struct read_ahead *r)
+struct container_mark read_ahead_mark(const struct read_ahead *r)
 {
-    return r->state.offset;
+    return r->state.mark;
 }
 
 void read_ahead_free(struct read_ahead *r)

@@ -28,7 +28,7 @@ struct byte_source read_ahead_source(struct read_ahead *r);
 
 /* As of the block that was read last, and where it ends in the file. */
 const struct container_info *read_ahead_info(const struct read_ahead *r);
-uint64_t read_ahead_offset(const struct read_ahead *r);
+struct container_mark read_ahead_mark(const struct read_ahead *r);
 
 /* Ends the thread, wherever it is. NULL is harmless. */
 void read_ahead_free(struct read_ahead *r);

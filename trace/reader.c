@@ -119,6 +119,13 @@ __attribute__((format(printf, 2, 3))) static void warn(struct trace_info *info, 
     info->warning_count++;
 }
 
+/* There are bytes behind the trace. */
+static void note_behind(struct trace_info *info, const char *text)
+{
+    warn(info, "%s", text);
+    snprintf(info->behind, sizeof info->behind, "%s", text);
+}
+
 /* Makes `n` bytes contiguous for the record at `place`, or says that the file is too short. */
 static int need(struct walk *w, const struct record_place *place, size_t n)
 {
@@ -374,9 +381,12 @@ static int walk_run(struct walk *w, struct byte_source source)
         w->batch = malloc(BATCH_BYTES);
         status = w->batch ? walk_all(w) : err_no_memory(w->e, "a batch of records");
     }
-    if (status == 0 && !w->stopped && in_stream_left(&w->in) > 0)
-        warn(w->info, "%zu bytes after the end of the trace in its last block",
-             in_stream_left(&w->in));
+    if (status == 0 && !w->stopped && in_stream_left(&w->in) > 0) {
+        char text[TRACE_WARNING_SIZE];
+        snprintf(text, sizeof text, "%zu bytes after the end of the trace in its last block",
+                 in_stream_left(&w->in));
+        note_behind(w->info, text);
+    }
     free(w->batch);
     codec_release(&w->codec);
     grammar_release(&w->grammar);
@@ -429,35 +439,62 @@ static bool reads_ahead(int fd, const struct trace_read_options *o)
     return o->ahead && o->until == 0 && fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* Ends the thread, which may have gone further than the trace: that is trailing, too. */
-static uint64_t stop_ahead(struct progress *p, struct container_info *last)
+static void tell_tail(struct trace_info *info, const struct container_tail *tail)
 {
-    uint64_t end = read_ahead_offset(p->ahead);
+    char text[TRACE_WARNING_SIZE];
+    int n = snprintf(text, sizeof text, "%llu bytes of the file, from offset %llu on, are ",
+                     (unsigned long long)tail->bytes, (unsigned long long)tail->offset);
+    char *what = text + n;
+    size_t room = sizeof text - (size_t)n;
+    switch (tail->kind) {
+    case TAIL_NONE:
+    case TAIL_APPENDIX:
+        return;
+    case TAIL_CHANGED:
+        snprintf(what, room, "figures stored by Tidemark for other bytes than this trace's");
+        break;
+    case TAIL_TRACE:
+        snprintf(what, room, "no part of this trace: another trace begins at offset %llu",
+                 (unsigned long long)tail->other);
+        break;
+    case TAIL_OTHER:
+        snprintf(what, room, "no part of the trace");
+        break;
+    }
+    note_behind(info, text);
+}
+
+/* Ends the thread, which may have gone further than the trace. */
+static struct container_mark stop_ahead(struct progress *p, struct container_info *last)
+{
+    struct container_mark end = read_ahead_mark(p->ahead);
     *last = *read_ahead_info(p->ahead);
     read_ahead_free(p->ahead);
     p->ahead = NULL;
-    return container_reader_offset(p->container) - end;
+    return end;
 }
 
 static int read_rest(struct progress *p, struct walk *w)
 {
     struct container_reader *c = p->container;
-    struct container_info last;
+    struct container_info last = {0};
+    struct container_tail tail;
     bool was_ahead = p->ahead != NULL;
-    uint64_t passed = was_ahead ? stop_ahead(p, &last) : 0;
-    uint64_t trailing;
-    if ((w->stopped && container_reader_skip(c, w->e) != 0) ||
-        container_reader_trailing(c, &trailing, w->e) != 0)
+    struct container_mark end = {0};
+    if (was_ahead)
+        end = stop_ahead(p, &last);
+    if (w->stopped && container_reader_skip(c, w->e) != 0)
         return -1;
-    trailing += passed;
+    if (!was_ahead)
+        end = container_reader_mark(c);
+    if (container_reader_tail(c, &end, &tail, w->e) != 0)
+        return -1;
     w->info->container = *container_reader_info(c);
     if (was_ahead) {
         last.file_bytes = w->info->container.file_bytes;
         w->info->container = last;
     }
-    if (trailing > 0)
-        warn(w->info, "%llu bytes of the file after the end of the trace",
-             (unsigned long long)trailing);
+    tell_tail(w->info, &tail);
     return 0;
 }
 

@@ -59,6 +59,7 @@ enum trace_part {
 const char *trace_part_name(enum trace_part part);
 
 #define TRACE_WARNINGS_MAX 4
+#define TRACE_WARNING_SIZE 160
 
 /* What is known of a file beside its records. Filled as reading goes on, the version first. */
 struct trace_info {
@@ -68,7 +69,12 @@ struct trace_info {
     uint64_t inner_bytes; /* of the uncompressed stream, without what trails the trace */
     uint64_t part_bytes[TRACE_PART_COUNT];
     unsigned warning_count;
-    char warnings[TRACE_WARNINGS_MAX][160]; /* oddities that are no errors, such as trailing data */
+    char warnings[TRACE_WARNINGS_MAX][TRACE_WARNING_SIZE]; /* oddities that are no errors */
+    /*
+     * "", or which bytes of the file, or of its last block, follow the trace and are no appendix
+     * that holds for it (trace/appendix.h); also one of the warnings.
+     */
+    char behind[TRACE_WARNING_SIZE];
 };
 
 struct trace_read_options {

@@ -148,6 +148,7 @@ struct trace {
     struct keyed_blobs sources;      /* texts of source files by their answer's number */
     VEC(uint32_t) source_paths;      /* of the i-th of them, at the end; 0: not to be saved */
     VEC(uint32_t) app_info;          /* string numbers; our own facts are "tidemark.KEY=VALUE" */
+    char behind[160];                /* of the file: see struct trace_info; "" for a capture */
 };
 
 #define TRACE_BUDGET ((size_t)80 << 20)

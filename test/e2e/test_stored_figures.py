@@ -37,9 +37,9 @@ def content_of(trace):
     return content
 
 
-def with_content(trace, content, to):
-    """The trace with something else stored with it."""
-    data = trace.read_bytes()[:end_of(trace)[0]]
+def with_content(trace, content, to, whole=None):
+    """The trace, or its first bytes, with something else stored with it."""
+    data = trace.read_bytes()[:whole or end_of(trace)[0]]
     with open(to, "wb") as out:
         out.write(data)
         for at in range(0, len(content), PIECE):

@@ -37,9 +37,11 @@ static void decompress(int fd)
         if (n > (ssize_t)BLOCK_SIZE || last != (ssize_t)BLOCK_SIZE)
             abort();
     }
-    uint64_t trailing;
-    if (container_reader_trailing(r, &trailing, &e) == 0 &&
-        trailing > (uint64_t)lseek(fd, 0, SEEK_END))
+    struct container_tail tail;
+    const struct container_mark end = container_reader_mark(r);
+    if (container_reader_tail(r, &end, &tail, &e) == 0 &&
+        (tail.offset + tail.bytes != (uint64_t)lseek(fd, 0, SEEK_END) ||
+         (tail.kind == TAIL_NONE) != (tail.bytes == 0)))
         abort();
     free(block);
     container_reader_free(r);

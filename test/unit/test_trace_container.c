@@ -413,7 +413,7 @@ static void test_trailing_bytes_are_counted(void **state)
     struct buf file = {0};
     struct err e = {0};
     struct container_reader *r;
-    uint64_t trailing = 77;
+    struct container_tail tail;
     uint8_t *block = malloc(SOURCE_ROOM);
     assert_non_null(block);
     int fd = pack((const uint8_t *)"hello", 5, &options);
@@ -424,8 +424,11 @@ static void test_trailing_bytes_are_counted(void **state)
     assert_int_equal(container_reader_open(&r, fd, NULL, &e), 0);
     struct byte_source source = container_reader_source(r);
     assert_int_equal(source.read(source.ctx, block, SOURCE_ROOM, &e), 5);
-    assert_int_equal(container_reader_trailing(r, &trailing, &e), 0);
-    assert_int_equal(trailing, 8);
+    const struct container_mark end = container_reader_mark(r);
+    assert_int_equal(container_reader_tail(r, &end, &tail, &e), 0);
+    assert_int_equal(tail.kind, TAIL_OTHER);
+    assert_int_equal(tail.bytes, 8);
+    assert_int_equal(tail.offset, file.len - 8);
     assert_int_equal(container_reader_info(r)->file_bytes, file.len);
     /* whoever reads on instead gets an error */
     container_reader_free(r);

@@ -229,12 +229,17 @@ static void test_trailing_data_is_a_warning(void **state)
     fd = memory_file(file.data, file.len);
     expect_ok(trace_read(fd, "x", &sink, NULL, &info, &e), "trailing", &e);
     assert_int_equal(info.warning_count, 1);
-    assert_string_equal(info.warnings[0], "4 bytes of the file after the end of the trace");
+    char expected[TRACE_WARNING_SIZE];
+    snprintf(expected, sizeof expected,
+             "4 bytes of the file, from offset %zu on, are no part of the trace", file.len - 4);
+    assert_string_equal(info.warnings[0], expected);
+    assert_string_equal(info.behind, expected);
     close(fd);
     buf_put(&inner, "abc", 3);
     expect_ok(read_inner_into(inner.data, inner.len, SIZE_MAX, &sink, &info, &e), "inner", &e);
     assert_int_equal(info.warning_count, 1);
     assert_string_equal(info.warnings[0], "3 bytes after the end of the trace in its last block");
+    assert_string_equal(info.behind, info.warnings[0]);
     buf_release(&file);
     buf_release(&inner);
 }
