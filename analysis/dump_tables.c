@@ -342,18 +342,11 @@ struct ranked {
     uint64_t pointer;
 };
 
-static int compare_views(struct view a, struct view b)
-{
-    size_t len = a.len < b.len ? a.len : b.len;
-    int order = len > 0 ? memcmp(a.p, b.p, len) : 0;
-    return order != 0 ? order : a.len < b.len ? -1 : a.len > b.len;
-}
-
 static int compare_ranked(const void *a, const void *b)
 {
     const struct ranked *x = a;
     const struct ranked *y = b;
-    int order = compare_views(x->text, y->text);
+    int order = view_compare(x->text, y->text);
     return order != 0 ? order : x->pointer < y->pointer ? -1 : x->pointer > y->pointer;
 }
 
@@ -380,7 +373,7 @@ static int compare_contexts(const void *a, const void *b, void *tables)
 {
     const struct dump_gpu_context *x = a;
     const struct dump_gpu_context *y = b;
-    int order = compare_views(view_at(tables, x->fields), view_at(tables, y->fields));
+    int order = view_compare(view_at(tables, x->fields), view_at(tables, y->fields));
     return order != 0 ? order : x->number < y->number ? -1 : x->number > y->number;
 }
 

@@ -27,13 +27,6 @@ void selection_until(struct selection_options *o)
 
 /* ---- pools */
 
-static int compare_names(struct view a, struct view b)
-{
-    size_t n = a.len < b.len ? a.len : b.len;
-    int order = n ? memcmp(a.p, b.p, n) : 0;
-    return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 static int compare_pools(const void *a, const void *b)
 {
     const struct selection_pool *x = a;
@@ -42,7 +35,7 @@ static int compare_pools(const void *a, const void *b)
     bool y_default = view_equal(y->name, view_of("default"));
     if (x_default != y_default)
         return x_default ? -1 : 1;
-    int order = compare_names(x->name, y->name);
+    int order = view_compare(x->name, y->name);
     return order ? order : (x->number > y->number) - (x->number < y->number);
 }
 

@@ -36,25 +36,18 @@ const char *sort_key_name(enum sort_key key)
     return keys[key].name;
 }
 
-static int compare_texts(struct view a, struct view b)
-{
-    size_t n = a.len < b.len ? a.len : b.len;
-    int order = n ? memcmp(a.p, b.p, n) : 0;
-    return order ? order : (a.len > b.len) - (a.len < b.len);
-}
-
 /* By what is shown; pool and key make the order the same every time. */
 static int compare_row_names(const struct summary_row *a, const struct summary_row *b)
 {
-    int order = compare_texts(a->name, b->name);
+    int order = view_compare(a->name, b->name);
     if (order == 0)
-        order = compare_texts(a->frame.function, b->frame.function);
+        order = view_compare(a->frame.function, b->frame.function);
     if (order == 0)
-        order = compare_texts(a->frame.file, b->frame.file);
+        order = view_compare(a->frame.file, b->frame.file);
     if (order == 0)
         order = (a->frame.line > b->frame.line) - (a->frame.line < b->frame.line);
     if (order == 0)
-        order = compare_texts(a->frame.image, b->frame.image);
+        order = view_compare(a->frame.image, b->frame.image);
     if (order == 0)
         order = (a->frame.address > b->frame.address) - (a->frame.address < b->frame.address);
     if (order == 0)

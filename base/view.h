@@ -22,4 +22,12 @@ static inline bool view_equal(struct view a, struct view b)
     return a.len == b.len && (a.len == 0 || memcmp(a.p, b.p, a.len) == 0);
 }
 
+/* Order of bytes; what begins alike and is shorter comes first. */
+static inline int view_compare(struct view a, struct view b)
+{
+    size_t n = a.len < b.len ? a.len : b.len;
+    int order = n ? memcmp(a.p, b.p, n) : 0;
+    return order ? order : (a.len > b.len) - (a.len < b.len);
+}
+
 #endif

@@ -13,6 +13,7 @@
 #include "cli/report_leaks.h"
 #include "cli/report_related.h"
 #include "cli/report_review.h"
+#include "cli/report_samples.h"
 #include "cli/stored_summary.h"
 #include "report/html.h"
 
@@ -27,7 +28,8 @@ static const char usage[] =
     "\n"
     "      --by WHAT       rows by site, function, callstack, type (of the elements, where the\n"
     "                      allocator's functions tell), pool, thread, zone (the innermost when it\n"
-    "                      was allocated) or frame (site)\n"
+    "                      was allocated) or frame (site); sample: call stack samples instead of\n"
+    "                      allocations, by thread and function\n"
     "      --sort KEY      size, count, live, peak, at-peak, temporary or name (size)\n"
     "      --min-size N    leave out rows whose allocations sum up to less; N may end in K, M, G\n"
     "      --min-count N   leave out rows with fewer allocations\n"
@@ -75,6 +77,7 @@ struct report_command {
     struct question question;
     struct leak_question leaks;
     struct related_question related;
+    struct sample_question samples;
     bool limit_given;
     bool rows_chosen;    /* by an option that the page has no use for */
     bool summary_shaped; /* by an option that other questions have no use for */
@@ -155,14 +158,16 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
         option != OPTION_FAIL_IF && option != OPTION_MEMORY && option != OPTION_RECOUNT &&
         option < RESOLVE_OPTION_FIRST)
         c->rows_chosen = true;
-    if (option == OPTION_BY || option == OPTION_SORT || option == OPTION_MIN_SIZE ||
-        option == OPTION_MIN_COUNT)
+    c->samples.asked |= option == OPTION_BY && strcmp(value, "sample") == 0;
+    if ((option == OPTION_BY && strcmp(value, "sample") != 0) || option == OPTION_SORT ||
+        option == OPTION_MIN_SIZE || option == OPTION_MIN_COUNT)
         c->summary_shaped = true;
     switch (option) {
     case OPTION_BY:
-        return grouping_parse(value, &c->summary.by) ||
+        return strcmp(value, "sample") == 0 || grouping_parse(value, &c->summary.by) ||
                refuse_value(e, "--by",
-                            "site, function, callstack, type, pool, thread, zone or frame", value);
+                            "site, function, callstack, type, pool, thread, zone, frame or sample",
+                            value);
     case OPTION_SORT:
         return sort_key_parse(value, &c->selection.sort) ||
                refuse_value(e, "--sort", "size, count, live, peak, at-peak, temporary or name",
@@ -210,11 +215,18 @@ static int load_related(void *ctx, struct trace *t, struct err *e)
     return related_question_load(&c->related, c->question.trace, &c->question.selection, t, e);
 }
 
+static int load_samples(void *ctx, struct trace *t, struct err *e)
+{
+    struct report_command *c = ctx;
+    return sample_question_load(&c->samples, c->question.trace, &c->question.selection, t, e);
+}
+
 /* Nothing is asked but the summary: the events need not be kept. */
 static bool only_summary(const struct report_command *c)
 {
-    return !c->html && !c->related.asked && !c->leaks.peak && c->review != REVIEW_MARKDOWN &&
-           !leak_question_is_own(&c->leaks) && summary_streams(&c->summary);
+    return !c->html && !c->related.asked && !c->samples.asked && !c->leaks.peak &&
+           c->review != REVIEW_MARKDOWN && !leak_question_is_own(&c->leaks) &&
+           summary_streams(&c->summary);
 }
 
 /* 1 when the figures are there without any counting, or 0, or -1 with `e`. */
@@ -259,6 +271,12 @@ static void unload_related(void *ctx)
     related_input_release(&c->related.input);
 }
 
+static void unload_samples(void *ctx)
+{
+    struct report_command *c = ctx;
+    sample_input_release(&c->samples.input);
+}
+
 static void unload_page(void *ctx)
 {
     struct report_command *c = ctx;
@@ -279,6 +297,19 @@ static bool review_goes(const struct report_command *c, struct err *e)
     else
         return true;
     return false;
+}
+
+/* --by sample is a question of its own, about time and not about allocations. */
+static bool samples_go(const struct report_command *c, struct err *e)
+{
+    if (c->fail_if.list.len || c->summary_shaped || c->review || c->related.asked ||
+        c->leaks.peak || c->report.stack_traces || leak_question_is_own(&c->leaks)) {
+        err_set(e, ERR_USAGE,
+                "--by sample goes with --limit, --format text, json and csv, and the options that "
+                "choose samples: --thread, --range and --match");
+        return false;
+    }
+    return sample_question_check(&c->question.selection, e);
 }
 
 static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
@@ -308,6 +339,10 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
         c->question.load = load_related;
         c->question.unload = unload_related;
     }
+    if (c->samples.asked) {
+        c->question.load = load_samples;
+        c->question.unload = unload_samples;
+    }
     c->summary.only = &c->question.selection;
     c->question.zones = c->summary.by == GROUP_ZONE || c->summary.by == GROUP_FRAME;
     if (only_summary(c)) {
@@ -334,7 +369,8 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
                 "--peak, --histograms, --patterns and --faults");
         return false;
     }
-    return related_question_check(&c->related, e) && leak_question_check(&c->leaks, e) &&
+    return (!c->samples.asked || samples_go(c, e)) && related_question_check(&c->related, e) &&
+           leak_question_check(&c->leaks, e) &&
            option_one_trace(n, arguments, &c->question.trace, e);
 }
 
@@ -356,6 +392,9 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
 {
     struct report_command *c = ctx;
     struct summary s;
+    if (c->samples.asked)
+        return sample_question_answer(&c->samples, &c->question.selection, c->report.format,
+                                      c->selection.limit, t, out, e);
     if (c->related.asked)
         return related_question_answer(&c->related, &c->question.selection, &c->leaks.report, t,
                                        out, e);

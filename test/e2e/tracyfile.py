@@ -206,10 +206,18 @@ class Trace:
             tree = self.zone_tree("I", "hqI", "q")
             messages = [by_key[self.u64()] for _ in range(self.u64())]
             self.thread_details[thread] = {"zones": zones, "fiber": fiber, "hint": hint,
-                                           "tree": tree, "messages": messages}
-            self.skip_list(11)
-            self.skip_list(11)
+                                           "tree": tree, "messages": messages,
+                                           "switch_samples": self.sample_list(),
+                                           "samples": self.sample_list()}
         self.listed_threads = list(self.thread_details)
+
+    def sample_list(self):
+        """(time, call stack) of each."""
+        time, samples = 0, []
+        for _ in range(self.u64()):
+            time += self.take("q")
+            samples.append((time, self.u24()))
+        return samples
 
     def zone_tree(self, count, begin, end):
         """The zones as (begin's fields, ..., children) and (end's fields, ...), in file order."""

@@ -1,0 +1,17 @@
+#ifndef TIDEMARK_REPORT_SAMPLE_TABLE_H
+#define TIDEMARK_REPORT_SAMPLE_TABLE_H
+
+/* Call stack samples by thread and function as text, JSON ("tidemark.samples/1") or CSV. */
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "analysis/sample_profile.h"
+#include "base/err.h"
+#include "report/report.h"
+
+/* `limit`: rows of each kind, 0 all. ERR_OUTPUT when `out` cannot be written. */
+int sample_table_write(const struct sample_profile *p, const struct trace *t,
+                       enum report_format format, uint64_t limit, FILE *out, struct err *e);
+
+#endif
