@@ -133,6 +133,7 @@ static void api_free(uint32_t pool, const void *address)
 void api_begin(struct thread *t)
 {
     atomic_store(&pools.lock, 0);
+    pools.recorded = 0;
     record_names(t);
 }
 

@@ -2,6 +2,7 @@
 
 #include "client/got.h"
 #include "client/hooks.h"
+#include "client/real.h"
 #include "client/start.h"
 #include "client/state.h"
 
@@ -16,7 +17,8 @@ HOOK int tidemark_attach_1(const char *socket)
     /* Until all are in place a block might be allocated through a hook and freed past it. */
     _Atomic uint32_t *control = &state.header->control;
     uint32_t hold = REC_CONTROL_HOLD, wish = atomic_exchange(control, hold);
-    got_hook((state.pools & REC_POOLS_MMAP) != 0);
+    if (real_is_late())
+        got_hook((state.pools & REC_POOLS_MMAP) != 0);
     got_hook_allocators();
     (void)atomic_compare_exchange_strong(control, &hold, wish);
     return REC_ATTACH_DONE;

@@ -56,6 +56,14 @@ void maps_forget(void)
     table.count = 0;
 }
 
+void maps_clear(void)
+{
+    struct quiet q;
+    lock(&q);
+    table.count = 0;
+    unlock(&q);
+}
+
 /* The first one that ends behind `address`. */
 static uint32_t find(uint64_t address)
 {

@@ -28,4 +28,7 @@ void maps_restore(uint64_t address, uint64_t size, unsigned how, uint32_t stack)
 /* In a child of fork: its recording knows nothing of what the parent mapped. */
 void maps_forget(void);
 
+/* Before a process is attached to again. */
+void maps_clear(void);
+
 #endif

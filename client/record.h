@@ -439,6 +439,7 @@ enum rec_attach {
     REC_ATTACH_REFUSED = 1,  /* by the collector, or there is no memory */
     REC_ATTACH_RECORDED = 2, /* a recording goes on */
     REC_ATTACH_UNKNOWN = 3,  /* the process's malloc or free could not be found */
+    REC_ATTACH_BUSY = 4,     /* threads are still in hooks of the recording before */
 };
 
 struct rec_hello {

@@ -6,6 +6,7 @@
 #include "client/chunks.h"
 #include "client/clock.h"
 #include "client/real.h"
+#include "client/threads.h"
 
 #define BUCKETS (1u << 17)
 #define SMALL_AT_ONCE 256u
@@ -43,8 +44,13 @@ static void mark_early(void)
 void sampling_begin(uint64_t seed)
 {
     set.seed = seed ? seed : clock_ns();
-    if (!state.min_size && !state.sample)
+    state.filtered = false;
+    if (!state.min_size && !state.sample) {
+        /* One that was attached to before is to look at all blocks now. */
+        if (sampling_counters)
+            memset((void *)sampling_counters, UINT8_MAX, SAMPLING_COUNTERS);
         return;
+    }
     if (!set.buckets)
         set.buckets = chunks_memory(BUCKETS * sizeof *set.buckets);
     if (set.buckets && !sampling_counters)
@@ -160,6 +166,7 @@ static bool is_sampled(size_t size)
     uint64_t *until = state.min_size ? &tls.distant : &tls.skip;
     if (client_unlikely(!tls.drawn)) {
         tls.drawn = true;
+        threads_expect_end();
         tls.random = set.seed + (uint64_t)(uintptr_t)&tls;
         *until = draw();
     }

@@ -64,7 +64,7 @@ static inline bool sampling_never_had(const void *address)
 /* Makes the set if the options ask for it. Without memory for it all frees are recorded. */
 void sampling_begin(uint64_t seed);
 
-/* In a child of fork: what the parent recorded is not known here. */
+/* In a child of fork, and before a process is attached to again: nothing is in the set. */
 void sampling_forget(void);
 
 /* Whether a block that is being allocated is to be recorded; it is then in the set. */

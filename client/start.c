@@ -162,6 +162,7 @@ static void leave_parent(bool interrupted)
     connect_leave();
     if (interrupted) {
         stacks_blank();
+        state.unknown_threads = true;
         return;
     }
     state.header = NULL;
@@ -189,6 +190,7 @@ void start_child(void)
     uint64_t stamp = state.clock == REC_CLOCK_TSC ? clock_tsc() : 0;
     bool interrupted = tls.entered != 0 || tls.depth != 0;
     leave_parent(interrupted);
+    state.pid = getpid();
     if (state.follow && !interrupted)
         begin(REC_ORIGIN_FORK, stamp);
     else
@@ -196,26 +198,66 @@ void start_child(void)
     quiet_end(&q);
 }
 
+/*
+ * The recording has ended, and the process goes on: its memory is given back, so that the file goes
+ * when the collector has removed it. Counters in the header are looked at outside of hooks, so that
+ * stays, but as memory of this process. False: threads are still in hooks, and keep it all.
+ */
+static bool leave_recording(void)
+{
+    if (state.is_left || !state.header)
+        return true;
+    atomic_store(&live.page.on, LIVE_OFF);
+    connect_leave();
+    if (!threads_wait())
+        return false;
+    threads_leave();
+    stacks_forget();
+    system_blank(state.header, REC_UNIT);
+    state.is_left = true;
+    return true;
+}
+
+/* What a recording before this one has left behind. Blocks that it skipped are swallowed still. */
+static void forget_recording(void)
+{
+    modules_forget();
+    unwind_renew();
+    maps_clear();
+    sampling_forget();
+    state.is_left = false;
+}
+
+/* The process's own functions are found anew, as libraries may have come since. */
+static int attach(void)
+{
+    /* In a program that was started with it the hooks are in place. */
+    real_find(!real_is_own(real_default("malloc")));
+    if (!real_is_known())
+        return REC_ATTACH_UNKNOWN;
+    /* The list of threads in a child of fork is its parent's. */
+    if ((state.header && getpid() != state.pid) || !leave_recording())
+        return REC_ATTACH_BUSY;
+    forget_recording();
+    begin(REC_ORIGIN_ATTACH, 0);
+    return atomic_load(&state.phase) == PHASE_ON ? REC_ATTACH_DONE : REC_ATTACH_REFUSED;
+}
+
 int start_attached(const char *socket)
 {
     int expected = PHASE_OFF;
     struct quiet q;
     size_t length = strnlen(socket, sizeof state.socket_path);
-    if (length == sizeof state.socket_path || state.header ||
+    if (length == sizeof state.socket_path ||
         !atomic_compare_exchange_strong(&state.phase, &expected, PHASE_STARTING))
         return expected == PHASE_OFF ? REC_ATTACH_REFUSED : REC_ATTACH_RECORDED;
     quiet_begin(&q);
     memcpy(state.socket_path, socket, length + 1);
-    real_find(true);
-    bool known = real_is_known();
-    if (known)
-        begin(REC_ORIGIN_ATTACH, 0);
-    else
+    int status = attach();
+    if (status != REC_ATTACH_DONE)
         atomic_store(&state.phase, PHASE_OFF);
     quiet_end(&q);
-    if (!known)
-        return REC_ATTACH_UNKNOWN;
-    return atomic_load(&state.phase) == PHASE_ON ? REC_ATTACH_DONE : REC_ATTACH_REFUSED;
+    return status;
 }
 
 void start_detached(void)
@@ -228,8 +270,8 @@ void start_detached(void)
         struct rec_header *h = state.header;
         h->last = (struct rec_pair){clock_stamp(), clock_ns()};
         atomic_store_explicit(&h->state, REC_STATE_EXITING, memory_order_release);
-        connect_leave();
     }
+    (void)leave_recording();
     quiet_end(&q);
 }
 

@@ -136,6 +136,8 @@ struct tls {
     uint32_t zones_dropped; /* open ones that are not in the recording: the innermost */
     struct own_zone main;   /* of the main thread */
     struct loading loading;
+    bool is_known;               /* it is in the list of state.known: */
+    struct tls *next, *previous; /* NULL at its ends */
 };
 
 extern __thread struct tls tls __attribute__((tls_model("initial-exec")));
@@ -189,9 +191,12 @@ struct state {
     char run_program[1024]; /* REC_ENV_PROGRAM; empty: the one that lies beside the library */
     bool spawned;           /* the collector is one that we started */
     bool expedited;         /* as in the header */
+    bool unknown_threads;   /* some may not be in the list `known` */
+    bool is_left;           /* the recording has ended, and no thread has anything of it any more */
 
-    _Atomic uint32_t lock;  /* of the two lists below; never held across a system call */
+    _Atomic uint32_t lock;  /* of the three lists below; never held across a system call */
     struct thread *waiting; /* thread structs to be used again */
+    struct tls *known;      /* threads that have something of the recording, until they end */
     struct resting resting[CLIENT_RESTING];
     unsigned resting_count;
     _Atomic uint32_t thread_count;

@@ -1,6 +1,7 @@
 #include "client/threads.h"
 
 #include <errno.h>
+#include <linux/membarrier.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -8,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "client/chunks.h"
@@ -18,10 +20,12 @@
 #include "client/real.h"
 #include "client/record_write.h"
 #include "client/sampling.h"
+#include "client/system.h"
 
 #define LAST_ROUND 4u      /* of the destructors, PTHREAD_DESTRUCTOR_ITERATIONS */
 #define WORTH_KEEPING 2048 /* bytes free in a chunk that another thread may go on with */
 #define SLAB 65536u        /* bytes of the thread structs that are made at once */
+#define PATIENCE_MS 1000u  /* with threads that are in hooks */
 
 __thread struct tls tls __attribute__((tls_model("initial-exec")));
 
@@ -37,6 +41,76 @@ static void unlock(void)
     atomic_store_explicit(&state.lock, 0, memory_order_release);
 }
 
+/* ---- threads that have something of the recording */
+
+/* Sees to it that the thread's end is noticed, and that other threads know of it until then. */
+static void meet(void)
+{
+    if (tls.is_known || tls.ended)
+        return;
+    if (!state.has_key || pthread_setspecific(state.key, &state) != 0) {
+        state.unknown_threads = true;
+        return;
+    }
+    lock();
+    if (!tls.is_known) { /* by what that call allocated */
+        tls.is_known = true;
+        tls.previous = NULL;
+        tls.next = state.known;
+        if (tls.next)
+            tls.next->previous = &tls;
+        state.known = &tls;
+    }
+    unlock();
+}
+
+/* A child of fork that has not met its collector has its parent's list, which leads to nowhere. */
+static void part(void)
+{
+    struct quiet q;
+    if (!tls.is_known || getpid() != state.pid)
+        return;
+    quiet_begin(&q);
+    lock();
+    if (tls.previous)
+        tls.previous->next = tls.next;
+    else
+        state.known = tls.next;
+    if (tls.next)
+        tls.next->previous = tls.previous;
+    tls.is_known = false;
+    unlock();
+    quiet_end(&q);
+}
+
+static bool is_anyone_in_a_hook(void)
+{
+    bool any = false;
+    lock();
+    for (const struct tls *t = state.known; t && !any; t = t->next)
+        any = *(const volatile uint64_t *)&t->entered || *(const volatile uint32_t *)&t->depth;
+    unlock();
+    return any;
+}
+
+/*
+ * Hooks say that they are entered and then look whether the recording goes on (events.c), we the
+ * other way round. So the barrier, which all threads make, leaves none of them unseen.
+ */
+bool threads_wait(void)
+{
+    const struct timespec a_moment = {0, 1000000};
+    if (state.unknown_threads || !state.expedited ||
+        syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) != 0)
+        return false;
+    for (unsigned i = 0; i < PATIENCE_MS; i++) {
+        if (!is_anyone_in_a_hook())
+            return true;
+        (void)syscall(SYS_nanosleep, &a_moment, NULL);
+    }
+    return false;
+}
+
 /*
  * Runs in each of the rounds in which a thread's data is destroyed and gives the thread's chunk
  * back in the last one, for destructors of others may still free memory.
@@ -46,6 +120,7 @@ static void at_thread_end(void *unused)
     (void)unused;
     if (++tls.rounds < LAST_ROUND && pthread_setspecific(state.key, &state) == 0)
         return;
+    part();
     if (!atomic_load_explicit(&live.page.on, memory_order_relaxed))
         return;
     threads_loaded();
@@ -78,10 +153,8 @@ void threads_begin(void)
 void threads_expect_end(void)
 {
     struct quiet q;
-    if (!state.has_key || tls.ended)
-        return;
     quiet_begin(&q);
-    (void)pthread_setspecific(state.key, &state);
+    meet();
     quiet_end(&q);
 }
 
@@ -193,8 +266,7 @@ struct thread *threads_attach(void)
         for (unsigned i = 0; i < CLIENT_LEVELS; i++)
             t->writers[i].units = 1;
         tls.thread = t;
-        if (state.has_key && !tls.ended)
-            (void)pthread_setspecific(state.key, &state);
+        meet();
     }
     quiet_end(&q);
     return t;
@@ -259,20 +331,59 @@ void threads_recover(struct thread *t)
     quiet_end(&q);
 }
 
+static void forget(struct tls *of)
+{
+    of->thread = NULL;
+    of->number = 0;
+    of->depth = 0;
+    of->entered = 0;
+    of->zones = of->zones_dropped = 0;
+    of->loading.thread = NULL;
+    of->paused = of->others = of->asked = 0;
+    of->paused_bytes = 0;
+}
+
 void threads_forget(void)
 {
     atomic_store(&state.lock, 0);
     state.waiting = NULL;
     state.resting_count = 0;
     atomic_store(&state.thread_count, 0);
-    tls.thread = NULL;
-    tls.number = 0;
-    tls.depth = 0;
-    tls.entered = 0;
-    tls.zones = tls.zones_dropped = 0;
-    tls.loading.thread = NULL;
-    tls.paused = tls.others = tls.asked = 0;
-    tls.paused_bytes = 0;
+    tls.next = tls.previous = NULL;
+    state.known = tls.is_known ? &tls : NULL;
+    forget(&tls);
+}
+
+static void leave_chunks(struct thread *t)
+{
+    for (unsigned i = 0; i < CLIENT_LEVELS; i++) {
+        struct rec_chunk *chunk = t->writers[i].chunk;
+        t->writers[i] = (struct writer){.chunk = NULL};
+        if (chunk)
+            system_unmap(chunk, chunks_bytes(chunk));
+    }
+}
+
+void threads_leave(void)
+{
+    lock();
+    for (struct tls *of = state.known; of; of = of->next) {
+        struct thread *t = of->thread ? of->thread : of->loading.thread;
+        if (t) {
+            leave_chunks(t);
+            t->next = state.waiting;
+            state.waiting = t;
+        }
+        forget(of);
+        of->small = 0;
+        of->drawn = false;
+        of->skip = of->distant = 0;
+    }
+    for (unsigned i = 0; i < state.resting_count; i++)
+        system_unmap(state.resting[i].chunk, chunks_bytes(state.resting[i].chunk));
+    state.resting_count = 0;
+    atomic_store(&state.thread_count, 0);
+    unlock();
 }
 
 static void use_chunk(struct writer *w, struct rec_chunk *chunk, uint64_t stamp)

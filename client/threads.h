@@ -41,6 +41,15 @@ static inline struct thread *threads_own(void)
     return tls.thread ? tls.thread : tls.loading.thread;
 }
 
+/*
+ * The recording has ended: waits until no thread is in a hook. False: that took too long, or there
+ * may be threads that are not known.
+ */
+bool threads_wait(void);
+
+/* Behind that: lets go of the chunks of all threads, which forget what they had begun. */
+void threads_leave(void);
+
 /* In a child of fork: forgets all threads but the calling one, and all that they had open. */
 void threads_forget(void);
 

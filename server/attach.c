@@ -244,10 +244,14 @@ static int check_state(pid_t pid, const char *library, struct err *e)
     return 0;
 }
 
-static int check_mappings(const struct process *p, struct err *e)
+static int check_mappings(const struct process *p, const char *library, struct err *e)
 {
-    if (find_file(p, own))
-        return err_set(e, ERR_OUTPUT, "process %d is recorded already, or was before", (int)p->pid);
+    const struct mapped *loaded = find_file(p, own);
+    if (loaded && (strcmp(loaded->path, library) != 0 || !sees(p->pid, library)))
+        return err_set(e, ERR_OUTPUT,
+                       "process %d has another libtidemark.so loaded, %s, which only its own "
+                       "tidemark can use",
+                       (int)p->pid, loaded->path);
     if (find_file(p, musl))
         return err_set(e, ERR_OUTPUT, "process %d has the C library musl: the GNU one is known",
                        (int)p->pid);
@@ -266,7 +270,7 @@ int attach_check(pid_t pid, const char *library, struct err *e)
     if (status == 0)
         status = read_mappings(&p, e);
     if (status == 0)
-        status = check_mappings(&p, e);
+        status = check_mappings(&p, library, e);
     vec_release(&p.files);
     return status;
 }
@@ -315,6 +319,11 @@ static int explain(int32_t answer, pid_t pid, struct err *e)
     case REC_ATTACH_UNKNOWN:
         return err_set(e, ERR_OUTPUT,
                        "the functions malloc and free that process %d calls could not be found",
+                       (int)pid);
+    case REC_ATTACH_BUSY:
+        return err_set(e, ERR_OUTPUT,
+                       "process %d was recorded before, or is a fork of one that was, and its "
+                       "threads may still be in that recording; try again",
                        (int)pid);
     default:
         return err_set(e, ERR_OUTPUT, "libtidemark.so in process %d could not begin a recording",

@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import pathlib
 import platform
 import signal
 import subprocess
@@ -218,6 +219,49 @@ class Attach(RunCase):
         self.assertEqual((row["count"], row["live_count"]), (50000, 1000))
         self.assertNotIn("late_block", [s["function"] for s in report(self.trace)["sites"]])
         self.assertIn("attached", self.assert_no_faults()["recorded"][0])
+
+    def recordings_of(self, pid):
+        """What the process holds of recordings: mapped files and descriptors."""
+        held = pathlib.Path(f"/proc/{pid}/maps").read_text().split("\n")
+        held += [os.readlink(fd) for fd in pathlib.Path(f"/proc/{pid}/fd").iterdir()]
+        return [text for text in held if ".recording" in text]
+
+    def test_again_and_again(self):
+        """Threads that go on meanwhile, and options that differ: each recording is its own."""
+        until = self.dir / "until"
+        process = self.start("churn", until)
+        for options in ([], ["--sample", "4K"], [], ["--min-size", "50"], ["--pools", "malloc,mmap"], []):
+            with self.subTest(options=options):
+                self.trace.unlink(missing_ok=True)
+                recorder = self.attach(process.pid, "--report", "none", *options)
+                wait_until(lambda: any(p.stat().st_size > 1 << 20
+                                       for p in self.dir.glob("tidemark-run.*/*.recording")))
+                self.assertNotEqual(self.recordings_of(process.pid), [])
+                self.detach(recorder)
+                self.assertEqual(self.recordings_of(process.pid), [])
+                self.assertGreater(site(self.trace, "make_block")["count"], 1000)
+                self.assert_no_faults()
+        until.touch()
+        made, freed = map(int, self.said(process).split())
+        self.assertEqual(made, freed)
+
+    def test_again_counts_as_the_first_time(self):
+        first, second = self.dir / "first", self.dir / "second"
+        process = self.start("bouts", first, second, 50000)
+        self.detach(self.attach(process.pid, "--sample", "1M"))
+        self.trace.unlink()
+        recorder = self.attach(process.pid)
+        first.touch()
+        self.assertEqual(process.stdout.readline(), "worked\n")
+        self.assertRegex(self.detach(recorder), "50[0-9] frees of blocks from before")
+        row = site(self.trace, "make_block")
+        self.assertEqual((row["count"], row["live_count"]), (50000, 1000))
+        self.trace.unlink()
+        recorder = self.attach(process.pid)
+        second.touch()
+        self.said(process)
+        self.ended(recorder)
+        self.assertEqual(site(self.trace, "late_block")["count"], 300)
 
     def test_many_threads(self):
         until = self.dir / "until"
