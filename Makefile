@@ -36,7 +36,7 @@ FOLDERS := mcp lib import server recording report analysis symbols trace protoco
 LIBS    := $(FOLDERS:%=$(BUILD)/lib%.a)
 
 .PHONY: all libtidetrace web list deps deps-test deps-test-full deps-deb run test unit e2e check-layers check-docs \
-        asan valgrind fuzz bench soak format format-check tidy install install-compat uninstall deb clean
+        asan valgrind fuzz bench bench-quick soak format format-check tidy install install-compat uninstall deb clean
 
 # Keep objects: make would remove those that only a chain of pattern rules made.
 .SECONDARY:
@@ -369,6 +369,11 @@ bench: all $(BENCH_TOOLS)
 	@BUILD=$(BUILD) OFFICIAL=$(OFFICIAL) $(PYTHON) bench/run.py
 	@BUILD=$(BUILD) $(PYTHON) bench/symbols.py
 	@BUILD=$(BUILD) $(PYTHON) bench/programs.py
+
+## bench-quick: the same at small sizes, in a minute: shows that it runs, and measures nothing
+bench-quick: export BENCH_SCALE = 0.01
+bench-quick: export BENCH_ROUNDS = 1
+bench-quick: bench
 
 ## soak: the daemon for SOAK_MINUTES (30) with 32 clients that come and go, days in a minute for some
 SOAK_MINUTES ?= 30

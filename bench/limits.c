@@ -17,6 +17,7 @@
 #include "bench/bytes.h"
 #include "protocol/frame.h"
 #include "protocol/handshake.h"
+#include "trace/appendix.h"
 #include "trace/container.h"
 
 static double cpu_seconds(void)
@@ -60,6 +61,17 @@ static int measure_frames(struct bytes in, size_t skip, struct err *e)
     return status;
 }
 
+/* Where the blocks of the trace end: figures of a summary may stand behind it (trace/appendix.h).
+ */
+static int find_end(int in, uint64_t *end, struct err *e)
+{
+    struct appendix a;
+    int found = appendix_read(in, &a, e);
+    *end = found == 1 ? a.trace_bytes : UINT64_MAX;
+    free(a.content);
+    return found;
+}
+
 static int measure_container(const char *trace, const char *scratch, struct err *e)
 {
     struct container_reader *r = NULL;
@@ -69,14 +81,16 @@ static int measure_container(const char *trace, const char *scratch, struct err 
     int in = open(trace, O_RDONLY | O_CLOEXEC);
     int out = open(scratch, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     double decoding = 0, encoding = 0;
+    uint64_t end;
     size_t total = 0;
     int status = -1;
-    if (!block || in < 0 || out < 0 || container_reader_open(&r, in, NULL, e) != 0 ||
+    if (!block || in < 0 || out < 0 || find_end(in, &end, e) < 0 ||
+        container_reader_open(&r, in, NULL, e) != 0 ||
         container_writer_open(&w, out, &options, e) != 0)
         goto done;
     struct byte_source source = container_reader_source(r);
     struct block_sink sink = container_writer_sink(w);
-    for (;;) {
+    while (container_reader_offset(r) < end) {
         double a = cpu_seconds();
         ssize_t n = source.read(source.ctx, block, SOURCE_ROOM, e);
         double b = cpu_seconds();

@@ -18,10 +18,12 @@ import sys
 import tempfile
 import time
 
+from sizes import ROUNDS, scaled
+
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = ROOT / os.environ.get("BUILD", "build")
 TIDEMARK, LIBRARY, PAIRS = BUILD / "tidemark", BUILD / "libtidemark.so", BUILD / "bench" / "pairs"
-ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
+PAIRS_MADE = scaled(5_000_000)
 DEPTH = 64  # heaptrack's
 PYTHON = "/usr/bin/python3"
 
@@ -45,8 +47,8 @@ def programs(folder):
     """(name, command, environment) of those that are here. heaptrack wants commands of one line."""
     (folder / "rows.py").write_text(ROWS)
     (folder / "script.py").write_text(SCRIPT)
-    yield "5,000,000 pairs, 1 thread", [PAIRS, 1, 5000000], {}
-    yield "5,000,000 pairs, 16 threads", [PAIRS, 16, 5000000], {}
+    yield f"{PAIRS_MADE:,} pairs, 1 thread", [PAIRS, 1, PAIRS_MADE], {}
+    yield f"{PAIRS_MADE:,} pairs, 16 threads", [PAIRS, 16, PAIRS_MADE], {}
     yield "sqlite, 100,000 rows", [PYTHON, folder / "rows.py"], {}
     yield "python3, malloc", [PYTHON, folder / "script.py"], {"PYTHONMALLOC": "malloc"}
     if shutil.which("git") and (ROOT / ".git").exists():

@@ -5,9 +5,11 @@ allows on the same bytes, and beside the official tools when OFFICIAL names the 
     make bench [OFFICIAL=dir] [BENCH_EVENTS="1000000 10000000"] [BENCH_DEPTHS="0 16"]
 
 CPU is user plus system time of the process, as the kernel accounts it; memory is its highest
-resident size. Where two threads share the work the time on the clock is told, too: it means
-something on a machine that does nothing else. Nothing here passes or fails: it prints ratios."""
+resident size. Where two threads share the work the time on the clock is printed, too: it means
+something on a machine that does nothing else. Ratios are printed, not judged. A tool that fails, or
+a trace whose totals are not those of the stream, ends it with 1. bench/sizes.py has the knobs."""
 
+import contextlib
 import json
 import os
 import pathlib
@@ -21,17 +23,17 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "test" / "e2e"))
 from memory_group import MemoryGroup, NoGroups  # noqa: E402
+from sizes import ROUNDS, scaled  # noqa: E402
 
 BUILD = ROOT / os.environ.get("BUILD", "build")
 TIDEMARK = BUILD / "tidemark"
 OFFICIAL = os.environ.get("OFFICIAL")
-EVENTS = [int(n) for n in os.environ.get("BENCH_EVENTS", "1000000 10000000").split()]
-BOUND_EVENTS = int(os.environ.get("BENCH_BOUND", "50000000"))
-CONTAINER_EVENTS = 10000000
+EVENTS = [scaled(int(n)) for n in os.environ.get("BENCH_EVENTS", "1000000 10000000").split()]
+BOUND_EVENTS = scaled(int(os.environ.get("BENCH_BOUND", "50000000")))
+CONTAINER_EVENTS = scaled(10000000)
 CONTAINER = 300 << 20
 DEPTHS = [int(n) for n in os.environ.get("BENCH_DEPTHS", "0 16").split()]
 TICK = os.sysconf("SC_CLK_TCK")
-PORT = 19086
 PROTOCOL = "82"  # what firehose speaks unless told otherwise
 
 
@@ -66,17 +68,25 @@ def cpu_of(pid):
     return (int(fields[11]) + int(fields[12])) / TICK
 
 
+@contextlib.contextmanager
+def replay(recording):
+    """Plays a recording; yields the port."""
+    process = subprocess.Popen([str(TIDEMARK), "replay", str(recording), "-p", "0"],
+                               stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        found = re.search(r":(\d+)\b", process.stdout.readline())
+        if not found:
+            sys.exit(f"{recording} cannot be replayed")
+        yield found[1]
+    finally:
+        process.kill()
+        process.communicate()
+
+
 def capture(tool, recording, output, *args):
     """Plays a recording to a capture tool."""
-    replay = subprocess.Popen([str(TIDEMARK), "replay", str(recording), "-p", str(PORT)],
-                              stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    if not replay.stdout.readline():
-        sys.exit(f"{recording} cannot be replayed on port {PORT}")
-    try:
-        return Run([*tool, "-f", "-o", output, "-p", PORT, *args], watch_saving=True)
-    finally:
-        replay.kill()
-        replay.communicate()
+    with replay(recording) as port:
+        return Run([*tool, "-f", "-o", output, "-p", port, *args], watch_saving=True)
 
 
 def mib(n):
@@ -91,7 +101,7 @@ def show_capture(name, run, events, size):
 
 
 def compare(what, ours, theirs, wanted):
-    print(f"  {what:28} {ours / theirs:.2f}x the official tool's (wanted: {wanted})", flush=True)
+    print(f"  {what:28} {ours / max(theirs, 1 / TICK):.2f}x the official tool's (wanted: {wanted})", flush=True)
 
 
 def show_ingest(recording, events):
@@ -125,7 +135,6 @@ UPDATES = (
     ("drop a pool", ("--drop-pools", "default"), None),
     ("a range of time", ("--range", "50ms:200ms"), None),
 )
-ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
 
 
 def least_wall(runs):
@@ -235,8 +244,9 @@ def bench_heaptrack(folder):
         print("  heaptrack is not installed")
         return
     recording, trace = folder / "churn.zst", folder / "churn.tracy"
-    subprocess.run(["heaptrack", "-o", folder / "churn", BUILD / "bench" / "churn"],
-                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=True)
+    subprocess.run(["heaptrack", "-o", folder / "churn", BUILD / "bench" / "churn",
+                    str(scaled(5000000))], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                   check=True)
     if not recording.exists():
         sys.exit("heaptrack left no recording")
     imported = Run([TIDEMARK, "import", recording, "-f", trace])
@@ -341,31 +351,9 @@ def anonymous_of(pid):
     return int(found[1]) << 10 if found else 0
 
 
-def bench_bound(folder):
-    """Anonymous memory through capture and save of many events with few live blocks."""
-    recording, out = folder / "bound.c2s.bin", folder / "bound.tracy"
-    print(f"\n{BOUND_EVENTS:,} memory events, 100,000 live, 10,000 call stacks 16 deep", flush=True)
-    subprocess.run([str(BUILD / "bench" / "firehose"), "--events", str(BOUND_EVENTS), "--depth",
-                    "16", "--live", "100000", "--stacks", "10000", "-o", str(recording)],
-                   check=True, stdout=subprocess.DEVNULL)
-    for limit in ((), ("--memory-limit", "128M")):
-        replay = subprocess.Popen([TIDEMARK, "replay", recording, "-p", str(PORT)],
-                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        replay.stdout.readline()
-        tool = subprocess.Popen([TIDEMARK, "capture", "-f", "-o", out, "-p", str(PORT),
-                                 "--no-summary", *limit], stdout=subprocess.DEVNULL)
-        most = 0
-        while tool.poll() is None:
-            most = max(most, anonymous_of(tool.pid))
-            time.sleep(0.02)
-        replay.kill()
-        replay.communicate()
-        print(f"  {' '.join(('capture and save', *limit)):40} anonymous {mib(most)}", flush=True)
-    recording.unlink()
-
-
 def truth_of(recording):
-    pools = json.loads(recording.with_name("container.truth.json").read_text())["pools"]
+    truth = recording.with_name(recording.name.replace(".c2s.bin", ".truth.json"))
+    pools = json.loads(truth.read_text())["pools"]
     return {p["name"] or "default": (p["allocs"], p["frees"], p["live_bytes"], p["peak_bytes"])
             for p in pools}
 
@@ -378,6 +366,31 @@ def totals_of(trace):
         return None
     return {p["name"]: (p["allocations"], p["frees"], p["live_bytes"], p["peak_bytes"])
             for p in json.loads(result.stdout)["pools"]}
+
+
+def check_totals(tool, trace, recording):
+    if tool.returncode != 0 or totals_of(trace) != truth_of(recording):
+        sys.exit(f"capture: exit status {tool.returncode}, and totals that are not the stream's")
+
+
+def bench_bound(folder):
+    """Anonymous memory through capture and save of many events with few live blocks."""
+    recording, out = folder / "bound.c2s.bin", folder / "bound.tracy"
+    print(f"\n{BOUND_EVENTS:,} memory events, 100,000 live, 10,000 call stacks 16 deep", flush=True)
+    subprocess.run([str(BUILD / "bench" / "firehose"), "--events", str(BOUND_EVENTS), "--depth",
+                    "16", "--live", "100000", "--stacks", "10000", "-o", str(recording)],
+                   check=True, stdout=subprocess.DEVNULL)
+    for limit in ((), ("--memory-limit", "128M")):
+        most = 0
+        with replay(recording) as port:
+            tool = subprocess.Popen([TIDEMARK, "capture", "-f", "-o", out, "-p", port,
+                                     "--no-summary", *limit], stdout=subprocess.DEVNULL)
+            while tool.poll() is None:
+                most = max(most, anonymous_of(tool.pid))
+                time.sleep(0.02)
+        check_totals(tool, out, recording)
+        print(f"  {' '.join(('capture and save', *limit)):40} anonymous {mib(most)}", flush=True)
+    recording.unlink()
 
 
 def bench_container(folder):
@@ -394,27 +407,23 @@ def bench_container(folder):
         subprocess.run([str(BUILD / "bench" / "firehose"), "--events", str(CONTAINER_EVENTS),
                         "--depth", "16", "--live", "100000", "--stacks", "10000", "-o",
                         str(recording)], check=True, stdout=subprocess.DEVNULL)
-        replay = subprocess.Popen([TIDEMARK, "replay", recording, "-p", str(PORT)],
-                                  stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-        replay.stdout.readline()
-        tool = subprocess.run(group.command(TIDEMARK, "capture", "-f", "-o", out, "-p", PORT,
-                                            "--no-summary"), stdout=subprocess.DEVNULL)
-        replay.kill()
-        replay.communicate()
-        same = tool.returncode == 0 and totals_of(out) == truth_of(recording)
-        print(f"  {'capture and save':40} exit status {tool.returncode}, "
-              f"{'all' if same else 'NOT all'} totals those of the stream, most {mib(group.most())}",
-              flush=True)
+        with replay(recording) as port:
+            tool = subprocess.run(group.command(TIDEMARK, "capture", "-f", "-o", out, "-p", port,
+                                                "--no-summary"), stdout=subprocess.DEVNULL)
+        check_totals(tool, out, recording)
+        print(f"  {'capture and save':40} all totals those of the stream, "
+              f"most {mib(group.most())}", flush=True)
     recording.unlink()
 
 
 def bench_trees():
     """The structures of analysis/ alone, and questions on a trace of 35 million live blocks."""
+    live = str(scaled(1000000))
     print("\nstructures", flush=True)
     best = {}
     for number in range(ROUNDS):
         # Addresses once only: that takes long, and tells milliseconds.
-        args = () if number == 0 else ("1000000", "1000")
+        args = (live, str(scaled(35000000)) if number == 0 else "1000")
         out = subprocess.run([str(BUILD / "bench" / "trees"), *args], check=True,
                              stdout=subprocess.PIPE, text=True).stdout
         for line in out.splitlines():

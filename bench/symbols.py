@@ -20,13 +20,13 @@ import tempfile
 import time
 
 import symbol_image
+from sizes import ROUNDS, scaled
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 BUILD = ROOT / os.environ.get("BUILD", "build")
 LOOKUP, OFFLINE_TRACE = BUILD / "bench" / "index_lookup", BUILD / "bench" / "offline_trace"
 OFFICIAL = os.environ.get("OFFICIAL")
-ADDRESSES = 50_000
-ROUNDS = int(os.environ.get("BENCH_ROUNDS", "3"))
+ADDRESSES = scaled(50_000)
 COMMAND_BYTES = 8000  # of one addr2line command (update/src/OfflineSymbolResolverAddr2Line.cpp)
 BATCHES = 2           # of these that are run; the time of all is told from them
 OFFICIAL_PART = 10    # one frame in so many goes through the official tool, whose time is proportional
@@ -147,7 +147,7 @@ def main():
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with tempfile.TemporaryDirectory(prefix="tidemark-bench-") as name:
         folder = pathlib.Path(name)
-        program = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else symbol_image.make(folder)
+        program = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else symbol_image.make(folder, copies=scaled(16))
         bench(folder, program)
         bench_trace(folder, program)
 
