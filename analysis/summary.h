@@ -157,13 +157,18 @@ struct summary_check {
     const char *name; /* "memory-data", … */
     bool holds;
     const char *expression; /* that it comes from (budget.h); NULL: from none */
-    char detail[256];
+    unsigned causes;        /* that it may have failed for: bits of no_data.h */
+    char detail[768];
 };
+
+/* A thread that allocates in the function it begins with has as many. */
+#define SUMMARY_SHALLOW 3u
 
 /* How much of the allocations can be told apart. */
 struct summary_coverage {
     uint64_t allocations;
     uint64_t with_callstack; /* of them */
+    uint64_t shallow;        /* of these: with no more than SUMMARY_SHALLOW frames */
     uint64_t frames;         /* distinct frames of their call stacks */
     uint64_t named;          /* frames that have a function name */
 };
@@ -193,6 +198,8 @@ struct summary {
     bool complete;  /* nothing is missing at the end, and it is the last part */
     bool continued; /* the capture goes on in another trace */
     struct buf verdict;
+    unsigned
+        causes; /* that there may be no memory data for: bits of no_data.h, told in `verdict` */
     VEC(struct summary_check) checks;
     VEC(char *) texts; /* names made up here */
     struct selection selection;

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/no_data.h"
 #include "analysis/summary_parts.h"
 #include "base/format.h"
 #include "base/saturate.h"
@@ -41,8 +42,10 @@ int summary_cover(struct summary *s, const struct accounting *by_callstack, stru
         uint32_t id;
         struct counter c;
         while (accounting_next(by_callstack, pool, &iter, &id, &c)) {
+            const struct callstack *stack = callstacks_get(&s->trace->callstacks, id);
             s->coverage.allocations += c.count;
-            s->coverage.with_callstack += callstacks_get(&s->trace->callstacks, id) ? c.count : 0;
+            s->coverage.with_callstack += stack ? c.count : 0;
+            s->coverage.shallow += stack && stack->len <= SUMMARY_SHALLOW ? c.count : 0;
             cover_callstack(s, id, frames, nodes);
         }
     }
@@ -53,25 +56,6 @@ int summary_cover(struct summary *s, const struct accounting *by_callstack, stru
 }
 
 /* ---- the sentence */
-
-/*
- * Did memory events ever pass through this client? Their call stacks begin in the client's own
- * functions, and an official strip leaves call stacks and frames behind
- * (update/src/update.cpp, server/TracyWorker.cpp @ v0.9.1 … v0.14.0).
- */
-static bool has_memory_frames(const struct trace *t)
-{
-    static const char *const functions[] = {"tracy::Profiler::MemAlloc", "tracy::Profiler::MemFree",
-                                            "___tracy_emit_memory"};
-    for (size_t i = 0; i < t->callstacks.inlines.len; i++) {
-        struct view name = strings_get(&t->strings, t->callstacks.inlines.at[i].function);
-        for (size_t k = 0; k < sizeof functions / sizeof *functions; k++) {
-            if (memmem(name.p, name.len, functions[k], strlen(functions[k])))
-                return true;
-        }
-    }
-    return false;
-}
 
 static void say_no_data(struct summary *s)
 {
@@ -85,28 +69,8 @@ static void say_no_data(struct summary *s)
         }
     }
     buf_puts(v, "no memory data: ");
-    struct view why = trace_fact(t, "nothing_recorded", 0);
-    if (why.p) {
-        format_terminal(v, why);
-    } else if (s->unknown_frees) {
-        char n[FORMAT_SIZE];
-        buf_printf(v, "%s came, but not one allocation of a block (late start?)",
-                   format_counted(n, s->unknown_frees, "free"));
-    } else if (t->memory.pools.len == 0) {
-        buf_puts(v, "it was stripped from this trace (a capture always holds a memory pool, "
-                    "this file holds none)");
-    } else if (has_memory_frames(t)) {
-        buf_puts(v, "it was stripped from this trace (call stacks of memory events are left, the "
-                    "events are not)");
-    } else if (t->facts.on_demand) {
-        buf_puts(v, "the program sent no memory event while connected; it is an on-demand client, "
-                    "so what it did before is not in the trace. Is it built with TracyAlloc and "
-                    "TracyFree (TracyCAlloc, TracyCFree)?");
-    } else {
-        buf_puts(v, "the program sent no memory event. Is it built with TRACY_ENABLE and does it "
-                    "call TracyAlloc and TracyFree (TracyCAlloc, TracyCFree)? A stripped trace "
-                    "can look like this, too");
-    }
+    s->causes = no_data_explain(t, s->unknown_frees, v);
+    no_data_put_causes(v, s->causes);
 }
 
 static const struct summary_pool *highest_pool(const struct summary *s)

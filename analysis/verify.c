@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "analysis/budget_summary.h"
+#include "analysis/no_data.h"
 #include "base/format.h"
 
 struct verifier {
@@ -38,6 +39,8 @@ static void verify_data(struct verifier *v)
     else
         check(v, "memory-data", false, "%.*s", (int)v->s->verdict.len,
               (const char *)v->s->verdict.data);
+    if (v->result->checks.len)
+        v->result->checks.at[0].causes = v->s->causes;
 }
 
 static void verify_allocations(struct verifier *v)
@@ -71,14 +74,33 @@ static void verify_callstacks(struct verifier *v)
         cover->with_callstack && (double)cover->with_callstack * 100 >=
                                      v->options->callstacks_percent * (double)cover->allocations;
     if (cover->with_callstack == 0)
-        check(v, "call-stacks", false,
-              "none of %s allocations has a call stack: is the program built with "
-              "TRACY_CALLSTACK, or does it call TracyAllocS?",
+        check(v, "call-stacks", false, "none of %s allocations has a call stack",
               format_count(a, cover->allocations));
     else
         check(v, "call-stacks", enough, "%s of %s allocations (%s) have a call stack",
               format_count(a, cover->with_callstack), format_count(b, cover->allocations),
               format_percent(c, cover->with_callstack, cover->allocations));
+}
+
+/* Figures of call stacks that are absent or shallow, and the settings that govern them. */
+static void note_callstacks(struct verifier *v)
+{
+    char a[FORMAT_SIZE];
+    char b[FORMAT_SIZE];
+    struct buf *note = &v->result->note;
+    const struct summary_coverage *cover = &v->s->coverage;
+    if (cover->with_callstack < cover->allocations - cover->with_callstack)
+        buf_printf(note, "%s of %s allocations have a call stack",
+                   format_count(a, cover->with_callstack), format_count(b, cover->allocations));
+    else if (cover->shallow > cover->with_callstack - cover->shallow)
+        buf_printf(note, "call stacks of %s of %s allocations have %u frames or fewer",
+                   format_count(a, cover->shallow), format_count(b, cover->with_callstack),
+                   SUMMARY_SHALLOW);
+    else
+        return;
+    buf_puts(note, "; ");
+    no_data_put_stack_settings(note, v->s->trace);
+    v->failed |= note->failed;
 }
 
 static void verify_symbols(struct verifier *v)
@@ -192,6 +214,7 @@ int verify_run(struct verify_result *r, const struct summary *s, const struct tr
     verify_data(&v);
     if (s->trace->behind[0])
         check(&v, "whole-file", false, "%s", s->trace->behind);
+    note_callstacks(&v);
     if (options->missing)
         check(&v, options->missing_name, false, "%s", options->missing);
     if (options->expect_allocations)
@@ -224,5 +247,6 @@ int verify_run(struct verify_result *r, const struct summary *s, const struct tr
 void verify_release(struct verify_result *r)
 {
     vec_release(&r->checks);
+    buf_release(&r->note);
     r->holds = false;
 }

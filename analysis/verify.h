@@ -35,7 +35,8 @@ struct verify_options {
 
 struct verify_result {
     VEC(struct summary_check) checks;
-    bool holds; /* all of them */
+    struct buf note; /* on call stacks that are absent or shallow; empty: there is no need */
+    bool holds;      /* all of them */
 };
 
 /*

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "analysis/no_data.h"
 #include "base/format.h"
 #include "report/json_value.h"
 #include "report/junit.h"
@@ -22,20 +23,50 @@ bool verify_format_parse(const char *text, enum verify_format *format)
     return false;
 }
 
+static struct view note_of(const struct verify_result *r)
+{
+    return (struct view){(const char *)r->note.data, r->note.len};
+}
+
+/* NULL where there are none: the member is left out. */
+static json_t *make_causes(unsigned causes)
+{
+    json_t *list = causes ? json_array() : NULL;
+    for (unsigned i = 0; list && i < NO_DATA_CAUSES; i++) {
+        if (causes & 1u << i && json_array_append_new(list, json_string(no_data_cause(i))) != 0) {
+            json_decref(list);
+            return NULL;
+        }
+    }
+    return list;
+}
+
 static json_t *make_document(const struct verify_result *r)
 {
     json_t *checks = json_array();
     for (size_t i = 0; checks && i < r->checks.len; i++) {
         const struct summary_check *c = &r->checks.at[i];
-        json_t *v = json_pack("{s:s, s:b, s:o}", "name", c->name, "holds", c->holds ? 1 : 0,
-                              "detail", json_text(view_of(c->detail)));
+        json_t *v =
+            json_pack("{s:s, s:b, s:o, s:o*}", "name", c->name, "holds", c->holds ? 1 : 0, "detail",
+                      json_text(view_of(c->detail)), "possible_causes", make_causes(c->causes));
         if (json_array_append_new(checks, v) != 0) {
             json_decref(checks);
             checks = NULL;
         }
     }
-    return json_pack("{s:s, s:b, s:o}", "schema", "tidemark.verify/1", "holds", r->holds ? 1 : 0,
-                     "checks", checks);
+    return json_pack("{s:s, s:b, s:o, s:o*}", "schema", "tidemark.verify/1", "holds",
+                     r->holds ? 1 : 0, "checks", checks, "note",
+                     r->note.len ? json_text(note_of(r)) : NULL);
+}
+
+static void put_note(struct buf *b, const char *before, const struct verify_result *r,
+                     void (*put)(struct buf *out, struct view text))
+{
+    if (r->note.len == 0)
+        return;
+    buf_puts(b, before);
+    put(b, note_of(r));
+    buf_puts(b, "\n");
 }
 
 static void put_lines(struct buf *b, const struct verify_result *r)
@@ -46,6 +77,7 @@ static void put_lines(struct buf *b, const struct verify_result *r)
         format_terminal(b, view_of(c->detail));
         buf_puts(b, "\n");
     }
+    put_note(b, "note: ", r, format_terminal);
 }
 
 static void put_markdown(struct buf *b, const struct verify_result *r)
@@ -58,6 +90,7 @@ static void put_markdown(struct buf *b, const struct verify_result *r)
         markup_code(b, view_of(c->detail));
         buf_puts(b, "\n");
     }
+    put_note(b, "- note: ", r, markup_code);
 }
 
 int verify_write(const struct verify_result *r, enum verify_format format, FILE *out, struct err *e)

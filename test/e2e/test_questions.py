@@ -529,7 +529,7 @@ class Diff(Case):
         self.assertEqual([c["holds"] for c in doc["checks"]], [not status for _, status in cases])
 
     def test_no_budget_holds_of_no_memory_data(self):
-        bare, told = self.dir / "bare.tracy", "cannot be told, no memory data: it was stripped"
+        bare, told = self.dir / "bare.tracy", "cannot be told, no memory data: the trace has no"
         self.assertEqual(run("update", "-s", "M", MEMSCEN, bare).returncode, 0)
         for budget in ("peak>512M", "peak<512M", "faults>0"):
             result = run("report", bare, "--fail-if", budget)

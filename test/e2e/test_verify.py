@@ -2,7 +2,7 @@
 
 import json
 
-from clients import no_callstacks, unnamed_frames
+from clients import capture_items, frame_name, no_callstacks, unnamed_frames
 from tools import RELEASES, TRACES, Case, run
 
 MEMSCEN = TRACES / "v0.14.0" / "memscen.tracy"
@@ -30,9 +30,29 @@ class Verify(Case):
                            TRACES / release / f"{name}.tracy")
 
     def test_stripped(self):
-        result = self.check(1, "FAILED memory-data: no memory data: it was stripped",
-                            self.stripped())
+        result = self.check(1, "FAILED memory-data: no memory data: the trace has no memory event, "
+                            "but 26 call stacks beginning in the client's memory functions; "
+                            "possible causes: memory events were stripped", self.stripped())
         self.assertEqual(len(result.stdout.splitlines()), 1)
+
+    def test_zones_only(self):
+        """A client that sends code has a frame for each instruction, its own functions' included."""
+        out = self.dir / "zones.tracy"
+        items = b"".join(frame_name(0x401000 + 4 * i, b"___tracy_emit_memory_alloc_callstack",
+                                    b"TracyProfiler.cpp") for i in range(8))
+        result = capture_items(out, items)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("possible causes: the program was built without allocation hooks",
+                      result.stdout)
+        self.assertNotIn("stripped", result.stdout)
+        result = self.check(1, "FAILED memory-data: no memory data: the trace has no memory event; "
+                            "possible causes: ", out)
+        doc = json.loads(run("verify", out, "--format", "json").stdout)
+        causes = doc["checks"][0]["possible_causes"]
+        for cause, word in zip(causes, ("TracyAlloc", "liballocwrapper.so",
+                                        "cpu.memory, graphics.memory", "stripped"), strict=True):
+            self.assertIn(word, cause)
+            self.assertIn(cause, result.stdout)
 
     def test_expected_allocations(self):
         for args in (("9001", "--within", 1), ("9,001",), ("901",), ("90010",),
@@ -78,7 +98,15 @@ class Verify(Case):
     def test_call_stacks(self):
         out = self.dir / "plain.tracy"
         self.assertEqual(no_callstacks(out).returncode, 0)
-        self.check(0, "ok memory-data: 10 allocations", out)
+        result = self.check(0, "ok memory-data: 10 allocations", out)
+        settings = ("TRACY_CALLSTACK", "memoryTraceStackCaptureDepth", "TRACY_USE_LIB_UNWIND_FOR_BT")
+        note = result.stdout.splitlines()[-1]
+        self.assertRegex(note, "^note: 0 of 10 allocations have a call stack; .*" +
+                         ".*".join(settings))
+        self.assertEqual(json.loads(run("verify", out, "--format", "json").stdout)["note"],
+                         note[len("note: "):])
+        self.assertIn("- note: <code>0 of 10", run("verify", out, "--format", "markdown").stdout)
+        self.assertNotIn("note: ", run("verify", MEMSCEN).stdout)
         self.check(1, "FAILED call-stacks: none of 10 allocations has a call stack", out,
                    "--require-callstacks")
         self.check(1, "FAILED symbols: there are no call stacks", out, "--require-symbols", 1)
@@ -94,6 +122,8 @@ class Verify(Case):
         result = unnamed_frames(out)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.check(0, "ok call-stacks: 10 of 10", out, "--require-callstacks=100")
+        self.check(0, "note: call stacks of 10 of 10 allocations have 3 frames or fewer; settings",
+                   out)
         self.check(1, "FAILED symbols: all 10 frames are [unknown]", out, "--require-symbols", 1)
         self.check(0, "ok symbols: ", MEMSCEN, "--require-symbols", 90)
         self.check(1, "FAILED symbols: ", MEMSCEN, "--require-symbols", 100)
@@ -137,7 +167,9 @@ class Verify(Case):
             self.assertEqual((doc["schema"], doc["holds"]), ("tidemark.verify/1", holds))
             self.assertEqual([c["name"] for c in doc["checks"]], ["memory-data", "allocations"])
             for check in doc["checks"]:
-                self.assertEqual(sorted(check), ["detail", "holds", "name"])
+                names = ["detail", "holds", "name"]
+                self.assertEqual(sorted(check), names if check["name"] != "memory-data" or holds
+                                 else [*names, "possible_causes"])
                 self.assertEqual(check["holds"], holds)
 
     def test_unreadable(self):

@@ -8,6 +8,7 @@
 
 #include <cmocka.h>
 
+#include "analysis/no_data.h"
 #include "analysis/summary.h"
 #include "analysis/verify.h"
 #include "test/unit/analysis_fixture.h"
@@ -418,6 +419,24 @@ static void test_a_part_that_is_continued(void **state)
     fixture_release(&f);
 }
 
+static void expect_causes(struct fixture *f, unsigned causes)
+{
+    struct summary s;
+    build(&s, f, (struct summary_options){.by = GROUP_SITE});
+    assert_int_equal(s.causes, causes);
+    for (unsigned i = 0; i < NO_DATA_CAUSES; i++)
+        assert_int_equal(strstr(buf_str(&s.verdict), no_data_cause(i)) != NULL, causes >> i & 1);
+    summary_release(&s);
+}
+
+static void frame_of_code(struct fixture *f, uint64_t address, const char *function)
+{
+    struct frame_inline in = {.function = fixture_text(f, function), .file = fixture_text(f, "x")};
+    assert_int_equal(
+        callstacks_resolve(&f->trace.callstacks, address, fixture_text(f, "prog"), &in, 1, &f->e),
+        0);
+}
+
 static void test_no_memory_data(void **state)
 {
     (void)state;
@@ -425,13 +444,22 @@ static void test_no_memory_data(void **state)
     assert_int_equal(trace_init(&f.trace, NULL, &f.e), 0);
     expect_no_data(&f, "stripped from this trace (a capture always holds a memory pool");
     fixture_pool(&f, 0, NULL);
-    expect_no_data(&f, "the program sent no memory event");
+    const char *built = "no memory event; possible causes: the program was built without";
+    expect_no_data(&f, built);
+    expect_causes(&f, NO_DATA_NO_HOOKS | NO_DATA_NO_PRELOAD | NO_DATA_NO_CHANNEL);
     f.trace.facts.on_demand = true;
-    expect_no_data(&f, "on-demand");
+    f.trace.facts.file_version = FILE_VERSION_MAX;
+    expect_causes(&f, NO_DATA_NO_HOOKS | NO_DATA_NO_PRELOAD | NO_DATA_NO_CHANNEL | NO_DATA_LATE |
+                          NO_DATA_STRIPPED);
+    /* Names of frames that begin no call stack are those of the program's code. */
+    frame_of_code(&f, 0x11, "___tracy_emit_memory_alloc_callstack");
+    expect_no_data(&f, built);
     fixture_stack(&f, 0x10, "tracy::Profiler::MemAllocCallstack(void const*, int)", "x", 1);
-    expect_no_data(&f, "stripped from this trace (call stacks");
+    expect_no_data(&f, "1 call stack beginning in the client's memory functions");
+    expect_causes(&f, NO_DATA_STRIPPED);
     fixture_free(&f, 0, 0x1000, 0);
     expect_no_data(&f, "1 free came, but not one allocation");
+    expect_causes(&f, NO_DATA_LATE | NO_DATA_THRESHOLD);
     fixture_release(&f);
 }
 

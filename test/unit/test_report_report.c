@@ -378,7 +378,7 @@ static void test_verify_output(void **state)
     assert_memory_equal(text, first, sizeof first - 1);
     free(text);
     json_t *doc = parse(verify_of(&f, true));
-    EXPECT_KEYS(doc, "schema", "holds", "checks");
+    EXPECT_KEYS(doc, "schema", "holds", "checks", "note");
     assert_true(json_is_false(json_object_get(doc, "holds")));
     assert_int_equal(json_array_size(json_object_get(doc, "checks")), 2);
     json_decref(doc);
