@@ -25,6 +25,7 @@
 #include "cli/preload.h"
 #include "cli/recover.h"
 #include "cli/resolve_trace.h"
+#include "cli/run_signpost.h"
 #include "cli/session_guard.h"
 #include "cli/trace_name.h"
 #include "report/report.h"
@@ -194,6 +195,26 @@ static bool is_homeless(const void *ctx)
     return capture_is_homeless(ctx);
 }
 
+/* A client whose process our preload library records, too: what it has to say to the user. */
+static void look_beside(const struct session *s, uint64_t pid, struct buf *text)
+{
+    struct buf signs[RUN_SIGNPOSTS] = {0};
+    if (session_is_local(s) && run_signpost_read((pid_t)pid, signs)) {
+        buf_puts(text, "the preload library records malloc of this process: not in this trace, but "
+                       "in ");
+        if (signs[RUN_SIGNPOST_TRACE].len)
+            format_terminal(text, view_of(buf_str(&signs[RUN_SIGNPOST_TRACE])));
+        else
+            buf_puts(text, "one of its own");
+        if (signs[RUN_SIGNPOST_LISTENER].len) {
+            buf_puts(text, ", and until then at ");
+            format_terminal(text, view_of(buf_str(&signs[RUN_SIGNPOST_LISTENER])));
+        }
+    }
+    for (size_t i = 0; i < RUN_SIGNPOSTS; i++)
+        buf_release(&signs[i]);
+}
+
 static int record(struct capture *c, struct connection *connection, struct trace *t,
                   enum session_end *end, struct err *e)
 {
@@ -215,13 +236,18 @@ static int record(struct capture *c, struct connection *connection, struct trace
                                           .progress_ctx = c,
                                           .progress = show_progress};
     c->o.session.journal = c->journal;
+    uint64_t pid = connection->welcome.pid;
     struct session *s = session_new(connection, t, &c->o.session, e);
     if (!s)
         return -1;
+    struct buf beside = {0};
+    if (!c->guarded)
+        look_beside(s, pid, &beside);
     process_root_close(&c->root);
     c->root = session_root(s);
     if (c->guarded && session_look(s, e) != 0) {
         session_free(s);
+        buf_release(&beside);
         return -1;
     }
     if (c->guarded)
@@ -248,6 +274,9 @@ static int record(struct capture *c, struct connection *connection, struct trace
     else
         printf("%s after %s of the client's time\n", session_end_text(*end),
                format_duration(time, t->facts.last_time));
+    if (beside.len)
+        fprintf(stderr, "tidemark: %s\n", buf_str(&beside));
+    buf_release(&beside);
     if (e->code != ERR_NONE)
         print_error(e);
     *e = (struct err){0}; /* said; what follows begins without an error */

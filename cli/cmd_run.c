@@ -24,6 +24,7 @@
 #include "cli/run_offers.h"
 #include "cli/run_options.h"
 #include "cli/run_recover.h"
+#include "cli/run_signpost.h"
 #include "cli/run_trace.h"
 #include "cli/run_tree.h"
 #include "cli/run_why.h"
@@ -61,6 +62,8 @@ struct run {
     char *spool;
     pid_t pid;
     uint64_t began, ended; /* ns */
+    bool told;             /* an adopted process knows the socket */
+    bool settled;          /* servers may connect, and there will be a trace */
     /* How much of the machine the program takes, to leave it that. */
     int processors;
     uint64_t measured, used; /* when, and its processor time until then, in ns */
@@ -256,12 +259,33 @@ static void look_after_attached(struct run *r, bool enough)
     r->launch.ended |= run_tree_root_is_gone(&r->tree);
 }
 
+static void put_up_address(struct run *r)
+{
+    r->offers.root.moved = false;
+    run_signpost_put(collector_folder(r->collector), RUN_SIGNPOST_LISTENER,
+                     run_listen_address(&r->offers.root));
+}
+
+/* Scripts start many short processes with the library preloaded. */
+static void settle(struct run *r)
+{
+    struct err e = {0};
+    if (r->settled || (double)(clock_now() - r->began) / 1e9 < r->options.adopt_after)
+        return;
+    r->settled = true;
+    if (r->options.adopt && run_offers_start(&r->offers, &e) != 0)
+        print_error(&e);
+    put_up_address(r);
+}
+
 static void attend(struct run *r)
 {
     int timeout = 0;
     bool told = false;
+    settle(r);
     while (!is_over(r, &told)) {
         wait_for_news(r, timeout);
+        settle(r);
         launch_take_signals(&r->launch);
         take_toggles(r);
         bool enough =
@@ -277,6 +301,8 @@ static void attend(struct run *r)
         bool wanted = r->options.buffer || r->options.listen;
         uint64_t taken = run_tree_step(&r->tree, wanted || has_spare(r));
         run_offers_step(&r->offers);
+        if (r->offers.root.moved)
+            put_up_address(r);
         timeout = taken >= EVENTS_TO_GO_ON   ? 0
                   : taken || timeout == 0    ? PAUSE_LEAST
                   : timeout * 2 < PAUSE_MOST ? timeout * 2
@@ -296,6 +322,9 @@ static void attend_server(struct run *r)
         launch_take_signals(&r->launch);
         run_offers_step(&r->offers);
     }
+    /* Names are looked for, and the trace is written: other programs may want the port meanwhile.
+     */
+    run_offers_close(&r->offers);
 }
 
 /* ---- after */
@@ -515,7 +544,8 @@ static int start_adopted(struct run *r, struct err *e)
     note_root(r, pid);
     r->began = clock_now();
     note_machine(r);
-    return run_adopt_tell(collector_socket(r->collector), e) == 0 ? -1 : EXIT_CANNOT_RUN;
+    r->told = run_adopt_tell(collector_socket(r->collector), e) == 0;
+    return r->told ? -1 : EXIT_CANNOT_RUN;
 }
 
 static int find_program(struct run *r, struct err *e)
@@ -547,11 +577,26 @@ static int begin(struct run *r, struct err *e)
     /* The helper starts before there are threads. */
     run_traces_init(&r->traces, &r->options);
     if (prepare(r, e) != 0 ||
-        run_offers_open(&r->offers, &r->options, &r->traces, r->spool, e) != 0)
+        run_offers_open(&r->offers, &r->options, &r->traces, r->spool, e) != 0 ||
+        (!r->options.adopt && run_offers_start(&r->offers, e) != 0))
         return EXIT_NO_OUTPUT;
     return r->attach.pid      ? start_attached(r, e)
            : r->options.adopt ? start_adopted(r, e)
                               : start(r, e);
+}
+
+static void put_up_trace(const struct run *r)
+{
+    char *folder = outfile_folder(r->tree.output), *real = folder ? realpath(folder, NULL) : NULL;
+    const char *slash = strrchr(r->tree.output, '/');
+    struct buf path = {0};
+    if (real)
+        buf_printf(&path, "%s/%s", real, slash ? slash + 1 : r->tree.output);
+    if (real && !path.failed)
+        run_signpost_put(collector_folder(r->collector), RUN_SIGNPOST_TRACE, buf_str(&path));
+    buf_release(&path);
+    free(real);
+    free(folder);
 }
 
 /* To the program's end. From here on its own doings decide; it has the signals as they were. */
@@ -561,7 +606,12 @@ static int record(struct run *r)
     raise_limits();
     r->output = r->options.output ? strdup(r->options.output) : default_output(r);
     r->tree.output = r->output ? r->output : "run.tracy";
+    put_up_trace(r);
     attend(r);
+    if (!r->settled) {
+        run_adopt_brief(r->pid, r->program.path, r->options.adopt_after);
+        return 0;
+    }
     attend_server(r);
     int ours = finish(r), its = launch_exit_status(&r->launch);
     return its ? its : ours;
@@ -579,7 +629,10 @@ static int run(struct run *r)
         err_no_memory(&e, "options");
     else if ((status = find_target(r, &e)) < 0 && (status = begin(r, &e)) < 0)
         return record(r);
-    print_error(&e);
+    if (r->options.adopt && !r->told)
+        run_adopt_refuse(&e);
+    else
+        print_error(&e);
     return status;
 }
 
@@ -598,6 +651,8 @@ int cmd_run(int argc, char **argv)
     }
     run_tree_release(&r.tree);
     run_offers_release(&r.offers);
+    if (r.collector)
+        run_signpost_remove(collector_folder(r.collector));
     collector_stop(r.collector);
     launch_release(&r.launch);
     run_traces_release(&r.traces);

@@ -3,7 +3,11 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
+
+#include "base/buf.h"
+#include "base/format.h"
 
 int run_adopt_find(struct program *program, pid_t pid, struct err *e)
 {
@@ -33,4 +37,22 @@ int run_adopt_tell(const char *socket, struct err *e)
     if (null >= 0)
         close(null);
     return status;
+}
+
+void run_adopt_refuse(const struct err *e)
+{
+    printf("!%s\n", e->text);
+    fflush(stdout);
+}
+
+void run_adopt_brief(pid_t pid, const char *program, double seconds)
+{
+    struct buf name = {0};
+    const char *slash = strrchr(program, '/');
+    format_terminal(&name, view_of(slash ? slash + 1 : program));
+    fprintf(stderr,
+            "tidemark: process %d (%s) ended within %g s: no trace; TIDEMARK_PROGRAM=%s records "
+            "it\n",
+            (int)pid, buf_str(&name), seconds, buf_str(&name));
+    buf_release(&name);
 }

@@ -21,4 +21,10 @@ int run_adopt_begin(struct launch *l, pid_t pid, struct err *e);
 /* Names the socket on standard output, which then leads nowhere. */
 int run_adopt_tell(const char *socket, struct err *e);
 
+/* Tells the process why it is not recorded; the library prints it. */
+void run_adopt_refuse(const struct err *e);
+
+/* The process ended before --adopt-after: says on standard error how it would get a trace. */
+void run_adopt_brief(pid_t pid, const char *program, double seconds);
+
 #endif

@@ -372,28 +372,58 @@ static int answer_places(struct run_listen *l, struct err *e)
 
 /* ---- life */
 
+/* Where servers find the recording now that a program has the port. */
+static void moved(void *ctx, uint16_t port, pid_t pid, const struct err *e)
+{
+    struct run_listen *l = ctx;
+    if (!l->child)
+        fprintf(stderr, "tidemark: process %d binds port %u: %s%s\n", (int)pid, port,
+                e ? "no longer listening" : "now listening on ", e ? "" : offer_address(l->offer));
+    l->moved = true;
+}
+
 int run_listen_open(struct run_listen *l, const struct run_options *options,
                     struct run_traces *traces, const char *spool, bool child, struct err *e)
 {
-    *l = (struct run_listen){.options = options, .traces = traces};
+    *l = (struct run_listen){.options = options, .traces = traces, .child = child};
     if (!options->listen)
         return 0;
     const struct offer_options offered = {.version = wire_version_find((uint32_t)options->protocol),
                                           .address = options->listen_address,
                                           .port = child ? 0 : (uint16_t)options->port,
                                           .any_port = options->any_port,
+                                          .may_move = options->adopt != 0,
                                           .announce = BROADCAST_PORT,
                                           .spool = spool,
                                           .ctx = l,
                                           .welcome = welcome,
-                                          .asked = asked};
+                                          .asked = asked,
+                                          .moved = moved};
     l->offer = offer_new(&offered, e);
+    return l->offer ? 0 : -1;
+}
+
+int run_listen_start(struct run_listen *l, struct err *e)
+{
     if (!l->offer)
+        return 0;
+    if (offer_listen(l->offer, e) != 0)
         return -1;
-    if (!child)
+    if (!l->child)
         fprintf(stderr, "tidemark: listening on %s, protocol %" PRIu64 "\n",
-                offer_address(l->offer), options->protocol);
+                offer_address(l->offer), l->options->protocol);
     return 0;
+}
+
+const char *run_listen_address(const struct run_listen *l)
+{
+    return l->offer ? offer_address(l->offer) : NULL;
+}
+
+void run_listen_close(struct run_listen *l)
+{
+    if (l->offer)
+        offer_stop_listening(l->offer);
 }
 
 static void forget_program(struct run_listen *l)

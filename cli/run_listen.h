@@ -33,7 +33,9 @@ struct thread_asked {
 struct run_listen {
     const struct run_options *options;
     struct run_traces *traces;
+    bool child;          /* of the program: nothing is printed of where it listens */
     struct offer *offer; /* NULL: not wanted, or it failed */
+    bool moved;          /* since this was last reset: it listens somewhere else */
     /* the program that is offered */
     const struct collected *collected; /* NULL: none yet */
     struct run_record *record;
@@ -54,11 +56,16 @@ struct run_listen {
 };
 
 /*
- * Listens, unless it is not wanted. A child does so at another port than the options name, and says
- * nothing.
+ * Makes the stream, unless it is not wanted. A child's is offered at another port than the options
+ * name. No server can connect before run_listen_start.
  */
 int run_listen_open(struct run_listen *l, const struct run_options *options,
                     struct run_traces *traces, const char *spool, bool child, struct err *e);
+int run_listen_start(struct run_listen *l, struct err *e);
+
+/* "127.0.0.1:8086"; NULL when it does not listen. */
+const char *run_listen_address(const struct run_listen *l);
+void run_listen_close(struct run_listen *l); /* no server can connect any more */
 void run_listen_release(struct run_listen *l);
 
 /* A program's recording begins to be read, or was read to its end. What goes wrong is said. */

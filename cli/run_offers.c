@@ -11,6 +11,11 @@ int run_offers_open(struct run_offers *o, const struct run_options *options,
     return run_listen_open(&o->root, options, traces, spool, false, e);
 }
 
+int run_offers_start(struct run_offers *o, struct err *e)
+{
+    return run_listen_start(&o->root, e);
+}
+
 struct run_listen *run_offers_add(struct run_offers *o)
 {
     struct err none = {0};
@@ -20,7 +25,7 @@ struct run_listen *run_offers_add(struct run_offers *o)
     if (!new.listen)
         return NULL;
     if (run_listen_open(new.listen, o->options, o->traces, o->spool, true, &none) == 0 &&
-        vec_push(&o->children, new))
+        run_listen_start(new.listen, &none) == 0 && vec_push(&o->children, new))
         return new.listen;
     run_listen_release(new.listen);
     free(new.listen);
@@ -83,6 +88,13 @@ bool run_offers_is_busy(const struct run_offers *o)
     for (size_t i = 0; i < o->children.len; i++)
         busy |= run_listen_is_busy(o->children.at[i].listen);
     return busy;
+}
+
+void run_offers_close(struct run_offers *o)
+{
+    run_listen_close(&o->root);
+    for (size_t i = 0; i < o->children.len; i++)
+        run_listen_close(o->children.at[i].listen);
 }
 
 void run_offers_release(struct run_offers *o)

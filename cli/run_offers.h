@@ -33,9 +33,10 @@ struct run_offers {
     VEC(struct pollfd) polls;
 };
 
-/* Listens for the program, unless it is not wanted. */
+/* The program's stream, unless it is not wanted; servers can connect behind run_offers_start. */
 int run_offers_open(struct run_offers *o, const struct run_options *options,
                     struct run_traces *traces, const char *spool, struct err *e);
+int run_offers_start(struct run_offers *o, struct err *e);
 
 /*
  * A child, which is offered from now on; NULL: it is not, for want of the wish, a port or memory.
@@ -55,6 +56,9 @@ void run_offers_wait(struct run_offers *o, const struct pollfd *others, size_t n
 
 /* Does what there is to do. */
 void run_offers_step(struct run_offers *o);
+
+/* No server can connect any more; ports are free for other programs. */
+void run_offers_close(struct run_offers *o);
 
 /* Whether some server is to be waited for, or waits, now that the program has ended. */
 bool run_offers_is_busy(const struct run_offers *o);

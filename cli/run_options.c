@@ -66,6 +66,7 @@ static const char usage[] =
     "      --keep-recording    do not delete it\n"
     "      --recover FILE      finish a recording that was left behind\n"
     "      --adopt PID         record a process that loads the library now; tells it the socket\n"
+    "      --adopt-after SEC   then listen, and write a trace, only once it has lived so long (0)\n"
     "      --library FILE      the library to preload, instead of the one that belongs here\n"
     "      --trace-version V   file version to write (0.14.0)\n"
     "      --compression SPEC  lz4, lz4hc, zstd (default) or zstd:LEVEL\n"
@@ -109,6 +110,7 @@ enum {
     OPTION_KEEP,
     OPTION_RECOVER,
     OPTION_ADOPT,
+    OPTION_ADOPT_AFTER,
     OPTION_LIBRARY,
     OPTION_TRACE_VERSION,
     OPTION_COMPRESSION,
@@ -147,6 +149,7 @@ static const struct option long_options[] = {
     {"keep-recording", no_argument, NULL, OPTION_KEEP},
     {"recover", required_argument, NULL, OPTION_RECOVER},
     {"adopt", required_argument, NULL, OPTION_ADOPT},
+    {"adopt-after", required_argument, NULL, OPTION_ADOPT_AFTER},
     {"library", required_argument, NULL, OPTION_LIBRARY},
     {"trace-version", required_argument, NULL, OPTION_TRACE_VERSION},
     {"compression", required_argument, NULL, OPTION_COMPRESSION},
@@ -327,6 +330,8 @@ static bool take_option(void *ctx, int option, const char *value, struct err *e)
         return true;
     case OPTION_ADOPT:
         return option_u64(value, "--adopt", 1, INT32_MAX, &o->adopt, e);
+    case OPTION_ADOPT_AFTER:
+        return option_seconds(value, "--adopt-after", &o->adopt_after, e);
     case OPTION_LIBRARY:
         o->library = value;
         return true;

@@ -48,6 +48,7 @@ struct run_options {
     const char *spool;   /* NULL: beside the output */
     const char *recover; /* a recording to finish, instead of running anything */
     uint64_t adopt;      /* the process that loads the library now, instead of running it; 0 */
+    double adopt_after;  /* seconds; one that ends earlier leaves no trace */
     bool keep;           /* the recording, too */
     uint32_t version;
     struct container_options container;

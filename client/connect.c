@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -17,6 +18,7 @@
 #include "client/spawn.h"
 
 #define HIGH_DESCRIPTOR 900
+#define BRIEF_NS UINT64_C(1000000000) /* as --adopt-after 1, see spawn.c */
 
 #if defined(__x86_64__)
 #define ARCH REC_ARCH_X86_64
@@ -164,11 +166,10 @@ static int ask_collector(uint32_t origin, uint64_t fork_stamp, struct rec_option
 }
 
 /* state.file_path with the pid in place of "%p". */
-static int open_named(int flags)
+static void make_path(char path[sizeof state.file_path + 16])
 {
-    char path[sizeof state.file_path + 16];
     size_t length = 0;
-    for (const char *p = state.file_path; *p && length < sizeof path - 12; p++) {
+    for (const char *p = state.file_path; *p && length < sizeof state.file_path + 4; p++) {
         if (p[0] != '%' || p[1] != 'p') {
             path[length++] = *p;
             continue;
@@ -182,7 +183,46 @@ static int open_named(int flags)
         p++;
     }
     path[length] = 0;
+}
+
+static int open_named(int flags)
+{
+    char path[sizeof state.file_path + 16];
+    make_path(path);
     return open(path, O_RDWR | O_CLOEXEC | flags, 0600);
+}
+
+void connect_drop_brief(void)
+{
+    char path[sizeof state.file_path + 16];
+    if (!state.brief || clock_ns() - state.header->first.ns >= BRIEF_NS)
+        return;
+    make_path(path);
+    (void)unlink(path);
+}
+
+static const char *name_in(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+/*
+ * Whether this is the program that REC_ENV_PROGRAM names: by its path, by the name of its file, or
+ * as the kernel calls it, which for a script is the script's name.
+ */
+static bool is_named_program(void)
+{
+    char exe[sizeof state.program], name[16] = "";
+    struct stat its, own;
+    connect_exe(exe, sizeof exe);
+    if (strchr(state.program, '/'))
+        return stat(state.program, &its) == 0 && stat("/proc/self/exe", &own) == 0 &&
+               its.st_dev == own.st_dev && its.st_ino == own.st_ino;
+    if (strcmp(name_in(exe), state.program) == 0)
+        return true;
+    (void)prctl(PR_GET_NAME, name, 0, 0, 0);
+    return strncmp(name, state.program, sizeof name - 1) == 0;
 }
 
 static void read_option(const char *word, size_t length, struct rec_options *options)
@@ -233,6 +273,10 @@ static int without_place(uint32_t origin, struct rec_options *options)
     if (origin != REC_ORIGIN_EXEC || !state.preload[0] || strcmp(state.run_words, "off") == 0 ||
         spawn_is_collector())
         return -1;
+    state.named = state.program[0] && is_named_program();
+    state.left_alone = state.program[0] && !state.named;
+    if (state.left_alone)
+        return -1;
     if (spawn_collector() == 0) {
         state.spawned = true;
         if (ask_collector(origin, 0, options) == 0)
@@ -242,6 +286,7 @@ static int without_place(uint32_t origin, struct rec_options *options)
     memcpy(state.file_path, own, sizeof own);
     options->flags = REC_OPTION_FOLLOW_EXEC;
     int status = take_file(open_named(O_CREAT | O_TRUNC));
+    state.brief = status == 0 && !state.named;
     spawn_complain(status == 0);
     return status;
 }

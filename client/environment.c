@@ -71,8 +71,10 @@ static void read_variable(char *variable)
         copy(state.words, sizeof state.words, value);
     else if ((value = value_of(variable, REC_ENV_RUN)))
         copy(state.run_words, sizeof state.run_words, value);
+    else if ((value = value_of(variable, REC_ENV_COLLECTOR)))
+        copy(state.collector, sizeof state.collector, value);
     else if ((value = value_of(variable, REC_ENV_PROGRAM)))
-        copy(state.run_program, sizeof state.run_program, value);
+        copy(state.program, sizeof state.program, value);
     else if ((value = value_of(variable, PRELOAD))) {
         size_t length, used = 0;
         for (char *at = value; (length = own_entry(at, &entry)); at = entry + length) {
@@ -107,7 +109,7 @@ static bool clean_variable(char *variable)
     char *list = value_of(variable, PRELOAD), *entry;
     if (value_of(variable, REC_ENV_SOCKET) || value_of(variable, REC_ENV_FILE) ||
         value_of(variable, REC_ENV_OPTIONS) || value_of(variable, REC_ENV_RUN) ||
-        value_of(variable, REC_ENV_PROGRAM))
+        value_of(variable, REC_ENV_COLLECTOR) || value_of(variable, REC_ENV_PROGRAM))
         return true;
     bool found = false;
     for (size_t length; list && (length = own_entry(list, &entry)); found = true) {

@@ -86,6 +86,7 @@ static const struct hooked hooked[] = {
     HOOKED(pvalloc, OTHERS),
     HOOKED(dlopen, OTHERS),
     HOOKED(dlclose, OTHERS),
+    HOOKED(bind, OTHERS),
     /* clang-format off */
     OPERATORS(OPERATOR)
     /* clang-format on */

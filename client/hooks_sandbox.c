@@ -21,6 +21,7 @@
 /* Makes no system call: the filter is there already, and so known to be one. */
 static void look_at_sandbox(bool is_filter, const struct sock_fprog *filter)
 {
+    state.sandboxed = true;
     if (!is_filter || sandbox_hides_names(filter))
         state.nameless = true;
     if (atomic_load_explicit(&live.page.on, memory_order_relaxed) == LIVE_ON &&

@@ -407,15 +407,18 @@ _Static_assert(sizeof(struct rec_node) == 16, "rec_node has no padding");
  * REC_ENV_OPTIONS: words NAME=NUMBER with commas between them, of the names depth, min-size,
  * sample, seed, pools, bytes, flags.
  *
- * Without either a collector is started: the program REC_ENV_PROGRAM, or the `tidemark` that
- * belongs to the library, as `run --listen --report none OPTIONS --adopt PID` with the options that
- * REC_ENV_RUN has between spaces. It tells the path of its socket in a line of its standard output.
- * REC_ENV_RUN=off records nothing.
+ * Without either a collector is started: the program REC_ENV_COLLECTOR, or the `tidemark` that
+ * belongs to the library, as `run --listen --report none --adopt-after 1 OPTIONS --adopt PID` with
+ * the options that REC_ENV_RUN has between spaces. It tells the path of its socket in a line of its
+ * standard output, or '!' and the reason for which it does not collect. REC_ENV_RUN=off records
+ * nothing. REC_ENV_PROGRAM names the only program to record, then with --adopt-after 0; in all
+ * others the library leaves the environment as it is.
  */
 
 #define REC_ENV_SOCKET "TIDEMARK_SOCKET"
 #define REC_ENV_RUN "TIDEMARK_RUN"
 #define REC_ENV_PROGRAM "TIDEMARK_PROGRAM"
+#define REC_ENV_COLLECTOR "TIDEMARK_COLLECTOR"
 #define REC_ENV_FILE "TIDEMARK_FILE"
 #define REC_ENV_OPTIONS "TIDEMARK_OPTIONS"
 #define REC_ANSWER_MS 10000
@@ -426,6 +429,13 @@ enum rec_origin {
     REC_ORIGIN_AGAIN = 2,  /* the program closed our descriptors: the same file once more, please */
     REC_ORIGIN_ATTACH = 3, /* the library was loaded into a process that ran already */
 };
+
+/*
+ * A listener of ours at TCP port N has a Unix stream socket with the abstract name REC_PORT_NAME N.
+ * A program that cannot bind N connects there; once the listener has left the port, it closes that
+ * connection.
+ */
+#define REC_PORT_NAME "tidemark.port."
 
 /*
  * What is called in a process that runs already, once the library was loaded into it: the first

@@ -19,13 +19,16 @@
 
 #define WORDS_MOST 64
 #define ANSWER_NS UINT64_C(60000000000) /* a busy machine takes its time to start a program */
+#define ANSWER_MOST 1024
+
+static char answer[ANSWER_MOST]; /* the collector's, a line; empty: none so far */
 
 /* Of the new process only, which has a copy of everything. */
 struct plan {
-    char path[sizeof state.run_program + 64];
+    char path[sizeof state.collector + 64];
     char pid[16];
     char words[sizeof state.run_words];
-    char *arguments[WORDS_MOST + 8];
+    char *arguments[WORDS_MOST + 12];
 };
 
 static void put_number(char *text, unsigned n)
@@ -54,8 +57,8 @@ static bool find_program(char *path, size_t room)
 {
     static const char *const places[] = {"tidemark", "../../bin/tidemark", "../bin/tidemark"};
     Dl_info own;
-    if (state.run_program[0])
-        return join(path, room, "", 0, state.run_program);
+    if (state.collector[0])
+        return join(path, room, "", 0, state.collector);
     if (!dladdr(&state, &own) || !own.dli_fname)
         return false;
     const char *slash = strrchr(own.dli_fname, '/');
@@ -69,7 +72,7 @@ static bool find_program(char *path, size_t room)
 
 bool spawn_is_collector(void)
 {
-    char path[sizeof state.run_program + 64];
+    char path[sizeof state.collector + 64];
     struct stat own, other;
     return find_program(path, sizeof path) && stat("/proc/self/exe", &own) == 0 &&
            stat(path, &other) == 0 && own.st_dev == other.st_dev && own.st_ino == other.st_ino;
@@ -77,9 +80,11 @@ bool spawn_is_collector(void)
 
 static void make_plan(struct plan *plan)
 {
-    static char *const first[] = {"tidemark", "run", "--listen", "--report", "none"};
+    static char *const first[] = {"tidemark", "run",  "--listen",
+                                  "--report", "none", "--adopt-after"};
     size_t n = sizeof first / sizeof *first;
     memcpy(plan->arguments, first, sizeof first);
+    plan->arguments[n++] = state.named ? "0" : "1";
     memcpy(plan->words, state.run_words, sizeof plan->words);
     for (char *at = plan->words; n < WORDS_MOST && *(at += strspn(at, " \t\n"));) {
         plan->arguments[n++] = at;
@@ -151,30 +156,30 @@ static bool start(struct plan *plan, int out)
     return status == 0;
 }
 
-/* A line with the path of the socket. */
+/* Reads the answer: the path of the socket, or '!' and why there is none. */
 static bool hear(int in)
 {
     size_t length = 0;
     uint64_t end = clock_ns() + ANSWER_NS;
-    while (length < sizeof state.socket_path) {
+    char *line = NULL;
+    while (!line && length < sizeof answer - 1) {
         struct pollfd wait = {.fd = in, .events = POLLIN};
         uint64_t now = clock_ns();
         int ready = now < end ? poll(&wait, 1, (int)((end - now) / 1000000 + 1)) : 0;
         if (ready < 0 && errno == EINTR)
             continue;
-        ssize_t n =
-            ready > 0 ? read(in, state.socket_path + length, sizeof state.socket_path - length) : 0;
+        ssize_t n = ready > 0 ? read(in, answer + length, sizeof answer - 1 - length) : 0;
         if (n <= 0)
             break;
         length += (size_t)n;
-        char *line = memchr(state.socket_path, '\n', length);
-        if (line) {
-            *line = 0;
-            return line > state.socket_path;
-        }
+        line = memchr(answer, '\n', length);
     }
-    state.socket_path[0] = 0;
-    return false;
+    answer[line ? (size_t)(line - answer) : length] = 0;
+    size_t used = strlen(answer);
+    if (answer[0] == '!' || !used || used >= sizeof state.socket_path)
+        return false;
+    memcpy(state.socket_path, answer, used + 1);
+    return true;
 }
 
 int spawn_collector(void)
@@ -201,11 +206,15 @@ static void say(const char *text)
 void spawn_complain(bool recorded)
 {
     char pid[16];
+    const char *why = answer[0] == '!' ? answer + 1 : NULL;
     put_number(pid, (unsigned)getpid());
     say("libtidemark.so: no collector could be started for process ");
     say(pid);
+    say(why ? ": " : "");
+    say(why ? why : "");
     if (recorded) {
-        say("; `tidemark run --recover tidemark.");
+        say(state.brief ? "; if it lives for a second, `tidemark run --recover tidemark."
+                        : "; `tidemark run --recover tidemark.");
         say(pid);
         say(".recording` makes a trace of it\n");
     } else {

@@ -280,6 +280,8 @@ static __attribute__((constructor)) void at_load(int count, char **arguments, ch
     (void)count;
     (void)arguments;
     start_process();
+    if (state.left_alone)
+        return; /* what it starts may be the one */
     if (atomic_load(&state.phase) == PHASE_ON)
         got_hook_allocators();
     bool follows = atomic_load(&state.phase) == PHASE_ON && state.follow;
@@ -314,5 +316,6 @@ static __attribute__((destructor)) void at_exit(void)
     struct rec_header *h = state.header;
     h->last = (struct rec_pair){clock_stamp(), clock_ns()};
     atomic_store_explicit(&h->state, REC_STATE_EXITING, memory_order_release);
+    connect_drop_brief();
     errno = saved;
 }

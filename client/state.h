@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/socket.h>
 #include <sys/types.h>
 
 #include "client/record.h"
@@ -172,6 +173,7 @@ struct state {
     bool filtered;    /* by one of the two: not all blocks are recorded */
     bool drops;       /* REC_FULL_DROP, with a bound */
     bool by_thread;   /* allocations of some threads only are recorded, see wanted.c */
+    bool sandboxed;   /* there is a filter of system calls */
     bool nameless;    /* a filter of system calls forbids to ask for a thread's name */
     bool follow;      /* children */
     bool follow_exec; /* what this very process executes */
@@ -185,14 +187,18 @@ struct state {
     char socket_path[108]; /* empty: none */
     char file_path[1024];  /* empty: the file came over the socket */
     char threads[REC_THREADS_BYTES];
-    char words[1024];       /* REC_ENV_OPTIONS, without the name */
-    char preload[4096];     /* our entries of LD_PRELOAD */
-    char run_words[1024];   /* REC_ENV_RUN */
-    char run_program[1024]; /* REC_ENV_PROGRAM; empty: the one that lies beside the library */
-    bool spawned;           /* the collector is one that we started */
-    bool expedited;         /* as in the header */
-    bool unknown_threads;   /* some may not be in the list `known` */
-    bool is_left;           /* the recording has ended, and no thread has anything of it any more */
+    char words[1024];     /* REC_ENV_OPTIONS, without the name */
+    char preload[4096];   /* our entries of LD_PRELOAD */
+    char run_words[1024]; /* REC_ENV_RUN */
+    char collector[1024]; /* REC_ENV_COLLECTOR; empty: the one that lies beside the library */
+    char program[1024];   /* REC_ENV_PROGRAM; empty: any is recorded */
+    bool named;           /* this one is REC_ENV_PROGRAM */
+    bool left_alone;      /* another one is */
+    bool brief;           /* file_path is removed if the process ends within a second */
+    bool spawned;         /* the collector is one that we started */
+    bool expedited;       /* as in the header */
+    bool unknown_threads; /* some may not be in the list `known` */
+    bool is_left;         /* the recording has ended, and no thread has anything of it any more */
 
     _Atomic uint32_t lock;  /* of the three lists below; never held across a system call */
     struct thread *waiting; /* thread structs to be used again */
@@ -266,6 +272,7 @@ struct real {
     void *(*dlopen)(const char *, int);
     int (*dlclose)(void *);
     pid_t (*fork)(void);
+    int (*bind)(int, const struct sockaddr *, socklen_t);
     int (*execve)(const char *, char *const *, char *const *);
     int (*execvpe)(const char *, char *const *, char *const *);
     int (*fexecve)(int, char *const *, char *const *);

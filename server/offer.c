@@ -17,6 +17,7 @@
 #include "protocol/frame.h"
 #include "protocol/query.h"
 #include "server/address.h"
+#include "server/port_claim.h"
 #include "server/stop.h"
 
 #define ANNOUNCE_NS 3000000000LL
@@ -47,6 +48,7 @@ struct session {
 struct offer {
     struct offer_options options;
     int listeners[2]; /* -1: none */
+    int claims;       /* of the port, see port_claim.h; -1: none */
     char address[ADDRESS_TEXT_SIZE];
     int announcer;
     struct sockaddr_in announce_to;
@@ -115,26 +117,40 @@ static int listen_on(struct offer *o, uint16_t port, struct err *e)
     return 0;
 }
 
-static void stop_listening(struct offer *o)
+void offer_stop_listening(struct offer *o)
 {
     for (size_t i = 0; i < 2; i++) {
-        if (o->listeners[i] >= 0)
-            close(o->listeners[i]);
+        if (o->listeners[i] < 0)
+            continue;
+        /* A forked process may hold the socket, too: without this it would go on listening. */
+        (void)shutdown(o->listeners[i], SHUT_RDWR);
+        close(o->listeners[i]);
         o->listeners[i] = -1;
     }
+    if (o->claims >= 0)
+        close(o->claims);
+    o->claims = -1;
 }
 
-static int find_port(struct offer *o, struct err *e)
+/* The first of `count` ports that is free. */
+static int find_port(struct offer *o, unsigned first, unsigned count, struct err *e)
 {
-    uint16_t first = o->options.port || o->options.any_port ? o->options.port : BROADCAST_PORT;
-    unsigned count = o->options.port || o->options.any_port ? 1 : OFFER_PORTS;
-    for (unsigned i = 0; i < count; i++) {
+    for (unsigned i = 0; i < count && first + i <= UINT16_MAX; i++) {
         if (listen_on(o, (uint16_t)(first + i), e) == 0) {
             o->broadcast.port = port_of(o->listeners[0]);
+            o->claims = port_claim_open(o->broadcast.port);
             return 0;
         }
-        stop_listening(o);
+        offer_stop_listening(o);
     }
+    return -1;
+}
+
+/* Port `taken` is another listener's: the next one that is free, or else any. */
+static int find_another(struct offer *o, unsigned taken, struct err *e)
+{
+    if (find_port(o, taken + 1, OFFER_PORTS, e) == 0 || find_port(o, 0, 1, e) == 0)
+        return 0;
     return -1;
 }
 
@@ -192,17 +208,26 @@ struct offer *offer_new(const struct offer_options *options, struct err *e)
         return NULL;
     }
     o->options = *options;
-    o->listeners[0] = o->listeners[1] = o->announcer = o->session.fd = -1;
+    o->listeners[0] = o->listeners[1] = o->claims = o->announcer = o->session.fd = -1;
     o->started = monotonic_ns();
     o->broadcast.version = 3;
     o->broadcast.protocol = options->version->protocol;
     o->has_spool = spool_init(&o->spool, options->spool, KEPT_IN_MEMORY, e) == 0;
-    if (!o->has_spool || find_port(o, e) != 0) {
-        offer_free(o);
-        return NULL;
-    }
+    if (o->has_spool)
+        return o;
+    offer_free(o);
+    return NULL;
+}
+
+int offer_listen(struct offer *o, struct err *e)
+{
+    bool named = o->options.port || o->options.any_port;
+    unsigned first = named ? o->options.port : BROADCAST_PORT;
+    if (find_port(o, first, named ? 1 : OFFER_PORTS, e) != 0 &&
+        (!o->options.may_move || find_another(o, first, e) != 0))
+        return -1;
     open_announcer(o);
-    return o;
+    return 0;
 }
 
 static void end_session(struct offer *o)
@@ -220,7 +245,7 @@ void offer_free(struct offer *o)
     if (!o)
         return;
     end_session(o);
-    stop_listening(o);
+    offer_stop_listening(o);
     if (o->announcer >= 0)
         close(o->announcer);
     if (o->has_spool)
@@ -230,7 +255,7 @@ void offer_free(struct offer *o)
 
 const char *offer_address(const struct offer *o)
 {
-    return o->address;
+    return o->listeners[0] >= 0 ? o->address : NULL;
 }
 
 void offer_set_program(struct offer *o, const char *name, uint64_t pid)
@@ -444,10 +469,39 @@ static int serve(struct offer *o, struct err *e)
     return 0;
 }
 
+/* The server that is connected goes, too: what it is to capture is the program's own client. */
+static void give_way(struct offer *o, pid_t pid)
+{
+    const struct linger at_once = {.l_onoff = 1};
+    struct err e = {0};
+    uint16_t port = o->broadcast.port;
+    if (o->session.fd >= 0)
+        (void)setsockopt(o->session.fd, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+    end_session(o);
+    announce(o, -1);
+    offer_stop_listening(o);
+    bool moved = find_another(o, port, &e) == 0;
+    o->announced = 0;
+    if (o->options.moved)
+        o->options.moved(o->options.ctx, port, pid, moved ? NULL : &e);
+}
+
+static void take_claims(struct offer *o)
+{
+    pid_t pid;
+    int claim = o->claims < 0 ? -1 : port_claim_take(o->claims, (pid_t)o->broadcast.pid, &pid);
+    if (claim < 0)
+        return;
+    give_way(o, pid);
+    close(claim);
+}
+
 size_t offer_poll(const struct offer *o, struct pollfd fds[OFFER_POLLS])
 {
     const struct session *s = &o->session;
     size_t n = 0;
+    if (o->claims >= 0)
+        fds[n++] = (struct pollfd){.fd = o->claims, .events = POLLIN};
     if (s->fd >= 0) {
         bool more = s->welcomed &&
                     (s->sent < s->out.len || s->place < o->end || encoder_pending(s->replies));
@@ -466,13 +520,14 @@ size_t offer_poll(const struct offer *o, struct pollfd fds[OFFER_POLLS])
 int offer_step(struct offer *o, struct err *e)
 {
     long long now = monotonic_ns();
+    take_claims(o);
     for (size_t i = 0; i < 2 && o->session.fd < 0; i++) {
         if (o->listeners[i] >= 0 && accept_one(o, o->listeners[i], e) != 0)
             return -1;
     }
     if (o->session.fd >= 0)
         return serve(o, e);
-    if (o->announced == 0 || now - o->announced >= ANNOUNCE_NS)
+    if (o->listeners[0] >= 0 && (o->announced == 0 || now - o->announced >= ANNOUNCE_NS))
         announce(o, (int32_t)((now - o->started) / 1000000000));
     return 0;
 }

@@ -13,6 +13,7 @@
 #include <poll.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "base/err.h"
 #include "base/view.h"
@@ -21,13 +22,14 @@
 #include "protocol/version.h"
 
 #define OFFER_PORTS 20u /* from BROADCAST_PORT on, as clients look for one that is free */
-#define OFFER_POLLS 3u
+#define OFFER_POLLS 4u
 
 struct offer_options {
     const struct wire_version *version;
     const char *address; /* to listen on; NULL: the loopback's, of both families */
     uint16_t port;       /* 0: the first of OFFER_PORTS that is free … */
     bool any_port;       /* … or any that is free */
+    bool may_move;       /* another port will do when those are taken */
     uint16_t announce;   /* UDP port */
     const char *spool;   /* folder for the file; it has no name there */
     void *ctx;
@@ -35,15 +37,30 @@ struct offer_options {
     bool (*welcome)(void *ctx, struct welcome *w);
     /* It asks something: to be answered now or later, by offer_replies. */
     int (*asked)(void *ctx, enum query_kind kind, uint64_t key, uint32_t extra, struct err *e);
+    /*
+     * Process `pid` binds `port`, where the offer listened: it listens at offer_address now, or
+     * with an error nowhere. May be NULL.
+     */
+    void (*moved)(void *ctx, uint16_t port, pid_t pid, const struct err *e);
 };
 
 struct offer; /* opaque */
 
-/* NULL with ERR_CONNECT when there is no such address or port. */
+/* Takes the stream, but does not listen yet. NULL with an error. */
 struct offer *offer_new(const struct offer_options *options, struct err *e);
 void offer_free(struct offer *o);
 
-/* "127.0.0.1:8086": where it listens. */
+/*
+ * From now on servers may connect. ERR_CONNECT when there is no such address or port. When a
+ * program with the preload library binds the same port, it gets it: a session ends, and the offer
+ * listens at another one (server/port_claim.h).
+ */
+int offer_listen(struct offer *o, struct err *e);
+
+/* No server comes any more; one that is connected stays. */
+void offer_stop_listening(struct offer *o);
+
+/* "127.0.0.1:8086": where it listens; NULL when it does not. */
 const char *offer_address(const struct offer *o);
 
 /* Who it is in announcements. */

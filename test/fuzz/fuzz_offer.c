@@ -54,7 +54,7 @@ static struct offer *owner(intptr_t i)
     if (owners[i].offer)
         return owners[i].offer;
     owners[i].offer = offer_new(&options, &e);
-    if (!owners[i].offer)
+    if (!owners[i].offer || offer_listen(owners[i].offer, &e) != 0)
         abort();
     offer_set_program(owners[i].offer, "program", 42);
     return owners[i].offer;

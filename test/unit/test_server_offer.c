@@ -54,6 +54,8 @@ static struct offer *make(struct asked *a)
     *a = (struct asked){.available = true};
     a->offer = offer_new(&options, &e);
     assert_non_null(a->offer);
+    assert_null(offer_address(a->offer));
+    assert_int_equal(offer_listen(a->offer, &e), 0);
     offer_set_program(a->offer, "program", 42);
     return a->offer;
 }

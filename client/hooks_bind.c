@@ -1,0 +1,106 @@
+/*
+ * bind: where a collector of ours listens at the port that the program wants, the program gets it.
+ */
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stddef.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "client/clock.h"
+#include "client/hooks.h"
+#include "client/quiet.h"
+#include "client/real.h"
+#include "client/state.h"
+
+/* A collector that saves the trace of a child answers behind that. */
+#define ANSWER_NS UINT64_C(30000000000)
+
+/* The TCP port that is in use; 0: it is something else that failed. */
+static uint16_t wanted_port(int fd, const struct sockaddr *address, socklen_t length)
+{
+    struct sockaddr_in in;
+    struct sockaddr_in6 in6;
+    int type = 0;
+    socklen_t size = sizeof type;
+    if (length < sizeof in || getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &size) != 0 ||
+        type != SOCK_STREAM)
+        return 0;
+    memcpy(&in, address, sizeof in);
+    if (in.sin_family == AF_INET)
+        return ntohs(in.sin_port);
+    if (in.sin_family != AF_INET6 || length < sizeof in6)
+        return 0;
+    memcpy(&in6, address, sizeof in6);
+    return ntohs(in6.sin6_port);
+}
+
+/* REC_PORT_NAME and the number, as an abstract name; its length. */
+static socklen_t name_of_port(struct sockaddr_un *at, uint16_t port)
+{
+    char digits[8];
+    size_t count = 0, length = sizeof REC_PORT_NAME - 1;
+    *at = (struct sockaddr_un){.sun_family = AF_UNIX};
+    memcpy(at->sun_path + 1, REC_PORT_NAME, length);
+    for (; port; port /= 10)
+        digits[count++] = (char)('0' + port % 10);
+    while (count)
+        at->sun_path[1 + length++] = digits[--count];
+    return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
+}
+
+/* Whoever else took the name is not waited for. */
+static bool is_collector(int fd)
+{
+    struct ucred its;
+    socklen_t size = sizeof its;
+    return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &its, &size) == 0 &&
+           (its.uid == 0 || its.uid == geteuid());
+}
+
+/* Until the other end is closed. */
+static bool wait_for_end(int fd)
+{
+    uint64_t now, end = clock_ns() + ANSWER_NS;
+    while ((now = clock_ns()) < end) {
+        struct pollfd wait = {.fd = fd, .events = POLLIN};
+        int ready = poll(&wait, 1, (int)((end - now) / 1000000 + 1));
+        if (ready > 0)
+            return true;
+        if (ready < 0 && errno != EINTR)
+            return false;
+    }
+    return false;
+}
+
+static bool claim(uint16_t port)
+{
+    struct sockaddr_un at;
+    struct quiet q;
+    quiet_begin(&q);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    socklen_t length = name_of_port(&at, port);
+    bool left = fd >= 0 && connect(fd, (const struct sockaddr *)&at, length) == 0 &&
+                is_collector(fd) && wait_for_end(fd);
+    if (fd >= 0)
+        (void)close(fd);
+    quiet_end(&q);
+    return left;
+}
+
+HOOK int bind(int fd, __CONST_SOCKADDR_ARG address, socklen_t length)
+{
+    hooks_prepare();
+    int result = real.bind(fd, address.__sockaddr__, length);
+    if (client_likely(result == 0 || errno != EADDRINUSE) || state.sandboxed)
+        return result;
+    uint16_t port = wanted_port(fd, address.__sockaddr__, length);
+    if (port && claim(port))
+        return real.bind(fd, address.__sockaddr__, length);
+    errno = EADDRINUSE;
+    return result;
+}
