@@ -35,6 +35,9 @@ Q := $(if $(V),,@)
 FOLDERS := mcp lib import server recording report analysis symbols trace protocol base
 LIBS    := $(FOLDERS:%=$(BUILD)/lib%.a)
 
+# The sources of folders, those of their subfolders among them.
+sources_in = $(sort $(wildcard $(foreach f,$(1),$(f)/*.c $(f)/*/*.c)))
+
 .PHONY: all libtidetrace web list deps deps-test deps-test-full deps-deb run test unit e2e check-layers check-docs \
         asan valgrind fuzz bench bench-quick soak format format-check tidy install install-compat uninstall deb clean
 
@@ -75,7 +78,7 @@ $(BUILD)/symbols/dwarf_libdwarf.o: symbols/dwarf_libdwarf.c $(BUILD)/symbols/dwa
 	$(Q)$(hide_libdwarf)
 
 define folder_library
-$(BUILD)/lib$(1).a: $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/dwarf_libdwarf_lines.c,$(sort $(wildcard $(1)/*.c)))) \
+$(BUILD)/lib$(1).a: $(patsubst %.c,$(BUILD)/%.o,$(filter-out %/dwarf_libdwarf_lines.c,$(call sources_in,$(1)))) \
                     $(if $(filter protocol,$(1)),$(BUILD)/gen/wire_table.o) $(if $(filter report,$(1)),$(BUILD)/gen/page_template.o)
 	@rm -f $$@
 	$$(Q)$$(AR) rcs $$@ $$^
@@ -88,7 +91,7 @@ $(BUILD)/cli/daemon_page.o: $(wildcard web/daemon/*)
 # With SAN: the defaults of the sanitizers.
 SAN_OBJECTS := $(if $(SAN),$(BUILD)/test/sanitizer_options.o)
 
-$(BUILD)/tidemark: $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard cli/*.c))) $(SAN_OBJECTS) $(LIBS)
+$(BUILD)/tidemark: $(patsubst %.c,$(BUILD)/%.o,$(call sources_in,cli)) $(SAN_OBJECTS) $(LIBS)
 	$(if $(V),,@echo "  LD   $@")
 	$(Q)$(CC) $(LDFLAGS) -o $@ $^ $(LDLIBS)
 
@@ -141,14 +144,14 @@ $(BUILD)/gen/version: CHANGELOG.md
 	@mkdir -p $(@D)
 	@echo '$(VERSION)' | cmp -s - $@ || echo '$(VERSION)' > $@
 
-$(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard cli/*.c)) lib/call.c mcp/session.c): $(BUILD)/gen/version
+$(patsubst %.c,$(BUILD)/%.o,$(call sources_in,cli) lib/call.c mcp/session.c): $(BUILD)/gen/version
 
 # libtidetrace: what programs may call, and nothing else, is visible from outside. The archive is one
 # object, so that our names cannot meet those of a program that it is linked into.
 LIB_MAJOR   := 1
 LIB_FILE    := libtidetrace.so.$(LIB_MAJOR).$(shell sed -n 's/^\#define TIDETRACE_MINOR //p' include/tidetrace.h)
 LIB_SONAME  := libtidetrace.so.$(LIB_MAJOR)
-LIB_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(sort $(wildcard lib/*.c)))
+LIB_OBJECTS := $(patsubst %.c,$(BUILD)/%.o,$(call sources_in,lib))
 LIB_PARTS   := $(filter-out $(BUILD)/libmcp.a $(BUILD)/liblib.a,$(LIBS))
 
 ## libtidetrace: the library that reads traces for other programs, shared and static
@@ -326,12 +329,12 @@ valgrind: deps-test all $(UNIT_TESTS) $(BUILD)/bench/churn
 ## fuzz: each fuzz target for FUZZ_SECONDS (60) under ASan and UBSan
 FUZZ_SECONDS ?= 60
 FUZZ_TARGETS := $(patsubst test/fuzz/%.c,build-fuzz/%,$(sort $(wildcard test/fuzz/fuzz_*.c)))
-FUZZ_REPORT  := $(filter-out report/html.c,$(wildcard report/*.c)) # the page is built, not written
 FUZZ_SERVER  := address channel checkpoint http http_patience intake journal journal_read keepalive \
                 memory_limit monitor offer process_stat program recovery stop usage_record
-FUZZ_SOURCES := $(sort $(wildcard base/*.c protocol/*.c symbols/*.c trace/*.c import/*.c \
-                  recording/*.c analysis/*.c lib/*.c mcp/*.c) $(FUZZ_REPORT) \
-                  $(FUZZ_SERVER:%=server/%.c))
+# Without the page, which is built and not written.
+FUZZ_SOURCES := $(filter-out %/html.c,$(call sources_in,base protocol symbols trace import recording \
+                  analysis report lib mcp)) \
+                $(foreach n,$(FUZZ_SERVER),$(wildcard server/$(n).c server/*/$(n).c))
 FUZZ_OBJECTS := $(patsubst %.c,build-fuzz/obj/%.o, \
                   $(filter-out %/dwarf_libdwarf_lines.c,$(FUZZ_SOURCES))) build-fuzz/obj/wire_table.o
 FUZZ_FLAGS   := -std=c17 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
@@ -385,7 +388,7 @@ soak: all $(BENCH_TOOLS)
 SOURCE_DIRS := base protocol trace import recording symbols analysis report lib mcp include server cli \
                client examples test test/unit \
                test/fuzz bench
-SOURCES     := $(sort $(wildcard $(SOURCE_DIRS:%=%/*.[ch])))
+SOURCES     := $(sort $(wildcard $(SOURCE_DIRS:%=%/*.[ch]) $(SOURCE_DIRS:%=%/*/*.[ch])))
 TIDIED      := $(filter %.c,$(filter-out test/% bench/% examples/%,$(SOURCES)))
 
 ## format: formats all sources; format-check only looks; tidy runs clang-tidy

@@ -61,7 +61,7 @@ def check_line(path, number, line):
 def main():
     faults = []
     for folder in MAY:
-        for path in sorted(pathlib.Path(folder).glob("*.[ch]")):
+        for path in sorted(pathlib.Path(folder).rglob("*.[ch]")):
             for number, line in enumerate(path.read_text().splitlines(), 1):
                 fault = check_line(path, number, line)
                 if fault:
