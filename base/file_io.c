@@ -1,6 +1,7 @@
 #include "base/file_io.h"
 
 #include <errno.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 int file_write(int fd, const void *bytes, size_t n, uint64_t at)
@@ -37,6 +38,12 @@ int file_read(int fd, void *bytes, size_t n, uint64_t at)
         n -= (size_t)done;
     }
     return 0;
+}
+
+bool file_is_there(const char *path)
+{
+    struct stat st;
+    return lstat(path, &st) == 0;
 }
 
 int file_sync(int fd)

@@ -6,6 +6,7 @@
  * written in part the rest follows. 0, or -1 with errno.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -14,6 +15,9 @@ int file_write(int fd, const void *bytes, size_t n, uint64_t at);
 
 /* Likewise reads all of it; EIO where the file ends before. */
 int file_read(int fd, void *bytes, size_t n, uint64_t at);
+
+/* Whether something has that name; a symlink does wherever it leads. */
+bool file_is_there(const char *path);
 
 int file_sync(int fd);
 int file_sync_data(int fd); /* and of what describes the file only what reading it needs */

@@ -201,7 +201,7 @@ static int name_new(struct outfile *o)
         return 0;
     }
     /* File systems without hard links: the gap between the two steps is as small as can be. */
-    if (errno == EEXIST || access(o->path, F_OK) == 0)
+    if (errno == EEXIST || file_is_there(o->path))
         return errno = EEXIST, -1;
     return rename(o->temporary, o->path);
 }

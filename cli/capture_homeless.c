@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/file_io.h"
 #include "base/tempfile.h"
 #include "cli/part_name.h"
 
@@ -30,7 +31,7 @@ static char *name_in(const char *folder, const char *name)
     for (unsigned n = 1; !output.failed && n < NAMES_MAX; n++) {
         free(path);
         path = part_name(buf_str(&output), n);
-        if (!path || access(path, F_OK) != 0)
+        if (!path || !file_is_there(path))
             break;
     }
     buf_release(&output);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "analysis/summary.h"
+#include "base/file_io.h"
 #include "base/format.h"
 #include "cli/capture_homeless.h"
 #include "cli/official.h"
@@ -28,7 +29,7 @@ static char *next_part_name(struct capture *c, bool replace)
     do {
         free(name);
         name = part_name(c->o.output, ++c->parts);
-    } while (name && !replace && access(name, F_OK) == 0);
+    } while (name && !replace && file_is_there(name));
     return name;
 }
 
@@ -41,7 +42,11 @@ const char *capture_output(const struct capture *c)
 static bool is_newcomer_there(const struct capture *c)
 {
     struct stat st;
-    return !c->o.replace && stat(capture_output(c), &st) == 0 && S_ISREG(st.st_mode);
+    const char *output = capture_output(c);
+    if (c->o.replace)
+        return false;
+    /* A symlink that leads nowhere is one, too. */
+    return stat(output, &st) == 0 ? S_ISREG(st.st_mode) : file_is_there(output);
 }
 
 static int make_way(struct capture *c, struct err *e)

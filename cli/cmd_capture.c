@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "analysis/summary.h"
+#include "base/file_io.h"
 #include "base/format.h"
 #include "base/outfile.h"
 #include "cli/capture_homeless.h"
@@ -437,7 +438,7 @@ static int prepare_named(struct capture *c, const struct connection *connection,
         c->named_output = trace_name_make(folder, c->o.name, &facts, n);
         if (!c->named_output)
             return err_no_memory(e, "the output's name");
-        if (access(c->named_output, F_OK) == 0)
+        if (file_is_there(c->named_output))
             continue;
         c->journal_name =
             c->o.no_journal
@@ -445,12 +446,12 @@ static int prepare_named(struct capture *c, const struct connection *connection,
                 : journal_name(c->named_output, c->o.spool_given ? c->o.spool_dir : NULL, e);
         if (!c->o.no_journal && !c->journal_name)
             return -1;
-        if (c->journal_name && access(c->journal_name, F_OK) == 0)
+        if (c->journal_name && file_is_there(c->journal_name))
             continue;
         c->o.output = c->named_output;
         if (prepare(c, t, e) == 0)
             return 0;
-        if (!c->journal_name || access(c->journal_name, F_OK) != 0)
+        if (!c->journal_name || !file_is_there(c->journal_name))
             return -1;
         *e = (struct err){0};
     }

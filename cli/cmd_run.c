@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file_io.h"
 #include "base/format.h"
 #include "base/outfile.h"
 #include "cli/commands.h"
@@ -108,7 +109,7 @@ static char *default_output(const struct run *r)
             snprintf(out, room, "%s.%d.tracy", name, (int)r->pid);
         else
             snprintf(out, room, "%s.%d.%u.tracy", name, (int)r->pid, i);
-        if (r->options.replace || access(out, F_OK) != 0)
+        if (r->options.replace || !file_is_there(out))
             break;
     }
     return out;

@@ -8,9 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "analysis/summary.h"
+#include "base/file_io.h"
 #include "base/format.h"
 #include "base/outfile.h"
 #include "base/vec.h"
@@ -73,7 +75,7 @@ static char *next_output(struct recovering *r)
     do {
         free(name);
         name = part_name(r->base, ++r->outputs);
-    } while (name && !any && access(name, F_OK) == 0);
+    } while (name && !any && file_is_there(name));
     return name;
 }
 
@@ -87,7 +89,7 @@ static char *hidden_output(const struct recovering *r, struct err *e)
         path.len = 0;
         if (getrandom(&random, sizeof random, 0) == (ssize_t)sizeof random)
             buf_printf(&path, "%s/" OUTFILE_HIDDEN "%06x", folder ? folder : "", random >> 8);
-    } while (folder && !path.failed && (!path.len || access(buf_str(&path), F_OK) == 0));
+    } while (folder && !path.failed && (!path.len || file_is_there(buf_str(&path))));
     if (folder && !path.failed)
         name = strdup(buf_str(&path));
     if (!name)
@@ -163,7 +165,7 @@ static int give_name(const char *hidden, const char *name)
         (void)unlink(hidden);
         return 0;
     }
-    if (errno == EEXIST || access(name, F_OK) == 0)
+    if (errno == EEXIST || file_is_there(name))
         return errno = EEXIST, -1;
     return rename(hidden, name); /* file systems without hard links */
 }
@@ -363,12 +365,27 @@ static int recover(struct recovering *r, struct err *e)
     return let_go(r, e);
 }
 
+/*
+ * Who names a symlink means what it leads to: a journal that was moved to where there is room. NULL
+ * for anything else, and for whatever was found by its name.
+ */
+static char *moved_to(const struct recover_options *o)
+{
+    struct stat st;
+    bool is_link = !o->unasked && lstat(o->journal, &st) == 0 && S_ISLNK(st.st_mode);
+    return is_link ? realpath(o->journal, NULL) : NULL;
+}
+
 int recover_journal(const struct recover_options *options, struct err *e)
 {
     struct recovering r = {.options = options};
-    r.reader = journal_reader_open(options->journal, e);
+    char *real = moved_to(options);
+    r.reader = journal_reader_open(real ? real : options->journal, e);
     int status = r.reader ? recover(&r, e) : -1;
     journal_reader_close(r.reader);
+    if (real && status >= 0 && !file_is_there(real))
+        (void)unlink(options->journal); /* it leads to what was removed */
+    free(real);
     for (size_t i = 0; i < r.made.len; i++)
         free(r.made.at[i].path);
     vec_release(&r.made);
@@ -385,7 +402,7 @@ static int remove_done(const char *journal, struct err *e)
         return journal_reader_remove(r, e);
     /* No segment is left. */
     *e = (struct err){0};
-    return journal_remove_folder(journal, e);
+    return journal_remove_empty(journal, e);
 }
 
 /* ---- all in a folder */
@@ -544,7 +561,10 @@ int recover_leftover(const char *journal, const char *output,
     case JOURNAL_DONE:
         return remove_done(journal, e);
     case JOURNAL_OTHER:
-        return err_set(e, ERR_OUTPUT, "%s is in the way: it is no journal", journal);
+        return err_set(e, ERR_OUTPUT,
+                       "%s is in the way: it is no journal of tidemark; move it, or choose another "
+                       "output",
+                       journal);
     case JOURNAL_IN_USE:
         return err_set(e, ERR_OUTPUT, "another capture writes to %s: its journal %s is in use",
                        output, journal);

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "client/record.h"
@@ -79,10 +80,14 @@ int run_recover_recording(struct recover_options *o, struct err *e)
     options.resolving.no_debuginfod = true;
     if (o->trace_version)
         options.version = o->trace_version;
+    struct stat before, now;
+    bool is_file = lstat(o->journal, &before) == 0 && S_ISREG(before.st_mode);
     int status = recover(&options, e);
     if (status < 0)
         return err_exit_status(e);
-    if (!o->keep)
+    /* A symlink to it is not ours to remove. */
+    if (!o->keep && is_file && lstat(o->journal, &now) == 0 && now.st_dev == before.st_dev &&
+        now.st_ino == before.st_ino)
         (void)unlink(o->journal);
     return status;
 }

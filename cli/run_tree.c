@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file_io.h"
 #include "cli/options.h"
 #include "cli/run_why.h"
 
@@ -188,7 +189,7 @@ static void save_child(struct run_tree *t, struct run_process *p)
     if (before)
         snprintf(pid, sizeof pid, "%d.%u", (int)p->collected->pid, before + 1);
     char *name = run_tree_name(t->output, pid);
-    for (unsigned i = before + 2; name && !t->options->replace && access(name, F_OK) == 0; i++) {
+    for (unsigned i = before + 2; name && !t->options->replace && file_is_there(name); i++) {
         free(name);
         snprintf(pid, sizeof pid, "%d.%u", (int)p->collected->pid, i);
         name = run_tree_name(t->output, pid);

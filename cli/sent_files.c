@@ -129,7 +129,7 @@ static void write_anew(struct sent_files *s, int dir)
     if (whole && renameat(dir, fresh, dir, s->name) == 0) {
         s->lines = lines;
         s->cut = false;
-    } else {
+    } else if (fd >= 0) {
         (void)unlinkat(dir, fresh, 0);
     }
     buf_release(&text);

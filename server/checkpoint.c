@@ -12,11 +12,11 @@
 
 #include "base/bytes.h"
 #include "base/file_io.h"
+#include "server/journal_folder.h"
 
 static const uint8_t magic[8] = {'T', 'I', 'D', 'E', 'C', 'K', 'P', '1'};
 
 #define VERSION 2u
-#define HEADER 64u
 #define READ_SIZE ((size_t)256 << 10)
 
 void checkpoint_name(uint32_t segment, char out[CHECKPOINT_NAME])
@@ -24,9 +24,9 @@ void checkpoint_name(uint32_t segment, char out[CHECKPOINT_NAME])
     snprintf(out, CHECKPOINT_NAME, "%08" PRIu32 CHECKPOINT_SUFFIX, segment);
 }
 
-static void header_encode(const struct checkpoint *c, uint8_t out[HEADER])
+static void header_encode(const struct checkpoint *c, uint8_t out[CHECKPOINT_HEADER])
 {
-    memset(out, 0, HEADER);
+    memset(out, 0, CHECKPOINT_HEADER);
     memcpy(out, magic, sizeof magic);
     store_u32(out + 8, VERSION);
     store_u32(out + 12, c->segment);
@@ -37,11 +37,17 @@ static void header_encode(const struct checkpoint *c, uint8_t out[HEADER])
     store_u64(out + 56, XXH3_64bits(out, 56));
 }
 
+bool checkpoint_header_is_whole(const uint8_t bytes[CHECKPOINT_HEADER])
+{
+    return memcmp(bytes, magic, sizeof magic) == 0 &&
+           load_u64(bytes + 56) == XXH3_64bits(bytes, 56);
+}
+
 /* ---- writing */
 
 static int write_header(int fd, const struct checkpoint *c, struct err *e)
 {
-    uint8_t header[HEADER];
+    uint8_t header[CHECKPOINT_HEADER];
     header_encode(c, header);
     if (file_write(fd, header, sizeof header, 0) != 0)
         return err_errno(e, ERR_OUTPUT, "cannot write a checkpoint");
@@ -51,11 +57,11 @@ static int write_header(int fd, const struct checkpoint *c, struct err *e)
 static int write_state(int fd, struct checkpoint *c, struct intake *r, struct err *e)
 {
     struct snapshot s;
-    if (snapshot_write(&s, fd, HEADER, e) != 0)
+    if (snapshot_write(&s, fd, CHECKPOINT_HEADER, e) != 0)
         return -1;
     intake_snapshot(&s, r);
     int status = snapshot_end(&s);
-    c->len = s.at - HEADER;
+    c->len = s.at - CHECKPOINT_HEADER;
     c->check = s.check;
     snapshot_release(&s);
     return status;
@@ -65,22 +71,22 @@ int checkpoint_write(int dir, const struct checkpoint *c, struct intake *r, bool
                      uint64_t *bytes, struct err *e)
 {
     struct checkpoint whole = *c;
+    uint8_t header[CHECKPOINT_HEADER];
     char name[CHECKPOINT_NAME];
-    const char *temporary = "next" CHECKPOINT_SUFFIX;
     checkpoint_name(c->segment, name);
-    int fd = openat(dir, temporary, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+    header_encode(c, header);
+    int fd = journal_file_make(dir, name, header, sizeof header, false);
     if (fd < 0)
         return err_errno(e, ERR_OUTPUT, "cannot make a checkpoint");
     int status = write_state(fd, &whole, r, e);
     if (status == 0)
         status = write_header(fd, &whole, e);
-    if (status == 0 && ((sync && file_sync_data(fd) != 0) ||
-                        renameat(dir, temporary, dir, name) != 0 || (sync && file_sync(dir) != 0)))
+    if (status == 0 && sync && (file_sync_data(fd) != 0 || file_sync(dir) != 0))
         status = err_errno(e, ERR_OUTPUT, "cannot write a checkpoint");
     close(fd);
-    *bytes = HEADER + whole.len;
+    *bytes = CHECKPOINT_HEADER + whole.len;
     if (status != 0)
-        (void)unlinkat(dir, temporary, 0);
+        (void)unlinkat(dir, name, 0);
     return status;
 }
 
@@ -99,7 +105,7 @@ static int check_state(int fd, const struct checkpoint *c, struct err *e)
         hash && part && XXH3_64bits_reset(hash) == XXH_OK ? 0 : err_no_memory(e, "a checkpoint");
     for (uint64_t at = 0; status == 0 && at < c->len;) {
         size_t want = c->len - at < READ_SIZE ? (size_t)(c->len - at) : READ_SIZE;
-        ssize_t n = pread(fd, part, want, (off_t)(HEADER + at));
+        ssize_t n = pread(fd, part, want, (off_t)(CHECKPOINT_HEADER + at));
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0) {
@@ -118,11 +124,11 @@ static int check_state(int fd, const struct checkpoint *c, struct err *e)
 
 static int read_header(int fd, uint32_t segment, struct checkpoint *out, struct err *e)
 {
-    uint8_t b[HEADER];
+    uint8_t b[CHECKPOINT_HEADER];
     struct stat st;
     ssize_t n = pread(fd, b, sizeof b, 0);
     if (fstat(fd, &st) != 0 || !S_ISREG(st.st_mode) || n != (ssize_t)sizeof b ||
-        memcmp(b, magic, sizeof magic) != 0 || load_u64(b + 56) != XXH3_64bits(b, 56))
+        !checkpoint_header_is_whole(b))
         return refuse(e, segment, "its header is damaged");
     if (load_u32(b + 8) != VERSION)
         return refuse(e, segment, "made by another version of tidemark");
@@ -131,8 +137,8 @@ static int read_header(int fd, uint32_t segment, struct checkpoint *out, struct 
                                .before = load_u64(b + 24),
                                .len = load_u64(b + 32),
                                .check = load_u64(b + 40)};
-    if (out->segment != segment || (uint64_t)st.st_size < HEADER ||
-        out->len != (uint64_t)st.st_size - HEADER)
+    if (out->segment != segment || (uint64_t)st.st_size < CHECKPOINT_HEADER ||
+        out->len != (uint64_t)st.st_size - CHECKPOINT_HEADER)
         return refuse(e, segment, "it is not whole");
     return 0;
 }
@@ -158,7 +164,7 @@ int checkpoint_open(int dir, uint32_t segment, struct checkpoint *out, struct er
 int checkpoint_read(int fd, const struct checkpoint *c, struct intake *r, struct err *e)
 {
     struct snapshot s;
-    if (snapshot_read(&s, fd, HEADER, c->len, e) != 0)
+    if (snapshot_read(&s, fd, CHECKPOINT_HEADER, c->len, e) != 0)
         return -1;
     intake_snapshot(&s, r);
     int status = snapshot_end(&s);

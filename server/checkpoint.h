@@ -10,13 +10,15 @@
  *     u64 bytes received before, u64 length of the state, u64 its check, u64 0,
  *     u64 check of the 56 bytes before; then the state (base/snapshot.h)
  *
- * It gets its name when it is whole. Checks are XXH3.
+ * While the state is written the header says that it has no bytes, which its check contradicts.
+ * Checks are XXH3.
  */
 
 #include "server/intake.h"
 
 #define CHECKPOINT_SUFFIX ".state"
 #define CHECKPOINT_NAME 24u /* room for a checkpoint's name */
+#define CHECKPOINT_HEADER 64u
 
 struct checkpoint {
     uint32_t segment;
@@ -28,9 +30,12 @@ struct checkpoint {
 
 void checkpoint_name(uint32_t segment, char out[CHECKPOINT_NAME]);
 
+/* Whether CHECKPOINT_HEADER bytes are a header; whatever its version. */
+bool checkpoint_header_is_whole(const uint8_t bytes[CHECKPOINT_HEADER]);
+
 /*
  * Writes one into the folder `dir`: of an intake at the beginning of a part, between two frames.
- * `sync`: it is on the disk before it has its name. *bytes: its size. -1 leaves nothing behind.
+ * `sync`: it is on the disk. *bytes: its size. -1 leaves nothing behind.
  */
 int checkpoint_write(int dir, const struct checkpoint *c, struct intake *r, bool sync,
                      uint64_t *bytes, struct err *e);

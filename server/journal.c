@@ -16,6 +16,7 @@
 #include "base/file_io.h"
 #include "protocol/handshake.h"
 #include "server/checkpoint.h"
+#include "server/journal_folder.h"
 #include "server/journal_format.h"
 #include "server/stop.h"
 
@@ -39,8 +40,8 @@ _Static_assert(JOURNAL_HEADROOM == RECORD_HEADER, "a record's header goes before
 
 struct journal {
     char *path;
-    int dir; /* the folder, locked while it is written */
-    int fd;  /* the newest segment */
+    struct journal_folder folder; /* locked while it is written */
+    int fd;                       /* the newest segment */
     struct journal_options options;
     struct segment_header segment;
     uint64_t at;       /* where the next record goes */
@@ -152,17 +153,9 @@ static int begin_segment(struct journal *j, uint32_t number)
     struct segment_header segment = {.number = number, .id = j->segment.id, .before = j->received};
     segment_name(number, name);
     segment_header_encode(&segment, header);
-    int fd = openat(j->dir, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int fd = journal_file_make(j->folder.fd, name, header, sizeof header, j->options.sync);
     if (fd < 0)
         return -1;
-    if (file_write(fd, header, sizeof header, 0) != 0 ||
-        (j->options.sync && (file_sync_data(fd) != 0 || file_sync(j->dir) != 0))) {
-        int cause = errno;
-        close(fd);
-        (void)unlinkat(j->dir, name, 0);
-        errno = cause;
-        return -1;
-    }
     if (j->fd >= 0)
         end_segment(j);
     j->fd = fd;
@@ -187,7 +180,7 @@ static uint64_t new_id(void)
 static void lock_folder(struct journal *j)
 {
     for (int tries = 0; tries < LOCK_TRIES; tries++) {
-        if (flock(j->dir, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
+        if (flock(j->folder.fd, LOCK_EX | LOCK_NB) == 0 || errno != EWOULDBLOCK)
             return; /* not every file system has locks */
         (void)poll(NULL, 0, LOCK_PAUSE_MS);
     }
@@ -196,18 +189,14 @@ static void lock_folder(struct journal *j)
 /* ENOENT, when whoever looks for leftovers took the empty folder for one and removed it. */
 static int make_folder(struct journal *j)
 {
-    if (mkdir(j->path, 0700) != 0)
+    if (journal_folder_make(&j->folder, j->path) != 0)
         return -1;
-    j->dir = open(j->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (j->dir >= 0)
-        lock_folder(j);
-    if (j->dir >= 0 && begin_segment(j, 1) == 0)
+    lock_folder(j);
+    if (begin_segment(j, 1) == 0)
         return 0;
     int cause = errno;
-    if (j->dir >= 0)
-        close(j->dir);
-    j->dir = -1;
-    (void)rmdir(j->path);
+    (void)journal_folder_remove(&j->folder);
+    journal_folder_close(&j->folder);
     errno = cause;
     return -1;
 }
@@ -232,7 +221,8 @@ struct journal *journal_create(const char *path, const struct journal_options *o
 {
     struct journal *j = calloc(1, sizeof *j);
     if (j)
-        *j = (struct journal){.path = strdup(path), .dir = -1, .fd = -1, .options = *options};
+        *j = (struct journal){
+            .path = strdup(path), .folder = JOURNAL_FOLDER_NONE, .fd = -1, .options = *options};
     if (!j || !j->path) {
         err_no_memory(e, "the journal");
         free(j);
@@ -256,8 +246,7 @@ void journal_close(struct journal *j)
         (void)sync_now(j);
         end_segment(j);
     }
-    if (j->dir >= 0)
-        close(j->dir);
+    journal_folder_close(&j->folder);
     buf_release(&j->start);
     free(j->path);
     free(j);
@@ -266,16 +255,8 @@ void journal_close(struct journal *j)
 void journal_abandon(struct journal *j)
 {
     close(j->fd);
-    close(j->dir);
-    j->fd = j->dir = -1;
-}
-
-/* Removes a file of the journal and gives its size. */
-static uint64_t drop_file(struct journal *j, const char *name)
-{
-    struct stat st;
-    uint64_t size = fstatat(j->dir, name, &st, AT_SYMLINK_NOFOLLOW) == 0 ? (uint64_t)st.st_size : 0;
-    return unlinkat(j->dir, name, 0) == 0 ? size : 0;
+    j->fd = -1;
+    journal_folder_close(&j->folder);
 }
 
 void journal_remove(struct journal *j, const char *saved)
@@ -287,13 +268,13 @@ void journal_remove(struct journal *j, const char *saved)
     char state[CHECKPOINT_NAME];
     for (uint32_t i = j->first; i <= j->segment.number; i++) {
         checkpoint_name(i, state);
-        (void)unlinkat(j->dir, state, 0);
+        (void)journal_file_remove(j->folder.fd, state);
     }
     for (uint32_t i = j->first; i <= j->segment.number; i++) {
         segment_name(i, name);
-        (void)unlinkat(j->dir, name, 0);
+        (void)journal_file_remove(j->folder.fd, name);
     }
-    (void)rmdir(j->path);
+    (void)journal_folder_remove(&j->folder);
     journal_close(j);
 }
 
@@ -433,11 +414,11 @@ int journal_cut(struct journal *j, struct intake *r, uint32_t *segment, struct e
         *e = j->failure;
         return -1;
     }
-    if (checkpoint_write(j->dir, &c, r, j->options.sync, &bytes, e) != 0)
+    if (checkpoint_write(j->folder.fd, &c, r, j->options.sync, &bytes, e) != 0)
         return -1;
     if (sync_now(j) != 0 || begin_segment(j, c.segment) != 0) {
         checkpoint_name(c.segment, state);
-        (void)unlinkat(j->dir, state, 0);
+        (void)journal_file_remove(j->folder.fd, state);
         return failed(j, e);
     }
     j->closed += bytes;
@@ -452,8 +433,8 @@ void journal_forget(struct journal *j, uint32_t segment)
     for (; j->first < segment && j->first < j->segment.number; j->first++) {
         segment_name(j->first, name);
         checkpoint_name(j->first, state);
-        j->closed -= drop_file(j, name);
-        j->closed -= drop_file(j, state);
+        j->closed -= (uint64_t)journal_file_remove(j->folder.fd, name);
+        j->closed -= (uint64_t)journal_file_remove(j->folder.fd, state);
     }
 }
 

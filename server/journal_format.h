@@ -45,6 +45,13 @@ static inline void segment_header_encode(const struct segment_header *h,
     store_u64(out + 40, XXH3_64bits(out, 40));
 }
 
+/* Of SEGMENT_HEADER bytes; whatever their version. */
+static inline bool segment_header_is_whole(const uint8_t bytes[SEGMENT_HEADER])
+{
+    return memcmp(bytes, JOURNAL_MAGIC, JOURNAL_MAGIC_SIZE) == 0 &&
+           load_u64(bytes + 40) == XXH3_64bits(bytes, 40);
+}
+
 static inline void segment_name(uint32_t number, char out[SEGMENT_NAME])
 {
     snprintf(out, SEGMENT_NAME, "%08u", number);

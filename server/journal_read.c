@@ -17,6 +17,7 @@
 #include "base/vec.h"
 #include "protocol/handshake.h"
 #include "server/checkpoint.h"
+#include "server/journal_folder.h"
 #include "server/journal_format.h"
 
 /* So long a journal's folder is as it was, before anybody takes it for a leftover unasked. */
@@ -29,9 +30,8 @@ struct segment {
 
 struct journal_reader {
     char *path; /* NULL: one segment only */
-    int dir;
+    struct journal_folder folder;
     VEC(struct segment) segments; /* by number */
-    bool others;                  /* files, or folders, that are none */
     size_t current;
     int fd; /* of the current segment; -1: not open yet */
     struct segment_header header;
@@ -91,25 +91,28 @@ static int by_number(const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
+/* The folder's entries from the first one on, to be closed; `fd` stays open. NULL with errno. */
+static DIR *open_list(int fd)
+{
+    int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    DIR *d = copy < 0 ? NULL : fdopendir(copy);
+    if (!d && copy >= 0)
+        close(copy);
+    return d;
+}
+
 static int list_segments(struct journal_reader *r, struct err *e)
 {
-    int fd = dup(r->dir);
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        if (fd >= 0)
-            close(fd);
+    DIR *d = open_list(r->folder.fd);
+    if (!d)
         return cannot_read(r, e);
-    }
     int status = 0;
-    rewinddir(d); /* the position is shared with the other descriptor */
     for (const struct dirent *entry; status == 0 && (entry = readdir(d));) {
         struct stat st;
         uint32_t number = segment_number(entry->d_name);
-        if (number == 0 || fstatat(r->dir, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
-            !S_ISREG(st.st_mode)) {
-            r->others = r->others || !is_dots(entry->d_name);
+        if (number == 0 || fstatat(r->folder.fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 ||
+            !S_ISREG(st.st_mode))
             continue;
-        }
         r->tail.bytes += (uint64_t)st.st_size;
         if (!vec_push(&r->segments, (struct segment){number, (uint64_t)st.st_size}))
             status = err_no_memory(e, "the journal");
@@ -124,7 +127,7 @@ static struct journal_reader *reader_new(const char *path, struct err *e)
 {
     struct journal_reader *r = calloc(1, sizeof *r);
     if (r)
-        *r = (struct journal_reader){.dir = -1, .fd = -1, .state = -1};
+        *r = (struct journal_reader){.folder = JOURNAL_FOLDER_NONE, .fd = -1, .state = -1};
     if (r) {
         r->path = path ? strdup(path) : NULL;
         r->bytes = malloc(RECORD_HEADER + JOURNAL_RECORD_MAX);
@@ -138,8 +141,7 @@ static struct journal_reader *reader_new(const char *path, struct err *e)
 
 static int open_folder(struct journal_reader *r, const char *path, struct err *e)
 {
-    r->dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    return r->dir < 0 ? cannot_read(r, e) : 0;
+    return journal_folder_open(&r->folder, path) != 0 ? cannot_read(r, e) : 0;
 }
 
 /* Opens the folder and takes its lock. */
@@ -152,7 +154,7 @@ static int open_locked(struct journal_reader *r, const char *path, struct err *e
     for (int tries = 0; tries < 20 && locked != 0; tries++) {
         if (tries > 0)
             (void)poll(NULL, 0, 25);
-        locked = flock(r->dir, LOCK_EX | LOCK_NB);
+        locked = flock(r->folder.fd, LOCK_EX | LOCK_NB);
         if (locked != 0 && errno != EWOULDBLOCK)
             break; /* not every file system has locks */
     }
@@ -171,7 +173,7 @@ static void choose_beginning(struct journal_reader *r)
     if (r->segments.len == 0 || r->segments.at[0].number == 1)
         return;
     for (size_t i = 0; i < r->segments.len; i++) {
-        r->state = checkpoint_open(r->dir, r->segments.at[i].number, &r->checkpoint, &e);
+        r->state = checkpoint_open(r->folder.fd, r->segments.at[i].number, &r->checkpoint, &e);
         if (r->state >= 0) {
             for (size_t k = 0; k < i; k++)
                 r->tail.bytes -= r->segments.at[k].size;
@@ -238,8 +240,7 @@ void journal_reader_close(struct journal_reader *r)
         return;
     if (r->fd >= 0)
         close(r->fd);
-    if (r->dir >= 0)
-        close(r->dir);
+    journal_folder_close(&r->folder);
     if (r->state >= 0)
         close(r->state);
     vec_release(&r->segments);
@@ -271,48 +272,47 @@ int journal_reader_restore(const struct journal_reader *r, struct intake *to, st
     return checkpoint_read(r->state, &r->checkpoint, to, e);
 }
 
-/* A segment, or a checkpoint, or one that was being written. */
-static bool is_ours(const char *name, bool segments)
+/* Whether it has the name of a segment, or of a checkpoint. */
+static bool has_name_of(const char *name, bool segment)
 {
     static const char suffix[] = CHECKPOINT_SUFFIX;
     size_t len = strlen(name), end = sizeof suffix - 1;
-    return segments ? segment_number(name) != 0
-                    : len > end && strcmp(name + len - end, suffix) == 0;
+    return segment ? segment_number(name) != 0 : len > end && strcmp(name + len - end, suffix) == 0;
 }
 
-/* Removes all segments, or all checkpoints; folders of such a name are none of these. */
+/* Removes all segments, or all checkpoints, of those that are ours. */
 static int remove_files(const struct journal_reader *r, bool segments)
 {
-    int fd = dup(r->dir), status = 0;
-    DIR *d = fd < 0 ? NULL : fdopendir(fd);
-    if (!d) {
-        if (fd >= 0)
-            close(fd);
+    DIR *d = open_list(r->folder.fd);
+    if (!d)
         return -1;
-    }
-    rewinddir(d);
     for (const struct dirent *entry; (entry = readdir(d));) {
-        if (is_ours(entry->d_name, segments) && unlinkat(r->dir, entry->d_name, 0) != 0 &&
-            errno != ENOENT && errno != EISDIR)
-            status = -1;
+        if (has_name_of(entry->d_name, segments))
+            (void)journal_file_remove(r->folder.fd, entry->d_name);
     }
     closedir(d);
-    return status;
+    return 0;
 }
 
-/* Of a journal that was moved, and left a link where it was, both go. */
-int journal_remove_folder(const char *path, struct err *e)
+static int remove_folder(const struct journal_folder *f, const char *path, struct err *e)
 {
-    struct stat st;
-    bool moved = lstat(path, &st) == 0 && S_ISLNK(st.st_mode);
-    char *real = moved ? realpath(path, NULL) : NULL;
-    int status = rmdir(real ? real : path);
-    if (real && (status == 0 || errno == ENOENT))
-        status = unlink(path);
-    int cause = status == 0 ? 0 : errno;
-    free(real);
-    errno = cause;
-    return cause == 0 || cause == ENOENT ? 0 : err_errno(e, ERR_OUTPUT, "cannot remove %s", path);
+    if (journal_folder_remove(f) == 0)
+        return 0;
+    if (errno == ENOTEMPTY || errno == EEXIST)
+        return err_set(e, ERR_OUTPUT,
+                       "cannot remove %s: there are files in it that are no journal's", path);
+    return err_errno(e, ERR_OUTPUT, "cannot remove %s", path);
+}
+
+int journal_remove_empty(const char *path, struct err *e)
+{
+    struct journal_folder f;
+    if (journal_folder_open(&f, path) != 0)
+        return errno == ENOENT ? 0 : err_errno(e, ERR_OUTPUT, "cannot remove %s", path);
+    int status = journal_folder_is_ours(f.fd) ? remove_folder(&f, path, e)
+                                              : err_set(e, ERR_OUTPUT, "%s is no journal", path);
+    journal_folder_close(&f);
+    return status;
 }
 
 int journal_reader_remove(struct journal_reader *r, struct err *e)
@@ -324,7 +324,7 @@ int journal_reader_remove(struct journal_reader *r, struct err *e)
     if (status != 0)
         err_errno(e, ERR_OUTPUT, "cannot remove %s", r->path);
     else
-        status = journal_remove_folder(r->path, e);
+        status = remove_folder(&r->folder, r->path, e);
     journal_reader_close(r);
     return status;
 }
@@ -370,7 +370,7 @@ static int check_header(struct journal_reader *r, const uint8_t bytes[SEGMENT_HE
         .number = load_u32(bytes + 12), .id = load_u64(bytes + 16), .before = load_u64(bytes + 24)};
     if (memcmp(bytes, JOURNAL_MAGIC, JOURNAL_MAGIC_SIZE) != 0)
         return cut(r, true, "no journal begins here");
-    if (load_u64(bytes + 40) != XXH3_64bits(bytes, 40))
+    if (!segment_header_is_whole(bytes))
         return cut(r, true, "the segment's header is damaged");
     if (load_u32(bytes + 8) != JOURNAL_VERSION)
         return cut(r, true, "made by another version of tidemark");
@@ -393,7 +393,7 @@ static int begin_segment(struct journal_reader *r, struct err *e)
         if (r->fd >= 0)
             close(r->fd);
         segment_name(r->segments.at[r->current].number, name);
-        r->fd = openat(r->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+        r->fd = openat(r->folder.fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     }
     ssize_t n = r->fd < 0 ? -1 : read_at(r->fd, bytes, sizeof bytes, 0);
     if (n < 0)
@@ -583,7 +583,7 @@ static bool says_saved(struct journal_reader *r)
     r->current = 0;
     char name[SEGMENT_NAME];
     segment_name(r->segments.at[0].number, name);
-    r->fd = openat(r->dir, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    r->fd = openat(r->folder.fd, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (r->fd < 0 || read_at(r->fd, bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
         return false;
     r->received = load_u64(bytes + 24);
@@ -595,28 +595,28 @@ static bool says_saved(struct journal_reader *r)
 }
 
 /*
- * Whether the folder at `fd`, which is taken over, is a journal's by what is in it: a segment, or
- * nothing, which is all that is left when its beginning or its removal was cut off.
+ * Whether the folder at `fd` is a journal's: there is a segment in it, or nothing, which is all
+ * that is left when its beginning or its removal was cut off. *bytes: of all in it.
  */
 static bool is_journals(int fd, uint64_t *bytes)
 {
     struct stat st;
-    bool segment = false, others = false;
-    DIR *d = fdopendir(fd);
+    DIR *d = open_list(fd);
+    bool segment = false, empty = d != NULL;
     *bytes = 0;
-    if (!d)
-        close(fd);
     for (const struct dirent *entry; d && (entry = readdir(d));) {
-        bool file =
-            fstatat(dirfd(d), entry->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(st.st_mode);
-        *bytes += file ? (uint64_t)st.st_size : 0;
-        segment = segment || (file && segment_number(entry->d_name) != 0);
-        others = others || !is_dots(entry->d_name);
+        if (is_dots(entry->d_name))
+            continue;
+        empty = false;
+        if (fstatat(fd, entry->d_name, &st, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(st.st_mode))
+            continue;
+        *bytes += (uint64_t)st.st_size;
+        segment = segment ||
+                  (has_name_of(entry->d_name, true) && journal_file_is_ours(fd, entry->d_name));
     }
-    bool ours = d && (segment || !others);
     if (d)
         closedir(d);
-    return ours;
+    return segment || (empty && journal_folder_is_ours(fd));
 }
 
 uint64_t journal_id(int at, const char *path)
@@ -635,17 +635,31 @@ bool journal_is_left(int at, const char *name, struct journal_left *left)
 {
     struct stat st;
     time_t now = time(NULL);
-    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool is_left = false;
+    int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0)
         return false;
-    if (fstat(fd, &st) != 0 || flock(fd, LOCK_EX | LOCK_NB) != 0) {
-        close(fd);
-        return false;
+    if (fstat(fd, &st) == 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) {
+        (void)flock(fd, LOCK_UN);
+        left->settled = st.st_mtime > now || now - st.st_mtime >= SETTLED_S;
+        left->id = journal_id(at, name);
+        is_left = left->id && is_journals(fd, &left->bytes);
     }
-    (void)flock(fd, LOCK_UN);
-    left->settled = st.st_mtime > now || now - st.st_mtime >= SETTLED_S;
-    left->id = journal_id(at, name);
-    return left->id && is_journals(fd, &left->bytes);
+    close(fd);
+    return is_left;
+}
+
+/* What the folder is that the reader has open. */
+static int look_inside(struct journal_reader *r, enum journal_state *state, struct err *e)
+{
+    uint64_t bytes;
+    *state = JOURNAL_OTHER;
+    if (!is_journals(r->folder.fd, &bytes))
+        return 0;
+    if (list_segments(r, e) != 0)
+        return -1;
+    *state = r->segments.len == 0 || says_saved(r) ? JOURNAL_DONE : JOURNAL_LEFT;
+    return 0;
 }
 
 int journal_look(const char *path, enum journal_state *state, struct err *e)
@@ -654,6 +668,9 @@ int journal_look(const char *path, enum journal_state *state, struct err *e)
     *state = JOURNAL_NONE;
     if (lstat(path, &st) != 0)
         return errno == ENOENT || errno == ENOTDIR ? 0 : err_errno(e, ERR_INPUT, "%s", path);
+    *state = JOURNAL_OTHER;
+    if (!S_ISDIR(st.st_mode))
+        return 0;
     struct journal_reader *r = reader_new(path, e);
     if (!r)
         return -1;
@@ -662,11 +679,8 @@ int journal_look(const char *path, enum journal_state *state, struct err *e)
         *state = JOURNAL_IN_USE;
         *e = (struct err){0};
         status = 0;
-    } else if (status == 0 && (status = list_segments(r, e)) == 0) {
-        bool done = r->segments.len == 0 || says_saved(r);
-        *state = r->segments.len == 0 && r->others ? JOURNAL_OTHER
-                 : done                            ? JOURNAL_DONE
-                                                   : JOURNAL_LEFT;
+    } else if (status == 0) {
+        status = look_inside(r, state, e);
     }
     journal_reader_close(r);
     return status;

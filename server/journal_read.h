@@ -33,7 +33,7 @@ enum journal_state {
     JOURNAL_IN_USE, /* somebody writes it, or finishes it */
     JOURNAL_LEFT,   /* a capture did not end well */
     JOURNAL_DONE,   /* its trace was saved; only its removal did not end: at last it is empty */
-    JOURNAL_OTHER,  /* a folder of somebody else: there are files in it, and no segment */
+    JOURNAL_OTHER,  /* something else: a symlink, a file, or a folder without a segment of ours */
 };
 
 struct journal_left {
@@ -109,9 +109,12 @@ int journal_read_recording(struct journal_reader *r, uint32_t *protocol, struct 
  * Removes the folder of a journal in which nothing is left; one that somebody else removed
  * meanwhile is no error. -1 with ERR_OUTPUT.
  */
-int journal_remove_folder(const char *path, struct err *e);
+int journal_remove_empty(const char *path, struct err *e);
 
-/* Removes all segments and the folder, and closes the reader. */
+/*
+ * Removes segments and checkpoints of ours, then the folder, and closes the reader. -1 with
+ * ERR_OUTPUT: also when something else is in the folder, which then stays.
+ */
 int journal_reader_remove(struct journal_reader *r, struct err *e);
 
 #endif

@@ -30,6 +30,8 @@ def dump(trace):
 
 
 class Killed(Case):
+    RECORDING = WIRE / "v0.14.0" / "memscen.c2s.bin"
+
     def setUp(self):
         super().setUp()
         self.out = self.dir / "x.tracy"
@@ -56,6 +58,17 @@ class Killed(Case):
                 capture.kill()
                 capture.communicate(timeout=LIMIT)
                 proxy.close()
+
+    def leave(self, *args, among=()):
+        """Leaves the journal of a killed capture."""
+        stop = self.RECORDING.stat().st_size // 2
+        with self.capturing(self.RECORDING, *args, stop_at=stop) as (capture, _, _):
+            begin = body_begins(self.RECORDING.read_bytes(), 82)
+            wait_for(lambda: self.journal.exists() and
+                     begin + len(journal_bytes(self.journal)) == stop, "the journal")
+            capture.kill()
+            capture.communicate(timeout=LIMIT)
+        self.assert_clean("x.tracy.journal", *among)
 
     def reference(self, stream, protocol):
         """The dump of a capture that had just these bytes."""
@@ -166,19 +179,6 @@ class KilledClients(Killed):
 
 
 class Leftovers(Killed):
-    RECORDING = WIRE / "v0.14.0" / "memscen.c2s.bin"
-
-    def leave(self, *args, among=()):
-        """Leaves the journal of a killed capture."""
-        stop = self.RECORDING.stat().st_size // 2
-        with self.capturing(self.RECORDING, *args, stop_at=stop) as (capture, _, _):
-            begin = body_begins(self.RECORDING.read_bytes(), 82)
-            wait_for(lambda: self.journal.exists() and
-                     begin + len(journal_bytes(self.journal)) == stop, "the journal")
-            capture.kill()
-            capture.communicate(timeout=LIMIT)
-        self.assert_clean("x.tracy.journal", *among)
-
     def test_the_next_capture_finishes_it(self):
         self.leave()
         result = self.capture(self.RECORDING, self.out, "--no-summary")

@@ -74,6 +74,7 @@ static void write_it(int dir, struct side *s)
     struct err e = {0};
     uint64_t bytes;
     struct stat st;
+    (void)unlinkat(dir, "00000007" CHECKPOINT_SUFFIX, 0);
     must(checkpoint_write(dir, &seventh, &s->r, false, &bytes, &e), &e);
     assert_int_equal(fstatat(dir, "00000007" CHECKPOINT_SUFFIX, &st, 0), 0);
     assert_int_equal(bytes, st.st_size);
