@@ -40,6 +40,9 @@ struct chrome_reader {
     uint64_t fed;   /* bytes handed to the parser before this block */
     uint64_t mark;  /* where the event, or else the last piece, began; a lower bound */
     char last;      /* byte that is no white space */
+    /* behind the last whole token */
+    struct buf rest;
+    bool in_string, escaped;
 };
 
 struct view chrome_field_text(const struct chrome_event *ev, enum chrome_field field)
@@ -333,12 +336,67 @@ static int feed(struct chrome_reader *r, yajl_handle h, struct view bytes, struc
     for (size_t i = yajl_get_bytes_consumed(h); i < bytes.len; i++)
         r->counts->notes[NOTE_TRAILING_BYTES] += !json_is_space(bytes.p[i]);
     r->fed += bytes.len;
-    if (r->fed - r->mark > PIECE_MAX)
-        return err_set(e, ERR_INPUT,
-                       "JSON text, byte %" PRIu64 ": an event or a text in it is "
-                       "longer than 64 MiB",
-                       r->mark);
     return 0;
+}
+
+static int check_piece(struct chrome_reader *r, struct err *e)
+{
+    if (r->fed + r->rest.len - r->mark <= PIECE_MAX)
+        return 0;
+    return err_set(e, ERR_INPUT,
+                   "JSON text, byte %" PRIu64 ": an event or a text in it is "
+                   "longer than 64 MiB",
+                   r->mark);
+}
+
+/* Bytes up to the end of the last whole token. `bytes` go on where the last ones ended. */
+static size_t whole_tokens(struct chrome_reader *r, struct view bytes)
+{
+    size_t whole = 0;
+    for (size_t i = 0; i < bytes.len; i++) {
+        char c = bytes.p[i];
+        if (r->escaped) {
+            r->escaped = false;
+        } else if (r->in_string) {
+            r->escaped = c == '\\';
+            r->in_string = c != '"';
+            if (!r->in_string)
+                whole = i + 1;
+        } else if (c == '"') {
+            r->in_string = true;
+            whole = i; /* what stands before it ends here */
+        } else if (c == ',' || c == ':' || c == '{' || c == '}' || c == '[' || c == ']' ||
+                   json_is_space(c)) {
+            whole = i + 1;
+        }
+    }
+    return whole;
+}
+
+static int feed_rest(struct chrome_reader *r, yajl_handle h, struct err *e)
+{
+    int status = r->rest.failed ? err_no_memory(e, "an event") : feed(r, h, buf_view(&r->rest), e);
+    buf_clear(&r->rest);
+    return status;
+}
+
+/*
+ * The parser begins a token anew with each call that does not end it, which takes quadratic time
+ * for a long one. So it gets whole tokens only.
+ */
+static int feed_tokens(struct chrome_reader *r, yajl_handle h, struct view bytes, struct err *e)
+{
+    size_t whole = whole_tokens(r, bytes);
+    const struct view rest = {bytes.p + whole, bytes.len - whole};
+    if (r->rest.len > 0) {
+        buf_put(&r->rest, bytes.p, whole);
+        if (whole > 0 && feed_rest(r, h, e) != 0)
+            return -1;
+    } else if (whole > 0 && feed(r, h, (struct view){bytes.p, whole}, e) != 0) {
+        return -1;
+    }
+    buf_put(&r->rest, rest.p, rest.len);
+    return r->rest.failed ? err_no_memory(e, "an event") : check_piece(r, e);
 }
 
 static int feed_all(struct chrome_reader *r, struct import_source *s, yajl_handle h, struct err *e)
@@ -356,9 +414,11 @@ static int feed_all(struct chrome_reader *r, struct import_source *s, yajl_handl
         bytes.len -= skip;
         r->fed += skip;
         skip = 0;
-        if (feed(r, h, bytes, e) != 0)
+        if (feed_tokens(r, h, bytes, e) != 0)
             return -1;
     }
+    if (feed_rest(r, h, e) != 0)
+        return -1;
     if (r->bare_list && r->depth)
         return end_list(r, h, e);
     yajl_status status = yajl_complete_parse(h);
@@ -403,6 +463,7 @@ int chrome_read(struct import_source *s, struct import_counts *counts, chrome_ev
         next = b->next;
         free(b);
     }
+    buf_release(&r.rest);
     buf_release(&r.event.texts);
     json_text_release(&r.event.args);
     return status;

@@ -4,6 +4,7 @@ their texts tell, under every name of the command; what is damaged is refused or
 import gzip
 import json
 import os
+import resource
 import subprocess
 
 from tools import LIMIT, TIDEMARK, Case, report, run
@@ -264,6 +265,17 @@ class Options(Importing):
         self.assertEqual(run("import", self.write("hello", "text"), self.dir / "out").returncode, 3)
         result = run("import", "--format", "heaptrack", path, self.dir / "out")
         self.assertIn("cannot be understood", result.stderr)
+
+    def test_long_tokens_take_linear_time(self):
+        """Texts and numbers of 48 MiB; a quadratic parser needs more processor time by far."""
+        event = '[{"ph":"X","name":"a","ts":1,"dur":2,"pid":1,"tid":1,"args":{"x":%s}}]'
+        many = 48 << 20
+        for name, value in (("text", '"' + "y" * many + '"'), ("number", "7" * many),
+                            ("escapes", '"' + '\\"' * (many // 2) + '"')):
+            with self.subTest(name):
+                result = run("import", "-f", self.write(event % value, name), self.dir / "out",
+                             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CPU, (8, 8)))
+                self.assertEqual(result.returncode, 0, result.stderr)
 
     def test_drop_in_names(self):
         path, out = self.write(self.JSON), self.dir / "out.tracy"
