@@ -263,6 +263,7 @@ static int export_official(const struct csvexport *c, struct err *e)
                                .kind = c->options.kind,
                                .self = c->options.self,
                                .percentiles = c->options.percent > 0,
+                               .terminal = isatty(STDOUT_FILENO) == 1,
                                .separator = view_of(c->separator)};
     struct export_rows rows = official_csv_rows(&csv);
     struct export *x = export_open(&c->options, &rows, e);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/digits.h"
+#include "base/format.h"
 
 #define WRITE_AT 65536u
 #define MESSAGES_NONE "There are currently no messages!\n"
@@ -65,6 +66,15 @@ int csv_release_parse(const char *tag, struct csv_release *r, struct err *e)
 static void put_view(struct official_csv *w, struct view text)
 {
     buf_put(&w->buf, text.p, text.len);
+}
+
+/* Text of the trace, to `to`, which may be w->buf. */
+static void put_text(struct official_csv *w, struct buf *to, struct view text)
+{
+    if (w->terminal)
+        format_terminal(to, text);
+    else
+        buf_put(to, text.p, text.len);
 }
 
 static void put_separator(struct official_csv *w)
@@ -177,9 +187,9 @@ static int begin(void *ctx, uint64_t messages, struct err *e)
 
 static void put_place(struct official_csv *w, const struct export_place *p)
 {
-    put_view(w, p->name);
+    put_text(w, &w->buf, p->name);
     put_separator(w);
-    put_view(w, p->file);
+    put_text(w, &w->buf, p->file);
     put_separator(w);
 }
 
@@ -252,7 +262,7 @@ static void keep_value(struct official_csv *w, struct view text)
 {
     if (text.p) {
         buf_clear(&w->value);
-        buf_put(&w->value, text.p, text.len);
+        put_text(w, &w->value, text);
         w->buf.failed |= w->value.failed;
     }
 }
@@ -290,7 +300,7 @@ static int gpu_row(void *ctx, const struct export_place *p, const struct zone_ro
 static int message_row(void *ctx, struct view text, int64_t time, struct err *e)
 {
     struct official_csv *w = ctx;
-    put_view(w, text);
+    put_text(w, &w->buf, text);
     put_separator(w);
     put_i64(w, time);
     return end_row(w, e);
@@ -303,7 +313,7 @@ static void set_point_prefix(struct official_csv *w, struct view plot)
     for (int column = 0; column < 3; column++)
         buf_put(&w->value, w->separator.p, w->separator.len);
     buf_clear(&w->prefix);
-    buf_put(&w->prefix, plot.p, plot.len);
+    put_text(w, &w->prefix, plot);
     buf_put(&w->prefix, w->value.data, w->value.len);
     w->buf.failed |= w->prefix.failed | w->value.failed;
     w->any = false;

@@ -2,8 +2,8 @@
 #define TIDEMARK_REPORT_OFFICIAL_CSV_H
 
 /*
- * The CSV of the official csvexport, byte by byte: nothing is quoted or escaped, and what the
- * columns are depends on the release.
+ * The CSV of the official csvexport, byte by byte: nothing is quoted, and what the columns are
+ * depends on the release. Only for a terminal texts of the trace are escaped.
  *
  * Source: csvexport/src/csvexport.cpp @ v0.9.1 … v0.14.0.
  */
@@ -39,6 +39,7 @@ struct official_csv {
     enum export_kind kind;
     bool self;
     bool percentiles;
+    bool terminal; /* `out` is one */
     struct view separator;
     struct buf buf; /* what is not written yet */
     /* of the zone before: its source location, the columns that this fills, and its text */

@@ -9,6 +9,7 @@ import itertools
 import json
 import subprocess
 
+from screen import Terminal
 from tools import LIMIT, RELEASES, ROOT, TIDEMARK, TRACES, WIRE, Case, report, run
 
 ALLSCEN = TRACES / "v0.14.0" / "allscen.tracy"
@@ -159,6 +160,36 @@ class DropIn(Case):
     def test_percentiles_are_forced_into_range(self):
         self.assertEqual(self.call("-t250", ALLSCEN).stdout, self.call("-t99", ALLSCEN).stdout)
         self.assertEqual(self.call("-tx", ALLSCEN).stdout, self.call("-t1", ALLSCEN).stdout)
+
+
+class OnTerminal(Case):
+    """Texts of the trace are escaped for a terminal, and for nothing else."""
+
+    HOSTILE = "a\33]0;title\7b\rc\x08d\u202ee"
+    ESCAPED = r"a\x1b]0;title\x07b\x0dc\x08d\u{202e}e"
+
+    def test_control_bytes(self):
+        source, trace = self.dir / "in.json", self.dir / "in.tracy"
+        text = self.HOSTILE
+        source.write_text(json.dumps([
+            {"ph": "X", "name": text, "ts": 1, "dur": 2, "pid": 1, "tid": 1, "loc": text + ":5",
+             "args": {"x": text}},
+            {"ph": "i", "name": text, "ts": 1, "pid": 1, "tid": 1},
+            {"ph": "C", "name": text, "ts": 1, "pid": 1, "tid": 1, "args": {text: 5}}]))
+        self.assertEqual(run("import", source, trace).returncode, 0)
+        for options in ((), ("-u",), ("-u", "-p"), ("-m",)):
+            with self.subTest(options):
+                raw = output(*options, trace)
+                self.assertIn(text.encode(), raw)
+                with Terminal((TIDEMARK, "csvexport", *options, "-s", "\t", trace), width=400) as t:
+                    t.wait_for(self.ESCAPED)
+                    t.process.wait(LIMIT)
+                    while t.read(0.2):
+                        pass
+                    shown = t.raw
+                self.assertEqual([b for b in shown if b < 0x20 and b not in b"\r\n\t"], [])
+                self.assertNotIn("\u202e".encode(), shown)
+                self.assertEqual(shown.count(b"\r"), shown.count(b"\r\n"))
 
 
 class Own(Case):
