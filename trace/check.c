@@ -13,6 +13,9 @@
 #define THREAD_TABLE_MAX 65536u
 #define LOCK_THREADS_MAX 64u
 
+/* Numbers of source locations are 16 bits, and a list of statistics has each once. */
+#define ZONE_STATS_MAX 65536u
+
 int check_failed(const struct record_place *place, size_t i, struct err *e, const char *fmt, ...)
 {
     char text[256];
@@ -181,10 +184,33 @@ CHECK(check_expands, count)
     return 0;
 }
 
+/* Files of old versions have had longer tables; numbers beyond 16 bits are of no use there. */
+static int check_locations(const struct spot *s, uint64_t n)
+{
+    if (n <= s->k->layout->locations_max)
+        return 0;
+    return check_failed(s->place, s->i, s->e, "%llu source locations; at most %u are possible",
+                        (unsigned long long)n, s->k->layout->locations_max);
+}
+
+CHECK(check_source_locations, count)
+{
+    return check_locations(s, r->n);
+}
+
 CHECK(check_payloads, count)
 {
     s->k->payloads = r->n;
-    return 0;
+    return check_locations(s, r->n);
+}
+
+CHECK(check_zone_stats, count)
+{
+    if (r->n <= ZONE_STATS_MAX)
+        return 0;
+    return check_failed(s->place, s->i, s->e,
+                        "statistics of %llu source locations; at most %u are possible",
+                        (unsigned long long)r->n, ZONE_STATS_MAX);
 }
 
 CHECK(check_location, source_location)
@@ -363,11 +389,14 @@ static check_fn *const checks[REC_TYPE_COUNT] = {
     [REC_STRINGS] = check_strings,
     [REC_LOCAL_THREADS] = check_local_threads,
     [REC_EXTERNAL_THREADS] = check_external_threads,
+    [REC_SOURCE_LOCATIONS] = check_source_locations,
     [REC_SOURCE_LOCATION] = check_location,
     [REC_SOURCE_LOCATION_EXPANDS] = check_expands,
     [REC_SOURCE_LOCATION_PAYLOADS] = check_payloads,
     [REC_SOURCE_LOCATION_PAYLOAD] = check_location,
+    [REC_ZONE_STATS] = check_zone_stats,
     [REC_ZONE_STAT] = check_zone_stat,
+    [REC_GPU_ZONE_STATS] = check_zone_stats,
     [REC_GPU_ZONE_STAT] = check_zone_stat,
     [REC_LOCK] = check_lock,
     [REC_LOCK_EVENT] = check_lock_event,

@@ -9,9 +9,6 @@
 /* Official readers have 1024 bytes for each text of the header ([R] @ v0.9.1 … v0.14.0). */
 #define HEADER_TEXT_MAX 1023u
 
-/* Zone statistics are listed by 16-bit source location, each once. */
-#define ZONE_STATS_MAX 65536u
-
 struct convert;
 typedef int convert_put(struct convert *c, const void *recs, size_t n, struct err *e);
 
@@ -393,13 +390,10 @@ static int count_payloads(struct convert *c, const void *recs, size_t n, struct 
 
 static int stats_after_payloads(struct convert *c, const void *recs, size_t n, struct err *e)
 {
+    (void)recs;
     (void)n;
     struct rec_source_location added = {0};
-    if (c->add_location && pass(c, REC_SOURCE_LOCATION_PAYLOAD, &added, e) != 0)
-        return -1;
-    if (((const struct rec_count *)recs)->n > ZONE_STATS_MAX)
-        return err_set(e, ERR_INPUT, "more zone statistics than source locations");
-    return 0;
+    return c->add_location ? pass(c, REC_SOURCE_LOCATION_PAYLOAD, &added, e) : 0;
 }
 
 static int gather_stats(struct convert *c, const void *recs, size_t n, struct err *e)
@@ -443,9 +437,8 @@ static int flush_stats(struct convert *c, enum record_type counts, enum record_t
 
 static int gpu_stats_after_stats(struct convert *c, const void *recs, size_t n, struct err *e)
 {
+    (void)recs;
     (void)n;
-    if (((const struct rec_count *)recs)->n > ZONE_STATS_MAX)
-        return err_set(e, ERR_INPUT, "more GPU zone statistics than source locations");
     return flush_stats(c, REC_ZONE_STATS, REC_ZONE_STAT, true, e);
 }
 

@@ -241,7 +241,7 @@ static inline int take_zone_begin(struct walk *w, struct grammar_slot *slot)
         return -1;
     slot->left--;
     w->in.pos += w->steps[REC_ZONE_BEGIN].size;
-    return w->steps[REC_ZONE_BEGIN].put ? put(w, REC_ZONE_BEGIN, 1) : 0;
+    return 0;
 }
 
 static inline int take_zone_end(struct walk *w)
@@ -259,9 +259,10 @@ static inline int walk_zone(struct walk *w, struct grammar_slot *slot)
     const struct rec_zone_begin *zone = w->batch;
     struct record_place place = {REC_ZONE_BEGIN, slot->total - slot->left + 1, slot->total,
                                  in_stream_offset(&w->in), w->steps[REC_ZONE_BEGIN].size};
-    if (take_zone_begin(w, slot) != 0)
+    if (take_zone_begin(w, slot) != 0 || (zone->n > 0 && enter(w, &place) != 0) ||
+        (w->steps[REC_ZONE_BEGIN].put && put(w, REC_ZONE_BEGIN, 1) != 0))
         return -1;
-    return zone->n > 0 ? enter(w, &place) : take_zone_end(w);
+    return zone->n > 0 ? 0 : take_zone_end(w);
 }
 
 /*
@@ -303,9 +304,10 @@ static int walk_step(struct walk *w, struct grammar_slot *slot)
     if (status != 0 || (step->check && check_records(&w->checks, &place, w->batch, n, w->e) != 0))
         return -1;
     slot->left -= n;
-    if (step->put && put(w, place.type, n) != 0)
+    /* Counts are refused with their place before the sink sees them. */
+    if (!step->leaf && enter(w, &place) != 0)
         return -1;
-    return step->leaf ? 0 : enter(w, &place);
+    return step->put ? put(w, place.type, n) : 0;
 }
 
 static void prepare_steps(struct walk *w)

@@ -14,6 +14,7 @@ from tracyfile import Trace, decompress
 
 TARGETS = ("0.9.1", "0.10.0", "0.11.1", "0.12.2", "0.13.1", "0.14.0")
 MEMSCEN = TRACES / "v0.14.0" / "memscen.tracy"
+ALLSCEN = TRACES / "v0.14.0" / "allscen.tracy"
 EVERYTHING = TRACES / "v0.14.0" / "allscen_sys.tracy"
 
 # What each letter empties, as `info` counts it.
@@ -253,6 +254,51 @@ class Output(Update):
             self.assertIsNone(process.poll(), "it was done before it could be interrupted")
             self.assertLess(time.monotonic(), until)
             time.sleep(0.005)
+
+
+class Damaged(Case):
+    """Exit status 3, with the file's name and an offset, whoever of reader, filters and writer
+    notices."""
+
+    def refused(self, data, *args):
+        path = self.dir / "in.tracy"
+        path.write_bytes(data)
+        result = run("update", *args, path, self.dir / "out.tracy")
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertRegex(result.stderr, rf"^tidemark: {path}: .*\boffset \d+")
+        self.assertFalse((self.dir / "out.tracy").exists())
+        return result.stderr
+
+    def test_blocks(self):
+        data = MEMSCEN.read_bytes()
+        for args in ((), ("-s", "M"), ("-d",), ("--range", "1ms:2ms"), ("-r",)):
+            with self.subTest(args):
+                self.refused(data[:100000], *args)
+                self.refused(data[:20000] + bytes(2000) + data[22000:], *args)
+
+    def test_counts(self):
+        """Lists too long for the writer's tables are refused with their place in the input."""
+        trace = Trace(ALLSCEN)
+        trace.pos = 0
+        trace.header()
+        trace.frames_and_sections()
+        trace.names()
+        locations = trace.pos
+        trace.locations()
+        trace.locks()
+        trace.messages_and_threads()
+        trace.take("QQQQBQfB")  # totals, number of contexts, the first of them
+        trace.u24()
+        trace.u64()
+        trace.skip_list(11)
+        trace.take("QQ")  # its threads, the first one's id
+        for at, text in ((locations, "at most 32767 are possible"),
+                         (trace.pos, "no trace holds so many")):
+            inner = bytearray(trace.inner)
+            inner[at + 2:at + 8] = b"\1\1\1\1\1\1"
+            for args in ((), ("-s", "M"), ("--trace-version", "0.9.0")):
+                with self.subTest((text, args)):
+                    self.assertIn(text, self.refused(pack(bytes(inner)), *args))
 
 
 class DropIn(Update):
