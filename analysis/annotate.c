@@ -118,16 +118,16 @@ static int add_line(struct annotation *a, struct annotate_line line, const char 
     return !a->bytes.failed && vec_push(&a->lines, line) ? 0 : no_room(e);
 }
 
-static int take_instruction(void *to, uint64_t address, size_t size, const char *text,
+static int take_instruction(void *to, uint64_t address, size_t size, const char *text, bool known,
                             struct err *e)
 {
     struct builder *b = to;
     struct annotation *a = b->a;
     if (address != a->function.address + a->shown)
         return 0;
-    return add_line(
-        a, (struct annotate_line){.address = address, .size = (uint32_t)size, .is_code = true},
-        text, e);
+    const struct annotate_line line = {
+        .address = address, .size = (uint32_t)size, .is_code = known, .is_unknown = !known};
+    return add_line(a, line, text, e);
 }
 
 static int add_bytes(struct annotation *a, struct view code, unsigned unit, struct err *e)

@@ -125,7 +125,8 @@ struct annotate_line {
     size_t text, len;                /* in annotation.bytes */
     uint32_t size;                   /* bytes */
     uint32_t place;                  /* index in places, ANNOTATE_NO_PLACE: unknown */
-    bool is_code;                    /* else bytes that are no instruction */
+    bool is_code;                    /* else `text` has bytes: what is no instruction, … */
+    bool is_unknown;                 /* … or one that the disassembler does not know */
     bool is_call;                    /* some selected allocation's call stack returns behind it */
     struct annotate_figures figures; /* of those */
 };

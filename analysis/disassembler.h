@@ -3,10 +3,12 @@
 
 /*
  * Turns machine code into text: `walk` calls `line` for each instruction in order, and ends without
- * an error at bytes that are none. Which processor's, `ctx` knows: analysis/ has no disassembler of
+ * an error at bytes that are none. Of an instruction that it cannot decode `text` has the bytes and
+ * `known` is false. Which processor's, `ctx` knows: analysis/ has no disassembler of
  * its own, it is handed one.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -16,7 +18,7 @@
 struct disassembler {
     void *ctx;
     int (*walk)(void *ctx, uint64_t address, struct view code,
-                int (*line)(void *to, uint64_t address, size_t size, const char *text,
+                int (*line)(void *to, uint64_t address, size_t size, const char *text, bool known,
                             struct err *e),
                 void *to, struct err *e);
     unsigned unit; /* bytes: instructions are at multiples of it */

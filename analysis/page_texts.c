@@ -214,10 +214,11 @@ static int emit_before(struct listing *l, struct err *e)
 }
 
 /* The call is the instruction that the return address follows or that it lies in. */
-static int take_instruction(void *to, uint64_t address, size_t size, const char *text,
+static int take_instruction(void *to, uint64_t address, size_t size, const char *text, bool known,
                             struct err *e)
 {
     struct listing *l = to;
+    (void)known;
     if (l->full || l->after == INSTRUCTIONS_AFTER)
         return 0;
     if (l->found) {

@@ -216,12 +216,13 @@ struct lines {
     VEC(struct place) places;
 };
 
-static int take_instruction(void *to, uint64_t address, size_t size, const char *text,
+static int take_instruction(void *to, uint64_t address, size_t size, const char *text, bool known,
                             struct err *e)
 {
     struct lines *l = to;
     (void)size;
     (void)text;
+    (void)known;
     /* What a call stack returns to tells the line of the call. */
     if (callstacks_find_frame(&l->c->texts->trace->callstacks, address))
         return 0;

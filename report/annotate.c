@@ -79,23 +79,30 @@ static void text_figures(struct buf *b, const char *what, const struct annotate_
                format_bytes(live_bytes, f->live_bytes));
 }
 
-static uint64_t count_instructions(const struct annotation *a)
+static void text_size(struct buf *b, const struct annotation *a)
 {
-    uint64_t n = 0;
-    for (size_t i = 0; i < a->lines.len; i++)
-        n += a->lines.at[i].is_code;
-    return n;
+    uint64_t n = 0, unknown = 0;
+    char size[FORMAT_SIZE], count[FORMAT_SIZE];
+    for (size_t i = 0; i < a->lines.len; i++) {
+        n += a->lines.at[i].is_code || a->lines.at[i].is_unknown;
+        unknown += a->lines.at[i].is_unknown;
+    }
+    buf_printf(b, "0x%" PRIx64 ", %s, %s", a->function.address,
+               format_counted(size, a->function.size, "byte"),
+               format_counted(count, n, "instruction"));
+    if (unknown)
+        buf_printf(b, ", %s of them unknown to the disassembler and shown as bytes",
+                   format_count(count, unknown));
+    buf_puts(b, "\n");
 }
 
 static void text_head(struct writer *w)
 {
     const struct annotation *a = w->a;
     struct buf *b = &w->doc.buf;
-    char size[FORMAT_SIZE], n[FORMAT_SIZE], shown[FORMAT_SIZE];
+    char shown[FORMAT_SIZE];
     text_function(b, &a->function);
-    buf_printf(b, "0x%" PRIx64 ", %s, %s\n", a->function.address,
-               format_counted(size, a->function.size, "byte"),
-               format_counted(n, count_instructions(a), "instruction"));
+    text_size(b, a);
     text_origin(b, &a->function);
     if (a->shown < a->function.size)
         buf_printf(b, "only the first %s bytes are shown\n", format_count(shown, a->shown));

@@ -1,13 +1,18 @@
 #include "symbols/instructions.h"
 
 #include <capstone/capstone.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/bytes.h"
 #include "base/library.h"
+#include "symbols/x86_encoding.h"
+#include "symbols/x86_misread.h"
 
 #define TEXT_OF(X) #X
 #define NUMBER_TEXT(X) TEXT_OF(X)
+#define ARM_LENGTH 4u /* bytes of every instruction, but for Thumb */
 #define CAPSTONE "libcapstone.so." NUMBER_TEXT(CS_API_MAJOR)
 
 /* Its tables are full of addresses, which takes as long to load as all the rest of the program. */
@@ -122,32 +127,86 @@ static uint64_t target(const struct instructions *in)
     return 0;
 }
 
+enum found { NO_INSTRUCTION, UNKNOWN_INSTRUCTION, KNOWN_INSTRUCTION };
+
+/*
+ * Measures the instruction at the start of `code`: bytes, 0 when there is none. `misread`: the
+ * disassembler would take it for another.
+ */
+static size_t measure(const struct instructions *in, struct view code, bool *misread)
+{
+    struct x86_encoding x;
+    *misread = false;
+    if (in->set == CODE_ARM32 || in->set == CODE_ARM64)
+        return code.len < ARM_LENGTH ? 0 : ARM_LENGTH;
+    if (!x86_encoding_read(&x, code, in->set == CODE_X64))
+        return 0;
+    *misread = x86_is_misread(&x);
+    return x.length;
+}
+
+/*
+ * Reads the instruction at the start of `code` and takes its bytes away. What the disassembler says
+ * holds only when it agrees on the length.
+ */
+static enum found next(struct instructions *in, uint64_t *address, struct view *code, size_t *size)
+{
+    const uint8_t *p = (const uint8_t *)code->p;
+    size_t left = code->len;
+    uint64_t at = *address;
+    bool misread;
+    *size = measure(in, *code, &misread);
+    if (*size == 0)
+        return NO_INSTRUCTION;
+    code->p += *size;
+    code->len -= *size;
+    *address += *size;
+    if (misread || !in->capstone.disasm_iter(in->handle, &p, &left, &at, in->one))
+        return UNKNOWN_INSTRUCTION;
+    return in->one->size == *size ? KNOWN_INSTRUCTION : UNKNOWN_INSTRUCTION;
+}
+
 int instructions_walk(struct instructions *in, uint64_t address, struct view code,
                       int (*found)(void *ctx, uint64_t address, struct err *e), void *ctx,
                       struct err *e)
 {
-    const uint8_t *p = (const uint8_t *)code.p;
-    size_t left = code.len;
-    while (left && in->capstone.disasm_iter(in->handle, &p, &left, &address, in->one)) {
-        uint64_t to = target(in);
-        if (found(ctx, in->one->address, e) != 0 || (to && found(ctx, to, e) != 0))
+    enum found kind;
+    size_t size;
+    while ((kind = next(in, &address, &code, &size)) != NO_INSTRUCTION) {
+        uint64_t to = kind == KNOWN_INSTRUCTION ? target(in) : 0;
+        if (found(ctx, address - size, e) != 0 || (to && found(ctx, to, e) != 0))
             return -1;
     }
     return 0;
 }
 
+/* Bytes of an instruction as an assembler takes them. */
+static void format_bytes(const struct instructions *in, const char *p, size_t size, char *text)
+{
+    if (in->set == CODE_ARM32 || in->set == CODE_ARM64) {
+        sprintf(text, ".word 0x%08" PRIx32, load_u32(p));
+        return;
+    }
+    for (size_t i = 0; i < size; i++)
+        text += sprintf(text, "%s0x%02x", i == 0 ? ".byte " : ",", (unsigned char)p[i]);
+}
+
 int instructions_print(struct instructions *in, uint64_t address, struct view code,
                        int (*line)(void *ctx, uint64_t address, size_t size, const char *text,
-                                   struct err *e),
+                                   bool known, struct err *e),
                        void *ctx, struct err *e)
 {
-    const uint8_t *p = (const uint8_t *)code.p;
-    size_t left = code.len;
-    while (left && in->capstone.disasm_iter(in->handle, &p, &left, &address, in->one)) {
-        char text[sizeof in->one->mnemonic + sizeof in->one->op_str + 1];
-        snprintf(text, sizeof text, "%s%s%s", in->one->mnemonic, in->one->op_str[0] ? " " : "",
-                 in->one->op_str);
-        if (line(ctx, in->one->address, in->one->size, text, e) != 0)
+    char text[sizeof in->one->mnemonic + sizeof in->one->op_str + 1];
+    enum found kind;
+    size_t size;
+    while ((kind = next(in, &address, &code, &size)) != NO_INSTRUCTION) {
+        bool known = kind == KNOWN_INSTRUCTION;
+        if (!known)
+            format_bytes(in, code.p - size, size, text);
+        else
+            snprintf(text, sizeof text, "%s%s%s", in->one->mnemonic, in->one->op_str[0] ? " " : "",
+                     in->one->op_str);
+        if (line(ctx, address - size, size, text, known, e) != 0)
             return -1;
     }
     return 0;

@@ -5,6 +5,7 @@
  * Machine code to the addresses of its instructions, and of where its jumps and calls lead.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -23,7 +24,8 @@ void instructions_free(struct instructions *in);
 
 /*
  * Calls `found` with the address of each instruction of `code`, which lies at `address`, and of the
- * target of each jump and call that names one. Ends without an error at bytes that are no
+ * target of each jump and call that names one. Instructions that the disassembler does not know
+ * count; their length follows from their encoding. Ends without an error at bytes that are no
  * instruction. -1 only when `found` says so.
  */
 int instructions_walk(struct instructions *in, uint64_t address, struct view code,
@@ -32,11 +34,13 @@ int instructions_walk(struct instructions *in, uint64_t address, struct view cod
 
 /*
  * Calls `line` with each instruction of `code` as text ("call 0x401000"), its address and its size
- * in bytes. Ends as instructions_walk does.
+ * in bytes. Of an instruction that the disassembler does not know, or mistakes for another, the
+ * text has the bytes (".byte 0x62,0xf2"; ".word 0x04e0e3e1" on ARM) and `known` is false. Ends as
+ * instructions_walk does.
  */
 int instructions_print(struct instructions *in, uint64_t address, struct view code,
                        int (*line)(void *ctx, uint64_t address, size_t size, const char *text,
-                                   struct err *e),
+                                   bool known, struct err *e),
                        void *ctx, struct err *e);
 
 #endif

@@ -1,6 +1,6 @@
 /*
  * Any bytes as machine code of each processor: instructions lie within the code, one behind the
- * other, and who is told of them can end it.
+ * other, and the receiver can end the walk.
  */
 
 #include <stdint.h>
@@ -33,6 +33,23 @@ static int found(void *ctx, uint64_t address, struct err *e)
     return 0;
 }
 
+struct printed {
+    uint64_t next;
+    size_t len; /* bytes printed */
+};
+
+static int print(void *ctx, uint64_t address, size_t size, const char *text, bool known,
+                 struct err *e)
+{
+    struct printed *p = ctx;
+    (void)e;
+    if (address != p->next || size == 0 || size > 15 || !text[0] || known != (text[0] != '.'))
+        abort();
+    p->next += size;
+    p->len += size;
+    return 0;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     static struct instructions *sets[4];
@@ -51,6 +68,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if ((status != 0) != (t.n > t.most) || (status != 0) != (e.code == ERR_INPUT))
         abort();
     if (t.n > 2 * code.len || (t.n > 0 && t.instructions == 0))
+        abort();
+    struct printed p = {.next = t.address};
+    if (instructions_print(sets[set], t.address, code, print, &p, &e) != 0 || p.len > code.len)
         abort();
     return 0;
 }

@@ -40,7 +40,7 @@ struct world {
 };
 
 static int walk(void *ctx, uint64_t address, struct view code,
-                int (*line)(void *to, uint64_t address, size_t size, const char *text,
+                int (*line)(void *to, uint64_t address, size_t size, const char *text, bool known,
                             struct err *e),
                 void *to, struct err *e)
 {

@@ -305,7 +305,7 @@ static void test_map_grows_coarse(void **state)
 
 /* Instructions of four bytes, as text "op NUMBER". */
 static int walk(void *ctx, uint64_t address, struct view code,
-                int (*line)(void *to, uint64_t address, size_t size, const char *text,
+                int (*line)(void *to, uint64_t address, size_t size, const char *text, bool known,
                             struct err *e),
                 void *to, struct err *e)
 {
@@ -313,7 +313,7 @@ static int walk(void *ctx, uint64_t address, struct view code,
     for (size_t i = 0; i + 4 <= code.len; i += 4) {
         char text[32];
         snprintf(text, sizeof text, "op %zu", i / 4);
-        if (line(to, address + i, 4, text, e) != 0)
+        if (line(to, address + i, 4, text, true, e) != 0)
             return -1;
     }
     return 0;
