@@ -382,27 +382,35 @@ static void say_why_nothing(const struct run *r, const struct run_process *p, st
     buf_release(&why);
 }
 
-/* The trace may be that of a wrapper, which executed something that cannot be recorded. */
-static void say_what_followed(const struct run *r, const struct run_process *root)
+/*
+ * The trace may be that of a wrapper, which executed something that cannot be recorded. Returns
+ * whether that is so.
+ */
+static bool say_what_followed(const struct run *r, const struct run_process *root)
 {
+    const char *path = run_unseen_program(&r->tree.unseen, root->collected->hello.pid);
+    bool lost = path != NULL;
     const struct run_process *last = run_tree_last(&r->tree);
     struct rec_header h;
     struct err e;
     struct buf text = {0};
     if (last != root) {
-        (void)run_why_nothing(last, &text);
+        lost = run_why_nothing(last, &text);
         fprintf(stderr, "tidemark: it executed another program, which could not be recorded: %s\n",
                 buf_str(&text));
-    } else if (recording_read_header(root->collected->fd, &h, &e) == 0 &&
-               h.state == REC_STATE_EXEC) {
+    } else if (path && recording_read_header(root->collected->fd, &h, &e) == 0 && h.bare_execs) {
         fprintf(stderr,
-                "tidemark: it executed another program, which never loaded libtidemark.so: %s\n",
-                h.bare_execs ? "a limit on its memory (RLIMIT_DATA, RLIMIT_AS) leaves no room for "
-                               "recording"
-                             : "a static or privileged one, one that cannot see that file, or one "
-                               "with a limit on its memory (RLIMIT_DATA, RLIMIT_AS)?");
+                "tidemark: it executed another program, which never loaded libtidemark.so: a limit "
+                "on its memory (RLIMIT_DATA, RLIMIT_AS) leaves no room for recording\n");
+    } else if (path) {
+        format_terminal(&text, view_of(*path ? path : "it"));
+        buf_puts(&text, " ");
+        run_unseen_reason(path, &text);
+        fprintf(stderr, "tidemark: it executed another program, which was not recorded: %s\n",
+                buf_str(&text));
     }
     buf_release(&text);
+    return lost;
 }
 
 /* What the trace lacks, where it has the rest. */
@@ -447,6 +455,18 @@ static void say_missed(const struct run *r)
                 strerror(collector_failure(r->collector)));
 }
 
+/* What ran beside the programs that have traces, and what --fail-if therefore says nothing of. */
+static void say_unrecorded(struct run *r)
+{
+    struct buf text = {0};
+    uint64_t unseen = run_unseen_tell(&r->tree.unseen, r->pid,
+                                      r->attach.pid ? "" : "; --follow-fork records them", &text);
+    fputs(buf_str(&text), stderr);
+    buf_release(&text);
+    r->traces.uncovered =
+        unseen + (r->tree.idle.told || r->tree.folded_idle.told) + collector_missed(r->collector);
+}
+
 static int save_root(struct run *r, struct run_process *p, struct err *e)
 {
     struct buf end = {0};
@@ -474,8 +494,9 @@ static int finish(struct run *r)
     run_tree_save_folded(&r->tree);
     say_idle(r);
     struct run_process *root = run_tree_root(&r->tree);
+    say_unrecorded(r);
     if (root && root->record && !root->silent) {
-        say_what_followed(r, root);
+        r->traces.replaced = say_what_followed(r, root);
         say_unseen(root);
         say_missed(r);
         if (save_root(r, root, &e) != 0) {
@@ -489,6 +510,8 @@ static int finish(struct run *r)
         fprintf(stderr, "tidemark: nothing was recorded: %s\n", buf_str(&why));
         buf_release(&why);
         status = r->tree.children ? 0 : 3;
+        r->traces.replaced = true;
+        run_trace_check_cover(&r->traces, NULL);
     }
     if (status == 0 && r->tree.failure.code)
         status = err_exit_status(&r->tree.failure);

@@ -34,6 +34,8 @@ static const char usage[] =
     "      --report-file FILE  where the report goes (standard error; html: beside the trace)\n"
     "      --fail-if EXPR      exit with 1 when this is true of the figures, such as 'peak>512M';\n"
     "                          may be given several times\n"
+    "      --this-process      --fail-if is for the program's own process alone, whatever its\n"
+    "                          children take; without this it fails when some were not recorded\n"
     "      --open              show the page in a browser afterwards\n"
     "      --follow-fork       record the program's children, too, each to a trace of its own\n"
     "      --min-lifetime SEC  children that live shorter share one trace (1)\n"
@@ -84,6 +86,7 @@ enum {
     OPTION_REPORT = 256,
     OPTION_REPORT_FILE,
     OPTION_FAIL_IF,
+    OPTION_THIS_PROCESS,
     OPTION_OPEN,
     OPTION_GPU,
     OPTION_FOLLOW_FORK,
@@ -123,6 +126,7 @@ static const struct option long_options[] = {
     {"report", required_argument, NULL, OPTION_REPORT},
     {"report-file", required_argument, NULL, OPTION_REPORT_FILE},
     {"fail-if", required_argument, NULL, OPTION_FAIL_IF},
+    {"this-process", no_argument, NULL, OPTION_THIS_PROCESS},
     {"open", no_argument, NULL, OPTION_OPEN},
     {"follow-fork", no_argument, NULL, OPTION_FOLLOW_FORK},
     {"min-lifetime", required_argument, NULL, OPTION_MIN_LIFETIME},
@@ -307,6 +311,8 @@ static bool take_option(void *ctx, int option, const char *value, struct err *e)
         return true;
     case OPTION_FAIL_IF:
         return budgets_add(&o->fail_if, "--fail-if", value, true, e);
+    case OPTION_THIS_PROCESS:
+        return o->this_process = true;
     case OPTION_OPEN:
         return o->open = true;
     case OPTION_GPU:

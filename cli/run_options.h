@@ -59,6 +59,7 @@ struct run_options {
     enum run_report report;
     const char *report_file; /* NULL: standard error */
     struct budgets fail_if;
+    bool this_process; /* they are for the program's own process alone */
     bool open;
 };
 

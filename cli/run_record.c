@@ -51,6 +51,8 @@ int run_record_end(struct run_record *t, struct recording *r, bool part, struct 
             return -1;
     } while (taken >= PIECE);
     t->processes++;
+    if (t->unseen)
+        run_unseen_take(t->unseen, r);
     const struct recording_counts *counts = recording_counts(r);
     t->events += counts->allocations + counts->frees;
     t->notes += counts->notes;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "cli/run_unseen.h"
 #include "recording/recording.h"
 #include "trace/store.h"
 
@@ -14,10 +15,11 @@ struct run_record {
     struct trace trace;
     struct ingest ingest;
     struct recording_target target;
-    uint64_t processes; /* whose recordings went in */
-    uint64_t events;    /* allocations and frees */
-    uint64_t notes;     /* what the programs said of themselves: zones, messages, … */
-    uint64_t forks;     /* children of theirs that are recorded, too */
+    uint64_t processes;        /* whose recordings went in */
+    uint64_t events;           /* allocations and frees */
+    uint64_t notes;            /* what the programs said of themselves: zones, messages, … */
+    uint64_t forks;            /* children of theirs that are recorded, too */
+    struct run_unseen *unseen; /* takes what they started; NULL: it is not wanted */
 };
 
 /* `spool`: where events go that do not fit in memory. NULL with `e` when memory is short. */

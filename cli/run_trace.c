@@ -44,6 +44,11 @@ void run_traces_init(struct run_traces *r, const struct run_options *o)
 
 void run_traces_release(struct run_traces *r)
 {
+    for (size_t i = 0; i < r->processes.len; i++) {
+        free((char *)r->processes.at[i].program.p);
+        free((char *)r->processes.at[i].trace.p);
+    }
+    vec_release(&r->processes);
     resolver_release(&r->resolver);
 }
 
@@ -111,10 +116,39 @@ static int save(struct run_traces *r, struct trace *t, const char *path, bool re
     return status;
 }
 
-int run_trace_save(struct run_traces *r, struct trace *t, const char *path, bool replace,
-                   struct err *e)
+/* For the table: what the trace at `path` says of `count` processes. The root's is the first. */
+static int note_process(struct run_traces *r, const struct summary *s, uint64_t count,
+                        const char *path, struct err *e)
 {
-    return save(r, t, path, replace, NULL, e);
+    const struct trace *t = s->trace;
+    struct view name = strings_get(&t->strings, t->facts.program);
+    char *program = strndup(name.p ? name.p : "", name.len), *trace = strdup(path);
+    struct report_process p = {.pid = t->facts.pid,
+                               .count = count,
+                               .live_bytes = s->live_bytes,
+                               .events = s->allocations + s->frees};
+    for (size_t i = 0; i < s->pools.len; i++) {
+        uint64_t peak = s->pools.at[i].figures.peak_bytes;
+        p.peak_bytes = peak > p.peak_bytes ? peak : p.peak_bytes;
+    }
+    if (!program || !trace || !vec_push(&r->processes, p)) {
+        free(program);
+        free(trace);
+        return err_no_memory(e, "the table of processes");
+    }
+    struct report_process *last = &r->processes.at[r->processes.len - 1];
+    last->program = view_of(program);
+    last->trace = view_of(trace);
+    return 0;
+}
+
+static int make_summary(struct saved_summary *made, struct trace *t, struct err *e)
+{
+    const struct summary_options options = {.by = GROUP_SITE};
+    if (!made->made && summary_build(&made->summary, t, &options, e) != 0)
+        return -1;
+    made->made = true;
+    return 0;
 }
 
 /* ---- the report */
@@ -149,7 +183,10 @@ static int write_report(struct run_traces *r, struct summary *s, struct err *e)
     const struct run_options *o = r->options;
     if (o->report == RUN_NONE || o->report == RUN_HTML)
         return 0;
-    const struct report_options report = {.format = formats[o->report], .sort = SORT_SIZE};
+    const struct report_options report = {.format = formats[o->report],
+                                          .sort = SORT_SIZE,
+                                          .processes = r->processes.at,
+                                          .process_count = r->processes.len};
     const struct summary_selection selection = {.sort = SORT_SIZE,
                                                 .limit = o->report == RUN_TEXT ? SITES_SHOWN : 0};
     summary_select(&s->sites, &selection);
@@ -246,17 +283,38 @@ static int check(struct run_traces *r, struct summary *s, struct err *e)
     return 0;
 }
 
-int run_trace_check(struct run_traces *r, struct trace *t, struct err *e)
+int run_trace_save_children(struct run_traces *r, struct trace *t, uint64_t count, const char *path,
+                            struct err *e)
 {
-    struct summary s;
-    const struct summary_options options = {.by = GROUP_SITE};
-    if (r->options->fail_if.list.len == 0)
-        return 0;
-    if (summary_build(&s, t, &options, e) != 0)
-        return -1;
-    int status = s.empty ? 0 : check(r, &s, e);
-    summary_release(&s);
+    struct saved_summary made = {0};
+    int status = save(r, t, path, r->options->replace, &made, e);
+    if (status == 0)
+        status = make_summary(&made, t, e);
+    if (status == 0)
+        status = note_process(r, &made.summary, count, path, e);
+    if (status == 0 && !r->options->this_process && !made.summary.empty)
+        status = check(r, &made.summary, e);
+    saved_summary_release(&made);
     return status;
+}
+
+void run_trace_check_cover(struct run_traces *r, struct summary *s)
+{
+    struct summary_check c = {.name = "covers-process-tree"};
+    char n[FORMAT_SIZE];
+    uint64_t uncovered = r->options->this_process ? 0 : r->uncovered;
+    if ((!uncovered && !r->replaced) || r->options->fail_if.list.len == 0)
+        return;
+    if (r->replaced)
+        snprintf(c.detail, sizeof c.detail, "the program itself was not recorded to its end");
+    else
+        snprintf(c.detail, sizeof c.detail, "%s not recorded",
+                 format_counted(n, uncovered, "child process"));
+    fprintf(stderr, "tidemark: --fail-if covers less than the process tree: %s%s\n", c.detail,
+            r->replaced ? "" : "; --this-process checks the program's own process alone");
+    r->exceeded = true;
+    if (s)
+        (void)vec_push(&s->checks, c); /* the line above is said in any case */
 }
 
 static bool needs_summary(const struct run_options *o)
@@ -264,14 +322,20 @@ static bool needs_summary(const struct run_options *o)
     return o->fail_if.list.len || (o->report != RUN_NONE && o->report != RUN_HTML);
 }
 
-static int report(struct run_traces *r, struct trace *t, struct saved_summary *made, struct err *e)
+static int report(struct run_traces *r, struct trace *t, struct saved_summary *made,
+                  const char *path, struct err *e)
 {
-    const struct summary_options options = {.by = GROUP_SITE};
-    if (!made->made && summary_build(&made->summary, t, &options, e) != 0)
+    if (make_summary(made, t, e) != 0 || check(r, &made->summary, e) != 0)
         return -1;
-    made->made = true;
-    if (check(r, &made->summary, e) != 0)
-        return -1;
+    run_trace_check_cover(r, &made->summary);
+    if (r->processes.len) {
+        if (note_process(r, &made->summary, 1, path, e) != 0)
+            return -1;
+        struct report_process root = r->processes.at[r->processes.len - 1];
+        memmove(&r->processes.at[1], r->processes.at,
+                (r->processes.len - 1) * sizeof *r->processes.at);
+        r->processes.at[0] = root;
+    }
     return write_report(r, &made->summary, e);
 }
 
@@ -283,7 +347,7 @@ int run_trace_finish(struct run_traces *r, struct trace *t, const char *path, bo
     bool summed = needs_summary(o);
     int status = save(r, t, path, replace, summed ? &made : NULL, e);
     if (status == 0 && summed)
-        status = report(r, t, &made, e);
+        status = report(r, t, &made, path, e);
     saved_summary_release(&made);
     if (status == 0 && (o->report == RUN_HTML || o->open))
         status = make_page(o, path, e);

@@ -7,26 +7,35 @@
 
 #include "base/err.h"
 #include "cli/resolver.h"
+#include "base/vec.h"
 #include "cli/run_options.h"
+#include "report/report.h"
 #include "trace/store.h"
 
 struct run_traces {
     const struct run_options *options;
     struct resolver resolver;
     bool resolver_runs;
-    bool exceeded; /* some --fail-if held */
+    bool exceeded;      /* some --fail-if held */
+    uint64_t uncovered; /* children that --fail-if says nothing of */
+    bool replaced;      /* nor of the program that the program's own process became, or was */
+    VEC(struct report_process) processes; /* of traces that were saved; strings are owned */
 };
 
 /* Starts what looks for names, unless it is not wanted: to be called before there are threads. */
 void run_traces_init(struct run_traces *r, const struct run_options *o);
 void run_traces_release(struct run_traces *r);
 
-/* Finds names and saves the trace. What goes wrong with names is said, and no error. */
-int run_trace_save(struct run_traces *r, struct trace *t, const char *path, bool replace,
-                   struct err *e);
+/*
+ * Finds names, saves the trace of `count` children and checks the budgets, unless they are for the
+ * program's own process alone. A trace without memory events is not checked. What goes wrong with
+ * names is said, and no error.
+ */
+int run_trace_save_children(struct run_traces *r, struct trace *t, uint64_t count, const char *path,
+                            struct err *e);
 
-/* Checks the budgets alone. A trace without memory events, as of a short child, is passed over. */
-int run_trace_check(struct run_traces *r, struct trace *t, struct err *e);
+/* Says that budgets do not cover all processes, if so and it was not asked for; they fail then. */
+void run_trace_check_cover(struct run_traces *r, struct summary *s);
 
 /* Does all for the trace that a report is wanted of: saves it, checks the budgets, reports. */
 int run_trace_finish(struct run_traces *r, struct trace *t, const char *path, bool replace,

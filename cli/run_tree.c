@@ -61,6 +61,7 @@ static bool start_reading(struct run_tree *t, struct run_process *p)
         complain(t, &e);
         return false;
     }
+    p->record->unseen = &t->unseen;
     if (recording_open(&p->recording, p->collected->fd, &p->record->target, &e) != 0) {
         p->silent = p->collected->ended;
         return false;
@@ -94,13 +95,25 @@ static uint64_t read_on(struct run_tree *t, struct run_process *p)
         complain(t, &e);
         p->finished = true;
     }
+    run_unseen_take(&t->unseen, p->recording);
     return taken;
+}
+
+/* What the header of a program that ended says is known for good then. */
+static void note_end(struct run_tree *t, const struct run_process *p)
+{
+    struct rec_header h;
+    struct err e;
+    if (recording_read_header(p->collected->fd, &h, &e) == 0)
+        run_unseen_ended(&t->unseen, p->number, &h);
 }
 
 static void finish(struct run_tree *t, struct run_process *p)
 {
     struct err e = {0};
     p->finished = true;
+    if (p->collected->is_root)
+        note_end(t, p);
     if (!start_reading(t, p))
         return;
     look_for_strangers(p);
@@ -159,6 +172,8 @@ static void fold(struct run_tree *t, struct run_process *p)
     struct err e = {0};
     if (!t->folded)
         t->folded = run_record_new(t->spool, &e);
+    if (t->folded)
+        t->folded->unseen = &t->unseen;
     uint64_t had = t->folded ? t->folded->forks : 0;
     uint64_t held_before = held(t->folded);
     /* One that ended before it recorded anything is no loss. */
@@ -196,9 +211,7 @@ static void save_child(struct run_tree *t, struct run_process *p)
     }
     if (!name || !vec_push(&t->saved, p->collected->pid))
         err_no_memory(&e, "the output's name");
-    if (e.code ||
-        run_trace_save(t->traces, &p->record->trace, name, t->options->replace, &e) != 0 ||
-        run_trace_check(t->traces, &p->record->trace, &e) != 0)
+    if (e.code || run_trace_save_children(t->traces, &p->record->trace, 1, name, &e) != 0)
         complain(t, &e);
     t->children++;
     free(name);
@@ -207,6 +220,7 @@ static void save_child(struct run_tree *t, struct run_process *p)
 static void child_ended(struct run_tree *t, struct run_process *p)
 {
     double lived = (double)(p->collected->end - p->collected->began) / 1e9;
+    note_end(t, p);
     if (!p->record && lived < t->options->min_lifetime) {
         fold(t, p);
     } else {
@@ -227,7 +241,9 @@ static void take_new(struct run_tree *t)
     while ((c = collector_take(t->collector))) {
         t->came += c->hello.origin == REC_ORIGIN_FORK;
         /* What it was told when it came may have changed since. */
-        const struct run_process new = {.collected = c, .told = t->changes - (t->changes > 0)};
+        const struct run_process new = {.collected = c,
+                                        .number = run_unseen_came(&t->unseen, c->hello.pid),
+                                        .told = t->changes - (t->changes > 0)};
         if (vec_push(&t->list, new))
             continue;
         struct err e = {0};
@@ -316,6 +332,7 @@ uint64_t run_tree_step(struct run_tree *t, bool spare)
             taken += read_on(t, p);
     }
     drop_forgotten(t);
+    run_unseen_look(&t->unseen);
     return taken;
 }
 
@@ -395,8 +412,7 @@ void run_tree_save_folded(struct run_tree *t)
     if (!name)
         err_no_memory(&e, "the output's name");
     if (!name || run_record_close(t->folded, &e) != 0 ||
-        run_trace_save(t->traces, &t->folded->trace, name, t->options->replace, &e) != 0 ||
-        run_trace_check(t->traces, &t->folded->trace, &e) != 0)
+        run_trace_save_children(t->traces, &t->folded->trace, t->folded->processes, name, &e) != 0)
         complain(t, &e);
     free(name);
 }
@@ -410,6 +426,7 @@ void run_tree_release(struct run_tree *t)
             forget(t, &t->list.at[i]);
     }
     run_record_free(t->folded);
+    run_unseen_release(&t->unseen);
     buf_release(&t->idle.why);
     buf_release(&t->folded_idle.why);
     vec_release(&t->list);

@@ -19,6 +19,7 @@
 #include "cli/run_options.h"
 #include "cli/run_record.h"
 #include "cli/run_trace.h"
+#include "cli/run_unseen.h"
 #include "server/collector.h"
 
 /* One program in one process. */
@@ -27,6 +28,7 @@ struct run_process {
     struct run_record *record; /* NULL: not begun to be read */
     struct recording *recording;
     struct run_listen *listen; /* of a child that is offered, else NULL */
+    size_t number;             /* in run_tree.unseen */
     bool finished;             /* all is in `record` */
     bool silent;               /* it never got to record anything */
     bool stopped;              /* --seconds have passed: it records no more */
@@ -50,6 +52,7 @@ struct run_tree {
     VEC(struct run_process) list;
     VEC(pid_t) saved; /* children of which a trace was written, one for each */
     struct run_record *folded;
+    struct run_unseen unseen; /* what ran and was not recorded */
     struct run_idle idle,
         folded_idle;  /* the latter are idle where the others of `folded` are, too */
     bool stop;        /* --seconds have passed */

@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 #include <malloc.h>
+#include <spawn.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,6 +88,11 @@ static const struct hooked hooked[] = {
     HOOKED(dlopen, OTHERS),
     HOOKED(dlclose, OTHERS),
     HOOKED(bind, OTHERS),
+    HOOKED(fork, OTHERS), /* and its kin: children are counted */
+    HOOKED(posix_spawn, OTHERS),
+    HOOKED(posix_spawnp, OTHERS),
+    HOOKED(system, OTHERS),
+    HOOKED(popen, OTHERS),
     /* clang-format off */
     OPERATORS(OPERATOR)
     /* clang-format on */

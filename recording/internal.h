@@ -49,6 +49,9 @@ struct recording {
     struct memory_event events[BATCH];
     size_t n;
     VEC(struct held) held;
+    VEC(struct recording_start) starts;
+    size_t start_paths; /* bytes of their paths */
+    uint64_t starts_dropped;
     VEC(struct pause) pauses; /* in order; those that were not told to the trace so far */
     struct map thread_names;  /* tid → string number */
     struct map names;         /* keys that were told */

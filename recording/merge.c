@@ -638,6 +638,9 @@ void recording_free(struct recording *r)
     vec_release(&r->parked);
     vec_release(&r->held);
     vec_release(&r->pauses);
+    for (size_t i = 0; i < r->starts.len; i++)
+        free(r->starts.at[i].path);
+    vec_release(&r->starts);
     chunks_release(&r->file);
     recording_clock_release(&r->clock);
     nodes_release(&r->nodes);

@@ -1,5 +1,6 @@
 /* Records other than allocations and frees: images, threads, pools, and what programs send. */
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/format.h"
@@ -264,6 +265,40 @@ static int take_clock(struct recording *r, const struct run *run, struct body *b
     return r->header.clock == REC_CLOCK_COUNTER ? recording_clock_add(&r->clock, pair, e) : 0;
 }
 
+static int take_start(struct recording *r, enum rec_kind kind, struct body *b, struct err *e)
+{
+    struct recording_start s = {.kind = kind, .pid = (pid_t)r->header.pid, .followed = true};
+    if (kind != REC_EXEC) {
+        s.pid = (pid_t)number(b);
+        s.followed = number(b) == 1;
+    }
+    r->counts.forks += kind == REC_FORK && s.followed;
+    struct view path = kind == REC_FORK ? (struct view){0} : text(b);
+    if (r->starts.len == RECORDING_STARTS || path.len > RECORDING_START_PATHS - r->start_paths) {
+        r->starts_dropped++;
+        return 0;
+    }
+    r->start_paths += path.len;
+    s.path = path.len ? strndup(path.p, path.len) : NULL;
+    if ((path.len && !s.path) || !vec_push(&r->starts, s)) {
+        free(s.path);
+        return err_no_memory(e, "what the program started");
+    }
+    return 0;
+}
+
+uint64_t recording_take_starts(struct recording *r, void (*take)(void *, struct recording_start *),
+                               void *ctx)
+{
+    uint64_t dropped = r->starts_dropped;
+    for (size_t i = 0; i < r->starts.len; i++)
+        take(ctx, &r->starts.at[i]);
+    r->starts.len = 0;
+    r->start_paths = 0;
+    r->starts_dropped = 0;
+    return dropped;
+}
+
 int recording_rare(struct recording *r, struct run *run, struct err *e)
 {
     struct body b = {run->pos, run->end};
@@ -300,12 +335,10 @@ int recording_rare(struct recording *r, struct run *run, struct err *e)
     case REC_ZONE_TEXT:
         return take_zone_text(r, run, &b, e);
     case REC_FORK:
-        (void)number(&b);
-        r->counts.forks += number(&b) == 1;
-        return 0;
-    case REC_THREAD_EXIT:
     case REC_EXEC:
     case REC_SPAWN:
+        return take_start(r, run->kind & REC_KIND_MASK, &b, e);
+    case REC_THREAD_EXIT:
         return 0;
     case REC_LOSS:
         return take_loss(r, run, &b, e);

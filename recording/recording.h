@@ -41,6 +41,18 @@ struct recording_counts {
 
 struct recording;
 
+/* A program that the process executed in its place, or a child: what the process says of it. */
+struct recording_start {
+    enum rec_kind kind; /* REC_EXEC, REC_SPAWN or REC_FORK */
+    pid_t pid;          /* as the process sees it; 0: unknown. Of REC_EXEC its own */
+    bool followed;      /* it is to be recorded */
+    char *path;         /* as it was called; NULL: not known */
+};
+
+/* What is kept of them until the caller takes them. */
+#define RECORDING_STARTS 16384u
+#define RECORDING_START_PATHS ((size_t)1 << 20) /* bytes */
+
 /*
  * `fd` stays the caller's and must stay open. ERR_INPUT when the file is no recording; one whose
  * process did not get to write the header is none, too.
@@ -68,6 +80,13 @@ int recording_stop(struct recording *r, struct err *e);
  * about the recording are added.
  */
 int recording_finish(struct recording *r, bool part, struct err *e);
+
+/*
+ * Calls `take` with each start that was read since the last call; the path is the callee's to free.
+ * Returns how many were dropped, because there were too many.
+ */
+uint64_t recording_take_starts(struct recording *r, void (*take)(void *, struct recording_start *),
+                               void *ctx);
 
 /* The header of a recording. ERR_INPUT when the file is none. */
 int recording_read_header(int fd, struct rec_header *h, struct err *e);

@@ -3,6 +3,7 @@
 #include "base/format.h"
 #include "report/cost.h"
 #include "report/json_value.h"
+#include "report/processes.h"
 #include "report/sink.h"
 
 /* The next element of the list that is open, on a line of its own. */
@@ -61,6 +62,8 @@ static void json_begin(struct report *r)
 {
     buf_puts(&r->buf, "{\"schema\": \"tidemark.report/1\",\n \"trace\": ");
     r->failed |= !json_put(&r->buf, make_trace(r->s), 0);
+    if (r->options->process_count)
+        r->failed |= !processes_json(&r->buf, r->options);
     if (selection_is_narrow(&r->s->selection.options)) {
         buf_puts(&r->buf, ",\n \"selection\": ");
         r->failed |= !json_put(&r->buf, make_selection(&r->s->selection), 0);

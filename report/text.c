@@ -9,6 +9,7 @@
 
 #include "base/format.h"
 #include "report/cost.h"
+#include "report/processes.h"
 #include "report/sink.h"
 #include "report/text_cells.h"
 
@@ -29,6 +30,7 @@ static void put_location(struct buf *out, const struct summary_row *row)
 static void text_begin(struct report *r)
 {
     char time[FORMAT_SIZE];
+    processes_text(&r->buf, r->options);
     if (r->s->selection.has_at)
         buf_printf(&r->buf, "live at %s: ", format_duration(time, r->s->selection.options.at));
     buf_put(&r->buf, r->s->verdict.data, r->s->verdict.len);

@@ -392,6 +392,104 @@ class Children(RunCase):
             row = site(trace, "make_block")
             self.assertEqual((row["count"], row["live_count"]), (2, 1))
 
+    def static(self):
+        return compiled(self.dir, "static", ["-static"])
+
+    def test_what_ran_unrecorded_is_named(self):
+        """The wrappers that people use: fork and exec, vfork and exec, posix_spawn by a shell."""
+        slow = self.dir / "slow"
+        slow.symlink_to(shutil.which("sleep"))
+        for command, name in ((["timeout", "60", slow, "1"], os.path.realpath(slow)),
+                              (["sh", "-c", f"{self.program} exit 0; true"], str(self.program)),
+                              ([self.program, "shell"], "/bin/sh")):
+            with self.subTest(command=command):
+                result = record(self.dir, *command, options=["-f", "--fail-if", "peak>1G"])
+                said = [s for s in result.stderr.splitlines() if "not recorded: " in s]
+                self.assertEqual(len(said), 1, result.stderr)
+                self.assertRegex(said[0], r"^tidemark: not recorded: [12] child process(es)?: .*; "
+                                          r"--follow-fork records them$")
+                self.assertIn(name, said[0])
+                self.assertEqual(result.returncode, 1, result.stderr)
+                self.assertIn("--fail-if covers less than the process tree", result.stderr)
+                self.assertIn("--this-process", result.stderr)
+                result = record(self.dir, *command,
+                                options=["-f", "--fail-if", "peak>1G", "--this-process"])
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertNotIn("covers less", result.stderr)
+                result = record(self.dir, *command,
+                                options=["-f", "--fail-if", "peak>1G", "--follow-fork"])
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertNotIn("not recorded", result.stderr)
+
+    def test_a_budget_of_children(self):
+        """Each process by itself, unless it is for the program's own."""
+        command = ["sh", "-c", f"{self.program} exit 0; true"]
+        budget = ["-f", "--follow-fork", "--fail-if", 'count(site=~"make_block")>0']
+        result = record(self.dir, *command, options=budget)
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertNotIn("covers less", result.stderr)
+        result = record(self.dir, *command, options=[*budget, "--this-process"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+
+    def test_programs_without_the_library_are_named(self):
+        static, go = self.static(), self.dir / "go-program"
+        note = self.dir / "note"
+        note.write_bytes(b"\4\0\0\0\4\0\0\0\4\0\0\0Go\0\0test")
+        subprocess.run(["objcopy", "--add-section", f".note.go.buildid={note}", static, go],
+                       check=True)
+        command = ["sh", "-c", f"{static} exit 0; {static} exit 0; (exec {go} exit 0); "
+                               f"{self.program} exit 0; true"]
+        for lifetime in (0, 60):
+            result = record(self.dir, *command, options=[
+                "-f", "--follow-fork", "--fail-if", "peak>1G", "--min-lifetime", lifetime])
+            self.assertEqual(result.returncode, 1, result.stderr)
+            said = [s for s in result.stderr.splitlines() if "not recorded: " in s]
+            self.assertEqual(len(said), 2, result.stderr)
+            self.assertIn(f"{static} (2 processes), which is statically linked", said[0])
+            self.assertIn(f"{go}, which is a Go program", said[1])
+            self.assertIn("3 child processes not recorded", result.stderr)
+
+    @unittest.skipIf(os.getuid() != 0, "giving a file to another user needs root")
+    def test_privileged_children_are_named(self):
+        program = compiled(self.dir, "privileged")
+        os.chown(program, 65534, 65534)
+        program.chmod(0o4755)
+        self.dir.chmod(0o755)
+        result = record(self.dir, "sh", "-c", f"{program} exit 0; true", options=["--follow-fork"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn(f"not recorded: {program}, which is setuid", result.stderr)
+
+    def test_a_program_that_is_replaced_by_a_static_one(self):
+        for options in ([], ["--this-process"], ["--follow-fork"]):
+            result = record(self.dir, "sh", "-c", f"exec {self.static()} exit 0",
+                            options=["-f", "--fail-if", "peak>1G", *options])
+            self.assertEqual(result.returncode, 1, result.stderr)
+            self.assertIn("the program itself was not recorded to its end", result.stderr)
+
+    def test_reports_of_several_begin_with_a_table(self):
+        command = ["sh", "-c", f"{self.program} exit 0; true"]
+        for lifetime in (0, 60):
+            options = ["-f", "--follow-fork", "--min-lifetime", lifetime]
+            result = record(self.dir, *command, options=options)
+            lines = result.stderr.split("\n\n")[1].splitlines()
+            self.assertEqual(lines[0].split(),
+                             ["PID", "Program", "Peak", "Live", "size", "Events", "Trace"])
+            self.assertEqual(len(lines), 3, result.stderr)
+            self.assertRegex(lines[1], r"^ *[0-9]+  (da)?sh .* out\.tracy$|/out\.tracy$")
+            child = r"^ *[0-9]+  program " if lifetime == 0 else r"^ *-  1 short process "
+            self.assertRegex(lines[2], child)
+            file = self.dir / "report.json"
+            record(self.dir, *command,
+                   options=[*options, "--report", "json", "--report-file", file])
+            first, second = json.loads(file.read_text())["processes"]
+            self.assertEqual(first["trace"], str(self.trace))
+            self.assertEqual(second["program"], None if lifetime else "program")
+            row = site(pathlib.Path(second["trace"]), "make_block")
+            self.assertEqual(row["count"], 1)
+            told = json.loads(run("report", "--format", "json", second["trace"]).stdout)
+            self.assertEqual((second["peak_bytes"], second["live_bytes"]),
+                             (told["pools"][0]["peak_bytes"], told["pools"][0]["live_bytes"]))
+
     def test_that_get_no_file_are_told_of(self):
         script = "exec 3<&0; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14; do " \
                  "sh -c 'echo up; read line <&3' & done; wait"

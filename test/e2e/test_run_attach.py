@@ -6,6 +6,7 @@ import pathlib
 import platform
 import signal
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -416,6 +417,22 @@ class Attach(RunCase):
         # The loop's blocks; each is freed when the next one is made, and the last one at the end.
         self.assertGreaterEqual(large(attached), 3000)
         self.assertLess(abs(large(report(plain)) - large(attached)), 100)
+
+    def test_children_are_counted(self):
+        """A budget covers less than the process tree, also where the process was attached to."""
+        script, go = self.dir / "script.py", self.dir / "go"
+        script.write_text(PYTHON + "os.system('true')\nos.waitpid(os.fork() or os._exit(0), 0)\n")
+        for options, code in ((["--fail-if", "peak>1G"], 1), ([], 0),
+                              (["--fail-if", "peak>1G", "--this-process"], 0)):
+            go.unlink(missing_ok=True)
+            self.trace.unlink(missing_ok=True)
+            process = self.start(script, go, program=sys.executable)
+            recorder = self.attach(process.pid, *options)
+            go.touch()
+            self.said(process)
+            errors = self.ended(recorder, code)
+            self.assertRegex(errors, "not recorded: 2 child processes(, among them|:) /bin/sh")
+            self.assertNotIn("--follow-fork", errors)
 
     def test_functions_of_jemalloc(self):
         library = shared_library("libjemalloc.so.2")
