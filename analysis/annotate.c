@@ -174,8 +174,8 @@ static int read_code(struct builder *b, const struct disassembler *d, struct err
     return status;
 }
 
-/* The line that an address lies in, or NULL. Lines follow each other without gaps. */
-static struct annotate_line *line_at(struct annotation *a, uint64_t address)
+/* Lines follow each other without gaps. */
+struct annotate_line *annotate_line_at(struct annotation *a, uint64_t address)
 {
     uint64_t offset = address - a->function.address;
     size_t low = 0, high = a->lines.len;
@@ -199,11 +199,6 @@ struct passage {
     bool inside;   /* of the function at all */
 };
 
-static bool is_inside(const struct annotation *a, uint64_t call)
-{
-    return call - a->function.address < a->function.size;
-}
-
 static struct passage *find_passages(struct annotation *a, struct err *e)
 {
     const struct callstacks *c = &a->trace->callstacks;
@@ -215,9 +210,9 @@ static struct passage *find_passages(struct annotation *a, struct err *e)
     for (size_t i = 0; i < c->frames.len; i++) {
         uint64_t id = c->frames.at[i].id;
         uint64_t address = frame_address(id);
-        if (id & FRAME_ID_CUSTOM || address == 0 || !is_inside(a, address - 1))
+        if (id & FRAME_ID_CUSTOM || address == 0 || !annotate_is_inside(a, address - 1))
             continue;
-        struct annotate_line *line = line_at(a, address - 1);
+        struct annotate_line *line = annotate_line_at(a, address - 1);
         p[i] = (struct passage){line ? (uint32_t)(line - a->lines.at) + 1 : 0, true};
     }
     return p;
@@ -431,14 +426,16 @@ static int read_sources(struct annotation *a, struct annotate_texts *texts, stru
 /* ---- all of it */
 
 int annotate_build(struct annotation *a, struct annotate_texts *texts,
-                   const struct annotate_function *function, struct selection *s,
-                   const struct disassembler *d, struct err *e)
+                   const struct sample_input *samples, const struct annotate_function *function,
+                   struct selection *s, const struct disassembler *d, struct err *e)
 {
     struct builder b = {a, texts, s};
     *a = (struct annotation){.trace = texts->trace, .function = *function};
     int status = read_code(&b, d, e);
     if (status == 0)
         status = find_figures(&b, e);
+    if (status == 0)
+        annotate_count_samples(a, samples, s);
     if (status == 0)
         status = find_places(a, e);
     if (status == 0)

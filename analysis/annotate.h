@@ -17,6 +17,7 @@
 
 #include "analysis/disassembler.h"
 #include "analysis/frames.h"
+#include "analysis/sample_profile.h"
 #include "analysis/selection.h"
 #include "base/buf.h"
 #include "base/err.h"
@@ -111,6 +112,12 @@ struct annotate_figures {
     uint64_t live_count, live_bytes; /* when the selection ends */
 };
 
+/* Call stack samples: see sample_profile.h for which. */
+struct annotate_samples {
+    uint64_t self;  /* that were taken there */
+    uint64_t total; /* and those whose call stack passes through it, each counted once */
+};
+
 /* A source line; neighbours that come from the same one share it. */
 struct annotate_place {
     struct frame_view frame; /* the innermost function inlined there */
@@ -129,6 +136,7 @@ struct annotate_line {
     bool is_unknown;                 /* … or one that the disassembler does not know */
     bool is_call;                    /* some selected allocation's call stack returns behind it */
     struct annotate_figures figures; /* of those */
+    struct annotate_samples samples;
 };
 
 struct annotation {
@@ -137,6 +145,7 @@ struct annotation {
     uint64_t shown;                  /* bytes of the function that are in `lines` */
     struct annotate_figures through; /* allocations whose call stacks pass through the function */
     struct annotate_figures own;     /* of them, those whose site (sites.h) lies in it */
+    struct annotate_samples samples; /* of the function */
     VEC(struct annotate_line) lines; /* by address, without gaps */
     VEC(struct annotate_place) places;
     struct buf bytes;
@@ -144,8 +153,8 @@ struct annotation {
 
 /* `a` need not be initialised. It is valid as long as the trace. */
 int annotate_build(struct annotation *a, struct annotate_texts *texts,
-                   const struct annotate_function *function, struct selection *s,
-                   const struct disassembler *d, struct err *e);
+                   const struct sample_input *samples, const struct annotate_function *function,
+                   struct selection *s, const struct disassembler *d, struct err *e);
 void annotation_release(struct annotation *a);
 
 #endif

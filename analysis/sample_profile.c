@@ -200,8 +200,10 @@ static const uint64_t *thread_of(const struct trace *t, uint64_t id)
     return map_find(&t->threads.numbers, id);
 }
 
-static bool selects(const struct selection *s, const struct sample_group *g, const uint64_t *thread)
+bool sample_group_is_selected(const struct sample_input *in, const struct sample_group *g,
+                              const struct selection *s)
 {
+    const uint64_t *thread = thread_of(s->trace, in->threads.at[g->thread]);
     bool known = callstacks_get(&s->trace->callstacks, g->callstack);
     if (s->threads && (!thread || !s->threads[*thread]))
         return false;
@@ -221,7 +223,7 @@ static int count_all(struct counting *c, const struct sample_input *in, const st
     }
     for (size_t i = 0; i < in->groups.len; i++) {
         const struct sample_group *g = &in->groups.at[i];
-        if (!selects(s, g, thread_of(s->trace, in->threads.at[g->thread])))
+        if (!sample_group_is_selected(in, g, s))
             continue;
         if (count_group(c, g, (uint32_t)i + 1, e) != 0)
             return -1;

@@ -60,6 +60,10 @@ void sample_input_wanted(bool wanted[REC_TYPE_COUNT]);
 int sample_input_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e);
 void sample_input_release(struct sample_input *in);
 
+/* Whether the selection's threads and call stacks let a group through. */
+bool sample_group_is_selected(const struct sample_input *in, const struct sample_group *g,
+                              const struct selection *s);
+
 struct sample_function_row {
     struct frame_view frame;
     uint64_t self;  /* samples whose innermost function it is */

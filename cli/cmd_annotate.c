@@ -29,6 +29,7 @@ static const char usage[] =
 struct annotate_command {
     struct question question;
     struct annotate_texts texts;
+    struct sample_input samples;
     struct image_code images;
     const char *function;
     bool regex;
@@ -67,17 +68,30 @@ static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
     return true;
 }
 
+/* Code, sources and samples. */
+static int put_beside(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
+{
+    struct annotate_command *c = ctx;
+    if (annotate_texts_put(&c->texts, type, recs, n, e) != 0)
+        return -1;
+    return sample_input_put(&c->samples, type, recs, n, e);
+}
+
 static int load(void *ctx, struct trace *t, struct err *e)
 {
     struct annotate_command *c = ctx;
     const struct selection_options *s = &c->question.selection;
-    const struct record_sink texts = {&c->texts, annotate_texts_put};
-    bool wanted[REC_TYPE_COUNT];
+    const struct record_sink beside = {c, put_beside};
+    bool wanted[REC_TYPE_COUNT], sampled[REC_TYPE_COUNT];
     annotate_texts_init(&c->texts, t);
+    c->samples = (struct sample_input){.has_range = s->has_range, .begin = s->begin, .end = s->end};
     annotate_texts_wanted(wanted);
+    sample_input_wanted(sampled);
+    for (size_t i = 0; i < REC_TYPE_COUNT; i++)
+        wanted[i] |= sampled[i];
     const struct trace_load_options options = {.zones = s->zone != NULL,
                                                .frames = s->has_frame,
-                                               .beside = &texts,
+                                               .beside = &beside,
                                                .beside_wanted = wanted};
     return trace_load_with(t, c->question.trace, &options, NULL, NULL, e);
 }
@@ -86,6 +100,7 @@ static void unload(void *ctx)
 {
     struct annotate_command *c = ctx;
     annotate_texts_release(&c->texts);
+    sample_input_release(&c->samples);
     image_code_release(&c->images);
 }
 
@@ -122,7 +137,7 @@ static int annotate_one(struct annotate_command *c, const struct annotate_functi
     if (status == 0) {
         if (f->is_elsewhere && c->question.format == REPORT_CSV)
             tell_origin(f);
-        status = annotate_build(&a, &c->texts, f, &s, &d, e);
+        status = annotate_build(&a, &c->texts, &c->samples, f, &s, &d, e);
         if (status == 0) {
             status = annotate_write(&a, &options, out, e);
             annotation_release(&a);

@@ -100,7 +100,7 @@ static void text_head(struct writer *w)
 {
     const struct annotation *a = w->a;
     struct buf *b = &w->doc.buf;
-    char shown[FORMAT_SIZE];
+    char shown[FORMAT_SIZE], own[FORMAT_SIZE];
     text_function(b, &a->function);
     text_size(b, a);
     text_origin(b, &a->function);
@@ -108,11 +108,16 @@ static void text_head(struct writer *w)
         buf_printf(b, "only the first %s bytes are shown\n", format_count(shown, a->shown));
     text_figures(b, "Through it", &a->through);
     text_figures(b, "Its own   ", &a->own);
+    if (a->samples.total)
+        buf_printf(b, "Samples   : %s through it, %s of them in it\n",
+                   format_count(shown, a->samples.total), format_count(own, a->samples.self));
     buf_puts(b, "\n");
     cell(b, "Count", 9);
     cell(b, "Size", 9);
     cell(b, "Live", 9);
     cell(b, "Live size", 9);
+    if (a->samples.total)
+        cell(b, "Samples", 9);
     cell(b, "Address", 18);
     buf_puts(b, "  Instruction");
     buf_printf(b, "%*s  Source\n", (int)(INSTRUCTION_WIDTH - sizeof "Instruction" + 1), "");
@@ -162,6 +167,10 @@ static void text_line(struct writer *w, const struct annotate_line *l)
     } else {
         buf_printf(b, "%*s", FIGURES_WIDTH, "");
     }
+    if (l->samples.self)
+        cell_count(b, l->samples.self, 9);
+    else if (w->a->samples.total)
+        cell(b, "", 9);
     snprintf(address, sizeof address, "0x%" PRIx64, l->address);
     cell(b, address, 18);
     buf_puts(b, "  ");
@@ -184,6 +193,11 @@ static json_t *make_figures(const struct annotate_figures *f)
     return json_pack("{s:o, s:o, s:o, s:o}", "count", json_count(f->count), "bytes",
                      json_count(f->bytes), "live_count", json_count(f->live_count), "live_bytes",
                      json_count(f->live_bytes));
+}
+
+static json_t *make_samples(const struct annotate_samples *s)
+{
+    return json_pack("{s:o, s:o}", "self", json_count(s->self), "total", json_count(s->total));
 }
 
 static json_t *make_function(const struct annotate_function *f)
@@ -212,6 +226,7 @@ static void json_head(struct writer *w)
     document_member(&w->doc, "shown_bytes", json_count(a->shown));
     document_member(&w->doc, "through", make_figures(&a->through));
     document_member(&w->doc, "own", make_figures(&a->own));
+    document_member(&w->doc, "samples", make_samples(&a->samples));
     document_list(&w->doc, "instructions");
 }
 
@@ -230,11 +245,12 @@ static void json_line(struct writer *w, const struct annotate_line *l)
 {
     const struct annotation *a = w->a;
     document_element(&w->doc,
-                     json_pack("{s:o, s:I, s:o, s:b, s:o, s:o}", "address",
+                     json_pack("{s:o, s:I, s:o, s:b, s:o, s:o, s:o}", "address",
                                json_address(l->address), "size", (json_int_t)l->size, "text",
                                json_text(text_at(a, l->text, l->len)), "code", (int)l->is_code,
                                "source", make_place(a, place_of(a, l)), "call",
-                               l->is_call ? make_figures(&l->figures) : json_null()));
+                               l->is_call ? make_figures(&l->figures) : json_null(), "samples",
+                               make_samples(&l->samples)));
 }
 
 /* ---- CSV */
@@ -259,10 +275,11 @@ static void csv_line(struct writer *w, const struct annotate_line *l)
         csv_field(b, text_at(w->a, p->text, p->len));
     const struct annotate_figures *f = &l->figures;
     if (l->is_call)
-        buf_printf(b, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 "\n", f->count, f->bytes,
+        buf_printf(b, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRIu64, f->count, f->bytes,
                    f->live_count, f->live_bytes);
     else
-        buf_puts(b, ",,,,\n");
+        buf_puts(b, ",,,,");
+    buf_printf(b, ",%" PRIu64 ",%" PRIu64 "\n", l->samples.self, l->samples.total);
 }
 
 /* ---- all of it */
@@ -277,7 +294,7 @@ int annotate_write(const struct annotation *a, const struct annotate_report_opti
         json_head(&w);
     else
         buf_puts(&w.doc.buf, "address,size,instruction,function,file,line,source,count,bytes,"
-                             "live_count,live_bytes\n");
+                             "live_count,live_bytes,samples,samples_total\n");
     for (size_t i = 0; i < a->lines.len && !w.doc.failed; i++) {
         if (options->format == REPORT_TEXT)
             text_line(&w, &a->lines.at[i]);

@@ -35,6 +35,7 @@ static const uint8_t arm64[] = {
 struct world {
     struct fixture f;
     struct annotate_texts texts;
+    struct sample_input samples;
     struct disassembler d;
     uint64_t next_block;
 };
@@ -60,6 +61,7 @@ static void world_release(struct world *w)
 {
     instructions_free(w->d.ctx);
     annotate_texts_release(&w->texts);
+    sample_input_release(&w->samples);
     fixture_release(&w->f);
 }
 
@@ -99,8 +101,8 @@ static void put_name(struct world *w, uint64_t address, const char *name)
     put_frame(w, address, &name, 1, "a.c", 3);
 }
 
-/* An allocation whose call stack returns to these addresses, innermost first; 0 ends them. */
-static uint64_t allocate(struct world *w, uint64_t size, const uint64_t *addresses)
+/* The call stack of these addresses, innermost first; 0 ends them. */
+static uint32_t intern(struct world *w, const uint64_t *addresses)
 {
     uint64_t ids[8];
     uint32_t n = 0, stack;
@@ -108,6 +110,13 @@ static uint64_t allocate(struct world *w, uint64_t size, const uint64_t *address
     for (; addresses[n]; n++)
         ids[n] = id_of(addresses[n]);
     assert_int_equal(callstacks_intern(&w->f.trace.callstacks, ids, n, &stack, &fresh, &w->f.e), 0);
+    return stack;
+}
+
+/* An allocation whose call stack returns to these addresses. */
+static uint64_t allocate(struct world *w, uint64_t size, const uint64_t *addresses)
+{
+    uint32_t stack = intern(w, addresses);
     w->next_block += 0x10000;
     fixture_alloc(&w->f, 0, w->next_block, size, stack);
     return w->next_block;
@@ -123,7 +132,8 @@ static void annotate(struct world *w, const char *wanted, struct annotation *a)
     assert_int_equal(annotate_find(&found, &w->texts, wanted, false, &w->f.e), 0);
     assert_int_equal(found.list.len, 1);
     assert_int_equal(selection_init(&s, &w->f.trace, &all, &w->f.e), 0);
-    assert_int_equal(annotate_build(a, &w->texts, &found.list.at[0], &s, &w->d, &w->f.e), 0);
+    assert_int_equal(
+        annotate_build(a, &w->texts, &w->samples, &found.list.at[0], &s, &w->d, &w->f.e), 0);
     selection_release(&s);
     annotate_functions_release(&found);
 }
@@ -193,6 +203,51 @@ static void calls_of_x64(void **state)
     /* The one that `inner` made, which the function called, is not its own. */
     assert_figures(a.own, (struct annotate_figures){5, 6018, 4, 6017});
     assert_int_equal(a.shown, sizeof x64);
+    annotation_release(&a);
+    world_release(&w);
+}
+
+static void put_samples(struct world *w, enum record_type type, int64_t time, unsigned n,
+                        const uint64_t *addresses)
+{
+    for (unsigned i = 0; i < n; i++) {
+        const struct rec_sample s = {.time = time + i, .callstack = intern(w, addresses)};
+        assert_int_equal(sample_input_put(&w->samples, type, &s, 1, &w->f.e), 0);
+    }
+}
+
+static void samples_by_instruction(void **state)
+{
+    static const struct annotate_samples want[] = {{0}, {0, 7}, {3, 3}, {0, 4}, {0}, {0}, {0}};
+    const struct rec_thread thread = {.id = 5};
+    const struct rec_count count = {0};
+    struct world w;
+    struct annotation a;
+    (void)state;
+    world_init(&w, CODE_X64);
+    put_code(&w, START, x64, sizeof x64);
+    put_name(&w, START, "work(int)");
+    assert_int_equal(sample_input_put(&w.samples, REC_THREAD, &thread, 1, &w.f.e), 0);
+#define AT(...) (const uint64_t[]){__VA_ARGS__, 0}
+    /* Waiting, which is not counted, at a time at which a sample lists it once more. */
+    put_samples(&w, REC_SWITCH_SAMPLE, 100, 2, AT(START, 0x900000));
+    assert_int_equal(sample_input_put(&w.samples, REC_SAMPLES, &count, 1, &w.f.e), 0);
+    put_samples(&w, REC_SAMPLE, 1, 3, AT(START + 6, 0x900000));         /* where they were taken */
+    put_samples(&w, REC_SAMPLE, 11, 2, AT(0x500, START + 6, 0x900000)); /* in what it calls */
+    put_samples(&w, REC_SAMPLE, 21, 4, AT(0x500, START + 11, START + 6, 0x900000));
+    put_samples(&w, REC_SAMPLE, 31, 1, AT(0x500, START + 6, START + 6, 0x900000)); /* recursion */
+    put_samples(&w, REC_SAMPLE, 41, 9, AT(0x500, 0x900000));
+    put_samples(&w, REC_SAMPLE, 100, 2, AT(START, 0x900000));
+#undef AT
+    annotate(&w, "work", &a);
+    assert_int_equal(a.lines.len, sizeof want / sizeof want[0]);
+    for (size_t i = 0; i < a.lines.len; i++) {
+        assert_int_equal(a.lines.at[i].samples.self, want[i].self);
+        assert_int_equal(a.lines.at[i].samples.total, want[i].total);
+    }
+    assert_int_equal(a.samples.self, 3);
+    assert_int_equal(a.samples.total, 10);
+    assert_int_equal(w.samples.switch_samples, 2);
     annotation_release(&a);
     world_release(&w);
 }
@@ -390,11 +445,9 @@ static void wild_code(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(calls_of_x64),
-        cmocka_unit_test(calls_of_arm64),
-        cmocka_unit_test(source_lines),
-        cmocka_unit_test(functions_by_name),
-        cmocka_unit_test(end_of_the_address_space),
+        cmocka_unit_test(calls_of_x64),      cmocka_unit_test(samples_by_instruction),
+        cmocka_unit_test(calls_of_arm64),    cmocka_unit_test(source_lines),
+        cmocka_unit_test(functions_by_name), cmocka_unit_test(end_of_the_address_space),
         cmocka_unit_test(wild_code),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
