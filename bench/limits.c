@@ -90,7 +90,7 @@ static int measure_container(const char *trace, const char *scratch, struct err 
         goto done;
     struct byte_source source = container_reader_source(r);
     struct block_sink sink = container_writer_sink(w);
-    while (container_reader_offset(r) < end) {
+    while (container_reader_mark(r).offset < end) {
         double a = cpu_seconds();
         ssize_t n = source.read(source.ctx, block, SOURCE_ROOM, e);
         double b = cpu_seconds();
