@@ -517,8 +517,7 @@ static int finish(struct run *r)
         status = err_exit_status(&r->tree.failure);
     if (r->tree.keep)
         fprintf(stderr,
-                "tidemark: the recordings are kept in %s; `tidemark run --recover FILE` "
-                "finishes one\n",
+                "tidemark: the recordings are kept; `tidemark run --recover %s` finishes them\n",
                 collector_folder(r->collector));
     return status == 0 && r->traces.exceeded ? 1 : status;
 }

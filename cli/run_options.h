@@ -46,7 +46,7 @@ struct run_options {
     const char *output; /* NULL: after the program and its pid */
     bool replace;
     const char *spool;   /* NULL: beside the output */
-    const char *recover; /* a recording to finish, instead of running anything */
+    const char *recover; /* a recording, or a folder of them, to finish instead of running */
     uint64_t adopt;      /* the process that loads the library now, instead of running it; 0 */
     double adopt_after;  /* seconds; one that ends earlier leaves no trace */
     bool keep;           /* the recording, too */
@@ -57,7 +57,7 @@ struct run_options {
     struct resolve_options resolving;
     /* what to tell */
     enum run_report report;
-    const char *report_file; /* NULL: standard error */
+    const char *report_file; /* NULL: standard error, or output */
     struct budgets fail_if;
     bool this_process; /* they are for the program's own process alone */
     bool open;

@@ -76,6 +76,15 @@ static void find_names(struct run_traces *r, struct trace *t)
 
 /* ---- on disk */
 
+/*
+ * Whether the report is for a program that reads standard output. A collector that a library
+ * started has another use for that.
+ */
+static bool is_for_programs(const struct run_options *o)
+{
+    return (o->report == RUN_JSON || o->report == RUN_CSV) && !o->report_file && !o->adopt;
+}
+
 /* With `made`, makes the summary on the way. */
 static int save(struct run_traces *r, struct trace *t, const char *path, bool replace,
                 struct saved_summary *made, struct err *e)
@@ -102,15 +111,15 @@ static int save(struct run_traces *r, struct trace *t, const char *path, bool re
         options.append_ctx = made;
     }
     int status = trace_save_file(t, path, &options, &stats, &losses, e);
-    if (status == 0) {
+    if (status == 0 && !is_for_programs(o)) {
         format_terminal(&name, view_of(path));
         fprintf(stderr, "tidemark: %s: %s, %s\n", buf_str(&name),
                 format_counted(events, count, "memory event"),
                 format_bytes(bytes, stats.file_bytes));
-        if (losses.len)
-            fprintf(stderr, "tidemark: version %s cannot hold: %s\n",
-                    file_version_text(o->version, text), buf_str(&losses));
     }
+    if (status == 0 && losses.len)
+        fprintf(stderr, "tidemark: version %s cannot hold: %s\n",
+                file_version_text(o->version, text), buf_str(&losses));
     buf_release(&losses);
     buf_release(&name);
     return status;
@@ -192,6 +201,8 @@ static int write_report(struct run_traces *r, struct summary *s, struct err *e)
     summary_select(&s->sites, &selection);
     if (o->report_file)
         return write_file(s, &report, o->report_file, o->replace, e);
+    if (is_for_programs(o))
+        return report_write(s, &report, stdout, e);
     if (o->report == RUN_TEXT)
         fprintf(stderr, "\n");
     struct err unread = {0};
@@ -328,7 +339,7 @@ static int report(struct run_traces *r, struct trace *t, struct saved_summary *m
     if (make_summary(made, t, e) != 0 || check(r, &made->summary, e) != 0)
         return -1;
     run_trace_check_cover(r, &made->summary);
-    if (r->processes.len) {
+    if (r->processes.len || r->options->report == RUN_JSON) {
         if (note_process(r, &made->summary, 1, path, e) != 0)
             return -1;
         struct report_process root = r->processes.at[r->processes.len - 1];

@@ -172,6 +172,29 @@ class Streams(RunCase):
         self.assertEqual({v for v in ours if not skip.match(v)},
                          {v for v in native.stdout.splitlines() if not skip.match(v)})
 
+    def test_a_report_for_programs_is_all_that_is_written(self):
+        """A silent program: one JSON document, on standard output, and nothing else anywhere."""
+        silent = compiled(self.dir, "silent", source=self.write_source(
+            "#include <stdlib.h>\nint main(void) { void *volatile p = malloc(9); free(p); }\n"))
+        result = record(self.dir, silent, options=["--report", "json"])
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        told = json.loads(result.stdout)
+        self.assertEqual(told["schema"], "tidemark.report/1")
+        self.assertEqual([p["trace"] for p in told["processes"]], [str(self.trace)])
+        result = record(self.dir, silent, options=["-f", "--report", "csv"])
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertGreater(len(result.stdout.splitlines()), 1)
+        with open("/dev/full", "w") as full:
+            result = subprocess.run([TIDEMARK, "run", "-f", "-o", self.trace, "--report", "json",
+                                     "--", silent], stdout=full, stderr=subprocess.PIPE, text=True)
+        self.assertEqual(result.returncode, 4, result.stderr)
+        self.assertIn("cannot write the report", result.stderr)
+
+    def write_source(self, text):
+        source = self.dir / "source.c"
+        source.write_text(text)
+        return source
+
     def test_closed_standard_error(self):
         command = [TIDEMARK, "run", "-o", str(self.trace), "--no-debuginfod", "--",
                    str(self.program), "exit", "0"]
@@ -351,6 +374,28 @@ class Signals(RunCase):
             row = site(trace, "make_block")
             self.assertEqual((row["count"], row["live_bytes"]), (1, 1000))
 
+
+    def test_recordings_that_are_kept_are_finished_by_what_is_said(self):
+        """A trace that cannot be written leaves recordings; the message is the command."""
+        blocked = self.dir / "blocked"
+        blocked.mkdir()
+        process = self.start("-o", str(blocked / "out.tracy"), "--spool", str(self.dir))
+        shutil.rmtree(blocked)
+        (self.dir / "go").touch()
+        _, errors = process.communicate(timeout=LIMIT)
+        command = re.search(r"the recordings are kept; `tidemark (run --recover (.*))` finishes",
+                            errors)
+        self.assertIsNotNone(command, errors)
+        for options in ([], ["-f", "-o", self.dir / "named.tracy"]):
+            result = run(*command[1].split(" "), "--report", "none", "--no-debuginfod", *options)
+            self.assertEqual(result.returncode, 0, result.stderr)
+        traces = [*pathlib.Path(command[2]).glob("*.tracy"), self.dir / "named.tracy"]
+        self.assertEqual(len(traces), 2)
+        for trace in traces:
+            self.assertEqual(site(trace, "make_block")["count"], 600)
+        result = run("run", "--recover", self.dir)
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertIn("no recording is in this folder", result.stderr)
 
     def test_recording_stops_after_a_while(self):
         process = self.start("--seconds", "0.5")
