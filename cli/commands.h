@@ -28,6 +28,7 @@ int cmd_recover(int argc, char **argv);
 int cmd_replay(int argc, char **argv);
 int cmd_run(int argc, char **argv);
 int cmd_report(int argc, char **argv);
+int cmd_selftest(int argc, char **argv);
 int cmd_csvexport(int argc, char **argv);
 int cmd_csvexport_drop_in(int argc, char **argv);
 int cmd_annotate(int argc, char **argv);

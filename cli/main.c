@@ -46,6 +46,8 @@ static const struct command commands[] = {
     {"recover", cmd_recover, "make a trace of what a capture left that was cut off"},
     {"mcp", cmd_mcp, "answer agents' questions about traces (Model Context Protocol)"},
     {"replay", cmd_replay, "play a recorded client to a server"},
+    {"selftest", cmd_selftest,
+     "capture a client of known counts, and try what this machine allows"},
     {"help", cmd_help, "print this list"},
     {"version", cmd_version, "print the version"},
 };

@@ -174,6 +174,8 @@ static void open_announcer(struct offer *o)
 {
     int one = 1;
     uint32_t to = is_local(o->listeners[0]) ? 0x7FFFFFFFu : INADDR_BROADCAST;
+    if (!o->options.announce)
+        return;
     o->announcer = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (o->announcer >= 0)
         (void)setsockopt(o->announcer, SOL_SOCKET, SO_BROADCAST, &one, sizeof one);

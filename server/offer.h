@@ -30,7 +30,7 @@ struct offer_options {
     uint16_t port;       /* 0: the first of OFFER_PORTS that is free … */
     bool any_port;       /* … or any that is free */
     bool may_move;       /* another port will do when those are taken */
-    uint16_t announce;   /* UDP port */
+    uint16_t announce;   /* UDP port; 0: it does not announce itself */
     const char *spool;   /* folder for the file; it has no name there */
     void *ctx;
     /* A server has connected. False: there is nothing to be had yet, or any more. */
