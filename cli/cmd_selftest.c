@@ -325,7 +325,6 @@ int cmd_selftest(int argc, char **argv)
     int status = command_line_parse(&line, &s, argc, argv);
     if (status >= 0)
         return status;
-    status = 0;
     if (selftest_run_open(&s.run, &e) == 0 &&
         selftest_client_open(&s.client, (uint32_t)s.protocol, s.run.folder, &e) == 0) {
         selftest_path(&s.run, "selftest.tracy", s.trace);

@@ -32,13 +32,13 @@ static const char *const texts[TEXT_COUNT] = {"default", "selftest.gpu", "selfte
 
 static uint64_t text_key(unsigned text)
 {
-    return text == TEXT_DEFAULT_POOL ? 0 : TEXTS + text * 32u;
+    return text == TEXT_DEFAULT_POOL ? 0 : TEXTS + UINT64_C(32) * text;
 }
 
 /* Functions: the sites, then their two callers. */
 static uint64_t symbol_of(unsigned function)
 {
-    return CODE + function * 64u;
+    return CODE + UINT64_C(64) * function;
 }
 
 static uint64_t frame_of(unsigned function)
@@ -91,7 +91,7 @@ static struct event memory_event_of(enum event_kind kind, unsigned i, uint64_t s
     return (struct event){.kind = kind,
                           .thread = THREAD_IDS + i % THREADS,
                           .callstack = site_of(i) + 1,
-                          .mem = {text_key(pool_of(site_of(i))), HEAP + i * 4096u, size}};
+                          .mem = {text_key(pool_of(site_of(i))), HEAP + UINT64_C(4096) * i, size}};
 }
 
 static int put_allocation(struct play *p, unsigned i)
