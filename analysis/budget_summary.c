@@ -155,13 +155,16 @@ static int compare_all(struct budget_checks *out, const struct budget_summaries 
 }
 
 int budget_summary_compare(struct budget_checks *out, struct trace *base, struct trace *now,
-                           const struct summary_options *options, struct budget_list list,
+                           const struct summary_options *options,
+                           const struct selection_options *base_only, struct budget_list list,
                            struct err *e)
 {
     struct summary before;
     struct summary after;
+    struct summary_options base_options = *options;
+    base_options.only = base_only;
     *out = (struct budget_checks){0};
-    if (summary_build(&before, base, options, e) != 0)
+    if (summary_build(&before, base, &base_options, e) != 0)
         return -1;
     int status = summary_build(&after, now, options, e);
     if (status == 0) {

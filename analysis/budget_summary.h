@@ -39,11 +39,12 @@ struct budget_checks {
 
 /*
  * Looks at two traces and says for each expression whether it is false of the newer one's figures,
- * or of their change, as it should be, and there is memory data to tell it from. `out` need not be
- * initialised.
+ * or of their change, as it should be, and there is memory data to tell it from. `base_only` is the
+ * base's options->only. `out` need not be initialised.
  */
 int budget_summary_compare(struct budget_checks *out, struct trace *base, struct trace *now,
-                           const struct summary_options *options, struct budget_list list,
+                           const struct summary_options *options,
+                           const struct selection_options *base_only, struct budget_list list,
                            struct err *e);
 
 #endif

@@ -9,8 +9,8 @@
 
 bool selection_is_narrow(const struct selection_options *o)
 {
-    return o->thread || o->has_range || o->has_at || o->has_size || o->match || o->has_frame ||
-           o->zone;
+    return o->thread || o->has_range || o->from_message || o->has_at || o->has_size || o->match ||
+           o->has_frame || o->zone;
 }
 
 void selection_until(struct selection_options *o)

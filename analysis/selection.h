@@ -28,6 +28,9 @@ struct selection_options {
     const char *thread; /* allocated by the threads of this name or OS id */
     bool has_range;
     int64_t begin, end; /* ns */
+    /* NULL, or the messages that the range lies between: to be looked up (message_range.h) before
+     * the trace is loaded. */
+    const char *from_message, *to_message;
     bool has_at;
     int64_t at; /* ns */
     bool has_size;

@@ -20,7 +20,7 @@ static const char usage[] =
     "FILE - is standard input.\n"
     "\n"
     "      --regex         FUNCTION is a regular expression (as in Perl)\n"
-    "\n" SELECTION_USAGE "\n" OUTPUT_USAGE "\n"
+    "\n" SELECTION_USAGE BETWEEN_USAGE "\n" OUTPUT_USAGE "\n"
     "Through it: allocations whose call stacks pass through the function; own: those of them that\n"
     "no other function of the program stands behind, as in report --by function.\n"
     "Exit status: 0 done; 1 several functions, or no machine code of it; 2 usage, or no such\n"
@@ -40,6 +40,7 @@ enum { OPTION_REGEX = 256 };
 static const struct option long_options[] = {
     {"regex", no_argument, NULL, OPTION_REGEX},
     SELECTION_LONG_OPTIONS,
+    BETWEEN_LONG_OPTIONS,
     OUTPUT_LONG_OPTIONS,
     {NULL, 0, NULL, 0},
 };

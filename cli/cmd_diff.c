@@ -37,13 +37,15 @@ static const char usage[] =
     "  -f, --force         replace FILE when it exists\n"
     "  -h, --help          this text\n"
     "\n"
-    "Of both traces:\n" SELECTION_USAGE "\n"
+    "Of both traces:\n" SELECTION_USAGE BETWEEN_USAGE "\n"
     "Exit status: 0 done; 1 --fail-if holds; 2 usage; 3 unreadable trace; 4 output exists or\n"
     "cannot be written.\n";
 
 struct diff_command {
     struct question question; /* of the new trace */
     const char *base;
+    struct selection_options
+        base_selection; /* as the new trace's; a range of messages is its own */
     struct diff_options diff;
     struct diff_report_options report;
     bool limit_given;
@@ -68,6 +70,7 @@ static const struct option long_options[] = {
     {"stack-traces", no_argument, NULL, OPTION_STACK_TRACES},
     {"fail-if", required_argument, NULL, OPTION_FAIL_IF},
     SELECTION_LONG_OPTIONS,
+    BETWEEN_LONG_OPTIONS,
     OUTPUT_LONG_OPTIONS,
     {NULL, 0, NULL, 0},
 };
@@ -141,7 +144,7 @@ static int compare(struct diff_command *c, struct trace *base, struct trace *now
     struct selection before;
     struct selection after;
     struct diff d;
-    if (selection_init(&before, base, &c->question.selection, e) != 0)
+    if (selection_init(&before, base, &c->base_selection, e) != 0)
         return -1;
     int status = selection_init(&after, now, &c->question.selection, e);
     if (status == 0) {
@@ -166,7 +169,7 @@ static int answer_with(struct diff_command *c, struct trace *base, struct trace 
     if (c->fail_if.list.len == 0)
         return compare(c, base, now, out, e);
     const struct budget_list list = {c->fail_if.list.at, c->fail_if.list.len};
-    if (budget_summary_compare(&checks, base, now, &options, list, e) != 0)
+    if (budget_summary_compare(&checks, base, now, &options, &c->base_selection, list, e) != 0)
         return -1;
     judge(&checks, &verdict);
     c->report.checks = checks.list.at;
@@ -186,7 +189,10 @@ static int answer(void *ctx, struct trace *now, FILE *out, struct err *e)
     const struct trace_load_options more = {.zones = c->question.selection.zone != NULL,
                                             .frames = c->question.selection.has_frame};
     struct trace base;
-    if (trace_init(&base, NULL, e) != 0)
+    c->base_selection = c->question.selection;
+    if (c->base_selection.from_message)
+        c->base_selection.has_range = false;
+    if (question_find_range(&c->base_selection, c->base, e) != 0 || trace_init(&base, NULL, e) != 0)
         return -1;
     int status = trace_load_with(&base, c->base, &more, NULL, NULL, e);
     if (status == 0) {

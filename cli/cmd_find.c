@@ -22,7 +22,7 @@ static const char usage[] =
     "\n"
     "      --stack-traces  the whole call stacks (text; JSON has them always)\n"
     "      --limit N       allocations to print, the newest ones, 0 for all (text: 20, else all)\n"
-    "\n" SELECTION_USAGE "\n" OUTPUT_USAGE "\n"
+    "\n" SELECTION_USAGE BETWEEN_USAGE "\n" OUTPUT_USAGE "\n"
     "Exit status: 0 done, also when nothing was found; 2 usage; 3 unreadable trace; 4 output\n"
     "exists or cannot be written.\n";
 
@@ -39,6 +39,7 @@ static const struct option long_options[] = {
     {"stack-traces", no_argument, NULL, OPTION_STACK_TRACES},
     {"limit", required_argument, NULL, OPTION_LIMIT},
     SELECTION_LONG_OPTIONS,
+    BETWEEN_LONG_OPTIONS,
     OUTPUT_LONG_OPTIONS,
     {NULL, 0, NULL, 0},
 };

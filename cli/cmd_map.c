@@ -17,7 +17,7 @@ static const char usage[] =
     "      --samples N     times at which the pool is looked at, from the trace's begin or that "
     "of\n"
     "                      --range on (8)\n"
-    "\n" SELECTION_USAGE "\n" PICTURE_OUTPUT_USAGE "\n"
+    "\n" SELECTION_USAGE BETWEEN_USAGE "\n" PICTURE_OUTPUT_USAGE "\n"
     "Exit status: 0 done; 2 usage; 3 unreadable trace; 4 output exists or cannot be written.\n";
 
 struct map_command {
@@ -34,6 +34,7 @@ static const struct option long_options[] = {
     {"rows", required_argument, NULL, OPTION_ROWS},
     {"samples", required_argument, NULL, OPTION_SAMPLES},
     SELECTION_LONG_OPTIONS,
+    BETWEEN_LONG_OPTIONS,
     OUTPUT_LONG_OPTIONS,
     {NULL, 0, NULL, 0},
 };
@@ -70,9 +71,7 @@ static bool take_option(void *ctx, int option, const char *value, struct err *e)
 static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
 {
     struct map_command *c = ctx;
-    const struct selection_options *s = &c->question.selection;
     c->report.format = c->question.format;
-    c->map.begin = s->has_range && s->begin != INT64_MIN ? s->begin : 0;
     return question_check_picture(&c->question, c->picture, e) &&
            option_one_trace(n, arguments, &c->question.trace, e);
 }
@@ -84,6 +83,7 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
     struct selection_options *o = &c->question.selection;
     struct selection s;
     struct memory_map m;
+    c->map.begin = o->has_range && o->begin != INT64_MIN ? o->begin : 0;
     selection_until(o);
     if (selection_init(&s, t, o, e) != 0)
         return -1;

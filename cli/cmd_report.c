@@ -62,7 +62,7 @@ static const char usage[] =
     "  -o, --output FILE   write to FILE instead of standard output\n" RESOLVE_REQUEST_USAGE
     "  -f, --force         replace FILE when it exists\n"
     "  -h, --help          this text\n"
-    "\n" SELECTION_USAGE "\n"
+    "\n" SELECTION_USAGE BETWEEN_USAGE "\n"
     "size: bytes of all allocations; live: bytes not freed at the end; peak: the row's own "
     "highest\n"
     "use; at-peak: its share when the pool stood highest; temporary: blocks that the very next\n"
@@ -120,6 +120,7 @@ static const struct option long_options[] = {
     LEAK_LONG_OPTIONS,
     RELATED_LONG_OPTIONS,
     SELECTION_LONG_OPTIONS,
+    BETWEEN_LONG_OPTIONS,
     OUTPUT_LONG_OPTIONS,
     {NULL, 0, NULL, 0},
 };

@@ -21,7 +21,7 @@ static const char usage[] =
     "                      else 200)\n"
     "      --rows N        text: the chart's height (8)\n"
     "      --together      all pools as one\n"
-    "\n" SELECTION_USAGE "\n" PICTURE_OUTPUT_USAGE "\n"
+    "\n" SELECTION_USAGE BETWEEN_USAGE "\n" PICTURE_OUTPUT_USAGE "\n"
     "Exit status: 0 done; 2 usage; 3 unreadable trace; 4 output exists or cannot be written.\n";
 
 struct timeline_command {
@@ -39,6 +39,7 @@ static const struct option long_options[] = {
     {"rows", required_argument, NULL, OPTION_ROWS},
     {"together", no_argument, NULL, OPTION_TOGETHER},
     SELECTION_LONG_OPTIONS,
+    BETWEEN_LONG_OPTIONS,
     OUTPUT_LONG_OPTIONS,
     {NULL, 0, NULL, 0},
 };
@@ -68,12 +69,7 @@ static bool take_option(void *ctx, int option, const char *value, struct err *e)
 static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
 {
     struct timeline_command *c = ctx;
-    struct selection_options *s = &c->question.selection;
     c->report.format = c->question.format;
-    /* The range is what is drawn: what is in use then may have been allocated before. */
-    c->window.begin = s->has_range && s->begin != INT64_MIN ? s->begin : 0;
-    c->window.end = s->has_range ? s->end : INT64_MAX;
-    s->has_range = false;
     if (c->picture && c->buckets > TIMELINE_PICTURE_BUCKETS_MAX) {
         err_set(e, ERR_USAGE, "a picture has at most %u --buckets", TIMELINE_PICTURE_BUCKETS_MAX);
         return false;
@@ -85,10 +81,15 @@ static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
 static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
 {
     struct timeline_command *c = ctx;
+    struct selection_options *o = &c->question.selection;
     struct selection s;
     struct timeline line;
     bool drawn = c->report.format == REPORT_TEXT;
     struct timeline_options window = c->window;
+    /* The range is what is drawn: what is in use then may have been allocated before. */
+    window.begin = o->has_range && o->begin != INT64_MIN ? o->begin : 0;
+    window.end = o->has_range ? o->end : INT64_MAX;
+    o->has_range = false;
     window.buckets = c->picture ? TIMELINE_PICTURE_BUCKETS
                      : drawn    ? terminal_width(out) - CHART_MARGIN
                                 : BUCKETS;

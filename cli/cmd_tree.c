@@ -28,7 +28,7 @@ static const char usage[] =
     "      --all-frames    with the allocator's functions and Tracy's own\n"
     "      --skip REGEX    pass over functions or files that match at the inner end (as\n"
     "                      Perl has them; may be given several times)\n"
-    "\n" SELECTION_USAGE "\n" RESOLVE_REQUEST_USAGE
+    "\n" SELECTION_USAGE BETWEEN_USAGE "\n" RESOLVE_REQUEST_USAGE
     "      --format F      text, json, csv or markdown, a list for a comment (text)\n"
     "  -o, --output FILE   write to FILE instead of standard output\n"
     "  -f, --force         replace FILE when it exists\n"
@@ -70,6 +70,7 @@ static const struct option long_options[] = {
     {"all-frames", no_argument, NULL, OPTION_ALL_FRAMES},
     {"skip", required_argument, NULL, OPTION_SKIP},
     SELECTION_LONG_OPTIONS,
+    BETWEEN_LONG_OPTIONS,
     OUTPUT_LONG_OPTIONS,
     {NULL, 0, NULL, 0},
 };

@@ -9,6 +9,16 @@
 
 #include "base/format.h"
 
+/* The other argument of an OPTION_PAIR, which getopt knows nothing of. */
+static bool take_second(const struct command_line *l, void *ctx, int argc, char **argv,
+                        struct err *e)
+{
+    if (optind < argc)
+        return l->take(ctx, OPTION_PAIR_SECOND, argv[optind++], e);
+    err_set(e, ERR_USAGE, "'%.100s' is one of two arguments: which is the other?", optarg);
+    return false;
+}
+
 static int parse(const struct command_line *l, void *ctx, int argc, char **argv, struct err *e)
 {
     int option, help = l->help ? l->help : 'h';
@@ -22,6 +32,8 @@ static int parse(const struct command_line *l, void *ctx, int argc, char **argv,
             return 0;
         }
         if (option == '?' || !l->take(ctx, option, optarg, e))
+            return 1;
+        if (option == OPTION_PAIR && !take_second(l, ctx, argc, argv, e))
             return 1;
     }
     return l->rest(ctx, argc - optind, argv + optind, e) ? -1 : 1;

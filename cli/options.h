@@ -31,6 +31,12 @@ struct command_line {
     bool (*rest)(void *ctx, int n, char **arguments, struct err *e);
 };
 
+/*
+ * An option that is followed by two arguments: `take` gets the first with OPTION_PAIR, the second
+ * with OPTION_PAIR_SECOND.
+ */
+enum { OPTION_PAIR = 0x10000, OPTION_PAIR_SECOND };
+
 /* -1 to go on; else what the command exits with: help was asked for, or something is wrong. */
 int command_line_parse(const struct command_line *line, void *ctx, int argc, char **argv);
 

@@ -1,10 +1,12 @@
 #include "cli/question.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "analysis/message_range.h"
 #include "base/format.h"
 #include "base/outfile.h"
 #include "trace/load.h"
@@ -66,6 +68,12 @@ bool question_take(struct question *q, int option, const char *value, struct err
     case QUESTION_FORMAT:
         return report_format_parse(value, &q->format) ||
                refuse_value(e, "--format", "text, json or csv", value);
+    case QUESTION_BETWEEN:
+        o->from_message = value;
+        return true;
+    case OPTION_PAIR_SECOND:
+        o->to_message = value;
+        return true;
     case 'o':
         q->output = value;
         return true;
@@ -129,6 +137,37 @@ static int load_and_answer(const struct question *q, struct resolver *r, questio
     return q->output ? answer_into_file(q, answer, ctx, t, e) : answer(ctx, t, stdout, e);
 }
 
+int question_find_range(struct selection_options *o, const char *path, struct err *e)
+{
+    struct message_range range;
+    struct buf text = {0};
+    char at[FORMAT_SIZE];
+    if (!o->from_message)
+        return 0;
+    if (o->has_range)
+        return err_set(e, ERR_USAGE, "--range and --between are two ranges: give one");
+    if (strcmp(path, "-") == 0)
+        return err_set(e, ERR_USAGE,
+                       "--between reads the trace twice: standard input is none for it");
+    if (message_range_find(path, o->from_message, o->to_message, &range, e) != 0)
+        return -1;
+    if (range.begin >= range.end)
+        return err_set(e, ERR_USAGE, "%.200s: '%.100s' and '%.100s' are at one time", path,
+                       o->from_message, o->to_message);
+    if (range.starts > 1) {
+        format_terminal(&text, view_of(o->from_message));
+        fprintf(stderr,
+                "tidemark: %s: %" PRIu64
+                " messages fit '%s': the range begins at the first one, %s\n",
+                path, range.starts, buf_str(&text), format_duration(at, range.begin));
+        buf_release(&text);
+    }
+    o->has_range = true;
+    o->begin = range.begin;
+    o->end = range.end;
+    return 0;
+}
+
 int question_run(struct question *q, question_answer *answer, void *ctx)
 {
     struct resolver resolver = RESOLVER_NONE;
@@ -140,6 +179,8 @@ int question_run(struct question *q, question_answer *answer, void *ctx)
                      ? resolver_init(&resolver, &q->resolve.options, &e)
                      : resolve_request_start(&q->resolve, &resolver, &e);
     q->resolver = q->reads_images || q->resolve.wanted ? &resolver : NULL;
+    if (status == 0)
+        status = question_find_range(&q->selection, q->trace, &e);
     if (status == 0 && (status = trace_init(&t, &options, &e)) == 0) {
         status = load_and_answer(q, &resolver, answer, ctx, &t, &e);
         if (q->unload)

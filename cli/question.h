@@ -43,6 +43,7 @@ enum {
     QUESTION_FRAME,
     QUESTION_ZONE,
     QUESTION_FORMAT,
+    QUESTION_BETWEEN = OPTION_PAIR,
 };
 
 #define SELECTION_LONG_OPTIONS                                                                     \
@@ -55,6 +56,11 @@ enum {
         {"frame", required_argument, NULL, QUESTION_FRAME},                                        \
     {                                                                                              \
         "zone", required_argument, NULL, QUESTION_ZONE                                             \
+    }
+
+#define BETWEEN_LONG_OPTIONS                                                                       \
+    {                                                                                              \
+        "between", required_argument, NULL, QUESTION_BETWEEN                                       \
     }
 
 #define OUTPUT_LONG_OPTIONS                                                                        \
@@ -78,6 +84,11 @@ enum {
     "      --frame N       allocated within frame N, numbered as the profiler does, mostly from\n" \
     "                      0 on; what happens after it is not seen\n"                              \
     "      --zone NAME     allocated within a zone of this name on the same thread\n"
+
+#define BETWEEN_USAGE                                                                              \
+    "      --between M N   the same from the first message that fits M until the next that fits "  \
+    "N:\n"                                                                                         \
+    "                      a part of its text, or /REGEX/\n"
 
 #define OUTPUT_USAGE                                                                               \
     RESOLVE_REQUEST_USAGE                                                                          \
@@ -103,6 +114,12 @@ bool question_check_picture(const struct question *q, enum picture_format pictur
     "  -o, --output FILE   write to FILE instead of standard output\n"                             \
     "  -f, --force         replace FILE when it exists\n"                                          \
     "  -h, --help          this text\n"
+
+/*
+ * Looks up the messages of --between in the trace at `path`, whose selection `o` is. Warns when
+ * several ranges could be meant. ERR_USAGE when there is none.
+ */
+int question_find_range(struct selection_options *o, const char *path, struct err *e);
 
 /* For messages on a wrong value. Returns false. */
 bool refuse_value(struct err *e, const char *option, const char *values, const char *value);

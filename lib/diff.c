@@ -96,7 +96,7 @@ static int check(struct diff_result *r, const struct tidetrace_diff_options *o, 
         return -1;
     const struct budget_list list = {r->fail_if.list.at, r->fail_if.list.len};
     return budget_summary_compare(&r->checks, &r->base.traces[0]->trace, &r->base.traces[1]->trace,
-                                  &options, list, e);
+                                  &options, options.only, list, e);
 }
 
 static int build(struct diff_result *r, struct tidetrace *now,
