@@ -3,6 +3,7 @@ compiled; of each object there are many copies whose symbols have another prefix
 time. The result is to be looked at, not to be run."""
 
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -45,9 +46,10 @@ int entry(int x) { return all(x, std::make_integer_sequence<int, COUNT>()); }
 """
 
 
-def make(folder, sources=2, copies=16, count=40, compiler="g++"):
+def make(folder, sources=2, copies=16, count=40):
     """Returns the path of the program. Sizes grow with copies and sources in proportion."""
     folder = pathlib.Path(folder)
+    compiler = "g++" if shutil.which("g++") else "clang++"
     (folder / "bulk.cc").write_text(SOURCE)
     objects = []
     for i in range(sources):
