@@ -4,6 +4,7 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "analysis/diff_lines.h"
 #include "analysis/diff_types.h"
 #include "analysis/program_frames.h"
 #include "base/buf.h"
@@ -124,32 +125,27 @@ struct view diff_plain_name(struct view name)
     return (struct view){name.p, end};
 }
 
-static struct view base_name(struct view path)
-{
-    size_t at = path.len;
-    while (at && path.p[at - 1] != '/' && path.p[at - 1] != '\\')
-        at--;
-    return (struct view){path.p + at, path.len - at};
-}
-
 /* ---- signatures */
 
-/* What a call stack is known by: 128 bits of a hash with a secret seed stand for its text. */
+/* What a call stack is known by: 128 bits of a hash with a secret seed stand for its lines. */
 struct signature {
     uint64_t check;
     struct frame_view frame[2]; /* the site on both sides */
     bool there[2];
     bool no_callstack;
+    bool unsure; /* see struct diff_row */
 };
 
 struct builder {
     struct diff *d;
     struct selection *selection[2];
     struct program_frames program[2];
+    struct accounting stacks[2]; /* by pool of the comparison and call stack */
+    struct diff_lines lines;
     uint32_t *groups[2]; /* by call stack id: signature */
+    uint64_t *whole[2];  /* by call stack id: hash of all its lines from the site on */
     uint32_t *pools[2];  /* by pool of the selection: diff.pools */
     struct accounting accounts[2];
-    struct diff_types types[2];
     struct map numbers; /* hash → signature */
     VEC(struct signature) signatures;
     struct map rows; /* pool << 32 | signature → row */
@@ -162,38 +158,37 @@ static int no_room(struct err *e)
     return err_no_memory(e, "the comparison");
 }
 
-static void put_text(struct buf *b, struct view text)
+static size_t count_stacks(const struct builder *b, int side)
 {
-    buf_u64(b, text.len);
-    buf_put(b, text.p, text.len);
+    return b->d->trace[side]->callstacks.list.len + 1;
 }
 
-static void put_frame(struct buf *b, const struct frame_view *f)
-{
-    put_text(b, diff_plain_name(f->function));
-    put_text(b, base_name(f->function.len ? f->file : f->image));
-}
-
-/* The text of a call stack from its site on, or of the site alone, into b->content. */
-static void put_stack(struct builder *b, int side, struct stack_place at)
+/*
+ * The lines of a call stack from its site on, or of the site alone, into b->content. True when one
+ * of them is unsure.
+ */
+static bool put_stack(struct builder *b, int side, struct stack_place at, bool site_only)
 {
     const struct trace *t = b->d->trace[side];
     const struct callstacks *c = &t->callstacks;
+    bool unsure = false;
     buf_clear(&b->content);
     for (; at.node; at = (struct stack_place){c->nodes.at[at.node].parent, 0}) {
         uint32_t frame = c->nodes.at[at.node].frame;
         for (uint32_t i = at.inlined; i < frame_depth(t, frame); i++) {
-            struct frame_view f = frame_describe(t, frame, i);
-            put_frame(&b->content, &f);
-            if (b->d->options.by == DIFF_SITE)
-                return;
+            const struct diff_line *line = diff_lines_at(&b->lines, side, frame, i);
+            unsure |= line && !line->named && !line->same_build;
+            buf_u32(&b->content, line ? line->number : UINT32_MAX);
+            if (site_only)
+                return unsure;
         }
     }
+    return unsure;
 }
 
 /* What a call stack is known by, into b->content. Its place is that of the site, if that matters.
  */
-static void put_content(struct builder *b, int side, uint32_t callstack, struct stack_place *at)
+static bool put_content(struct builder *b, int side, uint32_t callstack, struct stack_place *at)
 {
     if (b->d->options.by == DIFF_TYPE) {
         const struct types *types = &b->d->types[side];
@@ -201,10 +196,9 @@ static void put_content(struct builder *b, int side, uint32_t callstack, struct 
         *at = (struct stack_place){0};
         buf_clear(&b->content);
         buf_put(&b->content, name.p, name.len);
-        return;
+        return false;
     }
-    *at = program_frames_begin(&b->program[side], callstack);
-    put_stack(b, side, *at);
+    return put_stack(b, side, *at, b->d->options.by == DIFF_SITE);
 }
 
 static const struct frame_view nowhere = {.function = {"", 0}, .file = {"", 0}, .image = {"", 0}};
@@ -213,8 +207,10 @@ static int signature_of(struct builder *b, int side, uint32_t callstack, uint32_
                         struct err *e)
 {
     const struct trace *t = b->d->trace[side];
-    struct stack_place at;
-    put_content(b, side, callstack, &at);
+    struct stack_place at = program_frames_begin(&b->program[side], callstack);
+    put_stack(b, side, at, false);
+    b->whole[side][callstack] = XXH3_64bits_withSeed(b->content.data, b->content.len, b->seed);
+    bool unsure = put_content(b, side, callstack, &at);
     if (b->content.failed)
         return no_room(e);
     XXH128_hash_t hash =
@@ -238,22 +234,55 @@ static int signature_of(struct builder *b, int side, uint32_t callstack, uint32_
         if (!s->there[side] && at.node)
             s->frame[side] = frame_describe(t, t->callstacks.nodes.at[at.node].frame, at.inlined);
         s->there[side] = true;
+        s->unsure |= unsure;
         *number = (uint32_t)*found;
         return 0;
     }
 }
 
-static int group_stacks(struct builder *b, int side, struct err *e)
+/* Calls `take` with each pool's call stacks that allocations were made with. */
+static int each_stack(struct builder *b, int side,
+                      int (*take)(struct builder *b, int side, uint32_t callstack,
+                                  const struct counter *c, struct err *e),
+                      struct err *e)
 {
-    size_t n = b->d->trace[side]->callstacks.list.len + 1;
-    b->groups[side] = calloc(n, sizeof *b->groups[side]);
-    if (!b->groups[side])
-        return no_room(e);
-    for (size_t id = 0; id < n; id++) {
-        if (signature_of(b, side, (uint32_t)id, &b->groups[side][id], e) != 0)
-            return -1;
+    for (uint32_t pool = 0; pool < b->d->pools.len; pool++) {
+        uint64_t iter = 0;
+        uint32_t callstack;
+        struct counter c;
+        while (accounting_next(&b->stacks[side], pool, &iter, &callstack, &c)) {
+            /* Beyond the list are those that a damaged file names. */
+            if (c.count && callstack < count_stacks(b, side) &&
+                take(b, side, callstack, &c, e) != 0)
+                return -1;
+        }
     }
     return 0;
+}
+
+static int count_lines(struct builder *b, int side, uint32_t callstack, const struct counter *c,
+                       struct err *e)
+{
+    return diff_lines_count(&b->lines, side, callstack, c, e);
+}
+
+static int group_stack(struct builder *b, int side, uint32_t callstack, const struct counter *c,
+                       struct err *e)
+{
+    (void)c;
+    return signature_of(b, side, callstack, &b->groups[side][callstack], e);
+}
+
+/* What has no call stack, and what no selected allocation has, is group 0. */
+static int group_stacks(struct builder *b, int side, struct err *e)
+{
+    b->groups[side] = calloc(count_stacks(b, side), sizeof *b->groups[side]);
+    b->whole[side] = calloc(count_stacks(b, side), sizeof *b->whole[side]);
+    if (!b->groups[side] || !b->whole[side])
+        return no_room(e);
+    return signature_of(b, side, 0, &b->groups[side][0], e) == 0
+               ? each_stack(b, side, group_stack, e)
+               : -1;
 }
 
 /* ---- pools */
@@ -277,37 +306,21 @@ static int match_pools(struct builder *b, int side, struct err *e)
     return 0;
 }
 
-/* ---- the sweep, rows */
+/* ---- the sweeps, rows */
 
-/* One side's sweep. */
-struct counting {
-    struct builder *b;
-    int side;
-    struct memory_observer accounting;
-};
-
-static int take_op(void *ctx, const struct memory_op *op, struct err *e)
-{
-    struct counting *c = ctx;
-    if (op->kind == MEMORY_ALLOC &&
-        diff_types_count(&c->b->types[c->side], c->b->pools[c->side][op->pool], op, e) != 0)
-        return -1;
-    return c->accounting.op(c->accounting.ctx, op, e);
-}
-
-static int count(struct builder *b, int side, struct err *e)
+static int count(struct builder *b, int side, struct accounting *to, const uint32_t *groups,
+                 struct err *e)
 {
     const struct accounting_options options = {
         .pools = b->pools[side],
         .pool_count = b->selection[side]->pools.len,
-        .groups = b->groups[side],
-        .group_count = b->d->trace[side]->callstacks.list.len + 1,
+        .groups = groups,
+        .group_count = count_stacks(b, side),
         .judged = true,
     };
-    accounting_init(&b->accounts[side], &options);
-    struct counting counting = {b, side, accounting_observer(&b->accounts[side])};
-    const struct memory_observer to = {.ctx = &counting, .op = take_op};
-    return selection_sweep(b->selection[side], &to, e);
+    accounting_init(to, &options);
+    const struct memory_observer observer = accounting_observer(to);
+    return selection_sweep(b->selection[side], &observer, e);
 }
 
 static int add_rows(struct builder *b, int side, struct err *e)
@@ -327,8 +340,10 @@ static int add_rows(struct builder *b, int side, struct err *e)
                 const struct signature *s = &b->signatures.at[key];
                 struct diff_row row = {.pool = d->pools.at[pool].name,
                                        .frame = s->frame[s->there[1] ? 1 : 0],
+                                       .before = s->frame[0],
                                        .type = {"", 0},
-                                       .no_callstack = s->no_callstack};
+                                       .no_callstack = s->no_callstack,
+                                       .unsure = s->unsure};
                 *at = d->rows.len;
                 if (!vec_push(&d->rows, row))
                     return no_room(e);
@@ -338,24 +353,6 @@ static int add_rows(struct builder *b, int side, struct err *e)
         }
     }
     return 0;
-}
-
-/* One call stack to show for each row: any that has its signature, which is all of its text. */
-static void attach_stacks(struct builder *b, int side)
-{
-    const struct diff *d = b->d;
-    size_t n = d->trace[side]->callstacks.list.len + 1;
-    uint32_t *stacks = calloc(b->signatures.len + 1, sizeof *stacks);
-    if (!stacks)
-        return; /* shown without, that is all */
-    for (size_t id = n; id-- > 1;)
-        stacks[b->groups[side][id]] = (uint32_t)id;
-    size_t iter = 0;
-    for (const struct map_slot *s; (s = map_next(&b->rows, &iter));) {
-        struct diff_side *to = &d->rows.at[s->value].side[side];
-        to->callstack = to->there ? stacks[(uint32_t)s->key] : 0;
-    }
-    free(stacks);
 }
 
 static enum diff_kind kind_of(const struct diff_row *r, enum diff_metric m)
@@ -406,6 +403,7 @@ static void judge_rows(struct diff *d)
         struct diff_row *r = &d->rows.at[i];
         r->kind = kind_of(r, d->options.metric);
         d->count[r->kind]++;
+        d->unsure += r->unsure && r->kind != DIFF_SAME;
         if (r->kind != DIFF_SAME)
             d->rows.at[kept++] = *r;
     }
@@ -415,24 +413,138 @@ static void judge_rows(struct diff *d)
         qsort_r(d->rows.at, kept, sizeof *d->rows.at, compare_rows, &d->options.metric);
 }
 
+/* ---- call stacks to show */
+
+/* What one row has of one call stack; those that differ in addresses only are one. */
+struct share {
+    uint64_t row;
+    uint64_t whole;
+    int side;
+    uint32_t callstack;
+    uint64_t figure;
+};
+
+struct shares {
+    VEC(struct share) list;
+};
+
+static int compare_shares(const void *a, const void *b)
+{
+    const struct share *x = a;
+    const struct share *y = b;
+    if (x->row != y->row)
+        return x->row > y->row ? 1 : -1;
+    if (x->whole != y->whole)
+        return x->whole > y->whole ? 1 : -1;
+    if (x->side != y->side)
+        return x->side - y->side;
+    if (x->figure != y->figure)
+        return x->figure < y->figure ? 1 : -1;
+    return (x->callstack > y->callstack) - (x->callstack < y->callstack);
+}
+
+static int collect_shares(struct builder *b, int side, struct shares *to, struct err *e)
+{
+    for (uint32_t pool = 0; pool < b->d->pools.len; pool++) {
+        uint64_t iter = 0;
+        struct share s = {.side = side};
+        struct counter c;
+        while (accounting_next(&b->stacks[side], pool, &iter, &s.callstack, &c)) {
+            if (c.count == 0 || s.callstack >= count_stacks(b, side))
+                continue;
+            const uint64_t *row =
+                map_find(&b->rows, (uint64_t)pool << 32 | b->groups[side][s.callstack]);
+            const struct diff_side one = {.there = true, .figures = c};
+            s.row = row ? *row : 0;
+            s.whole = b->whole[side][s.callstack];
+            s.figure = diff_figure(&one, b->d->options.metric);
+            if (row && !vec_push(&to->list, s))
+                return no_room(e);
+        }
+    }
+    return 0;
+}
+
+/* Shares of one row: shows the call stack that changed most in the row's direction. */
+static void choose_stack(struct diff_row *row, enum diff_metric m, const struct share *shares,
+                         size_t n)
+{
+    bool grew = diff_figure(&row->side[1], m) >= diff_figure(&row->side[0], m);
+    double most = 0;
+    bool any = false;
+    for (size_t i = 0, end; i < n; i = end) {
+        uint32_t stack[2] = {0};
+        double change = 0;
+        for (end = i; end < n && shares[end].whole == shares[i].whole; end++) {
+            const struct share *s = &shares[end];
+            if (!stack[s->side])
+                stack[s->side] = s->callstack;
+            change += (s->side == 1) == grew ? (double)s->figure : -(double)s->figure;
+        }
+        if (any && change <= most)
+            continue;
+        any = true;
+        most = change;
+        row->side[0].callstack = stack[0];
+        row->side[1].callstack = stack[1];
+    }
+}
+
+static int attach_stacks(struct builder *b, struct err *e)
+{
+    struct shares all = {0};
+    int status = collect_shares(b, 0, &all, e);
+    if (status == 0)
+        status = collect_shares(b, 1, &all, e);
+    if (status == 0 && all.list.len)
+        qsort(all.list.at, all.list.len, sizeof *all.list.at, compare_shares);
+    for (size_t i = 0, end; i < all.list.len && status == 0; i = end) {
+        for (end = i; end < all.list.len && all.list.at[end].row == all.list.at[i].row;)
+            end++;
+        choose_stack(&b->d->rows.at[all.list.at[i].row], b->d->options.metric, &all.list.at[i],
+                     end - i);
+    }
+    vec_release(&all.list);
+    return status;
+}
+
 /* ---- all of it */
 
-static int build(struct builder *b, struct err *e)
+static int prepare(struct builder *b, struct err *e)
 {
     for (int side = 0; side < 2; side++) {
         if (program_frames_init(&b->program[side], b->d->trace[side], b->d->options.skip, e) != 0 ||
             types_build_from(&b->d->types[side], &b->program[side], e) != 0 ||
-            match_pools(b, side, e) != 0 || group_stacks(b, side, e) != 0 || count(b, side, e) != 0)
+            match_pools(b, side, e) != 0)
+            return -1;
+    }
+    return diff_lines_init(&b->lines, b->d->trace[0], b->d->trace[1], e);
+}
+
+static int build(struct builder *b, struct err *e)
+{
+    if (prepare(b, e) != 0)
+        return -1;
+    for (int side = 0; side < 2; side++) {
+        if (count(b, side, &b->stacks[side], NULL, e) != 0 ||
+            each_stack(b, side, count_lines, e) != 0)
+            return -1;
+    }
+    if (diff_lines_match(&b->lines, e) != 0)
+        return -1;
+    for (int side = 0; side < 2; side++) {
+        if (group_stacks(b, side, e) != 0 ||
+            count(b, side, &b->accounts[side], b->groups[side], e) != 0)
             return -1;
     }
     /* The newer one last: its types are those that are told. */
     for (int side = 0; side < 2; side++) {
         if (add_rows(b, side, e) != 0 ||
-            diff_types_attach(&b->types[side], b->d, side, &b->rows, b->groups[side], e) != 0)
+            diff_types_attach(&b->stacks[side], b->d, side, &b->rows, b->groups[side], e) != 0)
             return -1;
     }
-    attach_stacks(b, 0);
-    attach_stacks(b, 1);
+    if (attach_stacks(b, e) != 0)
+        return -1;
     judge_rows(b->d);
     return 0;
 }
@@ -446,11 +558,13 @@ int diff_build(struct diff *d, struct selection *base, struct selection *now,
     int status = build(&b, e);
     for (int side = 0; side < 2; side++) {
         program_frames_release(&b.program[side]);
+        accounting_release(&b.stacks[side]);
         accounting_release(&b.accounts[side]);
-        diff_types_release(&b.types[side]);
         free(b.groups[side]);
+        free(b.whole[side]);
         free(b.pools[side]);
     }
+    diff_lines_release(&b.lines);
     map_release(&b.numbers);
     map_release(&b.rows);
     vec_release(&b.signatures);

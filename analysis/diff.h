@@ -2,10 +2,12 @@
 #define TIDEMARK_ANALYSIS_DIFF_H
 
 /*
- * What changed between two traces. Call stacks are matched by their text from the allocation site
- * outwards: the functions' names, without what compilers add to them, and the names of their files
- * without folders; so lines, addresses and folders may have moved. Functions without a name are
- * matched by their image's name. Pools are matched by name.
+ * What changed between two traces. Call stacks are matched from the allocation site outwards by
+ * functions and lines: functions by name, without what compilers add to it, and by name of file
+ * without folders; lines of a function by their order and what they do (diff_lines.h). So lines,
+ * addresses and folders may have moved. Places without a name are matched by offset in the image
+ * when both traces have it with the same build id, else like lines of a function, which is unsure.
+ * Pools are matched by name. Costs two sweeps over each history.
  */
 
 #include <stdbool.h>
@@ -40,13 +42,15 @@ const char *diff_kind_name(enum diff_kind k); /* "new", "grown", … */
 struct diff_side {
     bool there; /* the row has allocations in this trace */
     struct counter figures;
-    uint32_t callstack; /* one with many bytes */
+    uint32_t callstack; /* of the one that changed most, if it is there */
 };
 
 struct diff_row {
     struct view pool;
-    struct frame_view frame; /* the site; of the newer trace, where it is there */
+    struct frame_view frame;  /* the site; of the newer trace, where it is there */
+    struct frame_view before; /* of the older trace, where the site is there */
     bool no_callstack;
+    bool unsure; /* a place without a name in an image that is not known to be the same build */
     struct view type; /* of its blocks in the newer trace where it is there: that of most bytes */
     uint32_t more_types; /* others, blocks of which nobody tells being one */
     enum diff_kind kind; /* by the metric */
@@ -72,6 +76,7 @@ struct diff {
     VEC(struct diff_pool) pools;
     VEC(struct diff_row) rows; /* by kind, the largest change first; none that are the same */
     uint64_t same;             /* rows that are */
+    uint64_t unsure;           /* rows among `rows` that are */
     uint64_t count[DIFF_KINDS];
 };
 

@@ -15,24 +15,9 @@ struct parts {
     VEC(struct part) list;
 };
 
-void diff_types_release(struct diff_types *x)
-{
-    map_release(&x->bytes);
-}
-
 static int no_room(struct err *e)
 {
     return err_no_memory(e, "types of the comparison");
-}
-
-int diff_types_count(struct diff_types *x, uint32_t pool, const struct memory_op *op, struct err *e)
-{
-    bool fresh;
-    uint64_t *bytes = map_add(&x->bytes, (uint64_t)pool << 32 | op->block.callstack, &fresh);
-    if (!bytes)
-        return no_room(e);
-    *bytes = saturating_add(fresh ? 0 : *bytes, op->block.size);
-    return 0;
 }
 
 static int compare_parts(const void *a, const void *b)
@@ -44,17 +29,22 @@ static int compare_parts(const void *a, const void *b)
     return (x->type > y->type) - (x->type < y->type);
 }
 
-static int list_parts(struct parts *p, const struct diff_types *x, const struct types *types,
-                      const struct map *rows, const uint32_t *groups, struct err *e)
+static int list_parts(struct parts *p, const struct accounting *stacks, const struct diff *d,
+                      const struct types *types, const struct map *rows, const uint32_t *groups,
+                      struct err *e)
 {
-    size_t iter = 0;
-    for (const struct map_slot *s; (s = map_next(&x->bytes, &iter));) {
-        uint32_t callstack = (uint32_t)s->key;
-        /* Beyond the list are those that a damaged file names: they have none. */
-        uint32_t known = callstack < types->callstack_count ? callstack : 0;
-        const uint64_t *row = map_find(rows, (s->key >> 32 << 32) | groups[known]);
-        if (row && !vec_push(&p->list, (struct part){*row, types_of(types, callstack), s->value}))
-            return no_room(e);
+    for (uint32_t pool = 0; pool < d->pools.len; pool++) {
+        uint64_t iter = 0;
+        uint32_t callstack;
+        struct counter c;
+        while (accounting_next(stacks, pool, &iter, &callstack, &c)) {
+            /* Beyond the list are those that a damaged file names: they have none. */
+            uint32_t known = callstack < types->callstack_count ? callstack : 0;
+            const uint64_t *row = map_find(rows, (uint64_t)pool << 32 | groups[known]);
+            if (row &&
+                !vec_push(&p->list, (struct part){*row, types_of(types, callstack), c.bytes}))
+                return no_room(e);
+        }
     }
     return 0;
 }
@@ -92,12 +82,12 @@ static void fold(struct parts *p)
     p->list.len = kept;
 }
 
-int diff_types_attach(const struct diff_types *x, struct diff *d, int side, const struct map *rows,
-                      const uint32_t *groups, struct err *e)
+int diff_types_attach(const struct accounting *stacks, struct diff *d, int side,
+                      const struct map *rows, const uint32_t *groups, struct err *e)
 {
     struct parts p = {0};
     const struct types *types = &d->types[side];
-    int status = list_parts(&p, x, types, rows, groups, e);
+    int status = list_parts(&p, stacks, d, types, rows, groups, e);
     if (status == 0)
         fold(&p);
     for (size_t i = 0, end; status == 0 && i < p.list.len; i = end) {

@@ -850,7 +850,7 @@ struct tidetrace_diff_row {
     uint32_t kind; /* enum tidetrace_diff_kind */
     uint32_t line;
     struct tidetrace_text pool, function, file, image;
-    uint32_t base_callstack, now_callstack; /* one with many bytes in each trace, 0 none */
+    uint32_t base_callstack, now_callstack; /* the one that changed most, 0: not in this trace */
     struct tidetrace_figures base, now;     /* all 0 where the row is not there */
     struct tidetrace_text type;             /* of what the blocks hold, that of most bytes */
     uint32_t other_types;                   /* how many others there are */

@@ -672,7 +672,8 @@ const struct tool tool_table[] = {
     {.name = "diff",
      .title = "What changed between two traces",
      .what = "What changed from the trace `base` to the trace `trace`: pools, and sites that are "
-             "new, grown, shrunk or gone, matched by names.",
+             "new, grown, shrunk or gone, matched by functions and lines; `unsure` rows have "
+             "no names and are matched by what they do.",
      .params = {{trace_params, diff_params, selection_params, page_params}},
      .rows = "rows",
      .compares = true,

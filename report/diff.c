@@ -70,6 +70,14 @@ void diff_row_name(struct buf *out, const struct diff_row *r, enum diff_by by)
         return;
     }
     put_site(out, &r->frame, r->no_callstack);
+    if (!r->side[0].there || !r->side[1].there)
+        return;
+    if (!r->frame.has_name && !view_equal(r->before.function, r->frame.function)) {
+        buf_puts(out, ", before: ");
+        frame_name(out, &r->before);
+    } else if (r->frame.line != r->before.line && r->before.line) {
+        buf_printf(out, ", before: line %" PRIu32, r->before.line);
+    }
 }
 
 void diff_row_type(struct buf *out, const struct diff_row *r)
@@ -112,18 +120,23 @@ static json_t *make_side(const struct diff_side *s)
                      json_count(c->temporary));
 }
 
+static json_t *json_line_or_null(const struct frame_view *f)
+{
+    return f->line ? json_integer(f->line) : json_null();
+}
+
 static void json_row(struct diff_writer *w, const struct diff_row *r)
 {
     int newest = r->side[1].there ? 1 : 0;
     document_element(
         &w->doc,
-        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:o, s:I, s:o, s:o, s:o}", "kind",
+        json_pack("{s:s, s:o, s:o, s:o, s:o, s:o, s:b, s:o, s:o, s:I, s:o, s:o, s:o}", "kind",
                   diff_kind_name(r->kind), "pool", json_text(r->pool), "function",
                   json_text_or_null(r->frame.function), "file", json_text_or_null(r->frame.file),
-                  "line", r->frame.line ? json_integer(r->frame.line) : json_null(), "image",
-                  json_text_or_null(r->frame.image), "type", json_text_or_null(r->type),
-                  "other_types", (json_int_t)r->more_types, "base", make_side(&r->side[0]), "now",
-                  make_side(&r->side[1]), "callstack",
+                  "line", json_line_or_null(&r->frame), "base_line", json_line_or_null(&r->before),
+                  "unsure", (int)r->unsure, "image", json_text_or_null(r->frame.image), "type",
+                  json_text_or_null(r->type), "other_types", (json_int_t)r->more_types, "base",
+                  make_side(&r->side[0]), "now", make_side(&r->side[1]), "callstack",
                   json_callstack(w->d->trace[newest], r->side[newest].callstack)));
 }
 
@@ -189,7 +202,10 @@ static void csv_row(struct diff_writer *w, const struct diff_row *r)
     }
     buf_puts(b, ",");
     csv_field(b, r->type);
-    buf_puts(b, "\n");
+    buf_puts(b, ",");
+    if (r->before.line)
+        buf_printf(b, "%" PRIu32, r->before.line);
+    buf_printf(b, ",%d\n", r->unsure);
     document_flush(&w->doc);
 }
 
@@ -197,7 +213,8 @@ static void write_csv(struct diff_writer *w)
 {
     buf_puts(&w->doc.buf,
              "kind,pool,function,file,line,image,base_count,base_bytes,base_live_count,"
-             "base_live_bytes,base_peak_bytes,count,bytes,live_count,live_bytes,peak_bytes,type\n");
+             "base_live_bytes,base_peak_bytes,count,bytes,live_count,live_bytes,peak_bytes,type,"
+             "base_line,unsure\n");
     for (int k = 0; k < DIFF_SAME; k++) {
         struct diff_range range = diff_rows_of(w, (enum diff_kind)k);
         for (size_t i = 0; i < range.shown; i++)

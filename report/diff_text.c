@@ -15,6 +15,11 @@ static const char *const kind_titles[] = {
 static const char *const things[] = {
     [DIFF_SITE] = "site", [DIFF_CALLSTACK] = "call stack", [DIFF_TYPE] = "type"};
 
+/* Behind a number of rows. */
+#define UNSURE                                                                                     \
+    "with places that have no name, in images of another or an unknown build: matched by order, "  \
+    "size and number of the blocks, which may be wrong; `tidemark symbols` gives names"
+
 static const char *put_number(char out[FORMAT_SIZE], uint64_t n, bool is_bytes)
 {
     return is_bytes ? format_bytes(out, n) : format_count(out, n);
@@ -122,6 +127,8 @@ void diff_text_write(struct diff_writer *w)
     }
     if (w->d->same)
         buf_printf(b, "\n%s did not change\n", format_counted(text, w->d->same, "row"));
+    if (w->d->unsure)
+        buf_printf(b, "\n%s " UNSURE "\n", format_counted(text, w->d->unsure, "row"));
     text_checks(w);
 }
 
@@ -209,6 +216,8 @@ void diff_markdown_write(struct diff_writer *w)
     }
     if (cut)
         buf_printf(b, "\n%s not shown.\n", format_counted(text, cut, "more row"));
+    if (w->d->unsure)
+        buf_printf(b, "\n%s " UNSURE ".\n", format_counted(text, w->d->unsure, "row"));
 }
 
 /* ---- JUnit XML */

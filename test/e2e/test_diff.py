@@ -1,0 +1,129 @@
+"""`diff` of programs that were edited and built again: lines shift, stripped programs have no names."""
+
+import csv
+import io
+import json
+import shutil
+import subprocess
+import unittest
+
+from tools import Case, run
+
+SOURCE = """#include <stdlib.h>
+{above}
+void *volatile keep[100000];
+int kept;
+void *volatile gone;
+void other(int n) {{ for (int i = 0; i < n; i++) keep[kept++] = malloc(64); }}
+void work(int n)
+{{
+    for (int i = 0; i < n; i++) {{
+        void *first = gone = malloc(100);
+        {leak}
+        void *second = gone = malloc(200);
+        if (n > 60) {{ {rare} }}
+        free(second);
+        free(first);
+    }}
+    other(n);
+}}
+void one(int n) {{ work(n); kept++; }}
+void two(int n) {{ work(n); kept++; }}
+int main(int argc, char **argv) {{ one(50); two(argc > 1 ? atoi(argv[1]) : 50); return 0; }}
+"""
+
+
+@unittest.skipUnless(shutil.which("gcc") and shutil.which("strip"), "no gcc or strip")
+class Rebuilt(Case):
+    def built(self, name, above="", leak="", rare=";"):
+        folder = self.dir / name
+        folder.mkdir()
+        source = SOURCE.format(above=above, leak=leak, rare=rare)
+        (folder / "svc.c").write_text(source)
+        subprocess.run(["gcc", "-g", "-O0", "-Wl,--build-id", "-o", folder / "svc", "svc.c"],
+                       cwd=folder, check=True)
+        return folder / "svc", source.splitlines()
+
+    def recorded(self, program, *args):
+        out = program.with_name(f"{len(list(program.parent.iterdir()))}.tracy")
+        result = run("run", "-o", out, "--", program, *args)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return out
+
+    def rows(self, base, now, *args):
+        result = run("diff", base, now, "--format", "json", *args)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        return json.loads(result.stdout)["rows"]
+
+    def line_of(self, source, text):
+        return next(i for i, line in enumerate(source, 1) if text in line)
+
+    def test_growth_within_a_function(self):
+        """The line that leaks is new, and no other; the call stack is one that reaches it."""
+        base, before = self.built("base")
+        now, after = self.built("now", "/* two */\n/* lines */", "keep[kept++] = malloc(300);")
+        traces = self.recorded(base), self.recorded(now, "80")
+        rows = self.rows(*traces, "--metric", "live")
+        leak, other = rows
+        self.assertEqual((leak["kind"], leak["function"], leak["line"], leak["base_line"]),
+                         ("new", "work", self.line_of(after, "malloc(300)"), None))
+        self.assertEqual(leak["now"]["live_bytes"], 130 * 300)
+        self.assertEqual(leak["callstack"][0]["line"], leak["line"])
+        self.assertEqual((other["kind"], other["function"], other["line"], other["base_line"]),
+                         ("grown", "other", self.line_of(after, "malloc(64)"),
+                          self.line_of(before, "malloc(64)")))
+        self.assertFalse(leak["unsure"] or other["unsure"])
+        # The caller that does more now.
+        self.assertEqual(other["callstack"][2]["function"], "two")
+        rows = {row["line"]: row for row in self.rows(*traces) if row["function"] == "work"}
+        for size in (100, 200):
+            row = rows[self.line_of(after, f"malloc({size})")]
+            self.assertEqual((row["kind"], row["base"]["bytes"], row["now"]["bytes"],
+                              row["base_line"]),
+                             ("grown", 100 * size, 130 * size,
+                              self.line_of(before, f"malloc({size})")))
+
+    def test_call_stacks(self):
+        base, _ = self.built("base")
+        now, after = self.built("now", "/* a line */", "keep[kept++] = malloc(300);")
+        rows = self.rows(self.recorded(base), self.recorded(now), "--by", "callstack")
+        self.assertEqual([(row["kind"], row["line"]) for row in rows],
+                         [("new", self.line_of(after, "malloc(300)"))] * 2)
+        self.assertEqual({row["callstack"][1]["function"] for row in rows}, {"one", "two"})
+
+    def test_one_build(self):
+        """A line that only one run reaches is new: its neighbours keep their numbers."""
+        program, source = self.built("base", rare="keep[kept++] = malloc(200);")
+        traces = self.recorded(program), self.recorded(program, "70")
+        rows = {row["line"]: row for row in self.rows(*traces) if row["function"] == "work"}
+        rare = self.line_of(source, "if (n > 60)")
+        self.assertEqual({line: row["kind"] for line, row in rows.items()},
+                         {rare: "new", rare - 1: "grown", rare - 3: "grown"})
+        subprocess.run(["strip", program], check=True)
+        traces = self.recorded(program), self.recorded(program, "70")
+        rows = self.rows(*traces)
+        self.assertEqual(sorted((row["kind"], row["unsure"], row["now"]["count"]) for row in rows),
+                         [("grown", False, 120)] * 3 + [("new", False, 70)])
+        self.assertTrue(all(row["function"].startswith("svc+0x") for row in rows))
+
+    def test_stripped_and_built_again(self):
+        """Offsets have changed: places are matched by what they do, and that is said."""
+        base, _ = self.built("base")
+        now, _ = self.built("now", leak="keep[kept++] = malloc(300);")
+        for program in (base, now):
+            subprocess.run(["strip", program], check=True)
+        traces = self.recorded(base), self.recorded(now, "80")
+        rows = self.rows(*traces)
+        self.assertEqual([(row["kind"], row["base"] and row["base"]["bytes"], row["now"]["bytes"],
+                           row["unsure"]) for row in rows],
+                         [("new", None, 130 * 300, True), ("grown", 20000, 26000, True),
+                          ("grown", 10000, 13000, True), ("grown", 6400, 8320, True)])
+        text = run("diff", *traces).stdout
+        self.assertIn("4 rows with places that have no name", text)
+        self.assertRegex(text, r"svc\+0x[0-9a-f]+, before: svc\+0x[0-9a-f]+")
+        table = list(csv.DictReader(io.StringIO(run("diff", *traces, "--format", "csv").stdout)))
+        self.assertEqual([row["unsure"] for row in table], ["1"] * 4)
+
+
+if __name__ == "__main__":
+    unittest.main()
