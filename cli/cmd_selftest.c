@@ -1,5 +1,4 @@
-/* tidemark selftest: does everything between a client's port and a verdict count right, here and
- * now? */
+/* tidemark selftest: is everything from a client's port to a verdict counted right here? */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,20 +17,18 @@ static const char usage[] =
     "usage: tidemark selftest [OPTIONS]\n"
     "\n"
     "Plays a client whose events are counted as they are sent, captures it through a port of the\n"
-    "loopback, and compares the trace, its report, the stripped trace and the verdicts of "
-    "`verify`\n"
-    "with these counts. Then it tries what this machine and this build allow: the sandbox of the\n"
-    "process that reads images, debug information, debuginfod, the disassembler, the preload\n"
-    "library, ptrace, the report page, and whether port 8086 is free. Prints one line each: \"ok\" "
-    "or\n"
-    "\"DIFFERS\", then \"here\" or \"MISSING\". It takes about a second and leaves no file "
-    "behind.\n"
+    "loopback, and compares the trace, its report, the stripped trace and the verdicts of\n"
+    "`verify` with these counts: a line each, \"ok\" or \"DIFFERS\". Then it tries what this\n"
+    "machine and this build allow: the sandbox of the process that reads images, debug\n"
+    "information, debuginfod, the disassembler, the preload library, ptrace, the report page,\n"
+    "and whether port 8086 is free: a line each, \"here\" or \"MISSING\". It takes about a second\n"
+    "and leaves no file behind.\n"
     "\n"
     "      --protocol N    the protocol number that the client speaks (82)\n"
     "  -h, --help          this text\n"
     "\n"
     "Exit status: 0 all counts are right, whatever is missing; 1 one differs, or a step failed;\n"
-    "2 usage; 4 no folder for temporary files; 5 the client cannot listen.\n";
+    "2 usage; 4 no folder for temporary files, or no output; 5 the client cannot listen.\n";
 
 struct selftest {
     uint64_t protocol;
@@ -131,7 +128,8 @@ static void check_capture(struct selftest *s)
     buf_printf(&s->line, "protocol %" PRIu64 " at %s", s->protocol, address);
     if (status != 0) {
         fail(s, status < 0 ? e.text : why.text);
-        buf_printf(&s->line, " (exit status %d)", status);
+        if (status > 0)
+            buf_printf(&s->line, " (exit status %d)", status);
     } else if (!offer_is_done(s->client.offer)) {
         fail(s, "it ended before the client had sent everything");
     }
@@ -150,8 +148,10 @@ static void check_counts(struct selftest *s, const char *trace, bool memory)
     const json_t *counts = json_object_get(document, "counts");
     for (unsigned i = 0; i < SELFTEST_POOLS && memory; i++)
         allocations += t->pools[i].allocations;
-    if (!document)
+    if (!document) {
         fail(s, e.text);
+        return;
+    }
     expect(s, "allocations", json_object_get(counts, "memory_allocations"), allocations);
     expect(s, "threads", json_object_get(counts, "threads"), t->threads);
     expect(s, "zones", json_object_get(counts, "zones"), t->zones);
@@ -226,8 +226,11 @@ static void check_report(struct selftest *s, const char *option, const char *wha
     struct err e = {0};
     json_t *report = selftest_run_json(&s->run, words, &e);
     const json_t *faults = json_object_get(report, "faults");
-    if (!report)
+    if (!report) {
         fail(s, e.text);
+        conclude(s, what);
+        return;
+    }
     for (unsigned i = 0; i < SELFTEST_POOLS; i++) {
         check_pool(s, &t->pools[i], report);
         conclude(s, what);
@@ -261,10 +264,11 @@ static void expect_verdict(struct selftest *s, const char *const *words, int wan
     struct err why = {0}, e = {0};
     int status = selftest_run(&s->run, words, &out, &why, NULL, NULL, &e);
     add(s, text);
-    if (status != wanted) {
-        s->differs = true;
+    s->differs |= status != wanted;
+    if (status < 0)
+        buf_printf(&s->line, " (%s)", e.text);
+    else if (status != wanted)
         buf_printf(&s->line, " (exit status %d, not %d)", status, wanted);
-    }
     buf_release(&out);
 }
 

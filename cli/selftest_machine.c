@@ -104,7 +104,8 @@ static void try_symbols(const struct selftest_run *r)
         const char *name;
         uint8_t reader;
     } readers[] = {{"libdwarf", INDEX_LIBDWARF}, {"libdw", INDEX_LIBDW}};
-    struct resolve_options o = {.no_debuginfod = true, .no_cache = true, .seconds = 2};
+    struct resolve_options o = {
+        .no_debuginfod = true, .no_cache = true, .seconds = SELFTEST_SECONDS};
     struct resolver resolver = RESOLVER_NONE;
     struct err e = {0};
     if (resolver_init(&resolver, &o, &e) != 0) {

@@ -23,7 +23,7 @@
 
 int selftest_run_open(struct selftest_run *r, struct err *e)
 {
-    *r = (struct selftest_run){0};
+    *r = (struct selftest_run){.deadline = monotonic_ns() + SELFTEST_SECONDS * 1000000000LL};
     char cache[SELFTEST_PATH];
     const char *in = tempfile_dir(NULL);
     int n = snprintf(r->folder, sizeof r->folder - 64, "%s/tidemark-selftest-XXXXXX", in);
@@ -32,6 +32,7 @@ int selftest_run_open(struct selftest_run *r, struct err *e)
         return err_errno(e, ERR_INPUT, "/proc/self/exe");
     r->program[len] = 0;
     interrupt_hold(&r->interrupt);
+    (void)signal(SIGPIPE, SIG_IGN);
     if (n < 0 || (size_t)n >= sizeof r->folder - 64 || !mkdtemp(r->folder)) {
         r->folder[0] = 0;
         interrupt_release(&r->interrupt);
@@ -81,6 +82,7 @@ _Noreturn static void be_command(const struct selftest_run *r, const char *const
     while (*words && n < SELFTEST_WORDS)
         list[n++] = (char *)*words++;
     interrupt_release(&interrupt);
+    (void)signal(SIGPIPE, SIG_DFL);
     (void)unsetenv("DEBUGINFOD_URLS");
     if (none >= 0 && dup2(none, STDIN_FILENO) >= 0 && dup2(out, STDOUT_FILENO) >= 0 &&
         dup2(err, STDERR_FILENO) >= 0)
@@ -92,14 +94,14 @@ _Noreturn static void be_command(const struct selftest_run *r, const char *const
 static int await(const struct selftest_run *r, pid_t pid, selftest_meanwhile *meanwhile, void *ctx,
                  int *status, struct err *e)
 {
-    long long deadline = monotonic_ns() + SELFTEST_SECONDS * 1000000000LL;
     const struct timespec pause = {.tv_nsec = WAIT_MS * 1000000L};
     pid_t ended;
     while ((ended = waitpid(pid, status, WNOHANG)) == 0) {
         if (interrupt_came(&r->interrupt))
             return err_set(e, ERR_OUTPUT, "interrupted");
-        if (monotonic_ns() > deadline)
-            return err_set(e, ERR_CHECK, "it did not end within %d s", SELFTEST_SECONDS);
+        if (monotonic_ns() > r->deadline)
+            return err_set(e, ERR_CHECK, "not done %d s after the selftest began",
+                           SELFTEST_SECONDS);
         if (meanwhile && meanwhile(ctx, e) != 0)
             return -1;
         if (!meanwhile)

@@ -13,12 +13,13 @@
 
 #define SELFTEST_PATH 512u
 #define SELFTEST_WORDS 16u
-#define SELFTEST_SECONDS 5 /* after which a command is killed */
+#define SELFTEST_SECONDS 5 /* for all commands together; then the one that runs is killed */
 
 struct selftest_run {
     char folder[SELFTEST_PATH]; /* private; "" while there is none */
     char program[SELFTEST_PATH * 8];
     struct interrupt interrupt;
+    long long deadline; /* monotonic ns */
 };
 
 /*

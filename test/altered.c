@@ -3,7 +3,8 @@
  * ptrace.
  *
  *     ALTER_FROM=HEX ALTER_TO=HEX   the first 8 bytes of that value (little-endian) that a process
- *                                   decompresses with LZ4 become those of another value
+ *                                   decompresses with LZ4 become those of another value; with
+ *                                   "hang" the process goes no further
  *     ALTER_PTRACE=1                ptrace fails with EPERM
  */
 
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <sys/ptrace.h>
 #include <sys/types.h>
+#include <unistd.h>
 
 static void alter(char *bytes, int n)
 {
@@ -24,6 +26,8 @@ static void alter(char *bytes, int n)
         return;
     uint64_t old = strtoull(from, NULL, 16), new = strtoull(to, NULL, 16);
     char *at = memmem(bytes, (size_t)n, &old, sizeof old);
+    if (at && strcmp(to, "hang") == 0)
+        pause();
     if (at)
         memcpy(at, &new, sizeof new);
     done = at != NULL;

@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import tempfile
+import time
 import unittest
 
 from tools import BUILD, LIMIT, TIDEMARK, Case, free_port, run, wait_until
@@ -78,6 +79,20 @@ class Selftest(Case):
         self.assertIn("(exit status 3)", rows(text)[0][2])
         self.assert_clean()
 
+    def test_a_capture_that_hangs(self):
+        """It is killed, and so is nothing else: all that follows differs at once."""
+        began = time.monotonic()
+        text = self.selftest(status=1, LD_PRELOAD=ALTERED, ALTER_FROM=f"{HEAP + 5 * BLOCK:x}",
+                             ALTER_TO="hang").stdout
+        self.assertLess(time.monotonic() - began, 30)
+        self.assertIn("not done 5 s after the selftest began", rows(text)[0][2])
+        self.assertEqual([(verdict, what.strip()) for verdict, what, _ in rows(text)[:6]],
+                         [("DIFFERS", what) for what in ("capture", "info", "report",
+                                                         "report --recount", "strip", "verify")])
+        # It says nothing of a trace that is not there.
+        self.assertNotIn("found", text.split("\nhere")[0])
+        self.assert_clean()
+
     def test_nothing_to_write_to(self):
         result = self.selftest(status=4, TMPDIR=str(self.dir / "none"))
         self.assertEqual(result.stdout, "")
@@ -95,6 +110,13 @@ class Selftest(Case):
         text = process.communicate(timeout=LIMIT)[0]
         self.assertEqual(process.returncode, -signal.SIGTERM)
         self.assertNotIn("DIFFERS", text)
+        self.assert_clean()
+
+    def test_a_reader_that_goes_away_leaves_nothing(self):
+        process = subprocess.Popen([TIDEMARK, "selftest"], stdout=subprocess.PIPE, text=True,
+                                   env=dict(os.environ, TMPDIR=str(self.dir)))
+        process.stdout.close()
+        self.assertEqual(process.wait(timeout=LIMIT), 4)
         self.assert_clean()
 
     @unittest.skipIf(os.geteuid() != 0, "needs root")
