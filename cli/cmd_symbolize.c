@@ -325,7 +325,8 @@ static int run(struct symbolize_command *c, struct err *e)
     c->options.linkage = c->json || !c->demangle;
     if (resolver_init(&c->resolver, &c->options, e) != 0)
         return -1;
-    if (resolver_open(&c->resolver, view_of(c->image), NULL, true, &facts, e) != 0) {
+    if (resolver_open(&c->resolver, view_of(c->image), NULL, (struct image_proof){.trusted = true},
+                      &facts, e) != 0) {
         e->code = e->code == ERR_CHECK ? ERR_INPUT : e->code;
         return err_prefix(e, "%s", c->image);
     }

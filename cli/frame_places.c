@@ -107,9 +107,12 @@ int frame_places_locate(struct frame_places *p, struct err *e)
     return locate_frames(&p->locate, p->frames.at, p->frames.len, e);
 }
 
-bool frame_places_trusts(const struct frame_places *p, const struct locate_image *image)
+struct image_proof frame_places_proof(const struct frame_places *p,
+                                      const struct locate_image *image)
 {
-    return p->options->images_from_trace || image->named_by_user;
+    return (struct image_proof){
+        .trusted = p->options->images_from_trace || image->named_by_user,
+        .file = image->build_id.len ? NULL : module_table_file(&p->facts, image->path)};
 }
 
 int frame_places_infer(struct frame_places *p, size_t number, struct helper *helper,

@@ -32,8 +32,9 @@ int frame_places_add_other(struct frame_places *p, const struct locate_frame *ot
 /* When all are added. */
 int frame_places_locate(struct frame_places *p, struct err *e);
 
-/* Whether an image may be opened without a build id. */
-bool frame_places_trusts(const struct frame_places *p, const struct locate_image *image);
+/* What allows the image to be opened if its build id is not known. */
+struct image_proof frame_places_proof(const struct frame_places *p,
+                                      const struct locate_image *image);
 
 /*
  * Asks the helper, which has the image `number` open, for the base of frames that wait for one.

@@ -35,7 +35,7 @@ static int session_open(struct session *s, struct image_code *c, size_t number, 
     const struct locate_image *li = &c->places.locate.images.at[number];
     struct image_facts facts;
     *s = (struct session){.c = c, .number = number, .image = li};
-    if (resolver_open(c->resolver, li->path, &li->build_id, frame_places_trusts(&c->places, li),
+    if (resolver_open(c->resolver, li->path, &li->build_id, frame_places_proof(&c->places, li),
                       &facts, e) != 0)
         return -1;
     c->machine = facts.machine;

@@ -273,8 +273,8 @@ static int ask_image(struct work *w, size_t number, struct err *e)
     const struct locate_image *li = &w->places_of.locate.images.at[number];
     struct resolve_image *image = w->image;
     struct image_facts facts;
-    bool trusted = frame_places_trusts(&w->places_of, li);
-    if (resolver_open(w->r, li->path, &li->build_id, trusted, &facts, e) != 0)
+    struct image_proof proof = frame_places_proof(&w->places_of, li);
+    if (resolver_open(w->r, li->path, &li->build_id, proof, &facts, e) != 0)
         return -1;
     image->opened = true;
     image->has_debug = facts.has_debug;

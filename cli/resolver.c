@@ -147,6 +147,13 @@ static bool has_build_id(int fd, const struct build_id *wanted, struct build_id 
            memcmp(found->bytes, wanted->bytes, found->len) == 0;
 }
 
+/* What opens an image all the same. */
+static const char *without_build_id(const struct resolve_options *o)
+{
+    return o->of_files_only ? "`tidemark symbols --images-from-trace` allows it"
+                            : "--images-from-trace allows it";
+}
+
 static void refuse(struct resolver *r, const char *path, const struct build_id *found)
 {
     char id[2 * BUILD_ID_MAX + 1];
@@ -157,17 +164,21 @@ static void refuse(struct resolver *r, const char *path, const struct build_id *
     if (image->build_id->len > 0)
         snprintf(image->refused, sizeof image->refused,
                  "%.120s is another build than the one that ran (%.40s)", path, id);
-    else
+    else if (image->proof.file)
         snprintf(image->refused, sizeof image->refused,
-                 "no build id to check %.120s by; --images-from-trace allows it", path);
+                 "%.120s has no build id, and is another file, or was changed, since it ran", path);
+    else
+        snprintf(image->refused, sizeof image->refused, "no build id to check %.120s by; %s", path,
+                 without_build_id(r->options));
 }
 
 /* The file if it may be opened, else -1 after closing it. */
 static int allow(struct resolver *r, int fd, struct view name, const char *path)
 {
     struct build_id found = {0};
-    if (fd < 0 || r->image.trusted || has_build_id(fd, r->image.build_id, &found) ||
-        lies_well(r, name))
+    const struct image_proof *proof = &r->image.proof;
+    if (fd < 0 || proof->trusted || (proof->file && module_file_is(proof->file, fd)) ||
+        has_build_id(fd, r->image.build_id, &found) || lies_well(r, name))
         return fd;
     refuse(r, path, &found);
     close(fd);
@@ -293,8 +304,8 @@ static size_t views_of(struct view *out, const char *const *texts, size_t n)
     return n;
 }
 
-int resolver_open(struct resolver *r, struct view path, const struct build_id *id, bool trusted,
-                  struct image_facts *facts, struct err *e)
+int resolver_open(struct resolver *r, struct view path, const struct build_id *id,
+                  struct image_proof proof, struct image_facts *facts, struct err *e)
 {
     static const struct build_id none;
     const struct resolve_options *o = r->options;
@@ -305,7 +316,7 @@ int resolver_open(struct resolver *r, struct view path, const struct build_id *i
     struct helper_open open = {.path = path,
                                .build_id = id ? *id : none,
                                .reader = o->reader,
-                               .trust_paths = trusted,
+                               .trust_paths = proof.trusted || proof.file,
                                .threads = (uint32_t)threads,
                                .sysroot = view_of(o->sysroot ? o->sysroot : ""),
                                .dirs = dirs,
@@ -313,7 +324,7 @@ int resolver_open(struct resolver *r, struct view path, const struct build_id *i
     open.dir_count = views_of(dirs, o->debug_dirs.at, o->debug_dirs.len);
     dirs[open.dir_count++] = view_of(DEBUG_DIR);
     open.rule_count = views_of(rules, o->rules.at, o->rules.len);
-    r->image = (struct resolver_image){.build_id = id ? id : &none, .trusted = trusted};
+    r->image = (struct resolver_image){.build_id = id ? id : &none, .proof = proof};
     buf_clear(&r->folder);
     r->no_memory = false;
     if (helper_open_image(&r->helper, &open, facts, e) == 0)
@@ -322,8 +333,8 @@ int resolver_open(struct resolver *r, struct view path, const struct build_id *i
         return err_no_memory(e, "an image");
     if (e->code != ERR_CHECK)
         return -1;
-    if (open.build_id.len == 0 && !trusted)
-        return err_set(e, ERR_CHECK, "no build id to check it by: --images-from-trace allows it");
+    if (open.build_id.len == 0 && !open.trust_paths)
+        return err_set(e, ERR_CHECK, "no build id to check it by: %s", without_build_id(o));
     /* The helper only knows that it got no file. */
     return r->image.refused[0] ? err_set(e, ERR_CHECK, "%s", r->image.refused) : -1;
 }

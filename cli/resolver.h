@@ -6,6 +6,7 @@
  * files are opened for it:
  *
  *     a regular file whose build id is the one wanted         always
+ *     the very file that was mapped, unchanged since          always
  *     any regular file in a debug directory or beside the image
  *     any regular file                                        when its image may be opened without
  *                                                             a build id (--images-from-trace)
@@ -22,6 +23,7 @@
 #include "symbols/debuginfod.h"
 #include "symbols/helper.h"
 #include "symbols/locate.h"
+#include "symbols/module_table.h"
 #include "symbols/process_root.h"
 #include "symbols/substitute.h"
 
@@ -36,6 +38,7 @@ struct resolve_options {
     bool no_debuginfod;
     const char *cache; /* folder; NULL: the user's */
     bool no_cache;
+    bool of_files_only;  /* the command has RESOLVE_LONG_OPTIONS_OF_FILES: not --modules and such */
     bool linkage;        /* linkage names are wanted, too: no option of the command line */
     uint64_t cache_size; /* bytes; 0: SYMBOL_CACHE_BYTES */
     uint8_t reader;      /* enum index_back_end */
@@ -108,12 +111,18 @@ enum {
 bool resolve_option(struct resolve_options *o, int option, const char *value, struct err *e);
 void resolve_options_release(struct resolve_options *o);
 
+/* What allows an image to be opened where no build id is known. */
+struct image_proof {
+    bool trusted;                   /* the user does */
+    const struct module_file *file; /* the file that was mapped; NULL: not known */
+};
+
 /* The image that is being asked about. */
 struct resolver_image {
     const struct build_id *build_id; /* wanted; len 0: any */
-    bool trusted;                    /* may be opened without */
-    char refused[256];               /* why its file was not opened, or "" */
-    char fetching[256];              /* what a debuginfod server said, or "" */
+    struct image_proof proof;
+    char refused[256];  /* why its file was not opened, or "" */
+    char fetching[256]; /* what a debuginfod server said, or "" */
 };
 
 struct resolver {
@@ -139,9 +148,9 @@ void resolver_release(struct resolver *r);
 
 /*
  * Opens an image at a path of the client or the user. Errors are ERR_CHECK, of this image only, or
- * ERR_MEMORY. `trusted`: it may be opened without a build id.
+ * ERR_MEMORY.
  */
-int resolver_open(struct resolver *r, struct view path, const struct build_id *id, bool trusted,
-                  struct image_facts *facts, struct err *e);
+int resolver_open(struct resolver *r, struct view path, const struct build_id *id,
+                  struct image_proof proof, struct image_facts *facts, struct err *e);
 
 #endif

@@ -167,8 +167,8 @@ static int read_code(struct names *n, struct run_traces *r, bool keep, struct er
         (void)locate_frames_of(&n->places.locate, i, &count);
         if (count == 0)
             continue;
-        if (resolver_open(&r->resolver, li->path, &li->build_id,
-                          frame_places_trusts(&n->places, li), &facts, &cause) == 0) {
+        if (resolver_open(&r->resolver, li->path, &li->build_id, frame_places_proof(&n->places, li),
+                          &facts, &cause) == 0) {
             (void)read_image(n, r, i, keep, &cause);
             helper_close_image(&r->resolver.helper);
         }

@@ -419,6 +419,7 @@ int run_options_parse(struct run_options *o, int argc, char **argv)
         status = take_environment_of_clients(o);
     /* Who did not name a server waits for none. */
     o->resolving.no_debuginfod = !o->resolving.debuginfod;
+    o->resolving.of_files_only = true;
     return status;
 }
 

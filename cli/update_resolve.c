@@ -75,7 +75,8 @@ static int ask_own(struct asking *a, const char *path, size_t n, size_t *answere
     int status = places ? 0 : err_no_memory(e, "addresses");
     for (size_t i = 0; i < n && places; i++)
         places[i] = (struct place){PLACE_ADDRESS, a->offsets[i]};
-    if (status == 0 && resolver_open(r, view_of(path), NULL, true, &facts, &cause) == 0) {
+    if (status == 0 && resolver_open(r, view_of(path), NULL, (struct image_proof){.trusted = true},
+                                     &facts, &cause) == 0) {
         status = helper_look_up(&r->helper, places, n, take_own, a, &cause);
         helper_close_image(&r->helper);
         *answered = status == 0 ? n : 0;

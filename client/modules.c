@@ -2,16 +2,19 @@
 
 #include <elf.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "client/chunks.h"
 #include "client/encode.h"
 #include "client/quiet.h"
+#include "client/real.h"
 #include "client/record_write.h"
 #include "client/stacks.h"
 #include "client/system.h"
@@ -160,6 +163,24 @@ static uint8_t *put_path(uint8_t *at, const char *name)
     return encode_text(at, path, folder + length);
 }
 
+/*
+ * Which file an image without a build id is: device, inode, size and time of its last change. The
+ * executable's is the one that runs; that of a library only where it was loaded just now, for a
+ * file that was replaced since has the same path. A filter of system calls is not tried.
+ */
+static uint8_t *put_file(uint8_t *at, const char *name)
+{
+    struct stat st;
+    bool main = !name || !*name;
+    if ((!main && real_is_late()) || state.nameless ||
+        syscall(SYS_newfstatat, AT_FDCWD, main ? "/proc/self/exe" : name, &st, 0) != 0)
+        return at;
+    at = encode_number(encode_number(at, st.st_dev), st.st_ino);
+    at = encode_number(at, (uint64_t)st.st_size);
+    return encode_number(at,
+                         (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec);
+}
+
 static void record_load(struct thread *t, const struct dl_phdr_info *info, uint32_t number)
 {
     uint8_t *at = record_begin(t);
@@ -187,6 +208,8 @@ static void record_load(struct thread *t, const struct dl_phdr_info *info, uint3
         at = encode_number(at, p->p_filesz);
         segments--;
     }
+    if (!id_length)
+        at = put_file(at, info->dlpi_name);
     record_end(t, REC_MODULE_LOAD, at);
 }
 

@@ -65,8 +65,10 @@
  *   REC_CLOCK          stamp, nanoseconds of CLOCK_MONOTONIC as varint
  *   REC_MODULE_LOAD    stamp, module number, epoch, bias, text path, text build id (raw bytes),
  *                      count of segments, then of each: address (link time), bytes in memory,
- * offset in the file, flags (PF_*), bytes in the file. The program itself has an empty path:
- * header.exe REC_MODULE_UNLOAD  stamp, module number, epoch: the first one in which it is gone
+ *                      offset in the file, flags (PF_*), bytes in the file; without a build id,
+ *                      where it is known: device, inode, size and mtime (ns) of the file. The
+ *                      program itself has an empty path: header.exe
+ *   REC_MODULE_UNLOAD  stamp, module number, epoch: the first one in which it is gone
  *   REC_FORK           stamp, pid of the child (0: unknown), 1 if it is followed, else 0
  *   REC_EXEC           stamp, text path: exec was called; when it fails, the program goes on
  *   REC_SPAWN          stamp, pid of the child, 1 if it is followed, text path: posix_spawn

@@ -14,6 +14,7 @@ void image_places_init(struct image_places *p, struct trace *t)
 void image_places_release(struct image_places *p)
 {
     vec_release(&p->list);
+    vec_release(&p->files);
 }
 
 void process_images_release(struct process_images *p)
@@ -53,6 +54,22 @@ static int add_fact(struct trace *t, const struct image_place *place, uint64_t o
     id[len ? 2 * len : 1] = 0;
     return trace_add_fact(t, e, "module", "%" PRIx64 "-%" PRIx64 " %" PRIx64 " %s %.*s",
                           place->start, place->end, offset, id, (int)path.len, path.p);
+}
+
+int image_places_file(struct image_places *p, const struct image_file *file, struct view path,
+                      struct err *e)
+{
+    uint64_t hash = hash_text(map_hash(file->device ^ map_hash(file->inode)), path);
+    hash = map_hash(hash ^ map_hash(file->size ^ map_hash(file->mtime)));
+    for (size_t i = 0; i < p->files.len; i++) {
+        if (p->files.at[i] == hash)
+            return 0;
+    }
+    if (!vec_push(&p->files, hash))
+        return err_no_memory(e, "images");
+    return trace_add_fact(
+        p->trace, e, "module", "#file %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 " %.*s",
+        file->device, file->inode, file->size, file->mtime, (int)path.len, path.p);
 }
 
 /* Where in the trace a part of an image goes; *start. */

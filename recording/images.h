@@ -30,7 +30,8 @@ struct image_place {
 struct image_places {
     struct trace *trace;
     VEC(struct image_place) list;
-    uint64_t crowded; /* places beyond the last tag */
+    uint64_t crowded;    /* places beyond the last tag */
+    VEC(uint64_t) files; /* hashes of the files that were noted */
 };
 
 void image_places_init(struct image_places *p, struct trace *t);
@@ -43,6 +44,16 @@ struct process_image {
     uint32_t from, until; /* epochs; until UINT32_MAX while it is there */
     uint64_t place;       /* of `start`, in the trace */
 };
+
+/* Which file an image without a build id was mapped from. */
+struct image_file {
+    uint64_t device, inode, size;
+    uint64_t mtime; /* ns */
+};
+
+/* Notes it in the trace, once. */
+int image_places_file(struct image_places *p, const struct image_file *file, struct view path,
+                      struct err *e);
 
 /* One for a process. */
 struct process_images {

@@ -149,7 +149,10 @@ static int take_module(struct recording *r, struct body *b, struct err *e)
         if (take_segment(r, module, epoch, bias, path, id, b, e) != 0)
             return -1;
     }
-    return 0;
+    struct image_file file = {.device = number(b), .inode = number(b)};
+    file.size = number(b);
+    file.mtime = number(b);
+    return id.len || !file.inode ? 0 : image_places_file(&r->target->places, &file, path, e);
 }
 
 /* ---- what programs send */

@@ -3,6 +3,10 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+
+/* Without build ids: few. */
+#define FILES_MAX 4096u
 
 /* Of mappings that overlap, so many are looked at. */
 #define OVERLAPS_MAX 64u
@@ -11,6 +15,9 @@ void module_table_release(struct module_table *t)
 {
     for (size_t i = 0; i < t->list.len; i++)
         free((char *)t->list.at[i].path);
+    for (size_t i = 0; i < t->files.len; i++)
+        free((char *)t->files.at[i].path);
+    vec_release(&t->files);
     vec_release(&t->list);
     vec_release(&t->sorted);
 }
@@ -132,13 +139,75 @@ static void cut_deleted(struct view *path)
         path->len -= n;
 }
 
+static bool parse_number(struct view word, uint64_t *out)
+{
+    *out = 0;
+    for (size_t i = 0; i < word.len; i++) {
+        if (word.p[i] < '0' || word.p[i] > '9' || word.len > 19)
+            return false;
+        *out = *out * 10 + (uint64_t)(word.p[i] - '0');
+    }
+    return word.len > 0;
+}
+
+static struct module_file *find_file(const struct module_table *t, struct view path)
+{
+    for (size_t i = 0; i < t->files.len; i++) {
+        if (view_equal(view_of(t->files.at[i].path), path))
+            return &t->files.at[i];
+    }
+    return NULL;
+}
+
+/* What stands behind "#file". What makes no sense is a comment. */
+static int add_file(struct module_table *t, struct view line, struct err *e)
+{
+    struct module_file f = {.device = 0};
+    skip_blanks(&line);
+    bool ok = parse_number(take_word(&line), &f.device) &&
+              parse_number(take_word(&line), &f.inode) && parse_number(take_word(&line), &f.size) &&
+              parse_number(take_word(&line), &f.mtime);
+    if (!ok || line.len == 0 || *line.p != '/' || memchr(line.p, 0, line.len) ||
+        t->files.len >= FILES_MAX)
+        return 0;
+    struct module_file *known = find_file(t, line);
+    if (known) {
+        known->ambiguous |= known->device != f.device || known->inode != f.inode ||
+                            known->size != f.size || known->mtime != f.mtime;
+        return 0;
+    }
+    f.path = strndup(line.p, line.len);
+    if (f.path && vec_push(&t->files, f))
+        return 0;
+    free((char *)f.path);
+    return err_no_memory(e, "a module table");
+}
+
+const struct module_file *module_table_file(const struct module_table *t, struct view path)
+{
+    const struct module_file *f = find_file(t, path);
+    return f && !f->ambiguous ? f : NULL;
+}
+
+bool module_file_is(const struct module_file *f, int fd)
+{
+    struct stat st;
+    return fstat(fd, &st) == 0 && st.st_dev == f->device && st.st_ino == f->inode &&
+           (uint64_t)st.st_size == f->size &&
+           (uint64_t)st.st_mtim.tv_sec * 1000000000u + (uint64_t)st.st_mtim.tv_nsec == f->mtime;
+}
+
 int module_table_add_line(struct module_table *t, struct view line, struct err *e)
 {
+    static const char file[] = "#file ";
+    const size_t prefix = sizeof file - 1;
     struct module m = {0};
     struct view path;
     skip_blanks(&line);
     if (line.len > 0 && line.p[line.len - 1] == '\r')
         line.len--;
+    if (line.len > prefix && memcmp(line.p, file, prefix) == 0)
+        return add_file(t, (struct view){line.p + prefix, line.len - prefix}, e);
     if (line.len == 0 || *line.p == '#')
         return 0;
     struct view range = take_word(&line);

@@ -8,10 +8,16 @@
  *
  *     START-END OFFSET BUILDID PATH       hexadecimal without 0x; BUILDID is - when unknown
  *
+ * Of files without a build id a trace may also have which one it was when it was mapped, in
+ * decimal:
+ *
+ *     #file DEVICE INODE SIZE MTIME PATH  MTIME in ns; a comment for those who do not know it
+ *
  * A file may also be a copy of /proc/PID/maps, which has no build ids. Lines of other mappings than
  * executable ones of files, empty lines and those that begin with # are passed over.
  */
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
@@ -29,8 +35,17 @@ struct module {
     const char *path; /* of the process; the table's own, NUL-terminated */
 };
 
+/* Which file had a path when it was mapped. */
+struct module_file {
+    uint64_t device, inode, size;
+    uint64_t mtime;   /* ns */
+    const char *path; /* the table's own, NUL-terminated */
+    bool ambiguous;   /* several files had this path */
+};
+
 /* Zero-initialise to get an empty table. */
 struct module_table {
+    VEC(struct module_file) files;
     VEC(struct module) list; /* in the order in which they were added */
     VEC(uint32_t) sorted;    /* positions in `list` by start; made by module_table_sort */
     uint64_t longest;        /* bytes of the longest mapping */
@@ -50,6 +65,12 @@ int module_table_add_text(struct module_table *t, struct view text, const char *
 
 /* Adds a mapping; the path is copied. */
 int module_table_add(struct module_table *t, const struct module *m, struct err *e);
+
+/* Which file it was that had this path; NULL: that is not known, or there were several. */
+const struct module_file *module_table_file(const struct module_table *t, struct view path);
+
+/* Whether an open file is that one, as it was then. */
+bool module_file_is(const struct module_file *f, int fd);
 
 /* To be called before the first look-up, and after more was added. */
 int module_table_sort(struct module_table *t, struct err *e);

@@ -79,10 +79,13 @@ static bool take_number(struct view *text, char stop, int base, uint64_t *out)
     return parse(part, base, out);
 }
 
-/* "START-END OFFSET BUILDID PATH" */
+/* "START-END OFFSET BUILDID PATH", or "#file …", which says nothing of addresses. */
 static int put_module(struct merge_input *in, struct view text, bool *done, struct err *e)
 {
     uint64_t start, end;
+    *done = text.len > 0 && text.p[0] == '#';
+    if (*done)
+        return merge_fact(in->m, e, "module=%.*s", (int)text.len, text.p);
     *done = take_number(&text, '-', 16, &start) && take_number(&text, ' ', 16, &end);
     if (!*done)
         return 0;

@@ -245,19 +245,52 @@ static const struct frame *next_frame(struct reframe *r, uint64_t id)
     return callstacks_find_frame(&r->callstacks, id);
 }
 
-static int put_frame(struct reframe *r, const struct rec_callstack_frame *frame, struct err *e)
+/* A frame of at least one function and at most UINT8_MAX. */
+static int put_named(struct reframe *r, const struct frame *f, struct err *e)
 {
     struct rec_inline_frame inlines[UINT8_MAX];
-    const struct frame *f = next_frame(r, frame->frame);
-    if (!f || f->n == 0 || f->n > UINT8_MAX)
-        return record_put(&r->next, REC_CALLSTACK_FRAME, frame, 1, e);
     for (unsigned i = 0; i < f->n; i++) {
         const struct frame_inline *in = &r->callstacks.inlines.at[f->first + i];
         inlines[i] = (struct rec_inline_frame){in->function, in->file, in->line, in->symbol};
     }
     const struct rec_callstack_frame named = {
-        .frame = frame->frame, .image = f->image, .n = (uint8_t)f->n, .inlines = inlines};
+        .frame = f->id, .image = f->image, .n = (uint8_t)f->n, .inlines = inlines};
     return record_put(&r->next, REC_CALLSTACK_FRAME, &named, 1, e);
+}
+
+static int put_frame(struct reframe *r, const struct rec_callstack_frame *frame, struct err *e)
+{
+    const struct frame *f = next_frame(r, frame->frame);
+    if (!f || f->n == 0 || f->n > UINT8_MAX)
+        return record_put(&r->next, REC_CALLSTACK_FRAME, frame, 1, e);
+    return put_named(r, f, e);
+}
+
+/*
+ * Frames of call stacks that the file has no names for, and the caller had: they are written before
+ * all others.
+ */
+static int put_frame_count(struct reframe *r, const struct rec_count *count, struct err *e)
+{
+    size_t frames = r->callstacks.frames.len;
+    uint8_t *told = calloc(frames + 1, 1);
+    struct rec_count all = *count;
+    if (!told)
+        return err_no_memory(e, "the frames of a trace");
+    for (size_t i = 0; i < r->order.len; i++)
+        told[r->order.at[i]] = 1;
+    for (size_t i = 0; i < frames; i++) {
+        uint32_t n = r->callstacks.frames.at[i].n;
+        told[i] |= n == 0 || n > UINT8_MAX;
+        all.n += !told[i];
+    }
+    int status = record_put(&r->next, REC_CALLSTACK_FRAMES, &all, 1, e);
+    for (size_t i = 0; i < frames && status == 0; i++) {
+        if (!told[i])
+            status = put_named(r, &r->callstacks.frames.at[i], e);
+    }
+    free(told);
+    return status;
 }
 
 static int put_fact_count(struct reframe *r, const struct rec_count *count, struct err *e)
@@ -309,6 +342,8 @@ static int reframe_put(void *ctx, enum record_type type, const void *recs, size_
         if (put_new_strings(r, e) != 0)
             return -1;
         break;
+    case REC_CALLSTACK_FRAMES:
+        return put_frame_count(r, recs, e);
     case REC_CALLSTACK_FRAME:
         return put_frame(r, recs, e);
     case REC_APP_INFOS:

@@ -595,6 +595,81 @@ class Children(RunCase):
         self.assertEqual(json.loads(result.stdout)["counts"]["messages"], 1, result.stdout)
 
 
+class Images(RunCase):
+    PROGRAM = """
+        #include <dlfcn.h>
+        #include <stdlib.h>
+        __attribute__((noinline)) void *make_block(void)
+        {
+            void *p = malloc(100);
+            __asm__ volatile("" : "+r"(p));
+            return p;
+        }
+        int main(int count, char **argv)
+        {
+            make_block();
+            void *library = dlopen(argv[1], RTLD_NOW);
+            ((void (*)(void))dlsym(library, "work"))();
+            return count != 2;
+        }
+    """
+    LIBRARY = """
+        #include <stdlib.h>
+        __attribute__((noinline)) void *load_block(void)
+        {
+            void *p = malloc(50);
+            __asm__ volatile("" : "+r"(p));
+            return p;
+        }
+        void work(void) { load_block(); }
+    """
+
+    def setUp(self):
+        super().setUp()
+        source = self.dir / "source.c"
+        source.write_text(self.LIBRARY)
+        self.library = compiled(self.dir, "library.so",
+                                ["-shared", "-fPIC", "-Wl,--build-id=none"], source)
+        source.write_text(self.PROGRAM)
+        self.image = compiled(self.dir, "image", ["-Wl,--build-id=none", "-ldl"], source)
+
+    def test_those_that_ran_prove_themselves_without_build_ids(self):
+        result = record(self.dir, self.image, self.library)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertNotIn("no names from", result.stderr)
+        for function, line in (("make_block", 6), ("load_block", 5)):
+            row = site(self.trace, function)
+            self.assertEqual((row["file"].rsplit("/", 1)[1], row["line"]), ("source.c", line))
+        # The trace has the proof, for later.
+        named = self.dir / "named.tracy"
+        result = record(self.dir, self.image, self.library, options=["-f", "--no-symbols"])
+        self.assertNotIn("make_block", json.dumps(report(self.trace)))
+        self.assertEqual(run("symbols", "--no-debuginfod", self.trace, "-o", named).returncode, 0)
+        self.assertEqual(site(named, "make_block")["count"], 1)
+
+    def test_files_that_were_changed_since_do_not(self):
+        record(self.dir, self.image, self.library, options=["--no-symbols"])
+        os.utime(self.image)
+        self.library.write_bytes(self.library.read_bytes())
+        result = run("symbols", "--no-debuginfod", self.trace, "-o", self.dir / "named.tracy")
+        for path in (self.image, self.library):
+            self.assertIn(f"{path} has no build id, and is another file, or was changed, since it "
+                          "ran", result.stdout + result.stderr)
+        self.assertNotIn("make_block", json.dumps(report(self.dir / "named.tracy")))
+
+    def test_a_file_of_the_same_name_does_not(self):
+        other = self.dir / "other.so"
+        shutil.copy(self.library, other)
+        moved = self.dir / "moved.so"
+        shutil.copy(self.library, moved)
+        result = record(self.dir, self.image, other, options=["--no-symbols"])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        os.replace(moved, other)
+        result = run("symbols", "--no-debuginfod", self.trace, "-o", self.dir / "named.tracy")
+        self.assertIn(f"{other} has no build id", result.stdout + result.stderr)
+        self.assertNotIn("load_block", json.dumps(report(self.dir / "named.tracy")))
+
+
 class Descriptors(RunCase):
     def test_a_program_that_closes_them_all(self):
         result = record(self.dir, self.program, "close", 200000)

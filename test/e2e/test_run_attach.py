@@ -418,6 +418,28 @@ class Attach(RunCase):
         self.assertGreaterEqual(large(attached), 3000)
         self.assertLess(abs(large(report(plain)) - large(attached)), 100)
 
+    def test_libraries_without_build_ids_prove_nothing(self):
+        """What was loaded long ago may have been replaced since; the advice is for this command."""
+        source, go = self.dir / "source.c", self.dir / "go"
+        source.write_text(LOADED)
+        library = compiled(self.dir, "libloaded.so",
+                           ["-shared", "-fPIC", "-Wl,--build-id=none"], source)
+        source.write_text(WAITING + "void work(int);\n"
+                          "int main(int n, char **v) { wait_for_recorder(v[n - 1]); work(9); }\n")
+        program = compiled(self.dir, "program2", ["-Wl,--no-as-needed", library, "-Wl,--build-id=none"], source)
+        process = self.start(go, program=program)
+        recorder = self.attach(process.pid)
+        go.touch()
+        self.said(process)
+        errors = self.ended(recorder)
+        self.assertIn(f"no names from {library}: no build id to check it by: `tidemark symbols "
+                      "--images-from-trace` allows it", errors)
+        self.assertNotIn(f"no names from {program}", errors)
+        result = run("symbols", "--images-from-trace", "--no-debuginfod", self.trace, "-o",
+                     self.dir / "named.tracy")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(site(self.dir / "named.tracy", "load_block")["count"], 9)
+
     def test_children_are_counted(self):
         """A budget covers less than the process tree, also where the process was attached to."""
         script, go = self.dir / "script.py", self.dir / "go"
