@@ -45,7 +45,7 @@ static const char usage[] =
     "      --connect-timeout S wait so many seconds for the client (default: for ever)\n"
     "      --protocol N        offer protocol N only, instead of finding out\n"
     "      --trace-version V   file version to write (default: the client's generation)\n"
-    "      --compression SPEC  lz4, lz4hc, zstd (default) or zstd:LEVEL\n"
+    "      --compression SPEC  lz4, lz4hc, zstd or zstd:LEVEL (default: by version)\n"
     "      --spool DIR         where the journal goes, and event data that does not fit in\n"
     "                          memory (FILE's folder)\n"
     "      --buffer SIZE       event data kept in memory before it goes there (96M)\n"

@@ -25,7 +25,7 @@ static const char usage[] =
     "  -f, --force             replace OUT if it exists\n"
     "      --format FORMAT     chrome or heaptrack (default: what FILE looks like)\n"
     "      --trace-version V   file version to write (0.14.0)\n"
-    "      --compression SPEC  lz4, lz4hc, zstd (default) or zstd:LEVEL\n"
+    "      --compression SPEC  lz4, lz4hc, zstd or zstd:LEVEL (default: by version)\n"
     "  -h, --help              this text\n"
     "  -V, --version           the version\n"
     "\n"

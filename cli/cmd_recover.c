@@ -32,7 +32,7 @@ static const char usage[] =
     "  -f, --force             replace FILE\n"
     "      --keep              leave the journal where it is\n"
     "      --trace-version V   file version to write (default: the client's generation)\n"
-    "      --compression SPEC  lz4, lz4hc, zstd (default) or zstd:LEVEL\n"
+    "      --compression SPEC  lz4, lz4hc, zstd or zstd:LEVEL (default: by version)\n"
     "      --spool DIR         where event data that does not fit in memory goes (FILE's folder)\n"
     "  -h, --help              this text\n"
     "\n"

@@ -59,7 +59,7 @@ static const char usage[] =
     "                          journals stay (5m; 0: no limit)\n"
     "      --no-recover        leave the journals that are there alone\n"
     "      --trace-version V   file version to write (default: each client's generation)\n"
-    "      --compression SPEC  lz4, lz4hc, zstd (default) or zstd:LEVEL\n"
+    "      --compression SPEC  lz4, lz4hc, zstd or zstd:LEVEL (default: by version)\n"
     "      --spool DIR         where event data that does not fit in memory goes\n"
     "      --buffer SIZE       event data of a client kept in memory (96M)\n"
     "      --http ADDRESS:PORT a page for a browser, a JSON interface (/openapi.json) and metrics\n"

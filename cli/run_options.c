@@ -73,7 +73,7 @@ static const char usage[] =
     "      --adopt-after SEC   then listen, and write a trace, only once it has lived so long (0)\n"
     "      --library FILE      the library to preload, instead of the one that belongs here\n"
     "      --trace-version V   file version to write (0.14.0)\n"
-    "      --compression SPEC  lz4, lz4hc, zstd (default) or zstd:LEVEL\n"
+    "      --compression SPEC  lz4, lz4hc, zstd or zstd:LEVEL (default: by version)\n"
     "      --no-symbols        do not look for the names of functions; no debuginfod server is "
     "asked\n"
     "                          for them but that of --debuginfod\n" FILES_USAGE

@@ -22,13 +22,6 @@
 /* As after a capture: the rest is for `tidemark report`. */
 #define SITES_SHOWN 20
 
-/*
- * From so many memory events on the trace is compressed in two streams by two threads, in half the
- * time. It makes traces larger, as each stream knows half of what came before: large ones by about
- * a hundredth, smaller ones by up to a twelfth, which are written in a moment anyway.
- */
-#define EVENTS_FOR_TWO_STREAMS ((uint64_t)1 << 23)
-
 extern char **environ;
 
 void run_traces_init(struct run_traces *r, const struct run_options *o)
@@ -103,8 +96,6 @@ static int save(struct run_traces *r, struct trace *t, const char *path, bool re
         return -1;
     for (size_t i = 0; i < t->memory.pools.len; i++)
         count += t->memory.pools.at[i]->totals.allocations + t->memory.pools.at[i]->totals.frees;
-    if (count >= EVENTS_FOR_TWO_STREAMS && options.container.streams == 1)
-        options.container.streams = 2;
     if (made) {
         *made = (struct saved_summary){.trace = t, .options = &options};
         options.append = saved_summary_append;

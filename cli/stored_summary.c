@@ -38,7 +38,8 @@ static uint64_t events_of(const struct trace *t)
 static bool is_worth_while(const struct saved_summary *s)
 {
     const struct save_options *o = s->options;
-    return o->layout->version >= FILE_VERSION(0, 11, 0) && o->container.method == METHOD_ZSTD &&
+    bool zstd = o->container.method == METHOD_ZSTD || o->container.method == METHOD_DEFAULT;
+    return o->layout->version >= FILE_VERSION(0, 11, 0) && zstd &&
            events_of(s->trace) >= STORED_SUMMARY_EVENTS;
 }
 
@@ -71,6 +72,7 @@ static int write_names(struct trace *t, int fd, const struct file_layout *layout
     struct trace_writer *writer = NULL;
     struct convert *convert = NULL;
     to.layout = layout;
+    to.container.streams = 1; /* no tool but ours reads it */
     int status = trace_writer_open(&writer, fd, &to, e);
     if (status == 0) {
         struct record_sink sink = trace_writer_sink(writer);

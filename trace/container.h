@@ -95,31 +95,37 @@ int container_reader_tail(struct container_reader *r, const struct container_mar
                           struct container_tail *tail, struct err *e);
 
 enum container_method {
-    METHOD_LZ4,         /* fast */
-    METHOD_LZ4_HC,      /* level 9 */
+    METHOD_DEFAULT, /* what official tools of the version write: see container_options_default */
+    METHOD_LZ4,     /* fast */
+    METHOD_LZ4_HC,  /* level 9 */
     METHOD_LZ4_EXTREME, /* level 12, slow */
     METHOD_ZSTD,
 };
 
 /*
- * zstd as it suits the records of traces: a match finder of our own for blocks of memory events
- * (trace/event_match.h), and for others the fast strategy of level 1 with matches of five bytes and
- * a table large enough to remember addresses that come back. On memory events it is smaller than
- * level 3 and costs less than level 1; where it is not smaller than zstd's own search, that takes
- * over (trace/match_trial.h). Any zstd decoder reads it.
+ * Levels of zstd with a match finder of our own for blocks of memory events (trace/event_match.h),
+ * used when the first of them show that it makes them no larger (trace/match_trial.h). It takes a
+ * third of the time of level 3. All other blocks are compressed by zstd's search: at level 3, as
+ * official tools do, or by the fast strategy of level 1 with matches of five bytes and a table
+ * large enough to remember addresses that come back. Any zstd decoder reads both.
  */
 #define CONTAINER_LEVEL_OWN 1000
+#define CONTAINER_LEVEL_OWN_FAST 1001
 
 struct container_options {
     enum container_method method;
-    int level;        /* zstd level, ZSTD_minCLevel() to ZSTD_maxCLevel(), or CONTAINER_LEVEL_OWN */
-    unsigned streams; /* 1 to 255; the old containers have one whatever this says */
+    int level;        /* zstd level, ZSTD_minCLevel() to ZSTD_maxCLevel(), or one of those above */
+    unsigned streams; /* 1 to 255; 0: CONTAINER_STREAMS_OFFICIAL; the old containers have one */
     bool old_magic;   /* "tlZ\4" or "tZst", which releases up to 0.10 need */
 };
 
+/* Source: capture/src/capture.cpp and update/src/update.cpp @ v0.11.1 … v0.14.0. */
+#define CONTAINER_STREAMS_OFFICIAL 4u
+
 /*
- * The default: zstd, CONTAINER_LEVEL_OWN, one stream. More streams cost size and time, since each
- * sees a part only and all of them share the processor's cache.
+ * The default: LZ4 in an old container, else zstd, CONTAINER_LEVEL_OWN, in four streams. Users
+ * compare the sizes of a trace before and after a tool strips it. So all that is not memory events
+ * must take as many bytes as the official tools of the version make of it.
  */
 struct container_options container_options_default(void);
 
@@ -141,6 +147,9 @@ struct block_work container_writer_work(struct container_writer *w);
 
 /* Writes out what is buffered; to be called once after the last block. */
 int container_writer_finish(struct container_writer *w, struct err *e);
+
+/* With nothing left open. */
+const struct container_options *container_writer_options(const struct container_writer *w);
 
 /* Bytes written to the file, and nanoseconds spent on compressing and writing, of all threads. */
 uint64_t container_writer_bytes(const struct container_writer *w);

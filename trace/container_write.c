@@ -18,16 +18,23 @@
 /* Old readers map the file; what is said at avoid_page_end hangs on the page size. */
 #define PAGE 4096u
 
+/* Source: capture/src/capture.cpp and update/src/update.cpp @ v0.11.1 … v0.14.0. */
+#define LEVEL_OFFICIAL 3
+
+/* Of all streams together: addresses and call stacks that come again have done so by then. */
+#define TRIAL_BLOCKS 16u
+
 /* The state of one compression stream, made when its first block comes. */
 struct encoder {
     LZ4_stream_t *lz4;
     LZ4_streamHC_t *lz4_hc;
     ZSTD_CCtx *zstd;
-    struct event_match *match;        /* CONTAINER_LEVEL_OWN only */
-    struct match_trial *trial;        /* of it */
+    struct event_match *match;        /* own levels only */
+    struct match_trial *trial;        /* of it; NULL: over */
+    bool trying;                      /* the trial has begun */
+    enum trial_verdict verdict;       /* TRIAL_OURS: sequences come from `match` */
+    bool over;                        /* and no more from now on */
     const struct stream_block *block; /* that is being compressed */
-    bool matching;                    /* its sequences come from `match` */
-    bool matched, match_over;         /* those of a block did, and may not again */
     /* LZ4 refers back to the stream's block before, which therefore stays where it was. */
     uint8_t *blocks[2];
     unsigned turn;
@@ -52,14 +59,19 @@ struct container_writer {
 struct container_options container_options_default(void)
 {
     return (struct container_options){
-        .method = METHOD_ZSTD, .level = CONTAINER_LEVEL_OWN, .streams = 1};
+        .method = METHOD_DEFAULT, .level = CONTAINER_LEVEL_OWN, .streams = 0};
+}
+
+static bool is_own(int level)
+{
+    return level == CONTAINER_LEVEL_OWN || level == CONTAINER_LEVEL_OWN_FAST;
 }
 
 static int check_options(const struct container_options *o, struct err *e)
 {
-    if (o->streams < 1 || o->streams > 255)
+    if (o->streams > 255)
         return err_set(e, ERR_USAGE, "%u compression streams: 1 to 255 are possible", o->streams);
-    if (o->method == METHOD_ZSTD && o->level != CONTAINER_LEVEL_OWN &&
+    if ((o->method == METHOD_ZSTD || o->method == METHOD_DEFAULT) && !is_own(o->level) &&
         (o->level < ZSTD_minCLevel() || o->level > ZSTD_maxCLevel()))
         return err_set(e, ERR_USAGE, "zstd level %d: %d to %d are possible", o->level,
                        ZSTD_minCLevel(), ZSTD_maxCLevel());
@@ -95,8 +107,12 @@ int container_writer_open(struct container_writer **out, int fd,
     }
     w->fd = fd;
     w->options = *options;
+    if (w->options.method == METHOD_DEFAULT)
+        w->options.method = w->options.old_magic ? METHOD_LZ4 : METHOD_ZSTD;
     if (w->options.old_magic)
         w->options.streams = 1;
+    if (w->options.streams == 0)
+        w->options.streams = CONTAINER_STREAMS_OFFICIAL;
     put_magic(w);
     *out = w;
     return 0;
@@ -138,51 +154,55 @@ static int flush(struct container_writer *w, struct err *e)
     return 0;
 }
 
-/*
- * Whether the sequences of a block come from our own search: of those that are mostly memory
- * events, and that zstd has not cut differently. They follow upon each other: zstd tells a distance
- * that is one of the last three by its number, but its own fast search leaves the third one as it
- * was (ZSTD_compressBlock_fast, libzstd 1.5.4). A reader has another one there. When it was ours,
- * of before, and comes again behind such a block, the reader would take the wrong bytes.
- */
-static bool is_for_match(struct encoder *c, size_t len, size_t room)
+/* Blocks that are mostly memory events are for our own search. */
+static bool is_of_events(const struct stream_block *b)
 {
-    const struct stream_block *b = c->block;
-    bool fits =
-        len == b->len && b->end - b->first >= len / 4 * 3 && room >= ZSTD_sequenceBound(len);
-    c->match_over |= c->matched && !fits;
-    c->matched |= fits;
-    c->matching = fits && !c->match_over;
-    return c->matching;
+    return b->end - b->first >= b->len / 4 * 3;
 }
 
-/* Called by zstd for the sequences of a block; what is not for us is left to its own search. */
+/*
+ * Called by zstd for the sequences of a block. From the trial's verdict on they come from our own
+ * search, until a block comes that it does not serve. All others are left to zstd's search.
+ *
+ * Ours does not begin again behind such a block: zstd tells a distance that is one of the last
+ * three by its number, but its own search leaves the third one as it was
+ * (ZSTD_compressBlock_doubleFast, libzstd 1.5.4). A reader has another one there. When it was ours,
+ * of before, and comes again behind such a block, the reader would take the wrong bytes.
+ */
 static size_t produce_sequences(void *state, ZSTD_Sequence *out, size_t room, const void *bytes,
                                 size_t len, const void *dictionary, size_t dictionary_len,
                                 int level, size_t window)
 {
     (void)dictionary, (void)dictionary_len, (void)level;
     struct encoder *c = state;
-    if (!is_for_match(c, len, room))
+    const struct stream_block *b = c->block;
+    if (c->verdict != TRIAL_OURS || !is_of_events(b) || len != b->len ||
+        room < ZSTD_sequenceBound(len)) {
+        c->over = c->verdict == TRIAL_OURS;
         return ZSTD_SEQUENCE_PRODUCER_ERROR;
-    return event_match_block(c->match, bytes, len, c->block->first, c->block->end, window, out);
+    }
+    return event_match_block(c->match, bytes, len, b->first, b->end, window, out);
 }
 
-/* A zstd encoder, for CONTAINER_LEVEL_OWN with the settings for what is left to its own search. */
+/* A zstd encoder. Its own search is what `level` has for blocks that are not of memory events. */
 static ZSTD_CCtx *zstd_new(int level, struct err *e)
 {
+    const bool fast = level == CONTAINER_LEVEL_OWN_FAST;
     const struct {
+        bool set;
         ZSTD_cParameter parameter;
         int value;
-        bool own; /* only for CONTAINER_LEVEL_OWN */
     } settings[] = {
-        {ZSTD_c_compressionLevel, level == CONTAINER_LEVEL_OWN ? 1 : level, false},
-        {ZSTD_c_contentSizeFlag, 0, false},
-        {ZSTD_c_strategy, ZSTD_fast, true},
-        {ZSTD_c_hashLog, 17, true},
-        {ZSTD_c_minMatch, 5, true},
-        {ZSTD_c_enableSeqProducerFallback, 1, true},
-        {ZSTD_c_searchForExternalRepcodes, ZSTD_ps_enable, true},
+        {true, ZSTD_c_compressionLevel,
+         fast            ? 1
+         : is_own(level) ? LEVEL_OFFICIAL
+                         : level},
+        {true, ZSTD_c_contentSizeFlag, 0},
+        {fast, ZSTD_c_strategy, ZSTD_fast},
+        {fast, ZSTD_c_hashLog, 17},
+        {fast, ZSTD_c_minMatch, 5},
+        {is_own(level), ZSTD_c_enableSeqProducerFallback, 1},
+        {is_own(level), ZSTD_c_searchForExternalRepcodes, ZSTD_ps_enable},
     };
     ZSTD_CCtx *zstd = ZSTD_createCCtx();
     if (!zstd) {
@@ -190,9 +210,8 @@ static ZSTD_CCtx *zstd_new(int level, struct err *e)
         return NULL;
     }
     for (size_t i = 0; i < sizeof settings / sizeof settings[0]; i++) {
-        if (settings[i].own && level != CONTAINER_LEVEL_OWN)
-            continue;
-        if (ZSTD_isError(ZSTD_CCtx_setParameter(zstd, settings[i].parameter, settings[i].value))) {
+        if (settings[i].set &&
+            ZSTD_isError(ZSTD_CCtx_setParameter(zstd, settings[i].parameter, settings[i].value))) {
             (void)err_set(e, ERR_OUTPUT, "zstd refuses level %d", level);
             ZSTD_freeCCtx(zstd);
             return NULL;
@@ -201,28 +220,29 @@ static ZSTD_CCtx *zstd_new(int level, struct err *e)
     return zstd;
 }
 
-/* With our own search for matches in memory events, until a trial says that it does not pay. */
-static int encoder_init_match(struct encoder *c, struct err *e)
+/* With our own search for matches in memory events, when a trial says that it pays. */
+static int encoder_init_match(struct encoder *c, const struct container_options *o, struct err *e)
 {
-    ZSTD_CCtx *rival = zstd_new(CONTAINER_LEVEL_OWN, e);
+    ZSTD_CCtx *rival = zstd_new(o->level, e);
     if (!rival)
         return -1;
-    c->trial = match_trial_new(rival);
-    if (!c->trial)
-        ZSTD_freeCCtx(rival);
     c->match = event_match_new();
-    if (!c->match || !c->trial)
+    if (c->match)
+        c->trial = match_trial_new(rival, c->match, (TRIAL_BLOCKS - 1) / o->streams + 1);
+    if (!c->trial) {
+        ZSTD_freeCCtx(rival);
         return err_no_memory(e, "a zstd encoder");
+    }
     ZSTD_registerSequenceProducer(c->zstd, c, produce_sequences);
     return 0;
 }
 
-static int encoder_init_zstd(struct encoder *c, int level, struct err *e)
+static int encoder_init_zstd(struct encoder *c, const struct container_options *o, struct err *e)
 {
-    c->zstd = zstd_new(level, e);
+    c->zstd = zstd_new(o->level, e);
     if (!c->zstd)
         return -1;
-    return level == CONTAINER_LEVEL_OWN ? encoder_init_match(c, e) : 0;
+    return is_own(o->level) ? encoder_init_match(c, o, e) : 0;
 }
 
 static int encoder_init(struct encoder *c, const struct container_options *o, struct err *e)
@@ -230,7 +250,7 @@ static int encoder_init(struct encoder *c, const struct container_options *o, st
     if (c->lz4 || c->lz4_hc || c->zstd)
         return 0;
     if (o->method == METHOD_ZSTD)
-        return encoder_init_zstd(c, o->level, e);
+        return encoder_init_zstd(c, o, e);
     c->blocks[0] = malloc(BLOCK_SIZE);
     c->blocks[1] = malloc(BLOCK_SIZE);
     if (!c->blocks[0] || !c->blocks[1])
@@ -247,16 +267,30 @@ static int encoder_init(struct encoder *c, const struct container_options *o, st
     return c->lz4 || c->lz4_hc ? 0 : err_no_memory(e, "an LZ4 encoder");
 }
 
+/* A block behind zstd's search, which compressed it: the trial begins with the first of events. */
+static void go_on_trying(struct encoder *c, const struct stream_block *block, size_t size)
+{
+    bool events = is_of_events(block);
+    c->trying |= events;
+    if (c->trying)
+        c->verdict = match_trial_block(c->trial, block, events, size);
+    if (c->verdict == TRIAL_OPEN)
+        return;
+    match_trial_free(c->trial);
+    c->trial = NULL;
+}
+
 static size_t encode_zstd(struct encoder *c, const struct stream_block *block, uint8_t *out)
 {
     ZSTD_inBuffer from = {block->bytes, block->len, 0};
     ZSTD_outBuffer to = {out, BLOCK_COMPRESSED_MAX, 0};
     c->block = block;
-    c->matching = false;
     size_t left = ZSTD_compressStream2(c->zstd, &to, &from, ZSTD_e_flush);
     c->block = NULL;
-    if (c->matching)
-        c->match_over = !match_trial_block(c->trial, block->bytes, block->len, to.pos);
+    if (c->over)
+        c->verdict = TRIAL_ZSTDS;
+    if (c->trial)
+        go_on_trying(c, block, to.pos);
     if (c->match)
         event_match_next(c->match, block->len);
     return left == 0 ? to.pos : 0;
@@ -416,6 +450,11 @@ int container_writer_finish(struct container_writer *w, struct err *e)
     int status = flush(w, e);
     w->time += now_ns() - begin;
     return status;
+}
+
+const struct container_options *container_writer_options(const struct container_writer *w)
+{
+    return &w->options;
 }
 
 uint64_t container_writer_bytes(const struct container_writer *w)

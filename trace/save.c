@@ -60,11 +60,27 @@ static int save_location_payloads(struct saver *s)
     return 0;
 }
 
-static int compare_pairs(const void *a, const void *b)
+static uint64_t scattered(uint64_t key)
 {
-    const struct rec_pair *x = a;
-    const struct rec_pair *y = b;
-    return x->key < y->key ? -1 : x->key > y->key;
+    key *= 0x9e3779b97f4a7c15u;
+    return (key ^ key >> 32) * 0xd6e8feb86659fd93u;
+}
+
+static int compare_scattered(const void *a, const void *b)
+{
+    uint64_t x = scattered(((const struct rec_pair *)a)->key);
+    uint64_t y = scattered(((const struct rec_pair *)b)->key);
+    return x < y ? -1 : x > y;
+}
+
+/*
+ * The order of lists that are maps in official tools, which write them in the order of their hash
+ * tables. That takes up to twice as many bytes as the order of the keys: a trace in the latter
+ * would grow when an official tool strips it.
+ */
+static void scatter(struct rec_pair *pairs, size_t n)
+{
+    qsort(pairs, n, sizeof *pairs, compare_scattered);
 }
 
 int save_map(struct saver *s, enum record_type list, enum record_type one, const struct map *m)
@@ -79,8 +95,20 @@ int save_map(struct saver *s, enum record_type list, enum record_type one, const
     size_t n = 0, iter = 0;
     for (const struct map_slot *slot; (slot = map_next(m, &iter));)
         pairs[n++] = (struct rec_pair){slot->key, slot->value};
-    qsort(pairs, n, sizeof *pairs, compare_pairs);
+    scatter(pairs, n);
     int status = record_put(s->sink, one, pairs, n, s->e);
+    free(pairs);
+    return status;
+}
+
+/* Puts the `n` elements that `pairs` numbers, in scattered order of their keys. Frees `pairs`. */
+static int put_scattered(struct saver *s, struct rec_pair *pairs, size_t n,
+                         int (*put_one)(struct saver *s, size_t number))
+{
+    int status = 0;
+    scatter(pairs, n);
+    for (size_t i = 0; i < n && status == 0; i++)
+        status = put_one(s, (size_t)pairs[i].value);
     free(pairs);
     return status;
 }
@@ -238,8 +266,9 @@ static int save_callstacks(struct saver *s)
     return status;
 }
 
-static int save_callstack_frame(struct saver *s, const struct frame *f)
+static int put_callstack_frame(struct saver *s, size_t number)
 {
+    const struct frame *f = &s->t->callstacks.frames.at[number];
     struct rec_inline_frame inlines[UINT8_MAX];
     struct rec_callstack_frame r = {.frame = f->id, .image = f->image, .inlines = inlines};
     r.n = (uint8_t)(f->n < UINT8_MAX ? f->n : UINT8_MAX);
@@ -254,16 +283,16 @@ static int save_callstack_frame(struct saver *s, const struct frame *f)
 static int save_callstack_frames(struct saver *s)
 {
     const struct callstacks *c = &s->t->callstacks;
-    uint64_t resolved = 0;
-    for (size_t i = 0; i < c->frames.len; i++)
-        resolved += c->frames.at[i].n != 0;
-    if (put_count(s, REC_CALLSTACK_FRAMES, resolved) != 0)
-        return -1;
+    struct rec_pair *resolved = malloc((c->frames.len + 1) * sizeof *resolved);
+    size_t n = 0;
+    if (!resolved)
+        return err_no_memory(s->e, "saving");
     for (size_t i = 0; i < c->frames.len; i++) {
-        if (c->frames.at[i].n && save_callstack_frame(s, &c->frames.at[i]) != 0)
-            return -1;
+        if (c->frames.at[i].n)
+            resolved[n++] = (struct rec_pair){c->frames.at[i].id, i};
     }
-    return 0;
+    int status = put_count(s, REC_CALLSTACK_FRAMES, n);
+    return put_scattered(s, resolved, status == 0 ? n : 0, put_callstack_frame) != 0 ? -1 : status;
 }
 
 static int save_app_info(struct saver *s)
@@ -279,33 +308,38 @@ static int save_app_info(struct saver *s)
     return 0;
 }
 
+static int put_symbol(struct saver *s, size_t number)
+{
+    const struct trace_symbol *y = &s->t->symbols.at[number];
+    struct rec_symbol r = {.address = y->address,
+                           .name = y->name,
+                           .file = y->file,
+                           .line = y->line,
+                           .image = y->image,
+                           .call_file = y->call_file,
+                           .call_line = y->call_line,
+                           .is_inline = y->is_inline,
+                           .size = y->size};
+    return put(s, REC_SYMBOL, &r);
+}
+
 static int save_symbols(struct saver *s)
 {
     const struct trace *t = s->t;
     struct rec_symbols head = {0};
+    struct rec_pair *known = malloc((t->symbols.len + 1) * sizeof *known);
+    if (!known)
+        return err_no_memory(s->e, "saving");
     /* As in official captures: a symbol that the client has not told of is left out. */
     for (size_t i = 0; i < t->symbols.len; i++) {
-        head.n += t->symbols.at[i].known;
-        head.inlined += t->symbols.at[i].known && t->symbols.at[i].is_inline;
+        if (!t->symbols.at[i].known)
+            continue;
+        known[head.n++] = (struct rec_pair){t->symbols.at[i].address, i};
+        head.inlined += t->symbols.at[i].is_inline;
     }
     head.regular = head.n - head.inlined;
-    if (put(s, REC_SYMBOLS, &head) != 0)
-        return -1;
-    for (size_t i = 0; i < t->symbols.len; i++) {
-        const struct trace_symbol *y = &t->symbols.at[i];
-        struct rec_symbol r = {.address = y->address,
-                               .name = y->name,
-                               .file = y->file,
-                               .line = y->line,
-                               .image = y->image,
-                               .call_file = y->call_file,
-                               .call_line = y->call_line,
-                               .is_inline = y->is_inline,
-                               .size = y->size};
-        if (y->known && put(s, REC_SYMBOL, &r) != 0)
-            return -1;
-    }
-    return 0;
+    int status = put(s, REC_SYMBOLS, &head);
+    return put_scattered(s, known, status == 0 ? head.n : 0, put_symbol) != 0 ? -1 : status;
 }
 
 static int save_code_symbols(struct saver *s)

@@ -77,6 +77,7 @@ static const struct container_options all_options[] = {
     {METHOD_ZSTD, 19, 1, false},
     {METHOD_ZSTD, CONTAINER_LEVEL_OWN, 1, false},
     {METHOD_ZSTD, CONTAINER_LEVEL_OWN, 3, false},
+    {METHOD_ZSTD, CONTAINER_LEVEL_OWN_FAST, 2, false},
 };
 
 #define OPTIONS (sizeof all_options / sizeof all_options[0])
@@ -142,6 +143,42 @@ static void test_magics(void **state)
         buf_release(&file);
         close(fd);
     }
+}
+
+static uint64_t packed_size(const uint8_t *bytes, size_t len, const struct container_options *o)
+{
+    int fd = pack(bytes, len, o);
+    off_t size = lseek(fd, 0, SEEK_END);
+    close(fd);
+    return (uint64_t)size;
+}
+
+/* Users compare sizes of what we write and of what official tools write. */
+static void test_the_default_is_the_official_one(void **state)
+{
+    (void)state;
+    static const struct container_options official[] = {{METHOD_ZSTD, 3, 4, false},
+                                                        {METHOD_LZ4, 0, 1, true}};
+    const size_t len = 300000;
+    uint8_t *bytes = malloc(len);
+    assert_non_null(bytes);
+    for (unsigned kind = 0; kind < DATA_KINDS; kind++) {
+        fill(bytes, len, kind, kind + 1);
+        for (size_t i = 0; i < sizeof official / sizeof official[0]; i++) {
+            struct container_options o = container_options_default();
+            struct container_reader *r;
+            struct err e = {0};
+            o.old_magic = official[i].old_magic;
+            assert_int_equal(packed_size(bytes, len, &o), packed_size(bytes, len, &official[i]));
+            int fd = pack(bytes, len, &o);
+            assert_int_equal(container_reader_open(&r, fd, NULL, &e), 0);
+            assert_int_equal(container_reader_info(r)->codec, o.old_magic ? CODEC_LZ4 : CODEC_ZSTD);
+            assert_int_equal(container_reader_info(r)->streams, official[i].streams);
+            container_reader_free(r);
+            close(fd);
+        }
+    }
+    free(bytes);
 }
 
 /* ---- damage */
@@ -535,8 +572,7 @@ static void test_an_unreadable_file(void **state)
 static void test_options_out_of_range(void **state)
 {
     (void)state;
-    static const struct container_options bad[] = {{METHOD_ZSTD, 1, 0, false},
-                                                   {METHOD_ZSTD, 1, 256, false},
+    static const struct container_options bad[] = {{METHOD_ZSTD, 1, 256, false},
                                                    {METHOD_ZSTD, 23, 1, false},
                                                    {METHOD_ZSTD, -200000, 1, false}};
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
@@ -554,6 +590,7 @@ int main(void)
         cmocka_unit_test(test_round_trips),
         cmocka_unit_test(test_many_blocks),
         cmocka_unit_test(test_magics),
+        cmocka_unit_test(test_the_default_is_the_official_one),
         cmocka_unit_test(test_headers),
         cmocka_unit_test(test_block_sizes),
         cmocka_unit_test(test_only_the_last_block_may_be_short),
