@@ -20,6 +20,7 @@
 #include "cli/options.h"
 #include "cli/trace_input.h"
 #include "cli/update_resolve.h"
+#include "cli/update_sizes.h"
 #include "trace/rewrite.h"
 #include "trace/strip.h"
 
@@ -35,8 +36,9 @@ static const char usage[] =
     "  -h                   compress with LZ4 HC\n"
     "  -e                   compress with LZ4 extreme (very slow)\n"
     "  -z LEVEL             compress with zstd at a level, -131072 to 22 (without any of these\n"
-    "                       options: zstd, tuned for memory events)\n"
+    "                       options: as official tools do; level 3, LZ4 before 0.11.0)\n"
     "  -j STREAMS           compression streams, 1 to 255; -1: one per processor\n"
+    "                       (default: as INPUT, 4 at most)\n"
     "  -s FLAGS             strip: l locks, m messages, p plots, M memory, i frame images,\n"
     "                       c context switches, s samples, C symbol code, S source files\n"
     "      --keep-pools A,B   keep only the memory pools of these names or keys (0x...); the\n"
@@ -336,6 +338,18 @@ static void report(const struct update *u, struct outcome *o, FILE *to)
             100.0 * (double)out / (double)in);
 }
 
+static void report_sizes(const struct update *u, const struct outcome *o, FILE *to)
+{
+    const struct update_sizes sizes = {.input = u->input,
+                                       .output = u->output,
+                                       .in = &o->rewrite.info,
+                                       .out = &o->stats,
+                                       .no_memory = strchr(u->letters, 'M') != NULL,
+                                       .stripped = o->rewrite.stripped};
+    update_sizes_memory(&sizes, u->drop_in ? NULL : to);
+    update_sizes_growth(&sizes);
+}
+
 static int update_file(struct update *u, struct err *e)
 {
     struct outfile out;
@@ -347,8 +361,10 @@ static int update_file(struct update *u, struct err *e)
     int status = write_trace(u, out.fd, &o, e);
     if (status == 0)
         status = outfile_commit(&out, e);
-    if (status == 0)
+    if (status == 0) {
         report(u, &o, say);
+        report_sizes(u, &o, say);
+    }
     outfile_abort(&out);
     buf_release(&o.rewrite.losses);
     return status;

@@ -23,6 +23,14 @@ struct step {
     bool leaf, check, put;
 };
 
+/* Parts end in the newest blocks: only a batch lies between what is read and what is used. */
+#define BLOCK_ENDS 4u
+
+struct block_end {
+    uint64_t inner; /* in the uncompressed stream */
+    uint64_t file;
+};
+
 struct walk {
     struct in_stream in;
     struct codec codec;
@@ -34,7 +42,8 @@ struct walk {
     struct err *e;
     void *batch;
     enum trace_part part; /* the part at hand, TRACE_PART_COUNT before the first */
-    uint64_t part_start;
+    uint64_t part_start, part_file_start;
+    struct block_end ends[BLOCK_ENDS]; /* of the newest blocks, the newest one first */
     struct step steps[REC_TYPE_COUNT];
     size_t zone_size; /* bytes of a zone's beginning and end */
     bool stopped;     /* before options->until */
@@ -98,13 +107,30 @@ static const uint8_t part_of[REC_TYPE_COUNT] = {
 };
 #undef BEGINS
 
+/* Where byte `inner` of the uncompressed stream is in the file, as if its block were even. */
+static uint64_t file_at(const struct walk *w, uint64_t inner)
+{
+    const struct block_end *end = w->ends;
+    for (size_t i = 1; i < BLOCK_ENDS; i++) {
+        const struct block_end *begin = &w->ends[i];
+        if (inner > begin->inner && inner <= end->inner)
+            return begin->file +
+                   (end->file - begin->file) * (inner - begin->inner) / (end->inner - begin->inner);
+        end = begin;
+    }
+    return end->file;
+}
+
 static void enter_part(struct walk *w, enum trace_part part)
 {
-    uint64_t offset = in_stream_offset(&w->in);
-    if (w->part != TRACE_PART_COUNT)
+    uint64_t offset = in_stream_offset(&w->in), file = file_at(w, offset);
+    if (w->part != TRACE_PART_COUNT) {
         w->info->part_bytes[w->part] += offset - w->part_start;
+        w->info->part_file_bytes[w->part] += file - w->part_file_start;
+    }
     w->part = part;
     w->part_start = offset;
+    w->part_file_start = file;
 }
 
 __attribute__((format(printf, 2, 3))) static void warn(struct trace_info *info, const char *fmt,
@@ -415,6 +441,7 @@ struct progress {
     struct container_reader *container;
     struct read_ahead *ahead; /* NULL: the container is read as it is needed */
     struct trace_info *info;
+    struct walk *walk;
     const struct trace_read_options *options;
 };
 
@@ -428,6 +455,13 @@ static ssize_t progress_read(void *ctx, uint8_t *out, size_t room, struct err *e
     struct progress *p = ctx;
     ssize_t got = p->source.read(p->source.ctx, out, room, e);
     p->info->container = *progress_info(p);
+    if (got > 0) {
+        struct block_end *ends = p->walk->ends;
+        memmove(ends + 1, ends, (BLOCK_ENDS - 1) * sizeof *ends);
+        ends[0] = (struct block_end){p->info->container.inner_bytes,
+                                     p->ahead ? read_ahead_mark(p->ahead).offset
+                                              : container_reader_mark(p->container).offset};
+    }
     if (got > 0 && p->options->progress &&
         p->options->progress(p->options->progress_ctx, p->info->container.file_bytes, e) != 0)
         return -1;
@@ -505,7 +539,10 @@ static int read_container(struct container_reader *c, int fd, struct walk *w)
     struct progress p = {.source = container_reader_source(c),
                          .container = c,
                          .info = w->info,
+                         .walk = w,
                          .options = w->options};
+    for (size_t i = 0; i < BLOCK_ENDS; i++)
+        w->ends[i].file = container_reader_mark(c).offset;
     if (reads_ahead(fd, w->options)) {
         if (read_ahead_open(&p.ahead, c, w->e) != 0)
             return -1;

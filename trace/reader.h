@@ -68,6 +68,11 @@ struct trace_info {
     struct container_info container;
     uint64_t inner_bytes; /* of the uncompressed stream, without what trails the trace */
     uint64_t part_bytes[TRACE_PART_COUNT];
+    /*
+     * The same in the file. A block of several parts counts for each by its uncompressed bytes.
+     * 0 of an inner stream.
+     */
+    uint64_t part_file_bytes[TRACE_PART_COUNT];
     unsigned warning_count;
     char warnings[TRACE_WARNINGS_MAX][TRACE_WARNING_SIZE]; /* oddities that are no errors */
     /*

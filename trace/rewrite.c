@@ -169,9 +169,11 @@ static int write_all(struct chain *c, struct trace_writer *writer, struct err *e
     bool wanted[REC_TYPE_COUNT];
     memset(wanted, true, sizeof wanted);
     struct record_sink to_writer = trace_writer_sink(writer);
+    trace_writer_keep_compression(writer, &c->outcome->info.container);
     if (convert_open(&c->convert, &to_writer, &c->options->convert, e) != 0)
         return -1;
     int status = run(c, STAGE_WRITE, convert_sink(c->convert), wanted, e);
+    c->outcome->stripped = c->strip.events;
     convert_losses(c->convert, &c->outcome->losses);
     if (status == 0 && c->outcome->losses.failed)
         status = err_no_memory(e, "what the version cannot hold");

@@ -56,6 +56,7 @@ struct rewrite_options {
 struct rewrite_outcome {
     struct trace_info info; /* of the last pass */
     struct buf losses;      /* see convert_losses; the caller's to release */
+    uint64_t stripped;      /* memory allocations, by strip */
     uint64_t frames;        /* symbols.reset or resolve: of the trace */
     struct source_cache_found sources;
     size_t dict_size;

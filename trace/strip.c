@@ -145,6 +145,8 @@ static int strip_put(void *ctx, enum record_type type, const void *recs, size_t 
     struct strip *s = ctx;
     struct rec_count none = {0};
     struct rec_blob no_dict = {{NULL, 0}};
+    if (type == REC_POOLS && s->memory)
+        s->events = ((const struct rec_pools *)recs)->events;
     if (type == REC_FRAME && s->images)
         return put_frames(s, recs, n, e);
     switch (action_for(s, type)) {

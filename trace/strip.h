@@ -19,6 +19,7 @@
 struct strip {
     struct record_sink next;
     bool locks, messages, plots, memory, images, switches, samples, symbol_code, source_files;
+    uint64_t events; /* memory allocations that it dropped, as the list of pools announces them */
 };
 
 /* Strips nothing yet. */

@@ -10,6 +10,7 @@
 struct trace_writer {
     int fd; /* -1: inner stream only */
     struct trace_writer_options options;
+    const struct container_info *like; /* what the options leave open, or NULL */
     struct container_writer *container;
     struct block_thread *thread; /* before the container; NULL: there is none */
     struct out_stream out;
@@ -61,8 +62,23 @@ void trace_writer_free(struct trace_writer *w)
     free(w);
 }
 
+void trace_writer_keep_compression(struct trace_writer *w, const struct container_info *like)
+{
+    w->like = like;
+}
+
+static void keep_compression(struct container_options *o, const struct container_info *like)
+{
+    if (o->method == METHOD_DEFAULT && like->codec == CODEC_ZSTD)
+        o->method = METHOD_ZSTD;
+    if (o->streams == 0 && like->streams < CONTAINER_STREAMS_OFFICIAL)
+        o->streams = like->streams;
+}
+
 static int open_container(struct trace_writer *w, struct err *e)
 {
+    if (w->like)
+        keep_compression(&w->options.container, w->like);
     w->options.container.old_magic |= !w->options.layout->multi_stream;
     if (container_writer_open(&w->container, w->fd, &w->options.container, e) != 0)
         return -1;
@@ -186,6 +202,7 @@ int trace_writer_finish(struct trace_writer *w, struct trace_write_stats *stats,
         if (w->container) {
             stats->file_bytes = container_writer_bytes(w->container);
             stats->compress_ns = container_writer_time(w->container);
+            stats->container = *container_writer_options(w->container);
         }
     }
     return 0;

@@ -47,10 +47,18 @@ void trace_writer_free(struct trace_writer *w);
 /* Takes the records. Errors: ERR_OUTPUT. */
 struct record_sink trace_writer_sink(struct trace_writer *w);
 
+/*
+ * Before the header: takes the codec and the number of streams of `like` where the options leave
+ * them open, but no LZ4 where zstd is the default, and no more streams than by default. `like` is
+ * looked at when the header comes.
+ */
+void trace_writer_keep_compression(struct trace_writer *w, const struct container_info *like);
+
 struct trace_write_stats {
     uint64_t inner_bytes; /* uncompressed */
     uint64_t file_bytes;
-    uint64_t compress_ns; /* time spent on compressing and writing, of all threads */
+    uint64_t compress_ns;               /* time spent on compressing and writing, of all threads */
+    struct container_options container; /* with nothing left open */
 };
 
 /* After the last record: checks that none is missing and writes what is buffered. */

@@ -59,7 +59,9 @@ class Converting(Update):
                 out = self.dir / "out"
                 result = self.update(*packings[i % len(packings)], path, out)
                 self.assertTrue(decompress(out.read_bytes()) == decompress(path.read_bytes()))
-                self.assertEqual(result.stderr, "")
+                grown = os.path.getsize(out) > os.path.getsize(path) * 1.01
+                self.assertEqual("which is compressed more" in result.stderr, grown)
+                self.assertEqual(len(result.stderr.splitlines()), grown)
         self.assert_clean("out")
 
     def test_every_version_from_every_version(self):
