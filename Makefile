@@ -300,7 +300,7 @@ run-replay: all
 
 ## test: builds and runs all tests; ends with "N passed, N failed"
 test: deps-test $(BUILD)/tidemark libtidetrace $(PRELOADED) $(UNIT_TESTS) $(TEST_TOOLS)
-	@BUILD=$(BUILD) CC=$(CC) $(PYTHON) test/run_tests.py
+	@BUILD=$(BUILD) CC='$(CC)' $(PYTHON) test/run_tests.py
 
 ## unit, e2e: only those tests
 unit: deps-test $(UNIT_TESTS) $(TEST_TOOLS)
