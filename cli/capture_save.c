@@ -12,7 +12,7 @@
 #include "base/format.h"
 #include "cli/capture_homeless.h"
 #include "cli/official.h"
-#include "cli/options.h"
+#include "base/print_error.h"
 #include "cli/part_name.h"
 #include "server/recovery.h"
 #include "trace/save_file.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "cli/daemon.h"
-#include "cli/options.h"
 
 #define ANNOUNCEMENTS_MAX 256u /* taken before signals and captures are looked after */
 

@@ -16,7 +16,7 @@
 #include "base/file_io.h"
 #include "base/format.h"
 #include "cli/daemon.h"
-#include "cli/options.h"
+#include "base/print_error.h"
 #include "report/json_value.h"
 #include "server/guard.h"
 #include "server/web_post.h"

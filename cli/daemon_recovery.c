@@ -14,7 +14,7 @@
 #include "base/format.h"
 #include "base/outfile_left.h"
 #include "cli/daemon.h"
-#include "cli/options.h"
+#include "base/print_error.h"
 #include "cli/recover.h"
 
 /* What the session's process group holds of its journal is let go of before that. */

@@ -11,7 +11,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "base/err.h"
+#include "base/print_error.h"
 #include "trace/container.h"
 
 /* How a command reads its arguments. */
@@ -52,13 +52,6 @@ bool option_seconds(const char *text, const char *option, double *out, struct er
 
 /* "lz4", "lz4hc", "zstd" or "zstd:LEVEL"; streams stay as they were. */
 bool option_compression(const char *text, struct container_options *out, struct err *e);
-
-/* "tidemark: TEXT" on standard error. A trace may have named what it tells: escaped for terminals.
- */
-void print_error(const struct err *e);
-
-/* Warns likewise about `behind` of struct trace_info, unless it is "". */
-void print_behind(const char *path, const char *behind);
 
 /* A time in nanoseconds or with a unit (ns, us, ms, s, m, h), such as -1.5s. */
 bool option_time(const char *text, const char *option, int64_t *out, struct err *e);

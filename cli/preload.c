@@ -10,7 +10,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/view.h"
-#include "cli/options.h"
+#include "base/print_error.h"
 
 /* How the file names of allocation wrappers begin: Kit's, heaptrack's, glibc's, bytehound's. */
 static const char *const known[] = {"liballocwrapper", "libheaptrack_preload", "libmemusage",

@@ -17,7 +17,7 @@
 #include "base/outfile.h"
 #include "base/vec.h"
 #include "cli/journal_aside.h"
-#include "cli/options.h"
+#include "base/print_error.h"
 #include "cli/part_name.h"
 #include "server/recovery.h"
 #include "trace/save_file.h"

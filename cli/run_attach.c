@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "cli/options.h"
+#include "base/print_error.h"
 #include "server/attach.h"
 
 /* The program's own path, as far as it is known, instead of that of a link in /proc. */

@@ -13,7 +13,7 @@
 #include <cpuid.h>
 #endif
 
-#include "cli/options.h"
+#include "base/print_error.h"
 #include "cli/run_names.h"
 #include "protocol/answers.h"
 #include "trace/live_set.h"

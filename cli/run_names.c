@@ -5,7 +5,6 @@
 
 #include "base/format.h"
 #include "cli/frame_places.h"
-#include "cli/options.h"
 #include "cli/resolve_book.h"
 #include "protocol/answers.h"
 #include "protocol/event.h"

@@ -10,7 +10,7 @@
 
 #include "base/buf.h"
 #include "client/record.h"
-#include "cli/options.h"
+#include "base/print_error.h"
 #include "cli/run_record.h"
 #include "cli/run_trace.h"
 

@@ -13,7 +13,7 @@
 #include "analysis/summary.h"
 #include "base/format.h"
 #include "base/outfile.h"
-#include "cli/options.h"
+#include "base/print_error.h"
 #include "cli/resolve_trace.h"
 #include "cli/stored_summary.h"
 #include "report/report.h"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/file_io.h"
-#include "cli/options.h"
+#include "base/print_error.h"
 #include "cli/run_why.h"
 
 /* Events that are read between two looks at anything else: some tens of milliseconds. */

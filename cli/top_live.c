@@ -8,7 +8,7 @@
 #include "analysis/summary.h"
 #include "base/format.h"
 #include "base/outfile.h"
-#include "cli/options.h"
+#include "base/print_error.h"
 #include "cli/recover.h"
 #include "cli/top.h"
 #include "server/address.h"

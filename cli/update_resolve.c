@@ -8,7 +8,7 @@
 
 #include "base/buf.h"
 #include "base/format.h"
-#include "cli/options.h"
+#include "base/print_error.h"
 
 /* One image on the way. */
 struct asking {
