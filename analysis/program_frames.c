@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "analysis/frames.h"
+#include "trace/frame_name.h"
 
 #define UNSEEN UINT32_MAX
 #define NOT_PROGRAM (UINT32_MAX - 1)
@@ -33,6 +34,8 @@ void program_frames_release(struct program_frames *p)
 
 static enum frame_class class_of(const struct program_frames *p, const struct frame_view *f)
 {
+    if (frame_name_is_cut(f->function))
+        return FRAME_ALLOCATOR;
     if (f->function.len == 0 && f->file.len == 0)
         return FRAME_PROGRAM;
     return skiplist_class(p->skip, f->function, f->file);

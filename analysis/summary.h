@@ -169,7 +169,11 @@ struct summary_coverage {
     uint64_t allocations;
     uint64_t with_callstack; /* of them */
     uint64_t shallow;        /* of these: with no more than SUMMARY_SHALLOW frames */
-    uint64_t frames;         /* distinct frames of their call stacks */
+    uint64_t cut, cut_bytes; /* allocations whose call stack lacks callers (cut_stacks.h), … */
+    bool cut_is_bound;       /* … at least */
+    uint32_t cut_depth;      /* frames up to which those go; 0: none is cut … */
+    bool cut_deeper;         /* … some to more frames */
+    uint64_t frames;         /* distinct frames of their call stacks, without those that say so */
     uint64_t named;          /* frames that have a function name */
 };
 

@@ -6,10 +6,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/cut_stacks.h"
 #include "analysis/no_data.h"
 #include "analysis/summary_parts.h"
 #include "base/format.h"
 #include "base/saturate.h"
+#include "trace/frame_name.h"
 
 /* ---- coverage */
 
@@ -28,9 +30,39 @@ static void cover_callstack(struct summary *s, uint32_t callstack, uint8_t *fram
             continue;
         frames[frame / 8] |= (uint8_t)(1u << frame % 8);
         struct frame_view v = frame_describe(s->trace, frame, frame_depth(s->trace, frame) - 1);
+        if (frame_name_is_cut(v.function))
+            continue;
         s->coverage.frames++;
         s->coverage.named += v.has_name;
     }
+}
+
+static int cover_cut(struct summary *s, const struct accounting *by_callstack, struct err *e)
+{
+    struct summary_coverage *cover = &s->coverage;
+    struct cut_stacks cut;
+    uint32_t id;
+    struct counter c;
+    if (cut_stacks_init(&cut, s->trace, e) != 0)
+        return -1;
+    for (int look = 0; look < 2; look++) {
+        for (uint32_t pool = 0; pool < s->pools.len; pool++) {
+            uint64_t iter = 0;
+            while (accounting_next(by_callstack, pool, &iter, &id, &c)) {
+                if (look == 0) {
+                    cut_stacks_note(&cut, id);
+                } else if (cut_stacks_has(&cut, id)) {
+                    cover->cut += c.count;
+                    cover->cut_bytes = saturating_add(cover->cut_bytes, c.bytes);
+                }
+            }
+        }
+    }
+    cover->cut_is_bound = cut.is_bound;
+    cover->cut_depth = cover->cut ? cut_stacks_depth(&cut) : 0;
+    cover->cut_deeper = cut.depths_differ;
+    cut_stacks_release(&cut);
+    return 0;
 }
 
 int summary_cover(struct summary *s, const struct accounting *by_callstack, struct err *e)
@@ -52,7 +84,7 @@ int summary_cover(struct summary *s, const struct accounting *by_callstack, stru
     int status = frames && nodes ? 0 : err_no_memory(e, "call stacks");
     free(frames);
     free(nodes);
-    return status;
+    return status == 0 ? cover_cut(s, by_callstack, e) : -1;
 }
 
 /* ---- the sentence */
@@ -155,6 +187,19 @@ static void say_recording(struct summary *s)
                    format_bytes(b, fact_number(s, "dropped_bytes")));
 }
 
+static void say_cut(struct summary *s)
+{
+    const struct summary_coverage *c = &s->coverage;
+    char a[FORMAT_SIZE];
+    char b[FORMAT_SIZE];
+    if (c->cut)
+        buf_printf(&s->verdict,
+                   "; call stacks of %s%s of allocations (%s of bytes) are cut at %u frames%s",
+                   c->cut_is_bound ? "at least " : "", format_percent(a, c->cut, c->allocations),
+                   format_percent(b, c->cut_bytes, s->total_bytes), c->cut_depth,
+                   c->cut_deeper ? " or more" : "");
+}
+
 static void say_notes(struct summary *s)
 {
     char a[FORMAT_SIZE];
@@ -172,6 +217,7 @@ static void say_notes(struct summary *s)
                    format_counted(a, faults, "memory fault"));
     if (s->total_bytes == SATURATED)
         buf_puts(&s->verdict, "; sums of 16 EiB stand for more");
+    say_cut(s);
     if (s->continued)
         buf_puts(&s->verdict, "; the trace goes on in the next part");
     else if (!s->complete)

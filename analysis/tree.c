@@ -6,9 +6,11 @@
 #include <xxhash.h>
 
 #include "analysis/accounting.h"
+#include "analysis/cut_stacks.h"
 #include "analysis/program_frames.h"
 #include "base/map.h"
 #include "base/saturate.h"
+#include "trace/frame_name.h"
 
 static const char *const by_names[] = {
     [TREE_FUNCTION] = "function", [TREE_LINE] = "line",     [TREE_FILE] = "file",
@@ -68,6 +70,8 @@ struct builder {
     struct tree *tree;
     struct selection *selection;
     struct program_frames program;
+    struct cut_stacks cut;
+    uint32_t cut_label; /* NO_LABEL: not yet */
     struct accounting account;
     struct map stack_keys; /* TREE_THREAD: thread << 32 | call stack → key */
     VEC(uint64_t) stacks;  /* the same by key */
@@ -199,6 +203,10 @@ static struct tree_label make_label(enum tree_by by, const struct frame_view *f)
 {
     static const struct view none = {"", 0};
     struct tree_label l = {.frame = {.function = none, .file = none, .image = none}, .name = none};
+    if (frame_name_is_cut(f->function)) {
+        l.frame.function = f->function;
+        return l;
+    }
     switch (by) {
     case TREE_FILE:
         l.frame.file = f->file;
@@ -271,6 +279,24 @@ static uint32_t label_of_type(struct builder *b, uint32_t callstack, struct err 
     return label_number(b, &l, e);
 }
 
+/* What a call stack hangs under that is cut, where no frame of its own says so. */
+static uint32_t label_of_cut(struct builder *b, struct err *e)
+{
+    struct tree *t = b->tree;
+    if (b->cut_label != NO_LABEL)
+        return b->cut_label;
+    char *text = malloc(FRAME_CUT_SIZE);
+    if (!text || !vec_push(&t->texts, text)) {
+        free(text);
+        no_room(e);
+        return NO_LABEL;
+    }
+    frame_name_cut(text, cut_stacks_depth(&b->cut));
+    struct frame_view f = {.function = view_of(text)};
+    struct tree_label l = make_label(t->options.by, &f);
+    return b->cut_label = label_number(b, &l, e);
+}
+
 static uint32_t label_of_none(struct builder *b, struct err *e)
 {
     struct tree_label l = make_label(TREE_IMAGE, &(struct frame_view){.image = {"", 0}});
@@ -314,6 +340,8 @@ static int find_way(struct builder *b, uint32_t callstack, struct err *e)
                 return -1;
         }
     }
+    if (b->cut.is_bound && cut_stacks_has(&b->cut, callstack))
+        return add_to_way(b, label_of_cut(b, e), e);
     return 0;
 }
 
@@ -356,13 +384,18 @@ static uint32_t child_of(struct builder *b, uint32_t parent, uint32_t label, str
     return (uint32_t)*number;
 }
 
+static uint32_t callstack_of(const struct builder *b, uint32_t key)
+{
+    return b->tree->options.by == TREE_THREAD ? (uint32_t)b->stacks.at[key] : key;
+}
+
 static int add_stack(struct builder *b, uint32_t key, const struct counter *c, struct err *e)
 {
     struct tree *t = b->tree;
     const struct tree_figures f = {{c->count ? c->bytes : 0, c->count, c->live_bytes, c->live_count,
                                     c->at_peak_bytes, c->at_peak_count, c->temporary}};
     bool by_thread = t->options.by == TREE_THREAD;
-    uint32_t callstack = by_thread ? (uint32_t)b->stacks.at[key] : key;
+    uint32_t callstack = callstack_of(b, key);
     uint32_t node = TREE_ROOT;
     if (find_way(b, callstack, e) != 0)
         return -1;
@@ -496,6 +529,9 @@ static int build(struct builder *b, struct err *e)
     uint64_t iter = 0;
     uint32_t key;
     struct counter c;
+    while (accounting_next(&b->account, 0, &iter, &key, &c))
+        cut_stacks_note(&b->cut, callstack_of(b, key));
+    iter = 0;
     while (accounting_next(&b->account, 0, &iter, &key, &c)) {
         if (add_stack(b, key, &c, e) != 0)
             return -1;
@@ -510,12 +546,15 @@ int tree_build(struct tree *t, struct selection *s, const struct tree_options *o
                struct err *e)
 {
     *t = (struct tree){.trace = s->trace, .options = *options, .peak_time = -1};
-    struct builder b = {.tree = t, .selection = s};
+    struct builder b = {.tree = t, .selection = s, .cut_label = NO_LABEL};
     b.seed = map_hash(UINT64_C(0x74726565));
     int status = program_frames_init(&b.program, s->trace, options->skip, e);
     if (status == 0)
+        status = cut_stacks_init(&b.cut, s->trace, e);
+    if (status == 0)
         status = build(&b, e);
     program_frames_release(&b.program);
+    cut_stacks_release(&b.cut);
     accounting_release(&b.account);
     map_release(&b.stack_keys);
     map_release(&b.label_numbers);
@@ -551,7 +590,7 @@ void tree_label_name(struct buf *out, const struct tree *t, const struct tree_la
         buf_puts(out, "[no type]");
     } else if (l->no_callstack) {
         buf_puts(out, "[no call stack]");
-    } else if (!collapses(t->options.by)) {
+    } else if (!collapses(t->options.by) || frame_name_is_cut(f->function)) {
         frame_name(out, f);
     } else if (f->file.len) {
         buf_put(out, f->file.p, f->file.len);

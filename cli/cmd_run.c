@@ -135,6 +135,7 @@ static int check_program(const struct run *r, struct err *e)
 
 static struct rec_options recording_options(const struct run_options *o)
 {
+    _Static_assert(RUN_DEPTH == REC_DEPTH && RUN_DEPTH_MAX == REC_DEPTH_MAX, "one depth");
     static const uint32_t when_full[] = {[RUN_FULL_WAIT] = REC_FULL_WAIT,
                                          [RUN_FULL_DROP] = REC_FULL_DROP,
                                          [RUN_FULL_STOP] = REC_FULL_STOP};

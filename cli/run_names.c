@@ -8,6 +8,7 @@
 #include "cli/resolve_book.h"
 #include "protocol/answers.h"
 #include "protocol/event.h"
+#include "trace/frame_name.h"
 
 /* A book of the addresses alone: the trace's own is for the end. */
 struct names {
@@ -192,6 +193,17 @@ static size_t frame_of(const struct names *n, uint64_t address)
                     n->callstacks.frames.at);
 }
 
+/* The frame beyond the depth of call stacks has its name from the recording, and no image. */
+static int answer_cut(const struct trace *t, struct encoder *replies, struct err *e)
+{
+    const struct frame *f = callstacks_find_frame(&t->callstacks, FRAME_CUT);
+    uint32_t text = f && f->n ? t->callstacks.inlines.at[f->first].function : 0;
+    struct view unknown = view_of("[unknown]");
+    struct answer_function cut = {.name = text ? strings_get(&t->strings, text) : unknown,
+                                  .file = unknown};
+    return answer_frame(replies, FRAME_CUT, unknown, &cut, 1, e);
+}
+
 static int answer_one(const struct names *n, uint64_t address, struct encoder *replies,
                       struct err *e)
 {
@@ -240,7 +252,8 @@ int run_names_frames(struct run_traces *r, struct trace *t, const uint64_t *addr
     if (status == 0)
         status = read_code(&names, r, false, e);
     for (size_t i = 0; i < n && status == 0; i++)
-        status = answer_one(&names, addresses[i], replies, e);
+        status = addresses[i] == FRAME_CUT ? answer_cut(t, replies, e)
+                                           : answer_one(&names, addresses[i], replies, e);
     names_release(&names);
     return status;
 }

@@ -10,7 +10,6 @@
 #include "report/html.h"
 #include "trace/version.h"
 
-#define DEPTH_MAX 64
 #define THREADS_MOST 512 /* as REC_THREADS_BYTES of client/record.h */
 #define BUFFER_LEAST ((uint64_t)16 << 20)
 
@@ -42,7 +41,7 @@ static const char usage[] =
     "      --follow-fork       record the program's children, too, each to a trace of its own\n"
     "      --min-lifetime SEC  children that live shorter share one trace (1)\n"
     "      --env NAME=VALUE    in the program's environment; may be given several times\n"
-    "      --depth N           frames of a call stack (32, at most 64)\n"
+    "      --depth N           frames of a call stack (64, at most 255)\n"
     "      --min-size N        do not record blocks that are smaller\n"
     "      --sample N          record one allocation for every so many bytes, by chance\n"
     "      --pools LIST        malloc, or malloc,mmap to record mappings, too (malloc)\n"
@@ -250,7 +249,7 @@ static bool take_recorded(struct run_options *o, int option, const char *value, 
     case OPTION_MIN_LIFETIME:
         return option_seconds(value, "--min-lifetime", &o->min_lifetime, e);
     case OPTION_DEPTH:
-        return option_u64(value, "--depth", 1, DEPTH_MAX, &o->depth, e);
+        return option_u64(value, "--depth", 1, RUN_DEPTH_MAX, &o->depth, e);
     case OPTION_MIN_SIZE:
         return format_parse_bytes("--min-size", value, &o->min_size, e) == 0;
     case OPTION_SAMPLE:

@@ -63,8 +63,12 @@ struct run_options {
     bool open;
 };
 
+/* Frames of a call stack: REC_DEPTH and REC_DEPTH_MAX of client/record.h. */
+#define RUN_DEPTH 64u
+#define RUN_DEPTH_MAX 255u
+
 #define RUN_OPTIONS_EMPTY                                                                          \
-    ((struct run_options){.depth = 32,                                                             \
+    ((struct run_options){.depth = RUN_DEPTH,                                                      \
                           .when_full = RUN_FULL_WAIT,                                              \
                           .min_lifetime = 1,                                                       \
                           .seconds = -1,                                                           \

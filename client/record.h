@@ -120,7 +120,8 @@
  * An array of struct rec_node behind the header, as many as fit. The first one's number is
  * `first_node`. A call stack is a node: its program counter, and the number of the node of its
  * caller, 0 for none. Node 0 does not exist. A node whose `pc` is 0 was not written yet; all
- * nodes that a committed record names have been.
+ * nodes that a committed record names have been. A stack with more frames than `options.depth` ends
+ * in a node of its own, without a parent, whose `pc` is REC_PC_CUT.
  * The low 48 bits of `pc` are the address: the return address of a call, or with REC_NODE_EXACT in
  * `parent` the address itself (the frame that a signal interrupted). The upper 16 bits are the
  * epoch, in which the address was met: a module that was loaded with epoch L and unloaded with
@@ -245,8 +246,10 @@ struct rec_options {
     uint64_t reserved[9];
 };
 
-#define REC_DEPTH 32u
-#define REC_DEPTH_MAX 64u
+#define REC_DEPTH 64u
+#define REC_DEPTH_MAX 255u
+/* The pc of the node that stands for the callers beyond `depth`; no address of code. */
+#define REC_PC_CUT 1u
 
 enum rec_option_flag {
     REC_OPTION_FOLLOW_FORK = 1 << 0, /* children of fork and exec meet the collector, too */

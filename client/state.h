@@ -50,18 +50,24 @@ struct writer {
     bool reserve;            /* the chunk is beyond the bound: for frees alone */
 };
 
-/* The last walk through a thread's stack, so that the next one need not go all the way. */
+struct walk_frame {
+    uint64_t pc, sp, bp;   /* as this frame's function sees them */
+    const uint64_t *ra_at; /* where the next frame's pc lies */
+    const uint64_t *bp_at; /* where its bp lies; NULL: it is this frame's */
+    uint32_t node;         /* of the stack that begins with this frame */
+    bool exact;            /* pc is no return address */
+};
+
+/*
+ * The last walk through a thread's stack, so that the next one need not go all the way. Frames
+ * below `count` mean something. They are not on the stack of the program, which may be a small one.
+ */
 struct walk {
     uint32_t count;
     uint32_t epoch;
-    bool whole; /* it came to the outermost frame */
-    struct walk_frame {
-        uint64_t pc, sp, bp;   /* as this frame's function sees them */
-        const uint64_t *ra_at; /* where the next frame's pc lies */
-        const uint64_t *bp_at; /* where its bp lies; NULL: it is this frame's */
-        uint32_t node;         /* of the stack that begins with this frame */
-        bool exact;            /* pc is no return address */
-    } frames[REC_DEPTH_MAX];   /* the outermost one first */
+    bool whole;                               /* it came to the outermost frame */
+    struct walk_frame frames[REC_DEPTH_MAX];  /* the outermost one first */
+    struct walk_frame scratch[REC_DEPTH_MAX]; /* of a walk that goes on, the innermost one first */
 };
 
 /* A node that the thread met lately; all zero: none. */
@@ -74,7 +80,6 @@ struct known_node {
 
 struct thread {
     struct writer writers[CLIENT_LEVELS];
-    struct walk walk;
     struct known_node known[1u << CLIENT_KNOWN_BITS];
     uint64_t stack_low, stack_high; /* the thread's own stack, as far as known */
     uint32_t lookups;               /* of stacks, which are costly */
@@ -85,6 +90,7 @@ struct thread {
     char name[16];
     char **spawn_environment; /* of the last program that a vfork of this thread executed */
     struct thread *next;      /* in the list of those that wait for a new thread */
+    struct walk walk;         /* the last member: its frames need not be cleared */
 };
 
 /* A zone of ours that is open; all zero: none is. See api.h. */

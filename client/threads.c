@@ -24,7 +24,7 @@
 
 #define LAST_ROUND 4u      /* of the destructors, PTHREAD_DESTRUCTOR_ITERATIONS */
 #define WORTH_KEEPING 2048 /* bytes free in a chunk that another thread may go on with */
-#define SLAB 65536u        /* bytes of the thread structs that are made at once */
+#define SLAB 262144u       /* bytes of the thread structs that are made at once */
 #define PATIENCE_MS 1000u  /* with threads that are in hooks */
 
 __thread struct tls tls __attribute__((tls_model("initial-exec")));
@@ -256,7 +256,7 @@ struct thread *threads_attach(void)
     if (!t)
         t = new_thread();
     if (t && !tls.thread) {
-        memset(t, 0, sizeof *t);
+        memset(t, 0, offsetof(struct thread, walk.frames));
         if (!tls.number) {
             tls.number = atomic_fetch_add(&state.thread_count, 1) + 1;
             atomic_store_explicit(&state.header->threads, tls.number, memory_order_relaxed);

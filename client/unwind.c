@@ -217,11 +217,10 @@ static inline uint32_t node_of(struct thread *t, uint32_t parent, uint64_t pc)
     return node;
 }
 
-/* Gives the frames from `known` on their nodes, the outermost one first. */
+/* Gives the frames from `known` on their nodes, the outermost one first, which `node` called. */
 static inline uint32_t name_frames(struct thread *t, struct walk_frame *frames, uint32_t count,
-                                   uint32_t known, uint64_t epoch)
+                                   uint32_t known, uint32_t node, uint64_t epoch)
 {
-    uint32_t node = known ? frames[known - 1].node : 0;
     for (uint32_t i = known; i < count; i++) {
         uint32_t parent = node | (frames[i].exact ? REC_NODE_EXACT : 0);
         node = node_of(t, parent, frames[i].pc | epoch << REC_ADDRESS_BITS);
@@ -261,7 +260,7 @@ static __attribute__((noinline)) uint32_t walk_whole(struct thread *t, struct cu
                                                      uint32_t epoch)
 {
     struct walk *walk = &t->walk;
-    struct walk_frame frames[REC_DEPTH_MAX];
+    struct walk_frame *frames = walk->scratch;
     uint32_t count = from, depth = state.depth;
     bool signals = false, more = true;
     for (uint32_t i = 0; i < from; i++)
@@ -273,7 +272,8 @@ static __attribute__((noinline)) uint32_t walk_whole(struct thread *t, struct cu
         more = step(t, c, f);
     }
     (void)keep(walk->frames, 0, frames, count);
-    uint32_t node = name_frames(t, walk->frames, count, 0, epoch);
+    uint32_t beyond = more ? node_of(t, 0, REC_PC_CUT) : 0;
+    uint32_t node = more && !beyond ? 0 : name_frames(t, walk->frames, count, 0, beyond, epoch);
     walk->whole = !more;
     walk->epoch = epoch;
     walk->count = signals || !node ? 0 : count;
@@ -300,7 +300,7 @@ static inline uint32_t walk_known(struct thread *t, struct cursor *c, struct wal
             (walk->whole || i + rest == walk->count) && i + rest <= state.depth &&
             walk->frames[0].sp <= c->high && still_so(walk, rest - 1)) {
             walk->count = keep(walk->frames, rest, fresh, i);
-            return name_frames(t, walk->frames, walk->count, rest, walk->epoch);
+            return name_frames(t, walk->frames, walk->count, rest, f->node, walk->epoch);
         }
         fresh[i] = (struct walk_frame){.pc = c->pc, .sp = c->sp, .bp = c->bp};
         if (!step(t, c, &fresh[i]) || c->exact) {

@@ -18,7 +18,7 @@ void unwind_begin(void);
 /* Forgets all rules: modules went away. */
 void unwind_renew(void);
 
-/* The node of the stack at `origin`, at most state.depth frames of it; 0: unknown. */
+/* The node of the stack at `origin`, at most state.depth frames of it (REC_PC_CUT); 0: unknown. */
 uint32_t unwind_stack(struct thread *t, const struct origin *origin);
 
 #endif

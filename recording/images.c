@@ -2,6 +2,9 @@
 
 #include <inttypes.h>
 
+#include "client/record.h"
+#include "trace/frame_name.h"
+
 #define ADDRESS_MASK ((UINT64_C(1) << 48) - 1)
 #define TAG(n) ((uint64_t)(n) << 48)
 #define TAG_LAST 4095u /* bits 48 to 59: those above would make it an address of the kernel */
@@ -152,6 +155,10 @@ static uint64_t place_of_stranger(const struct image_places *p, uint64_t address
 int process_images_frame(struct process_images *p, uint64_t pc, uint64_t *frame, struct err *e)
 {
     uint64_t address = pc & ADDRESS_MASK;
+    if (address == REC_PC_CUT) {
+        *frame = FRAME_CUT;
+        return 0;
+    }
     uint64_t *known = map_find(&p->frames, pc);
     if (known) {
         *frame = *known;

@@ -76,7 +76,10 @@ int process_images_load(struct process_images *p, uint32_t module, uint32_t epoc
 /* The module is gone from epoch `epoch` on. */
 void process_images_unload(struct process_images *p, uint32_t module, uint32_t epoch);
 
-/* The frame id of an address (48 bits) that was met in an epoch (16 bits above it). */
+/*
+ * The frame id of an address (48 bits) that was met in an epoch (16 bits above it). FRAME_CUT of
+ * REC_PC_CUT.
+ */
 int process_images_frame(struct process_images *p, uint64_t pc, uint64_t *frame, struct err *e);
 
 #endif

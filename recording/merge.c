@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "recording/internal.h"
+#include "trace/frame_name.h"
 
 #define SIZE_MAX_KEPT ((UINT64_C(1) << 48) - 1)
 #define POOLS_MOST (1u << 20)
@@ -72,6 +73,20 @@ int recording_flush(struct recording *r, struct err *e)
     return n ? sink->memory(sink->ctx, r->events, n, e) : 0;
 }
 
+/* Says in the trace what the frame beyond the depth of call stacks is. */
+static int name_cut(const struct recording *r, struct err *e)
+{
+    struct trace *t = r->target->in->trace;
+    char text[FRAME_CUT_SIZE];
+    uint32_t depth = r->header.options.depth;
+    frame_name_cut(text, depth ? depth : REC_DEPTH);
+    struct frame_inline cut = {.function = strings_intern(&t->strings, view_of(text), e),
+                               .file = strings_intern(&t->strings, view_of("[unknown]"), e)};
+    return cut.function && cut.file
+               ? callstacks_resolve(&t->callstacks, FRAME_CUT, cut.file, &cut, 1, e)
+               : -1;
+}
+
 /* Frames of a node that was not asked for before, outermost last. */
 static int intern(struct recording *r, struct stack_node *first, struct err *e)
 {
@@ -87,6 +102,8 @@ static int intern(struct recording *r, struct stack_node *first, struct err *e)
         n++;
         node = nodes_get(&r->nodes, node->parent & REC_NODE_MASK);
     }
+    if (n && frames[n - 1] == FRAME_CUT && name_cut(r, e) != 0)
+        return -1;
     return sink->callstack(sink->ctx, frames, n, &first->callstack, &fresh, e);
 }
 

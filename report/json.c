@@ -58,12 +58,23 @@ static json_t *make_selection(const struct selection *s)
         text_option(o->zone));
 }
 
+static json_t *make_callstacks(const struct summary_coverage *c)
+{
+    return json_pack("{s:o, s:o, s:o, s:o, s:b, s:o}", "allocations", json_count(c->allocations),
+                     "with_callstack", json_count(c->with_callstack), "cut", json_count(c->cut),
+                     "cut_bytes", json_count(c->cut_bytes), "cut_is_at_least",
+                     c->cut_is_bound ? 1 : 0, "cut_depth",
+                     c->cut_depth ? json_count(c->cut_depth) : json_null());
+}
+
 static void json_begin(struct report *r)
 {
     buf_puts(&r->buf, "{\"schema\": \"tidemark.report/1\",\n \"trace\": ");
     r->failed |= !json_put(&r->buf, make_trace(r->s), 0);
     if (r->options->process_count)
         r->failed |= !processes_json(&r->buf, r->options);
+    buf_puts(&r->buf, ",\n \"callstacks\": ");
+    r->failed |= !json_put(&r->buf, make_callstacks(&r->s->coverage), 0);
     if (selection_is_narrow(&r->s->selection.options)) {
         buf_puts(&r->buf, ",\n \"selection\": ");
         r->failed |= !json_put(&r->buf, make_selection(&r->s->selection), 0);

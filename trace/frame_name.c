@@ -1,6 +1,7 @@
 #include "trace/frame_name.h"
 
 #include <stddef.h>
+#include <stdio.h>
 #include <string.h>
 
 static bool is_one_of(struct view text, const char *const *words, size_t n)
@@ -60,6 +61,21 @@ bool frame_name_is_baseless(struct view text)
     static const char unknown[] = " (base unknown)";
     size_t n = sizeof unknown - 1;
     return text.len > n && memcmp(text.p + text.len - n, unknown, n) == 0;
+}
+
+#define CUT_BEFORE "[cut at "
+#define CUT_BEHIND " frames]"
+
+void frame_name_cut(char out[FRAME_CUT_SIZE], unsigned depth)
+{
+    snprintf(out, FRAME_CUT_SIZE, CUT_BEFORE "%u" CUT_BEHIND, depth);
+}
+
+bool frame_name_is_cut(struct view text)
+{
+    size_t before = sizeof CUT_BEFORE - 1, behind = sizeof CUT_BEHIND - 1;
+    return text.len > before + behind && memcmp(text.p, CUT_BEFORE, before) == 0 &&
+           memcmp(text.p + text.len - behind, CUT_BEHIND, behind) == 0;
 }
 
 struct frame_name frame_name_parse(struct view text, struct view image)

@@ -12,6 +12,7 @@
  *     NAME + 12                          the nearest dynamic symbol, so many bytes before (client)
  *     libfoo.so+0x1234                   nothing but the place in the image (ours)
  *     libfoo.so (base unknown)           nothing but the image (ours)
+ *     [cut at 64 frames]                 no function: the callers that were not recorded (ours)
  *
  * Source of the client's: public/client/TracyCallstack.cpp @ v0.9.1 … v0.14.0.
  */
@@ -40,6 +41,15 @@ struct frame_name frame_name_parse(struct view text, struct view image);
 /* Whether a text is "IMAGE+0x…", or "IMAGE (base unknown)". */
 bool frame_name_is_at(struct view text);
 bool frame_name_is_baseless(struct view text);
+
+/*
+ * The frame that stands for the callers beyond the depth of a recording's call stacks: its id, the
+ * text that it has as its function, and whether a text is such a one. A merge may change the id.
+ */
+#define FRAME_CUT UINT64_C(1)
+#define FRAME_CUT_SIZE 32
+void frame_name_cut(char out[FRAME_CUT_SIZE], unsigned depth);
+bool frame_name_is_cut(struct view text);
 
 /* True when a file's text says that it is not known. */
 bool frame_file_is_unknown(struct view file, struct view image);

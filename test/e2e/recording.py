@@ -11,6 +11,7 @@ OWNER, THREAD_NAME, THREAD_EXIT, CLOCK, MODULE_LOAD, MODULE_UNLOAD = 8, 9, 10, 1
 FORK, EXEC, SPAWN, LOSS, POOL, MESSAGE, PLOT, FRAME = 14, 15, 16, 17, 18, 19, 20, 21
 ZONE_BEGIN, ZONE_END, DISCARD, PAUSE, ZONE_TEXT = 22, 23, 24, 25, 26
 BY16, HOW, HAS_POOL = 0x20, 0x40, 0x80
+PC_CUT = 1
 STATES = ["new", "recording", "exiting", "full", "exec"]
 LOSSES = ["nested", "space", "memory", "stack"]
 OPTIONS = struct.Struct("<4I4Q2I72x")
@@ -210,13 +211,20 @@ class Recording:
         return None
 
     def stack(self, node):
-        """The addresses of a call stack, innermost first."""
+        """The addresses of a call stack, innermost first, without what says that it is cut."""
         frames = []
         while node:
             pc, epoch, parent, exact = self.nodes[node]
+            if pc == PC_CUT:
+                break
             frames.append((pc, epoch, exact))
             node = parent
         return frames
+
+    def is_cut(self, node):
+        while node:
+            pc, _, node, _ = self.nodes[node]
+        return pc == PC_CUT
 
     def place(self, frame):
         """(path, link time address) of a frame."""

@@ -559,9 +559,19 @@ class Stacks(ClientCase):
         self.assertEqual(depths, {5: 6, **{n: 3 for n in range(6, 16)}})
 
     def test_cut_stacks(self):
-        record, _ = self.record("stacks", 20, 2, options="depth=6")
-        lengths = [len(record.stack(e.stack)) for e in self.own(record)[0]]
-        self.assertEqual(set(lengths), {6})
+        def lengths(depth, recursion=20):
+            record, _ = self.record("stacks", recursion, 2, options=f"depth={depth}")
+            found = collections.defaultdict(set)
+            for event in self.own(record)[0]:
+                found[record.is_cut(event.stack)].add(len(record.stack(event.stack)))
+            return found[True], found[False]
+        self.assertEqual(lengths(6), ({6}, set()))
+        whole = lengths(255)[1]
+        deepest = max(whole)
+        self.assertGreater(deepest, 20)
+        self.assertEqual(lengths(deepest), (set(), whole))
+        self.assertEqual(lengths(deepest - 1), ({deepest - 1}, whole - {deepest}))
+        self.assertEqual(lengths(255, 300)[0], {255})
 
     def test_equal_stacks_are_one(self):
         record, _ = self.record("stacks", 10, 50, options="depth=64")

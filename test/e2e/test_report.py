@@ -23,7 +23,7 @@ VERDICT = ("17,808 memory events in 3 pools: 9,001 allocations (75.5 MiB), 8,807
 
 # What others build on: the keys of the design, letter for letter.
 KEYS = {
-    "": ["checks", "faults", "pools", "schema", "sites", "trace"],
+    "": ["callstacks", "checks", "faults", "pools", "schema", "sites", "trace"],
     "trace": ["captured_at", "complete", "duration_ns", "file_version", "program"],
     "pools": ["allocations", "frees", "high_address", "live_allocations", "live_bytes",
               "low_address", "name", "peak_bytes", "peak_time_ns", "pool_ids",

@@ -178,7 +178,7 @@ static void test_json(void **state)
     fill(&f);
     json_t *doc = parse(report_of(&f, GROUP_SITE, (struct report_options){.format = REPORT_JSON},
                                   (struct summary_selection){0}));
-    EXPECT_KEYS(doc, "schema", "trace", "pools", "sites", "faults", "checks");
+    EXPECT_KEYS(doc, "schema", "trace", "callstacks", "pools", "sites", "faults", "checks");
     assert_string_equal(json_string_value(json_object_get(doc, "schema")), "tidemark.report/1");
     json_t *trace = json_object_get(doc, "trace");
     EXPECT_KEYS(trace, "file_version", "program", "captured_at", "duration_ns", "complete");
@@ -218,7 +218,8 @@ static void test_json(void **state)
 
     doc = parse(report_of(&f, GROUP_THREAD, (struct report_options){.format = REPORT_JSON},
                           (struct summary_selection){.limit = 1}));
-    EXPECT_KEYS(doc, "schema", "trace", "pools", "sites", "groups", "faults", "checks");
+    EXPECT_KEYS(doc, "schema", "trace", "callstacks", "pools", "sites", "groups", "faults",
+                "checks");
     assert_int_equal(json_array_size(json_object_get(doc, "sites")), 1);
     json_t *group = json_array_get(json_object_get(doc, "groups"), 0);
     assert_string_equal(json_string_value(json_object_get(group, "name")), "thread 0");
@@ -233,7 +234,8 @@ static void test_json_of_an_empty_trace(void **state)
     fixture_init(&f);
     json_t *doc = parse(report_of(&f, GROUP_POOL, (struct report_options){.format = REPORT_JSON},
                                   (struct summary_selection){0}));
-    EXPECT_KEYS(doc, "schema", "trace", "pools", "sites", "groups", "faults", "checks");
+    EXPECT_KEYS(doc, "schema", "trace", "callstacks", "pools", "sites", "groups", "faults",
+                "checks");
     assert_true(json_is_null(json_object_get(json_object_get(doc, "trace"), "file_version")));
     json_t *check = json_array_get(json_object_get(doc, "checks"), 0);
     assert_true(json_is_false(json_object_get(check, "holds")));
