@@ -10,6 +10,7 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "import/chrome_async.h"
 #include "import/chrome_plots.h"
 #include "trace/spill.h"
 
@@ -23,6 +24,8 @@
 struct zone_record {
     int64_t time;
     uint64_t thread;
+    uint64_t async; /* what its id is known by, 0: it nests on its thread (chrome_async.h) */
+    uint32_t process;
     uint32_t name, file, line, text;
 };
 
@@ -45,6 +48,7 @@ struct chrome_import {
     struct import_counts *counts;
     struct chrome_ids ids;
     struct chrome_plots plots;
+    struct chrome_async async;
     struct spill zones; /* struct zone_record */
     struct spill notes; /* struct note_record */
     struct buf text;
@@ -88,64 +92,92 @@ static int put_location(struct chrome_import *c, const struct chrome_event *ev,
     return z->file ? 0 : -1;
 }
 
-/* Each argument is a line "name: value". */
-static int put_text(struct chrome_import *c, const struct json_text *args, uint32_t *text,
-                    struct err *e)
+/* Appends a line "name: value" for each argument, and "cat: …" for the categories. */
+static void append_details(struct buf *to, const struct chrome_event *ev)
 {
-    if (args->members.len == 0)
-        return 0;
-    buf_clear(&c->text);
+    const struct json_text *args = &ev->args;
+    struct view category = chrome_field_text(ev, FIELD_CATEGORY);
     for (size_t i = 0; i < args->members.len; i++) {
         struct view key = json_text_key_of(args, &args->members.at[i]);
         struct view value = json_text_value_of(args, &args->members.at[i]);
-        buf_put(&c->text, key.p, key.len);
-        buf_puts(&c->text, ": ");
-        buf_put(&c->text, value.p, value.len);
-        buf_puts(&c->text, "\n");
+        buf_put(to, key.p, key.len);
+        buf_puts(to, ": ");
+        buf_put(to, value.p, value.len);
+        buf_puts(to, "\n");
     }
+    if (category.len) {
+        buf_puts(to, "cat: ");
+        buf_put(to, category.p, category.len);
+        buf_puts(to, "\n");
+    }
+}
+
+/* `text` stays 0 without arguments and categories. */
+static int put_text(struct chrome_import *c, const struct chrome_event *ev, uint32_t *text,
+                    struct err *e)
+{
+    buf_clear(&c->text);
+    append_details(&c->text, ev);
     if (c->text.failed)
         return err_no_memory(e, "a zone's text");
-    *text = strings_intern(&c->in->trace->strings,
-                           (struct view){(const char *)c->text.data, c->text.len}, e);
+    if (c->text.len == 0)
+        return 0;
+    *text = strings_intern(&c->in->trace->strings, buf_view(&c->text), e);
     return *text ? 0 : -1;
 }
 
-static int add_zone_end(struct chrome_import *c, int64_t time, uint64_t thread, struct err *e)
+/* Where the zone is: on its thread, or known by an id. */
+static int place_zone(struct chrome_import *c, const struct chrome_event *ev, bool by_id,
+                      struct zone_record *z, struct err *e)
 {
-    const struct zone_record z = {.time = time, .thread = thread};
-    note_time(c, time);
+    if (by_id && chrome_async_key(&c->async, &c->ids, ev, &z->async, &z->process, e) != 0)
+        return -1;
+    return z->async ? 0 : chrome_thread_of(&c->ids, ev, &z->thread, e);
+}
+
+static int add_zone_record(struct chrome_import *c, const struct zone_record *z, struct err *e)
+{
+    note_time(c, z->time);
     c->any_zone = true;
-    return spill_add(&c->zones, &z, 1, e);
+    return spill_add(&c->zones, z, 1, e);
+}
+
+static int add_zone_end(struct chrome_import *c, const struct chrome_event *ev, int64_t time,
+                        bool by_id, struct err *e)
+{
+    struct zone_record z = {.time = time};
+    if (place_zone(c, ev, by_id, &z, e) != 0 || put_text(c, ev, &z.text, e) != 0)
+        return -1;
+    return add_zone_record(c, &z, e);
 }
 
 static int add_zone(struct chrome_import *c, const struct chrome_event *ev, int64_t time,
-                    struct err *e)
+                    bool by_id, struct err *e)
 {
     struct zone_record z = {.time = time};
-    if (chrome_thread_of(&c->ids, ev, &z.thread, e) != 0 || put_location(c, ev, &z, e) != 0 ||
-        put_text(c, &ev->args, &z.text, e) != 0)
+    if (place_zone(c, ev, by_id, &z, e) != 0 || put_location(c, ev, &z, e) != 0 ||
+        put_text(c, ev, &z.text, e) != 0)
         return -1;
     z.name = strings_intern(&c->in->trace->strings, chrome_field_text(ev, FIELD_NAME), e);
     if (!z.name)
         return -1;
-    note_time(c, time);
-    c->any_zone = true;
     c->counts->zones++;
-    return spill_add(&c->zones, &z, 1, e);
+    return add_zone_record(c, &z, e);
 }
 
 static int add_complete(struct chrome_import *c, const struct chrome_event *ev, int64_t time,
                         struct err *e)
 {
+    struct zone_record end = {.time = time};
     int64_t duration;
-    uint64_t thread;
     if (!time_of(ev, FIELD_DURATION, &duration) || duration < 0) {
         c->counts->notes[NOTE_NO_DURATION]++;
         duration = 0;
     }
-    if (add_zone(c, ev, time, e) != 0 || chrome_thread_of(&c->ids, ev, &thread, e) != 0)
+    if (add_zone(c, ev, time, false, e) != 0 || place_zone(c, ev, false, &end, e) != 0)
         return -1;
-    return add_zone_end(c, time + duration, thread, e);
+    end.time += duration;
+    return add_zone_record(c, &end, e);
 }
 
 /* A trace format without frames marks them with instants that have the word in their names. */
@@ -163,15 +195,39 @@ static bool is_frame(struct view name)
     return false;
 }
 
-static int add_note(struct chrome_import *c, struct note_record *r, struct view text, struct err *e)
+/* What c->text has becomes the record's text. */
+static int add_note(struct chrome_import *c, struct note_record *r, struct err *e)
 {
-    r->text = strings_intern(&c->in->trace->strings, text, e);
+    if (c->text.failed)
+        return err_no_memory(e, "a message's text");
+    r->text = strings_intern(&c->in->trace->strings, buf_view(&c->text), e);
     if (!r->text)
         return -1;
     c->counts->messages += r->kind == RECORD_MESSAGE;
     c->counts->frames += r->kind == RECORD_FRAME;
     note_time(c, r->time);
     return spill_add(&c->notes, r, 1, e);
+}
+
+/* A message's text: its name, and then the details, a line each. */
+static void put_message(struct chrome_import *c, const struct chrome_event *ev, const char *what,
+                        bool details)
+{
+    struct view name = chrome_field_text(ev, FIELD_NAME), id = chrome_field_text(ev, FIELD_ID);
+    buf_clear(&c->text);
+    if (what[0]) {
+        buf_puts(&c->text, what);
+        buf_put(&c->text, id.p, id.len);
+        buf_puts(&c->text, ": ");
+    }
+    buf_put(&c->text, name.p, name.len);
+    size_t len = c->text.len;
+    if (!details)
+        return;
+    buf_puts(&c->text, "\n");
+    append_details(&c->text, ev);
+    /* Neither a line of its own for nothing, nor a line end at the end. */
+    c->text.len = c->text.len == len + 1 ? len : c->text.len - (c->text.len > len);
 }
 
 static int add_instant(struct chrome_import *c, const struct chrome_event *ev, int64_t time,
@@ -181,24 +237,18 @@ static int add_instant(struct chrome_import *c, const struct chrome_event *ev, i
     struct note_record r = {.time = time, .kind = is_frame(name) ? RECORD_FRAME : RECORD_MESSAGE};
     if (chrome_thread_of(&c->ids, ev, &r.owner, e) != 0)
         return -1;
-    return add_note(c, &r, name, e);
+    put_message(c, ev, "", r.kind == RECORD_MESSAGE);
+    return add_note(c, &r, e);
 }
 
 static int add_flow(struct chrome_import *c, const struct chrome_event *ev, int64_t time,
                     const char *what, struct err *e)
 {
-    struct view name = chrome_field_text(ev, FIELD_NAME), id = chrome_field_text(ev, FIELD_ID);
     struct note_record r = {.time = time, .kind = RECORD_MESSAGE};
     if (chrome_thread_of(&c->ids, ev, &r.owner, e) != 0)
         return -1;
-    buf_clear(&c->text);
-    buf_puts(&c->text, what);
-    buf_put(&c->text, id.p, id.len);
-    buf_puts(&c->text, ": ");
-    buf_put(&c->text, name.p, name.len);
-    if (c->text.failed)
-        return err_no_memory(e, "a flow's text");
-    return add_note(c, &r, (struct view){(const char *)c->text.data, c->text.len}, e);
+    put_message(c, ev, what, true);
+    return add_note(c, &r, e);
 }
 
 static int add_counter(struct chrome_import *c, const struct chrome_event *ev, int64_t time,
@@ -232,7 +282,6 @@ static int add_timed(struct chrome_import *c, const struct chrome_event *ev, cha
                      struct err *e)
 {
     int64_t time;
-    uint64_t thread;
     if (!time_of(ev, FIELD_TIME, &time)) {
         c->counts->notes[NOTE_NO_TIME]++;
         return 0;
@@ -240,11 +289,10 @@ static int add_timed(struct chrome_import *c, const struct chrome_event *ev, cha
     switch (phase) {
     case 'b':
     case 'B':
-        return add_zone(c, ev, time, e);
+        return add_zone(c, ev, time, phase == 'b', e);
     case 'e':
     case 'E':
-        return chrome_thread_of(&c->ids, ev, &thread, e) != 0 ? -1
-                                                              : add_zone_end(c, time, thread, e);
+        return add_zone_end(c, ev, time, phase == 'e', e);
     case 'X':
         return add_complete(c, ev, time, e);
     case 'C':
@@ -283,30 +331,44 @@ static int hand(struct chrome_import *c, const struct event *ev, struct err *e)
     return c->in->sink.event(c->in->sink.ctx, ev, e);
 }
 
-static int put_zone(struct chrome_import *c, const struct zone_record *z, struct err *e)
+static int put_zone_text(struct chrome_import *c, uint64_t thread, const struct zone_record *z,
+                         struct err *e)
+{
+    const struct event ev = {.kind = EVENT_ZONE_TEXT,
+                             .thread = thread,
+                             .time = z->time - c->base,
+                             .text = strings_get(&c->in->trace->strings, z->text)};
+    return z->text ? hand(c, &ev, e) : 0;
+}
+
+static int begin_zone(struct chrome_import *c, const struct zone_record *z, struct err *e)
 {
     const struct strings *s = &c->in->trace->strings;
-    struct event ev = {.kind = EVENT_ZONE_END, .thread = z->thread, .time = z->time - c->base};
-    if (!z->name)
-        return hand(c, &ev, e);
     const struct event_location location = {
         .function = strings_get(s, z->name), .file = strings_get(s, z->file), .line = z->line};
-    ev.kind = EVENT_ZONE_BEGIN;
+    struct event ev = {.kind = EVENT_ZONE_BEGIN, .thread = z->thread, .time = z->time - c->base};
     ev.zone.payload = &location;
-    if (hand(c, &ev, e) != 0)
+    if (z->async &&
+        chrome_async_begin(&c->async, &c->ids, z->async, z->process, &ev.thread, e) != 0)
         return -1;
-    if (!z->text)
+    return hand(c, &ev, e) != 0 ? -1 : put_zone_text(c, ev.thread, z, e);
+}
+
+static int end_zone(struct chrome_import *c, const struct zone_record *z, struct err *e)
+{
+    struct event ev = {.kind = EVENT_ZONE_END, .thread = z->thread, .time = z->time - c->base};
+    if (z->async && !chrome_async_end(&c->async, z->async, &ev.thread)) {
+        c->counts->notes[NOTE_ASYNC_ENDS]++;
         return 0;
-    ev = (struct event){.kind = EVENT_ZONE_TEXT, .thread = z->thread, .time = ev.time};
-    ev.text = strings_get(s, z->text);
-    return hand(c, &ev, e);
+    }
+    return put_zone_text(c, ev.thread, z, e) != 0 ? -1 : hand(c, &ev, e);
 }
 
 static int put_zones(void *ctx, const void *recs, size_t n, struct err *e)
 {
     const struct zone_record *z = recs;
     for (size_t i = 0; i < n; i++) {
-        if (put_zone(ctx, &z[i], e) != 0)
+        if ((z[i].name ? begin_zone : end_zone)(ctx, &z[i], e) != 0)
             return -1;
     }
     return 0;
@@ -423,6 +485,7 @@ int import_chrome(struct import_source *s, struct ingest *in, const char *dir,
     spill_release(&c.zones);
     spill_release(&c.notes);
     chrome_plots_release(&c.plots);
+    chrome_async_release(&c.async);
     chrome_ids_release(&c.ids);
     map_release(&c.frames);
     buf_release(&c.text);

@@ -37,6 +37,7 @@ struct chrome_reader {
     int field;      /* of the value to come, or -1 */
     bool in_args;   /* pieces go to event.args */
     bool args_next; /* the value to come is the arguments */
+    bool in_id2;    /* the field's value is, or was, an object with two ids */
     uint64_t fed;   /* bytes handed to the parser before this block */
     uint64_t mark;  /* where the event, or else the last piece, began; a lower bound */
     char last;      /* byte that is no white space */
@@ -74,6 +75,7 @@ static int go_on(int status)
 static void begin_event(struct chrome_reader *r)
 {
     r->in_event = true;
+    r->in_id2 = false;
     r->field = -1;
     buf_clear(&r->event.texts);
     memset(r->event.fields, 0, sizeof r->event.fields);
@@ -91,6 +93,11 @@ static int end_event(struct chrome_reader *r)
 static bool is_event_level(const struct chrome_reader *r)
 {
     return r->in_event && r->depth == r->events_depth + 1;
+}
+
+static bool is_id2_level(const struct chrome_reader *r)
+{
+    return r->in_event && r->in_id2 && r->depth == r->events_depth + 2;
 }
 
 static void note_piece(struct chrome_reader *r)
@@ -120,7 +127,7 @@ static int put_scalar(struct chrome_reader *r, enum json_kind kind, struct view 
     }
     if (r->events_depth && r->depth == r->events_depth)
         r->counts->notes[NOTE_NOT_EVENTS]++;
-    if (!is_event_level(r) || r->field < 0)
+    if ((!is_event_level(r) && !is_id2_level(r)) || r->field < 0)
         return 0;
     r->event.fields[r->field] = (struct chrome_value){kind, r->event.texts.len, text.len};
     buf_put(&r->event.texts, text.p, text.len);
@@ -147,14 +154,29 @@ static int on_string(void *ctx, const unsigned char *text, size_t len)
     return go_on(put_scalar(ctx, JSON_STRING, (struct view){(const char *)text, len}));
 }
 
+struct field_name {
+    const char *name;
+    enum chrome_field field;
+};
+
+static int field_of(const struct field_name *fields, size_t n, struct view key)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (view_equal(key, view_of(fields[i].name)))
+            return (int)fields[i].field;
+    }
+    return -1;
+}
+
 static int on_key(void *ctx, const unsigned char *text, size_t len)
 {
-    static const struct {
-        const char *name;
-        enum chrome_field field;
-    } fields[] = {{"ph", FIELD_PHASE},     {"name", FIELD_NAME},   {"ts", FIELD_TIME},
-                  {"dur", FIELD_DURATION}, {"pid", FIELD_PROCESS}, {"tid", FIELD_THREAD},
-                  {"loc", FIELD_LOCATION}, {"id", FIELD_ID}};
+    static const struct field_name fields[] = {
+        {"ph", FIELD_PHASE},     {"name", FIELD_NAME},   {"ts", FIELD_TIME},
+        {"dur", FIELD_DURATION}, {"pid", FIELD_PROCESS}, {"tid", FIELD_THREAD},
+        {"loc", FIELD_LOCATION}, {"id", FIELD_ID},       {"cat", FIELD_CATEGORY},
+        {"scope", FIELD_SCOPE},
+    };
+    static const struct field_name ids[] = {{"local", FIELD_LOCAL_ID}, {"global", FIELD_GLOBAL_ID}};
     struct chrome_reader *r = ctx;
     const struct view key = {(const char *)text, len};
     note_piece(r);
@@ -162,16 +184,15 @@ static int on_key(void *ctx, const unsigned char *text, size_t len)
         return go_on(json_text_key(&r->event.args, key, r->e));
     if (!r->bare_list && r->depth == 1)
         r->list_next = view_equal(key, view_of("traceEvents"));
+    if (is_id2_level(r))
+        r->field = field_of(ids, sizeof ids / sizeof *ids, key);
     if (!is_event_level(r))
         return 1;
-    r->field = -1;
+    r->field = field_of(fields, sizeof fields / sizeof *fields, key);
+    r->in_id2 = view_equal(key, view_of("id2"));
     r->args_next = view_equal(key, view_of("args"));
     if (r->args_next)
         json_text_clear(&r->event.args);
-    for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
-        if (view_equal(key, view_of(fields[i].name)))
-            r->field = (int)fields[i].field;
-    }
     return 1;
 }
 

@@ -19,6 +19,10 @@ enum chrome_field {
     FIELD_THREAD,
     FIELD_LOCATION,
     FIELD_ID,
+    FIELD_CATEGORY,
+    FIELD_SCOPE,
+    FIELD_LOCAL_ID, /* of "id2" */
+    FIELD_GLOBAL_ID,
     FIELD_COUNT
 };
 

@@ -132,6 +132,15 @@ int chrome_thread_of(struct chrome_ids *ids, const struct chrome_event *ev, uint
     return thread_index(ids, ev, thread, &index, e);
 }
 
+int chrome_track_thread(struct chrome_ids *ids, const struct chrome_id *process, const char *name,
+                        uint64_t *thread, struct err *e)
+{
+    size_t index;
+    uint32_t text = strings_intern(&ids->trace->strings, view_of(name), e);
+    const struct chrome_id track = {.number = TEXT_IDS + text, .text = text, .there = true};
+    return text ? find_thread(ids, process, &track, thread, &index, e) : -1;
+}
+
 /* ---- what is said of them */
 
 static int name_process(struct chrome_ids *ids, const struct chrome_event *ev, uint32_t name,

@@ -48,6 +48,10 @@ int chrome_id_of(struct chrome_ids *ids, const struct chrome_event *ev, enum chr
 int chrome_thread_of(struct chrome_ids *ids, const struct chrome_event *ev, uint64_t *thread,
                      struct err *e);
 
+/* The trace's id of a thread that the file does not have, by a name that takes an id's place. */
+int chrome_track_thread(struct chrome_ids *ids, const struct chrome_id *process, const char *name,
+                        uint64_t *thread, struct err *e);
+
 /* What a metadata event says of its thread or process. */
 int chrome_metadata(struct chrome_ids *ids, const struct chrome_event *ev,
                     struct import_counts *counts, struct err *e);

@@ -53,18 +53,20 @@ int64_t chrome_plot_number(struct chrome_plots *p, struct chrome_ids *ids,
     return (int64_t)*number;
 }
 
-/* What a plot shares with others: its member's name, and with that its counter. */
-static uint64_t key_of(const struct chrome_plot *p, bool with_counter)
+/* What a plot shares with others: the counter, or the member of counters of several processes. */
+static uint64_t key_of(const struct chrome_plot *p, bool other_processes)
 {
-    return with_counter ? hash_of((uint64_t[]){p->member, p->counter, p->id}, 24)
-                        : hash_of((uint64_t[]){p->member}, 8);
+    const struct chrome_id *pid = &p->process;
+    return other_processes
+               ? hash_of((uint64_t[]){p->member, p->counter, p->id}, 24)
+               : hash_of((uint64_t[]){pid->number, pid->text, pid->there, p->counter, p->id}, 40);
 }
 
 static int count_keys(const struct chrome_plots *p, struct map *counts, struct err *e)
 {
     for (size_t i = 0; i < p->list.len; i++) {
-        for (int with_counter = 0; with_counter < 2; with_counter++) {
-            uint64_t *n = map_add(counts, key_of(&p->list.at[i], with_counter), NULL);
+        for (int others = 0; others < 2; others++) {
+            uint64_t *n = map_add(counts, key_of(&p->list.at[i], others), NULL);
             if (!n)
                 return no_room(e);
             ++*n;
@@ -79,22 +81,29 @@ static void put_string(const struct trace *t, struct buf *to, uint32_t number)
     buf_put(to, text.p, text.len);
 }
 
+/* Whether the member says nothing beside the counter: the only one, with its name or "value". */
+static bool is_plain(const struct chrome_plot *p, const struct trace *t, const struct map *counts)
+{
+    return *map_find(counts, key_of(p, false)) == 1 &&
+           (p->member == p->counter ||
+            view_equal(strings_get(&t->strings, p->member), view_of("value")));
+}
+
 static void put_name(const struct chrome_plot *p, const struct chrome_ids *ids,
                      const struct map *counts, struct buf *to)
 {
     const struct trace *t = ids->trace;
-    if (*map_find(counts, key_of(p, false)) == 1) {
-        put_string(t, to, p->member);
-        return;
-    }
+    bool named = strings_get(&t->strings, p->counter).len > 0;
     put_string(t, to, p->counter);
     if (p->id) {
         buf_puts(to, "[");
         put_string(t, to, p->id);
         buf_puts(to, "]");
     }
-    buf_puts(to, ": ");
-    put_string(t, to, p->member);
+    if (!named || !is_plain(p, t, counts)) {
+        buf_puts(to, named || p->id ? ": " : "");
+        put_string(t, to, p->member);
+    }
     if (*map_find(counts, key_of(p, true)) > 1) {
         buf_puts(to, " (PID ");
         chrome_id_put(ids, to, p->process);
@@ -102,11 +111,11 @@ static void put_name(const struct chrome_plot *p, const struct chrome_ids *ids,
     }
 }
 
-static bool is_memory(struct view member)
+static bool is_memory(struct view name)
 {
     static const char end[] = "_bytes";
     size_t n = sizeof end - 1;
-    return member.len >= n && memcmp(member.p + member.len - n, end, n) == 0;
+    return name.len >= n && memcmp(name.p + name.len - n, end, n) == 0;
 }
 
 static int finish_plot(const struct chrome_plots *p, size_t i, const struct chrome_ids *ids,
@@ -117,7 +126,8 @@ static int finish_plot(const struct chrome_plots *p, size_t i, const struct chro
         .name = {.key = CHROME_PLOT_KEY + i, .text = {(const char *)name->data, name->len}}};
     if (in->sink.event(in->sink.ctx, &ev, e) != 0)
         return -1;
-    if (!is_memory(strings_get(&ids->trace->strings, p->list.at[i].member)))
+    if (!is_memory(strings_get(&ids->trace->strings, p->list.at[i].member)) &&
+        !is_memory(strings_get(&ids->trace->strings, p->list.at[i].counter)))
         return 0;
     ev = (struct event){
         .kind = EVENT_PLOT_CONFIG,

@@ -3,9 +3,9 @@
 
 /*
  * Counters of a Chrome trace: each member of a counter event's arguments is a value of one plot. A
- * plot is named by its member, as the official importer does it, unless several counters have a
- * member of that name (which are one plot there): then the counter's name stands before it, and the
- * process behind it when that is needed, too.
+ * plot is called "COUNTER: MEMBER"; "COUNTER" when the only member is called "value" or as the
+ * counter; the process stands behind it where several have the counter. (The official importer
+ * names plots by members alone and makes one plot of those with one name.)
  */
 
 #include "import/chrome_ids.h"

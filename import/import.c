@@ -10,6 +10,7 @@ const char *import_note_text(enum import_note note)
         [NOTE_OTHER_PHASES] = "events of phases that a trace has no place for, left out",
         [NOTE_NO_TIME] = "events without a usable time, left out",
         [NOTE_NO_DURATION] = "complete events without a usable duration, taken as 0",
+        [NOTE_ASYNC_ENDS] = "ends of asynchronous zones that did not begin, left out",
         [NOTE_PLOT_VALUES] = "values of counters that are no numbers, left out",
         [NOTE_TOO_MANY_PLOTS] = "values of counters beyond the 65,536th, left out",
         [NOTE_TOO_MANY_PROCESSES] = "names of processes beyond the 4,096th, left out",

@@ -4,6 +4,7 @@ their texts tell, under every name of the command; what is damaged is refused or
 import gzip
 import json
 import os
+import re
 import resource
 import subprocess
 
@@ -127,15 +128,79 @@ class Chrome(Importing):
         self.assertEqual(sorted(texts), ["flow begins 0x7: frame data", "flow ends 0x7: frame data",
                                          "hello", "step"])
         self.assertEqual(self.section(lines, "plot-points"), [
-            'plot="cpu: value" time=1000 value=1', 'plot="gpu: value (PID 1)" time=2000 value=2.5',
-            'plot="gpu: value (PID 2)" time=2000 value=3', 'plot="used_bytes" time=1000 value=4096'])
+            'plot="cpu" time=1000 value=1', 'plot="gpu (PID 1)" time=2000 value=2.5',
+            'plot="gpu (PID 2)" time=2000 value=3', 'plot="heap: used_bytes" time=1000 value=4096'])
         formats = {line.split('"')[1]: "format=1" in line for line in self.section(lines, "plots")}
-        self.assertEqual([name for name, memory in formats.items() if memory], ["used_bytes"])
+        self.assertEqual([name for name, memory in formats.items() if memory],
+                         ["heap: used_bytes"])
         frames = self.section(lines, "frames")
         self.assertEqual(len(frames), 2, frames)
         for frame, start in zip(frames, (3000, 5000)):
             self.assertIn('set="New Frame"', frame)
             self.assertIn(f"start={start}", frame)
+
+    def test_counters_keep_their_names(self):
+        lines, _ = self.imported([
+            {"ph": "C", "ts": 1, "name": "GPU Memory (MB)", "args": {"value": 3}},
+            {"ph": "C", "ts": 1, "name": "pool", "args": {"used": 1, "free": 2}},
+            {"ph": "C", "ts": 1, "name": "pool", "id": "0x1", "args": {"used": 7}},
+            {"ph": "C", "ts": 2, "name": "fps", "args": {"fps": 60}},
+            {"ph": "C", "ts": 2, "name": "rss_bytes", "args": {"value": 4096}},
+            {"ph": "C", "ts": 3, "args": {"alone": 5}}])
+        self.assertEqual(sorted(self.section(lines, "plot-points")), sorted([
+            'plot="GPU Memory (MB)" time=1000 value=3', 'plot="pool: used" time=1000 value=1',
+            'plot="pool: free" time=1000 value=2', 'plot="pool[0x1]: used" time=1000 value=7',
+            'plot="fps" time=2000 value=60', 'plot="rss_bytes" time=2000 value=4096',
+            'plot="alone" time=3000 value=5']))
+        formats = [line for line in self.section(lines, "plots") if "format=1" in line]
+        self.assertEqual(len(formats), 1)
+        self.assertIn('"rss_bytes"', formats[0])
+
+    def test_categories_and_details(self):
+        """Neither categories, nor arguments of ends and instants are lost."""
+        lines, _ = self.imported([
+            {"ph": "B", "ts": 1, "tid": 1, "name": "draw", "cat": "gpu,cc", "args": {"n": 1}},
+            {"ph": "E", "ts": 5, "tid": 1, "args": {"result": "ok"}},
+            {"ph": "X", "ts": 6, "dur": 1, "tid": 1, "name": "load", "cat": "io"},
+            {"ph": "i", "ts": 7, "tid": 1, "name": "mark", "cat": "app", "args": {"x": [1, 2]}},
+            {"ph": "E", "ts": 9, "tid": 1, "args": {"of": "nothing"}}])
+        self.assertEqual(self.section(lines, "zones"), [
+            'thread=1 depth=0 start=0 end=4000 function="draw" file="" line=0 '
+            'text="n: 1\\x0acat: gpu,cc\\x0a\\x0aresult: ok\\x0a"',
+            'thread=1 depth=0 start=5000 end=6000 function="load" file="" line=0 '
+            'text="cat: io\\x0a"'])
+        self.assertIn('text="mark\\x0ax: [1,2]\\x0acat: app"', self.section(lines, "messages")[0])
+
+    def test_asynchronous_zones(self):
+        """They end by id, on whatever thread, and never a zone of that thread."""
+        zone = {"pid": 1, "cat": "net"}
+        lines, result = self.imported([
+            {"ph": "B", "ts": 1, "pid": 1, "tid": 1, "name": "main"},
+            {"ph": "B", "ts": 1, "pid": 1, "tid": 2, "name": "worker"},
+            {**zone, "ph": "b", "ts": 2, "tid": 1, "id": "0xa", "name": "first"},
+            {**zone, "ph": "b", "ts": 3, "tid": 1, "id": "0xb", "name": "second"},
+            {**zone, "ph": "b", "ts": 4, "tid": 2, "id": "0xa", "name": "inner"},
+            {**zone, "ph": "e", "ts": 5, "tid": 2, "id": "0xa", "name": "inner"},
+            {**zone, "ph": "e", "ts": 6, "tid": 2, "id": "0xa", "name": "first"},
+            {**zone, "ph": "b", "ts": 7, "tid": 2, "id2": {"local": "0xb"}, "name": "third"},
+            {**zone, "ph": "e", "ts": 8, "tid": 2, "id": "0xb", "name": "second"},
+            {**zone, "ph": "e", "ts": 9, "tid": 1, "id2": {"local": "0xb"}, "name": "third"},
+            {**zone, "ph": "e", "ts": 9, "tid": 1, "id": "0xc", "name": "never began"},
+            {"ph": "E", "ts": 10, "pid": 1, "tid": 1}, {"ph": "E", "ts": 11, "pid": 1, "tid": 2}])
+        names = {line.split()[0]: line.split('name="')[1][:-1]
+                 for line in self.section(lines, "thread-names")}
+        zones = sorted((names[line.split()[0]], line.split('function="')[1].split('"')[0],
+                        re.search(r"depth=(\d+) start=(\d+) end=(\d+)", line).groups())
+                       for line in self.section(lines, "zones"))
+        self.assertEqual(zones, [
+            ("PID 1 TID 1", "main", ("0", "0", "9000")),
+            ("PID 1 TID 2", "worker", ("0", "0", "10000")),
+            ("PID 1 TID async track 1", "first", ("0", "1000", "5000")),
+            ("PID 1 TID async track 1", "inner", ("1", "3000", "4000")),
+            ("PID 1 TID async track 1", "third", ("0", "6000", "8000")),
+            ("PID 1 TID async track 2", "second", ("0", "2000", "7000"))])
+        self.assertIn("1 end", result.stderr)
+        self.assertIn("of asynchronous zones that did not begin", result.stderr)
 
     def test_compressed_is_the_same(self):
         events = [{"ph": "X", "ts": i, "dur": 1, "tid": 1, "name": f"n{i % 50}"}

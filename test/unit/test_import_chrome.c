@@ -138,6 +138,10 @@ static void test_events(void **state)
                   "0=E \n\n");
     /* The last of several members counts; what is no string or number is not there. */
     expect_events("[{\"ph\":\"B\",\"ph\":\"E\",\"name\":\"x\",\"name\":{\"a\":1}}]", "0=E \n");
+    expect_events(
+        "[{\"id2\":{\"local\":\"0x1\",\"x\":{\"global\":\"no\"}},\"cat\":\"c\",\"local\":2}]",
+        "8=c 10=0x1 \n");
+    expect_events("[{\"id2\":{\"global\":5},\"id2\":3}]", "11=5 \n");
     expect_events("[{\"pid\":null,\"tid\":true,\"id\":7}]", "7=7 \n");
 }
 
