@@ -43,6 +43,9 @@
 /* For a child that was forked to connect. */
 #define PATIENCE_NS UINT64_C(2000000000)
 
+/* Seconds that an adopted process lives before servers can connect. */
+#define LISTEN_AFTER 1.0
+
 /* When nothing was run. */
 #define EXIT_CANNOT_RUN 126
 #define EXIT_NO_OUTPUT 4
@@ -64,7 +67,8 @@ struct run {
     pid_t pid;
     uint64_t began, ended; /* ns */
     bool told;             /* an adopted process knows the socket */
-    bool settled;          /* servers may connect, and there will be a trace */
+    bool settled;          /* there will be a trace */
+    bool listens;          /* servers may connect */
     /* How much of the machine the program takes, to leave it that. */
     int processors;
     uint64_t measured, used; /* when, and its processor time until then, in ns */
@@ -268,13 +272,19 @@ static void put_up_address(struct run *r)
                      run_listen_address(&r->offers.root));
 }
 
-/* Scripts start many short processes with the library preloaded. */
+/*
+ * Of an adopted process. Scripts start many short ones with the library preloaded, and a server that
+ * waits for the program's own client, which comes within a second, is not to find our listener.
+ */
 static void settle(struct run *r)
 {
     struct err e = {0};
-    if (r->settled || (double)(clock_now() - r->began) / 1e9 < r->options.adopt_after)
+    double lived = (double)(clock_now() - r->began) / 1e9;
+    r->settled |= lived >= r->options.adopt_after;
+    if (r->listens || !r->settled ||
+        (r->options.adopt && lived < LISTEN_AFTER && !(r->launch.ended && r->options.no_exit)))
         return;
-    r->settled = true;
+    r->listens = true;
     if (r->options.adopt && run_offers_start(&r->offers, &e) != 0)
         print_error(&e);
     put_up_address(r);
@@ -636,6 +646,7 @@ static int record(struct run *r)
         run_adopt_brief(r->pid, r->program.path, r->options.adopt_after);
         return 0;
     }
+    settle(r);
     attend_server(r);
     int ours = finish(r), its = launch_exit_status(&r->launch);
     return its ? its : ours;

@@ -69,7 +69,7 @@ static const char usage[] =
     "      --keep-recording    do not delete it\n"
     "      --recover FILE      finish a recording that was left behind, or all in a folder\n"
     "      --adopt PID         record a process that loads the library now; tells it the socket\n"
-    "      --adopt-after SEC   then listen, and write a trace, only once it has lived so long (0)\n"
+    "      --adopt-after SEC   then write a trace only if it lives so long (0)\n"
     "      --library FILE      the library to preload, instead of the one that belongs here\n"
     "      --trace-version V   file version to write (0.14.0)\n"
     "      --compression SPEC  lz4, lz4hc, zstd or zstd:LEVEL (default: by version)\n"
