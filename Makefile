@@ -286,9 +286,13 @@ $(BUILD)/test/stack_client: $(BUILD)/test/stack_client.o $(LIBS)
 $(BUILD)/test/stack_client_named: $(BUILD)/test/stack_client.o $(LIBS)
 	$(Q)$(CC) $(LDFLAGS) -Wl,--build-id -rdynamic -o $@ $^ $(LDLIBS)
 
+# A program with a client and zones, whose malloc is recorded beside it.
+$(BUILD)/test/zone_client: $(BUILD)/test/zone_client.o $(LIBS)
+	$(Q)$(CC) $(LDFLAGS) -Wl,--build-id -rdynamic -o $@ $^ $(LDLIBS)
+
 TEST_TOOLS := $(BENCH_TOOLS) $(BUILD)/test/preload.so $(BUILD)/test/faults.so \
               $(BUILD)/test/loopback.so $(BUILD)/test/altered.so \
-              $(BUILD)/test/stack_client $(BUILD)/test/stack_client_named
+              $(BUILD)/test/stack_client $(BUILD)/test/stack_client_named $(BUILD)/test/zone_client
 
 ## run: records a program that nobody built for it, perl, and prints its memory summary
 run: all

@@ -48,12 +48,18 @@ static double gather(double all, double one, bool highest)
     return one > all ? one : all;
 }
 
+/* Of pools that are named all count; else those that others contain do not. */
+static bool counts(const struct summary *s, const struct budget_term *t, uint32_t pool)
+{
+    return !s->pools.at[pool].contained || budget_term_has(t, 1u << BUDGET_POOL);
+}
+
 static double of_pools(const struct summary *s, const struct budget_term *t)
 {
     double all = 0;
     for (size_t i = 0; i < s->pools.len; i++) {
         struct budget_names names = {.pool = s->pools.at[i].name};
-        if (budget_term_takes(t, &names, 1u << BUDGET_POOL))
+        if (counts(s, t, (uint32_t)i) && budget_term_takes(t, &names, 1u << BUDGET_POOL))
             all =
                 gather(all, of_pool(&s->pools.at[i].figures, t->metric), t->metric == BUDGET_PEAK);
     }
@@ -69,7 +75,8 @@ static double of_rows(const struct summary *s, const struct budget_term *t)
                                      .site = r->frame.function,
                                      .file = r->frame.file,
                                      .image = r->frame.image};
-        if (budget_term_takes(t, &names, 1u << BUDGET_POOL | BUDGET_ROW_KEYS))
+        if (counts(s, t, r->pool) &&
+            budget_term_takes(t, &names, 1u << BUDGET_POOL | BUDGET_ROW_KEYS))
             all = gather(all, of_row(&r->figures, t->metric), t->metric == BUDGET_LARGEST);
     }
     return all;

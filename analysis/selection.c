@@ -68,6 +68,19 @@ static struct view keep_text(struct selection *s, struct view text)
     return (struct view){copy, text.len};
 }
 
+/* The fact has the key of the pool "malloc"; a merge keeps the first input's pools as they are. */
+bool selection_is_contained(const struct trace *t, uint64_t key)
+{
+    struct view joined = trace_fact(t, "joined", 0);
+    char text[24] = "";
+    if (!joined.p || joined.len >= sizeof text)
+        return false;
+    memcpy(text, joined.p, joined.len);
+    uint64_t tag = strtoull(text, NULL, 0);
+    const uint64_t *number = map_find(&t->memory.pool_numbers, tag);
+    return tag && !(key & tag) && number && t->memory.pools.at[*number]->totals.allocations;
+}
+
 static int list_pools(struct selection *s, struct selection_pool *list, size_t *n, struct err *e)
 {
     const struct memory *m = &s->trace->memory;
@@ -79,7 +92,9 @@ static int list_pools(struct selection *s, struct selection_pool *list, size_t *
         struct view name = trace_pool_name(s->trace, p, room);
         if (name.p == room && !(name = keep_text(s, name)).p)
             return err_no_memory(e, "pool names");
-        if (wanted ? view_equal(name, view_of(wanted)) : p->totals.allocations != 0)
+        if (wanted ? view_equal(name, view_of(wanted))
+                   : p->totals.allocations != 0 &&
+                         (s->options.all_pools || !selection_is_contained(s->trace, p->key)))
             list[(*n)++] =
                 (struct selection_pool){.name = name, .key = p->key, .number = (uint32_t)i};
     }

@@ -24,7 +24,8 @@
 
 /* Zero-initialise for everything. Texts must outlive the selection. */
 struct selection_options {
-    const char *pool;   /* the pools of this name */
+    const char *pool; /* the pools of this name */
+    bool all_pools;   /* without a name: also those that others contain, for lists, not for sums */
     const char *thread; /* allocated by the threads of this name or OS id */
     bool has_range;
     int64_t begin, end; /* ns */
@@ -41,6 +42,13 @@ struct selection_options {
                       /* have been loaded so */
     const char *zone; /* within a zone of this name on that thread; the same */
 };
+
+/*
+ * Whether the pool with this key is one that the program's own Tracy client reported, in a trace in
+ * which `tidemark run` recorded malloc as well: its blocks may lie in blocks of the pool "malloc",
+ * so sums leave it out (cli/run_client.h).
+ */
+bool selection_is_contained(const struct trace *t, uint64_t key);
 
 /* True when anything but `pool` narrows the selection. */
 bool selection_is_narrow(const struct selection_options *o);

@@ -68,6 +68,8 @@ static int list_pools(struct summary *s, struct err *e)
                 return err_no_memory(e, "pools");
             p.key_count++;
         }
+        p.contained = !from->options.pool && p.key_count &&
+                      selection_is_contained(from->trace, s->pool_keys.at[p.first_key]);
         if (!vec_push(&s->pools, p))
             return err_no_memory(e, "pools");
     }
@@ -562,6 +564,8 @@ static void sum_pools(struct builder *b)
     for (uint32_t i = 0; i < s->pools.len; i++) {
         struct pool_figures *f = &s->pools.at[i].figures;
         accounting_pool(&b->accounts[BY_SITE], i, f);
+        if (s->pools.at[i].contained)
+            continue;
         s->allocations += f->allocations;
         s->frees += f->frees;
         s->live += f->live;
@@ -576,7 +580,9 @@ static int build(struct builder *b, struct err *e)
     enum grouping by = b->options->by;
     struct selection_options all = {.pool = b->options->pool};
     const struct selection_options *only = b->options->only ? b->options->only : &all;
-    if (selection_init(&s->selection, b->trace, only, e) != 0)
+    all = *only;
+    all.all_pools = true;
+    if (selection_init(&s->selection, b->trace, &all, e) != 0)
         return -1;
     if (list_pools(s, e) != 0 || sweep(b, e) != 0)
         return -1;

@@ -75,6 +75,7 @@ struct summary_pool {
     size_t first_key, key_count; /* its client pointers: a range of summary.pool_keys */
     struct pool_figures figures;
     uint64_t low_address, high_address; /* first byte, and one past the last */
+    bool contained; /* it is not in sums: another one that is listed has its blocks, too */
 };
 
 struct summary_row {
@@ -191,7 +192,8 @@ struct summary {
     VEC(struct summary_frames) frames; /* GROUP_FRAME */
     VEC(struct summary_row) outliers;
     struct types types;
-    uint64_t allocations, frees, live, live_bytes, total_bytes; /* of these pools */
+    uint64_t allocations, frees, live, live_bytes,
+        total_bytes; /* of these pools, but contained ones */
     struct summary_coverage coverage;
     VEC(struct summary_fault) faults; /* those noted that are selected */
     uint64_t faults_left_out;         /* kinds of faults that were too many to store */

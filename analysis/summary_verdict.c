@@ -120,8 +120,11 @@ static void say_figures(struct summary *s)
     char a[FORMAT_SIZE];
     char b[FORMAT_SIZE];
     struct buf *v = &s->verdict;
+    size_t contained = 0;
+    for (size_t i = 0; i < s->pools.len; i++)
+        contained += s->pools.at[i].contained;
     buf_printf(v, "%s in %s", format_counted(a, s->allocations + s->frees, "memory event"),
-               format_counted(b, s->pools.len, "pool"));
+               format_counted(b, s->pools.len - contained, "pool"));
     buf_printf(v, ": %s (%s)", format_counted(a, s->allocations, "allocation"),
                format_bytes(b, s->total_bytes));
     buf_printf(v, ", %s", format_counted(a, s->frees, "free"));
@@ -136,6 +139,10 @@ static void say_figures(struct summary *s)
         buf_puts(v, " in pool ");
         format_terminal(v, high->name);
     }
+    if (contained)
+        buf_printf(
+            v, "; not counted: %s of the program's Tracy client, whose blocks may lie in malloc's",
+            format_counted(a, contained, "pool"));
 }
 
 /* A fact that is a number, 0 when it is not there. */

@@ -123,6 +123,7 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
     struct selection s;
     struct history h;
     struct find_result r;
+    c->question.selection.all_pools = true;
     if (selection_init(&s, t, &c->question.selection, e) != 0)
         return -1;
     int status = history_build(&h, &s, e);

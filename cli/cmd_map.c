@@ -84,6 +84,7 @@ static int answer(void *ctx, struct trace *t, FILE *out, struct err *e)
     struct selection s;
     struct memory_map m;
     c->map.begin = o->has_range && o->begin != INT64_MIN ? o->begin : 0;
+    o->all_pools = true;
     selection_until(o);
     if (selection_init(&s, t, o, e) != 0)
         return -1;

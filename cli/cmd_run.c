@@ -21,6 +21,7 @@
 #include "cli/options.h"
 #include "cli/run_adopt.h"
 #include "cli/run_attach.h"
+#include "cli/run_client.h"
 #include "cli/run_environment.h"
 #include "cli/run_offers.h"
 #include "cli/run_options.h"
@@ -61,6 +62,10 @@ struct run {
     struct run_offers offers;
     struct run_environment environment;
     struct run_attach attach;
+    struct run_client client;
+    bool keeps_client; /* its journal */
+    struct run_record
+        *joined;   /* the program's trace with that of its client; NULL: there is none */
     char *library; /* for it */
     char *output;  /* the trace */
     char *spool;
@@ -273,8 +278,9 @@ static void put_up_address(struct run *r)
 }
 
 /*
- * Of an adopted process. Scripts start many short ones with the library preloaded, and a server that
- * waits for the program's own client, which comes within a second, is not to find our listener.
+ * Of an adopted process. Scripts start many short ones with the library preloaded, and a server
+ * that waits for the program's own client, which comes within a second, is not to find our
+ * listener.
  */
 static void settle(struct run *r)
 {
@@ -288,6 +294,19 @@ static void settle(struct run *r)
     if (r->options.adopt && run_offers_start(&r->offers, &e) != 0)
         print_error(&e);
     put_up_address(r);
+}
+
+static bool wants_client(const struct run *r)
+{
+    return !r->options.adopt && !r->attach.pid && !r->options.no_client;
+}
+
+static void look_for_client(struct run *r)
+{
+    const struct run_process *last = run_tree_last(&r->tree);
+    /* Space that was read is given back with --buffer, and could not be read again. */
+    if (last && wants_client(r) && !r->options.buffer)
+        run_client_look(&r->client, last->collected->fd, collector_folder(r->collector));
 }
 
 static void attend(struct run *r)
@@ -313,6 +332,7 @@ static void attend(struct run *r)
         bool wanted = r->options.buffer || r->options.listen;
         uint64_t taken = run_tree_step(&r->tree, wanted || has_spare(r));
         run_offers_step(&r->offers);
+        look_for_client(r);
         if (r->offers.root.moved)
             put_up_address(r);
         timeout = taken >= EVENTS_TO_GO_ON   ? 0
@@ -321,6 +341,17 @@ static void attend(struct run *r)
                                              : PAUSE_MOST;
     }
     (void)run_tree_step(&r->tree, true);
+}
+
+/* TRACY_NO_EXIT is for the client that the program has, which waited for its server by now. */
+static void heed_client(struct run *r)
+{
+    const struct run_process *last = run_tree_last(&r->tree);
+    struct rec_header h;
+    struct err e = {0};
+    if (r->options.no_exit_of_clients && last &&
+        recording_read_header(last->collected->fd, &h, &e) == 0 && h.client_port)
+        r->options.no_exit = false;
 }
 
 /* A server that is there has its questions answered; who asks us to end, ends that. */
@@ -478,10 +509,75 @@ static void say_unrecorded(struct run *r)
         unseen + (r->tree.idle.told || r->tree.folded_idle.told) + collector_missed(r->collector);
 }
 
+/* A clock cannot be compared with another to the nanosecond: two traces. */
+static int save_client(struct run *r, struct err *e)
+{
+    uint32_t own = r->options.version, version;
+    struct run_record *client = run_client_read(&r->client, -1, r->spool, &version, e);
+    char *name = client ? run_tree_name(r->output, "client") : NULL;
+    if (client && !name)
+        err_no_memory(e, "the output's name");
+    if (!r->options.version_given && client)
+        r->options.version = version;
+    int status = name ? run_trace_save(&r->traces, &client->trace, name, e) : -1;
+    r->options.version = own;
+    if (status == 0)
+        fprintf(stderr,
+                "tidemark: the program's Tracy client has a trace of its own, %s: its clock is not "
+                "the processor's time stamp counter, by which malloc is recorded\n",
+                name);
+    free(name);
+    run_record_free(client);
+    return status;
+}
+
+static int join_client(struct run *r, const struct run_process *p, struct err *e)
+{
+    uint32_t version;
+    int fits = run_client_fits(&r->client, p->collected->fd, e);
+    if (fits <= 0)
+        return fits < 0 ? -1 : save_client(r, e);
+    r->joined = run_client_read(&r->client, p->collected->fd, r->spool, &version, e);
+    if (r->joined && !r->options.version_given)
+        r->options.version = version;
+    return r->joined ? 0 : -1;
+}
+
+/* The program has a client of Tracy: what that sent and the recording become one trace. */
+static void take_client(struct run *r, const struct run_process *p)
+{
+    struct rec_header h;
+    struct err e = {0};
+    if (recording_read_header(p->collected->fd, &h, &e) != 0 || h.client_port == 0 ||
+        !wants_client(r))
+        return;
+    if (r->client.connected && h.client_port == r->client.port && join_client(r, p, &e) == 0)
+        return;
+    fprintf(stderr,
+            "tidemark: the trace has malloc alone, and nothing of the program's Tracy client at "
+            "port %u%s\n",
+            h.client_port,
+            r->options.buffer ? ": --buffer does not go with it"
+            : !r->client.port ? ": the program ended before a server was connected; with "
+                                "TRACY_NO_EXIT=1 the client waits for it"
+                              : "");
+    if (e.code)
+        print_error(&e);
+    r->tree.failure = r->tree.failure.code ? r->tree.failure : e;
+    if (r->client.journal && access(r->client.journal, F_OK) == 0) {
+        fprintf(stderr,
+                "tidemark: what that client sent is kept in %s; `tidemark recover` makes a trace "
+                "of it\n",
+                r->client.journal);
+        r->keeps_client = true;
+    }
+}
+
 static int save_root(struct run *r, struct run_process *p, struct err *e)
 {
     struct buf end = {0};
-    struct trace *t = &p->record->trace;
+    take_client(r, p);
+    struct trace *t = r->joined ? &r->joined->trace : &p->record->trace;
     say_end(r, &end);
     int status =
         end.failed ? err_no_memory(e, "a fact") : trace_add_fact(t, e, "end", "%s", buf_str(&end));
@@ -646,6 +742,8 @@ static int record(struct run *r)
         run_adopt_brief(r->pid, r->program.path, r->options.adopt_after);
         return 0;
     }
+    run_client_wait(&r->client);
+    heed_client(r);
     settle(r);
     attend_server(r);
     int ours = finish(r), its = launch_exit_status(&r->launch);
@@ -685,6 +783,8 @@ int cmd_run(int argc, char **argv)
         status = run(&r);
     }
     run_tree_release(&r.tree);
+    run_record_free(r.joined);
+    run_client_release(&r.client, r.keeps_client);
     run_offers_release(&r.offers);
     if (r.collector)
         run_signpost_remove(collector_folder(r.collector));

@@ -63,6 +63,7 @@ static const char usage[] =
     "      --protocol N        Tracy's protocol number to speak, 63 to 82 (82)\n"
     "      --no-exit           wait for a server when the program has ended before one came\n"
     "      --no-code           offer servers no machine code\n"
+    "      --no-client         do not record the program's own Tracy client\n"
     "      --pid PID           record a process that runs already, until it ends, Ctrl-C or "
     "--seconds\n"
     "      --spool DIR         where the recording is kept meanwhile (the trace's folder)\n"
@@ -109,6 +110,7 @@ enum {
     OPTION_PROTOCOL,
     OPTION_NO_EXIT,
     OPTION_NO_CODE,
+    OPTION_NO_CLIENT,
     OPTION_PID,
     OPTION_SPOOL,
     OPTION_KEEP,
@@ -149,6 +151,7 @@ static const struct option long_options[] = {
     {"protocol", required_argument, NULL, OPTION_PROTOCOL},
     {"no-exit", no_argument, NULL, OPTION_NO_EXIT},
     {"no-code", no_argument, NULL, OPTION_NO_CODE},
+    {"no-client", no_argument, NULL, OPTION_NO_CLIENT},
     {"pid", required_argument, NULL, OPTION_PID},
     {"spool", required_argument, NULL, OPTION_SPOOL},
     {"keep-recording", no_argument, NULL, OPTION_KEEP},
@@ -343,13 +346,15 @@ static bool take_option(void *ctx, int option, const char *value, struct err *e)
         o->library = value;
         return true;
     case OPTION_TRACE_VERSION:
-        return file_version_parse(value, &o->version, e) == 0;
+        return o->version_given = file_version_parse(value, &o->version, e) == 0;
     case OPTION_COMPRESSION:
         return option_compression(value, &o->container, e);
     case OPTION_NO_SYMBOLS:
         return o->no_symbols = true;
     case OPTION_NO_CODE:
         return o->no_code = true;
+    case OPTION_NO_CLIENT:
+        return o->no_client = true;
     default:
         return take_recorded(o, option, value, e);
     }
@@ -391,7 +396,8 @@ static int take_environment_of_clients(struct run_options *o)
     static const char *const names[] = {"TRACY_DATA_PORT", "TRACY_PORT"};
     struct err e = {0};
     const char *no_exit = getenv("TRACY_NO_EXIT");
-    o->no_exit |= no_exit && strcmp(no_exit, "1") == 0;
+    o->no_exit_of_clients = !o->no_exit && no_exit && strcmp(no_exit, "1") == 0;
+    o->no_exit |= o->no_exit_of_clients;
     for (size_t i = 0; i < 2 && !o->port && !o->any_port; i++) {
         const char *value = getenv(names[i]);
         if (value && !option_u64(value, names[i], 1, UINT16_MAX, &o->port, &e)) {

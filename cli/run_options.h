@@ -38,6 +38,7 @@ struct run_options {
     /* to whom to offer it meanwhile */
     bool listen;
     bool no_exit;               /* wait for a server when the program has ended */
+    bool no_exit_of_clients;    /* because a variable says so that clients of Tracy heed, too */
     const char *listen_address; /* NULL: the loopback's */
     uint64_t port;              /* 0: the first of the usual ones that is free … */
     bool any_port;              /* … or any */
@@ -51,6 +52,8 @@ struct run_options {
     double adopt_after;  /* seconds; one that ends earlier leaves no trace */
     bool keep;           /* the recording, too */
     uint32_t version;
+    bool version_given;
+    bool no_client; /* leave the program's own Tracy client to others */
     struct container_options container;
     bool no_symbols;
     bool no_code; /* for servers */

@@ -6,7 +6,7 @@
 /* Events that are read between two looks at anything else. */
 #define PIECE ((uint64_t)1 << 20)
 
-struct run_record *run_record_new(const char *spool, struct err *e)
+struct run_record *run_record_new_empty(const char *spool, struct err *e)
 {
     const struct trace_options options = {.spool_dir = spool};
     struct run_record *t = calloc(1, sizeof *t);
@@ -14,10 +14,17 @@ struct run_record *run_record_new(const char *spool, struct err *e)
         err_no_memory(e, "a trace");
         return NULL;
     }
-    if (trace_init(&t->trace, &options, e) != 0) {
-        free(t);
+    if (trace_init(&t->trace, &options, e) == 0)
+        return t;
+    free(t);
+    return NULL;
+}
+
+struct run_record *run_record_new(const char *spool, struct err *e)
+{
+    struct run_record *t = run_record_new_empty(spool, e);
+    if (!t)
         return NULL;
-    }
     if (ingest_init(&t->ingest, &t->trace, e) != 0) {
         trace_release(&t->trace);
         free(t);

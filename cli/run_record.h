@@ -26,6 +26,9 @@ struct run_record {
 struct run_record *run_record_new(const char *spool, struct err *e);
 void run_record_free(struct run_record *t);
 
+/* The same, for who fills in the trace by another ingest: nothing may be added by this one. */
+struct run_record *run_record_new_empty(const char *spool, struct err *e);
+
 /*
  * Adds the whole recording of a process that is no more. `part`: others are in the same trace.
  * ERR_INPUT when it holds none.

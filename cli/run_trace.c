@@ -116,6 +116,11 @@ static int save(struct run_traces *r, struct trace *t, const char *path, bool re
     return status;
 }
 
+int run_trace_save(struct run_traces *r, struct trace *t, const char *path, struct err *e)
+{
+    return save(r, t, path, r->options->replace, NULL, e);
+}
+
 /* For the table: what the trace at `path` says of `count` processes. The root's is the first. */
 static int note_process(struct run_traces *r, const struct summary *s, uint64_t count,
                         const char *path, struct err *e)

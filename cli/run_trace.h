@@ -26,6 +26,9 @@ struct run_traces {
 void run_traces_init(struct run_traces *r, const struct run_options *o);
 void run_traces_release(struct run_traces *r);
 
+/* Finds names and saves the trace: for one that no budget and no report is of. */
+int run_trace_save(struct run_traces *r, struct trace *t, const char *path, struct err *e);
+
 /*
  * Finds names, saves the trace of `count` children and checks the budgets, unless they are for the
  * program's own process alone. A trace without memory events is not checked. What goes wrong with

@@ -6,12 +6,15 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <stddef.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "client/clock.h"
+#include "client/events.h"
 #include "client/hooks.h"
 #include "client/quiet.h"
 #include "client/real.h"
@@ -92,15 +95,46 @@ static bool claim(uint16_t port)
     return left;
 }
 
+/* Clients of Tracy name the thread so in which they listen (public/client/TracyProfiler.cpp). */
+static bool is_client_thread(void)
+{
+    char name[16] = "";
+    return prctl(PR_GET_NAME, name, 0, 0, 0) == 0 && strcmp(name, "Tracy Profiler") == 0;
+}
+
+/* A client of Tracy listens now: its port is known to the collector. */
+static void note_client(int fd, const struct sockaddr *address, socklen_t length)
+{
+    struct quiet q;
+    uint32_t none = 0;
+    if (!event_is_on() || state.sandboxed)
+        return;
+    quiet_begin(&q);
+    uint16_t port = wanted_port(fd, address, length);
+    if (port && is_client_thread())
+        (void)atomic_compare_exchange_strong(&state.header->client_port, &none, port);
+    quiet_end(&q);
+}
+
+/* It fails because the port is in use: whether a collector has left it. */
+static bool is_left(int fd, const struct sockaddr *address, socklen_t length)
+{
+    uint16_t port = state.sandboxed ? 0 : wanted_port(fd, address, length);
+    return port && claim(port);
+}
+
 HOOK int bind(int fd, __CONST_SOCKADDR_ARG address, socklen_t length)
 {
+    const struct sockaddr *at = address.__sockaddr__;
     hooks_prepare();
-    int result = real.bind(fd, address.__sockaddr__, length);
-    if (client_likely(result == 0 || errno != EADDRINUSE) || state.sandboxed)
-        return result;
-    uint16_t port = wanted_port(fd, address.__sockaddr__, length);
-    if (port && claim(port))
-        return real.bind(fd, address.__sockaddr__, length);
-    errno = EADDRINUSE;
+    int result = real.bind(fd, at, length);
+    if (result != 0 && errno == EADDRINUSE) {
+        if (is_left(fd, at, length))
+            result = real.bind(fd, at, length);
+        else
+            errno = EADDRINUSE;
+    }
+    if (result == 0)
+        note_client(fd, at, length);
     return result;
 }

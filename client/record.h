@@ -337,6 +337,8 @@ struct rec_header {
     _Atomic uint64_t failed_allocations; /* calls that gave no block, for want of memory */
     /* Calls of exec whose program was not told of the library: a limit leaves no memory for it. */
     _Atomic uint32_t bare_execs;
+    /* TCP port at which the first Tracy client in the program listens; 0: none does. */
+    _Atomic uint32_t client_port;
 };
 
 enum rec_control {

@@ -126,7 +126,7 @@ int recording_facts(struct recording *r, struct err *e)
 {
     struct rec_header h;
     struct trace *t = r->target->in->trace;
-    if (recording_header(r, &h, e) != 0 || header_facts(r, &h, e) != 0)
+    if (recording_header(r, &h, e) != 0 || (r->target->tick_ns <= 0 && header_facts(r, &h, e) != 0))
         return -1;
     bool attached = h.options.flags & REC_OPTION_ATTACHED;
     if (trace_add_fact(t, e, "recorded", "by the preload library%s, call stacks of %u frames",

@@ -64,10 +64,19 @@ struct recording {
 /* Hands over the events that wait. */
 int recording_flush(struct recording *r, struct err *e);
 
+/* The other client's time of a stamp, as its decoder has it (protocol/decoder.c). */
+static inline int64_t recording_tick_time(const struct recording_target *t, uint64_t stamp)
+{
+    double ns = (double)(int64_t)(stamp - t->zero_stamp) * t->tick_ns;
+    return ns < -1e18 ? (int64_t)-1e18 : ns > 1e18 ? (int64_t)1e18 : (int64_t)ns;
+}
+
 /* The trace's time of a stamp: later than all before it. */
 static inline int64_t recording_time(struct recording *r, uint64_t stamp)
 {
-    int64_t t = recording_clock_ns(&r->clock, stamp) + r->offset;
+    int64_t t = __builtin_expect(r->target->tick_ns > 0, 0)
+                    ? recording_tick_time(r->target, stamp)
+                    : recording_clock_ns(&r->clock, stamp) + r->offset;
     if (t <= r->target->last)
         t = r->target->last + 1;
     r->target->last = t;

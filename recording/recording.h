@@ -22,6 +22,12 @@ struct recording_target {
     struct image_places places;
     int64_t last;   /* ns; of the last event that went in. No two events have the same time. */
     uint64_t begin; /* CLOCK_MONOTONIC at the trace's time 0; 0: that of the first recording */
+    /*
+     * Of a trace that another client's clock gives the times, which counts the same ticks as the
+     * recording's stamps: ns of a tick, and the stamp at time 0. 0: the trace is the recording's.
+     */
+    double tick_ns;
+    uint64_t zero_stamp;
 };
 
 void recording_target_init(struct recording_target *t, struct ingest *in);

@@ -219,6 +219,8 @@ static int run(struct player *p, struct trace *t, struct err *e)
     judge_end(p);
     p->out->frames = intake_frames(&p->r);
     p->out->unanswered = intake_unanswered(&p->r);
+    if (p->options->more && p->options->more(p->options->more_ctx, &p->r.ingest, &start, e) != 0)
+        return -1;
     return intake_finish(&p->r, p->out->end, &p->out->cause, e);
 }
 

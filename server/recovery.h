@@ -23,6 +23,12 @@ struct recovery_options {
     struct err cause;
     /* The capture goes on: no end is its end, SESSION_GOES_ON, unless the journal is damaged. */
     bool goes_on;
+    /*
+     * Before the trace is completed: more events for it, from another source. `start` is how the
+     * connection began, whose welcome says what the client's clock is. NULL: there are none.
+     */
+    int (*more)(void *ctx, struct ingest *in, const struct intake_start *start, struct err *e);
+    void *more_ctx;
     /* Now and then, with the bytes read so far and in all. May be NULL. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
     void *progress_ctx;

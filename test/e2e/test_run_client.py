@@ -1,0 +1,144 @@
+"""`tidemark run` of a program that has a Tracy client of its own: both in one trace."""
+
+import bisect
+import os
+import socket
+import sqlite3
+import subprocess
+import unittest
+
+from tools import BUILD, LIMIT, TIDEMARK, Case, report, run
+
+CLIENT = BUILD / "test" / "zone_client"
+COUNT = 500
+VERSIONS = {63: "0.9.0", 69: "0.11.1", 82: "0.14.0"}
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@unittest.skipUnless(os.uname().machine == "x86_64", "the stamps are the processor's")
+class RunClient(Case):
+    def record(self, *arguments, options=(), protocol=82, status=0):
+        """Records the program; gives what standard error has."""
+        self.trace = self.dir / "out.tracy"
+        environment = {k: v for k, v in os.environ.items()
+                       if not k.startswith(("TIDEMARK_", "TRACY_"))}
+        environment["TRACY_PORT"] = str(free_port())
+        environment["XDG_CACHE_HOME"] = str(self.dir / "cache")
+        result = subprocess.run([TIDEMARK, "run", "-f", "-o", self.trace, "--no-debuginfod",
+                                 *map(str, options), "--", CLIENT, str(protocol), str(COUNT),
+                                 *arguments],
+                                env=environment, cwd=self.dir, stdin=subprocess.DEVNULL,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                timeout=LIMIT)
+        self.assertEqual(result.returncode, status, result.stderr)
+        self.assertEqual(result.stdout, f"{2 * COUNT} zones\n")
+        return result.stderr
+
+    def database(self, trace):
+        path = self.dir / "trace.db"
+        path.unlink(missing_ok=True)
+        result = run("export", "--format", "sqlite", "-o", path, trace)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        db = sqlite3.connect(path)
+        self.addCleanup(db.close)
+        return db
+
+    def check_places(self, trace):
+        """Each malloc lies in a zone of its thread, as planted."""
+        db = self.database(trace)
+        zones = {}
+        for thread, begin, end in db.execute(
+                "SELECT z.thread, z.start_ns, z.end_ns FROM zones z JOIN source_locations l ON"
+                " l.id = z.source_location WHERE l.name = 'plant' ORDER BY z.start_ns"):
+            zones.setdefault(thread, []).append((begin, end))
+        self.assertEqual([len(list_) for list_ in zones.values()], [COUNT, COUNT])
+        blocks = list(db.execute(
+            "SELECT a.alloc_thread, a.alloc_ns, a.free_ns FROM allocations a JOIN pools p ON"
+            " p.id = a.pool WHERE p.name = 'malloc' AND a.size = 10007"))
+        self.assertEqual(len(blocks), 2 * COUNT)
+        inside = 0
+        for thread, begin, end in blocks:
+            of_thread = zones.get(thread, [])
+            i = bisect.bisect_right(of_thread, (begin, 1 << 62)) - 1
+            inside += i >= 0 and of_thread[i][0] <= begin and end <= of_thread[i][1]
+        self.assertGreaterEqual(inside, 0.999 * len(blocks))
+
+    def test_one_trace_of_both(self):
+        for protocol, version in VERSIONS.items():
+            with self.subTest(protocol=protocol):
+                err = self.record(protocol=protocol)
+                self.assertIn(f'"{version}"', run("info", "--format", "json", self.trace).stdout)
+                data = report(self.trace)
+                pools = {p["name"]: p for p in data["pools"]}
+                self.assertEqual(set(pools), {"default", "GPU pool", "malloc"})
+                self.assertEqual((pools["default"]["allocations"], pools["default"]["total_bytes"]),
+                                 (100, 100 * 10007))
+                self.assertEqual(pools["GPU pool"]["live_bytes"], 4096)
+                planted = [s for s in data["sites"]
+                           if s["function"] == "planted" and s["pool"] == "malloc"]
+                self.assertEqual([(s["count"], s["bytes"]) for s in planted],
+                                 [(2 * COUNT, 2 * COUNT * 10007)])
+                self.assertIn("work", [f["function"] for f in planted[0]["callstack"]])
+                self.assertEqual(data["faults"], [])
+                self.check_places(self.trace)
+                # Blocks that the client reports, too, are in no sum twice.
+                malloc = pools["malloc"]
+                self.assertIn(f"{malloc['allocations'] + malloc['frees']:,} memory events in 1 pool",
+                              err)
+                self.assertIn("not counted: 2 pools of the program's Tracy client", err)
+                said = run("dump", self.trace).stdout
+                self.assertIn("planted all", said)
+                self.assertIn('"level"', said)
+                # Nothing is left behind.
+                self.assertEqual(sorted(os.listdir(self.dir)),
+                                 ["cache", "out.tracy", "trace.db"])
+
+    def test_sums(self):
+        self.record(options=["--report", "none"])
+        malloc = [p for p in report(self.trace)["pools"] if p["name"] == "malloc"][0]
+        for expr, holds in ((f"total > {malloc['total_bytes']}", False),
+                            (f"total >= {malloc['total_bytes']}", True),
+                            (f"count > {malloc['allocations']}", False),
+                            ('total(pool="default") >= 1000700', True)):
+            result = run("report", "--fail-if", expr, self.trace)
+            self.assertEqual(result.returncode, int(holds), (expr, result.stderr))
+        self.assertIn(f"{malloc['allocations']:,}  all\n", run("tree", self.trace).stdout)
+        # What is named is counted.
+        self.assertIn("200 memory events in 1 pool", run("report", "--pool", "default",
+                                                         self.trace).stdout)
+
+    def test_malloc_is_that_of_a_plain_run(self):
+        self.record()
+        joined = report(self.trace)
+        self.record(options=["--no-client"])
+        plain = report(self.trace)
+        self.assertEqual([p["name"] for p in plain["pools"]], ["default"])
+
+        def planted(data, pool):
+            return [(s["count"], s["bytes"], s["live_count"], s["line"],
+                     [f["function"] for f in s["callstack"]])
+                    for s in data["sites"] if s["function"] == "planted" and s["pool"] == pool]
+        self.assertEqual(planted(joined, "malloc"), planted(plain, "default"))
+
+    def test_another_clock(self):
+        """Its times cannot be put among ours to the nanosecond: two traces, and it says so."""
+        err = self.record("ns")
+        self.assertIn("has a trace of its own", err)
+        self.assertEqual([p["name"] for p in report(self.trace)["pools"]], ["default"])
+        pools = {p["name"]: p["allocations"]
+                 for p in report(self.dir / "out.client.tracy")["pools"]}
+        self.assertEqual(pools, {"default": 100, "GPU pool": 1})
+
+    def test_a_bound_on_the_recording(self):
+        """What was read is given back and could not be read again."""
+        err = self.record(options=["--buffer", "64M"])
+        self.assertIn("nothing of the program's Tracy client", err)
+
+
+if __name__ == "__main__":
+    unittest.main()
