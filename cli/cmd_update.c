@@ -297,6 +297,24 @@ static int write_trace(struct update *u, int fd, struct outcome *o, struct err *
     return status;
 }
 
+/* Which source files were not added, and why. */
+static void report_sources(const struct update *u, const struct source_cache_found *found)
+{
+    char absent[FORMAT_SIZE], newer[FORMAT_SIZE];
+    if (found->newer)
+        fprintf(stderr,
+                "tidemark: %s: %s left out: changed since the program was built or captured\n",
+                u->input, format_counted(newer, found->newer, "source file"));
+    if (found->files == 0 && found->absent)
+        fprintf(stderr, "tidemark: %s: no source file was added: %s not on this machine\n",
+                u->input, format_counted(absent, found->absent, "named file"));
+    else if (found->files + found->held + found->absent + found->newer + found->too_large == 0)
+        fprintf(stderr,
+                "tidemark: %s: no source file was added: the trace names none; `tidemark symbols` "
+                "finds them\n",
+                u->input);
+}
+
 /* What is worth knowing beside the summary. */
 static void report_oddities(const struct update *u, struct outcome *o, const char *target)
 {
@@ -310,6 +328,8 @@ static void report_oddities(const struct update *u, struct outcome *o, const cha
         fprintf(stderr,
                 "tidemark: source files of more than %" PRIu64 " MiB left out: %" PRIu64 "\n",
                 SOURCE_CACHE_FILE_MAX >> 20, r->sources.too_large);
+    if (u->rewrite.cache_sources)
+        report_sources(u, &r->sources);
     if (u->rewrite.image_dict && r->dict_size == 0)
         fprintf(stderr, "tidemark: too few frame images for a dictionary; none was added\n");
 }

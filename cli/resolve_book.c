@@ -49,6 +49,7 @@ void resolve_summary_release(struct resolve_summary *s)
     for (size_t i = 0; i < s->images.len; i++) {
         buf_release(&s->images.at[i].path);
         buf_release(&s->images.at[i].debug_path);
+        buf_release(&s->images.at[i].looked);
     }
     vec_release(&s->images);
 }
@@ -280,7 +281,10 @@ static int ask_image(struct work *w, size_t number, struct err *e)
     image->has_debug = facts.has_debug;
     image->separate = facts.debug_separate;
     image->from_cache = facts.from_cache;
-    buf_put(&image->debug_path, facts.debug_path.p, facts.debug_path.len);
+    bool elsewhere = facts.has_debug && !facts.debug_separate && !view_equal(facts.path, li->path);
+    struct view debug_path = elsewhere ? facts.path : facts.debug_path;
+    image->separate |= elsewhere;
+    buf_put(&image->debug_path, debug_path.p, debug_path.len);
     w->s->guards = w->r->helper.guards;
     int status = frame_places_infer(&w->places_of, number, &w->r->helper, &image->bias, e);
     if (status == 0)
@@ -341,6 +345,7 @@ static struct resolve_image *entry_of(struct work *w, size_t number, struct err 
     struct resolve_image *image = &w->s->images.at[number < IMAGES_TOLD ? number : IMAGES_TOLD];
     buf_clear(&image->path);
     buf_clear(&image->debug_path);
+    buf_clear(&image->looked);
     image->bias = (struct helper_bias){0};
     image->problem[0] = 0;
     return image;
@@ -363,6 +368,8 @@ static int resolve_image(struct work *w, size_t number, struct err *e)
         }
         snprintf(w->image->problem, sizeof w->image->problem, "%.250s", cause.text);
     }
+    if (!w->image->has_debug && w->r->looked.len)
+        buf_put(&w->image->looked, w->r->looked.data, w->r->looked.len - strlen(", "));
     if (name_rest(w, number, e) != 0)
         return -1;
     for (size_t i = 0; i < LOCATE_STEPS; i++)

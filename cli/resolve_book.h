@@ -31,6 +31,7 @@ struct resolve_image {
     bool opened;
     bool has_debug, separate, from_cache;
     struct buf debug_path; /* of a separate file; empty: it was fetched */
+    struct buf looked;     /* without debug information: files that are not there */
     struct helper_bias bias;
     char problem[256]; /* why it was not opened or answered for; "" */
 };

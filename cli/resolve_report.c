@@ -83,6 +83,11 @@ static void put_image(struct buf *b, const struct resolve_image *i)
         format_terminal(b, view_of(i->problem));
         buf_u8(b, '\n');
     }
+    if (i->looked.len) {
+        buf_printf(b, "%slooked for ", indent);
+        format_terminal(b, (struct view){(const char *)i->looked.data, i->looked.len});
+        buf_u8(b, '\n');
+    }
 }
 
 static int flush(struct buf *b, FILE *to, struct err *e)
@@ -139,8 +144,8 @@ static json_t *json_image(const struct resolve_image *i)
     }
     build_id_text(&i->build_id, id);
     snprintf(bias, sizeof bias, "0x%" PRIx64, i->bias.bias);
-    return json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:o, s:I, s:b, s:b, s:o, s:o, s:o}", "image",
-                     json_buf(&i->path), "build_id",
+    return json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:o, s:I, s:b, s:b, s:o, s:o, s:o, s:o}",
+                     "image", json_buf(&i->path), "build_id",
                      i->build_id.len ? json_string(id) : json_null(), "frames",
                      (json_int_t)i->frames, "named_before", (json_int_t)i->named_before, "named",
                      (json_int_t)i->named, "inlined", (json_int_t)i->inlines, "located_by", places,
@@ -148,7 +153,8 @@ static json_t *json_image(const struct resolve_image *i)
                      "debug_information", i->has_debug, "debug_file",
                      i->separate && i->debug_path.len ? json_buf(&i->debug_path) : json_null(),
                      "inferred_base", i->bias.found ? json_string(bias) : json_null(), "problem",
-                     i->problem[0] ? json_text(view_of(i->problem)) : json_null());
+                     i->problem[0] ? json_text(view_of(i->problem)) : json_null(), "looked_for",
+                     i->looked.len ? json_buf(&i->looked) : json_null());
 }
 
 int resolve_summary_json(const struct resolve_summary *s, const char *trace, FILE *to,

@@ -12,6 +12,7 @@
 #include "symbols/regular_file.h"
 
 #define DEBUG_DIR "/usr/lib/debug"
+#define LOOKED_MAX 16u
 
 /* ---- options */
 
@@ -185,6 +186,20 @@ static int allow(struct resolver *r, int fd, struct view name, const char *path)
     return -1;
 }
 
+/* To be told when nothing is found. A path may have been asked for before, by another rule. */
+static void note_absent(struct resolver *r, struct view name)
+{
+    struct buf one = {0};
+    buf_put(&one, name.p, name.len);
+    buf_puts(&one, ", ");
+    struct view all = {buf_str(&r->looked), r->looked.len};
+    if (r->looked_count < LOOKED_MAX && !memmem(all.p, all.len, one.data, one.len)) {
+        buf_put(&r->looked, one.data, one.len);
+        r->looked_count++;
+    }
+    buf_release(&one);
+}
+
 static int open_path(struct resolver *r, struct view name)
 {
     struct buf path = {0};
@@ -196,6 +211,8 @@ static int open_path(struct resolver *r, struct view name)
         fd = allow(r, process_root_file(r->root, text), name, text);
     if (!path.failed && fd < 0)
         fd = allow(r, regular_file_open(text), name, text);
+    if (!path.failed && fd < 0)
+        note_absent(r, name);
     /* The first that is opened is the image: what lies beside it may be opened, too. */
     if (fd >= 0 && r->folder.len == 0) {
         struct view folder = path_folder(name);
@@ -295,6 +312,7 @@ void resolver_release(struct resolver *r)
         debuginfod_stop(&r->fetcher);
     symbol_cache_release(&r->cache);
     buf_release(&r->folder);
+    buf_release(&r->looked);
 }
 
 static size_t views_of(struct view *out, const char *const *texts, size_t n)
@@ -326,6 +344,8 @@ int resolver_open(struct resolver *r, struct view path, const struct build_id *i
     open.rule_count = views_of(rules, o->rules.at, o->rules.len);
     r->image = (struct resolver_image){.build_id = id ? id : &none, .proof = proof};
     buf_clear(&r->folder);
+    buf_clear(&r->looked);
+    r->looked_count = 0;
     r->no_memory = false;
     if (helper_open_image(&r->helper, &open, facts, e) == 0)
         return 0;

@@ -134,6 +134,8 @@ struct resolver {
     bool shown;                /* a progress line stands there */
     bool no_memory;            /* for a path that was wished for */
     struct buf folder;         /* that the image is in; empty: not opened yet */
+    struct buf looked;         /* for the image at hand, files that are not there: "PATH, PATH, " */
+    unsigned looked_count;
     struct symbol_cache cache;
     const struct process_root *root; /* where paths of the images lead first; NULL: where ours do */
 };

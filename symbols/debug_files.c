@@ -168,6 +168,21 @@ static int try_build_id(struct finder *f, const char *suffix)
     return found;
 }
 
+/* As users put files there: by the image's name, right in a debug directory. The build id tells. */
+static int try_plain(struct finder *f, const char *path, const char *suffix)
+{
+    struct view base = path_base(view_of(path));
+    struct buf name = {0};
+    if (!f->id || !path_is_name(base))
+        return 0;
+    buf_put(&name, base.p, base.len);
+    buf_puts(&name, suffix);
+    int found = name.failed ? err_no_memory(f->e, "a path")
+                            : try_dirs(f, (struct view){(const char *)name.data, name.len});
+    buf_release(&name);
+    return found;
+}
+
 static int try_fetch(struct finder *f, bool executable)
 {
     struct err cause = {0};
@@ -254,6 +269,8 @@ int debug_image_open(const struct debug_search *s, const char *path, const struc
     if (found == 0)
         found = try_build_id(&f, "");
     if (found == 0)
+        found = try_plain(&f, path, "");
+    if (found == 0)
         found = try_fetch(&f, true);
     if (found == 0 && out->refused.code != ERR_NONE)
         found = err_set(e, ERR_INPUT, "%s", out->refused.text);
@@ -327,6 +344,8 @@ static int try_debuglink(struct finder *f, const struct debug_file *image)
     if (path_is_name(name)) {
         for (size_t i = 0; i < folders.n && found == 0; i++)
             found = try_folder(f, folders.list[i], name);
+        if (found == 0)
+            found = try_dirs(f, name);
     } else if (name.len > 0) {
         refuse(f, image->path, ".gnu_debuglink is not the name of a file");
     }
@@ -350,6 +369,10 @@ int debug_file_find(const struct debug_search *s, const struct debug_file *image
     int found = try_build_id(&f, ".debug");
     if (found == 0 && image->elf)
         found = try_debuglink(&f, image);
+    if (found == 0 && image->path)
+        found = try_plain(&f, image->path, ".debug");
+    if (found == 0 && image->path)
+        found = try_plain(&f, image->path, "");
     if (found == 0)
         found = try_fetch(&f, false);
     return ended(found);

@@ -14,11 +14,13 @@
 struct source_cache {
     struct record_sink next;
     struct name_table table;
-    uint64_t older_than;  /* unix seconds */
-    struct strings named; /* paths, each once */
-    struct strings held;  /* paths that the trace has already */
-    VEC(uint32_t) found;  /* numbers in `named` */
-    uint64_t left;        /* second pass: files of the trace still to come */
+    uint64_t older_than;   /* unix seconds */
+    struct strings named;  /* paths, each once */
+    struct strings framed; /* paths of frames of call stacks */
+    bool has_symbols;
+    struct strings held; /* paths that the trace has already */
+    VEC(uint32_t) found; /* numbers in `named` */
+    uint64_t left;       /* second pass: files of the trace still to come */
     struct buf bytes;
 };
 
@@ -30,6 +32,7 @@ int source_cache_open(struct source_cache **out, struct err *e)
         return err_no_memory(e, "source files");
     name_table_init(&s->table);
     strings_init(&s->named);
+    strings_init(&s->framed);
     strings_init(&s->held);
     return 0;
 }
@@ -40,6 +43,7 @@ void source_cache_free(struct source_cache *s)
         return;
     name_table_release(&s->table);
     strings_release(&s->named);
+    strings_release(&s->framed);
     strings_release(&s->held);
     vec_release(&s->found);
     buf_release(&s->bytes);
@@ -48,12 +52,23 @@ void source_cache_free(struct source_cache *s)
 
 /* ---- first pass */
 
-static int name_file(struct source_cache *s, struct view path, struct err *e)
+static int name_file(struct strings *to, struct view path, struct err *e)
 {
     /* A name with a NUL inside is nobody's file. */
     if (path.len == 0 || memchr(path.p, 0, path.len))
         return 0;
-    return strings_intern(&s->named, path, e) ? 0 : -1;
+    return strings_intern(to, path, e) ? 0 : -1;
+}
+
+static int name_frame(struct source_cache *s, const struct rec_callstack_frame *f, struct err *e)
+{
+    for (unsigned i = 0; i < f->n; i++) {
+        struct view path = strings_get(&s->table.strings, f->inlines[i].file);
+        /* What is not known is called "[unknown]". */
+        if (path.len && path.p[0] == '/' && name_file(&s->framed, path, e) != 0)
+            return -1;
+    }
+    return 0;
 }
 
 static int collect_one(struct source_cache *s, enum record_type type, const void *rec,
@@ -67,10 +82,14 @@ static int collect_one(struct source_cache *s, enum record_type type, const void
     case REC_SOURCE_LOCATION:
     case REC_SOURCE_LOCATION_PAYLOAD:
         return name_file(
-            s, name_table_text(&s->table, &((const struct rec_source_location *)rec)->file), e);
+            &s->named, name_table_text(&s->table, &((const struct rec_source_location *)rec)->file),
+            e);
     case REC_SYMBOL:
-        return name_file(s, strings_get(&s->table.strings, ((const struct rec_symbol *)rec)->file),
-                         e);
+        s->has_symbols = true;
+        return name_file(&s->named,
+                         strings_get(&s->table.strings, ((const struct rec_symbol *)rec)->file), e);
+    case REC_CALLSTACK_FRAME:
+        return name_frame(s, rec, e);
     case REC_SOURCE_FILE:
         return strings_intern(&s->held, ((const struct rec_source_file *)rec)->path, e) ? 0 : -1;
     default:
@@ -100,21 +119,25 @@ void source_cache_wanted(bool *wanted)
     wanted[REC_SOURCE_LOCATION] = true;
     wanted[REC_SOURCE_LOCATION_PAYLOAD] = true;
     wanted[REC_SYMBOL] = true;
+    wanted[REC_CALLSTACK_FRAME] = true;
     wanted[REC_SOURCE_FILE] = true;
 }
 
 /* ---- between the passes */
 
 /* Opens a file that may be taken; -1 when there is none. Never waits, as a named pipe would. */
-static int open_valid(const struct source_cache *s, const char *path, uint64_t *size)
+static int open_valid(const struct source_cache *s, const char *path, uint64_t *size, bool *newer)
 {
     struct stat st;
+    *newer = false;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return -1;
-    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_mtime < s->older_than) {
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
         *size = (uint64_t)st.st_size;
-        return fd;
+        *newer = (uint64_t)st.st_mtime >= s->older_than;
+        if (!*newer)
+            return fd;
     }
     close(fd);
     return -1;
@@ -124,16 +147,24 @@ int source_cache_scan(struct source_cache *s, struct source_cache_found *found, 
 {
     *found = (struct source_cache_found){0};
     size_t held = s->held.list.len;
+    for (uint32_t i = 1; !s->has_symbols && i <= s->framed.list.len; i++) {
+        if (name_file(&s->named, strings_get(&s->framed, i), e) != 0)
+            return -1;
+    }
     for (uint32_t i = 1; i <= s->named.list.len; i++) {
         struct view path = strings_get(&s->named, i);
         uint64_t size;
+        bool newer;
         /* Interning tells whether it was there: then nothing was added. */
         uint32_t number = strings_intern(&s->held, path, e);
         if (number == 0)
             return -1;
+        found->held += number <= held;
         if (number <= held)
             continue;
-        int fd = open_valid(s, path.p, &size);
+        int fd = open_valid(s, path.p, &size, &newer);
+        found->newer += newer;
+        found->absent += fd < 0 && !newer;
         if (fd < 0)
             continue;
         close(fd);
@@ -154,8 +185,9 @@ int source_cache_scan(struct source_cache *s, struct source_cache_found *found, 
 static int read_file(struct source_cache *s, const char *path, struct err *e)
 {
     uint64_t size = 0;
+    bool newer;
     ssize_t got = 1;
-    int fd = open_valid(s, path, &size);
+    int fd = open_valid(s, path, &size, &newer);
     buf_clear(&s->bytes);
     while (fd >= 0 && got > 0 && s->bytes.len <= SOURCE_CACHE_FILE_MAX) {
         uint8_t *to = buf_reserve(&s->bytes, 65536);

@@ -2,11 +2,11 @@
 #define TIDEMARK_TRACE_SOURCE_CACHE_H
 
 /*
- * A filter that adds source files to a trace: those that its source locations and symbols name,
- * that it does not hold yet, that are there under that name on this machine, and that were last
- * changed before the program was built (before the capture, when that is not known).
- * Source: `Worker::CacheSourceFiles` and `SourceFileValid` in server/TracyWorker.cpp @ v0.9.1 …
- * v0.14.0.
+ * A filter that adds source files to a trace: those that its source locations and symbols name (of
+ * a trace without symbols, as `run` makes them, those that frames of call stacks name), that it
+ * does not hold yet, that are there under that name on this machine, and that were last changed
+ * before the program was built (before the capture, when that is not known). Source:
+ * `Worker::CacheSourceFiles` and `SourceFileValid` in server/TracyWorker.cpp @ v0.9.1 … v0.14.0.
  *
  * The trace is read twice: the first time to see what is named. Memory follows the strings of the
  * trace; files are read one at a time.
@@ -26,6 +26,9 @@ struct source_cache;
 
 struct source_cache_found {
     uint64_t files, too_large;
+    uint64_t absent; /* no regular files of this machine */
+    uint64_t newer;  /* changed since the program was built, or was captured */
+    uint64_t held;   /* in the trace already */
 };
 
 int source_cache_open(struct source_cache **out, struct err *e);

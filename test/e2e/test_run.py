@@ -647,6 +647,29 @@ class Images(RunCase):
         self.assertEqual(run("symbols", "--no-debuginfod", self.trace, "-o", named).returncode, 0)
         self.assertEqual(site(named, "make_block")["count"], 1)
 
+    def test_update_adds_their_sources_or_says_why_not(self):
+        source, updated = self.dir / "source.c", self.dir / "updated.tracy"
+        os.utime(source, (1, 1))
+        record(self.dir, self.image, self.library)
+
+        def files():
+            result = run("info", updated, "--format", "json")
+            return json.loads(result.stdout)["counts"]["source_files"]
+
+        result = run("update", self.trace, updated, "-c")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertGreaterEqual(files(), 1)
+        had = files()
+        os.utime(source)
+        result = run("update", self.trace, updated, "-c")
+        self.assertIn("1 source file left out: changed since the program was built or captured",
+                      result.stderr)
+        self.assertEqual(files(), had - 1)
+        record(self.dir, self.image, self.library, options=["-f", "--no-symbols"])
+        result = run("update", self.trace, updated, "-c")
+        self.assertIn("no source file was added: the trace names none; `tidemark symbols` finds "
+                      "them", result.stderr)
+
     def test_files_that_were_changed_since_do_not(self):
         record(self.dir, self.image, self.library, options=["--no-symbols"])
         os.utime(self.image)

@@ -382,6 +382,55 @@ class TestImages(SymbolCase):
 
 
 @unittest.skipUnless(shutil.which("debuginfod"), "no debuginfod")
+class TestDebugDir(SymbolCase):
+    """Files that a user put into a folder, by name; the build id tells whether they belong."""
+
+    def setUp(self):
+        super().setUp()
+        _, self.trace = self.record("--symbols", "client")
+        shutil.rmtree(self.debug)
+        self.debug.mkdir()
+        self.image = self.dir / "shop"
+
+    def assert_found(self, path):
+        _, out = self.symbols(self.trace, "--debug-dir", self.debug)
+        self.assertEqual(self.shop()["debug_file"], str(path))
+        self.assertIsNone(self.shop()["looked_for"])
+        self.assert_named(out)
+
+    def test_a_plain_debug_file(self):
+        path = self.debug / "shop.debug"
+        subprocess.run(["objcopy", "--only-keep-debug", CLIENT, path], check=True)
+        self.assert_found(path)
+
+    def test_the_unstripped_image(self):
+        shutil.copy(CLIENT, self.debug / "shop")
+        self.assert_found(self.debug / "shop")
+
+    def test_the_unstripped_image_where_there_is_no_other(self):
+        shutil.copy(CLIENT, self.debug / "shop")
+        self.image.unlink()
+        self.assert_found(self.debug / "shop")
+
+    def test_what_was_looked_for_is_said(self):
+        tree = f".build-id/{self.build_id[:2]}/{self.build_id[2:]}.debug"
+        wanted = [self.debug / tree, self.dir / "shop.debug", self.dir / ".debug" / "shop.debug",
+                  self.debug / "shop.debug", self.debug / "shop"]
+        result = run("symbols", self.trace, "--debug-dir", self.debug)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        line, = [s for s in result.stdout.splitlines() if "looked for" in s and str(self.dir) in s]
+        for path in wanted:
+            self.assertIn(path.as_posix() + ",", line + ",")
+        self.symbols(self.trace, "--debug-dir", self.debug, output=False)
+        self.assertIn(str(wanted[3]), self.shop()["looked_for"])
+
+    def test_another_build_is_not_taken(self):
+        subprocess.run(["objcopy", "--only-keep-debug", NAMED, self.debug / "shop.debug"],
+                       check=True)
+        self.symbols(self.trace, "--debug-dir", self.debug, output=False)
+        self.assertFalse(self.shop()["debug_information"])
+
+
 class TestDebuginfod(SymbolCase):
     """Debian's server on the loopback interface has what is not here."""
 
