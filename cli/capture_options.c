@@ -14,7 +14,6 @@
 #define BUFFER_LEAST ((size_t)1 << 20)
 
 /* Below this the program itself, with what saving needs, has no room. */
-#define MEMORY_BOUND_LEAST ((uint64_t)96 << 20)
 
 static const char usage[] =
     "usage: tidemark capture -o FILE [OPTIONS]\n"
@@ -153,25 +152,6 @@ static bool parse_namer(struct capture_options *o, const char *text, struct err 
     return o->namer != NAMER_DEFAULT;
 }
 
-bool capture_memory_bound(struct capture_options *o, const char *text, struct err *e)
-{
-    uint64_t n;
-    char digits[8];
-    size_t len = strlen(text);
-    if (len > 1 && len < sizeof digits && text[len - 1] == '%') {
-        memcpy(digits, text, len - 1);
-        digits[len - 1] = 0;
-        if (!option_u64(digits, "--memory-limit", 1, 100, &n, e))
-            return false;
-        o->memory_bound = memory_physical() / 100 * n;
-    } else if (format_parse_bytes("--memory-limit", text, &o->memory_bound, e) != 0) {
-        return false;
-    }
-    if (o->memory_bound < MEMORY_BOUND_LEAST)
-        err_set(e, ERR_USAGE, "--memory-limit takes 96M at least, not '%s'", text);
-    return o->memory_bound >= MEMORY_BOUND_LEAST;
-}
-
 static bool parse_max_time(struct capture_options *o, const char *text, struct err *e)
 {
     int64_t time;
@@ -268,7 +248,7 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
         o->no_journal = true;
         return true;
     case OPTION_MEMORY_LIMIT:
-        return capture_memory_bound(o, value, e);
+        return option_memory_bound(value, &o->memory_bound, e);
     case OPTION_MAX_TIME:
         return parse_max_time(o, value, e);
     case OPTION_MAX_SIZE:

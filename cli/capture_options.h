@@ -50,9 +50,6 @@ struct capture_options {
 int capture_options_parse(struct capture_options *o, bool drop_in, int argc, char **argv);
 void capture_options_release(struct capture_options *o);
 
-/* The value of --memory-limit. False with ERR_USAGE. */
-bool capture_memory_bound(struct capture_options *o, const char *text, struct err *e);
-
 /*
  * Whether a capture would take this option ("--rotate", "-m") with this value: for who hands it on
  * later. ERR_USAGE.

@@ -93,6 +93,16 @@ static int save_somewhere(struct capture *c, struct trace *t, const struct save_
     }
 }
 
+/* Within the memory limit, other than the trace itself, which must be saved. */
+static int append_summary(void *ctx, int fd, struct err *e)
+{
+    struct capture *c = ctx;
+    memory_limit_close_gate(&c->memory);
+    int status = saved_summary_append(&c->summary, fd, e);
+    memory_limit_open_gate(&c->memory);
+    return status;
+}
+
 /* With `made`, makes the summary on the way. `last`: nothing more is saved. */
 static int save(struct capture *c, struct trace *t, struct saved_summary *made, bool last,
                 struct err *e)
@@ -111,8 +121,8 @@ static int save(struct capture *c, struct trace *t, struct saved_summary *made, 
                                    .going_ctx = c};
     if (made) {
         *made = (struct saved_summary){.trace = t, .options = &options};
-        options.append = saved_summary_append;
-        options.append_ctx = made;
+        options.append = append_summary;
+        options.append_ctx = c;
     }
     (void)stop_asked(&c->stop);
     c->stops_before = c->stop.count;

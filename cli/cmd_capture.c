@@ -156,9 +156,13 @@ static int print_summary(struct capture *c, struct trace *t, struct err *e)
 {
     const struct summary_options options = {.by = GROUP_SITE};
     struct summary *s = &c->summary.summary;
-    if (!c->summary.made && summary_build(s, t, &options, e) != 0)
+    if (!c->summary.made) {
+        memory_limit_close_gate(&c->memory);
+        c->summary.made = summary_build(s, t, &options, e) == 0;
+        memory_limit_open_gate(&c->memory);
+    }
+    if (!c->summary.made)
         return -1;
-    c->summary.made = true;
     const struct summary_selection selection = {.sort = SORT_SIZE, .limit = SITES_SHOWN};
     summary_select(&s->sites, &selection);
     const struct report_options report = {.format = REPORT_TEXT, .sort = SORT_SIZE};
@@ -228,6 +232,7 @@ static int record(struct capture *c, struct connection *connection, struct trace
                                           .turn = save_asked(c),
                                           .forget = c->o.keep_last,
                                           .drain_seconds = 2,
+                                          .silent_seconds = 0.5,
                                           .quiet_seconds = 3,
                                           .part_full = capture_save_part,
                                           .part_saved = capture_part_saved,
@@ -317,6 +322,8 @@ static void print_client(const struct connection *connection)
 /* The store, and before it the journal. */
 static int prepare(struct capture *c, struct trace *t, struct err *e)
 {
+    if (c->o.memory_bound == 0)
+        c->o.memory_bound = memory_limit_of_group();
     c->memory = memory_limit_of(c->o.memory_bound, c->o.buffer ? c->o.buffer : TRACE_BUDGET);
     const struct trace_options options = {.spool_dir = c->o.spool_dir,
                                           .resident_budget = c->memory.budget};

@@ -34,13 +34,15 @@ static const char usage[] =
     "      --trace-version V   file version to write (default: the client's generation)\n"
     "      --compression SPEC  lz4, lz4hc, zstd or zstd:LEVEL (default: by version)\n"
     "      --spool DIR         where event data that does not fit in memory goes (FILE's folder)\n"
+    "      --memory-limit SIZE|PERCENT%  keep this process's memory below by moving event data to\n"
+    "                          the spool: 96M at least\n"
     "  -h, --help              this text\n"
     "\n"
     "Exit status: 0 saved; 2 usage; 3 the journal is damaged, or the client's bytes cannot be\n"
     "decoded (what came before is saved); 4 output exists or cannot be written, or the journal is\n"
-    "in use.\n";
+    "in use, or there is not memory for all of it (what came before is saved).\n";
 
-enum { OPTION_KEEP = 256, OPTION_TRACE_VERSION, OPTION_COMPRESSION, OPTION_SPOOL };
+enum { OPTION_KEEP = 256, OPTION_TRACE_VERSION, OPTION_COMPRESSION, OPTION_SPOOL, OPTION_MEMORY };
 
 static const struct option long_options[] = {
     {"output", required_argument, NULL, 'o'},
@@ -49,6 +51,7 @@ static const struct option long_options[] = {
     {"trace-version", required_argument, NULL, OPTION_TRACE_VERSION},
     {"compression", required_argument, NULL, OPTION_COMPRESSION},
     {"spool", required_argument, NULL, OPTION_SPOOL},
+    {"memory-limit", required_argument, NULL, OPTION_MEMORY},
     {"help", no_argument, NULL, 'h'},
     {NULL, 0, NULL, 0},
 };
@@ -73,6 +76,8 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
     case OPTION_SPOOL:
         o->spool_dir = value;
         return true;
+    case OPTION_MEMORY:
+        return option_memory_bound(value, &o->memory, e);
     default:
         return false;
     }

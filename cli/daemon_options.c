@@ -357,15 +357,6 @@ static bool parse_filter(struct daemon *d, int option, const char *value, struct
     }
 }
 
-static bool parse_memory(struct daemon *d, const char *value, struct err *e)
-{
-    struct capture_options o = {0};
-    if (!capture_memory_bound(&o, value, e))
-        return false;
-    d->memory = o.memory_bound;
-    return true;
-}
-
 /* No shell is between: it is the path of a program. */
 static bool take_command(const char *option, const char *value, const char **out, struct err *e)
 {
@@ -468,7 +459,7 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
         d->max_clients = (unsigned)n;
         return true;
     case OPTION_MEMORY_LIMIT:
-        return parse_memory(d, value, e);
+        return option_memory_bound(value, &d->memory, e);
     case OPTION_HTTP:
         d->http.address = value;
         return true;

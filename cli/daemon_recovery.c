@@ -47,7 +47,8 @@ static int recover_all(struct daemon *d, bool (*wanted)(void *ctx, uint64_t id),
                                       .wanted_ctx = d,
                                       .container = d->container,
                                       .trace_version = d->trace_version,
-                                      .spool_dir = d->spool};
+                                      .spool_dir = d->spool,
+                                      .memory = d->memory};
     unsigned found;
     int status = recover_folder(d->dir, &options, &found, e);
     options.outputs = d->dir; /* where journals are that lie elsewhere is for others, too */

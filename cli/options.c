@@ -8,6 +8,7 @@
 #include <zstd.h>
 
 #include "base/format.h"
+#include "server/memory_limit.h"
 
 /* The other argument of an OPTION_PAIR, which getopt knows nothing of. */
 static bool take_second(const struct command_line *l, void *ctx, int argc, char **argv,
@@ -178,4 +179,26 @@ bool option_range(const char *text, const char *option, int64_t *begin, int64_t 
                 "%s takes a range of time such as 1.5s:2m, the end later than the begin, not '%s'",
                 option, text);
     return ok;
+}
+
+/* What a session needs to get anywhere. */
+#define MEMORY_BOUND_LEAST ((uint64_t)96 << 20)
+
+bool option_memory_bound(const char *text, uint64_t *bytes, struct err *e)
+{
+    uint64_t n;
+    char digits[8];
+    size_t len = strlen(text);
+    if (len > 1 && len < sizeof digits && text[len - 1] == '%') {
+        memcpy(digits, text, len - 1);
+        digits[len - 1] = 0;
+        if (!option_u64(digits, "--memory-limit", 1, 100, &n, e))
+            return false;
+        *bytes = memory_physical() / 100 * n;
+    } else if (format_parse_bytes("--memory-limit", text, bytes, e) != 0) {
+        return false;
+    }
+    if (*bytes < MEMORY_BOUND_LEAST)
+        err_set(e, ERR_USAGE, "--memory-limit takes 96M at least, not '%s'", text);
+    return *bytes >= MEMORY_BOUND_LEAST;
 }

@@ -63,4 +63,7 @@ bool option_time(const char *text, const char *option, int64_t *out, struct err 
 bool option_range(const char *text, const char *option, int64_t *begin, int64_t *end,
                   struct err *e);
 
+/* A bound on a process's memory: a size of 96M at least, or a percentage of memory_physical(). */
+bool option_memory_bound(const char *text, uint64_t *bytes, struct err *e);
+
 #endif

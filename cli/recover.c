@@ -19,6 +19,7 @@
 #include "cli/journal_aside.h"
 #include "base/print_error.h"
 #include "cli/part_name.h"
+#include "server/memory_limit.h"
 #include "server/recovery.h"
 #include "trace/save_file.h"
 
@@ -33,6 +34,7 @@ struct recovering {
     struct journal_reader *reader;
     struct trace trace;
     struct recovery found;
+    struct memory_limit memory;
     char *base; /* of the output's names */
     char *spool_dir;
     unsigned outputs;      /* named so far */
@@ -219,9 +221,18 @@ static void undo(struct recovering *r)
 static int save_part(void *ctx, const char *saved, struct err *e)
 {
     struct recovering *r = ctx;
+    memory_limit_open_gate(&r->memory);
     if (saved && access(saved, F_OK) == 0)
         return 0;
     return save(r, e);
+}
+
+static int keep_memory(void *ctx, struct trace *t, struct err *e)
+{
+    struct recovering *r = ctx;
+    int beyond = memory_limit_keep(&r->memory, t, memory_limit_reserve(&r->memory), e);
+    memory_limit_close_gate(&r->memory);
+    return beyond < 0 ? -1 : beyond > 1;
 }
 
 static void show_progress(void *ctx, uint64_t done, uint64_t total)
@@ -255,6 +266,8 @@ static void tell_end(struct recovering *r)
            session_end_text(f->end), format_duration(time, r->trace.facts.last_time));
     if (f->cause.code)
         fprintf(stderr, "tidemark: %s\n", f->cause.text);
+    if (f->short_of_memory)
+        fprintf(stderr, "tidemark: what the journal has beyond that did not fit in memory\n");
     if (f->tail.lost)
         fprintf(stderr, "tidemark: %s at the journal's end could not be used: %s\n",
                 format_bytes_exact(bytes, f->tail.lost), f->tail.why);
@@ -267,15 +280,21 @@ static void tell_end(struct recovering *r)
 
 static int play_and_save(struct recovering *r, struct err *e)
 {
-    const struct trace_options store = {.spool_dir = r->spool_dir};
+    uint64_t bound = r->options->memory ? r->options->memory : memory_limit_of_group();
+    r->memory = memory_limit_of(bound, TRACE_BUDGET);
+    const struct trace_options store = {.spool_dir = r->spool_dir,
+                                        .resident_budget = r->memory.budget};
     const struct recovery_options playing = {.part = save_part,
                                              .part_ctx = r,
+                                             .look = bound ? keep_memory : NULL,
+                                             .look_ctx = r,
                                              .progress_ctx = r,
                                              .progress =
                                                  r->options->progress ? show_progress : NULL};
     if (trace_init(&r->trace, &store, e) != 0)
         return -1;
     int status = recovery_run(r->reader, &r->trace, &playing, &r->found, e);
+    memory_limit_open_gate(&r->memory);
     if (status == 0) {
         tell_end(r);
         status = save(r, e);
@@ -316,10 +335,29 @@ static int keep_damaged(struct recovering *r, struct err *e)
     return failed ? -1 : 3;
 }
 
+/* More memory would make more of it, but who was not asked makes no trace of it again and again. */
+static int keep_rest(struct recovering *r, struct err *e)
+{
+    const char *journal = r->options->journal;
+    char *name = r->options->unasked ? journal_move_aside(journal, e) : NULL;
+    if (r->options->unasked && !name) {
+        undo(r);
+        return -1;
+    }
+    fprintf(stderr,
+            "tidemark: not all of the journal fits in memory: it is kept in %s; `tidemark recover "
+            "--memory-limit` with more makes a trace of all of it\n",
+            name ? name : journal);
+    free(name);
+    return 4;
+}
+
 /* What is saved need not stay. */
 static int let_go(struct recovering *r, struct err *e)
 {
     struct journal_reader *reader = r->reader;
+    if (r->found.short_of_memory)
+        return keep_rest(r, e);
     if (r->found.tail.damaged)
         return keep_damaged(r, e);
     r->reader = NULL;

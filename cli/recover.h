@@ -20,6 +20,7 @@ struct recover_options {
     uint32_t trace_version; /* 0: the client's generation */
     struct container_options container;
     const char *spool_dir; /* NULL: the output's folder */
+    uint64_t memory;       /* bytes of anonymous memory, kept by spilling; 0: what a group leaves */
     const char *outputs;   /* recover_folder: of a spool folder, only captures to this one */
     bool (*wanted)(void *ctx, uint64_t id); /* recover_folder: of a journal; NULL: all are */
     void *wanted_ctx;
@@ -29,8 +30,9 @@ struct recover_options {
 /*
  * Saves what is in the journal, says so on standard output, and removes the journal. The exit
  * status: 0; 3 when the journal is damaged or its bytes cannot be decoded (what came before is
- * saved, a damaged journal is moved aside: cli/journal_aside.h); else with `e` filled, and what was
- * saved is removed again unless it replaced a file.
+ * saved, a damaged journal is moved aside: cli/journal_aside.h); 4 when there is not memory for all
+ * of it (what came before is saved, the journal is moved aside if `unasked`); else with `e` filled,
+ * and what was saved is removed again unless it replaced a file.
  */
 int recover_journal(const struct recover_options *options, struct err *e);
 
@@ -40,7 +42,7 @@ int recover_journal(const struct recover_options *options, struct err *e);
  * --spool, and the traces go there. What goes wrong with one is said on standard error and keeps no
  * other from being finished. The exit status of the worst; *found tells how many journals there
  * were. Of the options `keep`, `trace_version`, `container`, `spool_dir`, `wanted` and `progress`
- * count, too. For a daemon.
+ * count, too, and `memory`. For a daemon.
  */
 int recover_folder(const char *folder, const struct recover_options *options, unsigned *found,
                    struct err *e);

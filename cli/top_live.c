@@ -68,6 +68,7 @@ static int record(struct live *r, struct err *e)
         .no_code = !saves, .no_sources = !saves, .journal = r->journal};
     const struct session_limits limits = {.seconds = -1,
                                           .drain_seconds = saves ? 2 : 0,
+                                          .silent_seconds = 0.5,
                                           .quiet_seconds = 3,
                                           .progress = turn,
                                           .progress_ctx = r};

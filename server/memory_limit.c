@@ -1,5 +1,6 @@
 #include "server/memory_limit.h"
 
+#include <fcntl.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,16 +11,34 @@
 #define NEAR(BYTES) ((BYTES) / 4 * 3)
 #define BEYOND(BYTES) ((BYTES) / 16 * 15)
 
+/* What saving takes: it comes when the bound may be reached. */
+#define RESERVE_MOST ((uint64_t)24 << 20)
+
+/* In bytes; zeros when the system does not tell. Needs no memory. */
+struct usage {
+    uint64_t anonymous; /* resident */
+    uint64_t mapped;    /* all that RLIMIT_DATA counts */
+};
+
+static struct usage usage_now(void)
+{
+    unsigned long long resident, shared, mapped;
+    char text[160];
+    int fd = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    if (fd >= 0)
+        close(fd);
+    text[n > 0 ? n : 0] = 0;
+    if (sscanf(text, "%*s %llu %llu %*s %*s %llu", &resident, &shared, &mapped) != 3 ||
+        shared > resident)
+        return (struct usage){0};
+    return (struct usage){(resident - shared) * page, mapped * page};
+}
+
 uint64_t memory_anonymous(void)
 {
-    unsigned long long resident = 0, shared = 0;
-    FILE *f = fopen("/proc/self/statm", "re");
-    if (!f)
-        return 0;
-    if (fscanf(f, "%*s %llu %llu", &resident, &shared) != 2 || shared > resident)
-        resident = shared = 0;
-    fclose(f);
-    return (resident - shared) * (uint64_t)sysconf(_SC_PAGESIZE);
+    return usage_now().anonymous;
 }
 
 /* ---- what there is */
@@ -51,9 +70,20 @@ static uint64_t group_limit(const char *root, const char *file, char *group, uin
     }
 }
 
+static uint64_t memory_of_machine(void)
+{
+    return (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+}
+
+uint64_t memory_limit_of_group(void)
+{
+    uint64_t most = memory_physical();
+    return most < memory_of_machine() ? most / 4 * 3 : 0;
+}
+
 uint64_t memory_physical(void)
 {
-    uint64_t most = (uint64_t)sysconf(_SC_PHYS_PAGES) * (uint64_t)sysconf(_SC_PAGESIZE);
+    uint64_t most = memory_of_machine();
     char line[2048];
     FILE *f = fopen("/proc/self/cgroup", "re");
     while (f && fgets(line, sizeof line, f)) {
@@ -110,6 +140,52 @@ int memory_limit_keep(struct memory_limit *l, struct trace *t, uint64_t ahead, s
         used = memory_anonymous() + ahead;
     }
     return used > bound ? 2 : used > BEYOND(bound);
+}
+
+uint64_t memory_limit_reserve(const struct memory_limit *l)
+{
+    return l->bytes / 8 < RESERVE_MOST ? l->bytes / 8 : RESERVE_MOST;
+}
+
+/* AddressSanitizer ends the process when the system refuses it memory. */
+#if defined(__SANITIZE_ADDRESS__)
+#define HAS_GATE false
+#else
+#define HAS_GATE true
+#endif
+
+static void set_gate(rlim_t bytes)
+{
+    struct rlimit now;
+    if (getrlimit(RLIMIT_DATA, &now) != 0)
+        return;
+    now.rlim_cur = bytes < now.rlim_max ? bytes : now.rlim_max;
+    (void)setrlimit(RLIMIT_DATA, &now);
+}
+
+void memory_limit_close_gate(struct memory_limit *l)
+{
+    struct rlimit before;
+    if (!HAS_GATE || l->bytes == 0)
+        return;
+    const struct usage now = usage_now();
+    uint64_t bound = l->bytes > l->lent ? l->bytes - l->lent : 1;
+    if (!l->gated && getrlimit(RLIMIT_DATA, &before) != 0)
+        return;
+    if (!l->gated)
+        l->before = before.rlim_cur;
+    l->gated = now.mapped != 0;
+    uint64_t most = now.mapped + (bound > now.anonymous ? bound - now.anonymous : 0);
+    if (l->gated)
+        set_gate(most < l->before ? most : l->before);
+}
+
+void memory_limit_open_gate(struct memory_limit *l)
+{
+    if (l && l->gated)
+        set_gate(l->before);
+    if (l)
+        l->gated = false;
 }
 
 int memory_limit_change(struct memory_limit *l, struct trace *t, uint64_t bytes, size_t wanted,

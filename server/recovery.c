@@ -20,6 +20,7 @@ struct player {
     size_t turned;
     bool has_end;
     uint8_t *packets; /* JOURNAL_RECORD_MAX bytes nobody sends */
+    uint64_t looked;  /* decompressed bytes when memory was looked at last */
 };
 
 int recovery_look(struct journal_reader *reader, struct recovery *out, struct err *e)
@@ -112,7 +113,19 @@ static int play_turns(struct player *p, struct err *e)
     return 0;
 }
 
-/* Errors of the bytes end the decoding, all others the recovery. */
+static int look(struct player *p, struct err *e)
+{
+    uint64_t bytes = frame_reader_stats(p->r.frames)->bytes_out;
+    if (!p->options->look || bytes - p->looked < RECOVERY_LOOK_BYTES)
+        return 0;
+    p->looked = bytes;
+    int status = p->options->look(p->options->look_ctx, p->r.trace, e);
+    if (status > 0)
+        err_set(e, ERR_MEMORY, "the memory limit is reached");
+    return status != 0 ? -1 : 0;
+}
+
+/* Errors of the bytes, and want of memory, end the decoding, all others the recovery. */
 static int play_received(struct player *p, const struct journal_record *record, struct err *e)
 {
     const uint8_t *bytes = record->bytes;
@@ -123,10 +136,13 @@ static int play_received(struct player *p, const struct journal_record *record, 
         if (play_turns(p, e) != 0)
             return -1;
         status = intake_take(&p->r, &bytes, &len, e);
+        if (status == 1 && look(p, e) != 0)
+            status = -1;
     }
     if (status >= 0)
         return 0;
-    if (e->code != ERR_INPUT && e->code != ERR_CHECK)
+    p->out->short_of_memory = p->options->look && e->code == ERR_MEMORY && !p->r.ingest.torn;
+    if (e->code != ERR_INPUT && e->code != ERR_CHECK && !p->out->short_of_memory)
         return -1;
     p->broken = *e;
     *e = (struct err){0};
@@ -186,7 +202,7 @@ static void judge_end(struct player *p)
         out->cause = p->options->cause;
         return;
     }
-    if (p->has_end)
+    if (p->has_end && !out->short_of_memory)
         return;
     out->end = p->options->goes_on && !out->tail.damaged ? SESSION_GOES_ON : SESSION_CUT_OFF;
     if (p->broken.code) {

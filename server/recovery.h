@@ -7,6 +7,8 @@
 
 #include "server/journal_read.h"
 
+#define RECOVERY_LOOK_BYTES ((uint64_t)128 << 10)
+
 struct recovery_options {
     /*
      * A part of the trace is complete, with all facts in the store. `saved` is where the capture
@@ -29,6 +31,12 @@ struct recovery_options {
      */
     int (*more)(void *ctx, struct ingest *in, const struct intake_start *start, struct err *e);
     void *more_ctx;
+    /*
+     * Every RECOVERY_LOOK_BYTES of decompressed bytes: 1 ends the decoding there, as the memory
+     * limit does; -1 with `e` the recovery. NULL: it is not asked.
+     */
+    int (*look)(void *ctx, struct trace *t, struct err *e);
+    void *look_ctx;
     /* Now and then, with the bytes read so far and in all. May be NULL. */
     void (*progress)(void *ctx, uint64_t done, uint64_t total);
     void *progress_ctx;
@@ -37,8 +45,9 @@ struct recovery_options {
 struct recovery {
     const struct wire_version *version;
     struct welcome welcome;
-    bool cut;          /* it begins with a checkpoint */
-    uint64_t received; /* bytes of the client, also those before a checkpoint */
+    bool cut;             /* it begins with a checkpoint */
+    bool short_of_memory; /* what was decoded is all that there was memory for */
+    uint64_t received;    /* bytes of the client, also those before a checkpoint */
     uint64_t frames;
     uint64_t beyond; /* bytes behind the last whole frame */
     uint64_t sent;   /* query packets */

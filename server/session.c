@@ -24,7 +24,13 @@
 #define RECEIVE_LESS ((size_t)16 << 10)
 #define HALF_FULL 50u /* percent */
 #define NEARLY_DUE 80u
-#define RECEIVES_PER_TURN 8
+/*
+ * A turn of the loop, between two looks at signals, clock and limits: a client's 512 KiB can expand
+ * to 130 MiB, and what those ask for can take seconds.
+ */
+#define TURN_NS 20000000LL
+/* Decompressed bytes between two looks at the memory that they took. */
+#define LOOK_BYTES ((uint64_t)128 << 10)
 #define PAGE ((size_t)4096)
 #define PACKETS_SIZE ((size_t)QUERY_SPACE_MAX * QUERY_PACKET_SIZE)
 #define TICK_MS 100
@@ -40,7 +46,11 @@ struct session {
     struct journal *journal; /* NULL: none is kept */
     struct intake r;
     struct modules modules;
-    uint8_t *buffer;  /* JOURNAL_HEADROOM, then what is received: RECEIVE_SIZE bytes */
+    uint8_t *buffer;     /* JOURNAL_HEADROOM, then what is received: RECEIVE_SIZE bytes */
+    const uint8_t *left; /* of these, what is not decoded yet */
+    size_t left_len;
+    struct err full;  /* why the journal could not take all of them */
+    uint64_t looked;  /* decompressed bytes when memory was looked at last */
     uint8_t *packets; /* queries on their way to the socket */
     size_t packets_len;
     size_t packets_sent;
@@ -53,13 +63,15 @@ struct session {
     uint64_t items_seen, answers_seen; /* as of the times below */
     long long last_item, last_answer;  /* monotonic ns */
     long long drain_until;             /* 0 while not draining */
+    long long drain_answer;            /* when the last answer came, or draining began */
     enum session_end drain_end;
     long long part_began;     /* monotonic ns */
     uint64_t part_bytes;      /* received until the part at hand */
     uint32_t cuts[STRETCHES]; /* segments that begin with the last checkpoints, newest first */
     unsigned full_parts;      /* begun because a table was nearly full */
     bool dropped;
-    size_t rest;         /* bytes at the beginning of `buffer` that the journal could not take */
+    size_t rest; /* bytes at the end of what was received that the journal lacks */
+    const uint8_t *rest_end;
     bool lacks;          /* something that arrived is not in the store */
     bool saving;         /* the part before this one is being saved */
     uint32_t saving_cut; /* the segment that begins behind it; 0: none */
@@ -208,29 +220,59 @@ static void session_terminate(struct session *s)
 
 /* ---- bytes in */
 
+static int session_keep_memory(struct session *s, long long now, struct err *e);
+
+/* What a frame expands to is bounded; memory is looked at before the next ones are taken. */
+static int session_look_at_memory(struct session *s, struct err *e)
+{
+    uint64_t bytes = frame_reader_stats(s->r.frames)->bytes_out;
+    if (bytes - s->looked < LOOK_BYTES)
+        return 0;
+    s->looked = bytes;
+    return session_keep_memory(s, monotonic_ns(), e);
+}
+
+/* No answer is waited for any longer, and nothing of what was received is. */
+static bool session_must_end(const struct session *s, long long now)
+{
+    return s->drain_until && (now >= s->drain_until || s->stop->count > 1);
+}
+
+/* Decodes what was received until the turn ends. 0, or -1 with `e` filled. */
+static int session_decode(struct session *s, long long turn_ends, struct err *e)
+{
+    int status;
+    while ((status = intake_take(&s->r, &s->left, &s->left_len, e)) == 1) {
+        session_send(s);
+        if (session_look_at_memory(s, e) != 0)
+            return -1;
+        long long now = monotonic_ns();
+        if (now >= turn_ends || session_must_end(s, now))
+            return 0;
+    }
+    s->left_len = 0;
+    s->lacks = status < 0 && intake_end_of(e) == SESSION_NO_ROOM;
+    if (status == 0 && s->full.code) {
+        *e = s->full;
+        status = -1;
+    }
+    return status;
+}
+
 /*
  * First what came is made safe, then looked at. When there is no room for it any more, what came is
  * still taken, and then the session ends.
  */
-static int session_feed(struct session *s, size_t len, struct err *e)
+static void session_keep(struct session *s, size_t len)
 {
-    const uint8_t *bytes = s->buffer + JOURNAL_HEADROOM;
-    struct err full = {0};
-    const uint8_t *end = bytes + len;
-    int status;
     uint64_t kept = s->journal ? journal_received(s->journal) : 0;
-    if (s->journal &&
-        journal_append_received(s->journal, s->buffer + JOURNAL_HEADROOM, len, &full) != 0)
-        s->rest = len - (size_t)(journal_received(s->journal) - kept);
-    while ((status = intake_take(&s->r, &bytes, &len, e)) == 1)
-        session_send(s);
-    memmove(s->buffer, end - s->rest, s->rest);
-    s->lacks = status < 0 && intake_end_of(e) == SESSION_NO_ROOM;
-    if (status == 0 && full.code) {
-        *e = full;
-        status = -1;
-    }
-    return status;
+    s->left = s->buffer + JOURNAL_HEADROOM;
+    s->left_len = len;
+    if (!s->journal ||
+        journal_append_received(s->journal, s->buffer + JOURNAL_HEADROOM, len, &s->full) == 0)
+        return;
+    s->rest = len - (size_t)(journal_received(s->journal) - kept);
+    s->rest_end = s->left + len;
 }
 
 /*
@@ -265,10 +307,16 @@ static size_t session_piece(const struct session *s)
     return s->journal ? journal_piece(s->journal, most) : most;
 }
 
-/* Takes what the socket has. 0, or -1 with `e` filled. */
+/*
+ * Takes what the socket has, for the length of a turn. What was left of the last turn is a turn of
+ * its own, so that a part can begin behind it. 0, or -1 with `e` filled.
+ */
 static int session_receive(struct session *s, struct err *e)
 {
-    for (int i = 0; i < RECEIVES_PER_TURN && !s->closed; i++) {
+    long long turn_ends = monotonic_ns() + TURN_NS;
+    if (s->left_len)
+        return session_decode(s, turn_ends, e);
+    while (!s->closed && monotonic_ns() < turn_ends) {
         size_t most = session_piece(s);
         ssize_t n = recv(s->fd, s->buffer + JOURNAL_HEADROOM, most, MSG_DONTWAIT);
         if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -277,9 +325,10 @@ static int session_receive(struct session *s, struct err *e)
             s->closed = true;
             return 0;
         }
-        if (session_feed(s, (size_t)n, e) != 0)
+        session_keep(s, (size_t)n);
+        if (session_decode(s, turn_ends, e) != 0)
             return -1;
-        if ((size_t)n < most / 4 || session_due(s))
+        if (s->left_len || (size_t)n < most / 4 || session_due(s))
             return 0;
     }
     return 0;
@@ -332,6 +381,7 @@ static void session_begin_drain(struct session *s, long long now, enum session_e
         return;
     query_forget_patient(s->r.query);
     s->drain_end = why;
+    s->drain_answer = now;
     s->drain_until = now + (long long)(s->limits->drain_seconds * 1e9) + 1;
 }
 
@@ -377,7 +427,8 @@ static bool session_is_part_due(struct session *s, long long now)
     bool large = l->rotate_bytes && bytes - s->part_bytes >= most;
     bool asked = l->turn && *l->turn && !l->forget;
     bool full = session_is_full(s);
-    if (s->drain_until || (!late && !large && !asked && !full) ||
+    /* A checkpoint stands behind all that the journal has received. */
+    if (s->left_len || s->drain_until || (!late && !large && !asked && !full) ||
         decoder_terminated(s->r.decoder) || (!l->part_full && !l->forget))
         return false;
     s->full_parts += full;
@@ -433,6 +484,7 @@ static int session_save_kept(struct session *s, struct err *e)
     if (!l->forget || !l->save_kept || !l->turn || !*l->turn || s->saving)
         return 0;
     *l->turn = false;
+    memory_limit_open_gate(l->memory);
     int status = l->save_kept(l->part_ctx, e);
     s->saving = status > 0;
     return status < 0 ? -1 : 0;
@@ -458,12 +510,15 @@ static int session_rotate(struct session *s, long long now, struct err *e)
 static int session_keep_memory(struct session *s, long long now, struct err *e)
 {
     struct memory_limit *l = s->limits->memory;
-    int beyond = l ? memory_limit_keep(l, s->trace, 0, e) : 0;
+    uint64_t reserve = l ? memory_limit_reserve(l) : 0;
+    int beyond = l ? memory_limit_keep(l, s->trace, reserve, e) : 0;
     if (beyond > 0 && s->saving) { /* the part that is being saved has a share of it */
         if (session_part_saved(s, true, e) != 0)
             return -1;
-        beyond = memory_limit_keep(l, s->trace, 0, e);
+        beyond = memory_limit_keep(l, s->trace, reserve, e);
     }
+    if (l)
+        memory_limit_close_gate(l);
     if (beyond > 0)
         session_begin_drain(s, now, SESSION_MEMORY_LIMIT);
     if (beyond > 1) /* no answer is worth more */
@@ -513,6 +568,8 @@ static bool session_quiet(struct session *s, long long now)
         answers += queries.asked[i] - queries.pending[i];
     if (items != s->items_seen || !decoder_terminated(s->r.decoder))
         s->last_item = now;
+    if (answers != s->answers_seen)
+        s->drain_answer = now;
     if (answers != s->answers_seen || !decoder_terminated(s->r.decoder))
         s->last_answer = now;
     s->items_seen = items;
@@ -525,6 +582,12 @@ static bool session_quiet(struct session *s, long long now)
 static bool session_over(struct session *s, long long now, enum session_end *end)
 {
     bool quiet = session_quiet(s, now);
+    if (session_must_end(s, now)) {
+        *end = s->drain_end;
+        return true;
+    }
+    if (s->left_len) /* it counts as received */
+        return false;
     if (decoder_terminated(s->r.decoder)) {
         *end = SESSION_COMPLETE;
         if (s->closed || decoder_settled(s->r.decoder) || quiet)
@@ -541,7 +604,7 @@ static bool session_over(struct session *s, long long now, enum session_end *end
     uint64_t most = s->limits->max_bytes + s->limits->max_bytes / 8;
     if (*end == SESSION_SIZE_LIMIT && frame_reader_stats(s->r.frames)->bytes_in >= most)
         return true;
-    return now >= s->drain_until || s->stop->count > 1 ||
+    return now - s->drain_answer > (long long)(s->limits->silent_seconds * 1e9) ||
            (query_idle(s->r.query) && !decoder_in_group(s->r.decoder));
 }
 
@@ -558,8 +621,9 @@ static enum session_end session_loop(struct session *s, struct err *e)
             return end;
         bool sending = s->packets_sent < s->packets_len;
         short events = (short)(POLLIN | (sending ? POLLOUT : 0));
-        short ready = stop_wait(s->stop, s->fd, events, TICK_MS);
-        if (ready & (POLLIN | POLLHUP | POLLERR) && session_receive(s, e) != 0)
+        short ready = stop_wait(s->stop, s->fd, events, s->left_len ? 0 : TICK_MS);
+        bool received = s->left_len || ready & (POLLIN | POLLHUP | POLLERR);
+        if (received && session_receive(s, e) != 0)
             return intake_end_of(e);
         session_send(s);
     }
@@ -576,8 +640,10 @@ uint8_t *session_take_rest(struct session *s, size_t *len)
 {
     uint8_t *rest = s->rest ? s->buffer : NULL;
     *len = s->rest;
-    if (rest)
+    if (rest) {
+        memmove(rest, s->rest_end - s->rest, s->rest);
         s->buffer = NULL;
+    }
     s->rest = 0;
     return rest;
 }
@@ -611,6 +677,7 @@ static int session_part_full(void *ctx, struct err *e)
 {
     struct session *s = ctx;
     const struct err none = {0};
+    memory_limit_open_gate(s->limits->memory);
     if (s->limits->forget) {
         s->dropped = true;
         return session_last_modules(s, e);
@@ -660,6 +727,9 @@ enum session_end session_run(struct session *s, const struct session_limits *lim
         s->r.ingest.part_full_ctx = s;
     }
     enum session_end end = session_loop(s, e);
+    if (end == SESSION_NO_ROOM && e->code == ERR_MEMORY && limits->memory && limits->memory->gated)
+        err_prefix(e, "the memory limit is reached");
+    memory_limit_open_gate(limits->memory);
     if (end == SESSION_NO_ROOM && e->code == ERR_OUTPUT && limits->is_homeless &&
         limits->is_homeless(limits->part_ctx))
         end = SESSION_HOMELESS;

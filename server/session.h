@@ -47,8 +47,9 @@ struct session_limits {
      * has all that is to be kept (session_has_dropped).
      */
     bool forget;
-    double drain_seconds; /* after a stop: how long to wait for answers */
-    double quiet_seconds; /* after the client's end: how long to wait for the next sign of life */
+    double drain_seconds;  /* after a stop: how long to wait for answers */
+    double silent_seconds; /* and how long for the next one */
+    double quiet_seconds;  /* after the client's end: how long to wait for the next sign of life */
     /*
      * The format's clock (39 hours) is at its end, or a table nearly at what a file can number, or
      * it is time to rotate: called with all facts

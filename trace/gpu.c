@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace/zones.h"
+
 static const struct pack_layout zone_layout = {
     .element = sizeof(struct gpu_zone),
     .count = 5,
@@ -190,6 +192,18 @@ static int append_zone(struct gpu_thread *th, const struct gpu_zone *zone, struc
     return 0;
 }
 
+/* Counts a zone inside of the `depth` outermost open ones; too deep, it is a child of the last that
+ * may have some. */
+static void count_child(struct gpu *g, struct gpu_thread *th, size_t depth)
+{
+    if (depth >= ZONE_DEPTH_MAX)
+        depth = ZONE_DEPTH_MAX - 1;
+    if (depth == 0)
+        th->roots++;
+    else
+        g->parents += th->stack.at[depth - 1].children++ == 0;
+}
+
 int gpu_zone_begin(struct gpu *g, struct gpu_context *c, const struct gpu_zone *zone, struct err *e)
 {
     uint32_t thread = 0, index = 0;
@@ -210,10 +224,8 @@ int gpu_zone_begin(struct gpu *g, struct gpu_context *c, const struct gpu_zone *
         return no_room(e);
     if (pending_add(c, &p, &index, e) != 0 || append_zone(th, zone, e) != 0)
         return -1;
-    if (th->stack.len)
-        g->parents += th->stack.at[th->stack.len - 1].children++ == 0;
-    else
-        th->roots++;
+    g->deep += th->stack.len >= ZONE_DEPTH_MAX;
+    count_child(g, th, th->stack.len);
     th->stack.at[th->stack.len++] = (struct gpu_open){.pending = index};
     return expect_time(c, zone->query, index, e);
 }
@@ -382,11 +394,12 @@ static int carry_zones(struct gpu *g, struct gpu_context *c, struct err *e)
     }
     for (size_t i = 0; i < c->threads.len; i++) {
         struct gpu_thread *th = c->threads.at[i];
-        th->roots += th->stack.len > 0;
         for (size_t d = 0; d < th->stack.len; d++) {
-            struct gpu_open *open = &th->stack.at[d];
-            open->children = d + 1 < th->stack.len;
-            g->parents += open->children;
+            th->stack.at[d].children = 0;
+            count_child(g, th, d);
+        }
+        for (size_t d = 0; d < th->stack.len; d++) {
+            const struct gpu_open *open = &th->stack.at[d];
             if (carry_zone(c, &c->pending.at[open->pending], open->children, e) != 0)
                 return -1;
         }
@@ -447,7 +460,7 @@ static int carry_notes(struct gpu_context *c, struct err *e)
 int gpu_carry(struct gpu *g, struct err *e)
 {
     map_release(&g->location_counts);
-    g->parents = 0;
+    g->parents = g->deep = 0;
     for (size_t i = 0; i < g->contexts.len; i++) {
         struct gpu_context *c = g->contexts.at[i];
         c->zones = 0;

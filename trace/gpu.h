@@ -124,6 +124,7 @@ struct gpu {
     VEC(struct gpu_context *) contexts;
     uint32_t current[256];      /* 1 + index of the context that has a wire number, 0 none */
     uint64_t parents;           /* zones that have children */
+    uint64_t deep;              /* zones of this part deeper than ZONE_DEPTH_MAX: siblings there */
     struct map location_counts; /* location number as uint16_t → zones with both GPU times */
 };
 

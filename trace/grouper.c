@@ -1,11 +1,15 @@
 #include "trace/grouper.h"
 
-void grouper_init(struct grouper *g, uint64_t items, const char *dir)
+#define BYTES_LEAST ((size_t)4 << 20)
+
+void grouper_init(struct grouper *g, uint64_t items, const struct spool *spool)
 {
-    const size_t most = SPILL_BYTES / sizeof(struct group_item);
+    size_t bytes = spool->raw_budget + spool->packed_budget;
+    bytes = bytes < BYTES_LEAST ? BYTES_LEAST : bytes > SPILL_BYTES ? SPILL_BYTES : bytes;
+    const size_t most = bytes / sizeof(struct group_item);
     size_t capacity = items < most ? (size_t)items + 1 : most; /* 0 would be the default */
-    spill_init(&g->by_time, sizeof(struct group_item), capacity, dir);
-    spill_init(&g->by_list, sizeof(struct group_item), capacity, dir);
+    spill_init(&g->by_time, sizeof(struct group_item), capacity, spool->dir);
+    spill_init(&g->by_list, sizeof(struct group_item), capacity, spool->dir);
 }
 
 void grouper_release(struct grouper *g)

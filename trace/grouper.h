@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
+#include "base/spool.h"
 #include "trace/spill.h"
 
 struct group_item {
@@ -27,8 +28,11 @@ struct grouper {
     struct spill by_list;
 };
 
-/* For at most `items`, in bounded memory. `dir` is where temporary files go, as for spill_init. */
-void grouper_init(struct grouper *g, uint64_t items, const char *dir);
+/*
+ * For at most `items`, in as much memory as the spool may take, within bounds. Temporary files go
+ * to its folder.
+ */
+void grouper_init(struct grouper *g, uint64_t items, const struct spool *spool);
 void grouper_release(struct grouper *g);
 
 /* All items of one list must be added with the same `sorted`. */

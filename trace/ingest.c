@@ -247,7 +247,7 @@ static int add_facts(struct ingest *in, struct err *e)
         {"overflow.times", in->time_overflow},
         {"overflow.source_locations", t->location_overflow},
         {"overflow.threads", t->threads.overflow},
-        {"overflow.zone_depth", zones->depth},
+        {"overflow.zone_depth", zones->depth + t->gpu.deep},
         {"overflow.zone_extras", zones->extras},
         {"zone_ends_without_zone", zones->ends},
         {"zone_ends_out_of_order", zones->validations},

@@ -144,7 +144,7 @@ int save_frame_sets(struct saver *s)
     struct frame_save save = {.s = s};
     const struct group_sink sink = {.ctx = &save, .begin = begin_set, .items = put_frames};
     struct grouper g;
-    grouper_init(&g, s->t->frame_sets.marks.len + first_frames(s), s->t->spool.dir);
+    grouper_init(&g, s->t->frame_sets.marks.len + first_frames(s), &s->t->spool);
     int status = frame_images_by_frame(&s->t->frame_images, &save.refs, s->e);
     column_reader_init(&save.refs_reader, &save.refs);
     if (status == 0)

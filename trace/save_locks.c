@@ -121,7 +121,7 @@ int save_locks(struct saver *s)
     const struct group_sink sink = {.ctx = &save, .begin = begin_lock, .items = put_lock_events};
     const uint32_t n = (uint32_t)s->t->locks.list.len;
     struct grouper g;
-    grouper_init(&g, s->t->locks.events.len, s->t->spool.dir);
+    grouper_init(&g, s->t->locks.events.len, &s->t->spool);
     int status = order_locks(&save);
     if (status == 0)
         status = put_count(s, REC_LOCKS, n);

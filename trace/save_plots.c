@@ -97,7 +97,7 @@ int save_plots(struct saver *s)
     struct plot_save save = {.s = s};
     const struct group_sink sink = {.ctx = &save, .begin = begin_plot, .items = put_points};
     struct grouper g;
-    grouper_init(&g, s->t->plots.points.len, s->t->spool.dir);
+    grouper_init(&g, s->t->plots.points.len, &s->t->spool);
     int status = order_plots(&save);
     if (status == 0)
         status = put_count(s, REC_PLOTS, save.n);

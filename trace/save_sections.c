@@ -129,7 +129,7 @@ int save_sections(struct saver *s)
     const struct group_sink sink = {
         .ctx = &save, .begin = begin_category, .items = put_section_run};
     struct grouper g;
-    grouper_init(&g, s->t->sections.list.len, s->t->spool.dir);
+    grouper_init(&g, s->t->sections.list.len, &s->t->spool);
     int status = order_categories(&save);
     if (status == 0)
         status = put_count(s, REC_SECTION_LISTS, save.used);

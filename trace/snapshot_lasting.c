@@ -121,7 +121,7 @@ static void snapshot_notes(struct snapshot *s, struct trace *t, struct live_zone
 static void snapshot_zone_thread(struct snapshot *s, struct trace *t, struct zone_thread *th)
 {
     snapshot_u32(s, &th->next_validation);
-    SNAPSHOT_EACH(s, &th->open, i, ZONE_DEPTH_MAX)
+    SNAPSHOT_EACH(s, &th->open, i, UINT32_MAX) /* zones too deep for a file are open, too */
     {
         struct live_zone *zone = &th->open.at[i];
         snapshot_u32(s, &zone->validation);

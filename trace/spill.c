@@ -8,7 +8,8 @@
 #include "base/run_heap.h"
 #include "base/tempfile.h"
 
-#define MERGE_MIN 16u /* records of a run read at once, at least */
+#define MERGE_MIN 16u         /* records of a run read at once, at least */
+#define PIECE ((size_t)65536) /* that are handed over at a time where nothing is merged */
 
 void spill_init(struct spill *s, size_t size, size_t capacity, const char *dir)
 {
@@ -176,6 +177,8 @@ static int write_run(struct spill *s, struct err *e)
     if (sort_buffer(s, e) != 0 || (s->fd < 0 && (s->fd = tempfile_open(s->dir, e)) < 0))
         return -1;
     size_t bytes = s->n * s->size;
+    s->unordered |= s->runs.len && time_of(s->buf) < s->last;
+    s->last = time_of(s->buf + bytes - s->size);
     if (!vec_push(&s->runs, (struct spill_run){s->end, s->n}))
         return err_no_memory(e, "sorting");
     if (tempfile_write(s->fd, s->dir, s->buf, bytes, s->end, e) != 0)
@@ -300,6 +303,22 @@ static int merge_runs(struct spill *s, spill_put *put, void *ctx, struct err *e)
     return status;
 }
 
+/* Runs of which each begins where the one before ends: as they stand. */
+static int concatenate_runs(struct spill *s, spill_put *put, void *ctx, struct err *e)
+{
+    uint64_t n = s->end / s->size, most = s->capacity < PIECE ? s->capacity : PIECE;
+    uint8_t *buf = malloc(most * s->size);
+    int status = buf ? 0 : err_no_memory(e, "sorting");
+    for (uint64_t at = 0, part; status == 0 && at < n; at += part) {
+        part = n - at < most ? n - at : most;
+        status = tempfile_read(s->fd, s->dir, buf, part * s->size, at * s->size, e);
+        if (status == 0)
+            status = put(ctx, buf, part, e);
+    }
+    free(buf);
+    return status;
+}
+
 int spill_drain(struct spill *s, spill_put *put, void *ctx, struct err *e)
 {
     int status = 0;
@@ -313,10 +332,11 @@ int spill_drain(struct spill *s, spill_put *put, void *ctx, struct err *e)
         free(s->buf); /* the merge needs the room */
         s->buf = NULL;
         if (status == 0)
-            status = merge_runs(s, put, ctx, e);
+            status = (s->unordered ? merge_runs : concatenate_runs)(s, put, ctx, e);
     }
     s->n = 0;
     s->runs.len = 0;
     s->end = 0;
+    s->unordered = false;
     return status;
 }

@@ -7,6 +7,7 @@
  * record is any struct that begins with its int64_t time.
  */
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -27,6 +28,8 @@ struct spill {
     int fd; /* -1 until needed */
     uint64_t end;
     VEC(struct spill_run) runs;
+    int64_t last;   /* time of the last record of the last run */
+    bool unordered; /* a run begins before the one before it ends */
 };
 
 /* 48 MiB for a buffer and as much again while it is sorted. */

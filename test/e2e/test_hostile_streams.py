@@ -1,0 +1,163 @@
+"""A few MiB that expand to a GiB (hostile.py): limits on memory and time hold while they are taken in,
+saved and recovered."""
+
+import os
+import re
+import signal
+import subprocess
+import time
+import unittest
+
+from hostile import Hostile, stream
+from memory_group import MemoryGroup, NoGroups
+from passing import journal_bytes
+from test_daemon_production import Running
+from tools import LIMIT, TIDEMARK, Case, run, wait_until
+
+MIB = 1 << 20
+# What was far beyond a limit, or far behind a clock, is tried each time; all with CASES=all.
+CASES = ("strings", "app info", "zone texts", "locations", "deep call stacks", "call stacks",
+         "open zones", "zones", "zone colors", "threads", "frame marks")
+PLAIN = not os.environ.get("BUILD", "build").endswith("asan") # AddressSanitizer's memory counts, too
+
+
+def peak(pid):
+    """Most bytes that a process ever had resident; 0 when it is gone."""
+    try:
+        with open(f"/proc/{pid}/status") as status:
+            return int(re.search(r"VmHWM:\s+(\d+)", status.read())[1]) * 1024
+    except (OSError, TypeError):
+        return 0
+
+
+class Streams(Case):
+    def play(self, case, *args, interrupt=None, size=4 * MIB):
+        """(capture, its output, most bytes resident, seconds since it began or was interrupted)."""
+        client = Hostile(stream(case, size))
+        self.addCleanup(client.close)
+        with open(self.dir / "log", "w+") as log:
+            began, most = time.monotonic(), 0
+            capture = subprocess.Popen(
+                [TIDEMARK, "capture", "-f", "-o", str(self.dir / "x"), "-p", str(client.port),
+                 "--protocol", "74", *args], stdout=log, stderr=log)
+            try:
+                while capture.poll() is None and time.monotonic() - began < 120:
+                    most = max(most, peak(capture.pid))
+                    if interrupt and time.monotonic() - began > interrupt:
+                        capture.send_signal(signal.SIGINT)
+                        began, interrupt = time.monotonic(), None
+                    time.sleep(0.01)
+            finally:
+                capture.kill()
+                capture.wait()
+            log.seek(0)
+            return capture, log.read(), most, time.monotonic() - began
+
+    def check(self, case, played, limit, seconds):
+        capture, said, most, took = played
+        self.assertIn(capture.returncode, (0, 4), f"{case}: {said}")
+        if PLAIN:
+            self.assertLessEqual(most, limit * MIB, f"{case}: {said}")
+            self.assertLess(took, seconds, f"{case}: {said}")
+        verified = run("verify", self.dir / "x")
+        self.assertIn(verified.returncode, (0, 1), f"{case}: {verified.stderr}")
+        if capture.returncode == 4 and "no summary" not in said:
+            self.assertIn("is kept in", said, case)
+            self.assertTrue((self.dir / "x.journal").exists())
+            recovered = run("recover", self.dir / "x.journal", "--memory-limit", f"{limit}M",
+                            "-f", "-o", self.dir / "y")
+            self.assertIn(recovered.returncode, (0, 4), f"{case}: {recovered.stderr}")
+
+    def test_memory_and_time(self):
+        """-s 4 ends within 6 s, on a machine that has nothing else to do."""
+        for case in CASES:
+            with self.subTest(case):
+                self.check(case, self.play(case, "--memory-limit", "200M", "-s", "4"), 200, 30)
+                for path in self.dir.glob("x.journal/*"):
+                    path.unlink()
+                for path in self.dir.glob("x.journal"):
+                    path.rmdir()
+
+    def test_signals(self):
+        """SIGINT ends within 3 s, likewise."""
+        for case in ("zones", "deep call stacks", "frame marks"):
+            with self.subTest(case):
+                self.check(case, self.play(case, interrupt=1.5), 4096, 20)
+
+    def test_a_container(self):
+        """Without an option; and what a killed capture leaves is recovered in as little."""
+        for case in ("strings", "deep call stacks"):
+            with self.subTest(case):
+                self.in_container(case)
+
+    def in_container(self, case):
+        client = Hostile(stream(case, MIB * 3 // 2))
+        self.addCleanup(client.close)
+        try:
+            with MemoryGroup(300 * MIB) as group:
+                captured = subprocess.run(
+                    group.command(TIDEMARK, "capture", "-f", "-o", self.dir / "x", "-p", client.port,
+                                  "--protocol", "74", "-s", "4", "--no-summary"),
+                    stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT)
+                self.assertEqual(captured.returncode, 0, captured.stdout)
+        except NoGroups as why:
+            self.skipTest(str(why))
+        journal = self.dir / "x.journal"
+        capture = subprocess.Popen([TIDEMARK, "capture", "-f", "-o", str(self.dir / "x"), "-p",
+                                    str(client.port), "--protocol", "74"],
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        wait_until(lambda: journal.exists() and len(journal_bytes(journal)) > MIB)
+        capture.kill()
+        capture.wait()
+        with MemoryGroup(300 * MIB) as group:
+            recovered = subprocess.run(
+                group.command(TIDEMARK, "recover", journal, "-f", "-o", self.dir / "y"),
+                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT)
+        self.assertEqual(recovered.returncode, 4, recovered.stdout)
+        self.assertIn("not all of the journal fits in memory", recovered.stdout)
+        self.assertIn(run("verify", self.dir / "y").returncode, (0, 1))
+        subprocess.run(["rm", "-r", str(journal)], check=True)
+
+
+class Daemons(Running):
+    @unittest.skipUnless(PLAIN, "AddressSanitizer's memory counts, too")
+    def test_all_clients_together(self):
+        """Three hostile clients of a daemon with 500 MiB."""
+        clients = [Hostile(stream(case, 4 * MIB))
+                   for case in ("strings", "deep call stacks", "open zones")]
+        targets = [a for c in clients for a in ("--target", f"127.0.0.1:{c.port}")]
+        most = 0
+        with self.daemon("--memory-limit", "500M", "--no-recover", *targets) as process:
+            began = time.monotonic()
+            while time.monotonic() - began < 8:
+                most = max(most, sum(self.resident(pid) for pid in self.family(process.pid)))
+                time.sleep(0.01)
+            for client in clients:
+                client.close()
+            self.stop(process)
+        self.assertGreater(most, 50 * MIB)
+        self.assertLessEqual(most, 500 * MIB, self.said())
+
+    @staticmethod
+    def family(pid):
+        """The process and its descendants."""
+        found = [pid]
+        for parent in found:
+            try:
+                with open(f"/proc/{parent}/task/{parent}/children") as children:
+                    found += map(int, children.read().split())
+            except OSError:
+                pass
+        return found
+
+    @staticmethod
+    def resident(pid):
+        try:
+            with open(f"/proc/{pid}/status") as status:
+                return int(re.search(r"RssAnon:\s+(\d+)", status.read())[1]) * 1024
+        except (OSError, TypeError):
+            return 0
+
+
+if __name__ == "__main__":
+    unittest.main()
