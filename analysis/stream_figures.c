@@ -34,25 +34,33 @@ struct stream_room {
 /* Events of a pool for which a thread of its own pays. */
 #define EVENTS_FOR_A_THREAD 20000u
 
+/* Bytes of frees to come, unless stream_figures_bound tells less: six million. */
+#define FREES_IN_MEMORY ((size_t)96 << 20)
+
+/* Bytes of blocks allocated in one nanosecond; one or none in real traces. */
+#define CANDIDATES_IN_MEMORY ((size_t)16 << 20)
+
 void stream_figures_init(struct stream_figures *f, struct trace *t)
 {
     *f = (struct stream_figures){.trace = t};
     accounting_init(&f->callstacks, NULL);
     stream_log_init(&f->counting.log, t->memory.spool);
+    pageable_init(&f->counting.pageable, t->spool.dir, CANDIDATES_IN_MEMORY);
     f->frees.loose = STEP_TIME;
+    f->frees.bound = FREES_IN_MEMORY;
 }
 
 int stream_figures_bound(struct stream_figures *f, size_t bytes, struct err *e)
 {
     f->memory = bytes;
-    f->frees.bound = bytes / 2 + 1;
-    return spool_set_budget(&f->trace->spool, bytes / 2, e);
+    f->frees.bound = bytes / 3 + 1;
+    return spool_set_budget(&f->trace->spool, bytes / 3, e);
 }
 
 static void forget_threads(struct stream_figures *f)
 {
     for (size_t i = 0; i < f->counting.thread_count; i++)
-        vec_release(&f->counting.threads[i].more);
+        pageable_vec_release(&f->counting.pageable, &f->counting.threads[i].more);
     free(f->counting.threads);
     f->counting.threads = NULL;
     f->counting.thread_count = 0;
@@ -62,6 +70,7 @@ void stream_figures_release(struct stream_figures *f)
 {
     stream_pipe_close(f->pipe);
     forget_threads(f);
+    pageable_release(&f->counting.pageable);
     accounting_release(&f->callstacks);
     vec_release(&f->pools);
     stream_log_release(&f->counting.log);

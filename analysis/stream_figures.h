@@ -27,6 +27,7 @@
 #include "analysis/stream_log.h"
 #include "base/due_queue.h"
 #include "base/err.h"
+#include "base/pageable.h"
 #include "trace/load.h"
 #include "trace/store.h"
 
@@ -63,6 +64,7 @@ struct stream_counting {
     struct pool_account *account; /* of the pool at hand */
     struct stream_thread *threads;
     size_t thread_count;
+    struct pageable pageable; /* of their candidates */
     struct stream_log log;
     struct stream_run run;
     uint64_t counter_pages; /* made so far, to be held against what was read */

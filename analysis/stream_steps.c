@@ -193,14 +193,15 @@ static __attribute__((noinline)) void judge(struct stream_counting *c, struct st
 }
 
 /* A thread does more in one nanosecond. False when memory is short. */
-static __attribute__((noinline)) bool add_candidate(struct stream_thread *t,
+static __attribute__((noinline)) bool add_candidate(struct stream_counting *c,
+                                                    struct stream_thread *t,
                                                     const struct stream_run *r, uint32_t i)
 {
     const struct stream_candidate block = {r->freed[i], r->steps.size[i], r->steps.what[i] >> 2};
     if (block.freed == INT64_MAX)
         return true;
     t->soonest = block.freed < t->soonest ? block.freed : t->soonest;
-    return vec_push(&t->more, block);
+    return pageable_push(&c->pageable, &t->more, block);
 }
 
 static int count_threads(struct stream_counting *c, const struct stream_run *r, struct err *e)
@@ -209,7 +210,7 @@ static int count_threads(struct stream_counting *c, const struct stream_run *r, 
         int64_t time = time_of(r->key[i]);
         struct stream_thread *t = &c->threads[(uint16_t)r->key[i]];
         if (__builtin_expect(time == t->latest, 0)) {
-            if (!add_candidate(t, r, i))
+            if (!add_candidate(c, t, r, i))
                 return err_no_memory(e, "figures of call stacks");
             continue;
         }

@@ -8,7 +8,7 @@
 void radix_heap_release(struct radix_heap *h)
 {
     for (size_t i = 0; i < RADIX_HEAP_BUCKETS; i++)
-        vec_release(&h->buckets[i]);
+        pageable_vec_release(h->pageable, &h->buckets[i]);
     *h = (struct radix_heap){0};
 }
 
@@ -22,7 +22,7 @@ static void drop_taken(struct radix_heap *h)
 static inline __attribute__((always_inline)) bool put(struct radix_heap *h, struct radix_item item)
 {
     unsigned b = item.key == h->last ? 0 : 64 - (unsigned)__builtin_clzll(item.key ^ h->last);
-    if (!vec_push(&h->buckets[b], item))
+    if (!pageable_push(h->pageable, &h->buckets[b], item))
         return false;
     if (b > 0 && (h->buckets[b].len == 1 || item.key < h->least[b]))
         h->least[b] = item.key;
@@ -57,7 +57,7 @@ bool radix_heap_settle(struct radix_heap *h)
     }
     h->buckets[b].len = 0;
     if (h->buckets[b].cap > ITEMS_KEPT)
-        vec_release(&h->buckets[b]);
+        pageable_vec_release(h->pageable, &h->buckets[b]);
     h->occupied &= ~(UINT64_C(1) << (b - 1));
     return true;
 }

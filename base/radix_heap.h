@@ -11,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/vec.h"
+#include "base/pageable.h"
 
 #define RADIX_HEAP_BUCKETS 65
 
@@ -21,6 +21,7 @@ struct radix_item {
 };
 
 struct radix_heap {
+    struct pageable *pageable; /* for items; NULL: the heap. Set it when empty. */
     VEC(struct radix_item) buckets[RADIX_HEAP_BUCKETS];
     uint64_t least[RADIX_HEAP_BUCKETS]; /* key of each bucket that is not empty */
     uint64_t occupied;                  /* bit i: bucket i + 1 is not empty */

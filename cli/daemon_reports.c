@@ -21,7 +21,13 @@
 #define WAITING_MAX 32u
 #define SECONDS_MAX 300.0
 #define CAUSE_MAX 512u
-#define MAKER_MEMORY ((uint64_t)4 << 30)
+
+/*
+ * Data of a process that makes a page, which ends when it wants more, and what it shall keep there
+ * of the trace. A page of any trace takes some hundred MiB.
+ */
+#define MAKER_MEMORY ((uint64_t)1 << 30)
+#define MAKER_KEEPS "256M"
 
 struct report_page {
     char *name;
@@ -65,8 +71,9 @@ void daemon_reports_release(struct daemon *d)
 static int make_page(void *arg)
 {
     const struct report_page *p = arg;
-    const char *words[] = {"report", "-",  "--format", p->kind == REPORT_PAGE ? "html" : "json",
-                           NULL,     NULL, NULL};
+    const char *words[] = {
+        "report",   "-",         "--format", p->kind == REPORT_PAGE ? "html" : "json",
+        "--memory", MAKER_KEEPS, NULL};
     const struct guard_folders folders = {.writable = {tempfile_dir(NULL)}};
     /* A library that is loaded when it is needed: later it could not be. */
     struct instructions *disassembler = p->kind == REPORT_PAGE ? instructions_new(CODE_X64) : NULL;
@@ -76,7 +83,7 @@ static int make_page(void *arg)
     (void)guard_forks();
     (void)guard_sockets();
     optind = 0;
-    int status = cmd_report(4, (char **)words);
+    int status = cmd_report(6, (char **)words);
     instructions_free(disassembler);
     return status;
 }

@@ -25,6 +25,9 @@
 #include "report/json_value.h"
 #include "server/guard.h"
 
+/* Data of a process that sends a trace, which ends when it wants more. */
+#define SENDER_MEMORY ((uint64_t)1 << 30)
+
 #define MARK "user.tidemark.sent"
 #define LOOK_NS 60000000000LL
 #define PAUSE_NS 5000000000LL /* after a failure; twice as long after each further one */
@@ -183,7 +186,7 @@ static int push_one(void *arg)
         kept = vec_push(&words, "--label") && vec_push(&words, d->sink.labels.at[i]);
     kept = kept && vec_push(&words, "--") && vec_push(&words, buf_str(&path)) &&
            vec_push(&words, NULL);
-    guard_limits(0, 0);
+    guard_limits(0, SENDER_MEMORY);
     (void)guard_files(&folders);
     if (place.kind ==
         PUSH_FILES) { /* else libraries are loaded, and servers found by their names */

@@ -95,15 +95,15 @@ struct tidetrace_open_options {
     size_t struct_size;
     uint32_t flags; /* enum tidetrace_open_flags */
     uint32_t reserved;
-    uint64_t memory;              /* of events kept in memory, the rest is in a temporary file; */
-                                  /* 0: 80 MiB; of plots and messages as much, but 16 MiB at most */
+    uint64_t memory; /* of events, names and call stacks kept in memory, the rest is */
+                     /* in temporary files; 0: 80 MiB of events, 64 MiB of the others; */
+                     /* of plots and messages as much, but 16 MiB at most */
     const char *temporary_folder; /* NULL: $TMPDIR, else /var/tmp */
 };
 
 /*
- * Reads the trace at `path` as a whole. `options` may be NULL. Names, call stacks and frames stay
- * in memory; memory events beyond options->memory go to a temporary file without a name. *trace is
- * NULL after a failure.
+ * Reads the trace at `path` as a whole. `options` may be NULL. What is beyond
+ * options->memory goes to temporary files without a name. *trace is NULL after a failure.
  */
 TIDETRACE_API int tidetrace_open(const char *path, const struct tidetrace_open_options *options,
                                  struct tidetrace **trace, struct tidetrace_error *error);

@@ -61,7 +61,7 @@ static int open_fd(int fd, const char *name, const struct tidetrace_open_options
     t->plots = o.flags & TIDETRACE_OPEN_PLOTS;
     t->budget = o.memory ? o.memory : DEFAULT_BUDGET;
     const struct trace_options options = {.spool_dir = o.temporary_folder,
-                                          .resident_budget = (size_t)t->budget};
+                                          .resident_budget = (size_t)o.memory};
     if (trace_init(&t->trace, &options, e) != 0) {
         free(t);
         return -1;

@@ -9,7 +9,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+/* Of a trace that is loaded: its part of what all may take, but enough to answer at once. */
 #define EVENTS_IN_MEMORY (UINT64_C(64) << 20)
+#define SHARE 4u
 #define PATH_BYTES_MAX 4096u
 
 int traces_init(struct traces *t, const char *root, uint64_t memory, struct err *e)
@@ -161,7 +163,9 @@ static int load(struct traces *t, int fd, const char *path, const struct file_id
                                           [-TIDETRACE_SYSTEM] = ERR_OUTPUT,
                                           [-TIDETRACE_MEMORY] = ERR_MEMORY};
     struct tidetrace_open_options options = {
-        .struct_size = sizeof options, .flags = wanted, .memory = EVENTS_IN_MEMORY};
+        .struct_size = sizeof options, .flags = wanted, .memory = t->memory / SHARE};
+    if (options.memory > EVENTS_IN_MEMORY || options.memory == 0)
+        options.memory = EVENTS_IN_MEMORY;
     struct open_trace one = {.file = *file, .loaded = wanted};
     struct tidetrace_error error;
     int code = tidetrace_open_fd(fd, path, &options, &one.trace, &error);

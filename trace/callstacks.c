@@ -11,6 +11,7 @@
 
 #define NODES_MAX UINT32_MAX
 #define FIND_AT_ONCE ((size_t)32)
+#define CHILDREN_BYTES(C) (((C)->children_mask + 1) * sizeof *(C)->children)
 /*
  * In the hash: beside the number of frames, that some are no addresses. So what a client sends as
  * addresses is never taken for a stack with such frames, whatever bits it sets.
@@ -38,13 +39,13 @@ int callstacks_init(struct callstacks *c, struct err *e)
 
 void callstacks_release(struct callstacks *c)
 {
-    vec_release(&c->nodes);
-    free(c->children);
-    vec_release(&c->list);
+    pageable_vec_release(c->pageable, &c->nodes);
+    pageable_free(c->pageable, c->children, c->children ? CHILDREN_BYTES(c) : 0);
+    pageable_vec_release(c->pageable, &c->list);
     free(c->contents);
     map_release(&c->frame_numbers);
-    vec_release(&c->frames);
-    vec_release(&c->inlines);
+    pageable_vec_release(c->pageable, &c->frames);
+    pageable_vec_release(c->pageable, &c->inlines);
     *c = (struct callstacks){0};
 }
 
@@ -58,7 +59,7 @@ uint32_t callstacks_frame(struct callstacks *c, uint64_t frame_id)
         /* A number is given even when the push fails, so that the map stays consistent. */
         *number = c->frames.len;
         if (c->frames.len >= UINT32_MAX - 1 ||
-            !vec_push(&c->frames, (struct frame){.id = frame_id})) {
+            !pageable_push(c->pageable, &c->frames, (struct frame){.id = frame_id})) {
             *number = UINT32_MAX;
         }
     }
@@ -80,7 +81,7 @@ int callstacks_resolve(struct callstacks *c, uint64_t frame_id, uint32_t image,
 int callstacks_resolve_number(struct callstacks *c, uint32_t number, uint32_t image,
                               const struct frame_inline *inlines, uint32_t n, struct err *e)
 {
-    if (number == UINT32_MAX || !vec_reserve(&c->inlines, c->inlines.len + n) ||
+    if (number == UINT32_MAX || !pageable_reserve(c->pageable, &c->inlines, c->inlines.len + n) ||
         c->inlines.len + n > UINT32_MAX)
         return err_no_memory(e, "call stack frames");
     struct frame *f = &c->frames.at[number];
@@ -109,10 +110,10 @@ static size_t child_slot(const struct callstacks *c, uint32_t parent, uint32_t f
 static bool callstacks_grow_children(struct callstacks *c)
 {
     size_t n = (c->children_mask + 1) * 2;
-    uint32_t *table = calloc(n, sizeof *table);
+    uint32_t *table = pageable_zeroed(c->pageable, n * sizeof *table);
     if (!table)
         return false;
-    free(c->children);
+    pageable_free(c->pageable, c->children, CHILDREN_BYTES(c));
     c->children = table;
     c->children_mask = n - 1;
     for (size_t i = 1; i < c->nodes.len; i++) {
@@ -133,7 +134,8 @@ static uint32_t callstacks_child(struct callstacks *c, uint32_t parent, uint32_t
         if (node->parent == parent && node->frame == frame)
             return c->children[at];
     }
-    if (c->nodes.len >= NODES_MAX || !vec_push(&c->nodes, (struct callstack_node){parent, frame}))
+    if (c->nodes.len >= NODES_MAX ||
+        !pageable_push(c->pageable, &c->nodes, (struct callstack_node){parent, frame}))
         return 0;
     uint32_t number = (uint32_t)(c->nodes.len - 1);
     c->children[at] = number;
@@ -152,7 +154,7 @@ int callstacks_append(struct callstacks *c, const uint64_t *frame_ids, uint32_t 
         if (frame == UINT32_MAX || !(node = callstacks_child(c, node, frame)))
             return err_no_memory(e, "call stacks");
     }
-    if (!vec_push(&c->list, (struct callstack){node, n}))
+    if (!pageable_push(c->pageable, &c->list, (struct callstack){node, n}))
         return err_no_memory(e, "call stacks");
     return 0;
 }
@@ -320,7 +322,7 @@ int callstacks_restore(struct callstacks *c, const struct callstack *stack, bool
                        struct err *e)
 {
     uint64_t *ids = stack_ids(c, stack);
-    if (!ids || !vec_push(&c->list, *stack)) {
+    if (!ids || !pageable_push(c->pageable, &c->list, *stack)) {
         free(ids);
         return err_no_memory(e, "call stacks");
     }

@@ -15,6 +15,7 @@
 
 #include "base/err.h"
 #include "base/map.h"
+#include "base/pageable.h"
 #include "base/vec.h"
 #include "protocol/event.h"
 
@@ -70,6 +71,7 @@ struct callstack_slot {
 };
 
 struct callstacks {
+    struct pageable *pageable;        /* for nodes, stacks, frames and inlines; NULL: the heap */
     VEC(struct callstack_node) nodes; /* nodes.at[0] is the root */
     uint32_t *children;               /* hash of (parent, frame) → node */
     size_t children_mask;

@@ -40,11 +40,17 @@ struct container_info {
 };
 
 struct container_limits {
-    uint64_t decoder_bytes; /* most memory for decoder states; 0: CONTAINER_DECODER_BYTES */
+    uint64_t decoder_bytes; /* most memory that decoder states fill; 0: by the file's size */
 };
 
-/* Enough for 31 streams of the strongest official setting (zstd 22: a window of 128 MiB each). */
-#define CONTAINER_DECODER_BYTES (UINT64_C(4) << 30)
+/*
+ * Without a limit: CONTAINER_DECODER_SHARE times the bytes of the file that were read, but from
+ * CONTAINER_DECODER_LEAST to what 31 streams of the strongest official setting take (zstd 22: a
+ * window of 128 MiB each). What was allocated and never written to does not count.
+ */
+#define CONTAINER_DECODER_SHARE 64u
+#define CONTAINER_DECODER_LEAST (UINT64_C(96) << 20)
+#define CONTAINER_DECODER_MOST (UINT64_C(4) << 30)
 
 struct container_reader;
 

@@ -14,12 +14,16 @@
 
 #define READ_PIECE ((size_t)1 << 20)
 
+/* What a zstd decoder takes beside its window: tables and a block on its way. */
+#define DECODER_BASE ((uint64_t)512 << 10)
+
 /* The state of one compression stream, made when its first block comes. */
 struct decoder {
     ZSTD_DCtx *zstd;
     uint8_t *previous; /* LZ4: the stream's block before, which is the dictionary of the next */
     size_t previous_len;
-    size_t bytes; /* memory that it takes */
+    size_t bytes;     /* memory that it takes */
+    uint64_t decoded; /* bytes that came out of it */
 };
 
 struct container_reader {
@@ -137,8 +141,7 @@ int container_reader_open(struct container_reader **out, int fd,
     }
     XXH3_64bits_reset(r->hash);
     r->fd = fd;
-    r->decoder_limit =
-        limits && limits->decoder_bytes ? limits->decoder_bytes : CONTAINER_DECODER_BYTES;
+    r->decoder_limit = limits ? limits->decoder_bytes : 0;
     int status = read_magic(r, e);
     if (status != 0) {
         container_reader_free(r);
@@ -169,12 +172,24 @@ static int block_error(const struct container_reader *r, uint32_t size, struct e
                    what);
 }
 
+/* Without a limit of the caller's it grows with the file: a small one has no use for large windows.
+ */
+static uint64_t decoder_limit(const struct container_reader *r)
+{
+    uint64_t by_file = r->info.file_bytes * CONTAINER_DECODER_SHARE;
+    if (r->decoder_limit)
+        return r->decoder_limit;
+    if (by_file < CONTAINER_DECODER_LEAST)
+        return CONTAINER_DECODER_LEAST;
+    return by_file < CONTAINER_DECODER_MOST ? by_file : CONTAINER_DECODER_MOST;
+}
+
 static int count_decoder(struct container_reader *r, struct decoder *d, size_t bytes, uint32_t size,
                          struct err *e)
 {
     r->decoder_bytes += bytes - d->bytes;
     d->bytes = bytes;
-    if (r->decoder_bytes > r->decoder_limit)
+    if (r->decoder_bytes > decoder_limit(r))
         return block_error(r, size, e,
                            "the compression windows of all streams take too much "
                            "memory together");
@@ -223,7 +238,10 @@ static ssize_t decode_zstd(struct container_reader *r, struct decoder *d, const 
         if (from.pos == in_before && to.pos == out_before)
             return block_error(r, size, e, "damaged zstd data");
     }
-    if (count_decoder(r, d, ZSTD_sizeof_DCtx(d->zstd), size, e) != 0)
+    /* Of a window that was allocated memory has only what was written to. */
+    d->decoded += to.pos;
+    uint64_t touched = d->decoded + DECODER_BASE, whole = ZSTD_sizeof_DCtx(d->zstd);
+    if (count_decoder(r, d, (size_t)(touched < whole ? touched : whole), size, e) != 0)
         return -1;
     return (ssize_t)to.pos;
 }

@@ -142,7 +142,8 @@ static int load_locations(struct loader *l, const struct rec_source_location *r,
                           struct err *e)
 {
     for (size_t i = 0; i < n; i++) {
-        uint64_t *number = map_add(&l->t->location_numbers, r[i].pointer, NULL);
+        bool fresh;
+        uint64_t *number = map_add(&l->t->location_numbers, r[i].pointer, &fresh);
         struct trace_location location = {.pointer = r[i].pointer,
                                           .name = r[i].name.value,
                                           .function = r[i].function.value,
@@ -150,7 +151,11 @@ static int load_locations(struct loader *l, const struct rec_source_location *r,
                                           .line = r[i].line,
                                           .color = r[i].color,
                                           .known = true};
-        if (!number || !vec_push(&l->t->locations, location))
+        if (!number)
+            return no_room(e);
+        if (!fresh)
+            continue; /* the first stands, as in official readers */
+        if (!pageable_push(trace_pageable(l->t), &l->t->locations, location))
             return no_room(e);
         *number = l->t->locations.len - 1;
     }
@@ -195,7 +200,7 @@ static int load_app_infos(struct loader *l, const struct rec_string_ref *r, size
             number = (uint32_t)r[i].value + 1;
         else if (r[i].flags == STRING_REF_POINTER)
             number = strings_at_pointer(&l->t->strings, r[i].value);
-        if (number && !vec_push(&l->t->app_info, number))
+        if (number && !pageable_push(trace_pageable(l->t), &l->t->app_info, number))
             return no_room(e);
     }
     return 0;
@@ -204,7 +209,8 @@ static int load_app_infos(struct loader *l, const struct rec_string_ref *r, size
 static int load_symbols(struct loader *l, const struct rec_symbol *r, size_t n, struct err *e)
 {
     for (size_t i = 0; i < n; i++) {
-        uint64_t *number = map_add(&l->t->symbol_numbers, r[i].address, NULL);
+        bool fresh;
+        uint64_t *number = map_add(&l->t->symbol_numbers, r[i].address, &fresh);
         struct trace_symbol symbol = {.address = r[i].address,
                                       .name = r[i].name,
                                       .file = r[i].file,
@@ -215,7 +221,11 @@ static int load_symbols(struct loader *l, const struct rec_symbol *r, size_t n, 
                                       .size = r[i].size,
                                       .is_inline = r[i].is_inline != 0,
                                       .known = true};
-        if (!number || !vec_push(&l->t->symbols, symbol))
+        if (!number)
+            return no_room(e);
+        if (!fresh)
+            continue;
+        if (!pageable_push(trace_pageable(l->t), &l->t->symbols, symbol))
             return no_room(e);
         *number = l->t->symbols.len - 1;
     }
@@ -385,9 +395,12 @@ static int load_input(struct trace *t, const struct load_input *in, const struct
     struct loader l = {.t = t, .counts = plan->counts, .options = o};
     struct record_sink sink = {&l, load_put};
     bool wanted[REC_TYPE_COUNT];
-    struct trace_read_options options = {.wanted = wanted, .ahead = true};
+    struct trace_read_options options = {
+        .wanted = wanted, .ahead = true, .limits.decoder_bytes = trace_decoder_budget(t)};
     struct trace_info unused;
     struct trace_info *info = plan->info ? plan->info : &unused;
+    if (trace_make_pageable(t, e) != 0)
+        return -1;
     choose_wanted(wanted);
     wanted[REC_MEMORY_EVENT] = !o->no_events;
     wanted[REC_ZONE_BEGIN] = wanted[REC_ZONE_END] = o->zones;

@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "base/map.h"
+#include "base/pageable.h"
 #include "base/spool.h"
 #include "base/vec.h"
 #include "trace/free_time.h"
@@ -116,6 +117,7 @@ struct memory_fault {
 
 struct memory {
     struct spool *spool;
+    struct pageable *pageable; /* for what a sweep keeps; NULL: the heap */
     VEC(struct pool *) pools;
     struct map pool_numbers; /* key → index in pools */
     uint64_t pool_overflow;  /* look-ups that POOL_OTHER stood in for */

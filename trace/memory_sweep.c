@@ -55,7 +55,7 @@ static int sweep_frees(struct sweep *s, uint64_t until, struct err *e)
                                .callstack = p->callstack,
                                .block = p->block,
                                .freed = NEVER_FREED};
-        if (!vec_push(&s->vacant, slot))
+        if (!pageable_push(s->memory->pageable, &s->vacant, slot))
             return err_no_memory(e, "pending frees");
         if (s->to->op(s->to->ctx, &op, e) != 0)
             return -1;
@@ -70,7 +70,7 @@ static bool sweep_expect_free(struct sweep *s, const struct pool_cursor *c,
     if (s->vacant.len) {
         slot = s->vacant.at[--s->vacant.len];
     } else {
-        if (!vec_reserve(&s->pending, s->pending.len + 1))
+        if (!pageable_reserve(s->memory->pageable, &s->pending, s->pending.len + 1))
             return false;
         slot = (uint32_t)s->pending.len++;
         s->heap.things = s->pending.at;
@@ -220,7 +220,7 @@ static int sweep_open(struct memory *m, int64_t only, struct pool_cursor *cursor
 
 int memory_sweep(struct memory *m, int64_t only, const struct memory_observer *to, struct err *e)
 {
-    struct sweep s = {.memory = m, .to = to, .now = INT64_MIN};
+    struct sweep s = {.memory = m, .to = to, .now = INT64_MIN, .heap.pageable = m->pageable};
     size_t pools = m->pools.len;
     struct pool_cursor *cursors = calloc(pools + 1, sizeof *cursors);
     struct pool_cursor **heap = calloc(pools + 1, sizeof *heap);
@@ -235,8 +235,8 @@ int memory_sweep(struct memory *m, int64_t only, const struct memory_observer *t
         column_reader_release(&cursors[i].frees);
     }
     radix_heap_release(&s.heap);
-    vec_release(&s.pending);
-    vec_release(&s.vacant);
+    pageable_vec_release(m->pageable, &s.pending);
+    pageable_vec_release(m->pageable, &s.vacant);
     free(cursors);
     free(heap);
     return status;

@@ -101,7 +101,8 @@ struct trace_read_options {
     void *progress_ctx;
 };
 
-#define TRACE_RECORD_MAX (UINT64_C(1) << 30)
+/* Far more than texts, sources, code and images of real programs. STRING_TEXT_MAX goes with it. */
+#define TRACE_RECORD_MAX (UINT64_C(64) << 20)
 
 /*
  * Reads the trace at `fd` (from where it stands, to its end) into `sink`. `name` begins the text of

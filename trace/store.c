@@ -10,6 +10,9 @@
 
 #define OTHER_POOLS "(other pools)"
 
+/* Eight windows of zstd's level 19: less would refuse files that official tools write. */
+#define TRACE_DECODERS_LEAST (UINT64_C(64) << 20)
+
 static int init_tables(struct trace *t, struct err *e)
 {
     strings_init(&t->strings);
@@ -54,15 +57,16 @@ static void release_tables(struct trace *t)
     map_release(&t->threads.numbers);
     vec_release(&t->threads.known);
     map_release(&t->threads.known_numbers);
-    vec_release(&t->locations);
+    pageable_vec_release(&t->pageable, &t->locations);
     map_release(&t->location_numbers);
     vec_release(&t->known_locations);
     map_release(&t->known_location_numbers);
     vec_release(&t->location_payloads);
-    vec_release(&t->symbols);
+    pageable_vec_release(&t->pageable, &t->symbols);
     map_release(&t->symbol_numbers);
     map_release(&t->code_symbols);
-    vec_release(&t->app_info);
+    pageable_vec_release(&t->pageable, &t->app_info);
+    pageable_release(&t->pageable);
 }
 
 int trace_init(struct trace *t, const struct trace_options *options, struct err *e)
@@ -77,6 +81,7 @@ int trace_init(struct trace *t, const struct trace_options *options, struct err 
         spool_release(&t->spool);
         return -1;
     }
+    t->memory_budget = options ? options->resident_budget : 0;
     t->threads.limit = THREADS_MAX;
     t->location_limit = LOCATIONS_MAX;
     keyed_blobs_init(&t->symbol_codes, &t->lasting);
@@ -85,6 +90,23 @@ int trace_init(struct trace *t, const struct trace_options *options, struct err 
         return 0;
     trace_release(t);
     return -1;
+}
+
+uint64_t trace_decoder_budget(const struct trace *t)
+{
+    uint64_t half = t->memory_budget / 2;
+    return half == 0 || half > TRACE_DECODERS_LEAST ? half : TRACE_DECODERS_LEAST;
+}
+
+int trace_make_pageable(struct trace *t, struct err *e)
+{
+    size_t third = t->memory_budget / 3;
+    size_t budget = third && third < TRACE_TABLES_BUDGET ? third : TRACE_TABLES_BUDGET;
+    if (third && spool_set_budget(&t->spool, third, e) != 0)
+        return -1;
+    pageable_init(&t->pageable, t->spool.dir, budget);
+    t->strings.pageable = t->callstacks.pageable = t->memory.pageable = &t->pageable;
+    return 0;
 }
 
 void trace_release(struct trace *t)
@@ -237,7 +259,7 @@ int trace_add_fact(struct trace *t, struct err *e, const char *key, const char *
     buf_release(&text);
     if (!number)
         return -1;
-    if (failed || !vec_push(&t->app_info, number))
+    if (failed || !pageable_push(trace_pageable(t), &t->app_info, number))
         return err_no_memory(e, "facts");
     return 0;
 }

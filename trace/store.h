@@ -12,6 +12,7 @@
 
 #include "base/err.h"
 #include "base/map.h"
+#include "base/pageable.h"
 #include "base/spool.h"
 #include "base/vec.h"
 #include "base/view.h"
@@ -116,7 +117,9 @@ struct trace_lengths {
 
 struct trace {
     struct spool spool;
-    struct spool lasting; /* of what every part of a trace has: code and source texts */
+    struct spool lasting;     /* of what every part of a trace has: code and source texts */
+    struct pageable pageable; /* of a loaded trace: what its tables take beyond a budget */
+    size_t memory_budget;     /* resident_budget of its options; 0: the default */
     struct trace_facts facts;
     struct strings strings;
     struct trace_threads threads;
@@ -152,14 +155,35 @@ struct trace {
 };
 
 #define TRACE_BUDGET ((size_t)80 << 20)
+#define TRACE_TABLES_BUDGET ((size_t)64 << 20)
 
 struct trace_options {
-    const char *spool_dir;  /* NULL: the default of spool_init */
-    size_t resident_budget; /* bytes of event columns kept in memory; 0: TRACE_BUDGET */
+    const char *spool_dir; /* NULL: the default of spool_init */
+    /*
+     * Bytes of event columns kept in memory, TRACE_BUDGET if it is 0. A loaded trace shares it
+     * among columns, tables and frees that lie ahead.
+     */
+    size_t resident_budget;
 };
 
 int trace_init(struct trace *t, const struct trace_options *options, struct err *e);
 void trace_release(struct trace *t);
+
+/*
+ * Has the tables of a trace that was just initialised take memory that the kernel can write out,
+ * beyond TRACE_TABLES_BUDGET or a third of the resident budget that was asked for. For traces that
+ * are loaded: a capture is forked to be saved, and its memory is watched (server/memory_limit.h).
+ */
+int trace_make_pageable(struct trace *t, struct err *e);
+
+/* For struct container_limits; 0: the default. */
+uint64_t trace_decoder_budget(const struct trace *t);
+
+/* What trace_make_pageable made, or NULL. */
+static inline struct pageable *trace_pageable(struct trace *t)
+{
+    return t->pageable.dir ? &t->pageable : NULL;
+}
 
 /*
  * Empties it of all but code and source texts, keeping its limits and its spools' files. To be done

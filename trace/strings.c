@@ -4,7 +4,9 @@
 #include <string.h>
 #include <xxhash.h>
 
-#define BLOCK_SIZE 65536u
+/* Of texts that share one. Pageable ones are large, as each may be a mapping. */
+#define BLOCK_SIZE ((size_t)64 << 10)
+#define BLOCK_SIZE_PAGEABLE ((size_t)4 << 20)
 
 void strings_init(struct strings *s)
 {
@@ -14,9 +16,9 @@ void strings_init(struct strings *s)
 void strings_release(struct strings *s)
 {
     for (size_t i = 0; i < s->blocks.len; i++)
-        free(s->blocks.at[i]);
+        pageable_free(s->pageable, s->blocks.at[i].at, s->blocks.at[i].size);
     vec_release(&s->blocks);
-    vec_release(&s->list);
+    pageable_vec_release(s->pageable, &s->list);
     free(s->table);
     map_release(&s->by_pointer);
     *s = (struct strings){0};
@@ -24,25 +26,25 @@ void strings_release(struct strings *s)
 
 static char *strings_block(struct strings *s, size_t size)
 {
-    char *block = malloc(size);
-    if (block && !vec_push(&s->blocks, block)) {
-        free(block);
+    struct string_block block = {pageable_resize(s->pageable, NULL, 0, size), size};
+    if (block.at && !vec_push(&s->blocks, block)) {
+        pageable_free(s->pageable, block.at, size);
         return NULL;
     }
-    return block;
+    return block.at;
 }
 
 /* A copy of `text`, or NULL. Long texts get a block of their own. */
 static char *strings_copy(struct strings *s, struct view text)
 {
-    size_t need = text.len + 1;
+    size_t need = text.len + 1, size = s->pageable ? BLOCK_SIZE_PAGEABLE : BLOCK_SIZE;
     char *p;
-    if (need > BLOCK_SIZE / 4) {
+    if (need > size / 4) {
         p = strings_block(s, need);
     } else {
         if (need > s->room_left) {
-            s->room = strings_block(s, BLOCK_SIZE);
-            s->room_left = s->room ? BLOCK_SIZE : 0;
+            s->room = strings_block(s, size);
+            s->room_left = s->room ? size : 0;
         }
         p = s->room;
     }
@@ -64,8 +66,13 @@ uint32_t strings_append(struct strings *s, struct view text, struct err *e)
         err_set(e, ERR_INPUT, "more than %u strings", STRINGS_MAX);
         return 0;
     }
+    if (text.len > STRING_TEXT_MAX) {
+        err_set(e, ERR_INPUT, "a text of %zu bytes; at most %zu are possible", text.len,
+                STRING_TEXT_MAX);
+        return 0;
+    }
     char *p = strings_copy(s, text);
-    if (!p || !vec_push(&s->list, (struct view){p, text.len})) {
+    if (!p || !pageable_push(s->pageable, &s->list, (struct view){p, text.len})) {
         err_no_memory(e, "strings");
         return 0;
     }
@@ -99,10 +106,11 @@ static bool strings_grow_table(struct strings *s)
 
 void strings_clear(struct strings *s)
 {
-    uint32_t limit = s->limit;
+    const struct strings before = *s;
     strings_release(s);
     strings_init(s);
-    s->limit = limit;
+    s->limit = before.limit;
+    s->pageable = before.pageable;
 }
 
 /* The slot that has the text, or where it would be. There must be a table. */

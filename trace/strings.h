@@ -11,11 +11,15 @@
 
 #include "base/err.h"
 #include "base/map.h"
+#include "base/pageable.h"
 #include "base/vec.h"
 #include "base/view.h"
 
 /* The file has 24 bits for a string number (server/TracyStringIdx.hpp @ v0.14.0). */
 #define STRINGS_MAX ((1u << 24) - 1)
+
+/* Bytes of a text: with a record's head it stays below what the reader takes (TRACE_RECORD_MAX). */
+#define STRING_TEXT_MAX (((size_t)64 << 20) - 64)
 
 /* With a part of the hash beside it few other texts are looked at, and none when it grows. */
 struct string_slot {
@@ -23,12 +27,18 @@ struct string_slot {
     uint32_t hash;
 };
 
+struct string_block {
+    char *at;
+    size_t size;
+};
+
 struct strings {
+    struct pageable *pageable; /* for texts and their list; NULL: the heap. Set it when empty. */
     VEC(struct view) list;
     struct string_slot *table; /* by content hash, open addressing */
     size_t table_mask;
     size_t table_count;
-    VEC(char *) blocks;
+    VEC(struct string_block) blocks;
     char *room; /* free part of the newest shared block */
     size_t room_left;
     uint32_t limit;    /* STRINGS_MAX, or less in tests */

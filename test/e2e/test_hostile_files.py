@@ -1,0 +1,109 @@
+"""Small traces that expand to gigabytes: what they may take of memory that the kernel cannot write
+out, by default and with --memory, is bounded; each is read, or refused with file and offset."""
+
+import json
+import os
+import resource
+import subprocess
+import unittest
+
+import hostilefile
+from memory_group import MemoryGroup, NoGroups
+from tools import LIMIT, TIDEMARK, Case, run
+
+MIB = 1 << 20
+COMMANDS = (("report",), ("verify",))
+
+
+def limited(size):
+    """Data that no file is behind: heap, private mappings, stacks of threads."""
+    return lambda: resource.setrlimit(resource.RLIMIT_DATA, (size, size))
+
+
+@unittest.skipIf(os.environ.get("BUILD", "build") != "build", "sanitizers take more by themselves")
+class HostileFiles(Case):
+    def file(self, make, *args):
+        path = self.dir / "in.tracy"
+        make(path, *args)
+        self.assertLess(os.path.getsize(path), MIB)
+        return path
+
+    def read_by_all(self, path, status=0):
+        for command in COMMANDS:
+            with self.subTest(command=command):
+                result = run(*command, path, preexec_fn=limited(320 * MIB))
+                self.assertEqual(result.returncode, status, result.stderr)
+        with self.subTest("--memory"):
+            result = run("report", path, "--memory", "48M", preexec_fn=limited(160 * MIB))
+            self.assertEqual(result.returncode, status, result.stderr)
+        return result
+
+    def refused_by_all(self, path, text):
+        self.assertRegex(self.read_by_all(path, 3).stderr, rf"^tidemark: {path}: .*{text}")
+
+    def test_one_string(self):
+        self.refused_by_all(self.file(hostilefile.one_string, 1024 * MIB),
+                            r"string .* offset \d+ .*: at most 67108864 are taken|"
+                            r"offset \d+ .*; at most 67108864 are taken")
+
+    def test_strings(self):
+        self.read_by_all(self.file(hostilefile.many_strings, 400 * MIB, 60000))
+
+    def test_short_strings(self):
+        self.read_by_all(self.file(hostilefile.many_strings, 250 * MIB, 4))
+
+    def test_application_info(self):
+        self.read_by_all(self.file(hostilefile.app_infos, 800 * MIB))
+
+    def test_frames(self):
+        self.read_by_all(self.file(hostilefile.frames, 350 * MIB))
+
+    def test_call_stacks(self):
+        self.read_by_all(self.file(hostilefile.deep_callstacks, 120 * MIB))
+
+    def test_events(self):
+        """Millions of blocks that are all live, allocated in one nanosecond."""
+        self.read_by_all(self.file(hostilefile.events, 8_000_000))
+
+    def test_windows(self):
+        """The decompressor's windows of many streams, each filled."""
+        path = self.file(hostilefile.windows, 600 * MIB, 200)
+        for command in COMMANDS:
+            result = run(*command, path)
+            self.assertEqual(result.returncode, 3, result.stderr)
+            self.assertRegex(result.stderr, rf"{path}: block \d+ \(file offset \d+, .*windows of all "
+                             "streams take too much memory together")
+
+    def test_mcp(self):
+        path = self.file(hostilefile.many_strings, 400 * MIB, 60000)
+        calls = [{"jsonrpc": "2.0", "id": 1, "method": "initialize",
+                  "params": {"protocolVersion": "2025-06-18", "capabilities": {},
+                             "clientInfo": {"name": "t", "version": "1"}}},
+                 {"jsonrpc": "2.0", "method": "notifications/initialized"},
+                 {"jsonrpc": "2.0", "id": 2, "method": "tools/call",
+                  "params": {"name": "report", "arguments": {"trace": str(path)}}}]
+        text = "".join(json.dumps(call) + "\n" for call in calls)
+        result = subprocess.run([TIDEMARK, "mcp", "--memory", "256M"], input=text, text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT,
+                                preexec_fn=limited(256 * MIB))
+        self.assertEqual(result.returncode, 0, result.stderr)
+        answer = json.loads(result.stdout.splitlines()[-1])
+        self.assertFalse(answer["result"].get("isError"), answer)
+
+    def test_in_a_group(self):
+        """The kernel's own bound, file pages included: it writes them out."""
+        path = self.file(hostilefile.many_strings, 400 * MIB, 60000)
+        try:
+            group = MemoryGroup(300 * MIB)
+        except NoGroups as e:
+            self.skipTest(str(e))
+        with group:
+            for command in (*COMMANDS, ("info",)):
+                result = subprocess.run(group.command(TIDEMARK, *command, str(path)),
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+                                        timeout=LIMIT)
+                self.assertEqual(result.returncode, 0, (command, result.stderr))
+
+
+if __name__ == "__main__":
+    unittest.main()
