@@ -15,6 +15,12 @@ const char *leak_kind_name(enum leak_kind kind)
     return names[kind];
 }
 
+const char *leak_confidence_name(enum leak_confidence c)
+{
+    static const char *const names[] = {NULL, "low", "medium", "high"};
+    return names[c];
+}
+
 /* ---- statistics */
 
 static int compare_values(const void *a, const void *b)
@@ -227,9 +233,33 @@ static enum leak_kind judge(const struct builder *b, const struct leak_row *r)
 {
     double length = (double)b->length;
     double last = (double)(r->last - b->l->begin) / length;
-    if (r->z >= Z_SIGNIFICANT && r->spread >= 3 && last >= 0.75)
+    bool evident = r->count >= LEAK_BLOCKS_LEAST && r->spread >= LEAK_SPREAD_LEAST;
+    bool rises = r->z >= Z_SIGNIFICANT && r->rate * length >= 1e9; /* by a byte */
+    if (evident && rises && last >= 0.75)
         return LEAK_GROWING;
     return last <= 0.2 ? LEAK_AT_START : LEAK_HELD;
+}
+
+static enum leak_confidence weigh(const struct leak_row *r)
+{
+    /* What each needs at least: z (p < 0.00003 and 0.001), blocks, share never freed, buckets. */
+    static const struct {
+        enum leak_confidence confidence;
+        double z;
+        uint64_t count;
+        double share;
+        unsigned spread;
+    } levels[] = {{LEAK_HIGH, 4, 100, 0.5, LEAK_BUCKETS / 8},
+                  {LEAK_MEDIUM, 3.09, 30, 0.1, LEAK_SPREAD_LEAST}};
+    double share = (double)r->count / (double)r->allocations;
+    if (r->kind != LEAK_GROWING)
+        return LEAK_NOT_GROWING;
+    for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+        if (r->z >= levels[i].z && r->count >= levels[i].count && share >= levels[i].share &&
+            r->spread >= levels[i].spread)
+            return levels[i].confidence;
+    }
+    return LEAK_LOW;
 }
 
 static int add_row(struct builder *b, struct site_state *x, struct err *e)
@@ -253,6 +283,7 @@ static int add_row(struct builder *b, struct site_state *x, struct err *e)
         r.rate = sen_slope(x->floor, LEAK_BUCKETS) * LEAK_BUCKETS * 1e9 / (double)b->length;
     }
     r.kind = judge(b, &r);
+    r.confidence = weigh(&r);
     b->l->count[r.kind] += r.count;
     b->l->bytes[r.kind] = saturating_add(b->l->bytes[r.kind], r.bytes);
     return vec_push(&b->l->rows, r) ? 0 : no_room(e);
@@ -264,6 +295,8 @@ static int compare_rows(const void *a, const void *b)
     const struct leak_row *y = b;
     if (x->kind != y->kind)
         return x->kind < y->kind ? -1 : 1;
+    if (x->confidence != y->confidence)
+        return x->confidence > y->confidence ? -1 : 1;
     if (x->bytes != y->bytes)
         return x->bytes > y->bytes ? -1 : 1;
     if (x->count != y->count)

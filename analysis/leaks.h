@@ -24,8 +24,9 @@
 
 enum leak_kind {
     /*
-     * The floor rises (one-sided p < 0.01), never-freed blocks came in at least 3 buckets, the
-     * newest within the last quarter of the time.
+     * The floor rises (one-sided p < 0.01, and a rate above 0), at least LEAK_BLOCKS_LEAST blocks
+     * are never freed, which came in at least LEAK_SPREAD_LEAST buckets, the newest within the last
+     * quarter of the time.
      */
     LEAK_GROWING,
     LEAK_HELD,     /* neither of the others */
@@ -35,8 +36,21 @@ enum leak_kind {
 
 const char *leak_kind_name(enum leak_kind kind); /* "growing", "held", "at-start" */
 
+#define LEAK_BLOCKS_LEAST 10u
+#define LEAK_SPREAD_LEAST 6u
+
+/*
+ * How much evidence there is that what grows is a leak and no cache that fills: by the test's p,
+ * the number of blocks, the share of the site's blocks that are never freed, and the time over
+ * which they came. leaks.c has the figures.
+ */
+enum leak_confidence { LEAK_NOT_GROWING, LEAK_LOW, LEAK_MEDIUM, LEAK_HIGH };
+
+const char *leak_confidence_name(enum leak_confidence c); /* "low", …; NULL: not growing */
+
 struct leak_row {
     enum leak_kind kind;
+    enum leak_confidence confidence;
     uint32_t pool;           /* index in selection.pools */
     struct frame_view frame; /* the site (sites.h) */
     bool no_callstack;
@@ -52,7 +66,7 @@ struct leak_row {
 
 struct leaks {
     int64_t begin, end;         /* ns; the time that was looked at */
-    VEC(struct leak_row) rows;  /* by kind, then by bytes */
+    VEC(struct leak_row) rows;  /* by kind, confidence, bytes */
     uint64_t count[LEAK_KINDS]; /* blocks never freed */
     uint64_t bytes[LEAK_KINDS];
     uint64_t suppressed_count, suppressed_bytes;

@@ -655,7 +655,8 @@ int page_data_build(struct page_data *d, struct trace *t, const struct summary *
     if (b.pools && b.threads && b.stacks && b.owners &&
         program_frames_init(&b.program, t, skip, e) == 0) {
         memset(b.threads, 0xff, (threads + 1) * sizeof *b.threads);
-        status = build(&b, e);
+        struct selection all = s->selection;
+        status = build(&b, e) == 0 ? leaks_build(&d->leaks, &all, skip, NULL, e) : -1;
     } else if (!b.pools || !b.threads || !b.stacks || !b.owners) {
         err_no_memory(e, "what the page shows");
     }
@@ -686,5 +687,6 @@ void page_data_release(struct page_data *d)
     vec_release(&d->nodes);
     vec_release(&d->frames);
     page_series_release(&d->series);
+    leaks_release(&d->leaks);
     *d = (struct page_data){0};
 }

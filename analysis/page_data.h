@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "analysis/frames.h"
+#include "analysis/leaks.h"
 #include "analysis/page_series.h"
 #include "analysis/summary.h"
 #include "base/err.h"
@@ -25,6 +26,7 @@
 #define PAGE_SITES_MAX 2000u
 #define PAGE_STACKS_MAX 6000u
 #define PAGE_STEPS_MIN 64u /* there are fewer sites and stacks rather than so few steps */
+#define PAGE_LEAKS_MAX 500u
 #define PAGE_KEYS_WANTED 16384u
 #define PAGE_PLACES_MIN 32u /* sites, stacks: there are not fewer than these, however */
 #define PAGE_NODES_MAX 40000u
@@ -72,7 +74,8 @@ struct page_data {
     VEC(struct page_node) nodes;     /* the first one is the root */
     VEC(struct frame_view) frames;
     struct page_series series;
-    int64_t from, to; /* ns; of the first and the last memory event shown */
+    struct leaks leaks; /* of all that is shown; pools are those of the summary's selection */
+    int64_t from, to;   /* ns; of the first and the last memory event shown */
     uint64_t other_threads, other_sites, other_stacks; /* how many have no place of their own */
     uint64_t text;                                     /* bytes of names so far */
 };

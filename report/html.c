@@ -430,6 +430,41 @@ static int put_map(struct page *p, struct err *e)
     return status;
 }
 
+/* The verdicts of `report --leaks`, in its order. */
+static void put_leaks(struct page *p)
+{
+    const struct leaks *l = &p->d->leaks;
+    const struct selection *s = &p->d->summary->selection;
+    size_t n = l->rows.len < PAGE_LEAKS_MAX ? l->rows.len : PAGE_LEAKS_MAX;
+    uint64_t count, bytes;
+    leaks_total(l, &count, &bytes);
+    buf_printf(&p->out,
+               "\"leaks\":{\"count\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"growing\":%" PRIu64
+               ",\"more\":%zu,\"rows\":[",
+               count, bytes, l->bytes[LEAK_GROWING], l->rows.len - n);
+    for (size_t i = 0; i < n; i++) {
+        const struct leak_row *r = &l->rows.at[i];
+        const char *confidence = leak_confidence_name(r->confidence);
+        buf_puts(&p->out, "{");
+        put_member(p, "pool", s->pools.at[r->pool].name);
+        put_member(p, "kind", view_of(leak_kind_name(r->kind)));
+        put_member(p, "confidence", view_of(confidence ? confidence : ""));
+        buf_puts(&p->out, "\"site\":");
+        if (r->no_callstack)
+            buf_puts(&p->out, "2,");
+        else
+            put_frame(p, &r->frame);
+        buf_printf(&p->out,
+                   "\"count\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"allocations\":%" PRIu64
+                   ",\"first\":%" PRId64 ",\"last\":%" PRId64,
+                   r->count, r->bytes, r->allocations, r->first, r->last);
+        if (r->spread >= 3)
+            buf_printf(&p->out, ",\"rate\":%.6g,\"z\":%.4f", r->rate, r->z);
+        buf_puts(&p->out, "},");
+    }
+    end_list(&p->out, "]},");
+}
+
 static void put_bounds(struct page *p)
 {
     const struct page_data *d = p->d;
@@ -446,6 +481,7 @@ static int put_data(struct page *p, struct err *e)
     put_pools(p);
     put_stacks(p);
     put_faults(p);
+    put_leaks(p);
     put_bounds(p);
     buf_printf(&p->out, "\"allThreads\":%s,", p->d->series.options.all_threads ? "true" : "false");
     put_texts(p);

@@ -135,22 +135,24 @@ static void text_leak(struct writer *w, const struct leak_row *r)
     char text[FORMAT_SIZE];
     cell_bytes(b, r->bytes, 9);
     cell_count(b, r->count, 11);
-    cell(b, format_percent(text, r->count, r->allocations), 9);
+    cell(b, format_percent(text, r->count, r->allocations), 13);
     cell(b, format_duration(text, r->first), 12);
     cell(b, format_duration(text, r->last), 12);
     cell_rate(b, r);
     if (r->spread >= 3)
         snprintf(text, sizeof text, "%.1f", r->z);
     cell(b, r->spread >= 3 ? text : "-", 5);
+    const char *confidence = leak_confidence_name(r->confidence);
+    cell(b, confidence ? confidence : "-", 12);
     text_name(w, &r->frame, r->no_callstack, r->pool);
     text_stack(w, r->callstack);
 }
 
 static void text_kind(struct writer *w, enum leak_kind kind)
 {
-    static const char *const titles[] = {"Live size", "Live", "Of all", "First",
-                                         "Last",      "Rate", "z"};
-    static const size_t widths[] = {9, 11, 9, 12, 12, 12, 5};
+    static const char *const titles[] = {"Live size", "Live", "Never freed", "First",
+                                         "Last",      "Rate", "z",           "Confidence"};
+    static const size_t widths[] = {9, 11, 13, 12, 12, 12, 5, 12};
     buf_printf(&w->doc.buf, "\n%s\n", kind_titles[kind]);
     for (size_t i = 0; i < sizeof titles / sizeof *titles; i++)
         cell(&w->doc.buf, titles[i], widths[i]);
@@ -207,10 +209,12 @@ static void json_leak(struct writer *w, const struct leak_row *r)
     document_element(
         &w->doc,
         join(make_site(w, &r->frame, r->pool, r->callstack),
-             json_pack("{s:s, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o}", "kind",
-                       leak_kind_name(r->kind), "live_count", json_count(r->count), "live_bytes",
-                       json_count(r->bytes), "count", json_count(r->allocations), "first_ns",
-                       (json_int_t)r->first, "last_ns", (json_int_t)r->last, "bytes_per_second",
+             json_pack("{s:s, s:s?, s:f, s:o, s:o, s:o, s:I, s:I, s:o, s:o, s:o}", "kind",
+                       leak_kind_name(r->kind), "confidence", leak_confidence_name(r->confidence),
+                       "never_freed", (double)r->count / (double)r->allocations, "live_count",
+                       json_count(r->count), "live_bytes", json_count(r->bytes), "count",
+                       json_count(r->allocations), "first_ns", (json_int_t)r->first, "last_ns",
+                       (json_int_t)r->last, "bytes_per_second",
                        told ? json_real(r->rate) : json_null(), "z",
                        told ? json_real(r->z) : json_null(), "p",
                        told ? json_real(r->p) : json_null())));
@@ -224,9 +228,11 @@ static void csv_leak(struct writer *w, const struct leak_row *r)
     buf_printf(b, ",%" PRIu64 ",%" PRIu64 ",%" PRIu64 ",%" PRId64 ",%" PRId64, r->count, r->bytes,
                r->allocations, r->first, r->last);
     if (r->spread >= 3)
-        buf_printf(b, ",%.6g,%.4f,%.4g\n", r->rate, r->z, r->p);
+        buf_printf(b, ",%.6g,%.4f,%.4g", r->rate, r->z, r->p);
     else
-        buf_puts(b, ",,,\n");
+        buf_puts(b, ",,,");
+    const char *confidence = leak_confidence_name(r->confidence);
+    buf_printf(b, ",%s\n", confidence ? confidence : "");
 }
 
 int leaks_write(const struct leaks *l, const struct selection *s,
@@ -241,7 +247,7 @@ int leaks_write(const struct leaks *l, const struct selection *s,
         json_leaks_head(&w, l, suppress);
     else
         buf_puts(&w.doc.buf, "kind,pool,function,file,line,image,live_count,live_bytes,count,"
-                             "first_ns,last_ns,bytes_per_second,z,p\n");
+                             "first_ns,last_ns,bytes_per_second,z,p,confidence\n");
     for (size_t i = 0; i < n; i++) {
         const struct leak_row *r = &l->rows.at[i];
         if (options->format == REPORT_JSON) {

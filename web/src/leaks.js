@@ -1,57 +1,55 @@
-// What is in use at the end of the range, and whether it goes on growing.
+// What is never freed, and whether it grows: the rows and verdicts of `report --leaks`, which are of
+// all that the page shows, whatever range is chosen. The range tells what of it is in use.
 
-import { bytes, count } from "./format.js";
-import { judge, mannKendall, medianSlope, SIGNIFICANT } from "./trend.js";
+import { bytes, count, duration, percent } from "./format.js";
 import { $, foreign, make, Table } from "./dom.js";
 
-const BUCKETS = 64;
-const WORDS = { growing: "still growing", held: "held", start: "from the start" };
+const WORDS = { growing: "still growing", held: "held", "at-start": "from the start" };
+const KINDS = Object.keys(WORDS);
+const CONFIDENCE = ["", "low", "medium", "high"];
 
 export class Leaks {
   constructor(model, openSite) {
     this.model = model;
+    this.pools = new Set(model.data.pools.map((p) => p.name));
+    const places = new Map(model.data.sites.map((f, i) => [JSON.stringify(f), i]));
+    this.rows = model.data.leaks.rows.map((r, order) => ({ ...r, order, number: places.get(JSON.stringify(r.site)), place: model.site(r.site) }));
+    const known = (v, show) => (v === undefined ? "–" : show(v));
+    const link = (r) => (r.number === undefined ? foreign(r.place.name) : make("button", { type: "button", class: "link", onclick: () => openSite(r.number) }, foreign(r.place.name)));
     this.table = new Table(
       $("leaks-table"),
-      "In use at the end of the range",
+      "Never freed",
       [
-        { name: "Site", text: true, value: (r) => r.site.name, show: (r) => make("span", {}, make("button", { type: "button", class: "link", onclick: () => openSite(r.number) }, foreign(r.site.name)), r.site.place ? foreign(r.site.place, "place") : "") },
+        { name: "Site", text: true, value: (r) => r.place.name, show: (r) => make("span", {}, link(r), r.place.place ? foreign(r.place.place, "place") : "") },
         { name: "Pool", text: true, value: (r) => r.pool, show: (r) => foreign(r.pool) },
-        { name: "Live", value: (r) => r.live, show: (r) => bytes(r.live) },
-        { name: "Blocks", value: (r) => r.blocks, show: (r) => count(r.blocks) },
-        { name: "Growth", value: (r) => r.growth, show: (r) => bytes(r.growth), title: "at the end of the range less at its begin" },
-        { name: "Rate", value: (r) => r.rate, show: (r) => `${bytes(r.rate)}/s`, title: "the median of the slopes between each two parts of the range" },
-        { name: "Significance", value: (r) => r.z, show: (r) => (Math.abs(r.z) < 0.05 ? "0.0" : r.z.toFixed(1)), title: `Mann and Kendall's z: above ${SIGNIFICANT} hardly chance` },
-        { name: "Verdict", text: true, value: (r) => r.verdict, show: (r) => WORDS[r.verdict] },
+        { name: "Live", value: (r) => r.bytes, show: (r) => bytes(r.bytes) },
+        { name: "Blocks", value: (r) => r.count, show: (r) => count(r.count) },
+        { name: "Never freed", value: (r) => r.count / r.allocations, show: (r) => percent(r.count, r.allocations), title: "share of the blocks that the site allocated" },
+        { name: "First", value: (r) => r.first, show: (r) => duration(r.first), title: "when the oldest of them was allocated" },
+        { name: "Last", value: (r) => r.last, show: (r) => duration(r.last), title: "when the newest of them was allocated" },
+        { name: "Rate", value: (r) => r.rate ?? 0, show: (r) => known(r.rate, (v) => `${bytes(v)}/s`), title: "the median of the slopes between each two parts of the time" },
+        { name: "In range", value: (r) => r.use ?? -1, show: (r) => known(r.use, bytes), title: "what the site holds at the end of the range" },
+        { name: "Confidence", value: (r) => CONFIDENCE.indexOf(r.confidence), show: (r) => r.confidence || "–", title: "by the test of Mann and Kendall, the number of blocks, the share never freed and the time over which they came" },
+        { name: "Verdict", value: (r) => KINDS.length - KINDS.indexOf(r.kind), show: (r) => WORDS[r.kind] },
       ],
-      { sortable: true, sort: 2, limit: 100, more: $("leaks-more") },
+      { sortable: true, limit: 100, more: $("leaks-more") },
     );
   }
 
-  update(query, mask, range) {
+  // What sites hold at the end of the range, of the keys in the mask.
+  update(query, mask) {
     const { model } = this;
-    const rows = new Map();
+    const use = new Map();
     for (let key = 0; key < model.keyCount; key++) {
       if (!mask[key]) continue;
-      const number = model.row(key);
-      const row = rows.get(number) ?? { live: 0, blocks: 0, growth: 0 };
-      row.live += query.live.bytes[key];
-      row.blocks += query.live.count[key];
-      row.growth += query.live.bytes[key] - query.before.bytes[key];
-      rows.set(number, row);
+      const name = `${model.stackSite[model.keyStack[key]]} ${model.poolName(model.keyPool[key])}`;
+      use.set(name, (use.get(name) ?? 0) + query.live.bytes[key]);
     }
-    const { times, rows: series } = model.floors(range.from, range.to, mask, BUCKETS);
-    const seconds = times.map((t) => t / 1e9);
-    const list = [];
-    for (const [number, row] of rows) {
-      if (row.blocks <= 0) continue;
-      const floor = series.get(number) ?? new Float64Array(times.length);
-      list.push({ ...row, number: model.rowSite(number), site: model.sites[model.rowSite(number)], pool: model.poolName(model.rowPool(number)), rate: medianSlope(seconds, floor), z: mannKendall(floor), verdict: judge(floor, row.live) });
-    }
-    const growing = list.filter((r) => r.verdict === "growing");
-    const sum = (rows) => bytes(rows.reduce((s, r) => s + r.live, 0));
-    $("leaks-text").textContent = list.length
-      ? `${sum(list)} in use at the end of the range at ${count(list.length)} sites; ${growing.length ? `${count(growing.length)} of them still growing (${sum(growing)})` : "none of them still growing"}. Growth is judged by the least that a site held in each of ${times.length} parts of the range.`
-      : "Nothing is in use at the end of the range.";
-    this.table.show(list);
+    const { leaks } = model.data;
+    const growing = this.rows.filter((r) => r.kind === "growing").length;
+    $("leaks-text").textContent = leaks.count
+      ? `${count(leaks.count)} blocks (${bytes(leaks.bytes)}) are never freed at ${count(leaks.rows.length + leaks.more)} sites; ${growing ? `${count(growing)} of them still growing (${bytes(leaks.growing)})` : "none of them still growing"}. The verdicts are those of report --leaks, of the whole time${leaks.more ? `; ${count(leaks.more)} smaller sites are left out` : ""}.`
+      : "Nothing is in use at the end.";
+    this.table.show(this.rows.map((r) => ({ ...r, use: r.number === undefined || !this.pools.has(r.pool) ? undefined : use.get(`${r.number} ${r.pool}`) ?? 0 })));
   }
 }

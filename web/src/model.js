@@ -221,37 +221,6 @@ class Model {
     return out;
   }
 
-  // The least that each (site, pool) held in each of at most `buckets` equal parts of the range.
-  floors(from, to, mask, buckets) {
-    const n = Math.min(buckets, to - from);
-    const begin = Array.from({ length: n + 1 }, (_, i) => from + Math.round(((to - from) * i) / n));
-    const rows = new Map();
-    const { first, keys, v } = this.cells;
-    const use = new Map();
-    const apply = (step) => {
-      const touched = new Set();
-      for (let i = first[step]; i < first[step + 1]; i++) {
-        if (!mask[keys[i]]) continue;
-        const row = this.row(keys[i]);
-        use.set(row, (use.get(row) || 0) + v[ALLOC_BYTES][i] - v[FREE_BYTES][i]);
-        touched.add(row);
-      }
-      return touched;
-    };
-    for (let step = 0; step < from; step++) apply(step);
-    for (let b = 0; b < n; b++) {
-      const floor = new Map(use);
-      for (let step = begin[b]; step < begin[b + 1]; step++) {
-        for (const row of apply(step)) floor.set(row, Math.min(floor.get(row) ?? 0, use.get(row)));
-      }
-      for (const [row, bytes] of floor) {
-        if (!rows.has(row)) rows.set(row, new Float64Array(n));
-        rows.get(row)[b] = bytes;
-      }
-    }
-    return { times: begin.slice(0, n).map((step) => this.stepTime(step)), rows };
-  }
-
   // A row of the sites table: a site within a pool.
   row(key) {
     return this.stackSite[this.keyStack[key]] * this.data.pools.length + this.keyPool[key];
