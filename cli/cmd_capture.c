@@ -20,6 +20,7 @@
 #include "base/outfile.h"
 #include "cli/capture_homeless.h"
 #include "cli/capture_save.h"
+#include "cli/capture_stand_in.h"
 #include "cli/commands.h"
 #include "cli/official.h"
 #include "cli/options.h"
@@ -510,9 +511,22 @@ static int save_recorded(struct capture *c, struct trace *t, enum session_end en
     return c->torn ? lose_part(c, e) : save_all(c, t, e);
 }
 
+/* Nothing of it is to be saved, nor kept. */
+static void drop_recorded(struct capture *c, struct trace *t)
+{
+    if (c->journal)
+        journal_remove(c->journal, NULL);
+    c->journal = NULL;
+    c->trace = NULL;
+    free(c->rest);
+    c->rest = NULL;
+    trace_release(t);
+}
+
 static int capture_connected(struct capture *c, struct connection *connection)
 {
     struct trace t;
+    struct connection own;
     struct err e = {0};
     enum session_end end;
     c->version = version_to_write(c, connection->version);
@@ -531,6 +545,10 @@ static int capture_connected(struct capture *c, struct connection *connection)
     e = (struct err){0};
     monitor_hello(&c->monitor, connection, c->o.output);
     int status = record(c, connection, &t, &end, &e);
+    if (status == 0 && capture_stand_in_left(c, connection, end, &own)) {
+        drop_recorded(c, &t);
+        return capture_connected(c, &own);
+    }
     if (status == 0)
         c->ended.end = (int)end;
     let_go_of_signals(c);

@@ -277,6 +277,17 @@ static void put_up_address(struct run *r)
                      run_listen_address(&r->offers.root));
 }
 
+/* TRACY_NO_EXIT is for the client that the program has, which waited for its server by now. */
+static void heed_client(struct run *r)
+{
+    const struct run_process *last = run_tree_last(&r->tree);
+    struct rec_header h;
+    struct err e = {0};
+    if (r->options.no_exit_of_clients && last &&
+        recording_read_header(last->collected->fd, &h, &e) == 0 && h.client_port)
+        r->options.no_exit = false;
+}
+
 /*
  * Of an adopted process. Scripts start many short ones with the library preloaded, and a server
  * that waits for the program's own client, which comes within a second, is not to find our
@@ -287,6 +298,8 @@ static void settle(struct run *r)
     struct err e = {0};
     double lived = (double)(clock_now() - r->began) / 1e9;
     r->settled |= lived >= r->options.adopt_after;
+    if (r->launch.ended)
+        heed_client(r);
     if (r->listens || !r->settled ||
         (r->options.adopt && lived < LISTEN_AFTER && !(r->launch.ended && r->options.no_exit)))
         return;
@@ -341,17 +354,6 @@ static void attend(struct run *r)
                                              : PAUSE_MOST;
     }
     (void)run_tree_step(&r->tree, true);
-}
-
-/* TRACY_NO_EXIT is for the client that the program has, which waited for its server by now. */
-static void heed_client(struct run *r)
-{
-    const struct run_process *last = run_tree_last(&r->tree);
-    struct rec_header h;
-    struct err e = {0};
-    if (r->options.no_exit_of_clients && last &&
-        recording_read_header(last->collected->fd, &h, &e) == 0 && h.client_port)
-        r->options.no_exit = false;
 }
 
 /* A server that is there has its questions answered; who asks us to end, ends that. */
@@ -743,7 +745,6 @@ static int record(struct run *r)
         return 0;
     }
     run_client_wait(&r->client);
-    heed_client(r);
     settle(r);
     attend_server(r);
     int ours = finish(r), its = launch_exit_status(&r->launch);

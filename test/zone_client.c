@@ -3,11 +3,12 @@
  * microseconds, and when they have ended the client sends the zones, a few of the blocks, a pool of
  * a device, a plot and a message. For tests of `tidemark run`, which records malloc beside it.
  *
- *     zone_client PROTOCOL COUNT [ticks|ns]
+ *     zone_client PROTOCOL COUNT [ticks|ns [FILE]]
  *
  * Two threads have COUNT zones each. Times are ticks of the processor's time stamp counter, or,
  * "ns", those of CLOCK_MONOTONIC_RAW, as of clients with a fallback timer. The client listens at
- * TRACY_PORT; without a server within SERVER_MS it lets the program end.
+ * TRACY_PORT; without a server within SERVER_MS it lets the program end. With a FILE there is no
+ * client, nor anything to trace, until that exists: as of one in a library that is loaded late.
  */
 
 #include <arpa/inet.h>
@@ -275,6 +276,8 @@ int main(int argc, char **argv)
     pthread_t server;
     if (argc < 3)
         die("PROTOCOL COUNT [ticks|ns]");
+    while (argc > 4 && access(argv[4], F_OK) != 0)
+        usleep(10000);
     client.version = wire_version_find((uint32_t)strtoul(argv[1], NULL, 10));
     client.count = strtol(argv[2], NULL, 10);
     client.ns = argc > 3 && strcmp(argv[3], "ns") == 0;

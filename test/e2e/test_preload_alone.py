@@ -341,3 +341,30 @@ class Ports(AloneCase):
         self.assertIn(f"records malloc of this process: not in this trace, but in {self.trace}",
                       err)
         self.assertTrue(self.trace.exists())
+
+    def test_a_capture_changes_to_the_client(self):
+        """That comes late, with a plugin: the capture is connected to our listener by then."""
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = probe.getsockname()[1]
+        go, got = self.dir / "go", self.dir / "got.tracy"
+        process, at = self.start(BUILD / "test" / "zone_client", "82", "200", "ticks", go,
+                                 words=f"-f --port {port}", TRACY_PORT=str(port),
+                                 TIDEMARK_PROGRAM="zone_client")
+        self.assertEqual(at, port)
+        capture = subprocess.Popen([TIDEMARK, "capture", "-f", "-p", str(port), "-o", got],
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.addCleanup(capture.kill)
+        self.assertIn("Connecting", capture.stdout.readline())
+        self.assertIn("zone_client, protocol", capture.stdout.readline())
+        go.touch()
+        _, err = capture.communicate(timeout=LIMIT)
+        self.assertEqual(capture.returncode, 0, err)
+        self.assertIn("own Tracy client is at this port now", err)
+        self.assertIn(f"not in this trace, but in {self.trace}", err)
+        _, said = process.communicate(timeout=LIMIT)
+        self.assertIn("now listening on", said)
+        self.assertEqual({p["name"]: p["allocations"] for p in report(got)["pools"]},
+                         {"default": 100, "GPU pool": 1})
+        self.assertGreaterEqual(report(self.trace)["pools"][0]["allocations"], 400)
+        self.assertEqual([n for n in os.listdir(self.dir) if "journal" in n], [])
