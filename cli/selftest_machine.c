@@ -249,7 +249,8 @@ static void read_scope(char *text, size_t room)
     FILE *f = fopen("/proc/sys/kernel/yama/ptrace_scope", "re");
     size_t used = strlen(text);
     if (f && fgets(scope, sizeof scope, f))
-        snprintf(text + used, room - used, " (kernel.yama.ptrace_scope is %d)", atoi(scope));
+        snprintf(text + used, room - used, " (kernel.yama.ptrace_scope is %.*s)",
+                 (int)strspn(scope, "0123456789"), scope);
     if (f)
         fclose(f);
 }

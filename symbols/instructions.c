@@ -180,15 +180,18 @@ int instructions_walk(struct instructions *in, uint64_t address, struct view cod
     return 0;
 }
 
-/* Bytes of an instruction as an assembler takes them. */
-static void format_bytes(const struct instructions *in, const char *p, size_t size, char *text)
+/* Bytes of an instruction as an assembler takes them; `room` holds those of the longest one. */
+static void format_bytes(const struct instructions *in, const char *p, size_t size, char *text,
+                         size_t room)
 {
     if (in->set == CODE_ARM32 || in->set == CODE_ARM64) {
-        sprintf(text, ".word 0x%08" PRIx32, load_u32(p));
+        snprintf(text, room, ".word 0x%08" PRIx32, load_u32(p));
         return;
     }
-    for (size_t i = 0; i < size; i++)
-        text += sprintf(text, "%s0x%02x", i == 0 ? ".byte " : ",", (unsigned char)p[i]);
+    size_t used = 0;
+    for (size_t i = 0; i < size && used < room; i++)
+        used += (size_t)snprintf(text + used, room - used, "%s0x%02x", i == 0 ? ".byte " : ",",
+                                 (unsigned char)p[i]);
 }
 
 int instructions_print(struct instructions *in, uint64_t address, struct view code,
@@ -202,7 +205,7 @@ int instructions_print(struct instructions *in, uint64_t address, struct view co
     while ((kind = next(in, &address, &code, &size)) != NO_INSTRUCTION) {
         bool known = kind == KNOWN_INSTRUCTION;
         if (!known)
-            format_bytes(in, code.p - size, size, text);
+            format_bytes(in, code.p - size, size, text, sizeof text);
         else
             snprintf(text, sizeof text, "%s%s%s", in->one->mnemonic, in->one->op_str[0] ? " " : "",
                      in->one->op_str);
