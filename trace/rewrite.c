@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "trace/image_dict.h"
+#include "trace/rekey.h"
 #include "trace/strip.h"
 
 /* The filters that are in use; NULL for the others. */
@@ -18,6 +19,7 @@ struct chain {
     struct reframe *reframe;
     struct source_cache *sources;
     struct image_dict *dict;
+    struct rekey rekey;
     struct convert *convert;
 };
 
@@ -63,6 +65,7 @@ static void free_filters(struct chain *c)
     reframe_free(c->reframe);
     source_cache_free(c->sources);
     image_dict_free(c->dict);
+    rekey_release(&c->rekey);
     convert_free(c->convert);
 }
 
@@ -172,7 +175,12 @@ static int write_all(struct chain *c, struct trace_writer *writer, struct err *e
     trace_writer_keep_compression(writer, &c->outcome->info.container);
     if (convert_open(&c->convert, &to_writer, &c->options->convert, e) != 0)
         return -1;
-    int status = run(c, STAGE_WRITE, convert_sink(c->convert), wanted, e);
+    struct record_sink sink = convert_sink(c->convert);
+    if (c->options->strip) {
+        rekey_init(&c->rekey, &sink);
+        sink = rekey_sink(&c->rekey);
+    }
+    int status = run(c, STAGE_WRITE, sink, wanted, e);
     c->outcome->stripped = c->strip.events;
     convert_losses(c->convert, &c->outcome->losses);
     if (status == 0 && c->outcome->losses.failed)

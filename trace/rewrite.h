@@ -5,7 +5,7 @@
  * A trace through all filters into a writer, in this order:
  *
  *     reader → strip → pools → range → symbolize → reframe → source_cache → image_dict
- *            → convert → writer
+ *            → rekey (of what is stripped) → convert → writer
  *
  * Pools and range, which change numbers that stand before what they count, get a pass of their own
  * before, through the filters to their left; the next four share one, behind strip. Without any of
