@@ -25,7 +25,9 @@ CPPFLAGS += -I. -I$(BUILD)/gen -D_GNU_SOURCE -DTIDEMARK_VERSION='"$(VERSION)"'
 # replaced from outside, so this code is what -fPIE would give.
 PIC      := -fPIC -fvisibility=hidden
 CFLAGS   += -std=c17 -g $(OPT) $(HARDEN) $(FORTIFY) $(PIC) $(WARN) $(SANFLAGS)
-LDFLAGS  += $(HARDLINK) $(SANFLAGS)
+# See symbols/debuginfod_fetcher.c.
+CURL_HOOK := -Wl,--export-dynamic-symbol=curl_easy_setopt
+LDFLAGS  += $(HARDLINK) $(SANFLAGS) $(CURL_HOOK)
 LDLIBS   := -llz4 -lzstd -lz -llzma -lxxhash -ljansson -lyajl -lsqlite3 -ldw -lelf \
             -lpcre2-8 -liberty -lpng -lncursesw -ltinfo -lpthread -lm
 

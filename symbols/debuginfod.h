@@ -19,13 +19,18 @@
 #include "symbols/build_id.h"
 
 struct debuginfod_options {
-    const char *urls;    /* separated by spaces; NULL: those of $DEBUGINFOD_URLS */
-    uint64_t size_limit; /* bytes of one file; 0: DEBUGINFOD_SIZE_DEFAULT */
-    unsigned seconds;    /* for one file; 0: DEBUGINFOD_SECONDS_DEFAULT */
+    const char *urls;     /* separated by spaces; NULL: those of $DEBUGINFOD_URLS */
+    uint64_t size_limit;  /* bytes of one file, decompressed; 0: DEBUGINFOD_SIZE_DEFAULT */
+    unsigned seconds;     /* for one file; 0: DEBUGINFOD_SECONDS_DEFAULT */
+    unsigned all_seconds; /* for all files together; 0: DEBUGINFOD_ALL_SECONDS_DEFAULT */
 };
 
 #define DEBUGINFOD_SIZE_DEFAULT ((uint64_t)4 << 30)
 #define DEBUGINFOD_SECONDS_DEFAULT 300u
+#define DEBUGINFOD_ALL_SECONDS_DEFAULT 900u
+
+/* Redirects that are followed for one file. */
+#define DEBUGINFOD_REDIRECTS_MOST 5
 
 /* Whether there is anybody to ask: URLs are given or $DEBUGINFOD_URLS is set to some. */
 bool debuginfod_is_wanted(const struct debuginfod_options *o);

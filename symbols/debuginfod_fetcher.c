@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,6 +57,40 @@ static void failed(int socket, uint64_t number, const char *cause)
     a.kind = FETCH_FAILED;
     snprintf(a.cause, sizeof a.cause, "%s", cause);
     (void)fetch_answer_send(socket, &a, -1, true);
+}
+
+/* ---- what libdebuginfod does not limit */
+
+/*
+ * It follows redirects without end, and gives no way to its transfers. The program's own symbols
+ * come before those of libraries that it loads, so libdebuginfod's calls of this function arrive
+ * here (Makefile: CURL_HOOK); the sink for ClickHouse finds libcurl's by dlsym.
+ */
+
+/* curl/curl.h */
+#define OPTION_FOLLOW 52
+#define OPTION_REDIRECTS_MOST 68
+#define FAILED_INIT 2
+
+/* All options take a long, a pointer or a 64-bit offset, which are passed alike. */
+typedef int set_option(void *handle, int option, ...);
+_Static_assert(sizeof(long) == sizeof(void *) && sizeof(long) == 8, "one register for all");
+
+__attribute__((visibility("default"))) int curl_easy_setopt(void *handle, int option, ...);
+
+int curl_easy_setopt(void *handle, int option, ...)
+{
+    set_option *next;
+    va_list ap;
+    *(void **)&next = dlsym(RTLD_NEXT, "curl_easy_setopt");
+    va_start(ap, option);
+    void *value = va_arg(ap, void *);
+    va_end(ap);
+    if (!next)
+        return FAILED_INIT;
+    if (option == OPTION_FOLLOW)
+        (void)next(handle, OPTION_REDIRECTS_MOST, (long)DEBUGINFOD_REDIRECTS_MOST);
+    return next(handle, option, value);
 }
 
 /* ---- the process that fetches one file */
@@ -134,6 +169,10 @@ static void say_cause(const struct job *j, int error)
     case ETIMEDOUT:
         snprintf(cause, sizeof cause, "debuginfod: the server took too long");
         break;
+    case EMLINK:
+        snprintf(cause, sizeof cause, "debuginfod: the server redirects more than %d times",
+                 DEBUGINFOD_REDIRECTS_MOST);
+        break;
     case ENOSYS:
         snprintf(cause, sizeof cause, "debuginfod: no server is named in $DEBUGINFOD_URLS");
         break;
@@ -141,6 +180,16 @@ static void say_cause(const struct job *j, int error)
         snprintf(cause, sizeof cause, "debuginfod: %s", strerror(error));
     }
     failed(j->socket, j->request->number, cause);
+}
+
+/*
+ * Whether more was written than RLIMIT_FSIZE allows: what the server compressed shows its size
+ * there, and the library calls that a file that no server has.
+ */
+static bool was_too_large(void)
+{
+    sigset_t pending;
+    return sigpending(&pending) == 0 && sigismember(&pending, SIGXFSZ) == 1;
 }
 
 static void fetch(struct job *j)
@@ -156,6 +205,8 @@ static void fetch(struct job *j)
     j->lib.set_progress(client, on_progress);
     int fd = (r->kind == FETCH_EXECUTABLE ? j->lib.find_executable : j->lib.find_debuginfo)(
         client, r->id.bytes, r->id.len, NULL);
+    if (fd < 0 && was_too_large())
+        j->given_up = EFBIG;
     memset(&a, 0, sizeof a);
     a.number = r->number;
     a.kind = fd >= 0 ? FETCH_FILE : FETCH_NONE;
@@ -174,7 +225,10 @@ static void run_job(int socket, const struct fetch_request *r, uint64_t size_lim
                     .size_limit = size_limit,
                     .deadline = now_ns() + seconds * 1000000000LL};
     struct rlimit file_size = {size_limit, size_limit};
-    (void)signal(SIGXFSZ, SIG_IGN);
+    sigset_t too_large; /* stays pending, for was_too_large */
+    sigemptyset(&too_large);
+    sigaddset(&too_large, SIGXFSZ);
+    (void)sigprocmask(SIG_BLOCK, &too_large, NULL);
     (void)setrlimit(RLIMIT_FSIZE, &file_size);
     lower_limit("DEBUGINFOD_MAXSIZE", size_limit);
     lower_limit("DEBUGINFOD_MAXTIME", seconds);
@@ -249,15 +303,27 @@ static bool end_job(const struct watch *w, enum job_end end)
     return true;
 }
 
+/* What is left of the time for all files, at most what one may take. */
+static long long time_for_one(const struct debuginfod_options *o, long long spent_ns)
+{
+    unsigned one = o->seconds ? o->seconds : DEBUGINFOD_SECONDS_DEFAULT;
+    unsigned all = o->all_seconds ? o->all_seconds : DEBUGINFOD_ALL_SECONDS_DEFAULT;
+    long long left = (long long)all - spent_ns / 1000000000;
+    return left < one ? left : one;
+}
+
 /* Answers a request. False when there is nobody to answer; *more tells whether `r` is the next. */
 static bool serve(int socket, struct fetch_request *r, const struct debuginfod_options *o,
-                  bool *more)
+                  long long seconds, bool *more)
 {
     int ends[2];
     uint64_t size_limit = o->size_limit ? o->size_limit : DEBUGINFOD_SIZE_DEFAULT;
-    unsigned seconds = o->seconds ? o->seconds : DEBUGINFOD_SECONDS_DEFAULT;
     long long deadline = now_ns() + (seconds + GRACE_SECONDS) * 1000000000LL;
     *more = false;
+    if (seconds <= 0) {
+        failed(socket, r->number, "debuginfod: the time for all files together is over");
+        return true;
+    }
     if (pipe2(ends, O_CLOEXEC) != 0) {
         failed(socket, r->number, "debuginfod: no more files can be opened");
         return true;
@@ -265,7 +331,7 @@ static bool serve(int socket, struct fetch_request *r, const struct debuginfod_o
     pid_t pid = fork();
     if (pid == 0) {
         close(ends[0]);
-        run_job(socket, r, size_limit, seconds);
+        run_job(socket, r, size_limit, (unsigned)seconds);
         _exit(0);
     }
     close(ends[1]);
@@ -310,10 +376,13 @@ void fetcher_run(int socket, const struct debuginfod_options *o)
     if (o->urls)
         (void)setenv("DEBUGINFOD_URLS", o->urls, 1);
     socket = settle(socket);
-    bool more = false;
-    while (socket >= 0 && (more || receive_request(socket, &r))) {
+    bool more = false, asked = true;
+    long long spent = 0;
+    while (socket >= 0 && asked && (more || receive_request(socket, &r))) {
+        long long begin = now_ns();
         more = false;
-        if (r.kind != FETCH_GIVE_UP && !serve(socket, &r, o, &more)) /* else it came too late */
-            break;
+        if (r.kind != FETCH_GIVE_UP) /* else it came too late */
+            asked = serve(socket, &r, o, time_for_one(o, spent), &more);
+        spent += now_ns() - begin;
     }
 }

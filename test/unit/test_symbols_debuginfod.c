@@ -22,6 +22,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "symbols/debug_files.h"
 #include "symbols/debuginfod.h"
@@ -89,12 +90,54 @@ static int loopback_socket(struct sockaddr_in *address)
 #define HUGE 0xa3
 #define SILENT 0xa4
 #define TRICKLES 0xa5
+#define REDIRECTS 0xa6  /* for ever */
+#define REDIRECTS5 0xa7 /* as often as is allowed */
+#define BOMB 0xa8       /* four MiB in four KiB */
 
 #define BODY "these are the bytes of a debug file"
 
 static bool say(int fd, const char *text)
 {
     return write(fd, text, strlen(text)) > 0;
+}
+
+static void redirect(int fd, const char *request, unsigned habit)
+{
+    unsigned times = 0;
+    char text[160];
+    const char *count = strstr(request, "?");
+    if (count)
+        (void)sscanf(count, "?%u", &times);
+    if (habit == REDIRECTS5 && times == DEBUGINFOD_REDIRECTS_MOST) {
+        say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 35\r\n\r\n" BODY);
+        return;
+    }
+    snprintf(text, sizeof text,
+             "HTTP/1.1 302 Found\r\nLocation: /buildid/%02x/debuginfo?%u\r\n"
+             "Content-Length: 0\r\nConnection: close\r\n\r\n",
+             habit, times + 1);
+    say(fd, text);
+}
+
+static void send_bomb(int fd)
+{
+    enum { MIB = 1 << 20 };
+    uint8_t *zeros = calloc(4, MIB), *packed = malloc(MIB);
+    z_stream z = {0};
+    char head[160];
+    if (!zeros || !packed || deflateInit2(&z, 9, Z_DEFLATED, 31, 9, Z_DEFAULT_STRATEGY) != Z_OK)
+        _exit(1);
+    z.next_in = zeros;
+    z.avail_in = 4 * MIB;
+    z.next_out = packed;
+    z.avail_out = MIB;
+    if (deflate(&z, Z_FINISH) != Z_STREAM_END)
+        _exit(1);
+    snprintf(head, sizeof head,
+             "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: %lu\r\n\r\n",
+             z.total_out);
+    say(fd, head);
+    (void)!write(fd, packed, z.total_out);
 }
 
 static void answer(int fd)
@@ -107,6 +150,10 @@ static void answer(int fd)
         habit = HAS_NOT;
     if (habit == HAS)
         say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 35\r\n\r\n" BODY);
+    else if (habit == REDIRECTS || habit == REDIRECTS5)
+        redirect(fd, request, habit);
+    else if (habit == BOMB)
+        send_bomb(fd);
     else if (habit == HUGE)
         say(fd, "HTTP/1.1 200 OK\r\nContent-Length: 99000000000\r\n\r\nit begins");
     else if (habit == TRICKLES)
@@ -174,9 +221,9 @@ static void assert_fails(const struct debuginfod *d, uint8_t habit, debuginfod_p
         fail_msg("'%s' does not say '%s'", e.text, cause);
 }
 
-static void assert_has_file(const struct debuginfod *d, bool executable)
+static void assert_gives_file(const struct debuginfod *d, uint8_t habit, bool executable)
 {
-    struct build_id id = id_of(HAS);
+    struct build_id id = id_of(habit);
     struct err e = {0};
     char bytes[64];
     int fd;
@@ -187,6 +234,11 @@ static void assert_has_file(const struct debuginfod *d, bool executable)
     assert_memory_equal(bytes, BODY, strlen(BODY));
     assert_true(fcntl(fd, F_GETFD) & FD_CLOEXEC);
     close(fd);
+}
+
+static void assert_has_file(const struct debuginfod *d, bool executable)
+{
+    assert_gives_file(d, HAS, executable);
 }
 
 static void files_come_and_are_kept(void **state)
@@ -264,6 +316,52 @@ static void limits_hold(void **state)
     assert_fails(&d, SILENT, NULL, NULL, "too long");
     assert_fails(&d, TRICKLES, NULL, NULL, "too long");
     assert_has_file(&d, false); /* and it goes on */
+    debuginfod_stop(&d);
+    clear_place(&p);
+}
+
+static void redirects_end(void **state)
+{
+    struct place p = {0};
+    struct debuginfod d;
+    (void)state;
+    make_place(&p);
+    start_server(&p);
+    start_fetcher(&d, &(struct debuginfod_options){.urls = p.urls, .seconds = 20});
+    assert_gives_file(&d, REDIRECTS5, false);
+    assert_fails(&d, REDIRECTS, NULL, NULL, "redirects more than 5 times");
+    assert_has_file(&d, false);
+    debuginfod_stop(&d);
+    clear_place(&p);
+}
+
+static void what_decompresses_is_limited(void **state)
+{
+    struct place p = {0};
+    struct debuginfod d;
+    (void)state;
+    make_place(&p);
+    start_server(&p);
+    start_fetcher(&d, &(struct debuginfod_options){.urls = p.urls, .size_limit = 1 << 20});
+    assert_fails(&d, BOMB, NULL, NULL, "larger than the limit of 1048576 bytes");
+    assert_has_file(&d, false);
+    debuginfod_stop(&d);
+    clear_place(&p);
+}
+
+/* However many files are asked for. */
+static void time_for_all_is_limited(void **state)
+{
+    struct place p = {0};
+    struct debuginfod d;
+    (void)state;
+    make_place(&p);
+    start_server(&p);
+    start_fetcher(&d, &(struct debuginfod_options){.urls = p.urls, .seconds = 2, .all_seconds = 3});
+    assert_fails(&d, TRICKLES, NULL, NULL, "too long");
+    assert_fails(&d, SILENT, NULL, NULL, "too long");
+    assert_fails(&d, TRICKLES, NULL, NULL, "the time for all files together is over");
+    assert_fails(&d, HAS, NULL, NULL, "the time for all files together is over");
     debuginfod_stop(&d);
     clear_place(&p);
 }
@@ -453,8 +551,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(files_come_and_are_kept), cmocka_unit_test(urls_of_the_environment),
         cmocka_unit_test(nobody_at_the_url),       cmocka_unit_test(limits_hold),
-        cmocka_unit_test(progress_can_give_up),    cmocka_unit_test(a_fetcher_that_is_gone),
-        cmocka_unit_test(the_server_of_debian),
+        cmocka_unit_test(redirects_end),           cmocka_unit_test(what_decompresses_is_limited),
+        cmocka_unit_test(time_for_all_is_limited), cmocka_unit_test(progress_can_give_up),
+        cmocka_unit_test(a_fetcher_that_is_gone),  cmocka_unit_test(the_server_of_debian),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
