@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/cut_stacks.h"
 #include "analysis/program_frames.h"
 
 /* Something that may get a place of its own, and how much it matters. */
@@ -30,7 +31,8 @@ struct builder {
     struct program_frames program;
     struct map site_numbers; /* the summary's site → of the page */
     struct map site_rests;   /* site of the page → stack for its other call stacks */
-    struct map node_numbers; /* node of the trace → of the page */
+    struct map node_numbers; /* node of the trace (node_key) → of the page */
+    struct cut_stacks cut;
     struct map frame_numbers;
     struct map texts; /* addresses of names counted already */
     struct candidates candidates;
@@ -315,13 +317,29 @@ static int choose_sites(struct builder *b, struct err *e)
 /* ---- call stacks */
 
 /* Whether nodes and names of a call stack still fit. */
+/*
+ * Call stacks that are cut hang under a node of their own, so what such a stack has in common with
+ * others is told apart. Where a frame of the trace says that they are cut, nothing is to be done.
+ */
+static bool hangs_apart(const struct builder *b, uint32_t callstack)
+{
+    return b->cut.is_bound && cut_stacks_has(&b->cut, callstack);
+}
+
+static uint64_t node_key(uint32_t node, bool apart)
+{
+    return node | (uint64_t)apart << 32;
+}
+
 static bool stack_fits(const struct builder *b, uint32_t callstack)
 {
+    bool apart = hangs_apart(b, callstack);
     const struct callstacks *c = &b->trace->callstacks;
     const struct callstack *stack = callstacks_get(c, callstack);
     size_t nodes = b->d->nodes.len;
     uint64_t text = b->d->text;
-    for (uint32_t node = stack ? stack->node : 0; node && !map_find(&b->node_numbers, node);
+    for (uint32_t node = stack ? stack->node : 0;
+         node && !map_find(&b->node_numbers, node_key(node, apart));
          node = c->nodes.at[node].parent) {
         uint32_t frame = c->nodes.at[node].frame;
         uint32_t depth = frame_depth(b->trace, frame);
@@ -367,6 +385,26 @@ static int add_nodes(struct builder *b, uint32_t frame, uint32_t *number, struct
     return 0;
 }
 
+/* The node that cut call stacks hang under; its key is that of the root, apart. */
+static int cut_node(struct builder *b, uint32_t *number, struct err *e)
+{
+    struct page_data *d = b->d;
+    bool fresh;
+    uint64_t *at = map_add(&b->node_numbers, node_key(0, true), &fresh);
+    if (!at)
+        return err_no_memory(e, "frames");
+    if (fresh) {
+        frame_name_cut(d->cut_name, cut_stacks_depth(&b->cut));
+        struct frame_view f = {.function = view_of(d->cut_name), .file = {"", 0}, .image = {"", 0}};
+        struct page_node node = {.frame = (uint32_t)d->frames.len};
+        *at = d->nodes.len;
+        if (!vec_push(&d->frames, f) || !vec_push(&d->nodes, node) || count_frame(b, &f, e) != 0)
+            return err_no_memory(e, "frames");
+    }
+    *number = (uint32_t)*at;
+    return 0;
+}
+
 /* The page's node of a call stack, whose path from the root is added as far as it is new. */
 static int stack_node(struct builder *b, uint32_t callstack, uint32_t *number, struct err *e)
 {
@@ -374,10 +412,12 @@ static int stack_node(struct builder *b, uint32_t callstack, uint32_t *number, s
     const struct callstack *stack = callstacks_get(c, callstack);
     VEC(uint32_t) path = {0};
     const uint64_t *known = NULL;
-    int status = 0;
+    bool apart = hangs_apart(b, callstack);
     *number = 0;
-    for (uint32_t node = stack ? stack->node : 0;
-         node && !(known = map_find(&b->node_numbers, node)); node = c->nodes.at[node].parent) {
+    int status = apart ? cut_node(b, number, e) : 0;
+    for (uint32_t node = status == 0 && stack ? stack->node : 0;
+         node && !(known = map_find(&b->node_numbers, node_key(node, apart)));
+         node = c->nodes.at[node].parent) {
         if (!vec_push(&path, node)) {
             status = err_no_memory(e, "frames");
             break;
@@ -388,7 +428,7 @@ static int stack_node(struct builder *b, uint32_t callstack, uint32_t *number, s
     while (status == 0 && path.len) {
         uint32_t node = path.at[--path.len];
         status = add_nodes(b, c->nodes.at[node].frame, number, e);
-        uint64_t *at = status == 0 ? map_add(&b->node_numbers, node, NULL) : NULL;
+        uint64_t *at = status == 0 ? map_add(&b->node_numbers, node_key(node, apart), NULL) : NULL;
         if (at)
             *at = *number;
         else if (status == 0)
@@ -429,7 +469,8 @@ static int place_stack(struct builder *b, const struct candidate *c, struct err 
     if (stack_node(b, c->number, &stack.node, e) != 0)
         return -1;
     struct stack_place begin = program_frames_begin(&b->program, c->number);
-    const uint64_t *node = map_find(&b->node_numbers, begin.node);
+    const uint64_t *node =
+        map_find(&b->node_numbers, node_key(begin.node, hangs_apart(b, c->number)));
     stack.begin = node && *node > begin.inlined ? (uint32_t)*node - begin.inlined : stack.node;
     b->stacks[c->number] = (uint32_t)b->d->stacks.len;
     return vec_push(&b->d->stacks, stack) ? 0 : err_no_memory(e, "call stacks");
@@ -442,6 +483,7 @@ static int choose_stacks(struct builder *b, struct err *e)
     for (size_t i = 0; i < rows->len; i++) {
         for (size_t k = 0; k < rows->at[i].stack_count; k++) {
             const struct summary_stack *stack = &b->s->stacks.at[rows->at[i].first_stack + k];
+            cut_stacks_note(&b->cut, stack->callstack);
             if (add_candidate(b, &stack->figures, rows->at[i].pool, stack->callstack, i, e) != 0)
                 return -1;
         }
@@ -653,7 +695,7 @@ int page_data_build(struct page_data *d, struct trace *t, const struct summary *
     b.owners = malloc(b.stack_limit);
     int status = -1;
     if (b.pools && b.threads && b.stacks && b.owners &&
-        program_frames_init(&b.program, t, skip, e) == 0) {
+        program_frames_init(&b.program, t, skip, e) == 0 && cut_stacks_init(&b.cut, t, e) == 0) {
         memset(b.threads, 0xff, (threads + 1) * sizeof *b.threads);
         struct selection all = s->selection;
         status = build(&b, e) == 0 ? leaks_build(&d->leaks, &all, skip, NULL, e) : -1;
@@ -667,6 +709,7 @@ int page_data_build(struct page_data *d, struct trace *t, const struct summary *
     free(b.stacks);
     free(b.owners);
     program_frames_release(&b.program);
+    cut_stacks_release(&b.cut);
     map_release(&b.site_numbers);
     map_release(&b.site_rests);
     map_release(&b.node_numbers);

@@ -20,6 +20,7 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "base/view.h"
+#include "trace/frame_name.h"
 
 #define PAGE_POOLS_MAX 24u /* of their own; one more is for the others */
 #define PAGE_THREADS_MAX 32u
@@ -77,6 +78,7 @@ struct page_data {
     struct leaks leaks; /* of all that is shown; pools are those of the summary's selection */
     int64_t from, to;   /* ns; of the first and the last memory event shown */
     uint64_t other_threads, other_sites, other_stacks; /* how many have no place of their own */
+    char cut_name[FRAME_CUT_SIZE];                     /* a frame's function, which it holds */
     uint64_t text;                                     /* bytes of names so far */
 };
 

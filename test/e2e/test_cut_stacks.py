@@ -123,6 +123,13 @@ class Clients(Case):
                       "at 10 frames", told)
         self.assertEqual(roots(trace)["[cut at 10 frames]"], 9)
         self.assertEqual(len(roots(trace)), 2)
+        out = self.dir / "page.html"
+        self.assertEqual(run("report", trace, "--format", "html", "-o", out).returncode, 0)
+        data = Page(out).data
+        nodes = list(zip(data["nodes"][::2], data["nodes"][1::2]))
+        names = [data["strings"][data["frames"][frame][0]]
+                 for i, (up, frame) in enumerate(nodes, 1) if up == i]
+        self.assertEqual(sorted(names), ["", "[cut at 10 frames]"])
 
     def test_no_proof(self):
         for depth, levels in ((30, 18), (7, 8)):
