@@ -37,6 +37,8 @@
 /* Between two looks at the recordings when nothing comes, in milliseconds. */
 #define PAUSE_LEAST 5
 #define PAUSE_MOST 100
+#define PAUSE_SOON 10
+#define SOON_NS UINT64_C(3000000000)
 
 /* So many events at a look, and the next one is taken at once. */
 #define EVENTS_TO_GO_ON ((uint64_t)1 << 17)
@@ -322,6 +324,13 @@ static void look_for_client(struct run *r)
         run_client_look(&r->client, last->collected->fd, collector_folder(r->collector));
 }
 
+/* Programs that end soon are asked often, as a client of Tracy does not wait for its server. */
+static int longest_pause(const struct run *r)
+{
+    return wants_client(r) && !r->client.port && clock_now() - r->began < SOON_NS ? PAUSE_SOON
+                                                                                  : PAUSE_MOST;
+}
+
 static void attend(struct run *r)
 {
     int timeout = 0;
@@ -343,15 +352,16 @@ static void attend(struct run *r)
             r->ended = clock_now();
         }
         bool wanted = r->options.buffer || r->options.listen;
+        int most = longest_pause(r);
         uint64_t taken = run_tree_step(&r->tree, wanted || has_spare(r));
         run_offers_step(&r->offers);
         look_for_client(r);
         if (r->offers.root.moved)
             put_up_address(r);
-        timeout = taken >= EVENTS_TO_GO_ON   ? 0
-                  : taken || timeout == 0    ? PAUSE_LEAST
-                  : timeout * 2 < PAUSE_MOST ? timeout * 2
-                                             : PAUSE_MOST;
+        timeout = taken >= EVENTS_TO_GO_ON ? 0
+                  : taken || timeout == 0  ? PAUSE_LEAST
+                  : timeout * 2 < most     ? timeout * 2
+                                           : most;
     }
     (void)run_tree_step(&r->tree, true);
 }
@@ -560,9 +570,10 @@ static void take_client(struct run *r, const struct run_process *p)
             "port %u%s\n",
             h.client_port,
             r->options.buffer ? ": --buffer does not go with it"
-            : !r->client.port ? ": the program ended before a server was connected; with "
-                                "TRACY_NO_EXIT=1 the client waits for it"
-                              : "");
+            : !r->client.journal || access(r->client.journal, F_OK) != 0
+                ? ": the program ended before a server was connected; with "
+                  "TRACY_NO_EXIT=1 the client waits for it"
+                : "");
     if (e.code)
         print_error(&e);
     r->tree.failure = r->tree.failure.code ? r->tree.failure : e;

@@ -19,9 +19,12 @@
 /* Pools of the recording have keys that no pointer of a program has. */
 #define POOL_TAG (UINT64_C(1) << 62)
 
-/* Seconds until the client listens, which it does at once, and for its last bytes. */
+/* Seconds for a handshake with a client that is busy. */
 #define CONNECT_SECONDS 10
+
+/* When the program has ended: for the client's last bytes, and for the journal to be made. */
 #define WAIT_NS UINT64_C(10000000000)
+#define BEGIN_NS UINT64_C(200000000)
 #define PAUSE_NS 5000000
 
 static uint64_t clock_now(void)
@@ -93,13 +96,22 @@ void run_client_look(struct run_client *c, int fd, const char *folder)
         c->pid = 0;
 }
 
+/* Whether the client has said welcome: the journal is made then. */
+static bool has_begun(const struct run_client *c)
+{
+    return access(c->journal, F_OK) == 0;
+}
+
 void run_client_wait(struct run_client *c)
 {
     int status = 0;
-    uint64_t end = clock_now() + WAIT_NS;
+    uint64_t began = clock_now(), now = began;
     pid_t got = 0;
-    while (c->pid > 0 && (got = waitpid(c->pid, &status, WNOHANG)) == 0 && clock_now() < end)
+    while (c->pid > 0 && (got = waitpid(c->pid, &status, WNOHANG)) == 0 &&
+           now - began < (has_begun(c) ? WAIT_NS : BEGIN_NS)) {
         (void)nanosleep(&(const struct timespec){.tv_nsec = PAUSE_NS}, NULL);
+        now = clock_now();
+    }
     if (c->pid > 0 && got == 0) {
         (void)kill(c->pid, SIGKILL);
         (void)waitpid(c->pid, &status, 0);

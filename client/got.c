@@ -88,6 +88,7 @@ static const struct hooked hooked[] = {
     HOOKED(dlopen, OTHERS),
     HOOKED(dlclose, OTHERS),
     HOOKED(bind, OTHERS),
+    HOOKED(listen, OTHERS),
     HOOKED(fork, OTHERS), /* and its kin: children are counted */
     HOOKED(posix_spawn, OTHERS),
     HOOKED(posix_spawnp, OTHERS),

@@ -1,5 +1,6 @@
 /*
  * bind: where a collector of ours listens at the port that the program wants, the program gets it.
+ * listen: the collector is told of the port of a Tracy client in the program.
  */
 
 #include <errno.h>
@@ -102,17 +103,19 @@ static bool is_client_thread(void)
     return prctl(PR_GET_NAME, name, 0, 0, 0) == 0 && strcmp(name, "Tracy Profiler") == 0;
 }
 
-/* A client of Tracy listens now: its port is known to the collector. */
-static void note_client(int fd, const struct sockaddr *address, socklen_t length)
+static void note_client(int fd)
 {
+    struct sockaddr_storage at;
+    socklen_t size = sizeof at;
     struct quiet q;
     uint32_t none = 0;
     if (!event_is_on() || state.sandboxed)
         return;
     quiet_begin(&q);
-    uint16_t port = wanted_port(fd, address, length);
-    if (port && is_client_thread())
+    if (is_client_thread() && getsockname(fd, (struct sockaddr *)&at, &size) == 0) {
+        uint16_t port = wanted_port(fd, (const struct sockaddr *)&at, size);
         (void)atomic_compare_exchange_strong(&state.header->client_port, &none, port);
+    }
     quiet_end(&q);
 }
 
@@ -134,7 +137,14 @@ HOOK int bind(int fd, __CONST_SOCKADDR_ARG address, socklen_t length)
         else
             errno = EADDRINUSE;
     }
+    return result;
+}
+
+HOOK int listen(int fd, int backlog)
+{
+    hooks_prepare();
+    int result = real.listen(fd, backlog);
     if (result == 0)
-        note_client(fd, at, length);
+        note_client(fd);
     return result;
 }

@@ -68,7 +68,7 @@ void real_find(bool late)
         REAL(dlopen),         REAL(dlclose),      REAL(fork),
         REAL(execve),         REAL(execvpe),      REAL(fexecve),
         REAL(posix_spawn),    REAL(posix_spawnp), REAL(system),
-        REAL(popen),          REAL(bind),
+        REAL(popen),          REAL(bind),         REAL(listen),
 #undef REAL
     };
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {

@@ -279,6 +279,7 @@ struct real {
     int (*dlclose)(void *);
     pid_t (*fork)(void);
     int (*bind)(int, const struct sockaddr *, socklen_t);
+    int (*listen)(int, int);
     int (*execve)(const char *, char *const *, char *const *);
     int (*execvpe)(const char *, char *const *, char *const *);
     int (*fexecve)(int, char *const *, char *const *);
