@@ -18,9 +18,7 @@
 #include "base/pageable.h"
 #include "base/vec.h"
 #include "protocol/event.h"
-
-/* The file has 24 bits for a call stack number (server/TracyEvent.hpp Int24 @ v0.14.0). */
-#define CALLSTACKS_MAX ((1u << 24) - 1)
+#include "trace/limits.h"
 
 /* Bit 62 of a frame id: a frame that the client described itself (server/TracyEvent.hpp). */
 #define FRAME_ID_CUSTOM (UINT64_C(1) << 62)

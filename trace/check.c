@@ -5,13 +5,7 @@
 #include <stdio.h>
 
 #include "base/map.h"
-
-/* More processors than any machine has, and few enough to keep in memory. */
-#define TOPOLOGY_MAX ((uint64_t)1 << 20)
-
-/* Thread numbers are 16 bits; lock threads index a 64-bit mask in the official viewer. */
-#define THREAD_TABLE_MAX 65536u
-#define LOCK_THREADS_MAX 64u
+#include "trace/limits.h"
 
 /* Numbers of source locations are 16 bits, and a list of statistics has each once. */
 #define ZONE_STATS_MAX 65536u
@@ -162,10 +156,10 @@ CHECK(check_strings, count)
 static int check_thread_table(const struct spot *s, uint64_t n, uint64_t *count)
 {
     *count = n;
-    if (n <= THREAD_TABLE_MAX)
+    if (n <= THREADS_MAX)
         return 0;
     return check_failed(s->place, s->i, s->e, "%llu threads; at most %u are possible",
-                        (unsigned long long)n, THREAD_TABLE_MAX);
+                        (unsigned long long)n, THREADS_MAX);
 }
 
 CHECK(check_local_threads, count)

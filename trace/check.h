@@ -2,8 +2,9 @@
 #define TIDEMARK_TRACE_CHECK_H
 
 /*
- * The reader's checks of what records point to. Some tables come after what points into them; of
- * those the largest index is remembered with its place and judged when the table's length is known.
+ * The checks of what records point to, and of their numbers (trace/limits.h), which reader and
+ * writer make: what is saved can be read. Some tables come after what points into them; of those
+ * the largest index is remembered with its place and judged when the table's length is known.
  */
 
 #include <stdbool.h>

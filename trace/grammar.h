@@ -16,11 +16,9 @@
 #include "base/bytes.h"
 #include "base/err.h"
 #include "base/vec.h"
+#include "trace/limits.h"
 #include "trace/record.h"
 #include "trace/version.h"
-
-/* Zones deeper than this are refused; official releases crash between 20,000 and 200,000. */
-#define GRAMMAR_DEPTH_MAX 250000u
 
 /* So many records of a type are still to come before anything else. */
 struct grammar_slot {
@@ -70,9 +68,6 @@ static inline struct grammar_slot *grammar_next(struct grammar *g)
 
 /* Why grammar_enter refused: fills `e`, returns -1. */
 int grammar_refuse(const struct grammar *g, enum record_type type, uint64_t n, struct err *e);
-
-/* Official lists have 32-bit lengths (`Vector` in server/TracyVector.hpp @ v0.14.0). */
-#define GRAMMAR_LIST_MAX UINT32_MAX
 
 /*
  * After one record of a type that is no leaf: what it announces comes next. ERR_INPUT for a number

@@ -249,6 +249,8 @@ static int add_facts(struct ingest *in, struct err *e)
         {"overflow.threads", t->threads.overflow},
         {"overflow.zone_depth", zones->depth + t->gpu.deep},
         {"overflow.zone_extras", zones->extras},
+        {"overflow.zone_texts", zones->texts},
+        {"overflow.processors", t->system.overflow},
         {"zone_ends_without_zone", zones->ends},
         {"zone_ends_out_of_order", zones->validations},
         {"zone_notes_without_zone", zones->notes},

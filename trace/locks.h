@@ -14,8 +14,7 @@
 #include "base/map.h"
 #include "base/spool.h"
 #include "base/vec.h"
-
-#define LOCK_THREADS_MAX 64u
+#include "trace/limits.h"
 
 /* As in the file: server/TracyEvent.hpp LockEvent::Type @ v0.14.0. */
 enum lock_event_kind {

@@ -7,10 +7,8 @@
 #include <string.h>
 
 #include "base/bytes.h"
+#include "trace/limits.h"
 #include "trace/merge_internal.h"
-
-/* Locations are 16-bit numbers, and 32767 stands for none (`GetSourceLocation` @ v0.12.2). */
-#define LOCATIONS_MAX 32766u
 
 /* A text that no string tells is known by its pointer. */
 #define BY_POINTER (UINT64_C(1) << 63)

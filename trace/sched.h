@@ -19,11 +19,12 @@
 #include "base/map.h"
 #include "base/spool.h"
 #include "base/vec.h"
+#include "trace/limits.h"
 
 #define SCHED_CPUS 256u /* the file has always so many lists */
 
-/* Threads whose switches a part keeps: the file numbers those that processors ran with 16 bits. */
-#define SCHED_THREADS_MAX 65536u
+/* Threads whose switches a part keeps: the file numbers those that processors ran likewise. */
+#define SCHED_THREADS_MAX THREADS_MAX
 /* Threads whose names and processes are kept, for all parts. */
 #define SCHED_NAMES_MAX (1u << 20)
 

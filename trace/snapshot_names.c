@@ -2,7 +2,6 @@
 
 #include "trace/snapshot.h"
 
-#define STRING_BYTES_MAX ((size_t)16 << 20)
 #define STACK_FRAMES_MAX 65536u /* more than two of the client's */
 
 void snapshot_string(struct snapshot *s, const struct trace *t, uint32_t *number)
@@ -101,7 +100,7 @@ static void load_strings(struct snapshot *s, struct strings *strings)
     struct buf text = {0};
     strings_clear(strings);
     for (size_t i = 0; i < n && !s->failed; i++) {
-        snapshot_buf(s, &text, STRING_BYTES_MAX);
+        snapshot_buf(s, &text, CLIENT_TEXT_MAX);
         struct view v = {(const char *)text.data, text.len};
         s->failed |= !s->failed && strings_restore(strings, v, s->e) == 0;
     }

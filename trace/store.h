@@ -21,6 +21,7 @@
 #include "trace/frame_images.h"
 #include "trace/frame_sets.h"
 #include "trace/gpu.h"
+#include "trace/limits.h"
 #include "trace/locks.h"
 #include "trace/memory.h"
 #include "trace/messages.h"
@@ -55,9 +56,6 @@ struct trace_facts {
     uint64_t executable_time; /* unix seconds */
 };
 
-/* Thread numbers are 16 bits in the file (server/TracyThreadCompress.hpp @ v0.14.0). */
-#define THREADS_MAX 65536u
-
 struct trace_thread {
     uint64_t id;   /* OS id; fibers from 2^32 up */
     uint32_t name; /* string number, 0 unknown */
@@ -79,9 +77,6 @@ struct trace_threads {
     uint32_t limit;                 /* THREADS_MAX, or less in tests */
     uint64_t overflow;              /* look-ups beyond the limit, which gave the last thread */
 };
-
-/* Source location numbers are 16-bit and signed; 32,767 means none. */
-#define LOCATIONS_MAX 32766u
 
 /* Number i + 1 in the file is locations.at[i], number -1 - i is location_payloads.at[i]. */
 struct trace_location {

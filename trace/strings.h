@@ -14,9 +14,7 @@
 #include "base/pageable.h"
 #include "base/vec.h"
 #include "base/view.h"
-
-/* The file has 24 bits for a string number (server/TracyStringIdx.hpp @ v0.14.0). */
-#define STRINGS_MAX ((1u << 24) - 1)
+#include "trace/limits.h"
 
 /* Bytes of a text: with a record's head it stays below what the reader takes (TRACE_RECORD_MAX). */
 #define STRING_TEXT_MAX (((size_t)64 << 20) - 64)

@@ -11,6 +11,7 @@
 #include "base/err.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "trace/limits.h"
 
 /* A logical processor and where it is. `die` is 0 where the client's protocol has none. */
 struct system_cpu {
@@ -27,6 +28,7 @@ struct system_crash {
 struct system_facts {
     VEC(struct system_cpu) cpus; /* in the order in which they came */
     struct map known;            /* cpu → nothing */
+    uint64_t overflow;           /* news of processors beyond PROCESSORS_MAX */
     struct system_crash crash;   /* the latest report */
 };
 

@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "trace/block_thread.h"
+#include "trace/check.h"
 #include "trace/codec.h"
 #include "trace/grammar.h"
+#include "trace/reader.h"
 
 struct trace_writer {
     int fd; /* -1: inner stream only */
@@ -16,6 +18,7 @@ struct trace_writer {
     struct out_stream out;
     struct codec codec;
     struct grammar grammar;
+    struct checks checks;
     bool started;
 };
 
@@ -100,6 +103,7 @@ static int start(struct trace_writer *w, const struct rec_header *header, struct
         return err_set(e, ERR_OUTPUT, "internal error: unknown file version %#x to write",
                        header->version);
     w->started = true;
+    w->checks.layout = w->options.layout;
     if (codec_init(&w->codec, w->options.layout, e) != 0 ||
         grammar_start(&w->grammar, w->options.layout, e) != 0)
         return -1;
@@ -144,6 +148,24 @@ static int check_limits(const struct trace_writer *w, enum record_type type, con
     return 0;
 }
 
+/*
+ * The reader's checks, so that no trace is written that it would refuse: then it is an error of who
+ * hands it over, whose data is kept.
+ */
+static int check(struct trace_writer *w, const struct grammar_slot *slot, const void *recs,
+                 size_t n, struct err *e)
+{
+    const struct record_place place = {.type = slot->type,
+                                       .number = slot->total - slot->left + 1,
+                                       .total = slot->total,
+                                       .offset = out_stream_offset(&w->out)};
+    if (!check_wanted(slot->type) || check_records(&w->checks, &place, recs, n, e) == 0)
+        return 0;
+    if (e)
+        e->code = ERR_OUTPUT;
+    return err_prefix(e, "nothing could read it");
+}
+
 static int put_branch(struct trace_writer *w, enum record_type type, const void *rec, struct err *e)
 {
     codec_write(&w->codec, type, rec, 1, &w->out);
@@ -158,9 +180,10 @@ static int writer_put(void *ctx, enum record_type type, const void *recs, size_t
     struct grammar_slot *slot = grammar_next(&w->grammar);
     if (!slot || slot->type != type || slot->left < n)
         return out_of_order(slot, type, n, e);
-    slot->left -= n;
-    if (check_limits(w, type, recs, e) != 0)
+    if (check_limits(w, type, recs, e) != 0 || check(w, slot, recs, n, e) != 0)
         return -1;
+    slot->left -= n;
+    uint64_t begin = out_stream_offset(&w->out);
     if (grammar_is_leaf(type)) {
         codec_write(&w->codec, type, recs, n, &w->out);
     } else {
@@ -170,6 +193,8 @@ static int writer_put(void *ctx, enum record_type type, const void *recs, size_t
         if (put_branch(w, type, recs, e) != 0)
             return -1;
     }
+    if (n == 1 && out_stream_offset(&w->out) - begin > TRACE_RECORD_MAX)
+        return err_set(e, ERR_OUTPUT, "a %s is longer than any reader takes", record_name(type));
     if (w->codec.out_of_range)
         return err_set(e, ERR_OUTPUT, "a %s has a value that the file format cannot hold",
                        record_name(type));

@@ -217,6 +217,10 @@ int zones_add_text(struct zones *z, uint16_t thread, struct view text, struct er
     struct zone_notes *n = notes_of(z, zone, e);
     if (!n)
         return -1;
+    if (n->text.len + 1 + text.len > CLIENT_TEXT_MAX) {
+        z->faults.texts++;
+        return 0;
+    }
     if (n->has_text)
         buf_u8(&n->text, '\n');
     buf_put(&n->text, text.p, text.len);

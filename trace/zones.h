@@ -20,13 +20,8 @@
 #include "base/spool.h"
 #include "base/vec.h"
 #include "base/view.h"
+#include "trace/limits.h"
 #include "trace/strings.h"
-
-/*
- * Deeper zones are kept as siblings at this depth. Official programs walk zones by recursion: they
- * survive a depth of 20,000 and crash at 200,000.
- */
-#define ZONE_DEPTH_MAX 16384u
 
 struct zone_begin {
     int64_t start;  /* ns */
@@ -77,6 +72,7 @@ struct zone_faults {
     uint64_t notes;       /* texts, names, colours and values with no zone to take them */
     uint64_t depth;       /* zones deeper than ZONE_DEPTH_MAX */
     uint64_t extras;      /* notes beyond the format's 2^32 */
+    uint64_t texts;       /* that would have made a zone's text longer than CLIENT_TEXT_MAX */
 };
 
 struct zones {

@@ -89,6 +89,8 @@ CASES = {
     "messages": lambda i: item("SingleStringData", text(65535, i)) + item("Message", time=0),
     "zone texts": lambda i: item("ZoneBegin", srcloc=1) + item("SingleStringData", text(60000, i)) +
                             item("ZoneText") + item("ZoneEnd"),
+    "zone text": lambda i: (item("ZoneBegin", srcloc=1) if i == 0 else b"") +
+                           item("SingleStringData", text(60000, i)) + item("ZoneText"),
     "symbol code": lambda i: item("SymbolCode", text(200000, i), ptr=i + 1),
     "source code": lambda i: item("SourceCode", text(200000, i), ptr=i + 1),
     "frame images": lambda i: item("FrameMarkMsg") + item("FrameImageData", text(128 * 1024, i), ptr=1) +

@@ -78,6 +78,17 @@ class Streams(Case):
                 for path in self.dir.glob("x.journal"):
                     path.rmdir()
 
+    def test_what_is_saved_is_read(self):
+        """Tables longer than a file's, and one text longer than any record."""
+        for case in ("processors", "GPU zones", "zone locations", "zone text"):
+            with self.subTest(case):
+                capture, said, *_ = self.play(case, "-s", "8", "--no-summary", size=4 * MIB)
+                self.assertEqual(capture.returncode, 0, said)
+                for path in self.dir.glob("x*"):
+                    verified = run("verify", path)
+                    self.assertIn(verified.returncode, (0, 1), f"{case}: {verified.stderr}")
+                    path.unlink()
+
     def test_signals(self):
         """SIGINT ends within 3 s, likewise."""
         for case in ("zones", "deep call stacks", "frame marks"):
