@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,7 +16,7 @@
 bool capture_is_homeless(const struct capture *c)
 {
     if (!c->watched)
-        return false; /* it works where it was started */
+        return c->folder && output_folder_is_removed(c->folder);
     char *here = getcwd(NULL, 0);
     bool removed = !here && errno == ENOENT;
     free(here);
@@ -41,7 +42,8 @@ static char *name_in(const char *folder, const char *name)
 int capture_go_elsewhere(struct capture *c, struct trace *t, struct err *e)
 {
     const char *folder = tempfile_dir(NULL);
-    char *path = name_in(folder, capture_output(c));
+    const char *slash = strrchr(capture_output(c), '/');
+    char *path = name_in(folder, slash ? slash + 1 : capture_output(c));
     if (!path)
         return err_no_memory(e, "the output's name");
     free(c->part_output);

@@ -2,7 +2,7 @@
 #define TIDEMARK_CLI_CAPTURE_HOMELESS_H
 
 /*
- * A daemon's session whose folder was removed while it recorded. The journal went with it, but what
+ * A capture whose output folder was removed while it recorded. The journal went with it, but what
  * arrived is at hand still.
  */
 

@@ -7,6 +7,7 @@
  */
 
 #include "cli/capture_options.h"
+#include "cli/output_folder.h"
 #include "cli/part_saver.h"
 #include "cli/stored_summary.h"
 #include "server/journal_read.h"
@@ -21,11 +22,12 @@ struct capture {
     const char *guarded;      /* the folder that files are still to be kept to; NULL: nothing is */
     struct process_root root; /* of the client, if it is another one than ours */
     bool resolver_runs;
-    char *named_output;      /* by --name */
-    char *journal_name;      /* NULL: none is kept */
-    struct journal *journal; /* NULL: not begun, or removed */
-    int fifo;                /* the output when it is one, held open until it is written; else -1 */
-    uint8_t *rest;           /* what arrived last and the journal had no room for; NULL: nothing */
+    struct output_folder *folder; /* NULL: of a session, which works in its own, or of a pipe */
+    char *named_output;           /* by --name */
+    char *journal_name;           /* NULL: none is kept */
+    struct journal *journal;      /* NULL: not begun, or removed */
+    int fifo;      /* the output when it is one, held open until it is written; else -1 */
+    uint8_t *rest; /* what arrived last and the journal had no room for; NULL: nothing */
     size_t rest_len;
     bool lacks;                  /* the store had no room: the journal has more than it */
     bool torn;                   /* the store must only be released (session_is_torn) */

@@ -406,7 +406,8 @@ static void leave_journal(struct capture *c, bool saved)
 static int after_saving(struct capture *c, struct trace *t, enum session_end end)
 {
     struct err e = {0};
-    int status = c->homeless ? 4 : exits_as_official(c) ? 0 : status_of(end);
+    bool official = exits_as_official(c);
+    int status = c->homeless ? official ? 5 : 4 : official ? 0 : status_of(end);
     if (c->journal && c->lacks)
         leave_journal(c, true);
     else if (c->journal)
@@ -567,6 +568,14 @@ static int capture_connected(struct capture *c, struct connection *connection)
     return status;
 }
 
+/* To know whether it is removed meanwhile. A session of a daemon works in its folder. */
+static void hold_folder(struct capture *c)
+{
+    char *folder = c->watched || c->fifo >= 0 ? NULL : outfile_folder(c->o.output);
+    c->folder = folder ? output_folder_take(NULL, folder) : NULL;
+    free(folder);
+}
+
 static int capture_run(struct capture *c)
 {
     /* enum connect_failure → what the official tool exits with: capture/src/CaptureOutput.cpp */
@@ -585,6 +594,7 @@ static int capture_run(struct capture *c)
                    c->o.output);
         return fail(c, &e, there ? 4 : 5);
     }
+    hold_folder(c);
     /* The helper starts before anything is connected. */
     if ((c->o.namer == NAMER_SERVER || c->o.namer == NAMER_BOTH) && !capture_start_resolver(c))
         return exits_as_official(c) ? 5 : 4;
@@ -633,6 +643,7 @@ static int capture_main(int argc, char **argv, bool drop_in, int channel)
     resolver_release(&c.resolver);
     process_root_close(&c.root);
     capture_options_release(&c.o);
+    output_folder_leave(c.folder);
     free(c.named_output);
     free(c.journal_name);
     free(c.part_output);

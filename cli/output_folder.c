@@ -50,8 +50,18 @@ bool output_folder_is_at(const struct output_folder *f, const char *path)
 
 bool output_folder_is_removed(const struct output_folder *f)
 {
+    static const char deleted[] = " (deleted)";
+    const size_t end = sizeof deleted - 1;
+    char self[40], path[PATH_MAX];
     struct stat st;
-    return fstat(f->fd, &st) == 0 && st.st_nlink == 0;
+    if (fstat(f->fd, &st) == 0 && st.st_nlink == 0)
+        return true;
+    /* Some file systems count no links of folders. */
+    snprintf(self, sizeof self, "/proc/self/fd/%d", f->fd);
+    ssize_t n = readlink(self, path, sizeof path - 1);
+    path[n > 0 ? n : 0] = 0;
+    return n > (ssize_t)end && strcmp(path + n - end, deleted) == 0 &&
+           !output_folder_is_at(f, path);
 }
 
 char *output_folder_path(const struct output_folder *f, const char *name, const char *path)

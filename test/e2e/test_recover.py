@@ -4,9 +4,11 @@ them."""
 
 import contextlib
 import os
+import pathlib
 import random
 import re
 import resource
+import shutil
 import signal
 import subprocess
 
@@ -312,6 +314,54 @@ class Leftovers(Killed):
         for name, status in (("empty", 3), ("file", 3), ("absent", 3)):
             self.assertEqual(run("recover", self.dir / name).returncode, status, name)
         self.assert_clean("empty", "file")
+
+
+class RemovedFolders(Killed):
+    """What was recorded goes to the folder for temporary files, as in a daemon."""
+
+    def setUp(self):
+        super().setUp()
+        self.folder, self.temporary = self.dir / "folder", self.dir / "temporary"
+        self.folder.mkdir()
+        self.temporary.mkdir()
+        self.out = self.folder / "x.tracy"
+        self.journal = self.folder / "x.tracy.journal"
+
+    def remove_while_capturing(self, *args, then, **how):
+        stream = self.RECORDING.read_bytes()
+        stop = len(stream) // 2
+        with self.capturing(self.RECORDING, *args, stop_at=stop,
+                            env={**os.environ, "TMPDIR": str(self.temporary)}, **how) as (
+                                capture, proxy, client):
+            begin = body_begins(stream, 82)
+            wait_for(lambda: self.journal.exists() and
+                     begin + len(journal_bytes(self.journal)) == stop, "the journal")
+            shutil.rmtree(self.folder)
+            then(capture, proxy)
+            out, err = capture.communicate(timeout=LIMIT)
+        self.assertEqual(capture.returncode, 4, out + err)
+        self.assertIn("the folder was removed: the trace is " + str(self.temporary / "x.tracy"), err)
+        self.assertEqual(os.listdir(self.temporary), ["x.tracy"])
+        ends = frame_ends(stream[:stop], 82)
+        self.assertEqual(dump(self.temporary / "x.tracy"), self.reference(stream[: ends[-1]], 82))
+        self.assertEqual((self.temporary / "x.tracy").stat().st_mode & 0o77, 0)
+
+    def test_the_client_ends(self):
+        self.remove_while_capturing(then=lambda capture, proxy: proxy.hang_up())
+
+    def test_a_signal_comes(self):
+        self.remove_while_capturing(then=lambda capture, _: capture.send_signal(signal.SIGINT))
+
+    def test_by_a_relative_name(self):
+        self.out = pathlib.Path("folder/x.tracy")
+        self.remove_while_capturing(then=lambda capture, proxy: proxy.hang_up(), cwd=self.dir)
+
+    def test_another_folder_has_its_name(self):
+        def then(capture, proxy):
+            self.folder.mkdir()
+            proxy.hang_up()
+        self.remove_while_capturing(then=then)
+        self.assertEqual(os.listdir(self.folder), [])
 
 
 class FullDisks(Killed):
