@@ -380,7 +380,7 @@ bench: all $(BENCH_TOOLS)
 	@BUILD=$(BUILD) $(PYTHON) bench/programs.py
 
 ## bench-quick: the same at small sizes, in a minute: shows that it runs, and measures nothing
-bench-quick: export BENCH_SCALE = 0.01
+bench-quick: export BENCH_SCALE = 0.03
 bench-quick: export BENCH_ROUNDS = 1
 bench-quick: bench
 

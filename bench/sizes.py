@@ -1,6 +1,6 @@
 """Sizes that all parts of the benchmark share, from the environment.
 
-BENCH_SCALE   what every size is multiplied by; 0.01 takes seconds and only shows that all of it runs
+BENCH_SCALE   what every size is multiplied by; 0.03 takes seconds and only shows that all of it runs
 BENCH_ROUNDS  how often each figure is taken; the least counts"""
 
 import os
