@@ -13,6 +13,7 @@
 #include "base/buf.h"
 #include "base/library.h"
 #include "server/address.h"
+#include "server/http_head.h"
 #include "server/http_patience.h"
 
 /* Its interface has been the same since 0.9.37. */
@@ -32,6 +33,7 @@ struct http_library {
     __typeof__(MHD_create_response_from_fd64) *from_fd;
     __typeof__(MHD_destroy_response) *destroy_response;
     __typeof__(MHD_get_connection_info) *connection_info;
+    __typeof__(MHD_get_connection_values_n) *values_n;
     __typeof__(MHD_get_daemon_info) *info;
     __typeof__(MHD_get_timeout) *timeout;
     __typeof__(MHD_lookup_connection_value) *value;
@@ -69,8 +71,10 @@ struct http_exchange {
     struct MHD_Response *response; /* waits to be queued */
     unsigned status;
     bool streams;
-    bool document;  /* the answer is a page that is not ours */
-    struct buf out; /* of a stream */
+    size_t target;         /* bytes of it as it was sent */
+    const char *malformed; /* why it is not answered; NULL: it is */
+    bool document;         /* the answer is a page that is not ours */
+    struct buf out;        /* of a stream */
     size_t sent;
     uint64_t note;
 };
@@ -84,6 +88,7 @@ static bool load(struct http_library *l)
         {"MHD_create_response_from_fd64", &l->from_fd},
         {"MHD_destroy_response", &l->destroy_response},
         {"MHD_get_connection_info", &l->connection_info},
+        {"MHD_get_connection_values_n", &l->values_n},
         {"MHD_get_daemon_info", &l->info},
         {"MHD_get_timeout", &l->timeout},
         {"MHD_lookup_connection_value", &l->value},
@@ -160,7 +165,11 @@ static unsigned refused(const struct http_exchange *x, const char **why)
     const char *host = header(x, MHD_HTTP_HEADER_HOST);
     const char *origin = header(x, MHD_HTTP_HEADER_ORIGIN);
     const char *site = header(x, "Sec-Fetch-Site");
-    if (!host || (x->server->loopback && !is_loopback_name(host))) {
+    if (x->malformed) {
+        *why = x->malformed;
+        return MHD_HTTP_BAD_REQUEST;
+    }
+    if (!host || !*host || (x->server->loopback && !is_loopback_name(host))) {
         *why = "this server is not called so";
         return MHD_HTTP_MISDIRECTED_REQUEST;
     }
@@ -200,6 +209,8 @@ static void add_headers(const struct http_exchange *x, struct MHD_Response *r, c
                       "form-action 'none'; frame-ancestors 'none'");
     if (x->status == MHD_HTTP_UNAUTHORIZED)
         (void)x->server->mhd.add_header(r, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
+    if (x->malformed) /* what comes behind it may be anything */
+        (void)x->server->mhd.add_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
 }
 
 static void resume(struct http_exchange *x)
@@ -354,26 +365,39 @@ bool http_push(struct http_exchange *x, const void *text, size_t len)
 
 /* ---- libmicrohttpd's calls */
 
-static struct http_exchange *exchange_new(struct http_server *s, struct MHD_Connection *c,
-                                          const char *method, const char *path)
+/* A request begins: its target, as it was sent. */
+static void *on_target(void *ctx, const char *target, struct MHD_Connection *c)
 {
+    struct http_server *s = ctx;
     struct http_exchange *x = calloc(1, sizeof *x);
     if (!x)
         return NULL;
     x->server = s;
     x->connection = c;
-    /* What GET answers; the library leaves the body out. */
-    snprintf(x->method, sizeof x->method, "%s", strcmp(method, "HEAD") == 0 ? "GET" : method);
-    x->path = strdup(path);
-    if (!x->path) {
-        free(x);
-        return NULL;
-    }
+    x->target = strlen(target);
     x->next = s->first;
     if (s->first)
         s->first->before = x;
     s->first = x;
     return x;
+}
+
+/* Its head has come. */
+static bool take_head(struct http_exchange *x, const char *path, const char *method,
+                      const char *version)
+{
+    const struct http_library *l = &x->server->mhd;
+    const struct http_head head = {.info = l->connection_info,
+                                   .fields = l->values_n,
+                                   .connection = x->connection,
+                                   .method = method,
+                                   .version = version,
+                                   .target = x->target};
+    x->malformed = http_head_refused(&head);
+    /* What GET answers; the library leaves the body out. */
+    snprintf(x->method, sizeof x->method, "%s", strcmp(method, "HEAD") == 0 ? "GET" : method);
+    x->path = strdup(path);
+    return x->path != NULL;
 }
 
 static void ask(struct http_exchange *x)
@@ -395,11 +419,11 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
                                   size_t *upload_len, void **own)
 {
     struct http_exchange *x = *own;
-    (void)version;
-    if (!x) {
-        *own = exchange_new(ctx, c, method, path);
-        return *own ? MHD_YES : MHD_NO;
-    }
+    (void)ctx;
+    if (!x)
+        return MHD_NO;
+    if (!x->path)
+        return take_head(x, path, method, version) ? MHD_YES : MHD_NO;
     if (*upload_len) {
         x->too_long = x->too_long || x->body.len + *upload_len > HTTP_BODY_MAX;
         if (!x->too_long)
@@ -483,13 +507,13 @@ static int listen_on(struct http_server *s, const struct addrinfo *at, struct er
     /* On the loopback all have one address. */
     const unsigned of_one = s->loopback ? 0 : HTTP_CONNECTIONS_OF_ONE;
     s->patience.info = s->mhd.connection_info;
-    s->daemon = s->mhd.start(flags, 0, NULL, NULL, on_request, s, MHD_OPTION_SOCK_ADDR, at->ai_addr,
-                             MHD_OPTION_NOTIFY_COMPLETED, on_end, s, MHD_OPTION_CONNECTION_LIMIT,
-                             HTTP_CONNECTIONS_MAX, MHD_OPTION_NOTIFY_CONNECTION,
-                             http_patience_notify, &s->patience, MHD_OPTION_CONNECTION_TIMEOUT,
-                             CONNECTION_SECONDS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                             CONNECTION_MEMORY, MHD_OPTION_PER_IP_CONNECTION_LIMIT, of_one,
-                             MHD_OPTION_ARRAY, given, MHD_OPTION_END);
+    s->daemon = s->mhd.start(
+        flags, 0, NULL, NULL, on_request, s, MHD_OPTION_SOCK_ADDR, at->ai_addr,
+        MHD_OPTION_NOTIFY_COMPLETED, on_end, s, MHD_OPTION_URI_LOG_CALLBACK, on_target, s,
+        MHD_OPTION_CONNECTION_LIMIT, HTTP_CONNECTIONS_MAX, MHD_OPTION_NOTIFY_CONNECTION,
+        http_patience_notify, &s->patience, MHD_OPTION_CONNECTION_TIMEOUT, CONNECTION_SECONDS,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, CONNECTION_MEMORY, MHD_OPTION_PER_IP_CONNECTION_LIMIT,
+        of_one, MHD_OPTION_ARRAY, given, MHD_OPTION_END);
     return s->daemon ? 0 : err_errno(e, ERR_CONNECT, "cannot listen on %s", s->o.address);
 }
 

@@ -441,6 +441,43 @@ class Refusals(Web):
                 self.assertIn(status, (404, 400), name)
                 self.assertNotIn(b"secret", body)
 
+    def raw(self, request):
+        """(status, the whole answer) of a request as it is written here."""
+        with socket.create_connection(("127.0.0.1", self.port()), timeout=LIMIT) as s:
+            s.sendall(request)
+            answer = b""
+            while b"\r\n\r\n" not in answer and (part := s.recv(4096)):
+                answer += part
+            if b"connection: close" in answer.lower():
+                while part := s.recv(4096):
+                    answer += part
+        return int(answer.split()[1]), answer
+
+    def test_requests_that_others_read_differently(self):
+        """Refused, and the connection is closed: what follows may be somebody else's."""
+        good = b"GET /healthz?a=%20b HTTP/1.1\r\nHost: localhost\r\nX-Note: some words\r\n\r\n"
+        chunked = b"Transfer-Encoding: chunked\r\n"
+        odd = {
+            "two hosts": good.replace(b"X-Note: some words", b"Host: localhost"),
+            "another host": good.replace(b"X-Note: some words", b"host: evil.example"),
+            "bare line feeds": good.replace(b"\r\n", b"\n"),
+            "one bare line feed": good.replace(b"localhost\r\n", b"localhost\n"),
+            "a bare line feed at the end": good[:-2] + b"\n",
+            "two lengths": (b"POST /healthz HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n" +
+                            chunked + b"\r\n0\r\n\r\n"),
+            "two lengths, the other way": (b"POST /healthz HTTP/1.1\r\nHost: localhost\r\n" + chunked +
+                                           b"Content-Length: 5\r\n\r\n0\r\n\r\n"),
+        }
+        with self.web() as process:
+            self.assertEqual(self.raw(good)[0], 200)
+            self.assertEqual(self.raw(good.replace(b"localhost", b""))[0], 421)
+            for what, request in odd.items():
+                status, answer = self.raw(request)
+                self.assertEqual(status, 400, what)
+                self.assertIn(b"connection: close", answer.lower(), what)
+                self.assertEqual(self.raw(good)[0], 200, what)
+            self.assertEqual(self.stop(process), 0, self.said())
+
     def test_slow_and_broken_clients_hold_nobody_up(self):
         with self.web() as process:
             port = self.port()
