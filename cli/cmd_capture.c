@@ -41,6 +41,9 @@
 /* The summary at the end is for a terminal; `tidemark report` shows the rest. */
 #define SITES_SHOWN 20
 
+/* A daemon has so many sessions only: who begins a frame and does not end it loses its place. */
+#define FRAME_SECONDS 30
+
 /* Names of traces that are tried, as long as they are taken. */
 #define NAMES_MAX 100000u
 
@@ -232,6 +235,7 @@ static int record(struct capture *c, struct connection *connection, struct trace
                                           .rotate_bytes = c->o.rotate_bytes,
                                           .turn = save_asked(c),
                                           .forget = c->o.keep_last,
+                                          .frame_seconds = c->watched ? FRAME_SECONDS : 0,
                                           .drain_seconds = 2,
                                           .silent_seconds = 0.5,
                                           .quiet_seconds = 3,

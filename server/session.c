@@ -65,6 +65,9 @@ struct session {
     long long drain_until;             /* 0 while not draining */
     long long drain_answer;            /* when the last answer came, or draining began */
     enum session_end drain_end;
+    long long frame_began;    /* monotonic ns, or when we looked last without one */
+    uint64_t frames_seen;     /* until then */
+    long long looped;         /* monotonic ns */
     long long part_began;     /* monotonic ns */
     uint64_t part_bytes;      /* received until the part at hand */
     uint32_t cuts[STRETCHES]; /* segments that begin with the last checkpoints, newest first */
@@ -608,6 +611,26 @@ static bool session_over(struct session *s, long long now, enum session_end *end
            (query_idle(s->r.query) && !decoder_in_group(s->r.decoder));
 }
 
+/*
+ * Whether a client has begun a frame and does not end it. While we did not run, stopped to save
+ * disk space for instance, nothing of it could come.
+ */
+static bool session_is_stuck(struct session *s, long long now, struct err *e)
+{
+    const double seconds = s->limits->frame_seconds;
+    uint64_t frames = frame_reader_stats(s->r.frames)->frames;
+    bool ran = now - s->looped < 1000000000LL;
+    s->looped = now;
+    if (!ran || frames != s->frames_seen || frame_reader_partial(s->r.frames) == 0) {
+        s->frame_began = now;
+        s->frames_seen = frames;
+    }
+    if (seconds <= 0 || s->left_len || now - s->frame_began < (long long)(seconds * 1e9))
+        return false;
+    err_set(e, ERR_INPUT, "a frame that the client began is not whole after %g s", seconds);
+    return true;
+}
+
 static enum session_end session_loop(struct session *s, struct err *e)
 {
     enum session_end end;
@@ -619,6 +642,8 @@ static enum session_end session_loop(struct session *s, struct err *e)
             session_begin_drain(s, now, SESSION_STOPPED);
         if (session_over(s, now, &end))
             return end;
+        if (session_is_stuck(s, now, e))
+            return SESSION_VANISHED;
         bool sending = s->packets_sent < s->packets_len;
         short events = (short)(POLLIN | (sending ? POLLOUT : 0));
         short ready = stop_wait(s->stop, s->fd, events, s->left_len ? 0 : TICK_MS);

@@ -47,6 +47,7 @@ struct session_limits {
      * has all that is to be kept (session_has_dropped).
      */
     bool forget;
+    double frame_seconds;  /* a frame that has begun must be whole after so long; 0: it need not */
     double drain_seconds;  /* after a stop: how long to wait for answers */
     double silent_seconds; /* and how long for the next one */
     double quiet_seconds;  /* after the client's end: how long to wait for the next sign of life */

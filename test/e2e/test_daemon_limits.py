@@ -17,7 +17,7 @@ from test_capture import TERMINATE, FakeClient, frame, listener, welcome
 from clients import string
 from test_daemon import announce
 from test_daemon_events import Driven, Telling
-from test_daemon_production import ONE, STAYS
+from test_daemon_production import ENDS, ONE, STAYS, Running
 from tools import (FIREHOSE, LIMIT, TIDEMARK, children, end_daemon, free_port, replaying, report,
                    run, wait_until)
 
@@ -29,6 +29,25 @@ def status_of(pid):
 
 def is_sanitized():
     return b"__asan_init" in pathlib.Path(TIDEMARK).read_bytes()
+
+
+class UnfinishedFrames(Running):
+    def test_they_give_up_their_place(self):
+        """Also when a byte comes now and then. What came before is saved, others are captured."""
+        stuck = self.client(frame(ONE) + struct.pack("<I", 1000) + b"x", after=b"x")
+        waits = self.client(ENDS)
+        with self.daemon("--max-clients", "1") as process:
+            announce(self.udp, stuck.port, b"stuck")
+            self.wait_recorded(1)
+            self.wait_said("a frame that the client began is not whole after 30 s", process)
+            wait_until(lambda: (announce(self.udp, waits.port, b"waits"),
+                                any(n.startswith("waits") and n.endswith(".tracy")
+                                    for n in self.names()))[1])
+            stuck.end()
+            self.stop(process)
+        (trace,) = [n for n in self.names() if n.startswith("stuck")][:1]
+        self.assertEqual(report(self.traces / trace)["pools"][0]["allocations"], 1)
+        self.assertIn("the client vanished: a frame", run("info", self.traces / trace).stdout)
 
 
 class Opened:
