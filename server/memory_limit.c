@@ -12,7 +12,7 @@
 #define BEYOND(BYTES) ((BYTES) / 16 * 15)
 
 /* What saving takes: it comes when the bound may be reached. */
-#define RESERVE_MOST ((uint64_t)24 << 20)
+#define RESERVE_MOST ((uint64_t)32 << 20)
 
 /* In bytes; zeros when the system does not tell. Needs no memory. */
 struct usage {
@@ -144,7 +144,7 @@ int memory_limit_keep(struct memory_limit *l, struct trace *t, uint64_t ahead, s
 
 uint64_t memory_limit_reserve(const struct memory_limit *l)
 {
-    return l->bytes / 8 < RESERVE_MOST ? l->bytes / 8 : RESERVE_MOST;
+    return l->bytes / 6 < RESERVE_MOST ? l->bytes / 6 : RESERVE_MOST;
 }
 
 /* AddressSanitizer ends the process when the system refuses it memory. */
@@ -169,7 +169,8 @@ void memory_limit_close_gate(struct memory_limit *l)
     if (!HAS_GATE || l->bytes == 0)
         return;
     const struct usage now = usage_now();
-    uint64_t bound = l->bytes > l->lent ? l->bytes - l->lent : 1;
+    uint64_t taken = l->lent + memory_limit_reserve(l);
+    uint64_t bound = l->bytes > taken ? l->bytes - taken : 1;
     if (!l->gated && getrlimit(RLIMIT_DATA, &before) != 0)
         return;
     if (!l->gated)
