@@ -21,18 +21,18 @@ CASES = ("strings", "app info", "zone texts", "locations", "deep call stacks", "
 PLAIN = not os.environ.get("BUILD", "build").endswith("asan") # AddressSanitizer's memory counts, too
 
 
-def peak(pid):
-    """Most bytes that a process ever had resident; 0 when it is gone."""
+def anonymous(pid):
+    """Anonymous resident bytes of a process, which --memory-limit bounds; 0 when it is gone."""
     try:
         with open(f"/proc/{pid}/status") as status:
-            return int(re.search(r"VmHWM:\s+(\d+)", status.read())[1]) * 1024
+            return int(re.search(r"RssAnon:\s+(\d+)", status.read())[1]) * 1024
     except (OSError, TypeError):
         return 0
 
 
 class Streams(Case):
     def play(self, case, *args, interrupt=None, size=4 * MIB):
-        """(capture, its output, most bytes resident, seconds since it began or was interrupted)."""
+        """(capture, its output, most bytes, seconds since it began or was interrupted)."""
         client = Hostile(stream(case, size))
         self.addCleanup(client.close)
         with open(self.dir / "log", "w+") as log:
@@ -42,7 +42,7 @@ class Streams(Case):
                  "--protocol", "74", *args], stdout=log, stderr=log)
             try:
                 while capture.poll() is None and time.monotonic() - began < 120:
-                    most = max(most, peak(capture.pid))
+                    most = max(most, anonymous(capture.pid))
                     if interrupt and time.monotonic() - began > interrupt:
                         capture.send_signal(signal.SIGINT)
                         began, interrupt = time.monotonic(), None
@@ -141,7 +141,7 @@ class Daemons(Running):
         with self.daemon("--memory-limit", "500M", "--no-recover", *targets) as process:
             began = time.monotonic()
             while time.monotonic() - began < 8:
-                most = max(most, sum(self.resident(pid) for pid in self.family(process.pid)))
+                most = max(most, sum(map(anonymous, self.family(process.pid))))
                 time.sleep(0.01)
             for client in clients:
                 client.close()
@@ -160,14 +160,6 @@ class Daemons(Running):
             except OSError:
                 pass
         return found
-
-    @staticmethod
-    def resident(pid):
-        try:
-            with open(f"/proc/{pid}/status") as status:
-                return int(re.search(r"RssAnon:\s+(\d+)", status.read())[1]) * 1024
-        except (OSError, TypeError):
-            return 0
 
 
 if __name__ == "__main__":
