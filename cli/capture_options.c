@@ -8,6 +8,7 @@
 #include "base/format.h"
 #include "cli/options.h"
 #include "cli/trace_name.h"
+#include "report/official_csv.h"
 #include "trace/version.h"
 
 /* Below this the buffer would not hold a chunk of each column. */
@@ -41,6 +42,9 @@ static const char usage[] =
     "      --memory-limit SIZE|PERCENT%  keep this process's memory below by moving event data to\n"
     "                          the spool; 25% is of what the machine or its control group has\n"
     "      --strict            end at the first memory fault, as the official tool does\n"
+    "      --compat TAG        as the official server of a release, v0.14.0 or older: memory "
+    "events\n"
+    "                          of fibers belong to their threads, plots' colours are as sent\n"
     "      --connect-timeout S wait so many seconds for the client (default: for ever)\n"
     "      --protocol N        offer protocol N only, instead of finding out\n"
     "      --trace-version V   file version to write (default: the client's generation)\n"
@@ -73,6 +77,7 @@ static const char usage[] =
 
 enum {
     OPTION_STRICT = 256,
+    OPTION_COMPAT,
     OPTION_CONNECT_TIMEOUT,
     OPTION_PROTOCOL,
     OPTION_TRACE_VERSION,
@@ -98,6 +103,7 @@ enum {
 static const struct option long_options[] = {
     {"name", required_argument, NULL, OPTION_NAME},
     {"strict", no_argument, NULL, OPTION_STRICT},
+    {"compat", required_argument, NULL, OPTION_COMPAT},
     {"connect-timeout", required_argument, NULL, OPTION_CONNECT_TIMEOUT},
     {"protocol", required_argument, NULL, OPTION_PROTOCOL},
     {"trace-version", required_argument, NULL, OPTION_TRACE_VERSION},
@@ -123,6 +129,14 @@ static const struct option long_options[] = {
     {"version", no_argument, NULL, 'V'},
     {NULL, 0, NULL, 0},
 };
+
+/* All releases do what this is about alike. */
+static bool parse_compat(struct capture_options *o, const char *text, struct err *e)
+{
+    struct csv_release release;
+    o->session.as_released = true;
+    return csv_release_parse(text, &release, e) == 0;
+}
 
 static bool parse_memory_limit(struct capture_options *o, const char *text, struct err *e)
 {
@@ -214,6 +228,8 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
     case OPTION_STRICT:
         o->session.strict = true;
         return true;
+    case OPTION_COMPAT:
+        return parse_compat(o, value, e);
     case OPTION_NO_CODE:
         o->session.no_code = true;
         return true;

@@ -16,6 +16,8 @@ struct decoder *decoder_new(const struct decoder_config *config)
     d->items = config->version->items;
     d->item_count = config->version->item_count;
     d->literal_tag = config->version->facts.literal_tag;
+    d->fiber_memory = config->version->facts.fiber_memory && !config->as_released;
+    d->plot_color_rgb = config->version->facts.plot_color_rgb && !config->as_released;
     d->clock = (struct wire_clock){.begin = w->init_begin, .mul = w->timer_mul};
     d->query = config->query;
     d->sink = config->sink;
@@ -145,6 +147,13 @@ struct thread_state *decoder_current(struct decoder *d)
     }
     struct thread_state *t = &d->states.at[d->context_at - 1];
     return t->fiber ? &d->states.at[t->fiber - 1] : t;
+}
+
+uint64_t decoder_memory_owner(struct decoder *d, uint32_t thread)
+{
+    const uint64_t *at = d->fiber_memory && d->fiber_count ? map_find(&d->threads, thread) : NULL;
+    size_t fiber = at ? d->states.at[*at - 1].fiber : 0;
+    return fiber ? d->states.at[fiber - 1].id : thread;
 }
 
 HANDLER(on_thread_context)

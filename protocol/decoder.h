@@ -43,6 +43,7 @@ struct decoder_config {
     const struct welcome *welcome; /* read during decoder_new only */
     struct query *query;           /* outlives the decoder; its owner sends what it queues */
     struct event_sink sink;
+    bool as_released;             /* as the server of the client's release does, not a later one */
     struct code_reader read_code; /* read may be NULL: lines of instructions are not asked for */
 };
 

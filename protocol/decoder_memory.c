@@ -251,6 +251,7 @@ struct run {
     uint32_t **untaken;        /* where the call stack's taker belongs that none has taken; NULL */
     uint64_t ticks;            /* the reference of serial times */
     uint64_t thread;           /* that the last event was of; UINT64_MAX: none */
+    uint64_t owner;            /* of its memory: the thread, or the fiber that runs on it */
     uint64_t allocations, frees, stacks;
 };
 
@@ -328,8 +329,11 @@ static inline int add_event(struct decoder *d, struct run *r, unsigned what, con
     const uint8_t *size = p + (is_alloc ? ALLOC_BYTES : FREE_BYTES) - 8;
     uint32_t thread = load_u32(p + EVENT_THREAD_AT);
     r->ticks += load_u64(p + EVENT_TIME_AT);
-    if (thread != r->thread && decoder_note_thread(d, thread) < 0)
-        return -1;
+    if (thread != r->thread) {
+        if (decoder_note_thread(d, thread) < 0)
+            return -1;
+        r->owner = decoder_memory_owner(d, thread);
+    }
     r->thread = thread;
     ev->pool = 0;
     if (what & RUN_NAMED && take_pool(d, &ev->pool) < 0)
@@ -338,7 +342,7 @@ static inline int add_event(struct decoder *d, struct run *r, unsigned what, con
     if (what & RUN_STACK)
         take_serial_stack(d, r, ev);
     ev->kind = is_alloc ? EVENT_MEM_ALLOC : EVENT_MEM_FREE;
-    ev->thread = thread;
+    ev->thread = r->owner;
     ev->time = clock_ns(&d->clock, (int64_t)r->ticks);
     ev->ptr = load_u64(p + EVENT_PTR_AT);
     ev->size = load_u64(size) >> 16 & d->size_mask & -(uint64_t)is_alloc;

@@ -88,6 +88,7 @@ struct decoder {
     struct query *query;
     uint64_t size_mask; /* of allocation sizes: 32-bit clients leave rubbish above */
     enum literal_tag literal_tag;
+    bool fiber_memory, plot_color_rgb; /* as in struct wire_facts */
 
     /* the frame in hand */
     const uint8_t *frame;
@@ -226,6 +227,9 @@ int slot_fill(struct decoder *d, struct slot *slot, const char *what, struct vie
 int slot_take(struct decoder *d, struct slot *slot, const char *what, struct view *bytes);
 
 /* ---- threads */
+
+/* Whose memory a thread's events are of: a fiber's that runs on it, or its own. */
+uint64_t decoder_memory_owner(struct decoder *d, uint32_t thread);
 
 /* Asks for the thread's name, once. */
 static inline int decoder_note_thread(struct decoder *d, uint32_t id)

@@ -326,6 +326,11 @@ HANDLER(on_plot)
     return decoder_emit(d, &ev);
 }
 
+static uint32_t exchange_red_and_blue(uint32_t color)
+{
+    return (color & 0xFF) << 16 | (color & 0xFF00) | color >> 16;
+}
+
 HANDLER(on_plot_config)
 {
     struct event ev = {.kind = EVENT_PLOT_CONFIG};
@@ -334,6 +339,8 @@ HANDLER(on_plot_config)
     ev.plot_config.step = field_u8(it, p, AT_PLOT_STEP);
     ev.plot_config.fill = field_u8(it, p, AT_PLOT_FILL);
     ev.plot_config.color = field_u32(it, p, AT_PLOT_COLOR) & 0xFFFFFF;
+    if (d->plot_color_rgb)
+        ev.plot_config.color = exchange_red_and_blue(ev.plot_config.color);
     if (ev.plot_config.type > 3)
         return decoder_fail(d, "plot format %u is none of 0 (number) to 3 (watt)",
                             ev.plot_config.type);

@@ -63,6 +63,12 @@ struct wire_facts {
     /* A client without code transfer has no source texts either; older ones send them all the same.
      */
     bool sources_with_code;
+    /*
+     * What servers after v0.14.0 do with the same bytes: memory events belong to the fiber that
+     * runs, and red and blue of plots' colours are exchanged, so that profilers show what was
+     * meant.
+     */
+    bool fiber_memory, plot_color_rgb;
 };
 
 struct wire_version {

@@ -30,10 +30,13 @@
 #define DECIMAL false
 #define HEX true
 /* Samples do not make a trace last longer; code is read without a check: both until 65. */
-#define BEFORE_66 true, false, false
-#define SINCE_66 false, true, false
-/* Without code transfer there are no source texts either: commit 5d2c3533. */
-#define SINCE_82 false, true, true
+#define BEFORE_66 true, false, false, false, false
+#define SINCE_66 false, true, false, false, false
+/*
+ * Without code transfer there are no source texts either: commit 5d2c3533. The last two are those
+ * of the server after v0.14.0 (ProcessMemAllocImpl, ProcessPlotConfig), which kept the number.
+ */
+#define SINCE_82 false, true, true, true, true
 #define RELEASE(TEXT) TEXT, false
 #define BETWEEN(TEXT) TEXT, true
 

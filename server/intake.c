@@ -113,6 +113,7 @@ static int intake_begin(struct intake *r, struct err *e)
     struct decoder_config decoder = {.version = start->version,
                                      .welcome = &start->welcome,
                                      .query = r->query,
+                                     .as_released = start->as_released,
                                      .sink = r->ingest.sink};
     if (query.ask >> QUERY_SYMBOL_CODE & 1)
         intake_read_code(r, &decoder);

@@ -50,6 +50,7 @@ struct intake_start {
     uint32_t ask;               /* kinds of queries, as query_config has them */
     uint32_t space;             /* queries unanswered at a time */
     bool strict;                /* end at the first memory fault */
+    bool as_released;           /* as decoder_config has it */
 };
 
 struct intake {

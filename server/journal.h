@@ -42,6 +42,10 @@ enum journal_type {
     JOURNAL_SAVED,    /* path of the trace: nothing is left to be done */
 };
 
+/* Flags of struct intake_start. */
+#define JOURNAL_STRICT 1u
+#define JOURNAL_AS_RELEASED 2u
+
 /* ---- names */
 
 /*

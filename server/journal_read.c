@@ -482,7 +482,9 @@ int journal_read_start(const struct journal_record *record, struct intake_start 
     *start = (struct intake_start){.version = wire_version_find(protocol)};
     start->ask = cursor_u32(&c);
     start->space = cursor_u32(&c);
-    start->strict = cursor_u32(&c) != 0;
+    uint32_t flags = cursor_u32(&c);
+    start->strict = flags & JOURNAL_STRICT;
+    start->as_released = flags & JOURNAL_AS_RELEASED;
     const uint8_t *on_demand = cursor_take(&c, ON_DEMAND_SIZE);
     if (record->type != JOURNAL_START || !on_demand)
         return err_set(e, ERR_INPUT, "the journal does not begin with a connection");

@@ -128,7 +128,8 @@ static int session_open(struct session *s, struct connection *c,
                                  .welcome = c->welcome,
                                  .on_demand = c->on_demand,
                                  .space = query_space_for((size_t)sndbuf),
-                                 .strict = options->strict};
+                                 .strict = options->strict,
+                                 .as_released = options->as_released};
     start.ask = session_asks(s, &start, options);
     s->buffer = aligned_alloc(PAGE, RECEIVE_SIZE + PAGE);
     s->packets = malloc(PACKETS_SIZE);

@@ -76,9 +76,10 @@ struct session_limits {
 struct session; /* opaque */
 
 struct session_options {
-    bool strict;     /* end at the first memory fault */
-    bool no_code;    /* do not ask for machine code, nor for the lines of its instructions */
-    bool no_sources; /* do not ask for the texts of source files */
+    bool strict;      /* end at the first memory fault */
+    bool as_released; /* as the server of the client's release does, not a later one */
+    bool no_code;     /* do not ask for machine code, nor for the lines of its instructions */
+    bool no_sources;  /* do not ask for the texts of source files */
     /*
      * Do not ask what the frames of call stacks are: it will be found out here. A client whose
      * module table cannot be read is asked after all (session_is_local).

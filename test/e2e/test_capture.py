@@ -30,7 +30,7 @@ class SameBytesSameTrace(Case):
     def check(self, release, name):
         recording = WIRE / release / f"{name}.c2s.bin"
         out = self.dir / "out.tracy"
-        result = self.capture(recording, out, "-f")
+        result = self.capture(recording, out, "-f", "--compat", release)
         self.assertEqual(result.returncode, 0, result.stderr)
         ours, official = Trace(out), Trace(TRACES / release / f"wire_{name}.tracy")
         self.assertEqual(ours.version, STAMPS[release])
@@ -91,6 +91,40 @@ class SameBytesSameTrace(Case):
                 self.assertEqual(sum(p["allocations"] for p in pools), truth["allocs"])
                 # A discard frees what it drops; the truth counts those frees apart.
                 self.assertGreaterEqual(sum(p["frees"] for p in pools), truth["frees"])
+
+
+class AfterTheRelease(Case):
+    """The server after v0.14.0 gives the memory of fibers to the fibers; it kept the number."""
+
+    def test_memory_of_fibers(self):
+        threads = []
+        for args in ((), ("--compat", "v0.14.0")):
+            out = self.dir / f"{len(args)}.tracy"
+            result = self.capture(WIRE / "v0.14.0" / "allscen.c2s.bin", out, *args)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            lines = run("dump", out, "--section", "memory").stdout.splitlines()
+            threads.append([tuple(map(int, re.findall(r"thread=(\d+)", line))) for line in lines])
+        changed = [(a, b) for a, b in zip(*threads) if a != b]
+        self.assertEqual(len(threads[0]), len(threads[1]))
+        self.assertTrue(changed)
+        for fiber, thread in changed:
+            self.assertTrue(all(f >> 32 for f in fiber), fiber)
+            self.assertFalse(any(t >> 32 for t in thread), thread)
+        self.assertFalse(any(t >> 32 for pair in threads[1] for t in pair))
+
+    def test_older_clients_are_as_they_were(self):
+        outputs = []
+        for args in ((), ("--compat", "v0.13.1")):
+            out = self.dir / f"{len(args)}.tracy"
+            result = self.capture(WIRE / "v0.13.1" / "allscen.c2s.bin", out, *args)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            outputs.append(run("dump", out, "--section", "memory,plots,zones").stdout)
+        self.assertEqual(*outputs)
+
+    def test_arguments(self):
+        result = run("capture", "-o", self.dir / "x", "--compat", "v0.15.0")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("v0.9.0 to v0.14.0", result.stderr)
 
 
 class FindingTheProtocol(Case):

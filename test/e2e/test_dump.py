@@ -72,7 +72,8 @@ class Equality(Dump):
                 official = TRACES / release / f"wire_{name}.tracy"
                 own = self.dir / f"{release}-{name}.tracy"
                 version = ".".join(map(str, Trace(official).version))
-                result = self.capture(recording, own, "--trace-version", version)
+                result = self.capture(recording, own, "--trace-version", version,
+                                      "--compat", release)
                 self.assertEqual(result.returncode, 0, result.stderr)
                 theirs, ours = by_section(dump(official)), by_section(dump(own))
                 for section in sorted((theirs.keys() | ours.keys()) - MAY_DIFFER):

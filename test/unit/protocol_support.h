@@ -416,7 +416,8 @@ struct rig {
 };
 
 /* One tick is one nanosecond and time begins at 0 unless `welcome` says otherwise. */
-static inline void rig_init(struct rig *r, uint32_t protocol, const struct welcome *welcome)
+static inline void rig_init_as(struct rig *r, uint32_t protocol, const struct welcome *welcome,
+                               bool as_released)
 {
     *r = (struct rig){.version = wire_version_find(protocol)};
     assert_non_null(r->version);
@@ -427,6 +428,7 @@ static inline void rig_init(struct rig *r, uint32_t protocol, const struct welco
         decoder_new(&(struct decoder_config){.version = r->version,
                                              .welcome = &r->welcome,
                                              .query = r->query,
+                                             .as_released = as_released,
                                              .sink = {.ctx = &r->log,
                                                       .event = log_event,
                                                       .memory = log_memory,
@@ -435,6 +437,11 @@ static inline void rig_init(struct rig *r, uint32_t protocol, const struct welco
                                                       .custom_frame = log_custom_frame}});
     assert_non_null(r->query);
     assert_non_null(r->decoder);
+}
+
+static inline void rig_init(struct rig *r, uint32_t protocol, const struct welcome *welcome)
+{
+    rig_init_as(r, protocol, welcome, false);
 }
 
 static inline void rig_release(struct rig *r)

@@ -717,6 +717,41 @@ static void test_fibers(void **state)
     rig_release(&r);
 }
 
+/* What servers after v0.14.0 do with the bytes of protocol 82, and that one did not. */
+static void test_after_the_release(void **state)
+{
+    (void)state;
+    for (int as_released = 0; as_released < 2; as_released++) {
+        const char *thread = as_released ? " thread=9 " : " thread=4294967296 ";
+        const char *color = as_released ? " color=1193046" : " color=5649426";
+        struct rig r;
+        struct buf b = {0};
+        rig_init_as(&r, 82, NULL, as_released);
+        PUT(&r, &b, "MemAlloc", NONE, ENC_INT("thread", 9));
+        rig_decode(&r, &b);
+        assert_non_null(strstr(rig_line(&r), " thread=9 "));
+        PUT(&r, &b, "FiberEnter", NONE, ENC_INT("thread", 9), ENC_INT("fiber", 500));
+        PUT(&r, &b, "MemAlloc", NONE, ENC_INT("thread", 9));
+        rig_decode(&r, &b);
+        assert_non_null(strstr(rig_line(&r), thread));
+        PUT(&r, &b, "MemFree", NONE, ENC_INT("thread", 9));
+        rig_decode(&r, &b);
+        assert_non_null(strstr(rig_line(&r), thread));
+        PUT(&r, &b, "MemFree", NONE, ENC_INT("thread", 8));
+        rig_decode(&r, &b);
+        assert_non_null(strstr(rig_line(&r), " thread=8 "));
+        PUT(&r, &b, "FiberLeave", NONE, ENC_INT("thread", 9));
+        PUT(&r, &b, "MemFree", NONE, ENC_INT("thread", 9));
+        rig_decode(&r, &b);
+        assert_non_null(strstr(rig_line(&r), " thread=9 "));
+        PUT(&r, &b, "PlotConfig", NONE, ENC_INT("color", 0xff123456));
+        rig_decode(&r, &b);
+        assert_non_null(strstr(rig_line(&r), color));
+        buf_release(&b);
+        rig_release(&r);
+    }
+}
+
 static void answer(struct rig *r, struct buf *b, const char *item, uint64_t key)
 {
     PUT(r, b, item, view_of("n"), ENC_INT("ptr", key));
@@ -833,6 +868,7 @@ int main(void)
         cmocka_unit_test(test_extreme_times),
         cmocka_unit_test(test_size_mask),
         cmocka_unit_test(test_fibers),
+        cmocka_unit_test(test_after_the_release),
         cmocka_unit_test(test_settled),
         cmocka_unit_test(test_sink_refuses),
         cmocka_unit_test(test_no_memory_for_a_stack),

@@ -390,6 +390,12 @@ static uint64_t literal_of(const struct sample *s)
     return bits(s, "text");
 }
 
+static unsigned plot_color_of(const struct sample *s)
+{
+    unsigned c = (unsigned)(bits(s, "color") & 0xffffff);
+    return s->v->facts.plot_color_rgb ? (c & 0xff) << 16 | (c & 0xff00) | c >> 16 : c;
+}
+
 /* Names that stand for more than one field, or for a field that was renamed. */
 static bool put_special(struct buf *b, const struct sample *s, const char *name)
 {
@@ -404,7 +410,7 @@ static bool put_special(struct buf *b, const struct sample *s, const char *name)
                    field(s, "b") ? (unsigned)(bits(s, "r") << 16 | bits(s, "g") << 8 | bits(s, "b"))
                                  : 0xffffffu);
     else if (strcmp(name, "rgb") == 0)
-        buf_printf(b, "%u", (unsigned)(bits(s, "color") & 0xffffff));
+        buf_printf(b, "%u", plot_color_of(s));
     else if (strcmp(name, "source") == 0 || strcmp(name, "severity") == 0)
         put_metadata(b, s, name[1] == 'o');
     else if (strcmp(name, "literal") == 0)
