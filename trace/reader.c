@@ -352,6 +352,42 @@ static void prepare_steps(struct walk *w)
     w->zone_size = (size_t)w->steps[REC_ZONE_BEGIN].size + w->steps[REC_ZONE_END].size;
 }
 
+/* The next patch or minor version. */
+static bool is_one_step_newer(uint32_t version)
+{
+    return version == FILE_VERSION_MAX + 1 || version == ((FILE_VERSION_MAX >> 8) + 1) << 8;
+}
+
+/*
+ * When all of the file was read: what a version that is one step newer than known comes to. Its
+ * layout is that of the newest known one if that fits to the last byte.
+ */
+static int judge_version(struct walk *w, int status)
+{
+    char text[TRACE_WARNING_SIZE], version[FILE_VERSION_TEXT_SIZE], newest[FILE_VERSION_TEXT_SIZE];
+    struct trace_info *info = w->info;
+    if (!is_one_step_newer(info->version) || (status != 0 && w->sink_failed))
+        return status;
+    file_version_text(info->version, version);
+    file_version_text(FILE_VERSION_MAX, newest);
+    if (status == 0 && info->behind[0])
+        status = err_set(w->e, ERR_INPUT, "%s", info->behind);
+    if (status != 0) {
+        if (w->e->code == ERR_INPUT)
+            err_prefix(w->e,
+                       "file version %s is newer than this program knows, and its layout is "
+                       "not that of %s",
+                       version, newest);
+        return status;
+    }
+    snprintf(text, sizeof text,
+             "file version %s is newer than this program knows: it has the layout of %s%s, but "
+             "values may mean something else",
+             version, newest, w->stopped ? " as far as it was read" : " to the last byte");
+    note_behind(info, text);
+    return 0;
+}
+
 static int walk_magic(struct walk *w)
 {
     uint32_t version;
@@ -362,7 +398,7 @@ static int walk_magic(struct walk *w)
     if (got == 0 || codec_read_magic(w->in.pos, &version) != 0)
         return err_set(w->e, ERR_INPUT, "no Tracy trace inside the container");
     w->info->version = version;
-    w->info->layout = file_layout_find(version);
+    w->info->layout = file_layout_find(is_one_step_newer(version) ? FILE_VERSION_MAX : version);
     if (!w->info->layout)
         return err_set(w->e, ERR_INPUT, "file version %s is %s (0.9.0 to %s can be read)",
                        file_version_text(version, text),
@@ -432,7 +468,7 @@ int trace_read_inner(struct byte_source source, const struct record_sink *sink,
                      .e = e,
                      .part = TRACE_PART_COUNT};
     *info = (struct trace_info){0};
-    return walk_run(&w, source);
+    return judge_version(&w, walk_run(&w, source));
 }
 
 /* The container's source, telling how far it is. */
@@ -568,7 +604,7 @@ int trace_read(int fd, const char *name, const struct record_sink *sink,
     int status = container_reader_open(&c, fd, &w.options->limits, e);
     if (status == 0) {
         info->container = *container_reader_info(c);
-        status = read_container(c, fd, &w);
+        status = judge_version(&w, read_container(c, fd, &w));
     }
     container_reader_free(c);
     if (status != 0 && !w.sink_failed)

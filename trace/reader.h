@@ -7,6 +7,8 @@
  * longest single record. Every number that points somewhere (string, source location, thread,
  * call stack, frame image, zone extra, lock thread) is checked, so a sink may use it as an index;
  * keys (string keys, client pointers, message keys) may be unknown or double and must be looked up.
+ * The next patch and minor version after the newest known one are read with its layout, and refused
+ * (ERR_INPUT) unless that fits to the last byte.
  */
 
 #include <stdbool.h>
@@ -77,7 +79,8 @@ struct trace_info {
     char warnings[TRACE_WARNINGS_MAX][TRACE_WARNING_SIZE]; /* oddities that are no errors */
     /*
      * "", or which bytes of the file, or of its last block, follow the trace and are no appendix
-     * that holds for it (trace/appendix.h); also one of the warnings.
+     * that holds for it (trace/appendix.h); or that the file's version is newer than known and was
+     * read as the newest known one. Also one of the warnings.
      */
     char behind[TRACE_WARNING_SIZE];
 };
