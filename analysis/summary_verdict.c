@@ -169,6 +169,7 @@ static void say_recording(struct summary *s)
     uint64_t paused = fact_number(s, "paused_allocations");
     uint64_t sampling = fact_number(s, "sampling"), least = fact_number(s, "min_size");
     uint64_t lost = fact_number(s, "lost_allocations");
+    uint64_t missed = fact_number(s, "missed_frees");
     if (sampling)
         buf_printf(&s->verdict,
                    "; bytes are estimates from one sample in every %s, counts are those of samples",
@@ -180,6 +181,11 @@ static void say_recording(struct summary *s)
     if (s->unknown_frees && !s->partial && was_attached(s))
         buf_printf(&s->verdict, "; %s of blocks from before the recording began",
                    format_counted(a, s->unknown_frees, "free"));
+    if (missed)
+        buf_printf(&s->verdict,
+                   "; at least %s were not seen: what is live may be less (calls through pointers "
+                   "that the program stored before the recording began are not recorded)",
+                   format_counted(a, missed, "free"));
     if (threads.p) {
         buf_puts(&s->verdict, "; allocations of some threads only: ");
         format_terminal(&s->verdict, threads);
@@ -323,7 +329,7 @@ static bool check_trace(struct summary *s)
         ok = ok && check(s, "complete", true, "the trace does not say that it is incomplete");
     uint64_t lost = fact_number(s, "lost_allocations") + fact_number(s, "lost_frees") +
                     fact_number(s, "lost_damaged") + fact_number(s, "dropped_allocations") +
-                    fact_number(s, "dropped_notes");
+                    fact_number(s, "dropped_notes") + fact_number(s, "missed_frees");
     if (lost)
         ok = ok && check(s, "nothing-lost", false, "%s of the recording lost",
                          format_counted(a, lost, "event"));

@@ -75,6 +75,7 @@ int run_record_add(struct run_record *t, int fd, bool part, struct err *e)
         return -1;
     int status = recording_header(r, &h, e);
     if (status == 0) {
+        t->trace.memory.misses_frees = h.options.flags & REC_OPTION_ATTACHED;
         t->ingest.unknown_frees_expected = part || run_record_expects_strangers(&h, false);
         status = run_record_end(t, r, part, e);
     }

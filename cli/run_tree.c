@@ -78,9 +78,11 @@ static void look_for_strangers(struct run_process *p)
 {
     struct err e = {0};
     struct rec_header h;
-    if (recording_read_header(p->collected->fd, &h, &e) == 0)
-        p->record->ingest.unknown_frees_expected =
-            run_record_expects_strangers(&h, p->collected->hello.origin == REC_ORIGIN_FORK);
+    if (recording_read_header(p->collected->fd, &h, &e) != 0)
+        return;
+    p->record->trace.memory.misses_frees = h.options.flags & REC_OPTION_ATTACHED;
+    p->record->ingest.unknown_frees_expected =
+        run_record_expects_strangers(&h, p->collected->hello.origin == REC_ORIGIN_FORK);
 }
 
 /* What it has recorded up to now, as far as it is in order. */

@@ -105,6 +105,7 @@ static int loss_facts(struct recording *r, const struct rec_header *h, struct er
         {"children", h->children},
         {"put_back", r->counts.put_back},
         {"failed_allocations", h->failed_allocations},
+        {"missed_frees", t->memory.missed_frees},
         {"crowded_images", r->target->places.crowded},
     };
     for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {

@@ -122,7 +122,8 @@ static int memory_note_fault(struct memory *m, enum memory_fault_kind kind, uint
 static int alloc_twice(struct memory *m, const struct memory_aim *aim, struct live_slot *slot,
                        uint64_t size, const struct memory_place *at, struct err *e)
 {
-    bool is_fault = aim->pool->key != POOL_OTHER;
+    bool is_fault = aim->pool->key != POOL_OTHER && !m->misses_frees;
+    m->missed_frees += m->misses_frees;
     if (is_fault) {
         struct memory_fault_sample sample = {.time = at->time,
                                              .ptr = aim->ptr,

@@ -126,6 +126,9 @@ struct memory {
     uint64_t unknown_frees; /* all, also those that are not faults (on-demand clients) */
     uint64_t null_frees;
     uint64_t double_allocations;
+    /* The recording does not see all frees: what lies at a live address shows one, and no fault. */
+    bool misses_frees;
+    uint64_t missed_frees;
     struct memory_observer observer; /* op == NULL: none */
 };
 

@@ -398,6 +398,25 @@ class Attach(RunCase):
                 self.assertEqual((loaded["count"], loaded["live_count"]), (700, 0))
                 self.assertEqual(self.assert_no_faults()["unknown_frees"], ["50"])
 
+    def test_pointers_that_were_stored_elsewhere(self):
+        """They are not recorded, which is neither the program's fault nor a leak of its own."""
+        source = self.dir / "pointers.c"
+        source.write_text(POINTERS)
+        program = compiled(self.dir, "pointers", ["-pie", "-fPIE", "-ldl"], source)
+        go = self.dir / "go"
+        process = self.start(go, program=program)
+        recorder = self.attach(process.pid)
+        go.touch()
+        self.said(process)
+        errors = self.ended(recorder)
+        self.assertRegex(errors, "; at least [0-9]+ frees were not seen: what is live may be less")
+        self.assertNotIn("memory fault", errors)
+        self.assertGreater(int(facts(self.trace)["missed_frees"][0]), 100)
+        self.assert_no_faults()
+        result = run("report", self.trace, "--faults")
+        self.assertIn("0 allocations at live addresses", result.stdout)
+        self.assertRegex(errors, "note: [0-9]+ events of the recording lost")
+
     def test_python_at_a_fixed_address(self):
         python = "/usr/bin/python3.11"
         if not os.path.exists(python):
