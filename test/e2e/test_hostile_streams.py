@@ -3,6 +3,7 @@ saved and recovered."""
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import time
@@ -73,10 +74,7 @@ class Streams(Case):
         for case in CASES:
             with self.subTest(case):
                 self.check(case, self.play(case, "--memory-limit", "200M", "-s", "4"), 200, 30)
-                for path in self.dir.glob("x.journal/*"):
-                    path.unlink()
-                for path in self.dir.glob("x.journal"):
-                    path.rmdir()
+                shutil.rmtree(self.dir / "x.journal", ignore_errors=True)
 
     def test_what_is_saved_is_read(self):
         """Tables longer than a file's, and one text longer than any record."""
@@ -110,10 +108,12 @@ class Streams(Case):
                     group.command(TIDEMARK, "capture", "-f", "-o", self.dir / "x", "-p", client.port,
                                   "--protocol", "74", "-s", "4", "--no-summary"),
                     stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=LIMIT)
-                self.assertEqual(captured.returncode, 0, captured.stdout)
+                self.assertIn(captured.returncode, (0, 4), captured.stdout)
         except NoGroups as why:
             self.skipTest(str(why))
+        self.assertIn(run("verify", self.dir / "x").returncode, (0, 1))
         journal = self.dir / "x.journal"
+        shutil.rmtree(journal, ignore_errors=True)
         capture = subprocess.Popen([TIDEMARK, "capture", "-f", "-o", str(self.dir / "x"), "-p",
                                     str(client.port), "--protocol", "74"],
                                    stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -127,7 +127,7 @@ class Streams(Case):
         self.assertEqual(recovered.returncode, 4, recovered.stdout)
         self.assertIn("not all of the journal fits in memory", recovered.stdout)
         self.assertIn(run("verify", self.dir / "y").returncode, (0, 1))
-        subprocess.run(["rm", "-r", str(journal)], check=True)
+        shutil.rmtree(journal)
 
 
 class Daemons(Running):
