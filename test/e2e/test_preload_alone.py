@@ -5,8 +5,10 @@ import re
 import socket
 import subprocess
 import threading
+import unittest
 
 from test_run import compiled, site
+from test_run_client import SANITIZED
 from tools import BUILD, LIMIT, ROOT, TIDEMARK, Case, report
 
 LIBRARY = str(BUILD / "libtidemark.so")
@@ -316,6 +318,7 @@ class Ports(AloneCase):
             out, _ = process.communicate("\n", timeout=LIMIT)
             self.assertEqual(out, f"Address already in use {port}\n")
 
+    @unittest.skipIf(SANITIZED, "the client needs a sanitizer's library to come first")
     def test_a_capture_is_of_the_client_in_the_program(self):
         """It says where the malloc events are. It waits for the client before the program starts."""
         with socket.socket() as probe:
@@ -342,6 +345,7 @@ class Ports(AloneCase):
                       err)
         self.assertTrue(self.trace.exists())
 
+    @unittest.skipIf(SANITIZED, "the client needs a sanitizer's library to come first")
     def test_a_capture_changes_to_the_client(self):
         """That comes late, with a plugin: the capture is connected to our listener by then."""
         with socket.socket() as probe:

@@ -20,7 +20,12 @@ def free_port():
         return probe.getsockname()[1]
 
 
+# Nothing can be preloaded before a sanitizer's library, which a sanitized client needs.
+SANITIZED = CLIENT.exists() and b"__asan_init" in CLIENT.read_bytes()
+
+
 @unittest.skipUnless(os.uname().machine == "x86_64", "the stamps are the processor's")
+@unittest.skipIf(SANITIZED, "the client needs a sanitizer's library to come first")
 class RunClient(Case):
     def record(self, *arguments, options=(), protocol=82, status=0):
         """Records the program; gives what standard error has."""
