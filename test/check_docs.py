@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Holds the documents against the program in $BUILD: every command has a man page with all its
 options and no others, the README lists every command, the facts that the code writes are described,
-the table of folders is the one that check_layers.py enforces, and mandoc finds no fault."""
+the table of folders is the one that check_layers.py enforces, each item of a client and record of a
+file has a bound in docs/expansion.md, and mandoc finds no fault."""
 
 import os
 import pathlib
@@ -95,6 +96,60 @@ def check_folders():
             yield f"ARCHITECTURE.md: the row of {folder} is not what check_layers.py allows"
 
 
+def table_rows(text, heading):
+    """(names of the first column, the last column) of each row of the table below a heading."""
+    section = text.split(f"\n## {heading}\n")[1].split("\n## ")[0]
+    for row in re.findall(r"^\| .* \|$", section, re.M)[2:]:
+        cells = row.strip("| ").split(" | ")
+        yield re.findall(r"`([^`]+)`", cells[0]), cells[-1]
+
+
+def wire_items():
+    rows = read("protocol/queue-items.tsv").splitlines()
+    name = rows[0].split("\t").index("name")
+    return {row.split("\t")[name] for row in rows[1:] if row and not row.startswith("#")}
+
+
+def file_records():
+    return set(re.findall(r"^ +RECORD\((\w+), \w+\)", read("trace/record.h"), re.M))
+
+
+def varying_records():
+    """Those whose codec reads a size from the file."""
+    codec = read("trace/codec.c")
+    functions = re.findall(r"^VARYING\((\w+), \w+\)", codec, re.M)
+    return {name for name, function in re.findall(r"USES\((\w+), (\w+)\)", codec)
+            if function in functions}
+
+
+def check_rows(page, rows, wanted):
+    listed = [name for names, _ in rows for name in names]
+    for name in sorted(wanted - set(listed)):
+        yield f"{page}: {name} has no bound"
+    for name in sorted({n for n in listed if n not in wanted or listed.count(n) > 1}):
+        yield f"{page}: {name} has several rows, or does not exist"
+    for names, bound in rows:
+        if not re.search(r"`[A-Z_]+`", bound):
+            yield f"{page}: no bound for {' '.join(names)}"
+
+
+def check_expansion():
+    """Every wire item and file record has one row, with a bound that is a constant of the source."""
+    page, text = "docs/expansion.md", read("docs/expansion.md")
+    source = "".join(p.read_text() for f in check_layers.MAY for p in (ROOT / f).glob("*.[ch]"))
+    items, records = (list(table_rows(text, heading))
+                      for heading in ("Items of a client", "Records of a file"))
+    yield from check_rows(page, items, wire_items())
+    yield from check_rows(page, records, file_records())
+    bounds = {name: bound for names, bound in records for name in names}
+    for name in sorted(varying_records()) or ["trace/codec.c"]:
+        if "`TRACE_RECORD_MAX`" not in bounds.get(name, ""):
+            yield f"{page}: the length of {name} has no bound"
+    for name in sorted(set(re.findall(r"`([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+)`", text)) - file_records()):
+        if not re.search(rf"^#define {name}\b", source, re.M):
+            yield f"{page}: there is no constant {name}"
+
+
 def check_version():
     said = subprocess.run([TIDEMARK, "version"], stdout=subprocess.PIPE, text=True, check=True)
     newest = re.search(r"^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d$", read("CHANGELOG.md"), re.M)
@@ -115,7 +170,7 @@ def check_mandoc():
 def main():
     commands = table_names("commands")
     faults = [f for command in commands if command not in PAGELESS for f in check_page(command)]
-    for check in (check_names(commands), check_facts(), check_folders(), check_version(),
+    for check in (check_names(commands), check_facts(), check_folders(), check_expansion(), check_version(),
                   check_mandoc()):
         faults.extend(check)
     print("\n".join(faults) or "documents hold")
