@@ -1,14 +1,19 @@
 #include "analysis/names.h"
 
+#include "base/tempfile.h"
+
 void names_init(struct names *n)
 {
     *n = (struct names){0};
     strings_init(&n->strings);
+    pageable_init(&n->pageable, tempfile_dir(NULL), STRINGS_IN_MEMORY);
+    n->strings.pageable = &n->pageable;
 }
 
 void names_release(struct names *n)
 {
     strings_release(&n->strings);
+    pageable_release(&n->pageable);
     map_release(&n->string_keys);
     map_release(&n->thread_names);
     map_release(&n->thread_numbers);

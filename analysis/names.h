@@ -20,6 +20,7 @@
 #include "trace/strings.h"
 
 struct names {
+    struct pageable pageable; /* of the strings */
     struct strings strings;
     struct map string_keys;  /* a string's key in the file → its number */
     struct map thread_names; /* thread id → string number */
@@ -31,6 +32,7 @@ struct names {
     VEC(struct rec_source_location) payloads;
 };
 
+/* `n` stays where it is. */
 void names_init(struct names *n);
 void names_release(struct names *n);
 

@@ -1,14 +1,19 @@
 #include "trace/name_table.h"
 
+#include "base/tempfile.h"
+
 void name_table_init(struct name_table *t)
 {
     *t = (struct name_table){0};
     strings_init(&t->strings);
+    pageable_init(&t->pageable, tempfile_dir(NULL), STRINGS_IN_MEMORY);
+    t->strings.pageable = &t->pageable;
 }
 
 void name_table_release(struct name_table *t)
 {
     strings_release(&t->strings);
+    pageable_release(&t->pageable);
     map_release(&t->keys);
 }
 

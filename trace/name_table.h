@@ -15,12 +15,14 @@
 #include "trace/strings.h"
 
 struct name_table {
-    struct strings strings; /* numbers as in the file */
-    struct map keys;        /* a string's key in the file → its number */
-    uint64_t greatest;      /* key */
-    uint64_t new_keys;      /* given out */
+    struct pageable pageable; /* of the strings */
+    struct strings strings;   /* numbers as in the file */
+    struct map keys;          /* a string's key in the file → its number */
+    uint64_t greatest;        /* key */
+    uint64_t new_keys;        /* given out */
 };
 
+/* `t` stays where it is. */
 void name_table_init(struct name_table *t);
 void name_table_release(struct name_table *t);
 

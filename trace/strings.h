@@ -19,6 +19,9 @@
 /* Bytes of a text: with a record's head it stays below what the reader takes (TRACE_RECORD_MAX). */
 #define STRING_TEXT_MAX (((size_t)64 << 20) - 64)
 
+/* Bytes of texts that filters and exports keep on the heap, and beyond in a temporary file. */
+#define STRINGS_IN_MEMORY ((size_t)64 << 20)
+
 /* With a part of the hash beside it few other texts are looked at, and none when it grows. */
 struct string_slot {
     uint32_t number; /* 0: empty */

@@ -49,6 +49,14 @@ class HostileFiles(Case):
     def test_strings(self):
         self.read_by_all(self.file(hostilefile.many_strings, 400 * MIB, 60000))
 
+    def test_strings_of_filters(self):
+        path = self.file(hostilefile.many_strings, 400 * MIB, 60000)
+        for command in (("csvexport", path), ("csvexport", "-m", path),
+                        ("update", "-r", path, "/dev/null"), ("update", path, "/dev/null")):
+            with self.subTest(command=command):
+                result = run(*command, preexec_fn=limited(320 * MIB))
+                self.assertEqual(result.returncode, 0, result.stderr)
+
     def test_short_strings(self):
         self.read_by_all(self.file(hostilefile.many_strings, 250 * MIB, 4))
 
