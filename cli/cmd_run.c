@@ -373,7 +373,9 @@ static void attend_server(struct run *r)
     if (run_offers_is_busy(&r->offers))
         r->launch.asked = false;
     while (run_offers_is_busy(&r->offers) && !r->launch.asked) {
-        wait_for_news(r, PAUSE_MOST);
+        /* Not for the collector's news, which is taken no more and would end each wait. */
+        const struct pollfd signals = {.fd = r->launch.signals, .events = POLLIN};
+        run_offers_wait(&r->offers, &signals, 1, PAUSE_MOST);
         launch_take_signals(&r->launch);
         run_offers_step(&r->offers);
     }
