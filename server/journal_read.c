@@ -597,16 +597,16 @@ static bool says_saved(struct journal_reader *r)
 }
 
 /*
- * Whether the folder at `fd` is a journal's: there is a segment in it, or nothing, which is all
+ * Whether the folder is a journal's: there is a segment in it, or nothing, which is all
  * that is left when its beginning or its removal was cut off. *bytes: of all in it.
  */
-static bool is_journals(int fd, uint64_t *bytes)
+static bool is_journals(DIR *d, uint64_t *bytes)
 {
     struct stat st;
-    DIR *d = open_list(fd);
-    bool segment = false, empty = d != NULL;
+    int fd = dirfd(d);
+    bool segment = false, empty = true;
     *bytes = 0;
-    for (const struct dirent *entry; d && (entry = readdir(d));) {
+    for (const struct dirent *entry; (entry = readdir(d));) {
         if (is_dots(entry->d_name))
             continue;
         empty = false;
@@ -616,8 +616,6 @@ static bool is_journals(int fd, uint64_t *bytes)
         segment = segment ||
                   (has_name_of(entry->d_name, true) && journal_file_is_ours(fd, entry->d_name));
     }
-    if (d)
-        closedir(d);
     return segment || (empty && journal_folder_is_ours(fd));
 }
 
@@ -639,15 +637,18 @@ bool journal_is_left(int at, const char *name, struct journal_left *left)
     time_t now = time(NULL);
     bool is_left = false;
     int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-    if (fd < 0)
+    DIR *d = fd < 0 ? NULL : fdopendir(fd);
+    if (!d && fd >= 0)
+        close(fd);
+    if (!d)
         return false;
     if (fstat(fd, &st) == 0 && flock(fd, LOCK_EX | LOCK_NB) == 0) {
         (void)flock(fd, LOCK_UN);
         left->settled = st.st_mtime > now || now - st.st_mtime >= SETTLED_S;
         left->id = journal_id(at, name);
-        is_left = left->id && is_journals(fd, &left->bytes);
+        is_left = left->id && is_journals(d, &left->bytes);
     }
-    close(fd);
+    closedir(d);
     return is_left;
 }
 
@@ -655,8 +656,12 @@ bool journal_is_left(int at, const char *name, struct journal_left *left)
 static int look_inside(struct journal_reader *r, enum journal_state *state, struct err *e)
 {
     uint64_t bytes;
+    DIR *d = open_list(r->folder.fd);
+    bool is = d && is_journals(d, &bytes);
     *state = JOURNAL_OTHER;
-    if (!is_journals(r->folder.fd, &bytes))
+    if (d)
+        closedir(d);
+    if (!is)
         return 0;
     if (list_segments(r, e) != 0)
         return -1;

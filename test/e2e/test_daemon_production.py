@@ -323,7 +323,7 @@ class Dying(Running):
     def test_a_folder_that_is_no_journal(self):
         """It is left alone without a word, unlike one of a capture that had just begun."""
         session, name = self.orphan()
-        (self.traces / "empty.journal").mkdir()
+        (self.traces / "empty.journal").mkdir(mode=0o700)
         (self.traces / "notes.journal").mkdir()
         (self.traces / "notes.journal" / "mine").write_text("hello")
         with self.daemon() as process:

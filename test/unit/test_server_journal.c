@@ -299,6 +299,8 @@ static void test_cut_at_every_byte(void **state)
         assert_false(out.tail.damaged);
         assert_true(out.tail.lost <= cut);
     }
+    /* What does not begin with a header of ours would not be removed. */
+    write_segment(f, 1, whole.data, whole.len);
     buf_release(&whole);
 }
 
