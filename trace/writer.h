@@ -39,7 +39,10 @@ struct trace_writer_options trace_writer_options_default(void);
 int trace_writer_open(struct trace_writer **out, int fd, const struct trace_writer_options *options,
                       struct err *e);
 
-/* Hands the uncompressed inner stream to `blocks` instead (tests, fuzzers). */
+/*
+ * Hands the uncompressed inner stream to `blocks` instead, and writes also what no reader would
+ * take (tests, fuzzers).
+ */
 int trace_writer_open_inner(struct trace_writer **out, const struct file_layout *layout,
                             struct block_sink blocks, struct err *e);
 void trace_writer_free(struct trace_writer *w);
