@@ -19,7 +19,7 @@ struct trace_writer {
     struct codec codec;
     struct grammar grammar;
     struct checks checks;
-    bool unchecked; /* what no reader would take is written, too */
+    bool unchecked; /* numbers that point nowhere are written, too */
     bool started;
 };
 
@@ -182,7 +182,7 @@ static int writer_put(void *ctx, enum record_type type, const void *recs, size_t
     struct grammar_slot *slot = grammar_next(&w->grammar);
     if (!slot || slot->type != type || slot->left < n)
         return out_of_order(slot, type, n, e);
-    if (!w->unchecked && (check_limits(w, type, recs, e) != 0 || check(w, slot, recs, n, e) != 0))
+    if (check_limits(w, type, recs, e) != 0 || (!w->unchecked && check(w, slot, recs, n, e) != 0))
         return -1;
     slot->left -= n;
     uint64_t begin = out_stream_offset(&w->out);

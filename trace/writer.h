@@ -40,8 +40,8 @@ int trace_writer_open(struct trace_writer **out, int fd, const struct trace_writ
                       struct err *e);
 
 /*
- * Hands the uncompressed inner stream to `blocks` instead, and writes also what no reader would
- * take (tests, fuzzers).
+ * Hands the uncompressed inner stream to `blocks` instead, and writes also numbers that point
+ * nowhere (tests, fuzzers).
  */
 int trace_writer_open_inner(struct trace_writer **out, const struct file_layout *layout,
                             struct block_sink blocks, struct err *e);
