@@ -20,30 +20,30 @@ struct parser_block {
 };
 
 struct chrome_reader {
+    struct parser_block blocks; /* a ring: the parser's memory */
     struct chrome_event event;
     struct import_counts *counts;
     chrome_event_put *put;
     void *ctx;
     struct err *e;
     yajl_handle parser;
+    uint64_t fed;    /* bytes handed to the parser before this block */
+    uint64_t mark;   /* where the event, or else the last piece, began; a lower bound */
+    struct buf rest; /* what follows the last whole token */
     jmp_buf no_memory;
-    struct parser_block blocks; /* a ring: the parser's memory */
-    unsigned depth;             /* of what is open */
-    unsigned events_depth;      /* within the list of events, or 0 */
-    bool list_next;             /* the value to come is the list */
-    bool bare_list;             /* the whole text is the list */
+    unsigned depth;        /* of what is open */
+    unsigned events_depth; /* within the list of events, or 0 */
+    int field;             /* of the value to come, or -1 */
+    bool list_next;        /* the value to come is the list */
+    bool bare_list;        /* the whole text is the list */
     bool seen_list;
     bool in_event;
-    int field;      /* of the value to come, or -1 */
     bool in_args;   /* pieces go to event.args */
     bool args_next; /* the value to come is the arguments */
     bool in_id2;    /* the field's value is, or was, an object with two ids */
-    uint64_t fed;   /* bytes handed to the parser before this block */
-    uint64_t mark;  /* where the event, or else the last piece, began; a lower bound */
-    char last;      /* byte that is no white space */
-    /* behind the last whole token */
-    struct buf rest;
-    bool in_string, escaped;
+    bool in_string; /* the bytes scanned so far end within a string, … */
+    bool escaped;   /* … and after a backslash */
+    char last;      /* byte of them that is no white space */
 };
 
 struct view chrome_field_text(const struct chrome_event *ev, enum chrome_field field)

@@ -575,7 +575,7 @@ int journal_read_recording(struct journal_reader *r, uint32_t *protocol, struct 
 /* Whether the last segment says that the trace was saved. */
 static bool says_saved(struct journal_reader *r)
 {
-    struct journal_record record;
+    struct journal_record record = {0};
     uint8_t bytes[SEGMENT_HEADER];
     bool saved = false;
     struct err ignored = {0};
