@@ -129,7 +129,10 @@ int names_put(struct names *n, enum record_type type, const void *recs, size_t c
 {
     switch (type) {
     case REC_STRING:
-        return put_string(n, recs, e);
+        if (put_string(n, recs, e) == 0)
+            return 0;
+        pageable_explain(&n->pageable, e);
+        return -1;
     case REC_STRING_POINTER:
         return put_pointers(n, recs, count, e);
     case REC_THREAD_NAME:

@@ -5,7 +5,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/err.h"
 #include "base/tempfile.h"
 
 /* A process has some ten thousands of mappings: what is smaller stays on the heap. */
@@ -30,15 +29,19 @@ void pageable_release(struct pageable *p)
 /* A new region of zeros. */
 static void *map_region(struct pageable *p, size_t size)
 {
-    struct err ignored;
     struct pageable_region r = {.place = p->end};
     if (size > SIZE_MAX - PAGE)
         return NULL;
     r.size = (size + PAGE - 1) / PAGE * PAGE;
     if (p->fd < 0)
-        p->fd = tempfile_open(p->dir, &ignored);
-    if (p->fd < 0 || fallocate(p->fd, 0, (off_t)r.place, (off_t)r.size) != 0)
+        p->fd = tempfile_open(p->dir, &p->why);
+    if (p->fd < 0)
         return NULL;
+    if (fallocate(p->fd, 0, (off_t)r.place, (off_t)r.size) != 0) {
+        err_errno(&p->why, ERR_OUTPUT, "cannot reserve %zu bytes of a temporary file in %s", r.size,
+                  p->dir);
+        return NULL;
+    }
     r.at = mmap(NULL, r.size, PROT_READ | PROT_WRITE, MAP_SHARED, p->fd, (off_t)r.place);
     if (r.at == MAP_FAILED)
         return NULL;
@@ -117,6 +120,12 @@ void *pageable_resize(struct pageable *p, void *old, size_t old_size, size_t siz
         memcpy(at, old, old_size < size ? old_size : size);
     pageable_free(p, old, old_size);
     return at;
+}
+
+void pageable_explain(const struct pageable *p, struct err *e)
+{
+    if (e && e->code == ERR_MEMORY && p->why.code)
+        *e = p->why;
 }
 
 bool pageable_grow_raw(struct pageable *p, void **data, size_t *cap, size_t need, size_t size)

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/err.h"
 #include "base/vec.h"
 
 struct pageable_region {
@@ -30,6 +31,7 @@ struct pageable {
     size_t budget; /* bytes from the heap */
     int64_t heap;  /* bytes taken from there; negative when older ones were freed */
     VEC(struct pageable_region) regions;
+    struct err why; /* the file's error, when an allocation failed for it; else code 0 */
 };
 
 /* `dir` outlives `p`. */
@@ -45,6 +47,9 @@ void *pageable_zeroed(struct pageable *p, size_t size);
 void *pageable_resize(struct pageable *p, void *old, size_t old_size, size_t size);
 
 void pageable_free(struct pageable *p, void *at, size_t size);
+
+/* Makes of "out of memory", which callers report, the file's error if that is what it was. */
+void pageable_explain(const struct pageable *p, struct err *e);
 
 bool pageable_grow_raw(struct pageable *p, void **data, size_t *cap, size_t need, size_t size);
 

@@ -415,6 +415,8 @@ static int load_input(struct trace *t, const struct load_input *in, const struct
         buf_release(&l.texts[i]);
     map_release(&l.string_keys);
     map_release(&l.thread_names);
+    if (status != 0)
+        pageable_explain(&t->pageable, e);
     return status;
 }
 

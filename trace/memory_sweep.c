@@ -234,6 +234,8 @@ int memory_sweep(struct memory *m, int64_t only, const struct memory_observer *t
         column_reader_release(&cursors[i].allocs);
         column_reader_release(&cursors[i].frees);
     }
+    if (status != 0 && m->pageable)
+        pageable_explain(m->pageable, e);
     radix_heap_release(&s.heap);
     pageable_vec_release(m->pageable, &s.pending);
     pageable_vec_release(m->pageable, &s.vacant);

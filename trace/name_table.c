@@ -56,6 +56,8 @@ int name_table_put(struct name_table *t, enum record_type type, const void *recs
         else if (type == REC_STRING_POINTER)
             status = keep_pointer(t, (const struct rec_pair *)recs + i, e);
     }
+    if (status != 0)
+        pageable_explain(&t->pageable, e);
     return status;
 }
 
