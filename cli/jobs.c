@@ -27,25 +27,26 @@ static void reset_signals(void)
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-static bool take_place(int fd, int place)
-{
-    int from = fd >= 0 ? fd : open("/dev/null", O_RDWR | O_CLOEXEC);
-    return from >= 0 && dup2(from, place) >= 0;
-}
+/* What a job's process is begun with, beside its plan. */
+struct job_ends {
+    int words; /* the pipe to us: its standard error */
+    int null;  /* /dev/null, in place of what the plan leaves open */
+    pid_t daemon;
+};
 
-static int be_job(const struct job_plan *plan, const struct file_limit *files, int words,
-                  pid_t daemon)
+static int be_job(const struct job_plan *plan, const struct file_limit *files, struct job_ends ends)
 {
     reset_signals();
     file_limit_restore(files);
     if (plan->with_parent) {
         (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-        if (getppid() != daemon)
+        if (getppid() != ends.daemon)
             return 1;
     }
     /* The descriptors lie above 2: those three are open in the daemon. */
-    if (setpgid(0, 0) != 0 || dup2(words, STDERR_FILENO) < 0 ||
-        !take_place(plan->in, STDIN_FILENO) || !take_place(plan->out, STDOUT_FILENO))
+    if (setpgid(0, 0) != 0 || dup2(ends.words, STDERR_FILENO) < 0 ||
+        dup2(plan->in >= 0 ? plan->in : ends.null, STDIN_FILENO) < 0 ||
+        dup2(plan->out >= 0 ? plan->out : ends.null, STDOUT_FILENO) < 0)
         return 1;
     (void)close_range(3, ~0u, 0);
     int status = plan->body(plan->arg);
@@ -66,16 +67,25 @@ static void job_free(struct job *one)
 
 static int start(struct job *one, const struct file_limit *files, struct err *e)
 {
-    int ends[2];
-    pid_t daemon = getpid();
-    if (pipe2(ends, O_CLOEXEC) != 0)
+    int pipes[2];
+    struct job_ends ends = {.daemon = getpid()};
+    /* Here, where the error is reported: a process that finds no descriptor just ends. */
+    ends.null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (ends.null < 0)
         return err_errno(e, ERR_CONNECT, "cannot begin a process");
+    if (pipe2(pipes, O_CLOEXEC) != 0) {
+        err_errno(e, ERR_CONNECT, "cannot begin a process");
+        close(ends.null);
+        return -1;
+    }
+    ends.words = pipes[1];
     fflush(NULL);
     one->pid = fork();
     if (one->pid == 0)
-        _exit(be_job(&one->plan, files, ends[1], daemon));
-    close(ends[1]);
-    one->heard = ends[0];
+        _exit(be_job(&one->plan, files, ends));
+    close(pipes[1]);
+    close(ends.null);
+    one->heard = pipes[0];
     if (one->pid < 0)
         return err_errno(e, ERR_CONNECT, "cannot begin a process");
     (void)setpgid(one->pid, one->pid);

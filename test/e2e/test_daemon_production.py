@@ -403,8 +403,8 @@ class Dying(Running):
         with self.daemon() as process:
             used = {int(fd) for fd in os.listdir(f"/proc/{process.pid}/fd")}
             before = resource.prlimit(process.pid, resource.RLIMIT_NOFILE)
-            # Two more: enough to see the journal, too few to hear a process.
-            most = [fd for fd in range(max(used) + 4) if fd not in used][1] + 1
+            # Three more: enough to see the journal, too few to hear a process.
+            most = [fd for fd in range(max(used) + 5) if fd not in used][2] + 1
             resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (most, before[1]))
             os.kill(session, signal.SIGKILL)
             self.wait_said("Too many open files")
