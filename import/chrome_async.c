@@ -76,7 +76,7 @@ static int new_track(struct chrome_async *a, struct chrome_ids *ids, uint32_t pr
 int chrome_async_begin(struct chrome_async *a, struct chrome_ids *ids, uint64_t key,
                        uint32_t process, uint64_t *thread, struct err *e)
 {
-    bool fresh;
+    bool fresh = false;
     uint64_t *track = map_add(&a->active, key, &fresh);
     uint64_t *unused = fresh ? map_add(&a->free, process, NULL) : NULL;
     if (!track || (fresh && !unused))

@@ -368,7 +368,9 @@ class Log(Telling):
     def useless_journal(self):
         journal = self.traces / "x.tracy.journal"
         journal.mkdir(parents=True)
-        (journal / "00000001").write_bytes(b"nothing of ours" * 9)
+        # A whole header, of a version that there is not yet.
+        (journal / "00000001").write_bytes(struct.pack("<8sIIQQQ", b"TIDEJRN1", 65535, 1, 7, 0, 0) +
+                                           bytes.fromhex("5c9ba292844b9881"))
         return f"{journal}.damaged"
 
     def hold_recovery(self):
