@@ -226,6 +226,23 @@ static bool defines_malloc(struct elf_file *f, char allocator[32])
 }
 
 /*
+ * AddressSanitizer's library ends the program if another library comes first, unless this option
+ * is off. The flags' parser of compiler-rt: the last value counts, "0", "no" and "false" are off.
+ */
+static bool sanitizer_may_come_second(void)
+{
+    static const char name[] = "verify_asan_link_order=";
+    const char *at = getenv("ASAN_OPTIONS");
+    bool may = false;
+    while (at && (at = strstr(at, name))) {
+        at += strlen(name);
+        const char *value = at + strspn(at, "'\"");
+        may = *value == '0' || strncmp(value, "no", 2) == 0 || strncmp(value, "false", 5) == 0;
+    }
+    return may;
+}
+
+/*
  * AddressSanitizer's library, of gcc or clang, which has to be the first one. Those of other
  * sanitizers work behind ours.
  */
@@ -276,7 +293,7 @@ static enum program_obstacle look_at_elf(struct program *p, int fd)
         found = PROGRAM_MUSL;
     else if (defines_malloc(f, p->allocator))
         found = PROGRAM_ALLOCATOR;
-    else if (needs_sanitizer(f))
+    else if (needs_sanitizer(f) && !sanitizer_may_come_second())
         found = PROGRAM_SANITIZER;
     elf_file_close(f);
     return found;
@@ -337,7 +354,8 @@ void program_explain(const struct program *p, struct buf *out)
         [PROGRAM_GO] = "is a Go program: its runtime has an allocator of its own",
         [PROGRAM_ALLOCATOR] = "has an allocator linked in that comes before any library's",
         [PROGRAM_SANITIZER] =
-            "needs AddressSanitizer, whose library must be loaded before all others",
+            "needs AddressSanitizer, whose library must be loaded before all others; "
+            "with ASAN_OPTIONS=verify_asan_link_order=0 it may come second",
     };
     buf_puts(out, texts[p->obstacle]);
     if (p->obstacle == PROGRAM_ALLOCATOR && p->allocator[0])

@@ -837,6 +837,14 @@ class Refused(RunCase):
         result = record(self.dir, program, "exit", 0, options=["--follow-fork"])
         self.assertEqual((result.returncode, result.stdout), (126, ""))
         self.assertNotIn("--follow-fork", result.stderr)
+        for options, status in (("verify_asan_link_order=1", 126),
+                                ("verify_asan_link_order=0:verify_asan_link_order=1", 126),
+                                ("detect_leaks=0:verify_asan_link_order=0", 0)):
+            with self.subTest(options):
+                result = record(self.dir, program, "exit", 0,
+                                env={**os.environ, "ASAN_OPTIONS": options})
+                self.assertEqual(result.returncode, status, result.stderr)
+        self.assertEqual(site(self.trace, "make_block")["count"], 1)
 
     def test_another_c_library(self):
         """Whose dynamic linker cannot load libraries of the GNU one, and ends the program."""
