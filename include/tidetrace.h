@@ -50,7 +50,7 @@ extern "C" {
 
 /* The version of this header: functions and members were added since a lower minor version. */
 #define TIDETRACE_MAJOR 1
-#define TIDETRACE_MINOR 2
+#define TIDETRACE_MINOR 3
 
 /* The version of the library in use, major * 1000 + minor. */
 TIDETRACE_API uint32_t tidetrace_version(void);
@@ -420,6 +420,14 @@ enum tidetrace_leak_kind {
     TIDETRACE_LEAK_AT_START = 2
 };
 
+/* How much evidence there is that what grows is a leak and no cache that fills. */
+enum tidetrace_leak_confidence {
+    TIDETRACE_LEAK_UNKNOWN = 0, /* not growing, or a library before 1.3 */
+    TIDETRACE_LEAK_LOW = 1,
+    TIDETRACE_LEAK_MEDIUM = 2,
+    TIDETRACE_LEAK_HIGH = 3
+};
+
 struct tidetrace_leak_row {
     size_t struct_size;
     uint32_t kind; /* enum tidetrace_leak_kind */
@@ -431,7 +439,9 @@ struct tidetrace_leak_row {
     uint64_t allocations;  /* of the site in all */
     int64_t first, last;   /* when the oldest and the newest were allocated */
     double bytes_per_second;
-    double p; /* how likely such a rise is by chance */
+    double p;            /* how likely such a rise is by chance */
+    uint32_t confidence; /* enum tidetrace_leak_confidence; since 1.3 */
+    uint32_t reserved;
 };
 
 TIDETRACE_API int tidetrace_leak_row(struct tidetrace_result *result, uint64_t row,

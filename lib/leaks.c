@@ -77,6 +77,13 @@ static const uint32_t kinds[LEAK_KINDS] = {
     [LEAK_AT_START] = TIDETRACE_LEAK_AT_START,
 };
 
+static const uint32_t confidences[] = {
+    [LEAK_NOT_GROWING] = TIDETRACE_LEAK_UNKNOWN,
+    [LEAK_LOW] = TIDETRACE_LEAK_LOW,
+    [LEAK_MEDIUM] = TIDETRACE_LEAK_MEDIUM,
+    [LEAK_HIGH] = TIDETRACE_LEAK_HIGH,
+};
+
 static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_leak_row *to,
                     struct err *e)
 {
@@ -98,7 +105,8 @@ static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_l
                                            .first = from->first,
                                            .last = from->last,
                                            .bytes_per_second = from->rate,
-                                           .p = from->p};
+                                           .p = from->p,
+                                           .confidence = confidences[from->confidence]};
     return lib_give(to, &out, sizeof out, e);
 }
 

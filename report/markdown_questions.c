@@ -61,10 +61,14 @@ static void leaks_head(struct document *d, const struct leaks *l)
 
 static void leak(struct document *d, const struct leak_row *r, const struct selection *s)
 {
+    char share[FORMAT_SIZE];
+    const char *confidence = leak_confidence_name(r->confidence);
     markdown_text(d, leak_kind_name(r->kind));
+    markdown_text(d, confidence ? confidence : "");
     markdown_site(d, &r->frame, r->no_callstack);
     markdown_code(d, pool_name(s, r->pool));
     markdown_count(d, r->count);
+    markdown_text(d, format_percent(share, r->count, r->allocations));
     markdown_bytes(d, r->bytes);
     markdown_duration(d, r->first);
     markdown_duration(d, r->last);
@@ -103,7 +107,7 @@ int markdown_leaks(const struct leaks *l, const struct selection *s,
     markdown_title(&d, "What is never freed in", s->trace, &s->options);
     leaks_head(&d, l);
     if (n)
-        markdown_columns(&d, "Kind|Where|Pool|>Blocks|>Size|>First|>Last|>Growth");
+        markdown_columns(&d, "Kind|Confidence|Where|Pool|>Blocks|>Never freed|>Size|>First|>Last|>Growth");
     for (size_t i = 0; i < n; i++)
         leak(&d, &l->rows.at[i], s);
     markdown_rest(&d, n, l->rows.len, "more site");

@@ -92,6 +92,9 @@ class Verdict(Case):
         table = list(csv.DictReader(run("report", trace, "--leaks", "--format", "csv")
                                     .stdout.splitlines()))
         self.assertEqual((table[0]["function"], table[0]["confidence"]), ("leak_small", "high"))
+        lines = run("report", trace, "--leaks", "--format", "markdown").stdout.splitlines()
+        self.assertIn("| Kind | Confidence | Where | Pool | Blocks | Never freed | Size | ", lines[4])
+        self.assertRegex(lines[6], r"^\| growing \| high \| .*leak&#95;small .* \| 39,960 \| 99\.9 % \|")
 
 
 if __name__ == "__main__":

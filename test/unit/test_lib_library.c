@@ -230,6 +230,12 @@ static void check_leak_row(struct tidetrace_result *r, uint64_t i, const json_t 
     assert_true(is_text(row.function, json_object_get(v, "function")));
     assert_int_equal(row.count, number(v, "live_count"));
     assert_int_equal(row.bytes, number(v, "live_bytes"));
+    static const char *const words[] = {NULL, "low", "medium", "high"};
+    const char *confidence = json_string_value(json_object_get(v, "confidence"));
+    assert_in_range(row.confidence, TIDETRACE_LEAK_UNKNOWN, TIDETRACE_LEAK_HIGH);
+    assert_int_equal(row.confidence == TIDETRACE_LEAK_UNKNOWN, !confidence);
+    if (confidence)
+        assert_string_equal(confidence, words[row.confidence]);
 }
 
 static void check_growth_row(struct tidetrace_result *r, uint64_t i, const json_t *v)

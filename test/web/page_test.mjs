@@ -232,7 +232,8 @@ const checks = {
     const { page, done } = await open("mt");
     await page.click("#tab-leaks");
     const { leaks, strings } = await page.evaluate(() => JSON.parse(document.getElementById("data").textContent));
-    assert.match(await text(page, "leaks-text"), /^[0-9]+ blocks \(544 KiB\) are never freed at 10 sites; 3 of them still growing .* The verdicts are those of report --leaks/);
+    assert.match(await text(page, "leaks-text"), /^[0-9]+ blocks \(544 KiB\) are never freed at 10 sites; 3 of them still growing .* Verdicts, rates and counts are those of report --leaks, of the whole time/);
+    assert.ok(await page.locator("#leaks-scope").isHidden());
     const sites = (await rows(page, "leaks-table", 1)).map((s) => s.split(/[\n]/)[0]);
     assert.equal(sites.length, leaks.rows.length);
     leaks.rows.forEach((r, i) => assert.ok(sites[i].startsWith(strings[r.site[0]]), sites[i]));
@@ -243,6 +244,12 @@ const checks = {
     const held = await rows(page, "leaks-table", 9);
     assert.deepEqual(held, await rows(page, "leaks-table", 3)); // the range is all of the time
     await shot(page, "leaks");
+    await drag(page, 0.2, 0.5);
+    assert.match(await text(page, "leaks-scope"), /^A range is chosen\. Only the column “In range” is of the range.* --leaks --range [1-9][0-9]*:[1-9][0-9]*$/);
+    assert.deepEqual(await rows(page, "leaks-table", 11), verdicts);
+    assert.notDeepEqual(await rows(page, "leaks-table", 9), held);
+    await page.click("#range-all");
+    assert.ok(await page.locator("#leaks-scope").isHidden());
     await done();
   },
 

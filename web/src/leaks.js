@@ -1,5 +1,5 @@
-// What is never freed, and whether it grows: the rows and verdicts of `report --leaks`, which are of
-// all that the page shows, whatever range is chosen. The range tells what of it is in use.
+// What is never freed, and whether it grows: the rows and verdicts of `report --leaks` for all that
+// the page shows. A chosen range changes the column "In range" alone, and the page says so.
 
 import { bytes, count, duration, percent } from "./format.js";
 import { $, foreign, make, Table } from "./dom.js";
@@ -37,7 +37,7 @@ export class Leaks {
   }
 
   // What sites hold at the end of the range, of the keys in the mask.
-  update(query, mask) {
+  update(query, mask, range) {
     const { model } = this;
     const use = new Map();
     for (let key = 0; key < model.keyCount; key++) {
@@ -48,8 +48,12 @@ export class Leaks {
     const { leaks } = model.data;
     const growing = this.rows.filter((r) => r.kind === "growing").length;
     $("leaks-text").textContent = leaks.count
-      ? `${count(leaks.count)} blocks (${bytes(leaks.bytes)}) are never freed at ${count(leaks.rows.length + leaks.more)} sites; ${growing ? `${count(growing)} of them still growing (${bytes(leaks.growing)})` : "none of them still growing"}. The verdicts are those of report --leaks, of the whole time${leaks.more ? `; ${count(leaks.more)} smaller sites are left out` : ""}.`
+      ? `${count(leaks.count)} blocks (${bytes(leaks.bytes)}) are never freed at ${count(leaks.rows.length + leaks.more)} sites; ${growing ? `${count(growing)} of them still growing (${bytes(leaks.growing)})` : "none of them still growing"}. Verdicts, rates and counts are those of report --leaks, of the whole time${leaks.more ? `; ${count(leaks.more)} smaller sites are left out` : ""}.`
       : "Nothing is in use at the end.";
+    const whole = range.from === 0 && range.to === model.steps;
+    const time = (step) => Math.round(model.stepTime(step));
+    $("leaks-scope").hidden = whole || !leaks.count;
+    $("leaks-scope").textContent = `A range is chosen. Only the column “In range” is of the range; all other columns are of the whole time. For verdicts of the range: tidemark report FILE --leaks --range ${time(range.from)}:${time(range.to)}`;
     this.table.show(this.rows.map((r) => ({ ...r, use: r.number === undefined || !this.pools.has(r.pool) ? undefined : use.get(`${r.number} ${r.pool}`) ?? 0 })));
   }
 }
