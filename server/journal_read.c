@@ -502,9 +502,12 @@ int journal_read_end(const struct journal_record *record, enum session_end *end,
                      struct err *e)
 {
     struct cursor c = cursor_over(record->bytes, record->len);
-    uint32_t number = cursor_u32(&c), code = cursor_u32(&c);
-    if (c.short_read || number >= SESSION_END_COUNT || code > ERR_MEMORY)
-        return err_set(e, ERR_INPUT, "the journal's end does not hold together");
+    const uint8_t *head = cursor_take(&c, 2 * sizeof(uint32_t));
+    if (!head)
+        return err_set(e, ERR_INPUT, "the journal's end record is too short");
+    uint32_t number = load_u32(head), code = load_u32(head + sizeof(uint32_t));
+    if (number >= SESSION_END_COUNT || code > ERR_MEMORY)
+        return err_set(e, ERR_INPUT, "the journal's end record has an unknown code");
     size_t n = cursor_left(&c);
     n = n < sizeof cause->text ? n : sizeof cause->text - 1;
     *end = (enum session_end)number;

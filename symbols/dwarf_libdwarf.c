@@ -501,10 +501,11 @@ static const struct abbreviation *abbreviation_of(struct reader *r, const struct
         forget(r->main.debug, &error);
         return NULL;
     }
-    int code = dwarf_die_abbrev_code(die_of(node));
-    if (unit != r->unit.offset || code <= 0 || code >= (int)ABBREVIATIONS_MAX)
+    /* An int before libdwarf 0.11, negative when it fails. */
+    Dwarf_Unsigned code = (Dwarf_Unsigned)dwarf_die_abbrev_code(die_of(node));
+    if (unit != r->unit.offset || code == 0 || code >= ABBREVIATIONS_MAX)
         return NULL;
-    while (r->abbreviations.len <= (size_t)code) {
+    while (r->abbreviations.len <= code) {
         if (!vec_push(&r->abbreviations, none))
             return NULL;
     }
