@@ -34,7 +34,7 @@ static const char one_byte_map[] = "rrrrbz--rrrrbz-."  /* 00 */
 
 static const char two_byte_map[] = "rrrr.-----.-.r-B"  /* 00 */
                                    "rrrrrrrrrrrrrrrr"  /* 10 */
-                                   "rrrr....rrrrrrrr"  /* 20 */
+                                   "bbbb....rrrrrrrr"  /* 20 */
                                    "------.-........"  /* 30 */
                                    "rrrrrrrrrrrrrrrr"  /* 40 */
                                    "rrrrrrrrrrrrrrrr"  /* 50 */

@@ -56,12 +56,12 @@ void lanes(__m512i *a, __m512i *b, __m512 *f, int *at, double *d)
 }
 long others(unsigned *p)
 {
-    _incsspq(1);
+    _inc_ssp(1);
     _wbnoinvd();
     _cldemote(p);
     _ptwrite64(*p);
     __builtin_ia32_serialize();
-    return _rdpid_u32() + (long)_rdsspq() + _tzcnt_u32(*p) + _mm_popcnt_u32(*p);
+    return _rdpid_u32() + (long)_get_ssp() + _tzcnt_u32(*p) + _mm_popcnt_u32(*p);
 }
 """
 
@@ -119,8 +119,9 @@ class Newer(Case):
         (self.dir / "newer.c").write_text(source)
         result = subprocess.run([compiler, "-O3", "-fPIC", "-shared", "-g0", *options, "-o", path,
                                  self.dir / "newer.c", "-nostdlib"], capture_output=True, text=True)
-        if result.returncode != 0:
+        if re.search("march|fatal error: .* No such file", result.stderr):
             raise unittest.SkipTest(result.stderr[:300])
+        self.assertEqual(result.returncode, 0, result.stderr)
         return path
 
     def functions(self, objdump, path):
