@@ -107,7 +107,8 @@ int markdown_leaks(const struct leaks *l, const struct selection *s,
     markdown_title(&d, "What is never freed in", s->trace, &s->options);
     leaks_head(&d, l);
     if (n)
-        markdown_columns(&d, "Kind|Confidence|Where|Pool|>Blocks|>Never freed|>Size|>First|>Last|>Growth");
+        markdown_columns(
+            &d, "Kind|Confidence|Where|Pool|>Blocks|>Never freed|>Size|>First|>Last|>Growth");
     for (size_t i = 0; i < n; i++)
         leak(&d, &l->rows.at[i], s);
     markdown_rest(&d, n, l->rows.len, "more site");

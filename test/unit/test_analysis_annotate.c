@@ -26,7 +26,7 @@ static const uint8_t x64[] = {
 static const uint8_t arm64[] = {
     0xfd, 0x7b, 0xbf, 0xa9, /* +0  stp x29, x30, [sp, #-16]! */
     0x02, 0x00, 0x00, 0x94, /* +4  bl */
-    0x00, 0x00, 0x00, 0x00, /* +8  no instruction */
+    0xff, 0xff, 0xff, 0xff, /* +8  no instruction */
     0x00, 0x01, 0x3f, 0xd6, /* +12 blr x8 */
     0xc0, 0x03, 0x5f, 0xd6, /* +16 ret */
     0xfd, 0x7b,             /* +20 cut off */
@@ -257,7 +257,7 @@ static void calls_of_arm64(void **state)
     static const struct expected_line want[] = {
         {0, 4, true, "stp x29, x30", {0}},
         {4, 4, true, "bl #0x40100c", {1, 10, 1, 10}},
-        {8, 4, false, ".word 0x00000000", {0}},
+        {8, 4, false, ".word 0xffffffff", {0}},
         {12, 4, true, "blr x8", {2, 300, 2, 300}},
         {16, 4, true, "ret", {0}},
         {20, 1, false, ".byte 0xfd", {0}},
