@@ -3,10 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/cut_stacks.h"
 #include "analysis/frames.h"
 #include "analysis/module_facts.h"
 #include "analysis/skiplist.h"
 #include "base/format.h"
+#include "trace/frame_name.h"
 
 #define PAGE_MASK UINT64_C(4095)
 
@@ -54,6 +56,7 @@ struct builder {
     const struct trace *trace;
     struct buf raw;  /* a name as the trace has it */
     struct buf text; /* the same as UTF-8 */
+    struct cut_stacks cut;
 };
 
 /* The number of a text; 0 for an empty one. */
@@ -225,20 +228,23 @@ static int add_location(struct builder *b, uint32_t frame, struct err *e)
     return 0;
 }
 
-static int add_no_callstack(struct builder *b, struct err *e)
+/* Ends a sample in a location that is no frame of the trace, made for the first that has it. */
+static int add_tail(struct builder *b, struct profile_sample *sample, enum profile_tail tail,
+                    const char *text, struct err *e)
 {
     struct profile *p = b->p;
+    size_t at = b->trace->callstacks.frames.len + tail;
     struct profile_location l = {.first = (uint32_t)p->lines.len, .n = 1};
     struct profile_line line = {0};
     uint32_t name;
-    if (p->locations.at[p->locations.len - 1].n > 0)
+    sample->tail = (uint32_t)at + 1;
+    if (p->locations.at[at].n > 0)
         return 0;
-    if (intern(b, view_of("[no call stack]"), &name, e) != 0 ||
-        add_function(b, name, 0, &line.function, e) != 0)
+    if (intern(b, view_of(text), &name, e) != 0 || add_function(b, name, 0, &line.function, e) != 0)
         return -1;
     if (!vec_push(&p->lines, line))
         return no_room(e);
-    p->locations.at[p->locations.len - 1] = l;
+    p->locations.at[at] = l;
     return 0;
 }
 
@@ -246,16 +252,21 @@ static int add_sample(struct builder *b, const struct summary_row *r, struct err
 {
     const struct callstacks *c = &b->trace->callstacks;
     const struct callstack *stack = callstacks_get(c, r->callstack);
-    struct profile_sample sample = {r->pool, stack ? r->callstack : 0, r->figures};
-    if (!vec_push(&b->p->samples, sample))
-        return no_room(e);
-    if (!stack || stack->node == 0)
-        return add_no_callstack(b, e);
-    for (uint32_t node = stack->node; node; node = c->nodes.at[node].parent) {
-        if (add_location(b, c->nodes.at[node].frame, e) != 0)
-            return -1;
+    struct profile_sample sample = {r->pool, stack ? r->callstack : 0, 0, r->figures};
+    char text[FRAME_CUT_SIZE];
+    int status = 0;
+    for (uint32_t node = stack ? stack->node : 0; node && status == 0;
+         node = c->nodes.at[node].parent)
+        status = add_location(b, c->nodes.at[node].frame, e);
+    if (status == 0 && (!stack || stack->node == 0)) {
+        status = add_tail(b, &sample, TAIL_NO_CALLSTACK, "[no call stack]", e);
+    } else if (status == 0 && b->cut.is_bound && cut_stacks_has(&b->cut, r->callstack)) {
+        frame_name_cut(text, cut_stacks_depth(&b->cut));
+        status = add_tail(b, &sample, TAIL_CUT, text, e);
     }
-    return 0;
+    if (status != 0)
+        return -1;
+    return vec_push(&b->p->samples, sample) ? 0 : no_room(e);
 }
 
 /* ---- all of it */
@@ -296,10 +307,14 @@ static int build(struct builder *b, struct err *e)
     if (module_facts_walk(b->trace, add_module, b, e) != 0)
         return -1;
     check_modules(p);
-    if (!vec_reserve(&p->locations, frames + 1))
+    if (!vec_reserve(&p->locations, frames + TAILS))
         return no_room(e);
-    memset(p->locations.at, 0, (frames + 1) * sizeof *p->locations.at);
-    p->locations.len = frames + 1;
+    memset(p->locations.at, 0, (frames + TAILS) * sizeof *p->locations.at);
+    p->locations.len = frames + TAILS;
+    if (cut_stacks_init(&b->cut, b->trace, e) != 0)
+        return -1;
+    for (size_t i = 0; i < p->summary->groups.len; i++)
+        cut_stacks_note(&b->cut, p->summary->groups.at[i].callstack);
     for (size_t i = 0; i < p->summary->groups.len; i++) {
         if (add_sample(b, &p->summary->groups.at[i], e) != 0)
             return -1;
@@ -318,6 +333,7 @@ int profile_build(struct profile *p, const struct summary *s, bool all_frames, s
     struct builder b = {.p = p, .trace = s->trace};
     strings_init(&p->texts);
     int status = build(&b, e);
+    cut_stacks_release(&b.cut);
     buf_release(&b.raw);
     buf_release(&b.text);
     if (status != 0)
@@ -361,19 +377,17 @@ static uint32_t first_node(const struct profile *p, uint32_t innermost)
 struct profile_walk profile_walk_start(const struct profile *p, const struct profile_sample *s)
 {
     const struct callstack *stack = callstacks_get(&p->summary->trace->callstacks, s->callstack);
-    struct profile_walk w = {.profile = p, .node = stack ? first_node(p, stack->node) : 0};
-    w.none = w.node == 0;
-    return w;
+    return (struct profile_walk){p, stack ? first_node(p, stack->node) : 0, s->tail};
 }
 
 bool profile_walk_next(struct profile_walk *w, uint32_t *location)
 {
     const struct callstacks *c = &w->profile->summary->trace->callstacks;
     if (w->node == 0) {
-        bool none = w->none;
-        w->none = false;
-        *location = (uint32_t)w->profile->locations.len - 1;
-        return none;
+        uint32_t tail = w->tail;
+        w->tail = 0;
+        *location = tail - 1;
+        return tail != 0;
     }
     *location = c->nodes.at[w->node].frame;
     w->node = c->nodes.at[w->node].parent;

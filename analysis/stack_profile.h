@@ -57,10 +57,18 @@ struct profile_mapping {
     bool named, lines, inlines;
 };
 
+/* Locations behind those of the trace's frames; a sample's outermost one may be such a one. */
+enum profile_tail {
+    TAIL_NO_CALLSTACK,
+    TAIL_CUT, /* what cut call stacks hang under, where no frame of the trace says so */
+    TAILS,
+};
+
 /* One call stack in one pool. */
 struct profile_sample {
     uint32_t pool;      /* index in summary.pools */
     uint32_t callstack; /* 0 none */
+    uint32_t tail;      /* index + 1 in locations of its outermost location, 0: that of its root */
     struct counter figures;
 };
 
@@ -69,7 +77,7 @@ struct profile {
     struct strings texts;
     VEC(struct profile_function) functions;
     VEC(struct profile_line) lines;
-    VEC(struct profile_location) locations; /* one for each frame of the trace, and the last one */
+    VEC(struct profile_location) locations; /* one for each frame, then enum profile_tail */
     VEC(struct profile_mapping) mappings;   /* the program's own first, where it is known */
     VEC(struct profile_sample) samples;     /* in order of pool and call stack */
     struct map function_numbers;            /* name << 32 | file → index */
@@ -91,11 +99,11 @@ static inline struct view profile_text(const struct profile *p, uint32_t number)
     return strings_get(&p->texts, number);
 }
 
-/* The locations of a sample, innermost first. One without a call stack has a location for that. */
+/* The locations of a sample, innermost first. */
 struct profile_walk {
     const struct profile *profile;
     uint32_t node;
-    bool none; /* no call stack, and its location not given yet */
+    uint32_t tail; /* of the sample, 0 once it was given */
 };
 
 struct profile_walk profile_walk_start(const struct profile *p, const struct profile_sample *s);

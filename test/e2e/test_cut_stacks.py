@@ -6,6 +6,7 @@ import subprocess
 import unittest
 
 from clients import capture_items, thread_name
+from exported import Pprof
 from pagedata import Page
 from test_capture import alloc, callstack
 from tools import Case, report, run
@@ -130,6 +131,24 @@ class Clients(Case):
         names = [data["strings"][data["frames"][frame][0]]
                  for i, (up, frame) in enumerate(nodes, 1) if up == i]
         self.assertEqual(sorted(names), ["", "[cut at 10 frames]"])
+
+    def test_exports(self):
+        """The outermost frame of each call stack that is cut, as in the tree."""
+        trace, _ = self.stacks(10)
+        node = "[cut at 10 frames]"
+        folded, packed, scope = (self.dir / n for n in ("t.folded", "t.pb.gz", "t.json"))
+        for name, out in (("folded", folded), ("pprof", packed), ("speedscope", scope)):
+            self.assertEqual(run("export", trace, "--format", name, "-o", out).returncode, 0)
+        lines = [line.rsplit(" ", 1)[0].split(";") for line in folded.read_text().splitlines()]
+        self.assertEqual([stack[0] == node for stack in lines].count(True), 9)
+        self.assertEqual({len(stack) for stack in lines if stack[0] == node}, {11})
+        self.assertEqual(sum(stack[-1] == node for _, stack, _ in Pprof(packed).samples), 9)
+        doc = json.loads(scope.read_text())
+        number = [frame["name"] for frame in doc["shared"]["frames"]].index(node)
+        self.assertEqual(sum(stack[0] == number for stack in doc["profiles"][0]["samples"]), 9)
+        trace, _ = self.stacks(30)
+        self.assertEqual(run("export", trace, "--format", "folded", "-o", folded, "-f").returncode, 0)
+        self.assertNotIn("[cut", folded.read_text())
 
     def test_no_proof(self):
         for depth, levels in ((30, 18), (7, 8)):
