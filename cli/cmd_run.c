@@ -152,8 +152,8 @@ static struct rec_options recording_options(const struct run_options *o)
                                          [RUN_FULL_STOP] = REC_FULL_STOP};
     return (struct rec_options){
         .size = sizeof(struct rec_options),
-        .flags = REC_OPTION_FOLLOW_EXEC | (o->follow_fork ? REC_OPTION_FOLLOW_FORK : 0) |
-                 (o->gpu ? REC_OPTION_GPU : 0) | (o->pid ? REC_OPTION_ATTACHED : 0),
+        .flags = (o->pid ? REC_OPTION_ATTACHED : REC_OPTION_FOLLOW_EXEC) |
+                 (o->follow_fork ? REC_OPTION_FOLLOW_FORK : 0) | (o->gpu ? REC_OPTION_GPU : 0),
         .depth = (uint32_t)o->depth,
         .pools = REC_POOLS_HEAP | (o->mmap_pool ? REC_POOLS_MMAP : 0),
         .min_size = o->min_size,
@@ -399,6 +399,12 @@ static void say_end(const struct run *r, struct buf *out)
         buf_printf(out, "exit status %d", WEXITSTATUS(status));
 }
 
+/* --pid has no option for it. */
+static const char *follow_advice(const struct run *r)
+{
+    return r->attach.pid ? "" : ": --follow-fork does";
+}
+
 /* Why a trace is empty, as far as it shows. */
 static void say_why_nothing(const struct run *r, const struct run_process *p, struct buf *out)
 {
@@ -425,15 +431,15 @@ static void say_why_nothing(const struct run *r, const struct run_process *p, st
     } else if (h.state == REC_STATE_FULL) {
         buf_puts(out, "there was no room for the recording");
     } else if (h.state == REC_STATE_EXEC && !r->options.follow_fork) {
-        buf_printf(out, "it executed another program, which is not recorded: --follow-fork does");
+        buf_printf(out, "it executed another program, which is not recorded%s", follow_advice(r));
     } else if (run_why_memory(&h, &why)) {
         buf_printf(out, "the program %s", buf_str(&why));
     } else {
         buf_puts(out, "the program called none of the functions that are watched: it has an "
                       "allocator of its own, or needed no memory");
         if (h.children)
-            buf_printf(out, "; its %s were not recorded: --follow-fork does",
-                       format_counted(n, h.children, "child process"));
+            buf_printf(out, "; its %s were not recorded%s",
+                       format_counted(n, h.children, "child process"), follow_advice(r));
     }
     buf_release(&why);
 }
@@ -461,7 +467,10 @@ static bool say_what_followed(const struct run *r, const struct run_process *roo
     } else if (path) {
         format_terminal(&text, view_of(*path ? path : "it"));
         buf_puts(&text, " ");
-        run_unseen_reason(path, &text);
+        if (r->attach.pid)
+            buf_puts(&text, "was executed after the attach, and --pid records one program");
+        else
+            run_unseen_reason(path, &text);
         fprintf(stderr, "tidemark: it executed another program, which was not recorded: %s\n",
                 buf_str(&text));
     }
@@ -675,6 +684,7 @@ static int start_attached(struct run *r, struct err *e)
 {
     note_root(r, r->attach.pid);
     int status = run_attach_begin(&r->attach, r->library, collector_socket(r->collector), e);
+    r->tree.changes++; /* allocations are on hold */
     r->began = clock_now();
     note_machine(r);
     return status == 0 ? -1 : EXIT_CANNOT_RUN;

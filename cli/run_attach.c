@@ -51,7 +51,13 @@ int run_attach_check(const struct run_attach *a, struct program *program, const 
 
 int run_attach_begin(struct run_attach *a, const char *library, const char *socket, struct err *e)
 {
-    a->attached = attach_begin(a->pid, library, socket, e) == 0;
+    struct err left = {0};
+    a->attached = attach_begin(a->pid, library, socket, &left, e) == 0;
+    if (left.code)
+        fprintf(stderr,
+                "tidemark: not recorded are calls through pointers that process %d stored before: "
+                "%s\n",
+                (int)a->pid, left.text);
     return a->attached ? 0 : -1;
 }
 

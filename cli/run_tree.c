@@ -280,7 +280,9 @@ static void pause_recording(struct run_tree *t, struct run_process *p)
     if (h.control == control)
         return;
     tell(p, control);
-    if (p->recording && recording_note_pause(p->recording, t->paused, &e) != 0)
+    /* A process that was attached to is on hold until then, which is no pause. */
+    if (h.control != REC_CONTROL_HOLD && p->recording &&
+        recording_note_pause(p->recording, t->paused, &e) != 0)
         complain(t, &e);
 }
 

@@ -8,20 +8,30 @@
 
 int tidemark_attach_1(const char *socket);
 int tidemark_detach_1(void);
+const struct rec_stored *tidemark_stored_1(void);
 
 HOOK int tidemark_attach_1(const char *socket)
 {
     int status = start_attached(socket);
     if (status != REC_ATTACH_DONE)
         return status;
-    /* Until all are in place a block might be allocated through a hook and freed past it. */
-    _Atomic uint32_t *control = &state.header->control;
-    uint32_t hold = REC_CONTROL_HOLD, wish = atomic_exchange(control, hold);
+    /*
+     * Until all are in place a block might be allocated through a hook and freed past it. The
+     * collector ends this when it has changed what the program stored itself.
+     */
+    atomic_store(&state.header->control, REC_CONTROL_HOLD);
     if (real_is_late())
         got_hook((state.pools & REC_POOLS_MMAP) != 0);
     got_hook_allocators();
-    (void)atomic_compare_exchange_strong(control, &hold, wish);
     return REC_ATTACH_DONE;
+}
+
+HOOK const struct rec_stored *tidemark_stored_1(void)
+{
+    static struct rec_stored stored;
+    if (real_is_late())
+        got_stored(&stored, (state.pools & REC_POOLS_MMAP) != 0);
+    return &stored;
 }
 
 /*

@@ -94,6 +94,15 @@ static const struct hooked hooked[] = {
     HOOKED(posix_spawnp, OTHERS),
     HOOKED(system, OTHERS),
     HOOKED(popen, OTHERS),
+    HOOKED(execve, OTHERS), /* of children of vfork, and of the process itself */
+    HOOKED(execvpe, OTHERS),
+    HOOKED(execv, OTHERS),
+    HOOKED(execvp, OTHERS),
+    HOOKED(execl, OTHERS),
+    HOOKED(execlp, OTHERS),
+    HOOKED(execle, OTHERS),
+    HOOKED(fexecve, OTHERS),
+    HOOKED(execveat, OTHERS),
     /* clang-format off */
     OPERATORS(OPERATOR)
     /* clang-format on */
@@ -257,17 +266,17 @@ static void hook_functions(const uint64_t *addresses, uint32_t first, bool mappi
     }
 }
 
-static void hook_from(uint32_t first, bool mappings)
+static void find_functions(uint64_t addresses[HOOKED_COUNT])
 {
-    uint64_t addresses[HOOKED_COUNT];
     for (size_t i = 0; i < HOOKED_COUNT; i++)
         addresses[i] = (uintptr_t)real_default(hooked[i].name);
-    hook_functions(addresses, first, mappings);
 }
 
 void got_hook(bool mappings)
 {
-    hook_from(0, mappings);
+    uint64_t addresses[HOOKED_COUNT];
+    find_functions(addresses);
+    hook_functions(addresses, 0, mappings);
 }
 
 static int forget_allocator(struct dl_phdr_info *info, size_t size, void *unused)
@@ -288,6 +297,40 @@ void got_hook_allocators(void)
     (void)dl_iterate_phdr(find_allocator, &found);
     if (found)
         (void)dl_iterate_phdr(on_module, &pass);
+}
+
+/* Whether the module is this library: where it lies then. */
+static int find_own(struct dl_phdr_info *info, size_t size, void *stored)
+{
+    const struct elf_image m = {.base = info->dlpi_addr, .info = info};
+    struct rec_stored *s = stored;
+    (void)size;
+    if (!elf_image_covers(&m, (uintptr_t)got_hook, PF_X))
+        return 0;
+    s->own[0].low = m.base;
+    for (size_t i = 0; i < info->dlpi_phnum; i++) {
+        const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+        uint64_t end = m.base + p->p_vaddr + p->p_memsz;
+        if (p->p_type == PT_LOAD && end > s->own[0].high)
+            s->own[0].high = end;
+    }
+    return 1;
+}
+
+void got_stored(struct rec_stored *s, bool mappings)
+{
+    _Static_assert(HOOKED_COUNT <= REC_STORED_MOST, "room for all");
+    uint64_t addresses[HOOKED_COUNT];
+    *s = (struct rec_stored){.own_count = 2};
+    find_functions(addresses);
+    for (size_t i = 0; i < HOOKED_COUNT; i++) {
+        s->at[s->count].real = addresses[i];
+        s->at[s->count].hook = (uintptr_t)hooked[i].hook;
+        s->count += addresses[i] && (hooked[i].stage != MAPPINGS || mappings);
+    }
+    (void)dl_iterate_phdr(find_own, s);
+    s->own[1].low = (uintptr_t)changed.slots;
+    s->own[1].high = s->own[1].low + (changed.slots ? SLOTS_MOST * sizeof(struct slot) : 0);
 }
 
 struct modules {
@@ -322,7 +365,9 @@ static uint32_t first_since(uint64_t loads)
 
 void got_hook_since(uint64_t loads, bool mappings)
 {
-    hook_from(first_since(loads), mappings);
+    uint64_t addresses[HOOKED_COUNT];
+    find_functions(addresses);
+    hook_functions(addresses, first_since(loads), mappings);
 }
 
 bool got_hook_deep(void *library, uint64_t loads, bool mappings)

@@ -13,11 +13,19 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "client/record.h"
+
 /* Changes the places of all modules that are there. */
 void got_hook(bool mappings);
 
 /* The same for the modules that were loaded after `loads` others. */
 void got_hook_since(uint64_t loads, bool mappings);
+
+/*
+ * The functions of got_hook, and memory of this library that holds their real addresses: for the
+ * collector, which looks for copies of these elsewhere.
+ */
+void got_stored(struct rec_stored *s, bool mappings);
 
 /* Functions of allocators that are there (hooks_allocators.h), in all modules. */
 void got_hook_allocators(void);

@@ -450,6 +450,7 @@ enum rec_origin {
  */
 #define REC_ATTACH "tidemark_attach_1"
 #define REC_DETACH "tidemark_detach_1"
+#define REC_STORED "tidemark_stored_1"
 
 enum rec_attach {
     REC_ATTACH_DONE = 0,
@@ -457,6 +458,23 @@ enum rec_attach {
     REC_ATTACH_RECORDED = 2, /* a recording goes on */
     REC_ATTACH_UNKNOWN = 3,  /* the process's malloc or free could not be found */
     REC_ATTACH_BUSY = 4,     /* threads are still in hooks of the recording before */
+};
+
+/*
+ * What REC_STORED returns the address of, in the process: the functions that were changed in the
+ * places of modules, for the collector to find copies of their addresses elsewhere. Memory of the
+ * library keeps the real addresses and is left alone.
+ */
+#define REC_STORED_MOST 128u
+
+struct rec_stored {
+    uint32_t count, own_count; /* of `at` and `own` */
+    struct {
+        uint64_t real, hook;
+    } at[REC_STORED_MOST];
+    struct {
+        uint64_t low, high;
+    } own[2];
 };
 
 struct rec_hello {

@@ -19,6 +19,7 @@
 #include "client/record.h"
 #include "server/process_stat.h"
 #include "server/remote.h"
+#include "server/stored_pointers.h"
 #include "symbols/elf_file.h"
 
 #define TEXT_MOST ((uint64_t)64 << 20)
@@ -333,31 +334,54 @@ static int explain(int32_t answer, pid_t pid, struct err *e)
 
 /* Calls a function of the library, which is loaded. */
 static int call_own(struct process *p, struct remote *remote, const char *name, const char *text,
-                    struct err *e)
+                    uint64_t *result, struct err *e)
 {
-    uint64_t result;
     p->files.len = 0;
     if (read_mappings(p, e) != 0)
         return -1;
     uint64_t function = symbol_at(p, find_file(p, own), name);
     if (!function)
         return err_set(e, ERR_OUTPUT, "process %d has not loaded libtidemark.so", (int)p->pid);
-    if (remote_call(remote, function, text, 0, &result, e) != 0)
-        return -1;
-    return explain((int32_t)result, p->pid, e);
+    return remote_call(remote, function, text, 0, result, e);
 }
 
-int attach_begin(pid_t pid, const char *library, const char *socket, struct err *e)
+/* Begins or ends the recording. *stored: the functions whose addresses the process may keep. */
+static int call_and_look(struct process *p, struct remote *remote, const char *name,
+                         const char *text, struct rec_stored *stored, struct err *e)
+{
+    char path[64];
+    uint64_t result, at = 0;
+    if (call_own(p, remote, name, text, &result, e) != 0 ||
+        explain((int32_t)result, p->pid, e) != 0 ||
+        call_own(p, remote, REC_STORED, NULL, &at, e) != 0)
+        return -1;
+    snprintf(path, sizeof path, "/proc/%d/mem", (int)p->pid);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool whole = fd >= 0 && pread(fd, stored, sizeof *stored, (off_t)at) == sizeof *stored;
+    if (fd >= 0)
+        close(fd);
+    /* The process may have written there. */
+    if (!whole || stored->count > REC_STORED_MOST || stored->own_count > 2)
+        *stored = (struct rec_stored){.count = 0};
+    return 0;
+}
+
+int attach_begin(pid_t pid, const char *library, const char *socket, struct err *left,
+                 struct err *e)
 {
     struct process p = {.pid = pid};
     struct remote *remote = NULL;
+    struct rec_stored stored;
+    uint64_t changed;
     int status = stop(&p, pid, &remote, e);
     if (status == 0)
         status = load(&p, remote, library, e);
     if (status == 0)
-        status = call_own(&p, remote, REC_ATTACH, socket, e);
+        status = call_and_look(&p, remote, REC_ATTACH, socket, &stored, e);
     remote_let_go(remote);
     vec_release(&p.files);
+    if (status == 0)
+        (void)stored_pointers_change(pid, &stored, false, &changed, left);
     return status;
 }
 
@@ -365,11 +389,15 @@ int attach_end(pid_t pid, struct err *e)
 {
     struct process p = {.pid = pid};
     struct remote *remote = NULL;
-
+    struct rec_stored stored;
+    struct err left;
+    uint64_t changed;
     int status = stop(&p, pid, &remote, e);
     if (status == 0)
-        status = call_own(&p, remote, REC_DETACH, NULL, e);
+        status = call_and_look(&p, remote, REC_DETACH, NULL, &stored, e);
     remote_let_go(remote);
     vec_release(&p.files);
+    if (status == 0)
+        (void)stored_pointers_change(pid, &stored, true, &changed, &left);
     return status;
 }

@@ -14,10 +14,18 @@
 /* Whether `library` can be loaded into the process at all. ERR_OUTPUT with the reason. */
 int attach_check(pid_t pid, const char *library, struct err *e);
 
-/* Loads it, and has it meet the collector that listens at `socket`. */
-int attach_begin(pid_t pid, const char *library, const char *socket, struct err *e);
+/*
+ * Loads it, and has it meet the collector that listens at `socket`. Allocations are on hold then
+ * (REC_CONTROL_HOLD) until the collector says otherwise. `left`: why pointers to functions that the
+ * process stored itself (server/stored_pointers.h) are not all changed, if so.
+ */
+int attach_begin(pid_t pid, const char *library, const char *socket, struct err *left,
+                 struct err *e);
 
-/* Has the library put everything back. The process goes on without it. */
+/*
+ * Puts everything back. The process goes on without the library: a stored pointer that still leads
+ * to a hook gets the real function from it.
+ */
 int attach_end(pid_t pid, struct err *e);
 
 #endif

@@ -119,6 +119,16 @@ static bool interrupt(pid_t tid)
     return false;
 }
 
+bool remote_thread_stop(pid_t tid)
+{
+    return trace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) && interrupt(tid);
+}
+
+void remote_thread_leave(pid_t tid)
+{
+    (void)trace(PTRACE_DETACH, tid, 0, 0);
+}
+
 /* ---- a good place */
 
 /*
@@ -435,6 +445,17 @@ int remote_stop(struct remote **out, const struct remote_plan *plan, struct err 
 void remote_let_go(struct remote *r)
 {
     (void)r;
+}
+
+bool remote_thread_stop(pid_t tid)
+{
+    (void)tid;
+    return false;
+}
+
+void remote_thread_leave(pid_t tid)
+{
+    (void)tid;
 }
 
 int remote_call(struct remote *r, uint64_t function, const char *text, uint64_t number,

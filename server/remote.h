@@ -44,4 +44,11 @@ void remote_let_go(struct remote *r);
 int remote_call(struct remote *r, uint64_t function, const char *text, uint64_t number,
                 uint64_t *result, struct err *e);
 
+/*
+ * Stops a thread that nothing is called in: false when it does not, and no debugger may have it.
+ * Then it stays until remote_thread_leave.
+ */
+bool remote_thread_stop(pid_t tid);
+void remote_thread_leave(pid_t tid);
+
 #endif

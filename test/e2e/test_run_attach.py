@@ -98,6 +98,95 @@ int main(int count, char **argv)
 }
 """
 
+# Four threads allocate and free through pointers in blocks of their own; in the end the pointers are
+# compared with the functions.
+STORED = WAITING + r"""
+#include <pthread.h>
+#include <stdlib.h>
+struct functions {
+    void *(*make)(size_t);
+    void (*drop)(void *);
+};
+static volatile int ended;
+static void *(*volatile maker)(size_t) = malloc;
+static void (*volatile dropper)(void *) = free;
+__attribute__((noinline)) void *make_block(struct functions *volatile f)
+{
+    void *p = f->make(100);
+    __asm__ volatile("" : "+r"(p));
+    return p;
+}
+static void *work(void *at)
+{
+    struct functions *volatile f = at;
+    while (!ended)
+        f->drop(make_block(f));
+    return NULL;
+}
+int main(int count, char **argv)
+{
+    pthread_t threads[4];
+    struct functions *table[4];
+    int same = 1;
+    for (int i = 0; i < 4; i++) {
+        table[i] = malloc(sizeof *table[i]);
+        *table[i] = (struct functions){maker, dropper};
+        pthread_create(&threads[i], NULL, work, table[i]);
+    }
+    wait_for_recorder(argv[1]);
+    ended = 1;
+    for (int i = 0; i < 4; i++) {
+        pthread_join(threads[i], NULL);
+        same &= table[i]->make == maker && table[i]->drop == dropper;
+    }
+    puts(same ? "same" : "different");
+    return 0;
+}
+"""
+
+SPAWNING = WAITING + r"""
+#include <spawn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+extern char **environ;
+static void ended(pid_t pid)
+{
+    waitpid(pid, NULL, 0);
+}
+int main(int count, char **argv)
+{
+    char *arguments[] = {"true", NULL};
+    void *volatile block;
+    pid_t pid;
+    wait_for_recorder(argv[1]);
+    block = malloc(100);
+    if (posix_spawn(&pid, "/bin/true", NULL, NULL, arguments, environ) == 0)
+        ended(pid);
+    if (posix_spawnp(&pid, "true", NULL, NULL, arguments, environ) == 0)
+        ended(pid);
+    if ((pid = vfork()) == 0) {
+        execve("/bin/true", arguments, environ);
+        _exit(1);
+    }
+    ended(pid);
+    if ((pid = vfork()) == 0) {
+        execvp("true", arguments);
+        _exit(1);
+    }
+    ended(pid);
+    if ((pid = vfork()) == 0) {
+        execl("/bin/true", "true", (char *)NULL);
+        _exit(1);
+    }
+    ended(pid);
+    if (strcmp(argv[2], "execs") == 0)
+        execv("/bin/true", arguments);
+    free(block);
+    return 0;
+}
+"""
+
 LOADED = r"""
 #include <stdlib.h>
 __attribute__((noinline)) void *load_block(int i)
@@ -398,24 +487,40 @@ class Attach(RunCase):
                 self.assertEqual((loaded["count"], loaded["live_count"]), (700, 0))
                 self.assertEqual(self.assert_no_faults()["unknown_frees"], ["50"])
 
-    def test_pointers_that_were_stored_elsewhere(self):
-        """They are not recorded, which is neither the program's fault nor a leak of its own."""
+    def test_pointers_that_were_stored_before(self):
+        """In tables, blocks and variables of libraries, which no relocation names."""
         source = self.dir / "pointers.c"
         source.write_text(POINTERS)
-        program = compiled(self.dir, "pointers", ["-pie", "-fPIE", "-ldl"], source)
-        go = self.dir / "go"
-        process = self.start(go, program=program)
-        recorder = self.attach(process.pid)
-        go.touch()
-        self.said(process)
-        errors = self.ended(recorder)
-        self.assertRegex(errors, "; at least [0-9]+ frees were not seen: what is live may be less")
-        self.assertNotIn("memory fault", errors)
-        self.assertGreater(int(facts(self.trace)["missed_frees"][0]), 100)
-        self.assert_no_faults()
-        result = run("report", self.trace, "--faults")
-        self.assertIn("0 allocations at live addresses", result.stdout)
-        self.assertRegex(errors, "note: [0-9]+ events of the recording lost")
+        for flags in (["-pie", "-fPIE", "-Wl,-z,lazy"], ["-pie", "-fPIE", "-Wl,-z,now"]):
+            with self.subTest(flags=flags):
+                program = compiled(self.dir, "pointers", [*flags, "-ldl"], source)
+                (self.dir / "go").unlink(missing_ok=True)
+                self.trace.unlink(missing_ok=True)
+                self.recorded_from_outside(program, None)
+                row = site(self.trace, "make_block")
+                self.assertEqual((row["count"], row["live_count"]), (3001, 1))
+                told = self.assert_no_faults()
+                self.assertEqual(told["unknown_frees"], ["50"])
+                self.assertNotIn("missed_frees", told)
+
+    def test_stored_pointers_of_many_threads(self):
+        """Threads that run all the time; all is as before when they are let go."""
+        source = self.dir / "stored.c"
+        source.write_text(STORED)
+        program = compiled(self.dir, "stored", ["-pie", "-fPIE", "-pthread"], source)
+        process = self.start(self.dir / "go", program=program)
+        for _ in range(3):
+            self.trace.unlink(missing_ok=True)
+            recorder = self.attach(process.pid, "--report", "none")
+            wait_until(lambda: any(p.stat().st_size > 1 << 20
+                                   for p in self.dir.glob("tidemark-run.*/*.recording")))
+            self.detach(recorder)
+            row = site(self.trace, "make_block")
+            self.assertGreater(row["count"], 1000)
+            self.assertLessEqual(row["live_count"], 4)
+            self.assertNotIn("missed_frees", self.assert_no_faults())
+        (self.dir / "go").touch()
+        self.assertEqual(self.said(process), "same\n")
 
     def test_python_at_a_fixed_address(self):
         python = "/usr/bin/python3.11"
@@ -474,6 +579,27 @@ class Attach(RunCase):
             errors = self.ended(recorder, code)
             self.assertRegex(errors, "not recorded: 2 child processes(, among them|:) /bin/sh")
             self.assertNotIn("--follow-fork", errors)
+
+    def test_children_of_vfork_and_posix_spawn(self):
+        """Counted like those of fork; and a program that replaces the recorded one is named."""
+        source, go = self.dir / "spawning.c", self.dir / "go"
+        source.write_text(SPAWNING)
+        program = compiled(self.dir, "spawning", [], source)
+        for mode, options, code in (("goes_on", ["--fail-if", "peak>1G"], 1), ("goes_on", [], 0),
+                                    ("goes_on", ["--fail-if", "peak>1G", "--this-process"], 0),
+                                    ("execs", ["--fail-if", "peak>1G", "--this-process"], 1)):
+            with self.subTest(mode=mode, options=options):
+                go.unlink(missing_ok=True)
+                self.trace.unlink(missing_ok=True)
+                process = self.start(go, mode, program=program)
+                recorder = self.attach(process.pid, *options)
+                go.touch()
+                self.said(process)
+                errors = self.ended(recorder, code)
+                self.assertIn("not recorded: 5 child processes", errors)
+                self.assertNotIn("--follow-fork", errors)
+                self.assertEqual("/bin/true was executed after the attach" in errors,
+                                 mode == "execs", errors)
 
     def test_functions_of_jemalloc(self):
         library = shared_library("libjemalloc.so.2")
