@@ -424,6 +424,8 @@ static void say_why_nothing(const struct run *r, const struct run_process *p, st
     } else if (!p->record || p->silent || recording_read_header(p->collected->fd, &h, &e) != 0) {
         buf_puts(out, "the program ended before its first allocation, or there was no room for "
                       "the recording");
+    } else if (h.control == REC_CONTROL_HOLD) {
+        buf_puts(out, "the process ended before it was attached to");
     } else if (h.options.min_size) {
         buf_printf(out, "no block had --min-size, %s", format_bytes(n, h.options.min_size));
     } else if (h.options.flags & REC_OPTION_PAUSED) {
@@ -643,6 +645,8 @@ static int finish(struct run *r)
         status = r->tree.children ? 0 : 3;
         r->traces.replaced = true;
         run_trace_check_cover(&r->traces, NULL);
+        if (r->options.report != RUN_JSON)
+            run_trace_list_processes(&r->traces);
     }
     if (status == 0 && r->tree.failure.code)
         status = err_exit_status(&r->tree.failure);

@@ -16,6 +16,7 @@
 #include "base/print_error.h"
 #include "cli/resolve_trace.h"
 #include "cli/stored_summary.h"
+#include "report/processes.h"
 #include "report/report.h"
 #include "trace/save_file.h"
 
@@ -324,9 +325,23 @@ void run_trace_check_cover(struct run_traces *r, struct summary *s)
         (void)vec_push(&s->checks, c); /* the line above is said in any case */
 }
 
-static bool needs_summary(const struct run_options *o)
+static bool needs_summary(const struct run_traces *r)
 {
-    return o->fail_if.list.len || (o->report != RUN_NONE && o->report != RUN_HTML);
+    const struct run_options *o = r->options;
+    return o->fail_if.list.len || r->processes.len ||
+           (o->report != RUN_NONE && o->report != RUN_HTML);
+}
+
+/* Text and JSON have the table in the report. */
+void run_trace_list_processes(const struct run_traces *r)
+{
+    struct buf text = {0};
+    const struct report_options report = {.processes = r->processes.at,
+                                          .process_count = r->processes.len};
+    processes_text(&text, &report);
+    if (r->processes.len)
+        fprintf(stderr, "\n%s", buf_str(&text));
+    buf_release(&text);
 }
 
 static int report(struct run_traces *r, struct trace *t, struct saved_summary *made,
@@ -343,6 +358,8 @@ static int report(struct run_traces *r, struct trace *t, struct saved_summary *m
                 (r->processes.len - 1) * sizeof *r->processes.at);
         r->processes.at[0] = root;
     }
+    if (r->options->report != RUN_TEXT && r->options->report != RUN_JSON)
+        run_trace_list_processes(r);
     return write_report(r, &made->summary, e);
 }
 
@@ -351,7 +368,7 @@ int run_trace_finish(struct run_traces *r, struct trace *t, const char *path, bo
 {
     const struct run_options *o = r->options;
     struct saved_summary made = {0};
-    bool summed = needs_summary(o);
+    bool summed = needs_summary(r);
     int status = save(r, t, path, replace, summed ? &made : NULL, e);
     if (status == 0 && summed)
         status = report(r, t, &made, path, e);

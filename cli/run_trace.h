@@ -40,6 +40,9 @@ int run_trace_save_children(struct run_traces *r, struct trace *t, uint64_t coun
 /* Says that budgets do not cover all processes, if so and it was not asked for; they fail then. */
 void run_trace_check_cover(struct run_traces *r, struct summary *s);
 
+/* Prints the table of processes on standard error, if there is one. */
+void run_trace_list_processes(const struct run_traces *r);
+
 /* Does all for the trace that a report is wanted of: saves it, checks the budgets, reports. */
 int run_trace_finish(struct run_traces *r, struct trace *t, const char *path, bool replace,
                      struct err *e);

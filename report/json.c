@@ -97,16 +97,16 @@ static void json_pool(struct report *r, const struct summary_pool *p)
         }
     }
     bool any = f->allocations != 0;
-    element(r,
-            json_pack("{s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
-                      json_text(p->name), "pool_ids", ids, "allocations",
-                      json_count(f->allocations), "frees", json_count(f->frees), "live_allocations",
-                      json_count(f->live), "live_bytes", json_count(f->live_bytes), "peak_bytes",
-                      json_count(f->peak_bytes), "peak_time_ns",
-                      f->peak_bytes ? json_integer(f->peak_time) : json_null(), "total_bytes",
-                      json_count(f->total_bytes), "temporary_allocations", json_count(f->temporary),
-                      "low_address", any ? json_address(p->low_address) : json_null(),
-                      "high_address", any ? json_address(p->high_address) : json_null()));
+    element(r, json_pack(
+                   "{s:o, s:o, s:b, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "name",
+                   json_text(p->name), "pool_ids", ids, "counted", p->contained ? 0 : 1,
+                   "allocations", json_count(f->allocations), "frees", json_count(f->frees),
+                   "live_allocations", json_count(f->live), "live_bytes", json_count(f->live_bytes),
+                   "peak_bytes", json_count(f->peak_bytes), "peak_time_ns",
+                   f->peak_bytes ? json_integer(f->peak_time) : json_null(), "total_bytes",
+                   json_count(f->total_bytes), "temporary_allocations", json_count(f->temporary),
+                   "low_address", any ? json_address(p->low_address) : json_null(), "high_address",
+                   any ? json_address(p->high_address) : json_null()));
 }
 
 static void json_rows_begin(struct report *r, const struct row_list *rows, bool groups)

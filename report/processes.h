@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_REPORT_PROCESSES_H
 #define TIDEMARK_REPORT_PROCESSES_H
 
-/* The table of processes that a report of several begins with. For report/ only. */
+/* The table of processes that a report of several begins with. */
 
 #include <stdbool.h>
 

@@ -25,7 +25,7 @@ VERDICT = ("17,808 memory events in 3 pools: 9,001 allocations (75.5 MiB), 8,807
 KEYS = {
     "": ["callstacks", "checks", "faults", "pools", "schema", "sites", "trace"],
     "trace": ["captured_at", "complete", "duration_ns", "file_version", "program"],
-    "pools": ["allocations", "frees", "high_address", "live_allocations", "live_bytes",
+    "pools": ["allocations", "counted", "frees", "high_address", "live_allocations", "live_bytes",
               "low_address", "name", "peak_bytes", "peak_time_ns", "pool_ids",
               "temporary_allocations", "total_bytes"],
     "sites": ["at_peak_bytes", "bytes", "callstack", "count", "file", "function", "image", "line",

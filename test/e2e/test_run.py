@@ -535,6 +535,17 @@ class Children(RunCase):
             self.assertEqual((second["peak_bytes"], second["live_bytes"]),
                              (told["pools"][0]["peak_bytes"], told["pools"][0]["live_bytes"]))
 
+    def test_other_reports_have_the_table_on_standard_error(self):
+        command = ["sh", "-c", f"{self.program} exit 0; true"]
+        for kind in ("none", "csv"):
+            with self.subTest(report=kind):
+                result = record(self.dir, *command, options=["-f", "--follow-fork",
+                                                             "--min-lifetime", 0, "--report", kind])
+                self.assertRegex(result.stderr, r"(?m)^ +PID  Program .* Trace$")
+                self.assertRegex(result.stderr, r"(?m)^ *[0-9]+  (da)?sh .*out\.tracy$")
+                self.assertRegex(result.stderr, r"(?m)^ *[0-9]+  program .*out\.[0-9]+\.tracy$")
+                self.assertNotIn("Program", result.stdout)
+
     def test_that_get_no_file_are_told_of(self):
         script = "exec 3<&0; for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14; do " \
                  "sh -c 'echo up; read line <&3' & done; wait"

@@ -15,7 +15,9 @@ from test_run_control import facts
 from test_run_users import AS_NOBODY, can_become_nobody
 from tools import LIMIT, TIDEMARK, run, shared_library
 
-STATE = 1280  # where a recording's header says that it has begun (client/record.h)
+# Of a recording's header (client/record.h): whether it has begun, and allocations are on hold.
+STATE, CONTROL = 1280, 1476
+HOLD = 2
 
 # Says that it is there, and goes on when the file is.
 WAITING = r"""
@@ -253,14 +255,16 @@ class Attach(RunCase):
                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.addCleanup(self.end, recorder)
 
+        def headers():
+            return [p.read_bytes()[:4096] for p in self.dir.glob("tidemark-run.*/*.recording")]
+
         def is_recorded():
             self.assertIsNone(recorder.poll(), "it ended at once")
-            return any(p.read_bytes()[STATE:STATE + 1] == b"\1"
-                       for p in self.dir.glob("tidemark-run.*/*.recording"))
+            return any(h[STATE:STATE + 1] == b"\1" for h in headers())
 
         wait_until(is_recorded)
-        # The thread that loaded the library was let go.
-        wait_until(lambda: self.tracer(pid) == 0)
+        # The thread that loaded the library was let go, and stored pointers were changed.
+        wait_until(lambda: self.tracer(pid) == 0 and all(h[CONTROL] != HOLD for h in headers()))
         return recorder
 
     @staticmethod

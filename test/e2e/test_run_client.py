@@ -92,6 +92,8 @@ class RunClient(Case):
                 self.assertEqual(data["faults"], [])
                 self.check_places(self.trace)
                 # Blocks that the client reports, too, are in no sum twice.
+                self.assertEqual({name: p["counted"] for name, p in pools.items()},
+                                 {"default": False, "GPU pool": False, "malloc": True})
                 malloc = pools["malloc"]
                 self.assertIn(f"{malloc['allocations'] + malloc['frees']:,} memory events in 1 pool",
                               err)
