@@ -7,6 +7,7 @@
 #include "cli/question.h"
 #include "cli/top.h"
 #include "cli/top_live.h"
+#include "report/official_csv.h"
 
 static const char usage[] =
     "usage: tidemark top FILE [OPTIONS]\n"
@@ -32,6 +33,7 @@ static const char usage[] =
     "  -a ADDRESS          where it is (127.0.0.1)\n"
     "  -p PORT             its port (8086)\n"
     "      --connect-timeout S  wait so many seconds for it (default: for ever)\n"
+    "      --compat TAG    as the official server of a release, v0.14.0 or older (see capture)\n"
     "  -o, --output FILE   at the end save what was recorded (default: it is dropped)\n"
     "  -f, --force         replace FILE when it exists\n"
     "\n"
@@ -58,6 +60,7 @@ enum {
     OPTION_ALL_FRAMES,
     OPTION_SKIP,
     OPTION_CONNECT_TIMEOUT,
+    OPTION_COMPAT,
 };
 
 static const struct option long_options[] = {
@@ -69,6 +72,7 @@ static const struct option long_options[] = {
     {"all-frames", no_argument, NULL, OPTION_ALL_FRAMES},
     {"skip", required_argument, NULL, OPTION_SKIP},
     {"connect-timeout", required_argument, NULL, OPTION_CONNECT_TIMEOUT},
+    {"compat", required_argument, NULL, OPTION_COMPAT},
     {"output", required_argument, NULL, 'o'},
     {"force", no_argument, NULL, 'f'},
     {"help", no_argument, NULL, 'h'},
@@ -79,6 +83,7 @@ static const struct option long_options[] = {
 
 static bool take_live(struct top_command *c, int option, const char *value, struct err *e)
 {
+    struct csv_release release;
     uint64_t port;
     c->is_live |= option == 'a' || option == 'p';
     switch (option) {
@@ -96,6 +101,9 @@ static bool take_live(struct top_command *c, int option, const char *value, stru
     case 'f':
         c->live.replace = true;
         return true;
+    case OPTION_COMPAT: /* all releases are alike in what it is about */
+        c->live.as_released = true;
+        return csv_release_parse(value, &release, e) == 0;
     default:
         return option_seconds(value, "--connect-timeout", &c->live.connect.timeout, e);
     }
@@ -129,6 +137,7 @@ static bool take_option(void *ctx, int option, const char *value, struct err *e)
     case 'o':
     case 'f':
     case OPTION_CONNECT_TIMEOUT:
+    case OPTION_COMPAT:
         return take_live(c, option, value, e);
     default:
         c->of_trace = true;
@@ -143,8 +152,9 @@ static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
         err_set(e, ERR_USAGE, "top needs a terminal; `tidemark tree` prints the same");
         return false;
     }
-    if (!c->is_live && (c->live.output || c->live.connect.timeout >= 0)) {
-        err_set(e, ERR_USAGE, "-o and --connect-timeout are for a running client: -a or -p");
+    if (!c->is_live && (c->live.output || c->live.as_released || c->live.connect.timeout >= 0)) {
+        err_set(e, ERR_USAGE,
+                "-o, --compat and --connect-timeout are for a running client: -a or -p");
         return false;
     }
     if (!c->is_live)

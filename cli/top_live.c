@@ -64,8 +64,10 @@ static void turn(void *ctx, const struct session_progress *p)
 static int record(struct live *r, struct err *e)
 {
     bool saves = r->l->output != NULL;
-    const struct session_options options = {
-        .no_code = !saves, .no_sources = !saves, .journal = r->journal};
+    const struct session_options options = {.no_code = !saves,
+                                            .no_sources = !saves,
+                                            .as_released = r->l->as_released,
+                                            .journal = r->journal};
     const struct session_limits limits = {.seconds = -1,
                                           .drain_seconds = saves ? 2 : 0,
                                           .silent_seconds = 0.5,

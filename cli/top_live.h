@@ -12,6 +12,7 @@ struct top_live {
     struct connect_options connect;
     const char *output; /* NULL: what was recorded is dropped at the end */
     bool replace;
+    bool as_released; /* as session_options has it */
     struct tree_options tree;
 };
 

@@ -33,6 +33,7 @@ def dump(trace):
 
 class Killed(Case):
     RECORDING = WIRE / "v0.14.0" / "memscen.c2s.bin"
+    PERCENT = 50  # of the recording that a capture gets which leave() kills
 
     def setUp(self):
         super().setUp()
@@ -63,7 +64,7 @@ class Killed(Case):
 
     def leave(self, *args, among=()):
         """Leaves the journal of a killed capture."""
-        stop = self.RECORDING.stat().st_size // 2
+        stop = self.RECORDING.stat().st_size * self.PERCENT // 100
         with self.capturing(self.RECORDING, *args, stop_at=stop) as (capture, _, _):
             begin = body_begins(self.RECORDING.read_bytes(), 82)
             wait_for(lambda: self.journal.exists() and
@@ -178,6 +179,28 @@ class KilledClients(Killed):
             ends = frame_ends(proxy.passed, 82)
             self.assertEqual(dump(self.out), self.reference(proxy.passed[: ends[-1]], 82))
             self.out.unlink()
+
+
+class Compat(Killed):
+    """The journal notes --compat: recovery gives the memory of fibers to their threads, too."""
+
+    RECORDING = WIRE / "v0.14.0" / "allscen.c2s.bin"
+    PERCENT = 95
+
+    def fibers(self, *args):
+        self.leave(*args)
+        result = run("recover", self.journal)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        recovered = self.dir / "x.recovered.tracy"
+        lines = run("dump", recovered, "--section", "memory").stdout.splitlines()
+        recovered.unlink()
+        threads = [int(n) for line in lines for n in re.findall(r"thread=(\d+)", line)]
+        self.assertTrue(threads)
+        return sum(thread >> 32 != 0 for thread in threads)
+
+    def test_memory_of_fibers(self):
+        self.assertGreater(self.fibers(), 0)
+        self.assertEqual(self.fibers("--compat", "v0.14.0"), 0)
 
 
 class Leftovers(Killed):

@@ -314,6 +314,25 @@ class Live(Case):
             self.assertNotIn(b"Saving", t.raw)
         self.assert_clean()
 
+    def test_as_a_release(self):
+        """--compat: the memory of fibers belongs to their threads, as in a capture with it."""
+        recording = WIRE / "v0.14.0" / "allscen.c2s.bin"
+        dumps = {}
+        for args in ((), ("--compat", "v0.14.0")):
+            out, captured = self.dir / "top.tracy", self.dir / "capture.tracy"
+            with replaying(recording) as (_, port), top("-p", port, "-o", out, "-f", *args) as t:
+                t.wait_for("client ended")
+                t.keys("q")
+                self.assertEqual(t.end(), 0)
+            with replaying(recording) as (_, port):
+                result = run("capture", "-o", captured, "-f", "-p", port, "--no-summary", *args)
+            self.assertEqual(result.returncode, 0, result.stderr)
+            dumps[args] = run("dump", out, "--section", "memory,plots").stdout
+            self.assertEqual(dumps[args], run("dump", captured, "--section", "memory,plots").stdout)
+        self.assertEqual(len(set(dumps.values())), 2)
+        with top(MEMSCEN, "--compat", "v0.14.0") as t:
+            self.assertEqual(t.end(), 2)
+
     def test_a_signal_saves(self):
         out = self.dir / "live.tracy"
         with replaying(RECORDING, "--hold") as (_, port), top("-p", port, "-o", out,
