@@ -318,8 +318,8 @@ static int choose_sites(struct builder *b, struct err *e)
 
 /* Whether nodes and names of a call stack still fit. */
 /*
- * Call stacks that are cut hang under a node of their own, so what such a stack has in common with
- * others is told apart. Where a frame of the trace says that they are cut, nothing is to be done.
+ * Cut call stacks hang under one extra node, apart from whole ones with the same frames. Where the
+ * trace has a frame for that, no node is added.
  */
 static bool hangs_apart(const struct builder *b, uint32_t callstack)
 {

@@ -61,8 +61,7 @@ static int measure_frames(struct bytes in, size_t skip, struct err *e)
     return status;
 }
 
-/* Where the blocks of the trace end: figures of a summary may stand behind it (trace/appendix.h).
- */
+/* Where the blocks of the trace end: figures of a summary may follow it (trace/appendix.h). */
 static int find_end(int in, uint64_t *end, struct err *e)
 {
     struct appendix a;

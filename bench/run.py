@@ -301,7 +301,7 @@ def capture_in_turns(recording, ours, theirs):
 
 
 def bench_stream(folder, events, depth):
-    """Gives the bytes of figures that stand behind the trace, which everything here must pass over."""
+    """Gives the bytes of figures behind the trace, which everything here must skip."""
     recording = folder / "firehose.c2s.bin"
     ours, theirs = folder / "ours.tracy", folder / "official.tracy"
     print(f"\n{events:,} memory events, call stacks {depth} deep", flush=True)

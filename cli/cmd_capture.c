@@ -41,7 +41,7 @@
 /* The summary at the end is for a terminal; `tidemark report` shows the rest. */
 #define SITES_SHOWN 20
 
-/* A daemon has so many sessions only: who begins a frame and does not end it loses its place. */
+/* A client that does not finish a frame within this time gives up its session in a daemon. */
 #define FRAME_SECONDS 30
 
 /* Names of traces that are tried, as long as they are taken. */

@@ -306,8 +306,8 @@ static int play_and_save(struct recovering *r, struct err *e)
 
 /* ---- the journal's end */
 
-/* Whether the journal can be got out of the way later: who was not asked makes no trace of it
- * again and again. */
+/* Whether the journal can be removed or renamed later. An automatic recovery that could not would
+ * write another trace of it at each start. */
 static int can_let_go(const struct recover_options *o, struct err *e)
 {
     if (!o->unasked || access(o->journal, W_OK | X_OK) == 0)
@@ -335,7 +335,7 @@ static int keep_damaged(struct recovering *r, struct err *e)
     return failed ? -1 : 3;
 }
 
-/* More memory would make more of it, but who was not asked makes no trace of it again and again. */
+/* With more memory more of it could be read, but an automatic recovery does not repeat itself. */
 static int keep_rest(struct recovering *r, struct err *e)
 {
     const char *journal = r->options->journal;
@@ -404,8 +404,8 @@ static int recover(struct recovering *r, struct err *e)
 }
 
 /*
- * Who names a symlink means what it leads to: a journal that was moved to where there is room. NULL
- * for anything else, and for whatever was found by its name.
+ * The target of a symlink that the user named: a journal that was moved to another disk. NULL for
+ * anything else, and for journals that a search found.
  */
 static char *moved_to(const struct recover_options *o)
 {

@@ -2,7 +2,7 @@
 #define TIDEMARK_CLI_RUN_CLIENT_H
 
 /*
- * The Tracy client of a program that `tidemark run` records. A process of ours is its server and
+ * The Tracy client of a program that `tidemark run` records. A child process is its server and
  * keeps what it sends in a journal (server/journal.h). When the program has ended the journal is
  * played into a trace, and the program's recording goes into the same trace, on the client's clock:
  * both count ticks of the time stamp counter, so no clock has to be compared with another.

@@ -26,7 +26,7 @@ struct run_record {
 struct run_record *run_record_new(const char *spool, struct err *e);
 void run_record_free(struct run_record *t);
 
-/* The same, for who fills in the trace by another ingest: nothing may be added by this one. */
+/* The same, for callers that fill the trace by another ingest: nothing may be added by this one. */
 struct run_record *run_record_new_empty(const char *spool, struct err *e);
 
 /*

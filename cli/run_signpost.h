@@ -3,7 +3,7 @@
 
 /*
  * Where the malloc events of a recorded process are, for other commands: symlinks in the folder of
- * its recording, whose path stands in the process's memory map. They lead to a text, not to a file.
+ * its recording, whose path is in the process's memory map. They lead to a text, not to a file.
  */
 
 #include <stdbool.h>

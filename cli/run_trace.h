@@ -31,8 +31,8 @@ int run_trace_save(struct run_traces *r, struct trace *t, const char *path, stru
 
 /*
  * Finds names, saves the trace of `count` children and checks the budgets, unless they are for the
- * program's own process alone. A trace without memory events is not checked. What goes wrong with
- * names is said, and no error.
+ * program's own process alone. A trace without memory events is not checked. Failures to find
+ * names are printed and are no errors.
  */
 int run_trace_save_children(struct run_traces *r, struct trace *t, uint64_t count, const char *path,
                             struct err *e);

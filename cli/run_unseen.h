@@ -46,7 +46,7 @@ void run_unseen_ended(struct run_unseen *u, size_t number, const struct rec_head
 /*
  * Appends a line for stderr to `out` for each program that should have been recorded and was not,
  * with the reason, and one for all children that were not to be, with the `advice` at its end.
- * `root` is left out: its own programs are told of elsewhere. Returns how many processes that are.
+ * Leaves out `root`, whose programs the caller reports. Returns the number of these processes.
  */
 uint64_t run_unseen_tell(const struct run_unseen *u, pid_t root, const char *advice,
                          struct buf *out);

@@ -205,12 +205,14 @@ static void try_recording(struct selftest_run *r)
     buf_release(&out);
 }
 
-/* A process that is no child of ours, as those are that `run --pid` attaches to; it ends with us.
+/*
+ * Starts a process that is not our child, like those that `run --pid` attaches to. It exits when
+ * *hold is closed. -1 on errors.
  */
-static pid_t start_stranger(int *hold)
+static pid_t start_target(int *hold)
 {
     int life[2], tell[2];
-    pid_t stranger = -1;
+    pid_t target = -1;
     if (pipe(life) != 0)
         return -1;
     if (pipe(tell) != 0) {
@@ -221,26 +223,26 @@ static pid_t start_stranger(int *hold)
     pid_t between = fork();
     if (between == 0) {
         close(life[1]);
-        stranger = fork();
-        if (stranger == 0) {
+        target = fork();
+        if (target == 0) {
             char end;
             close(tell[0]);
             close(tell[1]);
             (void)!read(life[0], &end, 1);
             _exit(0);
         }
-        (void)!write(tell[1], &stranger, sizeof stranger);
+        (void)!write(tell[1], &target, sizeof target);
         _exit(0);
     }
     close(tell[1]);
     close(life[0]);
-    if (between < 0 || read(tell[0], &stranger, sizeof stranger) != sizeof stranger)
-        stranger = -1;
+    if (between < 0 || read(tell[0], &target, sizeof target) != sizeof target)
+        target = -1;
     if (between > 0)
         (void)waitpid(between, NULL, 0);
     close(tell[0]);
     *hold = life[1];
-    return stranger;
+    return target;
 }
 
 static void read_scope(char *text, size_t room)
@@ -259,12 +261,12 @@ static void try_attach(void)
 {
     char text[256];
     int hold = -1;
-    pid_t stranger = start_stranger(&hold);
-    bool attached = stranger > 0 && ptrace(PTRACE_SEIZE, stranger, NULL, NULL) == 0;
+    pid_t target = start_target(&hold);
+    bool attached = target > 0 && ptrace(PTRACE_SEIZE, target, NULL, NULL) == 0;
     int why = errno;
     if (attached) {
-        (void)kill(stranger, SIGKILL);
-        (void)waitpid(stranger, NULL, __WALL);
+        (void)kill(target, SIGKILL);
+        (void)waitpid(target, NULL, __WALL);
         say(true, "attach", "a process of yours can be traced, as run --pid does");
     } else {
         snprintf(text, sizeof text, "ptrace of a process of yours, as run --pid needs it: %s",

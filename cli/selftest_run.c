@@ -125,7 +125,7 @@ static int read_all(int fd, struct buf *to, struct err *e)
     return 0;
 }
 
-/* Without who says it. */
+/* Without the program's name. */
 static int read_last_line(int fd, struct err *why, struct err *e)
 {
     struct buf words = {0};

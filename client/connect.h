@@ -29,7 +29,7 @@ bool connect_collector_lives(void);
 /* The path of the program. */
 void connect_exe(char *path, size_t room);
 
-/* At the program's end: removes a recording that nobody asked for by name, if it is that short. */
+/* At the program's end: removes a recording that is that short, if LD_PRELOAD alone began it. */
 void connect_drop_brief(void);
 
 #endif

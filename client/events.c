@@ -120,7 +120,7 @@ static inline struct thread *enter(uint64_t sp, unsigned *level, bool is_free, s
         record_lost(REC_LOSS_NESTED, is_free, size);
         return NULL;
     }
-    /* Who ends a recording waits for the threads that have come to here, and for no others. */
+    /* The thread that ends a recording waits only for threads that have come this far. */
     if (client_unlikely(atomic_load_explicit(&live.page.on, memory_order_relaxed) == LIVE_OFF))
         return NULL;
     struct thread *t = tls.thread;

@@ -1,6 +1,6 @@
 /*
- * bind: where a collector of ours listens at the port that the program wants, the program gets it.
- * listen: the collector is told of the port of a Tracy client in the program.
+ * bind: if our collector listens at the port that the program wants, it gives the port up.
+ * listen: reports the port of a Tracy client in the program to the collector.
  */
 
 #include <errno.h>
@@ -57,7 +57,7 @@ static socklen_t name_of_port(struct sockaddr_un *at, uint16_t port)
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + length);
 }
 
-/* Whoever else took the name is not waited for. */
+/* Whether the peer is a collector; another program may have taken the socket's name. */
 static bool is_collector(int fd)
 {
     struct ucred its;

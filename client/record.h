@@ -438,9 +438,9 @@ enum rec_origin {
 };
 
 /*
- * A listener of ours at TCP port N has a Unix stream socket with the abstract name REC_PORT_NAME N.
- * A program that cannot bind N connects there; once the listener has left the port, it closes that
- * connection.
+ * Tidemark's listener at TCP port N has a Unix stream socket with the abstract name REC_PORT_NAME
+ * N. A program that cannot bind N connects there; once the listener has left the port, it closes
+ * that connection.
  */
 #define REC_PORT_NAME "tidemark.port."
 

@@ -385,7 +385,7 @@ static size_t whole_tokens(struct chrome_reader *r, struct view bytes)
                 whole = i + 1;
         } else if (c == '"') {
             r->in_string = true;
-            whole = i; /* what stands before it ends here */
+            whole = i; /* what precedes it ends here */
         } else if (c == ',' || c == ':' || c == '{' || c == '}' || c == '[' || c == ']' ||
                    json_is_space(c)) {
             whole = i + 1;

@@ -4,7 +4,7 @@
 /*
  * Counters of a Chrome trace: each member of a counter event's arguments is a value of one plot. A
  * plot is called "COUNTER: MEMBER"; "COUNTER" when the only member is called "value" or as the
- * counter; the process stands behind it where several have the counter. (The official importer
+ * counter; the process is appended where several have the counter. (The official importer
  * names plots by members alone and makes one plot of those with one name.)
  */
 

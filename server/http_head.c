@@ -36,7 +36,7 @@ const char *http_head_refused(const struct http_head *h)
     if (s.hosts > 1)
         return "the request has several Host fields";
     if (s.lengths > 1 || (s.lengths && s.codings))
-        return "the request's length is said twice";
+        return "the request gives its length twice";
     if (!info || info->header_size != s.bytes)
         return "the request's head is not made of lines 'Name: value' that end with CR LF";
     return NULL;

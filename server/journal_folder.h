@@ -4,8 +4,8 @@
 /*
  * The folder of a journal and the files in it. No symlink at its name is followed, files are
  * reached through the folder's descriptor, and a file is removed only if it begins with a whole
- * header of a segment or a checkpoint. So that every file of ours does, it has its header before it
- * has its name.
+ * header of a segment or a checkpoint. Files are named only after their header is written, so every
+ * journal file has one.
  */
 
 #include <stdbool.h>
@@ -46,10 +46,10 @@ int journal_folder_remove(const struct journal_folder *f);
  */
 int journal_file_make(int dir, const char *name, const uint8_t *header, size_t n, bool sync);
 
-/* Whether it is a regular file that begins with a header of ours. */
+/* Whether it is a regular file that begins with a journal file's header. */
 bool journal_file_is_ours(int dir, const char *name);
 
-/* Removes a file of ours and gives its size; 0 when there is no such file. */
+/* Removes such a file and gives its size; 0 when there is no such file. */
 off_t journal_file_remove(int dir, const char *name);
 
 #endif

@@ -52,7 +52,7 @@ int main(int argc, char **argv)
             return 3;
         memcpy(&take, &found, sizeof take);
     }
-    int fd = take((unsigned)atoi(argv[1]), argv[2][0] == '6');
+    int fd = take((unsigned)strtoul(argv[1], NULL, 10), argv[2][0] == '6');
     printf("%s %s\n", fd < 0 ? strerror(errno) : "bound", argv[1]);
     fflush(stdout);
     for (;;) {
