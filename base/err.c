@@ -77,3 +77,9 @@ int err_exit_status(const struct err *e)
     }
     return 3;
 }
+
+bool refuse_value(struct err *e, const char *option, const char *values, const char *value)
+{
+    err_set(e, ERR_USAGE, "%s is %s, not '%s'", option, values, value);
+    return false;
+}

@@ -7,6 +7,8 @@
  * cause in words that a user can act on, with no trailing newline.
  */
 
+#include <stdbool.h>
+
 enum err_code {
     ERR_NONE = 0,
     ERR_CHECK,   /* a check that the user asked for did not hold */
@@ -35,6 +37,9 @@ int err_no_memory(struct err *e, const char *what);
 /* As err_set, with ": <strerror(errno)>" appended. Returns -1. */
 int err_errno(struct err *e, enum err_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* ERR_USAGE: "OPTION is VALUES, not 'VALUE'". Returns false. */
+bool refuse_value(struct err *e, const char *option, const char *values, const char *value);
 
 /*
  * Compilers and clang-tidy see one file at a time: these tell them that the functions above return

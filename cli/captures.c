@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/format.h"
+#include "base/monotonic.h"
 #include "base/saturate.h"
-#include "cli/commands.h"
 #include "cli/part_name.h"
 #include "cli/session_guard.h"
 #include "cli/trace_name.h"
@@ -147,7 +147,7 @@ static int be_capture(const struct captures *c, const struct capture *one, int w
     close_others(channel);
     optind = 0;
     session_guard_begin();
-    int status = cmd_capture_session(n, (char **)arguments, channel);
+    int status = c->commands->capture(n, (char **)arguments, channel);
     return fflush(stdout) == 0 || status ? status : CANNOT_BEGIN;
 }
 

@@ -16,6 +16,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/vec.h"
+#include "cli/child_commands.h"
 #include "cli/output_folder.h"
 #include "cli/saved_traces.h"
 #include "server/discovery.h"
@@ -101,8 +102,9 @@ struct captures {
     const char *dir;
     struct output_folder *folder; /* that the newest capture began in; NULL: none yet */
     const char *name;             /* template of the traces' names */
-    const char *const *options;   /* handed on to each capture, NULL at the end */
-    uint64_t memory_each;         /* what a new one may hold, to begin with; 0: no bound */
+    const struct child_commands *commands;
+    const char *const *options; /* handed on to each capture, NULL at the end */
+    uint64_t memory_each;       /* what a new one may hold, to begin with; 0: no bound */
     /* Told every answer to a question of ours. May be NULL. */
     void (*answered)(void *ctx, struct capture *one, const struct channel_message *m);
     void *answered_ctx;

@@ -12,9 +12,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/monotonic.h"
 #include "cli/commands.h"
 #include "cli/daemon.h"
 #include "cli/options.h"
+#include "cli/parse_daemon.h"
 #include "cli/preload.h"
 #include "cli/trace_name.h"
 #include "report/json_value.h"
@@ -366,7 +368,10 @@ static void daemon_release(struct daemon *d)
 
 static int daemon_main(int argc, char **argv, bool drop_in)
 {
-    struct daemon d = {.port = BROADCAST_PORT,
+    static const struct child_commands commands = {
+        .capture = cmd_capture_session, .report = cmd_report, .push = cmd_push};
+    struct daemon d = {.commands = &commands,
+                       .port = BROADCAST_PORT,
                        .name = TRACE_NAME_DEFAULT,
                        .max_clients = CLIENTS_DEFAULT,
                        .container = container_options_default(),
@@ -380,6 +385,7 @@ static int daemon_main(int argc, char **argv, bool drop_in)
                        .stop = {.fd = -1},
                        .terminal = isatty(STDOUT_FILENO)};
     int status = daemon_parse(&d, argc, argv);
+    d.captures.commands = d.commands;
     d.captures.dir = d.dir;
     d.captures.name = d.name;
     d.captures.options = d.options;

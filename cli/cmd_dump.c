@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "analysis/dump.h"
 #include "base/format.h"
+#include "base/monotonic.h"
 #include "base/outfile.h"
 #include "base/tempfile.h"
 #include "cli/commands.h"
@@ -156,24 +156,18 @@ struct input {
     uint64_t next_show;
 };
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static int progress(void *ctx, uint64_t file_bytes, struct err *e)
 {
     struct input *in = ctx;
     if (interrupt_came(&in->interrupt))
         return err_set(e, ERR_OUTPUT, "interrupted");
-    if (!in->terminal || in->size == 0 || in->pass > PASSES || now_ns() < in->next_show)
+    if (!in->terminal || in->size == 0 || in->pass > PASSES ||
+        (uint64_t)monotonic_ns() < in->next_show)
         return 0;
     char percent[FORMAT_SIZE];
     uint64_t done = (in->pass - 1) * in->size + file_bytes;
     fprintf(stderr, "\r\033[K%s", format_percent(percent, done, PASSES * in->size));
-    in->next_show = now_ns() + 200000000u;
+    in->next_show = monotonic_ns() + 200000000u;
     in->shown = true;
     return 0;
 }
@@ -228,7 +222,7 @@ static int input_open(struct input *in, const char *path, struct err *e)
     }
     if (fstat(in->fd, &st) == 0 && S_ISREG(st.st_mode))
         in->size = (uint64_t)st.st_size;
-    in->next_show = now_ns() + 1000000000u;
+    in->next_show = monotonic_ns() + 1000000000u;
     return 0;
 }
 

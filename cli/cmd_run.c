@@ -16,9 +16,11 @@
 
 #include "base/file_io.h"
 #include "base/format.h"
+#include "base/monotonic.h"
 #include "base/outfile.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cli/parse_run.h"
 #include "cli/run_adopt.h"
 #include "cli/run_attach.h"
 #include "cli/run_client.h"
@@ -81,13 +83,6 @@ struct run {
     uint64_t measured, used; /* when, and its processor time until then, in ns */
     bool busy;
 };
-
-static uint64_t clock_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* ---- before */
 
@@ -200,7 +195,7 @@ static bool has_spare(struct run *r)
 {
     clockid_t id;
     struct timespec t;
-    uint64_t now = clock_now();
+    uint64_t now = monotonic_ns();
     if (now - r->measured < 50000000u || r->launch.ended)
         return !r->busy || r->launch.ended;
     if (clock_getcpuclockid(r->pid, &id) != 0 || clock_gettime(id, &t) != 0)
@@ -239,7 +234,7 @@ static bool is_over(struct run *r, bool *told)
     size_t alive = run_tree_alive(&r->tree);
     /* One that was forked last may not have come yet, or may never come. */
     bool expected = r->tree.forks > r->tree.came + collector_missed(r->collector) &&
-                    clock_now() - r->ended < PATIENCE_NS;
+                    monotonic_ns() - r->ended < PATIENCE_NS;
     if ((r->launch.asked && !r->attach.pid) || (alive == 0 && !expected))
         return true;
     if (alive == 0)
@@ -298,7 +293,7 @@ static void heed_client(struct run *r)
 static void settle(struct run *r)
 {
     struct err e = {0};
-    double lived = (double)(clock_now() - r->began) / 1e9;
+    double lived = (double)(monotonic_ns() - r->began) / 1e9;
     r->settled |= lived >= r->options.adopt_after;
     if (r->launch.ended)
         heed_client(r);
@@ -327,8 +322,8 @@ static void look_for_client(struct run *r)
 /* Programs that end soon are asked often, as a client of Tracy does not wait for its server. */
 static int longest_pause(const struct run *r)
 {
-    return wants_client(r) && !r->client.port && clock_now() - r->began < SOON_NS ? PAUSE_SOON
-                                                                                  : PAUSE_MOST;
+    return wants_client(r) && !r->client.port && monotonic_ns() - r->began < SOON_NS ? PAUSE_SOON
+                                                                                     : PAUSE_MOST;
 }
 
 static void attend(struct run *r)
@@ -341,15 +336,15 @@ static void attend(struct run *r)
         settle(r);
         launch_take_signals(&r->launch);
         take_toggles(r);
-        bool enough =
-            r->options.seconds >= 0 && (double)(clock_now() - r->began) / 1e9 >= r->options.seconds;
+        bool enough = r->options.seconds >= 0 &&
+                      (double)(monotonic_ns() - r->began) / 1e9 >= r->options.seconds;
         if (r->attach.pid)
             look_after_attached(r, enough);
         else
             r->tree.stop |= enough;
         if (r->launch.ended && !r->tree.root_ended) {
             r->tree.root_ended = true;
-            r->ended = clock_now();
+            r->ended = monotonic_ns();
         }
         bool wanted = r->options.buffer || r->options.listen;
         int most = longest_pause(r);
@@ -676,7 +671,7 @@ static int start(struct run *r, struct err *e)
                                      .environment = r->environment.list,
                                      .forked = note_root,
                                      .ctx = r};
-    r->began = clock_now();
+    r->began = monotonic_ns();
     if (launch_program(&r->launch, &plan, &missing, e) != 0)
         return missing ? EXIT_NOT_FOUND : EXIT_CANNOT_RUN;
     note_machine(r);
@@ -689,7 +684,7 @@ static int start_attached(struct run *r, struct err *e)
     note_root(r, r->attach.pid);
     int status = run_attach_begin(&r->attach, r->library, collector_socket(r->collector), e);
     r->tree.changes++; /* allocations are on hold */
-    r->began = clock_now();
+    r->began = monotonic_ns();
     note_machine(r);
     return status == 0 ? -1 : EXIT_CANNOT_RUN;
 }
@@ -701,7 +696,7 @@ static int start_adopted(struct run *r, struct err *e)
     if (run_adopt_begin(&r->launch, pid, e) != 0)
         return EXIT_NOT_FOUND;
     note_root(r, pid);
-    r->began = clock_now();
+    r->began = monotonic_ns();
     note_machine(r);
     r->told = run_adopt_tell(collector_socket(r->collector), e) == 0;
     return r->told ? -1 : EXIT_CANNOT_RUN;

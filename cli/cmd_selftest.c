@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/format.h"
+#include "base/monotonic.h"
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/selftest_client.h"

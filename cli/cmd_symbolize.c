@@ -16,6 +16,7 @@
 #include "base/format.h"
 #include "cli/commands.h"
 #include "cli/options.h"
+#include "cli/resolve_options.h"
 #include "cli/resolver.h"
 #include "report/json_value.h"
 #include "symbols/helper_serve.h"

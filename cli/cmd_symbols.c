@@ -8,6 +8,7 @@
 #include "cli/commands.h"
 #include "cli/options.h"
 #include "cli/resolve_book.h"
+#include "cli/resolve_options.h"
 #include "cli/trace_input.h"
 
 static const char usage[] =

@@ -13,6 +13,7 @@
 #include <zstd.h>
 
 #include "base/format.h"
+#include "base/monotonic.h"
 #include "base/outfile.h"
 #include "base/vec.h"
 #include "cli/commands.h"
@@ -344,7 +345,7 @@ static void report(const struct update *u, struct outcome *o, FILE *to)
         u->rewrite.convert.target ? u->rewrite.convert.target : info->layout;
     uint64_t in = info->container.file_bytes, out = o->stats.file_bytes;
     int64_t save_ns = (int64_t)o->stats.compress_ns;
-    int64_t load_ns = (int64_t)(input_clock_ns() - u->begin) - save_ns;
+    int64_t load_ns = (int64_t)(monotonic_ns() - u->begin) - save_ns;
     const char *(*bytes)(char *, uint64_t) = u->drop_in ? official_bytes : format_bytes;
     const char *(*time)(char *, int64_t) = u->drop_in ? official_time : format_duration;
     file_version_text(layout->version, target);
@@ -392,7 +393,7 @@ static int update_file(struct update *u, struct err *e)
 
 static int update_run(struct update *u, struct err *e)
 {
-    u->begin = input_clock_ns();
+    u->begin = monotonic_ns();
     if (trace_input_open(&u->in, u->input, rewrite_passes(&u->rewrite), e) != 0)
         return -1;
     int status = update_file(u, e);

@@ -136,6 +136,7 @@ struct daemon {
     VEC(char *) hosts; /* texts of the targets */
     struct prober prober;
 
+    const struct child_commands *commands;
     struct captures captures;
     struct stop stop;
     unsigned stops;             /* passed on to the captures */
@@ -177,14 +178,6 @@ struct daemon {
     uint64_t alerts_told;
     struct daemon_sink sink;
 };
-
-/* ---- daemon_options.c */
-
-/* Returns -1 to go on, else the exit status. */
-int daemon_parse(struct daemon *d, int argc, char **argv);
-
-/* An option that is handed on to each capture. The last of a kind counts, as everywhere. */
-void daemon_hand_on(struct daemon *d, const char *option, const char *value);
 
 /* ---- daemon_clients.c */
 

@@ -6,6 +6,7 @@
 
 #include <string.h>
 
+#include "base/monotonic.h"
 #include "cli/daemon.h"
 #include "report/json_value.h"
 

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/monotonic.h"
 #include "cli/daemon.h"
 
 #define ANNOUNCEMENTS_MAX 256u /* taken before signals and captures are looked after */

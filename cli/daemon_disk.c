@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/format.h"
+#include "base/monotonic.h"
 #include "cli/daemon.h"
 #include "report/json_value.h"
 #include "server/journal.h"

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/format.h"
+#include "base/monotonic.h"
 #include "base/outfile_left.h"
 #include "cli/daemon.h"
 

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/monotonic.h"
 #include "cli/daemon.h"
 #include "cli/daemon_page.h"
 #include "cli/token.h"

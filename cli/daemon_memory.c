@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/monotonic.h"
 #include "cli/daemon.h"
 
 #define DIVIDE_NS 1000000000LL

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/monotonic.h"
 #include "cli/daemon.h"
 
 #define FIRST_PAUSE_NS 60000000000LL

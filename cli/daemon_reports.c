@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/monotonic.h"
 #include "base/tempfile.h"
-#include "cli/commands.h"
 #include "cli/daemon.h"
 #include "server/guard.h"
 #include "symbols/instructions.h"
@@ -83,7 +83,7 @@ static int make_page(void *arg)
     (void)guard_forks();
     (void)guard_sockets();
     optind = 0;
-    int status = cmd_report(6, (char **)words);
+    int status = p->daemon->commands->report(6, (char **)words);
     instructions_free(disassembler);
     return status;
 }

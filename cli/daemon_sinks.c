@@ -17,11 +17,10 @@
 #include <unistd.h>
 #include <xxhash.h>
 
+#include "base/monotonic.h"
 #include "base/tempfile.h"
-#include "cli/commands.h"
 #include "cli/daemon.h"
 #include "cli/push.h"
-#include "cli/question.h"
 #include "report/json_value.h"
 #include "server/guard.h"
 
@@ -195,7 +194,8 @@ static int push_one(void *arg)
         (void)guard_sockets();
     }
     optind = 0;
-    int status = kept && !path.failed ? cmd_push((int)words.len - 1, (char **)words.at) : 5;
+    int status =
+        kept && !path.failed ? d->commands->push((int)words.len - 1, (char **)words.at) : 5;
     vec_release(&words);
     buf_release(&path);
     return status;

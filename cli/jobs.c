@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/monotonic.h"
 #include "server/stop.h"
 
 #define READS_PER_TURN 32u

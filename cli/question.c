@@ -11,12 +11,6 @@
 #include "base/outfile.h"
 #include "trace/load.h"
 
-bool refuse_value(struct err *e, const char *option, const char *values, const char *value)
-{
-    err_set(e, ERR_USAGE, "%s is %s, not '%s'", option, values, value);
-    return false;
-}
-
 /* "A:B", "A:", ":B" or "A" alone. */
 static bool take_size(struct selection_options *o, const char *value, struct err *e)
 {

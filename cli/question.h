@@ -13,7 +13,7 @@
 #include "analysis/selection.h"
 #include "base/err.h"
 #include "cli/options.h"
-#include "cli/resolve_trace.h"
+#include "cli/resolve_options.h"
 #include "report/canvas.h"
 #include "report/report.h"
 
@@ -120,9 +120,6 @@ bool question_check_picture(const struct question *q, enum picture_format pictur
  * several ranges could be meant. ERR_USAGE when there is none.
  */
 int question_find_range(struct selection_options *o, const char *path, struct err *e);
-
-/* For messages on a wrong value. Returns false. */
-bool refuse_value(struct err *e, const char *option, const char *values, const char *value);
 
 /*
  * Loads the trace with what the selection needs, and has the answer written to where it should go:

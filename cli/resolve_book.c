@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/format.h"
+#include "base/monotonic.h"
 #include "base/order.h"
 #include "cli/frame_places.h"
 #include "cli/trace_input.h"
@@ -418,7 +419,7 @@ static void show_progress(struct work *w, size_t number)
 {
     const struct locate_image *li = &w->places_of.locate.images.at[number];
     struct buf b = {0};
-    if (!w->r->terminal || input_clock_ns() - w->begin < 1000000000u)
+    if (!w->r->terminal || monotonic_ns() - w->begin < 1000000000u)
         return;
     format_terminal(&b, frame_image_name(li->path));
     fprintf(stderr, "\r\033[Knames: image %zu of %zu, %.60s", number + 1,
@@ -435,7 +436,7 @@ int resolve_book(struct resolver *r, struct frame_book *book, struct reframe *re
                      .reframe = reframe,
                      .policy = policy,
                      .s = s,
-                     .begin = input_clock_ns()};
+                     .begin = monotonic_ns()};
     *s = (struct resolve_summary){0};
     int status = frame_book_note_instructions(book, e);
     if (status == 0)

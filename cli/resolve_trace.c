@@ -66,13 +66,6 @@ void resolve_summary_warn(const struct resolve_summary *s)
         fprintf(stderr, "tidemark: and from %zu images more\n", troubled - told);
 }
 
-bool resolve_request_take(struct resolve_request *q, int option, const char *value, struct err *e)
-{
-    if (option != RESOLVE_OPTION_RESOLVE)
-        return resolve_option(&q->options, option, value, e);
-    return q->wanted = true;
-}
-
 void resolve_request_release(struct resolve_request *q)
 {
     resolve_options_release(&q->options);

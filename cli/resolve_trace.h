@@ -16,16 +16,6 @@ struct resolve_request {
     struct resolve_options options;
 };
 
-#define RESOLVE_REQUEST_LONG_OPTIONS                                                               \
-    {"resolve", no_argument, NULL, RESOLVE_OPTION_RESOLVE}, RESOLVE_LONG_OPTIONS
-
-#define RESOLVE_REQUEST_USAGE                                                                      \
-    "      --resolve       find names for frames that have none, as `tidemark symbols` does; "     \
-    "its\n"                                                                                        \
-    "                      options about images and debug files are known here, too\n"
-
-/* As resolve_option. */
-bool resolve_request_take(struct resolve_request *q, int option, const char *value, struct err *e);
 void resolve_request_release(struct resolve_request *q);
 
 /* Starts the helper, if it is wanted: before the trace is opened. `r` is RESOLVER_NONE. */

@@ -11,7 +11,8 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "cli/options.h"
+#include "base/monotonic.h"
+#include "base/print_error.h"
 #include "server/recovery.h"
 #include "server/session.h"
 #include "trace/version.h"
@@ -26,13 +27,6 @@
 #define WAIT_NS UINT64_C(10000000000)
 #define BEGIN_NS UINT64_C(200000000)
 #define PAUSE_NS 5000000
-
-static uint64_t clock_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* ---- the server, in a process of its own */
 
@@ -105,12 +99,12 @@ static bool has_begun(const struct run_client *c)
 void run_client_wait(struct run_client *c)
 {
     int status = 0;
-    uint64_t began = clock_now(), now = began;
+    uint64_t began = monotonic_ns(), now = began;
     pid_t got = 0;
     while (c->pid > 0 && (got = waitpid(c->pid, &status, WNOHANG)) == 0 &&
            now - began < (has_begun(c) ? WAIT_NS : BEGIN_NS)) {
         (void)nanosleep(&(const struct timespec){.tv_nsec = PAUSE_NS}, NULL);
-        now = clock_now();
+        now = monotonic_ns();
     }
     if (c->pid > 0 && got == 0) {
         (void)kill(c->pid, SIGKILL);

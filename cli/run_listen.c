@@ -13,6 +13,7 @@
 #include <cpuid.h>
 #endif
 
+#include "base/monotonic.h"
 #include "base/print_error.h"
 #include "cli/run_names.h"
 #include "protocol/answers.h"
@@ -29,13 +30,6 @@
 
 /* Questions that wait for names; a server that has more of them is no server. */
 #define ASKED_MOST ((size_t)1 << 20)
-
-static uint64_t clock_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* The program's recording goes on without it. */
 static void give_up(struct run_listen *l, const struct err *e)
@@ -234,7 +228,7 @@ static bool welcome(void *ctx, struct welcome *w)
     struct timespec now;
     struct stat st;
     clock_gettime(CLOCK_REALTIME, &now);
-    w->epoch = (uint64_t)now.tv_sec - (clock_now() - l->collected->began) / 1000000000u;
+    w->epoch = (uint64_t)now.tv_sec - (monotonic_ns() - l->collected->began) / 1000000000u;
     if (stat(l->collected->hello.exe, &st) == 0)
         w->exec_time = (uint64_t)st.st_mtime;
     w->pid = (uint64_t)l->collected->pid;
@@ -266,7 +260,7 @@ static int asked(void *ctx, enum query_kind kind, uint64_t key, uint32_t extra, 
         return answer_nothing(offer_replies(l->offer), kind, key, e);
     switch (kind) {
     case QUERY_THREAD:
-        kept = vec_push(&l->threads_asked, (struct thread_asked){key, clock_now()});
+        kept = vec_push(&l->threads_asked, (struct thread_asked){key, monotonic_ns()});
         break;
     case QUERY_CALLSTACK_FRAME:
         kept = vec_push(&l->frames_asked, key);
@@ -329,7 +323,7 @@ static bool thread_name(const struct run_listen *l, const struct thread_asked *a
     }
     *text = view_of(room);
     return !read_name(l, (uint64_t)l->collected->pid, main_name) || strcmp(room, main_name) != 0 ||
-           clock_now() - a->since > NAMING_NS;
+           monotonic_ns() - a->since > NAMING_NS;
 }
 
 static int answer_threads(struct run_listen *l, struct err *e)
@@ -352,7 +346,7 @@ static int answer_threads(struct run_listen *l, struct err *e)
 static int answer_places(struct run_listen *l, struct err *e)
 {
     struct trace *t = &l->record->trace;
-    uint64_t began = clock_now();
+    uint64_t began = monotonic_ns();
     if (l->frames_asked.len + l->symbols_asked.len + l->code_asked.len == 0 || began < l->resolved)
         return 0;
     if ((l->frames_asked.len &&
@@ -365,7 +359,7 @@ static int answer_places(struct run_listen *l, struct err *e)
                                              offer_replies(l->offer), e) != 0))
         return -1;
     l->frames_asked.len = l->symbols_asked.len = l->code_asked.len = 0;
-    uint64_t now = clock_now();
+    uint64_t now = monotonic_ns();
     l->resolved = l->ended ? 0 : now + 3 * (now - began);
     return 0;
 }
@@ -505,7 +499,7 @@ size_t run_listen_poll(const struct run_listen *l, struct pollfd *fds)
 
 static int step(struct run_listen *l, struct err *e)
 {
-    uint64_t now = clock_now();
+    uint64_t now = monotonic_ns();
     if (!l->ended && now - l->committed > COMMIT_NS) {
         l->committed = now;
         if (client_stream_commit(l->stream, e) != 0 || put_out(l, e) != 0)

@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_CLI_RUN_OPTIONS_H
 #define TIDEMARK_CLI_RUN_OPTIONS_H
 
-/* The command line of `tidemark run`. */
+/* What `tidemark run` is asked for. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -78,9 +78,5 @@ struct run_options {
                           .protocol = PROTOCOL_MAX,                                                \
                           .version = FILE_VERSION(0, 14, 0),                                       \
                           .container = container_options_default()})
-
-/* Returns -1 to go on, else the exit status. */
-int run_options_parse(struct run_options *o, int argc, char **argv);
-void run_options_release(struct run_options *o);
 
 #endif

@@ -5,22 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/file_io.h"
+#include "base/monotonic.h"
 #include "base/print_error.h"
 #include "cli/run_why.h"
 
 /* Events that are read between two looks at anything else: some tens of milliseconds. */
 #define PIECE ((uint64_t)1 << 19)
-
-static uint64_t clock_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 char *run_tree_name(const char *output, const char *what)
 {
@@ -258,7 +251,7 @@ static void take_new(struct run_tree *t)
 /* Children get a trace of their own, which costs something, once they are old enough for one. */
 static bool is_worth_reading(const struct run_tree *t, const struct run_process *p)
 {
-    double age = (double)(clock_now() - p->collected->began) / 1e9;
+    double age = (double)(monotonic_ns() - p->collected->began) / 1e9;
     return p->collected->is_root || age >= t->options->min_lifetime;
 }
 
@@ -352,7 +345,7 @@ void run_tree_save_alive(struct run_tree *t)
         if (!p->collected->ended && start_reading(t, p) && recording_stop(p->recording, &e) != 0)
             complain(t, &e);
         if (!p->collected->end)
-            p->collected->end = clock_now();
+            p->collected->end = monotonic_ns();
         child_ended(t, p);
     }
     drop_forgotten(t);

@@ -1,5 +1,6 @@
 /* Building what `tidemark top` shows, and its turns. */
 
+#include "base/monotonic.h"
 #include "cli/top.h"
 
 #include <poll.h>

@@ -4,18 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/format.h"
+#include "base/monotonic.h"
 #include "base/tempfile.h"
-
-uint64_t input_clock_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* What is read more than once and cannot be read twice goes to a temporary file. */
 static int make_rereadable(struct trace_input *in, struct err *e)
@@ -42,7 +35,7 @@ int trace_input_open(struct trace_input *in, const char *path, unsigned passes, 
     *in = (struct trace_input){.path = path,
                                .passes = passes,
                                .terminal = isatty(STDERR_FILENO) == 1,
-                               .next_show = input_clock_ns() + 1000000000u};
+                               .next_show = monotonic_ns() + 1000000000u};
     in->fd = standard_input ? STDIN_FILENO : open(path, O_RDONLY | O_CLOEXEC);
     if (in->fd < 0)
         return err_errno(e, ERR_INPUT, "cannot open %s", path);
@@ -79,7 +72,7 @@ static int progress(void *ctx, uint64_t file_bytes, struct err *e)
     struct trace_input *in = ctx;
     if (interrupt_came(&in->interrupt))
         return err_set(e, ERR_OUTPUT, "interrupted");
-    uint64_t now = input_clock_ns();
+    uint64_t now = monotonic_ns();
     if (!in->terminal || in->size == 0 || now < in->next_show)
         return 0;
     char percent[FORMAT_SIZE];

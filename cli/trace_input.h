@@ -38,7 +38,4 @@ struct rewrite_source trace_input_source(struct trace_input *in);
 /* Takes the progress line away. */
 void trace_input_clear(struct trace_input *in);
 
-/* Nanoseconds of a clock that only goes on. */
-uint64_t input_clock_ns(void);
-
 #endif

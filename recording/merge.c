@@ -12,6 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/monotonic.h"
 #include "recording/internal.h"
 #include "trace/frame_name.h"
 
@@ -494,12 +495,10 @@ static int compare_pairs(const void *a, const void *b)
 
 static struct rec_pair pair_now(const struct recording *r)
 {
-    struct timespec t;
     struct rec_header h;
     struct err e;
     struct rec_pair pair = {0};
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    pair.ns = (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+    pair.ns = (uint64_t)monotonic_ns();
 #if defined __x86_64__
     if (r->header.clock == REC_CLOCK_TSC) {
         pair.stamp = __builtin_ia32_rdtsc();

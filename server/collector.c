@@ -15,10 +15,10 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/buf.h"
+#include "base/monotonic.h"
 #include "base/vec.h"
 #include "server/descent.h"
 #include "server/socket_folder.h"
@@ -69,13 +69,6 @@ struct collector {
     VEC(struct peer *) peers; /* the thread's own */
 };
 
-static uint64_t clock_now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static void tell(const struct collector *c)
 {
     uint64_t one = 1;
@@ -104,7 +97,7 @@ static struct collected *make_collected(struct collector *c, const struct rec_he
     p->hello.exe[sizeof p->hello.exe - 1] = 0;
     p->pid = pid;
     p->is_root = pid == c->root;
-    p->began = clock_now();
+    p->began = monotonic_ns();
     p->path = strdup(buf_str(&path));
     p->fd =
         p->path && !path.failed ? open(p->path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600) : -1;
@@ -236,7 +229,7 @@ static bool is_wanted(const struct collector *c, const struct rec_hello *hello, 
 static void goes(struct collector *c, struct peer *p)
 {
     if (p->collected) {
-        p->collected->end = clock_now();
+        p->collected->end = monotonic_ns();
         p->collected->ended = true;
         tell(c);
     }

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/monotonic.h"
 #include "server/address.h"
 #include "server/discovery.h"
 #include "server/keepalive.h"

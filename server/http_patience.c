@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/monotonic.h"
 #include "server/keepalive.h"
 #include "server/stop.h"
 

@@ -14,6 +14,7 @@
 
 #include "base/buf.h"
 #include "base/file_io.h"
+#include "base/monotonic.h"
 #include "protocol/handshake.h"
 #include "server/checkpoint.h"
 #include "server/journal_folder.h"

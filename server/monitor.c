@@ -7,6 +7,7 @@
 
 #include "analysis/summary.h"
 #include "analysis/tree.h"
+#include "base/monotonic.h"
 #include "report/json_value.h"
 #include "report/report.h"
 #include "report/tree.h"

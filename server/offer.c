@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/monotonic.h"
 #include "base/spool.h"
 #include "protocol/frame.h"
 #include "protocol/query.h"

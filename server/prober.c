@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/monotonic.h"
 #include "server/address.h"
 #include "server/stop.h"
 

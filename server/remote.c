@@ -18,6 +18,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/monotonic.h"
+
 #if defined(__x86_64__)
 
 #define PATIENCE_STOP 10.0 /* seconds, to find a thread at a good place */
@@ -68,9 +70,7 @@ static bool trace_registers(long request, pid_t tid, uint64_t set, struct iovec 
 
 static double now(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+    return (double)monotonic_ns() / 1e9;
 }
 
 static void a_moment(void)

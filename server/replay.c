@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/monotonic.h"
 #include "protocol/ending.h"
 #include "protocol/handshake.h"
 #include "protocol/query.h"

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/monotonic.h"
 #include "base/saturate.h"
 #include "server/keepalive.h"
 #include "server/modules.h"

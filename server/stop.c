@@ -3,7 +3,6 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/signalfd.h>
-#include <time.h>
 #include <unistd.h>
 
 int stop_init(struct stop *s, struct err *e)
@@ -63,11 +62,4 @@ short stop_wait(struct stop *s, int fd, short events, int timeout_ms)
     if (poll(polled, 2, timeout_ms) <= 0)
         return 0;
     return polled[0].revents;
-}
-
-long long monotonic_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (long long)t.tv_sec * 1000000000LL + t.tv_nsec;
 }

@@ -45,7 +45,4 @@ bool stop_asked(struct stop *s);
  */
 short stop_wait(struct stop *s, int fd, short events, int timeout_ms);
 
-/* Monotonic clock, nanoseconds. */
-long long monotonic_ns(void);
-
 #endif

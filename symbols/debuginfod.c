@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/monotonic.h"
 #include "symbols/debuginfod_message.h"
 
 bool debuginfod_is_wanted(const struct debuginfod_options *o)
@@ -135,9 +136,7 @@ static int is_gone(struct err *e)
 /* Numbers of requests differ, also between processes that use one socket in turn. */
 static uint64_t request_number(void)
 {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    return (uint64_t)monotonic_ns();
 }
 
 int debuginfod_ask(int socket, const struct build_id *id, bool executable,

@@ -13,8 +13,9 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/monotonic.h"
 
 #define PROGRESS_NS 200000000LL /* between two words about it */
 #define GRACE_SECONDS 5         /* for the library to notice that its time is over */
@@ -41,13 +42,6 @@ struct job {
     struct library lib;
     int given_up; /* errno of the limit that was met; 0: none */
 };
-
-static long long now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (long long)t.tv_sec * 1000000000 + t.tv_nsec;
-}
 
 static void failed(int socket, uint64_t number, const char *cause)
 {
@@ -127,7 +121,7 @@ static int on_progress(debuginfod_client *client, long done, long total)
 {
     struct job *j = job_of(client);
     struct fetch_answer a;
-    long long now = now_ns();
+    long long now = monotonic_ns();
     if (!j)
         return 0;
     if (not_negative(done) > j->size_limit || not_negative(total) > j->size_limit)
@@ -223,7 +217,7 @@ static void run_job(int socket, const struct fetch_request *r, uint64_t size_lim
     struct job j = {.socket = socket,
                     .request = r,
                     .size_limit = size_limit,
-                    .deadline = now_ns() + seconds * 1000000000LL};
+                    .deadline = monotonic_ns() + seconds * 1000000000LL};
     struct rlimit file_size = {size_limit, size_limit};
     sigset_t too_large; /* stays pending, for was_too_large */
     sigemptyset(&too_large);
@@ -263,7 +257,7 @@ static enum job_end wait_for(struct watch *w, long long deadline)
 {
     struct pollfd ends[2] = {{.fd = w->job, .events = POLLIN}, {.fd = w->socket, .events = POLLIN}};
     for (;;) {
-        long long left = (deadline - now_ns()) / 1000000;
+        long long left = (deadline - monotonic_ns()) / 1000000;
         if (left <= 0)
             return JOB_TOO_LONG;
         int n = poll(ends, 2, left > 60000 ? 60000 : (int)left);
@@ -318,7 +312,7 @@ static bool serve(int socket, struct fetch_request *r, const struct debuginfod_o
 {
     int ends[2];
     uint64_t size_limit = o->size_limit ? o->size_limit : DEBUGINFOD_SIZE_DEFAULT;
-    long long deadline = now_ns() + (seconds + GRACE_SECONDS) * 1000000000LL;
+    long long deadline = monotonic_ns() + (seconds + GRACE_SECONDS) * 1000000000LL;
     *more = false;
     if (seconds <= 0) {
         failed(socket, r->number, "debuginfod: the time for all files together is over");
@@ -379,10 +373,10 @@ void fetcher_run(int socket, const struct debuginfod_options *o)
     bool more = false, asked = true;
     long long spent = 0;
     while (socket >= 0 && asked && (more || receive_request(socket, &r))) {
-        long long begin = now_ns();
+        long long begin = monotonic_ns();
         more = false;
         if (r.kind != FETCH_GIVE_UP) /* else it came too late */
             asked = serve(socket, &r, o, time_for_one(o, spent), &more);
-        spent += now_ns() - begin;
+        spent += monotonic_ns() - begin;
     }
 }

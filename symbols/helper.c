@@ -4,8 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/monotonic.h"
 
 /* Further files that one image may have: .dwo files of a large program. */
 #define WISHES_MAX 200000u
@@ -29,18 +30,11 @@ static void hang_up(struct helper *h)
     h->closing = false;
 }
 
-static int64_t now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
 /* Monotonic ns by which an answer is due. */
 static int64_t deadline(const struct helper *h)
 {
     double seconds = h->options.seconds < 1e9 ? h->options.seconds : 1e9;
-    return now() + (int64_t)(seconds * 1e9) + 1;
+    return monotonic_ns() + (int64_t)(seconds * 1e9) + 1;
 }
 
 /* The process is of no use any more: says why, as ERR_CHECK. */
@@ -98,10 +92,10 @@ static int await(struct helper *h, enum helper_type type, int64_t until, struct 
             return lost(h, HELPER_STRANGE, e);
         }
         /* A file may come from far away: that is no time of the helper's. */
-        int64_t before = now();
+        int64_t before = monotonic_ns();
         if (grant(h, e) != 0)
             return lost(h, HELPER_STRANGE, e);
-        until += now() - before;
+        until += monotonic_ns() - before;
     }
     err_set(e, ERR_CHECK, "it wishes for too many files");
     return lost(h, HELPER_STRANGE, e);
@@ -150,7 +144,7 @@ static int start(struct helper *h, struct err *e)
     if (launcher_spawn(&h->launcher, &h->socket, e) != 0)
         return -1;
     h->started++;
-    h->ready_by = now() + START_NS;
+    h->ready_by = monotonic_ns() + START_NS;
     buf_clear(&h->out);
     buf_u64(&h->out, h->options.memory);
     buf_u64(&h->out, HELPER_FILE_BYTES);

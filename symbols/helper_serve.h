@@ -6,8 +6,6 @@
 #include "base/err.h"
 #include "symbols/symbolizer.h"
 
-#define HELPER_AHEAD 16u
-
 /*
  * What answers. The program's is symbolizer_backend (symbols/symbolizer.h); tests have others, that
  * crash or hang.

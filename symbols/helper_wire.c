@@ -7,6 +7,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/monotonic.h"
+
 #define MAGIC 0x31484d54u /* "TMH1" */
 #define HEADER_SIZE 12u
 
@@ -100,9 +102,7 @@ static int wait_for(int socket, int64_t deadline, enum helper_silence *why, stru
     for (;;) {
         int timeout = -1;
         if (deadline) {
-            struct timespec t;
-            clock_gettime(CLOCK_MONOTONIC, &t);
-            int64_t left = deadline - (t.tv_sec * INT64_C(1000000000) + t.tv_nsec);
+            int64_t left = deadline - monotonic_ns();
             if (left <= 0) {
                 if (why)
                     *why = HELPER_LATE;

@@ -1,8 +1,8 @@
 /* One unit, from its entries and its line table to a maker. */
 
 #include <dwarf.h>
-#include <time.h>
 
+#include "base/monotonic.h"
 #include "symbols/index_walk.h"
 
 #define SPEND_AT_ONCE 1024u
@@ -15,13 +15,6 @@ void walk_release(struct unit_walk *w)
 void walk_reset(struct unit_walk *w)
 {
     map_release(&w->names);
-}
-
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
 /* Whether the walk may go on after one more entry or row. */
@@ -37,7 +30,7 @@ static bool spend(struct unit_walk *w)
         w->maker->fault = "more entries than the file's size allows for";
         return false;
     }
-    if (b->deadline_ns && !atomic_load(&b->late) && now_ns() > b->deadline_ns)
+    if (b->deadline_ns && !atomic_load(&b->late) && (uint64_t)monotonic_ns() > b->deadline_ns)
         atomic_store(&b->late, true);
     if (atomic_load(&b->late)) {
         w->maker->fault = "the time for this image is over";

@@ -13,7 +13,6 @@
 #include "symbols/demangle.h"
 #include "symbols/elf_file.h"
 #include "symbols/elf_symbols.h"
-#include "symbols/helper_serve.h"
 #include "symbols/index.h"
 #include "symbols/index_ahead.h"
 
@@ -570,13 +569,3 @@ bool symbolizer_code(struct symbolizer *s, const struct place *place, struct pla
         code->name = name.function;
     return true;
 }
-
-const struct helper_backend symbolizer_backend = {.open = symbolizer_open,
-                                                  .close = symbolizer_close,
-                                                  .facts = symbolizer_facts,
-                                                  .prepare = symbolizer_prepare,
-                                                  .lookup = symbolizer_lookup,
-                                                  .ahead = symbolizer_ahead,
-                                                  .infer = symbolizer_infer,
-                                                  .code = symbolizer_code,
-                                                  .keep = symbolizer_keep};

@@ -40,6 +40,8 @@ void symbolizer_facts(const struct symbolizer *s, struct image_facts *facts);
 /* Reads what is needed to answer for these places. */
 int symbolizer_prepare(struct symbolizer *s, const struct place *places, size_t n, struct err *e);
 
+#define HELPER_AHEAD 16u
+
 /*
  * A place that will be looked up after those told before, at most HELPER_AHEAD (see
  * symbols/helper_serve.h) places later: the answer is waited for less then.

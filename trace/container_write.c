@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/bytes.h"
+#include "base/monotonic.h"
 #include "trace/event_match.h"
 #include "trace/match_trial.h"
 
@@ -314,13 +315,6 @@ static size_t encode(struct encoder *c, const struct stream_block *block, uint8_
     return got > 0 ? (size_t)got : 0;
 }
 
-static uint64_t now_ns(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static void container_events(void *ctx, size_t first, size_t end)
 {
     struct container_writer *w = ctx;
@@ -334,13 +328,13 @@ static int container_encode(void *ctx, unsigned lane, const struct stream_block 
 {
     struct container_writer *w = ctx;
     struct encoder *c = &w->encoders[lane];
-    uint64_t begin = now_ns();
+    uint64_t begin = monotonic_ns();
     if (encoder_init(c, &w->options, e) != 0)
         return -1;
     *size = encode(c, block, out);
     if (*size == 0)
         return err_set(e, ERR_OUTPUT, "compression failed (out of memory?)");
-    c->time += now_ns() - begin;
+    c->time += monotonic_ns() - begin;
     return 0;
 }
 
@@ -361,12 +355,12 @@ static void note_block(struct container_writer *w, size_t size)
 static int container_append(void *ctx, const uint8_t *bytes, size_t size, struct err *e)
 {
     struct container_writer *w = ctx;
-    uint64_t begin = now_ns();
+    uint64_t begin = monotonic_ns();
     if (make_room(w, e) != 0)
         return -1;
     memcpy(w->buf + w->len + 4, bytes, size);
     note_block(w, size);
-    w->time += now_ns() - begin;
+    w->time += monotonic_ns() - begin;
     return 0;
 }
 
@@ -444,11 +438,11 @@ struct block_work container_writer_work(struct container_writer *w)
 
 int container_writer_finish(struct container_writer *w, struct err *e)
 {
-    uint64_t begin = now_ns();
+    uint64_t begin = monotonic_ns();
     if (w->blocks > 0)
         avoid_page_end(w);
     int status = flush(w, e);
-    w->time += now_ns() - begin;
+    w->time += monotonic_ns() - begin;
     return status;
 }
 

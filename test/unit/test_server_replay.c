@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/monotonic.h"
 #include "protocol/handshake.h"
 #include "protocol/query.h"
 #include "server/replay.h"

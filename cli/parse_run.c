@@ -1,4 +1,4 @@
-#include "cli/run_options.h"
+#include "cli/parse_run.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 #include "base/format.h"
 #include "cli/options.h"
 #include "cli/question.h"
+#include "cli/resolve_options.h"
 #include "report/html.h"
 #include "trace/version.h"
 

@@ -1,4 +1,4 @@
-#include "cli/capture_options.h"
+#include "cli/parse_capture.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,6 +7,7 @@
 
 #include "base/format.h"
 #include "cli/options.h"
+#include "cli/resolve_options.h"
 #include "cli/trace_name.h"
 #include "report/official_csv.h"
 #include "trace/version.h"

@@ -1,4 +1,4 @@
-/* The command line of `tidemark daemon`. */
+#include "cli/parse_daemon.h"
 
 #include <arpa/inet.h>
 #include <stdlib.h>
@@ -7,8 +7,7 @@
 
 #include "base/buf.h"
 #include "base/format.h"
-#include "cli/capture_options.h"
-#include "cli/daemon.h"
+#include "cli/parse_capture.h"
 #include "cli/options.h"
 #include "cli/question.h"
 #include "cli/token.h"
