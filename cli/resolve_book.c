@@ -8,7 +8,6 @@
 #include "base/monotonic.h"
 #include "base/order.h"
 #include "cli/frame_places.h"
-#include "cli/trace_input.h"
 #include "trace/frame_name.h"
 
 /* What is asked for: a frame of the book, or a symbol of the trace's list. */
