@@ -25,7 +25,7 @@ CPPFLAGS += -I. -I$(BUILD)/gen -D_GNU_SOURCE -DTIDEMARK_VERSION='"$(VERSION)"'
 # replaced from outside, so this code is what -fPIE would give.
 PIC      := -fPIC -fvisibility=hidden
 CFLAGS   += -std=c17 -g $(OPT) $(HARDEN) $(FORTIFY) $(PIC) $(WARN) $(SANFLAGS)
-# See symbols/debuginfod_fetcher.c.
+# See symbols/helper/debuginfod_fetcher.c.
 CURL_HOOK := -Wl,--export-dynamic-symbol=curl_easy_setopt
 LDFLAGS  += $(HARDLINK) $(SANFLAGS) $(CURL_HOOK)
 LDLIBS   := -llz4 -lzstd -lz -llzma -lxxhash -ljansson -lyajl -lsqlite3 -ldw -lelf \
@@ -34,7 +34,7 @@ LDLIBS   := -llz4 -lzstd -lz -llzma -lxxhash -ljansson -lyajl -lsqlite3 -ldw -le
 Q := $(if $(V),,@)
 
 # Folders in dependency order, the lowest last: a library may use those to its right.
-FOLDERS := mcp lib import server recording report analysis symbols trace protocol base
+FOLDERS := mcp lib run server report naming analysis import symbols trace protocol base
 LIBS    := $(FOLDERS:%=$(BUILD)/lib%.a)
 
 # The sources of folders, those of their subfolders among them.
@@ -72,7 +72,7 @@ hide_libdwarf = $(LD) -r -o $@.whole $@.own $(@:.o=_lines.o) \
                 rm -f $@.whole $@.own
 OBJCOPY ?= objcopy
 
-$(BUILD)/symbols/dwarf_libdwarf.o: symbols/dwarf_libdwarf.c $(BUILD)/symbols/dwarf_libdwarf_lines.o \
+$(BUILD)/symbols/dwarf/dwarf_libdwarf.o: symbols/dwarf/dwarf_libdwarf.c $(BUILD)/symbols/dwarf/dwarf_libdwarf_lines.o \
     | deps
 	@mkdir -p $(@D)
 	$(if $(V),,@echo "  CC   $<")
@@ -88,7 +88,7 @@ endef
 $(foreach f,$(FOLDERS),$(eval $(call folder_library,$(f))))
 
 # Files of the daemon's page are part of the program.
-$(BUILD)/cli/daemon_page.o: $(wildcard web/daemon/*)
+$(BUILD)/server/daemon/dashboard.o: $(wildcard web/daemon/*)
 
 # With SAN: the defaults of the sanitizers.
 SAN_OBJECTS := $(if $(SAN),$(BUILD)/test/sanitizer_options.o)
@@ -146,7 +146,8 @@ $(BUILD)/gen/version: CHANGELOG.md
 	@mkdir -p $(@D)
 	@echo '$(VERSION)' | cmp -s - $@ || echo '$(VERSION)' > $@
 
-$(patsubst %.c,$(BUILD)/%.o,$(call sources_in,cli) lib/call.c mcp/session.c): $(BUILD)/gen/version
+$(patsubst %.c,$(BUILD)/%.o,$(call sources_in,cli) lib/tidetrace_call.c \
+    mcp/mcp_session.c server/daemon/daemon_api.c server/sinks/push_files.c): $(BUILD)/gen/version
 
 # libtidetrace: what programs may call, and nothing else, is visible from outside. The archive is one
 # object, so that our names cannot meet those of a program that it is linked into.
@@ -259,10 +260,6 @@ $(BUILD)/test/unit/%: $(BUILD)/test/unit/%.o $(SAN_OBJECTS) $(LIBS)
 	$(if $(V),,@echo "  LD   $@")
 	$(Q)$(CC) $(LDFLAGS) -o $@ $(filter %.o,$^) $(filter-out %.o,$^) $(LDLIBS) -lcmocka
 
-# A file of the program's, which has no library; what it calls of others the test has.
-$(BUILD)/test/unit/test_cli_daemon_stream: $(BUILD)/cli/daemon_stream.o
-$(BUILD)/test/unit/test_cli_saved_traces: $(BUILD)/cli/saved_traces.o $(BUILD)/cli/part_name.o
-
 # This one makes allocations fail: those of our own code go through it.
 $(BUILD)/test/unit/test_trace_failures: LDFLAGS += \
     $(foreach f,malloc calloc realloc aligned_alloc strdup,-Wl,--wrap=$(f))
@@ -339,9 +336,9 @@ FUZZ_SERVER  := address channel checkpoint http http_head http_patience intake j
                 journal_read keepalive memory_limit monitor offer port_claim process_stat program \
                 recovery stop usage_record
 # Without the page, which is built and not written.
-FUZZ_SOURCES := $(filter-out %/html.c,$(call sources_in,base protocol symbols trace import recording \
+FUZZ_SOURCES := $(filter-out %/html.c,$(call sources_in,base protocol symbols trace import run/recording \
                   analysis report lib mcp)) \
-                $(foreach n,$(FUZZ_SERVER),$(wildcard server/$(n).c server/*/$(n).c))
+                $(foreach n,$(FUZZ_SERVER),$(wildcard server/*/$(n).c run/$(n).c))
 FUZZ_OBJECTS := $(patsubst %.c,build-fuzz/obj/%.o, \
                   $(filter-out %/dwarf_libdwarf_lines.c,$(FUZZ_SOURCES))) build-fuzz/obj/wire_table.o
 FUZZ_FLAGS   := -std=c17 -g -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
@@ -350,8 +347,8 @@ build-fuzz/obj/%.o: %.c
 	@mkdir -p $(@D)
 	$(Q)clang $(CPPFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -MMD -MP -c -o $@ $<
 
-build-fuzz/obj/symbols/dwarf_libdwarf.o: symbols/dwarf_libdwarf.c \
-    build-fuzz/obj/symbols/dwarf_libdwarf_lines.o
+build-fuzz/obj/symbols/dwarf/dwarf_libdwarf.o: symbols/dwarf/dwarf_libdwarf.c \
+    build-fuzz/obj/symbols/dwarf/dwarf_libdwarf_lines.o
 	@mkdir -p $(@D)
 	$(Q)clang $(CPPFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer-no-link -MMD -MP -MF $(@:.o=.d) -MT $@ \
 	    -c -o $@.own $<
@@ -366,10 +363,10 @@ build-fuzz/%: test/fuzz/%.c $(FUZZ_OBJECTS) | deps-test
 	$(Q)clang $(CPPFLAGS) $(FUZZ_FLAGS) -fsanitize=fuzzer -o $@ $(filter %.c %.o,$^) $(LDLIBS)
 
 # What the daemon answers over HTTP; its captures and reports are the target's own.
-build-fuzz/fuzz_daemon_http: $(patsubst %,build-fuzz/obj/cli/%.o,daemon_api daemon_files daemon_http \
-    daemon_metrics daemon_page daemon_stream token) build-fuzz/obj/test/sanitizer_options.o
+build-fuzz/fuzz_daemon_http: $(patsubst %,build-fuzz/obj/server/daemon/%.o,daemon_api daemon_files daemon_http \
+    daemon_metrics dashboard daemon_stream token) build-fuzz/obj/test/sanitizer_options.o
 
-build-fuzz/fuzz_sent_files: build-fuzz/obj/cli/sent_files.o
+build-fuzz/fuzz_sent_files: build-fuzz/obj/server/daemon/sent_files.o
 
 fuzz: $(FUZZ_TARGETS)
 	@FUZZ_SECONDS=$(FUZZ_SECONDS) sh test/fuzz/run $(FUZZ_TARGETS)
@@ -392,7 +389,7 @@ soak: all $(BENCH_TOOLS)
 
 ## ---- style
 
-SOURCE_DIRS := base protocol trace import recording symbols analysis report lib mcp include server cli \
+SOURCE_DIRS := base protocol trace import symbols analysis naming report server lib run mcp include cli \
                client examples test test/unit \
                test/fuzz bench
 SOURCES     := $(sort $(wildcard $(SOURCE_DIRS:%=%/*.[ch]) $(SOURCE_DIRS:%=%/*/*.[ch])))

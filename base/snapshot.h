@@ -37,7 +37,7 @@ struct snapshot {
     size_t packed_len;
     uint64_t packed_left; /* reading: bytes of the file that were not read yet */
     /* For what is moved within a process only: */
-    struct renumbering *renumbering; /* writing: trace/renumber.h; NULL: all as it is */
+    struct renumbering *renumbering; /* writing: trace/ingest/renumber.h; NULL: all as it is */
     bool in_place; /* what is kept in place is left out; what no file has is there */
 };
 

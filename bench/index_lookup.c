@@ -1,5 +1,5 @@
 /*
- * Answers addresses of an ELF file from an index (symbols/index.h), in the format of
+ * Answers addresses of an ELF file from an index (symbols/index/index.h), in the format of
  * llvm-symbolizer: for each address the frames, innermost first, as a line with the function and
  * one with the place, then an empty line. Addresses come from the standard input, in hexadecimal,
  * one a line.
@@ -23,8 +23,8 @@
 
 #include "base/outfile.h"
 #include "base/vec.h"
-#include "symbols/elf_file.h"
-#include "symbols/index.h"
+#include "symbols/elf/elf_file.h"
+#include "symbols/index/index.h"
 
 #define MAX_FRAMES 256u
 

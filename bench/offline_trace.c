@@ -11,10 +11,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/memory_steps.h"
-#include "trace/symbolize.h"
-#include "trace/save_file.h"
-#include "trace/store.h"
+#include "trace/filter/symbolize.h"
+#include "trace/save/save_file.h"
+#include "trace/store/memory_steps.h"
+#include "trace/store/store.h"
 
 static int add(struct trace *t, uint32_t image, uint64_t offset, struct err *e)
 {

@@ -106,7 +106,7 @@ def compare(what, ours, theirs, wanted):
 
 def show_ingest(recording, events):
     """Without socket, journal and new memory: what decoding and the store take."""
-    out = subprocess.run([str(BUILD / "bench" / "ingest"), str(recording), PROTOCOL, str(ROUNDS)],
+    out = subprocess.run([str(BUILD / "bench" / "ingest_rate"), str(recording), PROTOCOL, str(ROUNDS)],
                          check=True, stdout=subprocess.PIPE, text=True)
     seconds = float(out.stdout.split()[1])
     print(f"  {'decoding and store alone':28} {seconds:6.2f} CPU-s, {seconds / events * 1e9:5.1f} ns "
@@ -114,7 +114,7 @@ def show_ingest(recording, events):
 
 
 def show_limits(recording, trace, folder, events):
-    out = subprocess.run([str(BUILD / "bench" / "limits"), str(recording), str(trace),
+    out = subprocess.run([str(BUILD / "bench" / "machine_limits"), str(recording), str(trace),
                           str(folder / "scratch")], check=True, stdout=subprocess.PIPE, text=True)
     for line in out.stdout.splitlines():
         name, seconds, size = line.split()
@@ -224,7 +224,7 @@ def bench_report(folder, recording, trace, events):
         for question in QUESTIONS:
             runs[question].append(Run([TIDEMARK, "report", trace, *question],
                                       output=subprocess.DEVNULL))
-        out = subprocess.run([str(BUILD / "bench" / "limits"), str(recording), str(trace),
+        out = subprocess.run([str(BUILD / "bench" / "machine_limits"), str(recording), str(trace),
                               str(folder / "scratch")], check=True, stdout=subprocess.PIPE,
                              text=True).stdout
         decoding.append(float(re.search(r"^container-decode (\S+)", out, re.M)[1]))

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "analysis/find.h"
-#include "analysis/interval_tree.h"
+#include "analysis/questions/find.h"
+#include "analysis/questions/interval_tree.h"
 
 static uint64_t next(uint64_t *seed)
 {

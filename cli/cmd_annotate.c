@@ -1,13 +1,13 @@
 /* tidemark annotate: a function's instructions, with what was allocated through each call. */
 
-#include "analysis/annotate.h"
+#include "analysis/code/annotate.h"
 #include "base/format.h"
 #include "cli/commands.h"
-#include "cli/image_code.h"
-#include "cli/question.h"
+#include "cli/options/question.h"
 #include "cli/trace_code.h"
-#include "report/annotate.h"
-#include "trace/load.h"
+#include "naming/image_code.h"
+#include "report/annotate_report.h"
+#include "trace/load/load.h"
 
 static const char usage[] =
     "usage: tidemark annotate FILE FUNCTION [OPTIONS]\n"

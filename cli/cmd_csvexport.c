@@ -11,17 +11,17 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "analysis/export.h"
-#include "analysis/memory_rows.h"
-#include "analysis/stream_figures.h"
-#include "analysis/summary.h"
+#include "analysis/csvexport/export.h"
+#include "analysis/figures/stream_figures.h"
+#include "analysis/figures/summary.h"
+#include "analysis/tables/memory_rows.h"
 #include "cli/commands.h"
-#include "cli/options.h"
+#include "cli/options/options.h"
 #include "report/memory_csv.h"
 #include "report/official_csv.h"
 #include "report/report.h"
-#include "trace/load.h"
-#include "trace/reader.h"
+#include "trace/file/reader.h"
+#include "trace/load/load.h"
 
 static const char usage[] =
     "usage: tidemark csvexport [OPTIONS] FILE\n"

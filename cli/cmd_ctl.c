@@ -13,10 +13,10 @@
 #include "base/format.h"
 #include "base/outfile.h"
 #include "cli/commands.h"
-#include "cli/options.h"
-#include "cli/token.h"
-#include "server/address.h"
-#include "server/http_client.h"
+#include "cli/options/options.h"
+#include "server/daemon/token.h"
+#include "server/net/address.h"
+#include "server/net/http_client.h"
 
 #define ANSWER_MAX ((size_t)64 << 20)
 #define TIMEOUT_SECONDS 60

@@ -14,13 +14,13 @@
 
 #include "base/monotonic.h"
 #include "cli/commands.h"
-#include "cli/daemon.h"
-#include "cli/options.h"
-#include "cli/parse_daemon.h"
-#include "cli/preload.h"
-#include "cli/trace_name.h"
-#include "report/json_value.h"
-#include "server/notify.h"
+#include "cli/options/options.h"
+#include "cli/options/parse_daemon.h"
+#include "report/write/json_value.h"
+#include "run/preload.h"
+#include "server/capture/trace_name.h"
+#include "server/daemon/daemon.h"
+#include "server/net/notify.h"
 
 #define REFRESH_MS 500
 #define CLIENTS_DEFAULT 64

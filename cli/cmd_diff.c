@@ -3,12 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/budget_summary.h"
-#include "cli/budgets.h"
+#include "analysis/questions/budget_summary.h"
+#include "analysis/questions/budgets.h"
 #include "cli/commands.h"
-#include "cli/question.h"
-#include "report/diff.h"
-#include "trace/load.h"
+#include "cli/options/question.h"
+#include "report/diff_report.h"
+#include "trace/load/load.h"
 
 #define TEXT_LIMIT 10
 

@@ -8,16 +8,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analysis/dump.h"
+#include "analysis/dump/dump.h"
 #include "base/format.h"
 #include "base/monotonic.h"
 #include "base/outfile.h"
 #include "base/tempfile.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
-#include "cli/options.h"
+#include "cli/options/options.h"
 #include "report/dump_format.h"
-#include "trace/reader.h"
+#include "trace/file/reader.h"
 
 static const char usage[] =
     "usage: tidemark dump FILE [OPTIONS]\n"

@@ -8,8 +8,8 @@
 #include "cli/commands.h"
 #include "cli/export_stacks.h"
 #include "cli/export_tables.h"
-#include "cli/options.h"
-#include "cli/question.h"
+#include "cli/options/options.h"
+#include "cli/options/question.h"
 
 static const char usage[] =
     "usage: tidemark export FILE --format FORMAT -o OUT [OPTIONS]\n"

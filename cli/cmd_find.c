@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "cli/question.h"
-#include "report/find.h"
+#include "cli/options/question.h"
+#include "report/find_report.h"
 
 #define TEXT_LIMIT 20
 

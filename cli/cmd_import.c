@@ -7,14 +7,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/summary.h"
+#include "analysis/figures/summary.h"
 #include "base/format.h"
 #include "base/outfile.h"
 #include "cli/commands.h"
-#include "cli/options.h"
-#include "cli/stored_summary.h"
+#include "cli/options/options.h"
 #include "import/import.h"
-#include "trace/save_file.h"
+#include "server/capture/stored_summary.h"
+#include "trace/save/save_file.h"
 
 static const char usage[] =
     "usage: tidemark import [OPTIONS] FILE OUT\n"

@@ -3,13 +3,13 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/overview.h"
-#include "analysis/stream_figures.h"
+#include "analysis/figures/stream_figures.h"
+#include "analysis/questions/overview.h"
 #include "cli/commands.h"
-#include "cli/options.h"
-#include "cli/stored_summary.h"
-#include "report/overview.h"
-#include "trace/load.h"
+#include "cli/options/options.h"
+#include "report/overview_report.h"
+#include "server/capture/stored_summary.h"
+#include "trace/load/load.h"
 
 static const char usage[] =
     "usage: tidemark info FILE [OPTIONS]\n"

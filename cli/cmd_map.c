@@ -1,9 +1,9 @@
 /* tidemark map: where live blocks lie, how old they are, how scattered they were. */
 
 #include "cli/commands.h"
-#include "cli/question.h"
-#include "report/map_picture.h"
-#include "report/memory_map.h"
+#include "cli/options/question.h"
+#include "report/memory_map_report.h"
+#include "report/picture/map_picture.h"
 
 static const char usage[] =
     "usage: tidemark map FILE [OPTIONS]\n"

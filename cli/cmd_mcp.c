@@ -7,9 +7,9 @@
 
 #include "base/format.h"
 #include "cli/commands.h"
-#include "cli/options.h"
+#include "cli/options/options.h"
+#include "mcp/mcp_session.h"
 #include "mcp/rpc.h"
-#include "mcp/session.h"
 
 #define DEFAULT_MEMORY (UINT64_C(1) << 30)
 

@@ -17,9 +17,9 @@
 #include "base/vec.h"
 #include "cli/commands.h"
 #include "cli/interrupt.h"
-#include "cli/official.h"
-#include "cli/options.h"
-#include "trace/merge.h"
+#include "cli/options/options.h"
+#include "report/write/official_units.h"
+#include "trace/merge/merge.h"
 
 static const char usage[] =
     "usage: tidemark merge [OPTIONS] OUTPUT INPUT...\n"

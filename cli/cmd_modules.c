@@ -10,8 +10,8 @@
 #include "base/format.h"
 #include "base/outfile.h"
 #include "cli/commands.h"
-#include "cli/options.h"
-#include "symbols/process_modules.h"
+#include "cli/options/options.h"
+#include "symbols/place/process_modules.h"
 
 static const char usage[] =
     "usage: tidemark modules PID [-o OUTPUT]\n"

@@ -11,10 +11,10 @@
 #include "base/vec.h"
 #include "cli/commands.h"
 #include "cli/export_input.h"
-#include "cli/options.h"
-#include "cli/push.h"
-#include "cli/question.h"
-#include "report/json_value.h"
+#include "cli/options/options.h"
+#include "cli/options/question.h"
+#include "report/write/json_value.h"
+#include "server/sinks/push.h"
 
 static const char usage[] =
     "usage: tidemark push --sink SINK [OPTIONS] FILE...\n"

@@ -12,12 +12,12 @@
 #include <unistd.h>
 
 #include "cli/commands.h"
-#include "cli/options.h"
-#include "cli/recover.h"
-#include "cli/run_recover.h"
-#include "client/record.h"
-#include "server/journal.h"
-#include "trace/version.h"
+#include "cli/options/options.h"
+#include "client/recording_format.h"
+#include "run/run_recover.h"
+#include "server/capture/journal.h"
+#include "server/capture/recover.h"
+#include "trace/file/file_version.h"
 
 static const char usage[] =
     "usage: tidemark recover [OPTIONS] JOURNAL\n"

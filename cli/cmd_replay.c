@@ -8,10 +8,10 @@
 
 #include "base/format.h"
 #include "cli/commands.h"
-#include "cli/options.h"
-#include "server/journal_read.h"
-#include "server/replay.h"
-#include "server/stop.h"
+#include "cli/options/options.h"
+#include "server/capture/journal_read.h"
+#include "server/capture/replay.h"
+#include "server/net/stop.h"
 
 static const char usage[] =
     "usage: tidemark replay RECORDING [OPTIONS]\n"

@@ -3,19 +3,19 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "analysis/stream_figures.h"
-#include "analysis/summary.h"
+#include "analysis/figures/stream_figures.h"
+#include "analysis/figures/summary.h"
+#include "analysis/questions/budgets.h"
 #include "base/format.h"
-#include "cli/budgets.h"
+#include "cli/cmd_report_leaks.h"
+#include "cli/cmd_report_related.h"
+#include "cli/cmd_report_review.h"
+#include "cli/cmd_report_samples.h"
 #include "cli/commands.h"
-#include "cli/page_source.h"
-#include "cli/question.h"
-#include "cli/report_leaks.h"
-#include "cli/report_related.h"
-#include "cli/report_review.h"
-#include "cli/report_samples.h"
-#include "cli/stored_summary.h"
-#include "report/html.h"
+#include "cli/html_source.h"
+#include "cli/options/question.h"
+#include "report/html/html.h"
+#include "server/capture/stored_summary.h"
 
 #define TEXT_LIMIT 50
 

@@ -1,6 +1,6 @@
 /*
  * tidemark symbolize: what is at addresses of an image; and, with --serve, the symbol helper that
- * this and other commands ask (symbols/helper.h).
+ * this and other commands ask (symbols/helper/helper.h).
  */
 
 #include <ctype.h>
@@ -15,11 +15,11 @@
 
 #include "base/format.h"
 #include "cli/commands.h"
-#include "cli/options.h"
-#include "cli/resolve_options.h"
-#include "cli/resolver.h"
-#include "report/json_value.h"
-#include "symbols/helper_serve.h"
+#include "cli/options/options.h"
+#include "cli/options/resolve_options.h"
+#include "naming/resolver.h"
+#include "report/write/json_value.h"
+#include "symbols/helper/helper_serve.h"
 
 static const char usage[] =
     "usage: tidemark symbolize IMAGE [OPTIONS] [ADDRESS…]\n"

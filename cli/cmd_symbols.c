@@ -6,10 +6,10 @@
 
 #include "base/outfile.h"
 #include "cli/commands.h"
-#include "cli/options.h"
-#include "cli/resolve_book.h"
-#include "cli/resolve_options.h"
+#include "cli/options/options.h"
+#include "cli/options/resolve_options.h"
 #include "cli/trace_input.h"
+#include "naming/resolve_book.h"
 
 static const char usage[] =
     "usage: tidemark symbols FILE [-o OUTPUT] [OPTIONS]\n"

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 
 #include "cli/commands.h"
-#include "cli/question.h"
-#include "report/timeline.h"
-#include "report/timeline_picture.h"
+#include "cli/options/question.h"
+#include "report/picture/timeline_picture.h"
+#include "report/timeline_report.h"
 
 #define BUCKETS 200
 #define BUCKETS_MAX 1000000

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "cli/commands.h"
-#include "cli/question.h"
-#include "report/tree.h"
+#include "cli/options/question.h"
+#include "report/tree_report.h"
 
 static const char usage[] =
     "usage: tidemark tree FILE [OPTIONS]\n"

@@ -17,13 +17,13 @@
 #include "base/outfile.h"
 #include "base/vec.h"
 #include "cli/commands.h"
-#include "cli/official.h"
-#include "cli/options.h"
+#include "cli/options/options.h"
 #include "cli/trace_input.h"
-#include "cli/update_resolve.h"
 #include "cli/update_sizes.h"
-#include "trace/rewrite.h"
-#include "trace/strip.h"
+#include "naming/update_resolve.h"
+#include "report/write/official_units.h"
+#include "trace/filter/rewrite.h"
+#include "trace/filter/strip.h"
 
 static const char usage[] =
     "usage: tidemark update [OPTIONS] INPUT OUTPUT\n"

@@ -5,15 +5,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "analysis/verify.h"
+#include "analysis/questions/budgets.h"
+#include "analysis/questions/verify.h"
 #include "base/format.h"
-#include "cli/budgets.h"
 #include "cli/commands.h"
-#include "cli/options.h"
-#include "cli/question.h"
-#include "cli/stored_summary.h"
-#include "report/verify.h"
-#include "trace/load.h"
+#include "cli/options/options.h"
+#include "cli/options/question.h"
+#include "report/verify_report.h"
+#include "server/capture/stored_summary.h"
+#include "trace/load/load.h"
 
 static const char usage[] =
     "usage: tidemark verify FILE [OPTIONS]\n"

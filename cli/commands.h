@@ -9,7 +9,8 @@
 
 int cmd_capture(int argc, char **argv);
 int cmd_capture_drop_in(int argc, char **argv); /* called as tracy-capture and the like */
-/* The same for the daemon, which watches it over `channel`: the session's end (server/monitor.h).
+/* The same for the daemon, which watches it over `channel`: the session's end
+ * (server/capture/monitor.h).
  */
 int cmd_capture_session(int argc, char **argv, int channel);
 int cmd_ctl(int argc, char **argv);

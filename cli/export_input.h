@@ -3,10 +3,10 @@
 
 /* tidemark export: the trace that is written, and which of its allocations. */
 
-#include "analysis/selection.h"
+#include "analysis/figures/selection.h"
 #include "base/err.h"
-#include "cli/resolve_trace.h"
-#include "trace/load.h"
+#include "naming/resolve_trace.h"
+#include "trace/load/load.h"
 
 struct export_input {
     const char *path; /* "-": standard input */

@@ -1,8 +1,8 @@
 #include "cli/export_stacks.h"
 
-#include "analysis/stack_profile.h"
-#include "analysis/summary.h"
-#include "cli/options.h"
+#include "analysis/figures/summary.h"
+#include "analysis/questions/stack_profile.h"
+#include "cli/options/options.h"
 
 int export_load(void *ctx, struct trace *t, const struct trace_load_options *options, struct err *e)
 {

@@ -8,7 +8,7 @@
 
 #include "base/err.h"
 #include "cli/export_input.h"
-#include "report/stack_formats.h"
+#include "report/export/stack_formats.h"
 
 enum stack_format { STACKS_FOLDED, STACKS_PPROF, STACKS_SPEEDSCOPE };
 

@@ -7,8 +7,8 @@
 
 #include "base/buf.h"
 #include "base/outfile.h"
-#include "report/chrome.h"
-#include "report/sqlite_db.h"
+#include "report/export/chrome_export.h"
+#include "report/export/sqlite_db.h"
 
 static int write_rows(struct export_input *input, struct table_sink *sink, uint64_t points,
                       struct err *e)

@@ -6,10 +6,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "analysis/tables.h"
+#include "analysis/tables/tables.h"
 #include "base/err.h"
 #include "cli/export_input.h"
-#include "report/table_files.h"
+#include "report/export/table_files.h"
 
 struct export_tables {
     struct export_input *input;

@@ -3,8 +3,8 @@
 
 /* The disassembler for the machine code that a trace holds. */
 
-#include "analysis/disassembler.h"
-#include "trace/store.h"
+#include "analysis/code/disassembler.h"
+#include "trace/store/store.h"
 
 /*
  * True when there is one: not when the trace does not say which processor it is of, or memory is

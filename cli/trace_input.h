@@ -12,7 +12,7 @@
 
 #include "base/err.h"
 #include "cli/interrupt.h"
-#include "trace/rewrite.h"
+#include "trace/filter/rewrite.h"
 
 struct trace_input {
     const char *path; /* - is standard input */

@@ -10,8 +10,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "trace/reader.h"
-#include "trace/writer.h"
+#include "trace/file/reader.h"
+#include "trace/file/writer.h"
 
 struct update_sizes {
     const char *input, *output; /* names */

@@ -15,8 +15,8 @@
 
 #include "client/clock.h"
 #include "client/connect.h"
+#include "client/kernel_map.h"
 #include "client/quiet.h"
-#include "client/system.h"
 
 #define MAP_TRIES 16u /* while a program closes descriptors */
 

@@ -9,8 +9,8 @@
 
 #include "client/chunks.h"
 #include "client/files.h"
+#include "client/kernel_map.h"
 #include "client/state.h"
-#include "client/system.h"
 
 #define PRELOAD "LD_PRELOAD"
 

@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "client/record.h"
+#include "client/recording_format.h"
 
 /* Changes the places of all modules that are there. */
 void got_hook(bool mappings);

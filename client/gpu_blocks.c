@@ -6,8 +6,8 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "client/kernel_map.h"
 #include "client/quiet.h"
-#include "client/system.h"
 
 #define PLACES (1u << 20)
 #define MOST (PLACES / 4 * 3)

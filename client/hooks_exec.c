@@ -19,9 +19,9 @@
 #include "client/environment.h"
 #include "client/events.h"
 #include "client/hooks.h"
+#include "client/kernel_map.h"
 #include "client/real.h"
 #include "client/start.h"
-#include "client/system.h"
 #include "client/threads.h"
 
 struct attempt {

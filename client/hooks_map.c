@@ -10,9 +10,9 @@
 
 #include "client/events.h"
 #include "client/hooks.h"
+#include "client/kernel_map.h"
 #include "client/maps.h"
 #include "client/real.h"
-#include "client/system.h"
 
 #define FAILED ((void *)-1)
 

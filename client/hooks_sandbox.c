@@ -15,7 +15,7 @@
 #include "client/chunks.h"
 #include "client/clock.h"
 #include "client/hooks.h"
-#include "client/sandbox.h"
+#include "client/seccomp.h"
 #include "client/state.h"
 
 /* Makes no system call: the filter is there already, and so known to be one. */

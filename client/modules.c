@@ -13,11 +13,11 @@
 
 #include "client/chunks.h"
 #include "client/encode.h"
+#include "client/kernel_map.h"
 #include "client/quiet.h"
 #include "client/real.h"
 #include "client/record_write.h"
 #include "client/stacks.h"
-#include "client/system.h"
 #include "client/unwind.h"
 
 #define BUILD_ID_MOST 64u

@@ -1,8 +1,8 @@
 #include "client/skipped.h"
 
 #include "client/chunks.h"
+#include "client/kernel_map.h"
 #include "client/record_write.h"
-#include "client/system.h"
 
 #define BUCKETS (1u << 17)
 #define KEYS 7u

@@ -7,8 +7,8 @@
 #include <sys/resource.h>
 
 #include "client/chunks.h"
+#include "client/kernel_map.h"
 #include "client/quiet.h"
-#include "client/system.h"
 
 #define HEADS_MOST (1u << 18) /* 1 MiB, as much of which is resident as has been touched */
 #define HEADS_LEAST (1u << 12)

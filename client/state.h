@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#include "client/record.h"
+#include "client/recording_format.h"
 
 #define CLIENT_LEVELS 2u   /* hooks, and hooks of a signal handler that interrupted one */
 #define CLIENT_PAGE 65536u /* of the largest page size that there is */

@@ -12,15 +12,15 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "client/chunks.h"
 #include "client/api.h"
+#include "client/chunks.h"
 #include "client/events.h"
 #include "client/got.h"
+#include "client/kernel_map.h"
 #include "client/quiet.h"
 #include "client/real.h"
 #include "client/record_write.h"
 #include "client/sampling.h"
-#include "client/system.h"
 
 #define LAST_ROUND 4u      /* of the destructors, PTHREAD_DESTRUCTOR_ITERATIONS */
 #define WORTH_KEEPING 2048 /* bytes free in a chunk that another thread may go on with */

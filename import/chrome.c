@@ -12,7 +12,7 @@
 
 #include "import/chrome_async.h"
 #include "import/chrome_plots.h"
-#include "trace/spill.h"
+#include "trace/store/spill.h"
 
 /* Of each of the two lists, before it goes to a temporary file. */
 #define RECORDS_IN_MEMORY ((size_t)1 << 19)

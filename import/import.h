@@ -8,7 +8,7 @@
  */
 
 #include "import/source.h"
-#include "trace/ingest.h"
+#include "trace/ingest/ingest.h"
 
 enum import_format {
     IMPORT_UNKNOWN,

@@ -3,7 +3,7 @@
 
 /* A tool, and the calls of one. For mcp/tools*.c only. */
 
-#include "mcp/page.h"
+#include "mcp/result_cursor.h"
 #include "mcp/tools.h"
 
 struct tool_call {

@@ -13,7 +13,7 @@
 #include "base/err.h"
 #include "base/view.h"
 #include "protocol/encoder.h"
-#include "protocol/version.h"
+#include "protocol/wire_version.h"
 
 /*
  * To QUERY_STRING, _THREAD, _PLOT_NAME, _FRAME_NAME and _FIBER_NAME; to QUERY_EXTERNAL_NAME, whose

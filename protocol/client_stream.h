@@ -16,7 +16,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "protocol/event.h"
-#include "protocol/version.h"
+#include "protocol/wire_version.h"
 
 struct client_stream; /* opaque */
 

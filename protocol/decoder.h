@@ -18,7 +18,7 @@
 #include "protocol/event.h"
 #include "protocol/handshake.h"
 #include "protocol/query.h"
-#include "protocol/version.h"
+#include "protocol/wire_version.h"
 
 /* Threads and fibers that one stream may name. */
 #define DECODER_THREADS_MAX ((size_t)1 << 20)

@@ -11,8 +11,8 @@
 #include "base/bytes.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "protocol/clock.h"
 #include "protocol/decoder.h"
+#include "protocol/wire_clock.h"
 
 /*
  * Bytes that one item brings and a later one takes. They stay in the frame they came in, and are

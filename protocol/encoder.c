@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "protocol/frame.h"
+#include "protocol/wire_frame.h"
 
 /*
  * Frames are built behind each other in one buffer, as the official client does, so that the

@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "base/err.h"
 #include "base/view.h"
-#include "protocol/version.h"
+#include "protocol/wire_version.h"
 
 struct encoder; /* opaque */
 

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "base/bytes.h"
-#include "protocol/frame.h"
 #include "protocol/handshake.h"
 #include "protocol/wire.h"
+#include "protocol/wire_frame.h"
 
 struct ending {
     const struct wire_version *version;

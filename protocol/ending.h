@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "protocol/version.h"
+#include "protocol/wire_version.h"
 
 struct ending; /* opaque */
 

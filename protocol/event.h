@@ -3,8 +3,8 @@
 
 /*
  * Canonical events: what a client said, in one form whatever protocol number it speaks. The decoder
- * (protocol/decoder.h) produces them in stream order; trace/ingest.h takes them into the store.
- * Everything that is only a matter of the wire is done already: time deltas are summed and
+ * (protocol/decoder.h) produces them in stream order; trace/ingest/ingest.h takes them into the
+ * store. Everything that is only a matter of the wire is done already: time deltas are summed and
  * converted, strings and payloads that travel ahead of their item are attached, fibers stand in for
  * the thread they run on, tags are taken off pointers.
  *

@@ -6,7 +6,7 @@
 
 #include "base/bytes.h"
 #include "base/cursor.h"
-#include "protocol/clock.h"
+#include "protocol/wire_clock.h"
 
 static const char shibboleth[8] = {'T', 'r', 'a', 'c', 'y', 'P', 'r', 'f'};
 

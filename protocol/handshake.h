@@ -12,7 +12,7 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "protocol/version.h"
+#include "protocol/wire_version.h"
 
 /* ---- request and status */
 

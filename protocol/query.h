@@ -20,7 +20,7 @@
 #include "base/err.h"
 #include "base/snapshot.h"
 #include "base/view.h"
-#include "protocol/version.h"
+#include "protocol/wire_version.h"
 
 #define QUERY_PACKET_SIZE 13u
 #define QUERY_SPACE_MAX 8188u /* 8192 less 4 units kept for Terminate */

@@ -7,7 +7,7 @@
  * Source: TracyProtocol.hpp, TracyVersion.hpp and TracyWorker.cpp of the trees with each number.
  */
 
-#include "protocol/version.h"
+#include "protocol/wire_version.h"
 
 /* Codes of TracyProtocol.hpp ServerQuery; 8 to 10 were permuted by the step to 66. */
 #define QUERY_CODES(EXTERNAL_NAME, DISCONNECT, CALLSTACK_FRAME)                                    \

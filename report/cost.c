@@ -3,8 +3,8 @@
 #include <inttypes.h>
 
 #include "base/format.h"
-#include "report/emit.h"
-#include "report/text_cells.h"
+#include "report/write/emit.h"
+#include "report/write/text_cells.h"
 
 #define OUTLIERS_SHOWN 10u
 

@@ -6,8 +6,8 @@
  * far a frame stands apart from the others. All others have nothing here. For report/ only.
  */
 
-#include "report/json_value.h"
 #include "report/sink.h"
+#include "report/write/json_value.h"
 
 /* Text: further columns, and what stands below the rows by frame. */
 void text_cost_titles(struct report *r);

@@ -3,8 +3,8 @@
 #include <inttypes.h>
 
 #include "report/cost.h"
-#include "report/csv_field.h"
 #include "report/sink.h"
+#include "report/write/csv_field.h"
 
 static void field(struct report *r, struct view text)
 {

@@ -6,8 +6,8 @@
 
 #include "base/format.h"
 #include "report/junit.h"
-#include "report/markup.h"
-#include "report/text_cells.h"
+#include "report/write/markup.h"
+#include "report/write/text_cells.h"
 
 static const char *const kind_titles[] = {
     [DIFF_NEW] = "New", [DIFF_GROWN] = "Grown", [DIFF_SHRUNK] = "Shrunk", [DIFF_GONE] = "Gone"};

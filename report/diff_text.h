@@ -3,8 +3,8 @@
 
 /* Between diff.c and its forms. For report/diff*.c only. */
 
-#include "report/diff.h"
-#include "report/document.h"
+#include "report/diff_report.h"
+#include "report/write/document.h"
 
 struct diff_writer {
     const struct diff *d;

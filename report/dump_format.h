@@ -7,7 +7,7 @@
  * different lines.
  */
 
-#include "analysis/dump.h"
+#include "analysis/dump/dump.h"
 
 extern const struct dump_format dump_format_text;
 extern const struct dump_format dump_format_jsonl;

@@ -2,9 +2,9 @@
 
 #include "base/format.h"
 #include "report/cost.h"
-#include "report/json_value.h"
 #include "report/processes.h"
 #include "report/sink.h"
+#include "report/write/json_value.h"
 
 /* The next element of the list that is open, on a line of its own. */
 static void element(struct report *r, json_t *value)

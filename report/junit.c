@@ -1,6 +1,6 @@
 #include "report/junit.h"
 
-#include "report/markup.h"
+#include "report/write/markup.h"
 
 static void put_case(struct buf *b, const struct summary_check *c)
 {

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "analysis/summary.h"
+#include "analysis/figures/summary.h"
 #include "base/buf.h"
 
 /* `expressions`: leave out checks that come from no expression. */

@@ -3,10 +3,10 @@
 #include <inttypes.h>
 
 #include "base/format.h"
-#include "report/document.h"
-#include "report/markdown_table.h"
-#include "report/markup.h"
-#include "report/text_cells.h"
+#include "report/write/document.h"
+#include "report/write/markdown_table.h"
+#include "report/write/markup.h"
+#include "report/write/text_cells.h"
 
 struct writer {
     const struct summary *s;

@@ -8,8 +8,8 @@
 
 #include <stdio.h>
 
-#include "analysis/leaks.h"
-#include "analysis/summary.h"
+#include "analysis/figures/summary.h"
+#include "analysis/questions/leaks.h"
 #include "base/err.h"
 
 struct markdown_options {

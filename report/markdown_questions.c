@@ -3,8 +3,8 @@
 #include <math.h>
 
 #include "base/format.h"
-#include "report/markdown_table.h"
-#include "report/markup.h"
+#include "report/write/markdown_table.h"
+#include "report/write/markup.h"
 
 static void signed_bytes(struct document *d, double n, const char *behind)
 {

@@ -9,13 +9,13 @@
 
 #include <stdio.h>
 
-#include "analysis/growth.h"
-#include "analysis/histograms.h"
-#include "analysis/leaks.h"
-#include "analysis/patterns.h"
-#include "analysis/related.h"
+#include "analysis/questions/growth.h"
+#include "analysis/questions/histograms.h"
+#include "analysis/questions/leaks.h"
+#include "analysis/questions/patterns.h"
+#include "analysis/questions/related.h"
 #include "base/err.h"
-#include "report/leaks.h"
+#include "report/leaks_report.h"
 
 int markdown_leaks(const struct leaks *l, const struct selection *s,
                    const struct suppressions *suppress, const struct leak_report_options *options,

@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "base/digits.h"
-#include "report/csv_field.h"
+#include "report/write/csv_field.h"
 
 #define WRITE_AT 65536u
 

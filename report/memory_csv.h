@@ -5,8 +5,8 @@
 
 #include <stdio.h>
 
-#include "analysis/frames.h"
-#include "analysis/memory_rows.h"
+#include "analysis/names/frames.h"
+#include "analysis/tables/memory_rows.h"
 #include "base/buf.h"
 #include "base/err.h"
 

@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "analysis/export.h"
+#include "analysis/csvexport/export.h"
 #include "base/buf.h"
 #include "base/err.h"
 

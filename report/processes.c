@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "base/format.h"
-#include "report/json_value.h"
-#include "report/text_cells.h"
+#include "report/write/json_value.h"
+#include "report/write/text_cells.h"
 
 #define PROGRAM_WIDTH_MAX 40u
 

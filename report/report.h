@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-#include "analysis/summary.h"
+#include "analysis/figures/summary.h"
 #include "base/err.h"
 
 enum report_format { REPORT_TEXT, REPORT_JSON, REPORT_CSV };

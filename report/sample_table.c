@@ -3,9 +3,9 @@
 #include <inttypes.h>
 
 #include "base/format.h"
-#include "report/csv_field.h"
-#include "report/document.h"
-#include "report/text_cells.h"
+#include "report/write/csv_field.h"
+#include "report/write/document.h"
+#include "report/write/text_cells.h"
 
 #define NAME_WIDTH 48u
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "analysis/sample_profile.h"
+#include "analysis/code/sample_profile.h"
 #include "base/err.h"
 #include "report/report.h"
 

@@ -11,7 +11,7 @@
 #include "report/cost.h"
 #include "report/processes.h"
 #include "report/sink.h"
-#include "report/text_cells.h"
+#include "report/write/text_cells.h"
 
 #define NAME_WIDTH_MAX 80u
 #define TYPE_WIDTH_MAX 40u

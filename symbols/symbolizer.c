@@ -8,13 +8,13 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "symbols/bias.h"
-#include "symbols/debug_files.h"
-#include "symbols/demangle.h"
-#include "symbols/elf_file.h"
-#include "symbols/elf_symbols.h"
-#include "symbols/index.h"
-#include "symbols/index_ahead.h"
+#include "symbols/elf/debug_files.h"
+#include "symbols/elf/demangle.h"
+#include "symbols/elf/elf_file.h"
+#include "symbols/elf/elf_symbols.h"
+#include "symbols/index/index.h"
+#include "symbols/index/index_ahead.h"
+#include "symbols/place/bias.h"
 
 #define PAGE 4096u
 

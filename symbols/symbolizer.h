@@ -4,12 +4,12 @@
 /*
  * One image: from places in it to functions, files and lines. What knows most is asked first:
  *
- *     debug information    of the image, or of a file that goes with it     (symbols/index.h)
- *     symbol tables        the function that covers the place               (symbols/elf_symbols.h)
- *     nothing              then the answer has the address in the image
+ *     debug information    of the image, or of a file that goes with it     (symbols/index/index.h)
+ *     symbol tables        the function that covers the place (symbols/elf/elf_symbols.h) nothing
+ * then the answer has the address in the image
  *
  * It opens no file, but wishes for them. It reads what strangers wrote, so it
- * is for the helper process (symbols/helper.h); nothing here trusts it.
+ * is for the helper process (symbols/helper/helper.h); nothing here trusts it.
  */
 
 #include <stdbool.h>
@@ -17,9 +17,9 @@
 #include <stdint.h>
 
 #include "base/err.h"
-#include "symbols/build_id.h"
-#include "symbols/helper_wire.h"
-#include "symbols/place.h"
+#include "symbols/elf/build_id.h"
+#include "symbols/place/helper_wire.h"
+#include "symbols/place/place.h"
 
 struct symbolizer; /* opaque */
 
@@ -44,7 +44,7 @@ int symbolizer_prepare(struct symbolizer *s, const struct place *places, size_t 
 
 /*
  * A place that will be looked up after those told before, at most HELPER_AHEAD (see
- * symbols/helper_serve.h) places later: the answer is waited for less then.
+ * symbols/helper/helper_serve.h) places later: the answer is waited for less then.
  */
 void symbolizer_ahead(struct symbolizer *s, const struct place *place);
 

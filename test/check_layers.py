@@ -1,31 +1,76 @@
 #!/usr/bin/env python3
-"""Holds every #include against the table of who may include whom (ARCHITECTURE.md)."""
+"""Holds every #include against the table of who may include whom (ARCHITECTURE.md), the table against
+its own order, and the folders against their size; basenames are unique in the tree."""
 
 import pathlib
 import re
 import sys
 
+# From the ground up: a folder may include from the folders and headers named here, all of which come
+# before it. A name in GROUPS covers the subfolders, too.
 MAY = {
-    "base": {"base"},
-    "protocol": {"base", "protocol"},
-    "trace": {"base", "trace", "protocol/event.h"},
-    "import": {"base", "import", "trace", "protocol/event.h"},
-    "recording": {"base", "recording", "trace", "protocol/event.h", "client/record.h"},
-    "symbols": {"base", "symbols"},
-    "analysis": {"base", "trace", "analysis"},
-    "report": {"base", "analysis", "report"},
-    "lib": {"base", "trace", "analysis", "report", "lib", "include"},
-    "mcp": {"base", "mcp", "include"},
-    "server": {"base", "protocol", "trace", "symbols", "analysis", "report", "server",
-               "client/record.h"},
-    "cli": {"base", "protocol", "trace", "symbols", "analysis", "report", "server", "import",
-            "recording", "client/record.h", "mcp", "cli"},
-    "client": {"client", "include/tidemark.h"},
-    "bench": {"base", "protocol", "trace", "symbols", "analysis", "report", "server", "bench"},
+    "base": "",
+    "protocol": "base",
+    "trace/file": "base",
+    "trace/store": "base trace/file protocol/event.h",
+    "trace/ingest": "base trace/store protocol/event.h",
+    "trace/load": "base trace/file trace/store",
+    "trace/filter": "base trace/file trace/store",
+    "trace/save": "base trace/file trace/store trace/filter",
+    "trace/merge": "base trace/file trace/store trace/filter",
+    "import": "base trace/store trace/ingest",
+    "symbols/elf": "base",
+    "symbols/dwarf": "base symbols/elf",
+    "symbols/index": "base symbols/elf symbols/dwarf",
+    "symbols/place": "base symbols/elf",
+    "symbols": "base symbols/elf symbols/index symbols/place",
+    "symbols/helper": "base symbols symbols/elf symbols/place",
+    "analysis/names": "base trace/file trace/store",
+    "analysis/figures": "base trace/file trace/store trace/ingest trace/load analysis/names",
+    "analysis/code": "base trace/file trace/store analysis/names analysis/figures",
+    "analysis/questions": "base trace/file trace/store trace/load analysis/names "
+                          "analysis/figures analysis/code",
+    "analysis/tables": "base trace/file trace/store trace/ingest trace/load analysis/names "
+                       "analysis/figures analysis/questions",
+    "analysis/dump": "base trace/file trace/store trace/filter",
+    "analysis/csvexport": "base trace/file trace/store analysis/names analysis/tables",
+    "analysis/html": "base trace/file trace/store analysis/names analysis/figures analysis/code "
+                     "analysis/questions",
+    "report/write": "base analysis/names analysis/figures",
+    "report": "base analysis report/write",
+    "report/picture": "base analysis/questions report/write",
+    "report/export": "base analysis/questions analysis/tables report/write",
+    "report/html": "base analysis/html",
+    "naming": "base trace/store trace/filter analysis/names analysis/code report/write symbols "
+              "symbols/elf symbols/index symbols/place symbols/helper",
+    "server/net": "base protocol",
+    "server/capture": "base protocol trace symbols symbols/place analysis/names "
+                      "analysis/figures analysis/questions report report/write naming "
+                      "server/net",
+    "server/sinks": "base analysis/tables report/export server/net",
+    "server/daemon": "base protocol trace/file symbols analysis/questions report/write "
+                     "server/net server/capture server/sinks",
+    "lib": "base trace analysis report include",
+    "client": "include/tidemark.h",
+    "run/recording": "base trace/store trace/ingest client/recording_format.h",
+    "run": "base protocol trace symbols/elf analysis/figures analysis/questions report naming "
+           "server/net server/capture run/recording client/recording_format.h",
+    "mcp": "base include",
+    "cli/options": "base trace symbols/index analysis/figures analysis/questions report "
+                   "report/picture report/html naming server/net server/capture server/daemon "
+                   "run",
+    "cli": "base protocol trace import symbols symbols/place symbols/helper analysis report "
+           "naming server run mcp cli/options client/recording_format.h",
+    "cli/selftest": "base protocol symbols symbols/index naming server/net run cli cli/options",
+    "cli/top": "base trace/save analysis/figures analysis/questions report server/net "
+               "server/capture cli cli/options",
+    "bench": "base protocol trace symbols/elf symbols/index analysis server/capture",
 }
+GROUPS = {"trace", "analysis", "report", "server"}
+FILES_MAX = {"client": 70}  # 60 elsewhere
 # Wire and symbol code that must stay a pure function of its input.
-NO_SOCKETS = {"protocol", "trace", "import", "recording", "symbols", "analysis", "report", "base",
-              "lib", "mcp"}
+NO_SOCKETS = {"protocol", "trace", "import", "symbols", "analysis", "naming", "report", "base", "lib",
+              "mcp"}
 SOCKET_HEADERS = {"sys/socket.h", "netinet/in.h", "netdb.h", "arpa/inet.h"}
 # Processes of one program talk over socket pairs; an address has no place there.
 PAIRS_ONLY = {("symbols", "sys/socket.h")}
@@ -38,8 +83,14 @@ CLIENT_MAY = re.compile(r"""(asm|linux|netinet|sys)/.*|(cpuid|dlfcn|elf|errno|fc
     unistd)\.h""", re.VERBOSE)
 
 
+def covers(name, folder):
+    return folder == name or (name in GROUPS and folder.startswith(name + "/"))
+
+
 def allowed(folder, target):
-    return target.split("/")[0] in MAY[folder] or target in MAY[folder]
+    where = target.rpartition("/")[0]
+    return where == folder or any(target == name or covers(name, where)
+                                  for name in MAY[folder].split())
 
 
 def check_line(path, number, line):
@@ -47,25 +98,55 @@ def check_line(path, number, line):
     if not match:
         return None
     quoted, target = match[1] == '"', match[2]
-    folder = path.parts[0]
+    folder, room = str(path.parent), path.parts[0]
     if quoted and not allowed(folder, target):
         return f"{path}:{number}: {folder} must not include {target}"
     if not quoted and folder == "client" and not CLIENT_MAY.fullmatch(target):
         return f"{path}:{number}: client must not use {target}"
-    if (not quoted and folder in NO_SOCKETS and target in SOCKET_HEADERS
-            and (folder, target) not in PAIRS_ONLY):
-        return f"{path}:{number}: {folder} must not use sockets ({target})"
+    if (not quoted and room in NO_SOCKETS and target in SOCKET_HEADERS
+            and (room, target) not in PAIRS_ONLY):
+        return f"{path}:{number}: {room} must not use sockets ({target})"
     return None
 
 
+def check_order():
+    """Each folder names only such as come before it: so no two can include each other."""
+    before = []
+    for folder, names in MAY.items():
+        for name in names.split():
+            where = name.rpartition("/")[0] if name.endswith(".h") else name
+            for later in set(MAY) - set(before):
+                if covers(where, later):
+                    yield f"check_layers.py: {folder} may include {name}, but {later} comes later"
+        before.append(folder)
+
+
+def check_folder(folder, stems):
+    files = sorted(pathlib.Path(folder).glob("*.[ch]"))
+    most = FILES_MAX.get(folder, 60)
+    if len(files) > most:
+        yield f"{folder}: {len(files)} source files, more than {most}"
+    for path in files:
+        if stems.setdefault(path.stem, folder) != folder:
+            yield f"{path}: there is a {path.stem} in {stems[path.stem]}, too"
+        for number, line in enumerate(path.read_text().splitlines(), 1):
+            fault = check_line(path, number, line)
+            if fault:
+                yield fault
+
+
+def unlisted():
+    rooms = {folder.split("/")[0] for folder in MAY}
+    for room in sorted(rooms):
+        for folder in {str(path.parent) for path in pathlib.Path(room).rglob("*.[ch]")} - set(MAY):
+            yield f"{folder}: not in the table of check_layers.py"
+
+
 def main():
-    faults = []
+    stems = {}
+    faults = [*check_order(), *unlisted()]
     for folder in MAY:
-        for path in sorted(pathlib.Path(folder).rglob("*.[ch]")):
-            for number, line in enumerate(path.read_text().splitlines(), 1):
-                fault = check_line(path, number, line)
-                if fault:
-                    faults.append(fault)
+        faults += check_folder(folder, stems)
     print("\n".join(faults) or "layers hold")
     return 1 if faults else 0
 

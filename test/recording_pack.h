@@ -15,7 +15,7 @@
 
 #include "base/buf.h"
 #include "base/cursor.h"
-#include "client/record.h"
+#include "client/recording_format.h"
 
 #define PACK_LIVE 1u
 #define PACK_TSC 2u

@@ -89,7 +89,7 @@ writeFileSync(
 const target = join(build, "gen", "page_template.c");
 writeFileSync(`${target}.tmp`, `/* Made by web/build.mjs. */
 
-#include "report/page_template.h"
+#include "report/html/html_template.h"
 
 static const char head[] =
 ${headText};

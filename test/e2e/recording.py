@@ -1,4 +1,4 @@
-"""Reads recordings of libtidemark.so by their description (client/record.h), and by nothing else."""
+"""Reads recordings of libtidemark.so by their description (client/recording_format.h), and by nothing else."""
 
 import struct
 

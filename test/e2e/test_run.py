@@ -19,7 +19,7 @@ from tools import LIMIT, ROOT, TIDEMARK, Case, report, run
 SOURCE = ROOT / "test" / "e2e" / "run_program.c"
 CC = os.environ.get("CC", "gcc")
 PATIENCE = LIMIT
-CONTROL = 1476  # where a recording's header has the collector's wish (client/record.h)
+CONTROL = 1476  # where a recording's header has the collector's wish (client/recording_format.h)
 EXPEDITED = 6240  # and whether the process is reached by quick memory barriers
 MEMBARRIER = 324  # x86-64
 # Names of the C library are read once for all tests.

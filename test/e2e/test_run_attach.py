@@ -15,7 +15,7 @@ from test_run_control import facts
 from test_run_users import AS_NOBODY, can_become_nobody
 from tools import LIMIT, TIDEMARK, run, shared_library
 
-# Of a recording's header (client/record.h): whether it has begun, and allocations are on hold.
+# Of a recording's header (client/recording_format.h): whether it has begun, and allocations are on hold.
 STATE, CONTROL = 1280, 1476
 HOLD = 2
 

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "server/intake.h"
+#include "server/capture/intake.h"
 
 #define CHECKPOINT_PROTOCOL 82u
 

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "symbols/build_id.h"
+#include "symbols/elf/build_id.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -11,8 +11,8 @@
 
 #include <jansson.h>
 
-#include "server/monitor.h"
-#include "trace/store.h"
+#include "server/capture/monitor.h"
+#include "trace/store/store.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

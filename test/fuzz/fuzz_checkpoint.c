@@ -9,8 +9,8 @@
 #include <unistd.h>
 
 #include "checkpoint_state.h"
-#include "trace/save.h"
-#include "trace/writer.h"
+#include "trace/file/writer.h"
+#include "trace/save/save.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

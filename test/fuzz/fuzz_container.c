@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "trace/container.h"
-#include "trace/reader.h"
+#include "trace/file/container.h"
+#include "trace/file/reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,9 +10,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "symbols/debug_files.h"
-#include "symbols/debug_link.h"
-#include "symbols/debug_paths.h"
+#include "symbols/elf/debug_files.h"
+#include "symbols/elf/debug_link.h"
+#include "symbols/elf/debug_paths.h"
 #include "test/unit/elf_maker.h"
 
 #define NOWHERE "/nowhere/of/fuzz_debug_link"

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/dump.h"
+#include "analysis/dump/dump.h"
 #include "base/buf.h"
 #include "report/dump_format.h"
-#include "trace/codec.h"
 #include "test/fuzz/pieces.h"
+#include "trace/file/codec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -13,8 +13,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "symbols/elf_file.h"
-#include "symbols/index.h"
+#include "symbols/elf/elf_file.h"
+#include "symbols/index/index.h"
 
 #define FRAMES 64u
 

@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/element_type.h"
-#include "analysis/function_name.h"
+#include "analysis/names/element_type.h"
+#include "analysis/names/function_name.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -6,9 +6,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "symbols/debug_link.h"
-#include "symbols/elf_file.h"
-#include "symbols/elf_symbols.h"
+#include "symbols/elf/debug_link.h"
+#include "symbols/elf/elf_file.h"
+#include "symbols/elf/elf_symbols.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,9 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/export.h"
-#include "trace/codec.h"
-#include "trace/reader.h"
+#include "analysis/csvexport/export.h"
+#include "trace/file/codec.h"
+#include "trace/file/reader.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -10,14 +10,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "analysis/stack_profile.h"
-#include "analysis/tables.h"
-#include "report/chrome.h"
-#include "report/sqlite_db.h"
-#include "report/stack_formats.h"
-#include "report/table_files.h"
+#include "analysis/questions/stack_profile.h"
+#include "analysis/tables/tables.h"
+#include "report/export/chrome_export.h"
+#include "report/export/sqlite_db.h"
+#include "report/export/stack_formats.h"
+#include "report/export/table_files.h"
 #include "test/fuzz/pieces.h"
-#include "trace/codec.h"
+#include "trace/file/codec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

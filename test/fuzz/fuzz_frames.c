@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "protocol/frame.h"
+#include "protocol/wire_frame.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -8,8 +8,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "symbols/helper_answers.h"
-#include "symbols/helper_serve.h"
+#include "symbols/helper/helper_answers.h"
+#include "symbols/helper/helper_serve.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

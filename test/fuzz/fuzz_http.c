@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/tempfile.h"
-#include "server/http.h"
+#include "server/daemon/http.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -13,7 +13,7 @@
 #include <xxhash.h>
 
 #include "base/bytes.h"
-#include "symbols/index.h"
+#include "symbols/index/index.h"
 
 #define FRAMES 16u
 #define HASH_AT 56u /* in the header */

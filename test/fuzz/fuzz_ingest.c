@@ -11,10 +11,10 @@
 
 #include "base/buf.h"
 #include "protocol/decoder.h"
-#include "trace/ingest.h"
-#include "trace/reader.h"
-#include "trace/save.h"
-#include "trace/writer.h"
+#include "trace/file/reader.h"
+#include "trace/file/writer.h"
+#include "trace/ingest/ingest.h"
+#include "trace/save/save.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

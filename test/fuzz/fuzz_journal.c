@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "journal_records.h"
-#include "server/recovery.h"
+#include "server/capture/recovery.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

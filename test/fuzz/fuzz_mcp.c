@@ -10,7 +10,7 @@
 #include <jansson.h>
 
 #include "mcp/json_reader.h"
-#include "mcp/session.h"
+#include "mcp/mcp_session.h"
 
 #define ROOT "fixtures/traces/v0.14.0"
 

@@ -11,9 +11,9 @@
 
 #include "base/buf.h"
 #include "base/bytes.h"
-#include "trace/codec.h"
-#include "trace/merge.h"
 #include "test/fuzz/pieces.h"
+#include "trace/file/codec.h"
+#include "trace/merge/merge.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

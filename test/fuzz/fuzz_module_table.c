@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "symbols/locate.h"
+#include "symbols/place/locate.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

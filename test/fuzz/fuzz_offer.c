@@ -16,7 +16,7 @@
 #include "base/bytes.h"
 #include "protocol/answers.h"
 #include "protocol/query.h"
-#include "server/offer.h"
+#include "run/offer.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -11,10 +11,10 @@
 
 #include <string.h>
 
-#include "analysis/page_data.h"
-#include "analysis/stream_figures.h"
+#include "analysis/figures/stream_figures.h"
+#include "analysis/html/html_data.h"
 #include "base/bytes.h"
-#include "trace/save.h"
+#include "trace/save/save.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

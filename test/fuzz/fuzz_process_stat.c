@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/process_stat.h"
+#include "run/process_stat.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

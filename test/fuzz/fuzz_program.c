@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "server/program.h"
+#include "run/program.h"
 
 #define OURS 200 /* where the file is open, so that seeds can name it */
 #define PATH "/proc/self/fd/200"

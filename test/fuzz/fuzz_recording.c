@@ -4,8 +4,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "analysis/summary.h"
-#include "recording/recording.h"
+#include "analysis/figures/summary.h"
+#include "run/recording/recording.h"
 #include "test/recording_pack.h"
 
 static void write_whole(int fd, const uint8_t *bytes)

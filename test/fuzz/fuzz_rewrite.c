@@ -12,9 +12,9 @@
 
 #include "base/buf.h"
 #include "base/bytes.h"
-#include "trace/codec.h"
-#include "trace/rewrite.h"
 #include "test/fuzz/pieces.h"
+#include "trace/file/codec.h"
+#include "trace/filter/rewrite.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "client/sandbox.c" /* its folder is no library: it becomes one object of its own */
+#include "client/seccomp.c" /* its folder is no library: it becomes one object of its own */
 
 #define MOST 4096u /* instructions of a filter, BPF_MAXINSNS */
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/file_io.h"
-#include "cli/sent_files.h"
+#include "server/daemon/sent_files.h"
 
 #define PURPOSE UINT64_C(0x1234)
 #define NAME ".sent-0000000000001234"

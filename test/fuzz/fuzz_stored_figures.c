@@ -13,10 +13,10 @@
 #include <unistd.h>
 #include <xxhash.h>
 
-#include "analysis/stored_figures.h"
-#include "analysis/summary.h"
+#include "analysis/figures/stored_figures.h"
+#include "analysis/figures/summary.h"
 #include "base/bytes.h"
-#include "trace/appendix.h"
+#include "trace/file/appendix.h"
 
 #define STACKS 24u
 #define TRACE_BYTES_AT 23u /* in the end */

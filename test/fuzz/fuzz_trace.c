@@ -10,11 +10,11 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "trace/codec.h"
-#include "trace/convert.h"
-#include "trace/reader.h"
-#include "trace/writer.h"
 #include "test/fuzz/pieces.h"
+#include "trace/file/codec.h"
+#include "trace/file/reader.h"
+#include "trace/file/writer.h"
+#include "trace/filter/convert.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

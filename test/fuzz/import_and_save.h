@@ -10,9 +10,9 @@
 
 #include "base/buf.h"
 #include "import/import.h"
-#include "trace/reader.h"
-#include "trace/save.h"
-#include "trace/writer.h"
+#include "trace/file/reader.h"
+#include "trace/file/writer.h"
+#include "trace/save/save.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

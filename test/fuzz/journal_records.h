@@ -13,7 +13,7 @@
 
 #include "base/buf.h"
 #include "base/cursor.h"
-#include "server/journal_format.h"
+#include "server/capture/journal_format.h"
 
 #define JOURNAL_SEED_RAW 0u
 #define JOURNAL_SEED_RECORDS 1u

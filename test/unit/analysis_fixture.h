@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "memory_steps.h"
-#include "trace/store.h"
+#include "trace/store/store.h"
 
 struct fixture {
     struct trace trace;

@@ -3,7 +3,7 @@
 
 /* Shared by the tests of dumps. Include after cmocka.h. */
 
-#include "analysis/dump.h"
+#include "analysis/dump/dump.h"
 #include "report/dump_format.h"
 #include "trace_sample.h"
 #include "trace_test.h"

@@ -7,7 +7,7 @@
 
 #include <lz4.h>
 
-#include "server/intake.h"
+#include "server/capture/intake.h"
 
 static const char *const side_tags[] = {"v0.9.1",  "v0.10",   "v0.11.1",
                                         "v0.12.2", "v0.13.1", "v0.14.0"};

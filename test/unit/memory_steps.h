@@ -3,7 +3,7 @@
 
 /* Steps of a pool by its number, one at a time. */
 
-#include "trace/memory_steps.h"
+#include "trace/store/memory_steps.h"
 
 static inline int alloc_in(struct memory *m, uint32_t pool, uint64_t ptr, uint64_t size,
                            struct memory_place at, bool *fault, struct err *e)

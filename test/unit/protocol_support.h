@@ -23,7 +23,7 @@
 #include "base/vec.h"
 #include "protocol/decoder.h"
 #include "protocol/encoder.h"
-#include "protocol/frame.h"
+#include "protocol/wire_frame.h"
 
 /* ---- a sink that remembers */
 

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "memory_steps.h"
-#include "trace/store.h"
+#include "trace/store/store.h"
 
 #define RH_POOLS 3
 #define RH_THREADS 4

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "client/record.h"
+#include "client/recording_format.h"
 
 /* A chunk that is being filled. */
 struct made_chunk {

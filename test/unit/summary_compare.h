@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "analysis/summary.h"
+#include "analysis/figures/summary.h"
 #include "base/buf.h"
 
 static inline void compare_views(struct view a, struct view b)

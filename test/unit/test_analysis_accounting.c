@@ -12,9 +12,9 @@
 
 #include <cmocka.h>
 
-#include "analysis/accounting.h"
+#include "analysis/figures/accounting.h"
 #include "memory_steps.h"
-#include "trace/store.h"
+#include "trace/store/store.h"
 
 #define POOLS 3
 #define THREADS 4

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "analysis/annotate.h"
+#include "analysis/code/annotate.h"
 #include "symbols/instructions.h"
 #include "test/unit/analysis_fixture.h"
 

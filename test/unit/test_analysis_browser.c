@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "analysis/browser.h"
+#include "analysis/questions/browser.h"
 #include "test/unit/random_history.h"
 
 #define NAME_SIZE 256

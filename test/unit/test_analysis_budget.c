@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "analysis/budget.h"
-#include "analysis/budget_summary.h"
+#include "analysis/questions/budget.h"
+#include "analysis/questions/budget_summary.h"
 #include "base/buf.h"
 #include "test/unit/analysis_fixture.h"
 

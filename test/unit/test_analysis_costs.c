@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "analysis/outliers.h"
-#include "analysis/summary.h"
+#include "analysis/figures/outliers.h"
+#include "analysis/figures/summary.h"
 #include "random_history.h"
 
 #define LABELS 4u

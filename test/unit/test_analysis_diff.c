@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "analysis/diff.h"
+#include "analysis/questions/diff.h"
 #include "test/unit/analysis_fixture.h"
 #include "test/unit/random_history.h"
 

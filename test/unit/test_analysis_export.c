@@ -11,12 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/hash_order.h"
-#include "analysis/names.h"
-#include "analysis/pool_use.h"
-#include "analysis/zone_groups.h"
-#include "analysis/zone_stats.h"
-#include "analysis/zone_texts.h"
+#include "analysis/csvexport/hash_order.h"
+#include "analysis/csvexport/pool_use.h"
+#include "analysis/csvexport/zone_groups.h"
+#include "analysis/csvexport/zone_stats.h"
+#include "analysis/names/names.h"
+#include "analysis/tables/zone_texts.h"
 
 static uint64_t next_random(uint64_t *state)
 {

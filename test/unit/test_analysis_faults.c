@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "analysis/faults.h"
+#include "analysis/figures/faults.h"
 #include "test/unit/analysis_fixture.h"
 
 struct scene {

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "analysis/find.h"
+#include "analysis/questions/find.h"
 #include "test/unit/random_history.h"
 
 static bool covers(const struct rh_block *b, uint64_t low, uint64_t high)

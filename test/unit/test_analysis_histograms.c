@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "analysis/histograms.h"
+#include "analysis/questions/histograms.h"
 #include "test/unit/analysis_fixture.h"
 #include "test/unit/random_history.h"
 

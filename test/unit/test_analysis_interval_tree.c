@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "analysis/interval_tree.h"
+#include "analysis/questions/interval_tree.h"
 #include "base/vec.h"
 
 struct model {

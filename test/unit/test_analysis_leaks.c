@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "analysis/growth.h"
-#include "analysis/leaks.h"
+#include "analysis/questions/growth.h"
+#include "analysis/questions/leaks.h"
 #include "test/unit/analysis_fixture.h"
 #include "test/unit/random_history.h"
 

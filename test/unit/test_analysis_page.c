@@ -7,9 +7,9 @@
 
 #include <cmocka.h>
 
-#include "analysis/page_data.h"
-#include "analysis/page_series.h"
-#include "analysis/page_texts.h"
+#include "analysis/html/html_data.h"
+#include "analysis/html/html_series.h"
+#include "analysis/html/html_texts.h"
 #include "test/unit/random_history.h"
 
 #define POOLS 2 /* the default one and the twins */

@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "analysis/histograms.h"
-#include "analysis/patterns.h"
+#include "analysis/questions/histograms.h"
+#include "analysis/questions/patterns.h"
 #include "test/unit/analysis_fixture.h"
 
 #define BASE UINT64_C(0x7f0000000000)

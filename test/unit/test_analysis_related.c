@@ -14,8 +14,8 @@
 
 #include <cmocka.h>
 
-#include "analysis/correlation.h"
-#include "analysis/related.h"
+#include "analysis/questions/correlation.h"
+#include "analysis/questions/related.h"
 #include "analysis_fixture.h"
 
 #define N 120u

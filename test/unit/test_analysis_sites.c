@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "analysis/function_name.h"
-#include "analysis/sites.h"
+#include "analysis/figures/sites.h"
+#include "analysis/names/function_name.h"
 
 static void test_function_names(void **state)
 {

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "analysis/module_facts.h"
-#include "analysis/stack_profile.h"
+#include "analysis/code/module_facts.h"
+#include "analysis/questions/stack_profile.h"
 #include "test/unit/analysis_fixture.h"
 
 struct made {

@@ -7,15 +7,15 @@
 
 #include <cmocka.h>
 
-#include "analysis/sites.h"
-#include "analysis/stored_figures.h"
-#include "analysis/summary.h"
+#include "analysis/figures/sites.h"
+#include "analysis/figures/stored_figures.h"
+#include "analysis/figures/summary.h"
 #include "test/unit/analysis_fixture.h"
 #include "test/unit/random_history.h"
 #include "test/unit/summary_compare.h"
 #include "test/unit/trace_test.h"
-#include "trace/load.h"
-#include "trace/save.h"
+#include "trace/load/load.h"
+#include "trace/save/save.h"
 
 /* ---- storing and finding again */
 

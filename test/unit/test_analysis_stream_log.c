@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "analysis/stream_log.h"
+#include "analysis/figures/stream_log.h"
 
 static uint64_t next_random(uint64_t *seed)
 {

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "analysis/stream_pipe.h"
+#include "analysis/figures/stream_pipe.h"
 
 /* Sees to it that steps come in the order in which they were put. */
 struct taker {

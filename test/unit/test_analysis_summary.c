@@ -8,9 +8,9 @@
 
 #include <cmocka.h>
 
-#include "analysis/no_data.h"
-#include "analysis/summary.h"
-#include "analysis/verify.h"
+#include "analysis/figures/no_data.h"
+#include "analysis/figures/summary.h"
+#include "analysis/questions/verify.h"
 #include "test/unit/analysis_fixture.h"
 
 static void build(struct summary *s, struct fixture *f, struct summary_options options)

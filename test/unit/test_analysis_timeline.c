@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "analysis/memory_map.h"
-#include "analysis/timeline.h"
+#include "analysis/questions/memory_map.h"
+#include "analysis/questions/timeline.h"
 #include "test/unit/random_history.h"
 
 /* The pools that the selection has: the default one and the twins. */

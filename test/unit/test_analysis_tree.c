@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "analysis/tree.h"
+#include "analysis/questions/tree.h"
 #include "test/unit/random_history.h"
 
 #define PATH_SIZE 1024

@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "analysis/element_type.h"
-#include "analysis/types.h"
+#include "analysis/names/element_type.h"
+#include "analysis/names/types.h"
 #include "analysis_fixture.h"
 
 #define STRING "std::__cxx11::basic_string<char, std::char_traits<char>, std::allocator<char> >"

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "analysis/usage.h"
+#include "analysis/questions/usage.h"
 #include "base/vec.h"
 #include "test/unit/random_history.h"
 

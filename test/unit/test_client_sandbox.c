@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "client/sandbox.c" /* its folder is no library */
+#include "client/seccomp.c" /* its folder is no library */
 
 #define ANSWERED 0xbeefu
 

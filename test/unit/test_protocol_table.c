@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "protocol/decoder_state.h"
-#include "protocol/version.h"
+#include "protocol/wire_version.h"
 
 #define TSV "protocol/queue-items.tsv"
 

@@ -8,8 +8,8 @@
 
 #include <cmocka.h>
 
-#include "recording/recording.h"
 #include "recording_maker.h"
+#include "run/recording/recording.h"
 
 struct fixture {
     struct maker maker;

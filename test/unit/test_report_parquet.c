@@ -10,8 +10,8 @@
 #include <cmocka.h>
 
 #include "base/bytes.h"
-#include "report/parquet_rle.h"
-#include "report/thrift.h"
+#include "report/export/parquet_rle.h"
+#include "report/export/thrift.h"
 
 /* ---- runs and packed bits */
 

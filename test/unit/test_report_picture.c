@@ -9,8 +9,8 @@
 
 #include <cmocka.h>
 
-#include "report/axis.h"
-#include "report/stroke_font.h"
+#include "report/picture/axis.h"
+#include "report/picture/stroke_font.h"
 
 static void check_labels(const struct axis *a, const char *const *labels, unsigned n)
 {

@@ -11,9 +11,9 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "report/overview.h"
+#include "report/overview_report.h"
 #include "report/report.h"
-#include "report/verify.h"
+#include "report/verify_report.h"
 #include "test/unit/analysis_fixture.h"
 
 #define EVIL "evil\x1b]0;x\x07,\"quoted\"\r\n\xff\xe2\x80\xae"

@@ -12,9 +12,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "server/channel.h"
-#include "server/monitor.h"
-#include "server/usage_record.h"
+#include "server/capture/channel.h"
+#include "server/capture/monitor.h"
+#include "server/capture/usage_record.h"
 
 struct pair {
     struct channel a, b;

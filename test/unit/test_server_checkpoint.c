@@ -13,10 +13,10 @@
 #include <fcntl.h>
 #include <signal.h>
 
-#include "server/checkpoint.h"
-#include "server/recovery.h"
-#include "trace/save.h"
-#include "trace/writer.h"
+#include "server/capture/checkpoint.h"
+#include "server/capture/recovery.h"
+#include "trace/file/writer.h"
+#include "trace/save/save.h"
 
 #define SEED "test/fuzz/seeds/fuzz_checkpoint/everything"
 

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "server/descent.h"
-#include "server/process_stat.h"
+#include "run/descent.h"
+#include "run/process_stat.h"
 
 /* A child with a name that looks like the end of its own, and a child of that. */
 struct family {

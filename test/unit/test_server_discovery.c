@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "protocol/handshake.h"
-#include "server/discovery.h"
+#include "server/net/discovery.h"
 
 #define NOISE 150
 

@@ -21,8 +21,8 @@
 
 #include <cmocka.h>
 
-#include "server/guard.h"
-#include "symbols/process_modules.h"
+#include "server/daemon/guard.h"
+#include "symbols/place/process_modules.h"
 
 #define LACKING 77 /* this kernel, or a sanitized program, has it not */
 

@@ -23,7 +23,7 @@
 
 #include "../fuzz/journal_records.h"
 #include "base/buf.h"
-#include "server/recovery.h"
+#include "server/capture/recovery.h"
 
 #define SEEDS "test/fuzz/seeds/fuzz_journal/"
 

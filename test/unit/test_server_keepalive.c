@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "server/keepalive.h"
+#include "server/net/keepalive.h"
 
 /* Both ends of a connection over the loopback. */
 static void connect_pair(int ends[2])

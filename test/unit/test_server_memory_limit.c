@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-#include "server/memory_limit.h"
+#include "server/capture/memory_limit.h"
 
 #define EVENTS ((uint64_t)1 << 20)
 

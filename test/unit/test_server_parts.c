@@ -5,10 +5,10 @@
 
 #include "intake_side.h"
 
-#include "analysis/dump.h"
+#include "analysis/dump/dump.h"
 #include "base/vec.h"
 #include "report/dump_format.h"
-#include "trace/save.h"
+#include "trace/save/save.h"
 
 /* Tables of which a smaller part lists less. */
 static const enum dump_section listed[] = {DUMP_THREAD_NAMES, DUMP_LOCATIONS,

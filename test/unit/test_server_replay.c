@@ -20,7 +20,7 @@
 #include "base/monotonic.h"
 #include "protocol/handshake.h"
 #include "protocol/query.h"
-#include "server/replay.h"
+#include "server/capture/replay.h"
 
 #define RECORDING "fixtures/wire/v0.14.0/memscen.c2s.bin"
 

@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "server/socket_folder.h"
+#include "server/net/socket_folder.h"
 
 struct fixture {
     char parent[64];

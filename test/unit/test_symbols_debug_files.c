@@ -15,10 +15,10 @@
 #include <unistd.h>
 
 #include "elf_maker.h"
-#include "symbols/debug_files.h"
-#include "symbols/debug_link.h"
-#include "symbols/debug_paths.h"
-#include "symbols/regular_file.h"
+#include "symbols/elf/debug_files.h"
+#include "symbols/elf/debug_link.h"
+#include "symbols/elf/debug_paths.h"
+#include "symbols/elf/regular_file.h"
 
 /* A folder of files for one test, with a search in it. */
 struct place {

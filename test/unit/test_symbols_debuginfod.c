@@ -24,9 +24,9 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "symbols/debug_files.h"
-#include "symbols/debuginfod.h"
-#include "symbols/elf_symbols.h"
+#include "symbols/elf/debug_files.h"
+#include "symbols/elf/elf_symbols.h"
+#include "symbols/helper/debuginfod.h"
 
 extern char **environ;
 

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbols/demangle.h"
+#include "symbols/elf/demangle.h"
 
 static void expect(const char *name, const char *want)
 {

@@ -9,7 +9,7 @@
 #include <dwarf.h>
 
 #include "base/buf.h"
-#include "symbols/dwarf_choice.h"
+#include "symbols/dwarf/dwarf_choice.h"
 
 #define OLD "20210528"
 #define NEW "0.7.0"

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/buf.h"
-#include "symbols/dwarf_forms.h"
+#include "symbols/dwarf/dwarf_forms.h"
 
 #define LENGTH(A) (sizeof(A) / sizeof(A)[0])
 

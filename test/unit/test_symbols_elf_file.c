@@ -15,8 +15,8 @@
 #include <zstd.h>
 
 #include "elf_maker.h"
-#include "symbols/debug_link.h"
-#include "symbols/elf_file.h"
+#include "symbols/elf/debug_link.h"
+#include "symbols/elf/elf_file.h"
 
 #define TEXT_LEN 5000
 

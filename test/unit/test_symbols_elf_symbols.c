@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "elf_maker.h"
-#include "symbols/eh_frame.h"
-#include "symbols/elf_symbols.h"
+#include "symbols/elf/eh_frame.h"
+#include "symbols/elf/elf_symbols.h"
 
 #define CODE 0x1000
 #define CODE_LEN 0x1000

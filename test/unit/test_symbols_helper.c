@@ -22,9 +22,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "symbols/helper.h"
-#include "symbols/helper_serve.h"
-#include "symbols/helper_wire.h"
+#include "symbols/helper/helper.h"
+#include "symbols/helper/helper_serve.h"
+#include "symbols/place/helper_wire.h"
 
 /* ---- the helper's side */
 

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "symbols/helper_answers.h"
-#include "symbols/helper_wire.h"
+#include "symbols/helper/helper_answers.h"
+#include "symbols/place/helper_wire.h"
 
 static struct view body_of(const struct answers_out *out)
 {

@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "dwarf_maker.h"
-#include "symbols/elf_file.h"
-#include "symbols/index.h"
+#include "symbols/elf/elf_file.h"
+#include "symbols/index/index.h"
 
 #define KEY ((struct view){"key", 3})
 

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbols/locate.h"
+#include "symbols/place/locate.h"
 
 /* ---- module tables */
 

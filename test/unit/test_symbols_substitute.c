@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "symbols/substitute.h"
+#include "symbols/elf/substitute.h"
 
 /* What the rules, ended by NULL, make of a path; NULL: none fits. */
 static void expect(const char *const *rules, const char *path, const char *want)

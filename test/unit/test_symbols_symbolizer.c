@@ -16,8 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "symbols/helper_serve.h"
-#include "symbols/process_modules.h"
+#include "symbols/helper/helper_serve.h"
+#include "symbols/place/process_modules.h"
 
 __attribute__((noinline)) int symbolized_function(int n);
 __attribute__((noinline)) int symbolized_function(int n)

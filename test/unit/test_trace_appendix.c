@@ -12,7 +12,7 @@
 #include <sys/stat.h>
 
 #include "test/unit/trace_test.h"
-#include "trace/appendix.h"
+#include "trace/file/appendix.h"
 
 #define FIXTURE "fixtures/traces/v0.14.0/memscen.tracy"
 #define PIECE 65512u

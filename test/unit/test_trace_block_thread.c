@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "trace/block_thread.h"
+#include "trace/file/block_thread.h"
 
 #define LANES 6 /* more than there are threads */
 #define WAITING ((size_t)BLOCK_THREAD_DEPTH)

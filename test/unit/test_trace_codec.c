@@ -6,7 +6,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "trace/codec.h"
+#include "trace/file/codec.h"
 #include "trace_sample.h"
 #include "trace_test.h"
 

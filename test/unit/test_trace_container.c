@@ -10,7 +10,7 @@
 #include <zstd.h>
 
 #include "base/bytes.h"
-#include "trace/container.h"
+#include "trace/file/container.h"
 #include "trace_test.h"
 
 enum { RANDOM, REPETITIVE, MIXED, DATA_KINDS };

@@ -6,7 +6,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "trace/convert.h"
+#include "trace/filter/convert.h"
 #include "trace_sample.h"
 #include "trace_test.h"
 

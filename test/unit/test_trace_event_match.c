@@ -7,11 +7,12 @@
 #include <cmocka.h>
 
 #include "base/bytes.h"
-#include "trace/codec.h"
-#include "trace/event_match.h"
+#include "trace/file/codec.h"
+#include "trace/file/event_match.h"
 #include "trace_test.h"
 
-/* In these the sizes of zstd's search and ours are compared (trace/match_trial.h); ours wins. */
+/* In these the sizes of zstd's search and ours are compared (trace/file/match_trial.h); ours wins.
+ */
 #define TRIED ((size_t)18 * BLOCK_SIZE)
 
 #define EVENTS ((size_t)60000)

@@ -11,12 +11,12 @@
 #include "protocol_support.h"
 #include "trace_test.h"
 
-#include "analysis/summary.h"
-#include "trace/convert.h"
-#include "trace/ingest.h"
-#include "trace/load.h"
-#include "trace/merge.h"
-#include "trace/save.h"
+#include "analysis/figures/summary.h"
+#include "trace/filter/convert.h"
+#include "trace/ingest/ingest.h"
+#include "trace/load/load.h"
+#include "trace/merge/merge.h"
+#include "trace/save/save.h"
 
 static struct {
     size_t calls, first, last; /* calls from `first` to `last` fail */

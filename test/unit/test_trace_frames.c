@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "test/unit/ingest_test.h"
-#include "trace/bc1.h"
+#include "trace/file/bc1.h"
 
 static void mark(struct fixture *f, enum event_kind kind, uint64_t name, int64_t time)
 {

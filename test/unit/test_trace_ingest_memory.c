@@ -7,8 +7,8 @@
 
 #include <cmocka.h>
 
-#include "trace/ingest.h"
-#include "trace/save.h"
+#include "trace/ingest/ingest.h"
+#include "trace/save/save.h"
 #include "trace_test.h"
 
 #define EVENTS 30000u

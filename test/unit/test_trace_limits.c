@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "trace/ingest.h"
+#include "trace/ingest/ingest.h"
 
 struct fixture {
     struct trace t;

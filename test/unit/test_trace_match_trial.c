@@ -7,9 +7,9 @@
 
 #include <cmocka.h>
 
-#include "trace/event_match.h"
-#include "trace/match_trial.h"
-#include "trace/stream.h"
+#include "trace/file/event_match.h"
+#include "trace/file/match_trial.h"
+#include "trace/file/stream.h"
 
 #define BLOCKS 16u /* of a trial */
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "memory_steps.h"
-#include "trace/store.h"
+#include "trace/store/store.h"
 
 #define POOLS 3
 #define ADDRESSES 400

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/map.h"
-#include "trace/merge.h"
+#include "trace/merge/merge.h"
 #include "trace_test.h"
 #include "trace_whole.h"
 

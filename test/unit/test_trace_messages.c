@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/rekey.h"
-#include "trace/ingest.h"
-#include "trace/save.h"
+#include "trace/filter/rekey.h"
+#include "trace/ingest/ingest.h"
+#include "trace/save/save.h"
 
 struct saved {
     VEC(struct view) strings;

@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "dump_test.h"
-#include "trace/convert.h"
+#include "trace/filter/convert.h"
 
 /* A trace as a file in memory. */
 struct image {

@@ -8,9 +8,9 @@
 #include <cmocka.h>
 
 #include "test/unit/trace_test.h"
-#include "trace/read_ahead.h"
-#include "trace/save.h"
-#include "trace/store.h"
+#include "trace/file/read_ahead.h"
+#include "trace/save/save.h"
+#include "trace/store/store.h"
 
 /* A checksum of all records, and a place to fail at. */
 struct taker {

@@ -8,8 +8,8 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "trace/frame_book.h"
-#include "trace/frame_name.h"
+#include "trace/store/frame_book.h"
+#include "trace/store/frame_name.h"
 #include "trace_test.h"
 #include "trace_whole.h"
 

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "trace/rekey.h"
+#include "trace/filter/rekey.h"
 
 #define STRINGS 200u
 

@@ -1,4 +1,4 @@
-/* The filters of trace/rewrite.h other than ranges, on real traces, alone and together. */
+/* The filters of trace/filter/rewrite.h other than ranges, on real traces, alone and together. */
 
 #include <stdarg.h>
 #include <stddef.h>

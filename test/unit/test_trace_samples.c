@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/keyed_blobs.h"
-#include "trace/samples.h"
+#include "trace/store/keyed_blobs.h"
+#include "trace/store/samples.h"
 
 #define KERNEL_FRAME (UINT64_C(0x3) << 60 | 0x1234) /* of address 0xf000000000001234 */
 

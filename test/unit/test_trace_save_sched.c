@@ -8,8 +8,8 @@
 
 #include <string.h>
 
-#include "trace/ingest.h"
-#include "trace/save.h"
+#include "trace/ingest/ingest.h"
+#include "trace/save/save.h"
 
 struct fixture {
     struct trace t;

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "trace/sched.h"
+#include "trace/store/sched.h"
 
 struct fixture {
     struct spool spool;

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "trace/spill.h"
+#include "trace/store/spill.h"
 
 struct thing {
     int64_t time;

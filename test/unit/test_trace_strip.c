@@ -6,7 +6,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "trace/strip.h"
+#include "trace/filter/strip.h"
 #include "trace_sample.h"
 #include "trace_test.h"
 

@@ -9,8 +9,8 @@
 #include <ctype.h>
 #include <string.h>
 
-#include "trace/record.h"
-#include "trace/version.h"
+#include "trace/file/file_version.h"
+#include "trace/file/record.h"
 
 static void test_layouts_ascend(void **state)
 {

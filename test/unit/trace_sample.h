@@ -8,9 +8,9 @@
 
 #include <string.h>
 
-#include "trace/grammar.h"
-#include "trace/record.h"
-#include "trace/version.h"
+#include "trace/file/file_version.h"
+#include "trace/file/grammar.h"
+#include "trace/file/record.h"
 
 #define SAMPLE_STRINGS 40
 #define SAMPLE_THREADS 9

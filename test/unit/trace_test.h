@@ -11,8 +11,8 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "trace/reader.h"
-#include "trace/writer.h"
+#include "trace/file/reader.h"
+#include "trace/file/writer.h"
 
 /* Real traces: name.tracy under fixtures/traces/RELEASE. */
 #define TRACE_FIXTURE_FILES(FILE)                                                                  \

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "trace/grammar.h"
-#include "trace/record.h"
+#include "trace/file/grammar.h"
+#include "trace/file/record.h"
 
 struct tree_node {
     enum record_type type;

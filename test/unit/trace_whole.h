@@ -7,7 +7,7 @@
  */
 
 #include "base/vec.h"
-#include "trace/rewrite.h"
+#include "trace/filter/rewrite.h"
 
 struct whole_record {
     enum record_type type;

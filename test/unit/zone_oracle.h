@@ -10,9 +10,9 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "trace/ingest.h"
-#include "trace/save.h"
-#include "trace/writer.h"
+#include "trace/file/writer.h"
+#include "trace/ingest/ingest.h"
+#include "trace/save/save.h"
 
 #define ORACLE_THREADS 8u
 #define ORACLE_TEXT 64u

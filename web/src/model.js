@@ -1,5 +1,5 @@
 // The data of the page, and its figures for any range of steps. The numbers in the cells of keys
-// are those of enum page_value in analysis/page_series.h.
+// are those of enum page_value in analysis/html/html_series.h.
 
 import { inflate, readCells } from "./unpack.js";
 

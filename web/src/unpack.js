@@ -1,4 +1,4 @@
-// Reads what report/html_pack.c writes: base64 of zlib of variable-length integers.
+// Reads what report/html/html_pack.c writes: base64 of zlib of variable-length integers.
 
 export async function inflate(base64) {
   const text = atob(base64);
@@ -33,7 +33,7 @@ export class Reader {
 }
 
 // Cells by step: for each the key, and up to `values` numbers. How they stand is told at pack_cells
-// in report/html.c.
+// in report/html/html.c.
 export function readCells(reader, steps, values) {
   const first = new Uint32Array(steps + 1);
   for (let step = 0; step < steps; step++) first[step + 1] = first[step] + reader.unsigned();

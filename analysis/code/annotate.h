@@ -1,0 +1,160 @@
+#ifndef TIDEMARK_ANALYSIS_CODE_ANNOTATE_H
+#define TIDEMARK_ANALYSIS_CODE_ANNOTATE_H
+
+/*
+ * The machine code of one function, as far as the trace holds it: its instructions, where each
+ * comes from, and what was allocated through each call.
+ *
+ * A frame of a call stack is the address that a call returns to, so the call is the instruction
+ * that ends there; an allocation counts once for each instruction that its call stack passes
+ * through, however often. Costs one sweep over the history; memory follows distinct call stacks and
+ * the function's size. Code and sources of the whole trace are set aside while it is loaded,
+ * compressed and file-backed (keyed_blobs.h).
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/code/disassembler.h"
+#include "analysis/code/sample_profile.h"
+#include "analysis/figures/selection.h"
+#include "analysis/names/frames.h"
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/vec.h"
+#include "trace/file/record.h"
+#include "trace/store/store.h"
+
+/* Of a longer function only so many bytes are kept: `size` tells how long it is. */
+#define ANNOTATE_CODE_MAX ((uint64_t)1 << 20)
+
+/* Where machine code was found that is not in the trace. */
+struct annotate_origin {
+    struct view path; /* of the image; empty: it was fetched from a server */
+    bool checked;     /* its build id is that of the image which the client had */
+};
+
+struct annotate_code {
+    uint64_t address;
+    uint64_t size; /* bytes; nothing lies behind the end of the address space */
+    /* Of code that is not in the trace, else empty; texts of the trace. */
+    bool is_elsewhere;
+    struct annotate_origin origin;
+    struct view name, image;
+};
+
+/* What is set aside. */
+struct annotate_texts {
+    struct trace *trace;
+    VEC(struct annotate_code) codes; /* by place in trace.symbol_codes */
+    VEC(size_t) paths; /* lengths of the paths of sources, which follow each other in */
+    struct buf names;  /* … these bytes */
+};
+
+void annotate_texts_init(struct annotate_texts *a, struct trace *t);
+void annotate_texts_release(struct annotate_texts *a);
+
+/* Marks the records that annotate_texts_put takes: see trace_load_options.beside. */
+void annotate_texts_wanted(bool wanted[REC_TYPE_COUNT]);
+int annotate_texts_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e);
+
+/*
+ * Adds code that the trace does not have, as if it did; code that is there already stands. Texts
+ * are copied.
+ */
+int annotate_texts_add(struct annotate_texts *a, const struct annotate_code *code,
+                       struct view bytes, struct err *e);
+
+/* ---- which function */
+
+struct annotate_function {
+    uint64_t address;
+    uint64_t size;    /* bytes */
+    uint32_t code;    /* index in annotate_texts.codes */
+    struct view name; /* empty: unknown */
+    struct view image, file;
+    uint32_t line;     /* 0 unknown */
+    bool is_elsewhere; /* its code is not in the trace, but in */
+    struct annotate_origin origin;
+};
+
+struct annotate_functions {
+    VEC(struct annotate_function) list; /* by address */
+    bool is_part;                       /* of their names only a part fits */
+};
+
+/*
+ * The functions that `wanted` means: "0x…" is an address within; else a name as a whole, with or
+ * without parameters; else a part of a name; with `regex` a Perl-compatible regular expression that
+ * a name matches. ERR_USAGE when there is none or it is no expression, ERR_CHECK when there is one
+ * without machine code in the trace: the text says what can be done. `f` need not be initialised.
+ */
+int annotate_find(struct annotate_functions *f, const struct annotate_texts *a, const char *wanted,
+                  bool regex, struct err *e);
+void annotate_functions_release(struct annotate_functions *f);
+
+/* Frames of call stacks in functions that are meant, whether or not there is code of them. */
+struct annotate_frames {
+    VEC(uint32_t) list; /* numbers; those whose outermost function's name fits best */
+    bool is_part;
+    bool is_address; /* `wanted` is one; the list is empty then */
+    uint64_t address;
+};
+
+int annotate_find_frames(struct annotate_frames *f, const struct trace *t, const char *wanted,
+                         bool regex, struct err *e);
+void annotate_frames_release(struct annotate_frames *f);
+
+/* ---- its code */
+
+struct annotate_figures {
+    uint64_t count, bytes;
+    uint64_t live_count, live_bytes; /* when the selection ends */
+};
+
+/* Call stack samples: see sample_profile.h for which. */
+struct annotate_samples {
+    uint64_t self;  /* that were taken there */
+    uint64_t total; /* and those whose call stack passes through it, each counted once */
+};
+
+/* A source line; neighbours that come from the same one share it. */
+struct annotate_place {
+    struct frame_view frame; /* the innermost function inlined there */
+    bool has_text;
+    size_t text, len; /* in annotation.bytes, without blanks in front */
+};
+
+#define ANNOTATE_NO_PLACE UINT32_MAX
+
+struct annotate_line {
+    uint64_t address;
+    size_t text, len;                /* in annotation.bytes */
+    uint32_t size;                   /* bytes */
+    uint32_t place;                  /* index in places, ANNOTATE_NO_PLACE: unknown */
+    bool is_code;                    /* else `text` has bytes: what is no instruction, … */
+    bool is_unknown;                 /* … or one that the disassembler does not know */
+    bool is_call;                    /* some selected allocation's call stack returns behind it */
+    struct annotate_figures figures; /* of those */
+    struct annotate_samples samples;
+};
+
+struct annotation {
+    const struct trace *trace;
+    struct annotate_function function;
+    uint64_t shown;                  /* bytes of the function that are in `lines` */
+    struct annotate_figures through; /* allocations whose call stacks pass through the function */
+    struct annotate_figures own;     /* of them, those whose site (sites.h) lies in it */
+    struct annotate_samples samples; /* of the function */
+    VEC(struct annotate_line) lines; /* by address, without gaps */
+    VEC(struct annotate_place) places;
+    struct buf bytes;
+};
+
+/* `a` need not be initialised. It is valid as long as the trace. */
+int annotate_build(struct annotation *a, struct annotate_texts *texts,
+                   const struct sample_input *samples, const struct annotate_function *function,
+                   struct selection *s, const struct disassembler *d, struct err *e);
+void annotation_release(struct annotation *a);
+
+#endif

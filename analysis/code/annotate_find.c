@@ -1,0 +1,282 @@
+/* Which functions with machine code a name, an address or an expression means. */
+
+#include "analysis/code/annotate.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/code/annotate_parts.h"
+#include "analysis/names/function_name.h"
+#include "base/format.h"
+#include "base/pattern.h"
+#include "trace/store/frame_name.h"
+
+/* How well a name fits; only those that fit best are taken. */
+enum fit { FIT_NONE, FIT_PART, FIT_WHOLE };
+
+struct wanted {
+    const char *text;
+    bool regex, is_address;
+    uint64_t address;
+    struct pattern *expression;
+};
+
+static int wanted_init(struct wanted *w, const char *text, bool regex, struct err *e)
+{
+    char *end;
+    *w = (struct wanted){.text = text, .regex = regex};
+    if (!*text)
+        return err_set(e, ERR_USAGE, "which function? its name is empty");
+    if (regex) {
+        w->expression = pattern_new(text, strlen(text), e);
+        return w->expression ? 0 : e ? err_prefix(e, "'%s'", text) : -1;
+    }
+    if (text[0] != '0' || (text[1] != 'x' && text[1] != 'X'))
+        return 0;
+    errno = 0;
+    w->address = strtoull(text + 2, &end, 16);
+    w->is_address = true;
+    bool digits = strspn(text + 2, "0123456789abcdefABCDEF") == strlen(text + 2);
+    return errno == 0 && digits && text[2] && *end == 0
+               ? 0
+               : err_set(e, ERR_USAGE, "'%s' is no address", text);
+}
+
+static void wanted_release(struct wanted *w)
+{
+    pattern_free(w->expression);
+}
+
+static bool has_part(struct view text, struct view part)
+{
+    return text.len >= part.len && memmem(text.p, text.len, part.p, part.len) != NULL;
+}
+
+static enum fit fit_of(struct wanted *w, struct view name)
+{
+    char bare[FUNCTION_NAME_SIZE];
+    struct view text = view_of(w->text);
+    if (name.len == 0)
+        return FIT_NONE;
+    if (w->regex)
+        return pattern_matches(w->expression, name.p, name.len) ? FIT_WHOLE : FIT_NONE;
+    if (view_equal(name, text))
+        return FIT_WHOLE;
+    size_t len = function_name(name, bare);
+    if (view_equal((struct view){bare, len}, text))
+        return FIT_WHOLE;
+    return has_part(name, text) ? FIT_PART : FIT_NONE;
+}
+
+/* ---- functions with code */
+
+const struct frame *annotate_frame_at(const struct trace *t, uint64_t address)
+{
+    const struct frame *f =
+        callstacks_find_frame(&t->callstacks, address & ((UINT64_C(1) << 62) - 1));
+    return f && f->n && frame_address(f->id) == address ? f : NULL;
+}
+
+/*
+ * What is called so at its first instruction, since that name may have been looked up anew; else as
+ * the trace's list of symbols has it.
+ */
+static struct annotate_function describe(const struct annotate_texts *a, size_t code)
+{
+    const struct trace *t = a->trace;
+    struct annotate_function f = {.address = a->codes.at[code].address,
+                                  .size = a->codes.at[code].size,
+                                  .code = (uint32_t)code,
+                                  .is_elsewhere = a->codes.at[code].is_elsewhere,
+                                  .origin = a->codes.at[code].origin,
+                                  .name = {"", 0},
+                                  .image = {"", 0},
+                                  .file = {"", 0}};
+    const uint64_t *number = map_find(&t->symbol_numbers, f.address);
+    if (number && *number < t->symbols.len) {
+        const struct trace_symbol *s = &t->symbols.at[*number];
+        struct view file = strings_get(&t->strings, s->file);
+        f.image = strings_get(&t->strings, s->image);
+        f.name = frame_name_parse(strings_get(&t->strings, s->name), f.image).name;
+        if (!frame_file_is_unknown(file, f.image)) {
+            f.file = file;
+            f.line = s->line;
+        }
+    }
+    const struct frame *frame = annotate_frame_at(t, f.address);
+    if (frame) {
+        uint32_t at = (uint32_t)(frame - t->callstacks.frames.at);
+        struct frame_view v = frame_describe(t, at, frame->n - 1);
+        if (v.function.len)
+            f.name = v.function;
+        if (v.image.len)
+            f.image = v.image;
+        if (f.file.len == 0) {
+            f.file = v.file;
+            f.line = v.line;
+        }
+    }
+    if (f.name.len == 0 && f.is_elsewhere)
+        f.name = a->codes.at[code].name;
+    if (f.image.len == 0 && f.is_elsewhere)
+        f.image = a->codes.at[code].image;
+    return f;
+}
+
+static enum fit address_fits(const struct wanted *w, const struct annotate_function *f)
+{
+    if (w->address == f->address)
+        return FIT_WHOLE;
+    return w->address - f->address < f->size ? FIT_PART : FIT_NONE;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct annotate_function *x = a, *y = b;
+    return (x->address > y->address) - (x->address < y->address);
+}
+
+static int collect(struct annotate_functions *out, const struct annotate_texts *a, struct wanted *w,
+                   struct err *e)
+{
+    enum fit best = FIT_PART;
+    for (size_t i = 0; i < a->codes.len; i++) {
+        struct annotate_function f = describe(a, i);
+        enum fit fit = w->is_address ? address_fits(w, &f) : fit_of(w, f.name);
+        if (fit < best)
+            continue;
+        if (fit > best)
+            out->list.len = 0;
+        best = fit;
+        if (!vec_push(&out->list, f))
+            return err_no_memory(e, "functions");
+    }
+    out->is_part = best == FIT_PART && !w->is_address;
+    if (out->list.len > 1)
+        qsort(out->list.at, out->list.len, sizeof *out->list.at, compare);
+    return 0;
+}
+
+/* ---- why there is none */
+
+/* A function of the trace's frames that is called so: it had no code of its own. */
+static bool find_in_frames(const struct trace *t, struct wanted *w, struct view *name,
+                           struct view *outer)
+{
+    const struct callstacks *c = &t->callstacks;
+    enum fit best = FIT_NONE;
+    for (size_t i = 0; i < c->frames.len && best < FIT_WHOLE && !w->is_address; i++) {
+        for (uint32_t k = 0; k < c->frames.at[i].n; k++) {
+            struct frame_view v = frame_describe(t, (uint32_t)i, k);
+            enum fit fit = v.has_name ? fit_of(w, v.function) : FIT_NONE;
+            if (fit <= best)
+                continue;
+            best = fit;
+            *name = v.function;
+            *outer = v.is_inline ? frame_describe(t, (uint32_t)i, c->frames.at[i].n - 1).function
+                                 : (struct view){"", 0};
+        }
+    }
+    return best != FIT_NONE;
+}
+
+static int name_width(struct view name)
+{
+    return name.len > 120 ? 120 : (int)name.len;
+}
+
+static int tell_why(const struct annotate_texts *a, struct wanted *w, struct err *e)
+{
+    struct view name, outer;
+    char n[FORMAT_SIZE];
+    const char *text = w->text;
+    bool known = find_in_frames(a->trace, w, &name, &outer);
+    if (a->codes.len == 0)
+        return err_set(e, ERR_CHECK,
+                       "the trace has no machine code: its client was built with "
+                       "TRACY_NO_CODE_TRANSFER, it was captured with --no-code, or the code was "
+                       "stripped; record it again without");
+    if (known && outer.len)
+        return err_set(e, ERR_CHECK,
+                       "'%.*s' has no machine code of its own in the trace: it was inlined, for "
+                       "one into '%.*s', which can be asked for instead",
+                       name_width(name), name.p, name_width(outer), outer.p);
+    if (known)
+        return err_set(e, ERR_CHECK,
+                       "the trace has no machine code of '%.*s': clients send that of functions "
+                       "whose size they know; give the image its symbol table and record again",
+                       name_width(name), name.p);
+    return err_set(e, ERR_USAGE, "%s '%.120s'; the trace has machine code of %s",
+                   w->is_address ? "no function holds the address"
+                   : w->regex    ? "no function's name matches"
+                                 : "no function is called",
+                   text, format_counted(n, a->codes.len, "function"));
+}
+
+int annotate_find(struct annotate_functions *f, const struct annotate_texts *a, const char *wanted,
+                  bool regex, struct err *e)
+{
+    struct wanted w;
+    *f = (struct annotate_functions){0};
+    if (wanted_init(&w, wanted, regex, e) != 0)
+        return -1;
+    int status = collect(f, a, &w, e);
+    if (status == 0 && f->list.len == 0)
+        status = tell_why(a, &w, e);
+    if (status != 0)
+        annotate_functions_release(f);
+    wanted_release(&w);
+    return status;
+}
+
+void annotate_functions_release(struct annotate_functions *f)
+{
+    vec_release(&f->list);
+}
+
+/* ---- frames */
+
+static int collect_frames(struct annotate_frames *f, const struct trace *t, struct wanted *w,
+                          struct err *e)
+{
+    enum fit best = FIT_PART;
+    for (size_t i = 0; i < t->callstacks.frames.len; i++) {
+        const struct frame *frame = &t->callstacks.frames.at[i];
+        if (frame->n == 0 || frame->id & FRAME_ID_CUSTOM)
+            continue;
+        struct frame_view v = frame_describe(t, (uint32_t)i, frame->n - 1);
+        enum fit fit = v.has_name ? fit_of(w, v.function) : FIT_NONE;
+        if (fit < best)
+            continue;
+        if (fit > best)
+            f->list.len = 0;
+        best = fit;
+        if (!vec_push(&f->list, (uint32_t)i))
+            return err_no_memory(e, "functions");
+    }
+    f->is_part = best == FIT_PART;
+    return 0;
+}
+
+int annotate_find_frames(struct annotate_frames *f, const struct trace *t, const char *wanted,
+                         bool regex, struct err *e)
+{
+    struct wanted w;
+    *f = (struct annotate_frames){0};
+    if (wanted_init(&w, wanted, regex, e) != 0)
+        return -1;
+    f->is_address = w.is_address;
+    f->address = w.address;
+    int status = w.is_address ? 0 : collect_frames(f, t, &w, e);
+    if (status != 0)
+        annotate_frames_release(f);
+    wanted_release(&w);
+    return status;
+}
+
+void annotate_frames_release(struct annotate_frames *f)
+{
+    vec_release(&f->list);
+}

@@ -1,0 +1,25 @@
+#ifndef TIDEMARK_ANALYSIS_CODE_ANNOTATE_PARTS_H
+#define TIDEMARK_ANALYSIS_CODE_ANNOTATE_PARTS_H
+
+/* What the files of annotate.h share. */
+
+#include "analysis/code/annotate.h"
+#include "trace/store/store.h"
+
+/* The frame of the trace that tells what is at an address, or NULL. */
+const struct frame *annotate_frame_at(const struct trace *t, uint64_t address);
+
+/* Whether an address lies in the function, shown or not. */
+static inline bool annotate_is_inside(const struct annotation *a, uint64_t address)
+{
+    return address - a->function.address < a->function.size;
+}
+
+/* The line that an address lies in, or NULL. */
+struct annotate_line *annotate_line_at(struct annotation *a, uint64_t address);
+
+/* Counts the selected samples by line and for the function. */
+void annotate_count_samples(struct annotation *a, const struct sample_input *samples,
+                            const struct selection *s);
+
+#endif

@@ -1,0 +1,27 @@
+#ifndef TIDEMARK_ANALYSIS_CODE_DISASSEMBLER_H
+#define TIDEMARK_ANALYSIS_CODE_DISASSEMBLER_H
+
+/*
+ * Turns machine code into text: `walk` calls `line` for each instruction in order, and ends without
+ * an error at bytes that are none. Of an instruction that it cannot decode `text` has the bytes and
+ * `known` is false. Which processor's, `ctx` knows: analysis/ has no disassembler of
+ * its own, it is handed one.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/view.h"
+
+struct disassembler {
+    void *ctx;
+    int (*walk)(void *ctx, uint64_t address, struct view code,
+                int (*line)(void *to, uint64_t address, size_t size, const char *text, bool known,
+                            struct err *e),
+                void *to, struct err *e);
+    unsigned unit; /* bytes: instructions are at multiples of it */
+};
+
+#endif

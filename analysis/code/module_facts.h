@@ -1,0 +1,27 @@
+#ifndef TIDEMARK_ANALYSIS_CODE_MODULE_FACTS_H
+#define TIDEMARK_ANALYSIS_CODE_MODULE_FACTS_H
+
+/*
+ * The module table that a capture leaves in a trace: facts "tidemark.module=START-END OFFSET
+ * BUILDID PATH" (ARCHITECTURE.md), one for each executable mapping.
+ */
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/view.h"
+#include "trace/store/store.h"
+
+struct module_fact {
+    uint64_t start, end;  /* addresses; end is one past the last */
+    uint64_t offset;      /* in the file */
+    struct view build_id; /* hexadecimal; empty when unknown */
+    struct view path;
+};
+
+/* Hands over each module in the order of the facts; those that cannot be read are passed over. */
+int module_facts_walk(const struct trace *t,
+                      int (*put)(void *ctx, const struct module_fact *m, struct err *e), void *ctx,
+                      struct err *e);
+
+#endif

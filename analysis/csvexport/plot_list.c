@@ -1,0 +1,198 @@
+#include "analysis/csvexport/plot_list.h"
+
+#include <stdlib.h>
+
+#define SPOOL_BUDGET ((size_t)16 << 20)
+#define FIRST_FRAME 3 /* of an on-demand client: the one after connecting */
+
+static const struct pack_layout point_layout = {
+    .element = sizeof(struct listed_point),
+    .count = 2,
+    .fields = {{0, 8, PACK_STEP}, {8, 8, PACK_OFFSET}},
+};
+
+int plot_list_init(struct plot_list *l, const struct plot_sink *sink, const char *dir,
+                   struct err *e)
+{
+    *l = (struct plot_list){.sink = *sink};
+    l->use.late_frees.fd = -1;
+    if (spool_init(&l->spool, dir, SPOOL_BUDGET, e) != 0)
+        return -1;
+    column_init(&l->stored.points, &l->spool, &point_layout, false);
+    column_init(&l->pools.points, &l->spool, &point_layout, false);
+    pool_use_init(&l->use, &l->pools.points, &l->spool, dir);
+    return 0;
+}
+
+void plot_list_release(struct plot_list *l)
+{
+    if (l->stored.points.spool) {
+        column_release(&l->stored.points);
+        column_release(&l->pools.points);
+        pool_use_release(&l->use);
+        spool_release(&l->spool);
+    }
+    vec_release(&l->stored.plots);
+    vec_release(&l->pools.plots);
+    hash_order_release(&l->order);
+    map_release(&l->pool_numbers);
+    *l = (struct plot_list){0};
+}
+
+void plot_list_wanted(bool wanted[REC_TYPE_COUNT])
+{
+    static const enum record_type types[] = {REC_HEADER,       REC_FRAME_SET,  REC_FRAME,
+                                             REC_PLOT,         REC_PLOT_POINT, REC_POOL,
+                                             REC_MEMORY_EVENT, REC_POOL_END};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++)
+        wanted[types[i]] = true;
+}
+
+/* The first set is the base one. */
+static void put_frames(struct plot_list *l, const struct rec_frame *r, size_t n)
+{
+    if (l->sets != 1 || l->frames >= FIRST_FRAME)
+        return;
+    if (l->frames + n >= FIRST_FRAME && l->on_demand)
+        l->first_time = r[FIRST_FRAME - 1 - l->frames].start;
+    l->frames += n;
+}
+
+static int put_points(struct plot_list *l, const struct rec_plot_point *r, size_t n, struct err *e)
+{
+    for (size_t i = 0; i < n; i++) {
+        struct listed_point *p = column_append(&l->stored.points, e);
+        if (!p)
+            return -1;
+        *p = (struct listed_point){r[i].time, r[i].value};
+    }
+    return 0;
+}
+
+/* A pool's key comes once; where it does not, the first one decides the order. */
+static int list_pool(struct plot_list *l, struct err *e)
+{
+    struct listed_plot plot = {.key = l->pool, .first = l->pools.points.len};
+    bool fresh;
+    uint64_t *number = map_add(&l->pool_numbers, l->pool, &fresh);
+    if (!number || !vec_push(&l->pools.plots, plot))
+        return err_no_memory(e, "plots");
+    if (!fresh)
+        return err_set(e, ERR_INPUT, "two memory pools have the key 0x%llx",
+                       (unsigned long long)l->pool);
+    *number = l->pools.plots.len - 1;
+    l->pool_listed = true;
+    return pool_use_begin(&l->use, l->first_time, e);
+}
+
+static int put_events(struct plot_list *l, const struct rec_memory_event *r, size_t n,
+                      struct err *e)
+{
+    if (!l->pool_listed && list_pool(l, e) != 0)
+        return -1;
+    return pool_use_add(&l->use, r, n, e);
+}
+
+static int end_pool(struct plot_list *l, uint64_t name, struct err *e)
+{
+    if (!l->pool_listed)
+        return 0;
+    struct listed_plot *plot = &l->pools.plots.at[l->pools.plots.len - 1];
+    l->pool_listed = false;
+    int status = pool_use_end(&l->use, e);
+    plot->name = name;
+    plot->n = l->pools.points.len - plot->first;
+    return status;
+}
+
+/* ---- records */
+
+int plot_list_put(struct plot_list *l, enum record_type type, const void *recs, size_t n,
+                  struct err *e)
+{
+    switch (type) {
+    case REC_HEADER:
+        l->on_demand = ((const struct rec_header *)recs)->on_demand != 0;
+        return 0;
+    case REC_FRAME_SET:
+        l->sets++;
+        return 0;
+    case REC_FRAME:
+        put_frames(l, recs, n);
+        return 0;
+    case REC_PLOT: {
+        const struct rec_plot *r = recs;
+        struct listed_plot plot = {.name = r->name, .first = l->stored.points.len, .n = r->n};
+        return vec_push(&l->stored.plots, plot) ? 0 : err_no_memory(e, "plots");
+    }
+    case REC_PLOT_POINT:
+        return put_points(l, recs, n, e);
+    case REC_POOL:
+        l->pool = ((const struct rec_pool *)recs)->key;
+        return hash_order_add(&l->order, l->pool, NULL, e);
+    case REC_MEMORY_EVENT:
+        return put_events(l, recs, n, e);
+    case REC_POOL_END:
+        return end_pool(l, ((const struct rec_pool_end *)recs)->name, e);
+    default:
+        return 0;
+    }
+}
+
+static int hand_over(struct plot_list *l, struct plot_column *c, const struct listed_plot *plot,
+                     struct err *e)
+{
+    struct column_reader reader;
+    const struct listed_point *points;
+    struct err failed = {0};
+    size_t n;
+    int status = 0;
+    column_reader_init(&reader, &c->points);
+    reader.next = plot->first;
+    for (uint64_t left = plot->n; status == 0 && left > 0; left -= n) {
+        points = column_reader_next(&reader, &n, &failed);
+        if (!points)
+            break;
+        n = n < left ? n : (size_t)left;
+        status = l->sink.put(l->sink.ctx, plot->name, points, n, e);
+    }
+    column_reader_release(&reader);
+    if (status == 0 && failed.code != ERR_NONE) {
+        *e = failed;
+        status = -1;
+    }
+    return status;
+}
+
+/* Positions of the pools in the order of their hash map. */
+static int order_pools(const struct plot_list *l, size_t *positions)
+{
+    size_t iter = 0, n = 0;
+    uint64_t key;
+    while (hash_order_next(&l->order, &iter, &key)) {
+        const uint64_t *number = map_find(&l->pool_numbers, key);
+        if (number)
+            positions[n++] = (size_t)*number;
+    }
+    return (int)n;
+}
+
+static int finish_pools(struct plot_list *l, struct err *e)
+{
+    size_t *positions = malloc((l->pools.plots.len + 1) * sizeof *positions);
+    if (!positions)
+        return err_no_memory(e, "plots");
+    int status = 0;
+    for (int i = order_pools(l, positions); status == 0 && i-- > 0;)
+        status = hand_over(l, &l->pools, &l->pools.plots.at[positions[i]], e);
+    free(positions);
+    return status;
+}
+
+int plot_list_finish(struct plot_list *l, struct err *e)
+{
+    int status = finish_pools(l, e);
+    for (size_t i = 0; status == 0 && i < l->stored.plots.len; i++)
+        status = hand_over(l, &l->stored, &l->stored.plots.at[i], e);
+    return status;
+}

@@ -1,0 +1,146 @@
+/*
+ * Messages of a dump. A message does not say whose it is: each thread has a list of the keys of its
+ * messages, far behind. Both are sorted by key, and what meets makes a line.
+ */
+
+#include <string.h>
+
+#include "analysis/dump/dump_lines.h"
+
+/* What is sorted: key and part, behind them the payload. */
+#define JOIN_KEY_SIZE 9u
+
+enum join_part { JOIN_CLAIM, JOIN_MESSAGE, JOIN_OWN };
+
+static int join_add(struct dump *d, uint64_t key, enum join_part part, struct view payload,
+                    struct err *e)
+{
+    uint8_t bytes[JOIN_KEY_SIZE];
+    store_u64(bytes, __builtin_bswap64(key));
+    bytes[8] = (uint8_t)part;
+    return line_sort_add(&d->messages, (struct view){(const char *)bytes, sizeof bytes}, payload,
+                         e);
+}
+
+int dump_thread_message(struct dump *d, const void *recs, size_t n, struct err *e)
+{
+    const struct rec_id *r = recs;
+    struct view owner = {(const char *)&d->owner, sizeof d->owner};
+    for (size_t i = 0; i < n; i++) {
+        if (join_add(d, r[i].id, JOIN_CLAIM, owner, e) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* What a capture makes of memory faults (trace/ingest/ingest.c). */
+static bool is_own_message(const struct dump *d, const struct rec_message *r)
+{
+    static const char *const beginnings[] = {"tidemark: free of unknown address 0x",
+                                             "tidemark: allocation at live address 0x"};
+    struct view text;
+    if (r->text.flags != STRING_REF_INDEX || !dump_string(&d->t, r->text.value, &text))
+        return false;
+    for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++) {
+        size_t len = strlen(beginnings[i]);
+        if (text.len >= len && memcmp(text.p, beginnings[i], len) == 0)
+            return true;
+    }
+    return false;
+}
+
+/* The payload of a message: its time and the fields that stand behind the thread. */
+static void message_payload(struct dump *d, const struct rec_message *r)
+{
+    buf_clear(&d->line);
+    buf_i64(&d->line, r->time);
+    dump_field_ref(&d->t, &d->line, "text", &r->text);
+    if (r->color != 0)
+        dump_address(d, "color", r->color);
+    if (d->t.layout->message_meta) {
+        dump_number(d, "source", r->source);
+        dump_number(d, "severity", r->severity);
+    }
+    dump_callstack_field(d, "callstack", r->callstack);
+}
+
+int dump_message(struct dump *d, const void *recs, size_t n, struct err *e)
+{
+    const struct rec_message *r = recs;
+    for (size_t i = 0; i < n; i++) {
+        message_payload(d, &r[i]);
+        if (d->line.failed)
+            return err_no_memory(e, "the dump");
+        bool own = !d->o->own && is_own_message(d, &r[i]);
+        struct view payload = {(const char *)d->line.data, d->line.len};
+        if (join_add(d, r[i].key, own ? JOIN_OWN : JOIN_MESSAGE, payload, e) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- joining */
+
+struct join {
+    struct dump *d;
+    bool begun;
+    uint64_t key;
+    bool claimed, found; /* by a thread; a message of that key */
+    uint64_t thread;
+};
+
+/* A thread's list names what is no message, or what an earlier thread's list has named. */
+static int put_stray(struct join *j, uint64_t thread, struct err *e)
+{
+    dump_begin(j->d, DUMP_MESSAGES, 1, thread, 0);
+    dump_number(j->d, "thread", thread);
+    dump_number(j->d, "stray", 1);
+    return dump_end(j->d, e);
+}
+
+static int finish_key(struct join *j, struct err *e)
+{
+    return j->claimed && !j->found ? put_stray(j, j->thread, e) : 0;
+}
+
+static int put_message(struct join *j, struct view payload, struct err *e)
+{
+    int64_t time = load_i64(payload.p);
+    dump_begin(j->d, DUMP_MESSAGES, 0, 0, dump_signed(time));
+    dump_integer(j->d, "time", time);
+    if (j->claimed)
+        dump_number(j->d, "thread", j->thread);
+    buf_put(&j->d->line, payload.p + sizeof time, payload.len - sizeof time);
+    return dump_end(j->d, e);
+}
+
+static int join_put(void *ctx, struct view line, struct err *e)
+{
+    struct join *j = ctx;
+    uint64_t key = load_u64(line.p);
+    enum join_part part = (enum join_part)line.p[8];
+    struct view payload = {line.p + JOIN_KEY_SIZE, line.len - JOIN_KEY_SIZE};
+    if (!j->begun || key != j->key) {
+        if (finish_key(j, e) != 0)
+            return -1;
+        *j = (struct join){.d = j->d, .begun = true, .key = key};
+    }
+    if (part == JOIN_CLAIM) {
+        uint64_t thread = load_u64(payload.p);
+        if (j->claimed)
+            return put_stray(j, thread, e);
+        j->claimed = true;
+        j->thread = thread;
+        return 0;
+    }
+    j->found = true;
+    return part == JOIN_OWN ? 0 : put_message(j, payload, e);
+}
+
+int dump_join_messages(struct dump *d, struct err *e)
+{
+    struct join j = {.d = d};
+    if (line_sort_drain(&d->messages, join_put, &j, e) != 0)
+        return -1;
+    return finish_key(&j, e);
+}

@@ -1,0 +1,123 @@
+#ifndef TIDEMARK_ANALYSIS_FIGURES_ACCOUNTING_H
+#define TIDEMARK_ANALYSIS_FIGURES_ACCOUNTING_H
+
+/*
+ * Running figures per pool and per (pool, key). The key is the allocation's call stack id, a group
+ * of call stacks, or the allocating thread. The same code observes a live capture and, through
+ * memory_sweep, a saved trace.
+ *
+ * All figures are defined on usage at the END of each distinct nanosecond, frees before allocations
+ * (ARCHITECTURE.md), so they do not depend on the order of steps within a nanosecond, which a saved
+ * trace does not keep. A time that runs backwards counts as the newest time seen in the pool.
+ *
+ * The first time a highest usage is reached counts. What every counter held at that moment is kept
+ * copy-on-write: each new peak of a pool has a number, and the first change of a counter after it
+ * saves the counter's value. Nothing is copied per step.
+ *
+ * An observer must see every step from the first one. Sums stop at 2^64 - 1 bytes
+ * (base/saturate.h).
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/vec.h"
+#include "trace/store/memory.h"
+
+/* What one (pool, key) did. Sizes in bytes. */
+struct counter {
+    uint64_t count; /* allocations */
+    uint64_t bytes; /* of all of them */
+    uint64_t live_count;
+    uint64_t live_bytes;
+    uint64_t peak_bytes;    /* its own highest live_bytes */
+    uint64_t at_peak_bytes; /* its live_bytes when the pool stood highest */
+    uint64_t at_peak_count;
+    uint64_t temporary; /* see struct pool_figures */
+    uint64_t temporary_bytes;
+    uint64_t largest;   /* block */
+    int64_t first_time; /* ns; of its first allocation */
+    int64_t last_time;  /* ns; of its last step, allocation or free */
+};
+
+struct pool_figures {
+    uint64_t allocations;
+    uint64_t frees;
+    uint64_t live; /* blocks */
+    uint64_t live_bytes;
+    uint64_t total_bytes;
+    uint64_t peak_bytes;
+    int64_t peak_time;  /* ns; when peak_bytes was first reached, -1 while it is 0 */
+    uint64_t peak_live; /* highest number of live blocks (not always at peak_time) */
+    /*
+     * Blocks freed by the thread that allocated them with no other step of that thread in the pool
+     * at a time between.
+     */
+    uint64_t temporary;
+};
+
+struct accounting_options {
+    const uint32_t *pools; /* pool number → number to count it under; NULL: each for itself */
+    size_t pool_count;
+    const uint32_t *groups; /* call stack id → key, ids from group_count on get 0; NULL: the id */
+    size_t group_count;
+    bool by_thread; /* the key is the allocating thread's number */
+    bool judged;    /* steps come from a selection, which tells what is temporary */
+    bool sums_only; /* keep nothing but count and bytes of each key; no figures of pools */
+    /* Gives the key of a step, instead of the above; NULL: as above. */
+    int (*key_of)(void *ctx, const struct memory_op *op, uint32_t *key, struct err *e);
+    void *key_ctx;
+};
+
+struct pool_account;
+
+struct accounting {
+    struct accounting_options options;
+    VEC(struct pool_account *) pools; /* NULL where nothing happened yet */
+    bool borrowed;                    /* all pools are another accounting's */
+};
+
+/* The arrays in `options` (may be NULL) must outlive the accounting. */
+void accounting_init(struct accounting *a, const struct accounting_options *options);
+void accounting_release(struct accounting *a);
+
+/* Takes one step: the `op` of a struct memory_observer, with ctx the struct accounting. */
+int accounting_op(void *ctx, const struct memory_op *op, struct err *e);
+
+/*
+ * Brings closer what a step will touch: memory is far slower than the work. To be called some steps
+ * ahead.
+ */
+void accounting_prefetch(const struct accounting *a, const struct memory_op *op);
+
+static inline struct memory_observer accounting_observer(struct accounting *a)
+{
+    return (struct memory_observer){.ctx = a, .op = accounting_op};
+}
+
+/*
+ * Figures that were found otherwise (analysis/figures/stream_figures.h), of a pool or a counter
+ * that has had no step. Nothing may be taken after that.
+ */
+int accounting_put_pool(struct accounting *a, uint32_t pool, const struct pool_figures *figures,
+                        struct err *e);
+int accounting_put_counter(struct accounting *a, uint32_t pool, uint32_t key,
+                           const struct counter *figures, struct err *e);
+
+/* Shows a pool of `from`, which must live longer, in `a`, which holds only such. */
+int accounting_borrow(struct accounting *a, uint32_t pool, const struct accounting *from,
+                      uint32_t from_pool, struct err *e);
+
+/* Figures up to and including the newest step. All zero for a pool without steps. */
+void accounting_pool(const struct accounting *a, uint32_t pool, struct pool_figures *out);
+
+/* False when the key had no step in the pool. */
+bool accounting_counter(const struct accounting *a, uint32_t pool, uint32_t key,
+                        struct counter *out);
+
+/* Visits the counters of a pool in order of their keys: *iter starts at 0; false at the end. */
+bool accounting_next(const struct accounting *a, uint32_t pool, uint64_t *iter, uint32_t *key,
+                     struct counter *out);
+
+#endif

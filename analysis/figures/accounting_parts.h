@@ -1,0 +1,136 @@
+#ifndef TIDEMARK_ANALYSIS_FIGURES_ACCOUNTING_PARTS_H
+#define TIDEMARK_ANALYSIS_FIGURES_ACCOUNTING_PARTS_H
+
+/*
+ * How analysis/figures/accounting.h keeps its figures, and what a step changes in them: for those
+ * who know the counters of a step without being told a struct memory_op.
+ */
+
+#include "analysis/figures/accounting.h"
+#include "base/saturate.h"
+
+/* What nearly every step touches: one cache line. */
+struct counter_hot {
+    uint64_t live_bytes;
+    uint64_t live_count;
+    uint64_t peak_bytes; /* not yet of the nanosecond last_time */
+    uint64_t count;
+    uint64_t bytes;
+    uint64_t largest;
+    int64_t last_time;
+    uint64_t epoch; /* the pool's peak that at_peak_* belongs to, if there was a step since */
+};
+
+struct counter_cold {
+    uint64_t at_peak_bytes;
+    uint64_t at_peak_count;
+    uint64_t temporary;
+    uint64_t temporary_bytes;
+    int64_t first_time;
+};
+
+#define COUNTER_PAGE_SHIFT 6
+#define COUNTER_PAGE_KEYS (1u << COUNTER_PAGE_SHIFT)
+
+struct counter_page {
+    struct counter_hot hot[COUNTER_PAGE_KEYS];
+    struct counter_cold cold[COUNTER_PAGE_KEYS];
+};
+
+/* The newest two nanoseconds in which a thread did something in a pool. */
+struct account_thread {
+    int64_t latest;
+    int64_t previous;
+};
+
+#define THREADS_PER_PAGE 64u
+
+struct pool_account {
+    struct pool_figures figures; /* peaks not yet of the nanosecond `now` */
+    int64_t now;
+    uint64_t epoch; /* number of the newest peak */
+    VEC(struct counter_page *) pages;
+    VEC(struct account_thread *) threads;
+};
+
+/* Those of a pool that has had no step yet. NULL with `e` when memory is short. */
+struct pool_account *accounting_add_pool(struct accounting *a, uint32_t pool, struct err *e);
+
+struct counter_page *pool_add_page(struct pool_account *p, uint32_t number, struct err *e);
+
+/* The counters of a key and its neighbours. */
+static inline struct counter_page *pool_page(struct pool_account *p, uint32_t key, struct err *e)
+{
+    uint32_t number = key >> COUNTER_PAGE_SHIFT;
+    if (number < p->pages.len && p->pages.at[number])
+        return p->pages.at[number];
+    return pool_add_page(p, number, e);
+}
+
+/* The nanosecond `now` of the pool is over: was it a peak? */
+static inline void pool_advance(struct pool_account *p, int64_t time)
+{
+    struct pool_figures *f = &p->figures;
+    if (f->live_bytes > f->peak_bytes) {
+        f->peak_bytes = f->live_bytes;
+        f->peak_time = p->now;
+        p->epoch++;
+    }
+    if (f->live > f->peak_live)
+        f->peak_live = f->live;
+    p->now = time;
+}
+
+static inline void counter_alloc(struct pool_account *p, struct counter_hot *h,
+                                 struct counter_cold *c, uint64_t size)
+{
+    if (h->count == 0)
+        c->first_time = p->now;
+    h->count++;
+    h->bytes = saturating_add(h->bytes, size);
+    h->live_count++;
+    h->live_bytes = saturating_add(h->live_bytes, size);
+    if (size > h->largest)
+        h->largest = size;
+    p->figures.allocations++;
+    p->figures.total_bytes = saturating_add(p->figures.total_bytes, size);
+    p->figures.live++;
+    p->figures.live_bytes = saturating_add(p->figures.live_bytes, size);
+}
+
+static inline void counter_free(struct pool_account *p, struct counter_hot *h, uint64_t size)
+{
+    h->live_count--;
+    h->live_bytes = saturating_sub(h->live_bytes, size);
+    p->figures.frees++;
+    p->figures.live--;
+    p->figures.live_bytes = saturating_sub(p->figures.live_bytes, size);
+}
+
+/* The block of a free turns out to have been temporary. */
+static inline void counter_temporary(struct pool_account *p, struct counter_cold *c, uint64_t size)
+{
+    c->temporary++;
+    c->temporary_bytes = saturating_add(c->temporary_bytes, size);
+    p->figures.temporary++;
+}
+
+/* To come before each change of a counter: time goes on, and what was is kept. */
+static inline void pool_step(struct pool_account *p, struct counter_hot *h, struct counter_cold *c,
+                             int64_t time)
+{
+    if (time > p->now)
+        pool_advance(p, time);
+    if (h->epoch != p->epoch) {
+        c->at_peak_bytes = h->live_bytes;
+        c->at_peak_count = h->live_count;
+        h->epoch = p->epoch;
+    }
+    if (p->now > h->last_time) {
+        if (h->live_bytes > h->peak_bytes)
+            h->peak_bytes = h->live_bytes;
+        h->last_time = p->now;
+    }
+}
+
+#endif

@@ -1,0 +1,14 @@
+#ifndef TIDEMARK_ANALYSIS_FIGURES_SELECTION_PARTS_H
+#define TIDEMARK_ANALYSIS_FIGURES_SELECTION_PARTS_H
+
+/* Steps of selection_init in files of their own. For selection*.c only. */
+
+#include "analysis/figures/selection.h"
+
+/* selection_stacks.c: fills s->callstacks from options.match. */
+int selection_match_callstacks(struct selection *s, struct err *e);
+
+/* selection_zones.c: fills s->zones from options.zone. */
+int selection_find_zones(struct selection *s, struct err *e);
+
+#endif

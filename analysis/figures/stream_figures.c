@@ -1,0 +1,454 @@
+#include "analysis/figures/stream_figures.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "analysis/figures/accounting_parts.h"
+#include "analysis/figures/stream_parts.h"
+#include "analysis/figures/stream_pipe.h"
+#include "trace/file/record.h"
+
+#define SIZE_MASK ((UINT64_C(1) << 48) - 1)
+
+#define TIME_LAST (INT64_MAX >> STEP_TIME)
+
+/*
+ * Events whose allocations are counted together with all frees that are due by then: the more of
+ * them there are, the less often a free is moved before its time.
+ */
+#define BATCH 4096u
+
+/* Sums beyond it are left to those who watch for what has no room. */
+#define BYTES_MAX (UINT64_C(1) << 62)
+
+/* Allocations that come after the frees of the portion before. */
+struct stream_room {
+    struct stream_portion *to; /* the portion at hand */
+    size_t n;
+    struct due_item allocations[STREAM_ALLOCATIONS];
+    int64_t freed[STREAM_ALLOCATIONS];
+    struct stream_sizes large; /* theirs */
+};
+
+/* Events of a pool for which a thread of its own pays. */
+#define EVENTS_FOR_A_THREAD 20000u
+
+/* Bytes of frees to come, unless stream_figures_bound tells less: six million. */
+#define FREES_IN_MEMORY ((size_t)96 << 20)
+
+/* Bytes of blocks allocated in one nanosecond; one or none in real traces. */
+#define CANDIDATES_IN_MEMORY ((size_t)16 << 20)
+
+void stream_figures_init(struct stream_figures *f, struct trace *t)
+{
+    *f = (struct stream_figures){.trace = t};
+    accounting_init(&f->callstacks, NULL);
+    stream_log_init(&f->counting.log, t->memory.spool);
+    pageable_init(&f->counting.pageable, t->spool.dir, CANDIDATES_IN_MEMORY);
+    f->frees.loose = STEP_TIME;
+    f->frees.bound = FREES_IN_MEMORY;
+}
+
+int stream_figures_bound(struct stream_figures *f, size_t bytes, struct err *e)
+{
+    f->memory = bytes;
+    f->frees.bound = bytes / 3 + 1;
+    return spool_set_budget(&f->trace->spool, bytes / 3, e);
+}
+
+static void forget_threads(struct stream_figures *f)
+{
+    for (size_t i = 0; i < f->counting.thread_count; i++)
+        pageable_vec_release(&f->counting.pageable, &f->counting.threads[i].more);
+    free(f->counting.threads);
+    f->counting.threads = NULL;
+    f->counting.thread_count = 0;
+}
+
+void stream_figures_release(struct stream_figures *f)
+{
+    stream_pipe_close(f->pipe);
+    forget_threads(f);
+    pageable_release(&f->counting.pageable);
+    accounting_release(&f->callstacks);
+    vec_release(&f->pools);
+    stream_log_release(&f->counting.log);
+    due_queue_release(&f->frees);
+    vec_release(&f->large);
+    vec_release(&f->large_vacant);
+    if (f->room)
+        vec_release(&f->room->large);
+    free(f->room);
+    *f = (struct stream_figures){0};
+}
+
+static int unsuited(struct stream_figures *f, struct err *e)
+{
+    f->unsuited = true;
+    return err_set(e, ERR_INPUT, "not to be counted while it is read");
+}
+
+static int no_memory(struct err *e)
+{
+    return err_no_memory(e, "figures of call stacks");
+}
+
+/* ---- steps */
+
+static uint64_t key_of(int64_t time, uint16_t thread)
+{
+    return (uint64_t)time << STEP_TIME | thread;
+}
+
+/* Replaces the size of a value that has no room for it by its place in a list of a portion. */
+static int put_large(struct stream_portion *to, uint64_t *value, uint64_t size, struct err *e)
+{
+    if (!vec_push(&to->large, size))
+        return no_memory(e);
+    *value = step_with_size(*value | STEP_LARGE, to->large.len - 1);
+    return 0;
+}
+
+/* The same in the list of those who wait for being freed. */
+static int keep_large(struct stream_figures *f, uint64_t *value, uint64_t size, struct err *e)
+{
+    uint64_t place;
+    if (f->large_vacant.len) {
+        place = f->large_vacant.at[--f->large_vacant.len];
+    } else {
+        if (!vec_push(&f->large, 0))
+            return no_memory(e);
+        place = f->large.len - 1;
+    }
+    f->large.at[place] = size;
+    *value = step_with_size(*value | STEP_LARGE, place);
+    return 0;
+}
+
+/* From that list to a portion's. */
+static int take_large(struct stream_figures *f, struct due_item *items, size_t n, struct err *e)
+{
+    for (size_t i = 0; i < n; i++) {
+        uint64_t place = step_size(items[i].value);
+        if (step_is_large(items[i].value) &&
+            (!vec_push(&f->large_vacant, (uint32_t)place) ||
+             put_large(f->room->to, &items[i].value, f->large.at[place], e) != 0))
+            return no_memory(e);
+    }
+    return 0;
+}
+
+static int counting_failed(struct stream_figures *f)
+{
+    f->unsuited |= f->counting.scattered;
+    return -1;
+}
+
+/* ---- portions */
+
+/* Has allocations that were copied name their sizes by places of a list of their own. */
+static bool move_sizes(struct due_item *items, size_t n, const struct stream_sizes *from,
+                       struct stream_sizes *to)
+{
+    to->len = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!step_is_large(items[i].value))
+            continue;
+        if (!vec_push(to, from->at[step_size(items[i].value)]))
+            return false;
+        items[i].value = step_with_size(items[i].value, to->len - 1);
+    }
+    return true;
+}
+
+/* Takes the allocations from `first` on out of the portion at hand. */
+static bool set_aside(struct stream_room *room, size_t first)
+{
+    struct stream_portion *from = room->to;
+    room->n = from->allocation_count - first;
+    memcpy(room->allocations, from->allocations + first, room->n * sizeof *room->allocations);
+    memcpy(room->freed, from->freed + first, room->n * sizeof *room->freed);
+    from->allocation_count = first;
+    return move_sizes(room->allocations, room->n, &from->large, &room->large);
+}
+
+/* Begins the next portion with them. */
+static bool put_back(struct stream_room *room)
+{
+    struct stream_portion *to = room->to;
+    memcpy(to->allocations, room->allocations, room->n * sizeof *room->allocations);
+    memcpy(to->freed, room->freed, room->n * sizeof *room->freed);
+    to->allocation_count = room->n;
+    return move_sizes(to->allocations, room->n, &room->large, &to->large);
+}
+
+/* Hands the portion at hand over to those who count. */
+static int hand_over(struct stream_figures *f, struct err *e)
+{
+    if (stream_pipe_put(f->pipe, e) != 0)
+        return counting_failed(f);
+    f->room->to = stream_pipe_room(f->pipe);
+    return 0;
+}
+
+/* The same when further frees come before some of the allocations, or at the same time. */
+static int hand_over_first(struct stream_figures *f, struct err *e)
+{
+    struct stream_portion *p = f->room->to;
+    uint64_t until = p->frees[p->free_count - 1].key >> STEP_TIME;
+    size_t n = 0;
+    while (n < p->allocation_count && p->allocations[n].key >> STEP_TIME < until)
+        n++;
+    if (!set_aside(f->room, n))
+        return no_memory(e);
+    if (hand_over(f, e) != 0)
+        return -1;
+    return put_back(f->room) ? 0 : no_memory(e);
+}
+
+/* Appends frees, which are due before whatever comes later. */
+static int add_frees(struct stream_figures *f, const struct due_item *due, size_t n, struct err *e)
+{
+    f->sums.frees += n;
+    while (n) {
+        struct stream_portion *p = f->room->to;
+        size_t room = STREAM_FREES - p->free_count;
+        size_t part = n < room ? n : room;
+        struct due_item *to = p->frees + p->free_count;
+        memcpy(to, due, part * sizeof *due);
+        p->free_count += part;
+        if (f->large.len != f->large_vacant.len && take_large(f, to, part, e) != 0)
+            return -1;
+        if (p->free_count == STREAM_FREES && hand_over_first(f, e) != 0)
+            return -1;
+        due += part;
+        n -= part;
+    }
+    return 0;
+}
+
+/* Ends a batch: every free up to `until`, the last allocation read, belongs to it. */
+static int end_batch(struct stream_figures *f, int64_t until, struct err *e)
+{
+    const struct due_item *due;
+    size_t n;
+    do {
+        if (due_queue_take(&f->frees, key_of(until, UINT16_MAX), &due, &n, e) != 0 ||
+            add_frees(f, due, n, e) != 0)
+            return -1;
+    } while (n);
+    return hand_over(f, e);
+}
+
+/* ---- events */
+
+/* The steps that an event is: an allocation now, and maybe its free at once. */
+static inline int add_event(struct stream_figures *f, struct stream_portion *to,
+                            const struct rec_memory_event *r, struct err *e)
+{
+    uint64_t size = r->size & SIZE_MASK;
+    uint64_t value = step_with_size(r->callstack_alloc, size);
+    uint64_t waiting = value;
+    bool later = r->time_free > f->sums.now;
+    if (__builtin_expect(size >> STEP_SIZE_ROOM != 0, 0)) {
+        value = waiting = r->callstack_alloc;
+        if (put_large(to, &value, size, e) != 0 || (later && keep_large(f, &waiting, size, e) != 0))
+            return -1;
+    }
+    size_t n = to->allocation_count++;
+    bool same_thread = r->thread_free == r->thread_alloc;
+    to->allocations[n] = (struct due_item){key_of(f->sums.now, r->thread_alloc), value};
+    to->freed[n] = later && same_thread ? r->time_free : FREED_ELSEWHERE;
+    if (later)
+        return due_queue_put(&f->frees, key_of(r->time_free, r->thread_free), waiting, e);
+    if (!is_freed(r->time_free))
+        return 0;
+    to->allocation_count++;
+    to->allocations[n + 1] = (struct due_item){key_of(f->sums.now, r->thread_free), value};
+    to->freed[n + 1] = same_thread ? FREES_TEMPORARY : FREES_ELSEWHERE;
+    f->sums.frees++;
+    return 0;
+}
+
+static int take_events(struct stream_figures *f, const struct rec_memory_event *r, size_t n,
+                       struct err *e)
+{
+    struct pool_totals *totals = &f->pool->totals;
+    for (size_t i = 0; i < n; i++) {
+        /* A file's first times are never below 0; if they are, then something is wrong with it. */
+        if (r[i].time_alloc < 0)
+            return unsuited(f, e);
+        if (r[i].time_alloc < f->sums.now) {
+            f->disorder = true;
+            f->pool->disorder++;
+        } else {
+            f->sums.now = r[i].time_alloc;
+        }
+        uint64_t end = saturating_add(r[i].ptr, r[i].size & SIZE_MASK);
+        totals->low_address = r[i].ptr < totals->low_address ? r[i].ptr : totals->low_address;
+        totals->high_address = end > totals->high_address ? end : totals->high_address;
+        f->sums.total_bytes += r[i].size & SIZE_MASK;
+        if (f->sums.total_bytes > BYTES_MAX)
+            return unsuited(f, e);
+        f->sums.allocations++;
+        if (add_event(f, f->room->to, &r[i], e) != 0)
+            return -1;
+        if (f->room->to->allocation_count >= BATCH && end_batch(f, f->sums.now, e) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- pools */
+
+static bool name_is_taken(const struct stream_figures *f, uint32_t number)
+{
+    const struct trace *t = f->trace;
+    char room[32], other[32];
+    struct view name = trace_pool_name(t, t->memory.pools.at[number], room);
+    for (size_t i = 0; i < f->pools.len; i++) {
+        const struct pool *p = t->memory.pools.at[f->pools.at[i].number];
+        if (f->pools.at[i].number == number || view_equal(name, trace_pool_name(t, p, other)))
+            return true;
+    }
+    return false;
+}
+
+static int begin_threads(struct stream_figures *f, struct err *e)
+{
+    if (!f->counting.threads) {
+        f->counting.thread_count = f->trace->threads.list.len;
+        f->counting.threads = calloc(f->counting.thread_count + 1, sizeof *f->counting.threads);
+    }
+    if (!f->counting.threads) {
+        f->counting.thread_count = 0;
+        return err_no_memory(e, "threads");
+    }
+    for (size_t i = 0; i < f->counting.thread_count; i++) {
+        f->counting.threads[i].latest = INT64_MIN;
+        f->counting.threads[i].soonest = INT64_MAX;
+        f->counting.threads[i].first.freed = INT64_MAX;
+        f->counting.threads[i].more.len = 0;
+    }
+    return 0;
+}
+
+static int begin_steps(struct stream_figures *f, uint64_t events, struct err *e)
+{
+    if (!f->room && !(f->room = calloc(1, sizeof *f->room)))
+        return no_memory(e);
+    if (!f->pipe && stream_pipe_open(&f->pipe, stream_count, &f->counting, e) != 0)
+        return -1;
+    if (events >= EVENTS_FOR_A_THREAD)
+        stream_pipe_start(f->pipe);
+    f->room->to = stream_pipe_room(f->pipe);
+    return 0;
+}
+
+static int begin_pool(struct stream_figures *f, const struct rec_pool *r, struct err *e)
+{
+    uint32_t number;
+    f->counting.account = NULL;
+    if (r->events == 0)
+        return 0;
+    if (memory_pool(&f->trace->memory, r->key, &number, e) != 0)
+        return -1;
+    if (name_is_taken(f, number) || (f->disorder && f->pools.len))
+        return unsuited(f, e);
+    f->pool = f->trace->memory.pools.at[number];
+    f->counting.account = accounting_add_pool(&f->callstacks, number, e);
+    f->sums = (struct stream_sums){.now = INT64_MIN};
+    due_queue_restart(&f->frees);
+    if (!f->counting.account || begin_threads(f, e) != 0)
+        return -1;
+    if (begin_steps(f, r->events, e) != 0)
+        return -1;
+    const struct stream_pool pool = {.number = number, .from = stream_log_end(&f->counting.log)};
+    return vec_push(&f->pools, pool) ? 0 : no_memory(e);
+}
+
+static int end_pool(struct stream_figures *f, struct err *e)
+{
+    if (!f->counting.account)
+        return 0;
+    if (end_batch(f, TIME_LAST, e) != 0)
+        return -1;
+    if (stream_pipe_drain(f->pipe, e) != 0)
+        return counting_failed(f);
+    if (f->disorder && f->pools.len > 1)
+        return unsuited(f, e);
+    f->pools.at[f->pools.len - 1].to = stream_log_end(&f->counting.log);
+    struct pool_figures *from = &f->counting.account->figures;
+    from->allocations = f->sums.allocations;
+    from->frees = f->sums.frees;
+    from->total_bytes = f->sums.total_bytes;
+    struct pool_totals *totals = &f->pool->totals;
+    totals->allocations = from->allocations;
+    totals->frees = from->frees;
+    totals->live = from->live;
+    totals->live_bytes = from->live_bytes;
+    totals->total_bytes = from->total_bytes;
+    f->counting.account = NULL;
+    return 0;
+}
+
+static int put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
+{
+    struct stream_figures *f = ctx;
+    switch (type) {
+    case REC_POOL:
+        return begin_pool(f, recs, e);
+    case REC_MEMORY_EVENT:
+        return take_events(f, recs, n, e);
+    case REC_POOL_END:
+        return end_pool(f, e);
+    default:
+        return 0;
+    }
+}
+
+struct record_sink stream_figures_sink(struct stream_figures *f)
+{
+    return (struct record_sink){f, put};
+}
+
+int stream_figures_read(struct stream_figures *f, const char *path, struct trace_counts *counts,
+                        struct trace_info *info, struct err *e)
+{
+    static const bool wanted[REC_TYPE_COUNT] = {
+        [REC_POOL] = true, [REC_MEMORY_EVENT] = true, [REC_POOL_END] = true};
+    const struct record_sink sink = stream_figures_sink(f);
+    const struct trace_load_options options = {
+        .no_events = true, .beside = &sink, .beside_wanted = wanted};
+    int status = trace_load_with(f->trace, path, &options, counts, info, e);
+    f->counted = status == 0;
+    stream_pipe_close(f->pipe);
+    f->pipe = NULL;
+    forget_threads(f);
+    due_queue_release(&f->frees);
+    return status;
+}
+
+static bool can_be_read_again(const char *path)
+{
+    struct stat st;
+    return strcmp(path, "-") != 0 && stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
+int stream_figures_load(struct stream_figures *f, const char *path, struct trace_counts *counts,
+                        struct trace_info *info, struct err *e)
+{
+    struct trace *t = f->trace;
+    if (!can_be_read_again(path))
+        return trace_load(t, path, counts, info, e);
+    int status = stream_figures_read(f, path, counts, info, e);
+    if (status == 0 || !f->unsuited)
+        return status;
+    const struct trace_options again = {.resident_budget = f->memory};
+    stream_figures_release(f);
+    trace_release(t);
+    *e = (struct err){0};
+    stream_figures_init(f, t);
+    return trace_init(t, &again, e) != 0 ? -1 : trace_load(t, path, counts, info, e);
+}

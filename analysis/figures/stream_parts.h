@@ -1,0 +1,76 @@
+#ifndef TIDEMARK_ANALYSIS_FIGURES_STREAM_PARTS_H
+#define TIDEMARK_ANALYSIS_FIGURES_STREAM_PARTS_H
+
+/*
+ * What files of analysis/figures/stream_figures.h have in common: steps as they travel from who
+ * reads them to who counts them. Allocations and frees are each in order of time. Whoever counts
+ * them brings them in one order, so that nothing is copied for it.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "analysis/figures/stream_figures.h"
+#include "base/due_queue.h"
+#include "base/err.h"
+#include "base/vec.h"
+
+/*
+ * A step has 16 bytes. The key is time << 16 | thread, the value is size << 24 | call stack, or
+ * with STEP_LARGE, place << 24 | call stack, where the size is in a list. Times and sizes have 48
+ * bits, call stacks 24.
+ */
+#define STEP_TIME 16
+#define STEP_SIZE 24
+#define STEP_CALLSTACK ((UINT64_C(1) << STEP_SIZE) - 1)
+#define STEP_LARGE (UINT64_C(1) << 63)
+#define STEP_SIZE_ROOM 39 /* bits */
+
+static inline bool step_is_large(uint64_t value)
+{
+    return value >> 63;
+}
+
+static inline uint64_t step_size(uint64_t value)
+{
+    return (value & ~STEP_LARGE) >> STEP_SIZE;
+}
+
+static inline uint64_t step_with_size(uint64_t value, uint64_t size)
+{
+    return (value & (STEP_LARGE | STEP_CALLSTACK)) | size << STEP_SIZE;
+}
+
+/* When the block of an allocation is freed, if that may make it a temporary one. */
+#define FREED_ELSEWHERE INT64_MAX /* never, or by another thread */
+/* What stands among the allocations is the free of the block before, in the same nanosecond… */
+#define FREES_ELSEWHERE (-1)
+/* …by the thread that allocated it, which makes it temporary. */
+#define FREES_TEMPORARY (-2)
+
+#define STREAM_ALLOCATIONS 4098u /* of a portion at most, with frees among them */
+#define STREAM_FREES 5120u
+
+/* Sizes that steps have no room for. */
+struct stream_sizes {
+    uint64_t *at;
+    size_t len, cap;
+};
+
+/* Steps one behind the other, and an end: a step later than all. */
+struct stream_portion {
+    size_t allocation_count, free_count;
+    struct due_item allocations[STREAM_ALLOCATIONS + 1];
+    int64_t freed[STREAM_ALLOCATIONS + 1];
+    struct due_item frees[STREAM_FREES + 1];
+    struct stream_sizes large;
+};
+
+/*
+ * Counts a portion's steps in order of time, frees before allocations, but for the sums of all
+ * allocations and frees of the pool. `ctx` is a struct stream_counting; nothing else is touched. -1
+ * with `e`.
+ */
+int stream_count(void *ctx, const struct stream_portion *p, struct err *e);
+
+#endif

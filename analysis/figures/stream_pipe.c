@@ -1,0 +1,144 @@
+#include "analysis/figures/stream_pipe.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Portions: one is filled, one is counted, the others wait. */
+#define PORTIONS 4u
+
+struct stream_pipe {
+    stream_take *take;
+    void *ctx;
+    bool running; /* else portions are counted as they are handed over */
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t came, went;
+    /* under the lock; portions counted … put are the thread's, the others are with who fills them
+     */
+    uint64_t put, counted;
+    bool stop;
+    bool failed; /* with `err`: nothing more is counted */
+    struct err err;
+    struct stream_portion portions[PORTIONS];
+};
+
+/* ---- the thread */
+
+/* Waits for a portion; NULL when none will come. */
+static const struct stream_portion *next_portion(struct stream_pipe *p)
+{
+    pthread_mutex_lock(&p->lock);
+    while (p->put == p->counted && !p->stop)
+        pthread_cond_wait(&p->came, &p->lock);
+    const struct stream_portion *next = p->stop ? NULL : &p->portions[p->counted % PORTIONS];
+    pthread_mutex_unlock(&p->lock);
+    return next;
+}
+
+static void *count_portions(void *arg)
+{
+    struct stream_pipe *p = arg;
+    bool failed = false;
+    for (const struct stream_portion *next; (next = next_portion(p));) {
+        struct err e = {0};
+        bool fails = !failed && p->take(p->ctx, next, &e) != 0;
+        pthread_mutex_lock(&p->lock);
+        if (fails) {
+            p->failed = failed = true;
+            p->err = e;
+        }
+        p->counted++;
+        pthread_cond_signal(&p->went);
+        pthread_mutex_unlock(&p->lock);
+    }
+    return NULL;
+}
+
+/* ---- who fills portions */
+
+int stream_pipe_open(struct stream_pipe **out, stream_take *take, void *ctx, struct err *e)
+{
+    struct stream_pipe *p = calloc(1, sizeof *p);
+    *out = p;
+    if (!p)
+        return err_no_memory(e, "steps on their way");
+    p->take = take;
+    p->ctx = ctx;
+    pthread_mutex_init(&p->lock, NULL);
+    pthread_cond_init(&p->came, NULL);
+    pthread_cond_init(&p->went, NULL);
+    return 0;
+}
+
+/* Signals are for the thread that began it all. */
+void stream_pipe_start(struct stream_pipe *p)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    if (p->running || pthread_sigmask(SIG_SETMASK, &all, &before) != 0)
+        return;
+    p->running = pthread_create(&p->thread, NULL, count_portions, p) == 0;
+    (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+struct stream_portion *stream_pipe_room(struct stream_pipe *p)
+{
+    struct stream_portion *room = &p->portions[p->put % PORTIONS];
+    room->allocation_count = room->free_count = room->large.len = 0;
+    return room;
+}
+
+static int result(const struct stream_pipe *p, struct err *e)
+{
+    if (p->failed && e)
+        *e = p->err;
+    return p->failed ? -1 : 0;
+}
+
+int stream_pipe_put(struct stream_pipe *p, struct err *e)
+{
+    struct stream_portion *filled = &p->portions[p->put % PORTIONS];
+    filled->allocations[filled->allocation_count].key = UINT64_MAX;
+    filled->frees[filled->free_count].key = UINT64_MAX;
+    if (!p->running)
+        return p->take(p->ctx, filled, e);
+    pthread_mutex_lock(&p->lock);
+    p->put++;
+    pthread_cond_signal(&p->came);
+    while (p->put - p->counted == PORTIONS)
+        pthread_cond_wait(&p->went, &p->lock);
+    int status = result(p, e);
+    pthread_mutex_unlock(&p->lock);
+    return status;
+}
+
+int stream_pipe_drain(struct stream_pipe *p, struct err *e)
+{
+    pthread_mutex_lock(&p->lock);
+    while (p->put != p->counted)
+        pthread_cond_wait(&p->went, &p->lock);
+    int status = result(p, e);
+    pthread_mutex_unlock(&p->lock);
+    return status;
+}
+
+void stream_pipe_close(struct stream_pipe *p)
+{
+    if (!p)
+        return;
+    if (p->running) {
+        pthread_mutex_lock(&p->lock);
+        p->stop = true;
+        pthread_cond_signal(&p->came);
+        pthread_mutex_unlock(&p->lock);
+        pthread_join(p->thread, NULL);
+    }
+    for (unsigned i = 0; i < PORTIONS; i++)
+        vec_release(&p->portions[i].large);
+    pthread_cond_destroy(&p->came);
+    pthread_cond_destroy(&p->went);
+    pthread_mutex_destroy(&p->lock);
+    free(p);
+}

@@ -1,0 +1,346 @@
+/*
+ * What a step changes in the figures of analysis/figures/stream_figures.h. Allocations and frees
+ * alternate at random, so what they have in common is done without asking which of them a step is.
+ */
+
+#include <stddef.h>
+
+#include "analysis/figures/accounting_parts.h"
+#include "analysis/figures/stream_parts.h"
+
+/*
+ * Pages of counters that any file may take, and how many steps must come for a further one: a file
+ * of few steps must not take much memory by naming call stacks far apart.
+ */
+#define PAGES_FREE 4096u
+#define STEPS_PER_PAGE 16u
+#define PLACES_PER_PAGE (sizeof(struct counter_page) / sizeof(struct counter_page *))
+
+/* Figures of the pool at hand, while a run of steps is counted. */
+struct tally {
+    int64_t now;
+    uint64_t live, live_bytes;
+    uint64_t peak_live, peak_bytes; /* not yet of the nanosecond `now` */
+    int64_t peak_time;
+    uint64_t epoch;
+};
+
+static struct tally tally_begin(const struct pool_account *p)
+{
+    const struct pool_figures *g = &p->figures;
+    return (struct tally){.now = p->now,
+                          .live = g->live,
+                          .live_bytes = g->live_bytes,
+                          .peak_live = g->peak_live,
+                          .peak_bytes = g->peak_bytes,
+                          .peak_time = g->peak_time,
+                          .epoch = p->epoch};
+}
+
+static void tally_end(const struct tally *k, struct pool_account *p)
+{
+    struct pool_figures *g = &p->figures;
+    p->now = k->now;
+    p->epoch = k->epoch;
+    g->live = k->live;
+    g->live_bytes = k->live_bytes;
+    g->peak_live = k->peak_live;
+    g->peak_bytes = k->peak_bytes;
+    g->peak_time = k->peak_time;
+}
+
+/* The nanosecond `now` is over: was it a peak? */
+static inline void tally_advance(struct tally *k, int64_t time)
+{
+    bool peak = k->live_bytes > k->peak_bytes;
+    k->peak_time = peak ? k->now : k->peak_time;
+    k->peak_bytes = peak ? k->live_bytes : k->peak_bytes;
+    k->epoch += peak;
+    k->peak_live = k->live > k->peak_live ? k->live : k->peak_live;
+    k->now = time;
+}
+
+static inline uint64_t is_free(uint32_t what)
+{
+    return what / LOG_FREE & 1;
+}
+
+/* Less by `size` when it is freed, else more. */
+static inline uint64_t change(uint64_t size, uint64_t freed)
+{
+    return (size ^ -freed) + freed;
+}
+
+/* `a` if `first` is 1, `b` if it is 0, without a branch. */
+static inline uint64_t choose(uint64_t first, uint64_t a, uint64_t b)
+{
+    return b ^ ((a ^ b) & -first);
+}
+
+static inline int64_t time_of(uint64_t key)
+{
+    return (int64_t)(key >> STEP_TIME);
+}
+
+static void count_pool(struct stream_run *r, struct pool_account *account)
+{
+    struct tally k = tally_begin(account);
+    for (uint32_t i = 0; i < r->steps.n; i++) {
+        uint32_t what = r->steps.what[i];
+        uint64_t freed = is_free(what);
+        if (what & LOG_LATER)
+            tally_advance(&k, time_of(r->key[i]));
+        r->epoch[i] = k.epoch;
+        k.live += 1 - 2 * freed;
+        k.live_bytes += change(r->steps.size[i], freed);
+    }
+    tally_end(&k, account);
+}
+
+/* ---- counters of call stacks */
+
+/* Whether a page may be made now; the places of pages before it count for some, too. */
+static bool may_add_page(struct stream_counting *c, uint32_t number)
+{
+    size_t places = c->account->pages.len;
+    c->counter_pages += 1 + (number > places ? (number - places) / PLACES_PER_PAGE : 0);
+    return c->counter_pages <= PAGES_FREE + c->log.len / STEPS_PER_PAGE;
+}
+
+static __attribute__((noinline)) struct counter_page *add_page(struct stream_counting *c,
+                                                               uint32_t number, struct err *e)
+{
+    if (may_add_page(c, number))
+        return pool_add_page(c->account, number, e);
+    c->scattered = true;
+    err_set(e, ERR_INPUT, "call stacks far apart");
+    return NULL;
+}
+
+/* Where the counters are. */
+struct pages {
+    struct counter_page **at;
+    size_t len;
+};
+
+static struct pages pages_of(const struct stream_counting *c)
+{
+    return (struct pages){c->account->pages.at, c->account->pages.len};
+}
+
+static inline struct counter_page *find_page(const struct pages *p, uint32_t callstack)
+{
+    uint32_t number = callstack >> COUNTER_PAGE_SHIFT;
+    return number < p->len ? p->at[number] : NULL;
+}
+
+static inline void count_hot(struct counter_hot *h, struct counter_cold *c,
+                             const struct stream_run *r, uint32_t i)
+{
+    int64_t now = time_of(r->key[i]);
+    uint64_t size = r->steps.size[i];
+    uint64_t freed = is_free(r->steps.what[i]);
+    uint64_t held = h->last_time != now ? h->live_bytes : 0;
+    if (h->epoch != r->epoch[i]) {
+        c->at_peak_bytes = h->live_bytes;
+        c->at_peak_count = h->live_count;
+        h->epoch = r->epoch[i];
+    }
+    if (h->count == 0)
+        c->first_time = now;
+    h->peak_bytes = held > h->peak_bytes ? held : h->peak_bytes;
+    h->last_time = now;
+    h->count += 1 - freed;
+    h->bytes += size & (freed - 1);
+    h->live_count += 1 - 2 * freed;
+    h->live_bytes += change(size, freed);
+    h->largest = size > h->largest ? size : h->largest;
+}
+
+/* All of the run's call stacks have counters. */
+static void count_callstacks(const struct stream_run *r, const struct pool_account *account)
+{
+    struct counter_page **pages = account->pages.at;
+    for (uint32_t i = 0; i < r->steps.n; i++) {
+        uint32_t callstack = r->steps.what[i] >> 2;
+        struct counter_page *page = pages[callstack >> COUNTER_PAGE_SHIFT];
+        uint32_t place = callstack & (COUNTER_PAGE_KEYS - 1);
+        count_hot(&page->hot[place], &page->cold[place], r, i);
+    }
+}
+
+/* ---- what is temporary */
+
+static struct counter_cold *cold_of(const struct stream_counting *c, uint32_t callstack)
+{
+    struct counter_page *page = c->account->pages.at[callstack >> COUNTER_PAGE_SHIFT];
+    return &page->cold[callstack & (COUNTER_PAGE_KEYS - 1)];
+}
+
+static void judge_one(struct stream_counting *c, const struct stream_candidate *block, int64_t time)
+{
+    if (block->freed == time)
+        counter_temporary(c->account, cold_of(c, block->callstack), block->size);
+}
+
+/* A thread does something at `time`, later than before: its candidates freed right then it are. */
+static __attribute__((noinline)) void judge(struct stream_counting *c, struct stream_thread *t,
+                                            int64_t time)
+{
+    judge_one(c, &t->first, time);
+    for (size_t i = 0; i < t->more.len; i++)
+        judge_one(c, &t->more.at[i], time);
+}
+
+/* A thread does more in one nanosecond. False when memory is short. */
+static __attribute__((noinline)) bool add_candidate(struct stream_counting *c,
+                                                    struct stream_thread *t,
+                                                    const struct stream_run *r, uint32_t i)
+{
+    const struct stream_candidate block = {r->freed[i], r->steps.size[i], r->steps.what[i] >> 2};
+    if (block.freed == INT64_MAX)
+        return true;
+    t->soonest = block.freed < t->soonest ? block.freed : t->soonest;
+    return pageable_push(&c->pageable, &t->more, block);
+}
+
+static int count_threads(struct stream_counting *c, const struct stream_run *r, struct err *e)
+{
+    for (uint32_t i = 0; i < r->steps.n; i++) {
+        int64_t time = time_of(r->key[i]);
+        struct stream_thread *t = &c->threads[(uint16_t)r->key[i]];
+        if (__builtin_expect(time == t->latest, 0)) {
+            if (!add_candidate(c, t, r, i))
+                return err_no_memory(e, "figures of call stacks");
+            continue;
+        }
+        /* A candidate's free is a step of this thread, too: none is before this one. */
+        if (__builtin_expect(t->soonest == time, 0))
+            judge(c, t, time);
+        t->latest = time;
+        t->soonest = r->freed[i];
+        t->first.freed = r->freed[i];
+        t->first.size = r->steps.size[i];
+        t->first.callstack = r->steps.what[i] >> 2;
+        t->more.len = 0;
+    }
+    return 0;
+}
+
+/* ---- steps in one order */
+
+/* Where the next allocation and the next free of a portion are. */
+struct cursor {
+    const struct due_item *alloc, *free;
+    const int64_t *freed;
+    const uint64_t *large;
+};
+
+/* Brings the counters of a step closer, the cold ones if its block may turn out to be temporary. */
+static inline void expect_step(const struct counter_page *page, uint32_t place, int64_t freed)
+{
+    uint64_t candidate = freed != FREED_ELSEWHERE;
+    size_t cold = offsetof(struct counter_page, cold) + place * sizeof *page->cold;
+    __builtin_prefetch(&page->hot[place], 1);
+    __builtin_prefetch((const char *)page + (candidate ? cold : place * sizeof *page->hot), 1);
+}
+
+/* The next allocation if `alloc` is 1, the next free if it is 0, without a branch. */
+static inline const struct due_item *choose_item(const struct cursor *at, uint64_t alloc)
+{
+    const char *from = (const char *)at->free;
+    ptrdiff_t apart = (const char *)at->alloc - from; /* both are in one portion */
+    return (const void *)(from + (apart & -(ptrdiff_t)alloc));
+}
+
+static __attribute__((noinline)) int make_page(struct stream_counting *c, struct pages *pages,
+                                               uint32_t callstack, struct err *e)
+{
+    if (!add_page(c, callstack >> COUNTER_PAGE_SHIFT, e))
+        return -1;
+    *pages = pages_of(c);
+    return 0;
+}
+
+/* A free among the allocations: what it frees was allocated by the step before. */
+static __attribute__((noinline)) void take_free_at_once(struct stream_counting *c, uint32_t i)
+{
+    struct stream_run *r = &c->run;
+    if (r->freed[i] == FREES_TEMPORARY)
+        counter_temporary(c->account, cold_of(c, r->steps.what[i] >> 2), r->steps.size[i]);
+    r->steps.what[i] |= LOG_FREE;
+    r->freed[i] = FREED_ELSEWHERE;
+}
+
+/*
+ * Brings the next `n` steps in order, which are no more than a run. Which comes next cannot be
+ * foreseen, since allocations and frees alternate at random: nothing branches on it. Meanwhile the
+ * counters of their call stacks come closer, for memory is far slower than the work.
+ */
+static int merge_run(struct stream_counting *c, struct cursor *cursor, uint32_t n, struct err *e)
+{
+    struct stream_run *r = &c->run;
+    struct pages pages = pages_of(c);
+    struct cursor at = *cursor;
+    int64_t now = c->account->now;
+    for (uint32_t i = 0; i < n; i++) {
+        uint64_t later = at.free->key >> STEP_TIME > at.alloc->key >> STEP_TIME;
+        const struct due_item *item = choose_item(&at, later);
+        uint64_t key = item->key;
+        uint32_t callstack = (uint32_t)(item->value & STEP_CALLSTACK);
+        r->key[i] = key;
+        r->freed[i] = (int64_t)choose(later, (uint64_t)*at.freed, FREED_ELSEWHERE);
+        r->steps.size[i] = step_size(item->value);
+        r->steps.what[i] =
+            callstack << 2 | (uint32_t)(1 - later) * LOG_FREE | (time_of(key) != now) * LOG_LATER;
+        now = time_of(key);
+        at.free += 1 - later;
+        at.alloc += later;
+        at.freed += later;
+        const struct counter_page *page = find_page(&pages, callstack);
+        if (__builtin_expect(page != NULL, 1))
+            expect_step(page, callstack & (COUNTER_PAGE_KEYS - 1), r->freed[i]);
+        else if (make_page(c, &pages, callstack, e) != 0)
+            return -1;
+        if (__builtin_expect(step_is_large(item->value), 0))
+            r->steps.size[i] = at.large[r->steps.size[i]];
+        if (__builtin_expect(later & (uint64_t)r->freed[i] >> 63, 0))
+            take_free_at_once(c, i);
+    }
+    *cursor = at;
+    r->steps.n = n;
+    return 0;
+}
+
+static void sum_bits(struct log_steps *s)
+{
+    uint32_t what = 0;
+    uint64_t size = 0;
+    for (uint32_t i = 0; i < s->n; i++) {
+        what |= s->what[i];
+        size |= s->size[i];
+    }
+    s->any_what = what;
+    s->any_size = size;
+}
+
+int stream_count(void *ctx, const struct stream_portion *p, struct err *e)
+{
+    struct stream_counting *c = ctx;
+    struct cursor at = {p->allocations, p->frees, p->freed, p->large.at};
+    size_t left = p->allocation_count + p->free_count;
+    while (left) {
+        uint32_t n = left < LOG_RUN ? (uint32_t)left : LOG_RUN;
+        if (merge_run(c, &at, n, e) != 0)
+            return -1;
+        count_pool(&c->run, c->account);
+        count_callstacks(&c->run, c->account);
+        if (count_threads(c, &c->run, e) != 0)
+            return -1;
+        sum_bits(&c->run.steps);
+        if (stream_log_put(&c->log, &c->run.steps, e) != 0)
+            return -1;
+        left -= n;
+    }
+    return 0;
+}

@@ -1,0 +1,678 @@
+#include "analysis/figures/summary.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/figures/moment.h"
+#include "analysis/figures/sites.h"
+#include "analysis/figures/stored_figures.h"
+#include "analysis/figures/stream_figures.h"
+#include "analysis/figures/summary_parts.h"
+#include "base/buf.h"
+#include "base/saturate.h"
+#include "trace/ingest/carry.h"
+
+static const char *const grouping_names[] = {
+    [GROUP_SITE] = "site", [GROUP_FUNCTION] = "function", [GROUP_CALLSTACK] = "callstack",
+    [GROUP_TYPE] = "type", [GROUP_POOL] = "pool",         [GROUP_THREAD] = "thread",
+    [GROUP_ZONE] = "zone", [GROUP_FRAME] = "frame",
+};
+
+bool grouping_parse(const char *text, enum grouping *by)
+{
+    for (size_t i = 0; i < sizeof grouping_names / sizeof *grouping_names; i++) {
+        if (strcmp(text, grouping_names[i]) == 0) {
+            *by = (enum grouping)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *grouping_name(enum grouping by)
+{
+    return grouping_names[by];
+}
+
+struct view summary_keep(struct summary *s, struct view text)
+{
+    char *copy = malloc(text.len + 1);
+    if (copy && !vec_push(&s->texts, copy)) {
+        free(copy);
+        copy = NULL;
+    }
+    if (!copy)
+        return (struct view){NULL, 0};
+    if (text.len)
+        memcpy(copy, text.p, text.len);
+    copy[text.len] = 0;
+    return (struct view){copy, text.len};
+}
+
+/* ---- pools */
+
+/* The pools of the selection, with all client pointers that stand for each. */
+static int list_pools(struct summary *s, struct err *e)
+{
+    const struct selection *from = &s->selection;
+    const struct memory *m = &s->trace->memory;
+    for (uint32_t i = 0; i < from->pools.len; i++) {
+        struct summary_pool p = {.name = from->pools.at[i].name,
+                                 .first_key = s->pool_keys.len,
+                                 .low_address = UINT64_MAX};
+        for (size_t k = 0; k < m->pools.len; k++) {
+            if (from->pool_of[k] != i)
+                continue;
+            if (!vec_push(&s->pool_keys, m->pools.at[k]->key))
+                return err_no_memory(e, "pools");
+            p.key_count++;
+        }
+        p.contained = !from->options.pool && p.key_count &&
+                      selection_is_contained(from->trace, s->pool_keys.at[p.first_key]);
+        if (!vec_push(&s->pools, p))
+            return err_no_memory(e, "pools");
+    }
+    return 0;
+}
+
+/* ---- the sweep */
+
+enum { BY_SITE, BY_CALLSTACK, BY_GROUP, ACCOUNTINGS };
+
+#define AHEAD 16u /* steps that wait while what they touch comes from memory */
+
+struct builder {
+    struct summary *s;
+    struct trace *trace;
+    const struct summary_options *options;
+    struct program_frames program;
+    struct sites sites;
+    struct sites functions;
+    struct accounting accounts[ACCOUNTINGS];
+    bool has_group;
+    struct moments moments;
+    struct zone_calls calls;
+    struct map keys; /* by block that is freed later: its zone or frame */
+    uint64_t steps;
+    struct memory_op waiting[AHEAD]; /* the newest steps, number n at n % AHEAD */
+};
+
+static int count_step(struct builder *b, const struct memory_op *op, struct err *e)
+{
+    struct summary_pool *p = &b->s->pools.at[op->pool];
+    if (op->kind == MEMORY_ALLOC) {
+        uint64_t end = saturating_add(op->block.ptr, op->block.size);
+        p->low_address = op->block.ptr < p->low_address ? op->block.ptr : p->low_address;
+        p->high_address = end > p->high_address ? end : p->high_address;
+    }
+    if (accounting_op(&b->accounts[BY_SITE], op, e) != 0 ||
+        accounting_op(&b->accounts[BY_CALLSTACK], op, e) != 0)
+        return -1;
+    return b->has_group ? accounting_op(&b->accounts[BY_GROUP], op, e) : 0;
+}
+
+static int take_step(void *ctx, const struct memory_op *op, struct err *e)
+{
+    struct builder *b = ctx;
+    struct memory_op *place = &b->waiting[b->steps % AHEAD];
+    if (b->steps >= AHEAD && count_step(b, place, e) != 0)
+        return -1;
+    b->steps++;
+    *place = *op;
+    accounting_prefetch(&b->accounts[BY_SITE], place);
+    accounting_prefetch(&b->accounts[BY_CALLSTACK], place);
+    if (b->has_group)
+        accounting_prefetch(&b->accounts[BY_GROUP], place);
+    return 0;
+}
+
+static int count_waiting(struct builder *b, struct err *e)
+{
+    uint64_t first = b->steps < AHEAD ? 0 : b->steps - AHEAD;
+    for (uint64_t i = first; i < b->steps; i++) {
+        if (count_step(b, &b->waiting[i % AHEAD], e) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/*
+ * The zone or frame in which a block was allocated. A free comes later than that: what was found at
+ * the allocation waits in a map by block.
+ */
+static int key_by_moment(void *ctx, const struct memory_op *op, uint32_t *key, struct err *e)
+{
+    struct builder *b = ctx;
+    /* Pools of one name are one here: the index alone does not tell their blocks apart. */
+    uint64_t block = op->block.ptr * UINT64_C(0x9e3779b97f4a7c15) ^
+                     op->block.index * UINT64_C(0xc2b2ae3d27d4eb4f) ^
+                     (uint64_t)op->block.time * UINT64_C(0x165667b19e3779f9) ^ op->block.thread;
+    uint64_t begun;
+    if (op->kind == MEMORY_FREE) {
+        const uint64_t *found = map_find(&b->keys, block);
+        *key = found ? (uint32_t)*found : 0;
+        map_remove(&b->keys, block);
+        return 0;
+    }
+    if (b->options->by == GROUP_ZONE) {
+        if (moments_zone(&b->moments, op->thread, op->time, key, e) != 0 ||
+            moments_allocated(&b->moments, op->thread, op->pool, op->block.size, e) != 0)
+            return -1;
+    } else {
+        if (moments_frame(&b->moments, op->time, &begun, e) != 0)
+            return -1;
+        *key = begun < UINT32_MAX ? (uint32_t)begun : UINT32_MAX;
+    }
+    uint64_t *waiting = !is_freed(op->freed) ? NULL : map_add(&b->keys, block, NULL);
+    if (waiting)
+        *waiting = *key;
+    return waiting || !is_freed(op->freed) ? 0 : err_no_memory(e, "live blocks");
+}
+
+bool summary_streams(const struct summary_options *options)
+{
+    bool moments = options->by == GROUP_ZONE || options->by == GROUP_FRAME;
+    return !moments && options->by != GROUP_THREAD &&
+           !(options->only && selection_is_narrow(options->only));
+}
+
+bool summary_is_stored(const struct summary_options *options)
+{
+    return options->by == GROUP_SITE && !options->stacks && summary_streams(options);
+}
+
+/* What a sweep would find of the pools' addresses. */
+static void take_addresses(struct builder *b)
+{
+    const struct selection *from = &b->s->selection;
+    const struct memory *m = &b->trace->memory;
+    for (size_t i = 0; i < m->pools.len; i++) {
+        const struct pool_totals *totals = &m->pools.at[i]->totals;
+        if (from->pool_of[i] == UINT32_MAX || !totals->allocations)
+            continue;
+        b->s->pools.at[from->pool_of[i]].low_address = totals->low_address;
+        b->s->pools.at[from->pool_of[i]].high_address = totals->high_address;
+    }
+}
+
+static struct site_map site_map_of(const struct builder *b)
+{
+    return (struct site_map){b->sites.of_callstack, b->sites.callstack_count};
+}
+
+static int take_stored(struct builder *b, struct err *e)
+{
+    const struct site_map sites = site_map_of(b);
+    take_addresses(b);
+    return stored_figures_give(b->options->stored, &b->s->selection, &sites, &b->accounts[BY_SITE],
+                               &b->accounts[BY_CALLSTACK], e);
+}
+
+static int store(const struct builder *b, struct err *e)
+{
+    const struct site_map sites = site_map_of(b);
+    int status = stored_figures_take(b->options->store, b->trace, &b->s->selection, &sites,
+                                     &b->accounts[BY_SITE], &b->accounts[BY_CALLSTACK], e);
+    *b->options->storable = status == 1;
+    return status < 0 ? -1 : 0;
+}
+
+/* What a sweep would find, of what was counted while the trace was loaded. */
+static int take_stream(struct builder *b, struct err *e)
+{
+    const struct selection *from = &b->s->selection;
+    struct stream_grouping groupings[2];
+    size_t n = 0;
+    for (unsigned i = BY_SITE; i <= BY_GROUP; i++) {
+        const struct accounting_options *o = &b->accounts[i].options;
+        if (i == BY_SITE || (i == BY_GROUP && b->has_group))
+            groupings[n++] = (struct stream_grouping){o->groups, o->group_count, &b->accounts[i]};
+    }
+    take_addresses(b);
+    if (stream_figures_callstacks(b->options->stream, from, &b->accounts[BY_CALLSTACK], e) != 0)
+        return -1;
+    return stream_figures_group(b->options->stream, from, groupings, n, e);
+}
+
+static int sweep(struct builder *b, struct err *e)
+{
+    static const uint32_t one_group[1] = {0};
+    struct accounting_options o = {.judged = true};
+    /* Who has most bytes is all that is asked of call stacks which are not shown. */
+    o.sums_only = !b->options->stacks && b->options->by != GROUP_CALLSTACK;
+    accounting_init(&b->accounts[BY_CALLSTACK], &o);
+    o.sums_only = false;
+    if (program_frames_init(&b->program, b->trace, b->options->skip, e) != 0 ||
+        sites_build_from(&b->sites, &b->program, SITE_BY_LINE, e) != 0 ||
+        types_build_from(&b->s->types, &b->program, e) != 0)
+        return -1;
+    o.groups = b->sites.of_callstack;
+    o.group_count = b->sites.callstack_count;
+    accounting_init(&b->accounts[BY_SITE], &o);
+    b->has_group = true;
+    switch (b->options->by) {
+    case GROUP_FUNCTION:
+        if (sites_build_from(&b->functions, &b->program, SITE_BY_FUNCTION, e) != 0)
+            return -1;
+        o.groups = b->functions.of_callstack;
+        o.group_count = b->functions.callstack_count;
+        break;
+    case GROUP_TYPE:
+        o.groups = b->s->types.of_callstack;
+        o.group_count = b->s->types.callstack_count;
+        break;
+    case GROUP_POOL:
+        o.groups = one_group;
+        o.group_count = 0;
+        break;
+    case GROUP_THREAD:
+        o.by_thread = true;
+        break;
+    case GROUP_ZONE:
+    case GROUP_FRAME:
+        if (moments_init(&b->moments, b->trace, e) != 0)
+            return -1;
+        b->calls.selection = &b->s->selection;
+        b->moments.calls = b->options->by == GROUP_ZONE ? &b->calls : NULL;
+        o.key_of = key_by_moment;
+        o.key_ctx = b;
+        break;
+    default:
+        b->has_group = false;
+    }
+    accounting_init(&b->accounts[BY_GROUP], &o);
+    if (b->options->stored)
+        return take_stored(b, e);
+    if (b->options->stream)
+        return take_stream(b, e);
+    const struct memory_observer to = {.ctx = b, .op = take_step};
+    if (selection_sweep(&b->s->selection, &to, e) != 0 || count_waiting(b, e) != 0)
+        return -1;
+    return b->moments.calls ? moments_finish_zones(&b->moments, e) : 0;
+}
+
+/* ---- rows */
+
+static bool shares_name(const struct trace_threads *threads, uint32_t number)
+{
+    for (size_t i = 0; i < threads->list.len; i++)
+        if (i != number && threads->list.at[i].name == threads->list.at[number].name)
+            return true;
+    return false;
+}
+
+/* Threads of one name, as those have that inherit the program's, are told apart by their ids. */
+static int name_thread(struct builder *b, struct summary_row *r, struct err *e)
+{
+    const struct trace_threads *threads = &b->trace->threads;
+    bool known = r->key < threads->list.len;
+    unsigned long long id = known ? threads->list.at[r->key].id : r->key;
+    if (!known || !threads->list.at[r->key].name) {
+        char text[48];
+        snprintf(text, sizeof text, known ? "thread %llu" : "thread number %llu", id);
+        r->name = summary_keep(b->s, view_of(text));
+        return r->name.p ? 0 : err_no_memory(e, "thread names");
+    }
+    r->name = strings_get(&b->trace->strings, threads->list.at[r->key].name);
+    if (!shares_name(threads, r->key))
+        return 0;
+    struct buf text = {0};
+    buf_put(&text, r->name.p, r->name.len);
+    buf_printf(&text, " (%llu)", id);
+    r->name = summary_keep(b->s, (struct view){buf_str(&text), text.len});
+    bool ok = !text.failed && r->name.p;
+    buf_release(&text);
+    return ok ? 0 : err_no_memory(e, "thread names");
+}
+
+static int name_moment(struct builder *b, enum grouping by, struct summary_row *r, struct err *e)
+{
+    char text[48];
+    if (by == GROUP_ZONE && r->key != MOMENT_NO_ZONE) {
+        r->name = b->moments.labels.at[r->key];
+        return 0;
+    }
+    if (by == GROUP_ZONE)
+        snprintf(text, sizeof text, "[no zone]");
+    else if (r->key == 0)
+        snprintf(text, sizeof text, "[before the first frame]");
+    else
+        snprintf(text, sizeof text, "frame %llu",
+                 (unsigned long long)trace_frame_number(b->trace, r->key - 1));
+    r->name = summary_keep(b->s, view_of(text));
+    return r->name.p ? 0 : err_no_memory(e, "names");
+}
+
+static int name_row(struct builder *b, enum grouping by, struct summary_row *r, struct err *e)
+{
+    static const struct frame_view nowhere = {
+        .function = {"", 0}, .file = {"", 0}, .image = {"", 0}};
+    uint32_t site;
+    r->name = (struct view){"", 0};
+    r->frame = nowhere;
+    switch (by) {
+    case GROUP_TYPE:
+        r->name = r->key ? b->s->types.names.at[r->key] : view_of("[no type]");
+        return 0;
+    case GROUP_POOL:
+        r->name = b->s->pools.at[r->pool].name;
+        return 0;
+    case GROUP_THREAD:
+        return name_thread(b, r, e);
+    case GROUP_ZONE:
+    case GROUP_FRAME:
+        return name_moment(b, by, r, e);
+    case GROUP_CALLSTACK:
+        site = r->key < b->sites.callstack_count ? b->sites.of_callstack[r->key] : 0;
+        r->callstack = r->key;
+        break;
+    default:
+        site = r->key;
+    }
+    r->frame = (by == GROUP_FUNCTION ? &b->functions : &b->sites)->list.at[site].frame;
+    r->no_callstack = site == SITE_NO_CALLSTACK;
+    return 0;
+}
+
+static int cost_of_row(struct builder *b, struct summary_row *r, struct err *e)
+{
+    struct zone_cost cost;
+    r->cost = 0;
+    if (!zone_calls_cost(&b->calls, r->pool, r->key, &cost))
+        return 0;
+    if (!vec_push(&b->s->zone_costs, cost))
+        return err_no_memory(e, "calls of zones");
+    r->cost = (uint32_t)b->s->zone_costs.len;
+    return 0;
+}
+
+static int list_rows(struct builder *b, enum grouping by, const struct accounting *a,
+                     struct row_list *rows, struct err *e)
+{
+    for (uint32_t pool = 0; pool < b->s->pools.len; pool++) {
+        struct summary_row r = {.pool = pool};
+        uint64_t iter = 0;
+        while (accounting_next(a, pool, &iter, &r.key, &r.figures)) {
+            r.callstack = 0;
+            r.type = (struct view){"", 0};
+            if (name_row(b, by, &r, e) != 0)
+                return -1;
+            if (by == GROUP_ZONE && cost_of_row(b, &r, e) != 0)
+                return -1;
+            if (!vec_push(rows, r))
+                return err_no_memory(e, "allocation sites");
+        }
+    }
+    return 0;
+}
+
+/* ---- the call stacks of rows */
+
+/* A call stack's figures and the row that it belongs to. */
+struct stack_of_row {
+    size_t row;
+    uint32_t type;
+    struct summary_stack stack;
+};
+
+static int compare_stacks(const void *a, const void *b)
+{
+    const struct stack_of_row *x = a;
+    const struct stack_of_row *y = b;
+    if (x->row != y->row)
+        return x->row < y->row ? -1 : 1;
+    if (x->stack.figures.bytes != y->stack.figures.bytes)
+        return x->stack.figures.bytes > y->stack.figures.bytes ? -1 : 1;
+    return x->stack.callstack < y->stack.callstack ? -1 : x->stack.callstack > y->stack.callstack;
+}
+
+static uint32_t key_of_callstack(const struct builder *b, enum grouping by, uint32_t callstack)
+{
+    const struct sites *sites = by == GROUP_FUNCTION ? &b->functions : &b->sites;
+    if (by == GROUP_POOL)
+        return 0;
+    if (by == GROUP_TYPE)
+        return types_of(&b->s->types, callstack);
+    if (by == GROUP_CALLSTACK)
+        return callstack;
+    return callstack < sites->callstack_count ? sites->of_callstack[callstack] : 0;
+}
+
+/* Rows stand in order of (pool, key), as list_rows made them. */
+static size_t find_row(const struct row_list *rows, uint32_t pool, uint32_t key)
+{
+    size_t low = 0;
+    size_t high = rows->len;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        const struct summary_row *r = &rows->at[mid];
+        if (r->pool < pool || (r->pool == pool && r->key < key))
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low;
+}
+
+struct stack_list {
+    struct stack_of_row *at;
+    size_t len;
+    size_t cap;
+};
+
+static int collect_stacks(const struct builder *b, enum grouping by, const struct row_list *rows,
+                          struct stack_list *all, struct err *e)
+{
+    for (uint32_t pool = 0; pool < b->s->pools.len; pool++) {
+        struct stack_of_row one;
+        uint64_t iter = 0;
+        while (accounting_next(&b->accounts[BY_CALLSTACK], pool, &iter, &one.stack.callstack,
+                               &one.stack.figures)) {
+            one.row = find_row(rows, pool, key_of_callstack(b, by, one.stack.callstack));
+            one.type = types_of(&b->s->types, one.stack.callstack);
+            if (one.row < rows->len && !vec_push(all, one))
+                return err_no_memory(e, "call stacks");
+        }
+    }
+    return 0;
+}
+
+static int compare_by_type(const void *a, const void *b)
+{
+    const struct stack_of_row *x = a;
+    const struct stack_of_row *y = b;
+    if (x->row != y->row)
+        return x->row < y->row ? -1 : 1;
+    return (x->type > y->type) - (x->type < y->type);
+}
+
+static int compare_types(const void *a, const void *b)
+{
+    const struct summary_type *x = a;
+    const struct summary_type *y = b;
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    size_t n = x->name.len < y->name.len ? x->name.len : y->name.len;
+    int order = n ? memcmp(x->name.p, y->name.p, n) : 0;
+    return order ? order : (x->name.len > y->name.len) - (x->name.len < y->name.len);
+}
+
+/* Gives every row its types. Call stacks without an allocation (freed only) do not count. */
+static int attach_types(struct summary *s, struct row_list *rows, struct stack_list *all,
+                        struct err *e)
+{
+    if (all->len)
+        qsort(all->at, all->len, sizeof *all->at, compare_by_type);
+    for (size_t i = 0; i < all->len;) {
+        struct summary_row *r = &rows->at[all->at[i].row];
+        size_t row = all->at[i].row;
+        r->first_type = s->row_types.len;
+        while (i < all->len && all->at[i].row == row) {
+            uint32_t type = all->at[i].type;
+            struct summary_type sum = {.name = s->types.names.at[type]};
+            for (; i < all->len && all->at[i].row == row && all->at[i].type == type; i++) {
+                sum.count += all->at[i].stack.figures.count;
+                sum.bytes = saturating_add(sum.bytes, all->at[i].stack.figures.bytes);
+            }
+            if (sum.count && !vec_push(&s->row_types, sum))
+                return err_no_memory(e, "types");
+        }
+        r->type_count = s->row_types.len - r->first_type;
+        if (r->type_count == 0)
+            continue;
+        struct summary_type *first = &s->row_types.at[r->first_type];
+        qsort(first, r->type_count, sizeof *first, compare_types);
+        if (r->type_count == 1)
+            r->type = first->name;
+    }
+    return 0;
+}
+
+/* Gives every row its call stacks: all when wanted, always the one with most bytes; and types. */
+static int attach_stacks(struct builder *b, enum grouping by, struct row_list *rows, struct err *e)
+{
+    struct stack_list all = {0};
+    struct summary *s = b->s;
+    if (by == GROUP_THREAD || by == GROUP_ZONE || by == GROUP_FRAME || rows->len == 0)
+        return 0;
+    int status = collect_stacks(b, by, rows, &all, e);
+    if (status == 0 && all.len)
+        qsort(all.at, all.len, sizeof *all.at, compare_stacks);
+    for (size_t i = 0; i < all.len && status == 0; i++) {
+        struct summary_row *r = &rows->at[all.at[i].row];
+        bool first = i == 0 || all.at[i].row != all.at[i - 1].row;
+        if (first)
+            r->callstack = all.at[i].stack.callstack;
+        if (first)
+            r->first_stack = s->stacks.len;
+        if (b->options->stacks && !vec_push(&s->stacks, all.at[i].stack))
+            status = err_no_memory(e, "call stacks");
+        r->stack_count += b->options->stacks;
+    }
+    if (status == 0)
+        status = attach_types(s, rows, &all, e);
+    vec_release(&all);
+    return status;
+}
+
+/* ---- all of it */
+
+static void sum_pools(struct builder *b)
+{
+    struct summary *s = b->s;
+    for (uint32_t i = 0; i < s->pools.len; i++) {
+        struct pool_figures *f = &s->pools.at[i].figures;
+        accounting_pool(&b->accounts[BY_SITE], i, f);
+        if (s->pools.at[i].contained)
+            continue;
+        s->allocations += f->allocations;
+        s->frees += f->frees;
+        s->live += f->live;
+        s->live_bytes = saturating_add(s->live_bytes, f->live_bytes);
+        s->total_bytes = saturating_add(s->total_bytes, f->total_bytes);
+    }
+}
+
+static int build(struct builder *b, struct err *e)
+{
+    struct summary *s = b->s;
+    enum grouping by = b->options->by;
+    struct selection_options all = {.pool = b->options->pool};
+    const struct selection_options *only = b->options->only ? b->options->only : &all;
+    all = *only;
+    all.all_pools = true;
+    if (selection_init(&s->selection, b->trace, &all, e) != 0)
+        return -1;
+    if (list_pools(s, e) != 0 || sweep(b, e) != 0)
+        return -1;
+    if (b->options->store && store(b, e) != 0)
+        return -1;
+    sum_pools(b);
+    if (list_rows(b, GROUP_SITE, &b->accounts[BY_SITE], &s->sites, e) != 0 ||
+        attach_stacks(b, GROUP_SITE, &s->sites, e) != 0)
+        return -1;
+    const struct accounting *a = &b->accounts[by == GROUP_CALLSTACK ? BY_CALLSTACK : BY_GROUP];
+    if (by != GROUP_SITE &&
+        (list_rows(b, by, a, &s->groups, e) != 0 || attach_stacks(b, by, &s->groups, e) != 0))
+        return -1;
+    if (by == GROUP_FRAME && summary_score_frames(s, e) != 0)
+        return -1;
+    if (summary_cover(s, &b->accounts[BY_CALLSTACK], e) != 0 ||
+        summary_read_faults(s, only->pool, e) != 0 || summary_select_faults(s, e) != 0)
+        return -1;
+    for (size_t i = 0; i < s->faults.len; i++) {
+        uint32_t id = s->faults.at[i].callstack;
+        uint32_t site = id < b->sites.callstack_count ? b->sites.of_callstack[id] : 0;
+        s->faults.at[i].site = b->sites.list.at[site].frame;
+    }
+    return summary_judge(s, e);
+}
+
+int summary_build(struct summary *s, struct trace *t, const struct summary_options *options,
+                  struct err *e)
+{
+    *s = (struct summary){.trace = t, .by = options->by};
+    s->continued = view_equal(trace_fact(t, "end", 0), view_of(PART_CONTINUED));
+    s->complete = !s->continued && !trace_fact(t, "incomplete", 0).p;
+    if (t->facts.file_version)
+        file_version_text(t->facts.file_version, s->file_version);
+    struct builder b = {.s = s, .trace = t, .options = options};
+    int status = build(&b, e);
+    for (size_t i = 0; i < ACCOUNTINGS; i++)
+        accounting_release(&b.accounts[i]);
+    program_frames_release(&b.program);
+    sites_release(&b.sites);
+    sites_release(&b.functions);
+    moments_release(&b.moments);
+    zone_calls_release(&b.calls);
+    map_release(&b.keys);
+    if (status != 0)
+        summary_release(s);
+    return status;
+}
+
+void summary_release(struct summary *s)
+{
+    for (size_t i = 0; i < s->texts.len; i++)
+        free(s->texts.at[i]);
+    vec_release(&s->texts);
+    selection_release(&s->selection);
+    vec_release(&s->pools);
+    vec_release(&s->pool_keys);
+    vec_release(&s->sites);
+    vec_release(&s->groups);
+    vec_release(&s->stacks);
+    vec_release(&s->row_types);
+    vec_release(&s->zone_costs);
+    vec_release(&s->frames);
+    vec_release(&s->outliers);
+    types_release(&s->types);
+    vec_release(&s->faults);
+    vec_release(&s->checks);
+    buf_release(&s->verdict);
+    *s = (struct summary){0};
+}
+
+void summary_row_name(struct buf *out, const struct summary_row *r)
+{
+    if (r->name.len)
+        buf_put(out, r->name.p, r->name.len);
+    else if (r->no_callstack)
+        buf_puts(out, "[no call stack]");
+    else
+        frame_name(out, &r->frame);
+}
+
+void summary_row_type(struct buf *out, const struct summary *s, const struct summary_row *r)
+{
+    for (size_t i = 0; i < r->type_count; i++) {
+        const struct summary_type *type = &s->row_types.at[r->first_type + i];
+        if (type->name.len == 0)
+            continue;
+        buf_put(out, type->name.p, type->name.len);
+        if (r->type_count > 1)
+            buf_printf(out, ", +%zu", r->type_count - 1);
+        return;
+    }
+}

@@ -1,0 +1,23 @@
+#ifndef TIDEMARK_ANALYSIS_FIGURES_SUMMARY_PARTS_H
+#define TIDEMARK_ANALYSIS_FIGURES_SUMMARY_PARTS_H
+
+/* The steps of summary_build, each in a file of its own. For summary*.c only. */
+
+#include "analysis/figures/summary.h"
+
+/* Keeps a copy of `text` as long as the summary lives. p == NULL when memory is short. */
+struct view summary_keep(struct summary *s, struct view text);
+
+/* summary_faults.c: s->faults and the counts beside them. `pool` NULL: all. */
+int summary_read_faults(struct summary *s, const char *pool, struct err *e);
+/* Leaves those that s->selection selects. */
+int summary_select_faults(struct summary *s, struct err *e);
+
+/* summary_verdict.c: what the allocations' call stacks tell; s->checks; s->verdict. */
+int summary_cover(struct summary *s, const struct accounting *by_callstack, struct err *e);
+int summary_judge(struct summary *s, struct err *e);
+
+/* summary_frames.c: s->frames, s->outliers and the scores of the rows of s->groups. */
+int summary_score_frames(struct summary *s, struct err *e);
+
+#endif

@@ -1,0 +1,119 @@
+#include "analysis/figures/zone_calls.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/saturate.h"
+
+static int no_room(struct err *e)
+{
+    return err_no_memory(e, "calls of zones");
+}
+
+void zone_calls_release(struct zone_calls *z)
+{
+    vec_release(&z->calls);
+    vec_release(&z->costs);
+    map_release(&z->numbers);
+}
+
+int zone_calls_begin(struct zone_calls *z, uint32_t label, uint16_t thread, int64_t begin,
+                     int64_t end, struct err *e)
+{
+    while (z->calls.len <= label) {
+        if (!vec_push(&z->calls, 0))
+            return no_room(e);
+    }
+    z->calls.at[label] += selection_wants_zone(z->selection, thread, begin, end);
+    return 0;
+}
+
+/* The tally of a pool, made when new; NULL when memory is short. */
+static struct zone_tally *tally_of(struct zone_tallies *t, uint32_t pool)
+{
+    size_t low = 0;
+    size_t high = t->list.len;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (t->list.at[mid].pool < pool)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    if (low < t->list.len && t->list.at[low].pool == pool)
+        return &t->list.at[low];
+    struct zone_tally fresh = {.pool = pool};
+    if (!vec_push(&t->list, fresh))
+        return NULL;
+    memmove(&t->list.at[low + 1], &t->list.at[low], (t->list.len - 1 - low) * sizeof *t->list.at);
+    t->list.at[low] = fresh;
+    return &t->list.at[low];
+}
+
+int zone_calls_add(struct zone_tallies *t, uint32_t pool, uint64_t size, struct err *e)
+{
+    struct zone_tally *tally = tally_of(t, pool);
+    if (!tally)
+        return no_room(e);
+    tally->count++;
+    tally->bytes = saturating_add(tally->bytes, size);
+    tally->all_count++;
+    tally->all_bytes = saturating_add(tally->all_bytes, size);
+    return 0;
+}
+
+static void raise(uint64_t *most, uint64_t n)
+{
+    if (n > *most)
+        *most = n;
+}
+
+static int settle(struct zone_calls *z, uint32_t label, const struct zone_tally *t, struct err *e)
+{
+    bool fresh;
+    uint64_t *number = map_add(&z->numbers, (uint64_t)t->pool << 32 | label, &fresh);
+    if (!number || (fresh && !vec_push(&z->costs, (struct zone_cost){0})))
+        return no_room(e);
+    if (fresh)
+        *number = z->costs.len - 1;
+    struct zone_cost *c = &z->costs.at[*number];
+    c->allocating += t->count != 0;
+    raise(&c->count_max, t->count);
+    raise(&c->bytes_max, t->bytes);
+    c->all_count = saturating_add(c->all_count, t->all_count);
+    c->all_bytes = saturating_add(c->all_bytes, t->all_bytes);
+    raise(&c->all_count_max, t->all_count);
+    raise(&c->all_bytes_max, t->all_bytes);
+    return 0;
+}
+
+int zone_calls_end(struct zone_calls *z, uint32_t label, struct zone_tallies *t,
+                   struct zone_tallies *parent, struct err *e)
+{
+    int status = 0;
+    for (size_t i = 0; i < t->list.len && status == 0; i++) {
+        const struct zone_tally *from = &t->list.at[i];
+        struct zone_tally *to = parent ? tally_of(parent, from->pool) : NULL;
+        if (parent && !to)
+            status = no_room(e);
+        if (to) {
+            to->all_count += from->all_count;
+            to->all_bytes = saturating_add(to->all_bytes, from->all_bytes);
+        }
+        if (status == 0)
+            status = settle(z, label, from, e);
+    }
+    vec_release(&t->list);
+    return status;
+}
+
+bool zone_calls_cost(const struct zone_calls *z, uint32_t pool, uint32_t label,
+                     struct zone_cost *out)
+{
+    const uint64_t *number = map_find(&z->numbers, (uint64_t)pool << 32 | label);
+    if (!number)
+        return false;
+    *out = z->costs.at[*number];
+    out->calls = label < z->calls.len ? z->calls.at[label] : 0;
+    return true;
+}

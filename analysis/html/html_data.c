@@ -1,0 +1,735 @@
+#include "analysis/html/html_data.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/figures/cut_stacks.h"
+#include "analysis/names/program_frames.h"
+
+/* Something that may get a place of its own, and how much it matters. */
+struct candidate {
+    double share;
+    uint32_t number; /* of a thread, a site, or a call stack */
+    uint32_t row;    /* in summary.sites, for call stacks */
+};
+
+struct candidates {
+    struct candidate *at;
+    size_t len;
+    size_t cap;
+};
+
+struct builder {
+    struct page_data *d;
+    struct trace *trace;
+    const struct summary *s;
+    uint32_t *pools;   /* pool of the trace → of the page */
+    uint32_t *threads; /* thread number → of the page */
+    uint32_t *stacks;  /* call stack id → of the page */
+    uint8_t *owners;   /* call stack id → its site's place among those of the map */
+    size_t stack_limit;
+    struct program_frames program;
+    struct map site_numbers; /* the summary's site → of the page */
+    struct map site_rests;   /* site of the page → stack for its other call stacks */
+    struct map node_numbers; /* node of the trace (node_key) → of the page */
+    struct cut_stacks cut;
+    struct map frame_numbers;
+    struct map texts; /* addresses of names counted already */
+    struct candidates candidates;
+    bool all_threads;             /* see page_series_options */
+    size_t sites_max, stacks_max; /* places; fewer when there is too much history for all */
+};
+
+#define UNASSIGNED UINT32_MAX
+
+/* ---- what matters */
+
+static double share(uint64_t part, uint64_t whole)
+{
+    return whole ? (double)part / (double)whole : 0;
+}
+
+static double largest_share(const struct counter *c, const struct pool_figures *f)
+{
+    const double shares[] = {share(c->bytes, f->total_bytes), share(c->count, f->allocations),
+                             share(c->live_bytes, f->live_bytes),
+                             share(c->at_peak_bytes, f->peak_bytes),
+                             share(c->temporary, f->temporary)};
+    double most = 0;
+    for (size_t i = 0; i < sizeof shares / sizeof *shares; i++) {
+        if (shares[i] > most)
+            most = shares[i];
+    }
+    return most;
+}
+
+static int compare_numbers(const void *a, const void *b)
+{
+    const struct candidate *x = a;
+    const struct candidate *y = b;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
+static int compare_shares(const void *a, const void *b)
+{
+    const struct candidate *x = a;
+    const struct candidate *y = b;
+    if (x->share != y->share)
+        return x->share > y->share ? -1 : 1;
+    return compare_numbers(a, b);
+}
+
+/* One candidate for each number, with its largest share; the largest first. */
+static void rank(struct candidates *c)
+{
+    size_t kept = 0;
+    if (c->len)
+        qsort(c->at, c->len, sizeof *c->at, compare_numbers);
+    for (size_t i = 0; i < c->len; i++) {
+        if (kept && c->at[kept - 1].number == c->at[i].number) {
+            if (c->at[i].share > c->at[kept - 1].share)
+                c->at[kept - 1] = c->at[i];
+        } else {
+            c->at[kept++] = c->at[i];
+        }
+    }
+    c->len = kept;
+    if (kept)
+        qsort(c->at, kept, sizeof *c->at, compare_shares);
+}
+
+static int add_candidate(struct builder *b, const struct counter *c, uint32_t pool, uint32_t number,
+                         size_t row, struct err *e)
+{
+    double most = largest_share(c, &b->s->pools.at[pool].figures);
+    return vec_push(&b->candidates, (struct candidate){most, number, (uint32_t)row})
+               ? 0
+               : err_no_memory(e, "what the page shows");
+}
+
+/* ---- names */
+
+/* Bytes that a text takes in the page: see escape() in report/html/html.c. */
+static uint64_t text_cost(struct view text)
+{
+    uint64_t cost = 3;
+    size_t n = text.len < PAGE_STRING_MAX ? text.len : PAGE_STRING_MAX;
+    for (size_t i = 0; i < n; i++) {
+        uint8_t c = (uint8_t)text.p[i];
+        cost += c < 0x20 || c == '<' || c == '>' || c == '&' ? 6 : c == '"' || c == '\\' ? 2 : 1;
+        cost += c >= 0x80 ? 2 : 0;
+    }
+    return cost;
+}
+
+/* A text is counted once; those at one address are one. */
+static uint64_t fresh_cost(const struct builder *b, struct view text)
+{
+    return text.len && !map_find(&b->texts, (uint64_t)(uintptr_t)text.p) ? text_cost(text) : 0;
+}
+
+static uint64_t frame_cost(const struct builder *b, const struct frame_view *f)
+{
+    return fresh_cost(b, f->function) + fresh_cost(b, f->file) + fresh_cost(b, f->image);
+}
+
+static int count_text(struct builder *b, struct view text, struct err *e)
+{
+    if (text.len == 0)
+        return 0;
+    bool fresh;
+    if (!map_add(&b->texts, (uint64_t)(uintptr_t)text.p, &fresh))
+        return err_no_memory(e, "names of the page");
+    if (fresh)
+        b->d->text += text_cost(text);
+    return 0;
+}
+
+static int count_frame(struct builder *b, const struct frame_view *f, struct err *e)
+{
+    if (count_text(b, f->function, e) != 0 || count_text(b, f->file, e) != 0)
+        return -1;
+    return count_text(b, f->image, e);
+}
+
+/* ---- pools */
+
+static int compare_pools(const void *a, const void *b, void *ctx)
+{
+    const struct summary *s = ctx;
+    const struct pool_figures *x = &s->pools.at[*(const uint32_t *)a].figures;
+    const struct pool_figures *y = &s->pools.at[*(const uint32_t *)b].figures;
+    if (x->peak_bytes != y->peak_bytes)
+        return x->peak_bytes > y->peak_bytes ? -1 : 1;
+    return *(const uint32_t *)a > *(const uint32_t *)b ? 1 : -1;
+}
+
+static int list_pools(struct builder *b, uint32_t *order, uint32_t *shown, struct err *e)
+{
+    const struct summary *s = b->s;
+    uint32_t n = (uint32_t)s->pools.len;
+    uint32_t kept = n > PAGE_POOLS_MAX ? PAGE_POOLS_MAX : n;
+    for (uint32_t i = 0; i < n; i++)
+        order[i] = i;
+    /* All in the summary's order when there is room, else those with the highest peaks. */
+    if (n > kept)
+        qsort_r(order, n, sizeof *order, compare_pools, (void *)s);
+    for (uint32_t i = 0; i < n; i++)
+        shown[order[i]] = i < kept ? i : kept;
+    for (uint32_t i = 0; i < kept; i++) {
+        struct page_pool p = {s->pools.at[order[i]].name, 1, order[i]};
+        if (!vec_push(&b->d->pools, p) || count_text(b, p.name, e) != 0)
+            return err_no_memory(e, "pools");
+    }
+    struct page_pool rest = {{"", 0}, n - kept, -1};
+    if (rest.count && !vec_push(&b->d->pools, rest))
+        return err_no_memory(e, "pools");
+    return 0;
+}
+
+/* The pool of the page for each pool of the trace, by the summary's list of keys. */
+static int choose_pools(struct builder *b, struct err *e)
+{
+    const struct summary *s = b->s;
+    const struct memory *m = &b->trace->memory;
+    struct map by_key = {0};
+    uint32_t *order = calloc(s->pools.len + 1, 2 * sizeof *order);
+    int status = order ? list_pools(b, order, order + s->pools.len, e)
+                       : err_no_memory(e, "what the page shows");
+    for (size_t i = 0; status == 0 && i < s->pools.len; i++) {
+        const struct summary_pool *p = &s->pools.at[i];
+        for (size_t k = p->first_key; k < p->first_key + p->key_count && status == 0; k++) {
+            uint64_t *to = map_add(&by_key, s->pool_keys.at[k], NULL);
+            if (to)
+                *to = order[s->pools.len + i];
+            else
+                status = err_no_memory(e, "pools");
+        }
+    }
+    for (size_t i = 0; status == 0 && i < m->pools.len; i++) {
+        const uint64_t *to = map_find(&by_key, m->pools.at[i]->key);
+        b->pools[i] = to ? (uint32_t)*to : (uint32_t)b->d->pools.len;
+    }
+    free(order);
+    map_release(&by_key);
+    return status;
+}
+
+/* ---- threads */
+
+static int choose_threads(struct builder *b, struct err *e)
+{
+    const struct row_list *rows = &b->s->groups;
+    const struct trace_threads *threads = &b->trace->threads;
+    struct page_data *d = b->d;
+    b->candidates.len = 0;
+    for (size_t i = 0; i < rows->len; i++) {
+        if (add_candidate(b, &rows->at[i].figures, rows->at[i].pool, rows->at[i].key, i, e) != 0)
+            return -1;
+    }
+    rank(&b->candidates);
+    size_t kept = b->candidates.len < PAGE_THREADS_MAX ? b->candidates.len : PAGE_THREADS_MAX;
+    for (size_t i = 0; i < kept; i++) {
+        uint32_t number = b->candidates.at[i].number;
+        struct page_thread t = {.name = {"", 0}};
+        if (number < threads->list.len) {
+            const struct trace_thread *in = &threads->list.at[number];
+            t.id = in->id;
+            t.name = strings_get(&b->trace->strings, in->name);
+            b->threads[number] = (uint32_t)i;
+        }
+        if (!vec_push(&d->threads, t) || count_text(b, t.name, e) != 0)
+            return err_no_memory(e, "threads");
+    }
+    d->other_threads = b->candidates.len - kept;
+    if (!vec_push(&d->threads, (struct page_thread){.name = {"", 0}, .rest = true}))
+        return err_no_memory(e, "threads");
+    for (size_t i = 0; i < threads->list.len; i++) {
+        if (b->threads[i] == UNASSIGNED)
+            b->threads[i] = (uint32_t)kept;
+    }
+    return 0;
+}
+
+/* ---- sites */
+
+/* The type of most bytes that somebody tells. */
+static void find_type(const struct summary *s, const struct summary_row *row,
+                      struct page_site *site)
+{
+    site->type = (struct view){"", 0};
+    for (size_t i = 0; i < row->type_count && site->type.len == 0; i++)
+        site->type = s->row_types.at[row->first_type + i].name;
+    site->more_types = site->type.len && row->type_count > 1;
+}
+
+/* A site is one for all pools: its rows in those that matter less may tell of other types. */
+static void compare_types(struct builder *b, const struct row_list *rows)
+{
+    for (size_t i = 0; i < rows->len; i++) {
+        const uint64_t *number = map_find(&b->site_numbers, rows->at[i].key);
+        struct page_site *site = number ? &b->d->sites.at[*number] : NULL;
+        struct page_site here = {.rest = false};
+        if (!site || rows->at[i].type_count == 0)
+            continue;
+        find_type(b->s, &rows->at[i], &here);
+        if (site->type.len == 0)
+            site->type = here.type;
+        site->more_types |= here.more_types || !view_equal(here.type, site->type);
+    }
+}
+
+static int choose_sites(struct builder *b, struct err *e)
+{
+    const struct row_list *rows = &b->s->sites;
+    struct page_data *d = b->d;
+    struct page_site rest = {.frame = {.function = {"", 0}, .file = {"", 0}, .image = {"", 0}},
+                             .rest = true,
+                             .type = {"", 0}};
+    b->candidates.len = 0;
+    for (size_t i = 0; i < rows->len; i++) {
+        if (add_candidate(b, &rows->at[i].figures, rows->at[i].pool, rows->at[i].key, i, e) != 0)
+            return -1;
+    }
+    rank(&b->candidates);
+    if (!vec_push(&d->sites, rest))
+        return err_no_memory(e, "allocation sites");
+    for (size_t i = 0; i < b->candidates.len; i++) {
+        const struct summary_row *row = &rows->at[b->candidates.at[i].row];
+        if (d->sites.len > b->sites_max ||
+            d->text + frame_cost(b, &row->frame) > PAGE_TEXT_MAX / 2) {
+            d->other_sites++;
+            continue;
+        }
+        uint64_t *number = map_add(&b->site_numbers, row->key, NULL);
+        struct page_site site = {
+            .frame = row->frame, .no_callstack = row->no_callstack, .callstack = row->callstack};
+        find_type(b->s, row, &site);
+        if (!number || !vec_push(&d->sites, site) || count_frame(b, &row->frame, e) != 0 ||
+            count_text(b, site.type, e) != 0)
+            return err_no_memory(e, "allocation sites");
+        *number = d->sites.len - 1;
+    }
+    compare_types(b, rows);
+    return 0;
+}
+
+/* ---- call stacks */
+
+/* Whether nodes and names of a call stack still fit. */
+/*
+ * Cut call stacks hang under one extra node, apart from whole ones with the same frames. Where the
+ * trace has a frame for that, no node is added.
+ */
+static bool hangs_apart(const struct builder *b, uint32_t callstack)
+{
+    return b->cut.is_bound && cut_stacks_has(&b->cut, callstack);
+}
+
+static uint64_t node_key(uint32_t node, bool apart)
+{
+    return node | (uint64_t)apart << 32;
+}
+
+static bool stack_fits(const struct builder *b, uint32_t callstack)
+{
+    bool apart = hangs_apart(b, callstack);
+    const struct callstacks *c = &b->trace->callstacks;
+    const struct callstack *stack = callstacks_get(c, callstack);
+    size_t nodes = b->d->nodes.len;
+    uint64_t text = b->d->text;
+    for (uint32_t node = stack ? stack->node : 0;
+         node && !map_find(&b->node_numbers, node_key(node, apart));
+         node = c->nodes.at[node].parent) {
+        uint32_t frame = c->nodes.at[node].frame;
+        uint32_t depth = frame_depth(b->trace, frame);
+        nodes += depth;
+        for (uint32_t i = 0; i < depth && nodes <= PAGE_NODES_MAX && text <= PAGE_TEXT_MAX; i++) {
+            struct frame_view f = frame_describe(b->trace, frame, i);
+            text += frame_cost(b, &f);
+        }
+        if (nodes > PAGE_NODES_MAX || text > PAGE_TEXT_MAX)
+            return false;
+    }
+    return true;
+}
+
+static int frame_number(struct builder *b, uint32_t frame, uint32_t inlined, uint32_t *number,
+                        struct err *e)
+{
+    bool fresh;
+    uint64_t *at = map_add(&b->frame_numbers, (uint64_t)frame << 24 | inlined, &fresh);
+    if (!at)
+        return err_no_memory(e, "frames");
+    if (fresh) {
+        struct frame_view f = frame_describe(b->trace, frame, inlined);
+        *at = b->d->frames.len;
+        if (!vec_push(&b->d->frames, f) || count_frame(b, &f, e) != 0)
+            return err_no_memory(e, "frames");
+    }
+    *number = (uint32_t)*at;
+    return 0;
+}
+
+/* The nodes of a frame and its inlined functions, outermost first; *number is the innermost. */
+static int add_nodes(struct builder *b, uint32_t frame, uint32_t *number, struct err *e)
+{
+    for (uint32_t i = frame_depth(b->trace, frame); i-- > 0;) {
+        struct page_node node = {.parent = *number};
+        if (frame_number(b, frame, i, &node.frame, e) != 0)
+            return -1;
+        if (!vec_push(&b->d->nodes, node))
+            return err_no_memory(e, "frames");
+        *number = (uint32_t)(b->d->nodes.len - 1);
+    }
+    return 0;
+}
+
+/* The node that cut call stacks hang under; its key is that of the root, apart. */
+static int cut_node(struct builder *b, uint32_t *number, struct err *e)
+{
+    struct page_data *d = b->d;
+    bool fresh;
+    uint64_t *at = map_add(&b->node_numbers, node_key(0, true), &fresh);
+    if (!at)
+        return err_no_memory(e, "frames");
+    if (fresh) {
+        frame_name_cut(d->cut_name, cut_stacks_depth(&b->cut));
+        struct frame_view f = {.function = view_of(d->cut_name), .file = {"", 0}, .image = {"", 0}};
+        struct page_node node = {.frame = (uint32_t)d->frames.len};
+        *at = d->nodes.len;
+        if (!vec_push(&d->frames, f) || !vec_push(&d->nodes, node) || count_frame(b, &f, e) != 0)
+            return err_no_memory(e, "frames");
+    }
+    *number = (uint32_t)*at;
+    return 0;
+}
+
+/* The page's node of a call stack, whose path from the root is added as far as it is new. */
+static int stack_node(struct builder *b, uint32_t callstack, uint32_t *number, struct err *e)
+{
+    const struct callstacks *c = &b->trace->callstacks;
+    const struct callstack *stack = callstacks_get(c, callstack);
+    VEC(uint32_t) path = {0};
+    const uint64_t *known = NULL;
+    bool apart = hangs_apart(b, callstack);
+    *number = 0;
+    int status = apart ? cut_node(b, number, e) : 0;
+    for (uint32_t node = status == 0 && stack ? stack->node : 0;
+         node && !(known = map_find(&b->node_numbers, node_key(node, apart)));
+         node = c->nodes.at[node].parent) {
+        if (!vec_push(&path, node)) {
+            status = err_no_memory(e, "frames");
+            break;
+        }
+    }
+    if (known)
+        *number = (uint32_t)*known;
+    while (status == 0 && path.len) {
+        uint32_t node = path.at[--path.len];
+        status = add_nodes(b, c->nodes.at[node].frame, number, e);
+        uint64_t *at = status == 0 ? map_add(&b->node_numbers, node_key(node, apart), NULL) : NULL;
+        if (at)
+            *at = *number;
+        else if (status == 0)
+            status = err_no_memory(e, "frames");
+    }
+    vec_release(&path);
+    return status;
+}
+
+/* Counts a call stack with the others of its site. */
+static int fold_stack(struct builder *b, uint32_t callstack, uint32_t site, struct err *e)
+{
+    bool fresh;
+    uint64_t *at = map_add(&b->site_rests, site, &fresh);
+    if (at && fresh) {
+        *at = b->d->stacks.len;
+        if (!vec_push(&b->d->stacks, (struct page_stack){.site = site}))
+            at = NULL;
+    }
+    if (!at)
+        return err_no_memory(e, "call stacks");
+    b->stacks[callstack] = (uint32_t)*at;
+    b->d->other_stacks++;
+    return 0;
+}
+
+static int place_stack(struct builder *b, const struct candidate *c, struct err *e)
+{
+    const struct summary_row *row = &b->s->sites.at[c->row];
+    const uint64_t *site = map_find(&b->site_numbers, row->key);
+    if (c->number >= b->stack_limit || !site) {
+        b->d->other_stacks++;
+        return 0;
+    }
+    struct page_stack stack = {.site = (uint32_t)*site};
+    if (b->d->stacks.len > b->stacks_max || !stack_fits(b, c->number))
+        return fold_stack(b, c->number, stack.site, e);
+    if (stack_node(b, c->number, &stack.node, e) != 0)
+        return -1;
+    struct stack_place begin = program_frames_begin(&b->program, c->number);
+    const uint64_t *node =
+        map_find(&b->node_numbers, node_key(begin.node, hangs_apart(b, c->number)));
+    stack.begin = node && *node > begin.inlined ? (uint32_t)*node - begin.inlined : stack.node;
+    b->stacks[c->number] = (uint32_t)b->d->stacks.len;
+    return vec_push(&b->d->stacks, stack) ? 0 : err_no_memory(e, "call stacks");
+}
+
+static int choose_stacks(struct builder *b, struct err *e)
+{
+    const struct row_list *rows = &b->s->sites;
+    b->candidates.len = 0;
+    for (size_t i = 0; i < rows->len; i++) {
+        for (size_t k = 0; k < rows->at[i].stack_count; k++) {
+            const struct summary_stack *stack = &b->s->stacks.at[rows->at[i].first_stack + k];
+            cut_stacks_note(&b->cut, stack->callstack);
+            if (add_candidate(b, &stack->figures, rows->at[i].pool, stack->callstack, i, e) != 0)
+                return -1;
+        }
+    }
+    rank(&b->candidates);
+    if (!vec_push(&b->d->stacks, (struct page_stack){0}) ||
+        !vec_push(&b->d->nodes, (struct page_node){0}))
+        return err_no_memory(e, "call stacks");
+    for (size_t i = 0; i < b->candidates.len; i++) {
+        if (place_stack(b, &b->candidates.at[i], e) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- the span of time */
+
+static const struct selection *narrowed(const struct builder *b)
+{
+    return selection_is_narrow(&b->s->selection.options) ? &b->s->selection : NULL;
+}
+
+static void widen(struct page_data *d, int64_t time)
+{
+    if (time < d->from)
+        d->from = time;
+    if (time > d->to)
+        d->to = time;
+}
+
+/* The times at which a block came and went, as far as they are seen. */
+static void widen_by(struct builder *b, uint32_t pool, const struct memory_alloc *a, int64_t freed)
+{
+    const struct selection *only = narrowed(b);
+    const struct selection_block block = {.pool = pool,
+                                          .thread = memory_alloc_thread(a),
+                                          .callstack = a->callstack,
+                                          .size = memory_alloc_size(a),
+                                          .time = a->time,
+                                          .freed = freed};
+    if (only && !selection_wants(only, &block))
+        return;
+    widen(b->d, a->time);
+    if (!is_live_before(freed, only ? only->end : INT64_MAX))
+        widen(b->d, freed);
+}
+
+static int read_times(struct builder *b, uint32_t number, struct err *e)
+{
+    struct pool *pool = b->trace->memory.pools.at[number];
+    struct column_reader allocs;
+    struct column_reader frees;
+    const struct memory_alloc *a;
+    const struct memory_free *f = NULL;
+    size_t n = 0;
+    size_t same = 0;
+    column_reader_init(&allocs, &pool->allocs);
+    column_reader_init(&frees, &pool->frees);
+    while ((a = column_reader_next(&allocs, &n, e)) && (f = column_reader_next(&frees, &same, e))) {
+        for (size_t i = 0; i < n; i++)
+            widen_by(b, number, &a[i], memory_free_time(&a[i], &f[i]));
+    }
+    int status = allocs.next < pool->allocs.len ? -1 : 0;
+    column_reader_release(&allocs);
+    column_reader_release(&frees);
+    return status;
+}
+
+static int find_span(struct builder *b, struct err *e)
+{
+    struct page_data *d = b->d;
+    d->from = INT64_MAX;
+    d->to = INT64_MIN;
+    for (uint32_t i = 0; i < b->trace->memory.pools.len; i++) {
+        if (b->pools[i] < d->pools.len && read_times(b, i, e) != 0)
+            return -1;
+    }
+    if (d->from > d->to)
+        d->from = d->to = 0;
+    return 0;
+}
+
+/* ---- all of it */
+
+/* One resolution for all that is told step by step. */
+static int align_steps(struct page_series *s, struct err *e)
+{
+    struct page_cells *all[] = {&s->cells, &s->histogram, &s->blocks};
+    unsigned shift = 0;
+    for (size_t i = 0; i < 3; i++)
+        shift = all[i]->shift > shift ? all[i]->shift : shift;
+    for (size_t i = 0; i < 3; i++) {
+        while (all[i]->shift < shift) {
+            if (page_cells_halve(all[i], e) != 0)
+                return -1;
+        }
+    }
+    return 0;
+}
+
+/* Sites stand in order of how much they matter, behind the first, which is the others. */
+static void choose_owners(struct builder *b)
+{
+    for (size_t i = 0; i < b->stack_limit; i++) {
+        uint32_t site = b->d->stacks.at[b->stacks[i]].site;
+        b->owners[i] = (uint8_t)(site && site <= PAGE_MAP_OWNERS ? site - 1 : PAGE_MAP_OWNERS);
+    }
+}
+
+static int build_series(struct builder *b, struct err *e)
+{
+    struct page_data *d = b->d;
+    choose_owners(b);
+    const struct page_series_options o = {
+        .pools = b->pools,
+        .pool_count = (uint32_t)d->pools.len,
+        .threads = b->threads,
+        .thread_limit = b->trace->threads.list.len,
+        .thread_count = (uint32_t)d->threads.len,
+        .thread_other = (uint32_t)d->threads.len - 1,
+        .stacks = b->stacks,
+        .stack_limit = b->stack_limit,
+        .stack_other = 0,
+        .owners = b->owners,
+        .from = d->from,
+        .to = d->to,
+        .only = narrowed(b),
+        .all_threads = b->all_threads,
+    };
+    return page_series_build(&d->series, &b->trace->memory, &o, e);
+}
+
+/* Gives back all sites and call stacks, for another choice. */
+static void forget_places(struct builder *b)
+{
+    struct page_data *d = b->d;
+    d->sites.len = d->stacks.len = d->nodes.len = d->frames.len = 0;
+    d->other_sites = d->other_stacks = 0;
+    d->text = 0;
+    map_release(&b->site_numbers);
+    map_release(&b->site_rests);
+    map_release(&b->node_numbers);
+    map_release(&b->frame_numbers);
+    map_release(&b->texts);
+    memset(b->stacks, 0, b->stack_limit * sizeof *b->stacks);
+    page_series_release(&d->series);
+}
+
+/*
+ * Whether steps are longer than they should be. When it is for the histograms, these do not tell
+ * threads apart any more; when there are too many keys, there are to be so many fewer places that
+ * they fit.
+ */
+static bool must_shrink(struct builder *b)
+{
+    const struct page_series *s = &b->d->series;
+    if (s->histogram.shift > s->cells.shift && page_cells_steps(&s->histogram) < PAGE_STEPS_MIN &&
+        !b->all_threads) {
+        b->all_threads = true;
+        return true;
+    }
+    double keys = (double)s->keys.len;
+    double scale = keys > PAGE_KEYS_WANTED ? PAGE_KEYS_WANTED / keys : 1;
+    uint32_t steps = page_cells_steps(&s->cells);
+    if (steps < PAGE_STEPS_MIN) {
+        double room = (double)PAGE_CELLS_MAX * steps / PAGE_STEPS_MIN;
+        double fit = room / (double)(s->cells.list.len + 1);
+        scale = fit < scale ? fit : scale;
+    }
+    size_t places = b->d->sites.len > b->d->stacks.len ? b->d->sites.len : b->d->stacks.len;
+    if (scale >= 1 || places <= PAGE_PLACES_MIN)
+        return false;
+    b->sites_max = (size_t)((double)b->d->sites.len * scale * 0.9);
+    b->stacks_max = (size_t)((double)b->d->stacks.len * scale * 0.9);
+    if (b->sites_max < PAGE_PLACES_MIN)
+        b->sites_max = PAGE_PLACES_MIN;
+    if (b->stacks_max < PAGE_PLACES_MIN)
+        b->stacks_max = PAGE_PLACES_MIN;
+    return true;
+}
+
+#define ATTEMPTS 5
+
+static int build(struct builder *b, struct err *e)
+{
+    b->sites_max = PAGE_SITES_MAX;
+    b->stacks_max = PAGE_STACKS_MAX;
+    if (choose_pools(b, e) != 0 || choose_threads(b, e) != 0 || find_span(b, e) != 0)
+        return -1;
+    for (int attempt = 1;; attempt++) {
+        if (choose_sites(b, e) != 0 || choose_stacks(b, e) != 0 || build_series(b, e) != 0)
+            return -1;
+        if (attempt == ATTEMPTS || !must_shrink(b))
+            return align_steps(&b->d->series, e);
+        forget_places(b);
+    }
+}
+
+int page_data_build(struct page_data *d, struct trace *t, const struct summary *s,
+                    const struct skiplist *skip, struct err *e)
+{
+    *d = (struct page_data){.summary = s};
+    struct builder b = {.d = d, .trace = t, .s = s};
+    size_t threads = t->threads.list.len;
+    b.stack_limit = t->callstacks.list.len + 1;
+    b.pools = calloc(t->memory.pools.len + 1, sizeof *b.pools);
+    b.threads = malloc((threads + 1) * sizeof *b.threads);
+    b.stacks = calloc(b.stack_limit, sizeof *b.stacks);
+    b.owners = malloc(b.stack_limit);
+    int status = -1;
+    if (b.pools && b.threads && b.stacks && b.owners &&
+        program_frames_init(&b.program, t, skip, e) == 0 && cut_stacks_init(&b.cut, t, e) == 0) {
+        memset(b.threads, 0xff, (threads + 1) * sizeof *b.threads);
+        struct selection all = s->selection;
+        status = build(&b, e) == 0 ? leaks_build(&d->leaks, &all, skip, NULL, e) : -1;
+    } else if (!b.pools || !b.threads || !b.stacks || !b.owners) {
+        err_no_memory(e, "what the page shows");
+    }
+    d->series.options.pools = d->series.options.threads = d->series.options.stacks = NULL;
+    d->series.options.owners = NULL;
+    free(b.pools);
+    free(b.threads);
+    free(b.stacks);
+    free(b.owners);
+    program_frames_release(&b.program);
+    cut_stacks_release(&b.cut);
+    map_release(&b.site_numbers);
+    map_release(&b.site_rests);
+    map_release(&b.node_numbers);
+    map_release(&b.frame_numbers);
+    map_release(&b.texts);
+    vec_release(&b.candidates);
+    if (status != 0)
+        page_data_release(d);
+    return status;
+}
+
+void page_data_release(struct page_data *d)
+{
+    vec_release(&d->pools);
+    vec_release(&d->threads);
+    vec_release(&d->sites);
+    vec_release(&d->stacks);
+    vec_release(&d->nodes);
+    vec_release(&d->frames);
+    page_series_release(&d->series);
+    leaks_release(&d->leaks);
+    *d = (struct page_data){0};
+}

@@ -1,0 +1,461 @@
+#include "analysis/html/html_series.h"
+
+#include <stdlib.h>
+
+#include "base/saturate.h"
+
+/* Of one pool while the history goes by. */
+struct page_series_pool {
+    uint64_t live_bytes;
+    uint64_t blocks;
+    int64_t now;    /* nanosecond of the newest event */
+    uint64_t peak;  /* of this step, its begin included; not yet of the nanosecond `now` */
+    uint64_t epoch; /* number of that peak */
+    uint32_t slot;  /* whose point is in progress */
+    struct page_point points[PAGE_SLOTS];
+    uint32_t joined_first, joined_half; /* the slots that peak_is_later was found for */
+    bool peak_is_later;
+};
+
+/* Values of the cells of the map. */
+enum block_value {
+    BLOCK_BYTES,  /* change of the bytes in a piece by blocks that fill it in part */
+    BLOCK_COVER,  /* blocks that fill the pieces from here on whole, less those until here */
+    BLOCK_ALLOCS, /* allocations that begin in it */
+    BLOCK_VALUES,
+};
+
+static int64_t sum(int64_t a, int64_t b)
+{
+    int64_t out;
+    if (!__builtin_add_overflow(a, b, &out))
+        return out;
+    return b > 0 ? INT64_MAX : INT64_MIN;
+}
+
+static void add(int64_t *to, uint64_t n)
+{
+    *to = sum(*to, n > INT64_MAX ? INT64_MAX : (int64_t)n);
+}
+
+static void subtract(int64_t *from, uint64_t n)
+{
+    *from = sum(*from, n > INT64_MAX ? INT64_MIN : -(int64_t)n);
+}
+
+/* What became live within the step. */
+static int64_t net(const int64_t *v, enum page_value in, enum page_value out)
+{
+    return sum(v[in], v[out] == INT64_MIN ? INT64_MAX : -v[out]);
+}
+
+/* ---- peaks */
+
+static void note_peak(struct page_series *s, uint32_t key, int64_t *v)
+{
+    v[PAGE_PEAK] = net(v, PAGE_ALLOCS, PAGE_FREES);
+    v[PAGE_PEAK_BYTES] = net(v, PAGE_ALLOC_BYTES, PAGE_FREE_BYTES);
+    s->epochs.at[key] = s->pools[s->keys.at[key].pool].epoch;
+}
+
+/* What changed before the newest peak and not since was at the peak what it is now. */
+static void settle_peak(void *ctx, uint32_t key, int64_t *v)
+{
+    struct page_series *s = ctx;
+    if (s->epochs.at[key] != s->pools[s->keys.at[key].pool].epoch)
+        note_peak(s, key, v);
+}
+
+static uint64_t highest(const struct page_series_pool *p, uint32_t first, uint32_t n)
+{
+    uint64_t max = 0;
+    for (uint32_t i = first; i < first + n; i++) {
+        if (p->points[i].max > max)
+            max = p->points[i].max;
+    }
+    return max;
+}
+
+static void join_peaks(void *ctx, uint32_t key, uint32_t first, uint32_t half, const int64_t *a,
+                       const int64_t *b, int64_t *out)
+{
+    struct page_series *s = ctx;
+    struct page_series_pool *p = &s->pools[s->keys.at[key].pool];
+    static const int64_t nothing[PAGE_VALUES_MAX];
+    if (p->joined_first != first || p->joined_half != half) {
+        p->joined_first = first;
+        p->joined_half = half;
+        p->peak_is_later = highest(p, first + half, half) > highest(p, first, half);
+    }
+    a = a ? a : nothing;
+    b = b ? b : nothing;
+    for (unsigned i = 0; i < PAGE_PEAK; i++)
+        out[i] = sum(a[i], b[i]);
+    out[PAGE_PEAK] =
+        p->peak_is_later ? sum(net(a, PAGE_ALLOCS, PAGE_FREES), b[PAGE_PEAK]) : a[PAGE_PEAK];
+    out[PAGE_PEAK_BYTES] = p->peak_is_later
+                               ? sum(net(a, PAGE_ALLOC_BYTES, PAGE_FREE_BYTES), b[PAGE_PEAK_BYTES])
+                               : a[PAGE_PEAK_BYTES];
+}
+
+/* The nanosecond `now` of the pool is over. */
+static void pool_advance(struct page_series_pool *p, int64_t time)
+{
+    struct page_point *point = &p->points[p->slot];
+    if (p->live_bytes > p->peak) {
+        p->peak = p->live_bytes;
+        p->epoch++;
+    }
+    if (p->live_bytes > point->max)
+        point->max = p->live_bytes;
+    p->now = time;
+}
+
+/* The pool's points up to, not including, `slot` are over. */
+static void pool_fill(struct page_series_pool *p, uint32_t slot)
+{
+    pool_advance(p, p->now);
+    while (p->slot < slot) {
+        struct page_point *point = &p->points[p->slot];
+        point->end = p->live_bytes;
+        point->blocks = p->blocks;
+        if (++p->slot < PAGE_SLOTS)
+            p->points[p->slot].max = p->live_bytes;
+    }
+}
+
+static int advance(struct page_series *s, uint32_t slot, struct err *e)
+{
+    uint32_t step = s->cells.step;
+    unsigned shift = s->cells.shift;
+    for (uint32_t i = 0; i < s->options.pool_count; i++)
+        pool_fill(&s->pools[i], slot);
+    if (page_cells_advance(&s->cells, slot, e) != 0 ||
+        page_cells_advance(&s->histogram, slot, e) != 0 ||
+        page_cells_advance(&s->blocks, slot, e) != 0)
+        return -1;
+    for (uint32_t i = 0;
+         i < s->options.pool_count && (shift != s->cells.shift || step != s->cells.step); i++) {
+        struct page_series_pool *p = &s->pools[i];
+        p->peak = p->live_bytes;
+        p->epoch++;
+    }
+    return 0;
+}
+
+/* ---- keys */
+
+static bool add_key(struct page_series *s, struct page_key key)
+{
+    return vec_push(&s->keys, key) && vec_push(&s->epochs, 0);
+}
+
+static uint64_t key_content(struct page_key key)
+{
+    return (uint64_t)key.pool << 56 | (uint64_t)key.thread << 32 | key.stack;
+}
+
+/* The first keys are one for each pool, for what has no key of its own. */
+static int key_number(struct page_series *s, const struct memory_op *op, uint32_t *number,
+                      struct err *e)
+{
+    const struct page_series_options *o = &s->options;
+    struct page_key key = {o->pools[op->pool], o->thread_other, o->stack_other};
+    if (op->block.thread < o->thread_limit)
+        key.thread = o->threads[op->block.thread];
+    if (op->block.callstack < o->stack_limit)
+        key.stack = o->stacks[op->block.callstack];
+    uint64_t content = key_content(key);
+    const uint64_t *known = map_find(&s->key_numbers, content);
+    if (known) {
+        *number = (uint32_t)*known;
+        return 0;
+    }
+    if (s->keys.len >= PAGE_KEYS_MAX) {
+        s->folded += op->kind == MEMORY_ALLOC;
+        *number = key.pool;
+        return 0;
+    }
+    uint64_t *fresh = map_add(&s->key_numbers, content, NULL);
+    if (!fresh || !add_key(s, key))
+        return err_no_memory(e, "figures of the page");
+    *fresh = s->keys.len - 1;
+    *number = (uint32_t)*fresh;
+    return 0;
+}
+
+/*
+ * Whether a block is temporary as accounting.h defines it: freed by the thread that allocated it
+ * with no other step of that thread in the pool at a time between.
+ */
+static int temporary(struct page_series *s, const struct memory_op *op, bool *is, struct err *e)
+{
+    uint64_t key = (uint64_t)s->options.pools[op->pool] << 16 | op->thread;
+    bool fresh;
+    uint64_t *at = map_add(&s->threads, key, &fresh);
+    if (fresh && at) {
+        *at = s->thread_times.len;
+        if (!vec_push(&s->thread_times, INT64_MIN) || !vec_push(&s->thread_times, INT64_MIN))
+            at = NULL;
+    }
+    if (!at)
+        return err_no_memory(e, "figures of threads");
+    int64_t *latest = &s->thread_times.at[*at];
+    if (op->time > latest[0]) {
+        latest[1] = latest[0];
+        latest[0] = op->time;
+    }
+    *is = op->kind == MEMORY_FREE && op->block.thread == op->thread && latest[1] <= op->block.time;
+    return 0;
+}
+
+/* ---- one step of the history */
+
+static unsigned class_of(uint64_t n)
+{
+    unsigned class = n ? 64 - (unsigned)__builtin_clzll(n) : 0;
+    return class < PAGE_CLASSES ? class : PAGE_CLASSES - 1;
+}
+
+static int count_histogram(struct page_series *s, const struct memory_op *op, uint32_t key,
+                           struct err *e)
+{
+    const struct page_key *k = &s->keys.at[key];
+    uint64_t n =
+        op->kind == MEMORY_ALLOC ? op->block.size : (uint64_t)op->time - (uint64_t)op->block.time;
+    enum page_histogram which = op->kind == MEMORY_ALLOC ? PAGE_SIZES : PAGE_LIFETIMES;
+    bool fresh;
+    int64_t *v = page_cells_at(
+        &s->histogram, page_histogram_key(&s->options, k->pool, k->thread, which, class_of(n)),
+        &fresh, e);
+    if (!v)
+        return -1;
+    add(&v[0], 1);
+    add(&v[1], op->block.size);
+    return 0;
+}
+
+static int count_piece(struct page_series *s, uint32_t piece, enum block_value which, bool up,
+                       uint64_t n, struct err *e)
+{
+    bool fresh;
+    int64_t *v = page_cells_at(&s->blocks, piece, &fresh, e);
+    if (!v)
+        return -1;
+    if (up)
+        add(&v[which], n);
+    else
+        subtract(&v[which], n);
+    return 0;
+}
+
+static void count_owners(struct page_series *s, const struct memory_op *op,
+                         const struct page_span *at)
+{
+    const struct page_series_options *o = &s->options;
+    const struct live_block *b = &op->block;
+    uint32_t thread = b->thread < o->thread_limit ? o->threads[b->thread] : o->thread_other;
+    unsigned owner[PAGE_MAP_KINDS] = {PAGE_MAP_OWNERS, PAGE_MAP_OWNERS};
+    if (thread < PAGE_MAP_OWNERS && thread != o->thread_other)
+        owner[PAGE_MAP_THREADS] = thread;
+    if (o->owners && b->callstack < o->stack_limit)
+        owner[PAGE_MAP_SITES] = o->owners[b->callstack];
+    page_map_count(&s->map, at, owner);
+}
+
+static int count_map(struct page_series *s, const struct memory_op *op, struct err *e)
+{
+    struct page_span at =
+        page_map_find(&s->map, s->options.pools[op->pool], op->block.ptr, op->block.size);
+    bool up = op->kind == MEMORY_ALLOC;
+    if (at.count == 0)
+        return 0;
+    if (up)
+        count_owners(s, op, &at);
+    uint32_t last = at.first + at.count - 1;
+    if (count_piece(s, at.first, BLOCK_BYTES, up, at.head, e) != 0 ||
+        (up && count_piece(s, at.first, BLOCK_ALLOCS, true, 1, e) != 0) ||
+        (at.tail && count_piece(s, last, BLOCK_BYTES, up, at.tail, e) != 0))
+        return -1;
+    if (at.count < 3)
+        return 0;
+    if (count_piece(s, at.first + 1, BLOCK_COVER, up, 1, e) != 0)
+        return -1;
+    return count_piece(s, last, BLOCK_COVER, !up, 1, e);
+}
+
+static int count_key(struct page_series *s, const struct memory_op *op, uint32_t key,
+                     bool is_temporary, struct err *e)
+{
+    struct page_series_pool *p = &s->pools[s->keys.at[key].pool];
+    bool fresh;
+    int64_t *v = page_cells_at(&s->cells, key, &fresh, e);
+    if (!v)
+        return -1;
+    if (fresh || s->epochs.at[key] != p->epoch)
+        note_peak(s, key, v);
+    uint64_t size = op->block.size;
+    if (op->kind == MEMORY_ALLOC) {
+        add(&v[PAGE_ALLOCS], 1);
+        add(&v[PAGE_ALLOC_BYTES], size);
+        p->blocks++;
+        p->live_bytes = saturating_add(p->live_bytes, size);
+        p->points[p->slot].allocs++;
+        return 0;
+    }
+    add(&v[PAGE_FREES], 1);
+    add(&v[PAGE_FREE_BYTES], size);
+    add(&v[PAGE_TEMPORARY], is_temporary);
+    add(&v[PAGE_TEMPORARY_BYTES], is_temporary ? size : 0);
+    p->blocks--;
+    p->live_bytes = saturating_sub(p->live_bytes, size);
+    return 0;
+}
+
+static bool is_wanted(const struct page_series *s, const struct memory_op *op)
+{
+    const struct selection_block block = {.pool = op->pool,
+                                          .thread = op->block.thread,
+                                          .callstack = op->block.callstack,
+                                          .size = op->block.size,
+                                          .time = op->block.time,
+                                          .freed = op->kind == MEMORY_FREE ? op->time : op->freed};
+    return !s->options.only || selection_wants(s->options.only, &block);
+}
+
+static int take_step(void *ctx, const struct memory_op *op, struct err *e)
+{
+    struct page_series *s = ctx;
+    bool is_temporary;
+    if (s->options.pools[op->pool] >= s->options.pool_count ||
+        (s->options.only && op->time >= s->options.only->end))
+        return 0;
+    /* Whether a block is temporary its neighbours tell, wanted or not. */
+    if (temporary(s, op, &is_temporary, e) != 0)
+        return -1;
+    if (!is_wanted(s, op))
+        return 0;
+    struct page_series_pool *p = &s->pools[s->options.pools[op->pool]];
+    uint64_t since =
+        op->time > s->options.from ? (uint64_t)op->time - (uint64_t)s->options.from : 0;
+    uint64_t slot = since / s->slot_ns;
+    if (slot >= PAGE_SLOTS)
+        slot = PAGE_SLOTS - 1;
+    if (slot > p->slot && advance(s, (uint32_t)slot, e) != 0)
+        return -1;
+    if (op->time > p->now)
+        pool_advance(p, op->time);
+    uint32_t key;
+    if (key_number(s, op, &key, e) != 0 || count_key(s, op, key, is_temporary, e) != 0 ||
+        count_histogram(s, op, key, e) != 0)
+        return -1;
+    return count_map(s, op, e);
+}
+
+/* ---- all of it */
+
+/* Shows the wanted blocks to the map. */
+static int touch_step(void *ctx, const struct memory_op *op, struct err *e)
+{
+    struct page_series *s = ctx;
+    uint32_t pool = s->options.pools[op->pool];
+    if (op->kind != MEMORY_ALLOC || pool >= s->options.pool_count || !is_wanted(s, op))
+        return 0;
+    return page_map_touch(&s->map, pool, op->block.ptr, op->block.size, e);
+}
+
+/* Shows every block to the map; the order does not matter. */
+static int read_addresses(struct page_series *s, struct pool *pool, uint32_t number, struct err *e)
+{
+    struct column_reader r;
+    column_reader_init(&r, &pool->allocs);
+    int status = 0;
+    size_t n = 0;
+    const struct memory_alloc *a;
+    while (status == 0 && (a = column_reader_next(&r, &n, e))) {
+        for (size_t i = 0; i < n && status == 0; i++)
+            status = page_map_touch(&s->map, number, a[i].ptr, memory_alloc_size(&a[i]), e);
+    }
+    if (status == 0 && r.next < pool->allocs.len)
+        status = -1;
+    column_reader_release(&r);
+    return status;
+}
+
+static int build(struct page_series *s, struct memory *m, struct err *e)
+{
+    const struct page_series_options *o = &s->options;
+    s->pools = calloc(o->pool_count + 1, sizeof *s->pools);
+    if (!s->pools)
+        return err_no_memory(e, "figures of memory pools");
+    for (uint32_t i = 0; i < o->pool_count; i++) {
+        s->pools[i].now = INT64_MIN;
+        struct page_key rest = {i, o->thread_other, o->stack_other};
+        uint64_t *number = map_add(&s->key_numbers, key_content(rest), NULL);
+        if (!number || !add_key(s, rest))
+            return err_no_memory(e, "figures of the page");
+        *number = i;
+    }
+    const struct memory_observer touch = {.ctx = s, .op = touch_step};
+    if (o->only && memory_sweep(m, -1, &touch, e) != 0)
+        return -1;
+    for (size_t i = 0; i < m->pools.len && !o->only; i++) {
+        if (o->pools[i] < o->pool_count && read_addresses(s, m->pools.at[i], o->pools[i], e) != 0)
+            return -1;
+    }
+    const struct memory_observer to = {.ctx = s, .op = take_step};
+    if (page_map_settle(&s->map, e) != 0 || memory_sweep(m, -1, &to, e) != 0)
+        return -1;
+    for (uint32_t i = 0; i < o->pool_count; i++)
+        pool_fill(&s->pools[i], PAGE_SLOTS);
+    if (page_cells_finish(&s->cells, e) != 0 || page_cells_finish(&s->histogram, e) != 0)
+        return -1;
+    return page_cells_finish(&s->blocks, e);
+}
+
+int page_series_build(struct page_series *s, struct memory *m,
+                      const struct page_series_options *options, struct err *e)
+{
+    *s = (struct page_series){.options = *options};
+    uint64_t span = (uint64_t)options->to - (uint64_t)options->from;
+    s->slot_ns = span / PAGE_SLOTS + 1;
+    const struct page_cells_options cells = {.values = PAGE_VALUES,
+                                             .slots = PAGE_SLOTS,
+                                             .cells_max = options->cells_max ? options->cells_max
+                                                                             : PAGE_CELLS_MAX,
+                                             .ctx = s,
+                                             .settle = settle_peak,
+                                             .join = join_peaks};
+    const struct page_cells_options histogram = {
+        .values = 2, .slots = PAGE_SLOTS, .cells_max = PAGE_HISTOGRAM_MAX};
+    const struct page_cells_options blocks = {
+        .values = BLOCK_VALUES, .slots = PAGE_SLOTS, .cells_max = PAGE_MAP_MAX};
+    page_cells_init(&s->cells, &cells);
+    page_cells_init(&s->histogram, &histogram);
+    page_cells_init(&s->blocks, &blocks);
+    page_map_init(&s->map);
+    if (build(s, m, e) == 0)
+        return 0;
+    page_series_release(s);
+    return -1;
+}
+
+void page_series_release(struct page_series *s)
+{
+    free(s->pools);
+    map_release(&s->key_numbers);
+    vec_release(&s->keys);
+    vec_release(&s->epochs);
+    map_release(&s->threads);
+    vec_release(&s->thread_times);
+    page_map_release(&s->map);
+    page_cells_release(&s->cells);
+    page_cells_release(&s->histogram);
+    page_cells_release(&s->blocks);
+    *s = (struct page_series){0};
+}
+
+const struct page_point *page_series_points(const struct page_series *s, uint32_t pool)
+{
+    return s->pools[pool].points;
+}

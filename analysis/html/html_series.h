@@ -1,0 +1,114 @@
+#ifndef TIDEMARK_ANALYSIS_HTML_HTML_SERIES_H
+#define TIDEMARK_ANALYSIS_HTML_HTML_SERIES_H
+
+/*
+ * The history of a trace's memory as the page shows it: usage over time for each pool, and for each
+ * key (a pool, the allocating thread and the call stack) what it did in each step of time. One
+ * sweep; memory follows the bounds below, not the number of events.
+ *
+ * Figures of any range of whole steps are exact: sums of a range; what was live at its begin and
+ * end; and, since every cell also says what its key held when its pool stood highest within the
+ * step, the make-up of each pool's peak within a range (with the definitions of
+ * analysis/figures/accounting.h).
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/figures/selection.h"
+#include "analysis/html/html_cells.h"
+#include "analysis/html/html_map.h"
+#include "base/err.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "trace/store/memory.h"
+
+#define PAGE_SLOTS 1024u           /* points of the timeline, and at most so many steps */
+#define PAGE_KEYS_MAX 65536u       /* keys of their own; see page_series.folded */
+#define PAGE_CELLS_MAX 300000u     /* of keys */
+#define PAGE_HISTOGRAM_MAX 120000u /* cells of the histograms */
+#define PAGE_MAP_MAX 200000u       /* cells of the memory map */
+
+/* Values of the cells of keys. Of PEAK: live within the step, less those at its begin. */
+enum page_value {
+    PAGE_ALLOCS,
+    PAGE_ALLOC_BYTES,
+    PAGE_FREES,
+    PAGE_FREE_BYTES,
+    PAGE_TEMPORARY,
+    PAGE_TEMPORARY_BYTES,
+    PAGE_PEAK,
+    PAGE_PEAK_BYTES,
+    PAGE_VALUES,
+};
+
+/*
+ * Histograms: sizes of blocks when they are allocated, lifetimes when they are freed. Class c holds
+ * 2^(c-1) … 2^c - 1 bytes or nanoseconds, class 0 holds 0.
+ */
+enum page_histogram { PAGE_SIZES, PAGE_LIFETIMES, PAGE_HISTOGRAMS };
+#define PAGE_CLASSES 64u
+
+struct page_key {
+    uint32_t pool, thread, stack; /* numbers of the page */
+};
+
+struct page_point {
+    uint64_t max;    /* highest use within the slot, bytes; what was live at its begin counts */
+    uint64_t end;    /* use at its end */
+    uint64_t blocks; /* live at its end */
+    uint64_t allocs; /* within it */
+};
+
+struct page_series_options {
+    const uint32_t *pools; /* pool of the trace → pool of the page, pool_count: of no interest */
+    uint32_t pool_count;   /* of the page; at most PAGE_MAP_POOLS */
+    const uint32_t *threads; /* thread number of the trace → thread of the page */
+    size_t thread_limit;     /* length of `threads`; numbers beyond it are thread_other */
+    uint32_t thread_count;   /* of the page */
+    uint32_t thread_other;
+    const uint32_t *stacks; /* call stack id → stack of the page */
+    size_t stack_limit;     /* length of `stacks`; ids beyond it are stack_other */
+    uint32_t stack_other;
+    const uint8_t *owners; /* call stack id → site among the owners of page_map.h; NULL: others */
+    int64_t from, to;      /* ns; of the first and the last event */
+    const struct selection *only; /* these allocations; NULL: all of the pools */
+    size_t cells_max;             /* 0: PAGE_CELLS_MAX; less in tests */
+    bool all_threads;             /* histograms do not tell threads apart: all count as thread 0 */
+};
+
+struct page_series_pool;
+
+struct page_series {
+    struct page_series_options options;
+    uint64_t slot_ns;
+    struct page_series_pool *pools;
+    struct map key_numbers;
+    VEC(struct page_key) keys;
+    VEC(uint64_t) epochs; /* by key: the peak of its pool that the sums of PEAK belong to */
+    uint64_t folded;      /* allocations whose key came after the last that had room */
+    struct map threads;   /* pool and thread → the newest two nanoseconds; see temporary() */
+    VEC(int64_t) thread_times;
+    struct page_map map;
+    struct page_cells cells;
+    struct page_cells histogram; /* keys: page_histogram_key */
+    struct page_cells blocks;    /* keys: pieces of the map; values: see page_series.c */
+};
+
+/* Reads the whole history. `s` need not be initialised; the arrays of `options` must outlive it. */
+int page_series_build(struct page_series *s, struct memory *m,
+                      const struct page_series_options *options, struct err *e);
+void page_series_release(struct page_series *s);
+
+/* The timeline of a pool: PAGE_SLOTS points. */
+const struct page_point *page_series_points(const struct page_series *s, uint32_t pool);
+
+static inline uint32_t page_histogram_key(const struct page_series_options *o, uint32_t pool,
+                                          uint32_t thread, enum page_histogram which,
+                                          unsigned class)
+{
+    uint32_t owner = pool * o->thread_count + (o->all_threads ? 0 : thread);
+    return (owner * PAGE_HISTOGRAMS + which) * PAGE_CLASSES + class;
+}
+
+#endif

@@ -1,0 +1,173 @@
+#include "analysis/names/function_name.h"
+
+#include <stdbool.h>
+#include <string.h>
+
+struct scanner {
+    const char *p;
+    const char *end;
+    char *out;
+    size_t len;
+};
+
+static void put(struct scanner *s, const char *from, size_t n)
+{
+    size_t room = FUNCTION_NAME_SIZE - 1 - s->len;
+    if (n > room)
+        n = room;
+    memcpy(s->out + s->len, from, n);
+    s->len += n;
+}
+
+static bool at(const struct scanner *s, const char *what)
+{
+    if (s->p == s->end || *s->p != *what)
+        return false;
+    size_t n = strlen(what);
+    return (size_t)(s->end - s->p) >= n && memcmp(s->p, what, n) == 0;
+}
+
+static bool is_word(char c)
+{
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
+           c == '$';
+}
+
+/* The position after the bracket that closes the one at `p`, or the end of the text. */
+static const char *after_bracket(const char *p, const char *end)
+{
+    unsigned depth = 0;
+    for (; p < end; p++) {
+        if (*p == '(' || *p == '<' || *p == '[' || *p == '{')
+            depth++;
+        else if ((*p == ')' || *p == '>' || *p == ']' || *p == '}') && p[-1] != '-' && --depth == 0)
+            return p + 1;
+    }
+    return end;
+}
+
+/* `operator…` up to its parameters, as it is written. False when this is an ordinary word. */
+static bool take_operator(struct scanner *s)
+{
+    static const char word[] = "operator";
+    const char *next = s->p + sizeof word - 1;
+    if (!at(s, word) || (s->len && is_word(s->out[s->len - 1])) ||
+        (next < s->end && is_word(*next)))
+        return false;
+    if (s->end - next >= 2 && next[0] == '(' && next[1] == ')')
+        next += 2;
+    while (next < s->end && *next != '(')
+        next++;
+    put(s, s->p, (size_t)(next - s->p));
+    s->p = next;
+    return true;
+}
+
+/* Parameters end the name, unless something local to the function follows. */
+static bool take_parenthesis(struct scanner *s)
+{
+    static const char anonymous[] = "(anonymous namespace)";
+    const char *next = after_bracket(s->p, s->end);
+    if (at(s, anonymous)) {
+        put(s, anonymous, sizeof anonymous - 1);
+        s->p = next;
+        return true;
+    }
+    bool decltype_of = s->len >= 8 && memcmp(s->out + s->len - 8, "decltype", 8) == 0;
+    s->p = next;
+    if (at(s, " const::") || at(s, " const &::"))
+        s->p += at(s, " const::") ? 6 : 8;
+    return decltype_of || s->len == 0 || at(s, "::") || at(s, ".");
+}
+
+/* `<X as Y>::f`: the name of f in X, as Rust writes implementations of traits. */
+static bool take_trait(struct scanner *s)
+{
+    const char *next = after_bracket(s->p, s->end);
+    const char *p = s->p + 1;
+    while (next - p >= 4 && memcmp(p, " as ", 4) != 0)
+        p = *p == '<' ? after_bracket(p, next) : p + 1;
+    if (next - p < 4)
+        return false;
+    const char *open = memchr(s->p + 1, '<', (size_t)(p - s->p - 1));
+    put(s, s->p + 1, (size_t)((open ? open : p) - s->p - 1));
+    s->p = next;
+    return true;
+}
+
+/* `<X>::f`: the name of f in X, as Rust writes functions of a type. */
+static bool take_self(struct scanner *s)
+{
+    const char *next = after_bracket(s->p, s->end);
+    const char *p = s->p + 1;
+    if (s->end - next < 2 || memcmp(next, "::", 2) != 0)
+        return false;
+    while (p < next - 1 && *p != '<')
+        p++;
+    put(s, s->p + 1, (size_t)(p - s->p - 1));
+    s->p = next;
+    return s->len != 0;
+}
+
+static bool at_suffix(const struct scanner *s)
+{
+    static const char *const suffixes[] = {"@",           ".cold",    ".part.",
+                                           ".constprop.", ".isra.",   ".lto_priv.",
+                                           ".llvm.",      " [clone ", " [with "};
+    if (*s->p != '@' && *s->p != '.' && *s->p != ' ')
+        return false;
+    for (size_t i = 0; s->len && i < sizeof suffixes / sizeof *suffixes; i++) {
+        if (at(s, suffixes[i]))
+            return true;
+    }
+    return false;
+}
+
+/* Takes what stands at the cursor. False at the end of the name. */
+static bool take(struct scanner *s)
+{
+    if (at_suffix(s))
+        return false;
+    if (take_operator(s))
+        return true;
+    char c = *s->p;
+    if (c == '(')
+        return take_parenthesis(s);
+    if (c == '<' && s->len == 0 && (take_trait(s) || take_self(s)))
+        return true;
+    if ((c == '<' || c == '[') && s->len) {
+        if (c == '<' && s->len >= 2 && memcmp(s->out + s->len - 2, "::", 2) == 0)
+            s->len -= 2; /* Rust's `f::<T>` */
+        s->p = after_bracket(s->p, s->end);
+        return true;
+    }
+    if (c == '{') {
+        const char *next = after_bracket(s->p, s->end);
+        put(s, s->p, (size_t)(next - s->p));
+        s->p = next;
+        return true;
+    }
+    s->p++;
+    if (c == ' ') {
+        s->len = 0; /* that was a return type or a keyword */
+        while (s->p < s->end && (*s->p == '*' || *s->p == '&'))
+            s->p++;
+    } else {
+        put(s, &c, 1);
+    }
+    return true;
+}
+
+size_t function_name(struct view text, char out[FUNCTION_NAME_SIZE])
+{
+    out[0] = 0;
+    if (text.len == 0)
+        return 0; /* an empty text may have no place */
+    struct scanner s = {.p = text.p, .end = text.p + text.len, .out = out};
+    while (s.p < s.end && take(&s))
+        ;
+    if (s.len == 0)
+        put(&s, text.p, text.len);
+    out[s.len] = 0;
+    return s.len;
+}

@@ -1,0 +1,27 @@
+#ifndef TIDEMARK_ANALYSIS_NAMES_FUNCTION_NAME_H
+#define TIDEMARK_ANALYSIS_NAMES_FUNCTION_NAME_H
+
+#include <stddef.h>
+
+#include "base/view.h"
+
+#define FUNCTION_NAME_SIZE 256
+
+/*
+ * The bare qualified name in the function text of a frame: no return type, template arguments,
+ * parameters, ABI tags or compiler suffixes.
+ *
+ *     void* containers::ring_push<Handoff>(Rng&, Handoff&&)   containers::ring_push
+ *     std::vector<int, A<int> >::push_back(int&&)             std::vector::push_back
+ *     f(int)::{lambda()#1}::operator()() const                f::{lambda()#1}::operator()
+ *     <tracy_client::P<T> as GlobalAlloc>::alloc              tracy_client::P::alloc
+ *     <alloc::boxed::Box<T>>::new::<U>            alloc::boxed::Box::new
+ *     operator new[](unsigned long)                           operator new[]
+ *     malloc@plt                                              malloc
+ *
+ * Writes at most FUNCTION_NAME_SIZE - 1 bytes, a terminating NUL beyond them, and returns the
+ * length. A longer name is cut. Texts that are no such declaration come out as they are.
+ */
+size_t function_name(struct view text, char out[FUNCTION_NAME_SIZE]);
+
+#endif

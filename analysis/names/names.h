@@ -1,0 +1,69 @@
+#ifndef TIDEMARK_ANALYSIS_NAMES_NAMES_H
+#define TIDEMARK_ANALYSIS_NAMES_NAMES_H
+
+/*
+ * Strings, threads and source locations of a trace that is read as a stream of records, looked up
+ * as the official tools look them up: the first answer to a key stands, and what is not known is
+ * "???".
+ *
+ * Source: `Worker::GetString`, `GetSourceLocation` in server/TracyWorker.cpp @ v0.14.0.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "base/view.h"
+#include "trace/file/record.h"
+#include "trace/store/strings.h"
+
+struct names {
+    struct pageable pageable; /* of the strings */
+    struct strings strings;
+    struct map string_keys;  /* a string's key in the file → its number */
+    struct map thread_names; /* thread id → string number */
+    struct map thread_numbers;
+    VEC(uint64_t) threads; /* number → id */
+    struct map location_numbers;
+    VEC(struct rec_source_location) locations;
+    VEC(uint64_t) expands;
+    VEC(struct rec_source_location) payloads;
+};
+
+/* `n` stays where it is. */
+void names_init(struct names *n);
+void names_release(struct names *n);
+
+/* Takes the records that names come from; others are ignored. */
+int names_put(struct names *n, enum record_type type, const void *recs, size_t count,
+              struct err *e);
+
+/* Marks those record types. */
+void names_wanted(bool wanted[REC_TYPE_COUNT]);
+
+/* A string number, 0 none; a client pointer; a reference. */
+struct view names_string(const struct names *n, uint32_t number);
+struct view names_pointer(const struct names *n, uint64_t pointer);
+struct view names_ref(const struct names *n, const struct rec_string_ref *r);
+
+/* Whether a client pointer has a text. */
+bool names_knows(const struct names *n, uint64_t pointer);
+
+/* A source location; NULL for "none", and for one that the trace does not describe. */
+const struct rec_source_location *names_location(const struct names *n, int16_t srcloc);
+
+/* What its zones are called: its own name, else the function's. */
+struct view names_location_name(const struct names *n, const struct rec_source_location *l);
+
+/*
+ * The number of a thread id. One that is not in the list is added to it, as official tools do while
+ * they read the threads: the first of several fibers often is not.
+ */
+int names_add_thread(struct names *n, uint64_t id, uint32_t *number, struct err *e);
+
+/* A thread's name by its number, empty when it has none. */
+struct view names_thread(const struct names *n, uint32_t number);
+
+#endif

@@ -1,0 +1,122 @@
+#include "analysis/names/program_frames.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "analysis/names/frames.h"
+#include "trace/store/frame_name.h"
+
+#define UNSEEN UINT32_MAX
+#define NOT_PROGRAM (UINT32_MAX - 1)
+
+int program_frames_init(struct program_frames *p, const struct trace *t,
+                        const struct skiplist *skip, struct err *e)
+{
+    static const struct skiplist built_in = {0};
+    size_t frames = t->callstacks.frames.len + 1;
+    *p = (struct program_frames){.trace = t, .skip = skip ? skip : &built_in};
+    p->found = malloc(frames * sizeof *p->found);
+    p->is_client = calloc(frames, 1);
+    if (!p->found || !p->is_client) {
+        program_frames_release(p);
+        return err_no_memory(e, "frames");
+    }
+    memset(p->found, 0xff, frames * sizeof *p->found);
+    return 0;
+}
+
+void program_frames_release(struct program_frames *p)
+{
+    free(p->found);
+    free(p->is_client);
+    *p = (struct program_frames){0};
+}
+
+static enum frame_class class_of(const struct program_frames *p, const struct frame_view *f)
+{
+    if (frame_name_is_cut(f->function))
+        return FRAME_ALLOCATOR;
+    if (f->function.len == 0 && f->file.len == 0)
+        return FRAME_PROGRAM;
+    return skiplist_class(p->skip, f->function, f->file);
+}
+
+/*
+ * The innermost function of a frame that belongs to the program. What instrumentation called is
+ * instrumentation, whatever its name.
+ */
+static uint32_t look_at_frame(struct program_frames *p, uint32_t frame)
+{
+    if (p->found[frame] != UNSEEN)
+        return p->found[frame];
+    uint32_t depth = frame_depth(p->trace, frame);
+    uint32_t found = NOT_PROGRAM;
+    for (uint32_t i = 0; i < depth; i++) {
+        struct frame_view f = frame_describe(p->trace, frame, i);
+        enum frame_class class = class_of(p, &f);
+        if (class == FRAME_PROGRAM && found == NOT_PROGRAM)
+            found = i;
+        if (class == FRAME_INSTRUMENTATION) {
+            p->is_client[frame] = 1;
+            found = NOT_PROGRAM;
+        }
+    }
+    return p->found[frame] = found;
+}
+
+/* No frame is of the program: the innermost one that is not instrumentation, or the outermost. */
+static struct stack_place begin_of_machinery(const struct program_frames *p, uint32_t start)
+{
+    const struct callstacks *c = &p->trace->callstacks;
+    struct stack_place at = {start, 0};
+    for (uint32_t node = start; node; node = c->nodes.at[node].parent) {
+        uint32_t frame = c->nodes.at[node].frame;
+        for (uint32_t i = 0; i < frame_depth(p->trace, frame); i++) {
+            struct frame_view f = frame_describe(p->trace, frame, i);
+            at = (struct stack_place){node, i};
+            if (class_of(p, &f) != FRAME_INSTRUMENTATION)
+                return at;
+        }
+    }
+    return at;
+}
+
+/*
+ * Instrumentation sits at the inner end of a call stack. Deeper down such frames are something
+ * else: the threads of the client itself.
+ */
+#define CLIENT_FRAMES_MAX 8
+
+uint32_t program_frames_function(struct program_frames *p, uint32_t frame)
+{
+    uint32_t found = look_at_frame(p, frame);
+    return found == NOT_PROGRAM ? NO_PROGRAM_FUNCTION : found;
+}
+
+uint32_t program_frames_start(struct program_frames *p, uint32_t callstack)
+{
+    const struct callstacks *c = &p->trace->callstacks;
+    const struct callstack *stack = callstacks_get(c, callstack);
+    uint32_t start = stack ? stack->node : 0;
+    uint32_t node = start;
+    for (int i = 0; node && i < CLIENT_FRAMES_MAX; i++, node = c->nodes.at[node].parent) {
+        (void)look_at_frame(p, c->nodes.at[node].frame);
+        if (p->is_client[c->nodes.at[node].frame])
+            start = node;
+    }
+    return start;
+}
+
+struct stack_place program_frames_begin(struct program_frames *p, uint32_t callstack)
+{
+    const struct callstacks *c = &p->trace->callstacks;
+    const struct callstack *stack = callstacks_get(c, callstack);
+    uint32_t innermost = stack ? stack->node : 0;
+    uint32_t start = program_frames_start(p, callstack);
+    for (uint32_t node = start; node; node = c->nodes.at[node].parent) {
+        uint32_t found = look_at_frame(p, c->nodes.at[node].frame);
+        if (found != NOT_PROGRAM)
+            return (struct stack_place){node, found};
+    }
+    return begin_of_machinery(p, innermost);
+}

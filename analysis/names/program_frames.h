@@ -1,0 +1,55 @@
+#ifndef TIDEMARK_ANALYSIS_NAMES_PROGRAM_FRAMES_H
+#define TIDEMARK_ANALYSIS_NAMES_PROGRAM_FRAMES_H
+
+/*
+ * Where the program begins in a call stack: at the innermost function, inlined ones included, that
+ * is neither instrumentation, nor called by it, nor allocator (skiplist.h).
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/names/skiplist.h"
+#include "base/err.h"
+#include "trace/store/store.h"
+
+struct program_frames {
+    const struct trace *trace;
+    const struct skiplist *skip;
+    uint32_t *found;    /* by frame number: the innermost function of the program in it */
+    uint8_t *is_client; /* by frame number: does it hold a function of the instrumentation? */
+};
+
+/* A function of a call stack. */
+struct stack_place {
+    uint32_t node;    /* 0: the call stack has no frames */
+    uint32_t inlined; /* as in frame_describe */
+};
+
+/* `skip` NULL: the built-in rules. Both must outlive it. */
+int program_frames_init(struct program_frames *p, const struct trace *t,
+                        const struct skiplist *skip, struct err *e);
+void program_frames_release(struct program_frames *p);
+
+#define NO_PROGRAM_FUNCTION UINT32_MAX
+
+/*
+ * The innermost function of a frame that belongs to the program and was not called by
+ * instrumentation, as in frame_describe; NO_PROGRAM_FUNCTION when there is none. p->is_client tells
+ * afterwards whether the frame has a function of the instrumentation.
+ */
+uint32_t program_frames_function(struct program_frames *p, uint32_t frame);
+
+/*
+ * The node of the innermost frame that instrumentation did not call: the outermost one with a
+ * function of it, else the first frame. 0: the call stack has none.
+ */
+uint32_t program_frames_start(struct program_frames *p, uint32_t callstack);
+
+/*
+ * Where the program begins. In a call stack without any of its functions: the innermost function
+ * beyond the instrumentation, else the outermost.
+ */
+struct stack_place program_frames_begin(struct program_frames *p, uint32_t callstack);
+
+#endif

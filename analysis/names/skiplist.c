@@ -1,0 +1,392 @@
+#include "analysis/names/skiplist.h"
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include "analysis/names/function_name.h"
+
+enum match {
+    NAME,   /* the bare name (function_name.h) is `text` */
+    PREFIX, /* … begins with it */
+    SUFFIX, /* … ends with it */
+    FAMILY, /* … begins with it, and the rest names a member of a malloc family */
+};
+
+struct rule {
+    enum frame_class class;
+    enum match match;
+    struct view text;
+};
+
+#define TEXT(s)                                                                                    \
+    {                                                                                              \
+        s, sizeof(s) - 1                                                                           \
+    }
+
+/*
+ * The first rule that fits decides. Standard library internals count as allocator as a whole: a
+ * vector that grows is the doing of whoever pushed into it.
+ */
+static const struct rule rules[] = {
+    /* Tracy's client: C++ API, C API, Rust bindings. `Callstack` is the client's inline function,
+       which comes without its namespace (client/TracyCallstack.hpp @ v0.9.1 … v0.14.0). */
+    {FRAME_INSTRUMENTATION, PREFIX, TEXT("tracy::")},
+    {FRAME_INSTRUMENTATION, PREFIX, TEXT("___tracy_")},
+    {FRAME_INSTRUMENTATION, PREFIX, TEXT("tracy_client::")},
+    {FRAME_INSTRUMENTATION, PREFIX, TEXT("tracy_client_sys::")},
+    {FRAME_INSTRUMENTATION, NAME, TEXT("Callstack")},
+    /* C library */
+    {FRAME_ALLOCATOR, NAME, TEXT("malloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("calloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("realloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("reallocarray")},
+    {FRAME_ALLOCATOR, NAME, TEXT("free")},
+    {FRAME_ALLOCATOR, NAME, TEXT("cfree")},
+    {FRAME_ALLOCATOR, NAME, TEXT("memalign")},
+    {FRAME_ALLOCATOR, NAME, TEXT("aligned_alloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("posix_memalign")},
+    {FRAME_ALLOCATOR, NAME, TEXT("valloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("pvalloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("strdup")},
+    {FRAME_ALLOCATOR, NAME, TEXT("strndup")},
+    {FRAME_ALLOCATOR, NAME, TEXT("__strdup")},
+    {FRAME_ALLOCATOR, NAME, TEXT("__strndup")},
+    {FRAME_ALLOCATOR, NAME, TEXT("wcsdup")},
+    {FRAME_ALLOCATOR, NAME, TEXT("asprintf")},
+    {FRAME_ALLOCATOR, NAME, TEXT("vasprintf")},
+    {FRAME_ALLOCATOR, FAMILY, TEXT("__libc_")},
+    {FRAME_ALLOCATOR, FAMILY, TEXT("__GI___libc_")},
+    {FRAME_ALLOCATOR, FAMILY, TEXT("__GI_")},
+    {FRAME_ALLOCATOR, FAMILY, TEXT("__interceptor_")},
+    {FRAME_ALLOCATOR, FAMILY, TEXT("_int_")},
+    {FRAME_ALLOCATOR, FAMILY, TEXT("_mid_")},
+    {FRAME_ALLOCATOR, NAME, TEXT("sysmalloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("malloc_hook_ini")},
+    {FRAME_ALLOCATOR, NAME, TEXT("tcache_init")},
+    /* C++ */
+    {FRAME_ALLOCATOR, PREFIX, TEXT("operator new")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("operator delete")},
+    {FRAME_ALLOCATOR, SUFFIX, TEXT("::operator new")},
+    {FRAME_ALLOCATOR, SUFFIX, TEXT("::operator new[]")},
+    {FRAME_ALLOCATOR, SUFFIX, TEXT("::operator delete")},
+    {FRAME_ALLOCATOR, SUFFIX, TEXT("::operator delete[]")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("_Znw")}, /* the same, not demangled */
+    {FRAME_ALLOCATOR, PREFIX, TEXT("_Zna")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("_Zdl")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("_Zda")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("std::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("__gnu_cxx::")},
+    {FRAME_ALLOCATOR, NAME, TEXT("__cxa_allocate_exception")},
+    /* Rust */
+    {FRAME_ALLOCATOR, PREFIX, TEXT("__rust_")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("__rdl_")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("__rg_")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("__rustc::__r")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("alloc::alloc::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("alloc::raw_vec::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("alloc::vec::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("alloc::boxed::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("alloc::string::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("alloc::slice::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("alloc::str::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("alloc::borrow::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("alloc::sync::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("alloc::rc::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("alloc::fmt::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("alloc::collections::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("core::alloc::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("core::iter::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("core::ops::function::")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("hashbrown::")},
+    /* D: the runtime and the standard library */
+    {FRAME_ALLOCATOR, NAME, TEXT("gc_malloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("gc_qalloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("gc_calloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("gc_realloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("gc_extend")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("_d_new")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("_d_array")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("_d_alloc")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("_d_assocarray")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("_aaGet")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("rt.")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("core.gc.")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("core.internal.")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("core.lifetime.")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("core.memory.")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("object.")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("std.")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("_D3std")}, /* the same, not demangled */
+    {FRAME_ALLOCATOR, PREFIX, TEXT("_D4core")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("_D2rt")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("_DTi")}, /* by another base class */
+    /* jemalloc, mimalloc, tcmalloc, TBB, rpmalloc, GLib */
+    {FRAME_ALLOCATOR, PREFIX, TEXT("je_")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("_rjem_")},
+    {FRAME_ALLOCATOR, FAMILY, TEXT("mi_")},
+    {FRAME_ALLOCATOR, FAMILY, TEXT("_mi_")},
+    {FRAME_ALLOCATOR, FAMILY, TEXT("tc_")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("tcmalloc::")},
+    {FRAME_ALLOCATOR, FAMILY, TEXT("scalable_")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("rpmalloc")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("rpcalloc")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("rprealloc")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("rpaligned_")},
+    {FRAME_ALLOCATOR, NAME, TEXT("rpmemalign")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("g_malloc")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("g_try_malloc")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("g_realloc")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("g_strdup")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("g_slice_alloc")},
+    /* Interpreters and databases: what their own functions are built on. */
+    {FRAME_ALLOCATOR, PREFIX, TEXT("Perl_safesys")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("Perl_savepv")},
+    {FRAME_ALLOCATOR, PREFIX, TEXT("PyMem_")},
+    {FRAME_ALLOCATOR, NAME, TEXT("PyObject_Malloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("PyObject_Calloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("PyObject_Realloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("_PyObject_Malloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("_PyObject_Calloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("_PyObject_Realloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("_PyMem_RawMalloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("_PyMem_RawCalloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("_PyMem_RawRealloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("sqlite3_malloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("sqlite3_malloc64")},
+    {FRAME_ALLOCATOR, NAME, TEXT("sqlite3_realloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("sqlite3_realloc64")},
+    {FRAME_ALLOCATOR, NAME, TEXT("xmalloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("xcalloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("xrealloc")},
+    {FRAME_ALLOCATOR, NAME, TEXT("xstrdup")},
+};
+
+/*
+ * Files of Tracy's client: every public/client, public/common and public/tracy file @ v0.9.1 …
+ * v0.14.0. Their inline functions show up in the program's own frames.
+ */
+static const char *const client_files[] = {
+    "Tracy.hpp",
+    "TracyAlign.hpp",
+    "TracyAlloc.cpp",
+    "TracyAlloc.hpp",
+    "TracyApi.h",
+    "TracyArmCpuTable.hpp",
+    "TracyC.h",
+    "TracyCUDA.hpp",
+    "TracyCallstack.cpp",
+    "TracyCallstack.h",
+    "TracyCallstack.hpp",
+    "TracyClient.cpp",
+    "TracyColor.hpp",
+    "TracyCpuid.hpp",
+    "TracyD3D11.hpp",
+    "TracyD3D12.hpp",
+    "TracyDebug.hpp",
+    "TracyDxt1.cpp",
+    "TracyDxt1.hpp",
+    "TracyETW.cpp",
+    "TracyElf.hpp",
+    "TracyFastVector.hpp",
+    "TracyForceInline.hpp",
+    "TracyFormat.h",
+    "TracyKCore.cpp",
+    "TracyKCore.hpp",
+    "TracyLock.hpp",
+    "TracyLua.hpp",
+    "TracyMach.cpp",
+    "TracyMangle.hpp",
+    "TracyMetal.hmm",
+    "TracyMutex.hpp",
+    "TracyOpenCL.hpp",
+    "TracyOpenGL.hpp",
+    "TracyOverride.cpp",
+    "TracyProfiler.cpp",
+    "TracyProfiler.hpp",
+    "TracyProtocol.hpp",
+    "TracyQueue.hpp",
+    "TracyRingBuffer.hpp",
+    "TracyRocprof.cpp",
+    "TracyScoped.hpp",
+    "TracySocket.cpp",
+    "TracySocket.hpp",
+    "TracyStackFrames.cpp",
+    "TracyStackFrames.hpp",
+    "TracyString.hpp",
+    "TracyStringHelpers.hpp",
+    "TracySysPower.cpp",
+    "TracySysPower.hpp",
+    "TracySysTime.cpp",
+    "TracySysTime.hpp",
+    "TracySysTrace.cpp",
+    "TracySysTrace.hpp",
+    "TracySystem.cpp",
+    "TracySystem.hpp",
+    "TracyTaggedUserlandAddress.hpp",
+    "TracyThread.hpp",
+    "TracyUwp.hpp",
+    "TracyVersion.hpp",
+    "TracyVulkan.hpp",
+    "TracyWebGPU.hpp",
+    "TracyWinFamily.hpp",
+    "TracyYield.hpp",
+    "tracy_SPSCQueue.h",
+    "tracy_concurrentqueue.h",
+    "tracy_lz4.cpp",
+    "tracy_lz4.hpp",
+    "tracy_lz4hc.cpp",
+    "tracy_lz4hc.hpp",
+    "tracy_rpmalloc.cpp",
+    "tracy_rpmalloc.hpp",
+};
+
+/* A program may have a file of that name, too: the folder must be one of the client's. */
+static const char *const client_folders[] = {"client", "common",  "tracy",
+                                             "public", "windows", "apple"};
+
+/*
+ * Parts of the paths of standard libraries: their functions often come without a namespace when
+ * they were inlined (libstdc++, libc++, Rust, glibc's malloc). Both parts, in this order.
+ */
+static const char *const library_paths[][2] = {
+    {"/include/", "/c++/"},
+    {"/libstdc++-v3/", ""},
+    {"/rustc/", "/library/"},
+    {"/malloc/malloc.c", ""},
+};
+
+int skiplist_add(struct skiplist *s, const char *regex, struct err *e)
+{
+    struct pattern *compiled = pattern_new(regex, strlen(regex), e);
+    if (!compiled)
+        return e ? err_prefix(e, "--skip '%s'", regex) : -1;
+    if (!vec_push(&s->user, compiled)) {
+        pattern_free(compiled);
+        return err_no_memory(e, "--skip");
+    }
+    return 0;
+}
+
+void skiplist_release(struct skiplist *s)
+{
+    for (size_t i = 0; i < s->user.len; i++)
+        pattern_free(s->user.at[i]);
+    vec_release(&s->user);
+}
+
+static bool begins(const char *text, size_t len, const char *with)
+{
+    size_t n = strlen(with);
+    return len >= n && memcmp(text, with, n) == 0;
+}
+
+/* What is left of a name such as mi_heap_malloc or tc_newarray after the library's prefix. */
+static bool is_family_member(const char *rest)
+{
+    static const char *const parts[] = {"malloc", "calloc",   "realloc",      "zalloc",
+                                        "valloc", "memalign", "aligned_alloc"};
+    static const char *const whole[] = {"free", "cfree", "strdup", "strndup"};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+        if (strstr(rest, parts[i]))
+            return true;
+    }
+    for (size_t i = 0; i < sizeof whole / sizeof *whole; i++) {
+        if (strcmp(rest, whole[i]) == 0)
+            return true;
+    }
+    return begins(rest, strlen(rest), "new") || begins(rest, strlen(rest), "delete");
+}
+
+static bool rule_fits(const struct rule *r, const char *name, size_t len)
+{
+    size_t n = r->text.len;
+    const char *at = r->match == SUFFIX && len >= n ? name + len - n : name;
+    /* Nearly all rules end here for nearly all frames. */
+    if (at[0] != r->text.p[0] || len < n || memcmp(at, r->text.p, n) != 0)
+        return false;
+    return r->match == NAME ? len == n : r->match != FAMILY || is_family_member(name + n);
+}
+
+static bool is_client_file(struct view file)
+{
+    size_t base = file.len;
+    while (base && file.p[base - 1] != '/' && file.p[base - 1] != '\\')
+        base--;
+    struct view name = {file.p + base, file.len - base};
+    if (name.len < 5 || strncasecmp(name.p, "tracy", 5) != 0) /* as those of nearly all frames */
+        return false;
+    size_t folder = base ? base - 1 : 0;
+    while (folder && file.p[folder - 1] != '/' && file.p[folder - 1] != '\\')
+        folder--;
+    struct view parent = {file.p + folder, base ? base - 1 - folder : 0};
+    bool ours = parent.len == 0;
+    for (size_t i = 0; i < sizeof client_folders / sizeof *client_folders && !ours; i++)
+        ours =
+            parent.p[0] == client_folders[i][0] && view_equal(parent, view_of(client_folders[i]));
+    for (size_t i = 0; i < sizeof client_files / sizeof *client_files && ours; i++) {
+        if (view_equal(name, view_of(client_files[i])))
+            return true;
+    }
+    return false;
+}
+
+static bool is_library_file(struct view file)
+{
+    for (size_t i = 0; i < sizeof library_paths / sizeof *library_paths; i++) {
+        const char *const *parts = library_paths[i];
+        /* The slash between the parts may be the same one. */
+        const char *at = memmem(file.p, file.len, parts[0], strlen(parts[0]));
+        const char *rest = at ? at + strlen(parts[0]) - 1 : NULL;
+        if (at && memmem(rest, (size_t)(file.p + file.len - rest), parts[1], strlen(parts[1])))
+            return true;
+    }
+    return false;
+}
+
+static bool user_matches(struct pattern *regex, struct view text)
+{
+    return text.len && pattern_matches(regex, text.p, text.len);
+}
+
+/*
+ * A C function that is called like malloc, whatever stands before it, is a program's own wrapper:
+ * xmalloc, sqlite3Malloc, jv_mem_calloc. Functions of C++ with such names may be anything.
+ */
+static bool is_wrapper(struct view function, const char *name, size_t len)
+{
+    static const struct view endings[] = {
+        TEXT("malloc"),   TEXT("calloc"), TEXT("zalloc"),  TEXT("realloc"), TEXT("reallocarray"),
+        TEXT("memalign"), TEXT("strdup"), TEXT("strndup"), TEXT("memdup"),  TEXT("mem_alloc")};
+    if (memchr(function.p, '(', function.len) || memchr(function.p, ':', function.len))
+        return false;
+    for (size_t i = 0; i < sizeof endings / sizeof *endings; i++) {
+        size_t n = endings[i].len;
+        if (len >= n && strncasecmp(name + len - n, endings[i].p, n) == 0)
+            return true;
+    }
+    return false;
+}
+
+enum frame_class skiplist_class(const struct skiplist *s, struct view function, struct view file)
+{
+    if (is_client_file(file))
+        return FRAME_INSTRUMENTATION;
+    if (is_library_file(file))
+        return FRAME_ALLOCATOR;
+    char name[FUNCTION_NAME_SIZE];
+    size_t len = function_name(function, name);
+    for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
+        if (rule_fits(&rules[i], name, len))
+            return rules[i].class;
+    }
+    if (function.len && is_wrapper(function, name, len))
+        return FRAME_ALLOCATOR;
+    for (size_t i = 0; i < s->user.len; i++) {
+        if (user_matches(s->user.at[i], function) || user_matches(s->user.at[i], file))
+            return FRAME_ALLOCATOR;
+    }
+    return FRAME_PROGRAM;
+}

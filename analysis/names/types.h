@@ -1,0 +1,40 @@
+#ifndef TIDEMARK_ANALYSIS_NAMES_TYPES_H
+#define TIDEMARK_ANALYSIS_NAMES_TYPES_H
+
+/*
+ * What the blocks of each call stack are made of, as the functions of allocators and containers at
+ * its inner end say (element_type.h): the innermost one that tells decides. Those beyond the first
+ * function of the program are not asked. Where nobody says, there is no type.
+ */
+
+#include <stdint.h>
+
+#include "analysis/names/program_frames.h"
+#include "analysis/names/skiplist.h"
+#include "base/err.h"
+#include "base/vec.h"
+#include "base/view.h"
+#include "trace/store/store.h"
+
+#define TYPE_NONE 0u
+
+struct types {
+    VEC(struct view) names; /* by number, all different; that of TYPE_NONE is empty */
+    VEC(char *) texts;      /* of the names */
+    uint32_t *of_callstack; /* call stack id → number */
+    size_t callstack_count; /* length of of_callstack: the number of call stacks + 1 */
+};
+
+/* `skip` NULL: the built-in rules. `t` need not be initialised. */
+int types_build(struct types *t, const struct trace *trace, const struct skiplist *skip,
+                struct err *e);
+/* The same where somebody has looked at the frames already, or will look again. */
+int types_build_from(struct types *t, struct program_frames *program, struct err *e);
+void types_release(struct types *t);
+
+static inline uint32_t types_of(const struct types *t, uint32_t callstack)
+{
+    return callstack < t->callstack_count ? t->of_callstack[callstack] : TYPE_NONE;
+}
+
+#endif

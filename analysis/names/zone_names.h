@@ -1,0 +1,13 @@
+#ifndef TIDEMARK_ANALYSIS_NAMES_ZONE_NAMES_H
+#define TIDEMARK_ANALYSIS_NAMES_ZONE_NAMES_H
+
+#include "base/view.h"
+#include "trace/store/store.h"
+
+/*
+ * What the zones of a source location are called: the location's own name, else its function.
+ * Empty for none, and for a location that the trace does not describe.
+ */
+struct view zone_name(const struct trace *t, int16_t srcloc);
+
+#endif

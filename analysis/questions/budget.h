@@ -1,0 +1,108 @@
+#ifndef TIDEMARK_ANALYSIS_QUESTIONS_BUDGET_H
+#define TIDEMARK_ANALYSIS_QUESTIONS_BUDGET_H
+
+/*
+ * Expressions on the figures of a trace, or of two, for checks in CI:
+ *
+ *     peak>512M and not leaked(pool="gpu")>0
+ *     count(site=~"parse")>1000
+ *     peak>+5%                     against a base: has it risen by more than that?
+ *
+ *     expression = comparison { ("and" | "or" | "&&" | "||") comparison }     "and" binds closer
+ *     comparison = ["not" | "!"] ( "(" expression ")" | term op value )
+ *     term       = metric [ "(" selector { "," selector } ")" ]
+ *     selector   = key ("=" | "!=" | "=~" | "!~") "text"                  =~: as Perl has them
+ *     op         = ">" | ">=" | "<" | "<=" | "=" | "==" | "!="
+ *     value      = ["+" | "-"] number [unit] ["%"]                 K, M, G, KiB, …: units of 1024
+ *
+ * A value with a sign is a change against the base. Parsing and evaluating know nothing of traces:
+ * the figures come from a function.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/pattern.h"
+#include "base/vec.h"
+#include "base/view.h"
+
+enum budget_metric {
+    BUDGET_PEAK,   /* bytes */
+    BUDGET_LEAKED, /* bytes live at the end; the same as "live" */
+    BUDGET_LEAKED_COUNT,
+    BUDGET_TOTAL,     /* bytes of all allocations */
+    BUDGET_COUNT,     /* allocations */
+    BUDGET_TEMPORARY, /* blocks freed at once */
+    BUDGET_LARGEST,   /* bytes of the largest block */
+    BUDGET_FAULTS,    /* memory faults; takes no selectors but pool */
+    BUDGET_METRICS,
+};
+
+bool budget_metric_is_bytes(enum budget_metric m);
+
+enum budget_key { BUDGET_POOL, BUDGET_SITE, BUDGET_FILE, BUDGET_IMAGE, BUDGET_KEYS };
+
+struct budget_selector {
+    enum budget_key key;
+    bool negated;
+    bool is_regex;
+    char *text;
+    struct pattern *regex;
+};
+
+struct budget_term {
+    enum budget_metric metric;
+    const char *word; /* the metric's name as the expression has it; static */
+    VEC(struct budget_selector) selectors;
+};
+
+enum budget_op { BUDGET_GT, BUDGET_GE, BUDGET_LT, BUDGET_LE, BUDGET_EQ, BUDGET_NE };
+
+enum budget_kind { BUDGET_COMPARE, BUDGET_NOT, BUDGET_AND, BUDGET_OR };
+
+struct budget_node {
+    enum budget_kind kind;
+    uint32_t left, right; /* nodes; BUDGET_COMPARE: left is a term */
+    enum budget_op op;
+    double value;
+    bool is_change;  /* against the base */
+    bool is_percent; /* of the base */
+};
+
+struct budget {
+    char *text;
+    VEC(struct budget_node) nodes;
+    VEC(struct budget_term) terms;
+    uint32_t root;
+    bool needs_base; /* some value is a change */
+};
+
+/* `b` need not be initialised. ERR_USAGE says what is wrong and where. */
+int budget_parse(struct budget *b, const char *text, struct err *e);
+void budget_release(struct budget *b);
+
+/* What the selectors of a term look at. */
+struct budget_names {
+    struct view pool, site, file, image;
+};
+
+/* Whether all selectors of a key up to `keys` (a set of 1 << key) take these names. */
+bool budget_term_takes(const struct budget_term *t, const struct budget_names *n, unsigned keys);
+
+/* Whether a term has selectors of one of these keys. */
+bool budget_term_has(const struct budget_term *t, unsigned keys);
+
+#define BUDGET_ROW_KEYS (1u << BUDGET_SITE | 1u << BUDGET_FILE | 1u << BUDGET_IMAGE)
+
+/* The figure of a term, of the trace or, when `base`, of the one that it is compared with. */
+typedef double budget_figure(void *ctx, const struct budget_term *t, bool base);
+
+/*
+ * Whether the expression is true. `why` gets the figures that it looked at, for people:
+ * "peak is 8.00 MiB (8,388,608)".
+ */
+struct buf;
+bool budget_holds(const struct budget *b, budget_figure *figure, void *ctx, struct buf *why);
+
+#endif

@@ -1,0 +1,44 @@
+#ifndef TIDEMARK_ANALYSIS_QUESTIONS_FIND_H
+#define TIDEMARK_ANALYSIS_QUESTIONS_FIND_H
+
+/*
+ * Which allocations have an address, or part of a range of addresses: at a time, with those that
+ * had it before and after; or over the whole history.
+ */
+
+#include "analysis/questions/history.h"
+
+enum find_when {
+    FIND_ANY,    /* no time was asked for */
+    FIND_AT,     /* live at the time */
+    FIND_BEFORE, /* the newest that was freed by then, in its pool */
+    FIND_AFTER,  /* the oldest that was allocated later */
+};
+
+struct find_options {
+    uint64_t low, high; /* addresses, both included */
+    bool has_time;
+    int64_t time;   /* ns */
+    uint64_t limit; /* how many to list, 0 all */
+};
+
+struct found_block {
+    struct history_block block;
+    enum find_when when;
+    uint16_t thread, free_thread;
+    uint32_t callstack, free_callstack;
+};
+
+struct find_result {
+    struct find_options options;
+    VEC(struct found_block) list; /* in order of time; without a time the newest `limit` of them */
+    uint64_t total;               /* that were found */
+    uint64_t live;                /* of them at the end of what is seen */
+    uint64_t live_bytes;
+};
+
+int find_run(struct find_result *r, const struct history *h, const struct find_options *options,
+             struct err *e);
+void find_release(struct find_result *r);
+
+#endif

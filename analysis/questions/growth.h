@@ -1,0 +1,44 @@
+#ifndef TIDEMARK_ANALYSIS_QUESTIONS_GROWTH_H
+#define TIDEMARK_ANALYSIS_QUESTIONS_GROWTH_H
+
+/* Who grew between two times: what each site held at the end of both nanoseconds. */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/figures/selection.h"
+#include "analysis/names/frames.h"
+#include "analysis/names/skiplist.h"
+#include "base/err.h"
+#include "base/vec.h"
+
+struct growth_row {
+    uint32_t pool;           /* index in selection.pools */
+    struct frame_view frame; /* the site (sites.h) */
+    bool no_callstack;
+    uint64_t count_before, bytes_before;
+    uint64_t count_after, bytes_after;
+    uint64_t allocations, frees; /* between */
+    uint32_t callstack;          /* of the newest block that came between, 0 none */
+};
+
+struct growth {
+    int64_t from, to;            /* ns */
+    VEC(struct growth_row) rows; /* those that changed, most grown first */
+    uint64_t count_before, bytes_before, count_after, bytes_after; /* of all sites */
+};
+
+/* Signed difference of two counts; one beyond 2^63 - 1 either way stays there. */
+static inline int64_t growth_of(uint64_t before, uint64_t after)
+{
+    uint64_t by = after > before ? after - before : before - after;
+    int64_t n = by < INT64_MAX ? (int64_t)by : INT64_MAX;
+    return after > before ? n : -n;
+}
+
+/* `to` is later than `from`. `skip` NULL: the built-in rules. The selection must outlive `g`. */
+int growth_build(struct growth *g, struct selection *s, const struct skiplist *skip, int64_t from,
+                 int64_t to, struct err *e);
+void growth_release(struct growth *g);
+
+#endif

@@ -1,0 +1,133 @@
+#include "analysis/questions/histograms.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/map.h"
+#include "base/saturate.h"
+
+unsigned size_class_of(uint64_t size)
+{
+    unsigned class = size ? 64 - (unsigned)__builtin_clzll(size) : 0;
+    return class < SIZE_CLASSES ? class : SIZE_CLASSES - 1;
+}
+
+uint64_t size_class_begin(unsigned class)
+{
+    return class ? UINT64_C(1) << (class - 1) : 0;
+}
+
+int64_t life_class_end(unsigned class)
+{
+    int64_t end = 100;
+    for (unsigned i = 0; i < class; i++)
+        end *= 10;
+    return class + 1 < LIFE_LIVE ? end : INT64_MAX;
+}
+
+unsigned life_class_of(int64_t ns)
+{
+    unsigned class = 0;
+    while (class + 1 < LIFE_LIVE && ns >= life_class_end(class))
+        class ++;
+    return class;
+}
+
+#define MAPPED_FROM (UINT64_C(128) << 10)
+#define PAGE UINT64_C(4096)
+
+uint64_t glibc_chunk(uint64_t size)
+{
+    if (size >= MAPPED_FROM)
+        return (size + 16 + PAGE - 1) & ~(PAGE - 1);
+    uint64_t chunk = (size + 8 + 15) & ~UINT64_C(15);
+    return chunk < 32 ? 32 : chunk;
+}
+
+/* The newest step of a thread in a pool. */
+struct last_step {
+    uint64_t size;
+    uint32_t callstack;
+    bool is_alloc;
+};
+
+struct builder {
+    struct histograms *h;
+    const struct selection *s;
+    struct map steps; /* pool << 16 | thread → in last */
+    VEC(struct last_step) last;
+    uint64_t waste; /* of what is live */
+};
+
+static void add(struct life_class *c, uint64_t size)
+{
+    c->count++;
+    c->bytes = saturating_add(c->bytes, size);
+}
+
+static void count_alloc(struct builder *b, const struct memory_op *op)
+{
+    struct histograms *h = b->h;
+    uint64_t size = op->block.size;
+    uint64_t waste = glibc_chunk(size) - size;
+    bool live = is_live_before(op->freed, b->s->end);
+    struct size_class *c = &h->sizes[size_class_of(size)];
+    c->count++;
+    c->bytes = saturating_add(c->bytes, size);
+    c->live_count += live;
+    c->live_bytes = saturating_add(c->live_bytes, live ? size : 0);
+    c->waste = saturating_add(c->waste, waste);
+    add(&h->lives[live ? LIFE_LIVE : life_class_of(op->freed - op->time)], size);
+    add(&h->total, size);
+    h->waste = saturating_add(h->waste, waste);
+    b->waste = saturating_add(b->waste, waste);
+    h->peak_waste = b->waste > h->peak_waste ? b->waste : h->peak_waste;
+}
+
+static void count_free(struct builder *b, const struct memory_op *op)
+{
+    struct histograms *h = b->h;
+    uint64_t size = op->block.size;
+    h->sizes[size_class_of(size)].temporary += op->temporary;
+    b->waste = saturating_sub(b->waste, glibc_chunk(size) - size);
+    if (op->thread != op->block.thread)
+        add(&h->elsewhere, size);
+}
+
+static int take(void *ctx, const struct memory_op *op, struct err *e)
+{
+    struct builder *b = ctx;
+    bool fresh;
+    uint64_t *at = map_add(&b->steps, (uint64_t)op->pool << 16 | op->thread, &fresh);
+    if (!at)
+        return err_no_memory(e, "threads");
+    if (fresh) {
+        *at = b->last.len;
+        if (!vec_push(&b->last, (struct last_step){0}))
+            return err_no_memory(e, "threads");
+    }
+    struct last_step *last = &b->last.at[*at];
+    const struct live_block *block = &op->block;
+    bool is_alloc = op->kind == MEMORY_ALLOC;
+    /* The other way round, freed and then allocated, is what every loop with a buffer does. */
+    if (!is_alloc && last->is_alloc && block->callstack && block->callstack == last->callstack &&
+        block->size < last->size)
+        add(&b->h->regrown, block->size);
+    *last = (struct last_step){block->size, block->callstack, is_alloc};
+    if (is_alloc)
+        count_alloc(b, op);
+    else
+        count_free(b, op);
+    return 0;
+}
+
+int histograms_build(struct histograms *h, struct selection *s, struct err *e)
+{
+    memset(h, 0, sizeof *h);
+    struct builder b = {.h = h, .s = s};
+    const struct memory_observer to = {.ctx = &b, .op = take};
+    int status = selection_sweep(s, &to, e);
+    map_release(&b.steps);
+    vec_release(&b.last);
+    return status;
+}

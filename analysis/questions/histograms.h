@@ -1,0 +1,60 @@
+#ifndef TIDEMARK_ANALYSIS_QUESTIONS_HISTOGRAMS_H
+#define TIDEMARK_ANALYSIS_QUESTIONS_HISTOGRAMS_H
+
+/*
+ * How large the selected blocks were and how long they lived, and what became of them that costs
+ * time or room. One sweep.
+ */
+
+#include <stdint.h>
+
+#include "analysis/figures/selection.h"
+#include "base/err.h"
+
+#define SIZE_CLASSES 50 /* no bytes, 1, 2 to 3, 4 to 7, … up to 2^48 */
+#define LIFE_CLASSES 12 /* below 100 ns, 1 us, … 100 s, longer; still live at the end */
+#define LIFE_LIVE (LIFE_CLASSES - 1)
+
+struct size_class {
+    uint64_t count, bytes;
+    uint64_t live_count, live_bytes;
+    uint64_t temporary;
+    uint64_t waste; /* bytes of all that glibc's malloc adds to them: see glibc_chunk */
+};
+
+struct life_class {
+    uint64_t count, bytes;
+};
+
+struct histograms {
+    struct size_class sizes[SIZE_CLASSES];
+    struct life_class lives[LIFE_CLASSES];
+    struct life_class total;
+    struct life_class elsewhere; /* freed by another thread than the one that allocated */
+    /*
+     * Blocks that are freed right after a larger one of the same call stack was allocated, with no
+     * other step of the thread in the pool between: so vectors grow, by copying.
+     */
+    struct life_class regrown;
+    uint64_t waste;      /* of all size classes */
+    uint64_t peak_waste; /* of what was live, at most */
+};
+
+/* The class of a size, and its first one: 0, 1, 2, 4, … */
+unsigned size_class_of(uint64_t size);
+uint64_t size_class_begin(unsigned class);
+
+/* The class of a lifetime, ns; and where it ends, INT64_MAX for the last of those that ended. */
+unsigned life_class_of(int64_t ns);
+int64_t life_class_end(unsigned class);
+
+/*
+ * Bytes that glibc's malloc takes for a block on a machine of 64 bits: the size and 8 bytes, in
+ * steps of 16, at least 32 (malloc/malloc.c, request2size); from 128 KiB on, which it maps by
+ * default, 16 bytes more in whole pages.
+ */
+uint64_t glibc_chunk(uint64_t size);
+
+int histograms_build(struct histograms *h, struct selection *s, struct err *e);
+
+#endif

@@ -1,0 +1,69 @@
+#ifndef TIDEMARK_ANALYSIS_QUESTIONS_MEMORY_MAP_H
+#define TIDEMARK_ANALYSIS_QUESTIONS_MEMORY_MAP_H
+
+/*
+ * Where the live blocks of each pool lie, how old they are, and how scattered they were over time:
+ * a block that stays keeps the page that it lies in. Built in one sweep with the live blocks of
+ * each pool in an interval tree.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "analysis/figures/selection.h"
+#include "base/err.h"
+#include "base/vec.h"
+
+#define MAP_PAGE UINT64_C(4096)
+
+/* A piece of address space in which something lies. */
+struct map_cell {
+    uint64_t used; /* bytes covered by live blocks */
+    uint64_t age;  /* ns since their allocation, the mean over these bytes */
+};
+
+/* A stretch of addresses: `columns` cells. Lines without any live block are left out. */
+struct map_line {
+    uint64_t address;
+    struct map_cell *cells;
+};
+
+/* How a pool lay at one time. */
+struct map_sample {
+    int64_t time; /* ns; as of the end of it */
+    uint64_t blocks;
+    uint64_t bytes;        /* of all blocks */
+    uint64_t covered;      /* addresses in at least one block */
+    uint64_t pages;        /* pages of MAP_PAGE with at least one covered address */
+    uint64_t holes;        /* gaps between blocks that share or adjoin a page */
+    uint64_t hole_bytes;   /* in them */
+    uint64_t largest_hole; /* of them */
+    uint64_t low, high;    /* lowest and highest covered address */
+};
+
+struct map_pool {
+    struct view name;
+    VEC(struct map_sample) samples; /* the last one is that of the lines */
+    uint64_t cell;                  /* bytes that a cell stands for, a power of two */
+    VEC(struct map_line) lines;     /* in order of address */
+};
+
+struct memory_map {
+    int64_t time; /* ns; of the lines */
+    unsigned columns;
+    VEC(struct map_pool) pools;
+};
+
+struct map_options {
+    unsigned columns; /* cells in a line; a power of two, 0: no lines */
+    unsigned lines;   /* of each pool, at most */
+    unsigned samples; /* at equal distances, at least 1 */
+    int64_t begin;    /* ns; where samples begin */
+};
+
+/* `m` need not be initialised. The selection must outlive it. */
+int memory_map_build(struct memory_map *m, struct selection *s, const struct map_options *options,
+                     struct err *e);
+void memory_map_release(struct memory_map *m);
+
+#endif

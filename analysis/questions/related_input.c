@@ -1,0 +1,102 @@
+#include "analysis/questions/related_input.h"
+
+static const struct pack_layout point_layout = {
+    .element = sizeof(struct input_point),
+    .count = 2,
+    .fields = {{0, 8, PACK_STEP}, {8, 8, PACK_OFFSET}},
+};
+
+static const struct pack_layout message_layout = {
+    .element = sizeof(struct input_message),
+    .count = 2,
+    .fields = {{0, 8, PACK_STEP}, {8, 8, PACK_OFFSET}},
+};
+
+int related_input_init(struct related_input *i, struct trace *t, const char *folder, size_t budget,
+                       struct err *e)
+{
+    *i = (struct related_input){.trace = t};
+    if (spool_init(&i->spool, folder, budget, e) != 0)
+        return -1;
+    column_init(&i->points, &i->spool, &point_layout, false);
+    column_init(&i->messages, &i->spool, &message_layout, false);
+    return 0;
+}
+
+void related_input_release(struct related_input *i)
+{
+    if (i->points.spool) {
+        column_release(&i->points);
+        column_release(&i->messages);
+        spool_release(&i->spool);
+    }
+    vec_release(&i->plots);
+    *i = (struct related_input){0};
+}
+
+uint64_t related_input_memory(const struct related_input *i, size_t budget)
+{
+    uint64_t columns =
+        i->points.len * sizeof(struct input_point) + i->messages.len * sizeof(struct input_message);
+    return i->plots.cap * sizeof *i->plots.at + (columns < budget ? columns : budget);
+}
+
+void related_input_wanted(bool wanted[REC_TYPE_COUNT])
+{
+    for (size_t i = 0; i < REC_TYPE_COUNT; i++)
+        wanted[i] = i == REC_PLOT || i == REC_PLOT_POINT || i == REC_MESSAGE;
+}
+
+static uint64_t text_number(const struct trace *t, const struct rec_string_ref *ref)
+{
+    if (ref->flags == STRING_REF_INDEX)
+        return ref->value < t->strings.list.len ? ref->value + 1 : 0;
+    return ref->flags == STRING_REF_POINTER ? strings_at_pointer(&t->strings, ref->value) : 0;
+}
+
+static int put_points(struct related_input *i, const struct rec_plot_point *p, size_t n,
+                      struct err *e)
+{
+    for (size_t k = 0; k < n; k++) {
+        struct input_point *to = column_append(&i->points, e);
+        if (!to)
+            return -1;
+        *to = (struct input_point){p[k].time, p[k].value};
+    }
+    if (i->plots.len)
+        i->plots.at[i->plots.len - 1].n += n;
+    return 0;
+}
+
+static int put_messages(struct related_input *i, const struct rec_message *m, size_t n,
+                        struct err *e)
+{
+    for (size_t k = 0; k < n; k++) {
+        struct input_message *to = column_append(&i->messages, e);
+        if (!to)
+            return -1;
+        *to = (struct input_message){m[k].time, text_number(i->trace, &m[k].text)};
+    }
+    return 0;
+}
+
+int related_input_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
+{
+    struct related_input *i = ctx;
+    const struct rec_plot *plots = recs;
+    switch (type) {
+    case REC_PLOT:
+        for (size_t k = 0; k < n; k++) {
+            struct input_plot plot = {.name = plots[k].name, .first = i->points.len};
+            if (!vec_push(&i->plots, plot))
+                return err_no_memory(e, "plots");
+        }
+        return 0;
+    case REC_PLOT_POINT:
+        return put_points(i, recs, n, e);
+    case REC_MESSAGE:
+        return put_messages(i, recs, n, e);
+    default:
+        return 0;
+    }
+}

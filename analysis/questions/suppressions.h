@@ -1,0 +1,44 @@
+#ifndef TIDEMARK_ANALYSIS_QUESTIONS_SUPPRESSIONS_H
+#define TIDEMARK_ANALYSIS_QUESTIONS_SUPPRESSIONS_H
+
+/*
+ * Leaks that are known and not to be shown, in the file format of LeakSanitizer: a line
+ * "leak:PATTERN" for each, empty lines, and lines that begin with "#". A pattern matches when it is
+ * part of a function's name, or of the path of a source file or image, of any frame of the call
+ * stack; "*" stands for anything, "^" at its beginning and "$" at its end for those of the text.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/vec.h"
+#include "base/view.h"
+#include "trace/store/store.h"
+
+struct suppression {
+    char *pattern;
+    uint64_t count, bytes; /* what it hid */
+};
+
+struct suppressions {
+    VEC(struct suppression) list;
+};
+
+/* Adds the lines of a text, `name` in messages. ERR_USAGE with the number of a wrong line. */
+int suppressions_parse(struct suppressions *s, struct view text, const char *name, struct err *e);
+void suppressions_release(struct suppressions *s);
+
+/* Whether a pattern matches a text. */
+bool suppression_matches(const char *pattern, struct view text);
+
+#define SUPPRESSION_NONE UINT32_MAX
+
+/*
+ * The first suppression that matches each call stack, SUPPRESSION_NONE for none, by call stack id;
+ * the caller's to free. NULL with `e` filled when memory is short.
+ */
+uint32_t *suppressions_of_callstacks(const struct suppressions *s, const struct trace *t,
+                                     struct err *e);
+
+#endif

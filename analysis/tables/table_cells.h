@@ -1,0 +1,136 @@
+#ifndef TIDEMARK_ANALYSIS_TABLES_TABLE_CELLS_H
+#define TIDEMARK_ANALYSIS_TABLES_TABLE_CELLS_H
+
+/* Filling the cells of a row, and the two places where rows come from. For analysis/ only. */
+
+#include "analysis/tables/tables.h"
+#include "analysis/tables/zone_texts.h"
+#include "analysis/tables/zone_walk.h"
+#include "base/line_sort.h"
+#include "base/map.h"
+#include "base/vec.h"
+#include "trace/file/record.h"
+#include "trace/store/spill.h"
+#include "trace/store/store.h"
+
+static inline struct cell cell_none(void)
+{
+    return (struct cell){.null = true};
+}
+
+static inline struct cell cell_integer(int64_t n)
+{
+    return (struct cell){.integer = n};
+}
+
+static inline struct cell cell_count(uint64_t n)
+{
+    return (struct cell){.count = n};
+}
+
+/* No value for 0. */
+static inline struct cell cell_nonzero(uint64_t n)
+{
+    return (struct cell){.null = n == 0, .count = n};
+}
+
+static inline struct cell cell_bool(bool truth)
+{
+    return (struct cell){.truth = truth};
+}
+
+static inline struct cell cell_text(struct view text)
+{
+    return (struct cell){.text = text};
+}
+
+/* No value for an empty text. */
+static inline struct cell cell_nonempty(struct view text)
+{
+    return (struct cell){.null = text.len == 0, .text = text};
+}
+
+/* ---- rows that are made while the trace is read */
+
+enum { EXTRA_TEXT, EXTRA_NAME, EXTRA_COLOR, EXTRA_CALLSTACK, EXTRA_PARTS };
+
+struct frame_set_row {
+    uint64_t name; /* client pointer */
+    uint64_t marks;
+    bool continuous;
+};
+
+/* A message that waits for its thread. Begins with what it is sorted by. */
+struct message_row {
+    int64_t id;
+    int64_t time;
+    uint64_t thread;
+    uint32_t text;
+    uint32_t color;
+    uint32_t callstack;
+    uint8_t source;
+    uint8_t severity;
+    bool claimed; /* the thread is known */
+};
+
+struct open_gpu_row {
+    struct rec_gpu_zone_begin begin;
+    uint64_t id;
+};
+
+struct table_records {
+    const struct table_sink *sink;
+    struct trace *t;
+    VEC(struct frame_set_row) frame_sets;
+    struct rec_frame mark;       /* of a continuous set, waiting for the next one's start */
+    uint64_t mark_number;        /* 0: none waits */
+    struct map location_numbers; /* client pointer → position in `locations` */
+    VEC(struct rec_source_location) locations;
+    VEC(uint8_t) expands; /* whether source location i is described */
+    uint64_t payloads;
+    struct line_sort joined; /* keys of messages with threads and messages */
+    struct spill messages;
+    uint64_t message_count;
+    struct zone_texts extras[EXTRA_PARTS];
+    struct zone_walk walk;
+    uint64_t thread; /* id of the one whose zones come */
+    uint64_t plots;
+    uint64_t gpu_contexts, gpu_zones, locks;
+    VEC(struct open_gpu_row) open_gpu_zones;
+    VEC(uint64_t) lock_threads; /* ids, of the lock at hand */
+};
+
+void table_records_init(struct table_records *r, const struct table_sink *sink, struct trace *t,
+                        const char *spool_dir);
+void table_records_release(struct table_records *r);
+
+/* Marks the record types that the wanted tables need. */
+void table_records_wanted(const struct table_sink *sink, bool wanted[REC_TYPE_COUNT]);
+
+struct record_sink table_records_sink(struct table_records *r);
+
+/* What rows are made of, for table_record*.c only. */
+int table_put_row(const struct table_records *r, enum table_id table, const struct cell *cells,
+                  struct err *e);
+struct cell table_text_cell(const struct table_records *r, uint32_t number);
+struct cell table_location_cell(const struct table_records *r, int16_t srcloc);
+
+/* table_record_lists.c: GPU zones, locks and samples. Other records are passed over. */
+int table_put_list_record(struct table_records *r, enum record_type type, const void *recs,
+                          size_t n, struct err *e);
+
+/* The trace is read: gives the rows that waited. */
+int table_records_finish(struct table_records *r, struct err *e);
+
+/* ---- rows of what the store holds */
+
+/* Whether some wanted table is made of memory events. */
+static inline bool tables_need_events(const bool wanted[TABLE_COUNT])
+{
+    return wanted[TABLE_OF_POOLS] || wanted[TABLE_OF_USAGE] || wanted[TABLE_OF_ALLOCATIONS] ||
+           wanted[TABLE_OF_TOTALS];
+}
+
+int table_store_rows(const struct table_sink *sink, struct trace *t, struct err *e);
+
+#endif

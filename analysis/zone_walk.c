@@ -1,7 +1,0 @@
-#include "analysis/zone_walk.h"
-
-void zone_walk_release(struct zone_walk *w)
-{
-    vec_release(&w->open);
-    w->count = 0;
-}

@@ -1,0 +1,192 @@
+#include "cli/cmd_report_leaks.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "analysis/questions/peaks.h"
+#include "base/format.h"
+#include "cli/options/options.h"
+#include "report/faults_report.h"
+#include "report/histograms_report.h"
+#include "report/markdown_questions.h"
+#include "report/patterns_report.h"
+
+#define SUPPRESSIONS_MAX (16u << 20)
+
+bool leak_question_take(struct leak_question *q, int option, const char *value, struct err *e)
+{
+    switch (option) {
+    case LEAK_LEAKS:
+        q->leaks = true;
+        return true;
+    case LEAK_SUPPRESSIONS:
+        q->suppressions = value;
+        return true;
+    case LEAK_GROWN:
+        q->grown = true;
+        return option_range(value, "--grown", &q->from, &q->to, e);
+    case LEAK_HISTOGRAMS:
+        return q->histograms = true;
+    case LEAK_PATTERNS:
+        return q->patterns = true;
+    case LEAK_FAULTS:
+        return q->faults = true;
+    default:
+        q->peak = true;
+        q->which = 1;
+        return !value || option_u64(value, "--peak", 1, PEAKS_MAX, &q->which, e);
+    }
+}
+
+bool leak_question_check(const struct leak_question *q, struct err *e)
+{
+    if (q->leaks + q->grown + q->peak + q->histograms + q->patterns + q->faults > 1)
+        err_set(e, ERR_USAGE,
+                "--leaks, --grown, --peak, --histograms, --patterns and --faults are different "
+                "questions");
+    else if (q->suppressions && !q->leaks)
+        err_set(e, ERR_USAGE, "--suppressions goes with --leaks");
+    else
+        return true;
+    return false;
+}
+
+/* ---- leaks, growth */
+
+static int read_suppressions(struct suppressions *s, const char *path, struct err *e)
+{
+    struct buf text = {0};
+    ssize_t got = -1;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return err_errno(e, ERR_INPUT, "cannot open %s", path);
+    while (text.len < SUPPRESSIONS_MAX) {
+        uint8_t *room = buf_reserve(&text, 65536);
+        got = room ? read(fd, room, 65536) : 0;
+        if (got <= 0)
+            break;
+        text.len += (size_t)got;
+    }
+    int status;
+    if (got < 0)
+        status = err_errno(e, ERR_INPUT, "cannot read %s", path);
+    else if (text.failed)
+        status = err_no_memory(e, "suppressions");
+    else if (got > 0)
+        status = err_set(e, ERR_INPUT, "%s is too long for a file of suppressions", path);
+    else
+        status = suppressions_parse(s, (struct view){(const char *)text.data, text.len}, path, e);
+    close(fd);
+    buf_release(&text);
+    return status;
+}
+
+static int answer_leaks(const struct leak_question *q, struct selection *s,
+                        const struct skiplist *skip, FILE *out, struct err *e)
+{
+    struct suppressions suppress = {0};
+    struct leaks l;
+    int status = q->suppressions ? read_suppressions(&suppress, q->suppressions, e) : 0;
+    if (status == 0)
+        status = leaks_build(&l, s, skip, &suppress, e);
+    if (status == 0) {
+        status = q->report.markdown ? markdown_leaks(&l, s, &suppress, &q->report, out, e)
+                                    : leaks_write(&l, s, &suppress, &q->report, out, e);
+        leaks_release(&l);
+    }
+    suppressions_release(&suppress);
+    return status;
+}
+
+static int answer_growth(const struct leak_question *q, struct selection *s,
+                         const struct skiplist *skip, FILE *out, struct err *e)
+{
+    struct growth g;
+    int64_t to = q->to < selection_end(s) ? q->to : selection_end(s);
+    int64_t from = q->from == INT64_MIN ? -1 : q->from;
+    char end[FORMAT_SIZE];
+    if (to <= from)
+        return err_set(e, ERR_USAGE,
+                       "nothing of --grown is seen: what is selected ends at %s already",
+                       format_duration(end, to));
+    if (growth_build(&g, s, skip, from, to, e) != 0)
+        return -1;
+    int status = q->report.markdown ? markdown_growth(&g, s, &q->report, out, e)
+                                    : growth_write(&g, s, &q->report, out, e);
+    growth_release(&g);
+    return status;
+}
+
+static int answer_histograms(const struct leak_question *q, struct selection *s, FILE *out,
+                             struct err *e)
+{
+    struct histograms h;
+    if (histograms_build(&h, s, e) != 0)
+        return -1;
+    return q->report.markdown ? markdown_histograms(&h, s, out, e)
+                              : histograms_write(&h, s->trace, q->report.format, out, e);
+}
+
+static int answer_patterns(const struct leak_question *q, struct selection *s,
+                           const struct skiplist *skip, FILE *out, struct err *e)
+{
+    struct patterns p;
+    if (patterns_build(&p, s, skip, e) != 0)
+        return -1;
+    int status = q->report.markdown ? markdown_patterns(&p, s, &q->report, out, e)
+                                    : patterns_write(&p, s, &q->report, out, e);
+    patterns_release(&p);
+    return status;
+}
+
+static int answer_faults(const struct leak_question *q, struct selection *s,
+                         const struct skiplist *skip, FILE *out, struct err *e)
+{
+    struct faults f;
+    if (faults_build(&f, s, skip, e) != 0)
+        return -1;
+    int status = faults_write(&f, s, &q->report, out, e);
+    faults_release(&f);
+    return status;
+}
+
+int leak_question_answer(const struct leak_question *q, const struct selection_options *only,
+                         const struct skiplist *skip, struct trace *t, FILE *out, struct err *e)
+{
+    struct selection s;
+    if (selection_init(&s, t, only, e) != 0)
+        return -1;
+    int status = q->leaks      ? answer_leaks(q, &s, skip, out, e)
+                 : q->grown    ? answer_growth(q, &s, skip, out, e)
+                 : q->patterns ? answer_patterns(q, &s, skip, out, e)
+                 : q->faults   ? answer_faults(q, &s, skip, out, e)
+                               : answer_histograms(q, &s, out, e);
+    selection_release(&s);
+    return status;
+}
+
+/* ---- peaks */
+
+int leak_question_find_peak(const struct leak_question *q, struct selection_options *only,
+                            struct trace *t, struct err *e)
+{
+    struct selection s;
+    struct peaks p;
+    selection_until(only);
+    if (selection_init(&s, t, only, e) != 0)
+        return -1;
+    only->at = selection_end(&s);
+    int status = peaks_find(&p, &s, e);
+    if (status == 0) {
+        if (q->which <= p.list.len)
+            only->at = p.list.at[q->which - 1].time;
+        else if (p.list.len)
+            status =
+                err_set(e, ERR_USAGE, "there is no peak %llu: use rises to %zu and falls again",
+                        (unsigned long long)q->which, p.list.len);
+        peaks_release(&p);
+    }
+    selection_release(&s);
+    only->has_at = status == 0;
+    return status;
+}

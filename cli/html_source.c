@@ -1,0 +1,47 @@
+#include "cli/html_source.h"
+
+#include "analysis/html/html_data.h"
+#include "cli/trace_code.h"
+#include "report/html/html.h"
+#include "trace/load/load.h"
+
+void page_source_init(struct page_source *p, struct trace *t)
+{
+    *p = (struct page_source){.trace = t};
+    page_texts_init(&p->texts, t);
+}
+
+void page_source_release(struct page_source *p)
+{
+    page_texts_release(&p->texts);
+}
+
+int page_source_load(struct page_source *p, const char *path, const struct selection_options *only,
+                     struct err *e)
+{
+    const struct record_sink texts = {&p->texts, page_texts_put};
+    bool wanted[REC_TYPE_COUNT];
+    page_texts_wanted(wanted);
+    const struct trace_load_options options = {.zones = only->zone != NULL,
+                                               .frames = only->has_frame,
+                                               .beside = &texts,
+                                               .beside_wanted = wanted};
+    return trace_load_with(p->trace, path, &options, NULL, NULL, e);
+}
+
+int page_source_write(struct page_source *p, const struct summary *s, const struct skiplist *skip,
+                      FILE *out, struct err *e)
+{
+    struct page_data d;
+    if (page_data_build(&d, p->trace, s, skip, e) != 0)
+        return -1;
+    struct disassembler disassembler = {0};
+    bool has_code =
+        p->trace->symbol_codes.list.len && trace_code_disassembler(&disassembler, p->trace);
+    int status = page_texts_build(&p->texts, &d, skip, has_code ? &disassembler : NULL, e);
+    if (status == 0)
+        status = html_write(&d, &p->texts, out, e);
+    trace_code_release(&disassembler);
+    page_data_release(&d);
+    return status;
+}

@@ -1,0 +1,31 @@
+#ifndef TIDEMARK_CLI_HTML_SOURCE_H
+#define TIDEMARK_CLI_HTML_SOURCE_H
+
+/* What `report --format html` needs of a trace beside what other reports do: source and code. */
+
+#include <stdio.h>
+
+#include "analysis/figures/selection.h"
+#include "analysis/figures/summary.h"
+#include "analysis/html/html_texts.h"
+#include "analysis/names/skiplist.h"
+#include "base/err.h"
+#include "trace/store/store.h"
+
+struct page_source {
+    struct trace *trace;
+    struct page_texts texts;
+};
+
+void page_source_init(struct page_source *p, struct trace *t);
+void page_source_release(struct page_source *p);
+
+/* Loads the trace, with what the selection looks at. */
+int page_source_load(struct page_source *p, const char *path, const struct selection_options *only,
+                     struct err *e);
+
+/* Writes the page of its summary, which was made with `skip`, stacks and by = GROUP_THREAD. */
+int page_source_write(struct page_source *p, const struct summary *s, const struct skiplist *skip,
+                      FILE *out, struct err *e);
+
+#endif

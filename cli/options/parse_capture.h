@@ -1,0 +1,21 @@
+#ifndef TIDEMARK_CLI_OPTIONS_PARSE_CAPTURE_H
+#define TIDEMARK_CLI_OPTIONS_PARSE_CAPTURE_H
+
+/* The command line of `tidemark capture` and of the drop-in for tracy-capture. */
+
+#include "server/capture/capture_options.h"
+
+/*
+ * Reads the command line; `drop_in`: by an official tool's name. -1 to go on, else the exit status.
+ * To be released in either case.
+ */
+int capture_options_parse(struct capture_options *o, bool drop_in, int argc, char **argv);
+void capture_options_release(struct capture_options *o);
+
+/*
+ * Whether a capture would take this option ("--rotate", "-m") with this value: for who hands it on
+ * later. ERR_USAGE.
+ */
+bool capture_option_check(const char *option, const char *value, struct err *e);
+
+#endif

@@ -1,0 +1,14 @@
+#ifndef TIDEMARK_CLI_OPTIONS_PARSE_DAEMON_H
+#define TIDEMARK_CLI_OPTIONS_PARSE_DAEMON_H
+
+/* The command line of `tidemark daemon` and of the drop-in for tracy-capture-daemon. */
+
+#include "server/daemon/daemon.h"
+
+/* Returns -1 to go on, else the exit status. */
+int daemon_parse(struct daemon *d, int argc, char **argv);
+
+/* An option that is handed on to each capture. The last of a kind counts, as everywhere. */
+void daemon_hand_on(struct daemon *d, const char *option, const char *value);
+
+#endif

@@ -1,0 +1,205 @@
+#include "cli/options/question.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "analysis/questions/message_range.h"
+#include "base/format.h"
+#include "base/outfile.h"
+#include "trace/load/load.h"
+
+/* "A:B", "A:", ":B" or "A" alone. */
+static bool take_size(struct selection_options *o, const char *value, struct err *e)
+{
+    const char *colon = strchr(value, ':');
+    char least[64];
+    size_t n = colon ? (size_t)(colon - value) : strlen(value);
+    if (n >= sizeof least)
+        return refuse_value(e, "--size", "a range such as 1K:2M", value);
+    memcpy(least, value, n);
+    least[n] = 0;
+    const char *most = colon ? colon + 1 : least;
+    o->has_size = true;
+    o->size_min = 0;
+    o->size_max = UINT64_MAX;
+    if ((n && format_parse_bytes("--size", least, &o->size_min, e) != 0) ||
+        (*most && format_parse_bytes("--size", most, &o->size_max, e) != 0))
+        return false;
+    return o->size_min <= o->size_max ||
+           refuse_value(e, "--size", "a range whose end is not below its begin", value);
+}
+
+bool question_take(struct question *q, int option, const char *value, struct err *e)
+{
+    struct selection_options *o = &q->selection;
+    switch (option) {
+    case QUESTION_POOL:
+        o->pool = value;
+        return true;
+    case QUESTION_THREAD:
+        o->thread = value;
+        return true;
+    case QUESTION_RANGE:
+        o->has_range = true;
+        return option_range(value, "--range", &o->begin, &o->end, e);
+    case QUESTION_AT:
+        o->has_at = true;
+        return option_time(value, "--at", &o->at, e);
+    case QUESTION_SIZE:
+        return take_size(o, value, e);
+    case QUESTION_MATCH:
+        o->match = value;
+        return true;
+    case QUESTION_FRAME:
+        o->has_frame = true;
+        return option_u64(value, "--frame", 0, UINT64_MAX, &o->frame, e);
+    case QUESTION_ZONE:
+        o->zone = value;
+        return true;
+    case QUESTION_FORMAT:
+        return report_format_parse(value, &q->format) ||
+               refuse_value(e, "--format", "text, json or csv", value);
+    case QUESTION_BETWEEN:
+        o->from_message = value;
+        return true;
+    case OPTION_PAIR_SECOND:
+        o->to_message = value;
+        return true;
+    case 'o':
+        q->output = value;
+        return true;
+    case 'f':
+        q->force = true;
+        return true;
+    default:
+        return resolve_request_take(&q->resolve, option, value, e);
+    }
+}
+
+bool question_take_picture(struct question *q, const char *value, enum picture_format *picture,
+                           struct err *e)
+{
+    *picture = picture_format_parse(value);
+    return *picture || report_format_parse(value, &q->format) ||
+           refuse_value(e, "--format", "text, json, csv, svg or png", value);
+}
+
+bool question_check_picture(const struct question *q, enum picture_format picture, struct err *e)
+{
+    if (picture != PICTURE_PNG || q->output || !isatty(STDOUT_FILENO))
+        return true;
+    err_set(e, ERR_USAGE, "png is nothing for a terminal: -o");
+    return false;
+}
+
+static int answer_into_file(const struct question *q, question_answer *answer, void *ctx,
+                            struct trace *t, struct err *e)
+{
+    struct outfile o;
+    if (outfile_open(&o, q->output, q->force, e) != 0)
+        return -1;
+    FILE *out = outfile_stream(&o, e);
+    int status = out ? answer(ctx, t, out, e) : -1;
+    if (out && fclose(out) != 0 && status == 0)
+        status = err_errno(e, ERR_OUTPUT, "cannot write %s", q->output);
+    if (status == 0)
+        return outfile_commit(&o, e);
+    if (e->code == ERR_CHECK) {
+        /* A check that does not hold is an answer, too. */
+        struct err failed = *e;
+        if (outfile_commit(&o, e) == 0)
+            *e = failed;
+        return -1;
+    }
+    outfile_abort(&o);
+    return -1;
+}
+
+static int load_and_answer(const struct question *q, struct resolver *r, question_answer *answer,
+                           void *ctx, struct trace *t, struct err *e)
+{
+    const struct trace_load_options more = {.zones = q->zones || q->selection.zone,
+                                            .frames = q->zones || q->selection.has_frame};
+    int status = q->load ? q->load(ctx, t, e) : trace_load_with(t, q->trace, &more, NULL, NULL, e);
+    if (status == 0)
+        print_behind(q->trace, t->behind);
+    if (status != 0 || resolve_request_names(&q->resolve, r, t, e) != 0)
+        return -1;
+    return q->output ? answer_into_file(q, answer, ctx, t, e) : answer(ctx, t, stdout, e);
+}
+
+int question_find_range(struct selection_options *o, const char *path, struct err *e)
+{
+    struct message_range range;
+    struct buf text = {0};
+    char at[FORMAT_SIZE];
+    if (!o->from_message)
+        return 0;
+    if (o->has_range)
+        return err_set(e, ERR_USAGE, "--range and --between are two ranges: give one");
+    if (strcmp(path, "-") == 0)
+        return err_set(e, ERR_USAGE,
+                       "--between reads the trace twice: standard input is none for it");
+    if (message_range_find(path, o->from_message, o->to_message, &range, e) != 0)
+        return -1;
+    if (range.begin >= range.end)
+        return err_set(e, ERR_USAGE, "%.200s: '%.100s' and '%.100s' are at one time", path,
+                       o->from_message, o->to_message);
+    if (range.starts > 1) {
+        format_terminal(&text, view_of(o->from_message));
+        fprintf(stderr,
+                "tidemark: %s: %" PRIu64
+                " messages fit '%s': the range begins at the first one, %s\n",
+                path, range.starts, buf_str(&text), format_duration(at, range.begin));
+        buf_release(&text);
+    }
+    o->has_range = true;
+    o->begin = range.begin;
+    o->end = range.end;
+    return 0;
+}
+
+int question_run(struct question *q, question_answer *answer, void *ctx)
+{
+    struct resolver resolver = RESOLVER_NONE;
+    const struct trace_options options = {.resident_budget = q->memory};
+    struct err e = {0};
+    struct trace t;
+    /* The helper starts before anything else is open. */
+    int status = q->reads_images && !q->resolve.wanted
+                     ? resolver_init(&resolver, &q->resolve.options, &e)
+                     : resolve_request_start(&q->resolve, &resolver, &e);
+    q->resolver = q->reads_images || q->resolve.wanted ? &resolver : NULL;
+    if (status == 0)
+        status = question_find_range(&q->selection, q->trace, &e);
+    if (status == 0 && (status = trace_init(&t, &options, &e)) == 0) {
+        status = load_and_answer(q, &resolver, answer, ctx, &t, &e);
+        if (q->unload)
+            q->unload(ctx);
+        trace_release(&t);
+    }
+    resolver_release(&resolver);
+    resolve_request_release(&q->resolve);
+    if (status == 0)
+        return 0;
+    print_error(&e);
+    return err_exit_status(&e);
+}
+
+bool terminal_takes_colors(FILE *out)
+{
+    const char *no_color = getenv("NO_COLOR");
+    const char *term = getenv("TERM");
+    return isatty(fileno(out)) && !(no_color && *no_color) && !(term && strcmp(term, "dumb") == 0);
+}
+
+unsigned terminal_width(FILE *out)
+{
+    struct winsize size;
+    if (!isatty(fileno(out)) || ioctl(fileno(out), TIOCGWINSZ, &size) != 0 || size.ws_col < 20)
+        return 80;
+    return size.ws_col;
+}

@@ -1,0 +1,136 @@
+#ifndef TIDEMARK_CLI_OPTIONS_QUESTION_H
+#define TIDEMARK_CLI_OPTIONS_QUESTION_H
+
+/*
+ * What all commands have in common that ask a question of a trace: which allocations it is about,
+ * the form of the answer and where it goes.
+ */
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "analysis/figures/selection.h"
+#include "base/err.h"
+#include "cli/options/options.h"
+#include "cli/options/resolve_options.h"
+#include "report/picture/canvas.h"
+#include "report/report.h"
+
+struct question {
+    const char *trace;
+    const char *output; /* NULL: standard output */
+    bool force;
+    bool zones;    /* load zones and frames in any case */
+    size_t memory; /* bytes for events in memory; 0: the store's own measure */
+    enum report_format format;
+    struct selection_options selection;
+    struct resolve_request resolve;
+    bool reads_images;         /* also when no names are wanted */
+    struct resolver *resolver; /* during an answer: that of --resolve or reads_images; else NULL */
+    /* Loads the trace instead, with the answer's ctx; NULL: memory events, and what is needed. */
+    int (*load)(void *ctx, struct trace *t, struct err *e);
+    void (*unload)(void *ctx); /* before the trace goes, also after a failure; NULL: nothing */
+};
+
+enum {
+    QUESTION_POOL = 512,
+    QUESTION_THREAD,
+    QUESTION_RANGE,
+    QUESTION_AT,
+    QUESTION_SIZE,
+    QUESTION_MATCH,
+    QUESTION_FRAME,
+    QUESTION_ZONE,
+    QUESTION_FORMAT,
+    QUESTION_BETWEEN = OPTION_PAIR,
+};
+
+#define SELECTION_LONG_OPTIONS                                                                     \
+    {"pool", required_argument, NULL, QUESTION_POOL},                                              \
+        {"thread", required_argument, NULL, QUESTION_THREAD},                                      \
+        {"range", required_argument, NULL, QUESTION_RANGE},                                        \
+        {"at", required_argument, NULL, QUESTION_AT},                                              \
+        {"size", required_argument, NULL, QUESTION_SIZE},                                          \
+        {"match", required_argument, NULL, QUESTION_MATCH},                                        \
+        {"frame", required_argument, NULL, QUESTION_FRAME},                                        \
+    {                                                                                              \
+        "zone", required_argument, NULL, QUESTION_ZONE                                             \
+    }
+
+#define BETWEEN_LONG_OPTIONS                                                                       \
+    {                                                                                              \
+        "between", required_argument, NULL, QUESTION_BETWEEN                                       \
+    }
+
+#define OUTPUT_LONG_OPTIONS                                                                        \
+    {"format", required_argument, NULL, QUESTION_FORMAT},                                          \
+        {"output", required_argument, NULL, 'o'}, {"force", no_argument, NULL, 'f'},               \
+        RESOLVE_REQUEST_LONG_OPTIONS,                                                              \
+    {                                                                                              \
+        "help", no_argument, NULL, 'h'                                                             \
+    }
+
+#define SELECTION_USAGE                                                                            \
+    "Which allocations:\n"                                                                         \
+    "      --pool NAME     of this pool\n"                                                         \
+    "      --thread NAME   allocated by the threads of this name or id\n"                          \
+    "      --range A:B     allocated from A until before B; what happens from B on is not seen\n"  \
+    "                      (ns since the trace began, or with a unit: 1.5s:2m)\n"                  \
+    "      --at T          live at this time\n"                                                    \
+    "      --size A:B      of A to B bytes; either may be left out, and end in K, M, G\n"          \
+    "      --match REGEX   with a function, file or image in the call stack that matches\n"        \
+    "                      (as Perl has them)\n"                                                   \
+    "      --frame N       allocated within frame N, numbered as the profiler does, mostly from\n" \
+    "                      0 on; what happens after it is not seen\n"                              \
+    "      --zone NAME     allocated within a zone of this name on the same thread\n"
+
+#define BETWEEN_USAGE                                                                              \
+    "      --between M N   the same from the first message that fits M until the next that fits "  \
+    "N:\n"                                                                                         \
+    "                      a part of its text, or /REGEX/\n"
+
+#define OUTPUT_USAGE                                                                               \
+    RESOLVE_REQUEST_USAGE                                                                          \
+    "      --format F      text, json or csv (text)\n"                                             \
+    "  -o, --output FILE   write to FILE instead of standard output\n"                             \
+    "  -f, --force         replace FILE when it exists\n"                                          \
+    "  -h, --help          this text\n"
+
+/* Takes one of the above. False with `e` filled when it is wrong, or empty when it is unknown. */
+bool question_take(struct question *q, int option, const char *value, struct err *e);
+
+/*
+ * Takes --format where pictures are among the forms: *picture is what was chosen, if it was one.
+ * question_check_picture: a PNG is nothing for a terminal.
+ */
+bool question_take_picture(struct question *q, const char *value, enum picture_format *picture,
+                           struct err *e);
+bool question_check_picture(const struct question *q, enum picture_format picture, struct err *e);
+
+#define PICTURE_OUTPUT_USAGE                                                                       \
+    RESOLVE_REQUEST_USAGE                                                                          \
+    "      --format F      text, json, csv, svg or png (text)\n"                                   \
+    "  -o, --output FILE   write to FILE instead of standard output\n"                             \
+    "  -f, --force         replace FILE when it exists\n"                                          \
+    "  -h, --help          this text\n"
+
+/*
+ * Looks up the messages of --between in the trace at `path`, whose selection `o` is. Warns when
+ * several ranges could be meant. ERR_USAGE when there is none.
+ */
+int question_find_range(struct selection_options *o, const char *path, struct err *e);
+
+/*
+ * Loads the trace with what the selection needs, and has the answer written to where it should go:
+ * a file appears when it is whole. Returns the exit status; errors are printed. What options hold
+ * is released.
+ */
+typedef int question_answer(void *ctx, struct trace *t, FILE *out, struct err *e);
+int question_run(struct question *q, question_answer *answer, void *ctx);
+
+/* Whether `out` is a terminal that may be coloured (NO_COLOR, TERM=dumb), and its width (80). */
+bool terminal_takes_colors(FILE *out);
+unsigned terminal_width(FILE *out);
+
+#endif

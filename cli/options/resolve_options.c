@@ -1,0 +1,101 @@
+#include "cli/options/resolve_options.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/format.h"
+#include "cli/options/options.h"
+#include "symbols/index/index.h"
+
+static bool take(bool ok, struct err *e)
+{
+    if (!ok)
+        err_no_memory(e, "options");
+    return ok;
+}
+
+static bool take_base(struct resolve_options *o, const char *text, struct err *e)
+{
+    struct locate_base base;
+    char *room = NULL;
+    if (locate_base_parse(text, &base, &room, e) != 0)
+        return false;
+    if (vec_push(&o->bases, base))
+        return true;
+    free(room);
+    return take(false, e);
+}
+
+/* As many directories and rules as one message to the helper holds. */
+static bool has_room(size_t n, struct err *e)
+{
+    if (n + 1 < HELPER_RULES_MAX)
+        return true;
+    err_set(e, ERR_USAGE, "more than %u of one option", HELPER_RULES_MAX - 1);
+    return false;
+}
+
+static bool take_rule(struct resolve_options *o, const char *text, struct err *e)
+{
+    struct substitutions probe = {0};
+    int status = substitutions_add(&probe, text, e);
+    substitutions_release(&probe);
+    return status == 0 && has_room(o->rules.len, e) && take(vec_push(&o->rules, text), e);
+}
+
+static bool take_reader(struct resolve_options *o, const char *text, struct err *e)
+{
+    if (strcmp(text, "libdwarf") == 0)
+        o->reader = INDEX_LIBDWARF;
+    else if (strcmp(text, "libdw") == 0)
+        o->reader = INDEX_LIBDW;
+    else
+        return err_set(e, ERR_USAGE, "--dwarf is libdwarf or libdw, not '%s'", text) == 0;
+    return true;
+}
+
+bool resolve_option(struct resolve_options *o, int option, const char *value, struct err *e)
+{
+    switch (option) {
+    case RESOLVE_OPTION_IMAGES:
+        return o->images_from_trace = true;
+    case RESOLVE_OPTION_MODULES:
+        return take(vec_push(&o->modules, value), e);
+    case RESOLVE_OPTION_BASE:
+        return take_base(o, value, e);
+    case RESOLVE_OPTION_SYSROOT:
+        o->sysroot = value;
+        return true;
+    case RESOLVE_OPTION_DEBUG_DIR:
+        return has_room(o->debug_dirs.len, e) && take(vec_push(&o->debug_dirs, value), e);
+    case RESOLVE_OPTION_SUBSTITUTE:
+        return take_rule(o, value, e);
+    case RESOLVE_OPTION_DEBUGINFOD:
+        o->debuginfod = value;
+        return true;
+    case RESOLVE_OPTION_NO_DEBUGINFOD:
+        return o->no_debuginfod = true;
+    case RESOLVE_OPTION_CACHE:
+        o->cache = value;
+        return true;
+    case RESOLVE_OPTION_CACHE_SIZE:
+        return format_parse_bytes("--symbol-cache-size", value, &o->cache_size, e) == 0;
+    case RESOLVE_OPTION_NO_CACHE:
+        return o->no_cache = true;
+    case RESOLVE_OPTION_DWARF:
+        return take_reader(o, value, e);
+    case RESOLVE_OPTION_THREADS:
+        return option_u64(value, "--threads", 1, 256, &o->threads, e);
+    case RESOLVE_OPTION_TIME_LIMIT:
+        return option_seconds(value, "--time-limit", &o->seconds, e);
+    default:
+        return false;
+    }
+}
+
+bool resolve_request_take(struct resolve_request *q, int option, const char *value, struct err *e)
+{
+    if (option != RESOLVE_OPTION_RESOLVE)
+        return resolve_option(&q->options, option, value, e);
+    return q->wanted = true;
+}

@@ -1,0 +1,13 @@
+#ifndef TIDEMARK_CLI_SELFTEST_SELFTEST_MACHINE_H
+#define TIDEMARK_CLI_SELFTEST_SELFTEST_MACHINE_H
+
+#include "cli/selftest/selftest_run.h"
+
+/*
+ * Tries what this machine and this build allow beside a capture, and prints a line on each, with
+ * the reason where something is missing. `trace` is a sound trace. Call it before there are
+ * threads.
+ */
+void selftest_machine(struct selftest_run *r, const char *trace);
+
+#endif

@@ -1,0 +1,285 @@
+/* What keys do in `tidemark top`. The list of them stands in top_draw.c, and in the man page. */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/format.h"
+#include "cli/top/top.h"
+
+#define ESCAPE 27
+#define OPEN_ROWS_MAX 10000u
+#define DETAILS_STEP 5u
+
+static int no_memory(struct err *e)
+{
+    return err_no_memory(e, "the rows");
+}
+
+static void say(struct top *t, const char *text)
+{
+    snprintf(t->message, sizeof t->message, "%s", text);
+}
+
+/* A question that fails leaves what is shown, and says why. */
+static int tell(struct top *t, int status, struct err *e)
+{
+    if (status == 0 || e->code != ERR_USAGE)
+        return status;
+    say(t, e->text);
+    *e = (struct err){0};
+    return 0;
+}
+
+/* ---- order and grouping */
+
+static int sort_by(struct top *t, enum tree_metric metric, struct err *e)
+{
+    t->options.sort = metric;
+    tree_sort(&t->tree, metric);
+    return browser_show(&t->browser, &t->tree) ? 0 : no_memory(e);
+}
+
+static int group_by_next(struct top *t, struct err *e)
+{
+    char text[64];
+    t->options.by = t->options.by == TREE_TYPE ? TREE_FUNCTION : t->options.by + 1;
+    snprintf(text, sizeof text, "nodes by %s", tree_by_name(t->options.by));
+    say(t, text);
+    return top_build_tree(t, e);
+}
+
+static int turn_around(struct top *t, struct err *e)
+{
+    t->options.bottom_up = !t->options.bottom_up;
+    say(t, t->options.bottom_up ? "bottom-up: who allocated, their callers below"
+                                : "top-down: outermost callers, what they call below");
+    return top_build_tree(t, e);
+}
+
+/* All pools, then each, round and round. */
+static int choose_pool(struct top *t, bool forward, struct err *e)
+{
+    size_t n = t->pools.len + 1;
+    size_t now = 0;
+    for (size_t i = 0; i < t->pools.len && t->pool; i++) {
+        if (strcmp(t->pools.at[i], t->pool) == 0)
+            now = i + 1;
+    }
+    size_t next = (now + (forward ? 1 : n - 1)) % n;
+    char *name = next ? strdup(t->pools.at[next - 1]) : NULL;
+    if (next && !name)
+        return no_memory(e);
+    char *before = t->pool;
+    t->pool = name;
+    top_draw_wait(t);
+    int status = top_build(t, e);
+    if (status != 0 && e->code == ERR_USAGE) {
+        free(t->pool);
+        t->pool = before;
+        return tell(t, status, e);
+    }
+    free(before);
+    return status;
+}
+
+/* ---- search */
+
+static int search_again(struct top *t, bool forward, struct err *e)
+{
+    bool found;
+    if (!t->search[0]) {
+        say(t, "nothing to search for: / asks");
+        return 0;
+    }
+    if (!browser_find(&t->browser, t->search, forward, &found))
+        return no_memory(e);
+    if (!found)
+        snprintf(t->message, sizeof t->message, "not found: %s", t->search);
+    return 0;
+}
+
+static int search_key(struct top *t, int key, struct err *e)
+{
+    size_t n = strlen(t->search);
+    if (key == SCREEN_ENTER || key == ESCAPE) {
+        t->searching = false;
+        return key == SCREEN_ENTER && n ? search_again(t, true, e) : 0;
+    }
+    if (key == SCREEN_BACKSPACE) {
+        while (n && ((unsigned char)t->search[--n] & 0xc0) == 0x80)
+            ;
+        t->search[n] = 0;
+    } else if (key >= ' ' && key < 0x100 && n + 1 < sizeof t->search) {
+        t->search[n] = (char)key;
+        t->search[n + 1] = 0;
+    }
+    return 0;
+}
+
+/* ---- the tree */
+
+static int open_row(struct top *t, bool open, struct err *e)
+{
+    const struct browser_row *row = &t->browser.rows.at[t->browser.cursor];
+    if (!open && (!row->open || !row->has_children || row->node == TREE_ROOT)) {
+        browser_to_parent(&t->browser);
+        return 0;
+    }
+    if (open && row->open && row->has_children) {
+        browser_move(&t->browser, 1);
+        return 0;
+    }
+    return browser_set_open(&t->browser, open) ? 0 : no_memory(e);
+}
+
+static int toggle_row(struct top *t, struct err *e)
+{
+    bool open = t->browser.rows.at[t->browser.cursor].open;
+    return browser_set_open(&t->browser, !open) ? 0 : no_memory(e);
+}
+
+static int toggle_live(struct top *t, struct err *e)
+{
+    say(t, t->browser.only_live ? "all nodes" : "only nodes with live blocks");
+    return browser_set_only_live(&t->browser, !t->browser.only_live) ? 0 : no_memory(e);
+}
+
+static ptrdiff_t page_of(const struct top *t)
+{
+    return t->screen.height > 6 ? (ptrdiff_t)t->screen.height - 5 : 1;
+}
+
+static bool move_key(struct top *t, int key)
+{
+    ptrdiff_t all = (ptrdiff_t)t->browser.rows.len;
+    switch (key) {
+    case SCREEN_UP:
+    case 'k':
+        browser_move(&t->browser, -1);
+        return true;
+    case SCREEN_DOWN:
+    case 'j':
+        browser_move(&t->browser, 1);
+        return true;
+    case SCREEN_PAGE_UP:
+        browser_move(&t->browser, -page_of(t));
+        return true;
+    case SCREEN_PAGE_DOWN:
+        browser_move(&t->browser, page_of(t));
+        return true;
+    case SCREEN_HOME:
+    case 'g':
+        browser_move(&t->browser, -all);
+        return true;
+    case SCREEN_END:
+    case 'G':
+        browser_move(&t->browser, all);
+        return true;
+    default:
+        return false;
+    }
+}
+
+/* ---- what else is shown */
+
+static int freeze(struct top *t, struct err *e)
+{
+    if (!t->live) {
+        say(t, "nothing is being recorded");
+        return 0;
+    }
+    t->frozen = !t->frozen;
+    say(t, t->frozen ? "figures stay as they are; f goes on" : "");
+    return t->frozen ? 0 : top_build(t, e);
+}
+
+static int view_key(struct top *t, int key, struct err *e)
+{
+    switch (key) {
+    case 'd':
+        t->show_details = !t->show_details;
+        return 0;
+    case '[':
+        t->details = t->details > DETAILS_STEP ? t->details - DETAILS_STEP : 0;
+        return 0;
+    case ']':
+        t->details += DETAILS_STEP;
+        return 0;
+    case '?':
+        t->show_help = true;
+        return 0;
+    case 'q':
+        t->quit = true;
+        return 0;
+    case '/':
+        t->searching = true;
+        t->search[0] = 0;
+        return 0;
+    case 'n':
+        return search_again(t, true, e);
+    case 'N':
+        return search_again(t, false, e);
+    case 'f':
+        return freeze(t, e);
+    default:
+        return 0;
+    }
+}
+
+static int tree_key(struct top *t, int key, struct err *e)
+{
+    enum tree_metric metric = t->options.sort;
+    if (key >= '1' && key < '1' + TREE_METRICS)
+        return sort_by(t, (enum tree_metric)(key - '1'), e);
+    switch (key) {
+    case SCREEN_RIGHT:
+    case 'l':
+    case '+':
+        return open_row(t, true, e);
+    case SCREEN_LEFT:
+    case 'h':
+    case '-':
+        return open_row(t, false, e);
+    case SCREEN_ENTER:
+    case ' ':
+        return toggle_row(t, e);
+    case '*':
+        return browser_open_below(&t->browser, OPEN_ROWS_MAX) ? 0 : no_memory(e);
+    case 'z':
+        return browser_close_all(&t->browser) ? 0 : no_memory(e);
+    case 's':
+    case '>':
+        return sort_by(t, metric + 1 == TREE_METRICS ? 0 : metric + 1, e);
+    case 'S':
+    case '<':
+        return sort_by(t, metric == 0 ? TREE_METRICS - 1 : metric - 1, e);
+    case 'b':
+        return turn_around(t, e);
+    case 'v':
+        return group_by_next(t, e);
+    case 'a':
+        return toggle_live(t, e);
+    case 'p':
+    case 'P':
+        return choose_pool(t, key == 'p', e);
+    default:
+        return view_key(t, key, e);
+    }
+}
+
+int top_key(struct top *t, int key, struct err *e)
+{
+    t->message[0] = 0;
+    if (key == SCREEN_RESIZE)
+        return 0;
+    if (t->show_help) {
+        t->show_help = false;
+        return 0;
+    }
+    if (t->searching)
+        return search_key(t, key, e);
+    if (key != '[' && key != ']')
+        t->details = 0;
+    return move_key(t, key) ? 0 : tree_key(t, key, e);
+}

@@ -1,0 +1,22 @@
+#ifndef TIDEMARK_CLI_TOP_TOP_LIVE_H
+#define TIDEMARK_CLI_TOP_TOP_LIVE_H
+
+/* `tidemark top` of a client that is being recorded. */
+
+#include <stdbool.h>
+
+#include "analysis/questions/tree.h"
+#include "server/net/connect_client.h"
+
+struct top_live {
+    struct connect_options connect;
+    const char *output; /* NULL: what was recorded is dropped at the end */
+    bool replace;
+    bool as_released; /* as session_options has it */
+    struct tree_options tree;
+};
+
+/* Records until the user goes. Returns the exit status; errors are printed. */
+int top_live_run(const struct top_live *l);
+
+#endif

@@ -1,0 +1,181 @@
+/* What changed from one trace to another. */
+
+#include "analysis/questions/diff.h"
+
+#include <string.h>
+
+#include "analysis/questions/budget_summary.h"
+#include "lib/tidetrace_internal.h"
+#include "report/diff_report.h"
+
+struct diff_result {
+    struct tidetrace_result base;
+    struct selection before, after;
+    struct diff diff;
+    struct expressions fail_if;
+    struct budget_checks checks;
+};
+
+/* Rows stand by kind, and the writer goes by how many there are of each. */
+static int diff_json(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
+                     struct err *e)
+{
+    const struct diff_result *d = (const struct diff_result *)r;
+    const struct diff_report_options options = {
+        .format = DIFF_JSON, .checks = d->checks.list.at, .check_count = d->checks.list.len};
+    struct diff part = d->diff;
+    if (first)
+        part.rows.at += first;
+    part.rows.len = (size_t)count;
+    memset(part.count, 0, sizeof part.count);
+    for (size_t i = 0; i < part.rows.len; i++)
+        part.count[part.rows.at[i].kind]++;
+    return diff_write(&part, &options, out, e);
+}
+
+static void diff_free(struct tidetrace_result *r)
+{
+    struct diff_result *d = (struct diff_result *)r;
+    diff_release(&d->diff);
+    selection_release(&d->after);
+    selection_release(&d->before);
+    vec_release(&d->checks.list);
+    expressions_release(&d->fail_if);
+}
+
+static const struct result_type diff_type = {diff_json, diff_free};
+
+static const enum diff_metric metrics[] = {
+    [TIDETRACE_DIFF_BYTES] = DIFF_BYTES,
+    [TIDETRACE_DIFF_COUNT] = DIFF_COUNT,
+    [TIDETRACE_DIFF_LIVE] = DIFF_LIVE,
+    [TIDETRACE_DIFF_PEAK] = DIFF_PEAK,
+};
+
+static const enum diff_by groupings[] = {
+    [TIDETRACE_DIFF_BY_SITE] = DIFF_SITE,
+    [TIDETRACE_DIFF_BY_CALLSTACK] = DIFF_CALLSTACK,
+    [TIDETRACE_DIFF_BY_TYPE] = DIFF_TYPE,
+};
+
+static const uint32_t kinds[DIFF_KINDS] = {
+    [DIFF_NEW] = TIDETRACE_DIFF_NEW,
+    [DIFF_GROWN] = TIDETRACE_DIFF_GROWN,
+    [DIFF_SHRUNK] = TIDETRACE_DIFF_SHRUNK,
+    [DIFF_GONE] = TIDETRACE_DIFF_GONE,
+};
+
+static int build_selected(struct diff_result *r, const struct tidetrace_diff_options *o,
+                          struct err *e)
+{
+    const struct diff_options options = {
+        .by = groupings[o->by], .metric = metrics[o->metric], .skip = &r->base.question.skip};
+    struct trace *base = &r->base.traces[0]->trace;
+    struct trace *now = &r->base.traces[1]->trace;
+    const struct selection_options *only = &r->base.question.only;
+    if (selection_init(&r->before, base, only, e) != 0)
+        return -1;
+    int status = selection_init(&r->after, now, only, e);
+    if (status == 0) {
+        status = diff_build(&r->diff, &r->before, &r->after, &options, e);
+        if (status != 0)
+            selection_release(&r->after);
+    }
+    if (status != 0)
+        selection_release(&r->before);
+    return status;
+}
+
+static int check(struct diff_result *r, const struct tidetrace_diff_options *o, struct err *e)
+{
+    const struct summary_options options = {
+        .by = GROUP_SITE, .only = &r->base.question.only, .skip = &r->base.question.skip};
+    if (o->fail_if_count == 0)
+        return 0;
+    if (expressions_take(&r->fail_if, o->fail_if, o->fail_if_count, false, e) != 0)
+        return -1;
+    const struct budget_list list = {r->fail_if.list.at, r->fail_if.list.len};
+    return budget_summary_compare(&r->checks, &r->base.traces[0]->trace, &r->base.traces[1]->trace,
+                                  &options, options.only, list, e);
+}
+
+static int build(struct diff_result *r, struct tidetrace *now,
+                 const struct tidetrace_diff_options *theirs, struct err *e)
+{
+    struct tidetrace_diff_options o;
+    r->base.traces[1] = now;
+    lib_keep(now);
+    const struct tidetrace *poorer = now->zones ? r->base.traces[0] : now;
+    if (lib_take(&o, sizeof o, theirs, e) != 0 ||
+        question_init(&r->base.question, poorer, o.selection, o.skip, o.skip_count, e) != 0)
+        return -1;
+    if (o.by > TIDETRACE_DIFF_BY_TYPE || o.metric > TIDETRACE_DIFF_PEAK)
+        return err_set(e, ERR_USAGE, "unknown rows or metric for a comparison");
+    if (check(r, &o, e) != 0 || build_selected(r, &o, e) != 0) {
+        vec_release(&r->checks.list);
+        expressions_release(&r->fail_if);
+        return -1;
+    }
+    r->base.built = true;
+    r->base.rows = r->diff.rows.len;
+    return 0;
+}
+
+int tidetrace_diff(struct tidetrace *base, struct tidetrace *now,
+                   const struct tidetrace_diff_options *options, struct tidetrace_result **result,
+                   struct tidetrace_error *error)
+{
+    struct call c = call_begin(error);
+    *result = NULL;
+    struct diff_result *r = result_new(&diff_type, sizeof *r, base, &c.err);
+    int status = r ? build(r, now, options, &c.err) : -1;
+    return call_end(&c, result_finish(r ? &r->base : NULL, status, result));
+}
+
+static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_diff_row *to,
+                    struct err *e)
+{
+    if (result_row(r, &diff_type, row, e) != 0)
+        return -1;
+    const struct diff_row *from = &((const struct diff_result *)r)->diff.rows.at[row];
+    struct tidetrace_diff_row out = {.kind = kinds[from->kind],
+                                     .line = from->frame.line,
+                                     .pool = lib_text(from->pool),
+                                     .function = lib_text(from->frame.function),
+                                     .file = lib_text(from->frame.file),
+                                     .image = lib_text(from->frame.image),
+                                     .type = lib_text(from->type),
+                                     .other_types = from->more_types};
+    if (from->side[0].there) {
+        out.base = lib_figures(&from->side[0].figures);
+        out.base_callstack = from->side[0].callstack;
+    }
+    if (from->side[1].there) {
+        out.now = lib_figures(&from->side[1].figures);
+        out.now_callstack = from->side[1].callstack;
+    }
+    return lib_give(to, &out, sizeof out, e);
+}
+
+int tidetrace_diff_row(struct tidetrace_result *result, uint64_t row,
+                       struct tidetrace_diff_row *out, struct tidetrace_error *error)
+{
+    struct call c = call_begin(error);
+    return call_end(&c, give_row(result, row, out, &c.err));
+}
+
+static int give_check(struct tidetrace_result *r, uint64_t check, struct tidetrace_check *to,
+                      struct err *e)
+{
+    const struct diff_result *d = (const struct diff_result *)r;
+    if (r->type != &diff_type || check >= d->checks.list.len)
+        return err_set(e, ERR_USAGE, "there is no such check");
+    return lib_give_check(to, &d->checks.list.at[check], e);
+}
+
+int tidetrace_diff_check(struct tidetrace_result *result, uint64_t check,
+                         struct tidetrace_check *out, struct tidetrace_error *error)
+{
+    struct call c = call_begin(error);
+    return call_end(&c, give_check(result, check, out, &c.err));
+}

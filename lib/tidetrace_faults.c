@@ -1,0 +1,137 @@
+/* Memory faults with both their sides. */
+
+#include "analysis/figures/faults.h"
+
+#include "lib/tidetrace_internal.h"
+#include "report/faults_report.h"
+
+struct faults_result {
+    struct selected_result of;
+    struct faults faults;
+};
+
+static int faults_json(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
+                       struct err *e)
+{
+    static const struct leak_report_options options = {.format = REPORT_JSON};
+    struct faults_result *f = (struct faults_result *)r;
+    struct faults part = f->faults;
+    if (first)
+        part.rows.at += first;
+    part.rows.len = (size_t)count;
+    return faults_write(&part, &f->of.selection, &options, out, e);
+}
+
+static void faults_free(struct tidetrace_result *r)
+{
+    struct faults_result *f = (struct faults_result *)r;
+    faults_release(&f->faults);
+    selection_release(&f->of.selection);
+}
+
+static const struct result_type faults_type = {faults_json, faults_free};
+
+static int build(struct faults_result *r, struct tidetrace *t,
+                 const struct tidetrace_site_options *theirs, struct err *e)
+{
+    struct tidetrace_site_options o;
+    if (lib_take(&o, sizeof o, theirs, e) != 0 ||
+        result_select(&r->of, t, o.selection, o.skip, o.skip_count, e) != 0)
+        return -1;
+    if (faults_build(&r->faults, &r->of.selection, &r->of.base.question.skip, e) != 0) {
+        selection_release(&r->of.selection);
+        return -1;
+    }
+    result_built(&r->of.base, r->faults.rows.len);
+    return 0;
+}
+
+int tidetrace_faults(struct tidetrace *trace, const struct tidetrace_site_options *options,
+                     struct tidetrace_result **result, struct tidetrace_error *error)
+{
+    struct call c = call_begin(error);
+    *result = NULL;
+    struct faults_result *r = result_new(&faults_type, sizeof *r, trace, &c.err);
+    int status = r ? build(r, trace, options, &c.err) : -1;
+    return call_end(&c, result_finish(r ? &r->of.base : NULL, status, result));
+}
+
+static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_fault_row *to,
+                    struct err *e)
+{
+    if (result_row(r, &faults_type, row, e) != 0)
+        return -1;
+    const struct fault_row *from = &((const struct faults_result *)r)->faults.rows.at[row];
+    const struct tidetrace_fault_row out = {.kind = from->kind == FAULT_ALLOC_TWICE
+                                                        ? TIDETRACE_ALLOCATED_TWICE
+                                                        : TIDETRACE_FREE_OF_UNKNOWN,
+                                            .callstack = from->callstack,
+                                            .pool = lib_text(from->pool),
+                                            .function = lib_text(from->site.function),
+                                            .file = lib_text(from->site.file),
+                                            .image = lib_text(from->site.image),
+                                            .line = from->site.line,
+                                            .from_history = from->from_history,
+                                            .count = from->count,
+                                            .count_least = from->least,
+                                            .cases = from->case_count};
+    return lib_give(to, &out, sizeof out, e);
+}
+
+int tidetrace_fault_row(struct tidetrace_result *result, uint64_t row,
+                        struct tidetrace_fault_row *out, struct tidetrace_error *error)
+{
+    struct call c = call_begin(error);
+    return call_end(&c, give_row(result, row, out, &c.err));
+}
+
+static const uint32_t causes[FAULT_CAUSES] = {
+    [FAULT_NEVER_SEEN] = TIDETRACE_FAULT_NEVER_SEEN,
+    [FAULT_FREED_BEFORE] = TIDETRACE_FAULT_FREED_BEFORE,
+    [FAULT_INSIDE_LIVE] = TIDETRACE_FAULT_INSIDE_LIVE,
+    [FAULT_INSIDE_FREED] = TIDETRACE_FAULT_INSIDE_FREED,
+    [FAULT_IN_OTHER_POOL] = TIDETRACE_FAULT_IN_OTHER_POOL,
+    [FAULT_HELD] = TIDETRACE_FAULT_HELD,
+};
+
+static int give_case(struct tidetrace_result *r, uint64_t row, uint32_t number,
+                     struct tidetrace_fault_case *to, struct err *e)
+{
+    if (result_row(r, &faults_type, row, e) != 0)
+        return -1;
+    const struct fault_row *f = &((const struct faults_result *)r)->faults.rows.at[row];
+    if (number >= f->case_count)
+        return err_set(e, ERR_USAGE, "there is no case %u: the row has %u", number, f->case_count);
+    const struct fault_case *c = &f->cases[number];
+    const struct fault_block *before = &c->previous;
+    struct tidetrace_fault_case out = {.cause = causes[c->cause],
+                                       .held_callstack = c->what.other_callstack,
+                                       .time = c->what.time,
+                                       .address = c->what.ptr,
+                                       .size = c->what.size,
+                                       .thread_id = c->what.thread,
+                                       .has_previous = before->is_known,
+                                       .has_around = c->around.is_known};
+    if (before->is_known) {
+        out.previous_address = before->ptr;
+        out.previous_size = before->size;
+        out.previous_time = before->time;
+        out.previous_free_time = before->is_freed ? before->freed : -1;
+        out.previous_callstack = before->callstack;
+        out.previous_free_callstack = before->free_callstack;
+    }
+    if (c->around.is_known) {
+        out.around_address = c->around.ptr;
+        out.around_size = c->around.size;
+        out.around_time = c->around.time;
+        out.around_callstack = c->around.callstack;
+    }
+    return lib_give(to, &out, sizeof out, e);
+}
+
+int tidetrace_fault_case(struct tidetrace_result *result, uint64_t row, uint32_t number,
+                         struct tidetrace_fault_case *out, struct tidetrace_error *error)
+{
+    struct call c = call_begin(error);
+    return call_end(&c, give_case(result, row, number, out, &c.err));
+}

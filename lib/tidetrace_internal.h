@@ -1,0 +1,159 @@
+#ifndef TIDEMARK_LIB_TIDETRACE_INTERNAL_H
+#define TIDEMARK_LIB_TIDETRACE_INTERNAL_H
+
+/* What the files of libtidetrace share. The rules that users see are in include/tidetrace.h. */
+
+#include <locale.h>
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "analysis/figures/selection.h"
+#include "analysis/names/skiplist.h"
+#include "analysis/questions/budget.h"
+#include "analysis/questions/related_input.h"
+#include "base/err.h"
+#include "base/vec.h"
+#include "include/tidetrace.h"
+#include "trace/file/reader.h"
+#include "trace/load/load.h"
+
+struct tidetrace {
+    struct trace trace;
+    struct trace_counts counts;
+    struct trace_info info;
+    struct related_input beside; /* plots and messages */
+    bool zones, plots;           /* they were loaded */
+    size_t users;                /* the caller, and each result and iterator */
+    uint64_t texts;              /* bytes of all strings */
+    uint64_t budget;             /* of events in memory */
+    char version[FILE_VERSION_TEXT_SIZE];
+    char (*pool_rooms)[32]; /* names of pools that have none */
+};
+
+/* ---- calls */
+
+/*
+ * Every call that may fail works in the "C" locale, since numbers in JSON and expressions have a
+ * point wherever the program runs. The locale of a thread is its own, and is put back.
+ */
+struct call {
+    struct err err;
+    locale_t before;
+    struct tidetrace_error *out;
+};
+
+struct call call_begin(struct tidetrace_error *out);
+
+/* What the function returns: OK when `status` is 0, else the code of call->err. */
+int call_end(struct call *c, int status);
+
+void lib_keep(struct tidetrace *t);
+void lib_drop(struct tidetrace *t);
+
+/* ---- structs whose size the caller says */
+
+/* Copies the caller's options into ours of `known` bytes. ERR_USAGE when they are beyond us. */
+int lib_take(void *ours, size_t known, const void *theirs, struct err *e);
+
+/* Copies ours, which begins with its struct_size, to the caller, whose struct_size stands. */
+int lib_give(void *theirs, const void *ours, size_t known, struct err *e);
+
+/* The same for an element of an array, whose size was told apart. */
+void lib_give_element(void *array, size_t index, size_t size, const void *ours, size_t known);
+int lib_check_element(size_t size, struct err *e);
+
+static inline struct tidetrace_text lib_text(struct view v)
+{
+    return (struct tidetrace_text){v.len ? v.p : "", v.len};
+}
+
+/* ---- questions */
+
+/* A selection with texts of its own, and what to pass over for sites. */
+struct question {
+    struct selection_options only;
+    struct skiplist skip;
+    VEC(char *) texts;
+};
+
+int question_init(struct question *q, const struct tidetrace *t,
+                  const struct tidetrace_selection *selection, const char *const *skip, size_t n,
+                  struct err *e);
+void question_release(struct question *q);
+
+/* Expressions on figures. */
+struct expressions {
+    VEC(struct budget) list;
+};
+
+/* Adds them; `alone`: there is no base, so changes are refused. */
+int expressions_take(struct expressions *x, const char *const *texts, size_t n, bool alone,
+                     struct err *e);
+void expressions_release(struct expressions *x);
+
+struct summary_check;
+int lib_give_check(struct tidetrace_check *theirs, const struct summary_check *check,
+                   struct err *e);
+
+/* ---- results */
+
+struct tidetrace_result;
+
+/* What an analysis has to offer. `result` is its own struct, which begins with the result. */
+struct result_type {
+    /* Writes the rows [first, first + count); count is never beyond the last row. */
+    int (*write)(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
+                 struct err *e);
+    void (*release)(struct tidetrace_result *r); /* only of what was built */
+};
+
+struct tidetrace_result {
+    const struct result_type *type;
+    struct tidetrace *traces[2]; /* the second one of a diff */
+    struct question question;
+    uint64_t rows;
+    struct tidetrace_text *names; /* of rows, made when they are asked for */
+    bool built;
+    bool whole; /* what is being written is the whole, not a page */
+};
+
+/* A zeroed struct of `size` bytes that begins with a result. NULL with `e` filled. */
+void *result_new(const struct result_type *type, size_t size, struct tidetrace *t, struct err *e);
+
+/* Hands it over when status is 0, else frees it. `r` may be NULL then. Returns status. */
+int result_finish(struct tidetrace_result *r, int status, struct tidetrace_result **out);
+
+/* ERR_USAGE unless the result is of this type and has such a row. */
+int result_row(const struct tidetrace_result *r, const struct result_type *type, uint64_t row,
+               struct err *e);
+
+/* Keeps the name of a row; makes it with `put` at the first time. */
+int result_name(struct tidetrace_result *r, uint64_t row,
+                void (*put)(struct buf *out, const void *of), const void *of,
+                struct tidetrace_text *name, struct err *e);
+
+/* A result of a selection that lasts as long as it does. */
+struct selected_result {
+    struct tidetrace_result base;
+    struct selection selection;
+};
+
+/*
+ * Takes the question, and makes its selection. When the analysis fails, release the selection: only
+ * results that were built are released as a whole.
+ */
+int result_select(struct selected_result *r, struct tidetrace *t,
+                  const struct tidetrace_selection *selection, const char *const *skip, size_t n,
+                  struct err *e);
+
+/* It is built, and has so many rows. */
+static inline void result_built(struct tidetrace_result *r, uint64_t rows)
+{
+    r->built = true;
+    r->rows = rows;
+}
+
+struct counter;
+struct tidetrace_figures lib_figures(const struct counter *c);
+
+#endif

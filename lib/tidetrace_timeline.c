@@ -1,0 +1,116 @@
+/* Use over time. */
+
+#include "analysis/questions/timeline.h"
+
+#include "lib/tidetrace_internal.h"
+#include "report/timeline_report.h"
+
+#define BUCKETS 200
+#define BUCKETS_MAX 1000000
+
+struct timeline_result {
+    struct selected_result of;
+    struct timeline line;
+};
+
+static int timeline_json(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
+                         struct err *e)
+{
+    static const struct timeline_report_options options = {.format = REPORT_JSON};
+    const struct timeline_result *t = (const struct timeline_result *)r;
+    (void)first;
+    (void)count;
+    return timeline_write(&t->line, t->of.selection.trace, &options, out, e);
+}
+
+static void timeline_free(struct tidetrace_result *r)
+{
+    struct timeline_result *t = (struct timeline_result *)r;
+    timeline_release(&t->line);
+    selection_release(&t->of.selection);
+}
+
+static const struct result_type timeline_type = {timeline_json, timeline_free};
+
+static int check_options(const struct tidetrace_timeline_options *o, struct err *e)
+{
+    const uint32_t all = TIDETRACE_TIMELINE_WINDOW | TIDETRACE_TIMELINE_TOGETHER;
+    bool window = o->flags & TIDETRACE_TIMELINE_WINDOW;
+    if (o->flags & ~all || o->buckets > BUCKETS_MAX || (window && o->begin >= o->end))
+        return err_set(e, ERR_USAGE,
+                       "unknown flags, too many buckets, or a window that ends before it begins, "
+                       "for a timeline");
+    return 0;
+}
+
+static int build_selected(struct timeline_result *r, const struct tidetrace_timeline_options *o,
+                          struct err *e)
+{
+    bool window = o->flags & TIDETRACE_TIMELINE_WINDOW;
+    int64_t last = selection_end(&r->of.selection);
+    struct timeline_options options = {.begin = window && o->begin > 0 ? o->begin : 0,
+                                       .end = window ? o->end : INT64_MAX,
+                                       .buckets = o->buckets ? o->buckets : BUCKETS,
+                                       .together = o->flags & TIDETRACE_TIMELINE_TOGETHER};
+    if (r->of.base.question.only.has_range)
+        return err_set(e, ERR_USAGE, "a timeline has a window instead of a selected range");
+    options.end = options.end <= last ? options.end : last + 1;
+    return timeline_build(&r->line, &r->of.selection, &options, e);
+}
+
+static int build(struct timeline_result *r, struct tidetrace *t,
+                 const struct tidetrace_timeline_options *theirs, struct err *e)
+{
+    struct tidetrace_timeline_options o;
+    if (lib_take(&o, sizeof o, theirs, e) != 0 || check_options(&o, e) != 0 ||
+        result_select(&r->of, t, o.selection, NULL, 0, e) != 0)
+        return -1;
+    if (build_selected(r, &o, e) != 0) {
+        selection_release(&r->of.selection);
+        return -1;
+    }
+    result_built(&r->of.base, (uint64_t)r->line.series.len * r->line.count);
+    return 0;
+}
+
+int tidetrace_timeline(struct tidetrace *trace, const struct tidetrace_timeline_options *options,
+                       struct tidetrace_result **result, struct tidetrace_error *error)
+{
+    struct call c = call_begin(error);
+    *result = NULL;
+    struct timeline_result *r = result_new(&timeline_type, sizeof *r, trace, &c.err);
+    int status = r ? build(r, trace, options, &c.err) : -1;
+    return call_end(&c, result_finish(r ? &r->of.base : NULL, status, result));
+}
+
+static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_bucket_row *to,
+                    struct err *e)
+{
+    if (result_row(r, &timeline_type, row, e) != 0)
+        return -1;
+    const struct timeline *line = &((const struct timeline_result *)r)->line;
+    const struct timeline_series *s = &line->series.at[row / line->count];
+    size_t number = (size_t)(row % line->count);
+    const struct timeline_bucket *b = &s->buckets[number];
+    const struct tidetrace_bucket_row out = {.pool = lib_text(s->name),
+                                             .begin = timeline_time(line, number),
+                                             .end = timeline_time(line, number + 1),
+                                             .low_bytes = b->low,
+                                             .high_bytes = b->high,
+                                             .last_bytes = b->last,
+                                             .high_time = b->high_time,
+                                             .high_live = b->high_live,
+                                             .last_live = b->last_live,
+                                             .allocations = b->allocations,
+                                             .frees = b->frees,
+                                             .allocated_bytes = b->allocated,
+                                             .freed_bytes = b->freed};
+    return lib_give(to, &out, sizeof out, e);
+}
+
+int tidetrace_bucket_row(struct tidetrace_result *result, uint64_t row,
+                         struct tidetrace_bucket_row *out, struct tidetrace_error *error)
+{
+    struct call c = call_begin(error);
+    return call_end(&c, give_row(result, row, out, &c.err));
+}

@@ -1,0 +1,117 @@
+/* Is the data really there? */
+
+#include "analysis/questions/verify.h"
+
+#include "lib/tidetrace_internal.h"
+#include "report/verify_report.h"
+
+struct verify_own {
+    struct tidetrace_result base;
+    struct verify_result result;
+};
+
+static int verify_json(struct tidetrace_result *r, uint64_t first, uint64_t count, FILE *out,
+                       struct err *e)
+{
+    struct verify_result part = ((struct verify_own *)r)->result;
+    part.checks.at += first;
+    part.checks.len = (size_t)count;
+    return verify_write(&part, VERIFY_JSON, out, e);
+}
+
+static void verify_free(struct tidetrace_result *r)
+{
+    verify_release(&((struct verify_own *)r)->result);
+}
+
+static const struct result_type verify_type = {verify_json, verify_free};
+
+/* ---- options */
+
+static int take_options(struct verify_options *v, const struct tidetrace_verify_options *o,
+                        struct err *e)
+{
+    const uint32_t all = TIDETRACE_VERIFY_ALLOCATIONS | TIDETRACE_VERIFY_CALLSTACKS |
+                         TIDETRACE_VERIFY_SYMBOLS | TIDETRACE_VERIFY_SAMPLES |
+                         TIDETRACE_VERIFY_CONTEXT_SWITCHES;
+    *v = (struct verify_options){.expect_allocations = o->flags & TIDETRACE_VERIFY_ALLOCATIONS,
+                                 .allocations = o->allocations,
+                                 .within = o->within == 0 ? 10 : o->within,
+                                 .require_callstacks = o->flags & TIDETRACE_VERIFY_CALLSTACKS,
+                                 .callstacks_percent = o->callstacks_percent,
+                                 .require_symbols = o->flags & TIDETRACE_VERIFY_SYMBOLS,
+                                 .symbols_percent = o->symbols_percent,
+                                 .require_samples = o->flags & TIDETRACE_VERIFY_SAMPLES,
+                                 .require_context_switches =
+                                     o->flags & TIDETRACE_VERIFY_CONTEXT_SWITCHES};
+    bool within = v->within >= 1 && v->within <= 1e9;
+    bool percent = v->callstacks_percent >= 0 && v->callstacks_percent <= 100 &&
+                   v->symbols_percent >= 0 && v->symbols_percent <= 100;
+    return within && percent && !(o->flags & ~all)
+               ? 0
+               : err_set(e, ERR_USAGE, "unknown flags, or figures out of range, to verify");
+}
+
+/* ---- */
+
+static int run(struct verify_own *r, struct tidetrace *t, struct verify_options *v, struct err *e)
+{
+    struct summary s;
+    struct err missing = {0};
+    if (verify_summarize(&s, &t->trace, v, &missing, e) != 0)
+        return -1;
+    int status = verify_run(&r->result, &s, &t->counts, v, e);
+    summary_release(&s);
+    if (status != 0)
+        return -1;
+    r->base.built = true;
+    r->base.rows = r->result.checks.len;
+    return 0;
+}
+
+static int build(struct verify_own *r, struct tidetrace *t,
+                 const struct tidetrace_verify_options *theirs, struct err *e)
+{
+    struct tidetrace_verify_options o;
+    struct verify_options v;
+    struct expressions x = {0};
+    struct question *q = &r->base.question;
+    if (lib_take(&o, sizeof o, theirs, e) != 0 || take_options(&v, &o, e) != 0 ||
+        question_init(q, t, o.selection, NULL, 0, e) != 0)
+        return -1;
+    v.only = q->only;
+    if (o.pool)
+        v.only.pool = o.pool;
+    int status = expressions_take(&x, o.expect, o.expect_count, true, e);
+    v.expect = x.list.at;
+    v.expect_count = x.list.len;
+    if (status == 0)
+        status = run(r, t, &v, e);
+    expressions_release(&x);
+    return status;
+}
+
+int tidetrace_verify(struct tidetrace *trace, const struct tidetrace_verify_options *options,
+                     struct tidetrace_result **result, struct tidetrace_error *error)
+{
+    struct call c = call_begin(error);
+    *result = NULL;
+    struct verify_own *r = result_new(&verify_type, sizeof *r, trace, &c.err);
+    int status = r ? build(r, trace, options, &c.err) : -1;
+    return call_end(&c, result_finish(r ? &r->base : NULL, status, result));
+}
+
+static int give_row(struct tidetrace_result *r, uint64_t row, struct tidetrace_check *to,
+                    struct err *e)
+{
+    if (result_row(r, &verify_type, row, e) != 0)
+        return -1;
+    return lib_give_check(to, &((const struct verify_own *)r)->result.checks.at[row], e);
+}
+
+int tidetrace_check_row(struct tidetrace_result *result, uint64_t row, struct tidetrace_check *out,
+                        struct tidetrace_error *error)
+{
+    struct call c = call_begin(error);
+    return call_end(&c, give_row(result, row, out, &c.err));
+}

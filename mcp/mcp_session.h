@@ -1,0 +1,37 @@
+#ifndef TIDEMARK_MCP_MCP_SESSION_H
+#define TIDEMARK_MCP_MCP_SESSION_H
+
+/*
+ * A session of the Model Context Protocol, as a function of its input: lines in, lines out. It
+ * offers tools, and nothing else of the protocol's features.
+ *
+ * Revisions 2025-06-18, 2025-03-26 (which has batches) and 2024-11-05 are spoken; a client that
+ * offers another one is answered with the newest. Source: modelcontextprotocol.io/specification.
+ */
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "base/err.h"
+#include "base/view.h"
+#include "mcp/tools.h"
+
+enum mcp_revision { MCP_2024_11_05, MCP_2025_03_26, MCP_2025_06_18, MCP_REVISIONS };
+
+struct session {
+    struct tools tools;
+    bool initialized;
+    enum mcp_revision revision;
+};
+
+/* `root` may be NULL; `memory`: see traces.h. */
+int session_init(struct session *s, const char *root, uint64_t memory, struct err *e);
+void session_release(struct session *s);
+
+/* Takes a line, without its end, and appends what is to be answered: one line, or nothing. */
+void session_take(struct session *s, struct view line, struct buf *out);
+
+/* The same for a line that was longer than RPC_LINE_MAX and is not there. */
+void session_take_too_long(struct buf *out);
+
+#endif

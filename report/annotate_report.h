@@ -1,0 +1,26 @@
+#ifndef TIDEMARK_REPORT_ANNOTATE_REPORT_H
+#define TIDEMARK_REPORT_ANNOTATE_REPORT_H
+
+/* A function's instructions as text, JSON ("tidemark.annotate/1") or CSV. */
+
+#include <stdbool.h>
+#include <stdio.h>
+
+#include "analysis/code/annotate.h"
+#include "base/err.h"
+#include "report/report.h"
+
+struct annotate_report_options {
+    enum report_format format;
+    bool colors; /* text: calls that allocated stand out */
+};
+
+/* ERR_OUTPUT when `out` cannot be written; likewise below. */
+int annotate_write(const struct annotation *a, const struct annotate_report_options *options,
+                   FILE *out, struct err *e);
+
+/* The functions that one was to be chosen from; JSON: "tidemark.annotate-matches/1". */
+int annotate_write_matches(const struct annotate_functions *f, const struct trace *t,
+                           enum report_format format, FILE *out, struct err *e);
+
+#endif

@@ -1,0 +1,30 @@
+#ifndef TIDEMARK_REPORT_DIFF_REPORT_H
+#define TIDEMARK_REPORT_DIFF_REPORT_H
+
+/* What changed between two traces, as text, JSON ("tidemark.diff/1"), CSV, Markdown or JUnit XML.
+ */
+
+#include <stdio.h>
+
+#include "analysis/figures/summary.h"
+#include "analysis/questions/diff.h"
+#include "base/err.h"
+
+enum diff_format { DIFF_TEXT, DIFF_JSON, DIFF_CSV, DIFF_MARKDOWN, DIFF_JUNIT };
+
+/* "text", "json", "csv", "markdown" or "junit". */
+bool diff_format_parse(const char *text, enum diff_format *format);
+
+struct diff_report_options {
+    enum diff_format format;
+    uint64_t limit;                     /* rows of each kind, 0 all */
+    bool stack_traces;                  /* text: a call stack under each row */
+    const struct summary_check *checks; /* outcomes of expressions */
+    size_t check_count;
+};
+
+/* ERR_OUTPUT when `out` cannot be written. */
+int diff_write(const struct diff *d, const struct diff_report_options *options, FILE *out,
+               struct err *e);
+
+#endif

@@ -1,0 +1,55 @@
+#include "report/export/parquet_rle.h"
+
+#include "base/bytes.h"
+
+#define GROUP ((size_t)8) /* values; packed bits come in whole groups */
+
+static void put_varint(struct buf *out, uint64_t n)
+{
+    for (; n >= 0x80; n >>= 7)
+        buf_u8(out, (uint8_t)(n | 0x80));
+    buf_u8(out, (uint8_t)n);
+}
+
+static void put_run(struct buf *out, uint32_t value, size_t n, unsigned width)
+{
+    put_varint(out, (uint64_t)n << 1);
+    for (unsigned i = 0; i < width; i += 8)
+        buf_u8(out, (uint8_t)(value >> i));
+}
+
+/* The lowest bit first; missing values of the last group are 0. */
+static void put_packed(struct buf *out, const uint32_t *values, size_t n, unsigned width)
+{
+    size_t groups = (n + GROUP - 1) / GROUP;
+    uint64_t bits = 0;
+    unsigned held = 0;
+    put_varint(out, (uint64_t)groups << 1 | 1);
+    for (size_t i = 0; i < groups * GROUP; i++) {
+        bits |= (uint64_t)(i < n ? values[i] : 0) << held;
+        for (held += width; held >= 8; held -= 8, bits >>= 8)
+            buf_u8(out, (uint8_t)bits);
+    }
+}
+
+void parquet_rle(struct buf *out, const uint32_t *values, size_t n, unsigned width)
+{
+    size_t begin = 0; /* of what is not written yet */
+    size_t at = 0;
+    while (at < n) {
+        size_t end = at + 1;
+        while (end < n && values[end] == values[at])
+            end++;
+        /* What is packed before a run must be whole groups: the run gives what they lack. */
+        size_t lack = (GROUP - (at - begin) % GROUP) % GROUP;
+        if (end - at >= lack + 2 * GROUP) {
+            if (begin < at + lack)
+                put_packed(out, values + begin, at + lack - begin, width);
+            put_run(out, values[at], end - at - lack, width);
+            begin = end;
+        }
+        at = end;
+    }
+    if (begin < n)
+        put_packed(out, values + begin, n - begin, width);
+}

@@ -1,0 +1,16 @@
+#ifndef TIDEMARK_REPORT_EXPORT_PARQUET_RLE_H
+#define TIDEMARK_REPORT_EXPORT_PARQUET_RLE_H
+
+/*
+ * Parquet's hybrid of runs and packed bits (Encodings.md, "RLE"). For report/ only.
+ */
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+
+/* Appends `n` values of `width` bits, 1 to 32. */
+void parquet_rle(struct buf *out, const uint32_t *values, size_t n, unsigned width);
+
+#endif

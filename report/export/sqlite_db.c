@@ -1,0 +1,243 @@
+#include "report/export/sqlite_db.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/format.h"
+#include "report/export/sqlite_file.h"
+
+struct sqlite_db {
+    struct sqlite_file file;
+    sqlite3 *db; /* NULL when closed */
+    sqlite3_stmt *insert[TABLE_COUNT];
+    struct buf texts[TABLE_WIDTH_MAX]; /* of the row at hand */
+};
+
+static const char before[] = "PRAGMA page_size = 8192;"
+                             "PRAGMA journal_mode = OFF;"
+                             "PRAGMA synchronous = OFF;"
+                             "PRAGMA locking_mode = EXCLUSIVE;"
+                             "PRAGMA cache_size = -65536;"
+                             "PRAGMA encoding = 'UTF-8';"
+                             "PRAGMA user_version = 1;"
+                             "BEGIN;";
+
+static const char indices[] =
+    "CREATE INDEX pool_usage_by_time ON pool_usage(pool, time_ns);"
+    "CREATE INDEX allocations_by_time ON allocations(alloc_ns);"
+    "CREATE INDEX allocations_by_address ON allocations(address, alloc_ns);"
+    "CREATE INDEX allocations_by_callstack ON allocations(alloc_callstack);"
+    "CREATE INDEX allocations_live ON allocations(alloc_callstack, size) WHERE free_ns IS NULL;"
+    "CREATE INDEX callstack_totals_by_callstack ON callstack_totals(callstack);"
+    "CREATE INDEX callstacks_by_site ON callstacks(site);"
+    "CREATE INDEX callstack_frames_by_frame ON callstack_frames(frame);"
+    "CREATE INDEX frame_functions_by_name ON frame_functions(name);"
+    "CREATE INDEX zones_by_thread ON zones(thread, start_ns);"
+    "CREATE INDEX zones_by_location ON zones(source_location);"
+    "CREATE INDEX gpu_zones_by_context ON gpu_zones(context, gpu_start_ns);"
+    "CREATE INDEX lock_events_by_time ON lock_events(lock, time_ns);"
+    "CREATE INDEX samples_by_thread ON samples(thread, time_ns);"
+    "CREATE INDEX messages_by_time ON messages(time_ns);"
+    "CREATE INDEX plot_points_by_time ON plot_points(plot, time_ns);";
+
+static const char views[] =
+    /* one row for each allocation not freed at the end */
+    "CREATE VIEW live_allocations AS SELECT * FROM allocations WHERE free_ns IS NULL;"
+    /* allocations in words */
+    "CREATE VIEW named_allocations AS SELECT a.id, p.name AS pool,"
+    " printf('0x%x', a.address) AS address, a.size, a.alloc_ns, a.free_ns,"
+    " a.free_ns - a.alloc_ns AS lifetime_ns, coalesce(t.name, a.alloc_thread) AS alloc_thread,"
+    " coalesce(u.name, a.free_thread) AS free_thread,"
+    " coalesce(s.name, '[no call stack]') AS site, s.file, s.line, a.alloc_callstack"
+    " FROM allocations a JOIN pools p ON p.id = a.pool"
+    " LEFT JOIN threads t ON t.id = a.alloc_thread LEFT JOIN threads u ON u.id = a.free_thread"
+    " LEFT JOIN callstacks c ON c.id = a.alloc_callstack LEFT JOIN sites s ON s.id = c.site;"
+    /* the rows of `tidemark report` */
+    "CREATE VIEW site_totals AS SELECT p.name AS pool,"
+    " coalesce(s.name, '[no call stack]') AS site, s.file, s.line, s.image,"
+    " sum(t.allocations) AS allocations, sum(t.total_bytes) AS total_bytes,"
+    " sum(t.live_allocations) AS live_allocations, sum(t.live_bytes) AS live_bytes,"
+    " sum(t.at_peak_allocations) AS at_peak_allocations,"
+    " sum(t.at_peak_bytes) AS at_peak_bytes,"
+    " sum(t.temporary_allocations) AS temporary_allocations,"
+    " sum(t.temporary_bytes) AS temporary_bytes"
+    " FROM callstack_totals t JOIN pools p ON p.id = t.pool"
+    " LEFT JOIN callstacks c ON c.id = t.callstack LEFT JOIN sites s ON s.id = c.site"
+    " GROUP BY t.pool, c.site;"
+    /* call stacks, a row for each function */
+    "CREATE VIEW callstack_functions AS SELECT c.callstack, c.position,"
+    " f.position AS inline_position, f.name, f.function, f.file, f.line, f.inlined,"
+    " a.image, printf('0x%x', a.address) AS address"
+    " FROM callstack_frames c JOIN frames a ON a.id = c.frame"
+    " JOIN frame_functions f ON f.frame = c.frame;"
+    /* zones in words */
+    "CREATE VIEW named_zones AS SELECT z.id, coalesce(z.name, l.name, l.function) AS name,"
+    " z.text, coalesce(t.name, z.thread) AS thread, l.function, l.file, l.line, z.depth,"
+    " z.parent, z.start_ns, z.end_ns, z.end_ns - z.start_ns AS duration_ns"
+    " FROM zones z LEFT JOIN source_locations l ON l.id = z.source_location"
+    " LEFT JOIN threads t ON t.id = z.thread;";
+
+static const char after[] = "COMMIT; PRAGMA analysis_limit = 1000; ANALYZE;";
+
+static int failed(const struct sqlite_db *d, struct err *e)
+{
+    return err_set(e, ERR_OUTPUT, "cannot write a database: %s", sqlite3_errmsg(d->db));
+}
+
+static int execute(struct sqlite_db *d, const char *sql, struct err *e)
+{
+    return sqlite3_exec(d->db, sql, NULL, NULL, NULL) == SQLITE_OK ? 0 : failed(d, e);
+}
+
+/* ---- tables */
+
+static const char *type_name(enum cell_type type)
+{
+    return type == CELL_TEXT ? "TEXT" : type == CELL_REAL ? "REAL" : "INTEGER";
+}
+
+/* A key of one whole number is the row's own number; one of two orders the table. */
+static void put_definition(struct buf *b, const struct table *t)
+{
+    buf_printf(b, "CREATE TABLE %s (", t->name);
+    for (unsigned i = 0; i < t->width; i++) {
+        const struct table_column *c = &t->columns[i];
+        buf_printf(b, "%s%s %s%s", i ? ", " : "", c->name, type_name(c->type),
+                   t->key == 1 && i == 0 ? " PRIMARY KEY"
+                   : c->nullable         ? ""
+                                         : " NOT NULL");
+    }
+    if (t->key == 2)
+        buf_printf(b, ", PRIMARY KEY (%s, %s)", t->columns[0].name, t->columns[1].name);
+    buf_puts(b, t->key == 2 ? ") WITHOUT ROWID;" : ");");
+}
+
+static int create_tables(struct sqlite_db *d, struct err *e)
+{
+    struct buf sql = {0};
+    for (unsigned i = 0; i < TABLE_COUNT; i++)
+        put_definition(&sql, table_get((enum table_id)i));
+    int status = sql.failed ? err_no_memory(e, "a database") : execute(d, buf_str(&sql), e);
+    for (unsigned i = 0; i < TABLE_COUNT && status == 0; i++) {
+        const struct table *t = table_get((enum table_id)i);
+        buf_clear(&sql);
+        buf_printf(&sql, "INSERT INTO %s VALUES (?", t->name);
+        for (unsigned k = 1; k < t->width; k++)
+            buf_puts(&sql, ",?");
+        buf_puts(&sql, ")");
+        if (sql.failed)
+            status = err_no_memory(e, "a database");
+        else if (sqlite3_prepare_v3(d->db, buf_str(&sql), -1, SQLITE_PREPARE_PERSISTENT,
+                                    &d->insert[i], NULL) != SQLITE_OK)
+            status = failed(d, e);
+    }
+    buf_release(&sql);
+    return status;
+}
+
+struct sqlite_db *sqlite_db_open(int fd, struct err *e)
+{
+    struct sqlite_db *d = calloc(1, sizeof *d);
+    if (!d) {
+        err_no_memory(e, "a database");
+        return NULL;
+    }
+    if (sqlite_file_open(&d->file, fd, &d->db, e) != 0) {
+        free(d);
+        return NULL;
+    }
+    if (execute(d, before, e) == 0 && create_tables(d, e) == 0)
+        return d;
+    sqlite_db_free(d);
+    return NULL;
+}
+
+void sqlite_db_free(struct sqlite_db *d)
+{
+    if (!d)
+        return;
+    for (unsigned i = 0; i < TABLE_COUNT; i++)
+        sqlite3_finalize(d->insert[i]);
+    if (d->db)
+        (void)sqlite_file_close(&d->file, d->db, NULL);
+    for (unsigned i = 0; i < TABLE_WIDTH_MAX; i++)
+        buf_release(&d->texts[i]);
+    free(d);
+}
+
+/* ---- rows */
+
+static int bind_text(sqlite3_stmt *s, int at, struct buf *b, struct view text)
+{
+    buf_clear(b);
+    while (text.len > 0) {
+        size_t n = strnlen(text.p, text.len);
+        format_utf8(b, (struct view){text.p, n});
+        if (n < text.len)
+            buf_puts(b, "\xef\xbf\xbd");
+        n += n < text.len;
+        text = (struct view){text.p + n, text.len - n};
+    }
+    if (b->failed)
+        return SQLITE_NOMEM;
+    return sqlite3_bind_text(s, at, b->len ? (const char *)b->data : "", (int)b->len,
+                             SQLITE_STATIC);
+}
+
+static int bind_cell(struct sqlite_db *d, sqlite3_stmt *s, unsigned i, enum cell_type type,
+                     const struct cell *c)
+{
+    int at = (int)i + 1;
+    if (c->null)
+        return sqlite3_bind_null(s, at);
+    switch (type) {
+    case CELL_INTEGER:
+        return sqlite3_bind_int64(s, at, c->integer);
+    case CELL_COUNT:
+    case CELL_ADDRESS:
+        return sqlite3_bind_int64(s, at, (int64_t)c->count);
+    case CELL_REAL:
+        return sqlite3_bind_double(s, at, c->real);
+    case CELL_BOOL:
+        return sqlite3_bind_int(s, at, c->truth);
+    case CELL_TEXT:
+        return bind_text(s, at, &d->texts[i], c->text);
+    }
+    return SQLITE_OK;
+}
+
+static int put_row(void *ctx, enum table_id table, const struct cell *cells, struct err *e)
+{
+    struct sqlite_db *d = ctx;
+    const struct table *t = table_get(table);
+    sqlite3_stmt *s = d->insert[table];
+    for (unsigned i = 0; i < t->width; i++) {
+        if (bind_cell(d, s, i, t->columns[i].type, &cells[i]) != SQLITE_OK)
+            return failed(d, e);
+    }
+    int stepped = sqlite3_step(s);
+    int status = stepped == SQLITE_DONE ? 0 : failed(d, e);
+    sqlite3_reset(s);
+    return status;
+}
+
+struct table_sink sqlite_db_sink(struct sqlite_db *d)
+{
+    struct table_sink sink = {.ctx = d, .row = put_row};
+    for (unsigned i = 0; i < TABLE_COUNT; i++)
+        sink.wanted[i] = true;
+    return sink;
+}
+
+int sqlite_db_finish(struct sqlite_db *d, struct err *e)
+{
+    if (execute(d, indices, e) != 0 || execute(d, views, e) != 0 || execute(d, after, e) != 0)
+        return -1;
+    for (unsigned i = 0; i < TABLE_COUNT; i++) {
+        sqlite3_finalize(d->insert[i]);
+        d->insert[i] = NULL;
+    }
+    int status = sqlite_file_close(&d->file, d->db, e);
+    d->db = NULL;
+    return status;
+}

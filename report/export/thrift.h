@@ -1,0 +1,48 @@
+#ifndef TIDEMARK_REPORT_EXPORT_THRIFT_H
+#define TIDEMARK_REPORT_EXPORT_THRIFT_H
+
+/*
+ * Thrift's compact protocol, as far as Parquet's metadata needs it, into a buffer. A field that is
+ * a struct is followed by the struct's own fields and thrift_end. Field numbers ascend in a struct.
+ * Source: doc/specs/thrift-compact-protocol.md of github.com/apache/thrift. For report/ only.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/buf.h"
+#include "base/view.h"
+
+#define THRIFT_DEPTH 8
+
+struct thrift {
+    struct buf *buf;
+    unsigned depth;
+    int last[THRIFT_DEPTH]; /* number of the newest field of each open struct */
+};
+
+enum thrift_type { THRIFT_I32 = 5, THRIFT_BINARY = 8, THRIFT_STRUCT = 12 };
+
+/* Begins with an open struct, the outermost. */
+static inline struct thrift thrift_begin(struct buf *buf)
+{
+    return (struct thrift){.buf = buf};
+}
+
+void thrift_bool(struct thrift *t, int field, bool value);
+void thrift_i8(struct thrift *t, int field, int8_t value);
+void thrift_i32(struct thrift *t, int field, int32_t value);
+void thrift_i64(struct thrift *t, int field, int64_t value);
+void thrift_binary(struct thrift *t, int field, struct view bytes);
+void thrift_struct(struct thrift *t, int field);
+
+/* A list of `n` elements, to be written with the thrift_element functions. */
+void thrift_list(struct thrift *t, int field, enum thrift_type type, uint32_t n);
+void thrift_element_i32(struct thrift *t, int32_t value);
+void thrift_element_binary(struct thrift *t, struct view bytes);
+void thrift_element_struct(struct thrift *t);
+
+/* Ends the innermost open struct, be it a field, an element or the outermost. */
+void thrift_end(struct thrift *t);
+
+#endif

@@ -1,0 +1,16 @@
+#ifndef TIDEMARK_REPORT_FAULTS_REPORT_H
+#define TIDEMARK_REPORT_FAULTS_REPORT_H
+
+/* Memory faults with both their sides as text, JSON ("tidemark.faults/1") or CSV. */
+
+#include <stdio.h>
+
+#include "analysis/figures/faults.h"
+#include "base/err.h"
+#include "report/leaks_report.h"
+
+/* Text and JSON have all call stacks. ERR_OUTPUT when `out` cannot be written. */
+int faults_write(const struct faults *f, const struct selection *s,
+                 const struct leak_report_options *options, FILE *out, struct err *e);
+
+#endif

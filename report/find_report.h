@@ -1,0 +1,21 @@
+#ifndef TIDEMARK_REPORT_FIND_REPORT_H
+#define TIDEMARK_REPORT_FIND_REPORT_H
+
+/* Allocations that were found by address, as text, JSON ("tidemark.find/1") or CSV. */
+
+#include <stdio.h>
+
+#include "analysis/questions/find.h"
+#include "base/err.h"
+#include "report/report.h"
+
+struct find_report_options {
+    enum report_format format;
+    bool stack_traces; /* text: the whole call stacks, not only where the program begins */
+};
+
+/* ERR_OUTPUT when `out` cannot be written. */
+int find_write(const struct find_result *r, const struct history *h,
+               const struct find_report_options *options, FILE *out, struct err *e);
+
+#endif

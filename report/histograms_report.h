@@ -1,0 +1,16 @@
+#ifndef TIDEMARK_REPORT_HISTOGRAMS_REPORT_H
+#define TIDEMARK_REPORT_HISTOGRAMS_REPORT_H
+
+/* Sizes and lifetimes as text, JSON ("tidemark.histograms/1") or CSV. */
+
+#include <stdio.h>
+
+#include "analysis/questions/histograms.h"
+#include "base/err.h"
+#include "report/report.h"
+
+/* ERR_OUTPUT when `out` cannot be written. */
+int histograms_write(const struct histograms *h, const struct trace *t, enum report_format format,
+                     FILE *out, struct err *e);
+
+#endif

@@ -1,0 +1,513 @@
+#include "report/html/html.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "base/format.h"
+#include "report/html/html_pack.h"
+#include "report/html/html_template.h"
+
+/*
+ * Bytes of the page but for the timeline and the map, which are small. The history gets what the
+ * rest leaves, or this.
+ */
+#define PAGE_SIZE 4500000u
+#define LEAST_HISTORY 1000000u
+
+#define FAULTS_MAX 200u
+
+struct page {
+    struct page_data *d;
+    const struct page_texts *texts;
+    struct buf out;
+    struct buf strings; /* the list of texts, in JSON */
+    uint32_t string_count;
+    struct map string_numbers; /* address of a text → number */
+    struct buf scratch;
+};
+
+bool html_available(void)
+{
+    return page_template.head_len != 0;
+}
+
+/* ---- JSON */
+
+/* Whether the three bytes at `p` are U+2028 or U+2029, which end a line in JavaScript. */
+static bool is_separator(const uint8_t *p, size_t left)
+{
+    return left >= 3 && p[0] == 0xe2 && p[1] == 0x80 && (p[2] == 0xa8 || p[2] == 0xa9);
+}
+
+/* Well-formed text as a JSON string that may stand within an HTML element. */
+static void escape(struct buf *out, const uint8_t *p, size_t n)
+{
+    buf_u8(out, '"');
+    for (size_t i = 0; i < n; i++) {
+        if (is_separator(p + i, n - i)) {
+            buf_puts(out, p[i + 2] == 0xa8 ? "\\u2028" : "\\u2029");
+            i += 2;
+        } else if (p[i] < 0x20 || p[i] == 0x7f || p[i] == '<' || p[i] == '>' || p[i] == '&') {
+            buf_printf(out, "\\u%04x", p[i]);
+        } else {
+            if (p[i] == '"' || p[i] == '\\')
+                buf_u8(out, '\\');
+            buf_u8(out, p[i]);
+        }
+    }
+    buf_u8(out, '"');
+}
+
+static void put_text(struct page *p, struct buf *out, struct view text)
+{
+    size_t n = text.len;
+    if (n > PAGE_STRING_MAX) {
+        n = PAGE_STRING_MAX;
+        while (n && ((uint8_t)text.p[n] & 0xc0) == 0x80)
+            n--;
+    }
+    buf_clear(&p->scratch);
+    format_terminal(&p->scratch, (struct view){text.p, n});
+    if (n < text.len)
+        buf_printf(&p->scratch, "… (%zu bytes more)", text.len - n);
+    escape(out, p->scratch.data, p->scratch.len);
+    out->failed |= p->scratch.failed;
+}
+
+static void put_member(struct page *p, const char *name, struct view text)
+{
+    buf_printf(&p->out, "\"%s\":", name);
+    put_text(p, &p->out, text);
+    buf_puts(&p->out, ",");
+}
+
+/* Closes a list of things that each end with a comma. */
+static void end_list(struct buf *out, const char *end)
+{
+    if (out->len && out->data[out->len - 1] == ',')
+        out->len--;
+    buf_puts(out, end);
+}
+
+/* A list of the lines of a text. */
+static void put_lines(struct page *p, const char *name, struct view text)
+{
+    buf_printf(&p->out, "\"%s\":[", name);
+    while (text.len) {
+        const char *end = memchr(text.p, '\n', text.len);
+        size_t n = end ? (size_t)(end - text.p) : text.len;
+        if (n) {
+            put_text(p, &p->out, (struct view){text.p, n});
+            buf_puts(&p->out, ",");
+        }
+        text.p += n + (end != NULL);
+        text.len -= n + (end != NULL);
+    }
+    end_list(&p->out, "],");
+}
+
+/* The number of a text in the page's list; 0 is the empty text. */
+static uint32_t string_number(struct page *p, struct view text)
+{
+    bool fresh;
+    if (text.len == 0)
+        return 0;
+    /* What differs only in its length (a name with its offset cut off) is a text of its own. */
+    uint64_t key = (uint64_t)(uintptr_t)text.p ^ map_hash(text.len);
+    uint64_t *number = map_add(&p->string_numbers, key, &fresh);
+    if (!number) {
+        p->out.failed = true;
+        return 0;
+    }
+    if (fresh) {
+        *number = ++p->string_count;
+        buf_puts(&p->strings, ",");
+        put_text(p, &p->strings, text);
+    }
+    return (uint32_t)*number;
+}
+
+/* ---- tables */
+
+/* [function, file, line, image, address, inline]; texts by number. */
+static void put_frame(struct page *p, const struct frame_view *f)
+{
+    uint32_t function = string_number(p, f->function);
+    uint32_t file = string_number(p, f->file);
+    uint32_t image = string_number(p, f->image);
+    buf_printf(&p->out, "[%u,%u,%u,%u,\"%" PRIx64 "\",%d],", function, file, f->line, image,
+               f->function.len ? 0 : f->address, f->is_inline);
+}
+
+static void put_trace(struct page *p)
+{
+    const struct summary *s = p->d->summary;
+    const struct trace *t = s->trace;
+    char date[FORMAT_SIZE];
+    buf_puts(&p->out, "\"trace\":{");
+    put_member(p, "program", strings_get(&t->strings, t->facts.program));
+    put_member(p, "name", strings_get(&t->strings, t->facts.capture_name));
+    put_lines(p, "host", strings_get(&t->strings, t->facts.host_info));
+    put_member(p, "version", view_of(s->file_version));
+    put_member(p, "captured", view_of(format_date(date, t->facts.capture_time)));
+    buf_printf(&p->out, "\"duration\":%" PRId64 ",\"complete\":%s},", t->facts.last_time,
+               s->complete ? "true" : "false");
+    put_member(p, "verdict", (struct view){(const char *)s->verdict.data, s->verdict.len});
+    struct buf only = {0};
+    selection_describe(&only, &s->selection.options);
+    put_member(p, "selection", (struct view){only.len ? (const char *)only.data : "", only.len});
+    p->out.failed |= only.failed;
+    buf_release(&only);
+    buf_puts(&p->out, "\"checks\":[");
+    for (size_t i = 0; i < s->checks.len; i++) {
+        buf_puts(&p->out, "{");
+        put_member(p, "name", view_of(s->checks.at[i].name));
+        put_member(p, "detail", view_of(s->checks.at[i].detail));
+        buf_printf(&p->out, "\"holds\":%s},", s->checks.at[i].holds ? "true" : "false");
+    }
+    end_list(&p->out, "],");
+}
+
+static void put_pools(struct page *p)
+{
+    const struct page_data *d = p->d;
+    buf_puts(&p->out, "\"pools\":[");
+    for (size_t i = 0; i < d->pools.len; i++) {
+        const struct page_pool *pool = &d->pools.at[i];
+        buf_puts(&p->out, "{");
+        put_member(p, "name", pool->name);
+        if (pool->only >= 0) {
+            const struct summary_pool *in = &d->summary->pools.at[pool->only];
+            buf_printf(&p->out, "\"low\":\"%" PRIx64 "\",\"high\":\"%" PRIx64 "\",",
+                       in->low_address, in->high_address);
+        }
+        buf_printf(&p->out, "\"count\":%u},", pool->count);
+    }
+    end_list(&p->out, "],\"threads\":[");
+    for (size_t i = 0; i < d->threads.len; i++) {
+        const struct page_thread *thread = &d->threads.at[i];
+        buf_puts(&p->out, "{");
+        put_member(p, "name", thread->name);
+        buf_printf(&p->out, "\"id\":\"%" PRIu64 "\",\"rest\":%d},", thread->id, thread->rest);
+    }
+    end_list(&p->out, "],");
+}
+
+static void put_stacks(struct page *p)
+{
+    const struct page_data *d = p->d;
+    struct buf *out = &p->out;
+    buf_puts(out, "\"sites\":[");
+    for (size_t i = 0; i < d->sites.len; i++) {
+        const struct page_site *site = &d->sites.at[i];
+        if (site->rest || site->no_callstack)
+            buf_printf(out, "%d,", site->rest ? 1 : 2);
+        else
+            put_frame(p, &site->frame);
+    }
+    end_list(out, "],\"siteTypes\":[");
+    for (size_t i = 0; i < d->sites.len; i++)
+        buf_printf(out, "%u,%d,", string_number(p, d->sites.at[i].type), d->sites.at[i].more_types);
+    end_list(out, "],\"frames\":[");
+    for (size_t i = 0; i < d->frames.len; i++)
+        put_frame(p, &d->frames.at[i]);
+    end_list(out, "],\"nodes\":[");
+    for (size_t i = 1; i < d->nodes.len; i++)
+        buf_printf(out, "%zu,%u,", i - d->nodes.at[i].parent, d->nodes.at[i].frame);
+    end_list(out, "],\"stacks\":[");
+    for (size_t i = 0; i < d->stacks.len; i++)
+        buf_printf(out, "%u,%u,%u,", d->stacks.at[i].site, d->stacks.at[i].node,
+                   d->stacks.at[i].begin);
+    end_list(out, "],\"keys\":[");
+    for (size_t i = 0; i < d->series.keys.len; i++) {
+        const struct page_key *key = &d->series.keys.at[i];
+        buf_printf(out, "%u,%u,%u,", key->pool, key->thread, key->stack);
+    }
+    end_list(out, "],");
+}
+
+static void put_faults(struct page *p)
+{
+    const struct summary *s = p->d->summary;
+    struct buf *out = &p->out;
+    size_t n = s->faults.len < FAULTS_MAX ? s->faults.len : FAULTS_MAX;
+    buf_puts(out, "\"faults\":[");
+    for (size_t i = 0; i < n; i++) {
+        const struct summary_fault *f = &s->faults.at[i];
+        buf_puts(out, "{");
+        put_member(p, "pool", f->pool);
+        put_member(p, "kind", view_of(fault_kind_name(f->kind)));
+        buf_printf(out,
+                   "\"count\":%" PRIu64 ",\"least\":%" PRIu64 ",\"time\":%" PRId64
+                   ",\"address\":\"%" PRIx64 "\",\"site\":",
+                   f->count, f->least, f->sample_count ? f->samples[0].time : -1,
+                   f->sample_count ? f->samples[0].ptr : 0);
+        put_frame(p, &f->site);
+        end_list(out, "},");
+    }
+    end_list(out, "],");
+    buf_printf(out, "\"faultsLeftOut\":%" PRIu64 ",", s->faults.len - n + s->faults_left_out);
+}
+
+static void put_texts(struct page *p)
+{
+    const struct page_texts *texts = p->texts;
+    struct buf *out = &p->out;
+    buf_puts(out, "\"texts\":[");
+    for (size_t i = 0; i < texts->list.len; i++) {
+        const struct page_text *text = &texts->list.at[i];
+        buf_printf(out, "{\"site\":%u,\"code\":%s,", text->site, text->is_code ? "true" : "false");
+        put_member(p, "of", text->file);
+        buf_puts(out, "\"lines\":[");
+        for (size_t k = text->first_line; k < text->first_line + text->line_count; k++) {
+            const struct page_line *line = &texts->lines.at[k];
+            buf_printf(out, text->is_code ? "[\"%" PRIx64 "\"," : "[\"%" PRIu64 "\",",
+                       line->number);
+            put_text(p, out,
+                     (struct view){(const char *)texts->bytes.data + line->text, line->len});
+            buf_printf(out, ",%d],", line->here);
+        }
+        end_list(out, "]},");
+    }
+    end_list(out, "],");
+    buf_printf(out, "\"textsLeftOut\":%" PRIu64 ",", texts->left_out);
+}
+
+/* ---- history */
+
+/* How many cells of a step follow, from `i` on. */
+static size_t cells_of_step(const struct page_cells *c, size_t i, uint32_t step)
+{
+    size_t n = i;
+    while (n < c->list.len && c->list.at[n].step == step)
+        n++;
+    return n - i;
+}
+
+/* Which values of a cell are not 0, a bit each. */
+static unsigned values_of(const struct page_cell *cell)
+{
+    unsigned which = 0;
+    for (unsigned k = 0; k < PAGE_VALUES_MAX; k++)
+        which |= (unsigned)(cell->v[k] != 0) << k;
+    return which;
+}
+
+/*
+ * What is alike stands together, so that it compresses well: how many cells each step has; the
+ * keys, each less the one before; which values there are; then these, one kind after the other.
+ */
+static void pack_cells(const struct page_cells *c, struct buf *raw)
+{
+    size_t n = c->list.len;
+    for (size_t i = 0, step = 0; step < page_cells_steps(c); step++) {
+        size_t cells = cells_of_step(c, i, (uint32_t)step);
+        pack_unsigned(raw, cells);
+        i += cells;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const struct page_cell *cell = &c->list.at[i];
+        bool first = i == 0 || cell[-1].step != cell->step;
+        pack_unsigned(raw, cell->key - (first ? 0 : cell[-1].key));
+    }
+    for (size_t i = 0; i < n; i++)
+        pack_unsigned(raw, values_of(&c->list.at[i]));
+    for (unsigned k = 0; k < PAGE_VALUES_MAX; k++) {
+        for (size_t i = 0; i < n; i++) {
+            if (c->list.at[i].v[k])
+                pack_signed(raw, c->list.at[i].v[k]);
+        }
+    }
+}
+
+static int pack_history(const struct page_series *s, struct buf *out, struct err *e)
+{
+    const struct {
+        const char *name;
+        const struct page_cells *cells;
+    } parts[] = {{"cells", &s->cells}, {"histogram", &s->histogram}, {"blocks", &s->blocks}};
+    struct buf raw = {0};
+    int status = 0;
+    buf_clear(out);
+    for (size_t i = 0; i < 3 && status == 0; i++) {
+        buf_clear(&raw);
+        pack_cells(parts[i].cells, &raw);
+        buf_printf(out, "\"%s\":\"", parts[i].name);
+        status = pack_text(&raw, out, e);
+        buf_puts(out, "\",");
+    }
+    buf_release(&raw);
+    return status;
+}
+
+static int put_history(struct page *p, struct err *e)
+{
+    struct page_series *s = &p->d->series;
+    struct buf packed = {0};
+    size_t taken = page_template.head_len + page_template.tail_len + p->out.len + p->strings.len;
+    size_t room = taken + LEAST_HISTORY < PAGE_SIZE ? PAGE_SIZE - taken : LEAST_HISTORY;
+    int status = pack_history(s, &packed, e);
+    while (status == 0 && packed.len > room && page_cells_steps(&s->cells) > 1) {
+        struct page_cells *all[] = {&s->cells, &s->histogram, &s->blocks};
+        for (size_t i = 0; i < 3 && status == 0; i++)
+            status = page_cells_halve(all[i], e);
+        if (status == 0)
+            status = pack_history(s, &packed, e);
+    }
+    buf_put(&p->out, packed.data, packed.len);
+    p->out.failed |= packed.failed;
+    buf_release(&packed);
+    return status;
+}
+
+/* Four numbers for each slot: as differences, since most slots are like those before. */
+static int put_timeline(struct page *p, struct err *e)
+{
+    const struct page_data *d = p->d;
+    struct buf raw = {0};
+    for (uint32_t pool = 0; pool < d->pools.len; pool++) {
+        const struct page_point *points = page_series_points(&d->series, pool);
+        struct page_point last = {0};
+        for (size_t i = 0; i < PAGE_SLOTS; i++) {
+            pack_signed(&raw, (int64_t)(points[i].max - last.end));
+            pack_signed(&raw, (int64_t)(points[i].end - last.end));
+            pack_signed(&raw, (int64_t)(points[i].blocks - last.blocks));
+            pack_unsigned(&raw, points[i].allocs);
+            last = points[i];
+        }
+    }
+    buf_printf(&p->out,
+               "\"time\":{\"from\":%" PRId64 ",\"to\":%" PRId64 ",\"slots\":%u,\"slot\":%" PRIu64
+               ",\"steps\":%u},\"points\":\"",
+               d->from, d->to, PAGE_SLOTS, d->series.slot_ns, page_cells_steps(&d->series.cells));
+    int status = pack_text(&raw, &p->out, e);
+    buf_puts(&p->out, "\",");
+    buf_release(&raw);
+    return status;
+}
+
+/* Two numbers for each piece: who of the threads and of the sites allocated most there. */
+static int put_owners(struct page *p, struct err *e)
+{
+    const struct page_map *m = &p->d->series.map;
+    size_t n = m->pieces.len;
+    uint8_t *most = malloc(PAGE_MAP_KINDS * n + 1);
+    struct buf raw = {0};
+    if (!most)
+        return err_no_memory(e, "the page");
+    for (unsigned k = 0; k < PAGE_MAP_KINDS; k++)
+        page_map_owners(m, (enum page_map_kind)k, most + k * n);
+    for (size_t i = 0; i < n; i++) {
+        for (unsigned k = 0; k < PAGE_MAP_KINDS; k++)
+            pack_unsigned(&raw, most[k * n + i]);
+    }
+    buf_printf(&p->out, "\"ownerCount\":%u,\"owners\":\"", PAGE_MAP_OWNERS);
+    int status = pack_text(&raw, &p->out, e);
+    buf_puts(&p->out, "\",");
+    buf_release(&raw);
+    free(most);
+    return status;
+}
+
+static int put_map(struct page *p, struct err *e)
+{
+    const struct page_map *m = &p->d->series.map;
+    struct buf raw = {0};
+    uint64_t last = 0;
+    for (size_t i = 0; i < m->pieces.len; i++) {
+        uint64_t piece = m->pieces.at[i].start >> m->shift;
+        if (i == 0 || m->pieces.at[i].pool != m->pieces.at[i - 1].pool)
+            last = 0;
+        pack_unsigned(&raw, m->pieces.at[i].pool);
+        pack_unsigned(&raw, piece - last);
+        last = piece;
+    }
+    buf_printf(&p->out, "\"pieceShift\":%u,\"pieceCount\":%zu,\"pieces\":\"", m->shift,
+               m->pieces.len);
+    int status = pack_text(&raw, &p->out, e);
+    buf_puts(&p->out, "\",");
+    buf_release(&raw);
+    return status;
+}
+
+/* The verdicts of `report --leaks`, in its order. */
+static void put_leaks(struct page *p)
+{
+    const struct leaks *l = &p->d->leaks;
+    const struct selection *s = &p->d->summary->selection;
+    size_t n = l->rows.len < PAGE_LEAKS_MAX ? l->rows.len : PAGE_LEAKS_MAX;
+    uint64_t count, bytes;
+    leaks_total(l, &count, &bytes);
+    buf_printf(&p->out,
+               "\"leaks\":{\"count\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"growing\":%" PRIu64
+               ",\"more\":%zu,\"rows\":[",
+               count, bytes, l->bytes[LEAK_GROWING], l->rows.len - n);
+    for (size_t i = 0; i < n; i++) {
+        const struct leak_row *r = &l->rows.at[i];
+        const char *confidence = leak_confidence_name(r->confidence);
+        buf_puts(&p->out, "{");
+        put_member(p, "pool", s->pools.at[r->pool].name);
+        put_member(p, "kind", view_of(leak_kind_name(r->kind)));
+        put_member(p, "confidence", view_of(confidence ? confidence : ""));
+        buf_puts(&p->out, "\"site\":");
+        if (r->no_callstack)
+            buf_puts(&p->out, "2,");
+        else
+            put_frame(p, &r->frame);
+        buf_printf(&p->out,
+                   "\"count\":%" PRIu64 ",\"bytes\":%" PRIu64 ",\"allocations\":%" PRIu64
+                   ",\"first\":%" PRId64 ",\"last\":%" PRId64,
+                   r->count, r->bytes, r->allocations, r->first, r->last);
+        if (r->spread >= 3)
+            buf_printf(&p->out, ",\"rate\":%.6g,\"z\":%.4f", r->rate, r->z);
+        buf_puts(&p->out, "},");
+    }
+    end_list(&p->out, "]},");
+}
+
+static void put_bounds(struct page *p)
+{
+    const struct page_data *d = p->d;
+    buf_printf(&p->out,
+               "\"other\":{\"threads\":%" PRIu64 ",\"sites\":%" PRIu64 ",\"stacks\":%" PRIu64
+               ",\"allocations\":%" PRIu64 "},",
+               d->other_threads, d->other_sites, d->other_stacks, d->series.folded);
+}
+
+static int put_data(struct page *p, struct err *e)
+{
+    buf_puts(&p->out, "{\"schema\":\"tidemark.page/1\",");
+    put_trace(p);
+    put_pools(p);
+    put_stacks(p);
+    put_faults(p);
+    put_leaks(p);
+    put_bounds(p);
+    buf_printf(&p->out, "\"allThreads\":%s,", p->d->series.options.all_threads ? "true" : "false");
+    put_texts(p);
+    /* The history first: it decides how long the steps are. */
+    if (put_history(p, e) != 0 || put_timeline(p, e) != 0 || put_map(p, e) != 0 ||
+        put_owners(p, e) != 0)
+        return -1;
+    buf_puts(&p->out, "\"strings\":[\"\"");
+    buf_put(&p->out, p->strings.data, p->strings.len);
+    buf_puts(&p->out, "]}\n");
+    return p->out.failed || p->strings.failed ? err_no_memory(e, "the page") : 0;
+}
+
+int html_write(struct page_data *d, const struct page_texts *texts, FILE *out, struct err *e)
+{
+    struct page p = {.d = d, .texts = texts};
+    int status = put_data(&p, e);
+    if (status == 0 &&
+        (fwrite(page_template.head, 1, page_template.head_len, out) != page_template.head_len ||
+         fwrite(p.out.data, 1, p.out.len, out) != p.out.len ||
+         fwrite(page_template.tail, 1, page_template.tail_len, out) != page_template.tail_len ||
+         fflush(out) != 0))
+        status = err_errno(e, ERR_OUTPUT, "cannot write the report");
+    buf_release(&p.out);
+    buf_release(&p.strings);
+    buf_release(&p.scratch);
+    map_release(&p.string_numbers);
+    return status;
+}

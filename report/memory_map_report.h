@@ -1,0 +1,21 @@
+#ifndef TIDEMARK_REPORT_MEMORY_MAP_REPORT_H
+#define TIDEMARK_REPORT_MEMORY_MAP_REPORT_H
+
+/* The memory map drawn as text, or as JSON ("tidemark.map/1"); fragmentation also as CSV. */
+
+#include <stdio.h>
+
+#include "analysis/questions/memory_map.h"
+#include "base/err.h"
+#include "report/report.h"
+
+struct map_report_options {
+    enum report_format format;
+    bool colors; /* text */
+};
+
+/* ERR_OUTPUT when `out` cannot be written. */
+int memory_map_write(const struct memory_map *m, const struct trace *trace,
+                     const struct map_report_options *options, FILE *out, struct err *e);
+
+#endif

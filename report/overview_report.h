@@ -1,0 +1,12 @@
+#ifndef TIDEMARK_REPORT_OVERVIEW_REPORT_H
+#define TIDEMARK_REPORT_OVERVIEW_REPORT_H
+
+/* `tidemark info` as text or as JSON with "schema": "tidemark.info/1". */
+
+#include <stdio.h>
+
+#include "analysis/questions/overview.h"
+
+int overview_write(const struct overview *o, bool json, FILE *out, struct err *e);
+
+#endif

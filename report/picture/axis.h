@@ -1,0 +1,31 @@
+#ifndef TIDEMARK_REPORT_PICTURE_AXIS_H
+#define TIDEMARK_REPORT_PICTURE_AXIS_H
+
+/* Where the marks of a chart's axes stand, and what is written beside them. */
+
+#include <stdint.h>
+
+#include "base/format.h"
+
+enum axis_unit { AXIS_BYTES, AXIS_COUNT, AXIS_TIME };
+
+struct axis {
+    enum axis_unit unit;
+    int64_t first; /* the first mark */
+    uint64_t step; /* to the next */
+    unsigned marks;
+    int64_t end; /* what the axis ends with: for times the end of the window */
+};
+
+/* From 0 to a round number that is at least `most`: at most 6 marks. */
+struct axis axis_of_values(enum axis_unit unit, uint64_t most);
+
+/* Round times in [begin, end], ns: at most `marks` + 1. */
+struct axis axis_of_times(int64_t begin, int64_t end, unsigned marks);
+
+int64_t axis_mark(const struct axis *a, unsigned i);
+
+/* "1.5 GiB", "20,000", "0.25 s". Returns `out`. */
+const char *axis_label(char out[FORMAT_SIZE], const struct axis *a, unsigned i);
+
+#endif

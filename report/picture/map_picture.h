@@ -1,0 +1,16 @@
+#ifndef TIDEMARK_REPORT_PICTURE_MAP_PICTURE_H
+#define TIDEMARK_REPORT_PICTURE_MAP_PICTURE_H
+
+/* The memory map as a picture: a cell is as opaque as it is full, and has the colour of its age. */
+
+#include <stdio.h>
+
+#include "analysis/questions/memory_map.h"
+#include "base/err.h"
+#include "report/picture/canvas.h"
+
+/* ERR_OUTPUT when `out` cannot be written. */
+int memory_map_draw(const struct memory_map *m, const struct trace *trace,
+                    enum picture_format format, FILE *out, struct err *e);
+
+#endif

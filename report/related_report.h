@@ -1,0 +1,18 @@
+#ifndef TIDEMARK_REPORT_RELATED_REPORT_H
+#define TIDEMARK_REPORT_RELATED_REPORT_H
+
+/* Which plots and messages moved with memory, as text, JSON ("schema": "tidemark.related/1") or
+ * CSV. */
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "analysis/questions/related.h"
+#include "base/err.h"
+#include "report/report.h"
+
+/* `limit`: rows of each kind, 0 all. ERR_OUTPUT when `out` cannot be written. */
+int related_write(const struct related *r, const struct selection *s, enum report_format format,
+                  uint64_t limit, FILE *out, struct err *e);
+
+#endif

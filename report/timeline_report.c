@@ -1,0 +1,232 @@
+#include "report/timeline_report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/format.h"
+#include "report/write/csv_field.h"
+#include "report/write/document.h"
+#include "report/write/text_cells.h"
+
+#define LABEL_WIDTH 10
+#define PEAKS_SHOWN 5
+
+static const char *const eighths[] = {" ", "▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+
+struct writer {
+    const struct timeline *t;
+    const struct timeline_report_options *options;
+    struct document doc;
+};
+
+static uint64_t highest(const struct writer *w, const struct timeline_series *s, bool live)
+{
+    uint64_t most = 0;
+    for (size_t i = 0; i < w->t->count; i++) {
+        uint64_t n = live ? s->buckets[i].high_live : s->buckets[i].high;
+        most = n > most ? n : most;
+    }
+    return most;
+}
+
+static bool find_peaks(struct writer *w, const struct timeline_series *s,
+                       struct timeline_peak **list, size_t *n)
+{
+    bool ok = timeline_peaks(w->t, s, highest(w, s, false) / TIMELINE_PEAK_SHARE, list, n);
+    w->doc.failed |= !ok;
+    return ok;
+}
+
+/* ---- text */
+
+static void label(struct writer *w, const char *text)
+{
+    size_t width = format_width(view_of(text));
+    for (; width < LABEL_WIDTH; width++)
+        buf_puts(&w->doc.buf, " ");
+    buf_puts(&w->doc.buf, text);
+    buf_puts(&w->doc.buf, " ");
+}
+
+/* Eighths of a chart's height that a value fills; what is not 0 is seen. */
+static unsigned eighths_of(uint64_t n, uint64_t most, unsigned rows)
+{
+    unsigned filled = most ? (unsigned)((unsigned __int128)n * rows * 8 / most) : 0;
+    return filled == 0 && n ? 1 : filled;
+}
+
+static void draw_row(struct writer *w, const struct timeline_series *s, uint64_t most, bool live,
+                     unsigned row, unsigned rows)
+{
+    for (size_t i = 0; i < w->t->count; i++) {
+        uint64_t n = live ? s->buckets[i].high_live : s->buckets[i].high;
+        unsigned filled = eighths_of(n, most, rows);
+        unsigned base = row * 8;
+        unsigned here = filled <= base ? 0 : filled - base > 8 ? 8 : filled - base;
+        bool marked = w->options->colors && !live && n == most && here;
+        buf_puts(&w->doc.buf, marked ? "\033[31m" : "");
+        buf_puts(&w->doc.buf, eighths[here]);
+        buf_puts(&w->doc.buf, marked ? "\033[0m" : "");
+    }
+    buf_puts(&w->doc.buf, "\n");
+}
+
+static void draw_chart(struct writer *w, const struct timeline_series *s, bool live, unsigned rows)
+{
+    uint64_t most = highest(w, s, live);
+    char text[FORMAT_SIZE];
+    for (unsigned row = rows; row-- > 0;) {
+        bool top = row + 1 == rows;
+        label(w, !top ? "" : live ? format_count(text, most) : format_bytes(text, most));
+        draw_row(w, s, most, live, row, rows);
+    }
+}
+
+/* The window's begin and end under the chart. */
+static void draw_axis(struct writer *w)
+{
+    char begin[FORMAT_SIZE];
+    char end[FORMAT_SIZE];
+    format_duration(begin, w->t->begin);
+    format_duration(end, w->t->end);
+    size_t used = format_width(view_of(begin)) + format_width(view_of(end));
+    label(w, "");
+    buf_puts(&w->doc.buf, begin);
+    for (size_t i = used < w->t->count ? w->t->count - used : 1; i; i--)
+        buf_puts(&w->doc.buf, " ");
+    buf_printf(&w->doc.buf, "%s\n", end);
+}
+
+static int compare_peaks(const void *a, const void *b)
+{
+    const struct timeline_peak *x = a;
+    const struct timeline_peak *y = b;
+    if (x->bytes != y->bytes)
+        return x->bytes > y->bytes ? -1 : 1;
+    return (x->time > y->time) - (x->time < y->time);
+}
+
+static void list_peaks(struct writer *w, const struct timeline_series *s)
+{
+    struct timeline_peak *list;
+    size_t n;
+    char bytes[FORMAT_SIZE];
+    char time[FORMAT_SIZE];
+    if (!find_peaks(w, s, &list, &n))
+        return;
+    if (n)
+        qsort(list, n, sizeof *list, compare_peaks);
+    for (size_t i = 0; i < n && i < PEAKS_SHOWN; i++)
+        buf_printf(&w->doc.buf, "%s%s at %s",
+                   i ? ", " : "peaks: ", format_bytes(bytes, list[i].bytes),
+                   format_duration(time, list[i].time));
+    if (n > PEAKS_SHOWN)
+        buf_printf(&w->doc.buf, ", and %s more", format_count(bytes, n - PEAKS_SHOWN));
+    if (n)
+        buf_puts(&w->doc.buf, "\n");
+    free(list);
+}
+
+static void text_series(struct writer *w, const struct timeline_series *s, bool first)
+{
+    char text[FORMAT_SIZE];
+    const struct timeline_bucket *end = &s->buckets[w->t->count - 1];
+    buf_puts(&w->doc.buf, first ? "pool " : "\npool ");
+    format_terminal(&w->doc.buf, s->name);
+    buf_printf(&w->doc.buf, ": %s in use at the end", format_bytes(text, end->last));
+    buf_printf(&w->doc.buf, " in %s\n", format_counted(text, end->last_live, "block"));
+    draw_chart(w, s, false, w->options->rows);
+    draw_axis(w);
+    list_peaks(w, s);
+    buf_puts(&w->doc.buf, "blocks\n");
+    draw_chart(w, s, true, 2);
+}
+
+/* ---- JSON, CSV */
+
+static void json_bucket(struct writer *w, size_t i, const struct timeline_bucket *b)
+{
+    document_element(
+        &w->doc,
+        json_pack("{s:I, s:I, s:o, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "begin_ns",
+                  (json_int_t)timeline_time(w->t, i), "end_ns",
+                  (json_int_t)timeline_time(w->t, i + 1), "low_bytes", json_count(b->low),
+                  "high_bytes", json_count(b->high), "high_time_ns", (json_int_t)b->high_time,
+                  "last_bytes", json_count(b->last), "high_live", json_count(b->high_live),
+                  "last_live", json_count(b->last_live), "allocations", json_count(b->allocations),
+                  "frees", json_count(b->frees), "allocated_bytes", json_count(b->allocated),
+                  "freed_bytes", json_count(b->freed)));
+}
+
+static void json_series(struct writer *w, const struct timeline_series *s, bool first)
+{
+    struct timeline_peak *list;
+    size_t n;
+    buf_puts(&w->doc.buf, first ? "\n {\"name\": " : ",\n {\"name\": ");
+    w->doc.failed |= !json_put(&w->doc.buf, json_text(s->name), 0);
+    if (!find_peaks(w, s, &list, &n))
+        return;
+    document_list(&w->doc, "peaks");
+    for (size_t i = 0; i < n; i++)
+        document_element(&w->doc, json_pack("{s:I, s:o, s:o}", "time_ns", (json_int_t)list[i].time,
+                                            "bytes", json_count(list[i].bytes), "rise_bytes",
+                                            json_count(list[i].rise)));
+    document_list_end(&w->doc);
+    free(list);
+    document_list(&w->doc, "buckets");
+    for (size_t i = 0; i < w->t->count; i++)
+        json_bucket(w, i, &s->buckets[i]);
+    document_list_end(&w->doc);
+    buf_puts(&w->doc.buf, "}");
+}
+
+static void csv_series(struct writer *w, const struct timeline_series *s)
+{
+    struct buf *b = &w->doc.buf;
+    for (size_t i = 0; i < w->t->count; i++) {
+        const struct timeline_bucket *k = &s->buckets[i];
+        csv_field(b, s->name);
+        buf_printf(b, ",%" PRId64 ",%" PRId64 ",%" PRIu64 ",%" PRIu64 ",%" PRId64,
+                   timeline_time(w->t, i), timeline_time(w->t, i + 1), k->low, k->high,
+                   k->high_time);
+        const uint64_t rest[] = {k->last,  k->high_live, k->last_live, k->allocations,
+                                 k->frees, k->allocated, k->freed};
+        for (size_t n = 0; n < sizeof rest / sizeof *rest; n++)
+            buf_printf(b, ",%" PRIu64, rest[n]);
+        buf_puts(b, "\n");
+        document_flush(&w->doc);
+    }
+}
+
+/* ---- all of it */
+
+int timeline_write(const struct timeline *t, const struct trace *trace,
+                   const struct timeline_report_options *options, FILE *out, struct err *e)
+{
+    struct writer w = {.t = t, .options = options, .doc = document_begin(out)};
+    if (options->format == REPORT_JSON) {
+        document_open(&w.doc, "tidemark.timeline/1");
+        document_member(&w.doc, "trace", document_trace(trace));
+        document_list(&w.doc, "pools");
+    } else if (options->format == REPORT_CSV) {
+        buf_puts(&w.doc.buf, "pool,begin_ns,end_ns,low_bytes,high_bytes,high_time_ns,last_bytes,"
+                             "high_live,last_live,allocations,frees,allocated_bytes,freed_bytes\n");
+    } else if (t->series.len == 0) {
+        buf_puts(&w.doc.buf, "no memory data\n");
+    }
+    for (size_t i = 0; i < t->series.len; i++) {
+        if (options->format == REPORT_JSON)
+            json_series(&w, &t->series.at[i], i == 0);
+        else if (options->format == REPORT_CSV)
+            csv_series(&w, &t->series.at[i]);
+        else
+            text_series(&w, &t->series.at[i], i == 0);
+        document_flush(&w.doc);
+    }
+    if (options->format == REPORT_JSON) {
+        buf_puts(&w.doc.buf, "]");
+        document_close(&w.doc);
+    }
+    return document_end(&w.doc, e);
+}

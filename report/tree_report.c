@@ -1,0 +1,407 @@
+#include "report/tree_report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/format.h"
+#include "report/write/csv_field.h"
+#include "report/write/document.h"
+#include "report/write/markdown_table.h"
+#include "report/write/markup.h"
+#include "report/write/text_cells.h"
+
+/* ---- the walk: depth first, on a stack of its own, since call stacks can be very deep */
+
+struct step {
+    uint32_t node;
+    uint32_t at;    /* its next child */
+    uint32_t shown; /* of its children */
+    size_t prefix;  /* text: bytes of the prefix in front of its children */
+};
+
+struct writer {
+    const struct tree *t;
+    const struct tree_report_options *options;
+    struct document doc;
+    struct buf prefix;
+    VEC(struct step) way;
+    struct tree_nodes *collect; /* NULL, or takes the nodes instead */
+};
+
+static bool is_shown(const struct writer *w, uint32_t node)
+{
+    const struct tree_node *n = &w->t->nodes.at[node];
+    enum tree_metric m = w->t->options.sort;
+    uint64_t all = w->t->nodes.at[TREE_ROOT].inclusive.at[m];
+    uint64_t own = n->inclusive.at[m];
+    if (w->options->depth && n->depth > w->options->depth)
+        return false;
+    return w->options->min_share <= 0 || (double)own >= w->options->min_share * (double)all;
+}
+
+/* Children stand in order of the metric, so those that are shown come first. */
+static uint32_t count_shown(const struct writer *w, uint32_t node)
+{
+    const struct tree_node *n = &w->t->nodes.at[node];
+    uint32_t shown = 0;
+    while (shown < n->count && is_shown(w, w->t->children.at[n->first + shown]))
+        shown++;
+    return shown;
+}
+
+/* ---- text */
+
+static enum tree_metric beside(enum tree_metric m)
+{
+    static const enum tree_metric other[] = {
+        [TREE_BYTES] = TREE_COUNT,           [TREE_COUNT] = TREE_BYTES,
+        [TREE_LIVE_BYTES] = TREE_LIVE_COUNT, [TREE_LIVE_COUNT] = TREE_LIVE_BYTES,
+        [TREE_PEAK_BYTES] = TREE_PEAK_COUNT, [TREE_PEAK_COUNT] = TREE_PEAK_BYTES,
+        [TREE_TEMPORARY] = TREE_COUNT,
+    };
+    return other[m];
+}
+
+static int metric_width(enum tree_metric m)
+{
+    return tree_metric_is_bytes(m) ? 9 : 11;
+}
+
+static void put_metric(struct buf *b, const struct tree_figures *f, enum tree_metric m)
+{
+    if (tree_metric_is_bytes(m))
+        cell_bytes(b, f->at[m], 9);
+    else
+        cell_count(b, f->at[m], 11);
+}
+
+static void put_title(struct buf *b, enum tree_metric m, const char *text)
+{
+    cell(b, text, (size_t)metric_width(m));
+}
+
+static void text_head(struct writer *w)
+{
+    static const char *const titles[] = {
+        [TREE_BYTES] = "Size",           [TREE_COUNT] = "Count",
+        [TREE_LIVE_BYTES] = "Live size", [TREE_LIVE_COUNT] = "Live",
+        [TREE_PEAK_BYTES] = "At peak",   [TREE_PEAK_COUNT] = "At peak",
+        [TREE_TEMPORARY] = "Temporary"};
+    static const char *const groups[] = {
+        [TREE_FUNCTION] = "Function", [TREE_LINE] = "Source location", [TREE_FILE] = "File",
+        [TREE_IMAGE] = "Image",       [TREE_MODULE] = "Module",        [TREE_THREAD] = "Thread",
+        [TREE_TYPE] = "Type"};
+    enum tree_metric m = w->t->options.sort;
+    struct buf *b = &w->doc.buf;
+    put_title(b, m, titles[m]);
+    cell(b, "Share", 7);
+    put_title(b, m, "Own");
+    put_title(b, beside(m), titles[beside(m)]);
+    buf_printf(b, "  %s\n", groups[w->t->options.by]);
+}
+
+static void text_node(struct writer *w, uint32_t node, const char *branch)
+{
+    const struct tree_node *n = &w->t->nodes.at[node];
+    enum tree_metric m = w->t->options.sort;
+    const struct tree_label *l = &w->t->labels.at[n->label];
+    struct buf name = {0};
+    struct buf *b = &w->doc.buf;
+    char share[FORMAT_SIZE];
+    put_metric(b, &n->inclusive, m);
+    cell(b, format_percent(share, n->inclusive.at[m], w->t->nodes.at[TREE_ROOT].inclusive.at[m]),
+         7);
+    put_metric(b, &n->exclusive, m);
+    put_metric(b, &n->inclusive, beside(m));
+    buf_puts(b, "  ");
+    buf_put(b, w->prefix.data, w->prefix.len);
+    buf_puts(b, branch);
+    if (node == TREE_ROOT) {
+        buf_puts(b, "all");
+    } else {
+        tree_label_name(&name, w->t, l);
+        if (w->t->options.by == TREE_LINE)
+            put_source(&name, &l->frame);
+        format_terminal(b, (struct view){(const char *)name.data, name.len});
+    }
+    buf_puts(b, "\n");
+    w->doc.failed |= name.failed;
+    buf_release(&name);
+}
+
+static void text_rest(struct writer *w, const struct step *s)
+{
+    const struct tree_node *n = &w->t->nodes.at[s->node];
+    char text[FORMAT_SIZE];
+    uint32_t hidden = n->count - s->shown;
+    if (hidden == 0 || (w->options->depth && n->depth >= w->options->depth))
+        return;
+    enum tree_metric m = w->t->options.sort;
+    int columns = 2 * metric_width(m) + metric_width(beside(m)) + 4 * 2 + 7 + 2;
+    buf_printf(&w->doc.buf, "%*s", columns, "");
+    buf_put(&w->doc.buf, w->prefix.data, w->prefix.len);
+    buf_printf(&w->doc.buf, "%s%s\n", s->shown ? "└ " : "",
+               format_counted(text, hidden, "smaller one"));
+}
+
+/* A node with a single child goes on below it; more of them get branches. */
+static void text_enter(struct writer *w, const struct step *parent, struct step *s)
+{
+    bool branches = parent && w->t->nodes.at[parent->node].count > 1;
+    bool last = parent && parent->at >= w->t->nodes.at[parent->node].count;
+    text_node(w, s->node, branches ? (last ? "└ " : "├ ") : "");
+    if (branches)
+        buf_puts(&w->prefix, last ? "  " : "│ ");
+    s->prefix = w->prefix.len;
+    document_flush(&w->doc);
+}
+
+/* ---- Markdown: a list in lists */
+
+static void put_figure(struct buf *b, const struct tree_figures *f, enum tree_metric m)
+{
+    char text[FORMAT_SIZE];
+    buf_puts(b,
+             tree_metric_is_bytes(m) ? format_bytes(text, f->at[m]) : format_count(text, f->at[m]));
+}
+
+static void markdown_head(struct writer *w)
+{
+    static const struct selection_options all;
+    const struct tree *t = w->t;
+    const struct selection_options *only = w->options->only;
+    struct buf *b = &w->doc.buf;
+    markdown_title(&w->doc, "Call-stack tree of", t->trace, only ? only : &all);
+    buf_printf(b, "%s by %s, %s: ", t->options.bottom_up ? "Bottom-up" : "Top-down",
+               tree_by_name(t->options.by), tree_metric_name(t->options.sort));
+    put_figure(b, &t->nodes.at[TREE_ROOT].inclusive, t->options.sort);
+    buf_puts(b, ".\n\n");
+}
+
+static void markdown_node(struct writer *w, uint32_t node)
+{
+    const struct tree_node *n = &w->t->nodes.at[node];
+    const struct tree_label *l = &w->t->labels.at[n->label];
+    enum tree_metric m = w->t->options.sort;
+    struct buf *b = &w->doc.buf;
+    struct buf name = {0};
+    char share[FORMAT_SIZE];
+    tree_label_name(&name, w->t, l);
+    if (w->t->options.by == TREE_LINE)
+        put_source(&name, &l->frame);
+    buf_put(b, w->prefix.data, w->prefix.len);
+    buf_puts(b, "- ");
+    markup_code(b, (struct view){(const char *)name.data, name.len});
+    buf_puts(b, " ");
+    put_figure(b, &n->inclusive, m);
+    buf_printf(
+        b, " (%s), own ",
+        format_percent(share, n->inclusive.at[m], w->t->nodes.at[TREE_ROOT].inclusive.at[m]));
+    put_figure(b, &n->exclusive, m);
+    buf_printf(b, ", %s ", tree_metric_name(beside(m)));
+    put_figure(b, &n->inclusive, beside(m));
+    buf_puts(b, "\n");
+    w->doc.failed |= name.failed;
+    buf_release(&name);
+}
+
+static void markdown_enter(struct writer *w, const struct step *parent, struct step *s)
+{
+    if (parent && parent->node != TREE_ROOT)
+        buf_puts(&w->prefix, "  ");
+    s->prefix = w->prefix.len;
+    if (s->node != TREE_ROOT)
+        markdown_node(w, s->node);
+    document_flush(&w->doc);
+}
+
+static void markdown_hidden(struct writer *w, const struct step *s)
+{
+    const struct tree_node *n = &w->t->nodes.at[s->node];
+    char text[FORMAT_SIZE];
+    uint32_t hidden = n->count - s->shown;
+    if (hidden == 0 || (w->options->depth && n->depth >= w->options->depth))
+        return;
+    buf_put(&w->doc.buf, w->prefix.data, w->prefix.len);
+    buf_printf(&w->doc.buf, "%s- %s\n", s->node != TREE_ROOT ? "  " : "",
+               format_counted(text, hidden, "smaller one"));
+}
+
+/* ---- JSON and CSV: nodes one after the other, each with the number of its parent */
+
+static json_t *make_figures(const struct tree_figures *f)
+{
+    return json_pack(
+        "{s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "bytes", json_count(f->at[TREE_BYTES]), "count",
+        json_count(f->at[TREE_COUNT]), "live_bytes", json_count(f->at[TREE_LIVE_BYTES]),
+        "live_count", json_count(f->at[TREE_LIVE_COUNT]), "at_peak_bytes",
+        json_count(f->at[TREE_PEAK_BYTES]), "at_peak_count", json_count(f->at[TREE_PEAK_COUNT]),
+        "temporary", json_count(f->at[TREE_TEMPORARY]));
+}
+
+static void json_node(struct writer *w, uint32_t node)
+{
+    const struct tree_node *n = &w->t->nodes.at[node];
+    const struct tree_label *l = &w->t->labels.at[n->label];
+    struct buf name = {0};
+    tree_label_name(&name, w->t, l);
+    w->doc.failed |= name.failed;
+    document_element(
+        &w->doc,
+        json_pack("{s:I, s:o, s:I, s:o, s:o, s:o, s:o, s:o, s:o, s:o}", "id", (json_int_t)node,
+                  "parent", n->parent ? json_integer(n->parent) : json_null(), "depth",
+                  (json_int_t)n->depth, "name",
+                  json_text((struct view){(const char *)name.data, name.len}), "function",
+                  json_text_or_null(l->frame.function), "file", json_text_or_null(l->frame.file),
+                  "line", l->frame.line ? json_integer(l->frame.line) : json_null(), "image",
+                  json_text_or_null(l->frame.image), "inclusive", make_figures(&n->inclusive),
+                  "exclusive", make_figures(&n->exclusive)));
+    buf_release(&name);
+}
+
+static void json_head(struct writer *w)
+{
+    const struct tree *t = w->t;
+    document_open(&w->doc, "tidemark.tree/1");
+    document_member(&w->doc, "trace", document_trace(t->trace));
+    document_member(&w->doc, "direction",
+                    json_string(t->options.bottom_up ? "bottom-up" : "top-down"));
+    document_member(&w->doc, "by", json_string(tree_by_name(t->options.by)));
+    document_member(&w->doc, "metric", json_string(tree_metric_name(t->options.sort)));
+    document_member(&w->doc, "peak_time_ns",
+                    t->peak_time == -1 ? json_null() : json_integer(t->peak_time));
+    document_member(&w->doc, "total", make_figures(&t->nodes.at[TREE_ROOT].inclusive));
+    document_list(&w->doc, "nodes");
+}
+
+static void csv_head(struct writer *w)
+{
+    struct buf *b = &w->doc.buf;
+    buf_puts(b, "id,parent,depth,name,function,file,line,image");
+    for (int own = 0; own < 2; own++) {
+        static const char *const names[] = {"bytes",      "count",         "live_bytes",
+                                            "live_count", "at_peak_bytes", "at_peak_count",
+                                            "temporary"};
+        for (size_t i = 0; i < TREE_METRICS; i++)
+            buf_printf(b, ",%s%s", own ? "own_" : "", names[i]);
+    }
+    buf_puts(b, "\n");
+}
+
+static void csv_node(struct writer *w, uint32_t node)
+{
+    const struct tree_node *n = &w->t->nodes.at[node];
+    const struct tree_label *l = &w->t->labels.at[n->label];
+    struct buf *b = &w->doc.buf;
+    struct buf name = {0};
+    tree_label_name(&name, w->t, l);
+    buf_printf(b, "%" PRIu32 ",", node);
+    if (n->parent)
+        buf_printf(b, "%" PRIu32, n->parent);
+    buf_printf(b, ",%" PRIu32 ",", n->depth);
+    csv_field(b, (struct view){(const char *)name.data, name.len});
+    buf_puts(b, ",");
+    csv_field(b, l->frame.function);
+    buf_puts(b, ",");
+    csv_field(b, l->frame.file);
+    buf_puts(b, ",");
+    if (l->frame.line)
+        buf_printf(b, "%" PRIu32, l->frame.line);
+    buf_puts(b, ",");
+    csv_field(b, l->frame.image);
+    for (size_t i = 0; i < TREE_METRICS; i++)
+        buf_printf(b, ",%" PRIu64, n->inclusive.at[i]);
+    for (size_t i = 0; i < TREE_METRICS; i++)
+        buf_printf(b, ",%" PRIu64, n->exclusive.at[i]);
+    buf_puts(b, "\n");
+    w->doc.failed |= name.failed;
+    buf_release(&name);
+    document_flush(&w->doc);
+}
+
+/* ---- all of it */
+
+static void put_row(struct writer *w, uint32_t node)
+{
+    if (w->options->format == REPORT_JSON)
+        json_node(w, node);
+    else
+        csv_node(w, node);
+}
+
+static void enter(struct writer *w, const struct step *parent, struct step *s)
+{
+    s->shown = count_shown(w, s->node);
+    if (w->collect)
+        w->doc.failed |= s->node != TREE_ROOT && !vec_push(&w->collect->list, s->node);
+    else if (w->options->markdown)
+        markdown_enter(w, parent, s);
+    else if (w->options->format == REPORT_TEXT)
+        text_enter(w, parent, s);
+    else if (s->node != TREE_ROOT)
+        put_row(w, s->node);
+}
+
+static void walk(struct writer *w)
+{
+    struct step root = {.node = TREE_ROOT};
+    enter(w, NULL, &root);
+    w->doc.failed |= !vec_push(&w->way, root);
+    while (w->way.len && !w->doc.failed) {
+        struct step *s = &w->way.at[w->way.len - 1];
+        w->prefix.len = s->prefix;
+        if (s->at == s->shown) {
+            if (w->options->markdown && !w->collect)
+                markdown_hidden(w, s);
+            else if (w->options->format == REPORT_TEXT && !w->collect)
+                text_rest(w, s);
+            w->way.len--;
+            continue;
+        }
+        struct step child = {.node = w->t->children.at[w->t->nodes.at[s->node].first + s->at++]};
+        enter(w, s, &child);
+        w->doc.failed |= !vec_push(&w->way, child);
+    }
+}
+
+int tree_shown(struct tree_nodes *out, const struct tree *t,
+               const struct tree_report_options *options, struct err *e)
+{
+    struct writer w = {.t = t, .options = options, .collect = out};
+    *out = (struct tree_nodes){0};
+    walk(&w);
+    vec_release(&w.way);
+    if (!w.doc.failed)
+        return 0;
+    vec_release(&out->list);
+    return err_no_memory(e, "the tree");
+}
+
+int tree_write(const struct tree *t, const struct tree_report_options *options, FILE *out,
+               struct err *e)
+{
+    struct writer w = {.t = t, .options = options, .doc = document_begin(out)};
+    if (options->markdown)
+        markdown_head(&w);
+    else if (options->format == REPORT_TEXT)
+        text_head(&w);
+    else if (options->format == REPORT_JSON)
+        json_head(&w);
+    else
+        csv_head(&w);
+    if (options->nodes) {
+        for (size_t i = 0; i < options->node_count; i++)
+            put_row(&w, options->nodes[i]);
+    } else {
+        walk(&w);
+    }
+    if (options->format == REPORT_JSON) {
+        document_list_end(&w.doc);
+        document_close(&w.doc);
+    }
+    w.doc.failed |= w.prefix.failed;
+    buf_release(&w.prefix);
+    vec_release(&w.way);
+    return document_end(&w.doc, e);
+}

@@ -1,0 +1,81 @@
+#include "report/write/document.h"
+
+#include "analysis/figures/summary.h"
+#include "base/format.h"
+
+#define WRITE_AT 65536u
+
+static void write_out(struct document *d)
+{
+    d->failed |= d->buf.failed;
+    if (d->buf.len)
+        (void)fwrite(d->buf.data, 1, d->buf.len, d->out); /* ferror tells at the end */
+    buf_clear(&d->buf);
+}
+
+void document_flush(struct document *d)
+{
+    if (d->buf.len > WRITE_AT || d->buf.failed)
+        write_out(d);
+}
+
+int document_end(struct document *d, struct err *e)
+{
+    write_out(d);
+    bool failed = d->failed;
+    buf_release(&d->buf);
+    if (failed)
+        return err_no_memory(e, "the output");
+    if (fflush(d->out) != 0 || ferror(d->out))
+        return err_errno(e, ERR_OUTPUT, "cannot write the output");
+    return 0;
+}
+
+void document_open(struct document *d, const char *schema)
+{
+    buf_printf(&d->buf, "{\"schema\": \"%s\"", schema);
+}
+
+void document_close(struct document *d)
+{
+    buf_puts(&d->buf, "\n}\n");
+}
+
+void document_member(struct document *d, const char *key, json_t *value)
+{
+    buf_printf(&d->buf, ",\n \"%s\": ", key);
+    d->failed |= !json_put(&d->buf, value, JSON_ENCODE_ANY);
+}
+
+void document_list(struct document *d, const char *key)
+{
+    buf_printf(&d->buf, ",\n \"%s\": [", key);
+    d->first = true;
+}
+
+void document_element(struct document *d, json_t *value)
+{
+    buf_puts(&d->buf, d->first ? "\n  " : ",\n  ");
+    d->first = false;
+    d->failed |= !json_put(&d->buf, value, JSON_ENCODE_ANY);
+    document_flush(d);
+}
+
+void document_list_end(struct document *d)
+{
+    buf_puts(&d->buf, d->first ? "]" : "\n ]");
+}
+
+json_t *document_trace(const struct trace *t)
+{
+    const struct trace_facts *f = &t->facts;
+    char version[FILE_VERSION_TEXT_SIZE] = "";
+    char date[FORMAT_SIZE];
+    if (f->file_version)
+        file_version_text(f->file_version, version);
+    return json_pack(
+        "{s:o, s:o, s:o, s:I}", "file_version", version[0] ? json_string(version) : json_null(),
+        "program", json_text_or_null(strings_get(&t->strings, f->program)), "captured_at",
+        f->capture_time ? json_string(format_date(date, f->capture_time)) : json_null(),
+        "duration_ns", (json_int_t)f->last_time);
+}

@@ -1,0 +1,41 @@
+#ifndef TIDEMARK_RUN_RECORDING_RECORDING_CLOCK_H
+#define TIDEMARK_RUN_RECORDING_RECORDING_CLOCK_H
+
+/*
+ * Stamps → nanoseconds, by pairs of both: straight lines between pairs, and the last line's slope
+ * beyond them.
+ */
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/vec.h"
+#include "client/recording_format.h"
+
+struct recording_clock {
+    struct rec_pair from;       /* where the line at hand begins */
+    uint64_t until;             /* the stamp at which the next one does */
+    double slope;               /* ns per stamp */
+    VEC(struct rec_pair) pairs; /* ahead, in order */
+    size_t next;
+};
+
+void recording_clock_init(struct recording_clock *c, struct rec_pair first);
+void recording_clock_release(struct recording_clock *c);
+
+/* A pair ahead of all others; one that goes back in stamp or time is passed over. */
+int recording_clock_add(struct recording_clock *c, struct rec_pair pair, struct err *e);
+
+/* Goes over to the line that `stamp` lies on. */
+void recording_clock_turn(struct recording_clock *c, uint64_t stamp);
+
+/* Nanoseconds of CLOCK_MONOTONIC. Stamps never go down from call to call. */
+static inline int64_t recording_clock_ns(struct recording_clock *c, uint64_t stamp)
+{
+    if (__builtin_expect(stamp >= c->until, 0))
+        recording_clock_turn(c, stamp);
+    double ns = (double)(int64_t)(stamp - c->from.stamp) * c->slope;
+    return (int64_t)c->from.ns + (int64_t)(ns < 0 ? 0 : ns > 1e18 ? 1e18 : ns);
+}
+
+#endif

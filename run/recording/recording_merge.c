@@ -1,0 +1,690 @@
+/*
+ * Many runs of records into one stream of events. At any time few chunks are being read, one or two
+ * for each thread; chunks that begin later wait until the stamps have come there.
+ */
+
+#include <errno.h>
+#include <linux/membarrier.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/monotonic.h"
+#include "run/recording/recording_internal.h"
+#include "trace/store/frame_name.h"
+
+#define SIZE_MAX_KEPT ((UINT64_C(1) << 48) - 1)
+#define POOLS_MOST (1u << 20)
+#define STACK_MOST 512u
+
+/* ---- heaps of runs */
+
+static bool before(const struct run *a, const struct run *b)
+{
+    return a->stamp != b->stamp ? a->stamp < b->stamp : a->chunk.unit < b->chunk.unit;
+}
+
+static void sift_down(struct run **at, size_t n, size_t i)
+{
+    for (;;) {
+        size_t least = i;
+        for (size_t child = 2 * i + 1; child <= 2 * i + 2 && child < n; child++) {
+            if (before(at[child], at[least]))
+                least = child;
+        }
+        if (least == i)
+            return;
+        struct run *other = at[i];
+        at[i] = at[least];
+        at[least] = other;
+        i = least;
+    }
+}
+
+/* The last one of the heap was put there just now. */
+static void sift_up(struct run **at, size_t i)
+{
+    while (i > 0 && before(at[i], at[(i - 1) / 2])) {
+        struct run *other = at[i];
+        at[i] = at[(i - 1) / 2];
+        at[(i - 1) / 2] = other;
+        i = (i - 1) / 2;
+    }
+}
+
+#define heap_push(h, run) (vec_push((h), (run)) ? (sift_up((h)->at, (h)->len - 1), true) : false)
+#define heap_drop(h) ((h)->at[0] = (h)->at[--(h)->len], sift_down((h)->at, (h)->len, 0))
+
+static void free_run(struct run *run)
+{
+    run_release(run);
+    free(run);
+}
+
+/* ---- events */
+
+int recording_flush(struct recording *r, struct err *e)
+{
+    size_t n = r->n;
+    const struct event_sink *sink = &r->target->in->sink;
+    r->n = 0;
+    return n ? sink->memory(sink->ctx, r->events, n, e) : 0;
+}
+
+/* Says in the trace what the frame beyond the depth of call stacks is. */
+static int name_cut(const struct recording *r, struct err *e)
+{
+    struct trace *t = r->target->in->trace;
+    char text[FRAME_CUT_SIZE];
+    uint32_t depth = r->header.options.depth;
+    frame_name_cut(text, depth ? depth : REC_DEPTH);
+    struct frame_inline cut = {.function = strings_intern(&t->strings, view_of(text), e),
+                               .file = strings_intern(&t->strings, view_of("[unknown]"), e)};
+    return cut.function && cut.file
+               ? callstacks_resolve(&t->callstacks, FRAME_CUT, cut.file, &cut, 1, e)
+               : -1;
+}
+
+/* Frames of a node that was not asked for before, outermost last. */
+static int intern(struct recording *r, struct stack_node *first, struct err *e)
+{
+    const struct event_sink *sink = &r->target->in->sink;
+    uint64_t frames[STACK_MOST];
+    uint32_t n = 0;
+    bool fresh;
+    for (struct stack_node *node = first; node && n < STACK_MOST;) {
+        if (process_images_frame(&r->images, node->pc, &frames[n], e) != 0)
+            return -1;
+        /* Frames are looked up as what a call returns to. */
+        frames[n] += node->parent & REC_NODE_EXACT ? 1 : 0;
+        n++;
+        node = nodes_get(&r->nodes, node->parent & REC_NODE_MASK);
+    }
+    if (n && frames[n - 1] == FRAME_CUT && name_cut(r, e) != 0)
+        return -1;
+    return sink->callstack(sink->ctx, frames, n, &first->callstack, &fresh, e);
+}
+
+int recording_callstack(struct recording *r, uint64_t number, uint32_t *id, struct err *e)
+{
+    struct stack_node *node = nodes_get(&r->nodes, number);
+    *id = 0;
+    if (!node) {
+        r->counts.stackless += number != 0;
+        return 0;
+    }
+    if (!node->callstack && intern(r, node, e) != 0)
+        return -1;
+    *id = node->callstack;
+    return 0;
+}
+
+static inline int callstack(struct recording *r, uint64_t number, uint32_t *id, struct err *e)
+{
+    const struct nodes *n = &r->nodes;
+    if (__builtin_expect(number < n->list.len && n->list.at[number].callstack, 1)) {
+        *id = n->list.at[number].callstack;
+        return 0;
+    }
+    return recording_callstack(r, number, id, e);
+}
+
+static inline int put(struct recording *r, const struct memory_event *ev, struct err *e)
+{
+    r->events[r->n++] = *ev;
+    return __builtin_expect(r->n == BATCH, 0) ? recording_flush(r, e) : 0;
+}
+
+/* What the sampled allocation stands for: sums of these are estimates without bias. */
+static uint64_t sampled_size(const struct recording *r, uint64_t size)
+{
+    double kept = -expm1(-(double)size / r->sample);
+    double stands_for = size ? (double)size / kept : 0;
+    return stands_for < (double)SIZE_MAX_KEPT ? (uint64_t)(stands_for + 0.5) : SIZE_MAX_KEPT;
+}
+
+/* ---- reallocs under way */
+
+static int put_free(struct recording *r, const struct held *h, uint64_t stamp, struct err *e)
+{
+    const struct memory_event ev = {.kind = EVENT_MEM_FREE,
+                                    .callstack = h->callstack,
+                                    .thread = h->thread,
+                                    .time = recording_time(r, stamp),
+                                    .pool = h->pool,
+                                    .ptr = h->ptr};
+    return put(r, &ev, e);
+}
+
+static uint64_t who_of(const struct run *run)
+{
+    return run->thread | (uint64_t)run->chunk.level << 32;
+}
+
+/*
+ * A block is freed when the realloc turns out to have succeeded: its thread goes on with something
+ * else, or somebody else gets the address. `callstack` is that of the realloc, 0 unknown.
+ */
+static int settle(struct recording *r, const struct run *run, uint64_t pool, uint64_t ptr,
+                  bool alloc, uint32_t callstack, struct err *e)
+{
+    uint64_t who = who_of(run);
+    for (size_t i = 0; i < r->held.len; i++) {
+        struct held h = r->held.at[i];
+        if (h.who != who && !(alloc && h.pool == pool && h.ptr == ptr))
+            continue;
+        r->held.at[i--] = r->held.at[--r->held.len];
+        if (h.who == who && !h.callstack)
+            h.callstack = callstack;
+        if (put_free(r, &h, run->stamp, e) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static void put_back(struct recording *r, const struct run *run, uint64_t pool, uint64_t ptr)
+{
+    uint64_t who = who_of(run);
+    for (size_t i = 0; i < r->held.len; i++) {
+        if (r->held.at[i].who != who || r->held.at[i].pool != pool || r->held.at[i].ptr != ptr)
+            continue;
+        r->held.at[i] = r->held.at[--r->held.len];
+        r->counts.put_back++;
+        r->counts.frees--;
+        return;
+    }
+    r->counts.damaged++;
+}
+
+/* ---- records of the frequent kinds */
+
+/* What a record says. */
+struct memory_record {
+    uint8_t how;
+    uint64_t pool, size, stack;
+};
+
+/* False when it is not whole. */
+static inline bool read_memory(struct run *run, struct memory_record *m)
+{
+    const uint8_t *p = run->pos;
+    uint8_t kind = run->kind;
+    *m = (struct memory_record){0};
+    if (kind & REC_FLAG_HOW)
+        m->how = *p++;
+    if (__builtin_expect(kind & REC_FLAG_POOL, 0))
+        m->pool = run_varint(&p);
+    uint64_t step = (uint64_t)run_signed(&p);
+    run->address += kind & REC_FLAG_BY16 ? step << 4 : step;
+    if ((kind & REC_KIND_MASK) == REC_ALLOC)
+        m->size = run_varint(&p);
+    if ((kind & REC_KIND_MASK) != REC_FREE && (kind & REC_KIND_MASK) != REC_PUT_BACK)
+        m->stack = run_varint(&p);
+    run->pos = p;
+    return p <= run->window + run->len && m->pool < POOLS_MOST;
+}
+
+static inline int take_alloc(struct recording *r, struct run *run, const struct memory_record *m,
+                             struct err *e)
+{
+    uint64_t size = m->size < SIZE_MAX_KEPT ? m->size : SIZE_MAX_KEPT;
+    uint64_t pool = POOL_KEY(m->pool);
+    struct memory_event ev;
+    bool moves = m->how == REC_HOW_REALLOC || m->how == REC_HOW_MREMAP;
+    if (callstack(r, m->stack, &ev.callstack, e) != 0)
+        return -1;
+    if (__builtin_expect(r->held.len, 0) &&
+        settle(r, run, pool, run->address, true, moves ? ev.callstack : 0, e) != 0)
+        return -1;
+    ev.kind = EVENT_MEM_ALLOC;
+    ev.thread = run->thread;
+    ev.time = recording_time(r, run->stamp);
+    ev.pool = pool;
+    ev.ptr = run->address;
+    ev.size = __builtin_expect(r->sample > 0, 0) ? sampled_size(r, size) : size;
+    r->counts.allocations++;
+    return put(r, &ev, e);
+}
+
+static inline int take_free(struct recording *r, struct run *run, const struct memory_record *m,
+                            struct err *e)
+{
+    uint64_t pool = POOL_KEY(m->pool);
+    struct memory_event ev;
+    if (__builtin_expect(r->held.len, 0) && settle(r, run, pool, run->address, false, 0, e) != 0)
+        return -1;
+    ev.callstack = 0;
+    if (m->stack && callstack(r, m->stack, &ev.callstack, e) != 0)
+        return -1;
+    r->counts.frees++;
+    if (m->how == REC_HOW_REALLOC || m->how == REC_HOW_MREMAP) {
+        const struct held h = {.who = who_of(run),
+                               .pool = pool,
+                               .ptr = run->address,
+                               .thread = run->thread,
+                               .callstack = ev.callstack};
+        return vec_push(&r->held, h) ? 0 : err_no_memory(e, "a recording");
+    }
+    ev.kind = EVENT_MEM_FREE;
+    ev.thread = run->thread;
+    ev.time = recording_time(r, run->stamp);
+    ev.pool = pool;
+    ev.ptr = run->address;
+    ev.size = 0;
+    return put(r, &ev, e);
+}
+
+/* The record that was looked at. What is damaged ends its chunk. */
+static inline int take(struct recording *r, struct run *run, struct err *e)
+{
+    struct memory_record m;
+    uint8_t kind = run->kind & REC_KIND_MASK;
+    if (__builtin_expect(kind >= REC_SIZED_KINDS, 0)) {
+        const uint8_t *end = run->end;
+        if ((r->held.len && settle(r, run, 0, 0, false, 0, e) != 0) ||
+            recording_rare(r, run, e) != 0)
+            return -1;
+        run->pos = end;
+        return 0;
+    }
+    if (!read_memory(run, &m) || kind == REC_NOTHING || kind > REC_PUT_BACK) {
+        run->damaged = true;
+        return 0;
+    }
+    if (kind == REC_ALLOC)
+        return take_alloc(r, run, &m, e);
+    if (kind != REC_PUT_BACK)
+        return take_free(r, run, &m, e);
+    put_back(r, run, POOL_KEY(m.pool), run->address);
+    return 0;
+}
+
+/* ---- merging */
+
+/* A run that is not being merged: it waits for more, or nothing more will come. */
+static int put_aside(struct recording *r, struct run *run, struct err *e)
+{
+    run_release(run);
+    if (run->damaged) {
+        r->counts.damaged++;
+        free_run(run);
+        return 0;
+    }
+    if (r->dead || run->chunk.closed) {
+        if (!r->dead && r->gives_back)
+            chunks_give_back(&r->file, &run->chunk);
+        free_run(run);
+        return 0;
+    }
+    if (vec_push(&r->parked, run))
+        return 0;
+    free_run(run);
+    return err_no_memory(e, "a recording");
+}
+
+static int begin(struct recording *r, struct run *run, struct err *e)
+{
+    int there = run_peek(run, &r->file, e);
+    if (there == 0)
+        return put_aside(r, run, e);
+    if (there > 0 && heap_push(&r->merging, run))
+        return 0;
+    free_run(run);
+    return there < 0 ? -1 : err_no_memory(e, "a recording");
+}
+
+/* Up to where the first run of the heap can be read without a look at the others. */
+static uint64_t limit_of(const struct recording *r)
+{
+    uint64_t limit = r->below;
+    for (size_t i = 1; i <= 2 && i < r->merging.len; i++) {
+        if (r->merging.at[i]->stamp < limit)
+            limit = r->merging.at[i]->stamp;
+    }
+    if (r->waiting.len && r->waiting.at[0]->stamp < limit)
+        limit = r->waiting.at[0]->stamp;
+    if (r->pauses.len && r->pauses.at[0].stamp < limit)
+        limit = r->pauses.at[0].stamp;
+    return limit;
+}
+
+/* Takes the first record of a run, and those after it below `limit`. */
+static int take_some(struct recording *r, struct run *run, uint64_t limit, struct err *e)
+{
+    int there;
+    do {
+        if (take(r, run, e) != 0)
+            return -1;
+        there = run->damaged ? 0 : run_peek(run, &r->file, e);
+    } while (there > 0 && run->stamp < limit);
+    if (run->damaged)
+        run->peeked = false;
+    return there < 0 ? -1 : 0;
+}
+
+static uint64_t events_of(const struct recording *r)
+{
+    return r->counts.allocations + r->counts.frees;
+}
+
+/* Tells of pauses that come before `stamp`. */
+static int say_pauses(struct recording *r, uint64_t stamp, struct err *e)
+{
+    size_t n = 0;
+    while (n < r->pauses.len && r->pauses.at[n].stamp <= stamp) {
+        const struct pause p = r->pauses.at[n++];
+        if (recording_say_pause(r, p.stamp, (uint32_t)r->header.pid, p.paused, e) != 0)
+            return -1;
+    }
+    if (n) {
+        r->pauses.len -= n;
+        memmove(r->pauses.at, r->pauses.at + n, r->pauses.len * sizeof *r->pauses.at);
+    }
+    return 0;
+}
+
+static int merge(struct recording *r, uint64_t most, struct err *e)
+{
+    uint64_t enough = events_of(r) + most;
+    while (events_of(r) < enough) {
+        while (r->waiting.len && r->waiting.at[0]->stamp < r->below &&
+               (r->merging.len == 0 || before(r->waiting.at[0], r->merging.at[0]))) {
+            struct run *run = r->waiting.at[0];
+            heap_drop(&r->waiting);
+            if (begin(r, run, e) != 0)
+                return -1;
+        }
+        if (r->merging.len == 0 || r->merging.at[0]->stamp >= r->below)
+            break;
+        struct run *run = r->merging.at[0];
+        if (say_pauses(r, run->stamp, e) != 0)
+            return -1;
+        if (take_some(r, run, limit_of(r), e) != 0)
+            return -1;
+        if (run->peeked) {
+            sift_down(r->merging.at, r->merging.len, 0);
+        } else {
+            heap_drop(&r->merging);
+            if (put_aside(r, run, e) != 0)
+                return -1;
+        }
+    }
+    if (r->merging.len == 0 && r->dead && say_pauses(r, UINT64_MAX, e) != 0)
+        return -1;
+    return recording_flush(r, e);
+}
+
+/* ---- looking at the file */
+
+struct looking {
+    struct recording *r;
+    uint64_t below;
+    VEC(struct rec_pair) pairs; /* of chunks that were found */
+};
+
+static int found(void *ctx, const struct chunk *c, struct err *e)
+{
+    struct looking *l = ctx;
+    struct recording *r = l->r;
+    if (c->kind == REC_CHUNK_NODES)
+        return nodes_add(&r->nodes, c, e);
+    struct run *run = malloc(sizeof *run);
+    if (!run)
+        return err_no_memory(e, "a recording");
+    run_init(run, c);
+    if (c->pending < l->below)
+        l->below = c->pending;
+    if (!heap_push(&r->waiting, run)) {
+        free_run(run);
+        return err_no_memory(e, "a recording");
+    }
+    const struct rec_pair pair = {c->base_stamp, c->base_ns};
+    return vec_push(&l->pairs, pair) ? 0 : err_no_memory(e, "a recording");
+}
+
+static void look_at(struct looking *l, struct run *run)
+{
+    if (run->damaged || run->chunk.closed)
+        return;
+    if (!chunks_look(&l->r->file, &run->chunk)) {
+        run->chunk.closed = true;
+        l->r->counts.damaged++;
+    } else if (run->chunk.pending < l->below) {
+        l->below = run->chunk.pending;
+    }
+}
+
+static int look_at_chunks(struct looking *l, uint32_t units_taken, struct err *e)
+{
+    struct recording *r = l->r;
+    /* Those that are found now were just looked at. */
+    for (size_t i = 0; i < r->merging.len; i++)
+        look_at(l, r->merging.at[i]);
+    for (size_t i = 0; i < r->waiting.len; i++)
+        look_at(l, r->waiting.at[i]);
+    for (size_t i = 0; i < r->parked.len; i++)
+        look_at(l, r->parked.at[i]);
+    return chunks_scan(&r->file, units_taken, found, l, e);
+}
+
+/* Those that got more go on; they are first in the heap if they have to be. */
+static int unpark(struct recording *r, struct err *e)
+{
+    size_t n = r->parked.len;
+    r->parked.len = 0;
+    /* begin() may park some of them again: never beyond those that were looked at. */
+    for (size_t i = 0; i < n; i++) {
+        struct run *run = r->parked.at[i];
+        if (begin(r, run, e) != 0) {
+            while (++i < n)
+                r->parked.at[r->parked.len++] = r->parked.at[i];
+            return -1;
+        }
+    }
+    return 0;
+}
+
+static int compare_pairs(const void *a, const void *b)
+{
+    const struct rec_pair *x = a, *y = b;
+    return (x->stamp > y->stamp) - (x->stamp < y->stamp);
+}
+
+static struct rec_pair pair_now(const struct recording *r)
+{
+    struct rec_header h;
+    struct err e;
+    struct rec_pair pair = {0};
+    pair.ns = (uint64_t)monotonic_ns();
+#if defined __x86_64__
+    if (r->header.clock == REC_CLOCK_TSC) {
+        pair.stamp = __builtin_ia32_rdtsc();
+        return pair;
+    }
+#endif
+    if (chunks_header(&r->file, &h, &e) == 0)
+        pair.stamp = h.counter;
+    return pair;
+}
+
+/* Whether the recording's clock is still running: the host was not started anew since. */
+static bool is_of_this_boot(const struct recording *r, const struct rec_pair *now)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_REALTIME, &t);
+    double zero = (double)t.tv_sec * 1e9 - (double)now->ns;
+    double then = (double)r->header.realtime_ns - (double)r->header.first.ns;
+    return fabs(zero - then) < 60e9 && now->stamp > r->header.first.stamp;
+}
+
+/*
+ * A counter's chunks say the time now and then, which is all there is. Of a clock that runs evenly
+ * the longest line is the best one.
+ */
+static int add_pairs(struct looking *l, const struct rec_header *h, const struct rec_pair *now,
+                     bool alive, struct err *e)
+{
+    struct recording *r = l->r;
+    bool even = r->header.clock == REC_CLOCK_TSC;
+    if (l->pairs.len > 1)
+        qsort(l->pairs.at, l->pairs.len, sizeof *l->pairs.at, compare_pairs);
+    size_t first = l->pairs.len;
+    if (!even)
+        first = 0;
+    else if (!alive && !h->last.stamp && first > 0)
+        first--;
+    if (even && (alive || is_of_this_boot(r, now)))
+        return recording_clock_add(&r->clock, *now, e);
+    for (size_t i = first; i < l->pairs.len; i++) {
+        if (recording_clock_add(&r->clock, l->pairs.at[i], e) != 0)
+            return -1;
+    }
+    return recording_clock_add(&r->clock, alive ? *now : h->last, e);
+}
+
+/* A memory barrier in all threads of the process. False: the kernel has none. */
+static bool pass_barrier(const struct rec_header *h)
+{
+    if (h->expedited && syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0)
+        return true;
+    return syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0;
+}
+
+/* Finds out what is there, and how far it is in its final order. */
+static int look(struct recording *r, bool alive, struct err *e)
+{
+    struct looking l = {.r = r, .below = UINT64_MAX};
+    struct rec_header h;
+    const struct rec_pair now = pair_now(r);
+    if (alive) {
+        l.below = now.stamp;
+        /* Without one nothing is in order before the process ended. */
+        if (!pass_barrier(&r->header))
+            l.below = 0;
+    }
+    r->dead = !alive;
+    int status = chunks_header(&r->file, &h, e);
+    if (status == 0)
+        status = look_at_chunks(&l, h.units_taken, e);
+    if (status == 0)
+        status = nodes_refresh(&r->nodes, &r->file, !alive, e);
+    if (status == 0)
+        status = add_pairs(&l, &h, &now, alive, e);
+    if (status == 0)
+        status = unpark(r, e);
+    if (!alive)
+        l.below = UINT64_MAX;
+    if (l.below > r->limit)
+        l.below = r->limit;
+    if (l.below > r->below)
+        r->below = l.below;
+    vec_release(&l.pairs);
+    return status;
+}
+
+int recording_note_pause(struct recording *r, bool paused, struct err *e)
+{
+    const struct pause p = {pair_now(r).stamp, paused};
+    return vec_push(&r->pauses, p) ? 0 : err_no_memory(e, "a recording");
+}
+
+int recording_stop(struct recording *r, struct err *e)
+{
+    int status = look(r, true, e);
+    if (status == 0)
+        r->limit = r->below;
+    return status;
+}
+
+int recording_advance(struct recording *r, bool alive, uint64_t most, uint64_t *taken,
+                      struct err *e)
+{
+    uint64_t had = events_of(r);
+    int status = 0;
+    if (alive || !r->dead)
+        status = look(r, alive, e);
+    if (status == 0)
+        status = merge(r, most, e);
+    *taken = events_of(r) - had;
+    return status;
+}
+
+/* ---- beginning and end */
+
+int recording_open(struct recording **out, int fd, struct recording_target *target, struct err *e)
+{
+    struct recording *r = calloc(1, sizeof *r);
+    *out = NULL;
+    if (!r)
+        return err_no_memory(e, "a recording");
+    chunks_init(&r->file, fd);
+    if (chunks_header(&r->file, &r->header, e) != 0) {
+        free(r);
+        return -1;
+    }
+    r->target = target;
+    r->limit = UINT64_MAX;
+    r->images.places = &target->places;
+    recording_clock_init(&r->clock, r->header.first);
+    r->gives_back =
+        r->header.options.file_bytes > 0 && r->header.options.when_full != REC_FULL_STOP;
+    r->sample = (double)r->header.options.sample_bytes;
+    if (target->begin == 0)
+        target->begin = r->clock.from.ns;
+    r->offset = -(int64_t)(target->begin < (uint64_t)1 << 61 ? target->begin : 0);
+    *out = r;
+    return 0;
+}
+
+void recording_free(struct recording *r)
+{
+    if (!r)
+        return;
+    for (size_t i = 0; i < r->merging.len; i++)
+        free_run(r->merging.at[i]);
+    for (size_t i = 0; i < r->waiting.len; i++)
+        free_run(r->waiting.at[i]);
+    for (size_t i = 0; i < r->parked.len; i++)
+        free_run(r->parked.at[i]);
+    vec_release(&r->merging);
+    vec_release(&r->waiting);
+    vec_release(&r->parked);
+    vec_release(&r->held);
+    vec_release(&r->pauses);
+    for (size_t i = 0; i < r->starts.len; i++)
+        free(r->starts.at[i].path);
+    vec_release(&r->starts);
+    chunks_release(&r->file);
+    recording_clock_release(&r->clock);
+    nodes_release(&r->nodes);
+    process_images_release(&r->images);
+    map_release(&r->thread_names);
+    map_release(&r->names);
+    map_release(&r->pools);
+    free(r);
+}
+
+int recording_read_header(int fd, struct rec_header *h, struct err *e)
+{
+    const struct chunks file = {.fd = fd};
+    return chunks_header(&file, h, e);
+}
+
+int recording_header(const struct recording *r, struct rec_header *h, struct err *e)
+{
+    return chunks_header(&r->file, h, e);
+}
+
+struct view recording_thread_name(const struct recording *r, uint64_t thread)
+{
+    const uint64_t *number = map_find(&r->thread_names, thread);
+    return strings_get(&r->target->in->trace->strings, number ? (uint32_t)*number : 0);
+}
+
+const struct recording_counts *recording_counts(const struct recording *r)
+{
+    return &r->counts;
+}

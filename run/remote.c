@@ -1,0 +1,468 @@
+#include "run/remote.h"
+
+#include <dirent.h>
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/ptrace.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <sys/user.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/monotonic.h"
+
+#if defined(__x86_64__)
+
+#define PATIENCE_STOP 10.0 /* seconds, to find a thread at a good place */
+#define PATIENCE_CALL 30.0 /* for a call */
+#define PATIENCE_WAIT 5.0  /* for a thread to stop */
+
+#define STACK ((uint64_t)256 << 10)
+#define PAGE UINT64_C(4096)
+#define STATE_MOST 16384u /* bytes of a processor's extended state */
+#define SCAN_MOST ((uint64_t)1 << 20)
+
+#define SYSCALL_STOP (SIGTRAP | 0x80)
+
+/* futex(2): what waits for a lock of malloc or the loader waits without a bit set. */
+#define FUTEX_OPERATION 0x7f
+#define FUTEX_BITSET 9
+
+/*
+ * Where a called function returns to: a system call with its result as an argument, before which
+ * the thread stops.
+ *     mov %rax,%rdi; mov $SYS_gettid,%eax; syscall; 1: jmp 1b
+ */
+static const uint8_t landing[] = {0x48, 0x89, 0xc7, 0xb8, 0xba, 0, 0, 0, 0x0f, 0x05, 0xeb, 0xfe};
+#define LANDED 10u /* behind its system call */
+
+struct remote {
+    struct remote_plan plan;
+    pid_t tid;
+    int memory; /* of the process */
+    bool stopped;
+    struct user_regs_struct saved;
+    uint8_t state[STATE_MOST];
+    size_t state_size;
+    uint64_t mask;
+    uint64_t room; /* its stack, behind it a page with the landing; 0: none so far */
+};
+
+/* ptrace(2) by numbers. */
+static bool trace(long request, pid_t tid, uint64_t address, uint64_t data)
+{
+    return syscall(SYS_ptrace, request, tid, address, data) == 0;
+}
+
+static bool trace_registers(long request, pid_t tid, uint64_t set, struct iovec *io)
+{
+    return trace(request, tid, set, (uintptr_t)io);
+}
+
+static double now(void)
+{
+    return (double)monotonic_ns() / 1e9;
+}
+
+static void a_moment(void)
+{
+    (void)nanosleep(&(struct timespec){.tv_nsec = 500000}, NULL);
+}
+
+/* ---- stops */
+
+/* Waits for the thread's next stop. 1: *status is what waitpid said, 0: it did not stop, -1: gone
+ */
+static int wait_for_stop(pid_t tid, double patience, int *status)
+{
+    double end = now() + patience;
+    for (;;) {
+        pid_t got = waitpid(tid, status, __WALL | WNOHANG);
+        if (got == tid)
+            return WIFSTOPPED(*status) ? 1 : -1;
+        if (got < 0 && errno != EINTR)
+            return -1;
+        if (now() > end)
+            return 0;
+        a_moment();
+    }
+}
+
+static bool is_event_stop(int status)
+{
+    return status >> 16 == PTRACE_EVENT_STOP;
+}
+
+/* Its stop for PTRACE_INTERRUPT; signals that come first are passed on. */
+static bool interrupt(pid_t tid)
+{
+    int status;
+    if (!trace(PTRACE_INTERRUPT, tid, 0, 0))
+        return false;
+    while (wait_for_stop(tid, PATIENCE_WAIT, &status) > 0) {
+        if (is_event_stop(status))
+            return WSTOPSIG(status) == SIGTRAP;
+        int signal = WSTOPSIG(status);
+        bool ours = signal == SYSCALL_STOP || status >> 16 != 0;
+        if (!trace(PTRACE_CONT, tid, 0, ours ? 0 : (uint64_t)signal))
+            return false;
+    }
+    return false;
+}
+
+bool remote_thread_stop(pid_t tid)
+{
+    return trace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD) && interrupt(tid);
+}
+
+void remote_thread_leave(pid_t tid)
+{
+    (void)trace(PTRACE_DETACH, tid, 0, 0);
+}
+
+/* ---- a good place */
+
+/*
+ * One that was interrupted before, by us as well, waits in restart_syscall: for files, for a time,
+ * or for a futex with a time limit, which no lock of the C library has.
+ */
+static bool waits_well(const struct user_regs_struct *regs)
+{
+    static const short good[] = {
+        SYS_read,      SYS_write,           SYS_readv,    SYS_writev,        SYS_poll,
+        SYS_ppoll,     SYS_select,          SYS_pselect6, SYS_epoll_wait,    SYS_epoll_pwait,
+        SYS_nanosleep, SYS_clock_nanosleep, SYS_accept,   SYS_accept4,       SYS_recvfrom,
+        SYS_recvmsg,   SYS_recvmmsg,        SYS_sendto,   SYS_sendmsg,       SYS_connect,
+        SYS_wait4,     SYS_waitid,          SYS_pause,    SYS_rt_sigsuspend, SYS_rt_sigtimedwait,
+        SYS_flock,     SYS_io_getevents,    SYS_semop,    SYS_semtimedop,    SYS_restart_syscall,
+        SYS_msgrcv,    SYS_mq_timedreceive};
+    if ((long)regs->orig_rax == SYS_futex)
+        return (regs->rsi & FUTEX_OPERATION) == FUTEX_BITSET;
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        if ((long)regs->orig_rax == good[i])
+            return true;
+    }
+    return false;
+}
+
+/* Whether a word of the stack, from where it is now, is where signal handlers return to. */
+static bool is_in_handler(const struct remote *r, uint64_t sp)
+{
+    uint64_t words[512];
+    for (uint64_t at = sp & ~UINT64_C(7); at < sp + SCAN_MOST; at += sizeof words) {
+        ssize_t n = pread(r->memory, words, sizeof words, (off_t)at);
+        for (ssize_t i = 0; i < n / 8; i++) {
+            if (words[i] == r->plan.restorer)
+                return true;
+        }
+        if (n < (ssize_t)sizeof words)
+            return false; /* the stack's end */
+    }
+    return false;
+}
+
+static bool is_well_placed(struct remote *r)
+{
+    struct iovec io = {&r->saved, sizeof r->saved};
+    if (!trace_registers(PTRACE_GETREGSET, r->tid, NT_PRSTATUS, &io) ||
+        io.iov_len != sizeof r->saved || r->saved.cs != 0x33)
+        return false;
+    if ((long long)r->saved.orig_rax >= 0 && !waits_well(&r->saved))
+        return false;
+    /* A wrapper of a system call is the C library's, and no harm. */
+    if ((long long)r->saved.orig_rax < 0 && r->plan.is_unsafe(r->plan.ctx, r->saved.rip))
+        return false;
+    return !is_in_handler(r, r->saved.rsp);
+}
+
+/* Keeps what the call will change. */
+static bool keep_state(struct remote *r)
+{
+    struct iovec io = {r->state, sizeof r->state};
+    uint64_t all = UINT64_MAX;
+    if (!trace_registers(PTRACE_GETREGSET, r->tid, NT_X86_XSTATE, &io) ||
+        io.iov_len == sizeof r->state)
+        return false;
+    r->state_size = io.iov_len;
+    return trace(PTRACE_GETSIGMASK, r->tid, sizeof r->mask, (uintptr_t)&r->mask) &&
+           trace(PTRACE_SETSIGMASK, r->tid, sizeof all, (uintptr_t)&all);
+}
+
+/* True when the thread was stopped at a good place, and stays so. */
+static bool try_thread(struct remote *r, pid_t tid, bool *forbidden)
+{
+    r->tid = tid;
+    if (!trace(PTRACE_SEIZE, tid, 0, PTRACE_O_TRACESYSGOOD)) {
+        *forbidden |= errno == EPERM;
+        return false;
+    }
+    if (interrupt(tid)) {
+        if (is_well_placed(r) && keep_state(r))
+            return r->stopped = true;
+        (void)trace(PTRACE_DETACH, tid, 0, 0);
+    }
+    return false;
+}
+
+static bool try_threads(struct remote *r, bool *forbidden)
+{
+    char path[64];
+    struct dirent *entry;
+    bool found = false;
+    snprintf(path, sizeof path, "/proc/%d/task", (int)r->plan.pid);
+    DIR *tasks = opendir(path);
+    while (tasks && !found && !*forbidden && (entry = readdir(tasks))) {
+        long tid = strtol(entry->d_name, NULL, 10);
+        found = tid > 0 && try_thread(r, (pid_t)tid, forbidden);
+    }
+    if (tasks)
+        closedir(tasks);
+    return found;
+}
+
+static int say_forbidden(pid_t pid, struct err *e)
+{
+    char scope = '0';
+    int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
+    if (fd >= 0) {
+        (void)!read(fd, &scope, 1);
+        close(fd);
+    }
+    if (scope != '0' && geteuid() != 0)
+        return err_set(e, ERR_OUTPUT,
+                       "the kernel lets nobody but root attach to process %d "
+                       "(kernel.yama.ptrace_scope is %c)",
+                       (int)pid, scope);
+    return err_set(e, ERR_OUTPUT,
+                   "process %d may not be attached to: it is another user's, or privileged, or a "
+                   "debugger has it",
+                   (int)pid);
+}
+
+int remote_stop(struct remote **out, const struct remote_plan *plan, struct err *e)
+{
+    char path[64];
+    bool forbidden = false;
+    struct remote *r = calloc(1, sizeof *r);
+    *out = NULL;
+    if (!r)
+        return err_no_memory(e, "attaching");
+    r->plan = *plan;
+    snprintf(path, sizeof path, "/proc/%d/mem", (int)plan->pid);
+    r->memory = open(path, O_RDWR | O_CLOEXEC);
+    if (r->memory < 0) {
+        free(r);
+        return errno == EACCES || errno == EPERM
+                   ? say_forbidden(plan->pid, e)
+                   : err_errno(e, ERR_OUTPUT, "cannot attach to process %d", (int)plan->pid);
+    }
+    for (double end = now() + PATIENCE_STOP; !forbidden && now() < end; a_moment()) {
+        if (try_threads(r, &forbidden)) {
+            *out = r;
+            return 0;
+        }
+        if (kill(plan->pid, 0) != 0)
+            break;
+    }
+    remote_let_go(r);
+    return forbidden ? say_forbidden(plan->pid, e)
+                     : err_set(e, ERR_OUTPUT,
+                               "no thread of process %d came to a place where it can be "
+                               "interrupted safely",
+                               (int)plan->pid);
+}
+
+/* ---- calls */
+
+static int lost(struct err *e)
+{
+    return err_set(e, ERR_OUTPUT, "the process ended, or its thread did");
+}
+
+static bool set_registers(const struct remote *r, const struct user_regs_struct *regs)
+{
+    struct iovec io = {(void *)regs, sizeof *regs};
+    return trace_registers(PTRACE_SETREGSET, r->tid, NT_PRSTATUS, &io);
+}
+
+/* On to the next stop before or behind a system call. 0: not in time. */
+static int next_syscall(const struct remote *r, double patience, struct user_regs_struct *regs)
+{
+    int status;
+    struct iovec io = {regs, sizeof *regs};
+    if (!trace(PTRACE_SYSCALL, r->tid, 0, 0))
+        return -1;
+    double end = now() + patience;
+    for (;;) {
+        int there = wait_for_stop(r->tid, end - now(), &status);
+        if (there <= 0)
+            return there;
+        if (WSTOPSIG(status) == SYSCALL_STOP)
+            return trace_registers(PTRACE_GETREGSET, r->tid, NT_PRSTATUS, &io) ? 1 : -1;
+        if (!trace(PTRACE_SYSCALL, r->tid, 0, 0))
+            return -1;
+    }
+}
+
+static int system_call(const struct remote *r, long number, const uint64_t arguments[6],
+                       uint64_t *result, struct err *e)
+{
+    struct user_regs_struct regs = r->saved;
+    regs.orig_rax = UINT64_MAX;
+    regs.rax = (uint64_t)number;
+    regs.rip = r->plan.syscall;
+    regs.rdi = arguments[0];
+    regs.rsi = arguments[1];
+    regs.rdx = arguments[2];
+    regs.r10 = arguments[3];
+    regs.r8 = arguments[4];
+    regs.r9 = arguments[5];
+    if (!set_registers(r, &regs) || next_syscall(r, PATIENCE_WAIT, &regs) <= 0 ||
+        next_syscall(r, PATIENCE_WAIT, &regs) <= 0)
+        return lost(e);
+    *result = regs.rax;
+    return 0;
+}
+
+static int make_room(struct remote *r, struct err *e)
+{
+    uint64_t result;
+    const uint64_t map[6] = {0, STACK + PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+                             UINT64_MAX};
+    if (r->room)
+        return 0;
+    if (system_call(r, SYS_mmap, map, &result, e) != 0)
+        return -1;
+    if (result > UINT64_MAX - PAGE)
+        return err_set(e, ERR_OUTPUT, "the process has no room for a stack");
+    r->room = result;
+    const uint64_t protect[6] = {r->room + STACK, PAGE, PROT_READ | PROT_EXEC};
+    if (pwrite(r->memory, landing, sizeof landing, (off_t)(r->room + STACK)) !=
+        (ssize_t)sizeof landing)
+        return err_errno(e, ERR_OUTPUT, "cannot write into the process");
+    if (system_call(r, SYS_mprotect, protect, &result, e) != 0)
+        return -1;
+    return result == 0 ? 0
+                       : err_set(e, ERR_OUTPUT,
+                                 "the process may have no memory with code that is "
+                                 "not a file's");
+}
+
+int remote_call(struct remote *r, uint64_t function, const char *text, uint64_t number,
+                uint64_t *result, struct err *e)
+{
+    size_t length = text ? strlen(text) + 1 : 0;
+    if (make_room(r, e) != 0)
+        return -1;
+    uint64_t top = r->room + STACK - PAGE, back = r->room + STACK;
+    uint64_t words = top - 8;
+    if (length > PAGE || pwrite(r->memory, &back, sizeof back, (off_t)words) != sizeof back ||
+        (text && pwrite(r->memory, text, length, (off_t)top) != (ssize_t)length))
+        return err_errno(e, ERR_OUTPUT, "cannot write into the process");
+    struct user_regs_struct regs = r->saved;
+    regs.orig_rax = UINT64_MAX;
+    regs.rip = function;
+    regs.rsp = words;
+    regs.rbp = 0;
+    regs.rax = 0;
+    regs.rdi = text ? top : 0;
+    regs.rsi = number;
+    regs.eflags &= ~UINT64_C(0x500); /* direction and single steps */
+    if (!set_registers(r, &regs))
+        return lost(e);
+    double end = now() + PATIENCE_CALL;
+    for (;;) {
+        int there = next_syscall(r, end - now(), &regs);
+        if (there < 0)
+            return lost(e);
+        /* It waits for a lock, the loader's most likely, and has none of its own: it may give up.
+         */
+        if (there == 0 && !interrupt(r->tid))
+            return lost(e);
+        if (there == 0)
+            return err_set(e, ERR_OUTPUT,
+                           "another thread of the process keeps the dynamic linker "
+                           "or the allocator to itself");
+        if (regs.rip != r->room + STACK + LANDED)
+            continue;
+        *result = regs.rdi;
+        return next_syscall(r, PATIENCE_WAIT, &regs) > 0 ? 0 : lost(e);
+    }
+}
+
+/* Only a stop for PTRACE_INTERRUPT lets the kernel begin the thread's system call anew. */
+static void put_back(struct remote *r)
+{
+    int status;
+    uint64_t result;
+    struct err unread;
+    if (r->room) {
+        const uint64_t unmap[6] = {r->room, STACK + PAGE};
+        (void)system_call(r, SYS_munmap, unmap, &result, &unread);
+        if (!trace(PTRACE_INTERRUPT, r->tid, 0, 0) || !trace(PTRACE_CONT, r->tid, 0, 0))
+            return;
+        do {
+            if (wait_for_stop(r->tid, PATIENCE_WAIT, &status) <= 0)
+                return;
+        } while (!is_event_stop(status) && trace(PTRACE_CONT, r->tid, 0, 0));
+    }
+    struct iovec io = {r->state, r->state_size};
+    (void)set_registers(r, &r->saved);
+    (void)trace_registers(PTRACE_SETREGSET, r->tid, NT_X86_XSTATE, &io);
+    (void)trace(PTRACE_SETSIGMASK, r->tid, sizeof r->mask, (uintptr_t)&r->mask);
+}
+
+void remote_let_go(struct remote *r)
+{
+    if (!r)
+        return;
+    if (r->stopped) {
+        put_back(r);
+        (void)trace(PTRACE_DETACH, r->tid, 0, 0);
+    }
+    close(r->memory);
+    free(r);
+}
+
+#else
+
+int remote_stop(struct remote **out, const struct remote_plan *plan, struct err *e)
+{
+    (void)plan;
+    *out = NULL;
+    return err_set(e, ERR_OUTPUT, "attaching to a process is for x86-64 only");
+}
+
+void remote_let_go(struct remote *r)
+{
+    (void)r;
+}
+
+bool remote_thread_stop(pid_t tid)
+{
+    (void)tid;
+    return false;
+}
+
+void remote_thread_leave(pid_t tid)
+{
+    (void)tid;
+}
+
+int remote_call(struct remote *r, uint64_t function, const char *text, uint64_t number,
+                uint64_t *result, struct err *e)
+{
+    (void)r, (void)function, (void)text, (void)number, (void)result;
+    return err_set(e, ERR_OUTPUT, "attaching to a process is for x86-64 only");
+}
+
+#endif

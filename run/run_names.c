@@ -1,0 +1,301 @@
+#include "run/run_names.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/format.h"
+#include "naming/frame_places.h"
+#include "naming/resolve_book.h"
+#include "protocol/answers.h"
+#include "protocol/event.h"
+#include "trace/store/frame_name.h"
+
+/* A book of the addresses alone: the trace's own is for the end. */
+struct names {
+    struct callstacks callstacks;
+    struct strings strings;
+    struct frame_book book;
+    struct frame_places places;
+    bool placed;
+    struct extent *extents; /* by frame number; NULL: not looked for */
+    struct buf code;        /* of functions that were asked for, one behind the other */
+};
+
+/* The function that a frame lies in, as its image bounds it. */
+struct extent {
+    uint64_t start; /* in the program; 0: unknown */
+    uint64_t size;
+    size_t at, len; /* its bytes in `code`, as far as they are kept */
+};
+
+static void names_release(struct names *n)
+{
+    if (n->placed)
+        frame_places_release(&n->places);
+    free(n->extents);
+    buf_release(&n->code);
+    frame_book_release(&n->book);
+    callstacks_release(&n->callstacks);
+    strings_release(&n->strings);
+}
+
+static int take_modules(struct names *n, const struct trace *t, struct err *e)
+{
+    struct view text;
+    for (unsigned i = 0; (text = trace_fact(t, "module", i)).p; i++) {
+        if (!vec_push(&n->book.modules, text))
+            return err_no_memory(e, "the module table");
+    }
+    return 0;
+}
+
+/*
+ * Addresses that stand in the call stacks `returns` are those that calls return to. All others, and
+ * all if it is NULL, are meant as they are.
+ */
+static int take_addresses(struct names *n, const uint64_t *addresses, size_t count,
+                          const struct callstacks *returns, struct err *e)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t id = addresses[i] & FRAME_ADDRESS_MASK;
+        uint8_t use = returns && callstacks_find_frame(returns, id) ? FRAME_RETURN : 0;
+        uint32_t number = callstacks_frame(&n->callstacks, id);
+        if (number == UINT32_MAX)
+            return err_no_memory(e, "call stack frames");
+        if (number >= n->book.uses.len && !vec_push(&n->book.uses, use))
+            return err_no_memory(e, "call stack frames");
+    }
+    return 0;
+}
+
+/* Names from the helper; what goes wrong with that costs names only. */
+static int look_up(struct names *n, struct run_traces *r, struct err *e)
+{
+    struct resolve_summary names;
+    if (!r->resolver_runs)
+        return 0;
+    int status = resolve_book(&r->resolver, &n->book, NULL, FRAME_BETTER, &names, e);
+    resolve_summary_release(&names);
+    return status;
+}
+
+/* Where what has no name lies. */
+static int place(struct names *n, const struct resolve_options *options, struct err *e)
+{
+    n->placed = true;
+    if (frame_book_note_instructions(&n->book, e) != 0 ||
+        frame_places_init(&n->places, options, &n->book, e) != 0)
+        return -1;
+    for (size_t i = 0; i < n->callstacks.frames.len; i++) {
+        if (frame_places_add(&n->places, i, e) != 0)
+            return -1;
+    }
+    return frame_places_locate(&n->places, e);
+}
+
+static int names_init(struct names *n, const struct trace *t, const uint64_t *addresses,
+                      size_t count, const struct callstacks *returns, struct err *e)
+{
+    *n = (struct names){0};
+    strings_init(&n->strings);
+    if (callstacks_init(&n->callstacks, e) != 0)
+        return -1;
+    n->book.callstacks = &n->callstacks;
+    n->book.strings = &n->strings;
+    return take_modules(n, t, e) == 0 && take_addresses(n, addresses, count, returns, e) == 0 ? 0
+                                                                                              : -1;
+}
+
+/* ---- machine code */
+
+/* Notes the bounds of the function; and its bytes, if it begins at the frame's address. */
+static int take_code(struct names *n, size_t frame, const struct place_code *code, bool keep,
+                     struct err *e)
+{
+    const struct locate_frame *f = &n->places.frames.at[frame];
+    uint64_t into = code->address - code->start, address = f->address - !f->exact;
+    struct extent *x = &n->extents[frame];
+    if (into > address)
+        return 0;
+    *x = (struct extent){.start = address - into, .size = code->size};
+    if (!keep || into != 0)
+        return 0;
+    x->at = n->code.len;
+    x->len = code->bytes.len;
+    buf_put(&n->code, code->bytes.p, code->bytes.len);
+    return n->code.failed ? err_no_memory(e, "machine code") : 0;
+}
+
+static int read_image(struct names *n, struct run_traces *r, size_t image, bool keep, struct err *e)
+{
+    struct helper_bias bias = {0};
+    struct helper *helper = &r->resolver.helper;
+    size_t count;
+    const uint32_t *frames = locate_frames_of(&n->places.locate, image, &count);
+    int status = frame_places_infer(&n->places, image, helper, &bias, e);
+    for (size_t i = 0; i < count && status == 0; i++) {
+        const struct located *at = &n->places.locate.frames.at[frames[i]];
+        const struct place place = {at->kind, at->value};
+        struct place_code code;
+        bool found = false;
+        bool wanted = keep || !n->places.frames.at[frames[i]].exact;
+        if (wanted && at->step != LOCATED_NOT)
+            status = helper_read_code(helper, &place, &code, &found, e);
+        if (status == 0 && found)
+            status = take_code(n, frames[i], &code, keep, e);
+    }
+    return status;
+}
+
+/*
+ * Bounds of the functions that call stacks lead through; what an image does not give is not known.
+ * Of others, which servers find in the code of these, no code is told: from call to call they would
+ * ask for whole libraries. `keep`: the bytes, of all.
+ */
+static int read_code(struct names *n, struct run_traces *r, bool keep, struct err *e)
+{
+    if (!run_names_has_code(r))
+        return 0;
+    n->extents = calloc(n->places.frames.len + 1, sizeof *n->extents);
+    if (!n->extents)
+        return err_no_memory(e, "machine code");
+    for (size_t i = 0; i < n->places.locate.images.len; i++) {
+        const struct locate_image *li = &n->places.locate.images.at[i];
+        struct image_facts facts;
+        struct err cause = {0};
+        size_t count;
+        (void)locate_frames_of(&n->places.locate, i, &count);
+        if (count == 0)
+            continue;
+        if (resolver_open(&r->resolver, li->path, &li->build_id, frame_places_proof(&n->places, li),
+                          &facts, &cause) == 0) {
+            (void)read_image(n, r, i, keep, &cause);
+            helper_close_image(&r->resolver.helper);
+        }
+        if (cause.code == ERR_MEMORY) {
+            *e = cause;
+            return -1;
+        }
+    }
+    return 0;
+}
+
+bool run_names_has_code(const struct run_traces *r)
+{
+    return r->resolver_runs && !r->options->no_code;
+}
+
+/* ---- answers */
+
+static size_t frame_of(const struct names *n, uint64_t address)
+{
+    return (size_t)(callstacks_find_frame(&n->callstacks, address & FRAME_ADDRESS_MASK) -
+                    n->callstacks.frames.at);
+}
+
+/* The frame beyond the depth of call stacks has its name from the recording, and no image. */
+static int answer_cut(const struct trace *t, struct encoder *replies, struct err *e)
+{
+    const struct frame *f = callstacks_find_frame(&t->callstacks, FRAME_CUT);
+    uint32_t text = f && f->n ? t->callstacks.inlines.at[f->first].function : 0;
+    struct view unknown = view_of("[unknown]");
+    struct answer_function cut = {.name = text ? strings_get(&t->strings, text) : unknown,
+                                  .file = unknown};
+    return answer_frame(replies, FRAME_CUT, unknown, &cut, 1, e);
+}
+
+static int answer_one(const struct names *n, uint64_t address, struct encoder *replies,
+                      struct err *e)
+{
+    struct answer_function functions[PLACE_FRAMES_MAX];
+    size_t number = frame_of(n, address);
+    const struct frame *f = &n->callstacks.frames.at[number];
+    const struct extent *x = n->extents ? &n->extents[number] : NULL;
+    const struct located *at = &n->places.locate.frames.at[number];
+    struct view image = strings_get(&n->strings, f->image);
+    size_t count = f->n < PLACE_FRAMES_MAX ? f->n : PLACE_FRAMES_MAX;
+    for (size_t i = 0; i < count; i++) {
+        const struct frame_inline *in = &n->callstacks.inlines.at[f->first + i];
+        functions[i] = (struct answer_function){.name = strings_get(&n->strings, in->function),
+                                                .file = strings_get(&n->strings, in->file),
+                                                .line = in->line,
+                                                .symbol = in->symbol};
+        if (x && x->start && x->start == in->symbol && x->size <= UINT32_MAX)
+            functions[i].symbol_len = (uint32_t)x->size;
+    }
+    if (count == 0) {
+        bool known = at->image != LOCATE_NONE && at->step != LOCATED_NOT;
+        /* What a client says that leaves it to others: the offset in place of the symbol. The
+         * byte before is the return address's own business. */
+        functions[0] = (struct answer_function){
+            .name = view_of(known ? "[unresolved]" : "[unknown]"),
+            .file = view_of("[unknown]"),
+            .symbol = known ? at->value + (frame_book_is_exact(&n->book, number) ? 0 : 1) : 0};
+        count = 1;
+        if (known)
+            image = n->places.locate.images.at[at->image].path;
+    }
+    if (image.len == 0)
+        image = view_of("[unknown]");
+    return answer_frame(replies, address, image, functions, count, e);
+}
+
+int run_names_frames(struct run_traces *r, struct trace *t, const uint64_t *addresses, size_t n,
+                     struct encoder *replies, struct err *e)
+{
+    struct names names;
+    int status = names_init(&names, t, addresses, n, &t->callstacks, e);
+    if (status == 0)
+        status = look_up(&names, r, e);
+    if (status == 0)
+        status = place(&names, &r->options->resolving, e);
+    if (status == 0)
+        status = read_code(&names, r, false, e);
+    for (size_t i = 0; i < n && status == 0; i++)
+        status = addresses[i] == FRAME_CUT ? answer_cut(t, replies, e)
+                                           : answer_one(&names, addresses[i], replies, e);
+    names_release(&names);
+    return status;
+}
+
+int run_names_symbols(struct run_traces *r, struct trace *t, const uint64_t *addresses, size_t n,
+                      struct encoder *replies, struct err *e)
+{
+    struct names names;
+    int status = names_init(&names, t, addresses, n, NULL, e);
+    if (status == 0)
+        status = look_up(&names, r, e);
+    for (size_t i = 0; i < n && status == 0; i++) {
+        const struct frame *f =
+            callstacks_find_frame(&names.callstacks, addresses[i] & FRAME_ADDRESS_MASK);
+        /* Where the code begins: in the innermost of functions that begin there together. */
+        const struct frame_inline *in = f->n ? &names.callstacks.inlines.at[f->first] : NULL;
+        struct view file = in ? strings_get(&names.strings, in->file) : (struct view){0};
+        status = answer_symbol(replies, addresses[i], file.len ? file : view_of("[unknown]"),
+                               in ? in->line : 0, e);
+    }
+    names_release(&names);
+    return status;
+}
+
+int run_names_code(struct run_traces *r, struct trace *t, const uint64_t *addresses, size_t n,
+                   struct encoder *replies, struct err *e)
+{
+    struct names names;
+    int status = names_init(&names, t, addresses, n, NULL, e);
+    if (status == 0)
+        status = place(&names, &r->options->resolving, e);
+    if (status == 0)
+        status = read_code(&names, r, true, e);
+    for (size_t i = 0; i < n && status == 0; i++) {
+        const struct extent *x =
+            names.extents ? &names.extents[frame_of(&names, addresses[i])] : NULL;
+        if (x && x->len && x->len <= RUN_NAMES_CODE_MAX)
+            status = answer_code(replies, addresses[i],
+                                 (struct view){(const char *)names.code.data + x->at, x->len}, e);
+        else
+            status = answer_nothing(replies, QUERY_SYMBOL_CODE, addresses[i], e);
+    }
+    names_release(&names);
+    return status;
+}

@@ -1,0 +1,92 @@
+#include "run/run_record.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+
+/* Events that are read between two looks at anything else. */
+#define PIECE ((uint64_t)1 << 20)
+
+struct run_record *run_record_new_empty(const char *spool, struct err *e)
+{
+    const struct trace_options options = {.spool_dir = spool};
+    struct run_record *t = calloc(1, sizeof *t);
+    if (!t) {
+        err_no_memory(e, "a trace");
+        return NULL;
+    }
+    if (trace_init(&t->trace, &options, e) == 0)
+        return t;
+    free(t);
+    return NULL;
+}
+
+struct run_record *run_record_new(const char *spool, struct err *e)
+{
+    struct run_record *t = run_record_new_empty(spool, e);
+    if (!t)
+        return NULL;
+    if (ingest_init(&t->ingest, &t->trace, e) != 0) {
+        trace_release(&t->trace);
+        free(t);
+        return NULL;
+    }
+    recording_target_init(&t->target, &t->ingest);
+    return t;
+}
+
+void run_record_free(struct run_record *t)
+{
+    if (!t)
+        return;
+    recording_target_release(&t->target);
+    ingest_release(&t->ingest);
+    trace_release(&t->trace);
+    free(t);
+}
+
+bool run_record_expects_strangers(const struct rec_header *h, bool forked)
+{
+    return forked || (h->options.flags & REC_OPTION_ATTACHED) || h->options.min_size ||
+           h->options.sample_bytes || h->early_allocations || h->deep_libraries || h->deep_unseen;
+}
+
+int run_record_end(struct run_record *t, struct recording *r, bool part, struct err *e)
+{
+    uint64_t taken;
+    do {
+        if (recording_advance(r, false, PIECE, &taken, e) != 0)
+            return -1;
+    } while (taken >= PIECE);
+    t->processes++;
+    if (t->unseen)
+        run_unseen_take(t->unseen, r);
+    const struct recording_counts *counts = recording_counts(r);
+    t->events += counts->allocations + counts->frees;
+    t->notes += counts->notes;
+    t->forks += counts->forks;
+    return recording_finish(r, part, e);
+}
+
+int run_record_add(struct run_record *t, int fd, bool part, struct err *e)
+{
+    struct recording *r;
+    struct rec_header h;
+    if (recording_open(&r, fd, &t->target, e) != 0)
+        return -1;
+    int status = recording_header(r, &h, e);
+    if (status == 0) {
+        t->trace.memory.misses_frees = h.options.flags & REC_OPTION_ATTACHED;
+        t->ingest.unknown_frees_expected = part || run_record_expects_strangers(&h, false);
+        status = run_record_end(t, r, part, e);
+    }
+    recording_free(r);
+    return status;
+}
+
+int run_record_close(struct run_record *t, struct err *e)
+{
+    if (t->processes > 1 &&
+        trace_add_fact(&t->trace, e, "processes", "%" PRIu64, t->processes) != 0)
+        return -1;
+    return ingest_finish(&t->ingest, e);
+}

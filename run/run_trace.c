@@ -1,0 +1,380 @@
+#include "run/run_trace.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "analysis/figures/summary.h"
+#include "base/format.h"
+#include "base/outfile.h"
+#include "base/print_error.h"
+#include "naming/resolve_trace.h"
+#include "server/capture/stored_summary.h"
+#include "report/processes.h"
+#include "report/report.h"
+#include "server/capture/stored_summary.h"
+#include "trace/save/save_file.h"
+
+/* As after a capture: the rest is for `tidemark report`. */
+#define SITES_SHOWN 20
+
+extern char **environ;
+
+void run_traces_init(struct run_traces *r, const struct run_options *o)
+{
+    struct err e = {0};
+    *r = (struct run_traces){.options = o, .resolver = RESOLVER_NONE};
+    if (o->no_symbols)
+        return;
+    r->resolver_runs = resolver_init(&r->resolver, &o->resolving, &e) == 0;
+    if (!r->resolver_runs)
+        print_error(&e);
+}
+
+void run_traces_release(struct run_traces *r)
+{
+    for (size_t i = 0; i < r->processes.len; i++) {
+        free((char *)r->processes.at[i].program.p);
+        free((char *)r->processes.at[i].trace.p);
+    }
+    vec_release(&r->processes);
+    resolver_release(&r->resolver);
+}
+
+/* ---- names */
+
+static void find_names(struct run_traces *r, struct trace *t)
+{
+    struct resolve_summary names;
+    struct buf fact = {0};
+    struct err e = {0};
+    if (!r->resolver_runs)
+        return;
+    int status = resolve_trace(&r->resolver, t, FRAME_BETTER, &names, &e);
+    if (status == 0) {
+        resolve_summary_warn(&names);
+        resolve_summary_fact(&names, &fact);
+        status = fact.failed ? err_no_memory(&e, "a fact")
+                             : trace_add_fact(t, &e, "symbols", "%s", buf_str(&fact));
+    }
+    if (status != 0)
+        print_error(&e);
+    buf_release(&fact);
+    resolve_summary_release(&names);
+}
+
+/* ---- on disk */
+
+/*
+ * Whether the report is for a program that reads standard output. A collector that a library
+ * started has another use for that.
+ */
+static bool is_for_programs(const struct run_options *o)
+{
+    return (o->report == RUN_JSON || o->report == RUN_CSV) && !o->report_file && !o->adopt;
+}
+
+/* With `made`, makes the summary on the way. */
+static int save(struct run_traces *r, struct trace *t, const char *path, bool replace,
+                struct saved_summary *made, struct err *e)
+{
+    const struct run_options *o = r->options;
+    struct trace_write_stats stats;
+    struct buf losses = {0}, name = {0};
+    char bytes[FORMAT_SIZE], events[FORMAT_SIZE], text[FILE_VERSION_TEXT_SIZE];
+    struct save_options options = {.layout = file_layout_find(o->version),
+                                   .container = o->container,
+                                   .replace = replace,
+                                   .threaded = true};
+    uint64_t count = 0;
+    find_names(r, t);
+    if (summary_write_facts(t, e) != 0)
+        return -1;
+    for (size_t i = 0; i < t->memory.pools.len; i++)
+        count += t->memory.pools.at[i]->totals.allocations + t->memory.pools.at[i]->totals.frees;
+    if (made) {
+        *made = (struct saved_summary){.trace = t, .options = &options};
+        options.append = saved_summary_append;
+        options.append_ctx = made;
+    }
+    int status = trace_save_file(t, path, &options, &stats, &losses, e);
+    if (status == 0 && !is_for_programs(o)) {
+        format_terminal(&name, view_of(path));
+        fprintf(stderr, "tidemark: %s: %s, %s\n", buf_str(&name),
+                format_counted(events, count, "memory event"),
+                format_bytes(bytes, stats.file_bytes));
+    }
+    if (status == 0 && losses.len)
+        fprintf(stderr, "tidemark: version %s cannot hold: %s\n",
+                file_version_text(o->version, text), buf_str(&losses));
+    buf_release(&losses);
+    buf_release(&name);
+    return status;
+}
+
+int run_trace_save(struct run_traces *r, struct trace *t, const char *path, struct err *e)
+{
+    return save(r, t, path, r->options->replace, NULL, e);
+}
+
+/* For the table: what the trace at `path` says of `count` processes. The root's is the first. */
+static int note_process(struct run_traces *r, const struct summary *s, uint64_t count,
+                        const char *path, struct err *e)
+{
+    const struct trace *t = s->trace;
+    struct view name = strings_get(&t->strings, t->facts.program);
+    char *program = strndup(name.p ? name.p : "", name.len), *trace = strdup(path);
+    struct report_process p = {.pid = t->facts.pid,
+                               .count = count,
+                               .live_bytes = s->live_bytes,
+                               .events = s->allocations + s->frees};
+    for (size_t i = 0; i < s->pools.len; i++) {
+        uint64_t peak = s->pools.at[i].figures.peak_bytes;
+        p.peak_bytes = peak > p.peak_bytes ? peak : p.peak_bytes;
+    }
+    if (!program || !trace || !vec_push(&r->processes, p)) {
+        free(program);
+        free(trace);
+        return err_no_memory(e, "the table of processes");
+    }
+    struct report_process *last = &r->processes.at[r->processes.len - 1];
+    last->program = view_of(program);
+    last->trace = view_of(trace);
+    return 0;
+}
+
+static int make_summary(struct saved_summary *made, struct trace *t, struct err *e)
+{
+    const struct summary_options options = {.by = GROUP_SITE};
+    if (!made->made && summary_build(&made->summary, t, &options, e) != 0)
+        return -1;
+    made->made = true;
+    return 0;
+}
+
+/* ---- the report */
+
+static int write_into(const struct summary *s, const struct report_options *report, FILE *out,
+                      const char *path, struct err *e)
+{
+    int status = report_write(s, report, out, e);
+    if (fclose(out) != 0 && status == 0)
+        status = err_errno(e, ERR_OUTPUT, "cannot write %s", path);
+    return status;
+}
+
+static int write_file(const struct summary *s, const struct report_options *report,
+                      const char *path, bool replace, struct err *e)
+{
+    struct outfile o;
+    if (outfile_open(&o, path, replace, e) != 0)
+        return -1;
+    FILE *out = outfile_stream(&o, e);
+    int status = out ? write_into(s, report, out, path, e) : -1;
+    if (status == 0)
+        status = outfile_commit(&o, e);
+    outfile_abort(&o);
+    return status;
+}
+
+static int write_report(struct run_traces *r, struct summary *s, struct err *e)
+{
+    static const enum report_format formats[] = {
+        [RUN_TEXT] = REPORT_TEXT, [RUN_JSON] = REPORT_JSON, [RUN_CSV] = REPORT_CSV};
+    const struct run_options *o = r->options;
+    if (o->report == RUN_NONE || o->report == RUN_HTML)
+        return 0;
+    const struct report_options report = {.format = formats[o->report],
+                                          .sort = SORT_SIZE,
+                                          .processes = r->processes.at,
+                                          .process_count = r->processes.len};
+    const struct summary_selection selection = {.sort = SORT_SIZE,
+                                                .limit = o->report == RUN_TEXT ? SITES_SHOWN : 0};
+    summary_select(&s->sites, &selection);
+    if (o->report_file)
+        return write_file(s, &report, o->report_file, o->replace, e);
+    if (is_for_programs(o))
+        return report_write(s, &report, stdout, e);
+    if (o->report == RUN_TEXT)
+        fprintf(stderr, "\n");
+    struct err unread = {0};
+    /* A standard error that nobody can read is the caller's choice: the trace is there. */
+    if (report_write(s, &report, stderr, &unread) != 0 && unread.code != ERR_OUTPUT) {
+        *e = unread;
+        return -1;
+    }
+    return 0;
+}
+
+/* Runs a program of ours or the desktop's to its end; its words go to standard error. */
+static int spawn(const char *path, char *const arguments[], struct err *e)
+{
+    posix_spawn_file_actions_t actions;
+    pid_t pid;
+    int status = 0;
+    if (posix_spawn_file_actions_init(&actions) != 0)
+        return err_no_memory(e, "starting a program");
+    int cause = posix_spawn_file_actions_adddup2(&actions, STDERR_FILENO, STDOUT_FILENO);
+    if (cause == 0)
+        cause = posix_spawnp(&pid, path, &actions, NULL, arguments, environ);
+    posix_spawn_file_actions_destroy(&actions);
+    errno = cause;
+    if (cause != 0)
+        return err_errno(e, ERR_OUTPUT, "cannot start %s", arguments[0]);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        continue;
+    return status == 0 ? 0 : err_set(e, ERR_OUTPUT, "%s failed", arguments[0]);
+}
+
+/* "x.tracy" → "x.html" */
+static char *page_name(const struct run_options *o, const char *trace)
+{
+    struct buf b = {0};
+    if (o->report == RUN_HTML && o->report_file)
+        return strdup(o->report_file);
+    size_t len = strlen(trace);
+    if (len > 6 && strcmp(trace + len - 6, ".tracy") == 0)
+        len -= 6;
+    buf_put(&b, trace, len);
+    buf_puts(&b, ".html");
+    char *name = strdup(buf_str(&b));
+    buf_release(&b);
+    return name;
+}
+
+/* The page shows more than a summary: it is made from the file, by this program once more. */
+static int make_page(const struct run_options *o, const char *trace, struct err *e)
+{
+    char *page = page_name(o, trace);
+    if (!page)
+        return err_no_memory(e, "the page");
+    char *const arguments[] = {(char *)"tidemark",
+                               (char *)"report",
+                               (char *)"--format",
+                               (char *)"html",
+                               (char *)"-o",
+                               page,
+                               (char *)trace,
+                               o->replace ? (char *)"-f" : NULL,
+                               NULL};
+    int status = spawn("/proc/self/exe", arguments, e);
+    if (status == 0) {
+        struct buf name = {0};
+        format_terminal(&name, view_of(page));
+        fprintf(stderr, "tidemark: %s: the page\n", buf_str(&name));
+        buf_release(&name);
+    }
+    if (status == 0 && o->open) {
+        char *const browser[] = {(char *)"xdg-open", page, NULL};
+        status = spawn("xdg-open", browser, e);
+    }
+    free(page);
+    return status;
+}
+
+static int check(struct run_traces *r, struct summary *s, struct err *e)
+{
+    struct err verdict = {0};
+    if (budgets_check(&r->options->fail_if, s, "fail-if", false, &verdict) == 0)
+        return 0;
+    if (verdict.code != ERR_CHECK) {
+        *e = verdict;
+        return -1;
+    }
+    r->exceeded = true;
+    print_error(&verdict);
+    return 0;
+}
+
+int run_trace_save_children(struct run_traces *r, struct trace *t, uint64_t count, const char *path,
+                            struct err *e)
+{
+    struct saved_summary made = {0};
+    int status = save(r, t, path, r->options->replace, &made, e);
+    if (status == 0)
+        status = make_summary(&made, t, e);
+    if (status == 0)
+        status = note_process(r, &made.summary, count, path, e);
+    if (status == 0 && !r->options->this_process && !made.summary.empty)
+        status = check(r, &made.summary, e);
+    saved_summary_release(&made);
+    return status;
+}
+
+void run_trace_check_cover(struct run_traces *r, struct summary *s)
+{
+    struct summary_check c = {.name = "covers-process-tree"};
+    char n[FORMAT_SIZE];
+    uint64_t uncovered = r->options->this_process ? 0 : r->uncovered;
+    if ((!uncovered && !r->replaced) || r->options->fail_if.list.len == 0)
+        return;
+    if (r->replaced)
+        snprintf(c.detail, sizeof c.detail, "the program itself was not recorded to its end");
+    else
+        snprintf(c.detail, sizeof c.detail, "%s not recorded",
+                 format_counted(n, uncovered, "child process"));
+    fprintf(stderr, "tidemark: --fail-if covers less than the process tree: %s%s\n", c.detail,
+            r->replaced ? "" : "; --this-process checks the program's own process alone");
+    r->exceeded = true;
+    if (s)
+        (void)vec_push(&s->checks, c); /* the line above is said in any case */
+}
+
+static bool needs_summary(const struct run_traces *r)
+{
+    const struct run_options *o = r->options;
+    return o->fail_if.list.len || r->processes.len ||
+           (o->report != RUN_NONE && o->report != RUN_HTML);
+}
+
+/* Text and JSON have the table in the report. */
+void run_trace_list_processes(const struct run_traces *r)
+{
+    struct buf text = {0};
+    const struct report_options report = {.processes = r->processes.at,
+                                          .process_count = r->processes.len};
+    processes_text(&text, &report);
+    if (r->processes.len)
+        fprintf(stderr, "\n%s", buf_str(&text));
+    buf_release(&text);
+}
+
+static int report(struct run_traces *r, struct trace *t, struct saved_summary *made,
+                  const char *path, struct err *e)
+{
+    if (make_summary(made, t, e) != 0 || check(r, &made->summary, e) != 0)
+        return -1;
+    run_trace_check_cover(r, &made->summary);
+    if (r->processes.len || r->options->report == RUN_JSON) {
+        if (note_process(r, &made->summary, 1, path, e) != 0)
+            return -1;
+        struct report_process root = r->processes.at[r->processes.len - 1];
+        memmove(&r->processes.at[1], r->processes.at,
+                (r->processes.len - 1) * sizeof *r->processes.at);
+        r->processes.at[0] = root;
+    }
+    if (r->options->report != RUN_TEXT && r->options->report != RUN_JSON)
+        run_trace_list_processes(r);
+    return write_report(r, &made->summary, e);
+}
+
+int run_trace_finish(struct run_traces *r, struct trace *t, const char *path, bool replace,
+                     struct err *e)
+{
+    const struct run_options *o = r->options;
+    struct saved_summary made = {0};
+    bool summed = needs_summary(r);
+    int status = save(r, t, path, replace, summed ? &made : NULL, e);
+    if (status == 0 && summed)
+        status = report(r, t, &made, path, e);
+    saved_summary_release(&made);
+    if (status == 0 && (o->report == RUN_HTML || o->open))
+        status = make_page(o, path, e);
+    return status;
+}

@@ -1,0 +1,431 @@
+#include "run/run_tree.h"
+
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/file_io.h"
+#include "base/monotonic.h"
+#include "base/print_error.h"
+#include "run/run_why.h"
+
+/* Events that are read between two looks at anything else: some tens of milliseconds. */
+#define PIECE ((uint64_t)1 << 19)
+
+char *run_tree_name(const char *output, const char *what)
+{
+    const char *slash = strrchr(output, '/');
+    const char *dot = strrchr(slash ? slash : output, '.');
+    size_t stem = dot && dot != output ? (size_t)(dot - output) : strlen(output);
+    size_t room = strlen(output) + strlen(what) + 2;
+    char *name = malloc(room);
+    if (name)
+        snprintf(name, room, "%.*s.%s%s", (int)stem, output, what, output + stem);
+    return name;
+}
+
+/* Says what went wrong with one process; the others go on. */
+static void complain(struct run_tree *t, const struct err *e)
+{
+    print_error(e);
+    if (!t->failure.code)
+        t->failure = *e;
+    t->keep = true;
+}
+
+/* NULL: it is not offered to servers. */
+static struct run_listen *listener_of(const struct run_tree *t, const struct run_process *p)
+{
+    return p->collected->is_root ? &t->offers->root : p->listen;
+}
+
+/* ---- reading */
+
+/* Whether there is something to read by now: the process writes the header before all else. */
+static bool start_reading(struct run_tree *t, struct run_process *p)
+{
+    struct err e = {0};
+    if (p->recording)
+        return p->record != NULL;
+    if (!p->record && !(p->record = run_record_new(t->spool, &e))) {
+        complain(t, &e);
+        return false;
+    }
+    p->record->unseen = &t->unseen;
+    if (recording_open(&p->recording, p->collected->fd, &p->record->target, &e) != 0) {
+        p->silent = p->collected->ended;
+        return false;
+    }
+    if (!p->collected->is_root)
+        p->listen = run_offers_add(t->offers);
+    if (listener_of(t, p))
+        run_listen_begin(listener_of(t, p), p->collected, p->recording, p->record);
+    return true;
+}
+
+/* Before more is read: libraries that were loaded meanwhile may free what nobody saw them take. */
+static void look_for_strangers(struct run_process *p)
+{
+    struct err e = {0};
+    struct rec_header h;
+    if (recording_read_header(p->collected->fd, &h, &e) != 0)
+        return;
+    p->record->trace.memory.misses_frees = h.options.flags & REC_OPTION_ATTACHED;
+    p->record->ingest.unknown_frees_expected =
+        run_record_expects_strangers(&h, p->collected->hello.origin == REC_ORIGIN_FORK);
+}
+
+/* What it has recorded up to now, as far as it is in order. */
+static uint64_t read_on(struct run_tree *t, struct run_process *p)
+{
+    struct err e = {0};
+    uint64_t taken = 0;
+    if (!start_reading(t, p))
+        return 0;
+    look_for_strangers(p);
+    if (recording_advance(p->recording, true, PIECE, &taken, &e) != 0) {
+        complain(t, &e);
+        p->finished = true;
+    }
+    run_unseen_take(&t->unseen, p->recording);
+    return taken;
+}
+
+/* What the header of a program that ended says is known for good then. */
+static void note_end(struct run_tree *t, const struct run_process *p)
+{
+    struct rec_header h;
+    struct err e;
+    if (recording_read_header(p->collected->fd, &h, &e) == 0)
+        run_unseen_ended(&t->unseen, p->number, &h);
+}
+
+static void finish(struct run_tree *t, struct run_process *p)
+{
+    struct err e = {0};
+    p->finished = true;
+    if (p->collected->is_root)
+        note_end(t, p);
+    if (!start_reading(t, p))
+        return;
+    look_for_strangers(p);
+    if (run_record_end(p->record, p->recording, false, &e) != 0 ||
+        run_record_close(p->record, &e) != 0)
+        complain(t, &e);
+    if (listener_of(t, p))
+        run_listen_end(listener_of(t, p), p->record);
+    t->forks += p->record->forks;
+    recording_free(p->recording);
+    p->recording = NULL;
+}
+
+/* ---- children that ended */
+
+static void forget(struct run_tree *t, struct run_process *p)
+{
+    bool keep = t->keep || t->options->keep;
+    recording_free(p->recording);
+    if (p->listen) {
+        run_offers_leave(t->offers, p->listen, p->record, p->collected, keep);
+    } else {
+        run_record_free(p->record);
+        (t->ends ? collected_leave : collected_free)(p->collected, keep);
+    }
+    *p = (struct run_process){.finished = true};
+}
+
+/* What would make a trace worth having. */
+static uint64_t held(const struct run_record *r)
+{
+    return r ? r->events + r->notes : 0;
+}
+
+/* One that executed another program is not missed: that one speaks for itself. */
+static void note_idle(struct run_idle *idle, const struct run_process *p)
+{
+    struct rec_header h;
+    struct err e;
+    if (recording_read_header(p->collected->fd, &h, &e) == 0 && h.state == REC_STATE_EXEC)
+        return;
+    idle->count++;
+    if (idle->told)
+        return;
+    struct buf why = {0};
+    idle->told = run_why_nothing(p, &why);
+    if (idle->count == 1 || idle->told) {
+        buf_clear(&idle->why);
+        buf_put(&idle->why, why.data, why.len);
+    }
+    buf_release(&why);
+}
+
+static void fold(struct run_tree *t, struct run_process *p)
+{
+    struct err e = {0};
+    if (!t->folded)
+        t->folded = run_record_new(t->spool, &e);
+    if (t->folded)
+        t->folded->unseen = &t->unseen;
+    uint64_t had = t->folded ? t->folded->forks : 0;
+    uint64_t held_before = held(t->folded);
+    /* One that ended before it recorded anything is no loss. */
+    if (!t->folded ||
+        (run_record_add(t->folded, p->collected->fd, true, &e) != 0 && e.code != ERR_INPUT))
+        complain(t, &e);
+    if (!e.code && held(t->folded) == held_before)
+        note_idle(&t->folded_idle, p);
+    t->forks += t->folded ? t->folded->forks - had : 0;
+}
+
+/* Traces of programs of this process, and of others that had its number. */
+static unsigned count_saved(const struct run_tree *t, pid_t pid)
+{
+    unsigned n = 0;
+    for (size_t i = 0; i < t->saved.len; i++)
+        n += t->saved.at[i] == pid;
+    return n;
+}
+
+static void save_child(struct run_tree *t, struct run_process *p)
+{
+    struct err e = {0};
+    char pid[32];
+    snprintf(pid, sizeof pid, "%d", (int)p->collected->pid);
+    /* One process may have executed several programs, and numbers come again. */
+    unsigned before = count_saved(t, p->collected->pid);
+    if (before)
+        snprintf(pid, sizeof pid, "%d.%u", (int)p->collected->pid, before + 1);
+    char *name = run_tree_name(t->output, pid);
+    for (unsigned i = before + 2; name && !t->options->replace && file_is_there(name); i++) {
+        free(name);
+        snprintf(pid, sizeof pid, "%d.%u", (int)p->collected->pid, i);
+        name = run_tree_name(t->output, pid);
+    }
+    if (!name || !vec_push(&t->saved, p->collected->pid))
+        err_no_memory(&e, "the output's name");
+    if (e.code || run_trace_save_children(t->traces, &p->record->trace, 1, name, &e) != 0)
+        complain(t, &e);
+    t->children++;
+    free(name);
+}
+
+static void child_ended(struct run_tree *t, struct run_process *p)
+{
+    double lived = (double)(p->collected->end - p->collected->began) / 1e9;
+    note_end(t, p);
+    if (!p->record && lived < t->options->min_lifetime) {
+        fold(t, p);
+    } else {
+        finish(t, p);
+        if (p->record && !p->silent && held(p->record) == 0)
+            note_idle(&t->idle, p);
+        else if (p->record && !p->silent)
+            save_child(t, p);
+    }
+    forget(t, p);
+}
+
+/* ---- all of them */
+
+static void take_new(struct run_tree *t)
+{
+    struct collected *c;
+    while ((c = collector_take(t->collector))) {
+        t->came += c->hello.origin == REC_ORIGIN_FORK;
+        /* What it was told when it came may have changed since. */
+        const struct run_process new = {.collected = c,
+                                        .number = run_unseen_came(&t->unseen, c->hello.pid),
+                                        .told = t->changes - (t->changes > 0)};
+        if (vec_push(&t->list, new))
+            continue;
+        struct err e = {0};
+        err_no_memory(&e, "processes");
+        complain(t, &e);
+        collected_free(c, true);
+    }
+}
+
+/* Children get a trace of their own, which costs something, once they are old enough for one. */
+static bool is_worth_reading(const struct run_tree *t, const struct run_process *p)
+{
+    double age = (double)(monotonic_ns() - p->collected->began) / 1e9;
+    return p->collected->is_root || age >= t->options->min_lifetime;
+}
+
+static void tell(const struct run_process *p, uint32_t control)
+{
+    (void)!pwrite(p->collected->fd, &control, sizeof control, offsetof(struct rec_header, control));
+}
+
+/* Once its header is there: the process wrote there what it was told when it came. */
+static void pause_recording(struct run_tree *t, struct run_process *p)
+{
+    uint32_t control = t->paused ? REC_CONTROL_PAUSE : REC_CONTROL_GO;
+    struct rec_header h;
+    struct err e = {0};
+    if (p->stopped || (is_worth_reading(t, p) && !start_reading(t, p)) ||
+        recording_read_header(p->collected->fd, &h, &e) != 0)
+        return;
+    p->told = t->changes;
+    if (h.control == control)
+        return;
+    tell(p, control);
+    /* A process that was attached to is on hold until then, which is no pause. */
+    if (h.control != REC_CONTROL_HOLD && p->recording &&
+        recording_note_pause(p->recording, t->paused, &e) != 0)
+        complain(t, &e);
+}
+
+void run_tree_pause(struct run_tree *t, bool paused)
+{
+    t->paused = paused;
+    t->changes++;
+    collector_set_paused(t->collector, paused);
+}
+
+/* What the process does from now on is not wanted, and it is told so. */
+static void stop_recording(struct run_tree *t, struct run_process *p)
+{
+    struct err e = {0};
+    if (p->stopped || !start_reading(t, p))
+        return;
+    p->stopped = true;
+    tell(p, REC_CONTROL_PAUSE);
+    if (recording_stop(p->recording, &e) != 0 ||
+        trace_add_fact(&p->record->trace, &e, "stopped_after", "%g s", t->options->seconds) != 0)
+        complain(t, &e);
+}
+
+static void drop_forgotten(struct run_tree *t)
+{
+    size_t kept = 0;
+    for (size_t i = 0; i < t->list.len; i++) {
+        if (t->list.at[i].collected)
+            t->list.at[kept++] = t->list.at[i];
+    }
+    t->list.len = kept;
+}
+
+uint64_t run_tree_step(struct run_tree *t, bool spare)
+{
+    uint64_t taken = 0;
+    take_new(t);
+    for (size_t i = 0; i < t->list.len; i++) {
+        struct run_process *p = &t->list.at[i];
+        if (p->finished)
+            continue;
+        if (t->stop && !p->collected->ended)
+            stop_recording(t, p);
+        else if (p->told != t->changes && !p->collected->ended)
+            pause_recording(t, p);
+        if (p->collected->ended && !p->collected->is_root)
+            child_ended(t, p);
+        else if (p->collected->ended || (p->collected->is_root && t->root_ended))
+            finish(t, p);
+        else if (spare && is_worth_reading(t, p))
+            taken += read_on(t, p);
+    }
+    drop_forgotten(t);
+    run_unseen_look(&t->unseen);
+    return taken;
+}
+
+void run_tree_save_alive(struct run_tree *t)
+{
+    struct err e = {0};
+    take_new(t);
+    for (size_t i = 0; i < t->list.len; i++) {
+        struct run_process *p = &t->list.at[i];
+        if (p->finished || p->collected->is_root)
+            continue;
+        /* Up to where it is known to be in order. */
+        if (!p->collected->ended && start_reading(t, p) && recording_stop(p->recording, &e) != 0)
+            complain(t, &e);
+        if (!p->collected->end)
+            p->collected->end = monotonic_ns();
+        child_ended(t, p);
+    }
+    drop_forgotten(t);
+}
+
+bool run_tree_root_is_gone(const struct run_tree *t)
+{
+    for (size_t i = 0; i < t->list.len; i++) {
+        if (t->list.at[i].collected->is_root && t->list.at[i].collected->ended)
+            return true;
+    }
+    return false;
+}
+
+size_t run_tree_alive(const struct run_tree *t)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < t->list.len; i++)
+        n += !t->list.at[i].collected->is_root && !t->list.at[i].collected->ended;
+    return n;
+}
+
+struct run_process *run_tree_root(struct run_tree *t)
+{
+    struct run_process *last = NULL;
+    for (size_t i = 0; i < t->list.len; i++) {
+        struct run_process *p = &t->list.at[i];
+        if (!p->collected->is_root)
+            continue;
+        if (!p->finished)
+            finish(t, p);
+        bool empty = p->silent || !p->record || p->record->events == 0;
+        if (!last || !empty || last->silent)
+            last = p;
+    }
+    return last;
+}
+
+const struct run_process *run_tree_last(const struct run_tree *t)
+{
+    for (size_t i = t->list.len; i-- > 0;) {
+        if (t->list.at[i].collected->is_root)
+            return &t->list.at[i];
+    }
+    return NULL;
+}
+
+void run_tree_save_folded(struct run_tree *t)
+{
+    struct err e = {0};
+    if (held(t->folded) == 0) {
+        if (t->idle.count == 0 || (t->folded_idle.told && !t->idle.told)) {
+            buf_clear(&t->idle.why);
+            buf_put(&t->idle.why, t->folded_idle.why.data, t->folded_idle.why.len);
+        }
+        t->idle.count += t->folded_idle.count;
+        return;
+    }
+    t->children += t->folded->processes;
+    char *name = run_tree_name(t->output, "children");
+    if (!name)
+        err_no_memory(&e, "the output's name");
+    if (!name || run_record_close(t->folded, &e) != 0 ||
+        run_trace_save_children(t->traces, &t->folded->trace, t->folded->processes, name, &e) != 0)
+        complain(t, &e);
+    free(name);
+}
+
+void run_tree_release(struct run_tree *t)
+{
+    t->ends = true;
+    run_listen_release(&t->offers->root);
+    for (size_t i = 0; i < t->list.len; i++) {
+        if (t->list.at[i].collected)
+            forget(t, &t->list.at[i]);
+    }
+    run_record_free(t->folded);
+    run_unseen_release(&t->unseen);
+    buf_release(&t->idle.why);
+    buf_release(&t->folded_idle.why);
+    vec_release(&t->list);
+    vec_release(&t->saved);
+}

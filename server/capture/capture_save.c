@@ -1,0 +1,475 @@
+#include "server/capture/capture_save.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analysis/figures/summary.h"
+#include "base/file_io.h"
+#include "base/format.h"
+#include "base/print_error.h"
+#include "report/write/official_units.h"
+#include "server/capture/capture_homeless.h"
+#include "server/capture/part_name.h"
+#include "server/capture/recovery.h"
+#include "trace/save/save_file.h"
+
+#define SAVE_TRIES 4u
+
+/* What compressing and sorting take. */
+#define SAVING_NEEDS ((uint64_t)24 << 20)
+
+/* The next part's; unless it may be replaced, the first such name that is free. */
+static char *next_part_name(struct capture *c, bool replace)
+{
+    char *name = NULL;
+    do {
+        free(name);
+        name = part_name(c->o.output, ++c->parts);
+    } while (name && !replace && file_is_there(name));
+    return name;
+}
+
+const char *capture_output(const struct capture *c)
+{
+    return c->part_output ? c->part_output : c->o.output;
+}
+
+/* A file that came to have the output's name while we recorded is not ours to replace. */
+static bool is_newcomer_there(const struct capture *c)
+{
+    struct stat st;
+    const char *output = capture_output(c);
+    if (c->o.replace)
+        return false;
+    /* A symlink that leads nowhere is one, too. */
+    return stat(output, &st) == 0 ? S_ISREG(st.st_mode) : file_is_there(output);
+}
+
+static int make_way(struct capture *c, struct err *e)
+{
+    char *name = next_part_name(c, c->o.replace);
+    if (!name)
+        return err_no_memory(e, "the output's name");
+    fprintf(stderr, "tidemark: %s came to exist meanwhile; saving to %s\n", capture_output(c),
+            name);
+    free(c->part_output);
+    c->part_output = name;
+    return 0;
+}
+
+/* A first request to stop while saving is answered, a second one is obeyed. */
+static int still_saving(void *ctx, struct err *e)
+{
+    struct capture *c = ctx;
+    (void)stop_asked(&c->stop);
+    unsigned asked = c->stop.count - c->stops_before;
+    if (asked > 1)
+        return err_set(e, ERR_OUTPUT, "interrupted, nothing is saved");
+    if (asked && !c->told_saving) {
+        c->told_saving = true;
+        fprintf(stderr, "tidemark: saving; a second signal %s\n",
+                c->journal ? "ends it, and leaves the journal" : "gives the trace up");
+    }
+    return 0;
+}
+
+/* Writes the trace, under another name when its own gets taken even while it is written. */
+static int save_somewhere(struct capture *c, struct trace *t, const struct save_options *options,
+                          struct trace_write_stats *stats, struct buf *losses, struct err *e)
+{
+    for (unsigned tries = 1;; tries++) {
+        if (is_newcomer_there(c) && make_way(c, e) != 0)
+            return -1;
+        buf_clear(losses);
+        if (trace_save_file(t, capture_output(c), options, stats, losses, e) == 0)
+            return 0;
+        if (tries == SAVE_TRIES || !is_newcomer_there(c))
+            return -1;
+        *e = (struct err){0};
+    }
+}
+
+/* Within the memory limit, other than the trace itself, which must be saved. */
+static int append_summary(void *ctx, int fd, struct err *e)
+{
+    struct capture *c = ctx;
+    memory_limit_close_gate(&c->memory);
+    int status = saved_summary_append(&c->summary, fd, e);
+    memory_limit_open_gate(&c->memory);
+    return status;
+}
+
+/* With `made`, makes the summary on the way. `last`: nothing more is saved. */
+static int save(struct capture *c, struct trace *t, struct saved_summary *made, bool last,
+                struct err *e)
+{
+    uint32_t version = c->version;
+    /* Beyond the bound or not, now it must be saved. */
+    if (memory_limit_keep(&c->memory, t, SAVING_NEEDS, e) < 0)
+        return -1;
+    struct trace_write_stats stats;
+    struct buf losses = {0};
+    char bytes[FORMAT_SIZE], text[FILE_VERSION_TEXT_SIZE];
+    struct save_options options = {.layout = file_layout_find(version),
+                                   .container = c->o.container,
+                                   .replace = c->o.replace,
+                                   .going = still_saving,
+                                   .going_ctx = c};
+    if (made) {
+        *made = (struct saved_summary){.trace = t, .options = &options};
+        options.append = append_summary;
+        options.append_ctx = c;
+    }
+    (void)stop_asked(&c->stop);
+    c->stops_before = c->stop.count;
+    c->told_saving = false;
+    printf("Saving trace...");
+    fflush(stdout);
+    if (save_somewhere(c, t, &options, &stats, &losses, e) != 0) {
+        printf(" failed!\n");
+        buf_release(&losses);
+        return -1;
+    }
+    monitor_saved(&c->monitor, capture_output(c), stats.file_bytes, last);
+    file_version_text(version, text);
+    printf(" done!\nTrace size %s (%.2f%% ratio)%s%s\n",
+           c->o.drop_in ? official_bytes(bytes, stats.file_bytes)
+                        : format_bytes(bytes, stats.file_bytes),
+           100.0 * (double)stats.file_bytes / (double)stats.inner_bytes,
+           c->o.drop_in ? "" : ", version ", c->o.drop_in ? "" : text);
+    if (losses.len)
+        fprintf(stderr, "tidemark: version %s cannot hold: %s\n", text, buf_str(&losses));
+    buf_release(&losses);
+    return 0;
+}
+
+/* ---- names */
+
+bool capture_start_resolver(struct capture *c)
+{
+    struct err e = {0};
+    if (!c->resolver_runs && resolver_init(&c->resolver, &c->o.resolving, &e) != 0)
+        print_error(&e);
+    else
+        c->resolver_runs = true;
+    c->resolver.root = &c->root;
+    return c->resolver_runs;
+}
+
+/* Whether names are to be looked for here, and says why. */
+static bool wants_names(struct capture *c, const struct trace *t)
+{
+    char n[FORMAT_SIZE];
+    if (c->o.namer == NAMER_SERVER || c->o.namer == NAMER_BOTH)
+        return true;
+    uint64_t open = c->o.namer == NAMER_DEFAULT && !c->o.drop_in ? resolve_count_unresolved(t) : 0;
+    if (open == 0)
+        return false;
+    printf("The client was built to resolve later: %s to name here\n",
+           format_counted(n, open, "frame"));
+    /* Who did not ask for names waits for no server. */
+    c->o.resolving.no_debuginfod = true;
+    return true;
+}
+
+/* Whatever goes wrong with names, the trace is saved. */
+static void find_names(struct capture *c, struct trace *t)
+{
+    struct resolve_summary names;
+    struct buf fact = {0};
+    struct err e = {0};
+    char n[FORMAT_SIZE];
+    if (!wants_names(c, t) || !capture_start_resolver(c))
+        return;
+    printf("Finding names...");
+    fflush(stdout);
+    int status = resolve_trace(&c->resolver, t, FRAME_BETTER, &names, &e);
+    if (status == 0) {
+        printf(" %s of ", format_count(n, names.named));
+        printf("%s named, ", format_counted(n, names.frames, "frame"));
+        printf("%s by the client\n", format_count(n, names.named_before));
+        resolve_summary_warn(&names);
+        resolve_summary_fact(&names, &fact);
+        status = fact.failed ? err_no_memory(&e, "a fact")
+                             : trace_add_fact(t, &e, "symbols", "%s", buf_str(&fact));
+    } else {
+        printf(" failed!\n");
+    }
+    if (status != 0)
+        print_error(&e);
+    buf_release(&fact);
+    resolve_summary_release(&names);
+}
+
+/* Whoever recovers the journal need not save this part again. */
+static void journal_part(struct capture *c, const char *output)
+{
+    char *path = c->journal ? realpath(output, NULL) : NULL;
+    if (path)
+        (void)journal_put_part(c->journal, ++c->parts_saved, path, NULL);
+    free(path);
+}
+
+/* ---- a part, while the capture goes on */
+
+/*
+ * In the child. It has the signals blocked, as the parent has: that is asked to stop, and waits.
+ * The parent does not have this part any more, and when the folder is removed, no journal.
+ */
+static void save_in_child(void *ctx, struct part_result *r)
+{
+    struct capture *c = ctx;
+    const struct save_options options = {.layout = file_layout_find(c->version),
+                                         .container = c->o.container,
+                                         .replace = c->o.replace};
+    struct trace_write_stats stats = {0};
+    struct buf losses = {0};
+    journal_abandon(c->journal);
+    r->saved = summary_write_facts(c->trace, &r->e) == 0 &&
+               save_somewhere(c, c->trace, &options, &stats, &losses, &r->e) == 0;
+    if (!r->saved && capture_is_homeless(c) && capture_go_elsewhere(c, c->trace, &r->e) == 0)
+        r->saved = save_somewhere(c, c->trace, &options, &stats, &losses, &r->e) == 0;
+    r->elsewhere = c->homeless;
+    r->file_bytes = stats.file_bytes;
+    r->inner_bytes = stats.inner_bytes;
+    snprintf(r->path, sizeof r->path, "%s", capture_output(c));
+    snprintf(r->losses, sizeof r->losses, "%s", losses.len ? buf_str(&losses) : "");
+}
+
+/*
+ * Whether there is memory for two: a child that saves what there is, and ourselves going on. Of a
+ * bound each gets a share. Only where the journal has it all may a part fail later.
+ */
+static bool has_room_for_two(struct capture *c)
+{
+    struct err ignored = {0};
+    uint64_t bound = c->memory.bytes;
+    if (!c->journal || c->fifo >= 0)
+        return false;
+    if (bound == 0)
+        return true;
+    return memory_limit_keep(&c->memory, c->trace, bound / 4 + SAVING_NEEDS, &ignored) == 0 &&
+           memory_anonymous() + SAVING_NEEDS < bound / 2;
+}
+
+/* The child's memory is ours until we change it, and then in addition. */
+static void share_memory(struct capture *c)
+{
+    struct err ignored = {0};
+    if (c->memory.bytes)
+        c->memory.lent = memory_anonymous() + SAVING_NEEDS;
+    else
+        (void)spool_set_budget(&c->trace->spool, c->memory.budget / 2, &ignored);
+}
+
+static void take_memory_back(struct capture *c)
+{
+    struct err ignored = {0};
+    size_t wanted = c->o.buffer ? c->o.buffer : TRACE_BUDGET;
+    c->memory.lent = 0;
+    if (!c->trace)
+        return;
+    if (c->memory.bytes)
+        (void)memory_limit_change(&c->memory, c->trace, c->memory.bytes, wanted, &ignored);
+    else
+        (void)spool_set_budget(&c->trace->spool, c->memory.budget, &ignored);
+}
+
+/* What became of the part before this one: enum of struct session_limits. */
+int capture_part_saved(void *ctx, bool wait, struct err *e)
+{
+    struct capture *c = ctx;
+    struct part_result r;
+    char bytes[FORMAT_SIZE];
+    if (c->saver.pid == 0)
+        return 1;
+    if (!part_saver_ended(&c->saver, wait, &r))
+        return 0;
+    take_memory_back(c);
+    if (c->o.keep_last && !r.saved) {
+        print_error(&r.e);
+        return 1;
+    }
+    if (!r.saved) {
+        c->part_lost = true;
+        *e = r.e;
+        return -1;
+    }
+    if (c->terminal)
+        printf("\r\033[K");
+    monitor_saved(&c->monitor, r.path, r.file_bytes, false);
+    printf("%s is saved, %s\n", r.path, format_bytes(bytes, r.file_bytes));
+    if (r.elsewhere)
+        fprintf(stderr, "tidemark: the folder was removed: a part of the trace is %s\n", r.path);
+    if (r.losses[0])
+        fprintf(stderr, "tidemark: the file's version cannot hold: %s\n", r.losses);
+    fflush(stdout);
+    if (!c->o.keep_last)
+        journal_part(c, r.path);
+    return 1;
+}
+
+static int go_on_in_next(struct capture *c, struct err *e)
+{
+    free(c->part_output);
+    c->part_output = next_part_name(c, c->o.replace);
+    if (!c->part_output)
+        return err_no_memory(e, "the output's name");
+    printf("going on in %s\n", c->part_output);
+    return 0;
+}
+
+/*
+ * The session's call when a trace can hold no more: save it and go on in the next. Nothing can be
+ * made in a folder that was removed: then this is the last part, which is saved when all else is
+ * done, and the client is captured again into a folder that is there.
+ */
+int capture_save_part(void *ctx, struct err *e)
+{
+    struct capture *c = ctx;
+    char time[FORMAT_SIZE];
+    if (capture_is_homeless(c))
+        return err_set(e, ERR_OUTPUT, "no other part can be made there");
+    if (c->terminal)
+        printf("\r\033[K");
+    printf("this part of the trace ends after %s of the client's time\n",
+           format_duration(time, c->trace->facts.last_time));
+    find_names(c, c->trace);
+    if (has_room_for_two(c) && part_saver_start(&c->saver, save_in_child, c)) {
+        share_memory(c);
+        return go_on_in_next(c, e) == 0 ? 1 : -1;
+    }
+    if (!c->facts_written && summary_write_facts(c->trace, e) != 0)
+        return -1;
+    c->facts_written = true;
+    if (save(c, c->trace, NULL, false, e) != 0)
+        return -1;
+    c->facts_written = false; /* of the next part */
+    journal_part(c, capture_output(c));
+    return go_on_in_next(c, e);
+}
+
+/* ---- what a flight recorder keeps, while it goes on */
+
+/* From the journal as it is now, into a store of its own. */
+static int save_kept(struct capture *c, struct trace *t, struct part_result *r, struct err *e)
+{
+    const struct save_options options = {
+        .layout = file_layout_find(c->version), .container = c->o.container, .replace = false};
+    const struct recovery_options playing = {.goes_on = true};
+    struct trace_write_stats stats = {0};
+    struct recovery found;
+    struct buf losses = {0};
+    struct journal_reader *reader = journal_reader_peek(c->journal_name, e);
+    int status = reader ? recovery_run(reader, t, &playing, &found, e) : -1;
+    journal_reader_close(reader);
+    if (status == 0)
+        status = summary_write_facts(t, e);
+    if (status == 0)
+        status = save_somewhere(c, t, &options, &stats, &losses, e);
+    r->file_bytes = stats.file_bytes;
+    snprintf(r->path, sizeof r->path, "%s", capture_output(c));
+    snprintf(r->losses, sizeof r->losses, "%s", losses.len ? buf_str(&losses) : "");
+    buf_release(&losses);
+    return status;
+}
+
+static int kept_to(struct capture *c, struct part_result *r, struct err *e)
+{
+    const struct trace_options store = {.spool_dir = c->o.spool_dir,
+                                        .resident_budget = c->memory.budget / 2};
+    struct trace *t = malloc(sizeof *t);
+    if (!t)
+        return err_no_memory(e, "saving");
+    int status = trace_init(t, &store, e);
+    if (status == 0) {
+        status = save_kept(c, t, r, e);
+        trace_release(t);
+    }
+    free(t);
+    r->saved = status == 0;
+    return status;
+}
+
+/* In the child: what the recorder has in its store is in the journal, too. */
+static void kept_in_child(void *ctx, struct part_result *r)
+{
+    struct capture *c = ctx;
+    journal_abandon(c->journal);
+    trace_release(c->trace);
+    (void)kept_to(c, r, &r->e);
+}
+
+int capture_save_kept(void *ctx, struct err *e)
+{
+    struct capture *c = ctx;
+    char *before = c->part_output;
+    struct part_result *r = calloc(1, sizeof *r);
+    struct err cause = {0};
+    char bytes[FORMAT_SIZE];
+    c->part_output = next_part_name(c, false);
+    int status = r && c->part_output ? 0 : err_no_memory(e, "saving");
+    if (status == 0 && has_room_for_two(c) && part_saver_start(&c->saver, kept_in_child, c)) {
+        share_memory(c);
+        status = 1;
+    } else if (status == 0 && kept_to(c, r, &cause) == 0) {
+        if (c->terminal)
+            printf("\r\033[K");
+        monitor_saved(&c->monitor, r->path, r->file_bytes, false);
+        printf("%s is saved, %s\n", r->path, format_bytes(bytes, r->file_bytes));
+        fflush(stdout);
+    } else if (status == 0) {
+        print_error(&cause);
+    }
+    free(r);
+    free(c->part_output);
+    c->part_output = before;
+    return status;
+}
+
+/* A second signal ends the waiting: the journal has what is not saved. */
+static int wait_for_part(struct capture *c, struct err *e)
+{
+    c->stops_before = c->stop.count;
+    c->told_saving = false;
+    for (;;) {
+        int status = capture_part_saved(c, false, e);
+        if (status != 0)
+            return status < 0 ? -1 : 0;
+        if (still_saving(c, e) != 0)
+            return -1;
+        (void)stop_wait(&c->stop, c->saver.fd, POLLIN, 100);
+    }
+}
+
+/*
+ * Without a part before it the last one is not saved, since the journal has both: unless that was
+ * removed.
+ */
+int capture_settle_part(struct capture *c, struct err *e)
+{
+    int status = c->part_lost ? err_set(e, ERR_OUTPUT, "a part of the trace could not be saved")
+                              : wait_for_part(c, e);
+    if (status == 0 || !c->part_lost || !capture_is_homeless(c) ||
+        (c->journal && access(journal_path(c->journal), F_OK) == 0))
+        return status;
+    err_prefix(e, "a part is lost");
+    print_error(e);
+    *e = (struct err){0};
+    return 0;
+}
+
+int capture_save(struct capture *c, struct trace *t, struct err *e)
+{
+    if (capture_settle_part(c, e) != 0)
+        return -1;
+    find_names(c, t);
+    if (!c->facts_written && summary_write_facts(t, e) != 0)
+        return -1;
+    c->facts_written = true; /* it may be tried again */
+    return save(c, t, c->o.summary ? &c->summary : NULL, true, e);
+}

@@ -1,0 +1,17 @@
+#ifndef TIDEMARK_SERVER_CAPTURE_PART_NAME_H
+#define TIDEMARK_SERVER_CAPTURE_PART_NAME_H
+
+#include <stdbool.h>
+
+/* Names beside an output: of further parts, and of what was recovered. The caller frees them. */
+
+/* "x.tracy" → "x.WORD.tracy". NULL when memory is short. */
+char *name_with(const char *output, const char *word);
+
+/* The n-th of several: "x.tracy", "x.2.tracy", … NULL when memory is short. */
+char *part_name(const char *output, unsigned n);
+
+/* Whether `path` is one of those. */
+bool part_name_is(const char *output, const char *path);
+
+#endif

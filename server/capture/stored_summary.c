@@ -1,0 +1,288 @@
+#include "server/capture/stored_summary.h"
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "analysis/figures/sites.h"
+#include "base/file_io.h"
+#include "trace/file/appendix.h"
+#include "trace/file/writer.h"
+#include "trace/filter/convert.h"
+#include "trace/load/load.h"
+#include "trace/save/save.h"
+
+#define LENGTH_BYTES 8u
+
+/* What is stored may take so much of the file, and its names so many bytes before compression. */
+#define SHARE 8u
+#define NAMES_MOST ((uint64_t)64 << 20)
+
+/* ---- storing */
+
+static uint64_t events_of(const struct trace *t)
+{
+    uint64_t n = 0;
+    for (size_t i = 0; i < t->memory.pools.len; i++)
+        n += t->memory.pools.at[i]->totals.allocations + t->memory.pools.at[i]->totals.frees;
+    return n;
+}
+
+/*
+ * Readers before 0.11.0 read ahead with less care, and what looks like zstd is damaged data to
+ * those of LZ4.
+ */
+static bool is_worth_while(const struct saved_summary *s)
+{
+    const struct save_options *o = s->options;
+    bool zstd = o->container.method == METHOD_ZSTD || o->container.method == METHOD_DEFAULT;
+    return o->layout->version >= FILE_VERSION(0, 11, 0) && zstd &&
+           events_of(s->trace) >= STORED_SUMMARY_EVENTS;
+}
+
+/* Between saving and conversion: gives up when the names become more than they may. */
+struct names_bound {
+    struct record_sink to;
+    uint64_t left; /* bytes */
+};
+
+static int put_bounded(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
+{
+    struct names_bound *b = ctx;
+    uint64_t bytes = n * record_size(type);
+    if (type == REC_STRING)
+        bytes += ((const struct rec_string *)recs)->text.len;
+    if (type == REC_CALLSTACK)
+        bytes += ((const struct rec_callstack *)recs)->len * sizeof(uint64_t);
+    if (bytes > b->left)
+        return err_set(e, ERR_OUTPUT, "more names than are stored beside a trace");
+    b->left -= bytes;
+    return record_put(&b->to, type, recs, n, e);
+}
+
+static int write_names(struct trace *t, int fd, const struct file_layout *layout, uint64_t most,
+                       struct err *e)
+{
+    struct trace_writer_options to = trace_writer_options_default();
+    const struct convert_options conversion = {.target = layout, .spill_dir = t->spool.dir};
+    struct trace_write_stats stats;
+    struct trace_writer *writer = NULL;
+    struct convert *convert = NULL;
+    to.layout = layout;
+    to.container.streams = 1; /* no tool but ours reads it */
+    int status = trace_writer_open(&writer, fd, &to, e);
+    if (status == 0) {
+        struct record_sink sink = trace_writer_sink(writer);
+        status = convert_open(&convert, &sink, &conversion, e);
+    }
+    if (status == 0) {
+        struct names_bound bound = {convert_sink(convert), most};
+        const struct record_sink sink = {&bound, put_bounded};
+        status = trace_save_names(t, &sink, e);
+    }
+    if (status == 0)
+        status = trace_writer_finish(writer, &stats, e);
+    convert_free(convert);
+    trace_writer_free(writer);
+    return status;
+}
+
+/* To `fd`, an empty file. */
+static int write_content(const struct saved_summary *s, const struct stored_figures *figures,
+                         int fd, uint64_t most, struct err *e)
+{
+    struct buf first = {0};
+    buf_u64(&first, 0);
+    stored_figures_encode(figures, &first);
+    if (first.failed || first.len > most) {
+        bool failed = first.failed;
+        buf_release(&first);
+        return failed ? err_no_memory(e, "figures beside the trace")
+                      : err_set(e, ERR_OUTPUT, "more figures than are stored beside a trace");
+    }
+    store_u64(first.data, first.len - LENGTH_BYTES);
+    int status =
+        file_write(fd, first.data, first.len, 0) == 0 && lseek(fd, (off_t)first.len, SEEK_SET) >= 0
+            ? write_names(s->trace, fd, s->options->layout, most, e)
+            : err_errno(e, ERR_OUTPUT, "figures beside the trace");
+    buf_release(&first);
+    return status;
+}
+
+static void append_file(int to, int from, uint64_t most)
+{
+    struct stat st;
+    struct err e = {0};
+    if (fstat(from, &st) != 0 || (uint64_t)st.st_size > most)
+        return;
+    void *bytes = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_PRIVATE, from, 0);
+    if (bytes == MAP_FAILED)
+        return;
+    (void)appendix_write(to, (struct view){bytes, (size_t)st.st_size}, &e);
+    munmap(bytes, (size_t)st.st_size);
+}
+
+static void store(const struct saved_summary *s, const struct stored_figures *figures, int fd)
+{
+    struct stat st;
+    struct err e = {0};
+    int content = memfd_create("figures", MFD_CLOEXEC);
+    if (content >= 0 && fstat(fd, &st) == 0) {
+        uint64_t file = (uint64_t)st.st_size;
+        uint64_t most = file < NAMES_MOST ? file : NAMES_MOST;
+        if (write_content(s, figures, content, most, &e) == 0)
+            append_file(fd, content, file / SHARE);
+    }
+    if (content >= 0)
+        close(content);
+}
+
+int saved_summary_append(void *ctx, int fd, struct err *e)
+{
+    struct saved_summary *s = ctx;
+    struct stored_figures figures;
+    bool storable = false;
+    struct summary_options options = {.by = GROUP_SITE};
+    struct err ignored = {0};
+    (void)e;
+    saved_summary_release(s);
+    if (is_worth_while(s)) {
+        options.store = &figures;
+        options.storable = &storable;
+    } else if (s->only_to_store) {
+        return 0;
+    }
+    s->made = summary_build(&s->summary, s->trace, &options, &ignored) == 0;
+    if (storable) {
+        if (s->made)
+            store(s, &figures, fd);
+        stored_figures_release(&figures);
+    }
+    return 0;
+}
+
+void saved_summary_release(struct saved_summary *s)
+{
+    if (s->made)
+        summary_release(&s->summary);
+    s->made = false;
+}
+
+/* ---- loading */
+
+static bool fits(const struct stored_figures *f, const struct trace *t, const struct skiplist *skip)
+{
+    struct sites sites;
+    struct err e = {0};
+    if (sites_build(&sites, t, skip, SITE_BY_LINE, &e) != 0)
+        return false;
+    const struct site_map map = {sites.of_callstack, sites.callstack_count};
+    bool fit = stored_figures_fit(f, t, &map);
+    sites_release(&sites);
+    return fit;
+}
+
+static int load_names(struct trace *t, struct view file, const char *path, struct err *e)
+{
+    static const struct trace_load_options options = {.no_events = true};
+    int fd = memfd_create("names", MFD_CLOEXEC);
+    if (fd < 0)
+        return err_errno(e, ERR_OUTPUT, "names beside the trace");
+    int status = file_write(fd, file.p, file.len, 0) != 0
+                     ? err_errno(e, ERR_OUTPUT, "names beside the trace")
+                     : trace_load_fd(t, fd, path, &options, NULL, NULL, e);
+    close(fd);
+    return status;
+}
+
+/* The two parts of the content. Whether they are there. */
+static bool divide(const struct appendix *a, struct view *figures, struct view *names)
+{
+    if (a->len < LENGTH_BYTES || load_u64(a->content) > a->len - LENGTH_BYTES)
+        return false;
+    size_t n = (size_t)load_u64(a->content);
+    const char *bytes = (const char *)a->content + LENGTH_BYTES;
+    *figures = (struct view){bytes, n};
+    *names = (struct view){bytes + n, a->len - LENGTH_BYTES - n};
+    return true;
+}
+
+static bool read_from(const char *path, struct appendix *a)
+{
+    struct err ignored = {0};
+    if (strcmp(path, "-") == 0) /* standard input, which can be read but once */
+        return false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return false;
+    int found = appendix_read(fd, a, &ignored);
+    close(fd);
+    return found == 1;
+}
+
+static bool load_content(struct stored_figures *f, struct trace *t, const struct appendix *a,
+                         const char *path, const struct skiplist *skip)
+{
+    struct err e = {0};
+    struct view figures, names;
+    if (!divide(a, &figures, &names) || stored_figures_decode(f, figures, &e) != 0)
+        return false;
+    if (load_names(t, names, path, &e) == 0 && stored_figures_make_pools(f, t, &e) == 0 &&
+        fits(f, t, skip))
+        return true;
+    stored_figures_release(f);
+    return false;
+}
+
+int stored_summary_load(struct stored_figures *f, struct trace *t, const char *path,
+                        size_t resident_budget, const struct skiplist *skip, struct err *e)
+{
+    const struct trace_options again = {.resident_budget = resident_budget};
+    struct appendix a;
+    if (!read_from(path, &a))
+        return 0;
+    bool loaded = load_content(f, t, &a, path, skip);
+    free(a.content);
+    if (loaded)
+        return 1;
+    trace_release(t);
+    return trace_init(t, &again, e) != 0 ? -1 : 0;
+}
+
+/* As stored_summary_figures; *bytes: that the appendix takes. */
+static bool read_figures(struct stored_figures *f, const struct trace *t, const char *path,
+                         uint64_t *bytes)
+{
+    struct appendix a;
+    struct view figures, names;
+    struct err e = {0};
+    if (!read_from(path, &a))
+        return false;
+    bool there = divide(&a, &figures, &names) && stored_figures_decode(f, figures, &e) == 0;
+    *bytes = a.file_bytes - a.trace_bytes;
+    free(a.content);
+    if (there && fits(f, t, NULL))
+        return true;
+    if (there)
+        stored_figures_release(f);
+    return false;
+}
+
+bool stored_summary_figures(struct stored_figures *f, const struct trace *t, const char *path)
+{
+    uint64_t bytes;
+    return read_figures(f, t, path, &bytes);
+}
+
+uint64_t stored_summary_bytes(const struct trace *t, const char *path)
+{
+    struct stored_figures f;
+    uint64_t bytes;
+    if (!read_figures(&f, t, path, &bytes))
+        return 0;
+    stored_figures_release(&f);
+    return bytes;
+}

@@ -1,0 +1,14 @@
+#ifndef TIDEMARK_SERVER_DAEMON_CHILD_COMMANDS_H
+#define TIDEMARK_SERVER_DAEMON_CHILD_COMMANDS_H
+
+/*
+ * Commands of the program that the daemon runs in child processes. Each takes a command line and
+ * returns the exit status.
+ */
+struct child_commands {
+    int (*capture)(int argc, char **argv, int channel); /* `channel`: of server/capture/channel.h */
+    int (*report)(int argc, char **argv);
+    int (*push)(int argc, char **argv);
+};
+
+#endif

@@ -1,0 +1,108 @@
+/*
+ * Expressions on what clients have in memory now, looked at whenever a session has told its
+ * counters. An alert is told when its expression comes true, and again only after it was false for
+ * a while: a figure that goes up and down around its bound is told of once.
+ */
+
+#include <string.h>
+
+#include "base/monotonic.h"
+#include "report/write/json_value.h"
+#include "server/daemon/daemon.h"
+
+bool daemon_add_alert(struct daemon *d, const char *text, struct err *e)
+{
+    if (!budgets_add(&d->alerts, "--alert", text, true, e))
+        return false;
+    const struct budget *b = &d->alerts.list.at[d->alerts.list.len - 1];
+    for (size_t i = 0; i < b->terms.len; i++) {
+        const struct budget_term *t = &b->terms.at[i];
+        if ((t->metric == BUDGET_LEAKED || t->metric == BUDGET_LEAKED_COUNT ||
+             t->metric == BUDGET_TOTAL || t->metric == BUDGET_COUNT) &&
+            !budget_term_has(t, BUDGET_ROW_KEYS))
+            continue;
+        err_set(e, ERR_USAGE,
+                "--alert: '%.200s': while a client runs there are live_bytes, live_count, total "
+                "and count, and of selectors pool",
+                text);
+        return false;
+    }
+    return true;
+}
+
+static const char *key_of(enum budget_metric m)
+{
+    switch (m) {
+    case BUDGET_LEAKED:
+        return "live_bytes";
+    case BUDGET_LEAKED_COUNT:
+        return "live_allocations";
+    case BUDGET_TOTAL:
+        return "total_bytes";
+    default:
+        return "allocations";
+    }
+}
+
+/* Of the pools that the term takes; a session tells of 256 at most. */
+static double figure(void *ctx, const struct budget_term *t, bool base)
+{
+    const json_t *pools = json_object_get(((const struct capture *)ctx)->counters, "pools");
+    double sum = 0;
+    (void)base;
+    for (size_t i = 0; i < json_array_size(pools); i++) {
+        const json_t *pool = json_array_get(pools, i);
+        const char *name = json_string_value(json_object_get(pool, "name"));
+        const struct budget_names names = {.pool = view_of(name ? name : "")};
+        if (budget_term_takes(t, &names, 1u << BUDGET_POOL))
+            sum += json_number_value(json_object_get(pool, key_of(t->metric)));
+    }
+    return sum;
+}
+
+static void look_at(struct daemon *d, struct capture *one, size_t i, long long now)
+{
+    const struct budget *b = &d->alerts.list.at[i];
+    struct alert_state *s = &one->alerts[i];
+    struct buf why = {0};
+    bool holds = budget_holds(b, figure, one, &why);
+    if (holds)
+        s->held = now;
+    if (holds && !s->firing) {
+        json_t *more = json_with(json_object(), "alert", json_string(b->text));
+        s->firing = true;
+        d->alerts_told++;
+        more = json_with(more, "why", json_text(view_of(buf_str(&why))));
+        daemon_tell(d, LOG_WARNING, "alert", one, more, "alert: client %u (%s): %s: %s",
+                    one->number, one->client.broadcast.name, b->text, buf_str(&why));
+    } else if (!holds && s->firing && (double)(now - s->held) >= d->alert_pause * 1e9) {
+        s->firing = false;
+        daemon_log(d, LOG_INFO, "alert.over", one,
+                   json_with(json_object(), "alert", json_string(b->text)), "%s: %s", b->text,
+                   buf_str(&why));
+    }
+    buf_release(&why);
+}
+
+void daemon_counted(void *ctx, struct capture *one)
+{
+    struct daemon *d = ctx;
+    long long now = monotonic_ns();
+    if (!one->alerts && d->alerts.list.len)
+        one->alerts = calloc(d->alerts.list.len, sizeof *one->alerts);
+    for (size_t i = 0; one->alerts && i < d->alerts.list.len; i++)
+        look_at(d, one, i, now);
+}
+
+json_t *daemon_alerts_json(const struct daemon *d, const struct capture *one)
+{
+    json_t *list = json_array();
+    for (size_t i = 0; list && one->alerts && i < d->alerts.list.len; i++) {
+        if (one->state == CAPTURE_RUNNING && one->alerts[i].firing &&
+            json_array_append_new(list, json_string(d->alerts.list.at[i].text)) != 0) {
+            json_decref(list);
+            list = NULL;
+        }
+    }
+    return list;
+}

@@ -1,0 +1,273 @@
+/*
+ * Pages of finished traces. Each is made when it is first asked for, by a process that can do
+ * nothing but read that trace and write that page, and kept in a file without a name as long as the
+ * trace stays as it was, and there are not too many of them.
+ */
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/monotonic.h"
+#include "base/tempfile.h"
+#include "server/daemon/daemon.h"
+#include "server/daemon/guard.h"
+#include "symbols/instructions.h"
+
+#define PAGES_MAX 16u
+#define MAKERS_MAX 2u
+#define WAITING_MAX 32u
+#define SECONDS_MAX 300.0
+#define CAUSE_MAX 512u
+
+/*
+ * Data of a process that makes a page, which ends when it wants more, and what it shall keep there
+ * of the trace. A page of any trace takes some hundred MiB.
+ */
+#define MAKER_MEMORY ((uint64_t)1 << 30)
+#define MAKER_KEEPS "256M"
+
+struct report_page {
+    char *name;
+    enum report_kind kind;
+    struct stat trace; /* as it was: another file of that name has another page */
+    int input;         /* the trace, while the page is waited for; else -1 */
+    int fd;            /* the page; -1: it waits to be made */
+    uint64_t bytes;
+    bool running, whole;
+    long long used; /* monotonic ns */
+    VEC(struct http_exchange *) waiting;
+    struct daemon *daemon;
+};
+
+static void page_free(struct report_page *p)
+{
+    if (p->input >= 0)
+        close(p->input);
+    if (p->fd >= 0)
+        close(p->fd);
+    vec_release(&p->waiting);
+    free(p->name);
+    free(p);
+}
+
+static void drop(struct daemon *d, size_t i)
+{
+    page_free(d->reports.at[i]);
+    d->reports.at[i] = d->reports.at[--d->reports.len];
+}
+
+void daemon_reports_release(struct daemon *d)
+{
+    while (d->reports.len)
+        drop(d, 0);
+    vec_release(&d->reports);
+}
+
+/* ---- the maker, in a process of its own */
+
+static int make_page(void *arg)
+{
+    const struct report_page *p = arg;
+    const char *words[] = {
+        "report",   "-",         "--format", p->kind == REPORT_PAGE ? "html" : "json",
+        "--memory", MAKER_KEEPS, NULL};
+    const struct guard_folders folders = {.writable = {tempfile_dir(NULL)}};
+    /* A library that is loaded when it is needed: later it could not be. */
+    struct instructions *disassembler = p->kind == REPORT_PAGE ? instructions_new(CODE_X64) : NULL;
+    guard_limits(64, MAKER_MEMORY);
+    (void)guard_files(&folders);
+    (void)guard_calls();
+    (void)guard_forks();
+    (void)guard_sockets();
+    optind = 0;
+    int status = p->daemon->commands->report(6, (char **)words);
+    instructions_free(disassembler);
+    return status;
+}
+
+/* ---- answers */
+
+static void send_page(struct report_page *p, struct http_exchange *x)
+{
+    int fd = dup(p->fd);
+    p->used = monotonic_ns();
+    if (fd < 0)
+        http_refuse(x, 500, "no descriptors are left");
+    else if (p->kind == REPORT_PAGE)
+        http_reply_document(x, fd, p->bytes, p->name);
+    else
+        http_reply_fd(x, fd, p->bytes, "application/json");
+}
+
+static void answer_waiting(struct report_page *p, unsigned status, const char *why)
+{
+    for (size_t i = 0; i < p->waiting.len; i++) {
+        if (status == 200)
+            send_page(p, p->waiting.at[i]);
+        else
+            http_refuse(p->waiting.at[i], status, why);
+    }
+    p->waiting.len = 0;
+}
+
+/* The first line that it said, without who says it: a hint for who typed a command may follow. */
+static void take_cause(const struct job *job, char out[CAUSE_MAX])
+{
+    static const char *const ours[] = {"tidemark: ", "report: "};
+    const char *line = job->words[0] ? job->words : "it failed";
+    for (size_t i = 0; i < sizeof ours / sizeof *ours; i++) {
+        if (strncmp(line, ours[i], strlen(ours[i])) == 0)
+            line += strlen(ours[i]);
+    }
+    snprintf(out, CAUSE_MAX, "%.*s", (int)strcspn(line, "\n"), line);
+}
+
+static void made(void *ctx, const struct job *job)
+{
+    struct report_page *p = ctx;
+    struct daemon *d = p->daemon;
+    struct stat st;
+    char why[CAUSE_MAX];
+    p->running = false;
+    d->report_makers--;
+    close(p->input);
+    p->input = -1;
+    if (job->status == 0 && fstat(p->fd, &st) == 0 && st.st_size > 0) {
+        p->bytes = (uint64_t)st.st_size;
+        p->whole = true;
+        answer_waiting(p, 200, "");
+        return;
+    }
+    take_cause(job, why);
+    if (job->late)
+        answer_waiting(p, 504, "it took too long");
+    else if (job->status >= 128)
+        answer_waiting(p, 500, "the process that makes pages died");
+    else
+        answer_waiting(p, job->status == 3 ? 422 : 500, why);
+    for (size_t i = 0; i < d->reports.len; i++) {
+        if (d->reports.at[i] == p) {
+            drop(d, i);
+            return;
+        }
+    }
+}
+
+/* ---- making */
+
+static void begin(struct daemon *d, struct report_page *p)
+{
+    struct err e = {0};
+    p->fd = tempfile_open(tempfile_dir(NULL), &e);
+    const struct job_plan plan = {.body = make_page,
+                                  .arg = p,
+                                  .in = p->input,
+                                  .out = p->fd,
+                                  .seconds = SECONDS_MAX,
+                                  .with_parent = true,
+                                  .done = made,
+                                  .ctx = p};
+    p->running = p->fd >= 0 && jobs_begin(&d->jobs, &plan, &e) == 0;
+    d->report_makers += p->running;
+    if (!p->running)
+        answer_waiting(p, 500, e.text);
+}
+
+void daemon_reports_turn(struct daemon *d)
+{
+    for (size_t i = 0; i < d->reports.len; i++) {
+        struct report_page *p = d->reports.at[i];
+        if (!p->whole && !p->running && p->waiting.len && d->report_makers < MAKERS_MAX)
+            begin(d, p);
+        if (!p->whole && !p->running && !p->waiting.len) /* nobody wants it any more */
+            drop(d, i--);
+    }
+}
+
+void daemon_reports_over(struct daemon *d, const struct http_exchange *x)
+{
+    for (size_t i = 0; i < d->reports.len; i++) {
+        struct report_page *p = d->reports.at[i];
+        for (size_t k = 0; k < p->waiting.len; k++) {
+            if (p->waiting.at[k] == x)
+                p->waiting.at[k--] = p->waiting.at[--p->waiting.len];
+        }
+    }
+}
+
+/* The page, when there is one of that very file. Those of files that were replaced are dropped. */
+static struct report_page *find(struct daemon *d, const char *name, enum report_kind kind,
+                                const struct stat *st)
+{
+    for (size_t i = 0; i < d->reports.len; i++) {
+        struct report_page *p = d->reports.at[i];
+        if (p->kind != kind || strcmp(p->name, name) != 0)
+            continue;
+        if (daemon_same_file(&p->trace, st))
+            return p;
+        if (p->whole)
+            drop(d, i--);
+    }
+    return NULL;
+}
+
+/* The one that was not looked at for longest goes. */
+static bool make_room(struct daemon *d)
+{
+    size_t oldest = SIZE_MAX;
+    for (size_t i = 0; i < d->reports.len; i++) {
+        if (d->reports.at[i]->whole &&
+            (oldest == SIZE_MAX || d->reports.at[i]->used < d->reports.at[oldest]->used))
+            oldest = i;
+    }
+    if (d->reports.len < PAGES_MAX)
+        return true;
+    if (oldest == SIZE_MAX)
+        return false;
+    drop(d, oldest);
+    return true;
+}
+
+static struct report_page *page_new(struct daemon *d, const char *name, enum report_kind kind,
+                                    const struct stat *st)
+{
+    struct report_page *p = calloc(1, sizeof *p);
+    if (!p)
+        return NULL;
+    *p = (struct report_page){
+        .name = strdup(name), .kind = kind, .trace = *st, .input = -1, .fd = -1, .daemon = d};
+    if (p->name && vec_push(&d->reports, p))
+        return p;
+    page_free(p);
+    return NULL;
+}
+
+void daemon_send_report(struct daemon *d, struct http_exchange *x, const char *name,
+                        enum report_kind kind)
+{
+    struct stat st;
+    int fd = daemon_open_trace(d, name, &st);
+    if (fd < 0) {
+        http_refuse(x, 404, "there is no such trace");
+        return;
+    }
+    struct report_page *p = find(d, name, kind, &st);
+    if (!p && !make_room(d))
+        http_refuse(x, 503, "too many pages are being made");
+    else if (!p && !(p = page_new(d, name, kind, &st)))
+        http_refuse(x, 500, "out of memory");
+    else if (p->whole)
+        send_page(p, x);
+    else if (p->waiting.len >= WAITING_MAX)
+        http_refuse(x, 503, "too many wait for that page");
+    else if (!vec_push(&p->waiting, x))
+        http_refuse(x, 500, "out of memory");
+    else if (p->input < 0) {
+        p->input = fd;
+        return;
+    }
+    close(fd);
+}

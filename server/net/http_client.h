@@ -1,0 +1,29 @@
+#ifndef TIDEMARK_SERVER_NET_HTTP_CLIENT_H
+#define TIDEMARK_SERVER_NET_HTTP_CLIENT_H
+
+/* One request to a daemon's web server (server/daemon/http.h). */
+
+#include <stddef.h>
+
+#include "base/err.h"
+
+struct http_question {
+    const char *address; /* "127.0.0.1:8088" */
+    const char *method;
+    const char *path;
+    const char *token; /* NULL: none */
+    const char *body;  /* NULL: none */
+    const char *type;  /* of the body; NULL: not told */
+    double timeout;    /* seconds without a byte of the answer */
+    /* Takes the answer's body, in pieces. -1 with `e` ends it. */
+    int (*take)(void *ctx, const void *bytes, size_t n, struct err *e);
+    void *ctx;
+};
+
+/*
+ * Asks, and waits for the whole answer; *status is what the server says (200, 404, …). ERR_CONNECT
+ * when nobody answers in time, the answer is none or not whole.
+ */
+int http_ask(const struct http_question *q, unsigned *status, struct err *e);
+
+#endif

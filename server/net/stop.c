@@ -1,0 +1,65 @@
+#include "server/net/stop.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+int stop_init(struct stop *s, struct err *e)
+{
+    *s = (struct stop){.fd = -1};
+    sigemptyset(&s->watched);
+    sigaddset(&s->watched, SIGINT);
+    sigaddset(&s->watched, SIGTERM);
+    struct sigaction hangup;
+    if (sigaction(SIGHUP, NULL, &hangup) != 0 || hangup.sa_handler != SIG_IGN)
+        sigaddset(&s->watched, SIGHUP);
+    s->fd = signalfd(-1, &s->watched, SFD_NONBLOCK | SFD_CLOEXEC);
+    if (s->fd >= 0 && sigprocmask(SIG_BLOCK, &s->watched, &s->before) == 0)
+        return 0;
+    err_errno(e, ERR_OUTPUT, "cannot watch for signals");
+    if (s->fd >= 0)
+        close(s->fd);
+    s->fd = -1;
+    return -1;
+}
+
+int stop_watch_save(struct stop *s, struct err *e)
+{
+    /* One that comes too late is to end nothing. What is blocked is taken all the same. */
+    (void)signal(SIGUSR1, SIG_IGN);
+    sigaddset(&s->watched, SIGUSR1);
+    if (sigprocmask(SIG_BLOCK, &s->watched, NULL) != 0 || signalfd(s->fd, &s->watched, 0) < 0)
+        return err_errno(e, ERR_OUTPUT, "cannot watch for signals");
+    return 0;
+}
+
+void stop_release(struct stop *s)
+{
+    if (s->fd < 0)
+        return;
+    (void)stop_asked(s);
+    close(s->fd);
+    s->fd = -1;
+    sigprocmask(SIG_SETMASK, &s->before, NULL);
+}
+
+bool stop_asked(struct stop *s)
+{
+    struct signalfd_siginfo info;
+    while (s->fd >= 0 && read(s->fd, &info, sizeof info) == (ssize_t)sizeof info) {
+        if (info.ssi_signo == SIGUSR1)
+            s->save = true;
+        else if (s->count++ == 0)
+            s->signal = (int)info.ssi_signo;
+    }
+    return s->count != 0;
+}
+
+short stop_wait(struct stop *s, int fd, short events, int timeout_ms)
+{
+    struct pollfd polled[2] = {{.fd = fd, .events = events}, {.fd = s->fd, .events = POLLIN}};
+    if (poll(polled, 2, timeout_ms) <= 0)
+        return 0;
+    return polled[0].revents;
+}

@@ -1,0 +1,480 @@
+/* The back end that walks with libdw (elfutils). */
+
+#include <dwarf.h>
+#include <elf.h>
+#include <elfutils/libdw.h>
+#include <elfutils/version.h>
+#include <gelf.h>
+#include <libelf.h>
+#include <stdlib.h>
+
+#include "base/buf.h"
+#include "symbols/dwarf/dwarf.h"
+
+#define STRINGS_SIZE 256 /* names of all sections */
+
+/*
+ * libdw wants an ELF file. It gets one that exists in memory only: a header, and sections whose
+ * bytes stay where they are. So it sees no compressed section, which libelf 0.188 cannot inflate
+ * when it is zstd, and no link that it would follow by opening files of its own.
+ */
+struct image {
+    union {
+        struct {
+            Elf64_Ehdr header;
+            Elf64_Shdr null_section;
+        } wide;
+        struct {
+            Elf32_Ehdr header;
+            Elf32_Shdr null_section;
+        } narrow;
+    } bytes;
+    char strings[STRINGS_SIZE];
+    size_t strings_len;
+    Elf *elf;
+    Dwarf *dwarf;
+};
+
+struct reader {
+    struct image main;
+    struct image alternate;
+    Dwarf_CU *unit; /* the last one that next_unit gave */
+};
+
+_Static_assert(sizeof(Dwarf_Die) <= sizeof((struct dwarf_node *)0)->store, "a node holds a DIE");
+
+static Dwarf_Die *die_of(const struct dwarf_node *node)
+{
+    return (Dwarf_Die *)(void *)node->store;
+}
+
+static const char *libdw_version(void)
+{
+    return NULL; /* it does not say; what it was compiled with is no help */
+}
+
+static size_t image_header(struct image *m, const struct dwarf_sections *s)
+{
+    static const unsigned char magic[] = {0x7f, 'E', 'L', 'F'};
+    unsigned char *ident = m->bytes.wide.header.e_ident; /* at the same place in both */
+    memcpy(ident, magic, sizeof magic);
+    ident[EI_CLASS] = s->is_64 ? ELFCLASS64 : ELFCLASS32;
+    ident[EI_DATA] = ELFDATA2LSB;
+    ident[EI_VERSION] = EV_CURRENT;
+    if (s->is_64) {
+        Elf64_Ehdr *h = &m->bytes.wide.header;
+        h->e_type = ET_EXEC;
+        h->e_machine = s->machine;
+        h->e_version = EV_CURRENT;
+        h->e_ehsize = sizeof *h;
+        h->e_shoff = sizeof *h;
+        h->e_shentsize = sizeof(Elf64_Shdr);
+        h->e_shnum = 1;
+        return sizeof m->bytes.wide;
+    }
+    Elf32_Ehdr *h = &m->bytes.narrow.header;
+    h->e_type = ET_EXEC;
+    h->e_machine = s->machine;
+    h->e_version = EV_CURRENT;
+    h->e_ehsize = sizeof *h;
+    h->e_shoff = sizeof *h;
+    h->e_shentsize = sizeof(Elf32_Shdr);
+    h->e_shnum = 1;
+    return sizeof m->bytes.narrow;
+}
+
+static Elf_Scn *add_section(struct image *m, const char *name, uint32_t type, const void *bytes,
+                            size_t size)
+{
+    GElf_Shdr header;
+    size_t len = strlen(name) + 1;
+    Elf_Scn *section = elf_newscn(m->elf);
+    if (!section || !gelf_getshdr(section, &header) || m->strings_len + len > STRINGS_SIZE)
+        return NULL;
+    memcpy(m->strings + m->strings_len, name, len);
+    header.sh_name = (uint32_t)m->strings_len;
+    header.sh_type = type;
+    header.sh_size = size;
+    m->strings_len += len;
+    Elf_Data *data = elf_newdata(section);
+    if (!data || !gelf_update_shdr(section, &header))
+        return NULL;
+    data->d_buf = (void *)bytes;
+    data->d_size = size;
+    data->d_type = ELF_T_BYTE;
+    data->d_align = 1;
+    data->d_version = EV_CURRENT;
+    return section;
+}
+
+static bool image_sections(struct image *m, const struct dwarf_sections *s)
+{
+    GElf_Ehdr header;
+    m->strings_len = 1;
+    for (int i = 0; i < DWARF_SECTIONS; i++) {
+        struct view v = s->at[i];
+        if (v.len > 0 && !add_section(m, dwarf_section_name(i), SHT_PROGBITS, v.p, v.len))
+            return false;
+    }
+    Elf_Scn *strings = add_section(m, ".shstrtab", SHT_STRTAB, m->strings, STRINGS_SIZE);
+    if (!strings || !gelf_getehdr(m->elf, &header))
+        return false;
+    header.e_shstrndx = (Elf64_Half)elf_ndxscn(strings);
+    return gelf_update_ehdr(m->elf, &header) != 0;
+}
+
+static int image_open(struct image *m, const struct dwarf_sections *s, struct err *e)
+{
+    elf_version(EV_CURRENT);
+    m->elf = elf_memory((char *)&m->bytes, image_header(m, s));
+    if (!m->elf || !image_sections(m, s))
+        return err_set(e, ERR_INPUT, "libelf: %s", elf_errmsg(-1));
+    m->dwarf = dwarf_begin_elf(m->elf, DWARF_C_READ, NULL);
+    if (!m->dwarf)
+        return err_set(e, ERR_INPUT, "libdw: %s", dwarf_errmsg(-1));
+    return 0;
+}
+
+static void libdw_close(void *reader)
+{
+    struct reader *r = reader;
+    if (!r)
+        return;
+    dwarf_end(r->main.dwarf);
+    dwarf_end(r->alternate.dwarf);
+    elf_end(r->main.elf);
+    elf_end(r->alternate.elf);
+    free(r);
+}
+
+static int libdw_open(void **reader, const struct dwarf_sections *sections,
+                      const struct dwarf_sections *alternate, struct err *e)
+{
+    struct reader *r = calloc(1, sizeof *r);
+    if (!r)
+        return err_no_memory(e, "a DWARF reader");
+    int status = image_open(&r->main, sections, e);
+    if (status == 0 && alternate)
+        status = image_open(&r->alternate, alternate, e);
+    if (status != 0) {
+        libdw_close(r);
+        return -1;
+    }
+    dwarf_setalt(r->main.dwarf, r->alternate.dwarf); /* NULL: it is not looked for either */
+    *reader = r;
+    return 0;
+}
+
+static enum dwarf_unit_kind unit_kind(uint8_t type)
+{
+    switch (type) {
+    case DW_UT_type:
+    case DW_UT_split_type:
+        return DWARF_UNIT_TYPE;
+    case DW_UT_skeleton:
+        return DWARF_UNIT_SKELETON;
+    case DW_UT_split_compile:
+        return DWARF_UNIT_SPLIT;
+    default:
+        return DWARF_UNIT_FULL;
+    }
+}
+
+static int libdw_next_unit(void *reader, struct dwarf_unit *unit, struct err *e)
+{
+    struct reader *r = reader;
+    Dwarf_Die root;
+    uint8_t type;
+    Dwarf_Half version;
+    int status = dwarf_get_units(r->main.dwarf, r->unit, &r->unit, &version, &type, NULL, NULL);
+    if (status == 1)
+        return 0;
+    uint64_t id = 0;
+    if (status != 0 || dwarf_cu_info(r->unit, NULL, NULL, &root, NULL, &id, NULL, NULL) != 0)
+        return err_set(e, ERR_INPUT, ".debug_info: %s", dwarf_errmsg(-1));
+    uint64_t offset = dwarf_dieoffset(&root);
+    uint64_t in_unit = dwarf_cuoffset(&root);
+    *unit = (struct dwarf_unit){.offset = offset - in_unit,
+                                .root = offset,
+                                .version = version,
+                                .kind = unit_kind(type),
+                                .id = id};
+    return 1;
+}
+
+static int libdw_node_at(void *reader, bool alternate, uint64_t offset, struct dwarf_node *node)
+{
+    struct reader *r = reader;
+    Dwarf *dwarf = alternate ? r->alternate.dwarf : r->main.dwarf;
+    node->alternate = alternate;
+    return dwarf && dwarf_offdie(dwarf, offset, die_of(node)) ? 1 : -1;
+}
+
+static int libdw_child(void *reader, const struct dwarf_node *node, struct dwarf_node *child)
+{
+    (void)reader;
+    child->alternate = node->alternate;
+    int status = dwarf_child(die_of(node), die_of(child));
+    return status == 0 ? 1 : status == 1 ? 0 : -1;
+}
+
+static int libdw_sibling(void *reader, const struct dwarf_node *node, struct dwarf_node *sibling)
+{
+    (void)reader;
+    sibling->alternate = node->alternate;
+    int status = dwarf_siblingof(die_of(node), die_of(sibling));
+    return status == 0 ? 1 : status == 1 ? 0 : -1;
+}
+
+static void libdw_release(void *reader, struct dwarf_node *node)
+{
+    (void)reader;
+    (void)node;
+}
+
+static unsigned libdw_tag(void *reader, const struct dwarf_node *node)
+{
+    (void)reader;
+    int tag = dwarf_tag(die_of(node));
+    return tag > 0 ? (unsigned)tag : 0;
+}
+
+static uint64_t libdw_offset(void *reader, const struct dwarf_node *node)
+{
+    (void)reader;
+    return dwarf_dieoffset(die_of(node));
+}
+
+/* What an attribute callback fills in. */
+struct reading {
+    struct dwarf_entry *entry;
+    bool alternate;
+    bool high_is_size;
+};
+
+static struct dwarf_reference reference_of(const struct reading *r, Dwarf_Attribute *attr)
+{
+    Dwarf_Die die;
+    unsigned form = dwarf_whatform(attr);
+    bool other =
+        form == DW_FORM_GNU_ref_alt || form == DW_FORM_ref_sup4 || form == DW_FORM_ref_sup8;
+    if (form == DW_FORM_ref_sig8 || !dwarf_formref_die(attr, &die))
+        return (struct dwarf_reference){0};
+    return (struct dwarf_reference){
+        .present = true, .alternate = r->alternate || other, .offset = dwarf_dieoffset(&die)};
+}
+
+static uint32_t small_number(Dwarf_Attribute *attr)
+{
+    Dwarf_Word value;
+    return dwarf_formudata(attr, &value) == 0 && value <= UINT32_MAX ? (uint32_t)value : 0;
+}
+
+static void read_high(struct reading *r, Dwarf_Attribute *attr)
+{
+    Dwarf_Word value;
+    unsigned form = dwarf_whatform(attr);
+    bool address = form == DW_FORM_addr || (form >= DW_FORM_addrx1 && form <= DW_FORM_addrx4) ||
+                   form == DW_FORM_addrx || form == DW_FORM_GNU_addr_index;
+    r->high_is_size = !address;
+    r->entry->has_high =
+        (address ? dwarf_formaddr(attr, &r->entry->high) : dwarf_formudata(attr, &value)) == 0;
+    if (r->entry->has_high && !address)
+        r->entry->high = value;
+}
+
+static void read_offset(Dwarf_Attribute *attr, uint64_t *out, bool *has)
+{
+    Dwarf_Word value;
+    if (dwarf_formudata(attr, &value) == 0) {
+        *out = value;
+        if (has)
+            *has = true;
+    }
+}
+
+static int read_attribute(Dwarf_Attribute *attr, void *user)
+{
+    struct reading *r = user;
+    struct dwarf_entry *entry = r->entry;
+    switch (dwarf_whatattr(attr)) {
+    case DW_AT_name:
+        entry->name = dwarf_formstring(attr);
+        break;
+    case DW_AT_linkage_name:
+    case DW_AT_MIPS_linkage_name:
+        entry->linkage_name = dwarf_formstring(attr);
+        break;
+    case DW_AT_low_pc:
+        entry->has_low = dwarf_formaddr(attr, &entry->low) == 0;
+        break;
+    case DW_AT_high_pc:
+        read_high(r, attr);
+        break;
+    case DW_AT_ranges:
+        entry->has_ranges = true;
+        break;
+    case DW_AT_abstract_origin:
+        entry->origin = reference_of(r, attr);
+        break;
+    case DW_AT_specification:
+        entry->specification = reference_of(r, attr);
+        break;
+    case DW_AT_call_file:
+        entry->call_file = small_number(attr);
+        break;
+    case DW_AT_call_line:
+        entry->call_line = small_number(attr);
+        break;
+    case DW_AT_call_column:
+        entry->call_column = small_number(attr);
+        break;
+    case DW_AT_comp_dir:
+        entry->directory = dwarf_formstring(attr);
+        break;
+    case DW_AT_dwo_name:
+    case DW_AT_GNU_dwo_name:
+        entry->split_name = dwarf_formstring(attr);
+        break;
+    case DW_AT_GNU_dwo_id:
+        read_offset(attr, &entry->split_id, NULL);
+        break;
+    case DW_AT_stmt_list:
+        read_offset(attr, &entry->lines_offset, &entry->has_lines);
+        break;
+    case DW_AT_addr_base:
+    case DW_AT_GNU_addr_base:
+        read_offset(attr, &entry->address_base, &entry->has_address_base);
+        break;
+    case DW_AT_GNU_ranges_base:
+        read_offset(attr, &entry->ranges_base, NULL);
+        break;
+    default:
+        break;
+    }
+    return DWARF_CB_OK;
+}
+
+static bool libdw_declares(void *reader, const struct dwarf_node *node)
+{
+    (void)reader;
+    return dwarf_hasattr(die_of(node), DW_AT_declaration) == 1;
+}
+
+static bool libdw_has_code(void *reader, const struct dwarf_node *node)
+{
+    (void)reader;
+    return dwarf_hasattr(die_of(node), DW_AT_low_pc) || dwarf_hasattr(die_of(node), DW_AT_ranges);
+}
+
+static int libdw_read(void *reader, const struct dwarf_node *node, struct dwarf_entry *entry)
+{
+    (void)reader;
+    struct reading r = {.entry = entry, .alternate = node->alternate};
+    *entry = (struct dwarf_entry){0};
+    if (dwarf_getattrs(die_of(node), read_attribute, &r, 0) < 0)
+        return -1;
+    if (r.high_is_size && entry->has_high)
+        entry->high += entry->low;
+    return 1;
+}
+
+static int libdw_ranges(void *reader, const struct dwarf_node *node, struct dwarf_base base,
+                        dwarf_range_fn *fn, void *user)
+{
+    (void)reader;
+    Dwarf_Addr own_base = 0, low, high;
+    ptrdiff_t at = 0;
+    while ((at = dwarf_ranges(die_of(node), at, &own_base, &low, &high)) > 0) {
+        uint64_t add = base.of_skeleton && own_base == 0 ? base.address : 0;
+        if (!fn(user, low + add, high + add))
+            return 0;
+    }
+    return at < 0 ? -1 : 1;
+}
+
+/*
+ * Before DWARF 5, whose tables count from 0, libdw puts "???" in file 0. Of a skeleton unit it
+ * gives relative paths.
+ */
+static bool give_files(Dwarf_Files *files, size_t n, const char *directory,
+                       const struct dwarf_line_sink *sink)
+{
+    struct buf path = {0};
+    bool goes_on = true;
+    for (size_t i = 0; goes_on && i < n && i <= UINT32_MAX; i++) {
+        const char *name = dwarf_filesrc(files, i, NULL, NULL);
+        if (!name || strcmp(name, "???") == 0)
+            continue;
+        buf_clear(&path);
+        if (name[0] != '/' && directory)
+            buf_printf(&path, "%s/", directory);
+        buf_puts(&path, name);
+        goes_on = !path.failed && sink->file(sink->user, (uint32_t)i,
+                                             (struct view){(const char *)path.data, path.len});
+    }
+    buf_release(&path);
+    return goes_on;
+}
+
+static bool row_of(Dwarf_Line *line, struct dwarf_row *row)
+{
+    Dwarf_Files *files;
+    size_t file;
+    int number, column;
+    if (!line || dwarf_lineaddr(line, &row->address) != 0 ||
+        dwarf_lineendsequence(line, &row->end) != 0 || dwarf_lineno(line, &number) != 0 ||
+        dwarf_linecol(line, &column) != 0)
+        return false;
+    row->file = dwarf_line_file(line, &files, &file) == 0 ? (uint32_t)file : UINT32_MAX;
+    row->line = number > 0 ? (uint32_t)number : 0;
+    row->column = column > 0 ? (uint32_t)column : 0;
+    return true;
+}
+
+/* Of compilation; NULL when it is not stated. */
+static const char *directory_of(const struct dwarf_node *root)
+{
+    Dwarf_Attribute attr;
+    return dwarf_formstring(dwarf_attr(die_of(root), DW_AT_comp_dir, &attr));
+}
+
+static int libdw_lines(void *reader, const struct dwarf_node *root,
+                       const struct dwarf_line_sink *sink)
+{
+    (void)reader;
+    Dwarf_Lines *lines;
+    Dwarf_Files *files;
+    size_t n_lines, n_files;
+    struct dwarf_row row;
+    if (dwarf_getsrclines(die_of(root), &lines, &n_lines) != 0 ||
+        dwarf_getsrcfiles(die_of(root), &files, &n_files) != 0)
+        return -1;
+    if (!give_files(files, n_files, directory_of(root), sink))
+        return 0;
+    for (size_t i = 0; i < n_lines; i++) {
+        if (row_of(dwarf_onesrcline(lines, i), &row) && !sink->row(sink->user, &row))
+            return 0;
+    }
+    return 1;
+}
+
+const struct dwarf_back_end dwarf_libdw = {
+    .name = "libdw",
+    .version = libdw_version,
+    .open = libdw_open,
+    .close = libdw_close,
+    .next_unit = libdw_next_unit,
+    .node_at = libdw_node_at,
+    .child = libdw_child,
+    .sibling = libdw_sibling,
+    .release = libdw_release,
+    .tag = libdw_tag,
+    .offset = libdw_offset,
+    .has_code = libdw_has_code,
+    .declares = libdw_declares,
+    .read = libdw_read,
+    .ranges = libdw_ranges,
+    .lines = libdw_lines,
+    .rows_sorted = true,
+};

@@ -1,0 +1,536 @@
+#include "symbols/elf/elf_symbols.h"
+
+#include <elf.h>
+#include <stdlib.h>
+
+#include "base/cursor.h"
+#include "base/vec.h"
+#include "symbols/elf/eh_frame.h"
+#include "symbols/elf/inflate.h"
+
+#define NO_SYMBOL UINT32_MAX
+#define NAME_MAX_BYTES ((size_t)1 << 20) /* a longer one is cut: looking for its end takes time */
+#define TABLES 3u                        /* numbered by enum elf_symbol_source */
+
+struct symbol {
+    uint64_t address;
+    uint64_t size;
+    uint32_t name;  /* place in the names of its table */
+    uint32_t place; /* number in its table, times 4, plus the number of the table */
+};
+
+/* From `address` on, up to the next point, `symbol` is the answer. */
+struct point {
+    uint64_t address;
+    uint32_t symbol; /* NO_SYMBOL: none */
+};
+
+struct range {
+    uint64_t start, end;
+};
+
+struct elf_symbols {
+    VEC(struct symbol) symbols; /* by address, one each */
+    VEC(struct point) points;   /* by address */
+    VEC(struct range) code;     /* executable sections */
+    struct view names[TABLES];
+    struct eh_ranges unwind;
+    struct inflated debugdata;
+    struct elf_file *nested; /* over it */
+    struct err problem;
+};
+
+uint64_t elf_debug_shift(const struct elf_file *image, const struct elf_file *debug)
+{
+    if (elf_file_segment_count(image) == 0 || elf_file_segment_count(debug) == 0)
+        return 0;
+    return elf_file_base(image) - elf_file_base(debug);
+}
+
+/* ---- executable sections */
+
+static int by_range(const void *a, const void *b)
+{
+    const struct range *x = a, *y = b;
+    return (x->start > y->start) - (x->start < y->start);
+}
+
+static bool is_code(const struct elf_section *s)
+{
+    return (s->flags & SHF_EXECINSTR) && (s->flags & SHF_ALLOC);
+}
+
+static int read_code(struct elf_symbols *s, const struct elf_file *f, uint64_t shift, struct err *e)
+{
+    for (size_t i = 0; i < elf_file_section_count(f); i++) {
+        const struct elf_section *section = elf_file_section_at(f, i);
+        uint64_t start = section->address + shift;
+        if (!is_code(section) || section->size == 0 || section->size > UINT64_MAX - start)
+            continue;
+        if (!vec_push(&s->code, (struct range){start, start + section->size}))
+            return err_no_memory(e, "sections of an ELF file");
+    }
+    if (s->code.len > 0)
+        qsort(s->code.at, s->code.len, sizeof *s->code.at, by_range);
+    return 0;
+}
+
+/* The section with `address`, or NULL. */
+static const struct range *code_at(const struct elf_symbols *s, uint64_t address)
+{
+    size_t low = 0, high = s->code.len;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (s->code.at[mid].start <= address)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    return low > 0 && address < s->code.at[low - 1].end ? &s->code.at[low - 1] : NULL;
+}
+
+/* ---- reading tables */
+
+/* One table while it is read. */
+struct table {
+    struct elf_file *file;
+    enum elf_symbol_source source;
+    uint64_t shift;
+    size_t entry_size;
+    struct view entries;
+};
+
+struct entry {
+    uint32_t name;
+    uint8_t info;
+    uint16_t section;
+    uint64_t value, size;
+};
+
+static bool read_entry(const struct table *t, size_t i, struct entry *out)
+{
+    struct cursor c = cursor_over(t->entries.p + i * t->entry_size, t->entry_size);
+    bool wide = elf_file_is_64(t->file);
+    *out = (struct entry){0};
+    out->name = cursor_u32(&c);
+    if (!wide) {
+        out->value = cursor_u32(&c);
+        out->size = cursor_u32(&c);
+    }
+    out->info = cursor_u8(&c);
+    (void)cursor_u8(&c); /* visibility */
+    out->section = cursor_u16(&c);
+    if (wide) {
+        out->value = cursor_u64(&c);
+        out->size = cursor_u64(&c);
+    }
+    return !c.short_read;
+}
+
+/* $x and $d tell code from data for disassemblers on AArch64. */
+static bool is_mapping_symbol(const struct table *t, const char *name, size_t left)
+{
+    return elf_file_machine(t->file) == EM_AARCH64 && left > 1 && name[0] == '$' &&
+           (name[1] == 'x' || name[1] == 'd');
+}
+
+static bool is_function(const struct elf_symbols *s, const struct table *t, const struct entry *x)
+{
+    const struct view *names = &s->names[t->source];
+    uint8_t type = ELF64_ST_TYPE(x->info);
+    if (type != STT_NOTYPE && type != STT_FUNC && type != STT_OBJECT && type != STT_GNU_IFUNC)
+        return false;
+    if (x->name >= names->len || names->p[x->name] == 0 ||
+        is_mapping_symbol(t, names->p + x->name, names->len - x->name))
+        return false;
+    if (x->section == SHN_XINDEX)
+        return code_at(s, x->value + t->shift) != NULL;
+    return x->section != SHN_UNDEF && x->section < elf_file_section_count(t->file) &&
+           is_code(elf_file_section_at(t->file, x->section));
+}
+
+static int take_entries(struct elf_symbols *s, const struct table *t, struct err *e)
+{
+    size_t n = t->entries.len / t->entry_size;
+    for (size_t i = 1; i < n && i < UINT32_MAX / 4; i++) {
+        struct entry x;
+        if (!read_entry(t, i, &x) || !is_function(s, t, &x))
+            continue;
+        struct symbol symbol = {x.value + t->shift, x.size, x.name,
+                                (uint32_t)(i * 4 + (unsigned)t->source)};
+        if (symbol.size > UINT64_MAX - symbol.address)
+            symbol.size = UINT64_MAX - symbol.address;
+        if (!vec_push(&s->symbols, symbol))
+            return err_no_memory(e, "symbols of an ELF file");
+    }
+    return 0;
+}
+
+/* The number of the first section of a type that is not empty, or the count of sections. */
+static size_t find_table(const struct elf_file *f, uint32_t type)
+{
+    size_t i = 0;
+    while (i < elf_file_section_count(f) &&
+           (elf_file_section_at(f, i)->type != type || elf_file_section_at(f, i)->size == 0))
+        i++;
+    return i;
+}
+
+/* *found tells whether there is such a table with functions in it. A file has one of a type. */
+static int read_table(struct elf_symbols *s, struct elf_file *f, uint32_t type,
+                      enum elf_symbol_source source, uint64_t shift, bool *found, struct err *e)
+{
+    size_t least = elf_file_is_64(f) ? sizeof(Elf64_Sym) : sizeof(Elf32_Sym);
+    size_t i = find_table(f, type), before = s->symbols.len;
+    struct table t = {.file = f, .source = source, .shift = shift, .entry_size = least};
+    *found = false;
+    if (i == elf_file_section_count(f))
+        return 0;
+    const struct elf_section *section = elf_file_section_at(f, i);
+    if (section->entry_size > least && section->entry_size <= section->size)
+        t.entry_size = (size_t)section->entry_size;
+    if (section->link >= elf_file_section_count(f)) {
+        (void)err_set(&s->problem, ERR_INPUT, "section %.*s: there is no section %u for names",
+                      (int)section->name.len, section->name.p, section->link);
+        return 0;
+    }
+    if (elf_file_section_bytes(f, i, &t.entries, &s->problem) != 0 ||
+        elf_file_section_bytes(f, section->link, &s->names[source], &s->problem) != 0 ||
+        !s->names[source].p)
+        return 0;
+    int status = take_entries(s, &t, e);
+    *found = s->symbols.len > before;
+    return status;
+}
+
+/* Symbols that a distribution leaves in a stripped program: a small ELF file packed with xz. */
+static int read_debugdata(struct elf_symbols *s, struct elf_file *image,
+                          const struct elf_limits *limits, struct err *e)
+{
+    struct view packed;
+    struct elf_limits l = limits ? *limits : ELF_LIMITS_DEFAULT;
+    bool found;
+    if (elf_file_section(image, ".gnu_debugdata", &packed, &s->problem) != 0 || !packed.p)
+        return 0;
+    if (inflate_xz(&s->debugdata, packed, l.inflated_bytes, &s->problem) != 0 ||
+        elf_file_open_bytes(&s->nested,
+                            (struct view){(const char *)s->debugdata.bytes, s->debugdata.size}, &l,
+                            &s->problem) != 0) {
+        if (s->problem.code == ERR_MEMORY)
+            return err_no_memory(e, "section .gnu_debugdata");
+        (void)err_prefix(&s->problem, "section .gnu_debugdata");
+        return 0;
+    }
+    return read_table(s, s->nested, SHT_SYMTAB, ELF_SYMBOL_DEBUGDATA,
+                      elf_debug_shift(image, s->nested), &found, e);
+}
+
+static int read_tables(struct elf_symbols *s, struct elf_file *image, struct elf_file *debug,
+                       const struct elf_limits *limits, struct err *e)
+{
+    bool found = false, ignored;
+    uint64_t shift = image && debug ? elf_debug_shift(image, debug) : 0;
+    if (image ? read_code(s, image, 0, e) != 0 : debug && read_code(s, debug, 0, e) != 0)
+        return -1;
+    if (debug && read_table(s, debug, SHT_SYMTAB, ELF_SYMBOL_SYMTAB, shift, &found, e) != 0)
+        return -1;
+    if (!image)
+        return 0;
+    if (!found && read_table(s, image, SHT_SYMTAB, ELF_SYMBOL_SYMTAB, 0, &found, e) != 0)
+        return -1;
+    if (read_table(s, image, SHT_DYNSYM, ELF_SYMBOL_DYNSYM, 0, &ignored, e) != 0)
+        return -1;
+    if (found)
+        return 0;
+    if (read_debugdata(s, image, limits, e) != 0)
+        return -1;
+    return eh_ranges_read(&s->unwind, image, e);
+}
+
+/* ---- which symbol is the answer where */
+
+#define DIGIT_BITS 11u
+#define DIGITS (1u << DIGIT_BITS)
+
+/* Moves `n` symbols to `to` by one digit of their addresses; those with equal ones keep their
+ * order. */
+static void sort_by_digit(const struct symbol *from, struct symbol *to, size_t n, unsigned shift)
+{
+    size_t next[DIGITS] = {0}, at = 0;
+    for (size_t i = 0; i < n; i++)
+        next[from[i].address >> shift & (DIGITS - 1)]++;
+    for (size_t d = 0; d < DIGITS; d++) {
+        size_t count = next[d];
+        next[d] = at;
+        at += count;
+    }
+    for (size_t i = 0; i < n; i++)
+        to[next[from[i].address >> shift & (DIGITS - 1)]++] = from[i];
+}
+
+/* By address. Images have up to millions of symbols, and few digits in which they differ. */
+static int sort_by_address(struct elf_symbols *s, struct err *e)
+{
+    uint64_t differs = 0;
+    for (size_t i = 1; i < s->symbols.len; i++)
+        differs |= s->symbols.at[i].address ^ s->symbols.at[0].address;
+    if (!differs)
+        return 0;
+    struct symbol *other = malloc(s->symbols.len * sizeof *other);
+    if (!other)
+        return err_no_memory(e, "symbols of an ELF file");
+    size_t cap = s->symbols.len;
+    for (unsigned shift = 0; shift < 64 && differs >> shift; shift += DIGIT_BITS) {
+        if (!(differs >> shift & (DIGITS - 1)))
+            continue;
+        sort_by_digit(s->symbols.at, other, s->symbols.len, shift);
+        struct symbol *sorted = other;
+        size_t sorted_cap = cap;
+        other = s->symbols.at;
+        cap = s->symbols.cap;
+        s->symbols.at = sorted;
+        s->symbols.cap = sorted_cap;
+    }
+    free(other);
+    return 0;
+}
+
+/* Whether `x` is the answer rather than `y`, both at one address. */
+static bool goes_before(const struct symbol *x, const struct symbol *y)
+{
+    if (x->place % 4 != y->place % 4)
+        return x->place % 4 > y->place % 4;
+    if (x->size != y->size)
+        return x->size > y->size;
+    return x->place > y->place;
+}
+
+/* One for each address, by address. */
+static int sort_symbols(struct elf_symbols *s, struct err *e)
+{
+    size_t kept = 0;
+    if (sort_by_address(s, e) != 0)
+        return -1;
+    for (size_t i = 0; i < s->symbols.len; i++) {
+        const struct symbol x = s->symbols.at[i];
+        if (kept == 0 || s->symbols.at[kept - 1].address != x.address)
+            s->symbols.at[kept++] = x;
+        else if (goes_before(&x, &s->symbols.at[kept - 1]))
+            s->symbols.at[kept - 1] = x;
+    }
+    s->symbols.len = kept;
+    return 0;
+}
+
+/* The first address beyond symbol i; for one without a size, where something else begins. */
+static uint64_t symbol_end(const struct elf_symbols *s, size_t i)
+{
+    const struct symbol *x = &s->symbols.at[i];
+    if (x->size > 0)
+        return x->address + x->size;
+    const struct range *code = code_at(s, x->address);
+    uint64_t end = code ? code->end : x->address;
+    uint64_t next = eh_ranges_next(&s->unwind, x->address);
+    if (next < end)
+        end = next;
+    if (i + 1 < s->symbols.len && s->symbols.at[i + 1].address < end)
+        end = s->symbols.at[i + 1].address;
+    return end;
+}
+
+static bool put_point(struct elf_symbols *s, uint64_t address, uint32_t symbol)
+{
+    if (s->points.len > 0 && s->points.at[s->points.len - 1].address == address) {
+        s->points.at[s->points.len - 1].symbol = symbol;
+        return true;
+    }
+    return vec_push(&s->points, (struct point){address, symbol});
+}
+
+/* A symbol that began and has not ended yet. */
+struct open_symbol {
+    uint64_t end;
+    uint32_t symbol;
+};
+
+struct open_symbols {
+    VEC(struct open_symbol) stack;
+};
+
+/* Ends those that end at or before `limit`: behind them the one around them is the answer. */
+static bool close_symbols(struct elf_symbols *s, struct open_symbols *open, uint64_t limit)
+{
+    while (open->stack.len > 0 && open->stack.at[open->stack.len - 1].end <= limit) {
+        uint64_t at = open->stack.at[open->stack.len - 1].end;
+        while (open->stack.len > 0 && open->stack.at[open->stack.len - 1].end <= at)
+            open->stack.len--;
+        uint32_t around =
+            open->stack.len > 0 ? open->stack.at[open->stack.len - 1].symbol : NO_SYMBOL;
+        if (!put_point(s, at, around))
+            return false;
+    }
+    return true;
+}
+
+/* Lays the symbols out side by side, those that begin later over those around them. */
+static int make_points(struct elf_symbols *s, struct err *e)
+{
+    struct open_symbols open = {0};
+    bool ok = true;
+    for (size_t i = 0; i < s->symbols.len && ok; i++) {
+        uint64_t start = s->symbols.at[i].address, end = symbol_end(s, i);
+        ok = close_symbols(s, &open, start);
+        if (end > start)
+            ok = ok && vec_push(&open.stack, (struct open_symbol){end, (uint32_t)i}) &&
+                 put_point(s, start, (uint32_t)i);
+    }
+    ok = ok && close_symbols(s, &open, UINT64_MAX);
+    vec_release(&open.stack);
+    return ok ? 0 : err_no_memory(e, "symbols of an ELF file");
+}
+
+int elf_symbols_read(struct elf_symbols **out, struct elf_file *image, struct elf_file *debug,
+                     const struct elf_limits *limits, struct err *e)
+{
+    struct elf_symbols *s = calloc(1, sizeof *s);
+    *out = NULL;
+    if (!s)
+        return err_no_memory(e, "symbols of an ELF file");
+    if (read_tables(s, image, debug, limits, e) != 0)
+        goto failed;
+    if (sort_symbols(s, e) != 0 || make_points(s, e) != 0)
+        goto failed;
+    *out = s;
+    return 0;
+failed:
+    elf_symbols_free(s);
+    return -1;
+}
+
+void elf_symbols_free(struct elf_symbols *s)
+{
+    if (!s)
+        return;
+    vec_release(&s->symbols);
+    vec_release(&s->points);
+    vec_release(&s->code);
+    eh_ranges_release(&s->unwind);
+    elf_file_close(s->nested);
+    inflated_release(&s->debugdata);
+    free(s);
+}
+
+const char *elf_symbols_problem(const struct elf_symbols *s)
+{
+    return s->problem.code == ERR_NONE ? NULL : s->problem.text;
+}
+
+size_t elf_symbols_count(const struct elf_symbols *s)
+{
+    return s->symbols.len;
+}
+
+/* ---- answers */
+
+static void give(const struct elf_symbols *s, size_t i, struct elf_symbol *out)
+{
+    const struct symbol *x = &s->symbols.at[i];
+    enum elf_symbol_source source = (enum elf_symbol_source)(x->place % 4);
+    const char *name = s->names[source].p + x->name;
+    size_t most = s->names[source].len - x->name;
+    *out = (struct elf_symbol){
+        .name = {name, strnlen(name, most < NAME_MAX_BYTES ? most : NAME_MAX_BYTES)},
+        .address = x->address,
+        .size = x->size,
+        .source = source,
+    };
+}
+
+/* Seen from where it was so far: `near` points before the address. */
+static uint32_t symbol_near(const struct elf_symbols *s, uint64_t address, size_t *near)
+{
+    size_t low = 0, high = s->points.len;
+    if (*near > 0 && *near <= high && s->points.at[*near - 1].address <= address) {
+        low = *near;
+        for (size_t step = 1; step <= s->points.len - *near; step *= 2) {
+            if (s->points.at[*near + step - 1].address > address) {
+                high = *near + step - 1;
+                break;
+            }
+            low = *near + step;
+        }
+    }
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (s->points.at[mid].address <= address)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    *near = low;
+    return low > 0 ? s->points.at[low - 1].symbol : NO_SYMBOL;
+}
+
+/* The symbol around an address; NO_SYMBOL when there is none. */
+static uint32_t symbol_around(const struct elf_symbols *s, uint64_t address)
+{
+    size_t near = 0;
+    return symbol_near(s, address, &near);
+}
+
+bool elf_symbols_number(const struct elf_symbols *s, uint64_t address, size_t *near,
+                        uint32_t *number)
+{
+    *number = symbol_near(s, address, near);
+    return *number != NO_SYMBOL;
+}
+
+uint64_t elf_symbols_start(const struct elf_symbols *s, uint32_t number)
+{
+    return s->symbols.at[number].address;
+}
+
+void elf_symbols_get(const struct elf_symbols *s, uint32_t number, struct elf_symbol *out)
+{
+    give(s, number, out);
+}
+
+bool elf_symbols_find(const struct elf_symbols *s, uint64_t address, struct elf_symbol *out)
+{
+    uint32_t symbol = symbol_around(s, address);
+    if (symbol != NO_SYMBOL) {
+        give(s, symbol, out);
+        return true;
+    }
+    const struct eh_range *range = eh_ranges_find(&s->unwind, address);
+    if (range)
+        *out = (struct elf_symbol){
+            {"", 0}, range->start, range->end - range->start, ELF_SYMBOL_EH_FRAME};
+    return range != NULL;
+}
+
+bool elf_symbols_bounds(const struct elf_symbols *s, uint64_t address, struct elf_symbol *out)
+{
+    if (!elf_symbols_find(s, address, out))
+        return false;
+    if (out->size == 0)
+        out->size = symbol_end(s, symbol_around(s, address)) - out->address;
+    return true;
+}
+
+bool elf_symbols_nearest(const struct elf_symbols *s, uint64_t address, struct elf_symbol *out)
+{
+    const struct range *code = code_at(s, address);
+    size_t low = 0, high = s->symbols.len;
+    while (low < high) {
+        size_t mid = low + (high - low) / 2;
+        if (s->symbols.at[mid].address <= address)
+            low = mid + 1;
+        else
+            high = mid;
+    }
+    if (!code || low == 0 || s->symbols.at[low - 1].address < code->start)
+        return false;
+    give(s, low - 1, out);
+    return true;
+}

@@ -1,0 +1,177 @@
+#include "symbols/helper/debuginfod.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/monotonic.h"
+#include "symbols/helper/debuginfod_message.h"
+
+bool debuginfod_is_wanted(const struct debuginfod_options *o)
+{
+    const char *urls = o->urls ? o->urls : getenv("DEBUGINFOD_URLS");
+    return urls && urls[strspn(urls, " ")] != 0;
+}
+
+/* ---- packets */
+
+union descriptor_room {
+    struct cmsghdr header;
+    char bytes[CMSG_SPACE(sizeof(int))];
+};
+
+bool fetch_answer_send(int socket, const struct fetch_answer *a, int fd, bool wait)
+{
+    union descriptor_room room;
+    struct iovec part = {(void *)a, sizeof *a};
+    struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
+    ssize_t sent;
+    if (fd >= 0) {
+        memset(&room, 0, sizeof room);
+        m.msg_control = room.bytes;
+        m.msg_controllen = sizeof room.bytes;
+        struct cmsghdr *c = CMSG_FIRSTHDR(&m);
+        c->cmsg_level = SOL_SOCKET;
+        c->cmsg_type = SCM_RIGHTS;
+        c->cmsg_len = CMSG_LEN(sizeof fd);
+        memcpy(CMSG_DATA(c), &fd, sizeof fd);
+    }
+    do {
+        sent = sendmsg(socket, &m, MSG_NOSIGNAL | (wait ? 0 : MSG_DONTWAIT));
+    } while (sent < 0 && errno == EINTR);
+    return sent == (ssize_t)sizeof *a || (!wait && errno == EAGAIN);
+}
+
+int fetch_answer_receive(int socket, struct fetch_answer *a, int *fd)
+{
+    union descriptor_room room;
+    struct iovec part = {a, sizeof *a};
+    struct msghdr m = {.msg_iov = &part,
+                       .msg_iovlen = 1,
+                       .msg_control = room.bytes,
+                       .msg_controllen = sizeof room.bytes};
+    ssize_t got;
+    *fd = -1;
+    do {
+        got = recvmsg(socket, &m, MSG_CMSG_CLOEXEC);
+    } while (got < 0 && errno == EINTR);
+    if (got < 0)
+        return errno == ECONNRESET ? 0 : -1;
+    for (struct cmsghdr *c = CMSG_FIRSTHDR(&m); got > 0 && c; c = CMSG_NXTHDR(&m, c)) {
+        if (c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS &&
+            c->cmsg_len == CMSG_LEN(sizeof *fd))
+            memcpy(fd, CMSG_DATA(c), sizeof *fd);
+    }
+    if (got == (ssize_t)sizeof *a) {
+        a->cause[sizeof a->cause - 1] = 0;
+        return 1;
+    }
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+    return 0;
+}
+
+/* ---- starting and ending it */
+
+int debuginfod_start(struct debuginfod *d, const struct debuginfod_options *o, struct err *e)
+{
+    int ends[2];
+    *d = (struct debuginfod){.socket = -1};
+    if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends) != 0)
+        return err_errno(e, ERR_CONNECT, "a socket for the fetcher of debug files");
+    pid_t pid = fork();
+    if (pid < 0) {
+        (void)err_errno(e, ERR_CONNECT, "the fetcher of debug files");
+        close(ends[0]);
+        close(ends[1]);
+        return -1;
+    }
+    if (pid == 0) {
+        close(ends[0]);
+        fetcher_run(ends[1], o);
+        _exit(0);
+    }
+    close(ends[1]);
+    d->socket = ends[0];
+    d->pid = pid;
+    return 0;
+}
+
+void debuginfod_stop(struct debuginfod *d)
+{
+    if (d->socket >= 0)
+        close(d->socket);
+    if (d->pid > 0) {
+        /* The one who asks may still have the socket: the fetcher would wait for it. */
+        kill(d->pid, SIGTERM);
+        while (waitpid(d->pid, NULL, 0) < 0 && errno == EINTR)
+            continue;
+    }
+    *d = (struct debuginfod){.socket = -1};
+}
+
+/* ---- asking */
+
+static bool send_request(int socket, const struct fetch_request *r)
+{
+    ssize_t sent;
+    do {
+        sent = send(socket, r, sizeof *r, MSG_NOSIGNAL);
+    } while (sent < 0 && errno == EINTR);
+    return sent == (ssize_t)sizeof *r;
+}
+
+static int is_gone(struct err *e)
+{
+    return err_set(e, ERR_CONNECT, "the process that fetches debug files is gone");
+}
+
+/* Numbers of requests differ, also between processes that use one socket in turn. */
+static uint64_t request_number(void)
+{
+    return (uint64_t)monotonic_ns();
+}
+
+int debuginfod_ask(int socket, const struct build_id *id, bool executable,
+                   debuginfod_progress *progress, void *ctx, int *fd, struct err *e)
+{
+    struct fetch_request r;
+    struct fetch_answer a;
+    int given, got;
+    bool given_up = false;
+    memset(&r, 0, sizeof r); /* with its padding: all of it is sent */
+    r.number = request_number();
+    r.kind = executable ? FETCH_EXECUTABLE : FETCH_DEBUGINFO;
+    r.id = *id;
+    *fd = -1;
+    if (!send_request(socket, &r))
+        return is_gone(e);
+    while ((got = fetch_answer_receive(socket, &a, &given)) > 0) {
+        if (a.number == r.number && a.kind == FETCH_FILE && given >= 0) {
+            *fd = given;
+            return 0;
+        }
+        if (given >= 0)
+            close(given); /* of a request that was given up */
+        if (a.number != r.number)
+            continue;
+        if (a.kind == FETCH_NONE)
+            return 0;
+        if (a.kind != FETCH_PROGRESS)
+            return err_set(e, ERR_CONNECT, "%s", a.cause);
+        if (!given_up && progress && progress(ctx, a.done, a.total) != 0) {
+            r.kind = FETCH_GIVE_UP;
+            given_up = true;
+            if (!send_request(socket, &r))
+                return is_gone(e);
+        }
+    }
+    return got == 0 ? is_gone(e) : err_errno(e, ERR_CONNECT, "the fetcher of debug files");
+}

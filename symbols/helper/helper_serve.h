@@ -1,0 +1,43 @@
+#ifndef TIDEMARK_SYMBOLS_HELPER_HELPER_SERVE_H
+#define TIDEMARK_SYMBOLS_HELPER_HELPER_SERVE_H
+
+/* The helper's side of symbols/place/helper_wire.h: `tidemark symbolize --serve`. */
+
+#include "base/err.h"
+#include "symbols/symbolizer.h"
+
+/*
+ * What answers. The program's is symbolizer_backend (symbols/symbolizer.h); tests have others, that
+ * crash or hang.
+ */
+struct helper_backend {
+    int (*open)(struct symbolizer **out, const struct helper_open *open, symbolizer_wish *wish,
+                void *ctx, struct err *e);
+    void (*close)(struct symbolizer *s);
+    void (*facts)(const struct symbolizer *s, struct image_facts *facts);
+    int (*prepare)(struct symbolizer *s, const struct place *places, size_t n, struct err *e);
+    void (*lookup)(struct symbolizer *s, const struct place *place, struct place_answer *answer);
+    /*
+     * A place that will be looked up, in this order and at most HELPER_AHEAD places later: the time
+     * to have what is known of it come from memory. Or NULL.
+     */
+    void (*ahead)(struct symbolizer *s, const struct place *place);
+    int (*infer)(struct symbolizer *s, const struct helper_hint *hints, size_t n,
+                 struct helper_bias *bias, struct err *e);
+    /* NULL: it has none. False when no function is known there, or its code is not in the file. */
+    bool (*code)(struct symbolizer *s, const struct place *place, struct place_code *code);
+    void (*keep)(struct symbolizer *s); /* before it is closed: the time to fill a cache; or NULL */
+};
+
+extern const struct helper_backend symbolizer_backend;
+
+/*
+ * Gives up its rights, then answers on `socket` until the other end closes it. 0, or -1 with the
+ * cause. For a process of its own that has no other threads.
+ */
+int helper_serve(int socket, const struct helper_backend *backend, struct err *e);
+
+/* The same without giving up anything: for fuzzing. */
+int helper_answer_all(int socket, const struct helper_backend *backend, struct err *e);
+
+#endif

@@ -1,0 +1,196 @@
+#include "symbols/helper/sandbox.h"
+
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "base/process_limit.h"
+#include "symbols/place/helper_wire.h"
+
+#define LENGTH(A) (sizeof(A) / sizeof(A)[0])
+
+static void set_limits(const struct sandbox_limits *l)
+{
+    process_limit(RLIMIT_CORE, 0);
+    process_limit(RLIMIT_FSIZE, l->file);
+    process_limit(RLIMIT_NOFILE, l->files);
+    if (l->memory && !SANITIZED)
+        process_limit(RLIMIT_AS, l->memory);
+    if (l->cpu_seconds)
+        process_limit(RLIMIT_CPU, l->cpu_seconds);
+}
+
+/* ---- Landlock; its numbers are the same on all processors (linux/landlock.h, Linux 5.13 on) */
+
+#define LANDLOCK_CREATE 444
+#define LANDLOCK_RESTRICT 446
+#define LANDLOCK_VERSION 1u
+
+static bool guard_files(void)
+{
+    /* What each version of the interface can forbid; asking for more fails. */
+    static const uint64_t known[] = {
+        0, (1u << 13) - 1, (1u << 14) - 1, (1u << 15) - 1, (1u << 15) - 1, (1u << 16) - 1};
+    long version = syscall(LANDLOCK_CREATE, NULL, 0, LANDLOCK_VERSION);
+    if (version < 1)
+        return false;
+    if (version >= (long)LENGTH(known))
+        version = (long)LENGTH(known) - 1;
+    const uint64_t handled = known[version];
+    long rules = syscall(LANDLOCK_CREATE, &handled, sizeof handled, 0);
+    if (rules < 0)
+        return false;
+    bool done = syscall(LANDLOCK_RESTRICT, rules, 0) == 0;
+    close((int)rules);
+    return done;
+}
+
+/* ---- seccomp */
+
+#if defined(__x86_64__)
+#define ARCHITECTURE AUDIT_ARCH_X86_64
+#elif defined(__aarch64__)
+#define ARCHITECTURE AUDIT_ARCH_AARCH64
+#endif
+
+#ifdef ARCHITECTURE
+
+/* What reading, computing in threads and answering take. */
+static const uint32_t allowed[] = {
+    __NR_read,
+    __NR_write,
+    __NR_pread64,
+    __NR_pwrite64,
+    __NR_readv,
+    __NR_writev,
+    __NR_lseek,
+    __NR_ftruncate,
+    __NR_fstat,
+    __NR_close,
+    __NR_dup,
+    __NR_fcntl,
+    __NR_recvmsg,
+    __NR_sendmsg,
+    __NR_ppoll,
+    __NR_munmap,
+    __NR_mremap,
+    __NR_madvise,
+    __NR_brk,
+    __NR_futex,
+    __NR_exit,
+    __NR_exit_group,
+    __NR_rt_sigaction,
+    __NR_rt_sigprocmask,
+    __NR_rt_sigreturn,
+    __NR_sigaltstack,
+    __NR_set_robust_list,
+    __NR_sched_yield,
+    __NR_sched_getaffinity,
+    __NR_getpid,
+    __NR_gettid,
+    __NR_tgkill,
+    __NR_clock_gettime,
+    __NR_clock_nanosleep,
+    __NR_nanosleep,
+    __NR_getrandom,
+    __NR_getrusage,
+    __NR_sysinfo,
+    __NR_restart_syscall,
+    __NR_membarrier,
+#ifdef __NR_rseq
+    __NR_rseq,
+#endif
+#ifdef __NR_poll
+    __NR_poll,
+#endif
+#ifdef __NR_time
+    __NR_time,
+#endif
+};
+
+#define ARGUMENT(N) (offsetof(struct seccomp_data, args) + (N) * sizeof(uint64_t))
+#define LOAD(AT) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(AT))
+#define DENY(ERROR) BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (ERROR))
+#define ALLOW BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+/* The next `n` instructions are for this call only. */
+#define UNLESS_CALL(NR, N) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(NR), 0, (N))
+
+/* mmap and mprotect without PROT_EXEC; clone for threads; clone3 so that libc takes clone. */
+static const struct sock_filter head[] = {
+    LOAD(offsetof(struct seccomp_data, arch)),
+    BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0),
+    BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+    LOAD(offsetof(struct seccomp_data, nr)),
+    UNLESS_CALL(__NR_mmap, 4),
+    LOAD(ARGUMENT(2)),
+    BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 1, 0),
+    ALLOW,
+    DENY(EPERM),
+    UNLESS_CALL(__NR_mprotect, 4),
+    LOAD(ARGUMENT(2)),
+    BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, PROT_EXEC, 1, 0),
+    ALLOW,
+    DENY(EPERM),
+    UNLESS_CALL(__NR_clone, 4),
+    LOAD(ARGUMENT(0)),
+    BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x00010000 /* CLONE_THREAD */, 0, 1),
+    ALLOW,
+    DENY(EPERM),
+    UNLESS_CALL(435 /* clone3 */, 1),
+    DENY(ENOSYS),
+#ifdef __NR_newfstatat
+    /* fstat of libc; by name it would open nothing, but tell. */
+    UNLESS_CALL(__NR_newfstatat, 4),
+    LOAD(ARGUMENT(3)),
+    BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x1000 /* AT_EMPTY_PATH */, 0, 1),
+    ALLOW,
+    DENY(EACCES),
+#endif
+};
+
+/* One comparison for each allowed call, then the two ends. */
+static bool guard_syscalls(void)
+{
+    struct sock_filter program[LENGTH(head) + LENGTH(allowed) + 2];
+    size_t n = 0;
+    for (; n < LENGTH(head); n++)
+        program[n] = head[n];
+    for (size_t i = 0; i < LENGTH(allowed); i++, n++) {
+        uint8_t to_allow = (uint8_t)(LENGTH(allowed) - i);
+        program[n] =
+            (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, allowed[i], to_allow, 0);
+    }
+    program[n++] = (struct sock_filter)DENY(EPERM);
+    program[n++] = (struct sock_filter)ALLOW;
+    const struct sock_fprog filter = {.len = (unsigned short)n, .filter = program};
+    return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter, 0, 0) == 0;
+}
+
+#else
+
+static bool guard_syscalls(void)
+{
+    return false;
+}
+
+#endif
+
+unsigned sandbox_enter(const struct sandbox_limits *limits)
+{
+    unsigned guards = 0;
+    set_limits(limits);
+    (void)prctl(PR_SET_DUMPABLE, 0, 0, 0, 0);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+        return 0;
+    guards |= guard_files() ? GUARD_FILES : 0u;
+    guards |= !SANITIZED && guard_syscalls() ? GUARD_SYSCALLS : 0u;
+    return guards;
+}

@@ -1,0 +1,134 @@
+/* Line programs, read as far as it takes to find where their sequences begin. */
+
+#include <dwarf.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/cursor.h"
+#include "symbols/index/dwarf_lines.h"
+
+#define FAR_64 ((uint64_t)1 << 62)
+#define FAR_32 0xfff00000u
+
+struct setting {
+    struct view lines;
+    const struct code_map *code;
+    uint8_t *copy; /* made when the first change is due */
+    bool failed;
+};
+
+static void skip_leb(struct cursor *c)
+{
+    while (cursor_u8(c) & 0x80)
+        ;
+}
+
+static uint64_t uleb(struct cursor *c)
+{
+    uint64_t value = 0;
+    uint8_t byte;
+    unsigned shift = 0;
+    do {
+        byte = cursor_u8(c);
+        if (shift < 64)
+            value |= (uint64_t)(byte & 0x7f) << shift;
+        shift += 7;
+    } while (byte & 0x80);
+    return value;
+}
+
+/* The operand of DW_LNE_set_address, `size` bytes at `at`. */
+static void look_at_address(struct setting *s, const uint8_t *at, uint64_t size)
+{
+    bool wide = size == 8;
+    uint64_t address = wide ? load_u64(at) : load_u32(at);
+    uint64_t far = wide ? FAR_64 : FAR_32;
+    if (code_map_has(s->code, address, address) || code_map_has(s->code, far, far))
+        return;
+    if (address > 0 && code_map_has(s->code, address - 1, address))
+        return; /* the end of a sequence at the end of the code */
+    if (!s->copy && (s->copy = malloc(s->lines.len)))
+        memcpy(s->copy, s->lines.p, s->lines.len);
+    s->failed = s->copy == NULL;
+    if (s->failed)
+        return;
+    uint8_t *to = s->copy + (at - (const uint8_t *)s->lines.p);
+    if (wide)
+        store_u64(to, far);
+    else
+        store_u32(to, (uint32_t)far);
+}
+
+static void extended(struct setting *s, struct cursor *c)
+{
+    uint64_t length = uleb(c);
+    if (length > cursor_left(c)) {
+        c->short_read = true;
+        return;
+    }
+    const uint8_t *next = c->pos + length;
+    if ((length == 9 || length == 5) && cursor_u8(c) == DW_LNE_set_address)
+        look_at_address(s, c->pos, length - 1);
+    c->pos = next;
+}
+
+/* The program of one table; `lengths` of the opcodes below `base`. */
+static void look_at_program(struct setting *s, struct cursor *c, const uint8_t *lengths,
+                            uint8_t base)
+{
+    while (cursor_left(c) > 0 && !c->short_read && !s->failed) {
+        uint8_t opcode = cursor_u8(c);
+        if (opcode >= base)
+            continue;
+        if (opcode == 0)
+            extended(s, c);
+        else if (opcode == DW_LNS_fixed_advance_pc)
+            cursor_u16(c);
+        else
+            for (uint8_t i = 0; i < lengths[opcode - 1] && !c->short_read; i++)
+                skip_leb(c);
+    }
+}
+
+/* One table, whose bytes after the length are `c`. */
+static void look_at_table(struct setting *s, struct cursor c, bool wide)
+{
+    uint16_t version = cursor_u16(&c);
+    if (version < 2 || version > 5)
+        return;
+    if (version >= 5)
+        cursor_u16(&c); /* sizes of addresses and segments */
+    uint64_t header = wide ? cursor_u64(&c) : cursor_u32(&c);
+    if (c.short_read || header > cursor_left(&c))
+        return;
+    const uint8_t *program = c.pos + header;
+    cursor_take(&c, version >= 4 ? 5 : 4); /* up to the line range */
+    uint8_t base = cursor_u8(&c);
+    const uint8_t *lengths = cursor_take(&c, base > 0 ? base - 1 : 0);
+    if (c.short_read || base == 0)
+        return;
+    c.pos = program;
+    look_at_program(s, &c, lengths, base);
+}
+
+int dwarf_lines_set_apart(struct view lines, const struct code_map *code, uint8_t **copy,
+                          struct err *e)
+{
+    struct setting s = {.lines = lines, .code = code};
+    *copy = NULL;
+    if (lines.len == 0 || code->ranges.len == 0)
+        return 0;
+    struct cursor c = cursor_over(lines.p, lines.len);
+    while (cursor_left(&c) > 0 && !s.failed) {
+        uint64_t length = cursor_u32(&c);
+        bool wide = length == UINT32_MAX;
+        if (wide)
+            length = cursor_u64(&c);
+        if (c.short_read || length > cursor_left(&c))
+            break;
+        look_at_table(&s, cursor_over(c.pos, (size_t)length), wide);
+        c.pos += length;
+    }
+    *copy = s.copy;
+    return s.failed ? err_no_memory(e, "a copy of .debug_line") : 0;
+}

@@ -1,0 +1,28 @@
+#ifndef TIDEMARK_SYMBOLS_INDEX_INDEX_AHEAD_H
+#define TIDEMARK_SYMBOLS_INDEX_INDEX_AHEAD_H
+
+/*
+ * symbol_index_lookup in three steps, for who has many addresses to ask for: most of what an answer
+ * costs is waiting for memory, all over the index. Each step asks for what the next one needs; when
+ * that comes some addresses later it is there.
+ */
+
+#include "symbols/index/index.h"
+#include "symbols/index/index_block.h"
+
+struct symbol_index_place {
+    struct block block;          /* of the address's unit */
+    const struct block_row *row; /* NULL: none */
+    uint32_t scope;              /* number + 1; 0: none */
+    bool known;                  /* there is such a unit, and it was read */
+};
+
+/* Valid until the index is extended. */
+void symbol_index_find(struct symbol_index *x, uint64_t address, struct symbol_index_place *at);
+void symbol_index_fetch(const struct symbol_index *x, const struct symbol_index_place *at);
+
+/* As symbol_index_lookup. */
+bool symbol_index_take(struct symbol_index *x, const struct symbol_index_place *at,
+                       struct symbol_frame *frames, size_t max, size_t *n);
+
+#endif

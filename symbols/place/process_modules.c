@@ -1,0 +1,135 @@
+#include "symbols/place/process_modules.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* What cannot be looked at is not ours to see, except when it was for want of memory. */
+static int unseen(struct err *e)
+{
+    return errno == ENOMEM ? err_no_memory(e, "the module table") : 0;
+}
+
+/* map_files reaches the very file that is mapped, also when it was replaced since. */
+static int open_mapped(pid_t pid, const struct process_root *root, const struct module *m)
+{
+    char place[4200];
+    snprintf(place, sizeof place, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, m->start,
+             m->end);
+    int fd = open(place, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0)
+        return fd;
+    snprintf(place, sizeof place, "/proc/%d/root%s", (int)pid, m->path);
+    fd = open(place, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0 || !root)
+        return fd;
+    /* Who may not look into other processes any more. */
+    return root->folder >= 0 ? process_root_file(root, m->path)
+                             : open(m->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+}
+
+static int read_build_id(pid_t pid, const struct process_root *root, struct module *m,
+                         struct err *e)
+{
+    int status = 0, fd = open_mapped(pid, root, m);
+    m->build_id = (struct build_id){0};
+    if (fd >= 0) {
+        errno = 0;
+        if (!build_id_read(fd, &m->build_id))
+            status = unseen(e);
+        close(fd);
+    }
+    return status;
+}
+
+int process_module_build_id(pid_t pid, struct module *m, struct err *e)
+{
+    return read_build_id(pid, NULL, m, e);
+}
+
+struct reader {
+    pid_t pid;
+    const struct process_root *root; /* NULL: the process may be looked into */
+    process_modules_put *put;
+    void *ctx;
+};
+
+/* One line as a table of its own, which is empty when it is no executable mapping of a file. */
+static int put_line(const struct reader *r, struct view line, struct err *e)
+{
+    struct module_table one = {0};
+    struct err bad = {0};
+    int status = module_table_add_line(&one, line, &bad);
+    if (status != 0 && bad.code != ERR_MEMORY)
+        status = 0; /* not as the kernel writes them */
+    else if (status != 0)
+        err_no_memory(e, "the module table");
+    for (size_t i = 0; i < one.list.len && status == 0; i++) {
+        struct module *m = &one.list.at[i];
+        status = read_build_id(r->pid, r->root, m, e);
+        if (status == 0)
+            status = r->put(r->ctx, m, e);
+    }
+    module_table_release(&one);
+    return status;
+}
+
+static int put_lines(const struct reader *r, FILE *f, struct err *e)
+{
+    char *line = NULL;
+    size_t cap = 0;
+    ssize_t len = 0;
+    int status = 0;
+    errno = 0;
+    while (status == 0 && (len = getline(&line, &cap, f)) >= 0) {
+        if (len > 0 && line[len - 1] == '\n')
+            len--;
+        status = put_line(r, (struct view){line, (size_t)len}, e);
+    }
+    if (status == 0 && !feof(f))
+        status = errno == ENOMEM ? err_no_memory(e, "the module table")
+                                 : err_errno(e, ERR_INPUT, "cannot read the mappings of process %d",
+                                             (int)r->pid);
+    free(line);
+    return status;
+}
+
+int process_modules_open(pid_t pid)
+{
+    char path[48];
+    snprintf(path, sizeof path, "/proc/%d/maps", (int)pid);
+    return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+/* Reads the table open at `fd`, which is closed. */
+static int read_table(const struct reader *r, int fd, struct err *e)
+{
+    FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
+    int status = f ? put_lines(r, f, e)
+                   : err_errno(e, errno == ENOMEM ? ERR_MEMORY : ERR_INPUT,
+                               "cannot read the mappings of process %d", (int)r->pid);
+    if (f)
+        fclose(f);
+    else if (fd >= 0)
+        close(fd);
+    return status;
+}
+
+int process_modules(pid_t pid, process_modules_put *put, void *ctx, struct err *e)
+{
+    return read_table(&(struct reader){.pid = pid, .put = put, .ctx = ctx},
+                      process_modules_open(pid), e);
+}
+
+int process_modules_read(int maps, pid_t pid, const struct process_root *root,
+                         process_modules_put *put, void *ctx, struct err *e)
+{
+    const struct reader r = {.pid = pid, .root = root, .put = put, .ctx = ctx};
+    if (lseek(maps, 0, SEEK_SET) != 0)
+        return err_errno(e, ERR_INPUT, "cannot read the mappings of process %d", (int)pid);
+    return read_table(&r, fcntl(maps, F_DUPFD_CLOEXEC, 0), e);
+}

@@ -1,0 +1,815 @@
+#include "trace/file/codec.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/file/codec_field.h"
+
+struct codec_scratch {
+    uint8_t sizes[REC_TYPE_COUNT]; /* bytes of a record, 0: they vary */
+    uint8_t frame_sizes[2];        /* with their ends, and in continuous sets */
+    uint64_t frames[UINT16_MAX + 1];
+    struct rec_inline_frame inlines[UINT8_MAX + 1];
+};
+
+/* ---- records, in file order */
+
+#define RECORD_CODEC(NAME, STRUCT)                                                                 \
+    ALWAYS_INLINE void NAME(struct xfer *x, enum dir d, struct codec *c, struct rec_##STRUCT *r)
+#define UNUSED_STATE (void)c
+
+RECORD_CODEC(x_count, count)
+{
+    UNUSED_STATE;
+    x_u64(x, d, &r->n);
+}
+
+/* A count before a list whose times are differences that start from 0. */
+RECORD_CODEC(x_count_of_times, count)
+{
+    c->time = 0;
+    x_u64(x, d, &r->n);
+}
+
+RECORD_CODEC(x_id, id)
+{
+    UNUSED_STATE;
+    x_u64(x, d, &r->id);
+}
+
+RECORD_CODEC(x_pair, pair)
+{
+    UNUSED_STATE;
+    x_u64(x, d, &r->key);
+    x_u64(x, d, &r->value);
+}
+
+RECORD_CODEC(x_header, header)
+{
+    const struct file_layout *l = c->layout;
+    if (is_read(d))
+        r->version = l->version;
+    if (l->delay)
+        x_i64(x, d, &r->delay);
+    else if (is_read(d))
+        r->delay = 0;
+    x_i64(x, d, &r->resolution);
+    x_f64(x, d, &r->timer_mul);
+    x_i64(x, d, &r->last_time);
+    x_u64(x, d, &r->frame_offset);
+    x_u64(x, d, &r->pid);
+    x_i64(x, d, &r->sampling_period);
+    x_u8(x, d, &r->cpu_arch);
+    x_u32(x, d, &r->cpu_id);
+    for (unsigned i = 0; i < sizeof r->cpu_manufacturer; i++)
+        x_i8(x, d, (int8_t *)&r->cpu_manufacturer[i]);
+    if (l->on_demand)
+        x_u8(x, d, &r->on_demand);
+    else if (is_read(d))
+        r->on_demand = r->frame_offset != 0;
+    x_text64(x, d, &r->capture_name);
+    x_text64(x, d, &r->capture_program);
+    x_u64(x, d, &r->capture_time);
+    x_u64(x, d, &r->executable_time);
+    x_text64(x, d, &r->host_info);
+}
+
+RECORD_CODEC(x_topology_node, topology_node)
+{
+    UNUSED_STATE;
+    x_u32(x, d, &r->id);
+    x_u64(x, d, &r->n);
+}
+
+RECORD_CODEC(x_cpu, topology_node)
+{
+    UNUSED_STATE;
+    x_u32(x, d, &r->id);
+    if (is_read(d))
+        r->n = 0;
+}
+
+RECORD_CODEC(x_crash, crash)
+{
+    UNUSED_STATE;
+    x_u64(x, d, &r->thread);
+    x_i64(x, d, &r->time);
+    x_u64(x, d, &r->message);
+    x_u32(x, d, &r->callstack);
+}
+
+RECORD_CODEC(x_frame_set, frame_set)
+{
+    x_u64(x, d, &r->name);
+    x_u8(x, d, &r->continuous);
+    x_u64(x, d, &r->n);
+    c->time = 0;
+    c->continuous = r->continuous != 0;
+}
+
+RECORD_CODEC(x_frame, frame)
+{
+    x_delta(x, d, &c->time, &r->start);
+    if (!c->continuous)
+        x_delta(x, d, &c->time, &r->end);
+    else if (is_read(d))
+        r->end = -1;
+    x_i32(x, d, &r->image);
+}
+
+RECORD_CODEC(x_section_list, section_list)
+{
+    if (c->layout->sections == SECTIONS_BY_CATEGORY)
+        x_u16(x, d, &r->category);
+    else if (is_read(d))
+        r->category = 0;
+    x_u64(x, d, &r->n);
+}
+
+RECORD_CODEC(x_section, section)
+{
+    UNUSED_STATE;
+    x_time48(x, d, &r->start);
+    x_time48(x, d, &r->end);
+    x_u24(x, d, &r->text);
+}
+
+RECORD_CODEC(x_section_category, section_category)
+{
+    UNUSED_STATE;
+    x_u16(x, d, &r->category);
+    x_u24(x, d, &r->description);
+}
+
+RECORD_CODEC(x_string, string)
+{
+    UNUSED_STATE;
+    x_u64(x, d, &r->key);
+    x_text64(x, d, &r->text);
+}
+
+RECORD_CODEC(x_external_name, external_name)
+{
+    UNUSED_STATE;
+    x_u64(x, d, &r->id);
+    x_u64(x, d, &r->program_key);
+    x_u64(x, d, &r->thread_key);
+}
+
+RECORD_CODEC(x_location_payload, source_location)
+{
+    UNUSED_STATE;
+    x_string_ref(x, d, &r->name);
+    x_string_ref(x, d, &r->function);
+    x_string_ref(x, d, &r->file);
+    x_u32(x, d, &r->line);
+    x_u32(x, d, &r->color);
+    if (is_read(d))
+        r->pointer = 0;
+}
+
+RECORD_CODEC(x_location, source_location)
+{
+    uint64_t pointer = r->pointer;
+    x_u64(x, d, &pointer);
+    x_location_payload(x, d, c, r);
+    if (is_read(d))
+        r->pointer = pointer;
+}
+
+RECORD_CODEC(x_zone_stat, zone_stat)
+{
+    UNUSED_STATE;
+    x_i16(x, d, &r->srcloc);
+    x_u64(x, d, &r->n);
+}
+
+RECORD_CODEC(x_lock, lock)
+{
+    x_u32(x, d, &r->id);
+    x_u24(x, d, &r->custom_name);
+    x_i16(x, d, &r->srcloc);
+    x_u8(x, d, &r->type);
+    x_u8(x, d, &r->valid);
+    x_time(x, d, &r->time_announce);
+    x_i64(x, d, &r->time_terminate);
+    x_u64(x, d, &r->n);
+    c->lock_time = (uint64_t)r->time_announce;
+}
+
+RECORD_CODEC(x_lock_events, count)
+{
+    c->time = c->lock_time;
+    x_u64(x, d, &r->n);
+}
+
+RECORD_CODEC(x_lock_event, lock_event)
+{
+    x_delta(x, d, &c->time, &r->time);
+    x_i16(x, d, &r->srcloc);
+    x_u8(x, d, &r->thread);
+    x_u8(x, d, &r->event);
+}
+
+RECORD_CODEC(x_message, message)
+{
+    x_u64(x, d, &r->key);
+    x_delta(x, d, &c->time, &r->time);
+    x_string_ref(x, d, &r->text);
+    x_u32(x, d, &r->color);
+    x_u24(x, d, &r->callstack);
+    if (c->layout->message_meta) {
+        x_u8(x, d, &r->source);
+        x_u8(x, d, &r->severity);
+    } else if (is_read(d)) {
+        r->source = 0;   /* the program */
+        r->severity = 2; /* info */
+    }
+}
+
+RECORD_CODEC(x_zone_extra, zone_extra)
+{
+    UNUSED_STATE;
+    x_u24(x, d, &r->callstack);
+    x_u24(x, d, &r->text);
+    x_u24(x, d, &r->name);
+    x_u24(x, d, &r->color);
+}
+
+RECORD_CODEC(x_threads, threads)
+{
+    UNUSED_STATE;
+    x_u64(x, d, &r->zones);
+    x_u64(x, d, &r->child_lists);
+    x_u64(x, d, &r->n);
+}
+
+RECORD_CODEC(x_thread, thread)
+{
+    x_u64(x, d, &r->id);
+    x_u64(x, d, &r->zones);
+    x_u64(x, d, &r->kernel_samples);
+    x_u8(x, d, &r->is_fiber);
+    if (c->layout->group_hint)
+        x_i32(x, d, &r->group_hint);
+    else if (is_read(d))
+        r->group_hint = 0;
+    x_u32(x, d, &r->n);
+    c->time = 0;
+}
+
+RECORD_CODEC(x_zone_begin, zone_begin)
+{
+    x_i16(x, d, &r->srcloc);
+    x_delta(x, d, &c->time, &r->start);
+    x_u32(x, d, &r->extra);
+    x_u32(x, d, &r->n);
+}
+
+RECORD_CODEC(x_zone_end, zone_end)
+{
+    x_delta(x, d, &c->time, &r->end);
+}
+
+RECORD_CODEC(x_sample, sample)
+{
+    x_delta(x, d, &c->time, &r->time);
+    x_u24(x, d, &r->callstack);
+}
+
+RECORD_CODEC(x_gpu_context, gpu_context)
+{
+    UNUSED_STATE;
+    x_u64(x, d, &r->thread);
+    x_u8(x, d, &r->calibration);
+    x_u64(x, d, &r->zones);
+    x_f32(x, d, &r->period);
+    x_u8(x, d, &r->type);
+    x_u24(x, d, &r->name);
+    x_u64(x, d, &r->overflow);
+}
+
+RECORD_CODEC(x_gpu_note_name, gpu_note_name)
+{
+    UNUSED_STATE;
+    x_i64(x, d, &r->id);
+    x_u24(x, d, &r->name);
+}
+
+RECORD_CODEC(x_gpu_thread, gpu_thread)
+{
+    x_u64(x, d, &r->id);
+    x_u64(x, d, &r->n);
+    c->time = 0;
+    c->gpu_time = 0;
+}
+
+RECORD_CODEC(x_gpu_zone_begin, gpu_zone_begin)
+{
+    x_delta(x, d, &c->time, &r->cpu_start);
+    x_delta(x, d, &c->gpu_time, &r->gpu_start);
+    x_i16(x, d, &r->srcloc);
+    x_u24(x, d, &r->callstack);
+    x_u16(x, d, &r->thread);
+    x_u64(x, d, &r->n);
+}
+
+RECORD_CODEC(x_gpu_zone_end, gpu_zone_end)
+{
+    x_delta(x, d, &c->time, &r->cpu_end);
+    x_delta(x, d, &c->gpu_time, &r->gpu_end);
+    if (c->layout->gpu_notes)
+        x_u16(x, d, &r->query_id);
+    else if (is_read(d))
+        r->query_id = 0;
+}
+
+RECORD_CODEC(x_gpu_note_query, gpu_note_query)
+{
+    UNUSED_STATE;
+    x_u16(x, d, &r->query_id);
+    x_u64(x, d, &r->n);
+}
+
+RECORD_CODEC(x_gpu_note, gpu_note)
+{
+    UNUSED_STATE;
+    x_i64(x, d, &r->id);
+    x_f64(x, d, &r->value);
+}
+
+RECORD_CODEC(x_plot, plot)
+{
+    x_u8(x, d, &r->type);
+    x_u8(x, d, &r->format);
+    x_u8(x, d, &r->show_steps);
+    x_u8(x, d, &r->fill);
+    x_u32(x, d, &r->color);
+    x_u64(x, d, &r->name);
+    x_f64(x, d, &r->min);
+    x_f64(x, d, &r->max);
+    x_f64(x, d, &r->sum);
+    x_u64(x, d, &r->n);
+    c->time = 0;
+}
+
+RECORD_CODEC(x_plot_point, plot_point)
+{
+    x_delta(x, d, &c->time, &r->time);
+    x_f64(x, d, &r->value);
+}
+
+RECORD_CODEC(x_pools, pools)
+{
+    UNUSED_STATE;
+    x_u64(x, d, &r->n);
+    x_u64(x, d, &r->events);
+}
+
+RECORD_CODEC(x_pool, pool)
+{
+    x_u64(x, d, &r->key);
+    x_u64(x, d, &r->events);
+    x_u64(x, d, &r->active);
+    x_u64(x, d, &r->frees);
+    c->time = 0;
+}
+
+/*
+ * When a file says that a block was freed. Official servers write a free before time 0 as it is,
+ * not relative to the allocation.
+ */
+static inline int64_t free_time_in_file(int64_t alloc, int64_t after)
+{
+    if (after >= 0)
+        return time_of_free((int64_t)((uint64_t)alloc + (uint64_t)after));
+    return after >= alloc ? after : NEVER_FREED;
+}
+
+/*
+ * The end of an allocation is relative to its own beginning, -1 while it is active. It cannot be
+ * earlier: a free that is becomes one at the time of the allocation.
+ */
+ALWAYS_INLINE void x_free_time(struct xfer *x, enum dir d, struct rec_memory_event *r)
+{
+    int64_t after = -1;
+    if (d == WRITE && is_freed(r->time_free))
+        after = r->time_free > r->time_alloc ? r->time_free - r->time_alloc : 0;
+    x_i64(x, d, &after);
+    if (is_read(d)) {
+        r->time_free = free_time_in_file(r->time_alloc, after);
+        check_time(x, (uint64_t)r->time_free);
+    }
+}
+
+RECORD_CODEC(x_memory_event, memory_event)
+{
+    x_u64(x, d, &r->ptr);
+    x_u64(x, d, &r->size);
+    x_u24(x, d, &r->callstack_alloc);
+    x_u24(x, d, &r->callstack_free);
+    x_delta(x, d, &c->time, &r->time_alloc);
+    x_free_time(x, d, r);
+    x_u16(x, d, &r->thread_alloc);
+    x_u16(x, d, &r->thread_free);
+}
+
+RECORD_CODEC(x_pool_end, pool_end)
+{
+    UNUSED_STATE;
+    x_u64(x, d, &r->high);
+    x_u64(x, d, &r->low);
+    x_u64(x, d, &r->usage);
+    x_u64(x, d, &r->name);
+}
+
+/* The file's frame ids are not aligned: reading copies them. */
+RECORD_CODEC(x_callstack, callstack)
+{
+    x_u16(x, d, &r->len);
+    struct view bytes = {(const char *)r->frames, (size_t)r->len * sizeof *r->frames};
+    x_bytes(x, d, (uint64_t)r->len * sizeof *r->frames, &bytes);
+    if (is_read(d) && bytes.p) {
+        memcpy(c->scratch->frames, bytes.p, bytes.len);
+        r->frames = c->scratch->frames;
+    }
+}
+
+ALWAYS_INLINE void x_inline_frame(struct xfer *x, enum dir d, struct rec_inline_frame *f)
+{
+    x_u24(x, d, &f->name);
+    x_u24(x, d, &f->file);
+    x_u32(x, d, &f->line);
+    x_u64(x, d, &f->symbol);
+}
+
+RECORD_CODEC(x_callstack_frame, callstack_frame)
+{
+    x_u64(x, d, &r->frame);
+    x_u8(x, d, &r->n);
+    x_u24(x, d, &r->image);
+    if (is_read(d))
+        r->inlines = c->scratch->inlines;
+    for (unsigned i = 0; i < r->n; i++)
+        x_inline_frame(x, d, (struct rec_inline_frame *)&r->inlines[i]);
+}
+
+RECORD_CODEC(x_app_info, string_ref)
+{
+    UNUSED_STATE;
+    x_string_ref(x, d, r);
+}
+
+RECORD_CODEC(x_dict, blob)
+{
+    UNUSED_STATE;
+    x_text32(x, d, &r->bytes);
+}
+
+/* BC1 blocks: half a byte per pixel, at most 2.1 GiB. */
+RECORD_CODEC(x_frame_image, frame_image)
+{
+    UNUSED_STATE;
+    x_u16(x, d, &r->w);
+    x_u16(x, d, &r->h);
+    x_u8(x, d, &r->flip);
+    uint64_t len = (uint64_t)r->w * r->h / 2;
+    if (d == WRITE)
+        x->out_of_range |= len != r->bytes.len;
+    x_bytes(x, d, len, &r->bytes);
+}
+
+RECORD_CODEC(x_context_switch_thread, id_count)
+{
+    x_u64(x, d, &r->id);
+    x_u64(x, d, &r->n);
+    c->time = 0;
+}
+
+RECORD_CODEC(x_context_switch, context_switch)
+{
+    x_delta(x, d, &c->time, &r->wakeup);
+    x_delta(x, d, &c->time, &r->start);
+    x_delta(x, d, &c->time, &r->end);
+    x_u8(x, d, &r->cpu);
+    x_i8(x, d, &r->reason);
+    x_i8(x, d, &r->state);
+    x_u64(x, d, &r->thread);
+    if (c->layout->wakeup_cpu)
+        x_u8(x, d, &r->wakeup_cpu);
+    else if (is_read(d))
+        r->wakeup_cpu = r->cpu;
+}
+
+RECORD_CODEC(x_cpu_switch, cpu_switch)
+{
+    x_delta(x, d, &c->time, &r->start);
+    x_delta(x, d, &c->time, &r->end);
+    x_u16(x, d, &r->thread);
+}
+
+RECORD_CODEC(x_cpu_thread, cpu_thread)
+{
+    UNUSED_STATE;
+    x_u64(x, d, &r->tid);
+    x_i64(x, d, &r->running_time);
+    x_u32(x, d, &r->running_regions);
+    x_u32(x, d, &r->migrations);
+}
+
+RECORD_CODEC(x_symbols, symbols)
+{
+    UNUSED_STATE;
+    x_u64(x, d, &r->regular);
+    x_u64(x, d, &r->inlined);
+    x_u64(x, d, &r->n);
+}
+
+RECORD_CODEC(x_symbol, symbol)
+{
+    UNUSED_STATE;
+    x_u64(x, d, &r->address);
+    x_u24(x, d, &r->name);
+    x_u24(x, d, &r->file);
+    x_u32(x, d, &r->line);
+    x_u24(x, d, &r->image);
+    x_u24(x, d, &r->call_file);
+    x_u32(x, d, &r->call_line);
+    x_u8(x, d, &r->is_inline);
+    x_u24(x, d, &r->size);
+}
+
+RECORD_CODEC(x_symbol_code, symbol_code)
+{
+    UNUSED_STATE;
+    x_u64(x, d, &r->address);
+    x_text32(x, d, &r->bytes);
+}
+
+RECORD_CODEC(x_hw_time, time)
+{
+    x_delta(x, d, &c->time, &r->time);
+}
+
+RECORD_CODEC(x_source_file, source_file)
+{
+    UNUSED_STATE;
+    x_text32(x, d, &r->path);
+    x_text32(x, d, &r->bytes);
+}
+
+/* ---- instances */
+
+struct record_codec {
+    size_t (*size)(const struct codec *c); /* the types of fixed size */
+    codec_read_fn *read;
+    void (*write)(struct codec *c, uint8_t *bytes, const void *recs, size_t n);
+    size_t (*try)(struct codec *c, const uint8_t *bytes, size_t len, void *rec, uint64_t *need);
+    void (*put)(struct codec *c, const void *rec, struct out_stream *out); /* the varying ones */
+};
+
+/* The state is copied in and out so that it can stay in registers over a whole batch. */
+#define FIXED(FN, STRUCT)                                                                          \
+    static size_t FN##_size(const struct codec *c)                                                 \
+    {                                                                                              \
+        struct codec state = *c;                                                                   \
+        struct rec_##STRUCT r = {0};                                                               \
+        struct xfer x = {0};                                                                       \
+        FN(&x, SIZE, &state, &r);                                                                  \
+        return x.size;                                                                             \
+    }                                                                                              \
+    static void FN##_read(struct codec *c, const uint8_t *bytes, void *recs, size_t n)             \
+    {                                                                                              \
+        struct codec state = *c;                                                                   \
+        struct rec_##STRUCT *r = recs;                                                             \
+        struct xfer x = {.p = (uint8_t *)bytes};                                                   \
+        for (size_t i = 0; i < n; i++)                                                             \
+            FN(&x, READ, &state, &r[i]);                                                           \
+        state.out_of_range |= x.out_of_range;                                                      \
+        *c = state;                                                                                \
+    }                                                                                              \
+    static void FN##_write(struct codec *c, uint8_t *bytes, const void *recs, size_t n)            \
+    {                                                                                              \
+        struct codec state = *c;                                                                   \
+        struct rec_##STRUCT *r = (struct rec_##STRUCT *)recs;                                      \
+        struct xfer x = {.p = bytes};                                                              \
+        for (size_t i = 0; i < n; i++)                                                             \
+            FN(&x, WRITE, &state, &r[i]);                                                          \
+        state.out_of_range |= x.out_of_range;                                                      \
+        *c = state;                                                                                \
+    }                                                                                              \
+    static const struct record_codec FN##_codec = {                                                \
+        .size = FN##_size, .read = FN##_read, .write = FN##_write};
+
+#define VARYING(FN, STRUCT)                                                                        \
+    static size_t FN##_try(struct codec *c, const uint8_t *bytes, size_t len, void *rec,           \
+                           uint64_t *need)                                                         \
+    {                                                                                              \
+        struct xfer x = {.p = (uint8_t *)bytes, .end = bytes + len};                               \
+        FN(&x, TRY, c, rec);                                                                       \
+        if (x.lacking) {                                                                           \
+            *need = x.lacking > UINT64_MAX - len ? UINT64_MAX : x.lacking + len;                   \
+            return 0;                                                                              \
+        }                                                                                          \
+        return (size_t)(x.p - bytes);                                                              \
+    }                                                                                              \
+    static void FN##_put(struct codec *c, const void *rec, struct out_stream *out)                 \
+    {                                                                                              \
+        struct xfer x = {.out = out, .p = out_stream_reserve(out, VARYING_ROOM)};                  \
+        FN(&x, WRITE, c, (struct rec_##STRUCT *)rec);                                              \
+        c->out_of_range |= x.out_of_range;                                                         \
+        out_stream_commit(out, x.p);                                                               \
+    }                                                                                              \
+    static const struct record_codec FN##_codec = {.try = FN##_try, .put = FN##_put};
+
+FIXED(x_count, count)
+FIXED(x_count_of_times, count)
+FIXED(x_id, id)
+FIXED(x_pair, pair)
+VARYING(x_header, header)
+FIXED(x_topology_node, topology_node)
+FIXED(x_cpu, topology_node)
+FIXED(x_crash, crash)
+FIXED(x_frame_set, frame_set)
+FIXED(x_frame, frame)
+FIXED(x_section_list, section_list)
+FIXED(x_section, section)
+FIXED(x_section_category, section_category)
+VARYING(x_string, string)
+FIXED(x_external_name, external_name)
+FIXED(x_location, source_location)
+FIXED(x_location_payload, source_location)
+FIXED(x_zone_stat, zone_stat)
+FIXED(x_lock, lock)
+FIXED(x_lock_events, count)
+FIXED(x_lock_event, lock_event)
+FIXED(x_message, message)
+FIXED(x_zone_extra, zone_extra)
+FIXED(x_threads, threads)
+FIXED(x_thread, thread)
+FIXED(x_zone_begin, zone_begin)
+FIXED(x_zone_end, zone_end)
+FIXED(x_sample, sample)
+FIXED(x_gpu_context, gpu_context)
+FIXED(x_gpu_note_name, gpu_note_name)
+FIXED(x_gpu_thread, gpu_thread)
+FIXED(x_gpu_zone_begin, gpu_zone_begin)
+FIXED(x_gpu_zone_end, gpu_zone_end)
+FIXED(x_gpu_note_query, gpu_note_query)
+FIXED(x_gpu_note, gpu_note)
+FIXED(x_plot, plot)
+FIXED(x_plot_point, plot_point)
+FIXED(x_pools, pools)
+FIXED(x_pool, pool)
+FIXED(x_memory_event, memory_event)
+FIXED(x_pool_end, pool_end)
+VARYING(x_callstack, callstack)
+VARYING(x_callstack_frame, callstack_frame)
+FIXED(x_app_info, string_ref)
+VARYING(x_dict, blob)
+VARYING(x_frame_image, frame_image)
+FIXED(x_context_switch_thread, id_count)
+FIXED(x_context_switch, context_switch)
+FIXED(x_cpu_switch, cpu_switch)
+FIXED(x_cpu_thread, cpu_thread)
+FIXED(x_symbols, symbols)
+FIXED(x_symbol, symbol)
+VARYING(x_symbol_code, symbol_code)
+FIXED(x_hw_time, time)
+VARYING(x_source_file, source_file)
+
+/* clang-format off */
+#define USES(TYPE, FN) [REC_##TYPE] = &(FN##_codec) /* NOLINT(bugprone-macro-parentheses) */
+static const struct record_codec *const codecs[REC_TYPE_COUNT] = {
+    USES(HEADER, x_header), USES(PACKAGES, x_count), USES(PACKAGE, x_topology_node),
+    USES(DIE, x_topology_node), USES(CORE, x_topology_node), USES(CPU, x_cpu),
+    USES(CRASH, x_crash), USES(FRAME_SETS, x_count), USES(FRAME_SET, x_frame_set),
+    USES(FRAME, x_frame), USES(SECTION_LISTS, x_count), USES(SECTION_LIST, x_section_list),
+    USES(SECTION, x_section), USES(SECTION_CATEGORIES, x_count),
+    USES(SECTION_CATEGORY, x_section_category), USES(STRINGS, x_count), USES(STRING, x_string),
+    USES(STRING_POINTERS, x_count), USES(STRING_POINTER, x_pair), USES(THREAD_NAMES, x_count),
+    USES(THREAD_NAME, x_pair), USES(EXTERNAL_NAMES, x_count),
+    USES(EXTERNAL_NAME, x_external_name), USES(LOCAL_THREADS, x_count), USES(LOCAL_THREAD, x_id),
+    USES(EXTERNAL_THREADS, x_count), USES(EXTERNAL_THREAD, x_id), USES(SOURCE_LOCATIONS, x_count),
+    USES(SOURCE_LOCATION, x_location), USES(SOURCE_LOCATION_EXPANDS, x_count),
+    USES(SOURCE_LOCATION_EXPAND, x_id), USES(SOURCE_LOCATION_PAYLOADS, x_count),
+    USES(SOURCE_LOCATION_PAYLOAD, x_location_payload), USES(ZONE_STATS, x_count),
+    USES(ZONE_STAT, x_zone_stat), USES(GPU_ZONE_STATS, x_count), USES(GPU_ZONE_STAT, x_zone_stat),
+    USES(LOCKS, x_count), USES(LOCK, x_lock), USES(LOCK_THREAD, x_id),
+    USES(LOCK_EVENTS, x_lock_events), USES(LOCK_EVENT, x_lock_event),
+    USES(MESSAGES, x_count_of_times), USES(MESSAGE, x_message), USES(ZONE_EXTRAS, x_count),
+    USES(ZONE_EXTRA, x_zone_extra), USES(THREADS, x_threads), USES(THREAD, x_thread),
+    USES(ZONE_BEGIN, x_zone_begin), USES(ZONE_END, x_zone_end), USES(THREAD_MESSAGES, x_count),
+    USES(THREAD_MESSAGE, x_id), USES(SWITCH_SAMPLES, x_count_of_times),
+    USES(SWITCH_SAMPLE, x_sample), USES(SAMPLES, x_count_of_times), USES(SAMPLE, x_sample),
+    USES(GPU_CONTEXTS, x_threads), USES(GPU_CONTEXT, x_gpu_context),
+    USES(GPU_NOTE_NAMES, x_count), USES(GPU_NOTE_NAME, x_gpu_note_name),
+    USES(GPU_THREADS, x_count), USES(GPU_THREAD, x_gpu_thread),
+    USES(GPU_ZONE_BEGIN, x_gpu_zone_begin), USES(GPU_ZONE_END, x_gpu_zone_end),
+    USES(GPU_NOTE_QUERIES, x_count), USES(GPU_NOTE_QUERY, x_gpu_note_query),
+    USES(GPU_NOTE, x_gpu_note), USES(PLOTS, x_count), USES(PLOT, x_plot),
+    USES(PLOT_POINT, x_plot_point), USES(POOLS, x_pools), USES(POOL, x_pool),
+    USES(MEMORY_EVENT, x_memory_event), USES(POOL_END, x_pool_end), USES(CALLSTACKS, x_count),
+    USES(CALLSTACK, x_callstack), USES(CALLSTACK_FRAMES, x_count),
+    USES(CALLSTACK_FRAME, x_callstack_frame), USES(APP_INFOS, x_count),
+    USES(APP_INFO, x_app_info), USES(FRAME_IMAGE_DICT, x_dict), USES(FRAME_IMAGES, x_count),
+    USES(FRAME_IMAGE, x_frame_image), USES(CONTEXT_SWITCH_THREADS, x_count),
+    USES(CONTEXT_SWITCH_THREAD, x_context_switch_thread), USES(CONTEXT_SWITCH, x_context_switch),
+    USES(CPU_SWITCH_LISTS, x_count), USES(CPU_SWITCH_LIST, x_count_of_times),
+    USES(CPU_SWITCH, x_cpu_switch), USES(TID_TO_PIDS, x_count), USES(TID_TO_PID, x_pair),
+    USES(CPU_THREADS, x_count), USES(CPU_THREAD, x_cpu_thread), USES(SYMBOLS, x_symbols),
+    USES(SYMBOL, x_symbol), USES(SYMBOL_CODES, x_count), USES(SYMBOL_CODE, x_symbol_code),
+    USES(CODE_SYMBOLS, x_count), USES(CODE_SYMBOL, x_pair), USES(HW_SAMPLES, x_count),
+    USES(HW_SAMPLE, x_id), USES(HW_SAMPLE_LIST, x_count_of_times),
+    USES(HW_SAMPLE_TIME, x_hw_time), USES(SOURCE_FILES, x_count),
+    USES(SOURCE_FILE, x_source_file),
+};
+#undef USES
+/* clang-format on */
+
+/* ---- interface */
+
+int codec_init(struct codec *c, const struct file_layout *layout, struct err *e)
+{
+    *c = (struct codec){.layout = layout};
+    c->scratch = malloc(sizeof *c->scratch);
+    if (!c->scratch)
+        return err_no_memory(e, "call stacks of a trace file");
+    for (unsigned i = 0; i < REC_TYPE_COUNT; i++)
+        c->scratch->sizes[i] = codecs[i]->size ? (uint8_t)codecs[i]->size(c) : 0;
+    for (unsigned i = 0; i < 2; i++) {
+        struct codec state = {.layout = layout, .continuous = i == 1};
+        c->scratch->frame_sizes[i] = (uint8_t)x_frame_size(&state);
+    }
+    return 0;
+}
+
+void codec_release(struct codec *c)
+{
+    free(c->scratch);
+    c->scratch = NULL;
+}
+
+size_t codec_size(const struct codec *c, enum record_type type)
+{
+    return type == REC_FRAME ? c->scratch->frame_sizes[c->continuous] : c->scratch->sizes[type];
+}
+
+void codec_read(struct codec *c, enum record_type type, const uint8_t *bytes, void *recs, size_t n)
+{
+    codecs[type]->read(c, bytes, recs, n);
+}
+
+codec_read_fn *codec_reader(enum record_type type)
+{
+    return codecs[type]->read;
+}
+
+size_t codec_read_varying(struct codec *c, enum record_type type, const uint8_t *bytes, size_t len,
+                          void *rec, uint64_t *need)
+{
+    return codecs[type]->try(c, bytes, len, rec, need);
+}
+
+void codec_write(struct codec *c, enum record_type type, const void *recs, size_t n,
+                 struct out_stream *out)
+{
+    const uint8_t *p = recs;
+    size_t stride = record_size(type);
+    size_t size = codec_size(c, type);
+    if (type == REC_MEMORY_EVENT)
+        out_stream_begin_events(out);
+    while (n > 0) {
+        size_t part = size ? OUT_STREAM_ROOM / size : 1;
+        part = part < n ? part : n;
+        if (size) {
+            uint8_t *to = out_stream_reserve(out, part * size);
+            codecs[type]->write(c, to, p, part);
+            out_stream_commit(out, to + part * size);
+            if (type == REC_MEMORY_EVENT)
+                out_stream_end_events(out);
+        } else {
+            codecs[type]->put(c, p, out);
+        }
+        p += part * stride;
+        n -= part;
+    }
+}
+
+static const uint8_t inner_magic[5] = {'t', 'r', 'a', 'c', 'y'};
+
+void codec_write_magic(uint32_t version, uint8_t out[INNER_MAGIC_SIZE])
+{
+    memcpy(out, inner_magic, sizeof inner_magic);
+    out[5] = (uint8_t)(version >> 16);
+    out[6] = (uint8_t)(version >> 8);
+    out[7] = (uint8_t)version;
+}
+
+int codec_read_magic(const uint8_t in[INNER_MAGIC_SIZE], uint32_t *version)
+{
+    if (memcmp(in, inner_magic, sizeof inner_magic) != 0)
+        return -1;
+    *version = FILE_VERSION(in[5], in[6], in[7]);
+    return 0;
+}

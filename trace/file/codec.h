@@ -1,0 +1,77 @@
+#ifndef TIDEMARK_TRACE_FILE_CODEC_H
+#define TIDEMARK_TRACE_FILE_CODEC_H
+
+/*
+ * Records as bytes. The layout of every record is described once, in codec.c, by a function that
+ * takes the direction as a constant; reading, writing and measuring are instances of it. What a
+ * file version contains is asked of its `struct file_layout`.
+ *
+ * Fields that a layout lacks get their defaults when read: on-demand = (frame offset ≠ 0), group
+ * hint 0, wakeup cpu = cpu, message source 0 and severity 2, query id 0, delay 0.
+ *
+ * Source: server/TracyEvent.hpp (packed structs), `Worker::Write` and the `Write…`/`Read…` helpers
+ * of server/TracyWorker.cpp @ v0.9.1 … v0.14.0.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "trace/file/file_version.h"
+#include "trace/file/record.h"
+#include "trace/file/stream.h"
+
+struct codec_scratch;
+
+/* The running state of one pass over a file, reading or writing. */
+struct codec {
+    const struct file_layout *layout;
+    uint64_t time;      /* times are stored as differences to the one before in their chain */
+    uint64_t gpu_time;  /* the second chain, of GPU zones */
+    uint64_t lock_time; /* announcement of the lock at hand, where its chain starts */
+    bool continuous;    /* the frame set at hand stores no ends */
+    /*
+     * Set, and never cleared here, by a value that does not fit: reading, a time outside of 48
+     * signed bits; writing, that or a number too large for its field.
+     */
+    bool out_of_range;
+    struct codec_scratch *scratch; /* what is too large to be copied about */
+};
+
+int codec_init(struct codec *c, const struct file_layout *layout, struct err *e);
+void codec_release(struct codec *c);
+
+/*
+ * Bytes of a record of fixed size in this layout and place, 0 for a type whose records vary:
+ * HEADER, STRING, CALLSTACK, CALLSTACK_FRAME, FRAME_IMAGE_DICT, FRAME_IMAGE, SYMBOL_CODE and
+ * SOURCE_FILE.
+ */
+size_t codec_size(const struct codec *c, enum record_type type);
+
+/* Decodes `n` records of a fixed-size type; `bytes` holds n × codec_size. */
+void codec_read(struct codec *c, enum record_type type, const uint8_t *bytes, void *recs, size_t n);
+
+/* The same for one type: NULL when its records vary in size. */
+typedef void codec_read_fn(struct codec *c, const uint8_t *bytes, void *recs, size_t n);
+codec_read_fn *codec_reader(enum record_type type);
+
+/*
+ * Decodes one record of varying size from the `len` bytes at `bytes`. Returns the bytes it took, or
+ * 0 when it is longer: then *need gets a larger `len` to try again with (still perhaps too small).
+ * Views in the record point into `bytes`, frame arrays into the codec; both until the next call.
+ */
+size_t codec_read_varying(struct codec *c, enum record_type type, const uint8_t *bytes, size_t len,
+                          void *rec, uint64_t *need);
+
+/* Encodes `n` records of any type. */
+void codec_write(struct codec *c, enum record_type type, const void *recs, size_t n,
+                 struct out_stream *out);
+
+/* Magic and version, before the HEADER record. */
+#define INNER_MAGIC_SIZE 8
+void codec_write_magic(uint32_t version, uint8_t out[INNER_MAGIC_SIZE]);
+/* 0 and the version's number, or -1 when the bytes are no magic. */
+int codec_read_magic(const uint8_t in[INNER_MAGIC_SIZE], uint32_t *version);
+
+#endif

@@ -1,0 +1,94 @@
+#ifndef TIDEMARK_TRACE_FILE_GRAMMAR_H
+#define TIDEMARK_TRACE_FILE_GRAMMAR_H
+
+/*
+ * Which record may follow which: the one description of a file's order that reader and writer
+ * share. A file is a row of root records; a record that announces a number is followed by that many
+ * records of the next deeper type. What is still to come stands on an explicit stack, so zones may
+ * nest deeply.
+ *
+ * Source: the order of `Worker::Write` in server/TracyWorker.cpp @ v0.9.1 … v0.14.0.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/bytes.h"
+#include "base/err.h"
+#include "base/vec.h"
+#include "trace/file/file_version.h"
+#include "trace/file/limits.h"
+#include "trace/file/record.h"
+
+/* So many records of a type are still to come before anything else. */
+struct grammar_slot {
+    enum record_type type;
+    uint64_t total;
+    uint64_t left;
+};
+
+struct grammar_follower {
+    uint8_t type;
+    uint16_t times; /* 0: the number that the record announces */
+};
+
+#define GRAMMAR_FOLLOWERS_MAX 4
+
+/* What follows a record of some type in one layout, the last first. */
+struct grammar_rule {
+    uint8_t count;
+    uint8_t n_width; /* bytes of the number that the record announces: 8, 4 or 0 for none */
+    uint16_t n_offset;
+    struct grammar_follower follow[GRAMMAR_FOLLOWERS_MAX];
+};
+
+struct grammar {
+    VEC(struct grammar_slot) stack;
+    struct grammar_rule rules[REC_TYPE_COUNT];
+};
+
+/* Begins a file of that layout. */
+int grammar_start(struct grammar *g, const struct file_layout *layout, struct err *e);
+void grammar_release(struct grammar *g);
+
+/* True for a type that is never followed by records of its own. */
+bool grammar_is_leaf(enum record_type type);
+
+/* Drops finished slots. Returns the one whose records come next, NULL at the end of the file. */
+static inline struct grammar_slot *grammar_next(struct grammar *g)
+{
+    while (g->stack.len > 0) {
+        struct grammar_slot *top = &g->stack.at[g->stack.len - 1];
+        if (top->left > 0)
+            return top;
+        g->stack.len--;
+    }
+    return NULL;
+}
+
+/* Why grammar_enter refused: fills `e`, returns -1. */
+int grammar_refuse(const struct grammar *g, enum record_type type, uint64_t n, struct err *e);
+
+/*
+ * After one record of a type that is no leaf: what it announces comes next. ERR_INPUT for a number
+ * that no file can hold, or for zones nested too deeply.
+ */
+static inline int grammar_enter(struct grammar *g, enum record_type type, const void *rec,
+                                struct err *e)
+{
+    const struct grammar_rule *rule = &g->rules[type];
+    const uint8_t *at = (const uint8_t *)rec + rule->n_offset;
+    uint64_t n = rule->n_width == 8 ? load_u64(at) : rule->n_width == 4 ? load_u32(at) : 0;
+    if (n > GRAMMAR_LIST_MAX || g->stack.len > 2 * (size_t)GRAMMAR_DEPTH_MAX ||
+        !vec_reserve(&g->stack, g->stack.len + rule->count))
+        return grammar_refuse(g, type, n, e);
+    for (unsigned i = 0; i < rule->count; i++) {
+        uint64_t times = rule->follow[i].times ? rule->follow[i].times : n;
+        if (times > 0)
+            g->stack.at[g->stack.len++] =
+                (struct grammar_slot){(enum record_type)rule->follow[i].type, times, times};
+    }
+    return 0;
+}
+
+#endif

@@ -1,0 +1,162 @@
+#ifndef TIDEMARK_TRACE_FILE_STREAM_H
+#define TIDEMARK_TRACE_FILE_STREAM_H
+
+/*
+ * The two ends of an inner (uncompressed) byte stream, between the container and the codec. The
+ * input end makes any number of bytes contiguous, so that a field may straddle blocks; the output
+ * end hands over whole blocks of 64 KiB. Neither allocates by a number that the data announces:
+ * the input window grows as bytes arrive.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "base/err.h"
+
+/* Uncompressed size of a container block. Source: server/TracyFileMeta.hpp @ v0.14.0. */
+#define BLOCK_SIZE 65536u
+
+/* A source may need this much room in one go: a block, and a byte that tells a longer one. */
+#define SOURCE_ROOM (BLOCK_SIZE + 1)
+
+/*
+ * Gives the next bytes: at least one, at most `room` (≥ SOURCE_ROOM). 0 at the end of the stream,
+ * -1 with `e` filled on an error.
+ */
+struct byte_source {
+    void *ctx;
+    ssize_t (*read)(void *ctx, uint8_t *out, size_t room, struct err *e);
+};
+
+struct in_stream {
+    struct byte_source source;
+    uint8_t *buf;
+    size_t cap;
+    const uint8_t *pos; /* next unread byte */
+    const uint8_t *end; /* end of the bytes at hand */
+    uint64_t base;      /* offset of buf[0] in the stream */
+};
+
+int in_stream_init(struct in_stream *s, struct byte_source source, struct err *e);
+void in_stream_release(struct in_stream *s);
+
+static inline size_t in_stream_left(const struct in_stream *s)
+{
+    return (size_t)(s->end - s->pos);
+}
+
+/* Offset of the next unread byte from the start of the stream. */
+static inline uint64_t in_stream_offset(const struct in_stream *s)
+{
+    return s->base + (uint64_t)(s->pos - s->buf);
+}
+
+int in_stream_fill(struct in_stream *s, size_t n, struct err *e);
+
+/*
+ * Makes at least `n` bytes contiguous at s->pos. 1 when they are there, 0 when the stream ends
+ * before (in_stream_left tells how many there are), -1 on an error. Moves the window: pointers into
+ * it are stale afterwards.
+ */
+static inline int in_stream_need(struct in_stream *s, size_t n, struct err *e)
+{
+    return in_stream_left(s) >= n ? 1 : in_stream_fill(s, n, e);
+}
+
+/*
+ * Takes blocks: each of BLOCK_SIZE bytes but the last, which may be shorter, never empty. `events`,
+ * which may be NULL, is told before a block that its bytes [first, end) are whole memory events,
+ * which compress better when that is known.
+ */
+struct block_sink {
+    void *ctx;
+    int (*put)(void *ctx, const uint8_t *block, size_t len, struct err *e);
+    void (*events)(void *ctx, size_t first, size_t end);
+};
+
+/* A block with what a sink is told before it: bytes [first, end) are whole memory events. */
+struct stream_block {
+    const uint8_t *bytes;
+    size_t len;
+    size_t first, end; /* both 0: none */
+};
+
+/*
+ * What a sink does with a block, in two steps, so that the first can be done for several blocks at
+ * the same time: block i is of lane i mod `lanes`.
+ */
+struct block_work {
+    void *ctx;
+    unsigned lanes;
+    size_t room; /* bytes that a block may become */
+    /* Makes of a block what is to be written. Those of one lane come one by one, in order. */
+    int (*encode)(void *ctx, unsigned lane, const struct stream_block *block, uint8_t *out,
+                  size_t *size, struct err *e);
+    /* Takes what `block` became. All blocks come one by one, in order. */
+    int (*append)(void *ctx, const uint8_t *out, size_t size, struct err *e);
+};
+
+/* An error sticks in `err`, and what is written after it is dropped. */
+struct out_stream {
+    struct block_sink sink;
+    uint8_t *buf;
+    size_t len;
+    uint64_t total;        /* bytes handed over */
+    uint64_t events_begin; /* where the newest run of memory events is in the stream */
+    uint64_t events_end;
+    bool failed;
+    struct err err;
+};
+
+/* Most bytes that can be reserved in one go. */
+#define OUT_STREAM_ROOM ((size_t)2 * BLOCK_SIZE)
+
+int out_stream_init(struct out_stream *s, struct block_sink sink, struct err *e);
+void out_stream_release(struct out_stream *s);
+
+void out_stream_flush_blocks(struct out_stream *s);
+
+/* OUT_STREAM_CAP = what is left of a block, plus the largest reservation. */
+#define OUT_STREAM_CAP ((size_t)4 * BLOCK_SIZE)
+
+/* Where the next `n` ≤ OUT_STREAM_ROOM bytes go; out_stream_commit says how many were written. */
+static inline uint8_t *out_stream_reserve(struct out_stream *s, size_t n)
+{
+    if (OUT_STREAM_CAP - s->len < n)
+        out_stream_flush_blocks(s);
+    return s->buf + s->len;
+}
+
+static inline void out_stream_commit(struct out_stream *s, const uint8_t *end)
+{
+    s->len = (size_t)(end - s->buf);
+}
+
+/* Appends any number of bytes. */
+void out_stream_put(struct out_stream *s, const void *bytes, size_t n);
+
+static inline uint64_t out_stream_offset(const struct out_stream *s)
+{
+    return s->total + s->len;
+}
+
+/* To be called right before and after writing memory events. Runs that touch become one. */
+static inline void out_stream_begin_events(struct out_stream *s)
+{
+    if (s->events_end == out_stream_offset(s))
+        return;
+    out_stream_flush_blocks(s); /* they have to do with the run before */
+    s->events_begin = s->events_end = out_stream_offset(s);
+}
+
+static inline void out_stream_end_events(struct out_stream *s)
+{
+    s->events_end = out_stream_offset(s);
+}
+
+/* Hands over what is left. Returns 0, or -1 with the error that stuck. */
+int out_stream_finish(struct out_stream *s, struct err *e);
+
+#endif

@@ -1,0 +1,88 @@
+#include "trace/filter/name_table.h"
+
+#include "base/tempfile.h"
+
+void name_table_init(struct name_table *t)
+{
+    *t = (struct name_table){0};
+    strings_init(&t->strings);
+    pageable_init(&t->pageable, tempfile_dir(NULL), STRINGS_IN_MEMORY);
+    t->strings.pageable = &t->pageable;
+}
+
+void name_table_release(struct name_table *t)
+{
+    strings_release(&t->strings);
+    pageable_release(&t->pageable);
+    map_release(&t->keys);
+}
+
+void name_table_wanted(bool *wanted)
+{
+    wanted[REC_STRING] = true;
+    wanted[REC_STRING_POINTER] = true;
+}
+
+/* Of several strings with one key the first stands, as in official readers. */
+static int keep_string(struct name_table *t, const struct rec_string *s, struct err *e)
+{
+    bool fresh;
+    uint32_t number = strings_append(&t->strings, s->text, e);
+    if (!number)
+        return -1;
+    uint64_t *value = map_add(&t->keys, s->key, &fresh);
+    if (!value)
+        return err_no_memory(e, "the strings of a trace");
+    if (fresh)
+        *value = number;
+    if (s->key > t->greatest)
+        t->greatest = s->key;
+    return 0;
+}
+
+static int keep_pointer(struct name_table *t, const struct rec_pair *pair, struct err *e)
+{
+    const uint64_t *number = map_find(&t->keys, pair->value);
+    return number ? strings_bind(&t->strings, pair->key, (uint32_t)*number, e) : 0;
+}
+
+int name_table_put(struct name_table *t, enum record_type type, const void *recs, size_t n,
+                   struct err *e)
+{
+    int status = 0;
+    for (size_t i = 0; i < n && status == 0; i++) {
+        if (type == REC_STRING)
+            status = keep_string(t, (const struct rec_string *)recs + i, e);
+        else if (type == REC_STRING_POINTER)
+            status = keep_pointer(t, (const struct rec_pair *)recs + i, e);
+    }
+    if (status != 0)
+        pageable_explain(&t->pageable, e);
+    return status;
+}
+
+struct view name_table_text(const struct name_table *t, const struct rec_string_ref *ref)
+{
+    uint32_t number = 0;
+    if (ref->flags == STRING_REF_INDEX && ref->value < STRINGS_MAX)
+        number = (uint32_t)ref->value + 1;
+    else if (ref->flags == STRING_REF_POINTER)
+        number = strings_at_pointer(&t->strings, ref->value);
+    return strings_get(&t->strings, number);
+}
+
+/* Keys are addresses or small numbers: few files have any that is greater than the first here. */
+uint64_t name_table_new_key(struct name_table *t, struct err *e)
+{
+    bool fresh = false;
+    uint64_t key = (UINT64_C(1) << 62) + t->keys.count;
+    if (t->greatest < UINT64_C(1) << 62)
+        return key + ++t->new_keys;
+    while (!fresh) {
+        if (!map_add(&t->keys, ++key, &fresh)) {
+            err_no_memory(e, "the strings of a trace");
+            return 0;
+        }
+    }
+    return key;
+}

@@ -1,0 +1,42 @@
+#ifndef TIDEMARK_TRACE_FILTER_NAME_TABLE_H
+#define TIDEMARK_TRACE_FILTER_NAME_TABLE_H
+
+/*
+ * The strings of a file and what client pointers stand for, gathered from its records by filters
+ * that have to know names. Memory follows the strings of the trace, not its events.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/map.h"
+#include "trace/file/record.h"
+#include "trace/store/strings.h"
+
+struct name_table {
+    struct pageable pageable; /* of the strings */
+    struct strings strings;   /* numbers as in the file */
+    struct map keys;          /* a string's key in the file → its number */
+    uint64_t greatest;        /* key */
+    uint64_t new_keys;        /* given out */
+};
+
+/* `t` stays where it is. */
+void name_table_init(struct name_table *t);
+void name_table_release(struct name_table *t);
+
+/* Sets in `wanted` (REC_TYPE_COUNT flags) the types that name_table_put looks at. */
+void name_table_wanted(bool *wanted);
+
+/* Takes strings and string pointers; other types are ignored. */
+int name_table_put(struct name_table *t, enum record_type type, const void *recs, size_t n,
+                   struct err *e);
+
+/* The text of a reference, empty for none and for unknown ones. */
+struct view name_table_text(const struct name_table *t, const struct rec_string_ref *ref);
+
+/* A key that no string has yet; all strings of the file are there. 0 with `e` on an error. */
+uint64_t name_table_new_key(struct name_table *t, struct err *e);
+
+#endif

@@ -1,0 +1,60 @@
+#ifndef TIDEMARK_TRACE_FILTER_RANGE_ZONES_H
+#define TIDEMARK_TRACE_FILTER_RANGE_ZONES_H
+
+/*
+ * Which zones of a tree a range keeps, for range.c. A zone's end stands behind its children and its
+ * number of children before them, so the first pass decides and the second needs to be told. Nearly
+ * always the beginning alone tells: in the range, the zone is kept with all its children; else it
+ * goes. Only exceptions are remembered, by the zone's position among all: zones that reach across
+ * either end of the range.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/spool.h"
+#include "base/vec.h"
+#include "trace/store/spill.h"
+#include "trace/store/tally.h"
+
+struct open_zone {
+    int64_t position; /* among all zones */
+    uint32_t children, kept_children;
+    int16_t srcloc;
+    bool in_range; /* overlaps it as far as is known */
+    bool starts_in_range;
+};
+
+struct range_zones {
+    int64_t position;
+    VEC(struct open_zone) open;
+    struct spill exceptions;
+    struct tally exceptions_in_order; /* position, then 0 or 1 + kept children */
+    uint64_t exception_count;
+    /* second pass */
+    int64_t next_exception;
+    uint64_t next_outcome;
+    /* what the first pass found */
+    uint64_t kept, parents; /* all kept zones, and those with children */
+    uint64_t *by_location;  /* kept zones of each of the 65536 source location numbers */
+};
+
+int range_zones_init(struct range_zones *z, struct spool *spool, const char *dir, struct err *e);
+void range_zones_release(struct range_zones *z);
+
+/* First pass: a zone begins. */
+int range_zones_begin(struct range_zones *z, int16_t srcloc, uint32_t children,
+                      bool starts_in_range, bool in_range, struct err *e);
+
+/* First pass: the innermost open zone, which the caller completed, ends. *kept gets the outcome. */
+int range_zones_end(struct range_zones *z, bool *kept, struct err *e);
+
+/* Between the passes. */
+int range_zones_counted(struct range_zones *z, struct err *e);
+
+/* Second pass: whether the next zone is kept, and with how many children. */
+int range_zones_outcome(struct range_zones *z, bool starts_in_range, uint32_t *children, bool *kept,
+                        struct err *e);
+
+#endif

@@ -1,0 +1,243 @@
+#include "trace/filter/source_cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/vec.h"
+#include "trace/filter/name_table.h"
+
+struct source_cache {
+    struct record_sink next;
+    struct name_table table;
+    uint64_t older_than;   /* unix seconds */
+    struct strings named;  /* paths, each once */
+    struct strings framed; /* paths of frames of call stacks */
+    bool has_symbols;
+    struct strings held; /* paths that the trace has already */
+    VEC(uint32_t) found; /* numbers in `named` */
+    uint64_t left;       /* second pass: files of the trace still to come */
+    struct buf bytes;
+};
+
+int source_cache_open(struct source_cache **out, struct err *e)
+{
+    struct source_cache *s = calloc(1, sizeof *s);
+    *out = s;
+    if (!s)
+        return err_no_memory(e, "source files");
+    name_table_init(&s->table);
+    strings_init(&s->named);
+    strings_init(&s->framed);
+    strings_init(&s->held);
+    return 0;
+}
+
+void source_cache_free(struct source_cache *s)
+{
+    if (!s)
+        return;
+    name_table_release(&s->table);
+    strings_release(&s->named);
+    strings_release(&s->framed);
+    strings_release(&s->held);
+    vec_release(&s->found);
+    buf_release(&s->bytes);
+    free(s);
+}
+
+/* ---- first pass */
+
+static int name_file(struct strings *to, struct view path, struct err *e)
+{
+    /* A name with a NUL inside is nobody's file. */
+    if (path.len == 0 || memchr(path.p, 0, path.len))
+        return 0;
+    return strings_intern(to, path, e) ? 0 : -1;
+}
+
+static int name_frame(struct source_cache *s, const struct rec_callstack_frame *f, struct err *e)
+{
+    for (unsigned i = 0; i < f->n; i++) {
+        struct view path = strings_get(&s->table.strings, f->inlines[i].file);
+        /* What is not known is called "[unknown]". */
+        if (path.len && path.p[0] == '/' && name_file(&s->framed, path, e) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int collect_one(struct source_cache *s, enum record_type type, const void *rec,
+                       struct err *e)
+{
+    const struct rec_header *header = rec;
+    switch (type) {
+    case REC_HEADER:
+        s->older_than = header->executable_time ? header->executable_time : header->capture_time;
+        return 0;
+    case REC_SOURCE_LOCATION:
+    case REC_SOURCE_LOCATION_PAYLOAD:
+        return name_file(
+            &s->named, name_table_text(&s->table, &((const struct rec_source_location *)rec)->file),
+            e);
+    case REC_SYMBOL:
+        s->has_symbols = true;
+        return name_file(&s->named,
+                         strings_get(&s->table.strings, ((const struct rec_symbol *)rec)->file), e);
+    case REC_CALLSTACK_FRAME:
+        return name_frame(s, rec, e);
+    case REC_SOURCE_FILE:
+        return strings_intern(&s->held, ((const struct rec_source_file *)rec)->path, e) ? 0 : -1;
+    default:
+        return name_table_put(&s->table, type, rec, 1, e);
+    }
+}
+
+static int collect_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
+{
+    size_t size = record_size(type);
+    for (size_t i = 0; i < n; i++) {
+        if (collect_one(ctx, type, (const uint8_t *)recs + i * size, e) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+struct record_sink source_cache_collect_sink(struct source_cache *s)
+{
+    return (struct record_sink){.ctx = s, .put = collect_put};
+}
+
+void source_cache_wanted(bool *wanted)
+{
+    name_table_wanted(wanted);
+    wanted[REC_HEADER] = true;
+    wanted[REC_SOURCE_LOCATION] = true;
+    wanted[REC_SOURCE_LOCATION_PAYLOAD] = true;
+    wanted[REC_SYMBOL] = true;
+    wanted[REC_CALLSTACK_FRAME] = true;
+    wanted[REC_SOURCE_FILE] = true;
+}
+
+/* ---- between the passes */
+
+/* Opens a file that may be taken; -1 when there is none. Never waits, as a named pipe would. */
+static int open_valid(const struct source_cache *s, const char *path, uint64_t *size, bool *newer)
+{
+    struct stat st;
+    *newer = false;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0)
+        return -1;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode)) {
+        *size = (uint64_t)st.st_size;
+        *newer = (uint64_t)st.st_mtime >= s->older_than;
+        if (!*newer)
+            return fd;
+    }
+    close(fd);
+    return -1;
+}
+
+int source_cache_scan(struct source_cache *s, struct source_cache_found *found, struct err *e)
+{
+    *found = (struct source_cache_found){0};
+    size_t held = s->held.list.len;
+    for (uint32_t i = 1; !s->has_symbols && i <= s->framed.list.len; i++) {
+        if (name_file(&s->named, strings_get(&s->framed, i), e) != 0)
+            return -1;
+    }
+    for (uint32_t i = 1; i <= s->named.list.len; i++) {
+        struct view path = strings_get(&s->named, i);
+        uint64_t size;
+        bool newer;
+        /* Interning tells whether it was there: then nothing was added. */
+        uint32_t number = strings_intern(&s->held, path, e);
+        if (number == 0)
+            return -1;
+        found->held += number <= held;
+        if (number <= held)
+            continue;
+        int fd = open_valid(s, path.p, &size, &newer);
+        found->newer += newer;
+        found->absent += fd < 0 && !newer;
+        if (fd < 0)
+            continue;
+        close(fd);
+        found->too_large += size > SOURCE_CACHE_FILE_MAX;
+        if (size > SOURCE_CACHE_FILE_MAX)
+            continue;
+        if (!vec_push(&s->found, i))
+            return err_no_memory(e, "source files");
+        found->files++;
+    }
+    strings_release(&s->held);
+    strings_init(&s->held);
+    return 0;
+}
+
+/* ---- second pass */
+
+static int read_file(struct source_cache *s, const char *path, struct err *e)
+{
+    uint64_t size = 0;
+    bool newer;
+    ssize_t got = 1;
+    int fd = open_valid(s, path, &size, &newer);
+    buf_clear(&s->bytes);
+    while (fd >= 0 && got > 0 && s->bytes.len <= SOURCE_CACHE_FILE_MAX) {
+        uint8_t *to = buf_reserve(&s->bytes, 65536);
+        if (!to)
+            break;
+        got = read(fd, to, 65536);
+        if (got < 0 && errno == EINTR)
+            got = 1;
+        else if (got > 0)
+            s->bytes.len += (size_t)got;
+    }
+    if (fd >= 0)
+        close(fd);
+    if (s->bytes.failed)
+        return err_no_memory(e, "a source file");
+    if (fd < 0 || got != 0)
+        return err_set(e, ERR_INPUT, "source file %s: it changed or cannot be read", path);
+    return 0;
+}
+
+static int put_found(struct source_cache *s, struct err *e)
+{
+    for (size_t i = 0; i < s->found.len; i++) {
+        struct view path = strings_get(&s->named, s->found.at[i]);
+        if (read_file(s, path.p, e) != 0)
+            return -1;
+        struct rec_source_file file = {path, {(const char *)s->bytes.data, s->bytes.len}};
+        if (record_put(&s->next, REC_SOURCE_FILE, &file, 1, e) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int cache_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
+{
+    struct source_cache *s = ctx;
+    if (type == REC_SOURCE_FILES) {
+        s->left = ((const struct rec_count *)recs)->n;
+        struct rec_count all = {s->left + s->found.len};
+        if (record_put(&s->next, type, &all, 1, e) != 0)
+            return -1;
+        return s->left == 0 ? put_found(s, e) : 0;
+    }
+    if (record_put(&s->next, type, recs, n, e) != 0)
+        return -1;
+    return type == REC_SOURCE_FILE && --s->left == 0 ? put_found(s, e) : 0;
+}
+
+struct record_sink source_cache_sink(struct source_cache *s, const struct record_sink *next)
+{
+    s->next = *next;
+    return (struct record_sink){.ctx = s, .put = cache_put};
+}

@@ -1,0 +1,83 @@
+#include "trace/ingest/carry.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/saturate.h"
+#include "trace/store/memory_steps.h"
+
+static int carry_pool(struct memory *m, uint32_t number, struct err *e)
+{
+    struct pool *p = m->pools.at[number];
+    size_t n = p->live.count;
+    struct live_block *blocks = live_set_list(&p->live);
+    if (!blocks)
+        return err_no_memory(e, "carrying live allocations over");
+    column_clear(&p->allocs);
+    column_clear(&p->frees);
+    live_set_release(&p->live);
+    live_set_init(&p->live);
+    p->before = memory_pool_sums(p);
+    p->before.allocations -= p->totals.live; /* they are counted in the next part */
+    p->before.total_bytes = saturating_sub(p->before.total_bytes, p->totals.live_bytes);
+    p->totals = (struct pool_totals){.low_address = UINT64_MAX};
+    p->last_time = INT64_MIN;
+    p->disorder = 0;
+    int status = 0;
+    for (size_t i = 0; i < n && status == 0; i++) {
+        const struct memory_place at = {.thread = blocks[i].thread,
+                                        .callstack = blocks[i].callstack};
+        struct memory_aim aim;
+        memory_aim_at(&aim, p, blocks[i].ptr);
+        status = memory_alloc(m, &aim, blocks[i].size, at, e);
+    }
+    free(blocks);
+    return status;
+}
+
+/* The client's own information stays, and where its images are; our facts are of one part. */
+static void carry_app_info(struct trace *t)
+{
+    static const char ours[] = "tidemark.", module[] = "tidemark.module=";
+    size_t kept = 0;
+    for (size_t i = 0; i < t->app_info.len; i++) {
+        struct view v = strings_get(&t->strings, t->app_info.at[i]);
+        bool own = v.len >= sizeof ours - 1 && memcmp(v.p, ours, sizeof ours - 1) == 0;
+        bool image = v.len >= sizeof module - 1 && memcmp(v.p, module, sizeof module - 1) == 0;
+        if (!own || image)
+            t->app_info.at[kept++] = t->app_info.at[i];
+    }
+    t->app_info.len = kept;
+}
+
+int trace_carry_over(struct trace *t, struct err *e)
+{
+    struct memory *m = &t->memory;
+    struct memory_observer observer = m->observer;
+    spool_renew(&t->spool);
+    m->observer.op = NULL; /* what is carried over is no new step */
+    for (size_t i = 0; i < m->pools.len; i++) {
+        if (carry_pool(m, (uint32_t)i, e) != 0)
+            return -1;
+    }
+    m->observer = observer;
+    m->faults.len = 0;
+    map_release(&m->fault_numbers);
+    m->unknown_frees = m->null_frees = m->double_allocations = m->pool_overflow = 0;
+    sched_carry(&t->sched);
+    samples_clear(&t->samples);
+    messages_clear(&t->messages);
+    frame_images_carry(&t->frame_images, t->frame_sets.list.at[FRAME_SET_BASE].count);
+    plots_carry(&t->plots);
+    t->system.crash = (struct system_crash){0};
+    if (zones_carry(&t->zones, e) != 0 || frame_sets_carry(&t->frame_sets, e) != 0 ||
+        sections_carry(&t->sections, e) != 0 || gpu_carry(&t->gpu, e) != 0 ||
+        locks_carry(&t->locks, e) != 0)
+        return -1;
+    spool_forget_old(&t->spool); /* no column has anything there any more */
+    carry_app_info(t);
+    t->facts.last_time = 1;
+    t->facts.init_end = 0;
+    t->facts.on_demand_time = 0;
+    return 0;
+}

@@ -1,0 +1,280 @@
+#include "trace/ingest/ingest.h"
+
+#include <string.h>
+#include <inttypes.h>
+
+#include "trace/ingest/carry.h"
+#include "trace/ingest/ingest_internal.h"
+
+int64_t ingest_far_time(struct ingest *in, int64_t time)
+{
+    int64_t t;
+    if (__builtin_sub_overflow(time, in->time_base, &t))
+        t = time < 0 ? INT64_MIN : INT64_MAX;
+    if (t > in->time_limit || t < -in->time_limit) {
+        in->time_overflow++;
+        t = t < 0 ? -in->time_limit : in->time_limit;
+    }
+    return t < 0 && in->parts > 0 ? 0 : t; /* threads lag behind each other, also at a seam */
+}
+
+static inline int list_thread(struct ingest *in, uint16_t number, struct err *e)
+{
+    return in->trace->threads.list.at[number].listed ? 0 : trace_list_thread(in->trace, number, e);
+}
+
+int ingest_use_thread(struct ingest *in, uint16_t number, struct err *e)
+{
+    const struct trace_thread *th = &in->trace->threads.list.at[number];
+    if (th->listed && th->local)
+        return 0;
+    return trace_list_thread(in->trace, number, e) != 0 ? -1
+                                                        : trace_local_thread(in->trace, number, e);
+}
+
+int ingest_local_thread(struct ingest *in, uint64_t id, uint16_t *number, struct err *e)
+{
+    if (trace_thread_number(in->trace, id, number, e) != 0)
+        return -1;
+    return ingest_use_thread(in, *number, e);
+}
+
+int ingest_thread(struct ingest *in, uint64_t id, uint16_t *number, struct err *e)
+{
+    if (trace_thread_number(in->trace, id, number, e) != 0)
+        return -1;
+    return list_thread(in, *number, e);
+}
+
+/* The clock of this part is at its end: finish it and begin the next one at `time`. */
+static int next_part(struct ingest *in, int64_t time, struct err *e)
+{
+    if (in->part_full(in->part_full_ctx, e) != 0)
+        return -1;
+    in->torn = true;
+    if (trace_carry_over(in->trace, e) != 0)
+        return -1;
+    in->parts++;
+    memset(in->recent_threads, 0, sizeof in->recent_threads);
+    in->time_base = time;
+    in->time_overflow = 0;
+    in->gpu_strays = 0;
+    in->fiber_leaves = 0;
+    in->torn =
+        trace_add_fact(in->trace, e, "part", "%u, begins %" PRId64 " ns after the client's start",
+                       in->parts + 1, time) != 0;
+    return in->torn ? -1 : 0;
+}
+
+int ingest_turn_part(struct ingest *in, int64_t time, struct err *e)
+{
+    bool beyond_end = time > in->time_base && time - in->time_base > in->time_limit;
+    bool may = in->part_full && in->parts - in->parts_asked < INGEST_PARTS_MAX;
+    return beyond_end && may ? next_part(in, time, e) : 0;
+}
+
+int64_t ingest_latest(const struct ingest *in)
+{
+    int64_t latest;
+    if (__builtin_add_overflow(in->time_base, in->trace->facts.last_time, &latest))
+        latest = INT64_MAX;
+    return latest;
+}
+
+int ingest_begin_part(struct ingest *in, struct err *e)
+{
+    if (next_part(in, ingest_latest(in), e) != 0)
+        return -1;
+    in->parts_asked++;
+    return 0;
+}
+
+static int ingest_nothing(struct ingest *in, const struct event *ev, struct err *e)
+{
+    (void)in;
+    (void)ev;
+    (void)e;
+    return 0;
+}
+
+/* Which file takes a kind of event. */
+static ingest_part *part_of(enum event_kind kind)
+{
+    static ingest_part *const parts[EVENT_KIND_COUNT] = {
+        [EVENT_ZONE_BEGIN] = ingest_zone_event,
+        [EVENT_ZONE_END] = ingest_zone_event,
+        [EVENT_ZONE_TEXT] = ingest_zone_event,
+        [EVENT_ZONE_NAME] = ingest_zone_event,
+        [EVENT_ZONE_COLOR] = ingest_zone_event,
+        [EVENT_ZONE_VALUE] = ingest_zone_event,
+        [EVENT_ZONE_VALIDATION] = ingest_zone_event,
+        [EVENT_MESSAGE] = ingest_message_event,
+        [EVENT_FIBER_ENTER] = ingest_thread_event,
+        [EVENT_FIBER_LEAVE] = ingest_thread_event,
+        [EVENT_THREAD_GROUP_HINT] = ingest_thread_event,
+        [EVENT_THREAD_NAME] = ingest_thread_event,
+        [EVENT_FRAME_MARK] = ingest_frame_event,
+        [EVENT_FRAME_START] = ingest_frame_event,
+        [EVENT_FRAME_END] = ingest_frame_event,
+        [EVENT_FRAME_VSYNC] = ingest_frame_event,
+        [EVENT_FRAME_IMAGE] = ingest_frame_event,
+        [EVENT_SECTION_SETUP] = ingest_section_event,
+        [EVENT_SECTION_ENTER] = ingest_section_event,
+        [EVENT_SECTION_LEAVE] = ingest_section_event,
+        [EVENT_PLOT] = ingest_plot_event,
+        [EVENT_PLOT_CONFIG] = ingest_plot_event,
+        [EVENT_SYS_TIME] = ingest_plot_event,
+        [EVENT_SYS_POWER] = ingest_plot_event,
+        [EVENT_LOCK_ANNOUNCE] = ingest_lock_event,
+        [EVENT_LOCK_TERMINATE] = ingest_lock_event,
+        [EVENT_LOCK_WAIT] = ingest_lock_event,
+        [EVENT_LOCK_OBTAIN] = ingest_lock_event,
+        [EVENT_LOCK_RELEASE] = ingest_lock_event,
+        [EVENT_LOCK_MARK] = ingest_lock_event,
+        [EVENT_LOCK_NAME] = ingest_lock_event,
+        [EVENT_GPU_CONTEXT] = ingest_gpu_event,
+        [EVENT_GPU_CONTEXT_NAME] = ingest_gpu_event,
+        [EVENT_GPU_ZONE_BEGIN] = ingest_gpu_event,
+        [EVENT_GPU_ZONE_END] = ingest_gpu_event,
+        [EVENT_GPU_TIME] = ingest_gpu_event,
+        [EVENT_GPU_CALIBRATION] = ingest_gpu_event,
+        [EVENT_GPU_TIME_SYNC] = ingest_gpu_event,
+        [EVENT_GPU_NOTE_NAME] = ingest_gpu_event,
+        [EVENT_GPU_NOTE] = ingest_gpu_event,
+        [EVENT_CONTEXT_SWITCH] = ingest_sched_event,
+        [EVENT_THREAD_WAKEUP] = ingest_sched_event,
+        [EVENT_TID_TO_PID] = ingest_sched_event,
+        [EVENT_EXTERNAL_NAME] = ingest_sched_event,
+        [EVENT_EXTERNAL_THREAD_NAME] = ingest_sched_event,
+        [EVENT_SAMPLE] = ingest_sample_event,
+        [EVENT_SWITCH_SAMPLE] = ingest_sample_event,
+        [EVENT_HW_SAMPLE] = ingest_sample_event,
+        [EVENT_CPU_TOPOLOGY] = ingest_system_event,
+        [EVENT_PARAM] = ingest_system_event,
+        [EVENT_CRASH_REPORT] = ingest_system_event,
+        [EVENT_APP_INFO] = ingest_name_event,
+        [EVENT_STRING] = ingest_name_event,
+        [EVENT_PLOT_NAME] = ingest_plot_event,
+        [EVENT_FRAME_NAME] = ingest_frame_event,
+        [EVENT_FIBER_NAME] = ingest_thread_event,
+        [EVENT_SOURCE_LOCATION] = ingest_name_event,
+        [EVENT_CALLSTACK_FRAME] = ingest_symbol_event,
+        [EVENT_SYMBOL] = ingest_symbol_event,
+        [EVENT_SYMBOL_CODE] = ingest_symbol_event,
+        [EVENT_SOURCE_CODE] = ingest_symbol_event,
+        [EVENT_SOURCE_CODE_MISSING] = ingest_symbol_event,
+        [EVENT_SOURCE_NAME] = ingest_symbol_event,
+    };
+    return parts[kind] ? parts[kind] : ingest_nothing;
+}
+
+static int ingest_event(void *ctx, const struct event *ev, struct err *e)
+{
+    struct ingest *in = ctx;
+    if (ev->kind == EVENT_MEM_ALLOC || ev->kind == EVENT_MEM_FREE) {
+        struct memory_event m = memory_of_event(ev);
+        return ingest_memory(in, &m, 1, e);
+    }
+    if (ingest_enter_part(in, ev->time, e) != 0)
+        return -1;
+    switch (ev->kind) {
+    case EVENT_MEM_DISCARD:
+        return ingest_discard(in, ev, e);
+    case EVENT_CRASH:
+        in->crashed = true;
+        return 0;
+    default:
+        return part_of(ev->kind)(in, ev, e);
+    }
+}
+
+int ingest_init(struct ingest *in, struct trace *t, struct err *e)
+{
+    *in = (struct ingest){
+        .trace = t, .time_limit = INGEST_TIME_LIMIT, .compact_least = COMPACT_LEAST};
+    in->sink = (struct event_sink){.ctx = in,
+                                   .event = ingest_event,
+                                   .memory = ingest_memory,
+                                   .callstack = ingest_callstack,
+                                   .find_callstacks = ingest_find_callstacks,
+                                   .custom_frame = ingest_custom_frame};
+    uint32_t number;
+    return memory_pool(&t->memory, 0, &number, e);
+}
+
+void ingest_forget_numbers(struct ingest *in)
+{
+    ingest_release(in);
+    memset(in->recent_threads, 0, sizeof in->recent_threads);
+    in->last_location_number = 0;
+    memset(in->recent_pools, 0, sizeof in->recent_pools);
+}
+
+void ingest_release(struct ingest *in)
+{
+    map_release(&in->custom_sources);
+    map_release(&in->custom_frames);
+    map_release(&in->payloads);
+    map_release(&in->fibers);
+    vec_release(&in->source_names);
+}
+
+/* ---- the end */
+
+/* Gives the call stack that stands in for those beyond the limit its one frame. */
+static int name_other_callstack(struct trace *t, struct err *e)
+{
+    struct frame_inline other = {.function = strings_intern(&t->strings, view_of("(other)"), e)};
+    const struct callstack *stack = callstacks_get(&t->callstacks, t->callstacks.other);
+    uint32_t frame = t->callstacks.nodes.at[stack->node].frame;
+    other.file = other.function;
+    if (!other.function)
+        return -1;
+    return callstacks_resolve(&t->callstacks, t->callstacks.frames.at[frame].id, 0, &other, 1, e);
+}
+
+/* What was beyond the format's limits, and what the client did that cannot be. */
+static int add_facts(struct ingest *in, struct err *e)
+{
+    struct trace *t = in->trace;
+    const struct zone_faults *zones = &t->zones.faults;
+    const struct {
+        const char *key;
+        uint64_t n;
+    } facts[] = {
+        {"overflow.callstacks", t->callstacks.overflow},
+        {"overflow.strings", t->strings.overflow},
+        {"overflow.times", in->time_overflow},
+        {"overflow.source_locations", t->location_overflow},
+        {"overflow.threads", t->threads.overflow},
+        {"overflow.zone_depth", zones->depth + t->gpu.deep},
+        {"overflow.zone_extras", zones->extras},
+        {"overflow.zone_texts", zones->texts},
+        {"overflow.processors", t->system.overflow},
+        {"zone_ends_without_zone", zones->ends},
+        {"zone_ends_out_of_order", zones->validations},
+        {"zone_notes_without_zone", zones->notes},
+        {"fiber_leaves_without_fiber", in->fiber_leaves},
+        {"gpu_strays", in->gpu_strays},
+    };
+    for (size_t i = 0; i < sizeof facts / sizeof facts[0]; i++) {
+        if (facts[i].n && trace_add_fact(t, e, facts[i].key, "%" PRIu64, facts[i].n) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+int ingest_finish(struct ingest *in, struct err *e)
+{
+    struct trace *t = in->trace;
+    if (zones_settle(&t->zones, e) != 0 ||
+        (t->callstacks.other && name_other_callstack(t, e) != 0) || add_facts(in, e) != 0)
+        return -1;
+    if (trace_note_other_pools(t, e) != 0 || ingest_finish_frames(in, e) != 0 ||
+        ingest_finish_locks(in, e) != 0)
+        return -1;
+    if (ingest_sched_finish(in, e) != 0 || ingest_samples_finish(in, e) != 0 ||
+        ingest_sources_finish(in, e) != 0)
+        return -1;
+    return ingest_fault_messages(in, e);
+}

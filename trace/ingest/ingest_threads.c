@@ -1,0 +1,78 @@
+/* Threads and fibers: which ones there are, their names and groups. */
+
+#include "trace/ingest/ingest_internal.h"
+
+static int ingest_thread_name(struct ingest *in, uint64_t id, struct view name, struct err *e)
+{
+    uint16_t number;
+    uint32_t text = strings_intern(&in->trace->strings, name, e);
+    if (!text || trace_thread_number(in->trace, id, &number, e) != 0)
+        return -1;
+    struct trace_thread *t = &in->trace->threads.list.at[number];
+    if (t->id == id && !t->name)
+        t->name = text;
+    return 0;
+}
+
+/* A fiber that was never entered is no thread. */
+static int ingest_fiber_name(struct ingest *in, const struct event *ev, struct err *e)
+{
+    const uint64_t *id = map_find(&in->fibers, ev->name.key);
+    return id ? ingest_thread_name(in, *id, ev->name.text, e) : 0;
+}
+
+static int ingest_group_hint(struct ingest *in, const struct event *ev, struct err *e)
+{
+    uint16_t number;
+    if (trace_thread_number(in->trace, ev->thread, &number, e) != 0)
+        return -1;
+    struct trace_thread *t = &in->trace->threads.list.at[number];
+    if (t->id == ev->thread)
+        t->group_hint = ev->fiber.group_hint;
+    return 0;
+}
+
+/*
+ * The first time makes the fiber a thread, before the thread that it runs on:
+ * server/TracyWorker.cpp ProcessFiberEnter @ v0.9.1 … v0.14.0. The events that follow carry the
+ * fiber's id already.
+ */
+static int ingest_fiber_enter(struct ingest *in, const struct event *ev, struct err *e)
+{
+    uint16_t fiber, thread;
+    bool fresh;
+    uint64_t *id = map_add(&in->fibers, ev->fiber.fiber, &fresh);
+    if (!id)
+        return err_no_memory(e, "fibers");
+    *id = ev->thread;
+    if (ingest_thread(in, ev->thread, &fiber, e) != 0)
+        return -1;
+    struct trace_thread *t = &in->trace->threads.list.at[fiber];
+    if (fresh && t->id == ev->thread)
+        t->group_hint = ev->fiber.group_hint;
+    if (ingest_local_thread(in, ev->fiber.thread, &thread, e) != 0)
+        return -1;
+    return ingest_fiber_switch(in, ev, e);
+}
+
+static int ingest_fiber_leave(struct ingest *in, const struct event *ev, struct err *e)
+{
+    in->fiber_leaves += ev->thread == ev->fiber.thread; /* there was no fiber to leave */
+    return ingest_fiber_switch(in, ev, e);
+}
+
+int ingest_thread_event(struct ingest *in, const struct event *ev, struct err *e)
+{
+    switch (ev->kind) {
+    case EVENT_THREAD_NAME:
+        return ingest_thread_name(in, ev->name.key, ev->name.text, e);
+    case EVENT_FIBER_NAME:
+        return ingest_fiber_name(in, ev, e);
+    case EVENT_THREAD_GROUP_HINT:
+        return ingest_group_hint(in, ev, e);
+    case EVENT_FIBER_ENTER:
+        return ingest_fiber_enter(in, ev, e);
+    default:
+        return ingest_fiber_leave(in, ev, e);
+    }
+}

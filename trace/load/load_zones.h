@@ -1,0 +1,28 @@
+#ifndef TIDEMARK_TRACE_LOAD_LOAD_ZONES_H
+#define TIDEMARK_TRACE_LOAD_LOAD_ZONES_H
+
+/* What trace/load/load.c loads only when asked: zones of threads and the base set's frames. */
+
+#include "trace/load/load.h"
+
+struct load_zone {
+    uint64_t index;
+    int64_t start;
+    uint32_t children;
+};
+
+/* Zero-initialise. */
+struct zone_loader {
+    bool skip; /* the zones of this thread are not wanted */
+    uint16_t thread;
+    VEC(struct load_zone) open;
+    VEC(int16_t) locations; /* a location's number in the file → in the store */
+    bool base_set;          /* the frames that come are the base set's */
+};
+
+/* Takes a record of the kinds that belong to it; others are ignored. */
+int zone_loader_put(struct zone_loader *l, struct trace *t, enum record_type type, const void *recs,
+                    size_t n, struct err *e);
+void zone_loader_release(struct zone_loader *l);
+
+#endif

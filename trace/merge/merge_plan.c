@@ -1,0 +1,266 @@
+/* What becomes of the numbers of all inputs, decided when every one of them has been seen. */
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "trace/merge/merge_internal.h"
+#include "trace/store/callstacks.h"
+
+/* Made-up numbers begin where no program has memory and no system a thread. */
+#define MADE_UP (UINT64_C(1) << 62)
+
+/* Thread ids of today's systems have 32 bits, those of fibers one more. */
+#define THREAD_TAG_SHIFT 40
+
+/* A few tags are tried, so that the rest of a number can still be read. */
+#define TAGS_TRIED 64u
+
+/* What is tried when a number is taken, one after the other. */
+static uint64_t next_choice(struct merge_ids *ids, uint64_t key, unsigned shift, uint64_t tries)
+{
+    return tries <= TAGS_TRIED ? key ^ tries << shift : MADE_UP + ++ids->made_up;
+}
+
+int merge_unused(struct map *map, struct merge_ids *ids, uint64_t key, unsigned shift,
+                 uint64_t *out, struct err *e)
+{
+    bool fresh;
+    uint64_t *value = map_add(map, key, &fresh);
+    if (!value)
+        return err_no_memory(e, "numbers of the inputs");
+    *out = *value;
+    if (!fresh)
+        return 0;
+    uint64_t choice = key;
+    for (uint64_t tries = 1;; tries++) {
+        if (!map_add(&ids->used, choice, &fresh))
+            return err_no_memory(e, "numbers of the inputs");
+        if (fresh)
+            break;
+        choice = next_choice(ids, key, shift, tries);
+    }
+    *value = *out = choice;
+    return 0;
+}
+
+/* 0 is no thread, in every input. */
+int merge_thread(struct merge_input *in, uint64_t *id, struct err *e)
+{
+    if (*id == 0 || in->m->n == 1)
+        return 0;
+    return merge_unused(&in->threads, &in->m->thread_ids, *id, THREAD_TAG_SHIFT, id, e);
+}
+
+int merge_pointer(struct merge_input *in, uint64_t *pointer, struct err *e)
+{
+    if (*pointer == 0 || in->m->n == 1)
+        return 0;
+    return merge_unused(&in->pointer_map, &in->m->pointer_ids, *pointer, 48, pointer, e);
+}
+
+int merge_ref(struct merge_input *in, struct rec_string_ref *ref, struct err *e)
+{
+    if (ref->flags == STRING_REF_POINTER)
+        return merge_pointer(in, &ref->value, e);
+    if (ref->flags == STRING_REF_INDEX && ref->value < in->strings.len)
+        ref->value = in->strings.at[ref->value] - UINT64_C(1);
+    return 0;
+}
+
+uint32_t merge_labelled(struct merge *m, const struct merge_input *in, struct view text,
+                        struct err *e)
+{
+    struct buf b = {0};
+    struct view label = strings_get(&m->aside, in->label);
+    buf_put(&b, text.p, text.len);
+    buf_puts(&b, " (");
+    buf_put(&b, label.p, label.len);
+    buf_puts(&b, ")");
+    uint32_t number = 0;
+    if (b.failed)
+        err_no_memory(e, "names");
+    else
+        number = strings_intern(&m->strings, (struct view){(const char *)b.data, b.len}, e);
+    buf_release(&b);
+    return number;
+}
+
+uint64_t merge_new_pointer(struct merge *m, uint32_t text, struct err *e)
+{
+    bool fresh = false;
+    uint64_t pointer = 0;
+    while (!fresh) {
+        pointer = MADE_UP + ++m->pointer_ids.made_up;
+        if (!map_add(&m->pointer_ids.used, pointer, &fresh))
+            goto no_memory;
+    }
+    if (vec_push(&m->pointers, (struct merge_pointer){pointer, text}))
+        return pointer;
+no_memory:
+    err_no_memory(e, "names");
+    return 0;
+}
+
+/* ---- strings that client pointers stand for */
+
+static int plan_pointers(struct merge *m, struct err *e)
+{
+    bool zero_bound = false;
+    for (size_t i = 0; i < m->n; i++) {
+        struct merge_input *in = m->order[i];
+        for (size_t k = 0; k < in->pointers.len; k++) {
+            struct merge_pointer p = {in->pointers.at[k].key, (uint32_t)in->pointers.at[k].value};
+            /* Captures bind 0, which is every input's base frame set, to its name. */
+            if (p.pointer == 0 && zero_bound)
+                continue;
+            zero_bound |= p.pointer == 0;
+            if (merge_pointer(in, &p.pointer, e) != 0)
+                return -1;
+            if (!vec_push(&m->pointers, p))
+                return err_no_memory(e, "names");
+        }
+    }
+    return 0;
+}
+
+/* ---- what is added to the numbers of an input */
+
+static int plan_bases(struct merge *m, struct err *e)
+{
+    uint64_t extras = 1, callstacks = 0;
+    for (size_t i = 0; i < m->n; i++) {
+        struct merge_input *in = m->order[i];
+        in->extra_base = extras - 1;
+        in->callstack_base = callstacks;
+        extras += in->extras > 0 ? in->extras - 1 : 0;
+        callstacks += in->callstacks;
+    }
+    if (callstacks > CALLSTACKS_MAX && m->n > 1)
+        return err_set(e, ERR_INPUT,
+                       "the inputs have %" PRIu64 " call stacks in all; a trace can have %u",
+                       callstacks, CALLSTACKS_MAX);
+    if (extras > UINT32_MAX)
+        return err_set(e, ERR_INPUT,
+                       "the inputs have %" PRIu64 " zones with texts, names or call "
+                       "stacks in all; a trace can have %u",
+                       extras, UINT32_MAX);
+    return 0;
+}
+
+/* Every input needs a tag of its own at most. */
+#define TAGS 4096u
+
+/* Which tag does is soon found, unless inputs are made up to make it long. */
+#define LOOKS_MAX (UINT64_C(1) << 28)
+
+/* Keys of messages have no meaning: those of an input are changed in their top 16 bits. */
+static bool keys_free(const struct merge_input *in, const uint64_t *used, unsigned tag)
+{
+    for (unsigned top = 0; top < 65536; top++) {
+        unsigned other = top ^ tag;
+        if ((in->key_tops[top / 64] >> top % 64 & 1) && (used[other / 64] >> other % 64 & 1))
+            return false;
+    }
+    return true;
+}
+
+static int plan_keys(struct merge *m, struct err *e)
+{
+    uint64_t used[1024] = {0};
+    for (size_t i = 0; i < m->n; i++) {
+        struct merge_input *in = m->order[i];
+        unsigned tag = 0;
+        while (tag < TAGS && !keys_free(in, used, tag))
+            tag++;
+        if (tag == TAGS)
+            return err_set(e, ERR_INPUT, "%s: the keys of its messages are those of other inputs",
+                           in->name);
+        in->key_tag = (uint64_t)tag << 48;
+        for (unsigned top = 0; top < 65536; top++) {
+            if (in->key_tops[top / 64] >> top % 64 & 1)
+                used[(top ^ tag) / 64] |= UINT64_C(1) << (top ^ tag) % 64;
+        }
+    }
+    return 0;
+}
+
+/*
+ * One address means different code in different processes. When parts of two inputs' code come to
+ * lie within the same MiB, bits 48 to 59 of the second one's addresses are changed, which no
+ * processor's addresses need; the four above stay, since readers tell the kernel by them and keep
+ * 62 bits only (`PackPointer` in server/TracyWorker.hpp @ v0.14.0).
+ */
+static bool regions_free(const struct merge_input *in, const struct map *used, uint64_t tag,
+                         uint64_t *looks)
+{
+    const struct map_slot *slot;
+    size_t iter = 0;
+    while ((slot = map_next(&in->regions, &iter))) {
+        if ((*looks)++ == LOOKS_MAX)
+            return false;
+        if (map_find(used, slot->key ^ tag << (48 - MERGE_REGION_BITS)))
+            return false;
+    }
+    return true;
+}
+
+static int plan_addresses(struct merge *m, struct err *e)
+{
+    struct map used = {0};
+    uint64_t looks = 0;
+    int status = 0;
+    for (size_t i = 0; i < m->n && status == 0; i++) {
+        struct merge_input *in = m->order[i];
+        const struct map_slot *slot;
+        size_t iter = 0;
+        uint64_t tag = 0;
+        while (tag < TAGS && looks < LOOKS_MAX && !regions_free(in, &used, tag, &looks))
+            tag++;
+        if (tag == TAGS || looks >= LOOKS_MAX)
+            status = err_set(e, ERR_INPUT, "%s: its code lies where that of other inputs does",
+                             in->name);
+        in->address_tag = tag << 48;
+        while (status == 0 && (slot = map_next(&in->regions, &iter))) {
+            if (!map_add(&used, slot->key ^ tag << (48 - MERGE_REGION_BITS), NULL))
+                status = err_no_memory(e, "addresses of code");
+        }
+    }
+    map_release(&used);
+    return status;
+}
+
+/*
+ * Only the base set has images in official readers (`frameRef`, server/TracyWorker.cpp @ v0.14.0),
+ * so it is that of an input that has some.
+ */
+static void choose_base(struct merge *m)
+{
+    m->base = m->order[0];
+    for (size_t i = 0; i < m->n; i++) {
+        if (m->order[i]->images > 0 && m->base->images == 0)
+            m->base = m->order[i];
+    }
+}
+
+static int check_strings(const struct merge *m, struct err *e)
+{
+    if (m->strings.list.len <= STRINGS_MAX)
+        return 0;
+    return err_set(e, ERR_INPUT,
+                   "the inputs have %zu different strings in all; a trace can have %u",
+                   m->strings.list.len, STRINGS_MAX);
+}
+
+int merge_plan(struct merge *m, struct err *e)
+{
+    if (merge_plan_times(m, e) != 0 || plan_bases(m, e) != 0 || plan_keys(m, e) != 0 ||
+        plan_addresses(m, e) != 0)
+        return -1;
+    choose_base(m);
+    if (merge_plan_images(m, e) != 0 || plan_pointers(m, e) != 0 || merge_plan_names(m, e) != 0 ||
+        merge_plan_locations(m, e) != 0)
+        return -1;
+    return merge_plan_facts(m, e) != 0 ? -1 : check_strings(m, e);
+}

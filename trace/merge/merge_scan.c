@@ -1,0 +1,387 @@
+/* The first reading of an input: its tables, and how long the lists are that others point into. */
+
+#include <string.h>
+#include <xxhash.h>
+
+#include "trace/merge/merge_internal.h"
+
+typedef int scan_fn(struct merge_input *in, const void *rec, struct err *e);
+
+static int no_room(struct err *e)
+{
+    return err_no_memory(e, "the tables of a trace");
+}
+
+/* Texts of the header outlive the record. */
+static int keep_aside(struct merge *m, struct view *text, struct err *e)
+{
+    uint32_t number = strings_intern(&m->aside, *text, e);
+    if (!number)
+        return -1;
+    *text = strings_get(&m->aside, number);
+    return 0;
+}
+
+static int scan_header(struct merge_input *in, const void *rec, struct err *e)
+{
+    in->header = *(const struct rec_header *)rec;
+    if (keep_aside(in->m, &in->header.capture_name, e) != 0 ||
+        keep_aside(in->m, &in->header.capture_program, e) != 0)
+        return -1;
+    return keep_aside(in->m, &in->header.host_info, e);
+}
+
+static int scan_crash(struct merge_input *in, const void *rec, struct err *e)
+{
+    (void)e;
+    in->crash = *(const struct rec_crash *)rec;
+    return 0;
+}
+
+static int scan_string(struct merge_input *in, const void *rec, struct err *e)
+{
+    const struct rec_string *r = rec;
+    bool fresh;
+    uint32_t number = strings_intern(&in->m->strings, r->text, e);
+    if (!number)
+        return -1;
+    uint64_t *value = map_add(&in->keys, r->key, &fresh);
+    if (!value || !vec_push(&in->strings, number))
+        return no_room(e);
+    if (fresh)
+        *value = number;
+    return 0;
+}
+
+/* As in official readers a pointer to an unknown string is none, and the first answer stands. */
+static int scan_pointer(struct merge_input *in, const void *rec, struct err *e)
+{
+    const struct rec_pair *r = rec;
+    const uint64_t *number = map_find(&in->keys, r->value);
+    bool fresh;
+    if (!number)
+        return 0;
+    uint64_t *value = map_add(&in->texts, r->key, &fresh);
+    if (!value)
+        return no_room(e);
+    if (!fresh)
+        return 0;
+    *value = *number;
+    return vec_push(&in->pointers, (struct rec_pair){r->key, *number}) ? 0 : no_room(e);
+}
+
+static int scan_thread_name(struct merge_input *in, const void *rec, struct err *e)
+{
+    const struct rec_pair *r = rec;
+    const uint64_t *number = map_find(&in->keys, r->value);
+    bool fresh;
+    if (!number)
+        return 0;
+    uint64_t *value = map_add(&in->named_threads, r->key, &fresh);
+    if (!value)
+        return no_room(e);
+    if (!fresh)
+        return 0;
+    return vec_push(&in->thread_names, (struct rec_pair){r->key, *number}) ? 0 : no_room(e);
+}
+
+static int scan_external_name(struct merge_input *in, const void *rec, struct err *e)
+{
+    struct rec_external_name r = *(const struct rec_external_name *)rec;
+    const uint64_t *program = map_find(&in->keys, r.program_key);
+    const uint64_t *thread = map_find(&in->keys, r.thread_key);
+    if (!program || !thread)
+        return 0;
+    r.program_key = *program;
+    r.thread_key = *thread;
+    return vec_push(&in->external_names, r) ? 0 : no_room(e);
+}
+
+static int scan_local(struct merge_input *in, const void *rec, struct err *e)
+{
+    return vec_push(&in->local_threads, ((const struct rec_id *)rec)->id) ? 0 : no_room(e);
+}
+
+static int scan_external(struct merge_input *in, const void *rec, struct err *e)
+{
+    return vec_push(&in->external_threads, ((const struct rec_id *)rec)->id) ? 0 : no_room(e);
+}
+
+static int scan_location(struct merge_input *in, const void *rec, struct err *e)
+{
+    return vec_push(&in->locations, *(const struct rec_source_location *)rec) ? 0 : no_room(e);
+}
+
+static int scan_expand(struct merge_input *in, const void *rec, struct err *e)
+{
+    return vec_push(&in->expands, ((const struct rec_id *)rec)->id) ? 0 : no_room(e);
+}
+
+static int scan_payload(struct merge_input *in, const void *rec, struct err *e)
+{
+    return vec_push(&in->payloads, *(const struct rec_source_location *)rec) ? 0 : no_room(e);
+}
+
+static int scan_app_info(struct merge_input *in, const void *rec, struct err *e)
+{
+    return vec_push(&in->app_info, *(const struct rec_string_ref *)rec) ? 0 : no_room(e);
+}
+
+/* ---- what has a name */
+
+static int keep_named(struct merge_input *in, enum merge_kind kind, struct merge_named named,
+                      struct err *e)
+{
+    return vec_push(&in->named[kind], named) ? 0 : no_room(e);
+}
+
+/* The section category of that number, made when it is not there. NULL when memory is short. */
+static struct merge_named *category_at(struct merge_input *in, uint64_t category)
+{
+    merge_named_list *list = &in->named[KIND_CATEGORY];
+    uint64_t *place = map_add(&in->categories, category, NULL);
+    if (!place || (*place == 0 && !vec_push(list, (struct merge_named){.key = category})))
+        return NULL;
+    if (*place == 0)
+        *place = list->len;
+    return &list->at[*place - 1];
+}
+
+/* Frame sets and categories stand before the strings: their names are looked up later. */
+static int scan_frame_set(struct merge_input *in, const void *rec, struct err *e)
+{
+    const struct rec_frame_set *r = rec;
+    return keep_named(in, KIND_FRAME_SET, (struct merge_named){.key = r->name, .n = r->n}, e);
+}
+
+/* In 0.13.4 there is one list, and it has no category: trace/filter/convert.h makes it number 0. */
+static int scan_section_list(struct merge_input *in, const void *rec, struct err *e)
+{
+    const struct rec_section_list *r = rec;
+    bool flat = in->info.layout->sections == SECTIONS_FLAT;
+    return category_at(in, flat ? 0 : r->category) ? 0 : no_room(e);
+}
+
+/* `new_name` holds the string index until the strings are known. */
+static int scan_category(struct merge_input *in, const void *rec, struct err *e)
+{
+    const struct rec_section_category *r = rec;
+    struct merge_named *named = category_at(in, r->category);
+    if (!named)
+        return no_room(e);
+    named->new_name = r->description;
+    return 0;
+}
+
+static int scan_lock(struct merge_input *in, const void *rec, struct err *e)
+{
+    const struct rec_lock *r = rec;
+    struct merge_named named = {.key = r->id, .name = merge_sidx(in, r->custom_name)};
+    return keep_named(in, KIND_LOCK, named, e);
+}
+
+static int scan_context(struct merge_input *in, const void *rec, struct err *e)
+{
+    const struct rec_gpu_context *r = rec;
+    struct merge_named named = {.name = merge_sidx(in, r->name)};
+    return keep_named(in, KIND_CONTEXT, named, e);
+}
+
+static uint32_t text_at(const struct merge_input *in, uint64_t pointer)
+{
+    const uint64_t *number = map_find(&in->texts, pointer);
+    return number ? (uint32_t)*number : 0;
+}
+
+static int scan_plot(struct merge_input *in, const void *rec, struct err *e)
+{
+    const struct rec_plot *r = rec;
+    struct merge_named named = {.key = r->name, .name = text_at(in, r->name)};
+    return keep_named(in, KIND_PLOT, named, e);
+}
+
+static int scan_pool(struct merge_input *in, const void *rec, struct err *e)
+{
+    const struct rec_pool *r = rec;
+    struct merge_named named = {.key = r->key, .n = r->events, .name = text_at(in, r->key)};
+    in->m->outcome->memory_events += r->events;
+    if (keep_named(in, KIND_POOL, named, e) != 0)
+        return -1;
+    uint64_t *place = map_add(&in->pools, r->key, NULL);
+    if (!place)
+        return no_room(e);
+    *place = *place ? *place : in->named[KIND_POOL].len;
+    return 0;
+}
+
+/* ---- lengths and what is known by address */
+
+static int scan_extras(struct merge_input *in, const void *rec, struct err *e)
+{
+    (void)e;
+    in->extras = ((const struct rec_count *)rec)->n;
+    return 0;
+}
+
+static int scan_callstacks(struct merge_input *in, const void *rec, struct err *e)
+{
+    (void)e;
+    in->callstacks = ((const struct rec_count *)rec)->n;
+    return 0;
+}
+
+static int scan_images(struct merge_input *in, const void *rec, struct err *e)
+{
+    (void)e;
+    in->images = ((const struct rec_count *)rec)->n;
+    return 0;
+}
+
+static int scan_message(struct merge_input *in, const void *rec, struct err *e)
+{
+    (void)e;
+    unsigned top = (unsigned)(((const struct rec_message *)rec)->key >> 48);
+    in->key_tops[top / 64] |= UINT64_C(1) << top % 64;
+    return 0;
+}
+
+static int scan_thread_message(struct merge_input *in, const void *rec, struct err *e)
+{
+    (void)e;
+    unsigned top = (unsigned)(((const struct rec_id *)rec)->id >> 48);
+    in->key_tops[top / 64] |= UINT64_C(1) << top % 64;
+    return 0;
+}
+
+static int use_address(struct merge_input *in, uint64_t address, struct err *e)
+{
+    uint64_t region = address >> MERGE_REGION_BITS;
+    if (region == in->last_region)
+        return 0;
+    in->last_region = region;
+    return map_add(&in->regions, region, NULL) ? 0 : no_room(e);
+}
+
+static int scan_callstack(struct merge_input *in, const void *rec, struct err *e)
+{
+    const struct rec_callstack *r = rec;
+    int status = 0;
+    for (unsigned i = 0; i < r->len && status == 0; i++)
+        status = use_address(in, r->frames[i], e);
+    return status;
+}
+
+static int scan_frame(struct merge_input *in, const void *rec, struct err *e)
+{
+    const struct rec_callstack_frame *r = rec;
+    int status = use_address(in, r->frame, e);
+    for (unsigned i = 0; i < r->n && status == 0; i++) {
+        if (r->inlines[i].symbol != 0)
+            status = use_address(in, r->inlines[i].symbol, e);
+    }
+    return status;
+}
+
+static int scan_symbol(struct merge_input *in, const void *rec, struct err *e)
+{
+    return use_address(in, ((const struct rec_symbol *)rec)->address, e);
+}
+
+static int scan_code(struct merge_input *in, const void *rec, struct err *e)
+{
+    return use_address(in, ((const struct rec_symbol_code *)rec)->address, e);
+}
+
+static int scan_code_symbol(struct merge_input *in, const void *rec, struct err *e)
+{
+    const struct rec_pair *r = rec;
+    if (use_address(in, r->key, e) != 0)
+        return -1;
+    return r->value != 0 ? use_address(in, r->value, e) : 0;
+}
+
+static int scan_hw_sample(struct merge_input *in, const void *rec, struct err *e)
+{
+    return use_address(in, ((const struct rec_id *)rec)->id, e);
+}
+
+static int scan_source_file(struct merge_input *in, const void *rec, struct err *e)
+{
+    const struct rec_source_file *r = rec;
+    struct merge_file file = {.path = strings_intern(&in->m->aside, r->path, e),
+                              .content = XXH3_64bits(r->bytes.len ? r->bytes.p : "", r->bytes.len)};
+    if (!file.path)
+        return -1;
+    return vec_push(&in->files, file) ? 0 : no_room(e);
+}
+
+static scan_fn *const scans[REC_TYPE_COUNT] = {
+    [REC_HEADER] = scan_header,
+    [REC_CRASH] = scan_crash,
+    [REC_FRAME_SET] = scan_frame_set,
+    [REC_SECTION_LIST] = scan_section_list,
+    [REC_SECTION_CATEGORY] = scan_category,
+    [REC_STRING] = scan_string,
+    [REC_STRING_POINTER] = scan_pointer,
+    [REC_THREAD_NAME] = scan_thread_name,
+    [REC_EXTERNAL_NAME] = scan_external_name,
+    [REC_LOCAL_THREAD] = scan_local,
+    [REC_EXTERNAL_THREAD] = scan_external,
+    [REC_SOURCE_LOCATION] = scan_location,
+    [REC_SOURCE_LOCATION_EXPAND] = scan_expand,
+    [REC_SOURCE_LOCATION_PAYLOAD] = scan_payload,
+    [REC_LOCK] = scan_lock,
+    [REC_MESSAGE] = scan_message,
+    [REC_ZONE_EXTRAS] = scan_extras,
+    [REC_THREAD_MESSAGE] = scan_thread_message,
+    [REC_GPU_CONTEXT] = scan_context,
+    [REC_PLOT] = scan_plot,
+    [REC_POOL] = scan_pool,
+    [REC_CALLSTACKS] = scan_callstacks,
+    [REC_CALLSTACK] = scan_callstack,
+    [REC_CALLSTACK_FRAME] = scan_frame,
+    [REC_APP_INFO] = scan_app_info,
+    [REC_FRAME_IMAGES] = scan_images,
+    [REC_SYMBOL] = scan_symbol,
+    [REC_SYMBOL_CODE] = scan_code,
+    [REC_CODE_SYMBOL] = scan_code_symbol,
+    [REC_HW_SAMPLE] = scan_hw_sample,
+    [REC_SOURCE_FILE] = scan_source_file,
+};
+
+static int scan_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
+{
+    size_t size = record_size(type);
+    scan_fn *scan = scans[type];
+    for (size_t i = 0; scan && i < n; i++) {
+        if (scan(ctx, (const char *)recs + i * size, e) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Now that the strings are known. */
+static void name_early_things(struct merge_input *in)
+{
+    merge_named_list *sets = &in->named[KIND_FRAME_SET];
+    merge_named_list *categories = &in->named[KIND_CATEGORY];
+    for (size_t i = 0; i < sets->len; i++)
+        sets->at[i].name = text_at(in, sets->at[i].key);
+    for (size_t i = 0; i < categories->len; i++) {
+        categories->at[i].name = merge_sidx(in, categories->at[i].new_name);
+        categories->at[i].new_name = 0;
+    }
+}
+
+int merge_scan(struct merge *m, struct merge_input *in, struct err *e)
+{
+    bool wanted[REC_TYPE_COUNT];
+    const struct record_sink sink = {in, scan_put};
+    for (unsigned i = 0; i < REC_TYPE_COUNT; i++)
+        wanted[i] = scans[i] != NULL;
+    in->last_region = UINT64_MAX;
+    if (m->source->read(m->source->ctx, in->number, 0, &sink, wanted, &in->info, e) != 0)
+        return -1;
+    name_early_things(in);
+    return 0;
+}

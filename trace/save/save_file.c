@@ -1,0 +1,117 @@
+#include "trace/save/save_file.h"
+
+#include <sys/stat.h>
+#include <time.h>
+
+#include "base/outfile.h"
+#include "trace/filter/convert.h"
+#include "trace/save/save.h"
+
+#define ASK_EVERY_NS 20000000
+
+/*
+ * From so many memory events on a capture takes as little time as can be: one stream, and zstd's
+ * fast search for what is not memory events. That makes as many bytes of it as an official tool
+ * does in four streams at level 3, or more, so the trace still shrinks when one strips it.
+ */
+#define EVENTS_FOR_SPEED ((uint64_t)1 << 18)
+
+/* From so many on two streams, each compressed by a thread, halve the time. */
+#define EVENTS_FOR_TWO_STREAMS ((uint64_t)1 << 23)
+
+/* Between conversion and writer: asks whether to go on, but no more often than costs nothing. */
+struct watch {
+    const struct save_options *options;
+    struct record_sink to;
+    struct timespec asked;
+};
+
+static int watch_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
+{
+    struct watch *w = ctx;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
+    if (now.tv_sec != w->asked.tv_sec || now.tv_nsec - w->asked.tv_nsec >= ASK_EVERY_NS) {
+        w->asked = now;
+        if (w->options->going(w->options->going_ctx, e) != 0)
+            return -1;
+    }
+    return record_put(&w->to, type, recs, n, e);
+}
+
+/* What is left to us of how to compress. */
+static struct container_options compression_for(const struct trace *t,
+                                                const struct save_options *options)
+{
+    struct container_options c = options->container;
+    uint64_t events = 0;
+    for (size_t i = 0; i < t->memory.pools.len; i++) {
+        const struct pool *p = t->memory.pools.at[i];
+        events += p->totals.allocations + p->totals.frees;
+    }
+    if (events < EVENTS_FOR_SPEED || c.streams != 0 || c.level != CONTAINER_LEVEL_OWN)
+        return c;
+    c.level = CONTAINER_LEVEL_OWN_FAST;
+    c.streams = options->threaded && events >= EVENTS_FOR_TWO_STREAMS ? 2 : 1;
+    return c;
+}
+
+static int save_to_fd(struct trace *t, int fd, const struct save_options *options,
+                      struct trace_write_stats *stats, struct buf *losses, struct err *e)
+{
+    struct trace_writer_options to = {.layout = options->layout,
+                                      .container = compression_for(t, options),
+                                      .threaded = options->threaded};
+    struct convert_options conversion = {.target = options->layout, .spill_dir = t->spool.dir};
+    struct trace_writer *writer = NULL;
+    struct convert *convert = NULL;
+    struct watch watch = {.options = options};
+    int status = trace_writer_open(&writer, fd, &to, e);
+    if (status == 0) {
+        watch.to = trace_writer_sink(writer);
+        struct record_sink sink =
+            options->going ? (struct record_sink){.ctx = &watch, .put = watch_put} : watch.to;
+        status = convert_open(&convert, &sink, &conversion, e);
+    }
+    if (status == 0) {
+        struct record_sink sink = convert_sink(convert);
+        status = trace_save(t, &sink, e);
+    }
+    if (status == 0)
+        status = trace_writer_finish(writer, stats, e);
+    if (status == 0)
+        convert_losses(convert, losses);
+    if (status == 0 && losses->failed)
+        status = err_no_memory(e, "what the version cannot hold");
+    convert_free(convert);
+    trace_writer_free(writer);
+    return status;
+}
+
+static int append_to(const struct outfile *out, const struct save_options *options,
+                     struct trace_write_stats *stats, struct err *e)
+{
+    struct stat st;
+    if (out->direct)
+        return 0;
+    if (options->append(options->append_ctx, out->fd, e) != 0)
+        return -1;
+    if (fstat(out->fd, &st) != 0)
+        return err_errno(e, ERR_OUTPUT, "cannot look at what was written");
+    stats->file_bytes = (uint64_t)st.st_size;
+    return 0;
+}
+
+int trace_save_file(struct trace *t, const char *path, const struct save_options *options,
+                    struct trace_write_stats *stats, struct buf *losses, struct err *e)
+{
+    struct outfile out;
+    if (outfile_open(&out, path, options->replace, e) != 0)
+        return -1;
+    if (save_to_fd(t, out.fd, options, stats, losses, e) != 0 ||
+        (options->append && append_to(&out, options, stats, e) != 0)) {
+        outfile_abort(&out);
+        return err_prefix(e, "cannot write %s", path);
+    }
+    return outfile_commit(&out, e);
+}

@@ -1,0 +1,88 @@
+#ifndef TIDEMARK_TRACE_STORE_FRAME_SETS_H
+#define TIDEMARK_TRACE_STORE_FRAME_SETS_H
+
+/*
+ * Frame sets: lists of frames under a name. A frame of a continuous set lasts until the set's next
+ * one; frames of a discontinuous set begin and end. The base set has no name and is always there.
+ * Set numbers never change; the file lists the base set first, then each set when its name has come
+ * to be known, and two sets whose names are one text as one set.
+ * Source: server/TracyWorker.cpp ProcessFrameMark* and HandleFrameName,
+ * server/TracyStringDiscovery.hpp @ v0.9.1 … v0.14.0.
+ *
+ * Times are nanoseconds on the part's clock.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/map.h"
+#include "base/spool.h"
+#include "base/vec.h"
+
+#define FRAME_SET_BASE 0u
+#define FRAME_NO_END (-1)
+
+/* One for each frame of every set, in the order in which they came. */
+struct frame_mark {
+    int64_t start;
+    int64_t end; /* FRAME_NO_END in continuous sets and while it lasts */
+    uint32_t set;
+    uint32_t unused; /* 0 */
+};
+
+struct frame_set {
+    uint64_t name; /* client pointer; 0 base set; from 2^63 up vertical synchronisations */
+    uint32_t into; /* the set that has the same text, or this one's own number */
+    bool continuous;
+    bool listed; /* its place in the file is fixed */
+    bool merged; /* others are in it, so its frames must be brought into order */
+    uint64_t count;
+    uint64_t newest; /* 1 + the place of its latest frame, 0 without frames */
+    int64_t newest_start, newest_end;
+};
+
+struct frame_sets {
+    struct column marks; /* struct frame_mark */
+    VEC(struct frame_set) list;
+    VEC(uint32_t) order; /* numbers of listed sets, in file order */
+    struct map numbers;  /* client pointer of a name → set number */
+    struct map told;     /* client pointer of a name → its text */
+    struct map by_text;  /* text → number of the set that is listed under it */
+    struct map vsync;    /* system's id of a display → set number */
+    bool no_base; /* set by an importer: the file has no base set, there were no marks of it */
+    uint64_t lone_ends; /* ends of sets that had no frame */
+    uint64_t misfits;   /* frames begun or ended twice, or marked in a set of the other kind */
+};
+
+/* Makes the base set. The spool must outlive the sets. */
+int frame_sets_init(struct frame_sets *f, struct spool *spool, struct err *e);
+void frame_sets_release(struct frame_sets *f);
+
+/* A mark of a continuous set; `name` 0 is the base set. */
+int frame_sets_mark(struct frame_sets *f, uint64_t name, int64_t time, struct err *e);
+
+/* A mark of a display, which makes a continuous set of its own. */
+int frame_sets_vsync(struct frame_sets *f, uint64_t display, int64_t time, struct err *e);
+
+int frame_sets_start(struct frame_sets *f, uint64_t name, int64_t time, struct err *e);
+
+/* *known: there was a frame to end. */
+int frame_sets_end(struct frame_sets *f, uint64_t name, int64_t time, bool *known, struct err *e);
+
+/*
+ * The text of a name. `base_text` is the text that stands for the base set: a set of that name is
+ * part of it.
+ */
+int frame_sets_name(struct frame_sets *f, uint64_t name, uint32_t text, uint32_t base_text,
+                    struct err *e);
+
+/* Begins a new part: sets stay, frames go, those that last begin again at 0. */
+int frame_sets_carry(struct frame_sets *f, struct err *e);
+
+/* Where frames of a set go: the set itself, or the one it became part of. */
+static inline uint32_t frame_set_root(const struct frame_sets *f, uint32_t number)
+{
+    return f->list.at[number].into;
+}
+
+#endif

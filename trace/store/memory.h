@@ -1,0 +1,208 @@
+#ifndef TIDEMARK_TRACE_STORE_MEMORY_H
+#define TIDEMARK_TRACE_STORE_MEMORY_H
+
+/*
+ * Memory events of a trace, pool by pool: an append-only column of allocations, a column beside it
+ * of what the later free filled in, the exact set of live blocks, and running totals. Memory use
+ * follows the live blocks; the columns are file-backed.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/map.h"
+#include "base/pageable.h"
+#include "base/spool.h"
+#include "base/vec.h"
+#include "trace/file/free_time.h"
+#include "trace/store/live_set.h"
+
+/* One allocation, in order of time. Sizes in bytes (48 bits), times in ns (48 bits). */
+struct memory_alloc {
+    uint64_t ptr;
+    uint64_t size_thread; /* size | thread index << 48 */
+    int64_t time;
+    uint32_t callstack;
+} __attribute__((packed));
+
+/* Its free, if there was one. As a time after the allocation it takes few bits. */
+struct memory_free {
+    uint64_t after_thread; /* 1 + ns since the allocation, 0 = still live | thread index << 48 */
+    uint32_t callstack;
+} __attribute__((packed));
+
+/*
+ * Counters that a free changes do not stand side by side: compilers would change them as one
+ * vector, which the processor cannot take from the two stores of an allocation just before.
+ */
+struct pool_totals {
+    uint64_t frees;
+    uint64_t allocations;
+    uint64_t live; /* blocks */
+    uint64_t total_bytes;
+    uint64_t live_bytes;
+    uint64_t low_address;  /* lowest ptr, UINT64_MAX while empty */
+    uint64_t high_address; /* highest ptr + size */
+};
+
+/* Of the totals those that only grow while a capture goes on, whichever part has them. */
+struct pool_sums {
+    uint64_t allocations;
+    uint64_t frees;
+    uint64_t total_bytes;
+};
+
+struct pool {
+    uint64_t key;         /* client pointer of the name; 0 = default pool */
+    uint32_t number;      /* index in memory.pools */
+    struct column allocs; /* struct memory_alloc */
+    struct column frees;  /* struct memory_free, same indices */
+    struct live_set live;
+    struct pool_totals totals;
+    int64_t last_time; /* of the newest allocation */
+    uint64_t disorder; /* allocations that came with an earlier time than their predecessor */
+    /* Of the parts before this one, without the blocks that each handed on to the next. */
+    struct pool_sums before;
+};
+
+enum memory_op_kind { MEMORY_ALLOC, MEMORY_FREE };
+
+/* One step of a pool's history as an observer sees it, in order of time. */
+struct memory_op {
+    enum memory_op_kind kind;
+    uint32_t pool;           /* index in memory.pools */
+    int64_t time;            /* of this step */
+    uint16_t thread;         /* who did it: local thread index */
+    uint32_t callstack;      /* of this step (a free has its own), 0 = none */
+    struct live_block block; /* what was allocated or freed */
+    int64_t freed;           /* an allocation of a sweep: when it is freed; else NEVER_FREED */
+    bool temporary;          /* a free: judged by analysis/figures/selection.h, else false */
+};
+
+/*
+ * Is told every step, live during a capture and again when a saved trace is swept, so that both
+ * give the same figures.
+ */
+struct memory_observer {
+    void *ctx;
+    int (*op)(void *ctx, const struct memory_op *op, struct err *e);
+};
+
+enum memory_fault_kind {
+    FAULT_FREE_UNKNOWN, /* a free of an address that is not live in its pool */
+    FAULT_ALLOC_TWICE,  /* an allocation at a live address */
+};
+
+#define FAULT_SAMPLES 3
+
+struct memory_fault_sample {
+    int64_t time;
+    uint64_t ptr;
+    uint64_t size; /* ALLOC_TWICE: of the new block */
+    uint16_t thread;
+    uint32_t other_callstack; /* ALLOC_TWICE: where the block already live came from */
+};
+
+/* Faults of one kind at one place: how many, the first and the last few. */
+struct memory_fault {
+    enum memory_fault_kind kind;
+    uint32_t pool;
+    uint32_t callstack;
+    uint64_t count;
+    struct memory_fault_sample first[FAULT_SAMPLES];
+    struct memory_fault_sample
+        last[FAULT_SAMPLES]; /* ring, newest at (count - 1) % FAULT_SAMPLES */
+};
+
+struct memory {
+    struct spool *spool;
+    struct pageable *pageable; /* for what a sweep keeps; NULL: the heap */
+    VEC(struct pool *) pools;
+    struct map pool_numbers; /* key → index in pools */
+    uint64_t pool_overflow;  /* look-ups that POOL_OTHER stood in for */
+    VEC(struct memory_fault) faults;
+    struct map fault_numbers;
+    uint64_t unknown_frees; /* all, also those that are not faults (on-demand clients) */
+    uint64_t null_frees;
+    uint64_t double_allocations;
+    /* The recording does not see all frees: what lies at a live address shows one, and no fault. */
+    bool misses_frees;
+    uint64_t missed_frees;
+    struct memory_observer observer; /* op == NULL: none */
+};
+
+void memory_init(struct memory *m, struct spool *spool);
+void memory_release(struct memory *m);
+
+/*
+ * A sane program has a handful of pools; more than this is an attack on our memory. So the last of
+ * these stands for all pools that have no place any more: its events are kept, but as its addresses
+ * come from several pools, what looks like a fault in it is none.
+ */
+#define POOLS_MAX 4096u
+#define POOL_OTHER UINT64_MAX /* its key, which is no pointer */
+
+/* The number of the pool with that key, made when new; past the limit that of POOL_OTHER. */
+int memory_pool(struct memory *m, uint64_t key, uint32_t *number, struct err *e);
+
+/*
+ * Appends an event of a saved trace as it is, without faults or observer: time_free is NEVER_FREED
+ * while live. The live set is not kept.
+ */
+struct memory_event_in {
+    uint64_t ptr, size;
+    int64_t time_alloc, time_free;
+    uint32_t callstack_alloc, callstack_free;
+    uint16_t thread_alloc, thread_free;
+};
+int memory_append(struct memory *m, uint32_t pool, const struct memory_event_in *ev, struct err *e);
+
+/*
+ * What a step needs to know beside addresses. The thread's 16 bits are put at the top of a number:
+ * in a narrow variable compilers read it back wider than it was written, and the processor waits.
+ */
+struct memory_place {
+    int64_t time;
+    uint64_t thread;
+    uint32_t callstack;
+};
+
+/* Allocations and frees: trace/store/memory_steps.h. */
+
+/* Since the capture began: a block that is live when a part ends is counted once. */
+struct pool_sums memory_pool_sums(const struct pool *p);
+
+/* Frees every live block of the pool, in order of allocation. */
+int memory_discard(struct memory *m, uint32_t pool, struct memory_place at, struct err *e);
+
+/*
+ * Replays the stored history of all pools, or of one (`only` = its index, else -1), to `to` in
+ * order of time, frees before allocations at equal time (but never before their own allocation).
+ * Needs memory in proportion to the live blocks, not to the events.
+ */
+int memory_sweep(struct memory *m, int64_t only, const struct memory_observer *to, struct err *e);
+
+static inline uint64_t memory_alloc_size(const struct memory_alloc *a)
+{
+    return a->size_thread & ((UINT64_C(1) << 48) - 1);
+}
+
+static inline uint16_t memory_alloc_thread(const struct memory_alloc *a)
+{
+    return (uint16_t)(a->size_thread >> 48);
+}
+
+/* When the block was freed, ns, or NEVER_FREED. */
+static inline int64_t memory_free_time(const struct memory_alloc *a, const struct memory_free *f)
+{
+    uint64_t after = f->after_thread & ((UINT64_C(1) << 48) - 1);
+    return after ? a->time + (int64_t)(after - 1) : NEVER_FREED;
+}
+
+static inline uint16_t memory_free_thread(const struct memory_free *f)
+{
+    return (uint16_t)(f->after_thread >> 48);
+}
+
+#endif

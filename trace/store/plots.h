@@ -1,0 +1,98 @@
+#ifndef TIDEMARK_TRACE_STORE_PLOTS_H
+#define TIDEMARK_TRACE_STORE_PLOTS_H
+
+/*
+ * Plots: values over time. Those of the program go by a name, and two names that are one text are
+ * one plot; the system's load is one plot, each of its power counters another. The plots of the
+ * memory pools are not stored: every reader makes them from the memory events.
+ * Source: server/TracyWorker.cpp ProcessPlot*, ProcessSysTime, ProcessSysPower, InsertPlot and
+ * HandlePlotName @ v0.9.1 … v0.14.0.
+ */
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/map.h"
+#include "base/spool.h"
+#include "base/vec.h"
+
+/* As in the file: server/TracyEvent.hpp PlotType, PlotValueFormatting @ v0.14.0. */
+enum plot_type {
+    PLOT_USER = 0,
+    PLOT_SYSTEM_TIME = 2,
+    PLOT_POWER = 3,
+};
+
+enum plot_format {
+    PLOT_NUMBER = 0,
+    PLOT_PERCENTAGE = 2,
+    PLOT_WATT = 3,
+};
+
+/* One for each value of every plot, in the order in which they came. */
+struct plot_point {
+    int64_t time; /* ns */
+    double value;
+    uint32_t plot;
+    uint32_t unused; /* 0 */
+};
+
+struct plot {
+    uint64_t name; /* client pointer; 0 system load */
+    uint32_t into; /* the plot that has the same text, or this one's own number */
+    uint8_t type;  /* enum plot_type */
+    uint8_t format;
+    uint8_t show_steps, fill;
+    uint32_t color;
+    bool listed;   /* its place in the file is fixed */
+    bool disorder; /* its times go back somewhere, so it must be sorted */
+    double min, max, sum;
+    uint64_t count;
+    int64_t newest;   /* time of the latest point */
+    int64_t reported; /* a power counter: its last report, on the client's clock */
+};
+
+struct plots {
+    struct column points; /* struct plot_point */
+    VEC(struct plot) list;
+    VEC(uint32_t) order; /* numbers of listed plots, in file order */
+    struct map numbers;  /* client pointer of a name → plot number */
+    struct map told;     /* client pointer of a name → its text */
+    struct map by_text;  /* text → number of the plot that is listed under it */
+    struct map power;    /* client pointer of a counter's name → plot number */
+    uint32_t system;     /* 1 + number of the plot of the system's load, or 0 */
+};
+
+/* The spool must outlive the plots. */
+void plots_init(struct plots *p, struct spool *spool);
+void plots_release(struct plots *p);
+
+/* A value of the program. One that is not finite is not kept. */
+int plots_value(struct plots *p, uint64_t name, int64_t time, double value, struct err *e);
+
+struct plot_config {
+    uint8_t format, show_steps, fill;
+    uint32_t color; /* 0xRRGGBB */
+};
+
+int plots_configure(struct plots *p, uint64_t name, const struct plot_config *config,
+                    struct err *e);
+
+/* The system's load in percent. */
+int plots_system_time(struct plots *p, int64_t time, double percent, struct err *e);
+
+/*
+ * A counter's energy since its last report, in microjoules. The first report only begins the plot;
+ * *counted tells whether this was a later one. `clock` is the time on the client's clock, which no
+ * part begins anew.
+ */
+int plots_power(struct plots *p, uint64_t name, int64_t time, int64_t clock, uint64_t energy,
+                bool *counted, struct err *e);
+
+/* The text of a name. */
+int plots_name(struct plots *p, uint64_t name, uint32_t text, struct err *e);
+
+/* Begins a new part: plots stay, their points go. */
+void plots_carry(struct plots *p);
+
+#endif

@@ -1,0 +1,52 @@
+#ifndef TIDEMARK_TRACE_STORE_SPILL_H
+#define TIDEMARK_TRACE_STORE_SPILL_H
+
+/*
+ * Sorts a list of records by time in bounded memory: what does not fit goes in sorted runs to an
+ * unlinked temporary file and is merged at the end. Records of equal time keep their order. A
+ * record is any struct that begins with its int64_t time.
+ */
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/vec.h"
+
+struct spill_run {
+    uint64_t offset; /* in the temporary file */
+    uint64_t n;
+};
+
+struct spill {
+    size_t size;     /* bytes of a record */
+    size_t capacity; /* records kept in memory */
+    const char *dir;
+    uint8_t *buf;
+    size_t n;
+    int fd; /* -1 until needed */
+    uint64_t end;
+    VEC(struct spill_run) runs;
+    int64_t last;   /* time of the last record of the last run */
+    bool unordered; /* a run begins before the one before it ends */
+};
+
+/* 48 MiB for a buffer and as much again while it is sorted. */
+#define SPILL_BYTES ((size_t)48 << 20)
+
+/*
+ * `size` bytes each; `capacity` records in memory, 0: as many as fit SPILL_BYTES; `dir` for the
+ * temporary file, NULL: $TMPDIR, else /var/tmp (the string must outlive the spill).
+ */
+void spill_init(struct spill *s, size_t size, size_t capacity, const char *dir);
+void spill_release(struct spill *s);
+
+int spill_add(struct spill *s, const void *recs, size_t n, struct err *e);
+
+typedef int spill_put(void *ctx, const void *recs, size_t n, struct err *e);
+
+/* Hands over all records in order of time and makes the spill empty, to be used again. */
+int spill_drain(struct spill *s, spill_put *put, void *ctx, struct err *e);
+
+#endif

@@ -1,0 +1,31 @@
+#ifndef TIDEMARK_TRACE_STORE_TALLY_H
+#define TIDEMARK_TRACE_STORE_TALLY_H
+
+/*
+ * Numbers that a counting pass over a trace leaves for the pass that writes: appended in the order
+ * of the file, taken back in the same order. They lie in a file-backed column (base/spool.h), so
+ * memory does not grow with how many there are.
+ */
+
+#include <stdint.h>
+
+#include "base/err.h"
+#include "base/spool.h"
+
+struct tally {
+    struct column column;
+    struct column_reader reader;
+    const uint64_t *at; /* what has been read and not taken yet */
+    size_t left;
+};
+
+/* Uses no memory before the first number. `spool` must outlive the tally. */
+void tally_init(struct tally *t, struct spool *spool);
+void tally_release(struct tally *t);
+
+int tally_add(struct tally *t, uint64_t n, struct err *e);
+
+/* The next number. -1 with ERR_INPUT when there is none: the input changed between the passes. */
+int tally_take(struct tally *t, uint64_t *n, struct err *e);
+
+#endif
