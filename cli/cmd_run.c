@@ -148,7 +148,8 @@ static struct rec_options recording_options(const struct run_options *o)
     return (struct rec_options){
         .size = sizeof(struct rec_options),
         .flags = (o->pid ? REC_OPTION_ATTACHED : REC_OPTION_FOLLOW_EXEC) |
-                 (o->follow_fork ? REC_OPTION_FOLLOW_FORK : 0) | (o->gpu ? REC_OPTION_GPU : 0),
+                 (o->follow_fork ? REC_OPTION_FOLLOW_FORK : 0) | (o->gpu ? REC_OPTION_GPU : 0) |
+                 (o->pid || o->adopt || o->no_client ? 0 : REC_OPTION_CLIENT),
         .depth = (uint32_t)o->depth,
         .pools = REC_POOLS_HEAP | (o->mmap_pool ? REC_POOLS_MMAP : 0),
         .min_size = o->min_size,
@@ -314,16 +315,15 @@ static bool wants_client(const struct run *r)
 static void look_for_client(struct run *r)
 {
     const struct run_process *last = run_tree_last(&r->tree);
-    /* Space that was read is given back with --buffer, and could not be read again. */
-    if (last && wants_client(r) && !r->options.buffer)
+    if (last && wants_client(r))
         run_client_look(&r->client, last->collected->fd, collector_folder(r->collector));
 }
 
 /* Programs that end soon are asked often, as a client of Tracy does not wait for its server. */
 static int longest_pause(const struct run *r)
 {
-    return wants_client(r) && !r->client.port && monotonic_ns() - r->began < SOON_NS ? PAUSE_SOON
-                                                                                     : PAUSE_MOST;
+    return wants_client(r) && !r->client.served && monotonic_ns() - r->began < SOON_NS ? PAUSE_SOON
+                                                                                       : PAUSE_MOST;
 }
 
 static void attend(struct run *r)
@@ -529,7 +529,7 @@ static void say_unrecorded(struct run *r)
         unseen + (r->tree.idle.told || r->tree.folded_idle.told) + collector_missed(r->collector);
 }
 
-/* A clock cannot be compared with another to the nanosecond: two traces. */
+/* Two traces: the recording cannot be read anew, or a clock not be compared with another. */
 static int save_client(struct run *r, struct err *e)
 {
     uint32_t own = r->options.version, version;
@@ -542,10 +542,11 @@ static int save_client(struct run *r, struct err *e)
     int status = name ? run_trace_save(&r->traces, &client->trace, name, e) : -1;
     r->options.version = own;
     if (status == 0)
-        fprintf(stderr,
-                "tidemark: the program's Tracy client has a trace of its own, %s: its clock is not "
-                "the processor's time stamp counter, by which malloc is recorded\n",
-                name);
+        fprintf(stderr, "tidemark: the program's Tracy client has a trace of its own, %s: %s\n",
+                name,
+                r->options.buffer ? "with --buffer what was read of the recording is given back"
+                                  : "its clock is not the processor's time stamp counter, by which "
+                                    "malloc is recorded");
     free(name);
     run_record_free(client);
     return status;
@@ -554,13 +555,24 @@ static int save_client(struct run *r, struct err *e)
 static int join_client(struct run *r, const struct run_process *p, struct err *e)
 {
     uint32_t version;
-    int fits = run_client_fits(&r->client, p->collected->fd, e);
+    int fits = r->options.buffer ? 0 : run_client_fits(&r->client, p->collected->fd, e);
     if (fits <= 0)
         return fits < 0 ? -1 : save_client(r, e);
     r->joined = run_client_read(&r->client, p->collected->fd, r->spool, &version, e);
     if (r->joined && !r->options.version_given)
         r->options.version = version;
     return r->joined ? 0 : -1;
+}
+
+/* What the program reports through tidemark.h: zones and more are the client's in the trace. */
+static void say_left_out(const struct run *r, const struct run_process *p)
+{
+    char n[FORMAT_SIZE];
+    if (r->joined && p->record->notes)
+        fprintf(stderr,
+                "tidemark: not in the trace beside the Tracy client's: %s of tidemark.h; "
+                "--no-client records them with malloc alone\n",
+                format_counted(n, p->record->notes, "report"));
 }
 
 /* The program has a client of Tracy: what that sent and the recording become one trace. */
@@ -571,19 +583,22 @@ static void take_client(struct run *r, const struct run_process *p)
     if (recording_read_header(p->collected->fd, &h, &e) != 0 || h.client_port == 0 ||
         !wants_client(r))
         return;
-    if (r->client.connected && h.client_port == r->client.port && join_client(r, p, &e) == 0)
+    if (r->client.connected && h.client_port == r->client.port && join_client(r, p, &e) == 0) {
+        say_left_out(r, p);
         return;
+    }
     fprintf(stderr,
             "tidemark: the trace has malloc alone, and nothing of the program's Tracy client at "
             "port %u%s\n",
             h.client_port,
-            r->options.buffer ? ": --buffer does not go with it"
-            : !r->client.journal || access(r->client.journal, F_OK) != 0
-                ? ": the program ended before a server was connected; with "
-                  "TRACY_NO_EXIT=1 the client waits for it"
+            !r->client.journal || access(r->client.journal, F_OK) != 0
+                ? ": the program ended before a server was connected; with TRACY_NO_EXIT=1 the "
+                  "client waits for it, and --no-client leaves it alone"
                 : "");
     if (e.code)
         print_error(&e);
+    else
+        err_set(&e, ERR_CONNECT, "the program's Tracy client was not recorded");
     r->tree.failure = r->tree.failure.code ? r->tree.failure : e;
     if (r->client.journal && access(r->client.journal, F_OK) == 0) {
         fprintf(stderr,

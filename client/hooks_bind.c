@@ -4,6 +4,7 @@
  */
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <stddef.h>
@@ -11,15 +12,19 @@
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "client/clock.h"
 #include "client/events.h"
+#include "client/files.h"
 #include "client/hooks.h"
 #include "client/quiet.h"
 #include "client/real.h"
 #include "client/state.h"
+
+#define CLIENT_THREAD "Tracy Profiler"
 
 /* A collector that saves the trace of a child answers behind that. */
 #define ANSWER_NS UINT64_C(30000000000)
@@ -100,7 +105,7 @@ static bool claim(uint16_t port)
 static bool is_client_thread(void)
 {
     char name[16] = "";
-    return prctl(PR_GET_NAME, name, 0, 0, 0) == 0 && strcmp(name, "Tracy Profiler") == 0;
+    return prctl(PR_GET_NAME, name, 0, 0, 0) == 0 && strcmp(name, CLIENT_THREAD) == 0;
 }
 
 static void note_client(int fd)
@@ -118,6 +123,78 @@ static void note_client(int fd)
     }
     quiet_end(&q);
 }
+
+/* ---- a client whose program ends at once */
+
+#define SERVER_NS UINT64_C(1000000000) /* for a server */
+#define LISTEN_NS UINT64_C(100000000)  /* for a client that has begun, to listen */
+#define NAMING_NS UINT64_C(20000000)   /* for a new thread, to bear its name, */
+#define YOUNG_NS UINT64_C(2000000000)  /* in a process no older: clients measure clocks first */
+
+struct entry { /* as of getdents64(2) */
+    uint64_t inode, next;
+    uint16_t length;
+    uint8_t type;
+    char name[];
+};
+
+/* Adds text at `at`; returns its end. */
+static char *append(char *at, const char *text)
+{
+    size_t length = strlen(text);
+    memcpy(at, text, length + 1);
+    return at + length;
+}
+
+static bool is_named_as_client(const char *tid)
+{
+    char path[64], name[32];
+    if (strlen(tid) > 16)
+        return false;
+    append(append(append(path, "/proc/self/task/"), tid), "/comm");
+    return files_read(path, name, sizeof name) > 0 && strcmp(name, CLIENT_THREAD "\n") == 0;
+}
+
+/* How long from now on a client may need until it listens, as far as the threads show. */
+static uint64_t listening_time(void)
+{
+    uint64_t room[512], threads = 0;
+    long n;
+    bool client = false;
+    int fd = open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    while (fd >= 0 && !client && (n = syscall(SYS_getdents64, fd, room, sizeof room)) > 0) {
+        for (long at = 0; at < n && !client;) {
+            const struct entry *e = (const struct entry *)(const void *)((char *)room + at);
+            at += e->length;
+            threads += e->name[0] != '.';
+            client = e->name[0] != '.' && is_named_as_client(e->name);
+        }
+    }
+    if (fd >= 0)
+        (void)close(fd);
+    bool young = clock_ns() - state.header->first.ns < YOUNG_NS;
+    return client ? LISTEN_NS : threads > 1 && young ? NAMING_NS : 0;
+}
+
+void hooks_await_client(void)
+{
+    struct quiet q;
+    if (!event_is_on() || !(state.header->options.flags & REC_OPTION_CLIENT) || state.sandboxed)
+        return;
+    int saved = errno;
+    quiet_begin(&q);
+    uint64_t began = clock_ns();
+    while (!atomic_load_explicit(&state.header->client_served, memory_order_relaxed)) {
+        bool listens = atomic_load_explicit(&state.header->client_port, memory_order_relaxed);
+        if (clock_ns() - began >= (listens ? SERVER_NS : listening_time()))
+            break;
+        (void)poll(NULL, 0, 1);
+    }
+    quiet_end(&q);
+    errno = saved;
+}
+
+/* ---- bind and listen */
 
 /* It fails because the port is in use: whether a collector has left it. */
 static bool is_left(int fd, const struct sockaddr *address, socklen_t length)

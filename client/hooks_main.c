@@ -30,6 +30,7 @@ static void main_left(void)
 {
     threads_loaded();
     api_zone_close(&tls.main);
+    hooks_await_client();
 }
 
 static __attribute__((noinline)) void main_begins(void)

@@ -258,6 +258,7 @@ enum rec_option_flag {
     REC_OPTION_PAUSED = 1 << 3,      /* record nothing until header.control says so */
     REC_OPTION_COUNTER = 1 << 5,     /* REC_CLOCK_COUNTER even where the TSC could be used */
     REC_OPTION_ATTACHED = 1 << 6,    /* REC_ORIGIN_ATTACH: blocks from before are not known */
+    REC_OPTION_CLIENT = 1 << 7,      /* exit waits a little for header.client_served */
     REC_OPTION_FOLLOW_EXEC = 1 << 4, /* what this process, not a fork of it, executes meets the
                                         collector, too: scripts and wrappers become programs so */
 };
@@ -339,6 +340,8 @@ struct rec_header {
     _Atomic uint32_t bare_execs;
     /* TCP port at which the first Tracy client in the program listens; 0: none does. */
     _Atomic uint32_t client_port;
+    /* The collector writes it: that client has a server, or will not get one. */
+    _Atomic uint32_t client_served;
 };
 
 enum rec_control {

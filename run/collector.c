@@ -111,7 +111,7 @@ static struct collected *make_collected(struct collector *c, const struct rec_he
     return NULL;
 }
 
-static bool answer(int socket, const struct collector *c, int fd)
+static bool answer(int socket, const struct collector *c, int fd, bool is_root)
 {
     struct rec_welcome w = {
         .version = REC_VERSION, .accepted = fd >= 0, .options = c->options.record};
@@ -126,6 +126,8 @@ static bool answer(int socket, const struct collector *c, int fd)
     if (c->options.threads)
         snprintf(w.threads, sizeof w.threads, "%s", c->options.threads);
     w.options.flags |= c->paused ? (uint32_t)REC_OPTION_PAUSED : 0;
+    if (!is_root) /* a child's client gets no server */
+        w.options.flags &= ~(uint32_t)REC_OPTION_CLIENT;
     if (fd >= 0) {
         m.msg_control = control.room;
         m.msg_controllen = sizeof control.room;
@@ -257,7 +259,7 @@ static bool go_on(struct collector *c, struct peer *p, struct peer *before)
     p->process = before->process;
     before->process = -1;
     drop(c, before);
-    return answer(p->socket, c, p->collected->fd);
+    return answer(p->socket, c, p->collected->fd, p->collected->is_root);
 }
 
 static void greet(struct collector *c, struct peer *p, const struct rec_hello *hello, ssize_t size)
@@ -285,7 +287,7 @@ static void greet(struct collector *c, struct peer *p, const struct rec_hello *h
         new = NULL;
     }
     if (!new) {
-        (void)answer(p->socket, c, -1);
+        (void)answer(p->socket, c, -1, false);
         drop(c, p);
         return;
     }
@@ -297,7 +299,7 @@ static void greet(struct collector *c, struct peer *p, const struct rec_hello *h
         close(p->process);
         p->process = -1;
     }
-    (void)answer(p->socket, c, new->fd);
+    (void)answer(p->socket, c, new->fd, new->is_root);
     tell(c);
 }
 

@@ -68,12 +68,18 @@ static _Noreturn void become_server(const struct run_client *c)
     _exit(status != 0);
 }
 
-void run_client_look(struct run_client *c, int fd, const char *folder)
+/* Whether the client has said welcome: the journal is made then. */
+static bool has_begun(const struct run_client *c)
+{
+    return access(c->journal, F_OK) == 0;
+}
+
+static void start_server(struct run_client *c, int fd, const char *folder)
 {
     uint32_t port = 0;
     struct buf path = {0};
-    if (c->port || pread(fd, &port, sizeof port, offsetof(struct rec_header, client_port)) !=
-                       (ssize_t)sizeof port)
+    if (pread(fd, &port, sizeof port, offsetof(struct rec_header, client_port)) !=
+        (ssize_t)sizeof port)
         return;
     if (port == 0 || port > UINT16_MAX)
         return;
@@ -90,10 +96,23 @@ void run_client_look(struct run_client *c, int fd, const char *folder)
         c->pid = 0;
 }
 
-/* Whether the client has said welcome: the journal is made then. */
-static bool has_begun(const struct run_client *c)
+/* The server process has ended early: there is no client, or another server has it. */
+static bool has_ended(const struct run_client *c)
 {
-    return access(c->journal, F_OK) == 0;
+    siginfo_t info = {.si_pid = 0};
+    return c->pid <= 0 || waitid(P_PID, (id_t)c->pid, &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
+           info.si_pid != 0;
+}
+
+void run_client_look(struct run_client *c, int fd, const char *folder)
+{
+    const uint32_t yes = 1;
+    if (!c->port)
+        start_server(c, fd, folder);
+    if (c->served || !c->journal || !(has_begun(c) || has_ended(c)))
+        return;
+    c->served = true;
+    (void)!pwrite(fd, &yes, sizeof yes, offsetof(struct rec_header, client_served));
 }
 
 void run_client_wait(struct run_client *c)

@@ -20,10 +20,14 @@ struct run_client {
     pid_t pid;     /* of the server; 0: none was started, or it ended */
     uint16_t port; /* of the client; 0: none was seen */
     char *journal; /* NULL: none */
+    bool served;   /* the program knows that the client has a server, or gets none */
     bool connected;
 };
 
-/* Once the recording at `fd` says that the program has a client: connects to it. Never waits. */
+/*
+ * Once the recording at `fd` says that the program has a client: connects to it, and tells the
+ * program, whose exit waits for that. Never waits.
+ */
 void run_client_look(struct run_client *c, int fd, const char *folder);
 
 /* The program has ended: waits until the client's last bytes are there. */

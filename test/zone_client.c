@@ -25,6 +25,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "include/tidemark.h"
 #include "protocol/answers.h"
 #include "protocol/client_stream.h"
 #include "protocol/handshake.h"
@@ -294,6 +295,7 @@ int main(int argc, char **argv)
                                       .pid = (uint64_t)getpid(),
                                       .cpu_arch = ARCH_X64,
                                       .program_name = "zone_client"};
+    tidemark_message("beside the client", 0);
     for (size_t t = 0; t < THREADS; t++) {
         struct worker *w = &client.workers[t];
         w->zones = calloc((size_t)client.count, sizeof *w->zones);

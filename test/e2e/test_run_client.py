@@ -14,6 +14,39 @@ COUNT = 500
 VERSIONS = {63: "0.9.0", 69: "0.11.1", 82: "0.14.0"}
 
 
+# A client that begins to listen when main returns.
+BRIEF = r"""
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+static void *client(void *file)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+    prctl(PR_SET_NAME, "Tracy Profiler");
+    usleep(20000);
+    int s = socket(AF_INET, SOCK_STREAM, 0);
+    if (bind(s, (struct sockaddr *)&at, sizeof at) || listen(s, 4))
+        return NULL;
+    int c = accept(s, NULL, NULL);
+    close(open(file, O_CREAT | O_WRONLY, 0600));
+    close(c);
+    for (;;)
+        pause();
+}
+int main(int n, char **v)
+{
+    pthread_t t;
+    void *volatile p = malloc(100);
+    free(p);
+    return pthread_create(&t, NULL, client, v[n - 1]);
+}
+"""
+
+
 def free_port():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -27,6 +60,21 @@ SANITIZED = CLIENT.exists() and b"__asan_init" in CLIENT.read_bytes()
 @unittest.skipUnless(os.uname().machine == "x86_64", "the stamps are the processor's")
 @unittest.skipIf(SANITIZED, "the client needs a sanitizer's library to come first")
 class RunClient(Case):
+    def test_a_client_of_a_program_that_ends_at_once(self):
+        """Exit waits until a server has connected. This client hangs up, which is an error."""
+        program, served = self.dir / "brief", self.dir / "served"
+        subprocess.run(["gcc", "-pthread", "-x", "c", "-", "-o", program], input=BRIEF, text=True,
+                       check=True)
+        for options, status in (([], 5), (["--no-client"], 0)):
+            with self.subTest(options=options):
+                served.unlink(missing_ok=True)
+                result = run("run", "-f", "-o", self.dir / "out.tracy", "--no-debuginfod", *options,
+                             "--", program, served)
+                self.assertEqual(result.returncode, status, result.stderr)
+                self.assertEqual(served.exists(), status == 5)
+                self.assertEqual("ended before a server was connected" in result.stderr,
+                                 status == 5)
+
     def record(self, *arguments, options=(), protocol=82, status=0):
         """Records the program; gives what standard error has."""
         self.trace = self.dir / "out.tracy"
@@ -98,6 +146,8 @@ class RunClient(Case):
                 self.assertIn(f"{malloc['allocations'] + malloc['frees']:,} memory events in 1 pool",
                               err)
                 self.assertIn("not counted: 2 pools of the program's Tracy client", err)
+                self.assertIn("not in the trace beside the Tracy client's: 1 report of tidemark.h",
+                              err)
                 said = run("dump", self.trace).stdout
                 self.assertIn("planted all", said)
                 self.assertIn('"level"', said)
@@ -142,9 +192,13 @@ class RunClient(Case):
         self.assertEqual(pools, {"default": 100, "GPU pool": 1})
 
     def test_a_bound_on_the_recording(self):
-        """What was read is given back and could not be read again."""
+        """What was read is given back and cannot be read again: two traces."""
         err = self.record(options=["--buffer", "64M"])
-        self.assertIn("nothing of the program's Tracy client", err)
+        self.assertIn("has a trace of its own", err)
+        self.assertIn("with --buffer", err)
+        pools = {p["name"]: p["allocations"]
+                 for p in report(self.dir / "out.client.tracy")["pools"]}
+        self.assertEqual(pools, {"default": 100, "GPU pool": 1})
 
 
 if __name__ == "__main__":
