@@ -41,7 +41,7 @@ LIBS    := $(FOLDERS:%=$(BUILD)/lib%.a)
 sources_in = $(sort $(wildcard $(foreach f,$(1),$(f)/*.c $(f)/*/*.c)))
 
 .PHONY: all libtidetrace web list deps deps-test deps-test-full deps-deb run test unit e2e check-layers check-docs \
-        asan valgrind fuzz bench bench-quick soak format format-check tidy install install-compat uninstall deb clean
+        asan valgrind fuzz bench bench-hostile bench-quick soak format format-check tidy install install-compat uninstall deb clean
 
 # Keep objects: make would remove those that only a chain of pattern rules made.
 .SECONDARY:
@@ -376,6 +376,10 @@ bench: all $(BENCH_TOOLS)
 	@BUILD=$(BUILD) OFFICIAL=$(OFFICIAL) $(PYTHON) bench/run.py
 	@BUILD=$(BUILD) $(PYTHON) bench/symbols.py
 	@BUILD=$(BUILD) $(PYTHON) bench/programs.py
+
+## bench-hostile: memory and time of captures of streams that expand to a GiB
+bench-hostile: all
+	@BUILD=$(BUILD) $(PYTHON) bench/hostile.py
 
 ## bench-quick: the same at small sizes, in a minute: shows that it runs, and measures nothing
 bench-quick: export BENCH_SCALE = 0.03

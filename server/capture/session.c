@@ -12,6 +12,7 @@
 #include "base/monotonic.h"
 #include "base/saturate.h"
 #include "server/capture/client_modules.h"
+#include "server/capture/pace.h"
 #include "server/net/keepalive.h"
 #include "trace/ingest/carry.h"
 
@@ -50,8 +51,9 @@ struct session {
     uint8_t *buffer;     /* JOURNAL_HEADROOM, then what is received: RECEIVE_SIZE bytes */
     const uint8_t *left; /* of these, what is not decoded yet */
     size_t left_len;
-    struct err full;  /* why the journal could not take all of them */
-    uint64_t looked;  /* decompressed bytes when memory was looked at last */
+    struct err full; /* why the journal could not take all of them */
+    uint64_t looked; /* decompressed bytes when memory was looked at last */
+    struct pace pace;
     uint8_t *packets; /* queries on their way to the socket */
     size_t packets_len;
     size_t packets_sent;
@@ -153,6 +155,7 @@ struct session *session_new(struct connection *c, struct trace *t,
     }
     s->modules.maps = -1;
     s->modules.root = PROCESS_ROOT_NONE;
+    s->pace = pace_new();
     s->fd = c->fd;
     s->pid = c->welcome.pid;
     s->trace = t;
@@ -307,7 +310,7 @@ static size_t session_piece(const struct session *s)
     size_t most = RECEIVE_SIZE;
     if (l->max_bytes || l->rotate_bytes || trace_is_full_to(s->trace, HALF_FULL))
         most = RECEIVE_FINE;
-    if (trace_is_full_to(s->trace, NEARLY_DUE))
+    if (s->pace.expands || trace_is_full_to(s->trace, NEARLY_DUE))
         most = RECEIVE_LESS;
     return s->journal ? journal_piece(s->journal, most) : most;
 }
@@ -316,9 +319,8 @@ static size_t session_piece(const struct session *s)
  * Takes what the socket has, for the length of a turn. What was left of the last turn is a turn of
  * its own, so that a part can begin behind it. 0, or -1 with `e` filled.
  */
-static int session_receive(struct session *s, struct err *e)
+static int session_take_turn(struct session *s, long long turn_ends, struct err *e)
 {
-    long long turn_ends = monotonic_ns() + TURN_NS;
     if (s->left_len)
         return session_decode(s, turn_ends, e);
     while (!s->closed && monotonic_ns() < turn_ends) {
@@ -337,6 +339,17 @@ static int session_receive(struct session *s, struct err *e)
             return 0;
     }
     return 0;
+}
+
+static int session_receive(struct session *s, struct err *e)
+{
+    const struct frame_stats before = *frame_reader_stats(s->r.frames);
+    const struct frame_stats *now = frame_reader_stats(s->r.frames);
+    long long began = monotonic_ns();
+    int status = session_take_turn(s, began + TURN_NS, e);
+    pace_note(&s->pace, now->bytes_in - before.bytes_in, now->bytes_out - before.bytes_out, began,
+              monotonic_ns());
+    return status;
 }
 
 /* ---- limits */
@@ -571,11 +584,12 @@ static bool session_quiet(struct session *s, long long now)
     query_stats(s->r.query, &queries);
     for (int i = 0; i < QUERY_KIND_COUNT; i++)
         answers += queries.asked[i] - queries.pending[i];
-    if (items != s->items_seen || !decoder_terminated(s->r.decoder))
+    bool waits = decoder_terminated(s->r.decoder) && !pace_rest_ms(&s->pace, now);
+    if (items != s->items_seen || !waits)
         s->last_item = now;
     if (answers != s->answers_seen)
         s->drain_answer = now;
-    if (answers != s->answers_seen || !decoder_terminated(s->r.decoder))
+    if (answers != s->answers_seen || !waits)
         s->last_answer = now;
     s->items_seen = items;
     s->answers_seen = answers;
@@ -633,6 +647,20 @@ static bool session_is_stuck(struct session *s, long long now, struct err *e)
     return true;
 }
 
+/* Waits for the socket, or until it may be read again. Whether there are bytes to decode. */
+static bool session_wait(struct session *s, long long now)
+{
+    int rest = s->left_len ? 0 : pace_rest_ms(&s->pace, now);
+    if (rest) {
+        (void)stop_wait(s->stop, -1, 0, rest < TICK_MS ? rest : TICK_MS);
+        return false;
+    }
+    bool sending = s->packets_sent < s->packets_len;
+    short events = (short)(POLLIN | (sending ? POLLOUT : 0));
+    short ready = stop_wait(s->stop, s->fd, events, s->left_len ? 0 : TICK_MS);
+    return s->left_len || ready & (POLLIN | POLLHUP | POLLERR);
+}
+
 static enum session_end session_loop(struct session *s, struct err *e)
 {
     enum session_end end;
@@ -646,10 +674,7 @@ static enum session_end session_loop(struct session *s, struct err *e)
             return end;
         if (session_is_stuck(s, now, e))
             return SESSION_VANISHED;
-        bool sending = s->packets_sent < s->packets_len;
-        short events = (short)(POLLIN | (sending ? POLLOUT : 0));
-        short ready = stop_wait(s->stop, s->fd, events, s->left_len ? 0 : TICK_MS);
-        bool received = s->left_len || ready & (POLLIN | POLLHUP | POLLERR);
+        bool received = session_wait(s, now);
         if (received && session_receive(s, e) != 0)
             return intake_end_of(e);
         session_send(s);
