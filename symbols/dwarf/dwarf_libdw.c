@@ -11,26 +11,14 @@
 #include "base/buf.h"
 #include "symbols/dwarf/dwarf.h"
 
-#define STRINGS_SIZE 256 /* names of all sections */
-
 /*
- * libdw wants an ELF file. It gets one that exists in memory only: a header, and sections whose
- * bytes stay where they are. So it sees no compressed section, which libelf 0.188 cannot inflate
- * when it is zstd, and no link that it would follow by opening files of its own.
+ * libdw wants an ELF file. It gets one in memory with copies of the sections: as of 0.192 libdw
+ * reads raw bytes of the file only, not those of sections that were added with libelf. So it sees
+ * no compressed section, which libelf 0.188 cannot inflate when it is zstd, and no link that it
+ * would follow by opening files of its own.
  */
 struct image {
-    union {
-        struct {
-            Elf64_Ehdr header;
-            Elf64_Shdr null_section;
-        } wide;
-        struct {
-            Elf32_Ehdr header;
-            Elf32_Shdr null_section;
-        } narrow;
-    } bytes;
-    char strings[STRINGS_SIZE];
-    size_t strings_len;
+    struct buf bytes;
     Elf *elf;
     Dwarf *dwarf;
 };
@@ -53,81 +41,91 @@ static const char *libdw_version(void)
     return NULL; /* it does not say; what it was compiled with is no help */
 }
 
-static size_t image_header(struct image *m, const struct dwarf_sections *s)
+static void put_word(struct buf *b, bool wide, uint64_t v)
 {
-    static const unsigned char magic[] = {0x7f, 'E', 'L', 'F'};
-    unsigned char *ident = m->bytes.wide.header.e_ident; /* at the same place in both */
-    memcpy(ident, magic, sizeof magic);
-    ident[EI_CLASS] = s->is_64 ? ELFCLASS64 : ELFCLASS32;
-    ident[EI_DATA] = ELFDATA2LSB;
-    ident[EI_VERSION] = EV_CURRENT;
-    if (s->is_64) {
-        Elf64_Ehdr *h = &m->bytes.wide.header;
-        h->e_type = ET_EXEC;
-        h->e_machine = s->machine;
-        h->e_version = EV_CURRENT;
-        h->e_ehsize = sizeof *h;
-        h->e_shoff = sizeof *h;
-        h->e_shentsize = sizeof(Elf64_Shdr);
-        h->e_shnum = 1;
-        return sizeof m->bytes.wide;
-    }
-    Elf32_Ehdr *h = &m->bytes.narrow.header;
-    h->e_type = ET_EXEC;
-    h->e_machine = s->machine;
-    h->e_version = EV_CURRENT;
-    h->e_ehsize = sizeof *h;
-    h->e_shoff = sizeof *h;
-    h->e_shentsize = sizeof(Elf32_Shdr);
-    h->e_shnum = 1;
-    return sizeof m->bytes.narrow;
+    if (wide)
+        buf_u64(b, v);
+    else
+        buf_u32(b, (uint32_t)v);
 }
 
-static Elf_Scn *add_section(struct image *m, const char *name, uint32_t type, const void *bytes,
-                            size_t size)
+static void put_file_header(struct buf *b, const struct dwarf_sections *s, uint64_t headers,
+                            unsigned count)
 {
-    GElf_Shdr header;
-    size_t len = strlen(name) + 1;
-    Elf_Scn *section = elf_newscn(m->elf);
-    if (!section || !gelf_getshdr(section, &header) || m->strings_len + len > STRINGS_SIZE)
-        return NULL;
-    memcpy(m->strings + m->strings_len, name, len);
-    header.sh_name = (uint32_t)m->strings_len;
-    header.sh_type = type;
-    header.sh_size = size;
-    m->strings_len += len;
-    Elf_Data *data = elf_newdata(section);
-    if (!data || !gelf_update_shdr(section, &header))
-        return NULL;
-    data->d_buf = (void *)bytes;
-    data->d_size = size;
-    data->d_type = ELF_T_BYTE;
-    data->d_align = 1;
-    data->d_version = EV_CURRENT;
-    return section;
+    bool wide = s->is_64;
+    const uint8_t ident[EI_NIDENT] = {
+        0x7f, 'E', 'L', 'F', wide ? ELFCLASS64 : ELFCLASS32, ELFDATA2LSB, EV_CURRENT};
+    buf_put(b, ident, sizeof ident);
+    buf_u16(b, ET_EXEC);
+    buf_u16(b, s->machine);
+    buf_u32(b, EV_CURRENT);
+    put_word(b, wide, 0); /* e_entry */
+    put_word(b, wide, 0); /* e_phoff */
+    put_word(b, wide, headers);
+    buf_u32(b, 0); /* e_flags */
+    buf_u16(b, wide ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr));
+    buf_u16(b, 0); /* e_phentsize */
+    buf_u16(b, 0); /* e_phnum */
+    buf_u16(b, wide ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr));
+    buf_u16(b, (uint16_t)count);
+    buf_u16(b, (uint16_t)(count - 1)); /* the names of sections */
 }
 
-static bool image_sections(struct image *m, const struct dwarf_sections *s)
+static void put_section_header(struct buf *b, bool wide, uint32_t name, uint32_t type,
+                               uint64_t offset, uint64_t size)
 {
-    GElf_Ehdr header;
-    m->strings_len = 1;
+    buf_u32(b, name);
+    buf_u32(b, type);
+    put_word(b, wide, 0); /* sh_flags */
+    put_word(b, wide, 0); /* sh_addr */
+    put_word(b, wide, offset);
+    put_word(b, wide, size);
+    buf_u32(b, 0); /* sh_link */
+    buf_u32(b, 0); /* sh_info */
+    put_word(b, wide, 1);
+    put_word(b, wide, 0); /* sh_entsize */
+}
+
+/* The header, section headers, their names, sections: in this order nothing moves. */
+static bool image_make(struct image *m, const struct dwarf_sections *s)
+{
+    struct buf names = {0}, headers = {0}, *b = &m->bytes;
+    size_t begin = s->is_64 ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr), each, at;
+    unsigned count = 2;
+    each = s->is_64 ? sizeof(Elf64_Shdr) : sizeof(Elf32_Shdr);
     for (int i = 0; i < DWARF_SECTIONS; i++) {
-        struct view v = s->at[i];
-        if (v.len > 0 && !add_section(m, dwarf_section_name(i), SHT_PROGBITS, v.p, v.len))
-            return false;
+        count += s->at[i].len > 0;
     }
-    Elf_Scn *strings = add_section(m, ".shstrtab", SHT_STRTAB, m->strings, STRINGS_SIZE);
-    if (!strings || !gelf_getehdr(m->elf, &header))
-        return false;
-    header.e_shstrndx = (Elf64_Half)elf_ndxscn(strings);
-    return gelf_update_ehdr(m->elf, &header) != 0;
+    at = begin + count * each;
+    put_section_header(&headers, s->is_64, 0, SHT_NULL, 0, 0);
+    buf_u8(&names, 0);
+    for (int i = 0; i < DWARF_SECTIONS; i++) {
+        if (s->at[i].len == 0)
+            continue;
+        put_section_header(&headers, s->is_64, (uint32_t)names.len, SHT_PROGBITS, at, s->at[i].len);
+        at += s->at[i].len;
+        buf_put(&names, dwarf_section_name(i), strlen(dwarf_section_name(i)) + 1);
+    }
+    put_section_header(&headers, s->is_64, 0, SHT_STRTAB, at, names.len);
+    (void)buf_reserve(b, at + names.len); /* at once, not by doubling */
+    put_file_header(b, s, begin, count);
+    buf_put(b, headers.data, headers.len);
+    for (int i = 0; i < DWARF_SECTIONS; i++)
+        buf_put(b, s->at[i].p, s->at[i].len);
+    buf_put(b, names.data, names.len);
+    bool made = !names.failed && !headers.failed && !b->failed;
+    buf_release(&names);
+    buf_release(&headers);
+    return made;
 }
 
 static int image_open(struct image *m, const struct dwarf_sections *s, struct err *e)
 {
     elf_version(EV_CURRENT);
-    m->elf = elf_memory((char *)&m->bytes, image_header(m, s));
-    if (!m->elf || !image_sections(m, s))
+    if (!image_make(m, s))
+        return err_no_memory(e, "debug information");
+    m->elf = elf_memory((char *)m->bytes.data, m->bytes.len);
+    if (!m->elf)
         return err_set(e, ERR_INPUT, "libelf: %s", elf_errmsg(-1));
     m->dwarf = dwarf_begin_elf(m->elf, DWARF_C_READ, NULL);
     if (!m->dwarf)
@@ -144,6 +142,8 @@ static void libdw_close(void *reader)
     dwarf_end(r->alternate.dwarf);
     elf_end(r->main.elf);
     elf_end(r->alternate.elf);
+    buf_release(&r->main.bytes);
+    buf_release(&r->alternate.bytes);
     free(r);
 }
 
