@@ -508,6 +508,15 @@ static void say_idle(struct run *r)
                 buf_str(&idle->why), idle->count == 1 ? "" : ", to name one");
 }
 
+static void say_clients(const struct run *r)
+{
+    char n[FORMAT_SIZE];
+    if (r->tree.clients && !r->options.no_client)
+        fprintf(stderr,
+                "tidemark: not recorded: %s of child processes; their traces have malloc alone\n",
+                format_counted(n, r->tree.clients, "Tracy client"));
+}
+
 /* They cannot be counted: who came in vain when it was forked comes again when it executes. */
 static void say_missed(const struct run *r)
 {
@@ -636,6 +645,7 @@ static int finish(struct run *r)
     run_tree_save_alive(&r->tree);
     run_tree_save_folded(&r->tree);
     say_idle(r);
+    say_clients(r);
     struct run_process *root = run_tree_root(&r->tree);
     say_unrecorded(r);
     if (root && root->record && !root->silent) {

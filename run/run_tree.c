@@ -99,8 +99,10 @@ static void note_end(struct run_tree *t, const struct run_process *p)
 {
     struct rec_header h;
     struct err e;
-    if (recording_read_header(p->collected->fd, &h, &e) == 0)
-        run_unseen_ended(&t->unseen, p->number, &h);
+    if (recording_read_header(p->collected->fd, &h, &e) != 0)
+        return;
+    run_unseen_ended(&t->unseen, p->number, &h);
+    t->clients += !p->collected->is_root && h.client_port;
 }
 
 static void finish(struct run_tree *t, struct run_process *p)

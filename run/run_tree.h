@@ -64,6 +64,7 @@ struct run_tree {
     bool keep;          /* a trace could not be saved: recordings stay */
     bool ends;          /* this program does */
     uint64_t children;  /* that are in a trace */
+    uint64_t clients;   /* Tracy clients of children: they are in none */
     struct err failure; /* the first thing that went wrong with a trace */
 };
 

@@ -42,7 +42,9 @@ int main(int n, char **v)
     pthread_t t;
     void *volatile p = malloc(100);
     free(p);
-    return pthread_create(&t, NULL, client, v[n - 1]);
+    int status = pthread_create(&t, NULL, client, v[n - 1]);
+    usleep(n > 2 ? 100000 : 0);
+    return status;
 }
 """
 
@@ -91,6 +93,19 @@ class RunClient(Case):
         self.assertEqual(result.returncode, status, result.stderr)
         self.assertEqual(result.stdout, f"{2 * COUNT} zones\n")
         return result.stderr
+
+    def test_clients_of_children(self):
+        """They are not recorded, which is printed."""
+        program = self.dir / "brief"
+        subprocess.run(["gcc", "-pthread", "-x", "c", "-", "-o", program], input=BRIEF, text=True,
+                       check=True)
+        for options, said in (([], True), (["--no-client"], False)):
+            result = run("run", "-f", "-o", self.dir / "out.tracy", "--no-debuginfod",
+                         "--follow-fork", *options, "--", "sh", "-c",
+                         f"{program} stays {self.dir}/served; true")
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertEqual("not recorded: 1 Tracy client of child processes" in result.stderr,
+                             said, result.stderr)
 
     def database(self, trace):
         path = self.dir / "trace.db"
