@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Holds the documents against the program in $BUILD: every command has a man page with all its
-options and no others, the README lists every command, the facts that the code writes are described,
-the table of folders is the one that check_layers.py enforces, each item of a client and record of a
-file has a bound in docs/expansion.md, and mandoc finds no fault."""
+options and no others, the README lists every command, docs/facts.md and tidemark(1) have every fact
+that the code writes, the table of folders is the one that check_layers.py enforces, each item of a
+client and record of a file has a bound in docs/expansion.md, files that documents name exist, and
+mandoc finds no fault."""
 
 import os
 import pathlib
@@ -82,8 +83,8 @@ def check_facts():
     if not keys:
         yield "no facts found in the sources"
     for key in sorted(keys):
-        if f"`{key}`" not in read("ARCHITECTURE.md"):
-            yield f"ARCHITECTURE.md: the fact {key} is missing"
+        if f"`{key}`" not in read("docs/facts.md"):
+            yield f"docs/facts.md: the fact {key} is missing"
         if not re.search(rf"^\.It Cm (.* )?{re.escape(key)}( |$)", read("man/tidemark.1"), re.M):
             yield f"man/tidemark.1: the fact {key} is missing"
 
@@ -150,6 +151,17 @@ def check_expansion():
             yield f"{page}: there is no constant {name}"
 
 
+def check_paths():
+    """The sources and pages that ARCHITECTURE.md and docs/ name exist."""
+    for page in [ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+        text = page.read_text()
+        named = [(ROOT / path, path) for path in re.findall(r"`((?:\w+/)+\w+\.(?:[ch]|py|tsv))`", text)]
+        named += [(page.parent / path, path) for path in re.findall(r"\]\(([^):#]+)[)#]", text)]
+        for path, name in named:
+            if not path.exists():
+                yield f"{page.relative_to(ROOT)}: there is no {name}"
+
+
 def check_version():
     said = subprocess.run([TIDEMARK, "version"], stdout=subprocess.PIPE, text=True, check=True)
     newest = re.search(r"^## \[(\d+\.\d+\.\d+)\] - \d{4}-\d\d-\d\d$", read("CHANGELOG.md"), re.M)
@@ -170,8 +182,8 @@ def check_mandoc():
 def main():
     commands = table_names("commands")
     faults = [f for command in commands if command not in PAGELESS for f in check_page(command)]
-    for check in (check_names(commands), check_facts(), check_folders(), check_expansion(), check_version(),
-                  check_mandoc()):
+    for check in (check_names(commands), check_facts(), check_folders(), check_expansion(),
+                  check_paths(), check_version(), check_mandoc()):
         faults.extend(check)
     print("\n".join(faults) or "documents hold")
     return 1 if faults else 0

@@ -3,7 +3,7 @@
 
 /*
  * The module table that a capture leaves in a trace: facts "tidemark.module=START-END OFFSET
- * BUILDID PATH" (ARCHITECTURE.md), one for each executable mapping.
+ * BUILDID PATH" (docs/facts.md), one for each executable mapping.
  */
 
 #include <stdint.h>

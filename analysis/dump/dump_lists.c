@@ -291,7 +291,7 @@ int dump_payload(struct dump *d, const void *recs, size_t n, struct err *e)
     return 0;
 }
 
-/* The facts that a capture leaves: ARCHITECTURE.md. */
+/* The facts that a capture leaves: docs/facts.md. */
 static bool is_own_fact(const struct dump *d, const struct rec_string_ref *r)
 {
     static const char prefix[] = "tidemark.";

@@ -2,7 +2,7 @@
 #define TIDEMARK_SERVER_CAPTURE_CLIENT_MODULES_H
 
 /*
- * The module table of a client on this host (ARCHITECTURE.md): which images were mapped where, and
+ * The module table of a client on this host (docs/facts.md): which images were mapped where, and
  * their build ids. A trace has neither load bases nor build ids, so this is what makes its
  * addresses mean something later. It is read while the client lives and kept as facts:
  *

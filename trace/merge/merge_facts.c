@@ -1,6 +1,6 @@
 /*
  * Application info: that of all inputs, and facts about the merge. Our own facts about an input
- * (ARCHITECTURE.md, "Our facts in a trace") must not be taken for facts about the whole:
+ * (docs/facts.md) must not be taken for facts about the whole:
  *
  *     counts                are added up, whatever they count
  *     module, fault         go on, with addresses, pools, threads and call stacks as they now are
