@@ -1,8 +1,8 @@
 #include "base/map.h"
 
-#include <stdlib.h>
-#include <string.h>
 #include <sys/random.h>
+
+#define SLOT_BYTES (sizeof(struct map_slot) + 1)
 
 /*
  * The seed is the one thing that outlives a call here without belonging to an object: it is written
@@ -32,8 +32,8 @@ uint64_t map_hash(uint64_t key)
 
 void map_release(struct map *m)
 {
-    free(m->slots);
-    *m = (struct map){0};
+    pageable_free(m->pageable, m->slots, m->slots ? (m->mask + 1) * SLOT_BYTES : 0);
+    *m = (struct map){.pageable = m->pageable};
 }
 
 uint64_t *map_find(const struct map *m, uint64_t key)
@@ -68,10 +68,10 @@ static uint64_t *map_place(struct map *m, uint64_t key, bool *fresh)
 static bool map_grow(struct map *m)
 {
     size_t n = m->slots ? (m->mask + 1) * 2 : 16;
-    if (n > SIZE_MAX / 2 / (sizeof(struct map_slot) + 1))
+    if (n > SIZE_MAX / 2 / SLOT_BYTES)
         return false;
-    struct map bigger = {.mask = n - 1};
-    bigger.slots = calloc(n, sizeof(struct map_slot) + 1);
+    struct map bigger = {.pageable = m->pageable, .mask = n - 1};
+    bigger.slots = pageable_zeroed(m->pageable, n * SLOT_BYTES);
     if (!bigger.slots)
         return false;
     bigger.used = (uint8_t *)(bigger.slots + n);

@@ -11,18 +11,22 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/pageable.h"
+
 struct map_slot {
     uint64_t key;
     uint64_t value;
 };
 
 struct map {
-    struct map_slot *slots; /* `used` bytes follow the slots */
+    struct pageable *pageable; /* for the slots; NULL: the heap. Set it when empty. */
+    struct map_slot *slots;    /* `used` bytes follow the slots */
     uint8_t *used;
     size_t mask; /* slot count - 1; 0 with slots == NULL when empty */
     size_t count;
 };
 
+/* Leaves an empty map, which takes its memory from where it did. */
 void map_release(struct map *m);
 
 /* Mixes a key into 64 well-spread bits with the process's seed. */

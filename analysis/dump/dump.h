@@ -9,8 +9,8 @@
  * out.
  *
  * The records are gone through twice: first for the tables, some of which stand behind what points
- * into them, then for the lines. Memory holds the tables; lines that must be sorted go through a
- * temporary file (base/line_sort.h).
+ * into them, then for the lines. Tables are in memory that can be written out (base/pageable.h);
+ * lines that must be sorted go through a temporary file (base/line_sort.h).
  */
 
 #include <stdbool.h>

@@ -85,7 +85,7 @@ static inline void dump_real(struct dump *d, const char *name, double value)
 
 static inline void dump_text(struct dump *d, const char *name, struct view text)
 {
-    d->o->format->text(&d->line, view_of(name), text);
+    dump_field_text(&d->t, &d->line, name, text);
 }
 
 /* A time, left out when it is -1: there is none. */
@@ -132,8 +132,9 @@ static inline void dump_group_fields(struct dump *d)
 
 static inline void dump_location_fields(struct dump *d, int16_t srcloc)
 {
-    struct view fields = dump_location(&d->t, srcloc);
-    buf_put(&d->line, fields.p, fields.len);
+    const struct rec_source_location *location = dump_location(&d->t, srcloc);
+    if (location)
+        dump_fields_location(&d->t, &d->line, location);
 }
 
 /* Lines for `n` records of one type. */

@@ -219,13 +219,13 @@ int dump_section_category(struct dump *d, const void *recs, size_t n, struct err
 int dump_string_pointer(struct dump *d, const void *recs, size_t n, struct err *e)
 {
     const struct rec_pair *r = recs;
-    struct view text;
     for (size_t i = 0; i < n; i++) {
-        if (!dump_text_of_key(&d->t, r[i].value, &text))
+        uint32_t text = dump_string_of_key(&d->t, r[i].value);
+        if (!text)
             continue;
         dump_begin(d, DUMP_STRINGS, 0, r[i].key, 0);
         dump_address(d, "pointer", r[i].key);
-        dump_text(d, "text", text);
+        dump_string_field(d, "text", text);
         if (dump_end(d, e) != 0)
             return -1;
     }
@@ -235,13 +235,13 @@ int dump_string_pointer(struct dump *d, const void *recs, size_t n, struct err *
 int dump_thread_name(struct dump *d, const void *recs, size_t n, struct err *e)
 {
     const struct rec_pair *r = recs;
-    struct view text;
     for (size_t i = 0; i < n; i++) {
-        if (!dump_text_of_key(&d->t, r[i].value, &text))
+        uint32_t text = dump_string_of_key(&d->t, r[i].value);
+        if (!text)
             continue;
         dump_begin(d, DUMP_THREAD_NAMES, 0, r[i].key, 0);
         dump_number(d, "thread", r[i].key);
-        dump_text(d, "name", text);
+        dump_string_field(d, "name", text);
         if (dump_end(d, e) != 0)
             return -1;
     }
@@ -251,15 +251,15 @@ int dump_thread_name(struct dump *d, const void *recs, size_t n, struct err *e)
 int dump_external_name(struct dump *d, const void *recs, size_t n, struct err *e)
 {
     const struct rec_external_name *r = recs;
-    struct view program, name;
     for (size_t i = 0; i < n; i++) {
-        if (!dump_text_of_key(&d->t, r[i].program_key, &program) ||
-            !dump_text_of_key(&d->t, r[i].thread_key, &name))
+        uint32_t program = dump_string_of_key(&d->t, r[i].program_key);
+        uint32_t name = dump_string_of_key(&d->t, r[i].thread_key);
+        if (!program || !name)
             continue;
         dump_begin(d, DUMP_EXTERNAL_NAMES, 0, r[i].id, 0);
         dump_number(d, "thread", r[i].id);
-        dump_text(d, "program", program);
-        dump_text(d, "name", name);
+        dump_string_field(d, "program", program);
+        dump_string_field(d, "name", name);
         if (dump_end(d, e) != 0)
             return -1;
     }
@@ -295,11 +295,8 @@ int dump_payload(struct dump *d, const void *recs, size_t n, struct err *e)
 static bool is_own_fact(const struct dump *d, const struct rec_string_ref *r)
 {
     static const char prefix[] = "tidemark.";
-    struct view text;
-    bool there = r->flags == STRING_REF_INDEX     ? dump_string(&d->t, r->value, &text)
-                 : r->flags == STRING_REF_POINTER ? dump_text_at(&d->t, r->value, &text)
-                                                  : false;
-    return there && text.len >= sizeof prefix - 1 && memcmp(text.p, prefix, sizeof prefix - 1) == 0;
+    struct view text = strings_get(&d->t.strings, dump_string_of(&d->t, r));
+    return text.len >= sizeof prefix - 1 && memcmp(text.p, prefix, sizeof prefix - 1) == 0;
 }
 
 int dump_app_info(struct dump *d, const void *recs, size_t n, struct err *e)

@@ -38,9 +38,9 @@ static bool is_own_message(const struct dump *d, const struct rec_message *r)
 {
     static const char *const beginnings[] = {"tidemark: free of unknown address 0x",
                                              "tidemark: allocation at live address 0x"};
-    struct view text;
-    if (r->text.flags != STRING_REF_INDEX || !dump_string(&d->t, r->text.value, &text))
+    if (r->text.flags != STRING_REF_INDEX)
         return false;
+    struct view text = strings_get(&d->t.strings, dump_string_of(&d->t, &r->text));
     for (size_t i = 0; i < sizeof beginnings / sizeof beginnings[0]; i++) {
         size_t len = strlen(beginnings[i]);
         if (text.len >= len && memcmp(text.p, beginnings[i], len) == 0)

@@ -5,16 +5,12 @@
 #include <string.h>
 #include <xxhash.h>
 
+#include "base/tempfile.h"
 #include "trace/store/callstacks.h"
 
 static int no_room(struct err *e)
 {
     return err_no_memory(e, "the tables of the trace");
-}
-
-static struct view view_at(const struct dump_tables *t, struct slice s)
-{
-    return (struct view){(const char *)t->bytes.data + s.at, s.len};
 }
 
 uint64_t dump_hash(struct view bytes)
@@ -24,24 +20,25 @@ uint64_t dump_hash(struct view bytes)
 
 /* ---- lookups */
 
-bool dump_string(const struct dump_tables *t, uint64_t number, struct view *text)
-{
-    if (number >= t->strings.len)
-        return false;
-    *text = view_at(t, t->strings.at[number]);
-    return true;
-}
-
-bool dump_text_of_key(const struct dump_tables *t, uint64_t key, struct view *text)
+uint32_t dump_string_of_key(const struct dump_tables *t, uint64_t key)
 {
     const uint64_t *number = map_find(&t->string_keys, key);
-    return number && dump_string(t, *number, text);
+    return number ? (uint32_t)*number : 0;
 }
 
-bool dump_text_at(const struct dump_tables *t, uint64_t pointer, struct view *text)
+uint32_t dump_string_at(const struct dump_tables *t, uint64_t pointer)
 {
     const uint64_t *value = map_find(&t->pointers, pointer);
-    return value && dump_string(t, *value & UINT32_MAX, text);
+    return value ? (uint32_t)*value : 0;
+}
+
+uint32_t dump_string_of(const struct dump_tables *t, const struct rec_string_ref *ref)
+{
+    if (ref->flags == STRING_REF_POINTER)
+        return dump_string_at(t, ref->value);
+    return ref->flags == STRING_REF_INDEX && ref->value < t->strings.list.len
+               ? (uint32_t)ref->value + 1
+               : 0;
 }
 
 uint32_t dump_rank(const struct dump_tables *t, uint64_t pointer)
@@ -50,15 +47,15 @@ uint32_t dump_rank(const struct dump_tables *t, uint64_t pointer)
     return value ? (uint32_t)(*value >> 32) : 0;
 }
 
-struct view dump_location(const struct dump_tables *t, int16_t srcloc)
+const struct rec_source_location *dump_location(const struct dump_tables *t, int16_t srcloc)
 {
     size_t number = srcloc < 0 ? (size_t) - (int)srcloc - 1 : (size_t)srcloc;
     if (srcloc < 0)
-        return number < t->payloads.len ? view_at(t, t->payloads.at[number]) : view_of("");
+        return number < t->payloads.len ? &t->payloads.at[number] : NULL;
     if (number == 0 || number >= t->location_expands.len)
-        return view_of("");
+        return NULL;
     const uint64_t *location = map_find(&t->location_numbers, t->location_expands.at[number]);
-    return location ? view_at(t, t->locations.at[*location]) : view_of("");
+    return location ? &t->locations.at[*location] : NULL;
 }
 
 uint64_t dump_custom_frame(const struct dump_tables *t, uint64_t frame)
@@ -69,21 +66,45 @@ uint64_t dump_custom_frame(const struct dump_tables *t, uint64_t frame)
 
 /* ---- fields */
 
+static void put_length(const struct dump_tables *t, struct buf *out, const char *name, size_t len,
+                       uint64_t hash)
+{
+    char field[64];
+    snprintf(field, sizeof field, "%s_bytes", name);
+    t->format->number(out, view_of(field), len);
+    snprintf(field, sizeof field, "%s_hash", name);
+    dump_field_hash(t, out, field, hash);
+}
+
+void dump_field_text(const struct dump_tables *t, struct buf *out, const char *name,
+                     struct view text)
+{
+    if (text.len > DUMP_TEXT_MAX)
+        put_length(t, out, name, text.len, dump_hash(text));
+    else
+        t->format->text(out, view_of(name), text);
+}
+
 void dump_field_string(const struct dump_tables *t, struct buf *out, const char *name,
                        uint32_t sidx)
 {
-    struct view text;
-    if (sidx > 0 && dump_string(t, sidx - 1, &text))
+    if (sidx == 0 || sidx > t->strings.list.len)
+        return;
+    struct view text = strings_get(&t->strings, sidx);
+    const uint64_t *hash = text.len > DUMP_TEXT_MAX ? map_find(&t->long_texts, sidx) : NULL;
+    if (hash)
+        put_length(t, out, name, text.len, *hash);
+    else
         t->format->text(out, view_of(name), text);
 }
 
 void dump_field_pointer(const struct dump_tables *t, struct buf *out, const char *name,
                         uint64_t pointer)
 {
-    struct view text;
     char field[64];
-    if (dump_text_at(t, pointer, &text)) {
-        t->format->text(out, view_of(name), text);
+    uint32_t sidx = dump_string_at(t, pointer);
+    if (sidx) {
+        dump_field_string(t, out, name, sidx);
     } else if (pointer != 0) {
         snprintf(field, sizeof field, "%s_pointer", name);
         t->format->address(out, view_of(field), pointer);
@@ -93,11 +114,10 @@ void dump_field_pointer(const struct dump_tables *t, struct buf *out, const char
 void dump_field_ref(const struct dump_tables *t, struct buf *out, const char *name,
                     const struct rec_string_ref *ref)
 {
-    struct view text;
     if (ref->flags == STRING_REF_POINTER)
         dump_field_pointer(t, out, name, ref->value);
-    else if (ref->flags == STRING_REF_INDEX && dump_string(t, ref->value, &text))
-        t->format->text(out, view_of(name), text);
+    else
+        dump_field_string(t, out, name, dump_string_of(t, ref));
 }
 
 const char *dump_hash_text(uint64_t hash, char out[DUMP_HASH_SIZE])
@@ -153,15 +173,22 @@ struct tables_reader {
 
 static int put_string(struct dump_tables *t, const struct rec_string *r, struct err *e)
 {
-    struct slice s = {t->bytes.len, r->text.len};
     bool fresh;
+    uint32_t sidx = strings_append(&t->strings, r->text, e);
+    if (!sidx)
+        return -1;
     uint64_t *number = map_add(&t->string_keys, r->key, &fresh);
     if (!number)
         return no_room(e);
     if (fresh)
-        *number = t->strings.len;
-    buf_put(&t->bytes, r->text.p, r->text.len);
-    return !t->bytes.failed && vec_push(&t->strings, s) ? 0 : no_room(e);
+        *number = sidx;
+    if (r->text.len <= DUMP_TEXT_MAX)
+        return 0;
+    uint64_t *hash = map_add(&t->long_texts, sidx, NULL);
+    if (!hash)
+        return no_room(e);
+    *hash = dump_hash(r->text);
+    return 0;
 }
 
 /* A pointer to a key that no string has points nowhere, as for official readers. */
@@ -179,34 +206,16 @@ static int put_pointers(struct dump_tables *t, const struct rec_pair *r, size_t 
     return 0;
 }
 
-static int put_location(struct dump_tables *t, const struct rec_source_location *r, struct slice *s,
-                        struct err *e)
-{
-    /* The fields' texts are parts of t->bytes, which must not move while they are copied. */
-    struct buf fields = {0};
-    dump_fields_location(t, &fields, r);
-    *s = (struct slice){t->bytes.len, fields.len};
-    buf_put(&t->bytes, fields.data, fields.len);
-    bool failed = fields.failed || t->bytes.failed;
-    buf_release(&fields);
-    return failed ? no_room(e) : 0;
-}
-
 static int put_locations(struct dump_tables *t, const struct rec_source_location *r, size_t n,
                          struct err *e)
 {
     for (size_t i = 0; i < n; i++) {
-        struct slice s;
         bool fresh;
         uint64_t *number = map_add(&t->location_numbers, r[i].pointer, &fresh);
-        if (!number)
+        if (!number || (fresh && !pageable_push(&t->pageable, &t->locations, r[i])))
             return no_room(e);
         if (fresh)
-            *number = t->locations.len;
-        if (put_location(t, &r[i], &s, e) != 0)
-            return -1;
-        if (!vec_push(&t->locations, s))
-            return no_room(e);
+            *number = t->locations.len - 1;
     }
     return 0;
 }
@@ -215,10 +224,7 @@ static int put_payloads(struct dump_tables *t, const struct rec_source_location 
                         struct err *e)
 {
     for (size_t i = 0; i < n; i++) {
-        struct slice s;
-        if (put_location(t, &r[i], &s, e) != 0)
-            return -1;
-        if (!vec_push(&t->payloads, s))
+        if (!pageable_push(&t->pageable, &t->payloads, r[i]))
             return no_room(e);
     }
     return 0;
@@ -238,7 +244,31 @@ static int put_callstack(struct dump_tables *t, const struct rec_callstack *r, s
         t->frames.at[t->frames.len++] = custom ? dump_custom_frame(t, r->frames[i]) : r->frames[i];
     }
     struct view frames = {(const char *)t->frames.at, t->frames.len * sizeof *t->frames.at};
-    return vec_push(&t->callstacks, dump_hash(frames)) ? 0 : no_room(e);
+    return pageable_push(&t->pageable, &t->callstacks, dump_hash(frames)) ? 0 : no_room(e);
+}
+
+/* Hashes fields that were rendered, and empties the buffer. */
+static bool hash_fields(XXH3_state_t *state, struct buf *fields)
+{
+    struct view view = buf_view(fields);
+    bool done = !fields->failed && XXH3_64bits_update(state, view.p, view.len) == XXH_OK;
+    buf_clear(fields);
+    return done;
+}
+
+static bool hash_frame(const struct dump_tables *t, const struct rec_callstack_frame *r,
+                       XXH3_state_t *state, struct buf *fields)
+{
+    bool done = XXH3_64bits_reset(state) == XXH_OK;
+    dump_field_string(t, fields, "image", r->image);
+    for (unsigned i = 0; i < r->n && done; i++) {
+        dump_field_string(t, fields, "function", r->inlines[i].name);
+        dump_field_string(t, fields, "file", r->inlines[i].file);
+        t->format->number(fields, view_of("line"), r->inlines[i].line);
+        t->format->address(fields, view_of("symbol"), r->inlines[i].symbol);
+        done = hash_fields(state, fields);
+    }
+    return done && hash_fields(state, fields);
 }
 
 static int put_custom_frame(struct dump_tables *t, const struct rec_callstack_frame *r,
@@ -248,19 +278,14 @@ static int put_custom_frame(struct dump_tables *t, const struct rec_callstack_fr
         return 0;
     struct buf fields = {0};
     bool fresh;
-    dump_field_string(t, &fields, "image", r->image);
-    for (unsigned i = 0; i < r->n; i++) {
-        dump_field_string(t, &fields, "function", r->inlines[i].name);
-        dump_field_string(t, &fields, "file", r->inlines[i].file);
-        t->format->number(&fields, view_of("line"), r->inlines[i].line);
-        t->format->address(&fields, view_of("symbol"), r->inlines[i].symbol);
-    }
-    uint64_t *hash = map_add(&t->custom_frames, r->frame, &fresh);
+    XXH3_state_t *state = XXH3_createState();
+    bool done = state && hash_frame(t, r, state, &fields);
+    uint64_t *hash = done ? map_add(&t->custom_frames, r->frame, &fresh) : NULL;
     if (hash && fresh)
-        *hash = dump_hash((struct view){buf_str(&fields), fields.len});
-    bool failed = fields.failed || !hash;
+        *hash = XXH3_64bits_digest(state);
+    XXH3_freeState(state);
     buf_release(&fields);
-    return failed ? no_room(e) : 0;
+    return hash ? 0 : no_room(e);
 }
 
 uint64_t dump_image_hash(const struct rec_frame_image *r)
@@ -271,18 +296,20 @@ uint64_t dump_image_hash(const struct rec_frame_image *r)
 
 static int put_image(struct dump_tables *t, const struct rec_frame_image *r, struct err *e)
 {
-    return vec_push(&t->images, dump_image_hash(r)) ? 0 : no_room(e);
+    return pageable_push(&t->pageable, &t->images, dump_image_hash(r)) ? 0 : no_room(e);
 }
 
 static int put_gpu_context(struct dump_tables *t, const struct rec_gpu_context *r, struct err *e)
 {
     struct buf fields = {0};
+    uint8_t number[8];
     dump_fields_gpu_context(t, &fields, r);
-    struct dump_gpu_context c = {{t->bytes.len, fields.len}, t->gpu_contexts.len};
-    buf_put(&t->bytes, fields.data, fields.len);
-    bool failed = fields.failed || t->bytes.failed;
+    store_u64(number, __builtin_bswap64(t->gpu_contexts++));
+    int status = fields.failed ? no_room(e)
+                               : line_sort_add(&t->gpu_sort, buf_view(&fields),
+                                               (struct view){(char *)number, sizeof number}, e);
     buf_release(&fields);
-    return !failed && vec_push(&t->gpu_contexts, c) ? 0 : no_room(e);
+    return status;
 }
 
 static int put_ids(struct dump_tables *t, enum record_type type, const struct rec_id *r, size_t n,
@@ -298,12 +325,9 @@ static int put_ids(struct dump_tables *t, enum record_type type, const struct re
     return 0;
 }
 
-static int tables_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
+static int put_table(struct dump_tables *t, enum record_type type, const void *recs, size_t n,
+                     struct err *e)
 {
-    struct tables_reader *reader = ctx;
-    struct dump_tables *t = reader->t;
-    if (reader->only_callstacks)
-        return type == REC_CALLSTACK ? put_callstack(t, recs, e) : 0;
     switch (type) {
     case REC_HEADER:
         t->layout = file_layout_find(((const struct rec_header *)recs)->version);
@@ -335,6 +359,18 @@ static int tables_put(void *ctx, enum record_type type, const void *recs, size_t
     }
 }
 
+static int tables_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
+{
+    struct tables_reader *reader = ctx;
+    struct dump_tables *t = reader->t;
+    int status = 0;
+    if (!reader->only_callstacks || type == REC_CALLSTACK)
+        status = put_table(t, type, recs, n, e);
+    if (status != 0)
+        pageable_explain(&t->pageable, e);
+    return status;
+}
+
 /* ---- ranks */
 
 struct ranked {
@@ -355,45 +391,49 @@ static int rank_pointers(struct dump_tables *t, struct err *e)
     size_t n = 0, iter = 0;
     if (t->pointers.count == 0)
         return 0;
-    struct ranked *all = malloc(t->pointers.count * sizeof *all);
+    size_t bytes = t->pointers.count * sizeof(struct ranked);
+    struct ranked *all = pageable_zeroed(&t->pageable, bytes);
     if (!all)
         return no_room(e);
     for (const struct map_slot *slot; (slot = map_next(&t->pointers, &iter)); n++) {
         all[n].pointer = slot->key;
-        all[n].text = view_at(t, t->strings.at[slot->value]);
+        all[n].text = strings_get(&t->strings, (uint32_t)slot->value);
     }
     qsort(all, n, sizeof *all, compare_ranked);
     for (size_t i = 0; i < n; i++)
         *map_find(&t->pointers, all[i].pointer) |= (uint64_t)(i + 1) << 32;
-    free(all);
+    pageable_free(&t->pageable, all, bytes);
     return 0;
 }
 
-static int compare_contexts(const void *a, const void *b, void *tables)
+/* They come in the order of their fields; the number in the file ends each. */
+static int rank_context(void *ctx, struct view line, struct err *e)
 {
-    const struct dump_gpu_context *x = a;
-    const struct dump_gpu_context *y = b;
-    int order = view_compare(view_at(tables, x->fields), view_at(tables, y->fields));
-    return order != 0 ? order : x->number < y->number ? -1 : x->number > y->number;
+    struct dump_tables *t = ctx;
+    uint64_t number = __builtin_bswap64(load_u64(line.p + line.len - sizeof number));
+    (void)e;
+    t->gpu_ranks.at[number] = (uint32_t)t->gpu_ranks.len++;
+    return 0;
 }
 
 static int rank_gpu_contexts(struct dump_tables *t, struct err *e)
 {
-    size_t n = t->gpu_contexts.len;
-    if (n == 0)
-        return 0;
-    if (!vec_reserve(&t->gpu_ranks, n))
+    if (!pageable_reserve(&t->pageable, &t->gpu_ranks, t->gpu_contexts))
         return no_room(e);
-    qsort_r(t->gpu_contexts.at, n, sizeof *t->gpu_contexts.at, compare_contexts, t);
-    for (size_t i = 0; i < n; i++)
-        t->gpu_ranks.at[t->gpu_contexts.at[i].number] = (uint32_t)i;
-    t->gpu_ranks.len = n;
-    return 0;
+    return line_sort_drain(&t->gpu_sort, rank_context, t, e);
 }
 
 void dump_tables_init(struct dump_tables *t, const struct dump_options *options)
 {
     *t = (struct dump_tables){.format = options->format};
+    pageable_init(&t->pageable, tempfile_dir(options->spill_dir), STRINGS_IN_MEMORY);
+    strings_init(&t->strings);
+    strings_use(&t->strings, &t->pageable);
+    struct map *maps[] = {&t->string_keys, &t->long_texts, &t->pointers, &t->location_numbers,
+                          &t->custom_frames};
+    for (size_t i = 0; i < sizeof maps / sizeof *maps; i++)
+        maps[i]->pageable = &t->pageable;
+    line_sort_init(&t->gpu_sort, options->sort_bytes, options->spill_dir);
     dump_extras_init(&t->extras, options->spill_dir);
 }
 
@@ -412,10 +452,12 @@ int dump_tables_read(struct dump_tables *t, const struct dump_source *source, bo
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)
         wanted[tables[i]] = true;
     wanted[REC_FRAME_IMAGE] = images;
-    if (source->read(source->ctx, &sink, wanted, e) != 0 ||
-        dump_extras_finish(&t->extras, e) != 0 || rank_pointers(t, e) != 0 ||
-        rank_gpu_contexts(t, e) != 0)
+    if (source->read(source->ctx, &sink, wanted, e) != 0 || dump_extras_finish(&t->extras, e) != 0)
         return -1;
+    if (rank_pointers(t, e) != 0 || rank_gpu_contexts(t, e) != 0) {
+        pageable_explain(&t->pageable, e);
+        return -1;
+    }
     if (!t->custom_stacks)
         return 0;
     reader.only_callstacks = true;
@@ -425,21 +467,22 @@ int dump_tables_read(struct dump_tables *t, const struct dump_source *source, bo
 
 void dump_tables_release(struct dump_tables *t)
 {
-    buf_release(&t->bytes);
-    vec_release(&t->strings);
+    strings_release(&t->strings);
     map_release(&t->string_keys);
+    map_release(&t->long_texts);
     map_release(&t->pointers);
     vec_release(&t->local_threads);
     vec_release(&t->external_threads);
     map_release(&t->location_numbers);
-    vec_release(&t->locations);
+    pageable_vec_release(&t->pageable, &t->locations);
     vec_release(&t->location_expands);
-    vec_release(&t->payloads);
+    pageable_vec_release(&t->pageable, &t->payloads);
     dump_extras_release(&t->extras);
-    vec_release(&t->callstacks);
+    pageable_vec_release(&t->pageable, &t->callstacks);
     vec_release(&t->frames);
     map_release(&t->custom_frames);
-    vec_release(&t->images);
-    vec_release(&t->gpu_contexts);
-    vec_release(&t->gpu_ranks);
+    pageable_vec_release(&t->pageable, &t->images);
+    line_sort_release(&t->gpu_sort);
+    pageable_vec_release(&t->pageable, &t->gpu_ranks);
+    pageable_release(&t->pageable);
 }

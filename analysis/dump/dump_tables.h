@@ -8,42 +8,44 @@
 
 #include "analysis/dump/dump.h"
 #include "analysis/dump/dump_extras.h"
+#include "base/line_sort.h"
 #include "base/map.h"
+#include "base/pageable.h"
 #include "base/vec.h"
+#include "trace/store/strings.h"
 
-/* A part of a buffer. */
-struct slice {
-    size_t at, len;
-};
-
-struct dump_gpu_context {
-    struct slice fields; /* rendered */
-    size_t number;       /* in the file */
-};
+/*
+ * No client sends a longer text. Of a file's longer ones a dump has length and hash, so that a line
+ * does not take hundreds of MiB.
+ */
+#define DUMP_TEXT_MAX ((size_t)64 << 10)
 
 struct dump_tables {
     const struct dump_format *format;
     const struct file_layout *layout; /* of the records: that of the trace or of --common */
-    struct buf bytes;                 /* what slices are parts of */
-    VEC(struct slice) strings;
-    struct map string_keys; /* key → number in strings */
-    struct map pointers;    /* client pointer → rank << 32 | number in strings */
+    struct pageable pageable;         /* of what grows with the file */
+    struct strings strings;
+    struct map string_keys; /* key → string number */
+    struct map long_texts;  /* string number → hash, of those above DUMP_TEXT_MAX */
+    struct map pointers;    /* client pointer → rank << 32 | string number */
     VEC(uint64_t) local_threads;
     VEC(uint64_t) external_threads;
-    struct map location_numbers;    /* client pointer → number in locations */
-    VEC(struct slice) locations;    /* rendered fields */
+    struct map location_numbers; /* client pointer → number in locations */
+    VEC(struct rec_source_location) locations;
     VEC(uint64_t) location_expands; /* client pointers */
-    VEC(struct slice) payloads;     /* rendered fields */
+    VEC(struct rec_source_location) payloads;
     struct dump_extras extras;
-    VEC(uint64_t) callstacks; /* hashes of their frames */
-    VEC(uint64_t) frames;     /* of the call stack at hand */
-    struct map custom_frames; /* frame id → hash of what it stands for */
-    bool custom_stacks;       /* some call stack has such a frame */
-    VEC(uint64_t) images;     /* hashes */
-    VEC(struct dump_gpu_context) gpu_contexts;
+    VEC(uint64_t) callstacks;  /* hashes of their frames */
+    VEC(uint64_t) frames;      /* of the call stack at hand */
+    struct map custom_frames;  /* frame id → hash of what it stands for */
+    bool custom_stacks;        /* some call stack has such a frame */
+    VEC(uint64_t) images;      /* hashes */
+    struct line_sort gpu_sort; /* rendered contexts, each with its number in the file */
+    uint64_t gpu_contexts;
     VEC(uint32_t) gpu_ranks; /* by number in the file */
 };
 
+/* `t` stays where it is. */
 void dump_tables_init(struct dump_tables *t, const struct dump_options *options);
 
 /* Reads them. `images`: those of frame images, too. */
@@ -51,16 +53,16 @@ int dump_tables_read(struct dump_tables *t, const struct dump_source *source, bo
                      struct err *e);
 void dump_tables_release(struct dump_tables *t);
 
-/* Texts: false when there is none. */
-bool dump_string(const struct dump_tables *t, uint64_t number, struct view *text); /* from 0 */
-bool dump_text_of_key(const struct dump_tables *t, uint64_t key, struct view *text);
-bool dump_text_at(const struct dump_tables *t, uint64_t pointer, struct view *text);
+/* String numbers, 0 when there is none: of a key, of a client pointer, of a reference. */
+uint32_t dump_string_of_key(const struct dump_tables *t, uint64_t key);
+uint32_t dump_string_at(const struct dump_tables *t, uint64_t pointer);
+uint32_t dump_string_of(const struct dump_tables *t, const struct rec_string_ref *ref);
 
 /* Where the text at a pointer stands among all of them, from 1; 0: it has none. */
 uint32_t dump_rank(const struct dump_tables *t, uint64_t pointer);
 
-/* Rendered fields of a source location, empty when there is none. */
-struct view dump_location(const struct dump_tables *t, int16_t srcloc);
+/* NULL when there is none. */
+const struct rec_source_location *dump_location(const struct dump_tables *t, int16_t srcloc);
 
 /*
  * The hash of a frame of a call stack that the client described itself (FRAME_ID_CUSTOM); the frame
@@ -74,6 +76,10 @@ uint64_t dump_image_hash(const struct rec_frame_image *r);
 #define DUMP_HASH_SIZE 17
 /* Writes 16 hexadecimal digits to `out` and returns it. */
 const char *dump_hash_text(uint64_t hash, char out[DUMP_HASH_SIZE]);
+
+/* A text as a field; of one above DUMP_TEXT_MAX the fields NAME_bytes and NAME_hash. */
+void dump_field_text(const struct dump_tables *t, struct buf *out, const char *name,
+                     struct view text);
 
 /* Fields, as dump_format has them, of what records refer to. All leave out what is not there. */
 void dump_field_string(const struct dump_tables *t, struct buf *out, const char *name,

@@ -7,21 +7,23 @@ void names_init(struct names *n)
     *n = (struct names){0};
     strings_init(&n->strings);
     pageable_init(&n->pageable, tempfile_dir(NULL), STRINGS_IN_MEMORY);
-    n->strings.pageable = &n->pageable;
+    strings_use(&n->strings, &n->pageable);
+    n->string_keys.pageable = n->thread_names.pageable = n->thread_numbers.pageable =
+        n->location_numbers.pageable = &n->pageable;
 }
 
 void names_release(struct names *n)
 {
     strings_release(&n->strings);
-    pageable_release(&n->pageable);
     map_release(&n->string_keys);
     map_release(&n->thread_names);
     map_release(&n->thread_numbers);
     vec_release(&n->threads);
     map_release(&n->location_numbers);
-    vec_release(&n->locations);
+    pageable_vec_release(&n->pageable, &n->locations);
     vec_release(&n->expands);
     vec_release(&n->payloads);
+    pageable_release(&n->pageable);
 }
 
 static int no_room(struct err *e)
@@ -100,7 +102,7 @@ static int put_locations(struct names *n, const struct rec_source_location *r, s
     for (size_t i = 0; i < count; i++) {
         if (put_pair(&n->location_numbers, r[i].pointer, n->locations.len, e) != 0)
             return -1;
-        if (!vec_push(&n->locations, r[i]))
+        if (!pageable_push(&n->pageable, &n->locations, r[i]))
             return no_room(e);
     }
     return 0;
@@ -125,14 +127,12 @@ static int put_payloads(struct names *n, const struct rec_source_location *r, si
     return 0;
 }
 
-int names_put(struct names *n, enum record_type type, const void *recs, size_t count, struct err *e)
+static int put_records(struct names *n, enum record_type type, const void *recs, size_t count,
+                       struct err *e)
 {
     switch (type) {
     case REC_STRING:
-        if (put_string(n, recs, e) == 0)
-            return 0;
-        pageable_explain(&n->pageable, e);
-        return -1;
+        return put_string(n, recs, e);
     case REC_STRING_POINTER:
         return put_pointers(n, recs, count, e);
     case REC_THREAD_NAME:
@@ -148,6 +148,14 @@ int names_put(struct names *n, enum record_type type, const void *recs, size_t c
     default:
         return 0;
     }
+}
+
+int names_put(struct names *n, enum record_type type, const void *recs, size_t count, struct err *e)
+{
+    int status = put_records(n, type, recs, count, e);
+    if (status != 0)
+        pageable_explain(&n->pageable, e);
+    return status;
 }
 
 void names_wanted(bool wanted[REC_TYPE_COUNT])

@@ -20,7 +20,7 @@
 #include "trace/store/strings.h"
 
 struct names {
-    struct pageable pageable; /* of the strings */
+    struct pageable pageable; /* of the tables below */
     struct strings strings;
     struct map string_keys;  /* a string's key in the file → its number */
     struct map thread_names; /* thread id → string number */

@@ -151,6 +151,38 @@ def many_strings(path, total, each):
     longer(path, MEMSCEN, "strings", repeated(record, n), n)
 
 
+def distinct_strings(path, total, each):
+    """None of them is another's."""
+    n = total // (16 + each)
+    longer(path, MEMSCEN, "strings",
+           (piece for i in range(n) for piece in (struct.pack("<QQQ", 1 << 40 | i, each, i),
+                                                  b"x" * (each - 8))), n)
+
+
+def pointers(path, n):
+    """Many pointers to one string."""
+    places = Places(MEMSCEN)
+    key = struct.unpack_from("<Q", places.inner, places.place["strings"][0] + 8)[0]
+    longer(path, MEMSCEN, "pointers", (struct.pack("<QQ", 1 << 60 | i, key) for i in range(n)), n)
+
+
+def long_frame(path, size):
+    """A text that a frame's 255 functions have, twice each."""
+    places = Places(MEMSCEN)
+    inner = places.inner
+    begin, end = places.place["strings"]
+    count = struct.unpack_from("<Q", inner, begin)[0]
+    frames_begin, frames_end = places.place["frames"]
+    frames = struct.unpack_from("<Q", inner, frames_begin)[0]
+    number = struct.pack("<I", count + 1)[:3]
+    frame = struct.pack("<QB", 1 << 62 | 7, 255) + number + (number + number + bytes(12)) * 255
+    write(path, itertools.chain(
+        [inner[:begin], struct.pack("<Q", count + 1), inner[begin + 8:end],
+         struct.pack("<QQ", 1 << 40, size)], repeated(b"x", size),
+        [inner[end:frames_begin], struct.pack("<Q", frames + 1),
+         inner[frames_begin + 8:frames_end], frame, inner[frames_end:]]))
+
+
 def app_infos(path, total):
     n = total // 9
     longer(path, MEMSCEN, "app_infos", repeated(struct.pack("<QB", 0, 3), n), n)

@@ -3,6 +3,7 @@ out, by default and with --memory, is bounded; each is read, or refused with fil
 
 import json
 import os
+import re
 import resource
 import subprocess
 import unittest
@@ -56,6 +57,41 @@ class HostileFiles(Case):
             with self.subTest(command=command):
                 result = run(*command, preexec_fn=limited(320 * MIB))
                 self.assertEqual(result.returncode, 0, result.stderr)
+
+    def within(self, size, *command):
+        result = run(*command, preexec_fn=limited(size))
+        self.assertEqual(result.returncode, 0, (command, result.stderr))
+
+    def test_dump_and_merge(self):
+        """Texts, facts and what pointers stand for."""
+        for make, args in ((hostilefile.distinct_strings, (400 * MIB, 60000)),
+                           (hostilefile.app_infos, (200 * MIB,)),
+                           (hostilefile.equal_callstacks, (16_000_000,))):
+            with self.subTest(make.__name__):
+                path = self.file(make, *args)
+                self.within(160 * MIB, "dump", path, "--section", "trace,memory")
+                self.within(160 * MIB, "merge", "-f", self.dir / "out.tracy", path)
+
+    def test_keys(self):
+        """Hash tables that grow with the file."""
+        path = self.dir / "in.tracy"
+        hostilefile.pointers(path, 4_000_000)
+        self.within(80 * MIB, "report", path, "--memory", "48M")
+        self.within(160 * MIB, "info", path)
+        self.within(160 * MIB, "update", "-r", path, "/dev/null")
+        self.within(160 * MIB, "merge", "-f", self.dir / "out.tracy", path)
+
+    def test_long_text_in_a_dump(self):
+        """Its length and hash stand for it."""
+        path = self.file(hostilefile.long_frame, 60 * MIB)
+        for form in "text", "jsonl":
+            with self.subTest(form):
+                result = run("dump", path, "--section", "callstack-frames", "--format", form,
+                             preexec_fn=limited(160 * MIB))
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertEqual(len(re.findall(rf'function_bytes"?[:=] ?{60 * MIB}\D',
+                                                result.stdout)), 255)
+                self.assertLess(len(result.stdout), MIB)
 
     def test_short_strings(self):
         self.read_by_all(self.file(hostilefile.many_strings, 250 * MIB, 4))

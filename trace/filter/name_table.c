@@ -7,14 +7,15 @@ void name_table_init(struct name_table *t)
     *t = (struct name_table){0};
     strings_init(&t->strings);
     pageable_init(&t->pageable, tempfile_dir(NULL), STRINGS_IN_MEMORY);
-    t->strings.pageable = &t->pageable;
+    strings_use(&t->strings, &t->pageable);
+    t->keys.pageable = &t->pageable;
 }
 
 void name_table_release(struct name_table *t)
 {
     strings_release(&t->strings);
-    pageable_release(&t->pageable);
     map_release(&t->keys);
+    pageable_release(&t->pageable);
 }
 
 void name_table_wanted(bool *wanted)

@@ -15,7 +15,7 @@
 #include "trace/store/strings.h"
 
 struct name_table {
-    struct pageable pageable; /* of the strings */
+    struct pageable pageable; /* of the tables below */
     struct strings strings;   /* numbers as in the file */
     struct map keys;          /* a string's key in the file → its number */
     uint64_t greatest;        /* key */

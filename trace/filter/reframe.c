@@ -44,6 +44,8 @@ int reframe_open(struct reframe **out, struct err *e)
         reframe_free(r);
         return err_no_memory(e, "the frames of a trace");
     }
+    callstacks_use(&r->callstacks, &r->table.pageable);
+    r->symbol_numbers.pageable = &r->table.pageable;
     r->book.callstacks = &r->callstacks;
     r->book.strings = &r->table.strings;
     *out = r;
@@ -56,11 +58,11 @@ void reframe_free(struct reframe *r)
         return;
     callstacks_release(&r->callstacks);
     frame_book_release(&r->book);
-    name_table_release(&r->table);
     buf_release(&r->program);
-    vec_release(&r->symbols);
+    pageable_vec_release(&r->table.pageable, &r->symbols);
     map_release(&r->symbol_numbers);
-    vec_release(&r->order);
+    pageable_vec_release(&r->table.pageable, &r->order);
+    name_table_release(&r->table);
     free(r->sampled);
     free(r);
 }
@@ -93,7 +95,7 @@ static int note_frame(struct reframe *r, const struct rec_callstack_frame *f, st
     uint32_t number = r->order.len ? r->order.at[r->order.len - 1] + 1 : 0;
     if (number >= r->callstacks.frames.len || r->callstacks.frames.at[number].id != f->frame)
         number = callstacks_frame(&r->callstacks, f->frame);
-    if (!vec_push(&r->order, number))
+    if (!pageable_push(&r->table.pageable, &r->order, number))
         return err_no_memory(e, "the frames of a trace");
     return callstacks_resolve_number(&r->callstacks, number, f->image, inlines, f->n, e);
 }
@@ -129,7 +131,7 @@ static int note_symbol(struct reframe *r, const struct rec_symbol *s, struct err
                                           .name = s->name,
                                           .file = s->file,
                                           .line = s->line};
-    if (!position || (fresh && !vec_push(&r->symbols, symbol)))
+    if (!position || (fresh && !pageable_push(&r->table.pageable, &r->symbols, symbol)))
         return err_no_memory(e, "the symbols of a trace");
     if (fresh)
         *position = r->symbols.len;

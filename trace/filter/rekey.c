@@ -3,6 +3,8 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "base/tempfile.h"
+
 #define BATCH 64u
 
 void rekey_init(struct rekey *r, const struct record_sink *next)
@@ -10,20 +12,21 @@ void rekey_init(struct rekey *r, const struct record_sink *next)
     *r = (struct rekey){.next = *next,
                         .strings = {.begin = STRING_KEYS_BEGIN, .next = STRING_KEYS_BEGIN},
                         .messages = {.begin = MESSAGE_KEYS_BEGIN, .next = MESSAGE_KEYS_BEGIN}};
+    pageable_init(&r->pageable, tempfile_dir(NULL), REKEY_IN_MEMORY);
+    r->strings.to.pageable = r->messages.to.pageable = &r->pageable;
 }
 
 void rekey_release(struct rekey *r)
 {
     map_release(&r->strings.to);
     map_release(&r->messages.to);
+    pageable_release(&r->pageable);
 }
 
 /* A new key for an element of `size` bytes. One that comes twice has the same key both times. */
 static int put_new(struct rekey_table *t, uint64_t *key, uint64_t size, struct err *e)
 {
     bool fresh;
-    if (t->kept)
-        return 0;
     uint64_t *to = map_add(&t->to, *key, &fresh);
     if (!to)
         return err_no_memory(e, "the keys of a trace");
@@ -41,7 +44,7 @@ static void follow(const struct rekey_table *t, uint64_t *key)
     const uint64_t *to = map_find(&t->to, *key);
     if (to)
         *key = *to;
-    else if (!t->kept && *key >= t->begin && *key < t->next)
+    else if (*key >= t->begin && *key < t->next)
         *key = 0;
 }
 
@@ -92,10 +95,6 @@ static int rekey_put(void *ctx, enum record_type type, const void *recs, size_t 
 {
     struct rekey *r = ctx;
     size_t size = keyed_size(type);
-    if (type == REC_STRINGS)
-        r->strings.kept = ((const struct rec_count *)recs)->n > REKEY_MAX;
-    if (type == REC_MESSAGES)
-        r->messages.kept = ((const struct rec_count *)recs)->n > REKEY_MAX;
     if (size == 0)
         return record_put(&r->next, type, recs, n, e);
     for (size_t done = 0; done < n;) {
@@ -103,8 +102,10 @@ static int rekey_put(void *ctx, enum record_type type, const void *recs, size_t 
         size_t part = n - done < BATCH ? n - done : BATCH;
         memcpy(batch, (const uint8_t *)recs + done * size, part * size);
         for (size_t i = 0; i < part; i++) {
-            if (rekey_one(r, type, batch + i * size, e) != 0)
-                return -1;
+            if (rekey_one(r, type, batch + i * size, e) == 0)
+                continue;
+            pageable_explain(&r->pageable, e);
+            return -1;
         }
         if (record_put(&r->next, type, batch, part, e) != 0)
             return -1;

@@ -34,6 +34,9 @@ int source_cache_open(struct source_cache **out, struct err *e)
     strings_init(&s->named);
     strings_init(&s->framed);
     strings_init(&s->held);
+    strings_use(&s->named, &s->table.pageable);
+    strings_use(&s->framed, &s->table.pageable);
+    strings_use(&s->held, &s->table.pageable);
     return 0;
 }
 
@@ -41,10 +44,10 @@ void source_cache_free(struct source_cache *s)
 {
     if (!s)
         return;
-    name_table_release(&s->table);
     strings_release(&s->named);
     strings_release(&s->framed);
     strings_release(&s->held);
+    name_table_release(&s->table);
     vec_release(&s->found);
     buf_release(&s->bytes);
     free(s);

@@ -401,6 +401,7 @@ static int load_input(struct trace *t, const struct load_input *in, const struct
     struct trace_info *info = plan->info ? plan->info : &unused;
     if (trace_make_pageable(t, e) != 0)
         return -1;
+    l.string_keys.pageable = l.thread_names.pageable = trace_pageable(t);
     choose_wanted(wanted);
     wanted[REC_MEMORY_EVENT] = !o->no_events;
     wanted[REC_ZONE_BEGIN] = wanted[REC_ZONE_END] = o->zones;

@@ -2,43 +2,47 @@
 
 #include <stdlib.h>
 
+#include "base/tempfile.h"
 #include "trace/merge/merge_internal.h"
 
-static void release_input(struct merge_input *in)
+/* Bytes of all tables on the heap, and beyond in a temporary file. */
+#define TABLES_IN_MEMORY ((size_t)64 << 20)
+
+static void release_input(struct merge_input *in, struct pageable *p)
 {
-    vec_release(&in->strings);
+    pageable_vec_release(p, &in->strings);
     map_release(&in->keys);
     map_release(&in->texts);
-    vec_release(&in->pointers);
-    vec_release(&in->thread_names);
+    pageable_vec_release(p, &in->pointers);
+    pageable_vec_release(p, &in->thread_names);
     map_release(&in->named_threads);
-    vec_release(&in->external_names);
-    vec_release(&in->local_threads);
-    vec_release(&in->external_threads);
-    vec_release(&in->locations);
-    vec_release(&in->payloads);
-    vec_release(&in->expands);
+    pageable_vec_release(p, &in->external_names);
+    pageable_vec_release(p, &in->local_threads);
+    pageable_vec_release(p, &in->external_threads);
+    pageable_vec_release(p, &in->locations);
+    pageable_vec_release(p, &in->payloads);
+    pageable_vec_release(p, &in->expands);
     for (unsigned i = 0; i < KIND_COUNT; i++)
-        vec_release(&in->named[i]);
-    vec_release(&in->app_info);
-    vec_release(&in->files);
+        pageable_vec_release(p, &in->named[i]);
+    pageable_vec_release(p, &in->app_info);
+    pageable_vec_release(p, &in->files);
     map_release(&in->categories);
     map_release(&in->pools);
     map_release(&in->regions);
     map_release(&in->threads);
     map_release(&in->pointer_map);
     map_release(&in->location_map);
-    vec_release(&in->local_map);
-    vec_release(&in->external_map);
-    vec_release(&in->expand_map);
-    vec_release(&in->payload_map);
+    pageable_vec_release(p, &in->local_map);
+    pageable_vec_release(p, &in->external_map);
+    pageable_vec_release(p, &in->expand_map);
+    pageable_vec_release(p, &in->payload_map);
     convert_free(in->convert);
 }
 
 static void release(struct merge *m)
 {
     for (size_t i = 0; m->inputs && i < m->n; i++)
-        release_input(&m->inputs[i]);
+        release_input(&m->inputs[i], &m->pageable);
     free(m->inputs);
     free(m->order);
     strings_release(&m->strings);
@@ -46,33 +50,52 @@ static void release(struct merge *m)
     map_release(&m->thread_ids.used);
     map_release(&m->pointer_ids.used);
     map_release(&m->location_ids.used);
-    vec_release(&m->pointers);
-    vec_release(&m->thread_names);
-    vec_release(&m->external_names);
-    vec_release(&m->local_threads);
-    vec_release(&m->external_threads);
-    vec_release(&m->locations);
-    vec_release(&m->payloads);
-    vec_release(&m->expands);
-    vec_release(&m->app_info);
-    vec_release(&m->images);
-    vec_release(&m->base_images);
-    vec_release(&m->placed_images);
-    vec_release(&m->stats);
+    pageable_vec_release(&m->pageable, &m->pointers);
+    pageable_vec_release(&m->pageable, &m->thread_names);
+    pageable_vec_release(&m->pageable, &m->external_names);
+    pageable_vec_release(&m->pageable, &m->local_threads);
+    pageable_vec_release(&m->pageable, &m->external_threads);
+    pageable_vec_release(&m->pageable, &m->locations);
+    pageable_vec_release(&m->pageable, &m->payloads);
+    pageable_vec_release(&m->pageable, &m->expands);
+    pageable_vec_release(&m->pageable, &m->app_info);
+    pageable_vec_release(&m->pageable, &m->images);
+    pageable_vec_release(&m->pageable, &m->base_images);
+    pageable_vec_release(&m->pageable, &m->placed_images);
+    pageable_vec_release(&m->pageable, &m->stats);
     map_release(&m->stats_at);
     spill_release(&m->messages);
     spill_release(&m->switches);
     convert_free(m->convert);
     free(m->scratch);
     free(m->scratch_items);
+    pageable_release(&m->pageable);
+}
+
+static void init_input(struct merge *m, size_t i)
+{
+    struct merge_input *in = &m->inputs[i];
+    struct map *maps[] = {&in->keys,       &in->texts,       &in->named_threads,
+                          &in->categories, &in->pools,       &in->regions,
+                          &in->threads,    &in->pointer_map, &in->location_map};
+    in->m = m;
+    in->number = i;
+    in->name = m->options->inputs[i].name;
+    for (size_t k = 0; k < sizeof maps / sizeof *maps; k++)
+        maps[k]->pageable = &m->pageable;
 }
 
 /* What all inputs have in common is said once; the format's own limits are checked at the end. */
 static int init(struct merge *m, struct err *e)
 {
     const struct merge_options *o = m->options;
+    pageable_init(&m->pageable, tempfile_dir(o->spill_dir), TABLES_IN_MEMORY);
     strings_init(&m->strings);
     strings_init(&m->aside);
+    strings_use(&m->strings, &m->pageable);
+    strings_use(&m->aside, &m->pageable);
+    m->thread_ids.used.pageable = m->pointer_ids.used.pageable = m->location_ids.used.pageable =
+        m->stats_at.pageable = &m->pageable;
     m->strings.limit = m->aside.limit = UINT32_MAX;
     spill_init(&m->messages, sizeof(struct merge_timed_message), o->spill_records, o->spill_dir);
     spill_init(&m->switches, sizeof(struct rec_cpu_switch), o->spill_records, o->spill_dir);
@@ -80,11 +103,8 @@ static int init(struct merge *m, struct err *e)
     m->order = calloc(m->n, sizeof *m->order);
     if (!m->inputs || !m->order)
         return err_no_memory(e, "the inputs");
-    for (size_t i = 0; i < m->n; i++) {
-        m->inputs[i].m = m;
-        m->inputs[i].number = i;
-        m->inputs[i].name = o->inputs[i].name;
-    }
+    for (size_t i = 0; i < m->n; i++)
+        init_input(m, i);
     return 0;
 }
 
@@ -126,6 +146,8 @@ int merge_traces(const struct merge_source *source, const struct merge_options *
         status = merge_write(&m, writer, e);
     if (status == 0 && outcome->notes.failed)
         status = err_no_memory(e, "notes");
+    if (status != 0)
+        pageable_explain(&m.pageable, e);
     release(&m);
     return status;
 }

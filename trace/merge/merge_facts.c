@@ -43,7 +43,8 @@ int merge_fact(struct merge *m, struct err *e, const char *fmt, ...)
     struct rec_string_ref ref = {number - UINT64_C(1), STRING_REF_INDEX};
     if (!failed && !number)
         return -1;
-    return !failed && vec_push(&m->app_info, ref) ? 0 : err_no_memory(e, "facts");
+    return !failed && pageable_push(&m->pageable, &m->app_info, ref) ? 0
+                                                                     : err_no_memory(e, "facts");
 }
 
 /* ---- facts with numbers in them that change */
@@ -199,7 +200,7 @@ static int put_app_info(struct facts *f, struct merge_input *in, struct err *e)
         }
         if (merge_ref(in, &ref, e) != 0)
             return -1;
-        if (!vec_push(&m->app_info, ref))
+        if (!pageable_push(&m->pageable, &m->app_info, ref))
             return err_no_memory(e, "application info");
     }
     return 0;

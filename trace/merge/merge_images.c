@@ -128,7 +128,7 @@ static int find_image(struct placing *p, const struct rec_frame *r, struct err *
 {
     if (r->image < 0)
         return 0;
-    return vec_push(&p->found, image_at(p, r)) ? 0 : no_room(e);
+    return pageable_push(&p->m->pageable, &p->found, image_at(p, r)) ? 0 : no_room(e);
 }
 
 /* An image that several frames have is that of the first. */
@@ -181,7 +181,7 @@ static int place(struct placing *p, struct err *e)
     for (uint64_t i = 0; i < m->base->images; i++) {
         struct merge_image image = {
             .frame = NO_FRAME, .image = (uint32_t)i, .input = (uint32_t)m->base->index};
-        if (!vec_push(&p->of_base, image))
+        if (!pageable_push(&m->pageable, &p->of_base, image))
             return no_room(e);
     }
     if (read_frames(p, m->base, take_base_frame, e) != 0)
@@ -208,7 +208,7 @@ static int add_in_order(struct merge *m, const struct merge_image *images, size_
         if (image.frame != NO_FRAME && image.frame > latest)
             latest = image.frame;
         image.frame = latest;
-        if (!vec_push(&m->images, image))
+        if (!pageable_push(&m->pageable, &m->images, image))
             return no_room(e);
     }
     return 0;
@@ -227,7 +227,7 @@ static size_t drop_unplaced(struct merge_image *images, size_t n)
 static int number_base(struct merge *m, struct err *e)
 {
     for (uint64_t i = 0; i < m->base->images; i++) {
-        if (!vec_push(&m->base_images, 0))
+        if (!pageable_push(&m->pageable, &m->base_images, 0))
             return no_room(e);
     }
     for (size_t i = 0; i < m->images.len; i++) {
@@ -243,7 +243,7 @@ static int number_placed(struct merge *m, const struct placing *p, struct err *e
 {
     for (size_t i = 0; i < p->found.len; i++) {
         const struct merge_image *image = &p->found.at[i];
-        if (!vec_push(&m->placed_images, (struct rec_pair){image->frame, 0}))
+        if (!pageable_push(&m->pageable, &m->placed_images, (struct rec_pair){image->frame, 0}))
             return no_room(e);
     }
     /* `images` has those of an input in the order of `found`. */
@@ -318,8 +318,8 @@ int merge_plan_images(struct merge *m, struct err *e)
         status = number_images(m, &p, e);
     if (status == 0)
         note(m, &p);
-    vec_release(&p.found);
-    vec_release(&p.of_base);
+    pageable_vec_release(&m->pageable, &p.found);
+    pageable_vec_release(&m->pageable, &p.of_base);
     return status;
 }
 

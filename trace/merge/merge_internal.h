@@ -4,6 +4,7 @@
 /* What the files of the merge share: the tables of the inputs and how their numbers change. */
 
 #include "base/map.h"
+#include "base/pageable.h"
 #include "base/vec.h"
 #include "trace/filter/convert.h"
 #include "trace/merge/merge.h"
@@ -138,8 +139,9 @@ struct merge {
     size_t n;
     struct merge_input *base; /* whose frames are the base set */
 
-    struct strings strings; /* of the output */
-    struct strings aside;   /* other texts to be kept */
+    struct pageable pageable; /* of all tables, those of the inputs too */
+    struct strings strings;   /* of the output */
+    struct strings aside;     /* other texts to be kept */
     struct merge_ids thread_ids, pointer_ids, location_ids;
     VEC(struct merge_pointer) pointers;
     VEC(struct rec_pair) thread_names;

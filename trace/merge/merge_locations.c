@@ -83,7 +83,7 @@ static int add_static(struct locations *l, struct merge_input *in,
         if (take_over(in, &added, e) != 0 || merge_unused(&in->location_map, &m->location_ids,
                                                           r->pointer, 48, &added.pointer, e) != 0)
             return -1;
-        if (!vec_push(&m->locations, added))
+        if (!pageable_push(&m->pageable, &m->locations, added))
             return err_no_memory(e, "source locations");
         *place = m->locations.len;
         return 0;
@@ -109,12 +109,14 @@ static int add_expand(struct merge_input *in, uint64_t pointer, struct map *numb
         return err_no_memory(e, "source locations");
     if (fresh) {
         *number = m->expands.len;
-        if (!vec_push(&m->expands, merged))
+        if (!pageable_push(&m->pageable, &m->expands, merged))
             return err_no_memory(e, "source locations");
     }
     if (m->n > 1 && m->expands.len > LOCATIONS_MAX + 1)
         return 0; /* refused below, with all of them counted */
-    return vec_push(&in->expand_map, (int16_t)*number) ? 0 : err_no_memory(e, "source locations");
+    return pageable_push(&in->m->pageable, &in->expand_map, (int16_t)*number)
+               ? 0
+               : err_no_memory(e, "source locations");
 }
 
 static int add_payload(struct locations *l, struct merge_input *in,
@@ -128,11 +130,11 @@ static int add_payload(struct locations *l, struct merge_input *in,
     if (*place == 0) {
         if (take_over(in, &added, e) != 0)
             return -1;
-        if (!vec_push(&m->payloads, added))
+        if (!pageable_push(&m->pageable, &m->payloads, added))
             return err_no_memory(e, "source locations");
         *place = m->payloads.len;
     }
-    return vec_push(&in->payload_map, (int16_t)(-(int64_t)*place))
+    return pageable_push(&in->m->pageable, &in->payload_map, (int16_t)(-(int64_t)*place))
                ? 0
                : err_no_memory(e, "source locations");
 }
@@ -146,10 +148,11 @@ static void release(struct locations *l)
 
 static int plan_static(struct merge *m, struct err *e)
 {
-    struct locations l = {.m = m};
-    struct map numbers = {0};
+    struct locations l = {.m = m, .at.pageable = &m->pageable, .times.pageable = &m->pageable};
+    struct map numbers = {.pageable = &m->pageable};
     int status = 0;
     strings_init(&l.contents);
+    strings_use(&l.contents, &m->pageable);
     l.contents.limit = UINT32_MAX;
     for (size_t i = 0; i < m->n && status == 0; i++) {
         struct merge_input *in = m->order[i];
@@ -157,9 +160,11 @@ static int plan_static(struct merge *m, struct err *e)
         for (size_t k = 0; k < in->locations.len && status == 0; k++)
             status = add_static(&l, in, &in->locations.at[k], e);
         /* Number 0 is no location. */
-        if (in->expands.len > 0 && m->expands.len == 0 && !vec_push(&m->expands, in->expands.at[0]))
+        if (in->expands.len > 0 && m->expands.len == 0 &&
+            !pageable_push(&m->pageable, &m->expands, in->expands.at[0]))
             status = err_no_memory(e, "source locations");
-        if (status == 0 && in->expands.len > 0 && !vec_push(&in->expand_map, 0))
+        if (status == 0 && in->expands.len > 0 &&
+            !pageable_push(&in->m->pageable, &in->expand_map, 0))
             status = err_no_memory(e, "source locations");
         for (size_t k = 1; k < in->expands.len && status == 0; k++)
             status = add_expand(in, in->expands.at[k], &numbers, e);
@@ -171,9 +176,10 @@ static int plan_static(struct merge *m, struct err *e)
 
 static int plan_payloads(struct merge *m, struct err *e)
 {
-    struct locations l = {.m = m};
+    struct locations l = {.m = m, .at.pageable = &m->pageable, .times.pageable = &m->pageable};
     int status = 0;
     strings_init(&l.contents);
+    strings_use(&l.contents, &m->pageable);
     l.contents.limit = UINT32_MAX;
     for (size_t i = 0; i < m->n && status == 0; i++) {
         struct merge_input *in = m->order[i];

@@ -507,7 +507,7 @@ static int keep_stats(struct merge_input *in, const struct rec_zone_stat *r, siz
             m->stats.at[*place - 1].n += stat.n;
             continue;
         }
-        if (!vec_push(&m->stats, stat))
+        if (!pageable_push(&m->pageable, &m->stats, stat))
             return err_no_memory(e, "zone statistics");
         *place = m->stats.len;
     }

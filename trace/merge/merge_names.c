@@ -44,7 +44,7 @@ static int find_clashes(const struct merge *m, enum merge_kind kind, struct map 
 
 static int name_things(struct merge *m, enum merge_kind kind, struct err *e)
 {
-    struct map owners = {0};
+    struct map owners = {.pageable = &m->pageable};
     int status = find_clashes(m, kind, &owners, e);
     for (size_t i = 0; i < m->n && status == 0; i++) {
         struct merge_input *in = m->order[i];
@@ -178,7 +178,7 @@ static int plan_pools(struct merge *m, struct err *e)
 static int plan_numbers(struct merge *m, enum merge_kind kind, uint64_t max, const char *what,
                         struct err *e)
 {
-    struct map used = {0};
+    struct map used = {.pageable = &m->pageable};
     uint64_t next = 1;
     int status = 0;
     for (size_t i = 0; i < m->n && status == 0; i++) {
@@ -242,7 +242,9 @@ static int add_thread_name(struct merge *m, struct merge_input *in, uint64_t id,
         m->n > 1 ? merge_labelled(m, in, text, e) : strings_intern(&m->strings, text, e);
     if (!number || merge_thread(in, &id, e) != 0)
         return -1;
-    return vec_push(&m->thread_names, (struct rec_pair){id, number}) ? 0 : no_room(e);
+    return pageable_push(&m->pageable, &m->thread_names, (struct rec_pair){id, number})
+               ? 0
+               : no_room(e);
 }
 
 /* A thread without a name is shown by its number, which does not tell its program. */
@@ -266,7 +268,7 @@ static int name_threads(struct merge *m, struct merge_input *in, struct err *e)
         struct rec_external_name r = in->external_names.at[i];
         if (merge_thread(in, &r.id, e) != 0)
             return -1;
-        if (!vec_push(&m->external_names, r))
+        if (!pageable_push(&m->pageable, &m->external_names, r))
             return no_room(e);
     }
     return 0;
@@ -286,13 +288,13 @@ static int plan_table(struct merge_input *in, const merge_id_list *ids, struct m
             return no_room(e);
         if (fresh) {
             *number = table->len;
-            if (!vec_push(table, id))
+            if (!pageable_push(&in->m->pageable, table, id))
                 return no_room(e);
         }
         if (*number > UINT16_MAX)
             return err_set(e, ERR_INPUT,
                            "the inputs have more than 65536 threads in all; a trace cannot");
-        if (!vec_push(out, (uint16_t)*number))
+        if (!pageable_push(&in->m->pageable, out, (uint16_t)*number))
             return no_room(e);
     }
     return 0;
@@ -373,7 +375,7 @@ static int plan_file(struct merge *m, const struct merge_input *in, struct merge
 
 static int plan_files(struct merge *m, struct err *e)
 {
-    struct map contents = {0};
+    struct map contents = {.pageable = &m->pageable};
     int status = 0;
     for (size_t i = 0; i < m->n && status == 0; i++) {
         struct merge_input *in = m->order[i];

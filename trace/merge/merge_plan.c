@@ -96,7 +96,7 @@ uint64_t merge_new_pointer(struct merge *m, uint32_t text, struct err *e)
         if (!map_add(&m->pointer_ids.used, pointer, &fresh))
             goto no_memory;
     }
-    if (vec_push(&m->pointers, (struct merge_pointer){pointer, text}))
+    if (pageable_push(&m->pageable, &m->pointers, (struct merge_pointer){pointer, text}))
         return pointer;
 no_memory:
     err_no_memory(e, "names");
@@ -118,7 +118,7 @@ static int plan_pointers(struct merge *m, struct err *e)
             zero_bound |= p.pointer == 0;
             if (merge_pointer(in, &p.pointer, e) != 0)
                 return -1;
-            if (!vec_push(&m->pointers, p))
+            if (!pageable_push(&m->pageable, &m->pointers, p))
                 return err_no_memory(e, "names");
         }
     }
@@ -208,7 +208,7 @@ static bool regions_free(const struct merge_input *in, const struct map *used, u
 
 static int plan_addresses(struct merge *m, struct err *e)
 {
-    struct map used = {0};
+    struct map used = {.pageable = &m->pageable};
     uint64_t looks = 0;
     int status = 0;
     for (size_t i = 0; i < m->n && status == 0; i++) {

@@ -46,7 +46,7 @@ static int scan_string(struct merge_input *in, const void *rec, struct err *e)
     if (!number)
         return -1;
     uint64_t *value = map_add(&in->keys, r->key, &fresh);
-    if (!value || !vec_push(&in->strings, number))
+    if (!value || !pageable_push(&in->m->pageable, &in->strings, number))
         return no_room(e);
     if (fresh)
         *value = number;
@@ -67,7 +67,9 @@ static int scan_pointer(struct merge_input *in, const void *rec, struct err *e)
     if (!fresh)
         return 0;
     *value = *number;
-    return vec_push(&in->pointers, (struct rec_pair){r->key, *number}) ? 0 : no_room(e);
+    return pageable_push(&in->m->pageable, &in->pointers, (struct rec_pair){r->key, *number})
+               ? 0
+               : no_room(e);
 }
 
 static int scan_thread_name(struct merge_input *in, const void *rec, struct err *e)
@@ -82,7 +84,9 @@ static int scan_thread_name(struct merge_input *in, const void *rec, struct err 
         return no_room(e);
     if (!fresh)
         return 0;
-    return vec_push(&in->thread_names, (struct rec_pair){r->key, *number}) ? 0 : no_room(e);
+    return pageable_push(&in->m->pageable, &in->thread_names, (struct rec_pair){r->key, *number})
+               ? 0
+               : no_room(e);
 }
 
 static int scan_external_name(struct merge_input *in, const void *rec, struct err *e)
@@ -94,37 +98,49 @@ static int scan_external_name(struct merge_input *in, const void *rec, struct er
         return 0;
     r.program_key = *program;
     r.thread_key = *thread;
-    return vec_push(&in->external_names, r) ? 0 : no_room(e);
+    return pageable_push(&in->m->pageable, &in->external_names, r) ? 0 : no_room(e);
 }
 
 static int scan_local(struct merge_input *in, const void *rec, struct err *e)
 {
-    return vec_push(&in->local_threads, ((const struct rec_id *)rec)->id) ? 0 : no_room(e);
+    return pageable_push(&in->m->pageable, &in->local_threads, ((const struct rec_id *)rec)->id)
+               ? 0
+               : no_room(e);
 }
 
 static int scan_external(struct merge_input *in, const void *rec, struct err *e)
 {
-    return vec_push(&in->external_threads, ((const struct rec_id *)rec)->id) ? 0 : no_room(e);
+    return pageable_push(&in->m->pageable, &in->external_threads, ((const struct rec_id *)rec)->id)
+               ? 0
+               : no_room(e);
 }
 
 static int scan_location(struct merge_input *in, const void *rec, struct err *e)
 {
-    return vec_push(&in->locations, *(const struct rec_source_location *)rec) ? 0 : no_room(e);
+    return pageable_push(&in->m->pageable, &in->locations, *(const struct rec_source_location *)rec)
+               ? 0
+               : no_room(e);
 }
 
 static int scan_expand(struct merge_input *in, const void *rec, struct err *e)
 {
-    return vec_push(&in->expands, ((const struct rec_id *)rec)->id) ? 0 : no_room(e);
+    return pageable_push(&in->m->pageable, &in->expands, ((const struct rec_id *)rec)->id)
+               ? 0
+               : no_room(e);
 }
 
 static int scan_payload(struct merge_input *in, const void *rec, struct err *e)
 {
-    return vec_push(&in->payloads, *(const struct rec_source_location *)rec) ? 0 : no_room(e);
+    return pageable_push(&in->m->pageable, &in->payloads, *(const struct rec_source_location *)rec)
+               ? 0
+               : no_room(e);
 }
 
 static int scan_app_info(struct merge_input *in, const void *rec, struct err *e)
 {
-    return vec_push(&in->app_info, *(const struct rec_string_ref *)rec) ? 0 : no_room(e);
+    return pageable_push(&in->m->pageable, &in->app_info, *(const struct rec_string_ref *)rec)
+               ? 0
+               : no_room(e);
 }
 
 /* ---- what has a name */
@@ -132,7 +148,7 @@ static int scan_app_info(struct merge_input *in, const void *rec, struct err *e)
 static int keep_named(struct merge_input *in, enum merge_kind kind, struct merge_named named,
                       struct err *e)
 {
-    return vec_push(&in->named[kind], named) ? 0 : no_room(e);
+    return pageable_push(&in->m->pageable, &in->named[kind], named) ? 0 : no_room(e);
 }
 
 /* The section category of that number, made when it is not there. NULL when memory is short. */
@@ -140,7 +156,8 @@ static struct merge_named *category_at(struct merge_input *in, uint64_t category
 {
     merge_named_list *list = &in->named[KIND_CATEGORY];
     uint64_t *place = map_add(&in->categories, category, NULL);
-    if (!place || (*place == 0 && !vec_push(list, (struct merge_named){.key = category})))
+    if (!place || (*place == 0 &&
+                   !pageable_push(&in->m->pageable, list, (struct merge_named){.key = category})))
         return NULL;
     if (*place == 0)
         *place = list->len;
@@ -312,7 +329,7 @@ static int scan_source_file(struct merge_input *in, const void *rec, struct err 
                               .content = XXH3_64bits(r->bytes.len ? r->bytes.p : "", r->bytes.len)};
     if (!file.path)
         return -1;
-    return vec_push(&in->files, file) ? 0 : no_room(e);
+    return pageable_push(&in->m->pageable, &in->files, file) ? 0 : no_room(e);
 }
 
 static scan_fn *const scans[REC_TYPE_COUNT] = {

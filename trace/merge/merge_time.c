@@ -114,7 +114,7 @@ static int count_labels(const struct merge *m, struct map *counts, struct err *e
 /* Those that share a name get `what` behind it: a pid, then the place among the inputs. */
 static int tell_apart(struct merge *m, bool by_pid, struct err *e)
 {
-    struct map counts = {0};
+    struct map counts = {.pageable = &m->pageable};
     struct buf text = {0};
     int status = count_labels(m, &counts, e);
     for (size_t i = 0; i < m->n && status == 0; i++) {

@@ -37,6 +37,11 @@ int callstacks_init(struct callstacks *c, struct err *e)
     return 0;
 }
 
+void callstacks_use(struct callstacks *c, struct pageable *p)
+{
+    c->pageable = c->frame_numbers.pageable = p;
+}
+
 void callstacks_release(struct callstacks *c)
 {
     pageable_vec_release(c->pageable, &c->nodes);

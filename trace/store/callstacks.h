@@ -69,7 +69,7 @@ struct callstack_slot {
 };
 
 struct callstacks {
-    struct pageable *pageable;        /* for nodes, stacks, frames and inlines; NULL: the heap */
+    struct pageable *pageable;        /* for all but `contents`; NULL: the heap */
     VEC(struct callstack_node) nodes; /* nodes.at[0] is the root */
     uint32_t *children;               /* hash of (parent, frame) → node */
     size_t children_mask;
@@ -90,6 +90,9 @@ struct callstacks {
 
 int callstacks_init(struct callstacks *c, struct err *e);
 void callstacks_release(struct callstacks *c);
+
+/* Has `c`, to which nothing was added, take its memory from `p`. */
+void callstacks_use(struct callstacks *c, struct pageable *p);
 
 /*
  * Finds or adds the call stack of `n` frame ids, innermost first. Beyond 99 % of the limit new ones

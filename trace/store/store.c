@@ -105,7 +105,9 @@ int trace_make_pageable(struct trace *t, struct err *e)
     if (third && spool_set_budget(&t->spool, third, e) != 0)
         return -1;
     pageable_init(&t->pageable, t->spool.dir, budget);
-    t->strings.pageable = t->callstacks.pageable = t->memory.pageable = &t->pageable;
+    strings_use(&t->strings, &t->pageable);
+    callstacks_use(&t->callstacks, &t->pageable);
+    t->memory.pageable = t->location_numbers.pageable = t->symbol_numbers.pageable = &t->pageable;
     return 0;
 }
 

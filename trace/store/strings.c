@@ -13,13 +13,23 @@ void strings_init(struct strings *s)
     *s = (struct strings){.limit = STRINGS_MAX};
 }
 
+void strings_use(struct strings *s, struct pageable *p)
+{
+    s->pageable = s->by_pointer.pageable = p;
+}
+
+static size_t table_bytes(const struct strings *s)
+{
+    return s->table ? (s->table_mask + 1) * sizeof *s->table : 0;
+}
+
 void strings_release(struct strings *s)
 {
     for (size_t i = 0; i < s->blocks.len; i++)
         pageable_free(s->pageable, s->blocks.at[i].at, s->blocks.at[i].size);
     vec_release(&s->blocks);
     pageable_vec_release(s->pageable, &s->list);
-    free(s->table);
+    pageable_free(s->pageable, s->table, table_bytes(s));
     map_release(&s->by_pointer);
     *s = (struct strings){0};
 }
@@ -87,7 +97,7 @@ static uint32_t hash_text(struct view text)
 static bool strings_grow_table(struct strings *s)
 {
     size_t n = s->table ? (s->table_mask + 1) * 2 : 256;
-    struct string_slot *table = calloc(n, sizeof *table);
+    struct string_slot *table = pageable_zeroed(s->pageable, n * sizeof *table);
     if (!table)
         return false;
     for (size_t i = 0; s->table && i <= s->table_mask; i++) {
@@ -98,7 +108,7 @@ static bool strings_grow_table(struct strings *s)
             at = (at + 1) & (n - 1);
         table[at] = s->table[i];
     }
-    free(s->table);
+    pageable_free(s->pageable, s->table, table_bytes(s));
     s->table = table;
     s->table_mask = n - 1;
     return true;
@@ -110,7 +120,7 @@ void strings_clear(struct strings *s)
     strings_release(s);
     strings_init(s);
     s->limit = before.limit;
-    s->pageable = before.pageable;
+    strings_use(s, before.pageable);
 }
 
 /* The slot that has the text, or where it would be. There must be a table. */

@@ -34,7 +34,7 @@ struct string_block {
 };
 
 struct strings {
-    struct pageable *pageable; /* for texts and their list; NULL: the heap. Set it when empty. */
+    struct pageable *pageable; /* NULL: the heap */
     VEC(struct view) list;
     struct string_slot *table; /* by content hash, open addressing */
     size_t table_mask;
@@ -49,6 +49,9 @@ struct strings {
 };
 
 void strings_init(struct strings *s);
+
+/* Has all of an empty `s` take its memory from `p`. */
+void strings_use(struct strings *s, struct pageable *p);
 void strings_release(struct strings *s);
 
 /*
