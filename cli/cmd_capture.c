@@ -617,7 +617,7 @@ static int capture_run(struct capture *c)
     return capture_connected(c, &connection);
 }
 
-static int capture_main(int argc, char **argv, bool drop_in, int channel)
+static int capture_main(int argc, char **argv, bool drop_in, int channel, int sampler)
 {
     struct capture c = {.parts = 1,
                         .watched = channel >= 0,
@@ -629,6 +629,8 @@ static int capture_main(int argc, char **argv, bool drop_in, int channel)
                         .terminal = isatty(STDOUT_FILENO)};
     monitor_init(&c.monitor, channel);
     int status = capture_options_parse(&c.o, drop_in, argc, argv);
+    if (sampler >= 0)
+        c.o.session.sampler = &sampler;
     if (status < 0) {
         preload_drop(!drop_in, argv, c.o.unwanted.at, c.o.unwanted.len);
         /* A reader of our words that goes away is no reason to lose a recording. */
@@ -660,15 +662,15 @@ static int capture_main(int argc, char **argv, bool drop_in, int channel)
 
 int cmd_capture(int argc, char **argv)
 {
-    return capture_main(argc, argv, false, -1);
+    return capture_main(argc, argv, false, -1, -1);
 }
 
 int cmd_capture_drop_in(int argc, char **argv)
 {
-    return capture_main(argc, argv, true, -1);
+    return capture_main(argc, argv, true, -1, -1);
 }
 
-int cmd_capture_session(int argc, char **argv, int channel)
+int cmd_capture_session(int argc, char **argv, int channel, int sampler)
 {
-    return capture_main(argc, argv, true, channel);
+    return capture_main(argc, argv, true, channel, sampler);
 }

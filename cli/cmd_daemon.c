@@ -20,7 +20,9 @@
 #include "run/preload.h"
 #include "server/capture/trace_name.h"
 #include "server/daemon/daemon.h"
+#include "server/daemon/guard.h"
 #include "server/net/notify.h"
+#include "server/capture/privileges.h"
 
 #define REFRESH_MS 500
 #define CLIENTS_DEFAULT 64
@@ -314,18 +316,47 @@ static int take_sockets(struct daemon *d, struct err *e)
     return 0;
 }
 
+static void guard_sampler(void)
+{
+    guard_limits(0, 0);
+    (void)guard_calls();
+    (void)guard_forks();
+}
+
+/* What clients send is read by processes without privileges. A folder that root may write only with
+ * them is reported now, before a trace is lost. */
+static int give_up_privileges(struct daemon *d, struct err *e)
+{
+    if (!privileges_held())
+        return 0;
+    if (sampler_start(&d->captures.sampler, guard_sampler, e) != 0 || privileges_keep(0, e) != 0)
+        return -1;
+    return access(d->dir, W_OK | X_OK) == 0
+               ? 0
+               : err_errno(e, ERR_OUTPUT,
+                           "%s: cannot write there without capabilities, which a daemon of root "
+                           "gives up; start it as the owner of the folder",
+                           d->dir);
+}
+
+/* Ports and the folder need privileges, and journals have what clients sent. */
+static int begin(struct daemon *d, struct err *e)
+{
+    if (take_sockets(d, e) != 0 || daemon_make_folder(d->dir, e) != 0)
+        return -1;
+    keep_descriptors(d);
+    if ((d->socket < 0 && (d->socket = discovery_open(d->port, e)) < 0) ||
+        daemon_http_start(d, e) != 0 || give_up_privileges(d, e) != 0)
+        return -1;
+    daemon_tidy_folder(d);
+    daemon_recover(d);
+    return stop_init(&d->stop, e) != 0 || daemon_look(d, e) != 0 ? -1 : daemon_sinks_start(d, e);
+}
+
 static int daemon_run(struct daemon *d)
 {
     struct err e = {0};
-    if (take_sockets(d, &e) == 0 && daemon_make_folder(d->dir, &e) == 0) {
-        daemon_tidy_folder(d);
-        daemon_recover(d);
-    }
-    keep_descriptors(d);
-    if (e.code || stop_init(&d->stop, &e) != 0 ||
-        (d->socket < 0 && (d->socket = discovery_open(d->port, &e)) < 0) ||
-        daemon_look(d, &e) != 0 || daemon_http_start(d, &e) != 0 ||
-        daemon_sinks_start(d, &e) != 0) {
+    if (begin(d, &e) != 0) {
         daemon_log_error(d, &e);
         return d->drop_in ? 1 : err_exit_status(&e);
     }
@@ -386,6 +417,7 @@ static int daemon_main(int argc, char **argv, bool drop_in)
                        .terminal = isatty(STDOUT_FILENO)};
     int status = daemon_parse(&d, argc, argv);
     d.captures.commands = d.commands;
+    d.captures.sampler = SAMPLER_NONE;
     d.captures.dir = d.dir;
     d.captures.name = d.name;
     d.captures.options = d.options;

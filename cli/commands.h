@@ -12,7 +12,7 @@ int cmd_capture_drop_in(int argc, char **argv); /* called as tracy-capture and t
 /* The same for the daemon, which watches it over `channel`: the session's end
  * (server/capture/monitor.h).
  */
-int cmd_capture_session(int argc, char **argv, int channel);
+int cmd_capture_session(int argc, char **argv, int channel, int sampler);
 int cmd_ctl(int argc, char **argv);
 int cmd_daemon(int argc, char **argv);
 int cmd_daemon_drop_in(int argc, char **argv); /* called as tracy-capture-daemon */

@@ -1,140 +1,33 @@
 #include "server/capture/client_modules.h"
 
-#include <arpa/inet.h>
-#include <dirent.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
-#include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "symbols/place/process_modules.h"
+#include "server/capture/sampler.h"
+#include "server/capture/socket_owner.h"
 
 #define REFRESH_NS 1000000000LL
 /* The facts of one trace; a process with more executable mappings than this is not sane. */
 #define MODULES_MOST 8192u
 
-/* ---- whose socket it is */
-
-/* An address as /proc/net/tcp{,6} prints it: the words of the address, then the port. */
-static void proc_address(const struct sockaddr_storage *s, char out[48])
+/* Looks for itself, which it may unless it gave up its privileges: then the sampler does. */
+int modules_init(struct modules *m, int fd, int sampler, struct err *e)
 {
-    if (s->ss_family == AF_INET6) {
-        const struct sockaddr_in6 *v6 = (const struct sockaddr_in6 *)s;
-        uint32_t w[4];
-        memcpy(w, &v6->sin6_addr, sizeof w);
-        snprintf(out, 48, "%08X%08X%08X%08X:%04X", w[0], w[1], w[2], w[3], ntohs(v6->sin6_port));
-        return;
-    }
-    struct sockaddr_in v4;
-    memcpy(&v4, s, sizeof v4);
-    snprintf(out, 48, "%08X:%04X", v4.sin_addr.s_addr, ntohs(v4.sin_port));
-}
-
-/* A dual-stack listener's end of an IPv4 connection stands in the IPv6 table. */
-static void proc_address_mapped(const struct sockaddr_storage *s, char out[48])
-{
-    struct sockaddr_in v4;
-    memcpy(&v4, s, sizeof v4);
-    snprintf(out, 48, "0000000000000000FFFF0000%08X:%04X", v4.sin_addr.s_addr, ntohs(v4.sin_port));
-}
-
-/* What cannot be looked at is not ours to see, except when it was for want of memory. */
-static int unseen(struct err *e)
-{
-    return errno == ENOMEM ? err_no_memory(e, "the module table") : 0;
-}
-
-/* *found is the inode of the socket with address `local` and peer `remote`, 0 when there is none.
- */
-static int find_inode(const char *table, const char *local, const char *remote,
-                      unsigned long *found, struct err *e)
-{
-    char line[512], l[64], r[64];
-    unsigned long inode = 0;
-    *found = 0;
-    FILE *f = fopen(table, "re");
-    if (!f)
-        return unseen(e);
-    while (!*found && fgets(line, sizeof line, f)) {
-        if (sscanf(line, " %*d: %63s %63s %*s %*s %*s %*s %*s %*s %lu", l, r, &inode) == 3 &&
-            strcmp(l, local) == 0 && strcmp(r, remote) == 0)
-            *found = inode;
-    }
-    fclose(f);
-    return 0;
-}
-
-static int peer_inode(int fd, unsigned long *inode, struct err *e)
-{
-    struct sockaddr_storage us = {0}, them = {0};
-    socklen_t us_len = sizeof us, them_len = sizeof them;
-    char ours[48], theirs[48];
-    *inode = 0;
-    if (getsockname(fd, (struct sockaddr *)&us, &us_len) != 0 ||
-        getpeername(fd, (struct sockaddr *)&them, &them_len) != 0)
+    *m = (struct modules){.maps = -1, .root = PROCESS_ROOT_NONE, .sampler = sampler};
+    if (sampler >= 0) {
+        struct sampled found;
+        if (sampler_find(sampler, fd, &found) != 0)
+            return 0;
+        m->pid = found.pid;
+        m->maps = found.maps;
+        m->root = found.root;
         return 0;
-    proc_address(&us, ours);
-    proc_address(&them, theirs);
-    if (us.ss_family == AF_INET6)
-        return find_inode("/proc/net/tcp6", theirs, ours, inode, e);
-    if (find_inode("/proc/net/tcp", theirs, ours, inode, e) != 0 || *inode)
-        return *inode ? 0 : -1;
-    proc_address_mapped(&us, ours);
-    proc_address_mapped(&them, theirs);
-    return find_inode("/proc/net/tcp6", theirs, ours, inode, e);
-}
-
-static int process_has_socket(const char *pid, const char *link, bool *found, struct err *e)
-{
-    char path[64], target[64];
-    *found = false;
-    snprintf(path, sizeof path, "/proc/%.16s/fd", pid);
-    DIR *d = opendir(path);
-    if (!d)
-        return unseen(e);
-    for (struct dirent *entry; !*found && (entry = readdir(d));) {
-        ssize_t n = readlinkat(dirfd(d), entry->d_name, target, sizeof target - 1);
-        if (n > 0) {
-            target[n] = 0;
-            *found = strcmp(target, link) == 0;
-        }
     }
-    closedir(d);
-    return 0;
-}
-
-/* *owner is a process that has the socket, 0 when none shows. */
-static int socket_owner(unsigned long inode, pid_t *owner, struct err *e)
-{
-    char link[48];
-    int status = 0;
-    *owner = 0;
-    snprintf(link, sizeof link, "socket:[%lu]", inode);
-    DIR *d = opendir("/proc");
-    if (!d)
-        return unseen(e);
-    for (struct dirent *entry; !*owner && status == 0 && (entry = readdir(d));) {
-        bool found;
-        if (entry->d_name[0] < '1' || entry->d_name[0] > '9')
-            continue;
-        status = process_has_socket(entry->d_name, link, &found, e);
-        if (status == 0 && found)
-            *owner = (pid_t)strtol(entry->d_name, NULL, 10);
-    }
-    closedir(d);
-    return status;
-}
-
-int modules_init(struct modules *m, int fd, struct err *e)
-{
-    unsigned long inode;
-    *m = (struct modules){.maps = -1, .root = PROCESS_ROOT_NONE};
-    if (peer_inode(fd, &inode, e) != 0 || (inode && socket_owner(inode, &m->pid, e) != 0))
+    if (socket_owner(fd, &m->pid, e) != 0)
         return -1;
     if (m->pid) {
         m->root = process_root_open(m->pid);
@@ -200,13 +93,22 @@ static int note_module(void *ctx, const struct module *module, struct err *e)
                           module->start, module->end, module->offset, id, module->path);
 }
 
+static int open_sampled(void *ctx, const struct module *module)
+{
+    const struct modules *m = ctx;
+    return sampler_open(m->sampler, module->start, module->end);
+}
+
 static int modules_read(struct modules *m, struct trace *t, struct err *e)
 {
     struct reading r = {m, t};
     struct err cause = {0};
     int fresh = process_modules_open(m->pid), maps = fresh >= 0 ? fresh : m->maps;
-    int status =
-        maps < 0 ? 0 : process_modules_read(maps, m->pid, &m->root, note_module, &r, &cause);
+    const struct process_view view = {.pid = m->pid,
+                                      .root = &m->root,
+                                      .open = m->sampler >= 0 ? open_sampled : NULL,
+                                      .open_ctx = m};
+    int status = maps < 0 ? 0 : process_modules_read(maps, &view, note_module, &r, &cause);
     if (fresh >= 0)
         close(fresh);
     if (status == 0 || cause.code == ERR_INPUT)

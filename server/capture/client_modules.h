@@ -28,13 +28,15 @@ struct modules {
     struct map seen;          /* hash of (start, path) → 1 */
     int maps;                 /* its table, for when looking is not allowed any more; -1: none */
     struct process_root root; /* where its paths lead, if not where ours do */
+    int sampler;              /* the connection to one (capture/sampler.h); -1: none */
 };
 
 /*
  * Looks for the process at the other end of the connected TCP socket `fd`. That there is none, or
- * that it cannot be looked at, is no error; that memory is short is one, here and below.
+ * that it cannot be looked at, is no error; that memory is short is one, here and below. `sampler`,
+ * unless -1, looks into other processes in our place, and outlives this.
  */
-int modules_init(struct modules *m, int fd, struct err *e);
+int modules_init(struct modules *m, int fd, int sampler, struct err *e);
 void modules_release(struct modules *m);
 
 /*

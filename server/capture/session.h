@@ -87,6 +87,9 @@ struct session_options {
     bool no_symbols;
     /* Where all that arrives goes before it is looked at; outlives the session. NULL: nowhere. */
     struct journal *journal;
+    /* A connection to a sampler (server/capture/sampler.h), which outlives the session. NULL: none.
+     */
+    const int *sampler;
 };
 
 /*

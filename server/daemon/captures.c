@@ -59,6 +59,7 @@ void captures_release(struct captures *c)
     vec_release(&c->list);
     output_folder_leave(c->folder);
     c->folder = NULL;
+    sampler_stop(&c->sampler);
 }
 
 struct capture *captures_find(const struct captures *c, const struct announcement *a)
@@ -89,11 +90,18 @@ const char *captures_left_alone(const struct capture *one)
 /* ---- a process */
 
 /* The daemon's own descriptors are of no use here, and would keep what it closes from ending. */
-static void close_others(int channel)
+static void close_others(int channel, int sampler)
 {
-    if (channel > 3)
-        (void)close_range(3, (unsigned)channel - 1, 0);
-    (void)close_range((unsigned)channel + 1, ~0u, 0);
+    unsigned next = 3; /* sampler -1 is the last of all */
+    const unsigned a = (unsigned)channel, b = (unsigned)sampler,
+                   kept[] = {a < b ? a : b, a < b ? b : a};
+    for (size_t i = 0; i < 2 && kept[i] >= next; i++) {
+        if (kept[i] > next)
+            (void)close_range(next, kept[i] - 1, 0);
+        next = kept[i] + 1;
+    }
+    if (next > 3)
+        (void)close_range(next, ~0u, 0);
 }
 
 /*
@@ -109,7 +117,8 @@ static int enter_folder(const struct captures *c, const struct capture *one)
 }
 
 /* In the new process: be `tidemark capture` with its words going into the pipe. */
-static int be_capture(const struct captures *c, const struct capture *one, int words, int channel)
+static int be_capture(const struct captures *c, const struct capture *one, int words, int channel,
+                      int sampler)
 {
     char port[8], protocol[16], limit[24];
     const char *arguments[ARGUMENTS_MAX] = {"tracy-capture"};
@@ -144,10 +153,10 @@ static int be_capture(const struct captures *c, const struct capture *one, int w
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (enter_folder(c, one) != 0)
         return CANNOT_BEGIN;
-    close_others(channel);
+    close_others(channel, sampler);
     optind = 0;
     session_guard_begin();
-    int status = c->commands->capture(n, (char **)arguments, channel);
+    int status = c->commands->capture(n, (char **)arguments, channel, sampler);
     return fflush(stdout) == 0 || status ? status : CANNOT_BEGIN;
 }
 
@@ -162,10 +171,13 @@ static int begin_process(struct captures *c, struct capture *one, struct err *e)
         channel_release(&session);
         return -1;
     }
+    int sampler = sampler_connect(&c->sampler);
     fflush(NULL);
     one->pid = fork();
     if (one->pid == 0)
-        _exit(be_capture(c, one, ends[1], session.fd));
+        _exit(be_capture(c, one, ends[1], session.fd, sampler));
+    if (sampler >= 0)
+        close(sampler);
     channel_release(&session);
     close(ends[1]);
     one->words = ends[0];

@@ -21,6 +21,7 @@
 #include "server/capture/saved_traces.h"
 #include "server/daemon/child_commands.h"
 #include "server/net/discovery.h"
+#include "server/capture/sampler.h"
 
 #define CAPTURE_NO_TARGET UINT32_MAX
 #define CAPTURE_STOPPED "stop"
@@ -100,6 +101,7 @@ struct captures {
     unsigned files; /* saved: all parts; the last of a capture when that has ended */
     uint64_t bytes; /* of them */
     const char *dir;
+    struct sampler sampler;       /* of a daemon that had privileges */
     struct output_folder *folder; /* that the newest capture began in; NULL: none yet */
     const char *name;             /* template of the traces' names */
     const struct child_commands *commands;

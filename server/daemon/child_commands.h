@@ -6,7 +6,8 @@
  * returns the exit status.
  */
 struct child_commands {
-    int (*capture)(int argc, char **argv, int channel); /* `channel`: of server/capture/channel.h */
+    int (*capture)(int argc, char **argv, int channel,
+                   int sampler); /* as channel.h and sampler.h have them */
     int (*report)(int argc, char **argv);
     int (*push)(int argc, char **argv);
 };

@@ -15,15 +15,18 @@ static int unseen(struct err *e)
 }
 
 /* map_files reaches the very file that is mapped, also when it was replaced since. */
-static int open_mapped(pid_t pid, const struct process_root *root, const struct module *m)
+static int open_mapped(const struct process_view *v, const struct module *m)
 {
     char place[4200];
-    snprintf(place, sizeof place, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, (int)pid, m->start,
-             m->end);
+    const struct process_root *root = v->root;
+    int pid = (int)v->pid, given = v->open ? v->open(v->open_ctx, m) : -1;
+    if (given >= 0)
+        return given;
+    snprintf(place, sizeof place, "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, m->start, m->end);
     int fd = open(place, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd >= 0)
         return fd;
-    snprintf(place, sizeof place, "/proc/%d/root%s", (int)pid, m->path);
+    snprintf(place, sizeof place, "/proc/%d/root%s", pid, m->path);
     fd = open(place, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd >= 0 || !root)
         return fd;
@@ -32,10 +35,9 @@ static int open_mapped(pid_t pid, const struct process_root *root, const struct 
                              : open(m->path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 }
 
-static int read_build_id(pid_t pid, const struct process_root *root, struct module *m,
-                         struct err *e)
+static int read_build_id(const struct process_view *v, struct module *m, struct err *e)
 {
-    int status = 0, fd = open_mapped(pid, root, m);
+    int status = 0, fd = open_mapped(v, m);
     m->build_id = (struct build_id){0};
     if (fd >= 0) {
         errno = 0;
@@ -48,12 +50,11 @@ static int read_build_id(pid_t pid, const struct process_root *root, struct modu
 
 int process_module_build_id(pid_t pid, struct module *m, struct err *e)
 {
-    return read_build_id(pid, NULL, m, e);
+    return read_build_id(&(struct process_view){.pid = pid}, m, e);
 }
 
 struct reader {
-    pid_t pid;
-    const struct process_root *root; /* NULL: the process may be looked into */
+    struct process_view view;
     process_modules_put *put;
     void *ctx;
 };
@@ -70,7 +71,7 @@ static int put_line(const struct reader *r, struct view line, struct err *e)
         err_no_memory(e, "the module table");
     for (size_t i = 0; i < one.list.len && status == 0; i++) {
         struct module *m = &one.list.at[i];
-        status = read_build_id(r->pid, r->root, m, e);
+        status = read_build_id(&r->view, m, e);
         if (status == 0)
             status = r->put(r->ctx, m, e);
     }
@@ -93,7 +94,7 @@ static int put_lines(const struct reader *r, FILE *f, struct err *e)
     if (status == 0 && !feof(f))
         status = errno == ENOMEM ? err_no_memory(e, "the module table")
                                  : err_errno(e, ERR_INPUT, "cannot read the mappings of process %d",
-                                             (int)r->pid);
+                                             (int)r->view.pid);
     free(line);
     return status;
 }
@@ -111,7 +112,7 @@ static int read_table(const struct reader *r, int fd, struct err *e)
     FILE *f = fd < 0 ? NULL : fdopen(fd, "r");
     int status = f ? put_lines(r, f, e)
                    : err_errno(e, errno == ENOMEM ? ERR_MEMORY : ERR_INPUT,
-                               "cannot read the mappings of process %d", (int)r->pid);
+                               "cannot read the mappings of process %d", (int)r->view.pid);
     if (f)
         fclose(f);
     else if (fd >= 0)
@@ -121,15 +122,15 @@ static int read_table(const struct reader *r, int fd, struct err *e)
 
 int process_modules(pid_t pid, process_modules_put *put, void *ctx, struct err *e)
 {
-    return read_table(&(struct reader){.pid = pid, .put = put, .ctx = ctx},
+    return read_table(&(struct reader){.view = {.pid = pid}, .put = put, .ctx = ctx},
                       process_modules_open(pid), e);
 }
 
-int process_modules_read(int maps, pid_t pid, const struct process_root *root,
-                         process_modules_put *put, void *ctx, struct err *e)
+int process_modules_read(int maps, const struct process_view *view, process_modules_put *put,
+                         void *ctx, struct err *e)
 {
-    const struct reader r = {.pid = pid, .root = root, .put = put, .ctx = ctx};
+    const struct reader r = {.view = *view, .put = put, .ctx = ctx};
     if (lseek(maps, 0, SEEK_SET) != 0)
-        return err_errno(e, ERR_INPUT, "cannot read the mappings of process %d", (int)pid);
+        return err_errno(e, ERR_INPUT, "cannot read the mappings of process %d", (int)view->pid);
     return read_table(&r, fcntl(maps, F_DUPFD_CLOEXEC, 0), e);
 }

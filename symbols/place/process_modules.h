@@ -10,6 +10,16 @@
 #include "symbols/place/module_table.h"
 #include "symbols/place/process_root.h"
 
+/* How the files that a process has mapped are reached. */
+struct process_view {
+    pid_t pid;
+    const struct process_root *root; /* NULL: the process may be looked into */
+    /* Opens the mapped file itself, in place of us; -1: not this one. NULL: there is no such way.
+     */
+    int (*open)(void *ctx, const struct module *m);
+    void *open_ctx;
+};
+
 typedef int process_modules_put(void *ctx, const struct module *m, struct err *e);
 
 /* Reads the build id of a mapping, from the very file that is mapped where that can be reached. */
@@ -24,7 +34,7 @@ int process_modules(pid_t pid, process_modules_put *put, void *ctx, struct err *
  * then those of the files at the mappings' paths, in `root` unless that is none. -1 with errno.
  */
 int process_modules_open(pid_t pid);
-int process_modules_read(int maps, pid_t pid, const struct process_root *root,
-                         process_modules_put *put, void *ctx, struct err *e);
+int process_modules_read(int maps, const struct process_view *view, process_modules_put *put,
+                         void *ctx, struct err *e);
 
 #endif

@@ -505,7 +505,7 @@ class Elsewhere(Running):
 
     @staticmethod
     def sockets(pid):
-        """That it holds: its client's, and its daemon's as long as that is there."""
+        """That it holds: its client's, a sampler's, and its daemon's as long as that is there."""
         fds = pathlib.Path(f"/proc/{pid}/fd")
         return sum(os.readlink(f).startswith("socket:") for f in fds.iterdir())
 
@@ -609,10 +609,11 @@ class Elsewhere(Running):
         self.temporary.mkdir()
         with self.recording() as process:
             (session,) = children(process)
+            before = self.sockets(session)
             process.kill()
             process.wait()
             # It looks for the daemon's words ten times a second, and then knows.
-            wait_until(lambda: self.sockets(session) == 1)
+            wait_until(lambda: self.sockets(session) == before - 1)
             shutil.rmtree(self.traces)
             os.kill(session, signal.SIGTERM)
             wait_until(lambda: os.listdir(self.temporary) == ["x.tracy"])

@@ -10,7 +10,7 @@ from clients import thread_name
 from test_capture import alloc, frame, TERMINATE
 from test_daemon import announce
 from test_daemon_http import THREE, TOKEN, Web
-from tools import LIMIT, TRACES, run, wait_until
+from tools import LIMIT, TRACES, children, run, wait_until
 
 
 class Reports(Web):
@@ -116,13 +116,7 @@ class Reports(Web):
                 connection.request("GET", f"/api/v1/traces/{name}/summary")
                 connection.close()
             self.get(f"/api/v1/traces/{name}/summary")
-            children = f"/proc/{process.pid}/task/{process.pid}/children"
-
-            def gone():
-                with open(children) as f:
-                    return not f.read().split()
-
-            wait_until(gone)
+            wait_until(lambda: not children(process))
             self.recorded(THREE)
             self.assertEqual(self.stop(process), 0, self.said())
 

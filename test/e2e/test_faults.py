@@ -22,7 +22,8 @@ import test_rotate
 from passing import Player, frame_ends, journal_arrived, journal_bytes, wait_for
 from test_daemon import announce
 from test_recover import dump
-from tools import BUILD, FIREHOSE, LIMIT, TIDEMARK, TRACES, Case, report, run, wait_until
+from tools import (BUILD, FIREHOSE, LIMIT, SAMPLER, TIDEMARK, TRACES, Case, all_children, name_of,
+                   report, run, wait_until)
 
 # Where guarded sessions may write, too.
 TEMPORARY = os.environ.get("TMPDIR") or "/var/tmp"
@@ -417,8 +418,7 @@ def has_landlock():
 
 
 def children(pid):
-    return [int(n) for n in
-            pathlib.Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    return [child for child in all_children(pid) if name_of(child) != SAMPLER]
 
 
 def alive(pid):

@@ -21,6 +21,7 @@ WIRE = ROOT / "fixtures" / "wire"
 TRACES = ROOT / "fixtures" / "traces"
 RELEASES = ("v0.9.1", "v0.10", "v0.11.1", "v0.12.2", "v0.13.1", "v0.14.0")
 LIMIT = 900
+SAMPLER = "tidemark-look"  # of a daemon of root
 
 # Under nohup, or in a script's background, signals come ignored; the tests send them.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -150,8 +151,20 @@ def listens(process, port, protocol="udp"):
 
 def children(process):
     """The processes that it started and that are there: a daemon's sessions."""
-    path = pathlib.Path(f"/proc/{process.pid}/task/{process.pid}/children")
-    return [int(pid) for pid in path.read_text().split()]
+    return [pid for pid in all_children(process.pid) if name_of(pid) != SAMPLER]
+
+
+def all_children(pid):
+    path = pathlib.Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(child) for child in path.read_text().split()]
+
+
+def name_of(pid):
+    """None: it is gone, or nothing but its exit status is left."""
+    with contextlib.suppress(OSError):
+        name, rest = pathlib.Path(f"/proc/{pid}/stat").read_text().split("(", 1)[1].rsplit(")", 1)
+        return None if rest.split()[0] == "Z" else name
+    return None
 
 
 def end_daemon(process):

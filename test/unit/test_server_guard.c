@@ -184,7 +184,8 @@ static int try_modules(void)
     if (after != 0)
         return 3;
     for (int i = 0; i < 2; i++) {
-        if (process_modules_read(maps, other, &root, count_module, &after, &e) != 0)
+        if (process_modules_read(maps, &(struct process_view){.pid = other, .root = &root},
+                                 count_module, &after, &e) != 0)
             return 4;
     }
     close(maps);

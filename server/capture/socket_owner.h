@@ -1,0 +1,14 @@
+#ifndef TIDEMARK_SERVER_SOCKET_OWNER_H
+#define TIDEMARK_SERVER_SOCKET_OWNER_H
+
+#include <sys/types.h>
+
+#include "base/err.h"
+
+/*
+ * *owner is the process that has the other end of the connected TCP socket `fd`, found through
+ * /proc; 0 when it is not on this host, or hidden from us. ERR_MEMORY.
+ */
+int socket_owner(int fd, pid_t *owner, struct err *e);
+
+#endif
