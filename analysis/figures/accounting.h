@@ -6,9 +6,10 @@
  * of call stacks, or the allocating thread. The same code observes a live capture and, through
  * memory_sweep, a saved trace.
  *
- * All figures are defined on usage at the END of each distinct nanosecond, frees before allocations
- * (ARCHITECTURE.md), so they do not depend on the order of steps within a nanosecond, which a saved
- * trace does not keep. A time that runs backwards counts as the newest time seen in the pool.
+ * All figures are defined on usage at the end of each distinct nanosecond, frees before allocations
+ * (docs/decisions/figures.md). So they do not depend on the order of steps within a nanosecond,
+ * which a saved trace does not keep. A time that runs backwards counts as the newest time seen in
+ * the pool.
  *
  * The first time a highest usage is reached counts. What every counter held at that moment is kept
  * copy-on-write: each new peak of a pool has a number, and the first change of a counter after it

@@ -2,8 +2,8 @@
 #define TIDEMARK_SERVER_NET_CONNECT_CLIENT_H
 
 /*
- * From an address to a client that has said welcome: waiting for a client that is not there yet,
- * both address families, and finding out which protocol number it speaks (ARCHITECTURE.md).
+ * From an address to a client that has sent its welcome: waits for a client that is not up yet,
+ * tries both address families, and finds the protocol number (docs/decisions/wire-versions.md).
  */
 
 #include <stdbool.h>
