@@ -2,8 +2,8 @@
 """Holds the documents against the program in $BUILD: every command has a man page with all its
 options and no others, the README lists every command, docs/facts.md and tidemark(1) have every fact
 that the code writes, the table of folders is the one that check_layers.py enforces, each item of a
-client and record of a file has a bound in docs/expansion.md, files that documents name exist, and
-mandoc finds no fault."""
+client and record of a file has a bound in docs/expansion.md, files that documents name exist,
+the pages of formats have every record and schema, and mandoc finds no fault."""
 
 import os
 import pathlib
@@ -62,9 +62,12 @@ def check_page(command):
 
 def check_names(commands):
     overview, readme = read("man/tidemark.1"), read("README.md")
+    see_also = overview.split(".Sh SEE ALSO\n")[1]
     for command in commands:
         if f".It Ic {command}\n" not in overview:
             yield f"man/tidemark.1: the command {command} is missing"
+        if command not in PAGELESS and f".Xr tidemark-{command} 1 ," not in see_also:
+            yield f"man/tidemark.1: {command} is not under SEE ALSO"
         if f"`tidemark {command}" not in readme:
             yield f"README.md: the command {command} is missing"
     for name in table_names("drop_ins"):
@@ -151,6 +154,29 @@ def check_expansion():
             yield f"{page}: there is no constant {name}"
 
 
+def page_items(page):
+    """The items of a list whose head is a word, or a number and a word."""
+    return set(re.findall(r"^\.It ((?:\d+ )?Cm \S+)$", read(page), re.M))
+
+
+def check_formats():
+    """The pages of section 5 have the records that the sources declare, by number and name."""
+    kinds = re.search(r"enum journal_type \{(.*?)\};", read("server/capture/journal.h"), re.S)[1]
+    names = re.findall(r"^    JOURNAL_(\w+)(?: = 1)?,", kinds, re.M)
+    wanted = {"man/tidemark-journal.5": {f"{i} Cm {name}" for i, name in enumerate(names, 1)}}
+    kinds = re.search(r"enum rec_kind \{(.*?)\};", read("client/recording_format.h"), re.S)[1]
+    wanted["man/tidemark-recording.5"] = {
+        f"{number} Cm {name}" for name, number in re.findall(r"REC_(\w+) = (\d+),", kinds)
+        if name not in ("NOTHING", "SIZED_KINDS")}
+    source = "".join(p.read_text() for f in check_layers.MAY for p in (ROOT / f).glob("*.[ch]"))
+    schemas = set(re.findall(r'"(tidemark\.\w+/\d+)\\?"', source))
+    page = "man/tidemark-json.5"
+    wanted[page] = {f"Cm {s}" for s in schemas if f".Ql {s}\n" not in read(page)}
+    for page, items in wanted.items():
+        for item in sorted(items ^ page_items(page)) or ([] if items else ["its list is empty"]):
+            yield f"{page}: {item} is missing, or not in the sources"
+
+
 def check_paths():
     """The sources and pages that ARCHITECTURE.md and docs/ name exist."""
     for page in [ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]:
@@ -183,7 +209,7 @@ def main():
     commands = table_names("commands")
     faults = [f for command in commands if command not in PAGELESS for f in check_page(command)]
     for check in (check_names(commands), check_facts(), check_folders(), check_expansion(),
-                  check_paths(), check_version(), check_mandoc()):
+                  check_paths(), check_formats(), check_version(), check_mandoc()):
         faults.extend(check)
     print("\n".join(faults) or "documents hold")
     return 1 if faults else 0
