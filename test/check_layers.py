@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Holds every #include against the table of who may include whom (ARCHITECTURE.md), the table against
-its own order, and the folders against their size; basenames are unique in the tree."""
+its own order, and the folders against their size; basenames are unique in the tree. Each folder has
+a README.md, and the files and functions that it names exist."""
 
 import pathlib
 import re
@@ -68,12 +69,15 @@ MAY = {
 }
 GROUPS = {"trace", "analysis", "report", "server"}
 FILES_MAX = {"client": 70}  # 60 elsewhere
+GUIDE_MAX = 25  # lines of a folder's README.md
+ROOT = pathlib.Path()  # where make runs this
 # Wire and symbol code that must stay a pure function of its input.
 NO_SOCKETS = {"protocol", "trace", "import", "symbols", "analysis", "naming", "report", "base", "lib",
               "mcp"}
 SOCKET_HEADERS = {"sys/socket.h", "netinet/in.h", "netdb.h", "arpa/inet.h"}
 # Processes of one program talk over socket pairs; an address has no place there.
 PAIRS_ONLY = {("symbols", "sys/socket.h")}
+GUIDE_FILE = re.compile(r"(?<![\w/])(?:[\w-]+/)*[\w-]+\.(?:awk|c|h|js|map|md|py|tsv)\b")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 
 
@@ -142,9 +146,38 @@ def unlisted():
             yield f"{folder}: not in the table of check_layers.py"
 
 
+def check_guide(folder, words):
+    """A file is named by its path in the folder or in the tree. A word with an underscore is a
+    function, a struct or a variable."""
+    guide = pathlib.Path(folder, "README.md")
+    if not guide.exists():
+        yield f"{guide} is missing"
+        return
+    text = guide.read_text()
+    lines = len(text.splitlines())
+    if lines > GUIDE_MAX:
+        yield f"{guide}: {lines} lines, more than {GUIDE_MAX}"
+    for name in GUIDE_FILE.findall(text):
+        if "NAME" not in name and not any((at / name).exists() for at in (guide.parent, ROOT)):
+            yield f"{guide}: there is no {name}"
+    for name in re.findall(r"`([a-z]+(?:_[a-z0-9]+)+)`", text):
+        if name not in words:
+            yield f"{guide}: there is no {name} in the sources"
+
+
+def check_guides():
+    rooms = {folder.split("/")[0] for folder in MAY}
+    words = set()
+    for room in rooms:
+        for path in pathlib.Path(room).rglob("*.[ch]"):
+            words.update(re.findall(r"\w+", path.read_text()))
+    for folder in sorted({*MAY, *rooms, "include"}):
+        yield from check_guide(folder, words)
+
+
 def main():
     stems = {}
-    faults = [*check_order(), *unlisted()]
+    faults = [*check_order(), *unlisted(), *check_guides()]
     for folder in MAY:
         faults += check_folder(folder, stems)
     print("\n".join(faults) or "layers hold")
