@@ -79,7 +79,7 @@ def check_names(commands):
 
 def check_facts():
     source = "".join(p.read_text() for f in check_layers.MAY for p in (ROOT / f).glob("*.c"))
-    keys = set(re.findall(r'trace_add_fact\([\w>-]+, \w+,\s*"([\w.]+)"', source))
+    keys = set(re.findall(r'trace_add_fact\([^;"]*?"([\w.]+)"', source))
     keys |= set(re.findall(r'^ +\{"([\w.]+)", (?:t|in|zones)->', source, re.M))  # tables of them
     keys |= set(re.findall(r'write_count\(\w+, "([\w.]+)"', source))
     keys |= set(re.findall(r'merge_fact\([\w>-]+, e,\s*"([\w.]+)=', source))
@@ -90,6 +90,10 @@ def check_facts():
             yield f"docs/facts.md: the fact {key} is missing"
         if not re.search(rf"^\.It Cm (.* )?{re.escape(key)}( |$)", read("man/tidemark.1"), re.M):
             yield f"man/tidemark.1: the fact {key} is missing"
+    rows = re.findall(r"^\| (`.*?) \|", read("docs/facts.md"), re.M)
+    for key in re.findall(r"`([\w.]+)`", " ".join(rows)):
+        if f'"{key}"' not in source and f"{key}=" not in source:
+            yield f"docs/facts.md: no source has the fact {key}"
 
 
 def check_folders():
