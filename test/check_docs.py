@@ -192,7 +192,8 @@ def check_paths():
                 yield f"ARCHITECTURE.md: {name} is not in {' '.join(files)}"
     for page in [ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]:
         text = page.read_text()
-        named = [(ROOT / path, path) for path in re.findall(r"`((?:\w+/)+\w+\.(?:[ch]|py|tsv))`", text)]
+        paths = re.findall(r"`((?:\w+/)+\w+\.(?:[ch]|py|tsv))`", text)
+        named = [(ROOT / path, path) for path in paths]
         named += [(page.parent / path, path) for path in re.findall(r"\]\(([^):#]+)[)#]", text)]
         for path, name in named:
             if not path.exists():
