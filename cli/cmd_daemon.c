@@ -18,11 +18,11 @@
 #include "cli/options/parse_daemon.h"
 #include "report/write/json_value.h"
 #include "run/preload.h"
+#include "server/capture/guard.h"
+#include "server/capture/privileges.h"
 #include "server/capture/trace_name.h"
 #include "server/daemon/daemon.h"
-#include "server/daemon/guard.h"
 #include "server/net/notify.h"
-#include "server/capture/privileges.h"
 
 #define REFRESH_MS 500
 #define CLIENTS_DEFAULT 64

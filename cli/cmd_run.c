@@ -31,10 +31,10 @@
 #include "run/run_offers.h"
 #include "run/run_options.h"
 #include "run/run_recover.h"
-#include "run/run_signpost.h"
 #include "run/run_trace.h"
 #include "run/run_tree.h"
 #include "run/run_why.h"
+#include "server/capture/run_signpost.h"
 
 /* Between two looks at the recordings when nothing comes, in milliseconds. */
 #define PAUSE_LEAST 5

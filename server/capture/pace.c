@@ -1,10 +1,5 @@
 #include "server/capture/pace.h"
 
-struct pace pace_new(void)
-{
-    return (struct pace){.expands = true};
-}
-
 void pace_note(struct pace *p, uint64_t in, uint64_t out, long long began, long long now)
 {
     if (in == 0 && out == 0)

@@ -13,21 +13,17 @@
 #include <stdint.h>
 
 /*
- * Decompressed bytes for each byte received. The clients of all releases send streams that expand 3
- * to 6 times; single frames may expand up to 255 times.
+ * Decompressed bytes for each byte received. Streams of clients mostly expand 3 to 6 times; single
+ * frames, and streams that repeat one long message, may expand up to 255 times.
  */
 #define PACE_EXPANSION 32u
 #define PACE_REST 5 /* times as long as decoding took */
 
+/* All zero: a client that has sent nothing yet. */
 struct pace {
     bool expands;         /* the last turn's bytes did so */
     long long rest_until; /* monotonic ns */
 };
-
-/*
- * A client that has sent nothing yet.
- */
-struct pace pace_new(void);
 
 /*
  * From `began` to `now`, monotonic ns, `in` bytes were decoded, which expanded to `out` bytes.

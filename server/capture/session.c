@@ -155,7 +155,6 @@ struct session *session_new(struct connection *c, struct trace *t,
     }
     s->modules.maps = -1;
     s->modules.root = PROCESS_ROOT_NONE;
-    s->pace = pace_new();
     s->fd = c->fd;
     s->pid = c->welcome.pid;
     s->trace = t;

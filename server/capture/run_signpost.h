@@ -1,5 +1,5 @@
-#ifndef TIDEMARK_RUN_RUN_SIGNPOST_H
-#define TIDEMARK_RUN_RUN_SIGNPOST_H
+#ifndef TIDEMARK_SERVER_CAPTURE_RUN_SIGNPOST_H
+#define TIDEMARK_SERVER_CAPTURE_RUN_SIGNPOST_H
 
 /*
  * Where the malloc events of a recorded process are, for other commands: symlinks in the folder of

@@ -1,4 +1,4 @@
-#include "run/run_signpost.h"
+#include "server/capture/run_signpost.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
-#ifndef TIDEMARK_SERVER_DAEMON_SESSION_GUARD_H
-#define TIDEMARK_SERVER_DAEMON_SESSION_GUARD_H
+#ifndef TIDEMARK_SERVER_CAPTURE_SESSION_GUARD_H
+#define TIDEMARK_SERVER_CAPTURE_SESSION_GUARD_H
 
-/* What the processes that record the daemon's clients may do (server/daemon/guard.h). */
+/* What the processes that record the daemon's clients may do (server/capture/guard.h). */
 
 #include <stdbool.h>
 

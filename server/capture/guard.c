@@ -1,4 +1,4 @@
-#include "server/daemon/guard.h"
+#include "server/capture/guard.h"
 
 #include <errno.h>
 #include <fcntl.h>
