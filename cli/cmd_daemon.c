@@ -18,10 +18,10 @@
 #include "cli/options/parse_daemon.h"
 #include "report/write/json_value.h"
 #include "run/preload.h"
-#include "server/capture/guard.h"
-#include "server/capture/privileges.h"
 #include "server/capture/trace_name.h"
 #include "server/daemon/daemon.h"
+#include "server/guard/guard.h"
+#include "server/guard/privileges.h"
 #include "server/net/notify.h"
 
 #define REFRESH_MS 500

@@ -45,12 +45,13 @@ MAY = {
     "naming": "base trace/store trace/filter analysis/names analysis/code report/write symbols "
               "symbols/elf symbols/index symbols/place symbols/helper",
     "server/net": "base protocol",
+    "server/guard": "base symbols symbols/place",
     "server/capture": "base protocol trace symbols symbols/place analysis/names "
                       "analysis/figures analysis/questions report report/write naming "
-                      "server/net",
+                      "server/net server/guard",
     "server/sinks": "base analysis/tables report/export server/net",
     "server/daemon": "base protocol trace/file symbols analysis/questions report/write "
-                     "server/net server/capture server/sinks",
+                     "server/net server/guard server/capture server/sinks",
     "lib": "base trace analysis report include",
     "client": "include/tidemark.h",
     "run/recording": "base trace/store trace/ingest client/recording_format.h",

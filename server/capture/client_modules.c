@@ -6,9 +6,9 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "server/guard/sampler.h"
+#include "server/guard/socket_owner.h"
 #include "symbols/place/process_modules.h"
-#include "server/capture/sampler.h"
-#include "server/capture/socket_owner.h"
 
 #define REFRESH_NS 1000000000LL
 /* The facts of one trace; a process with more executable mappings than this is not sane. */

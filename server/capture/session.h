@@ -87,7 +87,7 @@ struct session_options {
     bool no_symbols;
     /* Where all that arrives goes before it is looked at; outlives the session. NULL: nowhere. */
     struct journal *journal;
-    /* A connection to a sampler (server/capture/sampler.h), which outlives the session. NULL: none.
+    /* A connection to a sampler (server/guard/sampler.h), which outlives the session. NULL: none.
      */
     const int *sampler;
 };

@@ -18,8 +18,8 @@
 #include "base/saturate.h"
 #include "protocol/wire_version.h"
 #include "server/capture/part_name.h"
-#include "server/capture/session_guard.h"
 #include "server/capture/trace_name.h"
+#include "server/guard/session_guard.h"
 #include "server/net/stop.h"
 
 #define LINE_MAX_BYTES 4096u

@@ -20,8 +20,8 @@
 #include "server/capture/output_folder.h"
 #include "server/capture/saved_traces.h"
 #include "server/daemon/child_commands.h"
+#include "server/guard/sampler.h"
 #include "server/net/discovery.h"
-#include "server/capture/sampler.h"
 
 #define CAPTURE_NO_TARGET UINT32_MAX
 #define CAPTURE_STOPPED "stop"

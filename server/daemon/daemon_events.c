@@ -17,8 +17,8 @@
 #include "base/format.h"
 #include "base/print_error.h"
 #include "report/write/json_value.h"
-#include "server/capture/guard.h"
 #include "server/daemon/daemon.h"
+#include "server/guard/guard.h"
 #include "server/net/web_post.h"
 
 #define QUEUE_MAX 1000u

@@ -12,8 +12,8 @@
 
 #include "base/monotonic.h"
 #include "base/tempfile.h"
-#include "server/capture/guard.h"
 #include "server/daemon/daemon.h"
+#include "server/guard/guard.h"
 #include "symbols/instructions.h"
 
 #define PAGES_MAX 16u

@@ -20,8 +20,8 @@
 #include "base/monotonic.h"
 #include "base/tempfile.h"
 #include "report/write/json_value.h"
-#include "server/capture/guard.h"
 #include "server/daemon/daemon.h"
+#include "server/guard/guard.h"
 #include "server/sinks/push.h"
 
 /* Data of a process that sends a trace, which ends when it wants more. */

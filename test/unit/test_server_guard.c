@@ -21,7 +21,7 @@
 
 #include <cmocka.h>
 
-#include "server/capture/guard.h"
+#include "server/guard/guard.h"
 #include "symbols/place/process_modules.h"
 
 #define LACKING 77 /* this kernel, or a sanitized program, has it not */

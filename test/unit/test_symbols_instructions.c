@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "server/capture/guard.h"
+#include "server/guard/guard.h"
 #include "symbols/instructions.h"
 
 struct found {

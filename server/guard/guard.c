@@ -1,4 +1,4 @@
-#include "server/capture/guard.h"
+#include "server/guard/guard.h"
 
 #include <errno.h>
 #include <fcntl.h>

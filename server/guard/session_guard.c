@@ -1,4 +1,4 @@
-#include "server/capture/session_guard.h"
+#include "server/guard/session_guard.h"
 
 #include <arpa/inet.h>
 #include <errno.h>
@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/tempfile.h"
-#include "server/capture/guard.h"
+#include "server/guard/guard.h"
 #include "symbols/instructions.h"
 
 /* Descriptors: a connection, a journal, columns on disk, what a save opens. */

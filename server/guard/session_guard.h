@@ -1,7 +1,7 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_SESSION_GUARD_H
-#define TIDEMARK_SERVER_CAPTURE_SESSION_GUARD_H
+#ifndef TIDEMARK_SERVER_GUARD_SESSION_GUARD_H
+#define TIDEMARK_SERVER_GUARD_SESSION_GUARD_H
 
-/* What the processes that record the daemon's clients may do (server/capture/guard.h). */
+/* What the processes that record the daemon's clients may do (server/guard/guard.h). */
 
 #include <stdbool.h>
 

@@ -1,4 +1,4 @@
-#include "server/capture/socket_owner.h"
+#include "server/guard/socket_owner.h"
 
 #include <arpa/inet.h>
 #include <dirent.h>

@@ -1,5 +1,5 @@
-#ifndef TIDEMARK_SERVER_CAPTURE_GUARD_H
-#define TIDEMARK_SERVER_CAPTURE_GUARD_H
+#ifndef TIDEMARK_SERVER_GUARD_GUARD_H
+#define TIDEMARK_SERVER_GUARD_GUARD_H
 
 /*
  * Gives up what a process that reads a stranger's bytes does not need, for good:

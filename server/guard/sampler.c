@@ -1,4 +1,4 @@
-#include "server/capture/sampler.h"
+#include "server/guard/sampler.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,8 +14,8 @@
 #include <unistd.h>
 
 #include "base/vec.h"
-#include "server/capture/privileges.h"
-#include "server/capture/socket_owner.h"
+#include "server/guard/privileges.h"
+#include "server/guard/socket_owner.h"
 #include "symbols/place/process_modules.h"
 
 #define WAIT_MS 10000

@@ -1,4 +1,4 @@
-#include "server/capture/privileges.h"
+#include "server/guard/privileges.h"
 
 #include <linux/capability.h>
 #include <sys/prctl.h>
