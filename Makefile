@@ -1,5 +1,6 @@
 # Tidemark. `make run` and `make test` on a fresh Debian 12 install what they need, build, and do
 # their job. Knobs: BUILD=dir  CC=gcc|clang  SAN=address,undefined  DEBUG=1  V=1  OFFICIAL=dir (bench)
+# NODEPS=1: no packages are installed.
 #
 # `make list` prints the targets.
 
@@ -40,7 +41,7 @@ LIBS    := $(FOLDERS:%=$(BUILD)/lib%.a)
 # The sources of folders, those of their subfolders among them.
 sources_in = $(sort $(wildcard $(foreach f,$(1),$(f)/*.c $(f)/*/*.c)))
 
-.PHONY: all libtidetrace web list deps deps-test deps-test-full deps-deb run test unit e2e check-layers check-docs \
+.PHONY: all libtidetrace web list deps deps-test deps-test-full deps-deb run test unit e2e check check-layers check-docs \
         asan valgrind fuzz bench bench-hostile bench-quick soak format format-check tidy install install-compat uninstall deb clean
 
 # Keep objects: make would remove those that only a chain of pattern rules made.
@@ -228,13 +229,27 @@ define install_packages
 	fi
 endef
 
+# Goals that install packages that are missing; NODEPS=1: none do. Other goals name what is missing.
+INSTALLS  := $(if $(NODEPS),,$(filter deps% run% test unit e2e check% asan valgrind fuzz bench% soak \
+               web deb,$(MAKECMDGOALS)))
+LIBRARIES := liblz4 libzstd libxxhash jansson capstone yajl zlib liblzma libdw libelf sqlite3 \
+             libdebuginfod libpcre2-8 libpng ncursesw tinfo libmicrohttpd libcurl
+HEADERS   := libdwarf/libdwarf.h libiberty/demangle.h # of libraries without a .pc file
+
+define name_missing
+	@pkg-config --print-errors --exists $(LIBRARIES) && for header in $(HEADERS); do \
+	    echo "#include <$$header>" | $(CC) -E -x c - >/dev/null 2>&1 || \
+	        { echo "$$header is missing"; false; } || exit 1; \
+	done || { echo "make deps installs the Debian packages: $(DEPS)"; false; }
+endef
+
 ## deps: installs the Debian packages that building needs
 deps:
-	$(call install_packages,$(DEPS))
+	$(if $(INSTALLS),$(call install_packages,$(DEPS)),$(name_missing))
 
 ## deps-test: and those that the tests need
 deps-test: deps
-	$(call install_packages,$(DEPS_TEST))
+	$(if $(INSTALLS),$(call install_packages,$(DEPS_TEST)))
 
 # npm may be there without Debian's package of it.
 HAVE_NPM := $(shell command -v npm >/dev/null && echo yes)
@@ -305,12 +320,19 @@ run-replay: all
 test: deps-test $(BUILD)/tidemark libtidetrace $(PRELOADED) $(UNIT_TESTS) $(TEST_TOOLS)
 	@BUILD=$(BUILD) CC='$(CC)' $(PYTHON) test/run_tests.py
 
-## unit, e2e: only those tests
-unit: deps-test $(UNIT_TESTS) $(TEST_TOOLS)
-	@BUILD=$(BUILD) $(PYTHON) test/run_tests.py --only unit
+## unit, e2e: only those tests; T=trace_merge: only test_trace_merge
+unit: deps-test $(if $(T),$(BUILD)/test/unit/test_$(T),$(UNIT_TESTS) $(TEST_TOOLS))
+	@BUILD=$(BUILD) $(PYTHON) test/run_tests.py --only unit $(if $(T),--pattern test_$(T).c)
 
 e2e: deps-test $(BUILD)/tidemark libtidetrace $(PRELOADED) $(TEST_TOOLS)
-	@BUILD=$(BUILD) $(PYTHON) test/run_tests.py --only e2e
+	@BUILD=$(BUILD) $(PYTHON) test/run_tests.py --only e2e $(if $(T),--pattern test_$(T).py)
+
+## check: what a developer runs before each commit: layers, format, documents, unit tests, some e2e
+check: deps-test all $(UNIT_TESTS) $(TEST_TOOLS) check-layers format-check check-docs
+	@BUILD=$(BUILD) $(PYTHON) test/run_tests.py --only unit
+	@for name in report update verify; do \
+	    BUILD=$(BUILD) $(PYTHON) test/run_tests.py --only e2e --pattern test_$$name.py || exit 1; \
+	done
 
 ## check-layers: holds every #include against the folder table
 check-layers:
