@@ -16,58 +16,66 @@ struct command {
     const char *name;
     int (*run)(int argc, char **argv);
     const char *what;
+    const char *task; /* heading of the list, before the first command of a task; else NULL */
 };
 
 static const struct command commands[] = {
-    {"run", cmd_run, "run a program that was not built for it, and trace its memory"},
-    {"capture", cmd_capture, "record one client to a trace and print its memory summary"},
-    {"daemon", cmd_daemon, "record every client that announces itself, each to a trace"},
-    {"ctl", cmd_ctl, "ask a daemon what it records, and tell it what to do"},
-    {"report", cmd_report, "print the memory summary of a trace: by site, call stack, pool, …"},
-    {"tree", cmd_tree, "print the call-stack tree of a trace's allocations, top-down or bottom-up"},
-    {"top", cmd_top, "walk through that tree on a terminal, of a trace or a running client"},
-    {"find", cmd_find, "find the allocations that covered an address, and when"},
-    {"annotate", cmd_annotate, "print a function's machine code with what its calls allocated"},
-    {"map", cmd_map, "draw where live blocks lie, how old and how scattered they are"},
-    {"timeline", cmd_timeline, "draw memory use over time"},
-    {"diff", cmd_diff, "print what changed between two traces"},
-    {"info", cmd_info, "print what is in a trace"},
-    {"verify", cmd_verify, "check that memory data is really there; exit status 0 or 1"},
-    {"dump", cmd_dump, "print everything in a trace in a form that can be compared"},
-    {"symbols", cmd_symbols, "find names for the call stack frames of a trace"},
-    {"symbolize", cmd_symbolize, "tell what is at addresses of an image, inlined calls included"},
-    {"modules", cmd_modules, "print what a process has mapped where"},
-    {"update", cmd_update, "strip, convert or recompress a trace"},
-    {"merge", cmd_merge, "make one trace of several"},
-    {"csvexport", cmd_csvexport, "print zones, messages, plots or memory of a trace as CSV"},
-    {"export", cmd_export, "write a trace for other tools: pprof, speedscope, flame graphs, …"},
-    {"push", cmd_push, "add traces to the tables of a fleet: ClickHouse, or Parquet by day"},
-    {"import", cmd_import, "make a trace of a Chrome trace or a recording of heaptrack"},
-    {"recover", cmd_recover, "make a trace of what a capture left that was cut off"},
-    {"mcp", cmd_mcp, "answer agents' questions about traces (Model Context Protocol)"},
-    {"replay", cmd_replay, "play a recorded client to a server"},
-    {"selftest", cmd_selftest,
-     "capture a client of known counts, and try what this machine allows"},
-    {"help", cmd_help, "print this list"},
-    {"version", cmd_version, "print the version"},
+    {"run", cmd_run, "run a program that was not built for it, and trace its memory", "record"},
+    {"capture", cmd_capture, "record one client to a trace and print its memory summary", NULL},
+    {"daemon", cmd_daemon, "record every client that announces itself, each to a trace", NULL},
+    {"ctl", cmd_ctl, "list and control what a daemon records", NULL},
+    {"recover", cmd_recover, "make a trace of the journal of a capture that was killed", NULL},
+    {"report", cmd_report, "print the memory summary of a trace: by site, call stack, pool, …",
+     "read a trace"},
+    {"tree", cmd_tree, "print the call-stack tree of a trace's allocations, top-down or bottom-up",
+     NULL},
+    {"top", cmd_top, "walk through that tree on a terminal, of a trace or a running client", NULL},
+    {"find", cmd_find, "find the allocations that covered an address, and when", NULL},
+    {"annotate", cmd_annotate, "print a function's machine code with what its calls allocated",
+     NULL},
+    {"map", cmd_map, "draw where live blocks lie, how old and how scattered they are", NULL},
+    {"timeline", cmd_timeline, "draw memory use over time", NULL},
+    {"diff", cmd_diff, "print what changed between two traces", NULL},
+    {"info", cmd_info, "print what is in a trace", NULL},
+    {"verify", cmd_verify, "check that memory data is really there; exit status 0 or 1", NULL},
+    {"dump", cmd_dump, "print everything in a trace in a form that can be compared", NULL},
+    {"update", cmd_update, "strip, convert or recompress a trace", "make other files of traces"},
+    {"merge", cmd_merge, "make one trace of several", NULL},
+    {"import", cmd_import, "make a trace of a Chrome trace or a recording of heaptrack", NULL},
+    {"export", cmd_export, "write a trace for other tools: pprof, speedscope, flame graphs, …",
+     NULL},
+    {"csvexport", cmd_csvexport, "print zones, messages, plots or memory of a trace as CSV", NULL},
+    {"push", cmd_push, "add traces to the tables of a fleet: ClickHouse, or Parquet by day", NULL},
+    {"symbols", cmd_symbols, "find names for the call stack frames of a trace",
+     "find names of functions"},
+    {"symbolize", cmd_symbolize, "print what is at addresses of an image, inlined calls included",
+     NULL},
+    {"modules", cmd_modules, "print what a process has mapped where", NULL},
+    {"mcp", cmd_mcp, "answer agents' questions about traces (Model Context Protocol)",
+     "agents, tests and help"},
+    {"replay", cmd_replay, "play a recorded client to a server", NULL},
+    {"selftest", cmd_selftest, "capture a client of known counts, and try what this machine allows",
+     NULL},
+    {"help", cmd_help, "print this list", NULL},
+    {"version", cmd_version, "print the version", NULL},
 };
 
 /* Names of official tools and the command that stands in for each. */
 static const struct command drop_ins[] = {
-    {"tracy-capture", cmd_capture_drop_in, NULL},
-    {"capture", cmd_capture_drop_in, NULL},
-    {"capture-release", cmd_capture_drop_in, NULL},
-    {"iree-tracy-capture", cmd_capture_drop_in, NULL},
-    {"tracy-capture-daemon", cmd_daemon_drop_in, NULL},
-    {"capture-daemon", cmd_daemon_drop_in, NULL},
-    {"tracy-update", cmd_update_drop_in, NULL},
-    {"update", cmd_update_drop_in, NULL},
-    {"tracy-merge", cmd_merge_drop_in, NULL},
-    {"tracy-csvexport", cmd_csvexport_drop_in, NULL},
-    {"csvexport", cmd_csvexport_drop_in, NULL},
-    {"iree-tracy-csvexport", cmd_csvexport_drop_in, NULL},
-    {"tracy-import-chrome", cmd_import_drop_in, NULL},
-    {"import-chrome", cmd_import_drop_in, NULL},
+    {"tracy-capture", cmd_capture_drop_in, NULL, NULL},
+    {"capture", cmd_capture_drop_in, NULL, NULL},
+    {"capture-release", cmd_capture_drop_in, NULL, NULL},
+    {"iree-tracy-capture", cmd_capture_drop_in, NULL, NULL},
+    {"tracy-capture-daemon", cmd_daemon_drop_in, NULL, NULL},
+    {"capture-daemon", cmd_daemon_drop_in, NULL, NULL},
+    {"tracy-update", cmd_update_drop_in, NULL, NULL},
+    {"update", cmd_update_drop_in, NULL, NULL},
+    {"tracy-merge", cmd_merge_drop_in, NULL, NULL},
+    {"tracy-csvexport", cmd_csvexport_drop_in, NULL, NULL},
+    {"csvexport", cmd_csvexport_drop_in, NULL, NULL},
+    {"iree-tracy-csvexport", cmd_csvexport_drop_in, NULL, NULL},
+    {"tracy-import-chrome", cmd_import_drop_in, NULL, NULL},
+    {"import-chrome", cmd_import_drop_in, NULL, NULL},
 };
 
 #define LENGTH(A) (sizeof(A) / sizeof(A)[0])
@@ -84,10 +92,13 @@ static const struct command *find_command(const struct command *table, size_t n,
 static void print_usage(FILE *to)
 {
     fprintf(to, "usage: tidemark COMMAND [OPTIONS] …\n\n"
-                "Captures programs instrumented with Tracy and tells where their memory went.\n\n");
+                "Records programs, with or without a Tracy client, and reports where their memory "
+                "went.\n\n");
     for (size_t i = 0; i < LENGTH(commands); i++)
-        fprintf(to, "  %-10s %s\n", commands[i].name, commands[i].what);
-    fprintf(to, "\n`tidemark COMMAND --help` and `man tidemark-COMMAND` tell more.\n");
+        fprintf(to, "%s%s%s   %-10s %s\n", i && commands[i].task ? "\n" : "",
+                commands[i].task ? commands[i].task : "", commands[i].task ? "\n" : "",
+                commands[i].name, commands[i].what);
+    fprintf(to, "\nTry 'tidemark COMMAND --help' and 'man tidemark-COMMAND'.\n");
 }
 
 static int cmd_help(int argc, char **argv)
