@@ -182,15 +182,16 @@ def check_formats():
 
 
 def check_paths():
-    """The sources and pages that ARCHITECTURE.md and docs/ name exist, and so do the functions and
-    tables of its section "Where to find it"."""
+    """The sources and pages that the documents name exist, and so do the functions and tables of
+    ARCHITECTURE.md's section "Where to find it"."""
     for _, cell in table_rows(read("ARCHITECTURE.md"), "Where to find it"):
         files = re.findall(r"`([\w/-]+\.\w+)`", cell)
         text = "".join(read(path) for path in files)
         for name in re.findall(r"`(\w+)`", cell):
             if not re.search(rf"\b{name}(\(|\[)", text):
                 yield f"ARCHITECTURE.md: {name} is not in {' '.join(files)}"
-    for page in [ROOT / "ARCHITECTURE.md", *sorted((ROOT / "docs").rglob("*.md"))]:
+    tops = [ROOT / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md")]
+    for page in [*tops, *sorted((ROOT / "docs").rglob("*.md"))]:
         text = page.read_text()
         paths = re.findall(r"`((?:\w+/)+\w+\.(?:[ch]|py|tsv))`", text)
         named = [(ROOT / path, path) for path in paths]
