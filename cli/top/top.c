@@ -1,17 +1,10 @@
-/* Building what `tidemark top` shows, and its turns. */
+/* Building what `tidemark top` shows. */
 
 #include "base/monotonic.h"
 #include "cli/top/top.h"
 
-#include <poll.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
-
-/* Figures of a recording are built anew so often, and in a fifth of the time at most. */
-#define BUILD_EVERY_NS 1000000000LL
-#define BUILD_SHARE 4
 
 /* From here on the user, who pressed a key, is told to wait. */
 #define SLOW_NS 300000000LL
@@ -135,64 +128,4 @@ void top_close(struct top *t)
     vec_release(&t->pools);
     free(t->pool);
     t->pool = NULL;
-}
-
-/* ---- turns */
-
-/* Takes all keys there are. *any tells whether there were some. */
-static int take_keys(struct top *t, bool *any, struct err *e)
-{
-    for (;;) {
-        int key = screen_key(&t->screen);
-        if (key == SCREEN_NO_KEY || t->quit)
-            return 0;
-        *any = true;
-        if (top_key(t, key, e) != 0)
-            return -1;
-    }
-}
-
-/* A terminal that is gone is always ready, and has nothing. */
-static bool is_gone(const struct top *t, short ready)
-{
-    int n = 0;
-    return (ready & (POLLHUP | POLLERR | POLLNVAL)) ||
-           (ready & POLLIN && ioctl(t->screen.fd, FIONREAD, &n) == 0 && n == 0);
-}
-
-static bool is_time_to_build(const struct top *t)
-{
-    long long pause = BUILD_SHARE * t->build_cost;
-    pause = pause > BUILD_EVERY_NS ? pause : BUILD_EVERY_NS;
-    return t->live && !t->frozen && !t->quit && monotonic_ns() - t->built_at >= pause;
-}
-
-int top_turn(struct top *t, struct err *e)
-{
-    struct pollfd polled = {.fd = t->screen.fd, .events = POLLIN};
-    bool any = false;
-    if (poll(&polled, 1, 0) > 0 && is_gone(t, polled.revents))
-        t->quit = true;
-    if (take_keys(t, &any, e) != 0)
-        return -1;
-    bool build = is_time_to_build(t);
-    if (build && top_build(t, e) != 0)
-        return -1;
-    if (any || build)
-        top_draw(t);
-    return 0;
-}
-
-int top_loop(struct top *t, struct stop *stop, struct err *e)
-{
-    while (!t->quit) {
-        bool any;
-        top_draw(t);
-        short ready = stop_wait(stop, t->screen.fd, POLLIN, -1);
-        if (stop_asked(stop) || is_gone(t, ready))
-            break;
-        if (take_keys(t, &any, e) != 0)
-            return -1;
-    }
-    return 0;
 }

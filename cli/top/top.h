@@ -49,6 +49,8 @@ struct top {
     long long build_cost; /* ns that building took */
 };
 
+/* ---- top.c */
+
 /* Takes over nothing. `t` zero-initialised but for trace, only, options, live. */
 int top_open(struct top *t, bool stdin_taken, struct err *e);
 void top_close(struct top *t);
@@ -59,13 +61,14 @@ int top_build(struct top *t, struct err *e);
 /* Builds the tree only: after another direction or grouping was chosen. */
 int top_build_tree(struct top *t, struct err *e);
 
-/* What to do with a key. */
-int top_key(struct top *t, int key, struct err *e);
+/* ---- top_draw.c */
 
 void top_draw(struct top *t);
 
 /* Says in the last line that something takes long. */
 void top_draw_wait(struct top *t);
+
+/* ---- top_keys.c */
 
 /* Takes the keys that were pressed, builds when it is time, draws. For whoever records. */
 int top_turn(struct top *t, struct err *e);

@@ -1,15 +1,23 @@
-/* What keys do in `tidemark top`. The list of them stands in top_draw.c, and in the man page. */
+/*
+ * What keys do in `tidemark top`, and its turns. top_draw.c and the man page list the keys.
+ */
 
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 
-#include "base/format.h"
+#include "base/monotonic.h"
 #include "cli/top/top.h"
 
 #define ESCAPE 27
 #define OPEN_ROWS_MAX 10000u
 #define DETAILS_STEP 5u
+
+/* Figures of a recording are built anew so often, and in a fifth of the time at most. */
+#define BUILD_EVERY_NS 1000000000LL
+#define BUILD_SHARE 4
 
 static int no_memory(struct err *e)
 {
@@ -268,7 +276,7 @@ static int tree_key(struct top *t, int key, struct err *e)
     }
 }
 
-int top_key(struct top *t, int key, struct err *e)
+static int take_key(struct top *t, int key, struct err *e)
 {
     t->message[0] = 0;
     if (key == SCREEN_RESIZE)
@@ -282,4 +290,64 @@ int top_key(struct top *t, int key, struct err *e)
     if (key != '[' && key != ']')
         t->details = 0;
     return move_key(t, key) ? 0 : tree_key(t, key, e);
+}
+
+/* ---- turns */
+
+/* Takes all keys there are. *any tells whether there were some. */
+static int take_keys(struct top *t, bool *any, struct err *e)
+{
+    for (;;) {
+        int key = screen_key(&t->screen);
+        if (key == SCREEN_NO_KEY || t->quit)
+            return 0;
+        *any = true;
+        if (take_key(t, key, e) != 0)
+            return -1;
+    }
+}
+
+/* A terminal that is gone is always ready, and has nothing. */
+static bool is_gone(const struct top *t, short ready)
+{
+    int n = 0;
+    return (ready & (POLLHUP | POLLERR | POLLNVAL)) ||
+           (ready & POLLIN && ioctl(t->screen.fd, FIONREAD, &n) == 0 && n == 0);
+}
+
+static bool is_time_to_build(const struct top *t)
+{
+    long long pause = BUILD_SHARE * t->build_cost;
+    pause = pause > BUILD_EVERY_NS ? pause : BUILD_EVERY_NS;
+    return t->live && !t->frozen && !t->quit && monotonic_ns() - t->built_at >= pause;
+}
+
+int top_turn(struct top *t, struct err *e)
+{
+    struct pollfd polled = {.fd = t->screen.fd, .events = POLLIN};
+    bool any = false;
+    if (poll(&polled, 1, 0) > 0 && is_gone(t, polled.revents))
+        t->quit = true;
+    if (take_keys(t, &any, e) != 0)
+        return -1;
+    bool build = is_time_to_build(t);
+    if (build && top_build(t, e) != 0)
+        return -1;
+    if (any || build)
+        top_draw(t);
+    return 0;
+}
+
+int top_loop(struct top *t, struct stop *stop, struct err *e)
+{
+    while (!t->quit) {
+        bool any;
+        top_draw(t);
+        short ready = stop_wait(stop, t->screen.fd, POLLIN, -1);
+        if (stop_asked(stop) || is_gone(t, ready))
+            break;
+        if (take_keys(t, &any, e) != 0)
+            return -1;
+    }
+    return 0;
 }
