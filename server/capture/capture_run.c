@@ -20,7 +20,6 @@
 #include "naming/resolve_trace.h"
 #include "report/report.h"
 #include "report/write/official_units.h"
-#include "server/capture/capture_homeless.h"
 #include "server/capture/capture_save.h"
 #include "server/capture/capture_stand_in.h"
 #include "server/capture/monitor.h"

@@ -11,8 +11,8 @@
 #include "base/file_io.h"
 #include "base/format.h"
 #include "base/print_error.h"
+#include "base/tempfile.h"
 #include "report/write/official_units.h"
-#include "server/capture/capture_homeless.h"
 #include "server/capture/part_name.h"
 #include "server/capture/recovery.h"
 #include "trace/save/save_file.h"
@@ -37,6 +37,31 @@ const char *capture_output(const struct capture *c)
 {
     return c->part_output ? c->part_output : c->o.output;
 }
+
+/* ---- the output folder was removed */
+
+bool capture_is_homeless(const struct capture *c)
+{
+    if (c->watched)
+        return working_folder_is_removed();
+    return c->folder && output_folder_is_removed(c->folder);
+}
+
+int capture_go_elsewhere(struct capture *c, struct trace *t, struct err *e)
+{
+    const char *folder = tempfile_dir(NULL);
+    const char *slash = strrchr(capture_output(c), '/');
+    char *path = part_name_unused(folder, slash ? slash + 1 : capture_output(c));
+    if (!path)
+        return err_no_memory(e, "the output's name");
+    free(c->part_output);
+    c->part_output = path;
+    c->homeless = true;
+    (void)umask(077);
+    return spool_set_dir(&t->spool, folder, e);
+}
+
+/* ---- saving */
 
 /* A file that came to have the output's name while we recorded is not ours to replace. */
 static bool is_newcomer_there(const struct capture *c)

@@ -56,6 +56,19 @@ struct capture {
 /* Where the part at hand goes. */
 const char *capture_output(const struct capture *c);
 
+/*
+ * Whether the output folder was removed while the capture recorded. The journal is gone then; what
+ * arrived is still in memory.
+ */
+bool capture_is_homeless(const struct capture *c);
+
+/*
+ * Changes the output to the folder of temporary files, the only other one that a guarded session
+ * can write to. Only its user can read the file. To be called before the last save of a process,
+ * since it changes the umask.
+ */
+int capture_go_elsewhere(struct capture *c, struct trace *t, struct err *e);
+
 /* Whether the helper that finds names runs, or could be started; says why not. */
 bool capture_start_resolver(struct capture *c);
 

@@ -1,5 +1,6 @@
 #include "server/capture/output_folder.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
@@ -62,6 +63,14 @@ bool output_folder_is_removed(const struct output_folder *f)
     path[n > 0 ? n : 0] = 0;
     return n > (ssize_t)end && strcmp(path + n - end, deleted) == 0 &&
            !output_folder_is_at(f, path);
+}
+
+bool working_folder_is_removed(void)
+{
+    char *here = getcwd(NULL, 0);
+    bool removed = !here && errno == ENOENT;
+    free(here);
+    return removed;
 }
 
 char *output_folder_path(const struct output_folder *f, const char *name, const char *path)

@@ -28,6 +28,9 @@ bool output_folder_is_at(const struct output_folder *f, const char *path);
 /* It has no name any more, and nothing can be written into it. */
 bool output_folder_is_removed(const struct output_folder *f);
 
+/* The same of the folder that this process works in. */
+bool working_folder_is_removed(void);
+
 /*
  * The path of what has that name in it, which is `path` unless the folder was moved since. The
  * caller frees it. NULL when memory is short, or nobody can say.

@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
+#include "base/file_io.h"
+
 /* ".tracy", or whatever its name ends with; "" when that has no dot. */
 static const char *suffix_of(const char *output)
 {
@@ -40,4 +43,19 @@ bool part_name_is(const char *output, const char *path)
     path += stem;
     size_t digits = *path == '.' ? strspn(path + 1, "0123456789") : 0;
     return strcmp(path + (digits ? 1 + digits : 0), suffix) == 0;
+}
+
+char *part_name_unused(const char *folder, const char *name)
+{
+    struct buf output = {0};
+    char *path = NULL;
+    buf_printf(&output, "%s/%s", folder, name);
+    for (unsigned n = 1; !output.failed && n < PART_NAMES_MAX; n++) {
+        free(path);
+        path = part_name(buf_str(&output), n);
+        if (!path || !file_is_there(path))
+            break;
+    }
+    buf_release(&output);
+    return path;
 }

@@ -14,4 +14,12 @@ char *part_name(const char *output, unsigned n);
 /* Whether `path` is one of those. */
 bool part_name_is(const char *output, const char *path);
 
+#define PART_NAMES_MAX 100000u
+
+/*
+ * The first name of the parts of "FOLDER/NAME" that no file has. NULL when memory is short. If all
+ * PART_NAMES_MAX are taken, the last one.
+ */
+char *part_name_unused(const char *folder, const char *name);
+
 #endif
