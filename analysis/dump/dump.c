@@ -1,42 +1,9 @@
 #include "analysis/dump/dump.h"
 
-#include <string.h>
-
 #include "analysis/dump/dump_lines.h"
 #include "trace/filter/convert.h"
 
 #define WRITE_BYTES ((size_t)256 << 10)
-
-const char *dump_section_name(enum dump_section section)
-{
-    static const char *const names[DUMP_SECTION_COUNT] = {
-#define SECTION(NAME, TEXT) [DUMP_##NAME] = (TEXT),
-        DUMP_SECTIONS(SECTION)
-#undef SECTION
-    };
-    return names[section];
-}
-
-/* ---- lines */
-
-void dump_begin(struct dump *d, enum dump_section section, uint32_t group, uint64_t a, uint64_t b)
-{
-    d->key[0] = (uint8_t)section;
-    store_u32(d->key + 1, __builtin_bswap32(group));
-    store_u64(d->key + 5, __builtin_bswap64(a));
-    store_u64(d->key + 13, __builtin_bswap64(b));
-    buf_clear(&d->line);
-    d->o->format->begin(&d->line, view_of(dump_section_name(section)));
-}
-
-int dump_end(struct dump *d, struct err *e)
-{
-    d->o->format->end(&d->line);
-    if (d->line.failed || d->group.failed)
-        return err_no_memory(e, "the dump");
-    return line_sort_add(&d->sort, (struct view){(const char *)d->key, sizeof d->key},
-                         (struct view){(const char *)d->line.data, d->line.len}, e);
-}
 
 /* ---- output */
 
