@@ -1,10 +1,14 @@
 #include "trace/ingest/carry.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/saturate.h"
+#include "trace/ingest/ingest_internal.h"
 #include "trace/store/memory_steps.h"
+
+/* ---- the store */
 
 static int carry_pool(struct memory *m, uint32_t number, struct err *e)
 {
@@ -50,7 +54,8 @@ static void carry_app_info(struct trace *t)
     t->app_info.len = kept;
 }
 
-int trace_carry_over(struct trace *t, struct err *e)
+/* The store of the next part. On an error it must only be released. */
+static int carry_over(struct trace *t, struct err *e)
 {
     struct memory *m = &t->memory;
     struct memory_observer observer = m->observer;
@@ -79,5 +84,62 @@ int trace_carry_over(struct trace *t, struct err *e)
     t->facts.last_time = 1;
     t->facts.init_end = 0;
     t->facts.on_demand_time = 0;
+    return 0;
+}
+
+/* ---- the ingest */
+
+int64_t ingest_far_time(struct ingest *in, int64_t time)
+{
+    int64_t t;
+    if (__builtin_sub_overflow(time, in->time_base, &t))
+        t = time < 0 ? INT64_MIN : INT64_MAX;
+    if (t > in->time_limit || t < -in->time_limit) {
+        in->time_overflow++;
+        t = t < 0 ? -in->time_limit : in->time_limit;
+    }
+    return t < 0 && in->parts > 0 ? 0 : t; /* threads lag behind each other, also at a seam */
+}
+
+/* The clock of this part is at its end: finish it and begin the next one at `time`. */
+static int next_part(struct ingest *in, int64_t time, struct err *e)
+{
+    if (in->part_full(in->part_full_ctx, e) != 0)
+        return -1;
+    in->torn = true;
+    if (carry_over(in->trace, e) != 0)
+        return -1;
+    in->parts++;
+    memset(in->recent_threads, 0, sizeof in->recent_threads);
+    in->time_base = time;
+    in->time_overflow = 0;
+    in->gpu_strays = 0;
+    in->fiber_leaves = 0;
+    in->torn =
+        trace_add_fact(in->trace, e, "part", "%u, begins %" PRId64 " ns after the client's start",
+                       in->parts + 1, time) != 0;
+    return in->torn ? -1 : 0;
+}
+
+int ingest_turn_part(struct ingest *in, int64_t time, struct err *e)
+{
+    bool beyond_end = time > in->time_base && time - in->time_base > in->time_limit;
+    bool may = in->part_full && in->parts - in->parts_asked < INGEST_PARTS_MAX;
+    return beyond_end && may ? next_part(in, time, e) : 0;
+}
+
+int64_t ingest_latest(const struct ingest *in)
+{
+    int64_t latest;
+    if (__builtin_add_overflow(in->time_base, in->trace->facts.last_time, &latest))
+        latest = INT64_MAX;
+    return latest;
+}
+
+int ingest_begin_part(struct ingest *in, struct err *e)
+{
+    if (next_part(in, ingest_latest(in), e) != 0)
+        return -1;
+    in->parts_asked++;
     return 0;
 }

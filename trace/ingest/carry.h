@@ -8,12 +8,7 @@
  * stand in the first trace).
  */
 
-#include "trace/store/store.h"
-
 /* The value of the fact `end` in a trace that another one goes on from. */
 #define PART_CONTINUED "continued in the next part"
-
-/* The store of the next part. On an error it must only be released. */
-int trace_carry_over(struct trace *t, struct err *e);
 
 #endif

@@ -2,6 +2,34 @@
 
 #include "trace/ingest/ingest_internal.h"
 
+static inline int list_thread(struct ingest *in, uint16_t number, struct err *e)
+{
+    return in->trace->threads.list.at[number].listed ? 0 : trace_list_thread(in->trace, number, e);
+}
+
+int ingest_use_thread(struct ingest *in, uint16_t number, struct err *e)
+{
+    const struct trace_thread *th = &in->trace->threads.list.at[number];
+    if (th->listed && th->local)
+        return 0;
+    return trace_list_thread(in->trace, number, e) != 0 ? -1
+                                                        : trace_local_thread(in->trace, number, e);
+}
+
+int ingest_local_thread(struct ingest *in, uint64_t id, uint16_t *number, struct err *e)
+{
+    if (trace_thread_number(in->trace, id, number, e) != 0)
+        return -1;
+    return ingest_use_thread(in, *number, e);
+}
+
+int ingest_thread(struct ingest *in, uint64_t id, uint16_t *number, struct err *e)
+{
+    if (trace_thread_number(in->trace, id, number, e) != 0)
+        return -1;
+    return list_thread(in, *number, e);
+}
+
 static int ingest_thread_name(struct ingest *in, uint64_t id, struct view name, struct err *e)
 {
     uint16_t number;

@@ -2,7 +2,7 @@
 #define TIDEMARK_TRACE_INGEST_STORE_SNAPSHOT_H
 
 /*
- * The store and the ingest at the beginning of a part, right behind trace_carry_over: names, call
+ * The store and the ingest at the beginning of a part, right behind ingest_begin_part: names, call
  * stacks and what lasts from earlier parts. There are no events then, so the columns need not be
  * kept: what stands in them follows from what lasts.
  */
