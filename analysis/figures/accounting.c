@@ -1,27 +1,10 @@
 #include "analysis/figures/accounting.h"
 
-#include <stdlib.h>
-
-#include "analysis/figures/accounting_parts.h"
-
 void accounting_init(struct accounting *a, const struct accounting_options *options)
 {
     *a = (struct accounting){0};
     if (options)
         a->options = *options;
-}
-
-static void pool_account_free(struct pool_account *p)
-{
-    if (!p)
-        return;
-    for (size_t i = 0; i < p->pages.len; i++)
-        free(p->pages.at[i]);
-    for (size_t i = 0; i < p->threads.len; i++)
-        free(p->threads.at[i]);
-    vec_release(&p->pages);
-    vec_release(&p->threads);
-    free(p);
 }
 
 void accounting_release(struct accounting *a)
@@ -47,65 +30,8 @@ struct pool_account *accounting_add_pool(struct accounting *a, uint32_t pool, st
 {
     if (!make_room(a, pool, e))
         return NULL;
-    struct pool_account *p = calloc(1, sizeof *p);
-    if (!p) {
-        err_no_memory(e, "figures of memory pools");
-        return NULL;
-    }
-    p->now = INT64_MIN;
-    p->figures.peak_time = -1;
-    a->pools.at[pool] = p;
-    return p;
-}
-
-struct counter_page *pool_add_page(struct pool_account *p, uint32_t number, struct err *e)
-{
-    while (p->pages.len <= number) {
-        if (!vec_push(&p->pages, NULL)) {
-            err_no_memory(e, "figures of call stacks");
-            return NULL;
-        }
-    }
-    struct counter_page *page = aligned_alloc(64, sizeof *page);
-    if (!page) {
-        err_no_memory(e, "figures of call stacks");
-        return NULL;
-    }
-    *page = (struct counter_page){0};
-    for (unsigned i = 0; i < COUNTER_PAGE_KEYS; i++)
-        page->hot[i].last_time = INT64_MIN;
-    p->pages.at[number] = page;
-    return page;
-}
-
-static struct account_thread *pool_add_threads(struct pool_account *p, uint32_t number,
-                                               struct err *e)
-{
-    while (p->threads.len <= number) {
-        if (!vec_push(&p->threads, NULL)) {
-            err_no_memory(e, "figures of threads");
-            return NULL;
-        }
-    }
-    struct account_thread *threads = calloc(THREADS_PER_PAGE, sizeof *threads);
-    if (!threads) {
-        err_no_memory(e, "figures of threads");
-        return NULL;
-    }
-    for (unsigned i = 0; i < THREADS_PER_PAGE; i++)
-        threads[i] = (struct account_thread){.latest = INT64_MIN, .previous = INT64_MIN};
-    p->threads.at[number] = threads;
-    return threads;
-}
-
-static inline struct account_thread *pool_thread(struct pool_account *p, uint16_t thread,
-                                                 struct err *e)
-{
-    uint32_t number = thread / THREADS_PER_PAGE;
-    struct account_thread *threads = number < p->threads.len && p->threads.at[number]
-                                         ? p->threads.at[number]
-                                         : pool_add_threads(p, number, e);
-    return threads ? &threads[thread % THREADS_PER_PAGE] : NULL;
+    a->pools.at[pool] = pool_account_new(e);
+    return a->pools.at[pool];
 }
 
 static inline void thread_step(struct account_thread *t, int64_t now)
@@ -237,52 +163,14 @@ static const struct pool_account *find_pool(const struct accounting *a, uint32_t
 void accounting_pool(const struct accounting *a, uint32_t pool, struct pool_figures *out)
 {
     const struct pool_account *p = find_pool(a, pool);
-    *out = (struct pool_figures){.peak_time = -1};
-    if (!p)
-        return;
-    *out = p->figures;
-    if (out->live_bytes > out->peak_bytes) {
-        out->peak_bytes = out->live_bytes;
-        out->peak_time = p->now;
-    }
-    if (out->live > out->peak_live)
-        out->peak_live = out->live;
-}
-
-/* The counter as of the end of the pool's newest nanosecond. */
-static bool counter_read(const struct pool_account *p, uint32_t key, struct counter *out)
-{
-    uint32_t number = key >> COUNTER_PAGE_SHIFT;
-    if (number >= p->pages.len || !p->pages.at[number])
-        return false;
-    const struct counter_hot *h = &p->pages.at[number]->hot[key & (COUNTER_PAGE_KEYS - 1)];
-    const struct counter_cold *c = &p->pages.at[number]->cold[key & (COUNTER_PAGE_KEYS - 1)];
-    if (h->count == 0)
-        return false;
-    bool peak_is_now = p->figures.live_bytes > p->figures.peak_bytes;
-    bool unchanged = peak_is_now || h->epoch != p->epoch;
-    *out = (struct counter){
-        .count = h->count,
-        .bytes = h->bytes,
-        .live_count = h->live_count,
-        .live_bytes = h->live_bytes,
-        .peak_bytes = h->live_bytes > h->peak_bytes ? h->live_bytes : h->peak_bytes,
-        .at_peak_bytes = unchanged ? h->live_bytes : c->at_peak_bytes,
-        .at_peak_count = unchanged ? h->live_count : c->at_peak_count,
-        .temporary = c->temporary,
-        .temporary_bytes = c->temporary_bytes,
-        .largest = h->largest,
-        .first_time = c->first_time,
-        .last_time = h->last_time,
-    };
-    return true;
+    *out = p ? pool_account_figures(p) : (struct pool_figures){.peak_time = -1};
 }
 
 bool accounting_counter(const struct accounting *a, uint32_t pool, uint32_t key,
                         struct counter *out)
 {
     const struct pool_account *p = find_pool(a, pool);
-    return p && counter_read(p, key, out);
+    return p && pool_account_counter(p, key, out);
 }
 
 bool accounting_next(const struct accounting *a, uint32_t pool, uint64_t *iter, uint32_t *key,
@@ -299,7 +187,7 @@ bool accounting_next(const struct accounting *a, uint32_t pool, uint64_t *iter, 
             continue;
         }
         ++*iter;
-        if (counter_read(p, at, out)) {
+        if (pool_account_counter(p, at, out)) {
             *key = at;
             return true;
         }

@@ -22,41 +22,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "analysis/figures/pool_account.h"
 #include "base/err.h"
 #include "base/vec.h"
 #include "trace/store/memory.h"
-
-/* What one (pool, key) did. Sizes in bytes. */
-struct counter {
-    uint64_t count; /* allocations */
-    uint64_t bytes; /* of all of them */
-    uint64_t live_count;
-    uint64_t live_bytes;
-    uint64_t peak_bytes;    /* its own highest live_bytes */
-    uint64_t at_peak_bytes; /* its live_bytes when the pool stood highest */
-    uint64_t at_peak_count;
-    uint64_t temporary; /* see struct pool_figures */
-    uint64_t temporary_bytes;
-    uint64_t largest;   /* block */
-    int64_t first_time; /* ns; of its first allocation */
-    int64_t last_time;  /* ns; of its last step, allocation or free */
-};
-
-struct pool_figures {
-    uint64_t allocations;
-    uint64_t frees;
-    uint64_t live; /* blocks */
-    uint64_t live_bytes;
-    uint64_t total_bytes;
-    uint64_t peak_bytes;
-    int64_t peak_time;  /* ns; when peak_bytes was first reached, -1 while it is 0 */
-    uint64_t peak_live; /* highest number of live blocks (not always at peak_time) */
-    /*
-     * Blocks freed by the thread that allocated them with no other step of that thread in the pool
-     * at a time between.
-     */
-    uint64_t temporary;
-};
 
 struct accounting_options {
     const uint32_t *pools; /* pool number → number to count it under; NULL: each for itself */
@@ -71,8 +40,6 @@ struct accounting_options {
     void *key_ctx;
 };
 
-struct pool_account;
-
 struct accounting {
     struct accounting_options options;
     VEC(struct pool_account *) pools; /* NULL where nothing happened yet */
@@ -82,6 +49,10 @@ struct accounting {
 /* The arrays in `options` (may be NULL) must outlive the accounting. */
 void accounting_init(struct accounting *a, const struct accounting_options *options);
 void accounting_release(struct accounting *a);
+
+/* The account of a pool that has had no step yet, which `a` owns. NULL with `e` when memory is
+ * short. */
+struct pool_account *accounting_add_pool(struct accounting *a, uint32_t pool, struct err *e);
 
 /* Takes one step: the `op` of a struct memory_observer, with ctx the struct accounting. */
 int accounting_op(void *ctx, const struct memory_op *op, struct err *e);

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "analysis/figures/accounting_parts.h"
 #include "analysis/figures/stream_parts.h"
 #include "analysis/figures/stream_pipe.h"
 #include "trace/file/record.h"

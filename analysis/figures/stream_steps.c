@@ -5,7 +5,7 @@
 
 #include <stddef.h>
 
-#include "analysis/figures/accounting_parts.h"
+#include "analysis/figures/pool_account.h"
 #include "analysis/figures/stream_parts.h"
 
 /*

@@ -1,13 +1,49 @@
-#ifndef TIDEMARK_ANALYSIS_FIGURES_ACCOUNTING_PARTS_H
-#define TIDEMARK_ANALYSIS_FIGURES_ACCOUNTING_PARTS_H
+#ifndef TIDEMARK_ANALYSIS_FIGURES_POOL_ACCOUNT_H
+#define TIDEMARK_ANALYSIS_FIGURES_POOL_ACCOUNT_H
 
 /*
- * How analysis/figures/accounting.h keeps its figures, and what a step changes in them: for those
- * who know the counters of a step without being told a struct memory_op.
+ * The figures of one pool and its counters, and what a step changes in them. For accounting.h, and
+ * for callers that know the counters of a step without a struct memory_op.
  */
 
-#include "analysis/figures/accounting.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/err.h"
 #include "base/saturate.h"
+#include "base/vec.h"
+
+/* What one (pool, key) did. Sizes in bytes. */
+struct counter {
+    uint64_t count; /* allocations */
+    uint64_t bytes; /* of all of them */
+    uint64_t live_count;
+    uint64_t live_bytes;
+    uint64_t peak_bytes;    /* its own highest live_bytes */
+    uint64_t at_peak_bytes; /* its live_bytes when the pool stood highest */
+    uint64_t at_peak_count;
+    uint64_t temporary; /* see struct pool_figures */
+    uint64_t temporary_bytes;
+    uint64_t largest;   /* block */
+    int64_t first_time; /* ns; of its first allocation */
+    int64_t last_time;  /* ns; of its last step, allocation or free */
+};
+
+struct pool_figures {
+    uint64_t allocations;
+    uint64_t frees;
+    uint64_t live; /* blocks */
+    uint64_t live_bytes;
+    uint64_t total_bytes;
+    uint64_t peak_bytes;
+    int64_t peak_time;  /* ns; when peak_bytes was first reached, -1 while it is 0 */
+    uint64_t peak_live; /* highest number of live blocks (not always at peak_time) */
+    /*
+     * Blocks freed by the thread that allocated them with no other step of that thread in the pool
+     * at a time between.
+     */
+    uint64_t temporary;
+};
 
 /* What nearly every step touches: one cache line. */
 struct counter_hot {
@@ -53,10 +89,19 @@ struct pool_account {
     VEC(struct account_thread *) threads;
 };
 
-/* Those of a pool that has had no step yet. NULL with `e` when memory is short. */
-struct pool_account *accounting_add_pool(struct accounting *a, uint32_t pool, struct err *e);
+/* Of a pool that has had no step yet. NULL with `e` when memory is short. */
+struct pool_account *pool_account_new(struct err *e);
+void pool_account_free(struct pool_account *p); /* may be NULL */
 
+/* Figures up to and including the newest step. */
+struct pool_figures pool_account_figures(const struct pool_account *p);
+
+/* The counter as of the end of the pool's newest nanosecond. False when the key had no step. */
+bool pool_account_counter(const struct pool_account *p, uint32_t key, struct counter *out);
+
+/* Room for the counters, or threads, of that number. NULL with `e` when memory is short. */
 struct counter_page *pool_add_page(struct pool_account *p, uint32_t number, struct err *e);
+struct account_thread *pool_add_threads(struct pool_account *p, uint32_t number, struct err *e);
 
 /* The counters of a key and its neighbours. */
 static inline struct counter_page *pool_page(struct pool_account *p, uint32_t key, struct err *e)
@@ -65,6 +110,17 @@ static inline struct counter_page *pool_page(struct pool_account *p, uint32_t ke
     if (number < p->pages.len && p->pages.at[number])
         return p->pages.at[number];
     return pool_add_page(p, number, e);
+}
+
+/* What the pool knows of a thread. NULL with `e` when memory is short. */
+static inline struct account_thread *pool_thread(struct pool_account *p, uint16_t thread,
+                                                 struct err *e)
+{
+    uint32_t number = thread / THREADS_PER_PAGE;
+    struct account_thread *threads = number < p->threads.len && p->threads.at[number]
+                                         ? p->threads.at[number]
+                                         : pool_add_threads(p, number, e);
+    return threads ? &threads[thread % THREADS_PER_PAGE] : NULL;
 }
 
 /* The nanosecond `now` of the pool is over: was it a peak? */
