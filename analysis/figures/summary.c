@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analysis/figures/faults.h"
 #include "analysis/figures/moment.h"
 #include "analysis/figures/sites.h"
 #include "analysis/figures/stored_figures.h"
@@ -12,43 +13,6 @@
 #include "base/buf.h"
 #include "base/saturate.h"
 #include "trace/ingest/carry.h"
-
-static const char *const grouping_names[] = {
-    [GROUP_SITE] = "site", [GROUP_FUNCTION] = "function", [GROUP_CALLSTACK] = "callstack",
-    [GROUP_TYPE] = "type", [GROUP_POOL] = "pool",         [GROUP_THREAD] = "thread",
-    [GROUP_ZONE] = "zone", [GROUP_FRAME] = "frame",
-};
-
-bool grouping_parse(const char *text, enum grouping *by)
-{
-    for (size_t i = 0; i < sizeof grouping_names / sizeof *grouping_names; i++) {
-        if (strcmp(text, grouping_names[i]) == 0) {
-            *by = (enum grouping)i;
-            return true;
-        }
-    }
-    return false;
-}
-
-const char *grouping_name(enum grouping by)
-{
-    return grouping_names[by];
-}
-
-struct view summary_keep(struct summary *s, struct view text)
-{
-    char *copy = malloc(text.len + 1);
-    if (copy && !vec_push(&s->texts, copy)) {
-        free(copy);
-        copy = NULL;
-    }
-    if (!copy)
-        return (struct view){NULL, 0};
-    if (text.len)
-        memcpy(copy, text.p, text.len);
-    copy[text.len] = 0;
-    return (struct view){copy, text.len};
-}
 
 /* ---- pools */
 
@@ -556,6 +520,37 @@ static int attach_stacks(struct builder *b, enum grouping by, struct row_list *r
     return status;
 }
 
+/* ---- memory faults */
+
+static int keep_fault(struct summary *s, const struct fault_row *r, struct err *e)
+{
+    struct summary_fault f = {.kind = r->kind,
+                              .pool = summary_keep(s, r->pool),
+                              .count = r->count,
+                              .least = r->least,
+                              .callstack = r->callstack,
+                              .sample_count = r->case_count};
+    for (unsigned i = 0; i < r->case_count; i++)
+        f.samples[i] = r->cases[i].what;
+    return f.pool.p && vec_push(&s->faults, f) ? 0 : err_no_memory(e, "memory faults");
+}
+
+/* Leaves those that the selection selects. */
+static int select_faults(struct summary *s, struct err *e)
+{
+    struct faults selected;
+    if (s->faults.len == 0 || !selection_is_narrow(&s->selection.options))
+        return 0;
+    if (faults_build_noted(&selected, &s->selection, e) != 0)
+        return -1;
+    int status = 0;
+    s->faults.len = 0;
+    for (size_t i = 0; i < selected.rows.len && status == 0; i++)
+        status = keep_fault(s, &selected.rows.at[i], e);
+    faults_release(&selected);
+    return status;
+}
+
 /* ---- all of it */
 
 static void sum_pools(struct builder *b)
@@ -599,7 +594,7 @@ static int build(struct builder *b, struct err *e)
     if (by == GROUP_FRAME && summary_score_frames(s, e) != 0)
         return -1;
     if (summary_cover(s, &b->accounts[BY_CALLSTACK], e) != 0 ||
-        summary_read_faults(s, only->pool, e) != 0 || summary_select_faults(s, e) != 0)
+        summary_read_faults(s, only->pool, e) != 0 || select_faults(s, e) != 0)
         return -1;
     for (size_t i = 0; i < s->faults.len; i++) {
         uint32_t id = s->faults.at[i].callstack;
@@ -630,49 +625,4 @@ int summary_build(struct summary *s, struct trace *t, const struct summary_optio
     if (status != 0)
         summary_release(s);
     return status;
-}
-
-void summary_release(struct summary *s)
-{
-    for (size_t i = 0; i < s->texts.len; i++)
-        free(s->texts.at[i]);
-    vec_release(&s->texts);
-    selection_release(&s->selection);
-    vec_release(&s->pools);
-    vec_release(&s->pool_keys);
-    vec_release(&s->sites);
-    vec_release(&s->groups);
-    vec_release(&s->stacks);
-    vec_release(&s->row_types);
-    vec_release(&s->zone_costs);
-    vec_release(&s->frames);
-    vec_release(&s->outliers);
-    types_release(&s->types);
-    vec_release(&s->faults);
-    vec_release(&s->checks);
-    buf_release(&s->verdict);
-    *s = (struct summary){0};
-}
-
-void summary_row_name(struct buf *out, const struct summary_row *r)
-{
-    if (r->name.len)
-        buf_put(out, r->name.p, r->name.len);
-    else if (r->no_callstack)
-        buf_puts(out, "[no call stack]");
-    else
-        frame_name(out, &r->frame);
-}
-
-void summary_row_type(struct buf *out, const struct summary *s, const struct summary_row *r)
-{
-    for (size_t i = 0; i < r->type_count; i++) {
-        const struct summary_type *type = &s->row_types.at[r->first_type + i];
-        if (type->name.len == 0)
-            continue;
-        buf_put(out, type->name.p, type->name.len);
-        if (r->type_count > 1)
-            buf_printf(out, ", +%zu", r->type_count - 1);
-        return;
-    }
 }

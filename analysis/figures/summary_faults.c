@@ -4,7 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/figures/faults.h"
 #include "analysis/figures/summary_parts.h"
 #include "base/saturate.h"
 
@@ -240,36 +239,6 @@ int summary_read_faults(struct summary *s, const char *pool, struct err *e)
         return faults_of_capture(s, pool, e);
     s->faults_left_out = count_fact(s, "faults_left_out");
     return faults_of_facts(s, pool, e);
-}
-
-/* ---- which of them are selected */
-
-static int keep_row(struct summary *s, const struct fault_row *r, struct err *e)
-{
-    struct summary_fault f = {.kind = r->kind,
-                              .pool = summary_keep(s, r->pool),
-                              .count = r->count,
-                              .least = r->least,
-                              .callstack = r->callstack,
-                              .sample_count = r->case_count};
-    for (unsigned i = 0; i < r->case_count; i++)
-        f.samples[i] = r->cases[i].what;
-    return f.pool.p && vec_push(&s->faults, f) ? 0 : err_no_memory(e, "memory faults");
-}
-
-int summary_select_faults(struct summary *s, struct err *e)
-{
-    struct faults selected;
-    if (s->faults.len == 0 || !selection_is_narrow(&s->selection.options))
-        return 0;
-    if (faults_build_noted(&selected, &s->selection, e) != 0)
-        return -1;
-    int status = 0;
-    s->faults.len = 0;
-    for (size_t i = 0; i < selected.rows.len && status == 0; i++)
-        status = keep_row(s, &selected.rows.at[i], e);
-    faults_release(&selected);
-    return status;
 }
 
 uint64_t summary_count_faults(const struct summary *s, uint64_t *least)

@@ -5,13 +5,11 @@
 
 #include "analysis/figures/summary.h"
 
-/* Keeps a copy of `text` as long as the summary lives. p == NULL when memory is short. */
+/* summary_select.c: a copy of `text` that lives as long as the summary; p == NULL: no memory. */
 struct view summary_keep(struct summary *s, struct view text);
 
 /* summary_faults.c: s->faults and the counts beside them. `pool` NULL: all. */
 int summary_read_faults(struct summary *s, const char *pool, struct err *e);
-/* Leaves those that s->selection selects. */
-int summary_select_faults(struct summary *s, struct err *e);
 
 /* summary_verdict.c: what the allocations' call stacks tell; s->checks; s->verdict. */
 int summary_cover(struct summary *s, const struct accounting *by_callstack, struct err *e);

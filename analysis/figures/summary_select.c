@@ -1,9 +1,35 @@
-/* Which rows of a summary are shown, and in which order. */
+/* A summary as data: names of groupings and rows, which rows are shown in which order, release. */
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "analysis/figures/summary.h"
+#include "analysis/figures/summary_parts.h"
+
+/* ---- groupings */
+
+static const char *const grouping_names[] = {
+    [GROUP_SITE] = "site", [GROUP_FUNCTION] = "function", [GROUP_CALLSTACK] = "callstack",
+    [GROUP_TYPE] = "type", [GROUP_POOL] = "pool",         [GROUP_THREAD] = "thread",
+    [GROUP_ZONE] = "zone", [GROUP_FRAME] = "frame",
+};
+
+bool grouping_parse(const char *text, enum grouping *by)
+{
+    for (size_t i = 0; i < sizeof grouping_names / sizeof *grouping_names; i++) {
+        if (strcmp(text, grouping_names[i]) == 0) {
+            *by = (enum grouping)i;
+            return true;
+        }
+    }
+    return false;
+}
+
+const char *grouping_name(enum grouping by)
+{
+    return grouping_names[by];
+}
+
+/* ---- rows to show */
 
 struct key {
     const char *name;
@@ -90,5 +116,67 @@ void summary_select(struct row_list *rows, const struct summary_selection *by)
     if (by->limit && rows->len > by->limit) {
         rows->cut += rows->len - by->limit;
         rows->len = by->limit;
+    }
+}
+
+/* ---- names of rows, release */
+
+struct view summary_keep(struct summary *s, struct view text)
+{
+    char *copy = malloc(text.len + 1);
+    if (copy && !vec_push(&s->texts, copy)) {
+        free(copy);
+        copy = NULL;
+    }
+    if (!copy)
+        return (struct view){NULL, 0};
+    if (text.len)
+        memcpy(copy, text.p, text.len);
+    copy[text.len] = 0;
+    return (struct view){copy, text.len};
+}
+
+void summary_release(struct summary *s)
+{
+    for (size_t i = 0; i < s->texts.len; i++)
+        free(s->texts.at[i]);
+    vec_release(&s->texts);
+    selection_release(&s->selection);
+    vec_release(&s->pools);
+    vec_release(&s->pool_keys);
+    vec_release(&s->sites);
+    vec_release(&s->groups);
+    vec_release(&s->stacks);
+    vec_release(&s->row_types);
+    vec_release(&s->zone_costs);
+    vec_release(&s->frames);
+    vec_release(&s->outliers);
+    types_release(&s->types);
+    vec_release(&s->faults);
+    vec_release(&s->checks);
+    buf_release(&s->verdict);
+    *s = (struct summary){0};
+}
+
+void summary_row_name(struct buf *out, const struct summary_row *r)
+{
+    if (r->name.len)
+        buf_put(out, r->name.p, r->name.len);
+    else if (r->no_callstack)
+        buf_puts(out, "[no call stack]");
+    else
+        frame_name(out, &r->frame);
+}
+
+void summary_row_type(struct buf *out, const struct summary *s, const struct summary_row *r)
+{
+    for (size_t i = 0; i < r->type_count; i++) {
+        const struct summary_type *type = &s->row_types.at[r->first_type + i];
+        if (type->name.len == 0)
+            continue;
+        buf_put(out, type->name.p, type->name.len);
+        if (r->type_count > 1)
+            buf_printf(out, ", +%zu", r->type_count - 1);
+        return;
     }
 }
