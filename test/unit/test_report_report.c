@@ -189,9 +189,9 @@ static void test_json(void **state)
     json_t *pools = json_object_get(doc, "pools");
     assert_int_equal(json_array_size(pools), 2);
     json_t *pool = json_array_get(pools, 0);
-    EXPECT_KEYS(pool, "name", "pool_ids", "allocations", "frees", "live_allocations", "live_bytes",
-                "peak_bytes", "peak_time_ns", "total_bytes", "temporary_allocations", "low_address",
-                "high_address");
+    EXPECT_KEYS(pool, "name", "pool_ids", "counted", "allocations", "frees", "live_allocations",
+                "live_bytes", "peak_bytes", "peak_time_ns", "total_bytes", "temporary_allocations",
+                "low_address", "high_address");
     assert_string_equal(json_string_value(json_object_get(pool, "name")), "default");
     assert_int_equal(integer(pool, "peak_bytes"), 3000081);
     assert_int_equal(integer(pool, "peak_time_ns"), 4);
