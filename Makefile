@@ -212,7 +212,7 @@ DEPS       := gcc make mawk pkg-config liblz4-dev libzstd-dev libxxhash-dev libj
               libelf-dev libiberty-dev libsqlite3-dev libdebuginfod-dev libpcre2-dev libpng-dev \
               libncurses-dev libmicrohttpd-dev libcurl4-gnutls-dev binutils
 DEPS_TEST  := libcmocka-dev clang clang-format clang-tidy libclang-rt-dev llvm python3 \
-              python3-zstandard python3-lz4 mandoc shellcheck debhelper libjemalloc2 \
+              python3-zstandard python3-lz4 jq curl mandoc shellcheck debhelper libjemalloc2 \
               libtcmalloc-minimal4 libmimalloc2.0
 DEPS_FULL  := debuginfod golang-go chromium clickhouse-server prometheus gcc-aarch64-linux-gnu \
               libc6-dev-arm64-cross qemu-user
