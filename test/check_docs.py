@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
 """Holds the documents against the program in $BUILD: every command has a man page with all its
-options and no others, the README lists every command, docs/facts.md and tidemark(1) have every fact
-that the code writes, the table of folders is the one that check_layers.py enforces, each item of a
-client and record of a file has a bound in docs/expansion.md, files that documents name exist,
-the pages of formats have every record and schema, and mandoc finds no fault."""
+options and no others, the README lists every command, the options that README.md and docs/*.md show
+exist, docs/facts.md and tidemark(1) have every fact that the code writes, the table of folders is
+the one that check_layers.py enforces, each item of a client and record of a file has a bound in
+docs/expansion.md, files that documents name exist, the pages of formats have every record and
+schema, and mandoc finds no fault."""
 
 import os
 import pathlib
@@ -29,6 +30,11 @@ def table_names(name):
     return re.findall(r'^\s*\{"([^"]+)"', body, re.M)
 
 
+def usage_text(command):
+    return subprocess.run([TIDEMARK, command, "--help"], stdout=subprocess.PIPE, text=True,
+                          check=True).stdout
+
+
 def shown_options(text):
     """Options that a usage text explains: one line each, `-f, --force` counts as two."""
     rows = re.findall(r"^ {2,}(-\w\b)?(?:, )?(--[a-z][a-z_-]*)?", text, re.M)
@@ -46,9 +52,7 @@ def check_page(command):
     if not (ROOT / page).exists():
         yield f"{page} is missing"
         return
-    usage = subprocess.run([TIDEMARK, command, "--help"], stdout=subprocess.PIPE, text=True,
-                           check=True).stdout
-    program, text = shown_options(usage), read(page)
+    program, text = shown_options(usage_text(command)), read(page)
     if "--help" not in program:
         yield f"`tidemark {command} --help`: no list of options found"
     for option in sorted(program - paged_options(text)):
@@ -75,6 +79,30 @@ def check_names(commands):
             yield f"man/tidemark.1: the drop-in name {name} is missing"
         if not re.search(rf"^(DROP_INS|COMPAT)\b.*[ =]{name}( |$)", read("Makefile"), re.M):
             yield f"Makefile: the drop-in name {name} is not installed"
+
+
+def command_lines(text):
+    """Command lines in blocks and spans of code, without what is behind `--`, pipes and redirections."""
+    blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.M | re.S)
+    spans = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S))
+    for block in [re.sub(r"\\\n>?", "", block) for block in blocks] + spans:
+        for line in block.splitlines():
+            for name, rest in re.findall(r"\btidemark ([a-z]+)\b([^|;>&]*)", line):
+                yield name, re.split(r" -- |\s#", re.sub(r"'[^']*'", "''", rest))[0]
+            if line.startswith("--"):
+                yield None, line
+
+
+def check_user_options(commands):
+    """An option in a command line of README.md or docs/*.md exists there; an option in a span of its
+    own exists in any command."""
+    options = {command: shown_options(usage_text(command)) for command in commands}
+    options[None] = set().union(*options.values())
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        for command, rest in command_lines(page.read_text()):
+            for option in re.findall(r"(?<!\S)(--[a-z][a-z-]*|-[a-zA-Z]\b)", rest):
+                if command in options and option not in options[command]:
+                    yield f"{page.relative_to(ROOT)}: {command or 'no command'} has no {option}"
 
 
 def check_facts():
@@ -220,9 +248,11 @@ def check_mandoc():
 
 def main():
     commands = table_names("commands")
-    faults = [f for command in commands if command not in PAGELESS for f in check_page(command)]
-    for check in (check_names(commands), check_facts(), check_folders(), check_expansion(),
-                  check_paths(), check_formats(), check_version(), check_mandoc()):
+    paged = [command for command in commands if command not in PAGELESS]
+    faults = [fault for command in paged for fault in check_page(command)]
+    for check in (check_names(commands), check_user_options(paged), check_facts(), check_folders(),
+                  check_expansion(), check_paths(), check_formats(), check_version(),
+                  check_mandoc()):
         faults.extend(check)
     print("\n".join(faults) or "documents hold")
     return 1 if faults else 0
