@@ -110,10 +110,24 @@ void table_records_wanted(const struct table_sink *sink, bool wanted[REC_TYPE_CO
 struct record_sink table_records_sink(struct table_records *r);
 
 /* What rows are made of, for table_record*.c only. */
-int table_put_row(const struct table_records *r, enum table_id table, const struct cell *cells,
-                  struct err *e);
-struct cell table_text_cell(const struct table_records *r, uint32_t number);
-struct cell table_location_cell(const struct table_records *r, int16_t srcloc);
+static inline int table_put_row(const struct table_records *r, enum table_id table,
+                                const struct cell *cells, struct err *e)
+{
+    return r->sink->wanted[table] ? r->sink->row(r->sink->ctx, table, cells, e) : 0;
+}
+
+static inline struct cell table_text_cell(const struct table_records *r, uint32_t number)
+{
+    return cell_nonempty(strings_get(&r->t->strings, number));
+}
+
+/* No value for a location that has no row. */
+static inline struct cell table_location_cell(const struct table_records *r, int16_t srcloc)
+{
+    bool known = srcloc < 0 ? (uint64_t) - (int64_t)srcloc <= r->payloads
+                            : (size_t)srcloc < r->expands.len && r->expands.at[srcloc];
+    return known ? cell_integer(srcloc) : cell_none();
+}
 
 /* table_record_lists.c: GPU zones, locks and samples. Other records are passed over. */
 int table_put_list_record(struct table_records *r, enum record_type type, const void *recs,

@@ -59,17 +59,6 @@ void table_records_wanted(const struct table_sink *sink, bool wanted[REC_TYPE_CO
 #undef WANT
 }
 
-int table_put_row(const struct table_records *r, enum table_id table, const struct cell *cells,
-                  struct err *e)
-{
-    return r->sink->wanted[table] ? r->sink->row(r->sink->ctx, table, cells, e) : 0;
-}
-
-struct cell table_text_cell(const struct table_records *r, uint32_t number)
-{
-    return cell_nonempty(strings_get(&r->t->strings, number));
-}
-
 /* Clients say "no color" in two ways. */
 static struct cell color_cell(uint32_t color)
 {
@@ -201,14 +190,6 @@ static int add_payloads(struct table_records *r, const struct rec_source_locatio
             return -1;
     }
     return 0;
-}
-
-/* No value for a location that has no row. */
-struct cell table_location_cell(const struct table_records *r, int16_t srcloc)
-{
-    bool known = srcloc < 0 ? (uint64_t) - (int64_t)srcloc <= r->payloads
-                            : (size_t)srcloc < r->expands.len && r->expands.at[srcloc];
-    return known ? cell_integer(srcloc) : cell_none();
 }
 
 /* ---- messages */
