@@ -66,65 +66,6 @@ uint64_t diff_figure(const struct diff_side *s, enum diff_metric m)
     }
 }
 
-/* ---- names */
-
-static bool is_digit(char c)
-{
-    return c >= '0' && c <= '9';
-}
-
-static bool ends_with(struct view name, size_t end, const char *suffix)
-{
-    size_t n = strlen(suffix);
-    return end > n && memcmp(name.p + end - n, suffix, n) == 0;
-}
-
-/* Where a suffix such as ".isra.0" begins that ends at `end`, or `end`. */
-static size_t cut_clone(struct view name, size_t end)
-{
-    static const char *const numbered[] = {".constprop", ".isra", ".part",
-                                           ".lto_priv",  ".llvm", ".cold"};
-    size_t digits = end;
-    while (digits && is_digit(name.p[digits - 1]))
-        digits--;
-    size_t dot = digits < end && digits && name.p[digits - 1] == '.' ? digits - 1 : end;
-    for (size_t i = 0; i < sizeof numbered / sizeof *numbered; i++) {
-        if ((dot < end || strcmp(numbered[i], ".cold") == 0) && ends_with(name, dot, numbered[i]))
-            return dot - strlen(numbered[i]);
-    }
-    return end;
-}
-
-static size_t cut_rust_hash(struct view name, size_t end)
-{
-    const size_t n = strlen("::h0123456789abcdef");
-    if (end <= n || memcmp(name.p + end - n, "::h", 3) != 0)
-        return end;
-    for (size_t i = end - n + 3; i < end; i++) {
-        char c = name.p[i];
-        if (!is_digit(c) && !(c >= 'a' && c <= 'f'))
-            return end;
-    }
-    return end - n;
-}
-
-struct view diff_plain_name(struct view name)
-{
-    static const char clone[] = " [clone ";
-    size_t end = name.len;
-    for (size_t before = end + 1; end < before;) {
-        before = end;
-        if (end && name.p[end - 1] == ']') {
-            const char *at = memmem(name.p, end, clone, strlen(clone));
-            if (at && at > name.p)
-                end = (size_t)(at - name.p);
-        }
-        end = cut_clone(name, end);
-        end = cut_rust_hash(name, end);
-    }
-    return (struct view){name.p, end};
-}
-
 /* ---- signatures */
 
 /* What a call stack is known by: 128 bits of a hash with a secret seed stand for its lines. */

@@ -88,10 +88,4 @@ int diff_build(struct diff *d, struct selection *base, struct selection *now,
                const struct diff_options *options, struct err *e);
 void diff_release(struct diff *d);
 
-/*
- * The name of a function without what compilers and linkers add to it: ".constprop.0", ".isra.1",
- * ".part.2", ".cold", ".lto_priv.3", ".llvm.4", " [clone …]", Rust's "::h0123456789abcdef".
- */
-struct view diff_plain_name(struct view name);
-
 #endif

@@ -60,4 +60,10 @@ int diff_lines_match(struct diff_lines *l, struct err *e);
 const struct diff_line *diff_lines_at(const struct diff_lines *l, int side, uint32_t frame,
                                       uint32_t inlined);
 
+/*
+ * The name of a function without what compilers and linkers add to it: ".constprop.0", ".isra.1",
+ * ".part.2", ".cold", ".lto_priv.3", ".llvm.4", " [clone …]", Rust's "::h0123456789abcdef".
+ */
+struct view diff_plain_name(struct view name);
+
 #endif

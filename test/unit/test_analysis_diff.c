@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "analysis/questions/diff.h"
+#include "analysis/questions/diff_lines.h"
 #include "test/unit/analysis_fixture.h"
 #include "test/unit/random_history.h"
 
