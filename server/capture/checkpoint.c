@@ -13,8 +13,7 @@
 #include "base/bytes.h"
 #include "base/file_io.h"
 #include "server/capture/journal_folder.h"
-
-static const uint8_t magic[8] = {'T', 'I', 'D', 'E', 'C', 'K', 'P', '1'};
+#include "server/capture/journal_format.h"
 
 #define VERSION 2u
 #define READ_SIZE ((size_t)256 << 10)
@@ -27,7 +26,7 @@ void checkpoint_name(uint32_t segment, char out[CHECKPOINT_NAME])
 static void header_encode(const struct checkpoint *c, uint8_t out[CHECKPOINT_HEADER])
 {
     memset(out, 0, CHECKPOINT_HEADER);
-    memcpy(out, magic, sizeof magic);
+    memcpy(out, CHECKPOINT_MAGIC, CHECKPOINT_MAGIC_SIZE);
     store_u32(out + 8, VERSION);
     store_u32(out + 12, c->segment);
     store_u64(out + 16, c->journal);
@@ -35,12 +34,6 @@ static void header_encode(const struct checkpoint *c, uint8_t out[CHECKPOINT_HEA
     store_u64(out + 32, c->len);
     store_u64(out + 40, c->check);
     store_u64(out + 56, XXH3_64bits(out, 56));
-}
-
-bool checkpoint_header_is_whole(const uint8_t bytes[CHECKPOINT_HEADER])
-{
-    return memcmp(bytes, magic, sizeof magic) == 0 &&
-           load_u64(bytes + 56) == XXH3_64bits(bytes, 56);
 }
 
 /* ---- writing */

@@ -18,7 +18,6 @@
 
 #define CHECKPOINT_SUFFIX ".state"
 #define CHECKPOINT_NAME 24u /* room for a checkpoint's name */
-#define CHECKPOINT_HEADER 64u
 
 struct checkpoint {
     uint32_t segment;
@@ -29,9 +28,6 @@ struct checkpoint {
 };
 
 void checkpoint_name(uint32_t segment, char out[CHECKPOINT_NAME]);
-
-/* Whether CHECKPOINT_HEADER bytes are a header; whatever its version. */
-bool checkpoint_header_is_whole(const uint8_t bytes[CHECKPOINT_HEADER]);
 
 /*
  * Writes one into the folder `dir`: of an intake at the beginning of a part, between two frames.

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "base/file_io.h"
-#include "server/capture/checkpoint.h"
 #include "server/capture/journal_format.h"
 
 /* ---- the folder */

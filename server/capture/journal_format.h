@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_SERVER_CAPTURE_JOURNAL_FORMAT_H
 #define TIDEMARK_SERVER_CAPTURE_JOURNAL_FORMAT_H
 
-/* What the writer and the reader of a journal agree on. For them only. */
+/* What the writers and the reader of a journal agree on. For them only. */
 
 #include <stdio.h>
 
@@ -14,6 +14,11 @@
 #define SEGMENT_HEADER 48u
 #define RECORD_HEADER 16u
 #define SEGMENT_NAME 16u /* room for a segment's name */
+
+/* server/capture/checkpoint.h has the rest of its format */
+#define CHECKPOINT_MAGIC "TIDECKP1"
+#define CHECKPOINT_MAGIC_SIZE 8u
+#define CHECKPOINT_HEADER 64u
 
 struct segment_header {
     uint32_t number;
@@ -50,6 +55,13 @@ static inline bool segment_header_is_whole(const uint8_t bytes[SEGMENT_HEADER])
 {
     return memcmp(bytes, JOURNAL_MAGIC, JOURNAL_MAGIC_SIZE) == 0 &&
            load_u64(bytes + 40) == XXH3_64bits(bytes, 40);
+}
+
+/* Of CHECKPOINT_HEADER bytes; whatever their version. */
+static inline bool checkpoint_header_is_whole(const uint8_t bytes[CHECKPOINT_HEADER])
+{
+    return memcmp(bytes, CHECKPOINT_MAGIC, CHECKPOINT_MAGIC_SIZE) == 0 &&
+           load_u64(bytes + 56) == XXH3_64bits(bytes, 56);
 }
 
 static inline void segment_name(uint32_t number, char out[SEGMENT_NAME])
