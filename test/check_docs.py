@@ -82,7 +82,8 @@ def check_names(commands):
 
 
 def command_lines(text):
-    """Command lines in blocks and spans of code, without what is behind `--`, pipes and redirections."""
+    """(command, arguments) of the command lines in blocks and spans of code, up to `--`, pipe or
+    redirection; the command is None for a span that is only an option."""
     blocks = re.findall(r"^```\w*\n(.*?)^```", text, re.M | re.S)
     spans = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S))
     for block in [re.sub(r"\\\n>?", "", block) for block in blocks] + spans:
@@ -94,8 +95,8 @@ def command_lines(text):
 
 
 def check_user_options(commands):
-    """An option in a command line of README.md or docs/*.md exists there; an option in a span of its
-    own exists in any command."""
+    """The options in command lines of README.md and docs/*.md are options of that command. One that
+    is alone in a span is an option of some command."""
     options = {command: shown_options(usage_text(command)) for command in commands}
     options[None] = set().union(*options.values())
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
@@ -218,7 +219,7 @@ def check_paths():
         for name in re.findall(r"`(\w+)`", cell):
             if not re.search(rf"\b{name}(\(|\[)", text):
                 yield f"ARCHITECTURE.md: {name} is not in {' '.join(files)}"
-    tops = [ROOT / name for name in ("ARCHITECTURE.md", "CONTRIBUTING.md")]
+    tops = [ROOT / name for name in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md")]
     for page in [*tops, *sorted((ROOT / "docs").rglob("*.md"))]:
         text = page.read_text()
         paths = re.findall(r"`((?:\w+/)+\w+\.(?:[ch]|py|tsv))`", text)
