@@ -33,35 +33,37 @@
 #include "server/net/connect_client.h"
 #include "trace/save/save_file.h"
 
-/* The summary at the end is for a terminal; `tidemark report` shows the rest. */
+/* The summary at the end is for a terminal; `tidemark report` shows all sites. */
 #define SITES_SHOWN 20
 
-/* A client that does not finish a frame within this time gives up its session in a daemon. */
+/* A daemon's session ends if its client does not finish a frame within this time. */
 #define FRAME_SECONDS 30
 
-/* Names of traces that are tried, as long as they are taken. */
+/* Limit of the names of traces that are tried while names are taken. */
 #define NAMES_MAX 100000u
 
-/* Whether it exits with the official tool's codes, which tell less. */
+/* Whether it exits with the official tool's codes, which are fewer. */
 static bool exits_as_official(const struct capture *c)
 {
     return c->o.drop_in && !c->watched;
 }
 
-/* An error's exit status: own, or the official tool's (capture/src/capture.cpp @ v0.14.0). */
+/*
+ * An error's exit status: Tidemark's, or the official tool's (capture/src/capture.cpp @ v0.14.0).
+ */
 static int fail(const struct capture *c, const struct err *e, int official)
 {
     print_error(e);
     return exits_as_official(c) ? official : err_exit_status(e);
 }
 
-/* Better to know now than after an hour of recording. Leaves nothing behind. */
+/* Fails before recording begins rather than at its end. Leaves no file behind. */
 static int check_output(struct capture *c, struct err *e)
 {
     struct outfile probe;
     struct stat st;
     if (stat(c->o.output, &st) == 0 && S_ISFIFO(st.st_mode)) {
-        /* Opened and closed again it would tell its reader that all has come. */
+        /* A FIFO that is closed and reopened signals end of file to its reader. */
         c->fifo = open(c->o.output, O_WRONLY | O_CLOEXEC);
         return c->fifo < 0 ? err_errno(e, ERR_OUTPUT, "cannot write %s", c->o.output) : 0;
     }
@@ -71,7 +73,7 @@ static int check_output(struct capture *c, struct err *e)
     return 0;
 }
 
-/* By default what does not fit in memory goes beside the output, where the trace will fit too. */
+/* By default data is spilled beside the output, where the trace has to fit too. */
 static int choose_spool(struct capture *c, struct err *e)
 {
     struct stat st;
@@ -94,8 +96,8 @@ static int choose_spool(struct capture *c, struct err *e)
 }
 
 /*
- * Where the journal goes. What an earlier capture left there is finished first. A pipe or a device
- * has none: nobody could go on with it later.
+ * Chooses the journal's path and finishes a journal that an earlier capture left there. An output
+ * that is a pipe or a device has no journal: no later capture could recover it.
  */
 static int choose_journal(struct capture *c, struct err *e)
 {
@@ -143,7 +145,10 @@ static uint32_t version_to_write(const struct capture *c, const struct wire_vers
     return c->o.trace_version ? c->o.trace_version : FILE_VERSION(v[0], v[1], v[2]);
 }
 
-/* A reader that stalls must not make us immortal: into a pipe, signals do what they always do. */
+/*
+ * While it writes into a pipe, signals have their default actions: a stalled reader must not keep
+ * the process from being ended.
+ */
 static void let_go_of_signals(struct capture *c)
 {
     struct stat st;
@@ -170,8 +175,8 @@ static int print_summary(struct capture *c, struct trace *t, struct err *e)
 }
 
 /*
- * As the official tool tells them: capture/src/capture.cpp @ v0.14.0. Its base set has frames that
- * stand for the time before the first.
+ * As the official tool prints them: capture/src/capture.cpp @ v0.14.0. Its base set of frames
+ * includes a frame for the time before the first mark.
  */
 static void print_figures(const struct trace *t, int64_t elapsed)
 {
@@ -188,7 +193,7 @@ static bool listens_for_save(const struct capture *c)
     return c->o.keep_last && !c->watched;
 }
 
-/* Set by who wants what a flight recorder keeps: the daemon, or else whoever sends SIGUSR1. */
+/* The request to save what a flight recorder keeps: set by the daemon, or else by SIGUSR1. */
 static bool *save_asked(struct capture *c)
 {
     return c->watched ? &c->monitor.turn : &c->stop.save;
@@ -199,7 +204,7 @@ static bool is_homeless(const void *ctx)
     return capture_is_homeless(ctx);
 }
 
-/* A client whose process our preload library records, too: what it has to say to the user. */
+/* Adds a note for the user if the preload library also records the client's process. */
 static void look_beside(const struct session *s, uint64_t pid, struct buf *text)
 {
     struct buf signs[RUN_SIGNPOSTS] = {0};
@@ -285,7 +290,7 @@ static int record(struct capture *c, struct connection *connection, struct trace
     buf_release(&beside);
     if (e->code != ERR_NONE)
         print_error(e);
-    *e = (struct err){0}; /* said; what follows begins without an error */
+    *e = (struct err){0}; /* printed; the next step begins without an error */
     if (unanswered)
         fprintf(stderr, "tidemark: %s asked for and never told\n",
                 format_counted(time, unanswered, "name"));
@@ -319,7 +324,7 @@ static void print_client(const struct connection *connection)
     buf_release(&name);
 }
 
-/* The store, and before it the journal. */
+/* Opens the journal, then the store. */
 static int prepare(struct capture *c, struct trace *t, struct err *e)
 {
     if (c->o.memory_bound == 0)
@@ -337,7 +342,7 @@ static int prepare(struct capture *c, struct trace *t, struct err *e)
     return -1;
 }
 
-/* ---- the last stretch */
+/* ---- the end of a capture */
 
 static void keep_memory(void *ctx, uint64_t done, uint64_t total)
 {
@@ -349,8 +354,8 @@ static void keep_memory(void *ctx, uint64_t done, uint64_t total)
 }
 
 /*
- * A flight recorder: what is to be kept, from the journal into a store of its own. That has been
- * dropped from ours stretch by stretch.
+ * A flight recorder: reads the interval to keep from the journal into a new store, since the live
+ * store has dropped most of it.
  */
 static int gather_last(struct capture *c, struct trace *t, enum session_end end, struct err *e)
 {
@@ -369,7 +374,10 @@ static int gather_last(struct capture *c, struct trace *t, enum session_end end,
     return c->kept ? recovery_run(c->kept, t, &options, &found, e) : -1;
 }
 
-/* Its folder may have been moved, or removed, and a daemon's session knows no other path of it. */
+/*
+ * Prints where the journal is. Its folder may have been moved or removed, and a daemon's session
+ * knows only a relative path.
+ */
 static void tell_kept(const struct capture *c, const char *journal, bool saved)
 {
     char *now = NULL;
@@ -387,7 +395,7 @@ static void tell_kept(const struct capture *c, const char *journal, bool saved)
     free(now);
 }
 
-/* The trace is not saved, or lacks something: what arrived stays. */
+/* The trace was not saved, or it lacks something: the journal stays. */
 static void leave_journal(struct capture *c, bool saved)
 {
     if (c->dropped && !c->journal) {
@@ -401,7 +409,7 @@ static void leave_journal(struct capture *c, bool saved)
     c->journal = NULL;
 }
 
-/* The trace is safe: from here on signals do what they always do. */
+/* The trace is saved: restores the default actions of signals. */
 static int after_saving(struct capture *c, struct trace *t, enum session_end end)
 {
     struct err e = {0};
@@ -416,7 +424,7 @@ static int after_saving(struct capture *c, struct trace *t, enum session_end end
     e = (struct err){0};
     c->journal = NULL;
     c->kept = NULL;
-    if (c->homeless) /* its last words, so that a daemon has them */
+    if (c->homeless) /* the last thing that is printed, so that a daemon reads it */
         fprintf(stderr, "tidemark: the folder was removed: the trace is %s\n", capture_output(c));
     stop_release(&c->stop);
     if (!c->o.summary || print_summary(c, t, &e) == 0)
@@ -427,8 +435,8 @@ static int after_saving(struct capture *c, struct trace *t, enum session_end end
 }
 
 /*
- * A name of its own for each of several that begin at the same time: whoever makes the journal has
- * it. What another one left there is not ours to finish.
+ * Makes the journal to claim a name, so that captures that begin at the same time get different
+ * names. Journals that other captures left there are not recovered here.
  */
 static int prepare_named(struct capture *c, const struct connection *connection, struct trace *t,
                          struct err *e)
@@ -466,7 +474,9 @@ static int prepare_named(struct capture *c, const struct connection *connection,
     return err_set(e, ERR_OUTPUT, "%s: all names for this client are taken", folder);
 }
 
-/* What there is to be saved of a flight recorder: one store after the other, to keep memory. */
+/*
+ * Saves what a flight recorder kept. Releases one store before it fills the other, to save memory.
+ */
 static int save_last(struct capture *c, struct trace *t, enum session_end end, struct err *e)
 {
     const struct trace_options options = {.spool_dir = c->o.spool_dir,
@@ -477,7 +487,7 @@ static int save_last(struct capture *c, struct trace *t, enum session_end end, s
     return gather_last(c, t, end, e) == 0 ? capture_save(c, t, e) : -1;
 }
 
-/* The folder may be removed even while the trace is saved. */
+/* The folder may be removed even during the save. */
 static int save_all(struct capture *c, struct trace *t, struct err *e)
 {
     if (!capture_is_homeless(c)) {
@@ -492,8 +502,8 @@ static int save_all(struct capture *c, struct trace *t, struct err *e)
 }
 
 /*
- * Nothing is made of a torn store: all of it is in the journal or in the part before. A journal
- * could be played at once, but here and now there was too little room for less than that.
+ * A torn store is not saved: all of its data is in the journal or in the part before. The journal
+ * is not replayed at once, because memory or disk space was too short even for less.
  */
 static int lose_part(struct capture *c, struct err *e)
 {
@@ -511,7 +521,7 @@ static int save_recorded(struct capture *c, struct trace *t, enum session_end en
     return c->torn ? lose_part(c, e) : save_all(c, t, e);
 }
 
-/* Nothing of it is to be saved, nor kept. */
+/* Discards the recorded data and its journal. */
 static void drop_recorded(struct capture *c, struct trace *t)
 {
     if (c->journal)
@@ -541,7 +551,7 @@ static int capture_connected(struct capture *c, struct connection *connection)
     }
     c->trace = &t;
     if (listens_for_save(c) && stop_watch_save(&c->stop, &e) != 0)
-        print_error(&e); /* it records all the same */
+        print_error(&e); /* recording goes on */
     e = (struct err){0};
     monitor_hello(&c->monitor, connection, c->o.output);
     int status = record(c, connection, &t, &end, &e);
@@ -567,7 +577,7 @@ static int capture_connected(struct capture *c, struct connection *connection)
     return status;
 }
 
-/* To know whether it is removed meanwhile. A session of a daemon works in its folder. */
+/* Holds the output folder open, to notice its removal. A daemon's session works in its folder. */
 static void hold_folder(struct capture *c)
 {
     char *folder = c->watched || c->fifo >= 0 ? NULL : outfile_folder(c->o.output);
@@ -577,7 +587,7 @@ static void hold_folder(struct capture *c)
 
 static int run(struct capture *c)
 {
-    /* enum connect_failure → what the official tool exits with: capture/src/CaptureOutput.cpp */
+    /* enum connect_failure → the official tool's exit status: capture/src/CaptureOutput.cpp */
     static const int official[] = {[CONNECT_NO_CLIENT] = 3,
                                    [CONNECT_MISMATCH] = 1,
                                    [CONNECT_NOT_AVAILABLE] = 2,
@@ -587,14 +597,14 @@ static int run(struct capture *c)
     struct err e = {0};
     if (!c->o.name && check_output(c, &e) != 0) {
         bool there = access(c->o.output, F_OK) == 0 && !c->o.replace;
-        if (c->o.drop_in) /* where and how it is told by that name */
+        if (c->o.drop_in) /* the official tool prints its errors there */
             printf(there ? "Output file %s already exists! Use -f to force overwrite.\n"
                          : "Cannot open output file %s for writing!\n",
                    c->o.output);
         return fail(c, &e, there ? 4 : 5);
     }
     hold_folder(c);
-    /* The helper starts before anything is connected. */
+    /* Start the helper before the connection. */
     if ((c->o.namer == NAMER_SERVER || c->o.namer == NAMER_BOTH) && !capture_start_resolver(c))
         return exits_as_official(c) ? 5 : 4;
     if (choose_spool(c, &e) != 0 || (!c->o.name && choose_journal(c, &e) != 0) ||
@@ -612,11 +622,11 @@ static int run(struct capture *c)
 
 int capture_run(struct capture *c)
 {
-    /* A reader of our words that goes away is no reason to lose a recording. */
+    /* A closed reader of the output must not end the recording. */
     signal(SIGPIPE, SIG_IGN);
-    /* A limit on the size of files is to be an error like a full disk. */
+    /* Exceeding RLIMIT_FSIZE has to be an error like a full disk. */
     signal(SIGXFSZ, SIG_IGN);
-    /* Whoever asks before there is a client gets nothing, and breaks nothing. */
+    /* Before a client is connected, a request to save has no effect. */
     if (listens_for_save(c))
         signal(SIGUSR1, SIG_IGN);
     return run(c);

@@ -6,12 +6,15 @@
 #include "server/capture/capture_save.h"
 
 /*
- * All fields but `o`, which the caller fills and releases. `channel`: of the daemon that watches
- * (server/capture/channel.h), -1: none.
+ * Initialises all fields but `o`, which the caller fills and releases. `channel` leads to the
+ * daemon that watches (server/capture/channel.h); -1: none.
  */
 void capture_init(struct capture *c, int channel);
 
-/* Prints its errors, ignores SIGPIPE and SIGXFSZ from now on. Returns the exit status. */
+/*
+ * Runs the capture and prints its errors. Ignores SIGPIPE and SIGXFSZ from then on. Returns the
+ * exit status.
+ */
 int capture_run(struct capture *c);
 
 /* Reports the end to the daemon, if one watches. */

@@ -19,10 +19,10 @@
 
 #define SAVE_TRIES 4u
 
-/* What compressing and sorting take. */
+/* Memory that compressing and sorting take. */
 #define SAVING_NEEDS ((uint64_t)24 << 20)
 
-/* The next part's; unless it may be replaced, the first such name that is free. */
+/* Returns the next part's name: the first free one, unless an existing file may be replaced. */
 static char *next_part_name(struct capture *c, bool replace)
 {
     char *name = NULL;
@@ -63,14 +63,14 @@ int capture_go_elsewhere(struct capture *c, struct trace *t, struct err *e)
 
 /* ---- saving */
 
-/* A file that came to have the output's name while we recorded is not ours to replace. */
+/* A file that another process made under the output's name during the recording is not replaced. */
 static bool is_newcomer_there(const struct capture *c)
 {
     struct stat st;
     const char *output = capture_output(c);
     if (c->o.replace)
         return false;
-    /* A symlink that leads nowhere is one, too. */
+    /* A dangling symlink counts as a file. */
     return stat(output, &st) == 0 ? S_ISREG(st.st_mode) : file_is_there(output);
 }
 
@@ -86,7 +86,7 @@ static int make_way(struct capture *c, struct err *e)
     return 0;
 }
 
-/* A first request to stop while saving is answered, a second one is obeyed. */
+/* The first request to stop during a save prints a message; the second one stops the save. */
 static int still_saving(void *ctx, struct err *e)
 {
     struct capture *c = ctx;
@@ -102,7 +102,7 @@ static int still_saving(void *ctx, struct err *e)
     return 0;
 }
 
-/* Writes the trace, under another name when its own gets taken even while it is written. */
+/* Writes the trace. If another process takes its name meanwhile, chooses another one. */
 static int save_somewhere(struct capture *c, struct trace *t, const struct save_options *options,
                           struct trace_write_stats *stats, struct buf *losses, struct err *e)
 {
@@ -118,7 +118,7 @@ static int save_somewhere(struct capture *c, struct trace *t, const struct save_
     }
 }
 
-/* Within the memory limit, other than the trace itself, which must be saved. */
+/* Makes the summary within the memory limit. The trace itself is saved even beyond the limit. */
 static int append_summary(void *ctx, int fd, struct err *e)
 {
     struct capture *c = ctx;
@@ -128,12 +128,12 @@ static int append_summary(void *ctx, int fd, struct err *e)
     return status;
 }
 
-/* With `made`, makes the summary on the way. `last`: nothing more is saved. */
+/* Saves the trace; also makes the summary if `made` is given. `last`: no save follows. */
 static int save(struct capture *c, struct trace *t, struct saved_summary *made, bool last,
                 struct err *e)
 {
     uint32_t version = c->version;
-    /* Beyond the bound or not, now it must be saved. */
+    /* The trace is saved even if memory is beyond its bound. */
     if (memory_limit_keep(&c->memory, t, SAVING_NEEDS, e) < 0)
         return -1;
     struct trace_write_stats stats;
@@ -185,7 +185,7 @@ bool capture_start_resolver(struct capture *c)
     return c->resolver_runs;
 }
 
-/* Whether names are to be looked for here, and says why. */
+/* Whether names are resolved here. Prints the reason if they are. */
 static bool wants_names(struct capture *c, const struct trace *t)
 {
     char n[FORMAT_SIZE];
@@ -196,12 +196,12 @@ static bool wants_names(struct capture *c, const struct trace *t)
         return false;
     printf("The client was built to resolve later: %s to name here\n",
            format_counted(n, open, "frame"));
-    /* Who did not ask for names waits for no server. */
+    /* No debuginfod server is queried unless the user asked for names. */
     c->o.resolving.no_debuginfod = true;
     return true;
 }
 
-/* Whatever goes wrong with names, the trace is saved. */
+/* Failures to resolve names do not keep the trace from being saved. */
 static void find_names(struct capture *c, struct trace *t)
 {
     struct resolve_summary names;
@@ -230,7 +230,7 @@ static void find_names(struct capture *c, struct trace *t)
     resolve_summary_release(&names);
 }
 
-/* Whoever recovers the journal need not save this part again. */
+/* Records the saved part in the journal, so that a recovery does not save it again. */
 static void journal_part(struct capture *c, const char *output)
 {
     char *path = c->journal ? realpath(output, NULL) : NULL;
@@ -239,11 +239,11 @@ static void journal_part(struct capture *c, const char *output)
     free(path);
 }
 
-/* ---- a part, while the capture goes on */
+/* ---- parts, during the capture */
 
 /*
- * In the child. It has the signals blocked, as the parent has: that is asked to stop, and waits.
- * The parent does not have this part any more, and when the folder is removed, no journal.
+ * Runs in the child. Its signals are blocked, as in the parent, which gets the requests to stop and
+ * waits. The parent no longer has this part; if the folder was removed, it has no journal either.
  */
 static void save_in_child(void *ctx, struct part_result *r)
 {
@@ -266,8 +266,8 @@ static void save_in_child(void *ctx, struct part_result *r)
 }
 
 /*
- * Whether there is memory for two: a child that saves what there is, and ourselves going on. Of a
- * bound each gets a share. Only where the journal has it all may a part fail later.
+ * Whether memory suffices for a child that saves and a parent that goes on. Each gets a share of
+ * the memory bound. A save in a child may fail late, so the journal must hold all data.
  */
 static bool has_room_for_two(struct capture *c)
 {
@@ -281,7 +281,7 @@ static bool has_room_for_two(struct capture *c)
            memory_anonymous() + SAVING_NEEDS < bound / 2;
 }
 
-/* The child's memory is ours until we change it, and then in addition. */
+/* Pages are shared with the child until one side writes to them; copies count in addition. */
 static void share_memory(struct capture *c)
 {
     struct err ignored = {0};
@@ -304,7 +304,7 @@ static void take_memory_back(struct capture *c)
         (void)spool_set_budget(&c->trace->spool, c->memory.budget, &ignored);
 }
 
-/* What became of the part before this one: enum of struct session_limits. */
+/* The state of the previous part, as struct session_limits describes it. */
 int capture_part_saved(void *ctx, bool wait, struct err *e)
 {
     struct capture *c = ctx;
@@ -349,9 +349,9 @@ static int go_on_in_next(struct capture *c, struct err *e)
 }
 
 /*
- * The session's call when a trace can hold no more: save it and go on in the next. Nothing can be
- * made in a folder that was removed: then this is the last part, which is saved when all else is
- * done, and the client is captured again into a folder that is there.
+ * The session calls this when a trace is full: it saves the trace and begins the next part. If the
+ * folder was removed, no file can be made in it: the part is then the last one. It is saved at the
+ * end, and the client is captured again into an existing folder.
  */
 int capture_save_part(void *ctx, struct err *e)
 {
@@ -378,9 +378,9 @@ int capture_save_part(void *ctx, struct err *e)
     return go_on_in_next(c, e);
 }
 
-/* ---- what a flight recorder keeps, while it goes on */
+/* ---- saving what a flight recorder keeps, during the capture */
 
-/* From the journal as it is now, into a store of its own. */
+/* Reads the journal's present content into a new store and saves that. */
 static int save_kept(struct capture *c, struct trace *t, struct part_result *r, struct err *e)
 {
     const struct save_options options = {
@@ -420,7 +420,7 @@ static int kept_to(struct capture *c, struct part_result *r, struct err *e)
     return status;
 }
 
-/* In the child: what the recorder has in its store is in the journal, too. */
+/* Runs in the child. All data in the recorder's store is in the journal, too. */
 static void kept_in_child(void *ctx, struct part_result *r)
 {
     struct capture *c = ctx;
@@ -456,7 +456,7 @@ int capture_save_kept(void *ctx, struct err *e)
     return status;
 }
 
-/* A second signal ends the waiting: the journal has what is not saved. */
+/* A second signal ends the wait: the journal holds all unsaved data. */
 static int wait_for_part(struct capture *c, struct err *e)
 {
     c->stops_before = c->stop.count;
@@ -472,8 +472,8 @@ static int wait_for_part(struct capture *c, struct err *e)
 }
 
 /*
- * Without a part before it the last one is not saved, since the journal has both: unless that was
- * removed.
+ * If the part before was not saved, the last one is not saved either, since the journal has both;
+ * unless the journal was removed.
  */
 int capture_settle_part(struct capture *c, struct err *e)
 {
@@ -495,6 +495,6 @@ int capture_save(struct capture *c, struct trace *t, struct err *e)
     find_names(c, t);
     if (!c->facts_written && summary_write_facts(t, e) != 0)
         return -1;
-    c->facts_written = true; /* it may be tried again */
+    c->facts_written = true; /* another save may follow */
     return save(c, t, c->o.summary ? &c->summary : NULL, true, e);
 }

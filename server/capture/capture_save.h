@@ -2,8 +2,8 @@
 #define TIDEMARK_SERVER_CAPTURE_CAPTURE_SAVE_H
 
 /*
- * What `tidemark capture` holds on to, and how it saves its trace: at the end, or a part while it
- * goes on.
+ * The state of `tidemark capture`, and how it saves its trace: at the end, or a part during the
+ * capture.
  */
 
 #include "server/capture/capture_options.h"
@@ -17,43 +17,43 @@
 struct capture {
     struct capture_options o;
     struct memory_limit memory;
-    double last_progress; /* when the last one was printed */
+    double last_progress; /* time when the last progress line was printed */
     struct resolver resolver;
-    const char *guarded;      /* the folder that files are still to be kept to; NULL: nothing is */
-    struct process_root root; /* of the client, if it is another one than ours */
+    const char *guarded;      /* the folder that guard still has to restrict files to; NULL: none */
+    struct process_root root; /* the client's, if it is not this process's */
     bool resolver_runs;
-    struct output_folder *folder; /* NULL: of a session, which works in its own, or of a pipe */
-    char *named_output;           /* by --name */
-    char *journal_name;           /* NULL: none is kept */
+    struct output_folder *folder; /* NULL: a daemon's session, or output to a pipe */
+    char *named_output;           /* the name that --name gave */
+    char *journal_name;           /* NULL: no journal is kept */
     struct journal *journal;      /* NULL: not begun, or removed */
-    int fifo;      /* the output when it is one, held open until it is written; else -1 */
-    uint8_t *rest; /* what arrived last and the journal had no room for; NULL: nothing */
+    int fifo;      /* the output if it is a FIFO, open until it is written; else -1 */
+    uint8_t *rest; /* the last received bytes, for which the journal had no room; NULL: none */
     size_t rest_len;
-    bool lacks;                  /* the store had no room: the journal has more than it */
+    bool lacks;                  /* the store ran out of room: the journal has more data */
     bool torn;                   /* the store must only be released (session_is_torn) */
-    bool dropped;                /* a flight recorder: the journal has more than the store */
-    struct err cause;            /* of an end that was an error */
-    struct journal_reader *kept; /* the journal, read again; NULL: it was not needed */
-    char *part_output;           /* of the part being recorded, when it is not the first */
-    unsigned parts;              /* begun */
+    bool dropped;                /* flight recorder: the journal has more than the store */
+    struct err cause;            /* the error that ended the session */
+    struct journal_reader *kept; /* the journal, reopened for reading; NULL: not needed */
+    char *part_output;           /* path of the current part if it is not the first */
+    unsigned parts;              /* parts begun */
     uint32_t parts_saved;
-    struct part_saver saver; /* of the part before the one at hand */
-    bool part_lost;          /* it failed: only the journal has that part */
-    struct trace *trace;     /* NULL: none is at hand */
-    struct monitor monitor;  /* a daemon that watches */
-    bool watched;            /* a daemon began it, which may be gone: its exit status is ours */
+    struct part_saver saver; /* saves the part before the current one */
+    bool part_lost;          /* saving it failed: only the journal has that part */
+    struct trace *trace;     /* NULL: no trace is open */
+    struct monitor monitor;  /* the connection to a daemon that watches */
+    bool watched; /* begun by a daemon, which may have ended: the exit status then matters */
     struct monitor_end ended;
-    uint32_t version; /* to write */
+    uint32_t version; /* file version to write */
     struct stop stop;
-    unsigned stops_before;        /* requests to stop that came before saving began */
-    bool facts_written;           /* a part's, which could not be saved */
-    struct saved_summary summary; /* of the whole */
-    bool told_saving;             /* what a further one would do */
+    unsigned stops_before;        /* requests to stop before the save began */
+    bool facts_written;           /* facts of a part that could not be saved are in the store */
+    struct saved_summary summary; /* of the whole capture */
+    bool told_saving;             /* the effect of a second request to stop was printed */
     bool homeless;                /* the folder was removed: the output goes elsewhere */
-    bool terminal;                /* stdout is one */
+    bool terminal;                /* stdout is a terminal */
 };
 
-/* Where the part at hand goes. */
+/* Path of the current part. */
 const char *capture_output(const struct capture *c);
 
 /*
@@ -69,31 +69,32 @@ bool capture_is_homeless(const struct capture *c);
  */
 int capture_go_elsewhere(struct capture *c, struct trace *t, struct err *e);
 
-/* Whether the helper that finds names runs, or could be started; says why not. */
+/* Whether the helper that resolves names runs or could be started. Prints an error if not. */
 bool capture_start_resolver(struct capture *c);
 
 /*
- * The session's calls (struct session_limits) when a trace can hold no more: saves it in a process
- * of its own, or here when there is no room for two; and what became of that.
+ * Callbacks of the session (struct session_limits). capture_save_part runs when a trace is full: it
+ * saves the trace in a child process, or in this one if memory does not suffice for two.
+ * capture_part_saved returns the state of that save.
  */
 int capture_save_part(void *ctx, struct err *e);
 int capture_part_saved(void *ctx, bool wait, struct err *e);
 
 /*
- * The same for a flight recorder that is asked for what it keeps: into further files, none of which
- * is replaced, while it goes on. That it could not be saved is told and ends nothing.
+ * Saves what a flight recorder keeps to new files, while it goes on recording. No file is replaced.
+ * A failure is printed and does not end the capture.
  */
 int capture_save_kept(void *ctx, struct err *e);
 
 /*
- * Waits for the part before the one at hand, if it is still being saved. -1 when it is not, and
- * only the journal has it. A request to stop is answered, a second one obeyed: -1, too.
+ * Waits until the part before the current one is saved. -1 if the save failed, so that only the
+ * journal has that part, or at a second request to stop. The first request prints a message.
  */
 int capture_settle_part(struct capture *c, struct err *e);
 
 /*
- * The last part, or the only one, with names and facts, when the one before is saved. A request to
- * stop is answered, a second one obeyed: -1.
+ * Waits for the part before, then saves the last part, or the only one, with names and facts. The
+ * first request to stop prints a message; -1 at the second one.
  */
 int capture_save(struct capture *c, struct trace *t, struct err *e);
 

@@ -19,7 +19,7 @@ bool capture_stand_in_left(struct capture *c, const struct connection *was, enum
     struct err e = {0};
     options.timeout = SECONDS;
     options.quiet = true;
-    /* Parts that are saved stay; a session of a daemon may not connect any more. */
+    /* Parts that were saved stay. A daemon's session must not connect again. */
     if (end != SESSION_VANISHED || !is_stand_in(was) || c->o.name || c->watched || c->parts > 1 ||
         c->dropped || connect_client(&options, &c->stop, own, &e) != CONNECT_OK)
         return false;

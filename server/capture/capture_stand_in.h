@@ -2,17 +2,17 @@
 #define TIDEMARK_SERVER_CAPTURE_CAPTURE_STAND_IN_H
 
 /*
- * A capture that found `tidemark run` at the port, because it came before the program's own Tracy
- * client did: when the client binds the port, run leaves it (run/port_claim.h) and ends the
- * session. The capture then is to be of the client. What it has so far is in run's trace.
+ * A capture that connected to `tidemark run` because it came before the program's own Tracy client.
+ * When the client binds the port, run leaves it (run/port_claim.h) and ends the session. The
+ * capture then reconnects to the client. What it has recorded until then is in run's trace.
  */
 
 #include "server/capture/capture_save.h"
 #include "server/net/connect_client.h"
 
 /*
- * After the session over `was` ended so: whether run had that port and the same program listens
- * there now. Then *own is a connection with it, the caller's.
+ * After a session over `was` that ended with `end`: whether run served that port and the same
+ * program listens there now. If so, *own is a connection to it, owned by the caller.
  */
 bool capture_stand_in_left(struct capture *c, const struct connection *was, enum session_end end,
                            struct connection *own);

@@ -81,7 +81,7 @@ void channel_flush(struct channel *c, int timeout_ms)
     }
 }
 
-/* The length of the text at the head of what is not taken yet. False when it has not come. */
+/* Reads the text length of the first message not taken yet. False if the header is incomplete. */
 static bool head(const struct channel *c, size_t *len)
 {
     if (c->in.len - c->taken < HEADER_SIZE)
@@ -90,7 +90,7 @@ static bool head(const struct channel *c, size_t *len)
     return true;
 }
 
-/* What was taken makes room for what comes. */
+/* Frees the space of messages that were taken. */
 static void forget_taken(struct channel *c)
 {
     if (!c->taken)
@@ -105,11 +105,11 @@ int channel_pump(struct channel *c)
     size_t len;
     if (c->fd < 0)
         return -1;
-    /* Who listens no more may have said something before, which is taken first. */
+    /* A peer that stopped reading may have sent messages before; receive them first. */
     bool deaf = flush_out(c) != 0, gone = false;
     forget_taken(c);
     for (int i = 0; !gone && i < RECEIVES_PER_PUMP; i++) {
-        /* A whole message is at hand: more can wait in the socket. */
+        /* A whole message is buffered: the rest can wait in the socket. */
         if (head(c, &len) && (len > CHANNEL_TEXT_MAX || c->in.len >= HEADER_SIZE + len))
             break;
         uint8_t *room = buf_reserve(&c->in, RECEIVE_SIZE);

@@ -3,11 +3,12 @@
 
 /*
  * Messages between the daemon and its sessions, over a socket pair. Neither side trusts the other's
- * lengths: a session reads what strangers send, and whoever broke it must get no further.
+ * lengths: a session reads unauthenticated input, and an attacker who controls a session must get
+ * no further.
  *
  *     message  u32 length of the text, u32 type, u64 reference, the text; little-endian
  *
- * Nothing here waits but channel_flush: what cannot be sent at once is kept, up to
+ * Only channel_flush blocks. Messages that cannot be sent at once are queued, up to
  * CHANNEL_WAITING_MAX bytes.
  */
 
@@ -19,48 +20,50 @@
 #include "base/err.h"
 
 #define CHANNEL_TEXT_MAX ((size_t)4 << 20)    /* bytes of a message's text */
-#define CHANNEL_WAITING_MAX ((size_t)8 << 20) /* not sent yet */
+#define CHANNEL_WAITING_MAX ((size_t)8 << 20) /* bytes queued to be sent */
 
 struct channel {
     int fd; /* -1: closed, or broken */
     struct buf in, out;
-    size_t taken; /* of `in`, by channel_next */
-    size_t sent;  /* of `out` */
+    size_t taken; /* bytes of `in` that channel_next has returned */
+    size_t sent;  /* bytes of `out` already sent */
 };
 
 struct channel_message {
     uint32_t type;
-    uint64_t reference; /* an answer has that of its question */
+    uint64_t reference; /* an answer carries that of its question */
     const char *text;   /* not terminated; valid until the channel is used again */
     size_t len;
 };
 
-/* A pair of connected ends, not inherited by programs. ERR_CONNECT. */
+/* Makes a pair of connected, close-on-exec ends. ERR_CONNECT. */
 int channel_pair(struct channel *a, struct channel *b, struct err *e);
 
-/* Closes. A second time harmless; so is a channel that is all zero but for its fd of -1. */
+/*
+ * Closes the channel. Harmless for a closed one, and for one that is all zero but for its fd of -1.
+ */
 void channel_release(struct channel *c);
 
 /*
- * Sends, now or later. -1 when the text is too long, too much is waiting or memory is short: then
- * nothing of it is sent.
+ * Sends or queues a message. -1 if the text is too long, the queue is full or memory is short; then
+ * nothing of the message is sent.
  */
 int channel_send(struct channel *c, uint32_t type, uint64_t reference, const void *text,
                  size_t len);
 
-/* Something waits to be sent: time to wait for the socket to be writable. */
+/* Whether messages are queued, so that the caller should poll for POLLOUT. */
 bool channel_wants_out(const struct channel *c);
 
-/* Sends what waits, for so long at most. */
+/* Sends queued messages, for at most `timeout_ms`. */
 void channel_flush(struct channel *c, int timeout_ms);
 
 /*
- * Sends what waits, and receives what is there. -1 when the other end is gone or says what is none
- * (it is closed then; what came before can still be taken).
+ * Sends queued messages and receives available ones. -1 if the peer is gone or sent an invalid
+ * message; the channel is closed then, but messages received before can still be taken.
  */
 int channel_pump(struct channel *c);
 
-/* The next whole message that was received. */
+/* Takes the next whole message. False if there is none. */
 bool channel_next(struct channel *c, struct channel_message *m);
 
 #endif

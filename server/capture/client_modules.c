@@ -11,10 +11,10 @@
 #include "symbols/place/process_modules.h"
 
 #define REFRESH_NS 1000000000LL
-/* The facts of one trace; a process with more executable mappings than this is not sane. */
+/* Limit of the facts of one trace. No sane process has more executable mappings. */
 #define MODULES_MOST 8192u
 
-/* Looks for itself, which it may unless it gave up its privileges: then the sampler does. */
+/* Reads /proc itself, or through the sampler if this process has given up its privileges. */
 int modules_init(struct modules *m, int fd, int sampler, struct err *e)
 {
     *m = (struct modules){.maps = -1, .root = PROCESS_ROOT_NONE, .sampler = sampler};
@@ -55,7 +55,7 @@ bool modules_has_pid(const struct modules *m, uint64_t pid)
         return true;
     snprintf(path, sizeof path, "/proc/%d/status", (int)m->pid);
     FILE *f = fopen(path, "re");
-    /* "NSpid:	4711	12": its ids from the outermost namespace to its own. */
+    /* "NSpid:	4711	12": the process's ids, from the outermost namespace to the innermost. */
     while (f && !found && fgets(line, sizeof line, f)) {
         if (strncmp(line, "NSpid:", 6) != 0)
             continue;
@@ -112,7 +112,7 @@ static int modules_read(struct modules *m, struct trace *t, struct err *e)
     if (fresh >= 0)
         close(fresh);
     if (status == 0 || cause.code == ERR_INPUT)
-        return 0; /* gone, or not ours to look at */
+        return 0; /* exited, or not readable by this user */
     if (e)
         *e = cause;
     return -1;

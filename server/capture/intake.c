@@ -10,7 +10,7 @@
 
 /* ---- beginning */
 
-/* A time that the file can hold, whatever the client claims. */
+/* Clamps a time to what the file can hold; the client's times are not trusted. */
 static int64_t clock_in_trace(int64_t time)
 {
     return time < 0 ? 0 : time > INGEST_TIME_LIMIT ? INGEST_TIME_LIMIT : time;
@@ -55,12 +55,14 @@ static int intake_texts(struct intake *r, struct err *e)
     f->host_info = strings_intern(strings, view_of(w->host_info), e);
     if (!f->capture_name || !f->program || !f->host_info)
         return -1;
-    /* The set of frames without a name has one nevertheless, as in official captures. */
+    /* The unnamed set of frames gets a name, as in official captures. */
     uint32_t frame = strings_intern(strings, view_of("Frame"), e);
     return frame ? strings_bind(strings, 0, frame, e) : -1;
 }
 
-/* An on-demand client may have run for longer than a trace's clock can tell: begin where we came.
+/*
+ * An on-demand client may have run for longer than the trace's clock can express: begin at the
+ * connection.
  */
 static void intake_place_clock(struct intake *r)
 {
@@ -79,7 +81,7 @@ static int intake_instructions(void *ctx, uint64_t address, struct view code, co
     return instructions_walk(r->instructions, address, code, found, found_ctx, e);
 }
 
-/* With code goes the line that each instruction comes from: the profiler shows both. */
+/* Machine code comes with the source line of each instruction: the profiler shows both. */
 static void intake_read_code(struct intake *r, struct decoder_config *decoder)
 {
     static const enum instruction_set sets[] = {[ARCH_X86] = CODE_X86,
@@ -248,7 +250,7 @@ uint64_t intake_unanswered(const struct intake *r)
     uint64_t n = 0;
     query_stats(r->query, &stats);
     for (int i = 0; i < QUERY_KIND_COUNT; i++) {
-        /* Source texts are no names, and some clients never say that they have none. */
+        /* Source texts are not names, and some clients never report that they lack one. */
         if (i != QUERY_SOURCE_CODE && i != QUERY_DATA_TRANSFER && i != QUERY_DATA_TRANSFER_PART)
             n += stats.pending[i];
     }
@@ -264,7 +266,7 @@ static int add_incomplete(struct trace *t, enum session_end end, const struct er
                           cause->code ? ": " : "", cause->code ? cause->text : "");
 }
 
-/* A part was complete but could not be saved, so it was the last one: it has all facts but this. */
+/* The last part was complete but could not be saved. It has all facts but this one. */
 static int end_otherwise(struct intake *r, enum session_end end, const struct err *cause,
                          struct err *e)
 {

@@ -26,14 +26,14 @@
 #define LOCK_TRIES 100
 #define LOCK_PAUSE_MS 5
 
-/* Room is asked for ahead of what is written, as much again as there is, within these bounds. */
+/* Disk space is reserved ahead of writing: as much as the file has already, within these bounds. */
 #define ROOM_LEAST ((uint64_t)256 << 10)
 #define ROOM_MOST ((uint64_t)8 << 20)
 
 /*
- * So much is written at a time. The kernel takes the pages of a write together; up to this many at
- * once it has at hand from files that are gone, while larger stretches are often new to a virtual
- * machine, and its host has to find each of their pages first: that cost twice as much again.
+ * Bytes per write. The kernel allocates the pages of one write together. Up to this size it reuses
+ * pages of removed files; larger ranges are often new to a virtual machine, whose host must then
+ * fault in each page. That tripled the cost.
  */
 #define WRITE_PIECE ((size_t)32 << 10)
 
@@ -41,24 +41,24 @@ _Static_assert(JOURNAL_HEADROOM == RECORD_HEADER, "a record's header goes before
 
 struct journal {
     char *path;
-    struct journal_folder folder; /* locked while it is written */
+    struct journal_folder folder; /* locked during writing */
     int fd;                       /* the newest segment */
     struct journal_options options;
     struct segment_header segment;
-    uint64_t at;       /* where the next record goes */
-    uint64_t room;     /* the segment has blocks of the disk up to here; UINT64_MAX: do not ask */
-    uint64_t closed;   /* bytes of earlier segments and of checkpoints */
-    uint32_t first;    /* segment that is still there */
-    struct buf start;  /* the first record's payload */
-    uint64_t received; /* bytes of the client */
+    uint64_t at;      /* offset of the next record */
+    uint64_t room;    /* disk blocks are reserved up to here; UINT64_MAX: reserving does not work */
+    uint64_t closed;  /* bytes of earlier segments and of checkpoints */
+    uint32_t first;   /* oldest existing segment */
+    struct buf start; /* payload of the first record */
+    uint64_t received; /* bytes received from the client */
     bool unsynced;
     long long synced;   /* monotonic ns */
-    struct err failure; /* what ended it */
+    struct err failure; /* the error that ended writing */
 };
 
 /* ---- names */
 
-/* The folder of a path as the system sees it, or NULL with errno. */
+/* The canonical path of the folder of a path, or NULL with errno. */
 static char *folder_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -91,7 +91,7 @@ char *journal_name(const char *output, const char *dir, struct err *e)
     bool cut = strlen(name) > most;
     buf_put(&out, name, cut ? most : strlen(name));
     XXH64_hash_t hash = XXH3_64bits(name, strlen(name));
-    if (dir) /* outputs of equal name in several folders */
+    if (dir) /* outputs of the same name in several folders differ */
         hash = XXH3_64bits_withSeed(folder, strlen(folder), hash);
     if (dir || cut)
         buf_printf(&out, "-%08x", (unsigned)hash);
@@ -124,9 +124,8 @@ static int sync_now(struct journal *j)
 }
 
 /*
- * Bytes are written into blocks that the file system has set aside already: into others the same
- * bytes cost it half as much again, or twice. The file does not get longer by it. Where there is no
- * such call, or no such room, writing goes on without.
+ * Reserves blocks ahead with fallocate: writing into other blocks takes 1.5 to 2 times as long. The
+ * file size does not change. If the call is not available or fails, writing goes on without.
  */
 static void make_room(struct journal *j, uint64_t end)
 {
@@ -139,7 +138,7 @@ static void make_room(struct journal *j, uint64_t end)
         j->room = UINT64_MAX;
 }
 
-/* Gives back what was set aside and not used, and closes the segment. */
+/* Releases the unused reserved blocks and closes the segment. */
 static void end_segment(struct journal *j)
 {
     if (j->room > j->at)
@@ -177,7 +176,7 @@ static uint64_t new_id(void)
     return id;
 }
 
-/* Who looks for leftovers may have the lock for a moment. */
+/* A process that searches for leftover journals may hold the lock for a moment. */
 static void lock_folder(struct journal *j)
 {
     for (int tries = 0; tries < LOCK_TRIES; tries++) {
@@ -187,7 +186,9 @@ static void lock_folder(struct journal *j)
     }
 }
 
-/* ENOENT, when whoever looks for leftovers took the empty folder for one and removed it. */
+/*
+ * Fails with ENOENT when a process that searches for leftovers removed the new, still empty folder.
+ */
 static int make_folder(struct journal *j)
 {
     if (journal_folder_make(&j->folder, j->path) != 0)
@@ -263,7 +264,7 @@ void journal_abandon(struct journal *j)
 void journal_remove(struct journal *j, const char *saved)
 {
     char name[SEGMENT_NAME];
-    /* Killed between here and the end, what is left says that it is of no use. */
+    /* If the process is killed during the removal, the rest is marked as saved. */
     if (saved)
         (void)journal_append(j, JOURNAL_SAVED, saved, strlen(saved), NULL);
     char state[CHECKPOINT_NAME];
@@ -309,7 +310,7 @@ static void record_header_encode(const struct journal *j, uint32_t type, const v
     store_u64(out + 8, record_check(&j->segment, j->at, type, bytes, len));
 }
 
-/* Bytes that were written of the parts, which end where the last one does. */
+/* Returns the bytes of the parts that were written; writing stops at the first failure. */
 static size_t write_parts(struct journal *j, struct iovec *parts, int count)
 {
     size_t done = 0;
@@ -333,7 +334,7 @@ static size_t write_parts(struct journal *j, struct iovec *parts, int count)
     return done;
 }
 
-/* A full disk: what fits of a client's bytes is kept, of anything else nothing. */
+/* The disk is full: keeps the part of the client's bytes that fits; of other records nothing. */
 static int end_short(struct journal *j, enum journal_type type, const void *bytes, size_t done,
                      struct err *e)
 {
@@ -352,13 +353,13 @@ static int end_short(struct journal *j, enum journal_type type, const void *byte
     return failed(j, e);
 }
 
-/* Whether a record of n bytes goes into another segment. */
+/* Whether a record of n bytes must go into a new segment. */
 static bool is_segment_full(const struct journal *j, size_t n)
 {
     return j->at > SEGMENT_HEADER && j->at + RECORD_HEADER + n > j->options.segment_bytes;
 }
 
-/* A record; `header` is room for its header, and right before the bytes when `is_before`. */
+/* Appends a record. `header` is room for its header, directly before the bytes if `is_before`. */
 static int append(struct journal *j, enum journal_type type, const void *bytes, size_t n,
                   uint8_t *header, bool is_before, struct err *e)
 {
@@ -377,7 +378,7 @@ static int append(struct journal *j, enum journal_type type, const void *bytes, 
     record_header_encode(j, type, bytes, (uint32_t)n, header);
     struct iovec parts[2] = {{.iov_base = header, .iov_len = RECORD_HEADER + (is_before ? n : 0)},
                              {.iov_base = (void *)bytes, .iov_len = n}};
-    errno = ENOSPC; /* what a write of nothing means */
+    errno = ENOSPC; /* a write of 0 bytes means that */
     size_t done = write_parts(j, parts, is_before ? 1 : 2);
     if (done < RECORD_HEADER + n)
         return end_short(j, type, bytes, done, e);
@@ -430,7 +431,10 @@ int journal_cut(struct journal *j, struct intake *r, uint32_t *segment, struct e
 void journal_forget(struct journal *j, uint32_t segment)
 {
     char name[SEGMENT_NAME], state[CHECKPOINT_NAME];
-    /* Oldest first, so that what a killed process leaves begins with a checkpoint or the first. */
+    /*
+     * Oldest first, so that a killed process leaves a journal that begins with a checkpoint or the
+     * first segment.
+     */
     for (; j->first < segment && j->first < j->segment.number; j->first++) {
         segment_name(j->first, name);
         checkpoint_name(j->first, state);

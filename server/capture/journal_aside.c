@@ -52,7 +52,7 @@ char *journal_move_aside(const char *path, struct err *e)
             err_no_memory(e, "the journal's name");
             return NULL;
         }
-        /* Who holds the journal's lock is alone with it: nobody else makes this name. */
+        /* The holder of the journal's lock is the only one that makes this name. */
         bool is_free = lstat(name, &st) != 0 && errno == ENOENT;
         if (is_free && rename(path, name) == 0)
             return name;

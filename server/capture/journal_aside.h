@@ -2,9 +2,9 @@
 #define TIDEMARK_SERVER_CAPTURE_JOURNAL_ASIDE_H
 
 /*
- * Journals that are done with and cannot go, since nobody could use all of their bytes: they get
- * another name, "x.tracy.journal.damaged", that no daemon and no capture takes for one to finish.
- * A name needs no room on a disk and changes at once or not at all.
+ * Journals that were recovered but hold bytes that could not be used. They are renamed to
+ * "x.tracy.journal.damaged", which no daemon and no capture recovers. A rename needs no disk space
+ * and is atomic.
  */
 
 #include <stdbool.h>
@@ -15,12 +15,12 @@
 #define JOURNAL_SUFFIX ".journal"
 
 /*
- * Gives the journal at `path` the first such name that is free: ".damaged", ".damaged.2", …. The
- * caller frees it. NULL with ERR_OUTPUT, and the journal is where it was.
+ * Renames the journal at `path` to the first free such name: ".damaged", ".damaged.2", …. The
+ * caller frees it. NULL with ERR_OUTPUT; the journal then keeps its name.
  */
 char *journal_move_aside(const char *path, struct err *e);
 
-/* Of such a name's first `len` bytes, those before its end; `len` when it is none. */
+/* The length of the name without such a suffix; `len` if it has none. */
 size_t journal_without_aside(const char *path, size_t len);
 
 #endif

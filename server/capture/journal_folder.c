@@ -86,7 +86,7 @@ int journal_folder_remove(const struct journal_folder *f)
     if (fstatat(f->parent, f->name, &named, AT_SYMLINK_NOFOLLOW) != 0)
         return errno == ENOENT ? 0 : -1;
     if (ours.st_dev != named.st_dev || ours.st_ino != named.st_ino)
-        return 0; /* it was moved, and what has its name now is not ours */
+        return 0; /* the folder was moved, and another one has its name now */
     return unlinkat(f->parent, f->name, AT_REMOVEDIR) == 0 || errno == ENOENT ? 0 : -1;
 }
 
@@ -100,7 +100,7 @@ static int close_file(int fd)
     return -1;
 }
 
-/* A file that was made just now and is of no use. */
+/* Removes a file that was just made and cannot be used. */
 static int drop_file(int dir, const char *name, int fd)
 {
     int cause = errno;
@@ -110,7 +110,7 @@ static int drop_file(int dir, const char *name, int fd)
     return -1;
 }
 
-/* As base/outfile.h has it: without a name until its header is written. */
+/* Makes the file without a name until its header is written, as base/outfile.h does. */
 static int make_nameless(int dir, const char *name, const uint8_t *header, size_t n)
 {
     char self[32];
@@ -122,7 +122,7 @@ static int make_nameless(int dir, const char *name, const uint8_t *header, size_
     return close_file(fd);
 }
 
-/* Where file systems have no files without names, or cannot name them later. */
+/* For file systems without O_TMPFILE, or on which such files cannot be linked later. */
 static int make_named(int dir, const char *name, const uint8_t *header, size_t n)
 {
     int fd = openat(dir, name, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);

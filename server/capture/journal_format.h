@@ -26,7 +26,7 @@ struct segment_header {
     uint64_t before; /* bytes received in earlier segments */
 };
 
-/* Of a record at `offset` of a segment. Its seed ties it to its place. */
+/* The check of a record at `offset` of a segment. Its seed includes the offset. */
 static inline uint64_t record_check(const struct segment_header *segment, uint64_t offset,
                                     uint32_t type, const void *bytes, uint32_t len)
 {
@@ -50,7 +50,7 @@ static inline void segment_header_encode(const struct segment_header *h,
     store_u64(out + 40, XXH3_64bits(out, 40));
 }
 
-/* Of SEGMENT_HEADER bytes; whatever their version. */
+/* Whether SEGMENT_HEADER bytes are a valid header, of any version. */
 static inline bool segment_header_is_whole(const uint8_t bytes[SEGMENT_HEADER])
 {
     return memcmp(bytes, JOURNAL_MAGIC, JOURNAL_MAGIC_SIZE) == 0 &&

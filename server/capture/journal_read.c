@@ -20,7 +20,7 @@
 #include "server/capture/journal_folder.h"
 #include "server/capture/journal_format.h"
 
-/* So long a journal's folder is as it was, before anybody takes it for a leftover unasked. */
+/* A folder must be unchanged for so long before it is recovered automatically. */
 #define SETTLED_S 3
 
 struct segment {
@@ -29,26 +29,26 @@ struct segment {
 };
 
 struct journal_reader {
-    char *path; /* NULL: one segment only */
+    char *path; /* NULL: a single segment */
     struct journal_folder folder;
-    VEC(struct segment) segments; /* by number */
+    VEC(struct segment) segments; /* sorted by number */
     size_t current;
-    int fd; /* of the current segment; -1: not open yet */
+    int fd; /* of the current segment; -1: not opened yet */
     struct segment_header header;
-    uint64_t at;       /* in the current segment */
+    uint64_t at;       /* offset in the current segment */
     uint64_t passed;   /* bytes of earlier segments */
-    uint64_t received; /* bytes of the client so far */
+    uint64_t received; /* bytes received from the client so far */
     bool ended;
-    int state; /* the checkpoint that it begins with; -1: none */
+    int state; /* the checkpoint at its beginning; -1: none */
     struct checkpoint checkpoint;
-    struct err why; /* an earlier checkpoint is of no use */
+    struct err why; /* why an earlier checkpoint cannot be used */
     struct journal_tail tail;
     uint8_t *bytes; /* RECORD_HEADER + JOURNAL_RECORD_MAX */
 };
 
 /* ---- files */
 
-/* Bytes read, fewer at the end of the file; -1 with errno. */
+/* Returns the bytes read, fewer at the end of the file; -1 with errno. */
 static ssize_t read_at(int fd, void *bytes, size_t n, uint64_t at)
 {
     uint8_t *p = bytes;
@@ -72,7 +72,7 @@ static int cannot_read(const struct journal_reader *r, struct err *e)
                      r->path ? r->path : "");
 }
 
-/* The number in a segment's name, 0 for other files. */
+/* The number in a segment's name; 0 for other files. */
 static uint32_t segment_number(const char *name)
 {
     if (strlen(name) != 8 || strspn(name, "0123456789") != 8)
@@ -91,7 +91,10 @@ static int by_number(const void *a, const void *b)
     return x->number < y->number ? -1 : x->number > y->number;
 }
 
-/* The folder's entries from the first one on, to be closed; `fd` stays open. NULL with errno. */
+/*
+ * Opens the folder's entries from the first one on; the caller closes them. `fd` stays open. NULL
+ * with errno.
+ */
 static DIR *open_list(int fd)
 {
     int copy = openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -144,13 +147,13 @@ static int open_folder(struct journal_reader *r, const char *path, struct err *e
     return journal_folder_open(&r->folder, path) != 0 ? cannot_read(r, e) : 0;
 }
 
-/* Opens the folder and takes its lock. */
+/* Opens the folder and locks it. */
 static int open_locked(struct journal_reader *r, const char *path, struct err *e)
 {
     if (open_folder(r, path, e) != 0)
         return -1;
     int locked = -1;
-    /* A child that saved a part for a killed capture may have the lock for a moment longer. */
+    /* A child that saved a part for a killed capture may hold the lock for a moment longer. */
     for (int tries = 0; tries < 20 && locked != 0; tries++) {
         if (tries > 0)
             (void)poll(NULL, 0, 25);
@@ -164,8 +167,8 @@ static int open_locked(struct journal_reader *r, const char *path, struct err *e
 }
 
 /*
- * Where it begins: with the first segment, or the earliest one that has a checkpoint. Those before
- * that were to be removed. Without either nothing can be decoded, which shows when it is read.
+ * Chooses the first segment, or the earliest one with a checkpoint; those before it were about to
+ * be removed. If there is neither, reading fails later.
  */
 static void choose_beginning(struct journal_reader *r)
 {
@@ -272,7 +275,7 @@ int journal_reader_restore(const struct journal_reader *r, struct intake *to, st
     return checkpoint_read(r->state, &r->checkpoint, to, e);
 }
 
-/* Whether it has the name of a segment, or of a checkpoint. */
+/* Whether `name` is the name of a segment, or of a checkpoint. */
 static bool has_name_of(const char *name, bool segment)
 {
     static const char suffix[] = CHECKPOINT_SUFFIX;
@@ -280,7 +283,7 @@ static bool has_name_of(const char *name, bool segment)
     return segment ? segment_number(name) != 0 : len > end && strcmp(name + len - end, suffix) == 0;
 }
 
-/* Removes all segments, or all checkpoints, of those that are ours. */
+/* Removes all valid segments, or all valid checkpoints. */
 static int remove_files(const struct journal_reader *r, bool segments)
 {
     DIR *d = open_list(r->folder.fd);
@@ -317,7 +320,7 @@ int journal_remove_empty(const char *path, struct err *e)
 
 int journal_reader_remove(struct journal_reader *r, struct err *e)
 {
-    /* Checkpoints first: without segments nobody would know what they are. */
+    /* Checkpoints first: without segments they could not be identified. */
     int status = remove_files(r, false);
     if (status == 0)
         status = remove_files(r, true);
@@ -341,7 +344,7 @@ uint64_t journal_reader_at(const struct journal_reader *r)
 
 /* ---- records */
 
-/* Nothing behind the place at hand is of use. */
+/* Ends reading at the current offset: the rest cannot be used. */
 static int cut(struct journal_reader *r, bool damaged, const char *why)
 {
     const struct segment *s = &r->segments.at[r->current];
@@ -363,7 +366,7 @@ static int end_of(struct journal_reader *r)
     return 0;
 }
 
-/* 1: the segment's header holds and follows what came before it; 0 when it is cut here. */
+/* 1: the segment's header is valid and continues the one before; 0: reading ends here. */
 static int check_header(struct journal_reader *r, const uint8_t bytes[SEGMENT_HEADER])
 {
     struct segment_header h = {
@@ -398,7 +401,7 @@ static int begin_segment(struct journal_reader *r, struct err *e)
     ssize_t n = r->fd < 0 ? -1 : read_at(r->fd, bytes, sizeof bytes, 0);
     if (n < 0)
         return cannot_read(r, e);
-    if (n < (ssize_t)sizeof bytes) /* killed right after the file was made */
+    if (n < (ssize_t)sizeof bytes) /* the writer was killed right after it made the file */
         return cut(r, false, "the segment's header is not whole");
     return check_header(r, bytes);
 }
@@ -420,8 +423,8 @@ static bool only_zeros(struct journal_reader *r, uint64_t from, uint64_t to)
 }
 
 /*
- * 1 when a whole record of `len` bytes lies at the place at hand. A last one that is not is what
- * was being written; after a power failure there may be zeros.
+ * 1 when a whole record of `len` bytes is at the current offset. An incomplete last record was
+ * being written; after a power failure there may be zeros.
  */
 static int take_record(struct journal_reader *r, struct journal_record *out, struct err *e)
 {
@@ -573,9 +576,9 @@ int journal_read_recording(struct journal_reader *r, uint32_t *protocol, struct 
     return -1;
 }
 
-/* ---- looking */
+/* ---- looking for leftovers */
 
-/* Whether the last segment says that the trace was saved. */
+/* Whether the last segment records that the trace was saved. */
 static bool says_saved(struct journal_reader *r)
 {
     struct journal_record record = {0};
@@ -600,8 +603,8 @@ static bool says_saved(struct journal_reader *r)
 }
 
 /*
- * Whether the folder is a journal's: there is a segment in it, or nothing, which is all
- * that is left when its beginning or its removal was cut off. *bytes: of all in it.
+ * Whether the folder is a journal's: it holds a segment, or it is empty, which an interrupted
+ * creation or removal leaves. *bytes: the size of all files.
  */
 static bool is_journals(DIR *d, uint64_t *bytes)
 {
@@ -655,7 +658,7 @@ bool journal_is_left(int at, const char *name, struct journal_left *left)
     return is_left;
 }
 
-/* What the folder is that the reader has open. */
+/* Determines the state of the folder that the reader has open. */
 static int look_inside(struct journal_reader *r, enum journal_state *state, struct err *e)
 {
     uint64_t bytes;

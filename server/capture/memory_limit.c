@@ -7,14 +7,14 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Between two looks the live set may grow by so much of the bound. */
+/* Limits as shares of the bound: memory may grow by the rest before the next check. */
 #define NEAR(BYTES) ((BYTES) / 4 * 3)
 #define BEYOND(BYTES) ((BYTES) / 16 * 15)
 
-/* What saving takes: it comes when the bound may be reached. */
+/* Memory that saving takes, which may begin when the bound is nearly reached. */
 #define RESERVE_MOST ((uint64_t)32 << 20)
 
-/* In bytes; zeros when the system does not tell. Needs no memory. */
+/* In bytes; zeros when the system does not report them. Allocates no memory. */
 struct usage {
     uint64_t anonymous; /* resident */
     uint64_t mapped;    /* all that RLIMIT_DATA counts */
@@ -41,9 +41,9 @@ uint64_t memory_anonymous(void)
     return usage_now().anonymous;
 }
 
-/* ---- what there is */
+/* ---- measuring */
 
-/* The number in a file of one; `most` when there is none, such as "max". */
+/* The number in a one-number file; `most` when there is none, as with "max". */
 static uint64_t number_in(const char *path, uint64_t most)
 {
     unsigned long long n = 0;
@@ -55,7 +55,7 @@ static uint64_t number_in(const char *path, uint64_t most)
     return read && n < most ? n : most;
 }
 
-/* The least limit of a group and of those that it is in. */
+/* The lowest limit of a control group and its ancestors. */
 static uint64_t group_limit(const char *root, const char *file, char *group, uint64_t most)
 {
     char path[4096];
@@ -103,7 +103,7 @@ uint64_t memory_physical(void)
     return most;
 }
 
-/* ---- keeping it */
+/* ---- keeping the bound */
 
 struct memory_limit memory_limit_of(uint64_t bytes, size_t wanted)
 {
@@ -117,7 +117,7 @@ struct memory_limit memory_limit_of(uint64_t bytes, size_t wanted)
 
 static int shrink(struct memory_limit *l, struct trace *t, uint64_t excess, struct err *e)
 {
-    size_t least = l->budget / 2; /* in steps: what is freed shows at the next look */
+    size_t least = l->budget / 2; /* in steps: freed memory shows only at the next check */
     l->budget = excess < l->budget - least ? l->budget - (size_t)excess : least;
     if (l->budget < MEMORY_BUDGET_LEAST)
         l->budget = MEMORY_BUDGET_LEAST;
@@ -147,7 +147,7 @@ uint64_t memory_limit_reserve(const struct memory_limit *l)
     return l->bytes / 6 < RESERVE_MOST ? l->bytes / 6 : RESERVE_MOST;
 }
 
-/* AddressSanitizer ends the process when the system refuses it memory. */
+/* AddressSanitizer aborts when an allocation fails. */
 #if defined(__SANITIZE_ADDRESS__)
 #define HAS_GATE false
 #else

@@ -2,9 +2,9 @@
 #define TIDEMARK_SERVER_CAPTURE_MEMORY_LIMIT_H
 
 /*
- * A bound on this process's anonymous resident memory that a capture keeps by moving event data to
- * its spool file. What cannot go there, live blocks and names, counts too: when these alone are too
- * much the bound cannot be kept, and the capture has to end.
+ * A bound on this process's anonymous resident memory, which a capture keeps by moving event data
+ * to its spool file. Live blocks and names cannot be moved but count too: if they alone exceed the
+ * bound, the capture has to end.
  */
 
 #include <stdbool.h>
@@ -14,55 +14,55 @@
 #include "base/err.h"
 #include "trace/store/store.h"
 
-/* Event data never gets less: one chunk of each column needs as much. */
+/* Lower limit of the event data budget: each column needs one chunk. */
 #define MEMORY_BUDGET_LEAST ((size_t)1 << 20)
 
 struct memory_limit {
     uint64_t bytes;    /* 0: no bound */
-    uint64_t lent;     /* of them, to a copy of this process that saves a part */
-    size_t budget;     /* of the store's event data, as it is now */
-    uint64_t shrunken; /* times that it was made less */
+    uint64_t lent;     /* of these, lent to a forked child that saves a part */
+    size_t budget;     /* current budget of the store's event data */
+    uint64_t shrunken; /* times that the budget was reduced */
     bool gated;        /* memory_limit_close_gate was called last */
-    rlim_t before;     /* RLIMIT_DATA until then */
+    rlim_t before;     /* RLIMIT_DATA before that */
 };
 
-/* A bound and the budget to begin with: `wanted`, or less where the bound is low. */
+/* Makes a bound with its initial budget: `wanted`, or less if the bound is low. */
 struct memory_limit memory_limit_of(uint64_t bytes, size_t wanted);
 
 /*
- * Looks, and makes the budget less when the bound comes near; `ahead` are bytes that are about to
- * be needed. 1: it will not be kept for long; 2: it is not. -1: no room in the spool.
+ * Checks memory and reduces the budget when the bound is near; `ahead` bytes are about to be
+ * needed. 1: the bound will soon be exceeded; 2: it is exceeded. -1: no room in the spool.
  */
 int memory_limit_keep(struct memory_limit *l, struct trace *t, uint64_t ahead, struct err *e);
 
-/* Bytes below the bound that saving needs, so that recording ends before them. */
+/* Bytes below the bound that saving needs. Recording has to end before they are used. */
 uint64_t memory_limit_reserve(const struct memory_limit *l);
 
 /*
- * Lets the system refuse memory that would take this process beyond the bound, as when a table
- * doubles (RLIMIT_DATA): to be called again after each look, since it goes by what is in use now.
- * Opened again nothing is refused: by who has to save, and in forked processes.
+ * Makes allocations fail that would exceed the bound, such as doubling a table (RLIMIT_DATA). Call
+ * it again after each check, since it depends on present use. memory_limit_open_gate lifts the
+ * limit, for saving and in forked processes.
  */
 void memory_limit_close_gate(struct memory_limit *l);
-void memory_limit_open_gate(struct memory_limit *l); /* NULL: there is none */
+void memory_limit_open_gate(struct memory_limit *l); /* NULL: no limit */
 
 /*
- * Another bound from now on: the budget grows with it, up to `wanted`, and shrinks at the next
- * look. -1: no room in the spool.
+ * Changes the bound. The budget grows with it, up to `wanted`, and shrinks at the next check. -1:
+ * no room in the spool.
  */
 int memory_limit_change(struct memory_limit *l, struct trace *t, uint64_t bytes, size_t wanted,
                         struct err *e);
 
-/* Anonymous resident bytes of this process, 0 when the system does not tell. */
+/* Anonymous resident bytes of this process; 0 when the system does not report them. */
 uint64_t memory_anonymous(void);
 
 /*
- * The bound where none was asked for: three quarters of what a control group leaves, whose pages of
- * files count, too. 0: none.
+ * The default bound: three quarters of what the control group leaves, which also has to hold the
+ * page cache. 0: none.
  */
 uint64_t memory_limit_of_group(void);
 
-/* What a percentage is of: the machine's memory, or what a control group leaves of it. */
+/* The base of percentages: the machine's memory, or the control group's limit if lower. */
 uint64_t memory_physical(void);
 
 #endif

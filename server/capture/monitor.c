@@ -17,9 +17,9 @@
 #define SITES_TOLD 100u
 #define TREE_DEPTH 48u
 #define TREE_SHARE 0.002
-#define END_WAIT_MS 5000                          /* so long a daemon may be busy with others */
-#define LOOK_PAUSE 4LL                            /* times as long as it took */
-#define DOCUMENT_MAX (CHANNEL_TEXT_MAX / 2 - 256) /* bytes: two fit one message */
+#define END_WAIT_MS 5000 /* limit of the wait for a busy daemon */
+#define LOOK_PAUSE 4LL   /* pause after a sweep, in multiples of its duration */
+#define DOCUMENT_MAX (CHANNEL_TEXT_MAX / 2 - 256) /* bytes: two fit into one message */
 
 static const char *const questions[MONITOR_QUESTIONS] = {[MONITOR_COUNTERS] = "counters",
                                                          [MONITOR_HISTORY] = "history",
@@ -56,7 +56,7 @@ void monitor_release(struct monitor *m)
     m->sites = m->tree = (struct monitor_answer){0};
 }
 
-/* Sends a document, whose reference it takes over. */
+/* Sends a document and releases the caller's reference. */
 static void send_json(struct monitor *m, enum monitor_message type, uint64_t reference,
                       json_t *value)
 {
@@ -116,7 +116,7 @@ bool monitor_end_parse(const struct channel_message *m, struct monitor_end *end)
     return ok;
 }
 
-/* ---- answers that cost nothing */
+/* ---- answers from counters */
 
 static json_t *pool_json(const struct trace *t, const struct pool *p)
 {
@@ -208,7 +208,7 @@ static json_t *history_json(const struct monitor *m, const struct trace *t)
     return json_with(o, "points", points);
 }
 
-/* ---- answers that take a sweep */
+/* ---- answers that need a sweep of the store */
 
 static int write_sites(struct trace *t, FILE *out, struct err *e)
 {
@@ -260,7 +260,7 @@ static int write_document(struct monitor_answer *fresh, document_writer *write, 
     return status;
 }
 
-/* On failure the last look's documents stay. */
+/* On failure the last sweep's documents stay. */
 static int look(struct monitor *m, struct trace *t, int64_t client_time, struct err *e)
 {
     struct monitor_answer sites = {0};
@@ -313,7 +313,7 @@ static void answer_slowly(struct monitor *m, enum monitor_question q, uint64_t r
         (void)channel_send(&m->channel, MONITOR_ANSWER, reference, one->text, one->len);
 }
 
-/* ---- what is said to us */
+/* ---- messages from the daemon */
 
 static void take_limit(struct memory_limit *limit, struct trace *t,
                        const struct channel_message *told)

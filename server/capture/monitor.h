@@ -2,11 +2,11 @@
 #define TIDEMARK_SERVER_CAPTURE_MONITOR_H
 
 /*
- * What a session tells the daemon that began it, and what it is told: over a channel, from the
- * session's ticks. All that is asked has an answer of bounded size, and what takes long to find out
- * takes a fifth of the session's time at most: asked again too soon, the last answer comes again.
- * Counters and history are of the whole capture, sites and tree of the part at hand. Sites and tree
- * are made in one look at the store, so that the figures of one add up to those of the other.
+ * Messages between a session and the daemon that began it, over a channel, sent and received at the
+ * session's ticks. All answers have a bounded size. Sweeps of the store take at most a fifth of the
+ * session's time: a question that comes too soon gets the last answer again. Counters and history
+ * cover the whole capture; sites and tree cover the current part. One sweep makes both, so that
+ * their figures agree.
  */
 
 #include <stdbool.h>
@@ -20,14 +20,14 @@
 #include "trace/store/store.h"
 
 enum monitor_message {
-    MONITOR_HELLO = 1, /* session: JSON, who the client is and where its trace goes */
+    MONITOR_HELLO = 1, /* session: JSON, the client and the path of its trace */
     MONITOR_ASK,       /* daemon: the name of a question */
-    MONITOR_ANSWER,    /* session: JSON; counters also unasked (reference 0) at the end */
-    MONITOR_NONE,      /* session: there is no answer; text: why not */
-    MONITOR_LIMIT,     /* daemon: the bytes that the session may hold, in digits; 0: no bound */
-    MONITOR_TURN,      /* daemon: save what there is, and go on in a next part */
-    MONITOR_END,       /* session: JSON, how it ended; the last that it says */
-    MONITOR_SAVED,     /* session: JSON, a trace that is whole: trace, bytes, last */
+    MONITOR_ANSWER,    /* session: JSON; at the end also unasked counters (reference 0) */
+    MONITOR_NONE,      /* session: no answer; text: the reason */
+    MONITOR_LIMIT,     /* daemon: the session's memory bound in bytes, in digits; 0: none */
+    MONITOR_TURN,      /* daemon: save the current part and begin the next one */
+    MONITOR_END,       /* session: JSON, how it ended; its last message */
+    MONITOR_SAVED,     /* session: JSON, a complete trace: trace, bytes, last */
 };
 
 enum monitor_question {
@@ -39,17 +39,17 @@ enum monitor_question {
 };
 #define MONITOR_QUESTIONS 5
 
-/* "counters", "history", … Returns false when the text names no question. */
+/* Parses "counters", "history", … Returns false when the text names no question. */
 bool monitor_question_parse(const char *text, size_t len, enum monitor_question *q);
 const char *monitor_question_name(enum monitor_question q);
 
 #define MONITOR_NEVER_BEGAN (-1)
 
-/* How a session ended. Its exit status says how well: that of `tidemark capture`. */
+/* How a session ended. Its exit status is that of `tidemark capture`. */
 struct monitor_end {
-    int end;      /* enum session_end; MONITOR_NEVER_BEGAN: no client was connected */
-    bool refused; /* the client cannot be captured, now or later */
-    bool saved;   /* all of its trace, or what there was room for */
+    int end;      /* enum session_end; MONITOR_NEVER_BEGAN: it did not connect */
+    bool refused; /* the client cannot be captured at all */
+    bool saved;   /* its trace was saved, as far as there was room for it */
 };
 
 struct monitor_answer {
@@ -60,31 +60,32 @@ struct monitor_answer {
 struct monitor {
     struct channel channel;
     struct usage_record usage;
-    struct monitor_answer sites, tree; /* of the last look */
-    int64_t look_time;                 /* the client's, in nanoseconds */
+    struct monitor_answer sites, tree; /* of the last sweep */
+    int64_t look_time;                 /* the client's clock, in nanoseconds */
     long long next_look;               /* monotonic ns */
-    bool turn; /* the session is asked to go on in a next part; it clears this */
+    bool turn; /* the daemon asked for a next part; the session clears this */
 };
 
-/* `fd` is the session's end of a channel_pair, which is taken over; -1: nobody watches. */
+/* Takes over `fd`, the session's end of a channel_pair; -1: no daemon watches. */
 void monitor_init(struct monitor *m, int fd);
 void monitor_release(struct monitor *m);
 
-/* Says who the client is, and which file its trace goes to. */
+/* Sends the client's identity and the path of its trace. */
 void monitor_hello(struct monitor *m, const struct connection *c, const char *output);
 
-/* Says how it ended, waiting a moment for a daemon that is slow to hear it. */
+/* Sends how the session ended, and waits a moment for a slow daemon to receive it. */
 void monitor_tell_end(struct monitor *m, const struct monitor_end *end);
 
-/* What that said, for the daemon. False when it makes no sense. */
+/* Parses that message for the daemon. False when it is invalid. */
 bool monitor_end_parse(const struct channel_message *m, struct monitor_end *end);
 
-/* Says that a trace is saved there. `last`: the capture does not go on. */
+/* Reports a trace saved at `path`. `last`: the capture does not go on. */
 void monitor_saved(struct monitor *m, const char *path, uint64_t bytes, bool last);
 
 /*
- * About ten times a second, when nothing is on its way into the store. `limit` is changed when the
- * daemon says so. The last counters are told unasked: a client may have ended since it was asked.
+ * Call it about ten times a second, while no data is being added to the store. Changes `limit` on
+ * the daemon's request. The last counters are sent unasked, since a client may have ended after the
+ * last question.
  */
 void monitor_tick(struct monitor *m, struct trace *t, const struct session_progress *p,
                   struct memory_limit *limit);

@@ -57,7 +57,7 @@ bool output_folder_is_removed(const struct output_folder *f)
     struct stat st;
     if (fstat(f->fd, &st) == 0 && st.st_nlink == 0)
         return true;
-    /* Some file systems count no links of folders. */
+    /* On some file systems st_nlink of folders says nothing. */
     snprintf(self, sizeof self, "/proc/self/fd/%d", f->fd);
     ssize_t n = readlink(self, path, sizeof path - 1);
     path[n > 0 ? n : 0] = 0;

@@ -2,8 +2,8 @@
 #define TIDEMARK_SERVER_CAPTURE_OUTPUT_FOLDER_H
 
 /*
- * The folder that a capture began in: it stays that, whatever becomes of its name. Captures that
- * begin in the same one share it, and with it one descriptor.
+ * The folder in which a capture began, held open, so that renaming it does not matter. Captures
+ * that begin in the same folder share one descriptor.
  */
 
 #include <stdbool.h>
@@ -14,26 +14,26 @@ struct output_folder {
 };
 
 /*
- * The folder that has that name now, for one more user: `last`, if it is that one still. NULL when
- * there is none to be had.
+ * Opens the folder at `path` for one more user, or shares `last` if that is the same folder. NULL
+ * when it cannot be opened.
  */
 struct output_folder *output_folder_take(struct output_folder *last, const char *path);
 
-/* One user less, none: it is closed. NULL is no folder. */
+/* Releases one user's share; the last one closes it. NULL is allowed. */
 void output_folder_leave(struct output_folder *f);
 
-/* Whether it is the one that has that name now. */
+/* Whether `path` still leads to this folder. */
 bool output_folder_is_at(const struct output_folder *f, const char *path);
 
-/* It has no name any more, and nothing can be written into it. */
+/* Whether the folder was removed, so that no file can be made in it. */
 bool output_folder_is_removed(const struct output_folder *f);
 
 /* The same of the folder that this process works in. */
 bool working_folder_is_removed(void);
 
 /*
- * The path of what has that name in it, which is `path` unless the folder was moved since. The
- * caller frees it. NULL when memory is short, or nobody can say.
+ * The path of `name` in it, which is `path` unless the folder was moved. The caller frees it. NULL
+ * when memory is short or the path is unknown.
  */
 char *output_folder_path(const struct output_folder *f, const char *name, const char *path);
 

@@ -2,26 +2,26 @@
 #define TIDEMARK_SERVER_CAPTURE_PACE_H
 
 /*
- * Flow control for streams that expand far more than those of real clients. Saving takes time in
- * proportion to the events held, and a few MiB of LZ4 frames can hold tens of millions of them. So
- * the session does not read the socket for a while after it has decoded such bytes: what it holds,
- * and so the time that saving takes, stays small. Nothing that was read is dropped. The pause is a
- * multiple of the time that decoding took, so a client that sends little does not notice it.
+ * Flow control for streams that expand far more than those of real clients. The time to save a
+ * trace is proportional to its events, and a few MiB of LZ4 frames can hold tens of millions of
+ * them. After it has decoded such bytes, the session does not read the socket for a while, so that
+ * the events it holds stay few and the save stays short. No data that was read is dropped. The
+ * pause is a multiple of the decoding time, so a client that sends little does not notice it.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /*
- * Decompressed bytes for each byte received. Streams of clients mostly expand 3 to 6 times; single
+ * Decompressed bytes per received byte. Streams of real clients mostly expand 3 to 6 times; single
  * frames, and streams that repeat one long message, may expand up to 255 times.
  */
 #define PACE_EXPANSION 32u
-#define PACE_REST 5 /* times as long as decoding took */
+#define PACE_REST 5 /* multiple of the decoding time */
 
-/* All zero: a client that has sent nothing yet. */
+/* All zero for a new client. */
 struct pace {
-    bool expands;         /* the last turn's bytes did so */
+    bool expands;         /* the bytes of the last turn expanded beyond PACE_EXPANSION */
     long long rest_until; /* monotonic ns */
 };
 
@@ -31,7 +31,7 @@ struct pace {
  */
 void pace_note(struct pace *p, uint64_t in, uint64_t out, long long began, long long now);
 
-/* Whole milliseconds, rounded up, for which the socket is not read from `now` on. */
+/* Whole milliseconds after `now`, rounded up, during which the socket must not be read. */
 int pace_rest_ms(const struct pace *p, long long now);
 
 #endif

@@ -7,7 +7,7 @@
 #include "base/buf.h"
 #include "base/file_io.h"
 
-/* ".tracy", or whatever its name ends with; "" when that has no dot. */
+/* The output's suffix, such as ".tracy"; "" when its name has no dot. */
 static const char *suffix_of(const char *output)
 {
     const char *slash = strrchr(output, '/');

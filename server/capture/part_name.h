@@ -3,7 +3,7 @@
 
 #include <stdbool.h>
 
-/* Names beside an output: of further parts, and of what was recovered. The caller frees them. */
+/* Names beside an output: of further parts, and of recovered traces. The caller frees them. */
 
 /* "x.tracy" → "x.WORD.tracy". NULL when memory is short. */
 char *name_with(const char *output, const char *word);

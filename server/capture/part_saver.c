@@ -23,7 +23,7 @@ static void write_all(int fd, const void *bytes, size_t n)
     }
 }
 
-/* Nobody is to wait for a child whose parent was killed. */
+/* The child also ends when its parent was killed. */
 static _Noreturn void be_child(int fd, pid_t parent, void (*work)(void *ctx, struct part_result *r),
                                void *ctx)
 {
@@ -42,7 +42,7 @@ bool part_saver_start(struct part_saver *p, void (*work)(void *ctx, struct part_
     pid_t parent = getpid();
     if (pipe2(ends, O_CLOEXEC) != 0)
         return false;
-    fflush(NULL); /* or what waits there would be told twice */
+    fflush(NULL); /* so that the child does not write buffered output again */
     pid_t pid = fork();
     if (pid == 0)
         be_child(ends[1], parent, work, ctx);
@@ -63,7 +63,7 @@ static void reap(struct part_saver *p)
     *p = (struct part_saver){0};
 }
 
-/* All of the result, once it begins to come: the child has nothing else to do. */
+/* Reads the whole result, waiting for it: the child writes it last. */
 static size_t read_result(int fd, struct part_result *r)
 {
     size_t have = 0;
@@ -100,7 +100,7 @@ void part_saver_stop(struct part_saver *p)
         reap(p);
         return;
     }
-    /* A session of the daemon may send no signals. */
+    /* A session of the daemon is not allowed to send signals. */
     close(p->fd);
     *p = (struct part_saver){0};
 }

@@ -2,8 +2,8 @@
 #define TIDEMARK_SERVER_CAPTURE_PART_SAVER_H
 
 /*
- * Saving a part of a trace while its capture goes on: a child of fork has the store as it was, and
- * shares its memory until one of the two changes it. What it did, it tells through a pipe.
+ * Saves a part of a trace while its capture goes on. A forked child has a copy-on-write view of the
+ * store, and reports its result through a pipe.
  */
 
 #include <limits.h>
@@ -15,31 +15,31 @@
 
 struct part_result {
     bool saved;
-    bool elsewhere; /* since the folder was removed */
+    bool elsewhere; /* saved elsewhere since the folder was removed */
     uint64_t file_bytes, inner_bytes;
-    char path[PATH_MAX]; /* where it is: it may have had to make way */
-    char losses[256];    /* what the file's version cannot hold; "" nothing */
+    char path[PATH_MAX]; /* the path, possibly not the one that was asked for */
+    char losses[256];    /* what the file's version cannot hold; "": nothing */
     struct err e;
 };
 
 struct part_saver {
-    pid_t pid; /* 0: nothing is being saved */
-    int fd;    /* where the result comes */
+    pid_t pid; /* 0: no child runs */
+    int fd;    /* the pipe with the result */
 };
 
 /*
- * Calls `work` in a child, which ends with what `work` leaves in *r, and also when this process
- * ends. False when there is no child to be had: nothing has happened then.
+ * Calls `work` in a child, which reports the result that `work` leaves in *r. The child is killed
+ * when this process ends. False when no child could be started; nothing has happened then.
  */
 bool part_saver_start(struct part_saver *p, void (*work)(void *ctx, struct part_result *r),
                       void *ctx);
 
-/* Whether the child has ended, with its result in *r; `wait`: it is waited for. */
+/* Whether the child has ended, with its result in *r. `wait`: waits for it. */
 bool part_saver_ended(struct part_saver *p, bool wait, struct part_result *r);
 
 /*
- * Ends the child; what it has not saved is not. Where this process may not, it ends with it, which
- * has nothing left to do. Harmless when there is none.
+ * Kills the child; its part is not saved. A process that may not send signals only closes the pipe;
+ * the child then ends with this process, whose work is done. Harmless when there is none.
  */
 void part_saver_stop(struct part_saver *p);
 

@@ -26,7 +26,7 @@
 struct made {
     char *path;
     uint64_t bytes;
-    bool hidden; /* it has no name of its own yet */
+    bool hidden; /* it has a temporary name yet */
 };
 
 struct recovering {
@@ -35,16 +35,19 @@ struct recovering {
     struct trace trace;
     struct recovery found;
     struct memory_limit memory;
-    char *base; /* of the output's names */
+    char *base; /* base of the output's names */
     char *spool_dir;
-    unsigned outputs;      /* named so far */
-    VEC(struct made) made; /* those that were saved */
-    bool shown;            /* a progress line stands there */
+    unsigned outputs;      /* number of names used */
+    VEC(struct made) made; /* the traces that were saved */
+    bool shown;            /* the cursor is on a progress line */
 };
 
 /* ---- names */
 
-/* In a spool folder names end with a hash: server/capture/journal.h. */
+/*
+ * The length of a name without the hash that names in a spool folder end with:
+ * server/capture/journal.h.
+ */
 static size_t without_hash(const char *name, size_t len)
 {
     const size_t hash = 9;
@@ -69,7 +72,7 @@ static char *recovered_name(const struct recover_options *o)
     return name;
 }
 
-/* The next output: with -o F, F.2, …; else names that nothing has yet. */
+/* The next output: with -o F, then F.2, …; else the next free name. */
 static char *next_output(struct recovering *r)
 {
     bool any = r->options->output != NULL;
@@ -81,7 +84,10 @@ static char *next_output(struct recovering *r)
     return name;
 }
 
-/* In the same folder, and one that who is killed leaves for base/outfile_left.h; NULL with `e`. */
+/*
+ * A temporary name in the same folder, which base/outfile_left.h removes if this process is killed.
+ * NULL with `e`.
+ */
 static char *hidden_output(const struct recovering *r, struct err *e)
 {
     char *folder = outfile_folder(r->base), *name = NULL;
@@ -118,9 +124,9 @@ static void tell_saved(struct recovering *r, const struct made *m)
 }
 
 /*
- * Nobody who asked for nothing sees a part before all are there: what sends each trace on as soon
- * as it has a name would send those of a recovery that is not finished, and of each that tries
- * again.
+ * In an automatic recovery, parts get their names only when all are saved. Otherwise a tool that
+ * uploads each trace as soon as it has its name would upload those of interrupted recoveries again
+ * and again.
  */
 static char *choose_output(struct recovering *r, struct err *e)
 {
@@ -160,7 +166,7 @@ static int save(struct recovering *r, struct err *e)
     return status;
 }
 
-/* -1 with errno; EEXIST: something has that name. */
+/* -1 with errno; EEXIST: the name is taken. */
 static int give_name(const char *hidden, const char *name)
 {
     if (link(hidden, name) == 0) {
@@ -169,10 +175,10 @@ static int give_name(const char *hidden, const char *name)
     }
     if (errno == EEXIST || file_is_there(name))
         return errno = EEXIST, -1;
-    return rename(hidden, name); /* file systems without hard links */
+    return rename(hidden, name); /* for file systems without hard links */
 }
 
-/* Under the next name that is free. */
+/* Renames it to the next free name. */
 static int name_one(struct recovering *r, struct made *m, struct err *e)
 {
     for (;;) {
@@ -204,8 +210,8 @@ static int name_all(struct recovering *r, struct err *e)
 }
 
 /*
- * The journal stays one to be recovered: the next time would make the same again, under other
- * names. What a file was replaced with stays.
+ * Removes the saved traces: the journal stays, and the next recovery would save them again under
+ * other names. Files that replaced others stay.
  */
 static void undo(struct recovering *r)
 {
@@ -217,7 +223,7 @@ static void undo(struct recovering *r)
     }
 }
 
-/* A part that the capture saved need not be saved again, if it is still there. */
+/* A part that the capture saved is skipped if its file still exists. */
 static int save_part(void *ctx, const char *saved, struct err *e)
 {
     struct recovering *r = ctx;
@@ -244,7 +250,7 @@ static void show_progress(void *ctx, uint64_t done, uint64_t total)
     r->shown = true;
 }
 
-/* ---- words */
+/* ---- messages */
 
 static void tell_beginning(const struct recovery *found)
 {
@@ -276,7 +282,7 @@ static void tell_end(struct recovering *r)
                 format_counted(bytes, f->unanswered, "name"));
 }
 
-/* ---- all together */
+/* ---- playing a journal */
 
 static int play_and_save(struct recovering *r, struct err *e)
 {
@@ -304,7 +310,7 @@ static int play_and_save(struct recovering *r, struct err *e)
     return status;
 }
 
-/* ---- the journal's end */
+/* ---- removing the journal */
 
 /* Whether the journal can be removed or renamed later. An automatic recovery that could not would
  * write another trace of it at each start. */
@@ -316,7 +322,7 @@ static int can_let_go(const struct recover_options *o, struct err *e)
                      o->journal);
 }
 
-/* A journal with bytes that nobody could use. It keeps them, under another name. */
+/* Moves a journal with unusable bytes aside. */
 static int keep_damaged(struct recovering *r, struct err *e)
 {
     const struct recover_options *o = r->options;
@@ -335,7 +341,7 @@ static int keep_damaged(struct recovering *r, struct err *e)
     return failed ? -1 : 3;
 }
 
-/* With more memory more of it could be read, but an automatic recovery does not repeat itself. */
+/* With more memory more of it could be read, but an automatic recovery does not retry. */
 static int keep_rest(struct recovering *r, struct err *e)
 {
     const char *journal = r->options->journal;
@@ -352,7 +358,7 @@ static int keep_rest(struct recovering *r, struct err *e)
     return 4;
 }
 
-/* What is saved need not stay. */
+/* Removes a journal whose data is saved. */
 static int let_go(struct recovering *r, struct err *e)
 {
     struct journal_reader *reader = r->reader;
@@ -368,7 +374,7 @@ static int let_go(struct recovering *r, struct err *e)
     return r->found.end != SESSION_BROKEN ? 0 : 3;
 }
 
-/* Nothing in it can be used, not even whose journal it is. */
+/* The journal cannot be used: not even its client is known. */
 static int useless(struct recovering *r, struct err *e)
 {
     struct err why = *e;
@@ -404,8 +410,8 @@ static int recover(struct recovering *r, struct err *e)
 }
 
 /*
- * The target of a symlink that the user named: a journal that was moved to another disk. NULL for
- * anything else, and for journals that a search found.
+ * The target of a symlink that the user named, for a journal that was moved to another disk. NULL
+ * for anything else, and for journals found by a scan.
  */
 static char *moved_to(const struct recover_options *o)
 {
@@ -422,7 +428,7 @@ int recover_journal(const struct recover_options *options, struct err *e)
     int status = r.reader ? recover(&r, e) : -1;
     journal_reader_close(r.reader);
     if (real && status >= 0 && !file_is_there(real))
-        (void)unlink(options->journal); /* it leads to what was removed */
+        (void)unlink(options->journal); /* a symlink to the removed journal */
     free(real);
     for (size_t i = 0; i < r.made.len; i++)
         free(r.made.at[i].path);
@@ -432,18 +438,18 @@ int recover_journal(const struct recover_options *options, struct err *e)
     return status < 0 ? err_exit_status(e) : status;
 }
 
-/* Its trace was saved, or nothing was in it: only the removal did not end. */
+/* Its trace was saved, or it was empty: only the removal was interrupted. */
 static int remove_done(const char *journal, struct err *e)
 {
     struct journal_reader *r = journal_reader_open(journal, e);
     if (r)
         return journal_reader_remove(r, e);
-    /* No segment is left. */
+    /* The folder is empty. */
     *e = (struct err){0};
     return journal_remove_empty(journal, e);
 }
 
-/* ---- all in a folder */
+/* ---- all journals of a folder */
 
 static bool is_journal(const char *name)
 {
@@ -462,9 +468,9 @@ static int is_wanted(const struct dirent *entry)
 }
 
 /*
- * The output in the folder `outputs` whose capture left that journal in a spool folder. NULL with
- * an error when memory is short, and without one when it was a capture to another folder: several
- * may spool into one.
+ * The output in the folder `outputs` whose capture left that journal in a spool folder. NULL
+ * without an error if the capture's output was in another folder, since several may share a spool
+ * folder; NULL with an error if memory is short.
  */
 static char *spooled_output(const char *path, const char *outputs, struct err *e)
 {
@@ -485,7 +491,7 @@ static char *spooled_output(const char *path, const char *outputs, struct err *e
     return found;
 }
 
-/* The status; what is wrong is said. Somebody else's folder is not counted. */
+/* Prints errors and returns the exit status. Does not count folders of other users. */
 static int recover_one(const char *path, const char *output, const struct recover_options *all,
                        unsigned *found)
 {
@@ -514,7 +520,7 @@ static bool is_asked_for(const struct recover_options *o, const char *path)
     return !o->wanted || o->wanted(o->wanted_ctx, journal_id(AT_FDCWD, path));
 }
 
-/* The same, unless the journal is that of a capture to a folder that does not matter here. */
+/* The same, but skips a journal whose output is in another folder. */
 static int recover_ours(const char *path, const struct recover_options *options, unsigned *found)
 {
     if (!is_asked_for(options, path))
@@ -554,7 +560,7 @@ int recover_folder(const char *folder, const struct recover_options *options, un
     return worst;
 }
 
-/* A journal in `folder` of a capture to `outputs`; of any, where that does not matter. */
+/* Whether it is a journal in `folder` of a capture to `outputs` (NULL: to any folder). */
 static bool is_of(const char *folder, const char *name, const char *outputs)
 {
     struct buf path = {0};

@@ -14,13 +14,13 @@ struct player {
     const struct recovery_options *options;
     struct recovery *out;
     struct intake r;
-    struct err broken;   /* why nothing more is decoded */
-    VEC(char *) saved;   /* where parts were saved: the n-th, or NULL */
-    VEC(uint64_t) turns; /* frames behind which another part began */
+    struct err broken;   /* why decoding ended */
+    VEC(char *) saved;   /* paths of saved parts: the n-th, or NULL */
+    VEC(uint64_t) turns; /* frame counts at which another part began */
     size_t turned;
     bool has_end;
-    uint8_t *packets; /* JOURNAL_RECORD_MAX bytes nobody sends */
-    uint64_t looked;  /* decompressed bytes when memory was looked at last */
+    uint8_t *packets; /* JOURNAL_RECORD_MAX bytes of queries that are not sent */
+    uint64_t looked;  /* decompressed bytes at the last memory check */
 };
 
 int recovery_look(struct journal_reader *reader, struct recovery *out, struct err *e)
@@ -47,12 +47,12 @@ int recovery_look(struct journal_reader *reader, struct recovery *out, struct er
     return status;
 }
 
-/* ---- first reading: what must be known before */
+/* ---- first pass: facts needed before decoding */
 
 static int note_saved_part(struct player *p, const struct journal_record *record, struct err *e)
 {
     uint32_t number = record->len > 4 ? load_u32(record->bytes) : 0;
-    /* A client can have a trace go on in another part only so often; the user is asked nothing. */
+    /* The number is not trusted: a client can cause only so many parts. */
     if (number == 0 || number > PARTS_KNOWN)
         return 0;
     while (p->saved.len < number) {
@@ -89,7 +89,7 @@ static int read_ahead(struct player *p, struct intake_start *start, struct err *
     return status;
 }
 
-/* ---- second reading */
+/* ---- second pass */
 
 static int part_full(void *ctx, struct err *e)
 {
@@ -102,7 +102,7 @@ static int part_full(void *ctx, struct err *e)
     return p->options->part ? p->options->part(p->options->part_ctx, saved, e) : 0;
 }
 
-/* The capture went on in another part between the same two frames. */
+/* Begins another part between the same two frames as the capture did. */
 static int play_turns(struct player *p, struct err *e)
 {
     uint64_t frames = intake_frames(&p->r);
@@ -125,7 +125,7 @@ static int look(struct player *p, struct err *e)
     return status != 0 ? -1 : 0;
 }
 
-/* Errors of the bytes, and want of memory, end the decoding, all others the recovery. */
+/* Decoding errors and short memory end the decoding; all other errors end the recovery. */
 static int play_received(struct player *p, const struct journal_record *record, struct err *e)
 {
     const uint8_t *bytes = record->bytes;
@@ -167,7 +167,7 @@ static int play_record(struct player *p, const struct journal_record *record, st
     case JOURNAL_FACT:
         return play_fact(p, record, e);
     case JOURNAL_SENT:
-        /* What was sent then counts as sent now. */
+        /* Queries sent then count as sent now. */
         p->out->sent += record->len / QUERY_PACKET_SIZE;
         (void)query_flush(p->r.query, p->packets, record->len);
         return 0;
@@ -192,7 +192,10 @@ static int play(struct player *p, struct err *e)
     return status == 0 && rest.len ? play_record(p, &rest, e) : status;
 }
 
-/* How it ended, unless the journal says it: a client may have been done when we were killed. */
+/*
+ * Determines the end if the journal lacks it: the client may have ended before the capture was
+ * killed.
+ */
 static void judge_end(struct player *p)
 {
     struct recovery *out = p->out;

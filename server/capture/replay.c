@@ -20,9 +20,9 @@
 #include "server/net/address.h"
 
 #define CHUNK 65536
-#define HANDSHAKE_MS 2000 /* a client waits so long for a request */
+#define HANDSHAKE_MS 2000 /* timeout for a server's request */
 #define ANNOUNCE_NS 3000000000LL
-#define END_MS 500 /* within which a server lets go of a client that said that it ends */
+#define END_MS 500 /* time for the server to close after the client's end */
 #define RECORDING_SUFFIX ".c2s.bin"
 #define REQUEST_SUFFIX ".s2c.bin"
 
@@ -42,17 +42,17 @@ struct replay {
     struct broadcast broadcast;
 };
 
-/* One connection that gets the recording. */
+/* One connection to which the recording is played. */
 struct play {
     int fd;
     long long begin;       /* monotonic, ns */
-    uint64_t sent;         /* bytes of the recording */
+    uint64_t sent;         /* bytes of the recording sent */
     bool at_end;           /* the recording has been read to its end */
-    bool over;             /* the server is gone or said Terminate */
-    bool looked;           /* what the end is like has been looked up */
-    struct ending *ending; /* of a recording that can be read but once */
-    size_t have, done;     /* chunk: bytes read from the file, bytes sent */
-    size_t packet_bytes;   /* of the query packet in hand */
+    bool over;             /* the server is gone or sent Terminate */
+    bool looked;           /* the recording's end was determined */
+    struct ending *ending; /* for a recording that can be read only once */
+    size_t have, done;     /* bytes of the chunk read, and sent */
+    size_t packet_bytes;   /* bytes of the current query packet */
     uint8_t packet[QUERY_PACKET_SIZE];
     uint8_t chunk[CHUNK];
 };
@@ -105,7 +105,7 @@ static int open_recording(struct replay *r, struct err *e)
     return read_protocol(path, &r->protocol, e);
 }
 
-/* The program's name for announcements, from the recording's welcome message. */
+/* Reads the program's name for announcements from the recording's welcome message. */
 static void read_program_name(struct replay *r)
 {
     const struct wire_version *v = wire_version_find(r->protocol);
@@ -127,7 +127,7 @@ static int set_nonblocking(int fd)
     return flags < 0 ? -1 : fcntl(fd, F_SETFL, flags | O_NONBLOCK);
 }
 
-/* "127.0.0.1:8086" or "[::1]:8086" of a bound address. */
+/* Formats a bound address as "127.0.0.1:8086" or "[::1]:8086". */
 static uint16_t print_address(const struct sockaddr_storage *a, char *out, size_t size)
 {
     char host[INET6_ADDRSTRLEN] = "?";
@@ -208,7 +208,7 @@ static int open_announcer(struct replay *r, struct err *e)
     return rc;
 }
 
-/* Like a client: every three seconds while it waits. Nobody need be there to hear it. */
+/* Sends an announcement every three seconds while it waits, like a client. Errors do not matter. */
 static void announce(struct replay *r, int32_t active_time)
 {
     uint8_t datagram[BROADCAST_SIZE_MAX];
@@ -224,7 +224,7 @@ static void announce(struct replay *r, int32_t active_time)
     r->announced = monotonic_ns();
 }
 
-/* ---- life */
+/* ---- setup */
 
 struct replay *replay_new(const struct replay_options *options, struct err *e)
 {
@@ -269,7 +269,7 @@ const struct replay_stats *replay_stats(const struct replay *r)
 
 /* ---- one connection */
 
-/* Reads the request; false when it is none, or does not come in time. */
+/* Reads the request; false when it is invalid or times out. */
 static bool take_request(int fd, struct stop *stop, uint32_t *protocol)
 {
     uint8_t request[HANDSHAKE_REQUEST_SIZE];
@@ -285,7 +285,7 @@ static bool take_request(int fd, struct stop *stop, uint32_t *protocol)
     return handshake_request_parse(request, protocol, NULL) == 0;
 }
 
-/* Takes the server's packets; only Terminate, whose code is 0 in every protocol, means anything. */
+/* Reads the server's packets and ignores all but Terminate, whose code is 0 in every protocol. */
 static void drain_queries(struct replay *r, struct play *p)
 {
     uint8_t bytes[4096];
@@ -326,7 +326,7 @@ static int refill(struct replay *r, struct play *p, struct err *e)
     return 0;
 }
 
-/* Bytes that may go out now under --rate. */
+/* Bytes that --rate allows to send now. */
 static size_t allowance(const struct replay *r, const struct play *p)
 {
     if (r->options.rate == 0)
@@ -351,7 +351,7 @@ static void send_some(struct replay *r, struct play *p, size_t most)
 
 /* ---- the end of the recording */
 
-/* Reads all of the recording again: most have been let go of by then. */
+/* Reads the whole recording again, since most of it is no longer in memory. */
 static int look_again(struct replay *r, struct play *p, struct ending *g, struct stop *stop,
                       struct err *e)
 {
@@ -367,7 +367,10 @@ static int look_again(struct replay *r, struct play *p, struct ending *g, struct
     return rc;
 }
 
-/* Nothing more comes, unless the client said that it ends: then the server is to let go. */
+/*
+ * At the end of the recording: waits for the server to close if the client ended in order, else
+ * closes.
+ */
 static int finish(struct replay *r, struct play *p, struct stop *stop, struct err *e)
 {
     const struct wire_version *v = wire_version_find(r->protocol);
@@ -379,8 +382,7 @@ static int finish(struct replay *r, struct play *p, struct stop *stop, struct er
         return err_no_memory(e, "a connection");
     int rc = p->ending ? 0 : look_again(r, p, g, stop, e);
     if (rc == 0 && !ending_said(g))
-        (void)shutdown(p->fd,
-                       SHUT_WR); /* closed, with queries unread, what is on its way is lost */
+        (void)shutdown(p->fd, SHUT_WR); /* close() would drop bytes in flight */
     if (g != p->ending)
         ending_free(g);
     return rc;
@@ -408,7 +410,7 @@ static int play_on(struct replay *r, struct play *p, struct stop *stop, struct e
     return 0;
 }
 
-/* Plays the recording; then waits for the server to let go. */
+/* Plays the recording, then waits for the server to close. */
 static int play(struct replay *r, int fd, struct stop *stop, struct err *e)
 {
     const struct wire_version *v = wire_version_find(r->protocol);
@@ -428,7 +430,7 @@ static int play(struct replay *r, int fd, struct stop *stop, struct err *e)
     return rc;
 }
 
-/* Answers one server; *played tells whether it got the recording. */
+/* Serves one server; *played: whether it received the recording. */
 static int serve(struct replay *r, int fd, struct stop *stop, bool *played, struct err *e)
 {
     uint32_t protocol;
@@ -467,7 +469,7 @@ int replay_run(struct replay *r, struct stop *stop, bool *stopped, struct err *e
                 continue;
             return err_errno(e, ERR_CONNECT, "cannot accept connections on %s", r->address);
         }
-        announce(r, -1); /* as a client does: busy now */
+        announce(r, -1); /* announces "busy", as a client does */
         bool played;
         int rc = serve(r, fd, stop, &played, e);
         close(fd);

@@ -31,7 +31,7 @@ void run_signpost_remove(const char *folder)
         run_signpost_put(folder, i, NULL);
 }
 
-/* "…/tidemark-run.123/456.0.recording", as the last field of a line; cuts it to the folder. */
+/* Takes "…/tidemark-run.123/456.0.recording" from the end of a line and cuts it to the folder. */
 static char *folder_of_recording(char *line)
 {
     static const char ending[] = ".recording";

@@ -2,8 +2,9 @@
 #define TIDEMARK_SERVER_CAPTURE_RUN_SIGNPOST_H
 
 /*
- * Where the malloc events of a recorded process are, for other commands: symlinks in the folder of
- * its recording, whose path is in the process's memory map. They lead to a text, not to a file.
+ * Symlinks that tell other commands where a process's malloc events are recorded. They lie in the
+ * folder of its recording, whose path is in the process's memory map. Their targets are texts, not
+ * paths of files.
  */
 
 #include <stdbool.h>
@@ -17,15 +18,15 @@ enum run_signpost {
     RUN_SIGNPOSTS
 };
 
-/* Replaces one; NULL: removes it. Without it other commands know less: errors are ignored. */
+/* Replaces a symlink; NULL: removes it. Errors are ignored: other commands then only know less. */
 void run_signpost_put(const char *folder, enum run_signpost which, const char *text);
 
-/* Removes all. */
+/* Removes all of them. */
 void run_signpost_remove(const char *folder);
 
 /*
- * Reads those of process `pid` into texts, which stay empty where there is none. False when it is
- * not being recorded, or cannot be looked at.
+ * Reads the texts of process `pid`; missing ones stay empty. False when it is not being recorded or
+ * cannot be read.
  */
 bool run_signpost_read(pid_t pid, struct buf texts[RUN_SIGNPOSTS]);
 

@@ -2,8 +2,8 @@
 #define TIDEMARK_SERVER_CAPTURE_SAVED_TRACES_H
 
 /*
- * The traces that one capture has saved: its only one, its parts, or what a flight recorder was
- * asked for. All are counted; of the newest it is known which they are.
+ * The traces that one capture has saved: its only one, its parts, or those that a flight recorder
+ * saved on request. All are counted; only the newest are listed.
  */
 
 #include <stdbool.h>
@@ -27,19 +27,19 @@ struct saved_traces {
     uint64_t bytes;
 };
 
-/* False when it is listed already, which counts nothing, or memory is short. */
+/* False when it is already listed, and so not counted again, or when memory is short. */
 bool saved_traces_add(struct saved_traces *s, const char *path, uint64_t bytes);
 
 /* NULL: none was saved, or memory was short. Valid until the next call of saved_traces_add. */
 const struct saved_trace *saved_traces_newest(const struct saved_traces *s);
 
 /*
- * Adds to an object, whose reference it takes over and gives back (NULL: memory is short): `parts`,
- * each with `trace` and `trace_bytes`, `parts_saved` and `parts_bytes`, which are of all.
+ * Adds to an object `parts`, each with `trace` and `trace_bytes`, and the totals `parts_saved` and
+ * `parts_bytes`. Takes over the object's reference and returns it (NULL: memory is short).
  */
 json_t *saved_traces_json(json_t *o, const struct saved_traces *s);
 
-/* Which they are is not needed any more. */
+/* Frees the list; the totals stay. */
 void saved_traces_forget(struct saved_traces *s);
 
 #endif

@@ -17,77 +17,81 @@
 #include "trace/ingest/carry.h"
 
 /*
- * Small enough that what is received stays in the processor's cache until it is decoded; of less
- * the kernel makes more calls, acknowledgements and smaller pieces of the journal's file.
+ * Small enough that received bytes stay in the processor's cache until they are decoded; with
+ * smaller buffers the kernel makes more calls, more acknowledgements and smaller writes to the
+ * journal.
  */
 #define RECEIVE_SIZE ((size_t)512 << 10)
-#define RECEIVE_FINE ((size_t)128 << 10) /* where a limit counts bytes, or a table is half full */
-/* Where the end of a table comes near, another part is begun before too much more comes. */
+#define RECEIVE_FINE ((size_t)128 << 10) /* near a byte limit, or when a table is half full */
+/* Piece size near the end of a table, so that the next part begins before the table is full. */
 #define RECEIVE_LESS ((size_t)16 << 10)
 #define HALF_FULL 50u /* percent */
 #define NEARLY_DUE 80u
 /*
- * A turn of the loop, between two looks at signals, clock and limits: a client's 512 KiB can expand
- * to 130 MiB, and what those ask for can take seconds.
+ * Limit of a turn of the loop, between two checks of signals, clock and limits. A client's 512 KiB
+ * can expand to 130 MiB, which can take seconds to decode.
  */
 #define TURN_NS 20000000LL
-/* Decompressed bytes between two looks at the memory that they took. */
+/* Decompressed bytes between two memory checks. */
 #define LOOK_BYTES ((uint64_t)128 << 10)
 #define PAGE ((size_t)4096)
 #define PACKETS_SIZE ((size_t)QUERY_SPACE_MAX * QUERY_PACKET_SIZE)
 #define TICK_MS 100
-/* A flight recorder has a checkpoint for each half of what it keeps. */
+/* A flight recorder makes a checkpoint for each half of the interval that it keeps. */
 #define STRETCHES 2u
-/* Parts for want of numbers for more: a hostile client can use up 32,766 source locations often. */
+/*
+ * Limit of the parts begun because a table was full: a hostile client can fill the 32,766 source
+ * locations again and again.
+ */
 #define FULL_PARTS_MAX 1024u
 
 struct session {
     int fd;
-    uint64_t pid; /* that the client says it has */
+    uint64_t pid; /* as the client claims */
     struct trace *trace;
-    struct journal *journal; /* NULL: none is kept */
+    struct journal *journal; /* NULL: no journal is kept */
     struct intake r;
     struct modules modules;
-    uint8_t *buffer;     /* JOURNAL_HEADROOM, then what is received: RECEIVE_SIZE bytes */
-    const uint8_t *left; /* of these, what is not decoded yet */
+    uint8_t *buffer;     /* JOURNAL_HEADROOM bytes, then RECEIVE_SIZE bytes of received data */
+    const uint8_t *left; /* received bytes not decoded yet */
     size_t left_len;
     struct err full; /* why the journal could not take all of them */
-    uint64_t looked; /* decompressed bytes when memory was looked at last */
+    uint64_t looked; /* decompressed bytes at the last memory check */
     struct pace pace;
-    uint8_t *packets; /* queries on their way to the socket */
+    uint8_t *packets; /* queries to be sent */
     size_t packets_len;
     size_t packets_sent;
-    bool closed; /* the client's side of the connection */
+    bool closed; /* the client closed the connection */
 
     const struct session_limits *limits;
     struct stop *stop;
     long long began, last_tick; /* monotonic ns */
     uint64_t tick_bytes;
-    uint64_t items_seen, answers_seen; /* as of the times below */
+    uint64_t items_seen, answers_seen; /* counts at the times below */
     long long last_item, last_answer;  /* monotonic ns */
     long long drain_until;             /* 0 while not draining */
-    long long drain_answer;            /* when the last answer came, or draining began */
+    long long drain_answer;            /* time of the last answer, or when draining began */
     enum session_end drain_end;
-    long long frame_began;    /* monotonic ns, or when we looked last without one */
-    uint64_t frames_seen;     /* until then */
+    long long frame_began;    /* monotonic ns; without an open frame, the time of the last check */
+    uint64_t frames_seen;     /* frames at that time */
     long long looped;         /* monotonic ns */
     long long part_began;     /* monotonic ns */
-    uint64_t part_bytes;      /* received until the part at hand */
-    uint32_t cuts[STRETCHES]; /* segments that begin with the last checkpoints, newest first */
-    unsigned full_parts;      /* begun because a table was nearly full */
+    uint64_t part_bytes;      /* bytes received before the current part */
+    uint32_t cuts[STRETCHES]; /* segments with the latest checkpoints, newest first */
+    unsigned full_parts;      /* parts begun because a table was nearly full */
     bool dropped;
-    size_t rest; /* bytes at the end of what was received that the journal lacks */
+    size_t rest; /* received bytes, at the end, that the journal lacks */
     const uint8_t *rest_end;
-    bool lacks;          /* something that arrived is not in the store */
-    bool saving;         /* the part before this one is being saved */
-    uint32_t saving_cut; /* the segment that begins behind it; 0: none */
+    bool lacks;          /* some received data is not in the store */
+    bool saving;         /* the previous part is being saved */
+    uint32_t saving_cut; /* the segment that begins after it; 0: none */
 };
 
 /* ---- beginning */
 
 bool session_is_local(const struct session *s)
 {
-    /* Who holds the other end may be a tunnel: its modules are not the client's. */
+    /* The socket's owner may be a tunnel, whose modules are not the client's. */
     return modules_has_pid(&s->modules, s->pid);
 }
 
@@ -97,9 +101,9 @@ struct process_root session_root(const struct session *s)
 }
 
 /*
- * What to ask of this client. Code only of one that offers it; source texts of older ones in any
- * case, as the official server does. Clients before protocol 66 would read the code without looking
- * whether it is still there.
+ * The kinds of queries to send to this client. Code only if it offers code; source texts always for
+ * older clients, as the official server does. Clients before protocol 66 would read code without
+ * checking that it is still mapped.
  */
 static uint32_t session_asks(const struct session *s, const struct intake_start *start,
                              const struct session_options *options)
@@ -124,7 +128,7 @@ static int session_open(struct session *s, struct connection *c,
         sndbuf = 0;
     if (modules_init(&s->modules, s->fd, options->sampler ? *options->sampler : -1, e) != 0)
         return -1;
-    /* Who holds the other end is not the program. */
+    /* The socket's owner is not the program. */
     if (strstr(c->welcome.host_info, WELCOME_RECORDED))
         s->modules.pid = 0;
     struct intake_start start = {.version = c->version,
@@ -181,7 +185,7 @@ void session_free(struct session *s)
 
 /* ---- queries out */
 
-/* Sends as much as the socket takes now. A broken socket shows when reading. */
+/* Sends as much as the socket takes. A broken socket is noticed when reading. */
 static void session_send(struct session *s)
 {
     for (;;) {
@@ -190,7 +194,7 @@ static void session_send(struct session *s)
             s->packets_len = query_flush(s->r.query, s->packets, PACKETS_SIZE);
             if (s->packets_len == 0)
                 return;
-            /* A journal that cannot be written says so when the next bytes come. */
+            /* A journal that cannot be written returns its error when the next bytes arrive. */
             if (s->journal)
                 (void)journal_append(s->journal, JOURNAL_SENT, s->packets, s->packets_len, NULL);
         }
@@ -202,8 +206,7 @@ static void session_send(struct session *s)
     }
 }
 
-/* Tells the client to let go, waiting a moment for a full socket: its program's exit hangs on it.
- */
+/* Sends Terminate and waits a moment if the socket is full: the program's exit waits for it. */
 static void session_terminate(struct session *s)
 {
     uint8_t packet[QUERY_PACKET_SIZE];
@@ -229,7 +232,7 @@ static void session_terminate(struct session *s)
 
 static int session_keep_memory(struct session *s, long long now, struct err *e);
 
-/* What a frame expands to is bounded; memory is looked at before the next ones are taken. */
+/* The size of a decompressed frame is bounded; memory is checked before the next frames. */
 static int session_look_at_memory(struct session *s, struct err *e)
 {
     uint64_t bytes = frame_reader_stats(s->r.frames)->bytes_out;
@@ -239,13 +242,13 @@ static int session_look_at_memory(struct session *s, struct err *e)
     return session_keep_memory(s, monotonic_ns(), e);
 }
 
-/* No answer is waited for any longer, and nothing of what was received is. */
+/* Whether answers are no longer awaited and received bytes no longer decoded. */
 static bool session_must_end(const struct session *s, long long now)
 {
     return s->drain_until && (now >= s->drain_until || s->stop->count > 1);
 }
 
-/* Decodes what was received until the turn ends. 0, or -1 with `e` filled. */
+/* Decodes received bytes until the turn ends. 0, or -1 with `e` filled. */
 static int session_decode(struct session *s, long long turn_ends, struct err *e)
 {
     int status;
@@ -267,8 +270,8 @@ static int session_decode(struct session *s, long long turn_ends, struct err *e)
 }
 
 /*
- * First what came is made safe, then looked at. When there is no room for it any more, what came is
- * still taken, and then the session ends.
+ * Writes received bytes to the journal before they are decoded. If the journal is full, they are
+ * still decoded, and then the session ends.
  */
 static void session_keep(struct session *s, size_t len)
 {
@@ -283,8 +286,8 @@ static void session_keep(struct session *s, size_t len)
 }
 
 /*
- * A table of the store is nearly at the end of what a file can number. What a flight recorder keeps
- * is numbered anew at the end.
+ * A table of the store is close to the limit of the file format. A flight recorder is exempt, since
+ * what it keeps is renumbered at the end.
  */
 static bool session_is_full(const struct session *s)
 {
@@ -292,7 +295,7 @@ static bool session_is_full(const struct session *s)
            trace_is_full_to(s->trace, TRACE_NEARLY_FULL);
 }
 
-/* A limit is reached: time for a tick. */
+/* Whether a limit is reached, so that a tick is due. */
 static bool session_due(const struct session *s)
 {
     const struct session_limits *l = s->limits;
@@ -302,7 +305,7 @@ static bool session_due(const struct session *s)
            (l->rotate_bytes && bytes - s->part_bytes >= most) || session_is_full(s);
 }
 
-/* How much to take from the socket at a time. */
+/* How many bytes to receive at a time. */
 static size_t session_piece(const struct session *s)
 {
     const struct session_limits *l = s->limits;
@@ -315,8 +318,8 @@ static size_t session_piece(const struct session *s)
 }
 
 /*
- * Takes what the socket has, for the length of a turn. What was left of the last turn is a turn of
- * its own, so that a part can begin behind it. 0, or -1 with `e` filled.
+ * Receives for the length of a turn. Bytes left over from the last turn get a turn without
+ * receiving, so that a part can begin after them. 0, or -1 with `e` filled.
  */
 static int session_take_turn(struct session *s, long long turn_ends, struct err *e)
 {
@@ -402,7 +405,7 @@ static void session_begin_drain(struct session *s, long long now, enum session_e
     s->drain_until = now + (long long)(s->limits->drain_seconds * 1e9) + 1;
 }
 
-/* What is known of the client's images goes into the journal, too: /proc forgets it. */
+/* Writes the client's module facts to the journal, too: /proc loses them when the client exits. */
 static void session_keep_facts(struct session *s, size_t from)
 {
     for (size_t i = from; s->journal && i < s->trace->app_info.len; i++) {
@@ -432,7 +435,7 @@ static int session_last_modules(struct session *s, struct err *e)
     return status;
 }
 
-/* Whether it is time for another part. */
+/* Whether another part is due. */
 static bool session_is_part_due(struct session *s, long long now)
 {
     const struct session_limits *l = s->limits;
@@ -444,7 +447,7 @@ static bool session_is_part_due(struct session *s, long long now)
     bool large = l->rotate_bytes && bytes - s->part_bytes >= most;
     bool asked = l->turn && *l->turn && !l->forget;
     bool full = session_is_full(s);
-    /* A checkpoint stands behind all that the journal has received. */
+    /* A checkpoint needs all bytes in the journal to be decoded. */
     if (s->left_len || s->drain_until || (!late && !large && !asked && !full) ||
         decoder_terminated(s->r.decoder) || (!l->part_full && !l->forget))
         return false;
@@ -457,9 +460,9 @@ static bool session_is_part_due(struct session *s, long long now)
 }
 
 /*
- * A checkpoint, so that the journal can let go of what was before: of what a flight recorder does
- * not keep any more, or of a part that was saved. Without one it stays, which is no error; a disk
- * that is full shows when the next bytes come.
+ * Makes a checkpoint, so that earlier segments can be removed: what a flight recorder no longer
+ * keeps, or a saved part. If that fails, the segments stay, which is no error; a full disk is
+ * noticed when the next bytes arrive.
  */
 static void session_cut_journal(struct session *s)
 {
@@ -481,7 +484,7 @@ static void session_cut_journal(struct session *s)
     s->cuts[0] = segment;
 }
 
-/* Sees whether the part before this one is saved, so that the journal need not have it. */
+/* Checks whether the previous part is saved, and if so removes it from the journal. */
 static int session_part_saved(struct session *s, bool wait, struct err *e)
 {
     int status = s->saving ? s->limits->part_saved(s->limits->part_ctx, wait, e) : 0;
@@ -494,7 +497,7 @@ static int session_part_saved(struct session *s, bool wait, struct err *e)
     return status < 0 ? -1 : 0;
 }
 
-/* A flight recorder saves what it keeps, and goes on keeping it. One at a time. */
+/* Saves what a flight recorder keeps, while it goes on recording. One save at a time. */
 static int session_save_kept(struct session *s, struct err *e)
 {
     const struct session_limits *l = s->limits;
@@ -507,7 +510,7 @@ static int session_save_kept(struct session *s, struct err *e)
     return status < 0 ? -1 : 0;
 }
 
-/* Each part begins where the one before ends, between two frames. */
+/* Begins a part where the one before ends, between two frames. */
 static int session_rotate(struct session *s, long long now, struct err *e)
 {
     uint8_t frames[8];
@@ -529,7 +532,7 @@ static int session_keep_memory(struct session *s, long long now, struct err *e)
     struct memory_limit *l = s->limits->memory;
     uint64_t reserve = l ? memory_limit_reserve(l) : 0;
     int beyond = l ? memory_limit_keep(l, s->trace, reserve, e) : 0;
-    if (beyond > 0 && s->saving) { /* the part that is being saved has a share of it */
+    if (beyond > 0 && s->saving) { /* the child that saves a part has a share of it */
         if (session_part_saved(s, true, e) != 0)
             return -1;
         beyond = memory_limit_keep(l, s->trace, reserve, e);
@@ -538,12 +541,12 @@ static int session_keep_memory(struct session *s, long long now, struct err *e)
         memory_limit_close_gate(l);
     if (beyond > 0)
         session_begin_drain(s, now, SESSION_MEMORY_LIMIT);
-    if (beyond > 1) /* no answer is worth more */
+    if (beyond > 1) /* memory matters more than answers */
         s->drain_until = now;
     return beyond < 0 ? -1 : 0;
 }
 
-/* Once a tick: the limits, the module table, the progress line. */
+/* Once per tick: checks the limits, reads the module table, prints the progress line. */
 static int session_tick(struct session *s, long long now, struct err *e)
 {
     const struct session_limits *l = s->limits;
@@ -560,7 +563,7 @@ static int session_tick(struct session *s, long long now, struct err *e)
         session_begin_drain(s, now, SESSION_MEMORY_LIMIT);
     session_report(s, now, false);
     s->last_tick = now;
-    if (keepalive_is_lost(s->fd)) /* what had come is read, and behind it is the end */
+    if (keepalive_is_lost(s->fd)) /* all pending data was read, and the end follows */
         (void)shutdown(s->fd, SHUT_RD);
     if (session_keep_memory(s, now, e) != 0)
         return -1;
@@ -570,9 +573,8 @@ static int session_tick(struct session *s, long long now, struct err *e)
 }
 
 /*
- * Whether a client that has said that it ends is worth waiting for: something came of it lately,
- * and some answer not too long ago. Keep-alives and the bytes of frames never finished do not
- * count.
+ * Whether a client that has ended stopped making progress: items must have arrived lately, and an
+ * answer not too long ago. Keep-alives and bytes of unfinished frames do not count.
  */
 static bool session_quiet(struct session *s, long long now)
 {
@@ -604,7 +606,7 @@ static bool session_over(struct session *s, long long now, enum session_end *end
         *end = s->drain_end;
         return true;
     }
-    if (s->left_len) /* it counts as received */
+    if (s->left_len) /* those bytes count as received */
         return false;
     if (decoder_terminated(s->r.decoder)) {
         *end = SESSION_COMPLETE;
@@ -618,7 +620,7 @@ static bool session_over(struct session *s, long long now, enum session_end *end
     if (!s->drain_until)
         return false;
     *end = s->drain_end;
-    /* Answers are worth some bytes beyond a limit, not any number. */
+    /* Answers may exceed the byte limit only by an eighth. */
     uint64_t most = s->limits->max_bytes + s->limits->max_bytes / 8;
     if (*end == SESSION_SIZE_LIMIT && frame_reader_stats(s->r.frames)->bytes_in >= most)
         return true;
@@ -627,8 +629,8 @@ static bool session_over(struct session *s, long long now, enum session_end *end
 }
 
 /*
- * Whether a client has begun a frame and does not end it. While we did not run, stopped to save
- * disk space for instance, nothing of it could come.
+ * Whether a client does not finish the frame that it began. The timer restarts when this process
+ * itself was suspended.
  */
 static bool session_is_stuck(struct session *s, long long now, struct err *e)
 {
@@ -646,7 +648,9 @@ static bool session_is_stuck(struct session *s, long long now, struct err *e)
     return true;
 }
 
-/* Waits for the socket, or until it may be read again. Whether there are bytes to decode. */
+/*
+ * Waits for the socket, or until it may be read again. Returns whether there are bytes to decode.
+ */
 static bool session_wait(struct session *s, long long now)
 {
     int rest = s->left_len ? 0 : pace_rest_ms(&s->pace, now);
@@ -714,7 +718,7 @@ uint64_t session_unanswered(const struct session *s)
     return intake_unanswered(&s->r);
 }
 
-/* Where it gets no further, the journal has more than is in order in the store. */
+/* If decoding cannot go on, the journal has more than the store. */
 static int session_finish_store(struct session *s, enum session_end end, const struct err *cause,
                                 struct err *e)
 {
@@ -723,7 +727,7 @@ static int session_finish_store(struct session *s, enum session_end end, const s
     return status;
 }
 
-/* The ingest's call when the format's clock is at its end. */
+/* The ingest calls this when the format's clock is at its end. */
 static int session_part_full(void *ctx, struct err *e)
 {
     struct session *s = ctx;
@@ -733,7 +737,7 @@ static int session_part_full(void *ctx, struct err *e)
         s->dropped = true;
         return session_last_modules(s, e);
     }
-    /* One at a time. */
+    /* One save at a time. */
     if (session_part_saved(s, true, e) != 0 || session_last_modules(s, e) != 0 ||
         session_finish_store(s, SESSION_PART_FULL, &none, e) != 0)
         return -1;
@@ -742,7 +746,7 @@ static int session_part_full(void *ctx, struct err *e)
     return status < 0 ? -1 : 0;
 }
 
-/* The journal's disk may be full: that the end is not in it must not spoil the trace. */
+/* An end that could not be written because the disk is full must not spoil the trace. */
 static void session_put_end(struct session *s, enum session_end end, const struct err *cause)
 {
     struct err ignored = {0};
@@ -759,7 +763,7 @@ static int session_finish(struct session *s, enum session_end end, const struct 
     return status == 0 ? session_finish_store(s, end, cause, e) : -1;
 }
 
-/* A torn store is told nothing more, and nobody is told of it. */
+/* Ends a session whose store is torn: nothing is added to the store or reported. */
 static void session_abandon(struct session *s, enum session_end end, const struct err *cause)
 {
     session_put_end(s, end, cause);
@@ -794,7 +798,7 @@ enum session_end session_run(struct session *s, const struct session_limits *lim
     }
     if (!s->closed)
         session_terminate(s);
-    /* Also where a process that saves a part has it, too. */
+    /* shutdown also works while a child that saves a part has the socket, too. */
     (void)shutdown(s->fd, SHUT_RDWR);
     close(s->fd);
     s->fd = -1;

@@ -2,9 +2,9 @@
 #define TIDEMARK_SERVER_CAPTURE_SESSION_H
 
 /*
- * One client being recorded: socket → frames → events → store, queries back, until the client ends,
- * vanishes, sends what cannot be decoded, or we are asked to stop. Whatever had arrived is in the
- * store then.
+ * Records one client: socket → wire frames → events → store, and queries back, until the client
+ * ends or vanishes, sends bytes that cannot be decoded, or a stop is requested. All received data
+ * is in the store then.
  */
 
 #include <stdbool.h>
@@ -19,54 +19,58 @@
 #include "symbols/place/process_root.h"
 #include "trace/store/store.h"
 
-/* How things stand, for a progress line. */
+/* Figures for a progress line. */
 struct session_progress {
     double seconds;          /* since the connection */
-    double bytes_per_second; /* from the socket, over the last interval */
+    double bytes_per_second; /* received, over the last interval */
     double compression;      /* compressed / uncompressed, 0 … 1 */
-    uint64_t bytes_in;       /* from the socket, in all */
-    uint64_t memory_events;  /* allocations and frees, all pools, in all */
+    uint64_t bytes_in;       /* received in total */
+    uint64_t memory_events;  /* allocations and frees of all pools, in total */
     uint64_t live_allocations;
     uint64_t live_bytes;
     int64_t last_time; /* ns on the client's clock */
     uint32_t queries;  /* queued or unanswered */
-    bool last;         /* nothing comes any more */
+    bool last;         /* no further bytes will arrive */
 };
 
 struct session_limits {
-    double seconds;              /* stop after so long; < 0: never */
-    uint64_t memory_bytes;       /* stop when this process holds more; 0: never */
-    struct memory_limit *memory; /* to be kept by spilling; NULL: none */
-    uint64_t max_bytes;          /* stop when so many were received; 0: never */
-    double rotate_seconds;       /* go on in another part each time so long has passed; 0: never */
-    uint64_t rotate_bytes;       /* and when so many bytes have been received; 0: never */
-    bool *turn;                  /* and when this is set; it is cleared then. NULL: never */
+    double seconds;              /* time limit; < 0: none */
+    uint64_t memory_bytes;       /* stop when this process holds more; 0: no limit */
+    struct memory_limit *memory; /* kept by spilling; NULL: none */
+    uint64_t max_bytes;          /* limit of received bytes; 0: none */
+    double rotate_seconds;       /* length of a part; 0: no limit */
+    uint64_t rotate_bytes;       /* received bytes of a part; 0: no limit */
+    bool *turn;                  /* set to request a new part, and cleared then; NULL: never */
     /*
-     * A flight recorder: what is older than the time or the bytes above is dropped, from the store
-     * and from the journal, which there must be. The store has the newest stretch only; the journal
-     * has all that is to be kept (session_has_dropped).
+     * Flight recorder: data older than the time or the bytes above is dropped from the store and
+     * from the journal, which must exist. The store has only the newest interval; the journal has
+     * all that is to be kept (session_has_dropped).
      */
     bool forget;
-    double frame_seconds;  /* a frame that has begun must be whole after so long; 0: it need not */
-    double drain_seconds;  /* after a stop: how long to wait for answers */
-    double silent_seconds; /* and how long for the next one */
+    double frame_seconds;  /* timeout of an unfinished frame; 0: none */
+    double drain_seconds;  /* after a stop: how long to wait for all answers */
+    double silent_seconds; /* after a stop: how long to wait for the next answer */
     double quiet_seconds;  /* after the client's end: how long to wait for the next sign of life */
     /*
-     * The format's clock (39 hours) is at its end, or a table nearly at what a file can number, or
-     * it is time to rotate: called with all facts
-     * in the store, to save it. The session then goes on with what is live. NULL: there are no
-     * parts; later times are clamped and counted. 0: it is saved. 1: it is being saved, as
-     * `part_saved` tells: 1 when it is, 0 not yet, unless `wait`; -1 when it could not be.
+     * part_full is called when the format's clock (39 hours) is at its end, a table is close to the
+     * limit of the file format, or a rotation is due. It saves the store, which has all facts. The
+     * session then goes on with the live allocations. NULL: there are no parts; later times are
+     * clamped and counted. It returns 0 when the part is saved, 1 when a save is under way.
+     * part_saved then returns 1 when that has ended, 0 if not yet (never with `wait`), -1 when it
+     * failed.
      */
     int (*part_full)(void *ctx, struct err *e);
     int (*part_saved)(void *ctx, bool wait, struct err *e);
     /*
-     * A flight recorder is asked (`turn`) for what it keeps, which is in the journal: 0 when it is
-     * saved, 1 when it is being saved, as `part_saved` tells, and the journal drops nothing.
-     * Without this it does not listen.
+     * Called when a flight recorder is asked (`turn`) for the interval that it keeps, which is in
+     * the journal: 0 when it is saved; 1 when a save is under way, as `part_saved` reports, until
+     * which the journal drops nothing. NULL: requests are ignored.
      */
     int (*save_kept)(void *ctx, struct err *e);
-    /* Whether what could not be written has no place any more, rather than no room. NULL: never. */
+    /*
+     * Whether a write failed because the output folder is gone, not because the disk is full. NULL:
+     * never.
+     */
     bool (*is_homeless)(const void *ctx);
     void *part_ctx;
     void *progress_ctx;
@@ -77,15 +81,15 @@ struct session; /* opaque */
 
 struct session_options {
     bool strict;      /* end at the first memory fault */
-    bool as_released; /* as the server of the client's release does, not a later one */
-    bool no_code;     /* do not ask for machine code, nor for the lines of its instructions */
-    bool no_sources;  /* do not ask for the texts of source files */
+    bool as_released; /* behave as the server of the client's release does, not as a later one */
+    bool no_code;     /* do not query machine code or the lines of its instructions */
+    bool no_sources;  /* do not query the texts of source files */
     /*
-     * Do not ask what the frames of call stacks are: it will be found out here. A client whose
-     * module table cannot be read is asked after all (session_is_local).
+     * Do not query symbols of call stack frames: they will be resolved here. A client whose module
+     * table cannot be read is queried after all (session_is_local).
      */
     bool no_symbols;
-    /* Where all that arrives goes before it is looked at; outlives the session. NULL: nowhere. */
+    /* Receives all bytes before they are decoded; outlives the session. NULL: none. */
     struct journal *journal;
     /* A connection to a sampler (server/guard/sampler.h), which outlives the session. NULL: none.
      */
@@ -93,61 +97,61 @@ struct session_options {
 };
 
 /*
- * A session over a connection, which it takes over (also on failure), and a store that outlives
- * it and was just initialised. NULL when memory is short.
+ * Makes a session over a connection, which it takes over (also on failure). The store was just
+ * initialised and outlives the session. NULL when memory is short.
  */
 struct session *session_new(struct connection *c, struct trace *t,
                             const struct session_options *options, struct err *e);
 
 /*
- * Runs to the end. `e` holds the cause for BROKEN, FAULT, NO_ROOM and HOMELESS. The connection is
- * closed afterwards, the client told to let go, and the store complete (facts and faults included),
- * unless it is torn (session_is_torn).
+ * Runs to the end. `e` holds the cause for BROKEN, FAULT, NO_ROOM and HOMELESS. Afterwards the
+ * client has been sent Terminate, the connection is closed, and the store is complete (facts and
+ * faults included), unless it is torn (session_is_torn).
  */
 enum session_end session_run(struct session *s, const struct session_limits *limits,
                              struct stop *stop, struct err *e);
 
 /*
- * Whether the client is a process of this host, whose module table is read: the process at the
- * other end of the socket has the id that the client says it has, so it is no tunnel.
+ * Whether the client is a process of this host whose module table is read. The owner of the
+ * socket's other end must have the pid that the client claims, which rules out a tunnel.
  */
 bool session_is_local(const struct session *s);
 
 /*
- * Where the paths of a local client lead, if it sees another file system than we do: the caller's,
- * who closes it.
+ * The root of a local client's paths, if it sees another file system than this process. The caller
+ * closes it.
  */
 struct process_root session_root(const struct session *s);
 
 /*
- * Reads the module table now, before the caller gives up the right to look into other processes.
- * What is mapped later is then read by path alone. -1 when memory is short.
+ * Reads the module table now, before the caller gives up the right to read other processes. Later
+ * mappings are then read by path alone. -1 when memory is short.
  */
 int session_look(struct session *s, struct err *e);
 
-/* A flight recorder: whether the journal has more than the store. */
+/* Flight recorder: whether the journal has more than the store. */
 bool session_has_dropped(const struct session *s);
 
 /*
- * What arrived last and the journal had no room for, the caller's to free; NULL: it has all. To be
- * called once.
+ * The last received bytes, for which the journal had no room; the caller frees them. NULL: there
+ * are none. Call it once.
  */
 uint8_t *session_take_rest(struct session *s, size_t *len);
 
 /*
- * Whether the store had no room for all that arrived, or is not in order: then the journal has
- * more, if it could.
+ * Whether the store lacks received data or is inconsistent. The journal then has more, unless its
+ * disk was full.
  */
 bool session_lacks(const struct session *s);
 
 /*
- * Whether the store must only be released: a part was begun, which takes memory and spool space,
- * and there was too little. The part before it was saved or is being saved; a flight recorder's
- * journal has what is to be kept.
+ * Whether the store must only be released: memory or spool space was too short to begin a part. The
+ * part before it was saved or is being saved; a flight recorder's journal has all that is to be
+ * kept.
  */
 bool session_is_torn(const struct session *s);
 
-/* Names that the client never told, by kind of query. For the words at the end. */
+/* Names that the client never sent, by kind of query. For the final message. */
 uint64_t session_unanswered(const struct session *s);
 
 void session_free(struct session *s);

@@ -17,7 +17,10 @@
 
 #define LENGTH_BYTES 8u
 
-/* What is stored may take so much of the file, and its names so many bytes before compression. */
+/*
+ * The stored summary may take this share of the file, and its names so many bytes before
+ * compression.
+ */
 #define SHARE 8u
 #define NAMES_MOST ((uint64_t)64 << 20)
 
@@ -32,8 +35,8 @@ static uint64_t events_of(const struct trace *t)
 }
 
 /*
- * Readers before 0.11.0 read ahead with less care, and what looks like zstd is damaged data to
- * those of LZ4.
+ * Readers before 0.11.0 check less when they read ahead, and those that expect LZ4 take zstd for
+ * damaged data.
  */
 static bool is_worth_while(const struct saved_summary *s)
 {
@@ -43,7 +46,7 @@ static bool is_worth_while(const struct saved_summary *s)
            events_of(s->trace) >= STORED_SUMMARY_EVENTS;
 }
 
-/* Between saving and conversion: gives up when the names become more than they may. */
+/* Passed between saving and conversion: stops when the names exceed their limit. */
 struct names_bound {
     struct record_sink to;
     uint64_t left; /* bytes */
@@ -72,7 +75,7 @@ static int write_names(struct trace *t, int fd, const struct file_layout *layout
     struct trace_writer *writer = NULL;
     struct convert *convert = NULL;
     to.layout = layout;
-    to.container.streams = 1; /* no tool but ours reads it */
+    to.container.streams = 1; /* only Tidemark reads it */
     int status = trace_writer_open(&writer, fd, &to, e);
     if (status == 0) {
         struct record_sink sink = trace_writer_sink(writer);
@@ -90,7 +93,7 @@ static int write_names(struct trace *t, int fd, const struct file_layout *layout
     return status;
 }
 
-/* To `fd`, an empty file. */
+/* Writes to `fd`, an empty file. */
 static int write_content(const struct saved_summary *s, const struct stored_figures *figures,
                          int fd, uint64_t most, struct err *e)
 {
@@ -198,7 +201,7 @@ static int load_names(struct trace *t, struct view file, const char *path, struc
     return status;
 }
 
-/* The two parts of the content. Whether they are there. */
+/* Finds the two parts of the content. False when they are missing. */
 static bool divide(const struct appendix *a, struct view *figures, struct view *names)
 {
     if (a->len < LENGTH_BYTES || load_u64(a->content) > a->len - LENGTH_BYTES)
@@ -213,7 +216,7 @@ static bool divide(const struct appendix *a, struct view *figures, struct view *
 static bool read_from(const char *path, struct appendix *a)
 {
     struct err ignored = {0};
-    if (strcmp(path, "-") == 0) /* standard input, which can be read but once */
+    if (strcmp(path, "-") == 0) /* standard input can be read only once */
         return false;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
@@ -252,7 +255,7 @@ int stored_summary_load(struct stored_figures *f, struct trace *t, const char *p
     return trace_init(t, &again, e) != 0 ? -1 : 0;
 }
 
-/* As stored_summary_figures; *bytes: that the appendix takes. */
+/* As stored_summary_figures; *bytes: the size of the appendix. */
 static bool read_figures(struct stored_figures *f, const struct trace *t, const char *path,
                          uint64_t *bytes)
 {

@@ -2,9 +2,9 @@
 #define TIDEMARK_SERVER_CAPTURE_STORED_SUMMARY_H
 
 /*
- * The figures of a summary behind the trace that they are of (trace/file/appendix.h), for a report
- * that need not go through the memory events: stored where a summary is made anyway when a trace is
- * saved, and used when nothing else is asked. The content:
+ * The figures of a summary, stored after its trace (trace/file/appendix.h), so that a report need
+ * not read the memory events. They are stored where a save makes a summary anyway, and used when a
+ * report needs nothing else. The content:
  *
  *     u64 n, n bytes of figures (analysis/figures/stored_figures.h),
  *     a whole .tracy file, of the trace's names without its events (trace_save_names)
@@ -18,42 +18,43 @@
 #include "trace/save/save_file.h"
 #include "trace/store/store.h"
 
-/* Fewer are counted in no time. */
+/* With fewer events counting takes no noticeable time. */
 #define STORED_SUMMARY_EVENTS 200000u
 
-/* A summary by site that is made while its trace is saved. Zero-initialise. */
+/* A summary by site, made while its trace is saved. Zero-initialise. */
 struct saved_summary {
     struct trace *trace;
-    const struct save_options *options; /* by which it is saved */
-    bool only_to_store;                 /* else nobody wants it */
+    const struct save_options *options; /* options of the save */
+    bool only_to_store;                 /* make it only if it can be stored */
     struct summary summary;
-    bool made; /* it is there, to be released before the trace */
+    bool made; /* it was made; release it before the trace */
 };
 
 void saved_summary_release(struct saved_summary *s);
 
 /*
  * The `append` of struct save_options, with a struct saved_summary: makes the summary, and stores
- * its figures where that is worth while. Never fails: what cannot be made is not there, and what
- * cannot be stored is counted again.
+ * its figures if that is worthwhile. Never fails: a summary that cannot be made is missing, and one
+ * that cannot be stored is computed again later.
  */
 int saved_summary_append(void *ctx, int fd, struct err *e);
 
 /*
- * Loads the names and figures behind the trace at `path` into `t`, which was just initialised, with
- * `resident_budget` if that is not 0. 1, with `f` to be released; or 0 when there are none, or they
- * do not fit sites that are told by `skip`: `t` is as before. -1 with `e`: `t` is gone.
+ * Loads the names and figures stored after the trace at `path` into `t`, which was just
+ * initialised, with `resident_budget` if that is not 0. Returns 1 with `f`, which the caller
+ * releases; 0 when there are none or their sites do not fit `skip`, and `t` is unchanged; -1 with
+ * `e`, and `t` is released.
  */
 int stored_summary_load(struct stored_figures *f, struct trace *t, const char *path,
                         size_t resident_budget, const struct skiplist *skip, struct err *e);
 
 /*
- * The figures alone, for the trace `t` that was loaded from `path` with its events: whether there
- * are some, to be released, that fit its sites.
+ * Loads the figures alone, for the trace `t` that was loaded from `path` with its events. Returns
+ * whether there are figures that fit its sites; the caller releases them.
  */
 bool stored_summary_figures(struct stored_figures *f, const struct trace *t, const char *path);
 
-/* What those take of the file, names included; 0: there are none that fit. */
+/* Their size in the file, names included; 0: there are none that fit. */
 uint64_t stored_summary_bytes(const struct trace *t, const char *path);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 
-#define NAME_MAX_BYTES 240u /* with a number and the suffix still a file's name */
+#define NAME_MAX_BYTES 240u /* bytes; a number and the suffix still fit into a file's name */
 #define PROGRAM_MAX 100u
 #define HOST_MAX 50u
 
@@ -15,10 +15,10 @@ enum part { PART_PROGRAM, PART_HOST, PART_PORT, PART_PID, PART_TIME, PART_COUNT 
 
 static const char *const parts[PART_COUNT] = {"{program}", "{host}", "{port}", "{pid}", "{time}"};
 
-/* The most bytes that each can take. */
+/* The most bytes of each part. */
 static const unsigned part_bytes[PART_COUNT] = {PROGRAM_MAX, HOST_MAX, 5, 20, 16};
 
-/* Which part begins here, PART_COUNT when none. */
+/* The part that begins here; PART_COUNT when none does. */
 static enum part part_at(const char *p)
 {
     int i = 0;
@@ -51,7 +51,7 @@ int trace_name_check(const char *name_template, const char *option, struct err *
     return 0;
 }
 
-/* Spaces become '_', and what else is not kept becomes `other`, or nothing. */
+/* Replaces spaces with '_' and other disallowed characters with `other`, or removes them. */
 static void put_clean(struct buf *out, const char *text, const char *also, const char *other,
                       size_t most)
 {
@@ -135,7 +135,7 @@ char *trace_name_make(const char *folder, const char *name_template,
     if (n)
         buf_printf(&path, "_%u", n);
     buf_puts(&path, ".tracy");
-    /* A command that is given all of a folder's files would take it for an option. */
+    /* A command that gets the name from a glob would take it for an option. */
     if (!path.failed && path.data[name] == '-')
         path.data[name] = '_';
     char *text = path.failed ? NULL : strdup(buf_str(&path));

@@ -2,8 +2,8 @@
 #define TIDEMARK_SERVER_CAPTURE_TRACE_NAME_H
 
 /*
- * Names of traces made of what is known of a client: a template with {program}, {host}, {port},
- * {pid} and {time}, the latter of the connection, in UTC: 20261122T001530Z.
+ * Makes names of traces from a template with {program}, {host}, {port}, {pid} and {time}, the time
+ * of the connection in UTC: 20261122T001530Z.
  */
 
 #include <stdint.h>
@@ -21,20 +21,22 @@ struct trace_name_facts {
 /* As the official daemon names them (capturedaemon.cpp @ v0.14.0). */
 #define TRACE_NAME_DEFAULT "{program}_{host}_{port}.tracy"
 
-/* -1 with ERR_USAGE when the template is none: a part of it, '/', nothing, a dot at its head. */
+/*
+ * Checks a template. -1 with ERR_USAGE when it is empty, has an unknown part or '/', or begins with
+ * a dot.
+ */
 int trace_name_check(const char *name_template, const char *option, struct err *e);
 
 /*
- * The template with {program} filled in, for who knows it already. The caller frees it. NULL when
- * memory is short.
+ * Replaces {program} in the template, for a caller that already knows the program. The caller frees
+ * it. NULL when memory is short.
  */
 char *trace_name_with_program(const char *name_template, const char *program);
 
 /*
  * "FOLDER/NAME.tracy" for `n` = 0, "FOLDER/NAME_1.tracy" for 1, and so on; in the folder "." the
- * name alone. What a client calls
- * itself cannot lead elsewhere: letters, digits, '_' and '-' of it stay, but no name begins with
- * '-'. The caller frees it. NULL when memory is short.
+ * name alone. The client's name cannot lead to another folder: only its letters, digits, '_' and
+ * '-' stay, and no name begins with '-'. The caller frees it. NULL when memory is short.
  */
 char *trace_name_make(const char *folder, const char *name_template,
                       const struct trace_name_facts *facts, unsigned n);

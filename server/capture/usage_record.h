@@ -2,8 +2,8 @@
 #define TIDEMARK_SERVER_CAPTURE_USAGE_RECORD_H
 
 /*
- * How much a client used over the time of a session, for who watches it: a bounded number of
- * points, however long it runs. When they are full, of each two the higher one stays.
+ * A client's memory use over a session, for monitoring: a bounded number of points. When they are
+ * full, each pair is merged into the higher one.
  */
 
 #include <stdint.h>
@@ -11,7 +11,7 @@
 #include "trace/store/store.h"
 
 #define USAGE_POINTS 512u
-#define USAGE_POOLS 16u /* that have figures of their own */
+#define USAGE_POOLS 16u /* pools with figures */
 
 struct usage_sample {
     double seconds;              /* since the session began */
@@ -21,14 +21,14 @@ struct usage_sample {
 };
 
 struct usage_record {
-    double interval; /* seconds for each point; 0: it has not begun */
+    double interval; /* seconds per point; 0: not begun */
     unsigned count;
-    unsigned pools; /* that have figures */
+    unsigned pools; /* pools with figures */
     struct usage_sample points[USAGE_POINTS];
     uint64_t peak; /* highest `bytes` of all samples */
 };
 
-/* To be called now and then, `seconds` after the beginning. */
+/* Call it regularly; `seconds` is the time since the beginning. */
 void usage_record_add(struct usage_record *r, const struct memory *memory, double seconds);
 
 #endif
