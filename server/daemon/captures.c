@@ -24,14 +24,14 @@
 
 #define LINE_MAX_BYTES 4096u
 #define FORGET_NS 60000000000LL
-#define FORGET_TARGET_NS 600000000000LL /* it is tried again each minute, while it is there */
+#define FORGET_TARGET_NS 600000000000LL /* retried each minute while it exists */
 #define SAVED_MAX 1000u                 /* remembered */
 #define ASK_NS 1000000000LL
-#define ANSWER_NS 10000000000LL /* so long an answer is waited for */
+#define ANSWER_NS 10000000000LL /* timeout of an answer */
 #define ARGUMENTS_MAX 64
-#define READS_PER_TURN 32u /* more than a pipe holds, so that words seldom wait */
+#define READS_PER_TURN 32u /* more than a pipe holds */
 
-#define HEARS_AT_END 1024u /* of messages that were not taken yet */
+#define HEARS_AT_END 1024u /* messages read at a session's end */
 #define CANNOT_BEGIN 4     /* exit status */
 
 static void capture_free(struct capture *one)
@@ -64,7 +64,7 @@ void captures_release(struct captures *c)
 
 struct capture *captures_find(const struct captures *c, const struct announcement *a)
 {
-    struct capture *latest = NULL; /* whoever is there, or was */
+    struct capture *latest = NULL; /* the newest with that address, running or ended */
     for (size_t i = c->list.len; i-- > 0;) {
         struct capture *one = c->list.at[i];
         uint64_t known = one->client.broadcast.pid, pid = a->broadcast.pid;
@@ -73,8 +73,7 @@ struct capture *captures_find(const struct captures *c, const struct announcemen
             continue;
         if (!latest)
             latest = one;
-        /* Its later one had no process id when it began, and then perhaps that of a tunnel's end.
-         */
+        /* A later capture may have had no process id at first, and then that of a tunnel's end. */
         if (known == pid || known == 0 || pid == 0)
             return one->superseded ? latest : one;
     }
@@ -87,12 +86,12 @@ const char *captures_left_alone(const struct capture *one)
     return one->state == CAPTURE_RUNNING || other ? NULL : one->left_alone;
 }
 
-/* ---- a process */
+/* ---- the process of a capture */
 
-/* The daemon's own descriptors are of no use here, and would keep what it closes from ending. */
+/* The child closes the daemon's descriptors: it would keep the daemon's connections open. */
 static void close_others(int channel, int sampler)
 {
-    unsigned next = 3; /* sampler -1 is the last of all */
+    unsigned next = 3; /* sampler is -1 or the highest of them */
     const unsigned a = (unsigned)channel, b = (unsigned)sampler,
                    kept[] = {a < b ? a : b, a < b ? b : a};
     for (size_t i = 0; i < 2 && kept[i] >= next; i++) {
@@ -105,8 +104,8 @@ static void close_others(int channel, int sampler)
 }
 
 /*
- * It works in the folder that it began in and names nothing outside, so that folder may be moved
- * meanwhile, as mv does it, or its name be another's.
+ * The session works in its output folder and uses no absolute paths, so that the folder may be
+ * renamed meanwhile, or another one take its name.
  */
 static int enter_folder(const struct captures *c, const struct capture *one)
 {
@@ -116,7 +115,7 @@ static int enter_folder(const struct captures *c, const struct capture *one)
     return -1;
 }
 
-/* In the new process: be `tidemark capture` with its words going into the pipe. */
+/* In the child: runs `tidemark capture` with its output going into the pipe. */
 static int be_capture(const struct captures *c, const struct capture *one, int words, int channel,
                       int sampler)
 {
@@ -147,7 +146,9 @@ static int be_capture(const struct captures *c, const struct capture *one, int w
     for (const char *const *o = c->options; *o && n < ARGUMENTS_MAX - 1; o++)
         arguments[n++] = *o;
     arguments[n] = NULL;
-    /* A group of its own: a terminal's SIGINT goes to the daemon, which passes it on once. */
+    /*
+     * Its own process group: a terminal's SIGINT goes to the daemon only, which forwards it once.
+     */
     if (setpgid(0, 0) != 0 || dup2(words, STDOUT_FILENO) < 0 || dup2(words, STDERR_FILENO) < 0)
         return CANNOT_BEGIN;
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -183,12 +184,12 @@ static int begin_process(struct captures *c, struct capture *one, struct err *e)
     one->words = ends[0];
     if (one->pid < 0)
         return err_errno(e, ERR_CONNECT, "cannot begin a capture");
-    (void)setpgid(one->pid, one->pid); /* also here: a signal could come before the child did it */
+    (void)setpgid(one->pid, one->pid); /* a signal could come before the child did it */
     (void)fcntl(one->words, F_SETFL, O_NONBLOCK);
     return 0;
 }
 
-/* That has the name now. One that was moved stays that of the captures that began in it. */
+/* Opens the folder that has the name now. If the old one was moved, its captures keep it. */
 static void take_folder(struct captures *c, struct capture *one)
 {
     struct output_folder *now = output_folder_take(c->folder, c->dir);
@@ -233,7 +234,7 @@ struct capture *captures_begin(struct captures *c, const struct announcement *a,
     return one;
 }
 
-/* ---- what it says */
+/* ---- its output */
 
 static void take_line(struct capture *one)
 {
@@ -264,9 +265,9 @@ static void take_words(struct capture *one, const char *p, size_t n,
     }
 }
 
-/* ---- what it answers */
+/* ---- its messages */
 
-/* The trace of that name in our folder; NULL: that is no name for one, or memory is short. */
+/* The path of a trace in our folder; NULL if the name is not a trace's or memory is short. */
 static char *output_of(const struct captures *c, const char *name)
 {
     struct buf path = {0};
@@ -279,8 +280,8 @@ static char *output_of(const struct captures *c, const char *name)
 }
 
 /*
- * Who the client is. A session that was broken by its client cannot lead us elsewhere: it tells a
- * name, and the trace lies in its folder.
+ * Stores the client's description. The trace's name is resolved within the session's folder, so a
+ * compromised session cannot make the daemon use another folder.
  */
 static void take_hello(const struct captures *c, struct capture *one, json_t *hello)
 {
@@ -310,7 +311,10 @@ static void count_trace(struct captures *c, uint64_t bytes)
     c->bytes = saturating_add(c->bytes, bytes);
 }
 
-/* The last of a capture is counted when that has ended: who sees the figure finds it ended. */
+/*
+ * Counts a saved trace. The last trace of a capture is counted only when the capture has ended, so
+ * that readers of the count see the ended state, too.
+ */
 static void add_trace(struct captures *c, struct capture *one, const char *path, uint64_t bytes,
                       bool last)
 {
@@ -326,8 +330,8 @@ static void add_trace(struct captures *c, struct capture *one, const char *path,
 }
 
 /*
- * A trace is whole. It may have been taken away already, so its size is believed then, and that it
- * was there; but none that is not of this capture.
+ * A trace was saved. It may have been moved already, so its size and existence are taken from the
+ * message; traces that do not belong to this capture are ignored.
  */
 static void take_saved(struct captures *c, struct capture *one, const json_t *said)
 {
@@ -354,7 +358,7 @@ static void take_message(struct captures *c, struct capture *one, const struct c
 {
     if (m->type == MONITOR_HELLO || m->type == MONITOR_SAVED ||
         (m->type == MONITOR_ANSWER && m->reference == 0)) {
-        /* What a client calls a pool may have any byte in it. */
+        /* Names of pools come from the client and may contain any byte. */
         json_t *said = json_loadb(m->text, m->len, JSON_ALLOW_NUL, NULL);
         if (json_is_object(said) && m->type == MONITOR_HELLO) {
             take_hello(c, one, said);
@@ -413,7 +417,7 @@ void captures_end_strays(const struct captures *c)
     }
 }
 
-/* Where the trace lies, and that it is there. */
+/* Finds the trace's path and checks that it exists. */
 static bool find_trace(struct capture *one, struct stat *st)
 {
     const char *name = one->output && one->folder ? name_of(one->output) : NULL;
@@ -429,8 +433,8 @@ static bool find_trace(struct capture *one, struct stat *st)
 }
 
 /*
- * What it has saved at last. Its own words say so; without them, where there was no memory for
- * them, its trace does.
+ * Determines what was saved in total: from the session's messages, or from the trace itself if the
+ * session had no memory to send them.
  */
 static void settle_traces(struct captures *c, struct capture *one)
 {
@@ -454,7 +458,7 @@ static void settle_traces(struct captures *c, struct capture *one)
     }
 }
 
-/* Its last words on the channel, which it said before those that are for people ended. */
+/* Reads its last messages, which it sent before it closed its output. */
 static void hear_last(struct captures *c, struct capture *one)
 {
     for (unsigned i = 0; i < HEARS_AT_END && one->channel.fd >= 0; i++)
@@ -464,12 +468,13 @@ static void hear_last(struct captures *c, struct capture *one)
 }
 
 /*
- * Of a client that a limit or somebody's wish has ended there was enough; not of one that was not
- * connected yet, nor of those that end with the daemon, which the next one wants.
+ * The reason why an ended client is not captured again: a limit, or a user's request. NULL for a
+ * client that was not connected yet, and for sessions that end with the daemon, since the next
+ * daemon captures their clients.
  */
 static const char *enough(const struct captures *c, const struct capture *one)
 {
-    if (one->left_alone) /* the daemon had it ended, and knows best */
+    if (one->left_alone) /* the daemon ended it and knows the reason */
         return one->hello || strcmp(one->left_alone, CAPTURE_STOPPED) == 0 ? one->left_alone : NULL;
     switch (one->end.end) {
     case SESSION_STOPPED:
@@ -492,8 +497,8 @@ static void take_end(struct captures *c, struct capture *one)
     one->words = -1;
     hear_last(c, one);
     /*
-     * Its last words are its end: one that was broken and goes on without them is not waited for.
-     * The status of one that is ending stays what it is.
+     * A process that closed its output has ended or is broken, and is not waited for. SIGKILL does
+     * not change the status of one that is exiting.
      */
     (void)kill(one->pid, SIGKILL);
     while (waitpid(one->pid, &status, 0) < 0 && errno == EINTR)
@@ -506,7 +511,7 @@ static void take_end(struct captures *c, struct capture *one)
         one->state = CAPTURE_REFUSED;
     one->homeless = one->hello && one->folder && output_folder_is_removed(one->folder);
     settle_traces(c, one);
-    output_folder_leave(one->folder); /* of which there may be many, each with a descriptor */
+    output_folder_leave(one->folder); /* there may be many of these, each with a descriptor */
     one->folder = NULL;
     c->running--;
 }
@@ -515,7 +520,7 @@ void captures_listen(struct captures *c, struct capture *one,
                      void (*said)(void *ctx, struct capture *one), void *ctx)
 {
     char bytes[4096];
-    /* One that was broken by its client may write as fast as we read: others have their turn. */
+    /* A compromised session may write as fast as the daemon reads: limit its share. */
     for (unsigned i = 0; i < READS_PER_TURN; i++) {
         ssize_t n = read(one->words, bytes, sizeof bytes);
         if (n < 0 && errno == EINTR)
@@ -540,7 +545,7 @@ void captures_stop(struct captures *c)
     }
 }
 
-/* Whether its client, who is still there, is not to be captured for what is known by it. */
+/* Whether its client is still there and must not be captured again because of this capture. */
 static bool keeps_away(const struct capture *one, long long now)
 {
     bool there = now - one->heard < FORGET_NS;
@@ -554,7 +559,7 @@ static bool is_failure(const struct capture *one)
     return one->state == CAPTURE_FAILED || one->state == CAPTURE_REFUSED;
 }
 
-/* Of a failure what was said is of use until the next try. */
+/* The output of a failed try is kept until the next try. */
 static bool is_over(const struct capture *one, long long now)
 {
     long long pause = one->target != CAPTURE_NO_TARGET ? FORGET_TARGET_NS : FORGET_NS;
@@ -583,10 +588,10 @@ void captures_stop_one(const struct capture *one)
     if (one->state != CAPTURE_RUNNING)
         return;
     (void)kill(one->pid, SIGTERM);
-    (void)kill(one->pid, SIGCONT); /* it may be paused, for want of room on a disk */
+    (void)kill(one->pid, SIGCONT); /* it may be paused because disk space is low */
 }
 
-/* Two signals, since two of one kind may be taken as one. */
+/* Two different signals, since two equal pending ones merge into one. */
 void captures_stop_quickly(const struct capture *one)
 {
     captures_stop_one(one);

@@ -2,9 +2,9 @@
 #define TIDEMARK_SERVER_DAEMON_CAPTURES_H
 
 /*
- * The captures of a daemon: a process each, so that none can take another with it. Each writes its
- * words into a pipe, which the daemon shows, and answers what it is asked over a channel
- * (server/capture/monitor.h).
+ * The captures of a daemon. Each runs in a process, so that a crash ends only one of them. It
+ * writes its messages for users into a pipe, which the daemon prints, and answers the daemon's
+ * questions over a channel (server/capture/monitor.h).
  */
 
 #include <stdbool.h>
@@ -29,141 +29,146 @@
 enum capture_state {
     CAPTURE_RUNNING,
     CAPTURE_SAVED,
-    CAPTURE_FAILED,  /* nothing was saved; tried again at a later announcement */
-    CAPTURE_REFUSED, /* the client cannot be captured: not tried again while it lives */
+    CAPTURE_FAILED,  /* nothing was saved; retried at a later announcement */
+    CAPTURE_REFUSED, /* the client cannot be captured: not retried while it lives */
 };
 
-/* Of one client and one expression of --alert. */
+/* State of one --alert expression for one client. */
 struct alert_state {
-    bool firing;    /* it was told of */
-    long long held; /* when it was true last; monotonic ns */
+    bool firing;    /* it was reported */
+    long long held; /* last time it was true; monotonic ns */
 };
 
-/* How the tries before ended, in a row, to capture a client. */
+/* Consecutive failures to capture a client. */
 struct capture_failure {
-    char *words;     /* the last ones that were told; NULL: it was not tried, or captured */
-    long long told;  /* monotonic ns */
-    long long pause; /* before the same is told again, ns */
+    char *words;     /* the last messages printed; NULL: no failed try */
+    long long told;  /* last time they were printed; monotonic ns */
+    long long pause; /* before they are printed again, ns */
 };
 
 struct capture {
     enum capture_state state;
-    unsigned number;            /* in the order of beginning, from 1 */
-    struct announcement client; /* what was not announced is known from its welcome on */
-    int32_t active_time;        /* most that it announced: less is another program's */
-    long long heard;            /* that its client is there, after its end; monotonic ns */
-    bool superseded;            /* its client has a later one */
-    bool replaced;              /* who announces itself as its client is another process */
+    unsigned number;            /* in the order of start, from 1 */
+    struct announcement client; /* completed from the welcome message */
+    int32_t active_time;        /* highest announced; a lower value means another process */
+    long long heard;            /* last sign of life of its client after the end; monotonic ns */
+    bool superseded;            /* its client has a newer capture */
+    bool replaced;              /* another process announces itself with its address */
     long long ended;            /* monotonic ns */
     pid_t pid;
-    int words; /* read end of its pipe, -1 once it is closed */
+    int words; /* read end of its output pipe; -1 once closed */
     struct channel channel;
-    json_t *hello;       /* who the client is; NULL: not connected yet */
-    json_t *counters;    /* its newest answer to that question; NULL: none yet */
-    long long asked;     /* for counters; monotonic ns */
-    bool answered;       /* that question */
-    uint64_t told_limit; /* what it may hold, as it was told last */
-    uint32_t target;     /* that it was found by; CAPTURE_NO_TARGET: it announced itself */
+    json_t *hello;       /* description of the client; NULL: not connected yet */
+    json_t *counters;    /* its newest counters; NULL: none yet */
+    long long asked;     /* when its counters were last queried; monotonic ns */
+    bool answered;       /* that query was answered */
+    uint64_t told_limit; /* its memory bound as last sent to it */
+    uint32_t target;     /* that it was found by; CAPTURE_NO_TARGET: by its announcement */
     time_t began;
-    struct output_folder *folder; /* that it writes into; NULL: there was none, or it has ended */
+    struct output_folder *folder; /* output folder; NULL: none, or the capture has ended */
     /*
-     * Where its trace goes, or the first part of it; once it is saved and that is gone, its last
-     * part. NULL: not known yet.
+     * Path of its trace, or of the first part; once that is saved and gone, of its last part. NULL:
+     * not known yet.
      */
     char *output;
     struct saved_traces saved;
-    bool first_saved; /* `output` is one of them */
-    bool last_saved;  /* nothing more is to be saved */
-    bool homeless;    /* its folder was removed */
-    struct buf line;  /* of its words, the one that is not complete */
+    bool first_saved; /* `output` is one of the saved traces */
+    bool last_saved;  /* no more traces will be saved */
+    bool homeless;    /* its output folder was removed */
+    struct buf line;  /* the incomplete line of its output */
     char *last_words; /* its newest complete line, escaped for terminals */
-    bool no_room;     /* it said that a disk is full */
+    bool no_room;     /* it reported a full disk */
     struct capture_failure failure;
-    struct buf held; /* lines that are not told yet: they may be those of the try before */
-    bool ending;     /* it was asked to end for what it takes on disk */
+    struct buf held; /* lines not printed yet: they may repeat the previous try's */
+    bool ending;     /* it was asked to end because of its disk usage */
     /*
-     * Why its client is left alone when it has ended: CAPTURE_STOPPED, or the limit that ended it,
-     * as "max-size". NULL: it is not.
+     * Why its client is not captured again after the end: CAPTURE_STOPPED, or the limit that ended
+     * it, as "max-size". NULL: it may be captured again.
      */
     const char *left_alone;
-    uint64_t disk;              /* bytes that it takes there */
-    struct monitor_end end;     /* as it says itself; nothing was saved until it has said so */
-    int status;                 /* exit status, of `tidemark capture`; 128 + signal */
-    uint64_t bytes;             /* of `output`, once it is saved */
-    struct alert_state *alerts; /* one for each expression; NULL: nothing was counted yet */
+    uint64_t disk;              /* its disk usage in bytes */
+    struct monitor_end end;     /* as it reported; nothing counts as saved before that */
+    int status;                 /* exit status of `tidemark capture`; 128 + signal */
+    uint64_t bytes;             /* size of `output`, once saved */
+    struct alert_state *alerts; /* one per expression; NULL: no counters yet */
 };
 
 struct captures {
     VEC(struct capture *) list;
     unsigned running;
     unsigned begun;
-    bool stopping;  /* all were asked to stop */
-    unsigned files; /* saved: all parts; the last of a capture when that has ended */
-    uint64_t bytes; /* of them */
+    bool stopping;  /* all captures were asked to stop */
+    unsigned files; /* saved, parts included; a capture's last one after its end */
+    uint64_t bytes; /* size of these */
     const char *dir;
-    struct sampler sampler;       /* of a daemon that had privileges */
-    struct output_folder *folder; /* that the newest capture began in; NULL: none yet */
+    struct sampler sampler;       /* runs if the daemon was started with privileges */
+    struct output_folder *folder; /* folder of the newest capture; NULL: none yet */
     const char *name;             /* template of the traces' names */
     const struct child_commands *commands;
-    const char *const *options; /* handed on to each capture, NULL at the end */
-    uint64_t memory_each;       /* what a new one may hold, to begin with; 0: no bound */
-    /* Told every answer to a question of ours. May be NULL. */
+    const char *const *options; /* passed to each capture, NULL at the end */
+    uint64_t memory_each;       /* initial memory bound of a capture; 0: none */
+    /* Called with every answer to a query of the daemon. May be NULL. */
     void (*answered)(void *ctx, struct capture *one, const struct channel_message *m);
     void *answered_ctx;
-    /* Told when the counters of one are new, or who its client is. May be NULL. */
+    /* Called when a capture has new counters, or when its client is known. May be NULL. */
     void (*counted)(void *ctx, struct capture *one);
     void (*greeted)(void *ctx, struct capture *one);
-    /* Told when one has saved a trace, its newest, and goes on. May be NULL. */
+    /* Called when a capture has saved a trace (its newest) and goes on. May be NULL. */
     void (*part_saved)(void *ctx, struct capture *one);
     void *counted_ctx;
 };
 
 void captures_release(struct captures *c);
 
-/* The newest capture of that client, or NULL. Who was found by looking has no process id yet. */
+/* The newest capture of that client, or NULL. A client found by probing has no process id yet. */
 struct capture *captures_find(const struct captures *c, const struct announcement *a);
 
 /*
- * Why the client of one that has ended is left alone now, until it is another process or somebody
- * says otherwise. NULL: it is captured again, or there is another capture of it.
+ * Why the client of an ended capture is not captured again now, until another process takes its
+ * place or a user requests it. NULL: it may be captured, or a newer capture exists.
  */
 const char *captures_left_alone(const struct capture *one);
 
-/* Begins to capture a client, in a process of its own. NULL with `e` filled. */
+/* Starts a capture process for a client. NULL with `e` filled. */
 struct capture *captures_begin(struct captures *c, const struct announcement *a, struct err *e);
 
 /*
- * Takes what a capture has said. `said` is called for each complete line. At the end of its words
- * the process is waited for, and its state set.
+ * Reads a capture's output and calls `said` for each complete line. At the end of the output it
+ * waits for the process and sets the capture's state.
  */
 void captures_listen(struct captures *c, struct capture *one,
                      void (*said)(void *ctx, struct capture *one), void *ctx);
 
-/* Takes what it says over its channel; bytes that are none end the channel, not the capture. */
+/*
+ * Reads messages from its channel; an invalid message closes the channel but does not end the
+ * capture.
+ */
 void captures_hear(struct captures *c, struct capture *one);
 
 /*
- * What a process that has ended left running, its copy that saves a part, ends too: else its words
- * would not. A session that its client broke may have kept that from ending by itself.
+ * Kills what ended sessions left running in their process groups, such as a child that saves a
+ * part, which keeps the output pipe open. A compromised session may have kept it from ending.
  */
 void captures_end_strays(const struct captures *c);
 
-/* Asks each for its counters, once a second. */
+/* Queries the counters of each, once a second. */
 void captures_ask_counters(const struct captures *c);
 
-/* Asks one to stop and save, or to save what there is and go on in a next trace. */
+/* Asks a capture to stop and save. The next function asks it to save the current part and go on. */
 void captures_stop_one(const struct capture *one);
 int captures_save_now(struct capture *one);
 
-/* The same as the first without a wait for answers of the client, which may be many bytes. */
+/* The same without waiting for the client's answers, which may be many bytes. */
 void captures_stop_quickly(const struct capture *one);
 
-/* Asks all that run to stop and save; asked again they do not wait for the client's answers. */
+/*
+ * Asks all running captures to stop and save; a second call makes them skip the client's answers.
+ */
 void captures_stop(struct captures *c);
 
 /*
- * Forgets failures that were tried again or ended some minutes ago, and of the others all but the
- * newest; not those by which clients that are there are known to be left alone.
+ * Forgets failures that were retried or ended some minutes ago, and all but the newest of the
+ * others. Keeps those that mark present clients as not to be captured again.
  */
 void captures_forget(struct captures *c);
 

@@ -7,7 +7,7 @@
  */
 struct child_commands {
     int (*capture)(int argc, char **argv, int channel,
-                   int sampler); /* as channel.h and sampler.h have them */
+                   int sampler); /* as channel.h and sampler.h define them */
     int (*report)(int argc, char **argv);
     int (*push)(int argc, char **argv);
 };

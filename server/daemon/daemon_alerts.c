@@ -1,7 +1,7 @@
 /*
- * Expressions on what clients have in memory now, looked at whenever a session has told its
- * counters. An alert is told when its expression comes true, and again only after it was false for
- * a while: a figure that goes up and down around its bound is told of once.
+ * Alert expressions on clients' present memory use, evaluated whenever a session sends counters. An
+ * alert is reported when its expression becomes true, and again only after it was false for a
+ * while, so that a figure that oscillates around its bound is reported once.
  */
 
 #include <string.h>
@@ -44,7 +44,7 @@ static const char *key_of(enum budget_metric m)
     }
 }
 
-/* Of the pools that the term takes; a session tells of 256 at most. */
+/* The figure of the term's pools; a session reports at most 256 pools. */
 static double figure(void *ctx, const struct budget_term *t, bool base)
 {
     const json_t *pools = json_object_get(((const struct capture *)ctx)->counters, "pools");

@@ -1,4 +1,4 @@
-/* Clients that announce themselves or are looked for, and which of them are captured. */
+/* Discovers clients by announcements and probing, and decides which to capture. */
 
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -7,13 +7,13 @@
 #include "base/monotonic.h"
 #include "server/daemon/daemon.h"
 
-#define ANNOUNCEMENTS_MAX 256u /* taken before signals and captures are looked after */
+#define ANNOUNCEMENTS_MAX 256u /* received before signals and captures are handled */
 
-/* How long a target is not tried after a capture of it, by how that ended. */
+/* Time after a capture during which its target is not probed, by how the capture ended. */
 #define AFTER_SAVED_NS 500000000LL
 #define AFTER_FAILED_NS 5000000000LL
 #define AFTER_REFUSED_NS 30000000000LL
-#define AFTER_SCAN_NS 60000000000LL /* what takes connections there may be anything */
+#define AFTER_SCAN_NS 60000000000LL /* an open port found by a scan may be any service */
 #define AFTER_TROUBLE_NS 60000000000LL
 
 /* ---- filters */
@@ -38,8 +38,8 @@ static bool matches(const struct client_filter *f, const struct announcement *a)
 }
 
 /*
- * What will most likely be the same at the next try: a disk was full, which can last for days, or
- * the client said what nobody understands. Each try is told, and leaves something.
+ * Whether the next try would most likely fail alike: a full disk can last for days, or the client's
+ * bytes could not be decoded. Each try is logged and leaves files.
  */
 static bool had_trouble(const struct capture *one)
 {
@@ -47,10 +47,10 @@ static bool had_trouble(const struct capture *one)
 }
 
 /*
- * Whether a client that announces itself is to be captured now. One that was captured announces
- * itself again when it can be captured on demand: it is wanted if it was lost, but not if there was
- * enough of it, which would pass each limit. When its process id has gone to another program it is
- * another client. After trouble it is tried again a minute later.
+ * Whether an announced client is to be captured now. An on-demand client announces itself again
+ * after its capture. It is captured again if it was lost, but not if a limit or a request ended its
+ * capture: that would exceed the limit. If another program has its process id now, it is a new
+ * client. After trouble it is retried a minute later.
  */
 static bool is_wanted(const struct capture *known)
 {
@@ -64,10 +64,10 @@ static bool is_wanted(const struct capture *known)
 }
 
 /*
- * It is there: what is known of it is still of use. If it has run for less time than before, it is
- * another process with the same id. That is kept: when there is room at last to capture it, it may
- * have run for longer than the first had. (A time of -1 says nothing: clients send it when they
- * end, but also whenever a server connects.)
+ * Records a sign of life. If the client has run for less time than before, it is another process
+ * with the same id. That fact is kept, since the new process may have run for longer than the old
+ * one by the time it can be captured. (An active time of -1 means nothing: clients send it when
+ * they end, but also when a server connects.)
  */
 static void take_sign(struct capture *known, const struct broadcast *b)
 {
@@ -134,7 +134,7 @@ static void consider(struct daemon *d, const struct announcement *a)
 
 /* ---- targets */
 
-/* Nobody takes connections there any more: who does so later is another client. */
+/* The target's port is closed now: a client found there later is a new one. */
 static void consider_gone(struct daemon *d, uint32_t target)
 {
     for (size_t i = 0; i < d->captures.list.len; i++) {
@@ -144,14 +144,14 @@ static void consider_gone(struct daemon *d, uint32_t target)
     }
 }
 
-/* Something takes connections there. */
+/* The target's port is open. */
 static void consider_found(struct daemon *d, const struct probe_found *found)
 {
     struct announcement a = {.broadcast = {.port = d->targets.at[found->target].port}};
     snprintf(a.address, sizeof a.address, "%s", found->address);
     struct capture *known = captures_find(&d->captures, &a);
     bool runs = known && known->state == CAPTURE_RUNNING;
-    if (d->prober.asked[found->target] == PROBE_NOT) /* found before, by another address */
+    if (d->prober.asked[found->target] == PROBE_NOT) /* found before, under another address */
         return;
     if (!runs && (!address_matches(&d->filter, a.address) ||
                   (d->filter.port && d->filter.port != a.broadcast.port)))
@@ -164,7 +164,7 @@ static void consider_found(struct daemon *d, const struct probe_found *found)
     d->prober.asked[found->target] = rests ? PROBE_WATCH : PROBE_NOT;
 }
 
-/* Whether its target need not be tried now, since the capture runs or ended a moment ago. */
+/* Whether its target need not be probed yet: the capture runs, or ended a moment ago. */
 static bool is_early(const struct daemon *d, const struct capture *one, long long now)
 {
     long long pause = AFTER_SAVED_NS;

@@ -1,6 +1,6 @@
 /*
- * What captures take on disk, and what is left there. Looked at from outside, once a second: a
- * session that its client broke may say what it likes.
+ * Watches the disk usage of captures and free space, once a second. It measures the files
+ * themselves, since a compromised session may report anything.
  */
 
 #include <dirent.h>
@@ -25,7 +25,7 @@ static uint64_t bytes_of(const struct stat *st)
     return (uint64_t)st->st_blocks * 512;
 }
 
-/* The files of a folder; not those of folders in it. */
+/* The size of a folder's files, without subfolders. */
 static uint64_t folder_bytes(int at, const char *path)
 {
     int fd = openat(at, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -44,7 +44,7 @@ static uint64_t folder_bytes(int at, const char *path)
     return sum;
 }
 
-/* Files without a name: event data that does not fit in memory, and a trace being written. */
+/* The size of unnamed files: spilled event data, and a trace being written. */
 static uint64_t nameless_bytes(pid_t pid)
 {
     char path[40];
@@ -75,17 +75,17 @@ static uint64_t left_in_journal(const struct daemon *d, const struct capture *on
     return sum;
 }
 
-/* ---- output folders, each read once for all its captures */
+/* ---- output folders; each is read once for all its captures */
 
-/* What the names of a capture's files begin with. */
+/* The common beginning of the names of a capture's files. */
 struct stem {
     struct capture *one;
     struct view text;
 };
 
 struct look {
-    VEC(struct stem) stems; /* of the folder at hand, in the order of their texts */
-    bool whole;             /* what all takes in it is wanted, too: `sum` */
+    VEC(struct stem) stems; /* of the current folder, sorted by text */
+    bool whole;             /* also sum up the size of all files: `sum` */
     uint64_t sum;
 };
 
@@ -117,9 +117,9 @@ static size_t same_bytes(struct view a, struct view b)
 }
 
 /*
- * The next of the stems that a file's name begins with; NULL: there are no more. `rest` is the name
- * at first, `end` the count of stems. The last stem that is not behind the name says how much of
- * the name one before it can have.
+ * The next of the stems that a file's name begins with; NULL: no more. Initially `rest` is the name
+ * and `end` the number of stems. The last stem that does not sort after the name limits how much of
+ * the name an earlier stem can share.
  */
 static const struct stem *next_stem(const struct look *look, struct view *rest, size_t *end)
 {
@@ -143,7 +143,7 @@ static const struct stem *next_stem(const struct look *look, struct view *rest, 
     return NULL;
 }
 
-/* Only files that count are looked at: in the folder there may be thousands of others. */
+/* Stats only files that count: the folder may hold thousands of others. */
 static void take_entry(struct look *look, int fd, const char *name)
 {
     struct stat st;
@@ -174,7 +174,7 @@ static void read_folder(struct look *look, int at, const char *path)
         closedir(dir);
 }
 
-/* A running capture that is the first in the list of those in its folder. */
+/* Whether it is the first running capture in its folder. */
 static bool stands_for_folder(const struct captures *c, size_t which)
 {
     const struct capture *one = c->list.at[which];
@@ -201,8 +201,8 @@ static void take_stems(struct look *look, const struct captures *c, const struct
 }
 
 /*
- * Those that captures are in, which may have been moved since they began, and the one that has the
- * name now, of which all may be wanted.
+ * Reads the captures' folders, which may have been moved, and the one at the output path, whose
+ * whole size may be needed.
  */
 static void look_at_folders(const struct daemon *d, struct look *look, bool whole)
 {
@@ -224,11 +224,11 @@ static void look_at_folders(const struct daemon *d, struct look *look, bool whol
         read_folder(look, AT_FDCWD, d->dir);
 }
 
-/* Of each capture its journal, its traces, parts included, and what has no name. */
+/* Measures each capture's journal, traces with parts, and unnamed files. */
 static void look_at_all(const struct daemon *d, struct look *look, bool whole)
 {
     if (!vec_reserve(&look->stems, d->captures.running))
-        return; /* what was known of them stays */
+        return; /* the previous figures stay */
     for (size_t i = 0; i < d->captures.list.len; i++) {
         struct capture *one = d->captures.list.at[i];
         if (one->state != CAPTURE_RUNNING)
@@ -246,7 +246,7 @@ uint64_t daemon_free_bytes(const struct daemon *d)
     return statvfs(d->dir, &fs) == 0 ? (uint64_t)fs.f_bavail * fs.f_frsize : UINT64_MAX;
 }
 
-/* ---- what is done about it */
+/* ---- enforcing the limits */
 
 /* `limit`: the option's name. */
 static void end_one(struct daemon *d, struct capture *one, const char *limit, const char *event,
@@ -272,7 +272,7 @@ static void keep_quota(struct daemon *d, struct capture *one)
     end_one(d, one, "quota", "disk.quota", why);
 }
 
-/* Paused sessions leave what their clients send to the clients. */
+/* A paused session reads nothing, so the data stays with its client. */
 static void pause_all(struct daemon *d, bool pause)
 {
     char left[FORMAT_SIZE];
@@ -316,7 +316,7 @@ static void keep_free(struct daemon *d)
     uint64_t bytes = daemon_free_bytes(d);
     bool low = bytes < d->min_free;
     if (d->pause_when_full) {
-        /* A little more than it takes to be paused, so that it does not go on and off. */
+        /* Resuming needs a little more free space than pausing, to avoid flapping. */
         pause_all(d, low || (d->paused && bytes < d->min_free + d->min_free / 4));
         d->disk_full = d->paused;
         return;

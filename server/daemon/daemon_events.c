@@ -1,7 +1,7 @@
 /*
- * What happens, told to whoever wants to know: a line of the log, a command, a web server. An event
- * is one JSON object for all of them. Commands and requests are jobs, few at a time; what they take
- * too long for waits, and is dropped at last rather than kept without end.
+ * Reports events to the log, a command or a web server. An event is one JSON object for all of
+ * them. Commands and requests run as jobs, few at a time. If they are too slow, events are queued;
+ * if the queue is full, events are dropped.
  */
 
 #include <inttypes.h>
@@ -29,7 +29,7 @@
 
 enum teller { TELL_COMMAND, TELL_SERVER };
 
-/* Something to tell, to one who wants to know. */
+/* An event for one destination. */
 struct news {
     enum teller way;
     const char *command; /* TELL_COMMAND */
@@ -56,7 +56,7 @@ void daemon_events_release(struct daemon *d)
     vec_release(&d->news);
 }
 
-/* ---- telling, in a process of its own */
+/* ---- reporting, in a child process */
 
 static int run_command(void *arg)
 {
@@ -67,7 +67,7 @@ static int run_command(void *arg)
     return 127;
 }
 
-/* A server that has trouble gets the same again; one that refuses does not. */
+/* Retries on server errors; a rejection is final. */
 static int send_tries(struct web_post *p, const char *text, struct err *e)
 {
     struct buf answer = {0};
@@ -116,13 +116,13 @@ static void told(void *ctx, const struct job *job)
     news_free(n);
 }
 
-/* The daemon ends before it came to anything. */
+/* The daemon ends before the job could run. */
 static void untold(void *ctx)
 {
     news_free(ctx);
 }
 
-/* In memory: what is to be told may be that a disk is full. */
+/* In memory, since the event may be that a disk is full. */
 static int text_file(const char *text, struct err *e)
 {
     int fd = memfd_create("event", MFD_CLOEXEC);
@@ -158,7 +158,10 @@ static void begin_telling(struct daemon *d, struct news *n)
         close(fd);
 }
 
-/* A queue that is full may be so again with the next event: not before there is much room. */
+/*
+ * Reports dropped events only when the queue has much room again, since it may be full with the
+ * next event.
+ */
 static void say_dropped(struct daemon *d)
 {
     if (!d->tell_dropped || d->news.len > QUEUE_MAX / 2)
@@ -262,7 +265,7 @@ static void log_line(const struct daemon *d, enum log_level level, const char *m
     buf_release(&safe);
 }
 
-/* Gives the event's text, to be freed; NULL when memory is short. */
+/* Returns the event's text, which the caller frees; NULL when memory is short. */
 __attribute__((format(printf, 6, 0))) static char *compose(struct daemon *d, enum log_level level,
                                                            const char *event,
                                                            const struct capture *one, json_t *more,
@@ -288,7 +291,7 @@ void daemon_log(struct daemon *d, enum log_level level, const char *event,
     va_end(values);
 }
 
-/* The program that is told of it, NULL when there is none, and the trace that it is about. */
+/* The command for this event, NULL when there is none, and the trace that it concerns. */
 static const char *command_for(const struct daemon *d, const char *event, const struct capture *one,
                                const char **trace)
 {

@@ -1,4 +1,4 @@
-/* The traces in the output folder, for who may fetch them. */
+/* Serves the traces in the output folder. */
 
 #include <dirent.h>
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "report/write/json_value.h"
 #include "server/daemon/daemon.h"
 
-/* Traces only: journals, spools and whatever else lies there is nobody's business. */
+/* Only traces are served, not journals, spool files or other files. */
 static bool is_trace_name(const char *name)
 {
     size_t len = strlen(name), suffix = strlen(".tracy");
@@ -27,8 +27,8 @@ bool daemon_same_file(const struct stat *a, const struct stat *b)
 }
 
 /*
- * No link leads out of the folder, and nothing is waited for. Kernels without openat2, and
- * sandboxes that forbid it, have the flags that do for a name without folders.
+ * No symlink leads out of the folder, and the open does not block. On kernels without openat2, and
+ * in sandboxes that forbid it, O_NOFOLLOW suffices for a name without folders.
  */
 int daemon_open_trace(const struct daemon *d, const char *name, struct stat *st)
 {

@@ -1,4 +1,4 @@
-/* The output folder: made at the start, and again when somebody removed it. */
+/* The output folder: made at the start, and again if it was removed. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -47,7 +47,7 @@ void daemon_tidy_folder(struct daemon *d)
                    format_counted(text, removed, "unfinished file"), d->dir);
 }
 
-/* What is shown, and sent to a sink, is what lies there now. */
+/* The traces that are served and uploaded are those in the current folder. */
 static bool open_folder(struct daemon *d)
 {
     int fd = open(d->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);

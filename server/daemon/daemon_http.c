@@ -1,4 +1,4 @@
-/* What the daemon answers over HTTP: who asks for what, answers of sessions. */
+/* The daemon's HTTP interface: routing, and answers from sessions. */
 
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include "server/daemon/token.h"
 
 #define API "/api/v1"
-#define ANSWER_NS 30000000000LL /* so long a session's answer is waited for */
+#define ANSWER_NS 30000000000LL /* timeout of a session's answer */
 #define TOKEN_NS 1000000000LL
 #define PENDING_MAX 256u
 
@@ -70,7 +70,7 @@ static struct capture *find_client(const struct daemon *d, const char *digits, s
     return NULL;
 }
 
-/* The session answers later: take_answer. */
+/* take_answer answers later, when the session does. */
 static void ask_session(struct daemon *d, struct http_exchange *x, struct capture *one,
                         enum monitor_question q)
 {
@@ -97,7 +97,7 @@ static void take_answer(void *ctx, struct capture *one, const struct channel_mes
         if (p.reference != m->reference || p.client != one->number)
             continue;
         d->http.pending.at[i] = d->http.pending.at[--d->http.pending.len];
-        /* A session that its client broke may say anything: it must at least be JSON. */
+        /* A compromised session may send anything: check at least that it is JSON. */
         json_t *said =
             m->type == MONITOR_ANSWER ? json_loadb(m->text, m->len, JSON_ALLOW_NUL, NULL) : NULL;
         if (said)
@@ -250,7 +250,7 @@ static void over(void *ctx, struct http_exchange *x)
     daemon_reports_over(d, x);
 }
 
-/* Whose session died, or saves: it does not answer any more. */
+/* Refuses requests whose session ended or is busy saving. */
 static void refuse_late(struct daemon *d, long long now)
 {
     for (size_t i = 0; i < d->http.pending.len; i++) {
@@ -285,11 +285,11 @@ int daemon_http_start(struct daemon *d, struct err *e)
     d->captures.answered_ctx = d;
     d->http.server = http_start(&options, e);
     if (d->http.server)
-        d->given.http = -1; /* the server's now */
+        d->given.http = -1; /* owned by the server now */
     return d->http.server ? 0 : -1;
 }
 
-/* A file that was written anew has another token, from then on: nobody need stop the captures. */
+/* Reloads the token when its file changes, so that the daemon need not be restarted. */
 static void look_at_token(struct daemon *d, long long now)
 {
     struct daemon_http *h = &d->http;
@@ -298,7 +298,7 @@ static void look_at_token(struct daemon *d, long long now)
     if (!h->token_at || now - h->token_looked < TOKEN_NS)
         return;
     h->token_looked = now;
-    /* A pipe is read but once. */
+    /* A pipe can be read only once. */
     if (stat(h->token_at + 1, &st) != 0 || !S_ISREG(st.st_mode) ||
         daemon_same_file(&st, &h->token_file))
         return;

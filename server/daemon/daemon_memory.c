@@ -1,7 +1,7 @@
 /*
- * One bound for all sessions. Each is sure of DAEMON_SESSION_LEAST, and one such share stays free
- * for the next client. Of the rest each first gets what it holds already, for that cannot be taken
- * from it without ending it; what is left goes by what they receive.
+ * One memory bound for all sessions. Each gets at least DAEMON_SESSION_LEAST, and one such share
+ * stays reserved for the next client. Of the rest each first gets what it holds already, since it
+ * would have to end without that; the remainder is divided by receive rate.
  */
 
 #include <inttypes.h>
@@ -13,11 +13,11 @@
 
 #define DIVIDE_NS 1000000000LL
 #define ROOM(HELD) ((HELD) / 3 * 4 + ((uint64_t)16 << 20))
-#define IDLE_RATE 1e6 /* bytes per second: who is quiet now may not stay so */
+#define IDLE_RATE 1e6 /* bytes per second: an idle client may become busy */
 
 struct share {
     struct capture *one;
-    uint64_t held; /* with room to work, beyond DAEMON_SESSION_LEAST */
+    uint64_t held; /* including working room, beyond DAEMON_SESSION_LEAST */
     double rate;
     uint64_t bytes;
 };
@@ -28,7 +28,7 @@ static struct share share_of(struct capture *one)
     const json_t *held = json_object_get(one->counters, "resident_bytes");
     double rate = json_number_value(json_object_get(one->counters, "bytes_per_second"));
     json_int_t bytes = json_integer_value(held);
-    /* The session says so: it is believed within bounds only. */
+    /* The session reports these; accept them only within bounds. */
     if (rate > 0 && rate < 1e12)
         s.rate += rate;
     if (bytes > 0 && bytes < INT64_MAX / 2 && ROOM((uint64_t)bytes) > DAEMON_SESSION_LEAST)
@@ -71,7 +71,7 @@ void daemon_divide_memory(struct daemon *d)
     d->divided = now;
     struct share *shares = calloc(d->captures.list.len + 1, sizeof *shares);
     if (!shares)
-        return; /* the shares of before still hold */
+        return; /* the previous shares stay valid */
     for (size_t i = 0; i < d->captures.list.len; i++) {
         if (d->captures.list.at[i]->state == CAPTURE_RUNNING)
             shares[n++] = share_of(d->captures.list.at[i]);

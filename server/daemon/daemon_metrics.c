@@ -1,11 +1,11 @@
-/* What Prometheus scrapes. */
+/* Prometheus metrics. */
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "server/daemon/daemon.h"
 
-/* Text of clients, in a label: well-formed as it came over JSON. */
+/* A client's text as a label; it is valid UTF-8 since it came as JSON. */
 static void put_label(struct buf *out, const char *name, const char *value)
 {
     buf_printf(out, "%s=\"", name);
@@ -52,7 +52,7 @@ static bool shows(const struct capture *one)
     return one->state == CAPTURE_RUNNING && one->hello && one->counters;
 }
 
-/* One family: a figure of each client. */
+/* A metric family with a figure for each client. */
 static void put_of_clients(const struct daemon *d, struct buf *out, const char *key,
                            const char *name, const char *type, const char *help)
 {
@@ -69,8 +69,8 @@ static void put_of_clients(const struct daemon *d, struct buf *out, const char *
 }
 
 /*
- * One family: a figure of each pool of each client. A client may give two pools one name: their
- * figures are one, since a series can be there once only.
+ * A metric family with a figure for each pool of each client. Pools of the same name are summed up,
+ * since a series may appear only once.
  */
 static void put_pool(struct buf *out, const struct capture *one, const json_t *pools, size_t at,
                      const char *key, const char *name)
@@ -83,7 +83,7 @@ static void put_pool(struct buf *out, const struct capture *one, const json_t *p
         if (!called || strcmp(called, pool) != 0)
             continue;
         if (i < at)
-            return; /* it was told there */
+            return; /* it was written with the first of that name */
         sum += json_number_value(json_object_get(other, key));
     }
     if (!pool)
@@ -105,7 +105,7 @@ static void put_of_pools(const struct daemon *d, struct buf *out, const char *ke
     }
 }
 
-/* Which alerts are true now. */
+/* The alerts that are true now. */
 static void put_alerts(const struct daemon *d, struct buf *out)
 {
     static const char name[] = "tidemark_alert_firing";

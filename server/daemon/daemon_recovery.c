@@ -1,7 +1,7 @@
 /*
- * What captures left that were cut off: when the daemon starts, by itself; when a session of its
- * own was killed, or journals are found that nobody writes, by a process beside it. Those that are
- * in use are left alone each time.
+ * Recovers journals of captures that were cut off: at the start in the daemon itself; later, when a
+ * session was killed or leftover journals are found, in a child process. Journals in use are
+ * skipped.
  */
 
 #include <fcntl.h>
@@ -18,7 +18,7 @@
 #include "server/capture/recover.h"
 #include "server/daemon/daemon.h"
 
-/* What the session's process group holds of its journal is let go of before that. */
+/* By then the session's process group has released the locks of its journal. */
 #define AFTER_NS 1000000000LL
 
 #define SECONDS_MAX 86400.0
@@ -26,20 +26,22 @@
 #define LOOK_NS 2000000000LL
 
 /*
- * A journal that could not be recovered is tried again after a pause, each time twice as long, and
- * told of no more often. Others do not wait for it.
+ * A journal that could not be recovered is retried after a pause that doubles each time, and
+ * reported as often. Other journals do not wait for it.
  */
 #define PAUSE_NS 60000000000LL
 #define PAUSES_MAX 7u /* about an hour */
 
-/* Or earlier, when there is more room: as a part of the journal's size, and at least. */
+/*
+ * Or earlier, when free space has grown: by this part of the journal's size, and at least so much.
+ */
 #define ROOM_PART 8u
 #define ROOM_LEAST ((uint64_t)1 << 20)
-#define TURN_PART 4 /* one part of five of the time */
+#define TURN_PART 4 /* retries take a fifth of the time */
 
 /*
- * The exit status. What is wrong with a journal was said; else `e` is filled. `wanted`: NULL, or
- * whether a journal is, by its id.
+ * Returns the exit status. Errors of a journal are printed; else `e` is filled. `wanted` selects
+ * journals by id; NULL: all.
  */
 static int recover_all(struct daemon *d, bool (*wanted)(void *ctx, uint64_t id), struct err *e)
 {
@@ -52,7 +54,7 @@ static int recover_all(struct daemon *d, bool (*wanted)(void *ctx, uint64_t id),
                                       .memory = d->memory};
     unsigned found;
     int status = recover_folder(d->dir, &options, &found, e);
-    options.outputs = d->dir; /* where journals are that lie elsewhere is for others, too */
+    options.outputs = d->dir; /* the spool folder may be shared with others */
     if (!e->code && d->spool) {
         int spooled = recover_folder(d->spool, &options, &found, e);
         status = spooled > status ? spooled : status;
@@ -60,14 +62,14 @@ static int recover_all(struct daemon *d, bool (*wanted)(void *ctx, uint64_t id),
     return status;
 }
 
-/* ---- its words: a line is an event */
+/* ---- output of a recovery: each line is an event */
 
 /*
- * Recovery tells what it does in text, and what is wrong on the other stream. Where that is to be
- * events both go to one file in memory first, so that they keep their order.
+ * A recovery prints its progress and its errors to different streams. For a JSON log both first go
+ * to one file in memory, which preserves their order.
  */
 struct words {
-    int out, err; /* where they went before */
+    int out, err; /* the original descriptors */
 };
 
 #define ERROR_HEAD "tidemark: "
@@ -101,7 +103,7 @@ static void log_lines(struct daemon *d, int file)
         close(file);
 }
 
-/* Both streams go to where standard output goes, line by line. */
+/* Redirects standard error to standard output, line-buffered. */
 static int join_streams(void)
 {
     setvbuf(stdout, NULL, _IOLBF, 0);
@@ -138,7 +140,7 @@ static void restore_words(struct daemon *d, const struct words *before)
     log_lines(d, file);
 }
 
-/* ---- what is left, and when it is tried again */
+/* ---- leftovers and their retries */
 
 static int by_id(const void *a, const void *b)
 {
@@ -162,10 +164,10 @@ static void take(void *ctx, const struct journal_left *left)
     const struct leftover *known = find(&look->before, left->id);
     struct leftover one = known ? *known : (struct leftover){0};
     one.is = *left;
-    (void)vec_push(&look->now.list, one); /* what finds no memory is found the next time */
+    (void)vec_push(&look->now.list, one); /* after an allocation failure the next scan finds it */
 }
 
-/* What is known of those that are still as they were stays known. */
+/* Journals that are unchanged keep their state. */
 static void list_left(struct daemon *d)
 {
     struct look look = {.before = d->left, .now = d->left};
@@ -201,8 +203,8 @@ static void put_off(struct leftover *one, long long now, uint64_t room)
 }
 
 /*
- * Those that were tried and are still there wait for more room, or for a while. When the process
- * did not get to all of them nobody knows which is to blame: each has its turn.
+ * Journals that were tried and still exist wait for more room or for a pause. If the process was
+ * killed before it reached all of them, the cause is unknown: each is then tried alone.
  */
 static void note_left(struct daemon *d, bool killed)
 {
@@ -228,7 +230,7 @@ static bool is_due(const struct daemon *d, const struct leftover *one, long long
     return now >= one->not_before || (now >= d->left.or_with && room >= one->room);
 }
 
-/* Of those that failed the one that has waited longest. */
+/* Of the failed journals, the one that has waited longest. */
 static struct leftover *choose_again(struct daemon *d, long long now)
 {
     struct leftover *again = NULL;
@@ -243,8 +245,8 @@ static struct leftover *choose_again(struct daemon *d, long long now)
 }
 
 /*
- * What is tried now: all that never was, or in turn with those one that failed. That one is alone,
- * so that what breaks the process, or takes an hour, does so for itself. False: nothing is.
+ * Chooses what to recover now: all new journals, or alternately one failed journal. That one is
+ * recovered alone, so that it cannot crash or delay the others. False: there is nothing to do.
  */
 static bool choose(struct daemon *d, long long now, bool settled)
 {
@@ -263,8 +265,8 @@ static bool choose(struct daemon *d, long long now, bool settled)
 }
 
 /*
- * For now. A trace takes room before its journal gives its own back, and what --min-free keeps is
- * for others. --total-quota does not matter: the trace takes less than the journal did, as a rule.
+ * A trace needs space before its journal is removed, and --min-free must be kept. --total-quota
+ * does not matter: the trace is usually smaller than the journal.
  */
 static bool has_room(struct daemon *d)
 {
@@ -323,7 +325,7 @@ void daemon_recover_soon(struct daemon *d)
         d->recover_at = monotonic_ns() + AFTER_NS;
 }
 
-/* What an earlier one left that was killed takes the room that this one may need. */
+/* Leftovers of a killed daemon take space that this one may need. */
 static int recover_beside(void *arg)
 {
     const struct daemon *d = arg;
@@ -337,7 +339,7 @@ static int recover_beside(void *arg)
 
 struct recovery_job {
     struct daemon *daemon;
-    int words; /* both its streams */
+    int words; /* both its output streams */
 };
 
 static void forget(void *ctx)
@@ -393,7 +395,10 @@ static int begin(struct daemon *d, struct err *e)
     return 0;
 }
 
-/* It is tried again the next time that somebody looks; what lasts is told after growing pauses. */
+/*
+ * Reports that the process could not be started. It is retried at the next scan; reports come after
+ * growing pauses.
+ */
 static void tell_unbegun(struct daemon *d, long long now, const struct err *e)
 {
     struct daemon_leftovers *l = &d->left;

@@ -1,7 +1,7 @@
 /*
- * Tries to capture a client that fail as the one before did. A client that is busy, or a port where
- * something else listens, can be so for weeks, and is tried several times a minute: the same words
- * come again after a minute, two, four, and at last once an hour.
+ * Suppresses repeated failures to capture a client. A busy client, or another service on the port,
+ * can last for weeks and is tried several times a minute: the same messages are printed again after
+ * one minute, two, four, and finally once an hour.
  */
 
 #include <stdlib.h>
@@ -12,7 +12,7 @@
 
 #define FIRST_PAUSE_NS 60000000000LL
 #define LAST_PAUSE_NS 3600000000000LL
-#define HELD_MAX ((size_t)16 << 10) /* bytes of one try: more is said by no try that fails */
+#define HELD_MAX ((size_t)16 << 10) /* bytes of one try; a failing try prints less */
 
 bool daemon_hold(struct capture *one)
 {

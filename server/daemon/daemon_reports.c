@@ -1,7 +1,7 @@
 /*
- * Pages of finished traces. Each is made when it is first asked for, by a process that can do
- * nothing but read that trace and write that page, and kept in a file without a name as long as the
- * trace stays as it was, and there are not too many of them.
+ * HTML reports of finished traces. Each is made on the first request, by a process that can only
+ * read that trace and write that report. It is kept in an unnamed file while the trace is unchanged
+ * and there are not too many reports.
  */
 
 #include <stdio.h>
@@ -23,8 +23,8 @@
 #define CAUSE_MAX 512u
 
 /*
- * Data of a process that makes a page, which ends when it wants more, and what it shall keep there
- * of the trace. A page of any trace takes some hundred MiB.
+ * Data limit of a process that makes a report, and how much of the trace it keeps in memory. A
+ * report of any trace takes some hundred MiB.
  */
 #define MAKER_MEMORY ((uint64_t)1 << 30)
 #define MAKER_KEEPS "256M"
@@ -32,12 +32,12 @@
 struct report_page {
     char *name;
     enum report_kind kind;
-    struct stat trace; /* as it was: another file of that name has another page */
-    int input;         /* the trace, while the page is waited for; else -1 */
-    int fd;            /* the page; -1: it waits to be made */
+    struct stat trace; /* as it was then: a changed file gets a new report */
+    int input;         /* the trace, until the report is made; else -1 */
+    int fd;            /* the report; -1: queued */
     uint64_t bytes;
     bool running, whole;
-    long long used; /* monotonic ns */
+    long long used; /* last use; monotonic ns */
     VEC(struct http_exchange *) waiting;
     struct daemon *daemon;
 };
@@ -66,7 +66,7 @@ void daemon_reports_release(struct daemon *d)
     vec_release(&d->reports);
 }
 
-/* ---- the maker, in a process of its own */
+/* ---- making a report, in a child process */
 
 static int make_page(void *arg)
 {
@@ -75,7 +75,7 @@ static int make_page(void *arg)
         "report",   "-",         "--format", p->kind == REPORT_PAGE ? "html" : "json",
         "--memory", MAKER_KEEPS, NULL};
     const struct guard_folders folders = {.writable = {tempfile_dir(NULL)}};
-    /* A library that is loaded when it is needed: later it could not be. */
+    /* Loads Capstone now: the guards forbid it later. */
     struct instructions *disassembler = p->kind == REPORT_PAGE ? instructions_new(CODE_X64) : NULL;
     guard_limits(64, MAKER_MEMORY);
     (void)guard_files(&folders);
@@ -113,7 +113,9 @@ static void answer_waiting(struct report_page *p, unsigned status, const char *w
     p->waiting.len = 0;
 }
 
-/* The first line that it said, without who says it: a hint for who typed a command may follow. */
+/*
+ * Its first line of output without the program's name; later lines may be hints for command lines.
+ */
 static void take_cause(const struct job *job, char out[CAUSE_MAX])
 {
     static const char *const ours[] = {"tidemark: ", "report: "};
@@ -182,7 +184,7 @@ void daemon_reports_turn(struct daemon *d)
         struct report_page *p = d->reports.at[i];
         if (!p->whole && !p->running && p->waiting.len && d->report_makers < MAKERS_MAX)
             begin(d, p);
-        if (!p->whole && !p->running && !p->waiting.len) /* nobody wants it any more */
+        if (!p->whole && !p->running && !p->waiting.len) /* no request waits for it any more */
             drop(d, i--);
     }
 }
@@ -198,7 +200,7 @@ void daemon_reports_over(struct daemon *d, const struct http_exchange *x)
     }
 }
 
-/* The page, when there is one of that very file. Those of files that were replaced are dropped. */
+/* The report of that very file, if there is one. Drops reports of replaced files. */
 static struct report_page *find(struct daemon *d, const char *name, enum report_kind kind,
                                 const struct stat *st)
 {
@@ -214,7 +216,7 @@ static struct report_page *find(struct daemon *d, const char *name, enum report_
     return NULL;
 }
 
-/* The one that was not looked at for longest goes. */
+/* Drops the least recently used one. */
 static bool make_room(struct daemon *d)
 {
     size_t oldest = SIZE_MAX;

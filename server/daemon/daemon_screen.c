@@ -1,4 +1,4 @@
-/* What `tidemark daemon` prints. */
+/* The terminal output of `tidemark daemon`. */
 
 #include <stdio.h>
 

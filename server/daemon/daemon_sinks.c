@@ -1,9 +1,9 @@
 /*
- * Finished traces on their way to the tables of a fleet, one at a time, each by a process of its
- * own that does what `tidemark push` does. A trace that was sent has a mark, an extended attribute
- * of its file, so that a daemon that starts anew knows what is left to send, whoever saved it:
- * parts of a rotating capture and recovered ones, too. Where files cannot be marked a hidden file
- * of the folder says what was sent (server/daemon/sent_files.h).
+ * Uploads finished traces to the tables of a fleet, one at a time, each in a process that runs
+ * `tidemark push`. A sent trace is marked with an extended attribute, so that a restarted daemon
+ * knows what is left to send, including parts of rotating captures and recovered traces. On file
+ * systems without extended attributes a hidden file in the folder lists the sent traces
+ * (server/daemon/sent_files.h).
  */
 
 #include <dirent.h>
@@ -24,12 +24,12 @@
 #include "server/guard/guard.h"
 #include "server/sinks/push.h"
 
-/* Data of a process that sends a trace, which ends when it wants more. */
+/* Data limit of a process that sends a trace. */
 #define SENDER_MEMORY ((uint64_t)1 << 30)
 
 #define MARK "user.tidemark.sent"
 #define LOOK_NS 60000000000LL
-#define PAUSE_NS 5000000000LL /* after a failure; twice as long after each further one */
+#define PAUSE_NS 5000000000LL /* after a failure; doubled after each further one */
 #define PAUSES_MOST 7u
 #define SECONDS_MAX 3600.0
 
@@ -67,7 +67,7 @@ void daemon_sinks_release(struct daemon *d)
 
 /* ---- marks */
 
-/* Of this place: a trace that was sent elsewhere is to be sent here. */
+/* The mark of this destination: a trace sent elsewhere is still to be sent here. */
 static uint64_t mark_of(const struct daemon_sink *s)
 {
     return XXH3_64bits(s->place, strlen(s->place));
@@ -103,14 +103,14 @@ static void mark_sent(struct daemon *d, const char *name)
         sent_files_add(&d->sink.passed, d->http.dir, &d->sink.now, true);
 }
 
-/* ---- what there is to send */
+/* ---- traces to send */
 
 static int by_name(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-/* `known` names that wait already, sorted. */
+/* `known`: names already queued, sorted. */
 static int take_name(struct daemon *d, const char *name, char *const *known, size_t n)
 {
     struct stat st;
@@ -127,7 +127,7 @@ static int take_name(struct daemon *d, const char *name, char *const *known, siz
     return 0;
 }
 
-/* In order of their names; but what could not be sent stays behind what was not tried yet. */
+/* Scans in the order of names; failed traces stay behind untried ones. */
 static void look(struct daemon *d)
 {
     struct daemon_sink *s = &d->sink;
@@ -167,7 +167,7 @@ void daemon_sinks_look(struct daemon *d)
 
 /* ---- sending */
 
-/* In a process of its own. */
+/* Runs in a child process. */
 static int push_one(void *arg)
 {
     struct daemon *d = arg;
@@ -187,8 +187,7 @@ static int push_one(void *arg)
            vec_push(&words, NULL);
     guard_limits(0, SENDER_MEMORY);
     (void)guard_files(&folders);
-    if (place.kind ==
-        PUSH_FILES) { /* else libraries are loaded, and servers found by their names */
+    if (place.kind == PUSH_FILES) { /* sends to a server need libraries and name resolution */
         (void)guard_calls();
         (void)guard_forks();
         (void)guard_sockets();
@@ -201,7 +200,7 @@ static int push_one(void *arg)
     return status;
 }
 
-/* Takes the first one out, and gives it. */
+/* Removes and returns the first one. */
 static char *take_first(struct daemon_sink *s)
 {
     char *name = s->waiting.at[0];
@@ -223,7 +222,7 @@ static json_t *trace_json(const char *name)
     return json_with(json_object(), "trace", json_text(view_of(name)));
 }
 
-/* Who reads the log hears of a place that is gone once; of a trace that is of no use, each time. */
+/* An unreachable destination is logged once; an unusable trace each time. */
 static void sent(void *ctx, const struct job *job)
 {
     struct daemon *d = ctx;
@@ -244,11 +243,11 @@ static void sent(void *ctx, const struct job *job)
     }
     if (done)
         mark_sent(d, name);
-    else if (bad) /* a daemon that starts anew tries it again */
+    else if (bad) /* a restarted daemon retries it */
         sent_files_add(&s->passed, d->http.dir, &s->now, false);
     if (!done && !bad) {
         pause_sending(s);
-        (void)vec_push(&s->waiting, name); /* there is room: it was there before */
+        (void)vec_push(&s->waiting, name); /* capacity remains from its removal */
         return;
     }
     s->failed = done ? 0 : s->failed;
@@ -315,7 +314,7 @@ int daemon_sinks_start(struct daemon *d, struct err *e)
     if (!d->sink.place)
         return d->sink.labels.len ? err_set(e, ERR_USAGE, "--label is for --sink") : 0;
     if (push_place_parse(&place, d->sink.place) && place.kind == PUSH_FILES)
-        (void)mkdir(place.place, 0777); /* what is wrong is told when something is to be sent */
+        (void)mkdir(place.place, 0777); /* reported with the first send */
     if (d->http.dir < 0)
         d->http.dir = open(d->dir, O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (d->http.dir < 0)

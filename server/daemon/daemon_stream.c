@@ -1,10 +1,9 @@
 /*
- * The stream of events: how things stand, once a second. Who asks for changes gets the whole once,
- * and from then on of each client that is as it was only the number: of a daemon that remembers a
- * thousand, 600 KB become 5.
+ * The event stream: the daemon's state, once a second. A reader of changes gets the full state
+ * once, then only the number of each unchanged client: with a thousand clients 600 KB shrink to 5.
  *
- * What was told last is known once, not for each who listens: all are offered the same event at the
- * same time. Who did not take one is out of step, and gets the whole again.
+ * The last event is stored once for all readers, who are all offered the same event. A reader that
+ * did not take one is out of step and gets the full state again.
  */
 
 #include <xxhash.h>
@@ -16,7 +15,7 @@
 #define PUSH_NS 1000000000LL
 #define STREAMS_MAX 32u
 
-/* In both its forms. */
+/* An event in both forms. */
 struct told {
     struct buf whole, changes;
     VEC(struct told_client) told;
@@ -24,14 +23,14 @@ struct told {
 
 static bool was_told(const struct daemon_http *h, size_t *at, const struct told_client *now)
 {
-    /* Both are in the order of the numbers. */
+    /* Both lists are sorted by number. */
     while (*at < h->told.len && h->told.at[*at].number < now->number)
         ++*at;
     return *at < h->told.len && h->told.at[*at].number == now->number &&
            h->told.at[*at].hash == now->hash;
 }
 
-/* `at`: where it is looked for in what was told last. */
+/* `at`: index of the search in the last event's clients. */
 static bool put_client(const struct daemon *d, struct told *ev, const struct capture *one,
                        size_t *at)
 {
@@ -40,7 +39,7 @@ static bool put_client(const struct daemon *d, struct told *ev, const struct cap
     if (!json_put(&ev->whole, daemon_client_json(d, one), JSON_COMPACT) || ev->whole.failed)
         return false;
     const uint8_t *text = ev->whole.data + begin;
-    /* The seed is this process's: no client can say something else with the same hash. */
+    /* The seed is random per process, so that a client cannot construct a collision. */
     now.hash = XXH3_64bits_withSeed(text, ev->whole.len - begin, map_hash(0));
     if (was_told(&d->http, at, &now))
         buf_printf(&ev->changes, "%u", now.number);
@@ -63,7 +62,7 @@ static bool put_clients(const struct daemon *d, struct told *ev)
     return true;
 }
 
-/* The object that `head` is, and the clients as its last member, which put_clients fills. */
+/* The object `head`, with the clients as its last member, which put_clients fills. */
 static void put_head(struct buf *out, const char *type, const struct buf *head)
 {
     buf_printf(out, "event: %s\ndata: ", type);
@@ -71,7 +70,7 @@ static void put_head(struct buf *out, const char *type, const struct buf *head)
     buf_puts(out, ",\"clients\":[");
 }
 
-/* False when memory is short: nothing is told then. */
+/* False when memory is short: no event is sent then. */
 static bool compose(const struct daemon *d, struct told *ev)
 {
     struct buf head = {0};
@@ -87,7 +86,7 @@ static bool compose(const struct daemon *d, struct told *ev)
     return done && !ev->whole.failed && !ev->changes.failed;
 }
 
-/* From now on it is what was told last. */
+/* Stores it as the last event. */
 static void take_over(struct daemon_http *h, struct told *ev)
 {
     vec_release(&h->told);
@@ -125,7 +124,7 @@ void daemon_stream_begin(struct daemon *d, struct http_exchange *x)
         http_refuse(x, 500, "out of memory");
     else
         http_stream(x);
-    d->http.pushed = 0; /* it hears at once how things stand */
+    d->http.pushed = 0; /* it gets the state at once */
 }
 
 void daemon_stream_over(struct daemon *d, const struct http_exchange *x)

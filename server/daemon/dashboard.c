@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* Found by the compiler's -I, as #include finds its files; the Makefile knows of them. */
+/* The assembler finds these files by -I, as #include does; the Makefile lists them. */
 #define FILE_HERE(NAME, PATH)                                                                      \
     __asm__(".section .rodata\n.global tidemark_page_" #NAME "\n.global tidemark_page_" #NAME      \
             "_end\ntidemark_page_" #NAME ":\n.incbin \"" PATH "\"\ntidemark_page_" #NAME           \

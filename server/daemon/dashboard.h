@@ -1,12 +1,12 @@
 #ifndef TIDEMARK_SERVER_DAEMON_DASHBOARD_H
 #define TIDEMARK_SERVER_DAEMON_DASHBOARD_H
 
-/* The files of the daemon's page and the description of its interface, from web/daemon. */
+/* The dashboard's files and the description of the HTTP interface, from web/daemon. */
 
 #include <stddef.h>
 
 struct daemon_page {
-    const char *path; /* that it is asked for by */
+    const char *path; /* path in the URL */
     const char *type;
     const char *begin, *end;
 };

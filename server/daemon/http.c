@@ -16,15 +16,15 @@
 #include "server/daemon/http_patience.h"
 #include "server/net/address.h"
 
-/* Its interface has been the same since 0.9.37. */
+/* Its ABI is unchanged since 0.9.37. */
 #define MICROHTTPD "libmicrohttpd.so.12"
 
 #define COOKIE "tidemark_token"
-#define RUNS_PER_TURN 64u /* each sends or takes a piece for every connection */
+#define RUNS_PER_TURN 64u /* each run transfers a piece for every connection */
 #define CONNECTION_SECONDS 60u
 #define CONNECTION_MEMORY ((size_t)32 << 10)
 
-/* It brings a TLS library and much else along, which no other command needs. */
+/* Loaded at run time: it brings a TLS library and more, which no other command needs. */
 struct http_library {
     void *handle;
     __typeof__(MHD_add_response_header) *add_header;
@@ -54,7 +54,7 @@ struct http_server {
     bool stopping;
     struct http_patience patience;
     char *token;
-    struct http_exchange *first; /* of all that are not over */
+    struct http_exchange *first; /* all active exchanges */
 };
 
 struct http_exchange {
@@ -66,14 +66,14 @@ struct http_exchange {
     struct buf body;
     bool too_long;
     bool asked;   /* handle was called */
-    bool trusted; /* it may have what it asks for, and not only since anybody may */
+    bool trusted; /* it passed a check, and its path is not a public one */
     bool suspended;
     struct MHD_Response *response; /* waits to be queued */
     unsigned status;
     bool streams;
-    size_t target;         /* bytes of it as it was sent */
-    const char *malformed; /* why it is not answered; NULL: it is */
-    bool document;         /* the answer is a page that is not ours */
+    size_t target;         /* length of the target as sent */
+    const char *malformed; /* why it is rejected; NULL: it is well-formed */
+    bool document;         /* the answer is an HTML report */
     struct buf out;        /* of a stream */
     size_t sent;
     uint64_t note;
@@ -104,9 +104,9 @@ static bool load(struct http_library *l)
     return l->handle != NULL;
 }
 
-/* ---- who may ask */
+/* ---- access control */
 
-/* Takes the same time wherever the difference is. */
+/* Compares in constant time. */
 static bool is_token(const struct http_server *s, const char *text, size_t len)
 {
     size_t n = strlen(s->token);
@@ -159,7 +159,7 @@ static bool is_own_origin(const char *origin, const char *host)
            strcasecmp(origin + sizeof scheme - 1, host) == 0;
 }
 
-/* 0, or the status that says why not. */
+/* 0, or the status of the refusal. */
 static unsigned refused(const struct http_exchange *x, const char **why)
 {
     const char *host = header(x, MHD_HTTP_HEADER_HOST);
@@ -209,7 +209,7 @@ static void add_headers(const struct http_exchange *x, struct MHD_Response *r, c
                       "form-action 'none'; frame-ancestors 'none'");
     if (x->status == MHD_HTTP_UNAUTHORIZED)
         (void)x->server->mhd.add_header(r, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
-    if (x->malformed) /* what comes behind it may be anything */
+    if (x->malformed) /* what follows may be anything */
         (void)x->server->mhd.add_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
 }
 
@@ -222,7 +222,7 @@ static void resume(struct http_exchange *x)
 static void answer(struct http_exchange *x, unsigned status, const char *type,
                    struct MHD_Response *r)
 {
-    if (!r || x->response || x->streams) { /* no memory, or answered already */
+    if (!r || x->response || x->streams) { /* memory is short, or already answered */
         if (r)
             x->server->mhd.destroy_response(r);
         return;
@@ -346,10 +346,10 @@ void http_stream(struct http_exchange *x)
 
 bool http_push(struct http_exchange *x, const void *text, size_t len)
 {
-    /* Who does not read loses events, not the connection. */
+    /* A reader that does not read loses events but keeps its connection. */
     if (!x->streams || x->out.len - x->sent > HTTP_STREAM_WAITING_MAX)
         return false;
-    /* Nor does who reads on, but is always behind, make us keep what he has read. */
+    /* Frees what was read, also for a reader that is always behind. */
     if (x->sent) {
         memmove(x->out.data, x->out.data + x->sent, x->out.len - x->sent);
         x->out.len -= x->sent;
@@ -363,9 +363,9 @@ bool http_push(struct http_exchange *x, const void *text, size_t len)
     return kept;
 }
 
-/* ---- libmicrohttpd's calls */
+/* ---- callbacks of libmicrohttpd */
 
-/* A request begins: its target, as it was sent. */
+/* A request begins; `target` is as sent. */
 static void *on_target(void *ctx, const char *target, struct MHD_Connection *c)
 {
     struct http_server *s = ctx;
@@ -382,7 +382,7 @@ static void *on_target(void *ctx, const char *target, struct MHD_Connection *c)
     return x;
 }
 
-/* Its head has come. */
+/* Its head is complete. */
 static bool take_head(struct http_exchange *x, const char *path, const char *method,
                       const char *version)
 {
@@ -394,7 +394,7 @@ static bool take_head(struct http_exchange *x, const char *path, const char *met
                                    .version = version,
                                    .target = x->target};
     x->malformed = http_head_refused(&head);
-    /* What GET answers; the library leaves the body out. */
+    /* HEAD is answered as GET; the library omits the body. */
     snprintf(x->method, sizeof x->method, "%s", strcmp(method, "HEAD") == 0 ? "GET" : method);
     x->path = strdup(path);
     return x->path != NULL;
@@ -408,7 +408,7 @@ static void ask(struct http_exchange *x)
     x->trusted = !status && has_token(x);
     if (status)
         http_refuse(x, status, why);
-    else if (x->server->stopping) /* came with the last turn: nobody would answer it later */
+    else if (x->server->stopping) /* arrived with the last turn: no answer would be sent later */
         http_refuse(x, MHD_HTTP_SERVICE_UNAVAILABLE, "the daemon ends");
     else
         x->server->o.handle(x->server->o.ctx, x);
@@ -434,7 +434,7 @@ static enum MHD_Result on_request(void *ctx, struct MHD_Connection *c, const cha
     if (!x->asked)
         ask(x);
     http_patience_came(&x->server->patience, c, x->trusted);
-    if (!x->response) { /* it will be answered later */
+    if (!x->response) { /* it is answered later */
         x->suspended = true;
         x->server->mhd.suspend(c);
         return MHD_YES;
@@ -504,7 +504,7 @@ static int listen_on(struct http_server *s, const struct addrinfo *at, struct er
         given[0] = given[1];
     const unsigned flags =
         MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (at->ai_family == AF_INET6 ? MHD_USE_IPv6 : 0u);
-    /* On the loopback all have one address. */
+    /* On the loopback all clients share one address. */
     const unsigned of_one = s->loopback ? 0 : HTTP_CONNECTIONS_OF_ONE;
     s->patience.info = s->mhd.connection_info;
     s->daemon = s->mhd.start(
@@ -550,7 +550,7 @@ void http_stop(struct http_server *s)
     if (!s)
         return;
     s->stopping = true;
-    /* The library cannot stop while somebody waits. */
+    /* The library cannot stop while requests are suspended. */
     for (struct http_exchange *x = s->first; x; x = x->next) {
         if (x->suspended && !x->streams)
             http_refuse(x, MHD_HTTP_SERVICE_UNAVAILABLE, "the daemon ends");

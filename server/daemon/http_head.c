@@ -5,7 +5,7 @@
 #include <strings.h>
 
 struct seen {
-    size_t bytes; /* of the fields' lines */
+    size_t bytes; /* of the header lines */
     unsigned hosts, lengths, codings;
 };
 

@@ -12,16 +12,16 @@
 #include "server/net/stop.h"
 
 #define LOOK_NS 500000000LL
-#define FRESH 8u /* of the newest connections are not hung up on: their requests are on the way */
+#define FRESH 8u /* newest connections that are never closed for lack of room */
 
 struct http_wait {
     struct http_wait *next, *before;
     struct MHD_Connection *connection;
     long long until; /* monotonic ns */
     uint8_t from[16];
-    bool trusted; /* it asked for something that it may have */
-    bool busy;    /* it is being answered */
-    bool cut;     /* it was hung up on */
+    bool trusted; /* it made an authorized request */
+    bool busy;    /* its answer is being sent */
+    bool cut;     /* it was shut down */
 };
 
 static long long after(int seconds)
@@ -29,7 +29,7 @@ static long long after(int seconds)
     return monotonic_ns() + seconds * 1000000000LL;
 }
 
-/* Who has one address of IPv6 has a network of them. */
+/* An IPv6 client usually has a whole /64 network: compare that. */
 static void take_address(struct http_wait *w, const struct sockaddr *at)
 {
     if (at->sa_family == AF_INET) {
@@ -40,7 +40,7 @@ static void take_address(struct http_wait *w, const struct sockaddr *at)
     }
 }
 
-/* ---- room */
+/* ---- making room */
 
 static int socket_of(const struct http_patience *p, const struct http_wait *w)
 {
@@ -51,7 +51,7 @@ static int socket_of(const struct http_patience *p, const struct http_wait *w)
 
 static void hang_up(const struct http_patience *p, struct http_wait *w)
 {
-    /* The library then finds that it has ended. */
+    /* The library then notices the end. */
     (void)shutdown(socket_of(p, w), SHUT_RDWR);
     w->cut = true;
 }
@@ -70,8 +70,8 @@ static unsigned neighbours(const struct http_patience *p, const struct http_wait
 }
 
 /*
- * The one to be hung up on: a stranger before others, of the address that has most, and the oldest
- * of those. Of an address only, for one that has too many. NULL: there is none.
+ * The connection to close: an unauthenticated one first, of the address with the most connections,
+ * and the oldest of those. `of` limits the choice to its address. NULL: there is none.
  */
 static struct http_wait *find_worst(const struct http_patience *p, const struct http_wait *of)
 {
@@ -104,13 +104,13 @@ static void make_room(const struct http_patience *p)
         hang_up(p, worst);
 }
 
-/* ---- what happens */
+/* ---- events */
 
 static void began(struct http_patience *p, struct MHD_Connection *c, void **own)
 {
     const union MHD_ConnectionInfo *info = p->info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
     struct http_wait *w = calloc(1, sizeof *w);
-    if (!w) /* libmicrohttpd's own timeout is left */
+    if (!w) /* libmicrohttpd's timeout still applies */
         return;
     *w =
         (struct http_wait){.next = p->first, .connection = c, .until = after(HTTP_REQUEST_SECONDS)};
@@ -169,8 +169,8 @@ void http_patience_answered(const struct http_patience *p, struct MHD_Connection
 }
 
 /*
- * The library may miss an end that came right behind the last bytes: it is told of new events once,
- * and then reads one piece.
+ * The library may miss an end that came directly after the last bytes: it gets one edge-triggered
+ * event and then reads one piece.
  */
 static bool has_ended(const struct http_patience *p, const struct http_wait *w)
 {

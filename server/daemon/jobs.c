@@ -15,9 +15,9 @@
 
 #define READS_PER_TURN 32u
 
-/* ---- the new process */
+/* ---- the child process */
 
-/* The daemon takes signals its own way; what it starts has them as any program does. */
+/* The daemon blocks signals; restores the defaults for the programs that it starts. */
 static void reset_signals(void)
 {
     static const int ours[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE, SIGXFSZ, SIGCHLD};
@@ -28,10 +28,10 @@ static void reset_signals(void)
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
-/* What a job's process is begun with, beside its plan. */
+/* A job's descriptors beside those of its plan. */
 struct job_ends {
-    int words; /* the pipe to us: its standard error */
-    int null;  /* /dev/null, in place of what the plan leaves open */
+    int words; /* the pipe to the daemon: its standard error */
+    int null;  /* /dev/null, for what the plan leaves open */
     pid_t daemon;
 };
 
@@ -44,7 +44,7 @@ static int be_job(const struct job_plan *plan, const struct file_limit *files, s
         if (getppid() != ends.daemon)
             return 1;
     }
-    /* The descriptors lie above 2: those three are open in the daemon. */
+    /* The descriptors are above 2, since the daemon has 0 to 2 open. */
     if (setpgid(0, 0) != 0 || dup2(ends.words, STDERR_FILENO) < 0 ||
         dup2(plan->in >= 0 ? plan->in : ends.null, STDIN_FILENO) < 0 ||
         dup2(plan->out >= 0 ? plan->out : ends.null, STDOUT_FILENO) < 0)
@@ -70,7 +70,7 @@ static int start(struct job *one, const struct file_limit *files, struct err *e)
 {
     int pipes[2];
     struct job_ends ends = {.daemon = getpid()};
-    /* Here, where the error is reported: a process that finds no descriptor just ends. */
+    /* Opened here, where an error can be reported: the child could only exit. */
     ends.null = open("/dev/null", O_RDWR | O_CLOEXEC);
     if (ends.null < 0)
         return err_errno(e, ERR_CONNECT, "cannot begin a process");
@@ -127,8 +127,9 @@ void jobs_poll(const struct jobs *j, struct pollfd *out)
 }
 
 /*
- * More than a pipe holds, so that a job never has to wait for us for long and nothing is left when
- * it has ended; but not without end, for it may write as fast as we read. The first part is kept.
+ * Reads more than a pipe holds, so that a job is not blocked for long and nothing remains unread
+ * when it has ended; but not without limit, since it may write as fast as the daemon reads. Only
+ * the first part is kept.
  */
 static void hear(struct job *one)
 {
@@ -177,7 +178,7 @@ void jobs_turn(struct jobs *j)
         while (one->said.len && one->said.data[one->said.len - 1] == '\n')
             one->said.len--;
         one->words = buf_str(&one->said);
-        /* `done` may begin further jobs. */
+        /* `done` may start further jobs. */
         j->list.at[i--] = j->list.at[--j->list.len];
         one->plan.done(one->plan.ctx, one);
         job_free(one);

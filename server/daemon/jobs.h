@@ -2,9 +2,9 @@
 #define TIDEMARK_SERVER_DAEMON_JOBS_H
 
 /*
- * Short work that the daemon has done by other processes: pages of traces, commands and requests
- * that tell of events. A job has a limit of time, and what it says on standard error is kept, up to
- * JOB_WORDS_MAX bytes; nothing here waits.
+ * Short tasks that the daemon runs in child processes: reports of traces, commands and requests
+ * about events. A job has a time limit. Up to JOB_WORDS_MAX bytes of its standard error are kept.
+ * No call blocks.
  */
 
 #include <poll.h>
@@ -22,48 +22,48 @@
 struct job;
 
 struct job_plan {
-    /* Runs in the new process, which has no descriptors but the three; returns its exit status. */
+    /* Runs in the child, which has only the three standard descriptors; returns its exit status. */
     int (*body)(void *arg);
     void *arg;
-    int in, out;      /* what its standard input and output are; -1: /dev/null */
-    double seconds;   /* killed when it takes longer, with all that is in its process group */
-    bool with_parent; /* it ends when the daemon does, even if that is killed */
-    /* It has ended, and `words` is what it said. The job is gone when this returns. */
+    int in, out;      /* its standard input and output; -1: /dev/null */
+    double seconds;   /* its process group is killed after this time */
+    bool with_parent; /* it is killed when the daemon ends */
+    /* It has ended, and `words` is its output. The job is freed when this returns. */
     void (*done)(void *ctx, const struct job *job);
-    /* Instead of `done`, when the jobs are released before it has ended; NULL: nothing is to do. */
+    /* Called instead of `done` when the jobs are released before it has ended; may be NULL. */
     void (*dropped)(void *ctx);
     void *ctx;
-    uint64_t note; /* for the caller's own use */
+    uint64_t note; /* for the caller */
 };
 
 struct job {
     struct job_plan plan;
     pid_t pid;
-    int ended; /* pidfd: readable when it has ended; -1: this kernel has none, it is asked for */
+    int ended; /* pidfd: readable when it has ended; -1: not supported, waitpid is polled */
     int heard; /* read end of its standard error; -1 once that is closed */
     struct buf said;
-    const char *words;  /* when it has ended: `said` without line ends at its end; "" nothing */
+    const char *words;  /* set at the end: `said` without trailing line ends; "": nothing */
     long long deadline; /* monotonic ns */
-    bool late;          /* it was killed for taking too long */
+    bool late;          /* killed for exceeding its time */
     int status;         /* exit status, or 128 + signal */
 };
 
 struct jobs {
     VEC(struct job *) list;
-    struct file_limit files; /* what was raised for the daemon alone */
+    struct file_limit files; /* the raised limit, to be restored in children */
 };
 
-/* Begins one. ERR_CONNECT, ERR_MEMORY. */
+/* Starts a job. ERR_CONNECT, ERR_MEMORY. */
 int jobs_begin(struct jobs *j, const struct job_plan *plan, struct err *e);
 
-/* What to wait for: so many descriptors, of which any may be -1. */
+/* The number of descriptors to poll, of which any may be -1. */
 size_t jobs_polled(const struct jobs *j);
 void jobs_poll(const struct jobs *j, struct pollfd *out);
 
-/* Takes what they say, tells of those that have ended, and ends what takes too long. */
+/* Reads the output of jobs, calls `done` for those that have ended, and kills overdue ones. */
 void jobs_turn(struct jobs *j);
 
-/* Kills those that are left, and drops them. */
+/* Kills and drops all remaining jobs. */
 void jobs_release(struct jobs *j);
 
 #endif

@@ -15,12 +15,12 @@
 #include "server/net/address.h"
 #include "server/net/stop.h"
 
-#define ROUND_MS 2000    /* from one round to the next */
-#define CONNECT_MS 1500  /* for one round's connections */
-#define AT_ONCE 64u      /* connections */
-#define ADDRESSES_MAX 4u /* tried of a host */
+#define ROUND_MS 2000    /* interval of rounds */
+#define CONNECT_MS 1500  /* for the connections of a round */
+#define AT_ONCE 64u      /* simultaneous connections */
+#define ADDRESSES_MAX 4u /* tried per host */
 
-/* What addresses of a target have answered in this round. */
+/* Answers of a target's addresses in this round. */
 enum { REFUSES = 1, MAY_BE_THERE = 2 };
 
 struct attempt {
@@ -39,7 +39,7 @@ struct round {
     uint8_t answers[PROBES_MAX]; /* by target */
 };
 
-/* One datagram each; when nobody takes them, the next round says it again. */
+/* One datagram each; if the send fails, the next round repeats it. */
 static void tell(const struct round *r, const struct attempt *a)
 {
     struct probe_found found = {.target = a->target};
@@ -48,7 +48,10 @@ static void tell(const struct round *r, const struct attempt *a)
         (void)send(r->out, &found, sizeof found, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-/* A host that does not answer may be back at once, with the same client. */
+/*
+ * A host that does not answer may return at once with the same client, so its port does not count
+ * as closed.
+ */
 static void note(struct round *r, uint32_t target, int error)
 {
     r->answers[target] |= error == ECONNREFUSED ? REFUSES : MAY_BE_THERE;
@@ -63,7 +66,7 @@ static void tell_gone(const struct round *r)
     }
 }
 
-/* Those that have an answer are told, and gone. */
+/* Reports and closes the connections that have an answer. */
 static void take_answers(struct round *r, const struct pollfd *polled)
 {
     unsigned kept = 0;
@@ -82,7 +85,7 @@ static void take_answers(struct round *r, const struct pollfd *polled)
     r->opened = kept;
 }
 
-/* Waits for all that are open, so long. */
+/* Waits for all open connections until the timeout. */
 static void settle(struct round *r)
 {
     long long end = monotonic_ns() + CONNECT_MS * 1000000LL;
@@ -146,14 +149,14 @@ static _Noreturn void probe_for_ever(struct round *r)
             try_target(r, i);
         settle(r);
         tell_gone(r);
-        /* The daemon's end closes with it. */
+        /* When the daemon ends, its side of the pair closes. */
         struct pollfd polled = {.fd = r->out, .events = POLLIN};
         if (poll(&polled, 1, ROUND_MS) > 0)
             _exit(0);
     }
 }
 
-/* One that is started again would have those of all captures, and keep what they are ends of. */
+/* A restarted prober would inherit the captures' descriptors and keep their pipes open. */
 static void close_others(int own)
 {
     if (own > 3)
@@ -181,7 +184,10 @@ int prober_start(struct prober *p, const struct probe_target *targets, unsigned 
         struct round r = {.targets = targets, .asked = p->asked, .count = count, .out = ends[1]};
         file_limit_restore(files);
         close_others(ends[1]);
-        /* A terminal's SIGINT goes to all: it ends when the daemon does, and not before. */
+        /*
+         * A terminal's SIGINT goes to its whole process group: the prober ends only when the daemon
+         * does.
+         */
         (void)setpgid(0, 0);
         probe_for_ever(&r);
     }

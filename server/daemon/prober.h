@@ -2,9 +2,9 @@
 #define TIDEMARK_SERVER_DAEMON_PROBER_H
 
 /*
- * Looking for clients that nobody hears: named hosts are tried, port by port, again and again, in a
- * process of its own, since names of hosts can take long to find out. What takes a connection need
- * not be a client; who tries to capture it finds out.
+ * Probes hosts whose clients' announcements do not reach us: it connects to their ports in turn, in
+ * a separate process, since resolving host names can take long. An open port need not be a
+ * client's; a capture finds that out.
  */
 
 #include <netinet/in.h>
@@ -26,38 +26,38 @@ struct probe_target {
 };
 
 enum probe_asked {
-    PROBE_FIND,  /* tell when it takes a connection */
-    PROBE_NOT,   /* not to be tried now, as it is being captured */
-    PROBE_WATCH, /* tell also when it refuses them: nobody listens there */
+    PROBE_FIND,  /* report when its port is open */
+    PROBE_NOT,   /* skip: it is being captured */
+    PROBE_WATCH, /* also report when its port is closed */
 };
 
-/* What takes connections, or does not any more. */
+/* An open port, or one that has closed. */
 struct probe_found {
     uint32_t target; /* index */
-    bool gone;       /* no address of the target takes one, and that is sure; `address` is empty */
+    bool gone;       /* all addresses of the target refuse connections; `address` is empty */
     char address[INET6_ADDRSTRLEN];
 };
 
 struct prober {
-    pid_t pid;               /* 0: does not run */
-    int fd;                  /* readable when something was found; -1 */
-    volatile uint8_t *asked; /* enum probe_asked by target, shared with the process */
+    pid_t pid;               /* 0: not running */
+    int fd;                  /* readable when there is a result; -1: none */
+    volatile uint8_t *asked; /* enum probe_asked by target, shared with the prober process */
     unsigned count;
 };
 
 #define PROBER_NONE ((struct prober){.fd = -1})
 
 /*
- * Starts the process. The targets are its own from then on, and of descriptors it keeps none above
- * 2; `files` is what was raised for the caller alone. ERR_CONNECT.
+ * Starts the process with a copy of the targets; it closes all descriptors above 2. `files` is the
+ * limit that the caller raised for itself. ERR_CONNECT.
  */
 int prober_start(struct prober *p, const struct probe_target *targets, unsigned count,
                  const struct file_limit *files, struct err *e);
 
-/* The next that was found. False when there is none now. *gone tells that the process has ended. */
+/* Returns the next result. False when there is none now. *gone: the process has ended. */
 bool prober_next(struct prober *p, struct probe_found *found, bool *gone);
 
-/* Ends the process. A second time harmless. */
+/* Ends the process. A second call is harmless. */
 void prober_release(struct prober *p);
 
 #endif

@@ -12,18 +12,18 @@
 #include "base/file_io.h"
 #include "base/vec.h"
 
-#define DIGITS 16u         /* of a key, hexadecimal: a line of the file */
-#define LINES_MAX 1000000u /* of a file that is read */
+#define DIGITS 16u         /* hexadecimal digits of a key: a line of the file */
+#define LINES_MAX 1000000u /* read from a file */
 #define BYTES_MAX ((uint64_t)LINES_MAX * 32)
-#define SPARE_LINES 64u    /* of files that are gone, before it is written anew */
-#define KEPT ((uint64_t)1) /* in the file, too; the look's number stands above it */
+#define SPARE_LINES 64u    /* of removed files, before the file is rewritten */
+#define KEPT ((uint64_t)1) /* flag: also in the file; the bits above are the scan's number */
 
 void sent_files_release(struct sent_files *s)
 {
     map_release(&s->known);
 }
 
-/* The device is left out: it can have another number after each start of the machine. */
+/* The device number is left out: it can change when the machine restarts. */
 static uint64_t key_of(const struct stat *file)
 {
     const uint64_t parts[] = {(uint64_t)file->st_ino, (uint64_t)file->st_size,
@@ -38,7 +38,7 @@ static void put_line(struct buf *out, uint64_t key)
     buf_printf(out, "%016" PRIx64 "\n", key);
 }
 
-/* The value of a digit; DIGITS: it is none. */
+/* The value of a digit; DIGITS: not a digit. */
 static unsigned digit(int c)
 {
     return c >= '0' && c <= '9'   ? (unsigned)(c - '0')
@@ -46,7 +46,7 @@ static unsigned digit(int c)
                                   : DIGITS;
 }
 
-/* Lines that are no keys were cut off, or are not ours: they are passed over. */
+/* Skips lines that are not keys: they were truncated or are not the daemon's. */
 static void read_lines(struct sent_files *s, FILE *f)
 {
     uint64_t key = 0;
@@ -86,8 +86,8 @@ void sent_files_open(struct sent_files *s, int dir, uint64_t purpose)
 }
 
 /*
- * When there is no room the next process does it again, which harms nobody. A line that was cut off
- * gets an end first, or would take this one with it.
+ * If this fails, the next process repeats the work, which is harmless. A truncated line first gets
+ * a line end, so that it does not spoil this one.
  */
 static void append(struct sent_files *s, int dir, uint64_t key)
 {
@@ -135,7 +135,7 @@ static void write_anew(struct sent_files *s, int dir)
     buf_release(&text);
 }
 
-/* ---- what is known */
+/* ---- known files */
 
 void sent_files_add(struct sent_files *s, int dir, const struct stat *file, bool keep)
 {
@@ -168,7 +168,7 @@ void sent_files_end_look(struct sent_files *s, int dir)
     const struct map_slot *slot;
     while ((slot = map_next(&s->known, &iter))) {
         if (slot->value >> 1 != s->look)
-            (void)vec_push(&gone, slot->key); /* else at a later look */
+            (void)vec_push(&gone, slot->key); /* else at a later scan */
         else
             kept += slot->value & KEPT;
     }

@@ -2,10 +2,10 @@
 #define TIDEMARK_SERVER_DAEMON_SENT_FILES_H
 
 /*
- * Files of a folder that were dealt with, where the files themselves cannot be marked: by number,
- * size and time. Those that are to be known by the next process, too, stand in a hidden file of the
- * folder, which is of no use to anybody else. What has gone from the folder is forgotten, so this
- * is never more than what lies there. Zero-initialise.
+ * Remembers files of a folder that were handled, where the files themselves cannot be marked: by
+ * inode number, size and time. Entries for later processes are written to a hidden file of the
+ * folder. Entries of removed files are forgotten, so the list is never larger than the folder.
+ * Zero-initialise.
  */
 
 #include <stdbool.h>
@@ -17,24 +17,27 @@
 #define SENT_NAME_SIZE 24u
 
 struct sent_files {
-    struct map known;          /* key → the look that it was seen in last, or KEPT too */
-    uint64_t look;             /* number of the last one */
+    struct map known;          /* key → the last scan that saw it, with the flag KEPT */
+    uint64_t look;             /* number of the last scan */
     uint64_t lines;            /* of the file */
-    bool cut;                  /* the last one of them has no end */
-    char name[SENT_NAME_SIZE]; /* of the file; "": nothing is kept in one */
+    bool cut;                  /* its last line is incomplete */
+    char name[SENT_NAME_SIZE]; /* of the file; "": there is none */
 };
 
 void sent_files_release(struct sent_files *s);
 
-/* Takes what a process before knew of `purpose`. `dir` is the folder. */
+/* Loads what earlier processes stored for `purpose`. `dir` is the folder. */
 void sent_files_open(struct sent_files *s, int dir, uint64_t purpose);
 
-/* `keep`: for the next process, too. */
+/* `keep`: also for later processes. */
 void sent_files_add(struct sent_files *s, int dir, const struct stat *file, bool keep);
 
 bool sent_files_have(struct sent_files *s, const struct stat *file);
 
-/* Between them the whole folder is gone through, and asked for each file. */
+/*
+ * sent_files_begin_look and sent_files_end_look enclose a scan of the whole folder, which queries
+ * each file.
+ */
 void sent_files_begin_look(struct sent_files *s);
 void sent_files_end_look(struct sent_files *s, int dir);
 

@@ -6,7 +6,7 @@
 #define TOKEN_LEAST 16u
 #define TOKEN_MOST 256u
 
-/* What stands in a header and in a cookie as it is. */
+/* Characters that need no escaping in a header or a cookie. */
 #define TOKEN_LETTERS "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.~"
 
 char *token_parse(const char *value, struct err *e)
