@@ -25,7 +25,7 @@ void guard_limits(unsigned files, uint64_t memory)
         process_limit(RLIMIT_DATA, memory);
 }
 
-/* ---- Landlock: numbers and layouts of linux/landlock.h, which are the same on all processors */
+/* ---- Landlock: numbers and layouts of linux/landlock.h, equal on all architectures */
 
 #define LANDLOCK_CREATE 444
 #define LANDLOCK_ADD 445
@@ -65,8 +65,8 @@ static int allow_below(int rules, const char *path, uint64_t access)
 }
 
 /*
- * Without one of the folders the process could not do its work: then it is better unguarded by
- * this, and its errors say what is wrong with the folder.
+ * If a folder cannot be opened, the process runs without Landlock, so that its own errors about
+ * that folder reach the user.
  */
 static bool allow_folders(int rules, const struct guard_folders *o, uint64_t handled)
 {
@@ -74,14 +74,14 @@ static bool allow_folders(int rules, const struct guard_folders *o, uint64_t han
         if (o->writable[i] && allow_below(rules, o->writable[i], handled & ~FS_SPECIAL) != 0)
             return false;
     }
-    if (o->has_root) /* without, build ids of what is mapped later are not known */
+    if (o->has_root) /* without it, build ids of later mappings are unknown */
         (void)allow_in(rules, o->root, FS_READ_FILE | FS_READ_DIR);
     return !o->reads || allow_below(rules, "/", FS_READ_FILE | FS_READ_DIR) == 0;
 }
 
 bool guard_files(const struct guard_folders *o)
 {
-    /* What each version of the interface can forbid; asking for more fails. */
+    /* The access rights that each version of the ABI knows; asking for more fails. */
     static const uint64_t known[] = {
         0, (1u << 13) - 1, (1u << 14) - 1, (1u << 15) - 1, (1u << 15) - 1, (1u << 16) - 1};
     long version = syscall(LANDLOCK_CREATE, NULL, 0, LANDLOCK_VERSION);
@@ -89,8 +89,8 @@ bool guard_files(const struct guard_folders *o)
         return false;
     struct ruleset set = {
         .files = known[version < (long)LENGTH(known) ? version : (long)LENGTH(known) - 1],
-        .ports = version >= 4 ? 1 : 0,  /* no port is listened to */
-        .scopes = version >= 6 ? 3 : 0, /* no signals, no abstract sockets of others */
+        .ports = version >= 4 ? 1 : 0,  /* forbids bind */
+        .scopes = version >= 6 ? 3 : 0, /* forbids signals, foreign abstract sockets */
     };
     size_t size = version >= 6 ? sizeof set : version >= 4 ? 16 : 8;
     int rules = (int)syscall(LANDLOCK_CREATE, &set, size, 0);
@@ -112,7 +112,7 @@ bool guard_files(const struct guard_folders *o)
 
 #ifdef ARCHITECTURE
 
-/* Numbers above 423 are the same on all processors. */
+/* Numbers above 423 are the same on all architectures. */
 static const uint32_t forbidden[] = {
     __NR_execve,
     __NR_execveat,
@@ -208,23 +208,24 @@ static const uint32_t socket_calls[] = {__NR_socket, __NR_connect, __NR_bind};
 #define LOAD(AT) BPF_STMT(BPF_LD | BPF_W | BPF_ABS, (uint32_t)(AT))
 #define DENY(ERROR) BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | (ERROR))
 #define ALLOW BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
-/* The next `n` instructions are for this call only. */
+/* Skips the next `n` instructions unless the call is NR. */
 #define UNLESS_CALL(NR, N) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(NR), 0, (N))
 
 #define CLONE_FOR_THREAD 0x00010000u
-#define CLONE_FORK_MAY (0x00200000u | 0x01000000u) /* the child's thread id is told and wiped */
-#define CLONE_FORK 17u                             /* SIGCHLD, and nothing shared or new */
+#define CLONE_FORK_MAY (0x00200000u | 0x01000000u) /* CLONE_CHILD_SETTID, CLONE_CHILD_CLEARTID */
+#define CLONE_FORK 17u                             /* SIGCHLD, no other flags */
 
 /*
- * mmap and mprotect without PROT_EXEC; clone for threads, and as fork does it, since what a copy of
- * the process may do it may do itself; clone3 so that libc takes clone.
+ * Restricts mmap and mprotect to calls without PROT_EXEC, and clone to threads and plain fork,
+ * since a copy of the process can do no more than the process. clone3 fails, so that libc falls
+ * back to clone.
  */
 static const struct sock_filter head[] = {
     LOAD(offsetof(struct seccomp_data, arch)),
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCHITECTURE, 1, 0),
     BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
     LOAD(offsetof(struct seccomp_data, nr)),
-    /* The numbers of x32, under which all calls could be had again. */
+    /* The x32 numbers would reach all calls by another number. */
     BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, 0x40000000u, 0, 1),
     DENY(ENOSYS),
     UNLESS_CALL(__NR_mmap, 4),
@@ -246,7 +247,7 @@ static const struct sock_filter head[] = {
     DENY(EPERM),
     UNLESS_CALL(435 /* clone3 */, 1),
     DENY(ENOSYS),
-    /* Its own limits, which the C library looks at, and not those of others. */
+    /* prlimit64 only for the process itself: the C library reads its limits. */
     UNLESS_CALL(__NR_prlimit64, 4),
     LOAD(ARGUMENT(0)),
     BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 0, 0, 1),
@@ -265,7 +266,7 @@ static const struct sock_filter threads_only[] = {
     DENY(EPERM),
 };
 
-/* One comparison for each call of the list, then the two ends. */
+/* One comparison for each listed call, then the two return instructions. */
 static bool deny(const struct sock_filter *before, size_t n_before, const uint32_t *calls, size_t n)
 {
     struct sock_filter program[LENGTH(head) + LENGTH(forbidden) + LENGTH(socket_calls) + 2];

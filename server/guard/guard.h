@@ -2,18 +2,17 @@
 #define TIDEMARK_SERVER_GUARD_GUARD_H
 
 /*
- * Gives up what a process that reads a stranger's bytes does not need, for good:
+ * Permanently gives up rights that a process reading untrusted bytes does not need:
  *
- *     rlimits    no core dumps; descriptors; memory
- *     seccomp    no new privileges, no programs started, no other process touched, no executable
- *                memory, none of the calls that are there for administrators; sockets and copies of
- *                the process (fork) only while they are needed. What is refused fails with EPERM,
- *                so that a call of a future C library that is on the list costs what it was made
- *                for and not the recording
- *     Landlock   files are made, changed and removed in the given folders only
+ *     rlimits    no core dumps; limits of descriptors and memory
+ *     seccomp    no new privileges, no exec, no access to other processes, no executable memory, no
+ *                administrative calls; sockets and fork only while they are needed. Refused calls
+ *                fail with EPERM, so that a listed call that a later C library makes costs only
+ *                its purpose, not the recording
+ *     Landlock   files are made, changed and removed only in the given folders
  *
- * Kernels that have one of the last two not are still guarded by the other.
- * symbols/helper/sandbox.h is stricter, for processes that open nothing at all.
+ * On a kernel that lacks one of seccomp and Landlock, the other still applies.
+ * symbols/helper/sandbox.h is stricter, for processes that open no files.
  */
 
 #include <stdbool.h>
@@ -22,24 +21,23 @@
 #define GUARD_FOLDERS_MAX 4
 
 struct guard_folders {
-    const char *writable[GUARD_FOLDERS_MAX]; /* with what is below them; NULLs are passed over */
-    bool reads;                              /* opens files beyond those folders, to read */
-    bool has_root;                           /* and in the folder open at `root`, of other mounts */
+    const char *writable[GUARD_FOLDERS_MAX]; /* with their contents; NULLs are skipped */
+    bool reads;                              /* may read files outside those folders */
+    bool has_root; /* may read files below the folder open at `root`, of another mount namespace */
     int root;
 };
 
-/* No core dumps; `files` descriptors and `memory` bytes of data at most. 0: as it is. */
+/* Disables core dumps; limits descriptors to `files` and data to `memory` bytes. 0: unchanged. */
 void guard_limits(unsigned files, uint64_t memory);
 
 /*
- * The others to be called before there are other threads; each says whether this kernel has it.
- * Landlock also keeps the process from looking into others (/proc/PID/maps), whatever is granted;
- * what was opened of them before can still be read.
+ * The other guards must be applied before there are other threads; each returns whether the kernel
+ * supports it. Landlock also forbids access to other processes (/proc/PID/maps), whatever is
+ * granted; files opened before stay readable.
  */
 bool guard_calls(void);
-bool guard_sockets(void); /* no socket is made or connected from here on; after guard_calls */
-bool guard_forks(
-    void); /* no process is forked from here on, threads still are; after guard_calls */
+bool guard_sockets(void); /* forbids making and connecting sockets; after guard_calls */
+bool guard_forks(void);   /* no fork from then on, threads still are; after guard_calls */
 bool guard_files(const struct guard_folders *folders);
 
 #endif

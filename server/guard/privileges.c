@@ -24,7 +24,7 @@ bool privileges_held(void)
     return read_sets(sets) && (sets[0].permitted | sets[1].permitted) != 0;
 }
 
-/* The bounding set needs a capability to be changed; without it, no_new_privs alone has to do. */
+/* Changing the bounding set needs a capability; without it, no_new_privs alone has to do. */
 int privileges_keep(uint64_t kept, struct err *e)
 {
     struct __user_cap_data_struct sets[2] = {{0}};

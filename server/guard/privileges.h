@@ -1,22 +1,21 @@
 #ifndef TIDEMARK_SERVER_PRIVILEGES_H
 #define TIDEMARK_SERVER_PRIVILEGES_H
 
-/* Capabilities of this process (capabilities(7)). A user id of 0 without them is a user as others.
- */
+/* Capabilities of this process (capabilities(7)). Without them, user id 0 is an ordinary user. */
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/err.h"
 
-#define PRIVILEGE(N) (UINT64_C(1) << (N)) /* a number of linux/capability.h */
+#define PRIVILEGE(N) (UINT64_C(1) << (N)) /* a number from linux/capability.h */
 
-/* Whether it has any, also those that are not in effect. */
+/* Whether it has any, including those not in effect. */
 bool privileges_held(void);
 
 /*
- * Gives up all but those in `kept`, for good: also for programs that it executes, setuid ones
- * included. Of `kept` it has then what it had before. ERR_USAGE when the kernel refuses.
+ * Permanently gives up all but those in `kept`, also for programs that it executes, setuid ones
+ * included. Of `kept` it then has those that it had before. ERR_USAGE when the kernel refuses.
  */
 int privileges_keep(uint64_t kept, struct err *e);
 

@@ -19,23 +19,23 @@
 #include "symbols/place/process_modules.h"
 
 #define WAIT_MS 10000
-#define FDS_MAX 3 /* in a message */
+#define FDS_MAX 3 /* per message */
 
 /*
- * To see which process has a socket and what it has mapped; to open a mapped file by its mapping;
- * to read one that is its owner's alone.
+ * Needed to find a socket's owner and its mappings, to open a mapped file by its mapping, and to
+ * read files of other users.
  */
 #define KEPT                                                                                       \
     (PRIVILEGE(CAP_SYS_PTRACE) | PRIVILEGE(CAP_CHECKPOINT_RESTORE) | PRIVILEGE(CAP_DAC_READ_SEARCH))
 
-/* Both 0: find the process of the socket that comes with it. */
+/* Both 0: find the owner of the attached socket. */
 struct request {
     uint64_t start, end;
 };
 
 struct answer {
-    int32_t pid;          /* 0: nothing was found */
-    uint8_t has[FDS_MAX]; /* which descriptors come with it, in this order */
+    int32_t pid;          /* 0: not found */
+    uint8_t has[FDS_MAX]; /* which descriptors are attached, in this order */
 };
 
 /* ---- messages */
@@ -73,7 +73,9 @@ static void close_all(const int *fds, size_t n)
     }
 }
 
-/* A message of exactly this length, with *n descriptors, which are the caller's. -1: none. */
+/*
+ * Receives a message of exactly this length, with *n descriptors, which the caller owns. -1: none.
+ */
 static int receive_with(int from, void *bytes, size_t len, int fds[FDS_MAX], size_t *n)
 {
     union room room;
@@ -100,12 +102,12 @@ static int receive_with(int from, void *bytes, size_t len, int fds[FDS_MAX], siz
 
 struct served {
     int fd;
-    pid_t pid; /* that was found last; 0: none */
+    pid_t pid; /* found last; 0: none */
     int maps;
 };
 
 struct sampling {
-    int control; /* the daemon's end brings sessions; -1: it is gone */
+    int control; /* the daemon sends new sessions' sockets here; -1: closed */
     VEC(struct served) sessions;
     VEC(struct pollfd) polled;
 };
@@ -139,7 +141,7 @@ static int answer_found(struct served *s, int socket)
     return status;
 }
 
-/* The kernel's own bytes of a line, "START-END r-xp ": the path behind them is not looked at. */
+/* Checks only the part of a line that the kernel formats, "START-END r-xp ", not the path. */
 static bool is_executable(int maps, const struct request *r)
 {
     char line[512], mode[5];
@@ -160,7 +162,7 @@ static bool is_executable(int maps, const struct request *r)
     return found;
 }
 
-/* The table is of the process that was found, and empty once that has ended. */
+/* The maps file is that of the process found; it is empty once the process has ended. */
 static int answer_file(const struct served *s, const struct request *r)
 {
     char place[80];
@@ -178,7 +180,7 @@ static int answer_file(const struct served *s, const struct request *r)
     return status;
 }
 
-/* False: the session is gone, or says what is no request. */
+/* False: the session has closed its socket or sent an invalid request. */
 static bool serve(struct served *s)
 {
     struct request r;
@@ -239,7 +241,10 @@ static _Noreturn void be_sampler(int control, void (*guard)(void))
     struct err e = {0};
     (void)close_range(0, (unsigned)control - 1, 0);
     (void)close_range((unsigned)control + 1, ~0u, 0);
-    /* A terminal's SIGINT goes to all: it ends when the sessions have, and not before. */
+    /*
+     * A terminal's SIGINT goes to its whole process group: the sampler ends only after the
+     * sessions.
+     */
     (void)setpgid(0, 0);
     (void)prctl(PR_SET_NAME, "tidemark-look");
     if (privileges_keep(KEPT, &e) == 0) {

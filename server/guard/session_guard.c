@@ -12,17 +12,17 @@
 #include "server/guard/guard.h"
 #include "symbols/instructions.h"
 
-/* Descriptors: a connection, a journal, columns on disk, what a save opens. */
+/* Descriptors: the connection, a journal, spilled columns, and those of a save. */
 #define FILES_MAX 1024u
 
 void session_guard_begin(void)
 {
-    instructions_load(); /* for clients whose code is followed: later no code can be loaded */
+    instructions_load(); /* Capstone: it cannot be loaded later */
     guard_limits(FILES_MAX, 0);
     (void)guard_calls();
 }
 
-/* An end with the other's address, whatever the port, is on this host; so is all of 127/8. */
+/* Equal addresses at both ends mean this host; so does all of 127/8. */
 static bool is_local(int fd)
 {
     struct sockaddr_storage here, there;
@@ -42,8 +42,8 @@ static bool is_local(int fd)
 }
 
 /*
- * Temporary files are for later, if at all: that they have no place is no reason to go without a
- * guard, as the lack of another folder is.
+ * Temporary files may be needed later: a missing folder for them does not disable the guard, as
+ * other missing folders do.
  */
 static void keep_to(const char *output, const char *spool, int root)
 {

@@ -12,7 +12,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* An address as /proc/net/tcp{,6} prints it: the words of the address, then the port. */
+/* Formats an address as /proc/net/tcp{,6} does: the words of the address, then the port. */
 static void proc_address(const struct sockaddr_storage *s, char out[48])
 {
     if (s->ss_family == AF_INET6) {
@@ -27,7 +27,7 @@ static void proc_address(const struct sockaddr_storage *s, char out[48])
     snprintf(out, 48, "%08X:%04X", v4.sin_addr.s_addr, ntohs(v4.sin_port));
 }
 
-/* A dual-stack listener's end of an IPv4 connection stands in the IPv6 table. */
+/* The IPv4 connection of a dual-stack listener is listed in the IPv6 table. */
 static void proc_address_mapped(const struct sockaddr_storage *s, char out[48])
 {
     struct sockaddr_in v4;
@@ -35,13 +35,15 @@ static void proc_address_mapped(const struct sockaddr_storage *s, char out[48])
     snprintf(out, 48, "0000000000000000FFFF0000%08X:%04X", v4.sin_addr.s_addr, ntohs(v4.sin_port));
 }
 
-/* What cannot be looked at is not ours to see, except when it was for want of memory. */
+/* Unreadable files are skipped; only short memory is an error. */
 static int unseen(struct err *e)
 {
     return errno == ENOMEM ? err_no_memory(e, "the module table") : 0;
 }
 
-/* *found is the inode of the socket with address `local` and peer `remote`, 0 when there is none.
+/*
+ * Sets *found to the inode of the socket with address `local` and peer `remote`, 0 when there is
+ * none.
  */
 static int find_inode(const char *table, const char *local, const char *remote,
                       unsigned long *found, struct err *e)
@@ -100,7 +102,7 @@ static int process_has_socket(const char *pid, const char *link, bool *found, st
     return 0;
 }
 
-/* *owner is a process that has the socket, 0 when none shows. */
+/* Sets *owner to a process that has the socket, 0 when none is visible. */
 static int inode_owner(unsigned long inode, pid_t *owner, struct err *e)
 {
     char link[48];

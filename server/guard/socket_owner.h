@@ -6,8 +6,8 @@
 #include "base/err.h"
 
 /*
- * *owner is the process that has the other end of the connected TCP socket `fd`, found through
- * /proc; 0 when it is not on this host, or hidden from us. ERR_MEMORY.
+ * Sets *owner to the process that has the other end of the connected TCP socket `fd`, found through
+ * /proc; 0 when it is not on this host, or not visible. ERR_MEMORY.
  */
 int socket_owner(int fd, pid_t *owner, struct err *e);
 
