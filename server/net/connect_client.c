@@ -17,10 +17,13 @@
 #include "server/net/discovery.h"
 #include "server/net/keepalive.h"
 
-#define ANNOUNCEMENTS_MAX 256u /* looked at in a row */
+#define ANNOUNCEMENTS_MAX 256u /* received in a row */
 #define RETRY_FIRST_MS 20
 #define RETRY_MOST_MS 500
-/* A client waits this long for our request and then hangs up without a word: wire-protocol 1.3. */
+/*
+ * A client waits this long for the request and then closes the connection without a message:
+ * wire-protocol 1.3.
+ */
 #define CONNECT_MS 5000
 #define ADDRESSES_MAX 8
 #define LOOPBACK_BROADCAST 0x7fffffffu /* 127.255.255.255 */
@@ -38,7 +41,7 @@ struct attempt {
     long long deadline; /* monotonic ns; 0: none */
     int announcements;  /* UDP socket or -1 */
     uint32_t hint;      /* protocol number that the client announced, or 0 */
-    int last_errno;     /* of the last connect that failed */
+    int last_errno;     /* of the last failed connect */
     bool told_waiting;
 };
 
@@ -80,8 +83,8 @@ static void target_add_v6_loopback(struct target *t, uint16_t port)
 }
 
 /*
- * A client limited to this host may listen on ::1 alone or on 127.0.0.1 alone, and announces
- * itself from the host's outer address all the same: try the others too.
+ * A client limited to this host may listen only on ::1 or only on 127.0.0.1, and still announces
+ * the host's external address: try the others, too.
  */
 static void target_add_other_loopback(struct target *t, uint16_t port)
 {
@@ -121,8 +124,9 @@ static bool is_loopback(const struct sockaddr_storage *s)
 }
 
 /*
- * Listens to clients' broadcasts if the port is free to share; the capture works without. For a
- * client on this host only the loopback's broadcast address: nothing listens further than asked.
+ * Listens for clients' broadcasts if the port can be shared; the capture works without them. For a
+ * client on this host it binds only the loopback broadcast address, so that it listens no further
+ * than needed.
  */
 static int open_announcements(const struct target *t)
 {
@@ -141,7 +145,10 @@ static int open_announcements(const struct target *t)
     return fd;
 }
 
-/* An announcement tells our client's protocol when it comes from its address and names its port. */
+/*
+ * An announcement has the client's protocol if it comes from the client's address and names its
+ * port.
+ */
 static bool from_target(const struct attempt *a, const struct sockaddr_in *from)
 {
     for (unsigned i = 0; i < a->target.n; i++) {
@@ -158,7 +165,7 @@ static void take_announcements(struct attempt *a)
     uint8_t bytes[BROADCAST_SIZE_MAX + 1];
     struct sockaddr_in from = {0};
     socklen_t from_len = sizeof from;
-    /* Not for ever, whoever sends them: the connection wants its time, too. */
+    /* Bounded: a flood of announcements must not delay the connection. */
     for (unsigned i = 0; a->announcements >= 0 && i < ANNOUNCEMENTS_MAX; i++) {
         struct broadcast b;
         struct err ignored;
@@ -203,7 +210,7 @@ static int open_socket(struct attempt *a, unsigned i)
     return fd;
 }
 
-/* A connection to whichever of the addresses takes one, or -1. */
+/* Connects to the first of the addresses that accepts; -1 if none does. */
 static int open_any(struct attempt *a)
 {
     int refused = 0;
@@ -216,7 +223,7 @@ static int open_any(struct attempt *a)
         if (stop_asked(a->stop))
             break;
     }
-    /* "refused" says more to a user than what the other family answered. */
+    /* "refused" is more useful to a user than the error of the other family. */
     if (refused)
         a->last_errno = refused;
     return -1;
@@ -243,7 +250,7 @@ static enum take take_bytes(struct attempt *a, int fd, uint8_t *out, size_t n)
         if (out_of_time(a))
             return TAKE_LATE;
         stop_wait(a->stop, fd, POLLIN, time_left_ms(a, 200));
-        /* A client serves one server at a time: a second one's handshake waits in its queue. */
+        /* A client serves one server at a time; a second server's handshake waits in its queue. */
         if (!a->told_waiting && !a->o->quiet && monotonic_ns() - began > 3000000000LL) {
             a->told_waiting = true;
             fprintf(stderr, "connected, but the client does not answer: another server may be "
@@ -261,11 +268,11 @@ static enum connect_failure fail(enum connect_failure why, struct err *e, const 
     return why;
 }
 
-/* What an answer that did not come in full means. */
+/* The meaning of an incomplete answer. */
 static enum probe not_taken(enum take t, enum connect_failure *why, struct err *e)
 {
     if (t == TAKE_CLOSED)
-        return PROBE_AGAIN; /* a tunnel whose far end is not there yet or went, or a slow start */
+        return PROBE_AGAIN; /* a tunnel whose far end is not reachable, or a slow start */
     if (t == TAKE_STOPPED)
         *why = fail(CONNECT_STOPPED, e, "stopped while waiting for the client");
     else
@@ -351,7 +358,7 @@ static enum connect_failure mismatch(const struct attempt *a, struct err *e)
     return CONNECT_MISMATCH;
 }
 
-/* The numbers still to be offered: the announced one first, each once. */
+/* The protocol numbers still to be offered: the announced one first, each once. */
 struct candidates {
     const uint32_t *order;
     unsigned n;
@@ -369,7 +376,7 @@ static bool was_refused(const struct candidates *k, uint32_t protocol)
     return false;
 }
 
-/* The number to offer now, or 0 when all were refused. */
+/* The number to offer now, or 0 when all were rejected. */
 static uint32_t candidate(const struct attempt *a, struct candidates *k)
 {
     if (a->o->protocol)

@@ -2,8 +2,8 @@
 #define TIDEMARK_SERVER_NET_CONNECT_CLIENT_H
 
 /*
- * From an address to a client that has sent its welcome: waits for a client that is not up yet,
- * tries both address families, and finds the protocol number (docs/decisions/wire-versions.md).
+ * Connects to a client and receives its welcome: waits for a client that is not up yet, tries both
+ * address families, and finds the protocol number (docs/decisions/wire-versions.md).
  */
 
 #include <stdbool.h>
@@ -17,29 +17,29 @@
 struct connect_options {
     const char *address; /* name or number */
     uint16_t port;
-    uint32_t protocol; /* 0: find out */
-    double timeout;    /* seconds to wait for a client that is not there yet; < 0: no limit */
-    bool quiet;        /* no word on stderr while waiting */
+    uint32_t protocol; /* 0: try all */
+    double timeout;    /* seconds to wait for a client to appear; < 0: no limit */
+    bool quiet;        /* print nothing on stderr while waiting */
 };
 
 struct connection {
-    int fd; /* connected, non-blocking; the caller's to close */
+    int fd; /* connected, non-blocking; the caller closes it */
     const struct wire_version *version;
     struct welcome welcome;
-    struct on_demand on_demand; /* when the welcome's flags say so */
+    struct on_demand on_demand; /* valid if the welcome's flags say on-demand */
 };
 
-/* Why there is no connection, for the drop-in names' exit codes. */
+/* Why there is no connection, for the exit codes of the drop-in names. */
 enum connect_failure {
     CONNECT_OK,
-    CONNECT_NO_CLIENT,     /* nobody answered in time, or the address cannot be resolved */
-    CONNECT_MISMATCH,      /* it speaks none of our protocol numbers, or not the one asked for */
+    CONNECT_NO_CLIENT,     /* no answer in time, or the address cannot be resolved */
+    CONNECT_MISMATCH,      /* it supports none of our protocol numbers, or not the requested one */
     CONNECT_NOT_AVAILABLE, /* it was captured before */
-    CONNECT_DROPPED,       /* it hung up during the handshake, or sent nonsense */
-    CONNECT_STOPPED,       /* we were asked to stop */
+    CONNECT_DROPPED, /* it closed the connection during the handshake, or sent invalid bytes */
+    CONNECT_STOPPED, /* a stop was requested */
 };
 
-/* Fills `c`; otherwise tells why not, with ERR_CONNECT in `e`. */
+/* Fills `c`; otherwise returns the reason, with ERR_CONNECT in `e`. */
 enum connect_failure connect_client(const struct connect_options *o, struct stop *stop,
                                     struct connection *c, struct err *e);
 

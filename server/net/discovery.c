@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Whoever sends more than can be looked at must not keep its hearer from everything else. */
+/* Limit per call, so that a flood of datagrams does not block the caller. */
 #define DATAGRAMS_MAX 64u
 
 int discovery_open(uint16_t port, struct err *e)
@@ -17,7 +17,7 @@ int discovery_open(uint16_t port, struct err *e)
         .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_ANY)};
     if (fd < 0)
         return err_errno(e, ERR_CONNECT, "cannot listen to announcements");
-    /* Shared, so that several servers of one host hear every announcement. */
+    /* SO_REUSEADDR, so that several servers on a host receive every announcement. */
     if (setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes) != 0 ||
         bind(fd, (const struct sockaddr *)&at, sizeof at) != 0) {
         err_errno(e, ERR_CONNECT, "cannot listen to announcements on UDP port %u", port);
@@ -29,7 +29,7 @@ int discovery_open(uint16_t port, struct err *e)
 
 bool address_is_own(const struct sockaddr_in *address)
 {
-    /* The kernel knows best: a socket can be bound to own addresses only. */
+    /* A socket can be bound only to the host's own addresses, so bind decides. */
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr = address->sin_addr};
     int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     bool own = fd >= 0 && at.sin_addr.s_addr != htonl(INADDR_ANY) &&

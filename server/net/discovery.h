@@ -2,8 +2,8 @@
 #define TIDEMARK_SERVER_NET_DISCOVERY_H
 
 /*
- * Hearing the clients that announce themselves: a UDP datagram every three seconds while a client
- * waits for a server. Source: public/client/TracyProfiler.cpp, server/TracyBroadcast.cpp @ v0.14.0.
+ * Receives announcements: a client sends a UDP datagram every three seconds while it waits for a
+ * server. Source: public/client/TracyProfiler.cpp, server/TracyBroadcast.cpp @ v0.14.0.
  */
 
 #include <netinet/in.h>
@@ -15,19 +15,20 @@
 
 struct announcement {
     struct broadcast broadcast;
-    char address[INET6_ADDRSTRLEN]; /* where it came from */
+    char address[INET6_ADDRSTRLEN]; /* its source */
 };
 
 /*
- * A non-blocking socket that hears announcements on `port`. Clients send them to 255.255.255.255
- * even when they serve this host alone, so it must hear all hosts. -1 with ERR_CONNECT.
+ * Opens a non-blocking socket that receives announcements on `port`. Clients send them to
+ * 255.255.255.255 even when they serve this host alone, so it must accept those of all hosts. -1
+ * with ERR_CONNECT.
  */
 int discovery_open(uint16_t port, struct err *e);
 
 /*
- * The next announcement at hand. False when there is none; what is none is passed over, and with
- * `local_only` what comes from another host. Also false after many that were passed over: then more
- * may be at hand.
+ * Returns the next pending announcement. Skips invalid datagrams and, with `local_only`, those from
+ * other hosts. False when there is none, and also after many skipped datagrams: more may be pending
+ * then.
  */
 bool discovery_next(int fd, bool local_only, struct announcement *a);
 

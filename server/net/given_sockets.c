@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #define FIRST 3 /* SD_LISTEN_FDS_START */
-#define MOST 16 /* more is an environment that is not what it seems */
+#define MOST 16 /* a larger $LISTEN_FDS is not trusted */
 
 union address {
     struct sockaddr any;
@@ -70,7 +70,7 @@ static int take(struct given_sockets *g, int fd, struct err *e)
     return 0;
 }
 
-/* How many there are for us. */
+/* The number of sockets passed to this process. */
 static int count_given(void)
 {
     const char *pid = getenv("LISTEN_PID"), *fds = getenv("LISTEN_FDS");

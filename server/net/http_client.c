@@ -21,7 +21,7 @@ struct answer {
     struct buf head;
     bool has_head;
     bool has_length;
-    uint64_t left; /* of the body, when its length is told */
+    uint64_t left; /* of the body, if its length was sent */
 };
 
 static int wait_ready(const struct answer *a, short events, struct err *e)
@@ -80,7 +80,7 @@ static int send_question(const struct answer *a, struct err *e)
     struct buf text = {0};
     size_t sent = 0;
     int status = 0;
-    /* The older version: the answer comes as it is, and the connection ends with it. */
+    /* HTTP/1.0: the answer is not chunked, and the connection ends with it. */
     buf_printf(&text, "%s %s HTTP/1.0\r\nHost: %s\r\n", q->method, q->path, q->address);
     if (q->token)
         buf_printf(&text, "Authorization: Bearer %s\r\n", q->token);
@@ -103,7 +103,7 @@ static int send_question(const struct answer *a, struct err *e)
     return status;
 }
 
-/* The head is there in full, with a NUL in place of the empty line that ends it. */
+/* The head is complete; a NUL replaces the empty line that ends it. */
 static int read_head(struct answer *a, const char *head, unsigned *status, struct err *e)
 {
     if (sscanf(head, "HTTP/1.%*1[01] %3u", status) != 1 || *status < 100)

@@ -13,16 +13,16 @@ struct http_question {
     const char *path;
     const char *token; /* NULL: none */
     const char *body;  /* NULL: none */
-    const char *type;  /* of the body; NULL: not told */
-    double timeout;    /* seconds without a byte of the answer */
-    /* Takes the answer's body, in pieces. -1 with `e` ends it. */
+    const char *type;  /* content type of the body; NULL: not sent */
+    double timeout;    /* timeout without a byte of the answer, in seconds */
+    /* Receives the answer's body, in pieces. -1 with `e` aborts. */
     int (*take)(void *ctx, const void *bytes, size_t n, struct err *e);
     void *ctx;
 };
 
 /*
- * Asks, and waits for the whole answer; *status is what the server says (200, 404, …). ERR_CONNECT
- * when nobody answers in time, the answer is none or not whole.
+ * Sends the request and waits for the whole answer; *status is the server's (200, 404, …).
+ * ERR_CONNECT when the server does not answer in time, or the answer is invalid or incomplete.
  */
 int http_ask(const struct http_question *q, unsigned *status, struct err *e);
 

@@ -2,27 +2,27 @@
 #define TIDEMARK_SERVER_NET_KEEPALIVE_H
 
 /*
- * Whether the other end of a TCP connection is still there. A host that loses power, or a link that
- * is cut, says nothing: without questions the connection would stay for ever. The other end's
- * kernel answers them, so a program that is stopped, in a debugger or for want of processors, is
- * there.
+ * Detects whether the peer of a TCP connection is still there. A host that loses power, or a cut
+ * link, sends nothing, so without keepalive probes the connection would stay open for ever. The
+ * peer's kernel answers probes, so a program that is stopped in a debugger or starved of CPU time
+ * counts as present.
  */
 
 #include <stdbool.h>
 
-#define KEEPALIVE_IDLE 30     /* seconds of silence before the first question */
+#define KEEPALIVE_IDLE 30     /* seconds of silence before the first probe */
 #define KEEPALIVE_INTERVAL 10 /* seconds between them */
-#define KEEPALIVE_PROBES 6    /* without an answer to any the connection is broken */
+#define KEEPALIVE_PROBES 6    /* unanswered probes that break the connection */
 #define KEEPALIVE_SECONDS (KEEPALIVE_IDLE + KEEPALIVE_INTERVAL * KEEPALIVE_PROBES)
 
-/* From now on reading fails with ETIMEDOUT when it is gone. No TCP socket: nothing happens. */
+/* From now on reading fails with ETIMEDOUT when the peer is gone. No effect on other sockets. */
 void keepalive_begin(int fd);
 
 /*
- * Whether something that we sent was not acknowledged for KEEPALIVE_SECONDS, with nothing else
- * heard meanwhile: as long as something is on its way the kernel asks nothing, and itself gives up
- * after a quarter of an hour only. TCP_USER_TIMEOUT would also end a connection to a program that
- * is stopped and whose receive buffer is full.
+ * Whether sent data has been unacknowledged for KEEPALIVE_SECONDS with nothing received meanwhile:
+ * while data is in flight the kernel sends no keepalive probes, and gives up only after a quarter
+ * of an hour. TCP_USER_TIMEOUT would also break the connection to a stopped program whose receive
+ * buffer is full.
  */
 bool keepalive_is_lost(int fd);
 

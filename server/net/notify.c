@@ -15,7 +15,7 @@ void notify_service(const char *state)
     if (len < 2 || len >= sizeof at.sun_path || (*path != '/' && *path != '@'))
         return;
     memcpy(at.sun_path, path, len);
-    if (*path == '@') /* a name that is no file */
+    if (*path == '@') /* an abstract socket */
         at.sun_path[0] = 0;
     int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
     if (fd < 0)

@@ -2,8 +2,8 @@
 #define TIDEMARK_SERVER_NET_NOTIFY_H
 
 /*
- * Tells who started us how we are, as sd_notify(3) does it: "READY=1", "STOPPING=1". Nothing
- * happens when nobody wants to know ($NOTIFY_SOCKET is not set), or does not listen.
+ * Sends a state to the service manager as sd_notify(3) does: "READY=1", "STOPPING=1". No effect if
+ * $NOTIFY_SOCKET is not set or its socket does not accept messages.
  */
 void notify_service(const char *state);
 

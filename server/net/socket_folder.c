@@ -15,10 +15,10 @@
 #include "base/buf.h"
 
 #define PREFIX "tidemark-"
-#define LETTERS 6 /* of mkdtemp */
+#define LETTERS 6 /* random letters of mkdtemp */
 #define SOCKET "socket"
 
-/* One that was made just now may not have its lock yet. */
+/* A new folder may not have its lock yet. */
 #define YOUNG_SECONDS 60
 
 static bool has_our_name(const char *name)
@@ -27,7 +27,10 @@ static bool has_our_name(const char *name)
            strlen(name) == sizeof PREFIX - 1 + LETTERS;
 }
 
-/* Ours, nobody else's to write, with nothing but a socket in it, and nobody has it. */
+/*
+ * A leftover: a folder of this user that no other user can write, with only a socket in it, and
+ * unlocked.
+ */
 static bool is_left(int parent, const char *name, int *folder)
 {
     struct stat st;
@@ -69,7 +72,7 @@ int socket_folder_make(struct socket_folder *f, const char *parent, struct err *
         f->path = NULL;
         return err_errno(e, ERR_OUTPUT, "cannot make a folder in %s", parent);
     }
-    /* Where there are no locks it is left when we are killed, as without them. */
+    /* Without lock support the folder is left behind when this process is killed. */
     f->lock = open(f->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (f->lock >= 0)
         (void)flock(f->lock, LOCK_EX | LOCK_NB);

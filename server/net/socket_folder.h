@@ -2,24 +2,25 @@
 #define TIDEMARK_SERVER_NET_SOCKET_FOLDER_H
 
 /*
- * A folder of our own, in /tmp where that can be, for one socket, whose path must be short. Who has
- * it holds a lock on it; what somebody left who was killed has none, and goes when the next folder
- * is made. It is nobody else's to enter; who has it may change that, but not let others write.
+ * A private folder for one socket, in /tmp if possible, since the socket's path must be short. Its
+ * owner holds a lock on it. An unlocked one is a leftover of a killed process and is removed when
+ * the next folder is made. Other users cannot enter it; the caller may allow that, but must not let
+ * others write.
  */
 
 #include "base/err.h"
 
 struct socket_folder {
-    char *path, *socket; /* of the folder, and in it */
+    char *path, *socket; /* path of the folder, and of the socket in it */
     int lock;            /* -1: none */
 };
 
 #define SOCKET_FOLDER_NONE ((struct socket_folder){.lock = -1})
 
-/* Makes one below `parent` ("/tmp"). To be released also after an error. */
+/* Makes one below `parent` ("/tmp"). Release it also after an error. */
 int socket_folder_make(struct socket_folder *f, const char *parent, struct err *e);
 
-/* Removes it, with the socket. */
+/* Removes the folder and the socket. */
 void socket_folder_release(struct socket_folder *f);
 
 #endif

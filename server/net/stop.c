@@ -26,7 +26,10 @@ int stop_init(struct stop *s, struct err *e)
 
 int stop_watch_save(struct stop *s, struct err *e)
 {
-    /* One that comes too late is to end nothing. What is blocked is taken all the same. */
+    /*
+     * A later SIGUSR1 must not end the process. signalfd receives the signal although it is
+     * ignored.
+     */
     (void)signal(SIGUSR1, SIG_IGN);
     sigaddset(&s->watched, SIGUSR1);
     if (sigprocmask(SIG_BLOCK, &s->watched, NULL) != 0 || signalfd(s->fd, &s->watched, 0) < 0)

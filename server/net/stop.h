@@ -2,8 +2,8 @@
 #define TIDEMARK_SERVER_NET_STOP_H
 
 /*
- * Being asked to stop: SIGINT, SIGTERM and SIGHUP as a readable file descriptor, so that every wait
- * ends at once and nothing happens inside a signal handler.
+ * Requests to stop: SIGINT, SIGTERM and SIGHUP as a readable file descriptor, so that every wait
+ * ends at once and no code runs in a signal handler.
  */
 
 #include <signal.h>
@@ -12,36 +12,36 @@
 #include "base/err.h"
 
 struct stop {
-    int fd;          /* becomes readable; -1: nobody can ask */
+    int fd;          /* becomes readable on a signal; -1: signals are not taken */
     unsigned count;  /* signals taken so far */
     int signal;      /* the first one */
-    bool save;       /* SIGUSR1 has come: to be cleared by who does what it asks for */
-    sigset_t before; /* the signals that were blocked then */
+    bool save;       /* SIGUSR1 has arrived; its handler clears this */
+    sigset_t before; /* the previous signal mask */
     sigset_t watched;
 };
 
 /*
- * Blocks the three signals for the process and opens the descriptor. SIGHUP is left alone when it
- * is ignored, as nohup does it. SIGINT and SIGTERM are not: shells make what they start in the
- * background ignore SIGINT, and scripts stop a capture with it all the same.
+ * Blocks the three signals for the process and opens the descriptor. An ignored SIGHUP stays
+ * ignored, for nohup. SIGINT and SIGTERM are taken even if ignored: shells make background
+ * processes ignore SIGINT, and scripts still stop a capture with it.
  */
 int stop_init(struct stop *s, struct err *e);
 
 /*
- * From now on SIGUSR1 is taken, too. It asks for no end: it sets `save`. After stop_release it is
+ * From now on SIGUSR1 is taken, too: it sets `save` and does not stop. After stop_release it is
  * ignored.
  */
 int stop_watch_save(struct stop *s, struct err *e);
 
-/* Takes what has arrived, then leaves the signals to what they did before. Harmless when closed. */
+/* Takes pending signals, then restores the signal mask. Harmless when closed. */
 void stop_release(struct stop *s);
 
-/* Takes what has arrived. True when a stop was asked for, now or before. */
+/* Takes pending signals. True when a stop was requested, now or before. */
 bool stop_asked(struct stop *s);
 
 /*
- * Waits until `fd` is ready for `events` (poll's), a stop is asked for, or `timeout_ms` have passed
- * (-1: no limit). `fd` may be -1. Returns the ready events, 0 otherwise.
+ * Waits until `fd` is ready for `events` (as in poll), a stop is requested, or `timeout_ms` have
+ * passed (-1: no limit). `fd` may be -1. Returns the ready events, otherwise 0.
  */
 short stop_wait(struct stop *s, int fd, short events, int timeout_ms);
 

@@ -10,11 +10,11 @@
 #define CONNECT_SECONDS 10L
 #define SILENT_SECONDS 60L
 #define ANSWER_MAX ((size_t)1 << 20)
-#define SHOWN_MAX 300u /* of what a server complains about */
+#define SHOWN_MAX 300u /* bytes shown of a server's error message */
 
 /*
- * Loaded when it is first needed: its libraries for secure connections would double the time in
- * which every command starts. All of them have the same functions.
+ * Loaded when first needed: its TLS libraries would double the start time of every command. All of
+ * them have the same functions.
  */
 static const char *const libraries[] = {"libcurl-gnutls.so.4", "libcurl.so.4"};
 
@@ -45,9 +45,9 @@ struct web_post {
     struct curl_library lib;
     CURL *curl;
     CURLU *url;
-    char *query;        /* that the address has; NULL: none */
-    struct buf *answer; /* of the request at hand */
-    unsigned status;    /* of the last one */
+    char *query;        /* query part of the address; NULL: none */
+    struct buf *answer; /* of the current request */
+    unsigned status;    /* of the last request */
     char why[CURL_ERROR_SIZE];
 };
 
@@ -109,7 +109,7 @@ struct web_post *web_post_open(const char *url, const char *user, const char *pa
              (p->lib.url_set(p->url, CURLUPART_URL, url, 0) != CURLUE_OK || !is_web(p)))
         status = err_set(e, ERR_USAGE, "'%s' is no address of a web server", url);
     else if (status == 0)
-        (void)p->lib.url_get(p->url, CURLUPART_QUERY, &p->query, 0); /* there need be none */
+        (void)p->lib.url_get(p->url, CURLUPART_QUERY, &p->query, 0); /* the query is optional */
     if (status == 0)
         return p;
     web_post_close(p);
@@ -143,7 +143,7 @@ static bool set_query(struct web_post *p, const char *name, const char *value)
     return set;
 }
 
-/* The first line, as far as a terminal should see it. */
+/* The first line of the answer, escaped for a terminal. */
 static int complain(long status, const struct buf *answer, struct err *e)
 {
     struct buf shown = {0};
@@ -179,7 +179,7 @@ int web_post_send(struct web_post *p, const char *name, const char *value, const
     buf_printf(&header, "Content-Type: %s", type);
     buf_clear(answer);
     p->answer = answer;
-    /* Large bodies are sent at once: no turn is lost with asking whether they may come. */
+    /* An empty "Expect:" sends large bodies at once, without a round trip for permission. */
     bool ready =
         !header.failed && (headers = p->lib.slist_append(NULL, buf_str(&header))) &&
         (more = p->lib.slist_append(headers, "Expect:")) && set_query(p, name, value) &&

@@ -2,8 +2,8 @@
 #define TIDEMARK_SERVER_NET_WEB_POST_H
 
 /*
- * Sends to a web server that may be anywhere: HTTP or HTTPS (certificates checked), through a
- * proxy where $http_proxy and its like name one. No redirects are followed.
+ * Sends data to a web server: HTTP or HTTPS (certificates are checked), through a proxy if
+ * $http_proxy or a related variable names one. Redirects are not followed.
  */
 
 #include "base/buf.h"
@@ -12,23 +12,23 @@
 struct web_post;
 
 /*
- * `user` and `password` may be NULL. An address that is none, or of another
- * protocol, is ERR_USAGE. Nothing is sent yet.
+ * `user` and `password` may be NULL. ERR_USAGE for an invalid address or another protocol. Sends
+ * nothing yet.
  */
 struct web_post *web_post_open(const char *url, const char *user, const char *password,
                                struct err *e);
 void web_post_close(struct web_post *p);
 
 /*
- * Sends `n` bytes with "?NAME=VALUE" behind the address (`name` NULL: to the address as it is), as
- * `type`, and waits. *answer gets what the server says. ERR_CONNECT when it is not there, cuts off
- * or is silent for a minute; ERR_OUTPUT when its status is not 2xx, with the first line of what it
- * says.
+ * Sends `n` bytes of type `type` to the address with "?NAME=VALUE" appended (`name` NULL: as it
+ * is), and waits. *answer gets the server's answer. ERR_CONNECT when the server is not reachable,
+ * closes the connection or is silent for a minute; ERR_OUTPUT when its status is not 2xx, with the
+ * first line of its answer.
  */
 int web_post_send(struct web_post *p, const char *name, const char *value, const char *type,
                   const void *bytes, size_t n, struct buf *answer, struct err *e);
 
-/* What the server answered last: 200, 404, …; 0: nothing. */
+/* Status of the last answer: 200, 404, …; 0: none. */
 unsigned web_post_status(const struct web_post *p);
 
 #endif
