@@ -9,14 +9,14 @@
 #define DATABASE "tidemark"
 #define PLAIN "text/plain; charset=utf-8"
 
-/* Bytes of rows that wait: the engine likes few large pieces. */
+/* Limit of buffered bytes: ClickHouse prefers few large inserts. */
 #define WAITING_MOST ((size_t)16 << 20)
 
 struct clickhouse {
     struct web_post *web;
     char *url, *database;
     struct buf waiting[FLEET_TABLE_COUNT]; /* rows */
-    size_t before[FLEET_TABLE_COUNT];      /* of which those of traces that are whole */
+    size_t before[FLEET_TABLE_COUNT];      /* bytes of these that belong to complete traces */
     size_t total;
     struct buf text, answer, scratch;
 };
@@ -46,7 +46,7 @@ static int send_rows(struct clickhouse *c, unsigned table, struct err *e)
     return 0;
 }
 
-/* `traces` last: what it names is there. */
+/* `traces` last, so that all rows of a listed trace exist. */
 static int finish(void *ctx, struct err *e)
 {
     struct clickhouse *c = ctx;
@@ -79,7 +79,7 @@ static int end(void *ctx, struct err *e)
     return 0;
 }
 
-/* What was sent already stays there; no row of `traces` says that it counts. */
+/* Rows that were sent already stay; no row of `traces` refers to them. */
 static void drop(void *ctx)
 {
     struct clickhouse *c = ctx;
@@ -116,7 +116,7 @@ static void release(void *ctx)
     free(c);
 }
 
-/* Cuts "/DATABASE" off. */
+/* Splits off "/DATABASE". */
 static int take_address(struct clickhouse *c, const char *url, struct err *e)
 {
     const char *host = strstr(url, "://");

@@ -51,7 +51,7 @@ static int open_table(struct files *f, const struct fleet_trace *trace, unsigned
     struct table_output *o = &f->tables[table];
     if (name_file(f, trace, table, e) != 0)
         return -1;
-    /* A file that is there is left of a trace that never was whole, or the same again. */
+    /* An existing file belongs to a trace that was not completed, or has the same content. */
     if (outfile_open(&o->file, buf_str(&f->path), true, e) != 0) {
         o->file = (struct outfile){.fd = -1};
         return -1;
@@ -127,7 +127,7 @@ static int finish(void *ctx, struct err *e)
     return 0;
 }
 
-/* On whatever day. */
+/* Searches all days. */
 static int has(void *ctx, const char *trace, bool *there, struct err *e)
 {
     struct files *f = ctx;
