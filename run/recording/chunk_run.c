@@ -39,7 +39,7 @@ int run_fill(struct run *r, const struct chunks *file, struct err *e)
     size_t got = chunks_read(file, &r->chunk, r->at + r->len, r->window + r->len, want);
     r->len += (uint32_t)got;
     if (got < want) {
-        /* The file was cut short, or its space given back. */
+        /* The file was truncated, or its space was freed. */
         r->chunk.committed = r->at + r->len;
         r->damaged = true;
     }

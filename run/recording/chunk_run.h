@@ -2,11 +2,11 @@
 #define TIDEMARK_RUN_RECORDING_CHUNK_RUN_H
 
 /*
- * The records of one chunk, in their order: stamps never go down. Several of these are merged.
+ * Reads the records of one chunk in order; stamps never decrease. Several runs are merged.
  *
- * A window of the chunk's bytes is in memory, with zeros behind it, so that a record of the
- * frequent kinds is decoded without a look at each byte: whether it ended within the window is
- * asked afterwards.
+ * A window of the chunk's bytes is in memory, padded with zeros, so that a record of the frequent
+ * kinds is decoded without a check of each byte: whether it ended within the window is checked
+ * afterwards.
  */
 
 #include <stdbool.h>
@@ -15,25 +15,25 @@
 #include "run/recording/recording_chunks.h"
 
 #define RUN_WINDOW 32768u
-/* More than a record of the frequent kinds can have: a byte, then at most 6 varints and a byte. */
+/* More than the longest record of the frequent kinds: a byte, then at most 6 varints and a byte. */
 #define RUN_PADDING 80u
 
 struct run {
     struct chunk chunk;
     uint64_t stamp;   /* of the next record */
-    uint64_t address; /* of the last one that had an address */
+    uint64_t address; /* of the last record with an address */
     uint64_t thread;
-    uint32_t at;        /* of the window's first byte, in the chunk */
+    uint32_t at;        /* offset of the window in the chunk */
     uint32_t len;       /* bytes in the window */
-    const uint8_t *pos; /* in the window: behind the next record's stamp; NULL without one */
-    const uint8_t *end; /* of the next record, when it says its length; else NULL */
-    uint8_t kind;       /* the next record's first byte */
-    bool peeked;        /* there is a next record, and the above is about it */
+    const uint8_t *pos; /* in the window, after the next record's stamp; NULL without one */
+    const uint8_t *end; /* end of the next record if its kind has a length; else NULL */
+    uint8_t kind;       /* kind byte of the next record */
+    bool peeked;        /* the next record was decoded into the fields above */
     bool damaged;
-    uint8_t *window; /* NULL: nothing is there to read */
+    uint8_t *window; /* NULL: there is nothing to read */
 };
 
-/* 7 bits a byte, low ones first, 10 bytes at most. */
+/* 7 bits per byte, low ones first, at most 10 bytes. */
 static inline uint64_t run_varint(const uint8_t **p)
 {
     const uint8_t *at = *p;
@@ -58,13 +58,13 @@ static inline int64_t run_signed(const uint8_t **p)
 }
 
 void run_init(struct run *r, const struct chunk *c);
-/* Lets go of the window. What it had is taken for read. */
+/* Frees the window, whose bytes count as read. */
 void run_release(struct run *r);
 
-/* Reads more of the chunk when the next record may lie beyond the window. */
+/* Reads more of the chunk if the next record may extend beyond the window. */
 int run_fill(struct run *r, const struct chunks *file, struct err *e);
 
-/* Whether all the window has is a whole record, or nothing more is committed. */
+/* Whether the window holds a whole record, or nothing more is committed. */
 static inline bool run_is_filled(const struct run *r)
 {
     return r->window && ((size_t)(r->window + r->len - r->pos) >= REC_RECORD_MAX ||
@@ -72,8 +72,8 @@ static inline bool run_is_filled(const struct run *r)
 }
 
 /*
- * Looks at the next record: its kind and stamp. 1 when there is one, 0 when nothing more is
- * committed; a chunk that makes no sense is damaged, and ends there. r->pos must be at a record.
+ * Decodes the kind and stamp of the next record. 1 when there is one, 0 when nothing more is
+ * committed; an invalid chunk is marked damaged and ends there. r->pos must be at a record.
  */
 static inline int run_peek(struct run *r, const struct chunks *file, struct err *e)
 {

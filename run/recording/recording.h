@@ -2,10 +2,10 @@
 #define TIDEMARK_RUN_RECORDING_RECORDING_H
 
 /*
- * The recording of a process into a trace: the records of all its threads, merged by stamp, become
- * events of the ingest. It can be read while the process lives, as far as it is known that nothing
- * earlier can still come, or once it ended, also when nobody read it until then. The file is of a
- * stranger: what makes no sense is counted and passed over, and no byte of it is believed.
+ * Reads the recording of a process into a trace: the records of all threads are merged by stamp and
+ * become events of the ingest. A recording can be read while the process lives, up to the point
+ * before which nothing more can arrive, or after it ended. The file is not trusted: invalid records
+ * are counted and skipped.
  */
 
 #include <stdbool.h>
@@ -16,15 +16,15 @@
 #include "run/recording/recording_images.h"
 #include "trace/ingest/ingest.h"
 
-/* What one or several recordings go into. */
+/* The destination of one or several recordings. */
 struct recording_target {
     struct ingest *in;
     struct image_places places;
-    int64_t last;   /* ns; of the last event that went in. No two events have the same time. */
-    uint64_t begin; /* CLOCK_MONOTONIC at the trace's time 0; 0: that of the first recording */
+    int64_t last;   /* ns; time of the last added event. All events have different times. */
+    uint64_t begin; /* CLOCK_MONOTONIC at the trace's time 0; 0: taken from the first recording */
     /*
-     * Of a trace that another client's clock gives the times, which counts the same ticks as the
-     * recording's stamps: ns of a tick, and the stamp at time 0. 0: the trace is the recording's.
+     * For a trace with another client's clock, which counts the same ticks as the recording's
+     * stamps: ns per tick, and the stamp at time 0. 0: the trace has the recording's clock.
      */
     double tick_ns;
     uint64_t zero_stamp;
@@ -33,74 +33,80 @@ struct recording_target {
 void recording_target_init(struct recording_target *t, struct ingest *in);
 void recording_target_release(struct recording_target *t);
 
-/* What was counted; see recording_finish. */
+/* Totals; see recording_finish. */
 struct recording_counts {
     uint64_t allocations, frees;
-    uint64_t put_back;  /* blocks whose realloc failed */
-    uint64_t damaged;   /* places where records made no sense, and what follows was lost */
-    uint64_t stackless; /* events whose call stack is not in the recording */
-    uint64_t notes;     /* zones, messages, plots and frames, but for zones of the library's own */
-    uint64_t forks;     /* children that are to be recorded, too */
-    uint64_t unknown_kind; /* records of a kind that is not known here */
-    uint64_t pauses;       /* times that allocations were not recorded, by wish */
+    uint64_t put_back;     /* blocks that stay live since their realloc failed */
+    uint64_t damaged;      /* places where an invalid record ended a chunk */
+    uint64_t stackless;    /* events whose call stack is missing in the recording */
+    uint64_t notes;        /* zones, messages, plots and frames, without the library's own zones */
+    uint64_t forks;        /* children that are recorded, too */
+    uint64_t unknown_kind; /* records of an unknown kind */
+    uint64_t pauses;       /* requested pauses of the recording */
 };
 
 struct recording;
 
-/* A program that the process executed in its place, or a child: what the process says of it. */
+/*
+ * A program that the process executed, or a child that it started, as the recording describes it.
+ */
 struct recording_start {
     enum rec_kind kind; /* REC_EXEC, REC_SPAWN or REC_FORK */
-    pid_t pid;          /* as the process sees it; 0: unknown. Of REC_EXEC its own */
+    pid_t pid;          /* in the process's pid namespace; 0: unknown. For REC_EXEC its own */
     bool followed;      /* it is to be recorded */
-    char *path;         /* as it was called; NULL: not known */
+    char *path;         /* as given to exec; NULL: not known */
 };
 
-/* What is kept of them until the caller takes them. */
+/* Limits of what is kept until the caller takes it. */
 #define RECORDING_STARTS 16384u
 #define RECORDING_START_PATHS ((size_t)1 << 20) /* bytes */
 
 /*
- * `fd` stays the caller's and must stay open. ERR_INPUT when the file is no recording; one whose
- * process did not get to write the header is none, too.
+ * The caller keeps `fd`, which must stay open. ERR_INPUT when the file is not a recording, or has
+ * no header yet.
  */
 int recording_open(struct recording **out, int fd, struct recording_target *target, struct err *e);
 void recording_free(struct recording *r);
 
 /*
- * Reads on. `alive`: the process may be writing; only what is in its final order is taken, at most
- * about `most` events. Once it is dead: as long as `most` were taken there may be more. *taken
- * (events).
+ * Reads on. `alive`: the process may be writing; reads only records whose order is final, at most
+ * about `most` events. For an ended process: if `most` events were read, there may be more. *taken:
+ * number of events.
  */
 int recording_advance(struct recording *r, bool alive, uint64_t most, uint64_t *taken,
                       struct err *e);
 
-/* Allocations are recorded no more from now on, or again. To be called while the process lives. */
+/*
+ * Notes that the recording of allocations was paused or resumed. Call it while the process lives.
+ */
 int recording_note_pause(struct recording *r, bool paused, struct err *e);
 
-/* What the process does from now on is not wanted. To be called while it lives. */
+/* Ends the recording: later events are not wanted. Call it while the process lives. */
 int recording_stop(struct recording *r, struct err *e);
 
 /*
- * To be called once, when the process is dead and nothing more is to be taken: names of threads.
- * `part`: other recordings go into the same trace, so its blocks are discarded; else the facts
- * about the recording are added.
+ * Adds the names of threads. Call it once, when the process has ended and all wanted events were
+ * read. `part`: the trace has other recordings, too, so this one's blocks are discarded; else the
+ * facts about the recording are added.
  */
 int recording_finish(struct recording *r, bool part, struct err *e);
 
 /*
- * Calls `take` with each start that was read since the last call; the path is the callee's to free.
- * Returns how many were dropped, because there were too many.
+ * Calls `take` with each start that was read since the last call; the callee frees the path.
+ * Returns how many were dropped because there were too many.
  */
 uint64_t recording_take_starts(struct recording *r, void (*take)(void *, struct recording_start *),
                                void *ctx);
 
-/* The header of a recording. ERR_INPUT when the file is none. */
+/* Reads the header of a recording. ERR_INPUT when the file is not a recording. */
 int recording_read_header(int fd, struct rec_header *h, struct err *e);
 
-/* As it stands in the file now. */
+/* Reads the header's present state. */
 int recording_header(const struct recording *r, struct rec_header *h, struct err *e);
 
-/* What a thread is called as far as was read; empty when it is not known. Valid until free. */
+/*
+ * A thread's last name read so far; empty when it is not known. Valid until the recording is freed.
+ */
 struct view recording_thread_name(const struct recording *r, uint64_t thread);
 
 const struct recording_counts *recording_counts(const struct recording *r);

@@ -54,8 +54,8 @@ size_t chunks_read(const struct chunks *c, const struct chunk *chunk, uint32_t f
 }
 
 /*
- * Whether there is a chunk at chunk->unit; fills in the rest. What is committed is read last: what
- * was pending or still to be added before is then in it.
+ * Reads the chunk at chunk->unit; false when there is none. The committed length is read last, so
+ * that all earlier changes are visible.
  */
 static bool read_chunk(const struct chunks *c, struct chunk *chunk)
 {
@@ -96,8 +96,8 @@ bool chunks_look(const struct chunks *c, struct chunk *chunk)
 }
 
 /*
- * Wakes those that wait for space. The word is in a mapping for the kernel's eyes only: it is never
- * read or written through it, so a file that was cut short does no harm.
+ * Wakes threads that wait for space. The mapping only passes the futex's address to the kernel: its
+ * memory is never accessed, so that a truncated file causes no fault.
  */
 static void wake(int fd)
 {
@@ -122,7 +122,7 @@ void chunks_give_back(const struct chunks *c, const struct chunk *chunk)
     wake(c->fd);
 }
 
-/* Units inside of a chunk that was not there when they were looked at are no gaps. */
+/* Units inside a chunk that appeared later are not gaps. */
 static void drop_gaps(struct chunks *c, size_t from, uint32_t end)
 {
     size_t kept = from;

@@ -2,9 +2,9 @@
 #define TIDEMARK_RUN_RECORDING_RECORDING_CHUNKS_H
 
 /*
- * The chunks of a recording file (client/recording_format.h has the format), found while the
- * process that writes them lives or after it ended. Everything is read with pread, never mapped:
- * the other side may cut the file short.
+ * Finds the chunks of a recording file (client/recording_format.h), while the writing process lives
+ * or after it ended. Reads only with pread, never through a mapping: the writer may truncate the
+ * file.
  */
 
 #include <stdbool.h>
@@ -14,7 +14,7 @@
 #include "base/vec.h"
 #include "client/recording_format.h"
 
-/* A chunk as its header says, checked. */
+/* A chunk's header, checked. */
 struct chunk {
     uint32_t unit, units;
     uint32_t kind; /* enum rec_chunk_kind */
@@ -30,8 +30,8 @@ struct chunk {
 
 struct chunks {
     int fd;             /* the caller's */
-    uint32_t looked;    /* units below were looked at */
-    VEC(uint32_t) gaps; /* those of them that held no chunk then */
+    uint32_t looked;    /* units below were checked */
+    VEC(uint32_t) gaps; /* checked units that held no chunk then */
 };
 
 typedef int chunks_put(void *ctx, const struct chunk *c, struct err *e);
@@ -39,22 +39,19 @@ typedef int chunks_put(void *ctx, const struct chunk *c, struct err *e);
 void chunks_init(struct chunks *c, int fd);
 void chunks_release(struct chunks *c);
 
-/* The file's header. ERR_INPUT when it is none, or of a version that is not known. */
+/* Reads the file's header. ERR_INPUT when it is not one, or its version is unknown. */
 int chunks_header(const struct chunks *c, struct rec_header *h, struct err *e);
 
-/* Puts the chunks that came to be since the last time, up to `units_taken`. */
+/* Calls `put` for the chunks that appeared since the last scan, up to `units_taken`. */
 int chunks_scan(struct chunks *c, uint32_t units_taken, chunks_put *put, void *ctx, struct err *e);
 
-/* Reads the header of a chunk again: what is committed now. False when it makes no sense. */
+/* Reads the header of a chunk again, for its committed length. False when it is invalid. */
 bool chunks_look(const struct chunks *c, struct chunk *chunk);
 
-/*
- * Gives the space of a chunk back, whose process lives and will not add to it, and tells the
- * process so.
- */
+/* Frees the space of a chunk to which a live process will not add, and notifies the process. */
 void chunks_give_back(const struct chunks *c, const struct chunk *chunk);
 
-/* Bytes behind a chunk's header. Returns how many could be read. */
+/* Reads bytes after a chunk's header. Returns how many could be read. */
 size_t chunks_read(const struct chunks *c, const struct chunk *chunk, uint32_t from, void *bytes,
                    size_t n);
 

@@ -1,9 +1,9 @@
 #include "run/recording/recording_clock.h"
 
-/* A recording of stamps alone counts them as nanoseconds. */
+/* Without pairs, stamps count as nanoseconds. */
 #define SLOPE_UNKNOWN 1.0
 
-/* Times beyond this are not sane: 292 years would overflow. */
+/* Larger times are invalid: 292 years would overflow. */
 #define NS_MAX ((uint64_t)1 << 61)
 
 void recording_clock_init(struct recording_clock *c, struct rec_pair first)
@@ -32,7 +32,7 @@ int recording_clock_add(struct recording_clock *c, struct rec_pair pair, struct 
         c->next = c->pairs.len = 0;
     if (!vec_push(&c->pairs, pair))
         return err_no_memory(e, "a recording");
-    /* The first of those ahead decides the slope of the line at hand. */
+    /* The first pair ahead determines the slope of the current line. */
     if (c->pairs.len == c->next + 1) {
         c->slope = slope_between(c->from, pair);
         c->until = pair.stamp;

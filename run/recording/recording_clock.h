@@ -2,8 +2,8 @@
 #define TIDEMARK_RUN_RECORDING_RECORDING_CLOCK_H
 
 /*
- * Stamps → nanoseconds, by pairs of both: straight lines between pairs, and the last line's slope
- * beyond them.
+ * Converts stamps to nanoseconds by pairs of both: straight lines between pairs; after the last
+ * pair the last slope continues.
  */
 
 #include <stdint.h>
@@ -13,8 +13,8 @@
 #include "client/recording_format.h"
 
 struct recording_clock {
-    struct rec_pair from;       /* where the line at hand begins */
-    uint64_t until;             /* the stamp at which the next one does */
+    struct rec_pair from;       /* start of the current line */
+    uint64_t until;             /* stamp at the start of the next line */
     double slope;               /* ns per stamp */
     VEC(struct rec_pair) pairs; /* ahead, in order */
     size_t next;
@@ -23,13 +23,13 @@ struct recording_clock {
 void recording_clock_init(struct recording_clock *c, struct rec_pair first);
 void recording_clock_release(struct recording_clock *c);
 
-/* A pair ahead of all others; one that goes back in stamp or time is passed over. */
+/* Adds the newest pair; ignores one that goes back in stamp or time. */
 int recording_clock_add(struct recording_clock *c, struct rec_pair pair, struct err *e);
 
-/* Goes over to the line that `stamp` lies on. */
+/* Advances to the line that contains `stamp`. */
 void recording_clock_turn(struct recording_clock *c, uint64_t stamp);
 
-/* Nanoseconds of CLOCK_MONOTONIC. Stamps never go down from call to call. */
+/* Nanoseconds of CLOCK_MONOTONIC. Stamps must not decrease from call to call. */
 static inline int64_t recording_clock_ns(struct recording_clock *c, uint64_t stamp)
 {
     if (__builtin_expect(stamp >= c->until, 0))

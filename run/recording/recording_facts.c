@@ -1,4 +1,4 @@
-/* What a recording says about itself and its process, for the trace. */
+/* Facts of a trace about a recording and its process. */
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #define ARCH_X64 2
 #define ARCH_ARM64 4
 
-/* The sum of what was lost, of the kinds of losses that lose events. */
+/* Sums up the losses of the kinds that lose events. */
 static void lost(const struct rec_header *h, uint64_t *allocations, uint64_t *bytes,
                  uint64_t *frees)
 {
@@ -25,7 +25,7 @@ static void lost(const struct rec_header *h, uint64_t *allocations, uint64_t *by
     }
 }
 
-/* What was dropped because the buffer was full: the sum, and a fact for each pool. */
+/* What was dropped because the buffer was full: adds the sum, and a fact for each pool. */
 static int dropped(struct recording *r, const struct rec_header *h, uint64_t *allocations,
                    uint64_t *bytes, struct err *e)
 {
@@ -71,7 +71,7 @@ static int header_facts(const struct recording *r, const struct rec_header *h, s
     return f->program ? host_info(t, e) : -1;
 }
 
-/* Each fact only when there is something to tell. */
+/* Adds each fact that has a value. */
 static int loss_facts(struct recording *r, const struct rec_header *h, struct err *e)
 {
     struct trace *t = r->target->in->trace;
@@ -154,7 +154,7 @@ static int tell_threads(struct recording *r, struct err *e)
     return 0;
 }
 
-/* A process that is gone holds nothing. */
+/* An ended process holds no memory. */
 static int discard_all(struct recording *r, struct err *e)
 {
     const struct event_sink *sink = &r->target->in->sink;

@@ -7,7 +7,7 @@
 
 #define ADDRESS_MASK ((UINT64_C(1) << 48) - 1)
 #define TAG(n) ((uint64_t)(n) << 48)
-#define TAG_LAST 4095u /* bits 48 to 59: those above would make it an address of the kernel */
+#define TAG_LAST 4095u /* bits 48 to 59: higher bits would make it a kernel address */
 
 void image_places_init(struct image_places *p, struct trace *t)
 {
@@ -26,7 +26,7 @@ void process_images_release(struct process_images *p)
     map_release(&p->frames);
 }
 
-/* ---- places */
+/* ---- places in the trace */
 
 static uint64_t hash_text(uint64_t hash, struct view text)
 {
@@ -75,7 +75,7 @@ int image_places_file(struct image_places *p, const struct image_file *file, str
         file->device, file->inode, file->size, file->mtime, (int)path.len, path.p);
 }
 
-/* Where in the trace a part of an image goes; *start. */
+/* Finds or assigns the place in the trace of a part of an image; *start. */
 static int find_place(struct image_places *p, struct image_segment s, struct view path,
                       struct view build_id, uint64_t *start, struct err *e)
 {
@@ -101,7 +101,7 @@ static int find_place(struct image_places *p, struct image_segment s, struct vie
     return add_fact(p->trace, &place, s.offset, path, build_id, e);
 }
 
-/* ---- of a process */
+/* ---- images of a process */
 
 int process_images_load(struct process_images *p, uint32_t module, uint32_t epoch,
                         struct image_segment segment, struct view path, struct view build_id,
@@ -140,8 +140,8 @@ static const struct process_image *find(const struct process_images *p, uint64_t
 }
 
 /*
- * An address of no image that is known (yet) must not look like one of an image whose place that
- * is: it gets a tag under which there is none.
+ * An address outside all known images must not look like one of an image: it gets a tag under which
+ * no image is.
  */
 static uint64_t place_of_stranger(const struct image_places *p, uint64_t address)
 {

@@ -2,13 +2,12 @@
 #define TIDEMARK_RUN_RECORDING_RECORDING_IMAGES_H
 
 /*
- * Which image of a process had an address, and where that image has its place in the trace.
+ * Finds the image of an address in a process, and the image's place in the trace.
  *
- * A trace knows a frame by its address alone. So an image keeps the place where it was mapped,
- * unless another one has that place already, because it was unloaded, or because it belongs to
- * another process whose recording went into the same trace: then its addresses are told apart by
- * bits 48 to 59. An image that is met again, at whatever address, has the place that it had.
- * These places are what the facts `module` say.
+ * A trace identifies a frame by its address alone. An image keeps the range where it was mapped,
+ * unless another image has that range already, because that was unloaded or belongs to another
+ * process in the same trace: then bits 48 to 59 tell its addresses apart. An image that appears
+ * again, at any address, keeps its place. The facts `module` list these places.
  */
 
 #include <stdbool.h>
@@ -23,15 +22,15 @@
 /* An executable part of an image, at its place in the trace. */
 struct image_place {
     uint64_t start, end; /* with the tag in bits 48 to 59 */
-    uint64_t identity;   /* hash of what is mapped: path, build id, offset, length */
+    uint64_t identity;   /* hash of the mapped path, build id, offset and length */
 };
 
-/* One for a trace. */
+/* One per trace. */
 struct image_places {
     struct trace *trace;
     VEC(struct image_place) list;
-    uint64_t crowded;    /* places beyond the last tag */
-    VEC(uint64_t) files; /* hashes of the files that were noted */
+    uint64_t crowded;    /* parts that got no place since all tags were used */
+    VEC(uint64_t) files; /* hashes of files that were noted */
 };
 
 void image_places_init(struct image_places *p, struct trace *t);
@@ -41,21 +40,21 @@ void image_places_release(struct image_places *p);
 struct process_image {
     uint64_t start, end;  /* as mapped */
     uint32_t number;      /* of the module */
-    uint32_t from, until; /* epochs; until UINT32_MAX while it is there */
+    uint32_t from, until; /* epochs; `until` is UINT32_MAX while it is mapped */
     uint64_t place;       /* of `start`, in the trace */
 };
 
-/* Which file an image without a build id was mapped from. */
+/* The file that an image without a build id was mapped from. */
 struct image_file {
     uint64_t device, inode, size;
     uint64_t mtime; /* ns */
 };
 
-/* Notes it in the trace, once. */
+/* Adds the fact to the trace, once. */
 int image_places_file(struct image_places *p, const struct image_file *file, struct view path,
                       struct err *e);
 
-/* One for a process. */
+/* One per process. */
 struct process_images {
     struct image_places *places;
     VEC(struct process_image) list;
@@ -69,15 +68,15 @@ struct image_segment {
     uint64_t offset;     /* in the file */
 };
 
-/* A part was mapped from epoch `epoch` on. */
+/* Adds a part that was mapped from epoch `epoch` on. */
 int process_images_load(struct process_images *p, uint32_t module, uint32_t epoch,
                         struct image_segment segment, struct view path, struct view build_id,
                         struct err *e);
-/* The module is gone from epoch `epoch` on. */
+/* Removes the module from epoch `epoch` on. */
 void process_images_unload(struct process_images *p, uint32_t module, uint32_t epoch);
 
 /*
- * The frame id of an address (48 bits) that was met in an epoch (16 bits above it). FRAME_CUT of
+ * The frame id of an address (48 bits) seen in an epoch (the 16 bits above). FRAME_CUT for
  * REC_PC_CUT.
  */
 int process_images_frame(struct process_images *p, uint64_t pc, uint64_t *frame, struct err *e);

@@ -1,6 +1,6 @@
 /*
- * Many runs of records into one stream of events. At any time few chunks are being read, one or two
- * for each thread; chunks that begin later wait until the stamps have come there.
+ * Merges many runs of records into one stream of events. Few chunks are read at any time, one or
+ * two per thread; later chunks wait until the merge reaches their first stamp.
  */
 
 #include <errno.h>
@@ -44,7 +44,7 @@ static void sift_down(struct run **at, size_t n, size_t i)
     }
 }
 
-/* The last one of the heap was put there just now. */
+/* Restores the heap after its last element was added. */
 static void sift_up(struct run **at, size_t i)
 {
     while (i > 0 && before(at[i], at[(i - 1) / 2])) {
@@ -74,7 +74,7 @@ int recording_flush(struct recording *r, struct err *e)
     return n ? sink->memory(sink->ctx, r->events, n, e) : 0;
 }
 
-/* Says in the trace what the frame beyond the depth of call stacks is. */
+/* Names the frame that marks cut call stacks. */
 static int name_cut(const struct recording *r, struct err *e)
 {
     struct trace *t = r->target->in->trace;
@@ -88,7 +88,7 @@ static int name_cut(const struct recording *r, struct err *e)
                : -1;
 }
 
-/* Frames of a node that was not asked for before, outermost last. */
+/* Adds the call stack of a node, outermost frame last. */
 static int intern(struct recording *r, struct stack_node *first, struct err *e)
 {
     const struct event_sink *sink = &r->target->in->sink;
@@ -98,7 +98,7 @@ static int intern(struct recording *r, struct stack_node *first, struct err *e)
     for (struct stack_node *node = first; node && n < STACK_MOST;) {
         if (process_images_frame(&r->images, node->pc, &frames[n], e) != 0)
             return -1;
-        /* Frames are looked up as what a call returns to. */
+        /* Look-ups of frames subtract one, as for return addresses. */
         frames[n] += node->parent & REC_NODE_EXACT ? 1 : 0;
         n++;
         node = nodes_get(&r->nodes, node->parent & REC_NODE_MASK);
@@ -138,7 +138,7 @@ static inline int put(struct recording *r, const struct memory_event *ev, struct
     return __builtin_expect(r->n == BATCH, 0) ? recording_flush(r, e) : 0;
 }
 
-/* What the sampled allocation stands for: sums of these are estimates without bias. */
+/* The size that a sampled allocation represents: sums of these are unbiased estimates. */
 static uint64_t sampled_size(const struct recording *r, uint64_t size)
 {
     double kept = -expm1(-(double)size / r->sample);
@@ -146,7 +146,7 @@ static uint64_t sampled_size(const struct recording *r, uint64_t size)
     return stands_for < (double)SIZE_MAX_KEPT ? (uint64_t)(stands_for + 0.5) : SIZE_MAX_KEPT;
 }
 
-/* ---- reallocs under way */
+/* ---- reallocs in progress */
 
 static int put_free(struct recording *r, const struct held *h, uint64_t stamp, struct err *e)
 {
@@ -165,8 +165,8 @@ static uint64_t who_of(const struct run *run)
 }
 
 /*
- * A block is freed when the realloc turns out to have succeeded: its thread goes on with something
- * else, or somebody else gets the address. `callstack` is that of the realloc, 0 unknown.
+ * Frees a block once its realloc is known to have succeeded: its thread records something else, or
+ * the address is allocated again. `callstack` is the realloc's, 0: unknown.
  */
 static int settle(struct recording *r, const struct run *run, uint64_t pool, uint64_t ptr,
                   bool alloc, uint32_t callstack, struct err *e)
@@ -201,13 +201,13 @@ static void put_back(struct recording *r, const struct run *run, uint64_t pool, 
 
 /* ---- records of the frequent kinds */
 
-/* What a record says. */
+/* Fields of a record. */
 struct memory_record {
     uint8_t how;
     uint64_t pool, size, stack;
 };
 
-/* False when it is not whole. */
+/* False when it is incomplete. */
 static inline bool read_memory(struct run *run, struct memory_record *m)
 {
     const uint8_t *p = run->pos;
@@ -277,7 +277,7 @@ static inline int take_free(struct recording *r, struct run *run, const struct m
     return put(r, &ev, e);
 }
 
-/* The record that was looked at. What is damaged ends its chunk. */
+/* Takes the record that was peeked at. Damage ends its chunk. */
 static inline int take(struct recording *r, struct run *run, struct err *e)
 {
     struct memory_record m;
@@ -304,7 +304,7 @@ static inline int take(struct recording *r, struct run *run, struct err *e)
 
 /* ---- merging */
 
-/* A run that is not being merged: it waits for more, or nothing more will come. */
+/* Puts a run aside: it waits for more, or is finished. */
 static int put_aside(struct recording *r, struct run *run, struct err *e)
 {
     run_release(run);
@@ -336,7 +336,7 @@ static int begin(struct recording *r, struct run *run, struct err *e)
     return there < 0 ? -1 : err_no_memory(e, "a recording");
 }
 
-/* Up to where the first run of the heap can be read without a look at the others. */
+/* The stamp up to which the heap's first run can be read without comparing it with others. */
 static uint64_t limit_of(const struct recording *r)
 {
     uint64_t limit = r->below;
@@ -370,7 +370,7 @@ static uint64_t events_of(const struct recording *r)
     return r->counts.allocations + r->counts.frees;
 }
 
-/* Tells of pauses that come before `stamp`. */
+/* Adds messages for the pauses before `stamp`. */
 static int say_pauses(struct recording *r, uint64_t stamp, struct err *e)
 {
     size_t n = 0;
@@ -417,12 +417,12 @@ static int merge(struct recording *r, uint64_t most, struct err *e)
     return recording_flush(r, e);
 }
 
-/* ---- looking at the file */
+/* ---- scanning the file */
 
 struct looking {
     struct recording *r;
     uint64_t below;
-    VEC(struct rec_pair) pairs; /* of chunks that were found */
+    VEC(struct rec_pair) pairs; /* from the chunks found */
 };
 
 static int found(void *ctx, const struct chunk *c, struct err *e)
@@ -460,7 +460,7 @@ static void look_at(struct looking *l, struct run *run)
 static int look_at_chunks(struct looking *l, uint32_t units_taken, struct err *e)
 {
     struct recording *r = l->r;
-    /* Those that are found now were just looked at. */
+    /* Before the scan: chunks that it finds are up to date already. */
     for (size_t i = 0; i < r->merging.len; i++)
         look_at(l, r->merging.at[i]);
     for (size_t i = 0; i < r->waiting.len; i++)
@@ -470,12 +470,12 @@ static int look_at_chunks(struct looking *l, uint32_t units_taken, struct err *e
     return chunks_scan(&r->file, units_taken, found, l, e);
 }
 
-/* Those that got more go on; they are first in the heap if they have to be. */
+/* Continues parked runs that got more data; they go to the front of the heap if necessary. */
 static int unpark(struct recording *r, struct err *e)
 {
     size_t n = r->parked.len;
     r->parked.len = 0;
-    /* begin() may park some of them again: never beyond those that were looked at. */
+    /* begin() may park some of them again, but only at indices already visited. */
     for (size_t i = 0; i < n; i++) {
         struct run *run = r->parked.at[i];
         if (begin(r, run, e) != 0) {
@@ -510,7 +510,7 @@ static struct rec_pair pair_now(const struct recording *r)
     return pair;
 }
 
-/* Whether the recording's clock is still running: the host was not started anew since. */
+/* Whether the recording's clock is still valid: the host has not rebooted since. */
 static bool is_of_this_boot(const struct recording *r, const struct rec_pair *now)
 {
     struct timespec t;
@@ -521,8 +521,8 @@ static bool is_of_this_boot(const struct recording *r, const struct rec_pair *no
 }
 
 /*
- * A counter's chunks say the time now and then, which is all there is. Of a clock that runs evenly
- * the longest line is the best one.
+ * Chunks of a recording contain pairs of counter and time now and then, which is all there is. For
+ * a steady clock the longest line is the most precise.
  */
 static int add_pairs(struct looking *l, const struct rec_header *h, const struct rec_pair *now,
                      bool alive, struct err *e)
@@ -545,7 +545,7 @@ static int add_pairs(struct looking *l, const struct rec_header *h, const struct
     return recording_clock_add(&r->clock, alive ? *now : h->last, e);
 }
 
-/* A memory barrier in all threads of the process. False: the kernel has none. */
+/* Executes a memory barrier in all threads of the process. False: not supported by the kernel. */
 static bool pass_barrier(const struct rec_header *h)
 {
     if (h->expedited && syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0)
@@ -553,7 +553,7 @@ static bool pass_barrier(const struct rec_header *h)
     return syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) == 0;
 }
 
-/* Finds out what is there, and how far it is in its final order. */
+/* Scans the file and determines up to which stamp the order is final. */
 static int look(struct recording *r, bool alive, struct err *e)
 {
     struct looking l = {.r = r, .below = UINT64_MAX};
@@ -561,7 +561,7 @@ static int look(struct recording *r, bool alive, struct err *e)
     const struct rec_pair now = pair_now(r);
     if (alive) {
         l.below = now.stamp;
-        /* Without one nothing is in order before the process ended. */
+        /* Without a barrier no order is final before the process ends. */
         if (!pass_barrier(&r->header))
             l.below = 0;
     }

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Nodes that are read at a time. */
+/* Nodes read at a time. */
 #define PIECE 1024u
 
 void nodes_release(struct nodes *n)
@@ -19,7 +19,7 @@ int nodes_add(struct nodes *n, const struct chunk *c, struct err *e)
                                                                 : err_no_memory(e, "call stacks");
 }
 
-/* Makes the numbers below `end` known. */
+/* Makes room for the numbers below `end`. */
 static int grow(struct nodes *n, uint64_t end, struct err *e)
 {
     size_t len = n->list.len;
@@ -33,8 +33,8 @@ static int grow(struct nodes *n, uint64_t end, struct err *e)
 }
 
 /*
- * Takes `count` nodes from number `first` on. Returns how many of them are there; *front is how
- * many in front of the first that is not.
+ * Takes `count` nodes from number `first` on. Returns how many are written; *front: how many before
+ * the first unwritten one.
  */
 static uint32_t take(struct nodes *n, uint64_t first, const struct rec_node *from, uint32_t count,
                      uint32_t *front)
@@ -55,7 +55,7 @@ static uint32_t take(struct nodes *n, uint64_t first, const struct rec_node *fro
     return there;
 }
 
-/* Nodes that are written stand in front, but for a few that are being made. */
+/* Written nodes come first, except for a few that are being written. */
 static int refresh(struct nodes *n, struct node_chunk *c, const struct chunks *file, struct err *e)
 {
     struct rec_node piece[PIECE];

@@ -11,10 +11,10 @@
 #define WARNING 3u
 #define PAGE UINT64_C(4096)
 
-/* Segments of one image: more than linkers make. */
+/* Segments of an image; linkers make fewer. */
 #define SEGMENTS_MAX 64u
 
-/* The body of a record; reading past its end gives zeros. */
+/* The body of a record; reads past its end return zeros. */
 struct body {
     const uint8_t *p, *end;
 };
@@ -53,8 +53,8 @@ static struct event event_of(struct recording *r, const struct run *run, enum ev
 }
 
 /*
- * A made-up client pointer for a name: the same one for the same text. The first time the trace is
- * told what stands there.
+ * A made-up client pointer for a name, the same for the same text. Adds the name to the trace the
+ * first time.
  */
 static int key_of(struct recording *r, enum event_kind kind, struct view name, uint64_t *key,
                   struct err *e)
@@ -82,7 +82,7 @@ static int take_owner(struct run *run, struct body *b)
     return 0;
 }
 
-/* The last name of a thread is the one that it is known by: it is told at the end. */
+/* A thread's last name counts; it is added at the end. */
 static int take_thread_name(struct recording *r, const struct run *run, struct body *b,
                             struct err *e)
 {
@@ -142,7 +142,7 @@ static int take_module(struct recording *r, struct body *b, struct err *e)
     uint64_t count = number(b);
     if (path.len == 0)
         path = view_of(r->header.exe);
-    /* What is no file has no names to look for. */
+    /* An image that is not a file has no symbols. */
     if (path.len == 0 || path.p[0] != '/')
         return 0;
     for (uint64_t i = 0; i < count && i < SEGMENTS_MAX && b->p < b->end; i++) {
@@ -155,7 +155,7 @@ static int take_module(struct recording *r, struct body *b, struct err *e)
     return id.len || !file.inode ? 0 : image_places_file(&r->target->places, &file, path, e);
 }
 
-/* ---- what programs send */
+/* ---- data from programs */
 
 static int take_message(struct recording *r, const struct run *run, struct body *b, struct err *e)
 {
@@ -190,7 +190,7 @@ int recording_say_pause(struct recording *r, uint64_t stamp, uint32_t thread, bo
                          e);
 }
 
-/* What this thread lost before this; the sums are in the header. */
+/* What this thread lost before this; the header has the totals. */
 static int take_loss(struct recording *r, const struct run *run, struct body *b, struct err *e)
 {
     char count[FORMAT_SIZE], bytes[FORMAT_SIZE];
@@ -248,7 +248,7 @@ static int take_zone(struct recording *r, const struct run *run, struct body *b,
     location.name = text(b);
     location.function = text(b);
     location.file = text(b);
-    /* Those of the library, `main` and `dlopen`, stand in no file. */
+    /* The library's own zones, `main` and `dlopen`, have no file. */
     r->counts.notes += location.file.len != 0 || location.line != 0;
     ev.zone.srcloc = 0;
     ev.zone.payload = &location;
