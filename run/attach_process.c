@@ -24,13 +24,13 @@
 
 #define TEXT_MOST ((uint64_t)64 << 20)
 
-/* As __libc_dlopen_mode wants it, which older C libraries have instead of dlopen. */
+/* A flag of __libc_dlopen_mode, which older C libraries have instead of dlopen. */
 #define MODE_INTERNAL 0x80000000u
 
 /* A file that is mapped into the process. */
 struct mapped {
-    uint64_t base;      /* of its first byte */
-    uint64_t low, high; /* of its code */
+    uint64_t base;      /* address of its first byte */
+    uint64_t low, high; /* range of its code */
     char path[PATH_MAX];
 };
 
@@ -51,7 +51,7 @@ static bool begins_with(const char *text, const char *with)
     return strncmp(text, with, strlen(with)) == 0;
 }
 
-/* ---- what is mapped */
+/* ---- mappings */
 
 static int take_mapping(struct process *p, const char *line, struct err *e)
 {
@@ -128,9 +128,9 @@ static bool is_unsafe(void *ctx, uint64_t address)
     return false;
 }
 
-/* ---- what is in the files */
+/* ---- contents of the files */
 
-/* The address that a dynamic symbol has in the process; 0: there is none. */
+/* The address of a dynamic symbol in the process; 0: there is none. */
 static uint64_t symbol_at(const struct process *p, const struct mapped *file, const char *wanted)
 {
     struct elf_file *elf;
@@ -165,7 +165,7 @@ static uint64_t symbol_at(const struct process *p, const struct mapped *file, co
     return found;
 }
 
-/* Where the C library returns from handlers: mov $SYS_rt_sigreturn,%rax; syscall. */
+/* Finds the C library's return from signal handlers: mov $SYS_rt_sigreturn,%rax; syscall. */
 static int find_restorer(struct process *p, struct err *e)
 {
     static const uint8_t code[] = {0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05};
@@ -190,7 +190,7 @@ static int find_restorer(struct process *p, struct err *e)
 
 /* ---- checks */
 
-/* A number of /proc/PID/status; -1: it is not there. */
+/* A number from /proc/PID/status; -1: it is missing. */
 static long status_number(pid_t pid, const char *key)
 {
     char path[64], line[256];
@@ -212,7 +212,7 @@ static bool is_stopped(pid_t pid)
     return process_stat_read(pid, &s) && (s.state == 'T' || s.state == 't');
 }
 
-/* The library that the process would load must be ours. */
+/* The file that the process would load must be the same as this process sees. */
 static bool sees(pid_t pid, const char *library)
 {
     char path[PATH_MAX + 64];
@@ -278,7 +278,7 @@ int attach_check(pid_t pid, const char *library, struct err *e)
 
 /* ---- calls */
 
-/* Stops a thread. What the process has mapped is read before that, and again when more is. */
+/* Stops a thread. The mappings are read before, and again if they have changed. */
 static int stop(struct process *p, pid_t pid, struct remote **remote, struct err *e)
 {
     *remote = NULL;
@@ -332,7 +332,7 @@ static int explain(int32_t answer, pid_t pid, struct err *e)
     }
 }
 
-/* Calls a function of the library, which is loaded. */
+/* Calls a function of the loaded library. */
 static int call_own(struct process *p, struct remote *remote, const char *name, const char *text,
                     uint64_t *result, struct err *e)
 {
@@ -345,7 +345,7 @@ static int call_own(struct process *p, struct remote *remote, const char *name, 
     return remote_call(remote, function, text, 0, result, e);
 }
 
-/* Begins or ends the recording. *stored: the functions whose addresses the process may keep. */
+/* Begins or ends the recording. *stored: functions whose addresses the process may have stored. */
 static int call_and_look(struct process *p, struct remote *remote, const char *name,
                          const char *text, struct rec_stored *stored, struct err *e)
 {
@@ -360,7 +360,7 @@ static int call_and_look(struct process *p, struct remote *remote, const char *n
     bool whole = fd >= 0 && pread(fd, stored, sizeof *stored, (off_t)at) == sizeof *stored;
     if (fd >= 0)
         close(fd);
-    /* The process may have written there. */
+    /* This is memory of the process, which may have overwritten it. */
     if (!whole || stored->count > REC_STORED_MOST || stored->own_count > 2)
         *stored = (struct rec_stored){.count = 0};
     return 0;

@@ -2,29 +2,29 @@
 #define TIDEMARK_RUN_ATTACH_PROCESS_H
 
 /*
- * The preload library in a process that runs already: loaded by the process's own dynamic linker,
- * in a call that one of its threads makes for us (run/remote.h), and asked to leave again. What
- * has no dynamic linker of the GNU C library, or might be killed for what we do, is refused.
+ * Loads the preload library into a running process: the process's dynamic linker loads it, in a
+ * call that one of its threads makes (run/remote.h). Also detaches it again. Refuses processes
+ * without the GNU C library's dynamic linker, and those that might be killed for it.
  */
 
 #include <sys/types.h>
 
 #include "base/err.h"
 
-/* Whether `library` can be loaded into the process at all. ERR_OUTPUT with the reason. */
+/* Whether `library` can be loaded into the process. ERR_OUTPUT with the reason. */
 int attach_check(pid_t pid, const char *library, struct err *e);
 
 /*
- * Loads it, and has it meet the collector that listens at `socket`. Allocations are on hold then
- * (REC_CONTROL_HOLD) until the collector says otherwise. `left`: why pointers to functions that the
- * process stored itself (server/stored_pointers.h) are not all changed, if so.
+ * Loads the library and connects it to the collector at `socket`. Allocations are on hold
+ * (REC_CONTROL_HOLD) until the collector changes that. `left`: why some stored function pointers
+ * (run/stored_pointers.h) could not be changed.
  */
 int attach_begin(pid_t pid, const char *library, const char *socket, struct err *left,
                  struct err *e);
 
 /*
- * Puts everything back. The process goes on without the library: a stored pointer that still leads
- * to a hook gets the real function from it.
+ * Restores everything. The process goes on without the library: a stored pointer that still leads
+ * to a hook is forwarded to the real function.
  */
 int attach_end(pid_t pid, struct err *e);
 

@@ -23,28 +23,28 @@
 #include "run/descent.h"
 #include "server/net/socket_folder.h"
 
-/* Freeing less than this, 16 MiB in units of 512 bytes, is not worth a process. */
+/* 16 MiB in units of 512 bytes: freeing less is not worth a child process. */
 #define LARGE_BLOCKS 32768
 
-/* Those that wait to be accepted: a build may start many at once. */
+/* Length of the accept queue: a build may start many processes at once. */
 #define BACKLOG 512
 
-/* Until a descriptor is looked for again. */
+/* Interval of retries to get a descriptor. */
 #define RETRY_MS 10
 
 enum watched { WATCHED_LISTENER, WATCHED_STOP, WATCHED_SOCKET, WATCHED_PROCESS };
 
 struct peer;
 
-/* What a descriptor that became ready is. */
+/* The kind of a ready descriptor. */
 struct watch {
     enum watched what;
     struct peer *peer;
 };
 
-/* A connection. Both ends of a process are seen here: that of its socket and its own. */
+/* A recorded process. Its end is noticed by its socket and by its pidfd. */
 struct peer {
-    int socket, process; /* socket: -1 once the process closed it; process: a pidfd, or -1 */
+    int socket, process; /* socket: -1 once the process has closed it; process: a pidfd, or -1 */
     struct watch of_socket, of_process;
     struct collected *collected;
 };
@@ -54,19 +54,19 @@ struct collector {
     char *folder;
     struct socket_folder place; /* of the socket */
     int listener, epoll, stop, news;
-    int spare; /* a descriptor to be had when no other is */
+    int spare; /* a descriptor reserved for when none is free */
     struct watch of_listener, of_stop;
     pthread_t thread;
     bool runs;
     _Atomic pid_t root;
     _Atomic bool paused;
-    _Atomic uint64_t missed; /* processes for which there was no file */
-    _Atomic int failure;     /* errno of the last of them; 0: none */
+    _Atomic uint64_t missed; /* processes without a file to record into */
+    _Atomic int failure;     /* errno of the last one; 0: none */
     unsigned count;
-    pthread_mutex_t lock; /* of `queue` */
+    pthread_mutex_t lock; /* guards `queue` */
     VEC(struct collected *) queue;
     size_t taken;
-    VEC(struct peer *) peers; /* the thread's own */
+    VEC(struct peer *) peers; /* used by the thread only */
 };
 
 static void tell(const struct collector *c)
@@ -75,7 +75,7 @@ static void tell(const struct collector *c)
     (void)!write(c->news, &one, sizeof one);
 }
 
-/* ---- a process comes */
+/* ---- a process connects */
 
 static void miss(struct collector *c, int cause)
 {
@@ -126,7 +126,7 @@ static bool answer(int socket, const struct collector *c, int fd, bool is_root)
     if (c->options.threads)
         snprintf(w.threads, sizeof w.threads, "%s", c->options.threads);
     w.options.flags |= c->paused ? (uint32_t)REC_OPTION_PAUSED : 0;
-    if (!is_root) /* a child's client gets no server */
+    if (!is_root) /* a child's client is not captured */
         w.options.flags &= ~(uint32_t)REC_OPTION_CLIENT;
     if (fd >= 0) {
         m.msg_control = control.room;
@@ -162,8 +162,9 @@ static void drop(struct collector *c, struct peer *p)
 }
 
 /*
- * No descriptor is left for who waits to be accepted. It would wait, the program with it, and be
- * seen again and again: it gets the spare one for a moment, and learns that it is not recorded.
+ * No descriptor is free for a waiting connection. Its program would be blocked and epoll would
+ * report it again and again. It is accepted with the spare descriptor and told that it is not
+ * recorded.
  */
 static void turn_away(struct collector *c, int cause)
 {
@@ -201,7 +202,7 @@ static void come_in(struct collector *c)
     close(fd);
 }
 
-/* Hands the process over to whoever reads the recordings. */
+/* Queues the process for the thread that reads recordings. */
 static bool hand_over(struct collector *c, struct collected *p)
 {
     pthread_mutex_lock(&c->lock);
@@ -211,8 +212,8 @@ static bool hand_over(struct collector *c, struct collected *p)
 }
 
 /*
- * Everybody may connect to root, whose programs give up their user: those that are another's must
- * be the root or of its family.
+ * When root runs this, any user may connect, since programs may change their user. A process of
+ * another user must be the recorded program or its descendant.
  */
 static bool is_trusted(const struct collector *c, const struct ucred *who)
 {
@@ -238,7 +239,7 @@ static void goes(struct collector *c, struct peer *p)
     drop(c, p);
 }
 
-/* The process has a recording already. NULL: it has none. */
+/* The peer if the process already has a recording; else NULL. */
 static struct peer *find_peer(const struct collector *c, pid_t pid)
 {
     for (size_t i = 0; i < c->peers.len; i++) {
@@ -249,7 +250,7 @@ static struct peer *find_peer(const struct collector *c, pid_t pid)
     return NULL;
 }
 
-/* A program that closed our descriptors goes on with the file that it had. */
+/* A program that closed the library's descriptors continues in its old file. */
 static bool go_on(struct collector *c, struct peer *p, struct peer *before)
 {
     struct epoll_event ev = {.events = EPOLLIN | EPOLLRDHUP, .data.ptr = &p->of_process};
@@ -274,10 +275,10 @@ static void greet(struct collector *c, struct peer *p, const struct rec_hello *h
         if (before && go_on(c, p, before))
             return;
         if (p->collected)
-            return; /* it did not hear the answer: its own end will be seen */
+            return; /* it did not receive the answer: its pidfd will report its end */
         wanted = false;
     } else if (before && before->socket < 0) {
-        goes(c, before); /* it was replaced by another program, without a word */
+        goes(c, before); /* another program replaced it without notice */
     }
     if (wanted)
         new = make_collected(c, hello, who.pid);
@@ -304,8 +305,8 @@ static void greet(struct collector *c, struct peer *p, const struct rec_hello *h
 }
 
 /*
- * Whether the process behind a connection that ended records on: programs close descriptors that
- * are not theirs, daemons all of them. One that executed another program or was let go does not.
+ * Whether the process behind a closed connection still records: programs close unknown descriptors,
+ * daemons all of them. A process that executed another program or was detached does not record.
  */
 static bool records_on(const struct peer *p)
 {
@@ -328,7 +329,7 @@ static void socket_ended(struct collector *c, struct peer *p)
     p->socket = -1;
 }
 
-/* The first message is the hello; after it nothing comes but the end. */
+/* The first message is the hello; after it only end of file is expected. */
 static void socket_ready(struct collector *c, struct peer *p)
 {
     struct rec_hello hello;
@@ -343,7 +344,7 @@ static void *serve(void *ctx)
 {
     struct collector *c = ctx;
     for (;;) {
-        /* One at a time: what is done for one may end another that was ready, too. */
+        /* One event at a time: handling one may free the peer of another. */
         struct epoll_event ev;
         int n = epoll_wait(c->epoll, &ev, 1, -1);
         if (n < 0 && errno != EINTR)
@@ -368,15 +369,15 @@ static void *serve(void *ctx)
     }
 }
 
-/* ---- beginning and end */
+/* ---- start and stop */
 
 /*
- * The name of a socket is short, so it is not in the folder of the recordings, but where nothing
- * else can be written.
+ * Socket paths are limited in length, so the socket is not in the folder of the recordings unless
+ * no other folder is writable.
  */
 static int make_place(struct collector *c, struct err *e)
 {
-    char *spool = realpath(c->options.spool, NULL); /* for programs that go elsewhere */
+    char *spool = realpath(c->options.spool, NULL); /* absolute: programs may change folder */
     const char *const parents[] = {"/dev/shm", spool ? spool : c->options.spool};
     struct err other;
     int status = socket_folder_make(&c->place, "/tmp", e);
@@ -416,7 +417,7 @@ static int make_folders(struct collector *c, struct err *e)
     return make_place(c, e);
 }
 
-/* What root runs may go on as another user. Who it is, is asked when it comes. */
+/* A program of root may change its user. The user is checked when it connects. */
 static bool let_others_in(const struct collector *c)
 {
     return chmod(c->place.path, 0711) == 0 && chmod(c->place.socket, 0666) == 0;
@@ -441,7 +442,7 @@ static int listen_on(struct collector *c, struct err *e)
     return 0;
 }
 
-/* Signals are for the thread that watches them. */
+/* Signals are handled by the main thread, so the new thread blocks them. */
 static int start_thread(struct collector *c, struct err *e)
 {
     sigset_t all, before;
@@ -478,7 +479,7 @@ static void remove_folders(struct collector *c)
 {
     socket_folder_release(&c->place);
     if (c->folder)
-        rmdir(c->folder); /* stays when there is something in it */
+        rmdir(c->folder); /* fails if the folder is not empty */
     free(c->folder);
 }
 
@@ -490,7 +491,7 @@ void collector_stop(struct collector *c)
         return;
     if (c->runs && write(c->stop, &one, sizeof one) == (ssize_t)sizeof one)
         pthread_join(c->thread, NULL);
-    /* Their processes go on, and see that nobody listens. */
+    /* Their processes go on and notice the closed socket. */
     while (c->peers.len)
         drop(c, c->peers.at[c->peers.len - 1]);
     while ((p = collector_take(c)))
@@ -558,12 +559,12 @@ void collected_free(struct collected *p, bool keep)
     free(p);
 }
 
-/* The last who holds a file that has no name frees its space: a process with nothing else. */
+/* Closing an unnamed file frees its space: a child process does it, which has nothing else open. */
 static void hold_in_child(int fd)
 {
     pid_t pid = fork();
     if (pid != 0)
-        return; /* without a child it is ours to do */
+        return; /* without a child this process frees it */
     if (fd > 0)
         (void)close_range(0, (unsigned)fd - 1, 0);
     (void)close_range((unsigned)fd + 1, ~0u, 0);

@@ -2,10 +2,10 @@
 #define TIDEMARK_RUN_COLLECTOR_H
 
 /*
- * Where processes with the preload library meet us (client/recording_format.h): a socket in a
- * folder of ours, and a thread that gives each process that connects its options and a file to
- * record into. A process waits for that answer before its own work begins, so nothing else is done
- * there. Whoever reads the recordings does so elsewhere.
+ * Accepts processes with the preload library (client/recording_format.h): a socket in a private
+ * folder, and a thread that gives each connecting process its options and a file to record into. A
+ * process waits for that answer at its start, so the thread does nothing else; another thread reads
+ * the recordings.
  */
 
 #include <stdatomic.h>
@@ -17,22 +17,22 @@
 #include "client/recording_format.h"
 
 struct collector_options {
-    const char *spool; /* folder in which the folder of the recordings is made */
-    bool children;     /* take others than the root, too */
+    const char *spool; /* the folder of the recordings is made in this folder */
+    bool children;     /* also record processes other than the root */
     struct rec_options record;
-    const char *threads; /* for rec_welcome; NULL: all */
+    const char *threads; /* for rec_welcome; NULL: all threads */
 };
 
-/* A process, or one program that a process executed. */
+/* A program in a process: each exec makes another one. */
 struct collected {
-    struct rec_hello hello; /* what it said: exe ends with a zero, no other field is sure */
-    pid_t pid;              /* what the kernel said */
+    struct rec_hello hello; /* as received: exe is NUL-terminated, no other field is checked */
+    pid_t pid;              /* from the kernel */
     bool is_root;
     char *path;           /* of the recording */
     int fd;               /* of the recording */
     uint64_t began;       /* CLOCK_MONOTONIC, ns */
-    _Atomic bool ended;   /* the process, or the program in it, is no more */
-    _Atomic uint64_t end; /* then: when */
+    _Atomic bool ended;   /* the process has ended or executed another program */
+    _Atomic uint64_t end; /* time of that */
 };
 
 struct collector;
@@ -40,36 +40,35 @@ struct collector;
 /* Makes the folders and the socket, and starts the thread. */
 int collector_start(struct collector **out, const struct collector_options *o, struct err *e);
 
-/* Ends the thread and removes the socket. Recordings that were not removed stay, in their folder.
- */
+/* Ends the thread and removes the socket. Recordings that were not removed stay in their folder. */
 void collector_stop(struct collector *c);
 
-/* For TIDEMARK_SOCKET; and the folder with the recordings. */
+/* Path of the socket, for TIDEMARK_SOCKET; and of the folder with the recordings. */
 const char *collector_socket(const struct collector *c);
 const char *collector_folder(const struct collector *c);
 
-/* Who is the root. To be called before it executes anything. */
+/* Sets the root process. Call it before the root executes a program. */
 void collector_set_root(struct collector *c, pid_t pid);
 
-/* Whether those that come from now on begin with REC_CONTROL_PAUSE. */
+/* Whether processes that connect from now on begin with REC_CONTROL_PAUSE. */
 void collector_set_paused(struct collector *c, bool paused);
 
-/* Readable when a process came or ended; collector_take makes it quiet again. */
+/* Readable when a process has connected or ended; collector_take clears it. */
 int collector_fd(const struct collector *c);
 
-/* The next process that came, the caller's to free; NULL when there is none. */
+/* The next process that connected, which the caller frees; NULL when there is none. */
 struct collected *collector_take(struct collector *c);
 
-/* Closes the recording and, unless it is to be kept, removes it. */
+/* Closes the recording and removes it unless `keep`. */
 void collected_free(struct collected *p, bool keep);
 
 /*
- * The same for who ends now: a child gives the space of a large recording back, which may take
- * longer than all else where the file system discards blocks. The name is gone at once.
+ * The same when the caller is about to exit: a child process frees the space of a large recording,
+ * which can take long on file systems that discard blocks. The name is removed at once.
  */
 void collected_leave(struct collected *p, bool keep);
 
-/* How often a process got no file for its recording, and why, as errno, the last time. */
+/* How many processes got no file for their recording, and the errno of the last one. */
 uint64_t collector_missed(const struct collector *c);
 int collector_failure(const struct collector *c);
 

@@ -2,7 +2,7 @@
 
 #include "run/process_stat.h"
 
-/* A chain of parents that is longer changes while it is read. */
+/* A longer chain of parents is changing while it is read. */
 #define GENERATIONS 1000
 
 bool descends_from(pid_t pid, pid_t ancestor)

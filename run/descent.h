@@ -5,8 +5,8 @@
 #include <sys/types.h>
 
 /*
- * Whether a process is `ancestor`, or one that it started, or one that such a one started, as far
- * as it shows: a process whose parent has ended belongs to nobody but the first of the system.
+ * Whether a process is `ancestor` or its descendant. An orphan is re-parented to init and does not
+ * match.
  */
 bool descends_from(pid_t pid, pid_t ancestor);
 

@@ -35,7 +35,7 @@ void launch_release(struct launch *l)
     l->process = -1;
     if (l->signals < 0)
         return;
-    /* What came and was passed on must not end us now. */
+    /* Signals that were already passed on must not end this process now. */
     while (read(l->signals, &info, sizeof info) == (ssize_t)sizeof info)
         continue;
     close(l->signals);
@@ -44,7 +44,8 @@ void launch_release(struct launch *l)
 }
 
 /*
- * The child's part: waits until it is told to go on, and tells why it could not become the program.
+ * Runs in the child: waits for permission to go on, then executes the program, or reports why it
+ * could not.
  */
 static _Noreturn void become(const struct launch *l, const struct launch_plan *plan, int socket)
 {
@@ -58,7 +59,7 @@ static _Noreturn void become(const struct launch *l, const struct launch_plan *p
     _exit(127);
 }
 
-/* 0 when the child became the program, else why it did not. */
+/* Lets the child go on. 0 when it executed the program, else errno. */
 static int let_go(struct launch *l, const struct launch_plan *plan, int socket)
 {
     int cause = 0;
@@ -69,7 +70,7 @@ static int let_go(struct launch *l, const struct launch_plan *plan, int socket)
     while ((n = read(socket, &cause, sizeof cause)) < 0 && errno == EINTR)
         continue;
     if (n != (ssize_t)sizeof cause)
-        return 0; /* the socket closed when it became the program */
+        return 0; /* exec closed the socket */
     while (waitpid(l->pid, NULL, 0) < 0 && errno == EINTR)
         continue;
     return cause;
@@ -145,7 +146,7 @@ void launch_take_signals(struct launch *l)
         }
         if (signal != SIGUSR1 && signal != SIGUSR2)
             l->asked = true;
-        /* The terminal's go to the whole group. */
+        /* The terminal sends its signals to the whole group. */
         if (info.ssi_code != SI_KERNEL)
             launch_signal(l, signal);
     }

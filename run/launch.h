@@ -2,9 +2,9 @@
 #define TIDEMARK_RUN_LAUNCH_H
 
 /*
- * Runs a program as its parent, as `time` does: it has our standard streams and is in our process
- * group, so what the terminal sends it gets by itself; a signal that somebody sends to us alone is
- * passed on. Nothing of ours is changed in it but its environment.
+ * Runs a program as a child, as `time` does: it has the same standard streams and process group, so
+ * that it gets the terminal's signals itself. Signals that are sent to this process alone are
+ * passed on. Only the environment differs.
  */
 
 #include <signal.h>
@@ -14,51 +14,51 @@
 #include "base/err.h"
 
 struct launch {
-    pid_t pid;       /* 0: not started, or ended and taken note of */
-    int signals;     /* readable when a signal is there, of the program's end too; -1 */
-    sigset_t before; /* what was blocked when we began, and is in the program */
-    int kept;        /* a signal that is not passed on but counted; 0: none */
+    pid_t pid;       /* 0: not started, or ended and reaped */
+    int signals;     /* readable on a signal, including the program's end; -1 */
+    sigset_t before; /* the original signal mask, which the program gets */
+    int kept;        /* a signal that is counted instead of passed on; 0: none */
     unsigned counted;
-    bool asked;   /* a signal to end came: SIGINT, SIGTERM, SIGHUP, SIGQUIT */
-    bool adopted; /* it is no child of ours: no signals for it, and nobody knows its status */
-    int process;  /* then: its pidfd; -1 */
+    bool asked;   /* received SIGINT, SIGTERM, SIGHUP or SIGQUIT */
+    bool adopted; /* not a child: gets no signals, and its status is unknown */
+    int process;  /* its pidfd, if adopted; -1 */
     bool ended;
-    int status; /* then: what waitpid said */
+    int status; /* from waitpid, if a child */
 };
 
 #define LAUNCH_NONE ((struct launch){.process = -1, .signals = -1})
 
-/* Blocks the signals that are watched. To be called before anything is started. */
+/* Blocks the signals that are watched. Call it before any process is started. */
 int launch_init(struct launch *l, struct err *e);
 
-/* Gives the signals back. The program, if it runs, goes on. */
+/* Restores the signal mask. A running program goes on. */
 void launch_release(struct launch *l);
 
 struct launch_plan {
     const char *path; /* of the file */
     char *const *arguments;
-    char *const *environment; /* as execve takes them */
-    /* Told the process's id before it becomes the program. May be NULL. */
+    char *const *environment; /* for execve */
+    /* Called with the process id before the child executes the program. May be NULL. */
     void (*forked)(void *ctx, pid_t pid);
     void *ctx;
 };
 
 /*
- * Starts a program. ERR_OUTPUT when the kernel does not; *missing then tells whether a shell's exit
- * status were 127, not 126.
+ * Starts a program. ERR_OUTPUT when exec fails; *missing: a shell's exit status would be 127, not
+ * 126.
  */
 int launch_program(struct launch *l, const struct launch_plan *plan, bool *missing, struct err *e);
 
-/* Watches a process that runs already, instead of starting one. ERR_OUTPUT when there is none. */
+/* Watches a running process instead of starting one. ERR_OUTPUT when there is none. */
 int launch_adopt(struct launch *l, pid_t pid, struct err *e);
 
-/* Takes the signals that have come: passes them on, and takes note of the program's end. */
+/* Handles pending signals: passes them on, and reaps the program. */
 void launch_take_signals(struct launch *l);
 
-/* As launch_take_signals does for one that somebody else sends. Harmless when it does not run. */
+/* Sends it a signal as launch_take_signals does. Harmless when it does not run. */
 void launch_signal(const struct launch *l, int signal);
 
-/* What a shell says of the end: its exit status, or 128 + N when signal N ended it. */
+/* The exit status as a shell reports it: 128 + N when signal N ended it. */
 int launch_exit_status(const struct launch *l);
 
 #endif

@@ -22,34 +22,34 @@
 #include "server/net/stop.h"
 
 #define ANNOUNCE_NS 3000000000LL
-#define HANDSHAKE_NS 2000000000LL /* within which a server says what it wants */
+#define HANDSHAKE_NS 2000000000LL /* timeout of a server's handshake */
 
-/* Bytes of answers that wait: a server that asks and does not read is not read either. */
+/* Limit of queued answers in bytes: while it is reached, the server's queries are not read. */
 #define WAITING_MOST ((size_t)4 << 20)
 
-/* Frames that one step sends, so that the owner does other things, too. */
+/* Limit of the frames sent in a step, so that the owner can do other work. */
 #define FRAMES_AT_ONCE 64
 
-/* The whole of it is written at once: nothing of the stream stays in memory. */
+/* All of it is written at once: none of the stream stays in memory. */
 #define KEPT_IN_MEMORY 0
 
 struct session {
     int fd; /* -1: none */
     bool welcomed;
     long long began; /* monotonic, ns */
-    uint64_t place;  /* in the stream: frames before it were taken for sending */
+    uint64_t place;  /* offset in the stream: earlier frames are in `out` or sent */
     struct encoder *replies;
-    struct buf out;    /* on its way */
-    size_t sent;       /* of it */
-    size_t have;       /* bytes of the packet in hand */
-    bool let_go, gone; /* it said Terminate; the connection is of no use any more */
+    struct buf out;    /* bytes to send */
+    size_t sent;       /* bytes of `out` sent */
+    size_t have;       /* bytes of the current packet */
+    bool let_go, gone; /* it sent Terminate; the connection is closed or unusable */
     uint8_t packet[QUERY_PACKET_SIZE];
 };
 
 struct offer {
     struct offer_options options;
     int listeners[2]; /* -1: none */
-    int claims;       /* of the port, see port_claim.h; -1: none */
+    int claims;       /* claims of the port, see port_claim.h; -1: none */
     char address[ADDRESS_TEXT_SIZE];
     int announcer;
     struct sockaddr_in announce_to;
@@ -57,15 +57,15 @@ struct offer {
     long long started, announced;
     struct spool spool;
     bool has_spool;
-    uint64_t begin, end; /* of the stream in the file */
-    bool ended;          /* all of it is there */
+    uint64_t begin, end; /* range of the stream in the file */
+    bool ended;          /* the stream is complete */
     bool done;
     struct session session;
 };
 
 /* ---- sockets */
 
-/* One address of a list. -1 with errno. */
+/* Listens at one address of a list. -1 with errno. */
 static int listen_at(const struct addrinfo *a)
 {
     int one = 1;
@@ -113,7 +113,7 @@ static int listen_on(struct offer *o, uint16_t port, struct err *e)
             address_text(o->address, names[0], port);
         else if (i == 0 || (why == EADDRINUSE && !o->options.any_port))
             return err_errno(e, ERR_CONNECT, "cannot listen on %s port %u", names[i], port);
-        /* A host may have but one family. */
+        /* A host may have only one family. */
     }
     return 0;
 }
@@ -123,7 +123,7 @@ void offer_stop_listening(struct offer *o)
     for (size_t i = 0; i < 2; i++) {
         if (o->listeners[i] < 0)
             continue;
-        /* A forked process may hold the socket, too: without this it would go on listening. */
+        /* A forked process may hold the socket, too, and would keep it listening. */
         (void)shutdown(o->listeners[i], SHUT_RDWR);
         close(o->listeners[i]);
         o->listeners[i] = -1;
@@ -133,7 +133,7 @@ void offer_stop_listening(struct offer *o)
     o->claims = -1;
 }
 
-/* The first of `count` ports that is free. */
+/* Listens at the first free one of `count` ports. */
 static int find_port(struct offer *o, unsigned first, unsigned count, struct err *e)
 {
     for (unsigned i = 0; i < count && first + i <= UINT16_MAX; i++) {
@@ -147,7 +147,7 @@ static int find_port(struct offer *o, unsigned first, unsigned count, struct err
     return -1;
 }
 
-/* Port `taken` is another listener's: the next one that is free, or else any. */
+/* Another process took port `taken`: listens at the next free one, or else at any. */
 static int find_another(struct offer *o, unsigned taken, struct err *e)
 {
     if (find_port(o, taken + 1, OFFER_PORTS, e) == 0 || find_port(o, 0, 1, e) == 0)
@@ -155,7 +155,7 @@ static int find_another(struct offer *o, unsigned taken, struct err *e)
     return -1;
 }
 
-/* Whether only this host can connect. */
+/* Whether it accepts connections from this host only. */
 static bool is_local(int listener)
 {
     struct sockaddr_storage at = {0};
@@ -170,7 +170,7 @@ static bool is_local(int listener)
                                     : ntohl(in.sin_addr.s_addr) >> 24 == 127;
 }
 
-/* Heard on this host alone, unless strangers may connect. Nobody need hear it. */
+/* Announces on the loopback alone, unless other hosts may connect. Failures do not matter. */
 static void open_announcer(struct offer *o)
 {
     int one = 1;
@@ -201,7 +201,7 @@ void offer_say_goodbye(struct offer *o)
     announce(o, -1);
 }
 
-/* ---- life */
+/* ---- setup */
 
 struct offer *offer_new(const struct offer_options *options, struct err *e)
 {
@@ -331,7 +331,7 @@ static int accept_one(struct offer *o, int listener, struct err *e)
     return 0;
 }
 
-/* Takes up to `n` bytes of what the server says. */
+/* Receives up to `n` bytes from the server. */
 static size_t take(struct session *s, uint8_t *bytes, size_t n)
 {
     ssize_t got = recv(s->fd, bytes, n, 0);
@@ -340,7 +340,7 @@ static size_t take(struct session *s, uint8_t *bytes, size_t n)
     return got > 0 ? (size_t)got : 0;
 }
 
-/* The request has 12 bytes, a query's packet 13: both fit. */
+/* The request has 12 bytes, a query packet 13: both fit. */
 static void shake_hands(struct offer *o)
 {
     struct session *s = &o->session;
@@ -406,7 +406,7 @@ static int take_queries(struct offer *o, struct err *e)
     return 0;
 }
 
-/* Answers first, for the server waits for them; then the next frame. */
+/* Answers first, since the server waits for them; then the next frame. */
 static int refill(struct offer *o, struct err *e)
 {
     struct session *s = &o->session;
@@ -465,14 +465,14 @@ static int serve(struct offer *o, struct err *e)
         return -1;
     if (!s->gone && !s->let_go)
         return 0;
-    /* Who just leaves may come again. */
+    /* A server that disconnects may connect again. */
     o->done |= s->let_go && o->ended && s->place == o->end;
     end_session(o);
     announce(o, (int32_t)((monotonic_ns() - o->started) / 1000000000));
     return 0;
 }
 
-/* The server that is connected goes, too: what it is to capture is the program's own client. */
+/* Also closes the session: the connected server is to capture the program's own client. */
 static void give_way(struct offer *o, pid_t pid)
 {
     const struct linger at_once = {.l_onoff = 1};

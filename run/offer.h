@@ -3,11 +3,12 @@
 
 /*
  * The client's side of a connection: listens and announces itself as a profiled program does, and
- * sends whichever server connects a stream of frames that is kept in a file, from its beginning,
- * with the answers to its queries between. A server that left may come again, or another one.
+ * sends each server that connects a stream of frames, from its beginning, with the answers to its
+ * queries between them. The frames are kept in a file. A server may reconnect, and another may
+ * follow.
  *
- * Nothing here waits: the owner polls what offer_poll says and calls offer_step. What a server does
- * ends at most its own session.
+ * No call blocks: the owner polls the descriptors of offer_poll and calls offer_step. A faulty
+ * server can end only its own session.
  */
 
 #include <poll.h>
@@ -21,25 +22,28 @@
 #include "protocol/handshake.h"
 #include "protocol/wire_version.h"
 
-#define OFFER_PORTS 20u /* from BROADCAST_PORT on, as clients look for one that is free */
+#define OFFER_PORTS 20u /* from BROADCAST_PORT on, as clients search a free one */
 #define OFFER_POLLS 4u
 
 struct offer_options {
     const struct wire_version *version;
-    const char *address; /* to listen on; NULL: the loopback's, of both families */
-    uint16_t port;       /* 0: the first of OFFER_PORTS that is free … */
-    bool any_port;       /* … or any that is free */
-    bool may_move;       /* another port will do when those are taken */
-    uint16_t announce;   /* UDP port; 0: it does not announce itself */
-    const char *spool;   /* folder for the file; it has no name there */
+    const char *address; /* to listen on; NULL: the loopback, both families */
+    uint16_t port;       /* 0: the first free one of OFFER_PORTS … */
+    bool any_port;       /* … or any free one */
+    bool may_move;       /* use another port when those are taken */
+    uint16_t announce;   /* UDP port; 0: no announcements */
+    const char *spool;   /* folder for the file, which has no name */
     void *ctx;
-    /* A server has connected. False: there is nothing to be had yet, or any more. */
+    /*
+     * A server has connected; fills in the welcome. False: no stream is available (yet, or any
+     * more).
+     */
     bool (*welcome)(void *ctx, struct welcome *w);
-    /* It asks something: to be answered now or later, by offer_replies. */
+    /* A server's query: to be answered now or later, through offer_replies. */
     int (*asked)(void *ctx, enum query_kind kind, uint64_t key, uint32_t extra, struct err *e);
     /*
-     * Process `pid` binds `port`, where the offer listened: it listens at offer_address now, or
-     * with an error nowhere. May be NULL.
+     * Process `pid` binds `port`, where the offer listened. The offer now listens at offer_address,
+     * or, with an error, nowhere. May be NULL.
      */
     void (*moved)(void *ctx, uint16_t port, pid_t pid, const struct err *e);
 };
@@ -51,51 +55,51 @@ struct offer *offer_new(const struct offer_options *options, struct err *e);
 void offer_free(struct offer *o);
 
 /*
- * From now on servers may connect. ERR_CONNECT when there is no such address or port. When a
- * program with the preload library binds the same port, it gets it: a session ends, and the offer
- * listens at another one (run/port_claim.h).
+ * Starts listening. ERR_CONNECT when the address or port is not available. When a program with the
+ * preload library binds the same port, the offer gives it up: its session ends, and it listens at
+ * another port (run/port_claim.h).
  */
 int offer_listen(struct offer *o, struct err *e);
 
-/* No server comes any more; one that is connected stays. */
+/* Accepts no more servers; a connected one stays. */
 void offer_stop_listening(struct offer *o);
 
-/* "127.0.0.1:8086": where it listens; NULL when it does not. */
+/* The address it listens at, such as "127.0.0.1:8086"; NULL when it does not listen. */
 const char *offer_address(const struct offer *o);
 
-/* Who it is in announcements. */
+/* Sets the name and pid in announcements. */
 void offer_set_program(struct offer *o, const char *name, uint64_t pid);
 
-/* More of the stream: whole frames, each with its length before it. */
+/* Adds to the stream: whole frames, each with its length before it. */
 int offer_append(struct offer *o, const uint8_t *bytes, size_t n, struct err *e);
 
-/* All is said, the goodbye included. A server may still ask, and be answered. */
+/* Ends the stream. A server may still send queries, which are answered. */
 void offer_end(struct offer *o);
 
-/* Another stream begins, in the place of this one: a server that is there gets no more of it. */
+/* Begins another stream in place of this one: a connected server gets no more of the old one. */
 void offer_begin_anew(struct offer *o);
 
 /*
- * Whether somebody has connected; whether that is a server which was welcomed; whether one had the
- * stream to its end and let go.
+ * Whether a server has connected; whether it has completed the handshake; whether one has received
+ * the whole stream and sent Terminate.
  */
 bool offer_is_connected(const struct offer *o);
 bool offer_is_serving(const struct offer *o);
 bool offer_is_done(const struct offer *o);
 
-/* For answers to the server that was welcomed. */
+/* For answers to the server that completed the handshake. */
 struct encoder *offer_replies(struct offer *o);
 
-/* Fills in what to wait for; returns how many. */
+/* Fills in the descriptors to poll; returns how many. */
 size_t offer_poll(const struct offer *o, struct pollfd fds[OFFER_POLLS]);
 
 /*
- * Takes, answers and sends what can be without waiting. -1 when the file cannot be read or memory
- * is short: it is of no use any more.
+ * Receives, answers and sends as far as possible without blocking. -1 when the file cannot be read
+ * or memory is short: the offer is unusable then.
  */
 int offer_step(struct offer *o, struct err *e);
 
-/* Says that nobody is here any more. */
+/* Announces the end of the client. */
 void offer_say_goodbye(struct offer *o);
 
 #endif

@@ -12,7 +12,7 @@
 #include "base/print_error.h"
 #include "base/view.h"
 
-/* How the file names of allocation wrappers begin: Kit's, heaptrack's, glibc's, bytehound's. */
+/* Prefixes of the file names of allocation wrappers: Kit's, heaptrack's, glibc's, bytehound's. */
 static const char *const known[] = {"liballocwrapper", "libheaptrack_preload", "libmemusage",
                                     "libbytehound", "libmemory_profiler"};
 
@@ -70,12 +70,12 @@ char *preload_without(const char *list, bool (*drop)(void *ctx, const char *entr
     return kept;
 }
 
-/* Whether the library itself defines malloc, not only one that it needs. */
+/* Whether the library itself exports malloc, as opposed to a library that it needs. */
 static bool exports_malloc(const char *path)
 {
     void *library = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
     if (!library)
-        return false; /* the loader could not preload it, so it does no harm */
+        return false; /* the dynamic linker cannot have preloaded it */
     Dl_info info;
     void *symbol = dlsym(library, "malloc");
     bool own = symbol && dladdr(symbol, &info) && info.dli_fname &&
@@ -109,7 +109,7 @@ static void say_dropped(void *ctx, const char *entry)
     print_error(&e);
 }
 
-/* The command line as the shell gave it: a subcommand's argv begins at its own name. */
+/* The full command line: a subcommand's argv begins at its own name. */
 static char **whole_command_line(bool subcommand, char **argv)
 {
     static char program[] = "tidemark";

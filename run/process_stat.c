@@ -9,7 +9,7 @@
 
 bool process_stat_parse(const char *text, struct process_stat *out)
 {
-    /* "PID (NAME) STATE PPID ...", where the name may have any character. */
+    /* "PID (NAME) STATE PPID ...", where the name may contain any character. */
     const char *name_end = strrchr(text, ')');
     if (!name_end || strlen(name_end) < 5 || name_end[1] != ' ' || name_end[3] != ' ' ||
         name_end[4] < '0' || name_end[4] > '9')

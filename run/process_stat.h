@@ -4,16 +4,16 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-/* What /proc/PID/stat says. */
+/* Fields of /proc/PID/stat. */
 struct process_stat {
-    char state; /* 'R' runs, 'T' and 't' are stopped: proc(5) */
+    char state; /* 'R': runs, 'T' and 't': stopped; see proc(5) */
     pid_t parent;
 };
 
-/* Of the file's text. False: it is none. */
+/* Parses the file's text. False: it is invalid. */
 bool process_stat_parse(const char *text, struct process_stat *out);
 
-/* False: there is no such process, or it cannot be looked at. */
+/* False: the process does not exist, or cannot be read. */
 bool process_stat_read(pid_t pid, struct process_stat *out);
 
 #endif

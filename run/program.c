@@ -16,13 +16,13 @@
 #include "base/view.h"
 #include "symbols/elf/elf_file.h"
 
-/* As the kernel: an interpreter may be a script itself, but not for ever (fs/exec.c). */
+/* As in the kernel: an interpreter may be a script itself, up to this depth (fs/exec.c). */
 #define SCRIPTS_MAX 5u
 
-/* No name that says something is longer. */
+/* No significant name is longer. */
 #define SYMBOL_NAME_MAX 64u
 
-/* What the kernel reads of a file to find out what it is (BINPRM_BUF_SIZE). */
+/* Bytes of a file that the kernel reads to determine its format (BINPRM_BUF_SIZE). */
 #define HEAD_SIZE 256u
 
 #if defined __x86_64__
@@ -37,7 +37,7 @@
 #define OUR_MACHINE EM_NONE
 #endif
 
-/* ---- where it is */
+/* ---- finding the file */
 
 static bool is_file(const char *path)
 {
@@ -45,7 +45,7 @@ static bool is_file(const char *path)
     return stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
 }
 
-/* "DIR/NAME" for a part of PATH; an empty part is the working folder. */
+/* "DIR/NAME" for an element of PATH; an empty one is the working folder. */
 static char *join(const char *dir, size_t len, const char *name)
 {
     struct buf b = {0};
@@ -64,7 +64,7 @@ static char *join(const char *dir, size_t len, const char *name)
     return path;
 }
 
-/* As shells do: the first that can be run, else the first that is there. */
+/* As shells do: the first executable file, else the first existing one. */
 static int search(struct program *p, const char *name, struct err *e)
 {
     const char *at = getenv("PATH");
@@ -110,7 +110,7 @@ static int find(struct program *p, const char *name, struct err *e)
     return access(p->path, X_OK) == 0 ? 0 : err_errno(e, ERR_OUTPUT, "%s", p->path);
 }
 
-/* ---- what it is */
+/* ---- examining the file */
 
 /* "#! INTERPRETER [ARGUMENT]": the interpreter, allocated; NULL when the file is no script. */
 static char *interpreter_of(const char *head, size_t n)
@@ -126,7 +126,7 @@ static char *interpreter_of(const char *head, size_t n)
     return q == p ? NULL : strndup(p, (size_t)(q - p));
 }
 
-/* Whether the dynamic linker will be in its careful mode: it then ignores LD_PRELOAD. */
+/* Whether the dynamic linker runs in secure-execution mode, in which it ignores LD_PRELOAD. */
 static bool is_privileged(int fd)
 {
     struct stat st;
@@ -140,7 +140,10 @@ static bool is_privileged(int fd)
     return getuid() != 0 && fgetxattr(fd, "security.capability", NULL, 0) > 0;
 }
 
-/* The dynamic linker that the program headers name, empty: none. Of a header as long as stated. */
+/*
+ * The dynamic linker that the program headers name; empty: none. Needs a header as long as it
+ * states.
+ */
 static struct view linker_of(const struct elf_file *f)
 {
     struct view bytes = elf_file_bytes(f), none = {0};
@@ -166,14 +169,14 @@ static struct view linker_of(const struct elf_file *f)
     return none;
 }
 
-/* Programs of musl end when they find a library of another C library. */
+/* musl's dynamic linker ends programs that preload a library of another C library. */
 static bool is_of_musl(struct view linker)
 {
     static const char name[] = "/ld-musl-";
     return linker.p && memmem(linker.p, linker.len, name, sizeof name - 1) != NULL;
 }
 
-/* Whose malloc it is, from names that only one allocator has. */
+/* The allocator that has a function of this name; NULL: none known. */
 static const char *allocator_of(const char *name)
 {
     static const struct {
@@ -193,7 +196,7 @@ static const char *allocator_of(const char *name)
     return NULL;
 }
 
-/* A table of the dynamic linker, and the names that it refers to. False: it lacks one of them. */
+/* Finds a table of the dynamic linker and its string table. False: one of them is missing. */
 static bool find_table(struct elf_file *f, const char *section, struct view *table,
                        struct view *names)
 {
@@ -201,7 +204,7 @@ static bool find_table(struct elf_file *f, const char *section, struct view *tab
            elf_file_section(f, ".dynstr", names, NULL) == 0 && table->p && names->p;
 }
 
-/* Whether its dynamic symbols define malloc: these come before those of any library. */
+/* Whether its dynamic symbols define malloc: they take precedence over those of any library. */
 static bool defines_malloc(struct elf_file *f, char allocator[32])
 {
     struct view symbols, names;
@@ -226,8 +229,9 @@ static bool defines_malloc(struct elf_file *f, char allocator[32])
 }
 
 /*
- * AddressSanitizer's library ends the program if another library comes first, unless this option
- * is off. The flags' parser of compiler-rt: the last value counts, "0", "no" and "false" are off.
+ * AddressSanitizer's library ends the program if another library is loaded before it, unless this
+ * option is off. Follows the flag parser of compiler-rt: the last value counts; "0", "no" and
+ * "false" are off.
  */
 static bool sanitizer_may_come_second(void)
 {
@@ -243,8 +247,8 @@ static bool sanitizer_may_come_second(void)
 }
 
 /*
- * AddressSanitizer's library, of gcc or clang, which has to be the first one. Those of other
- * sanitizers work behind ours.
+ * Whether it is AddressSanitizer's library, of gcc or clang, which must be loaded first. Those of
+ * other sanitizers work behind the preload library.
  */
 static bool is_sanitizer(const char *name, size_t room)
 {
@@ -279,7 +283,7 @@ static enum program_obstacle look_at_elf(struct program *p, int fd)
 {
     struct elf_file *f;
     struct err e = {0};
-    struct elf_limits limits = {.inflated_bytes = 0}; /* the dynamic linker inflates nothing */
+    struct elf_limits limits = {.inflated_bytes = 0}; /* the linker decompresses no sections */
     if (elf_file_open(&f, fd, &limits, &e) != 0)
         return PROGRAM_UNKNOWN;
     enum program_obstacle found = PROGRAM_FINE;
@@ -299,7 +303,7 @@ static enum program_obstacle look_at_elf(struct program *p, int fd)
     return found;
 }
 
-/* Follows scripts to their interpreter. What cannot be opened is for the kernel to judge. */
+/* Follows scripts to their interpreter. Unreadable files are left for the kernel to reject. */
 static int look(struct program *p, struct err *e)
 {
     p->image = strdup(p->path);

@@ -2,10 +2,10 @@
 #define TIDEMARK_RUN_PROGRAM_H
 
 /*
- * A program that is to be run with the preload library: where it lies, as the shell would find it,
- * and whether the library can see its allocations at all. A preloaded library is the dynamic
- * linker's to load, so it is lost on programs that have none or that it does not trust; and
- * functions that a program defines itself come before those of a preloaded library.
+ * A program to run with the preload library: its path, as a shell would find it, and whether the
+ * library can see its allocations. The dynamic linker loads a preloaded library, so programs
+ * without one, and privileged programs, run without the library. Functions that a program defines
+ * itself take precedence over those of the library.
  */
 
 #include <stdbool.h>
@@ -13,38 +13,38 @@
 #include "base/buf.h"
 #include "base/err.h"
 
-/* Why a program's allocations would not be seen. */
+/* Why a program's allocations would not be recorded. */
 enum program_obstacle {
     PROGRAM_FINE,
-    PROGRAM_UNKNOWN,    /* neither a script nor an ELF file: the kernel may know more */
+    PROGRAM_UNKNOWN,    /* neither a script nor an ELF file: the kernel may know its format */
     PROGRAM_STATIC,     /* no dynamic linker */
-    PROGRAM_FOREIGN,    /* for another processor, or 32-bit */
-    PROGRAM_PRIVILEGED, /* setuid, setgid or file capabilities: the linker refuses to preload */
-    PROGRAM_MUSL,       /* its dynamic linker ends programs with libraries of the GNU C library */
-    PROGRAM_GO,         /* Go's runtime asks the kernel for memory itself */
+    PROGRAM_FOREIGN,    /* for another architecture, or 32-bit */
+    PROGRAM_PRIVILEGED, /* setuid, setgid or file capabilities: the linker does not preload */
+    PROGRAM_MUSL,       /* its linker ends programs that load libraries of the GNU C library */
+    PROGRAM_GO,         /* Go's runtime maps its memory by itself */
     PROGRAM_ALLOCATOR,  /* defines malloc itself */
-    PROGRAM_SANITIZER,  /* needs a library that ends programs in which another one comes first */
+    PROGRAM_SANITIZER,  /* needs a library that must be loaded first */
 };
 
 struct program {
-    char *path;   /* of what was asked for */
-    char *image;  /* of what the kernel will run for it: the interpreter of a script */
-    bool missing; /* after an error: there is no such file (a shell's 127, else 126) */
+    char *path;   /* the given program */
+    char *image;  /* the file that the kernel executes: the interpreter of a script */
+    bool missing; /* after an error: the file does not exist (a shell's 127, else 126) */
     enum program_obstacle obstacle;
-    char allocator[32]; /* PROGRAM_ALLOCATOR: which, or "" */
+    char allocator[32]; /* PROGRAM_ALLOCATOR: its name, or "" */
 };
 
 /*
- * Finds `name` through PATH, when it has no slash, and looks at it. ERR_OUTPUT when it cannot be
- * run; an obstacle is no error. To be released also after an error.
+ * Finds `name`, in PATH if it has no slash, and examines it. ERR_OUTPUT when it cannot be executed;
+ * an obstacle is no error. Release it also after an error.
  */
 int program_find(struct program *p, const char *name, struct err *e);
 void program_release(struct program *p);
 
-/* Whether it runs with the library, seen or not. */
+/* Whether it can run with the library, whether or not its allocations are recorded. */
 bool program_bears(const struct program *p);
 
-/* The obstacle in a sentence without a subject or an end, such as "is statically linked: …". */
+/* Appends the obstacle as a predicate, such as "is statically linked: …". */
 void program_explain(const struct program *p, struct buf *out);
 
 #endif

@@ -22,42 +22,42 @@
 
 #if defined(__x86_64__)
 
-#define PATIENCE_STOP 10.0 /* seconds, to find a thread at a good place */
+#define PATIENCE_STOP 10.0 /* seconds, to find a thread at a safe point */
 #define PATIENCE_CALL 30.0 /* for a call */
 #define PATIENCE_WAIT 5.0  /* for a thread to stop */
 
 #define STACK ((uint64_t)256 << 10)
 #define PAGE UINT64_C(4096)
-#define STATE_MOST 16384u /* bytes of a processor's extended state */
+#define STATE_MOST 16384u /* bytes of the CPU's extended state */
 #define SCAN_MOST ((uint64_t)1 << 20)
 
 #define SYSCALL_STOP (SIGTRAP | 0x80)
 
-/* futex(2): what waits for a lock of malloc or the loader waits without a bit set. */
+/* futex(2): waiters for a lock of malloc or of the dynamic linker wait without a bit set. */
 #define FUTEX_OPERATION 0x7f
 #define FUTEX_BITSET 9
 
 /*
- * Where a called function returns to: a system call with its result as an argument, before which
- * the thread stops.
+ * The return address of a called function: a system call with its result as an argument, before
+ * which the thread stops.
  *     mov %rax,%rdi; mov $SYS_gettid,%eax; syscall; 1: jmp 1b
  */
 static const uint8_t landing[] = {0x48, 0x89, 0xc7, 0xb8, 0xba, 0, 0, 0, 0x0f, 0x05, 0xeb, 0xfe};
-#define LANDED 10u /* behind its system call */
+#define LANDED 10u /* offset after its system call */
 
 struct remote {
     struct remote_plan plan;
     pid_t tid;
-    int memory; /* of the process */
+    int memory; /* /proc/PID/mem */
     bool stopped;
     struct user_regs_struct saved;
     uint8_t state[STATE_MOST];
     size_t state_size;
     uint64_t mask;
-    uint64_t room; /* its stack, behind it a page with the landing; 0: none so far */
+    uint64_t room; /* a stack in the process, followed by a page with the landing; 0: none yet */
 };
 
-/* ptrace(2) by numbers. */
+/* ptrace(2) with integer arguments. */
 static bool trace(long request, pid_t tid, uint64_t address, uint64_t data)
 {
     return syscall(SYS_ptrace, request, tid, address, data) == 0;
@@ -80,7 +80,8 @@ static void a_moment(void)
 
 /* ---- stops */
 
-/* Waits for the thread's next stop. 1: *status is what waitpid said, 0: it did not stop, -1: gone
+/*
+ * Waits for the thread's next stop. 1: *status is from waitpid, 0: it did not stop, -1: it is gone
  */
 static int wait_for_stop(pid_t tid, double patience, int *status)
 {
@@ -102,7 +103,7 @@ static bool is_event_stop(int status)
     return status >> 16 == PTRACE_EVENT_STOP;
 }
 
-/* Its stop for PTRACE_INTERRUPT; signals that come first are passed on. */
+/* Waits for its stop by PTRACE_INTERRUPT; passes on signals that come first. */
 static bool interrupt(pid_t tid)
 {
     int status;
@@ -129,11 +130,11 @@ void remote_thread_leave(pid_t tid)
     (void)trace(PTRACE_DETACH, tid, 0, 0);
 }
 
-/* ---- a good place */
+/* ---- safe points */
 
 /*
- * One that was interrupted before, by us as well, waits in restart_syscall: for files, for a time,
- * or for a futex with a time limit, which no lock of the C library has.
+ * An interrupted thread, by this process too, waits in restart_syscall: for files, a timer, or a
+ * futex with a timeout. No lock of the C library has a timeout.
  */
 static bool waits_well(const struct user_regs_struct *regs)
 {
@@ -154,7 +155,7 @@ static bool waits_well(const struct user_regs_struct *regs)
     return false;
 }
 
-/* Whether a word of the stack, from where it is now, is where signal handlers return to. */
+/* Whether a word of the stack above `sp` is the return address of a signal handler. */
 static bool is_in_handler(const struct remote *r, uint64_t sp)
 {
     uint64_t words[512];
@@ -165,7 +166,7 @@ static bool is_in_handler(const struct remote *r, uint64_t sp)
                 return true;
         }
         if (n < (ssize_t)sizeof words)
-            return false; /* the stack's end */
+            return false; /* the end of the stack */
     }
     return false;
 }
@@ -178,13 +179,13 @@ static bool is_well_placed(struct remote *r)
         return false;
     if ((long long)r->saved.orig_rax >= 0 && !waits_well(&r->saved))
         return false;
-    /* A wrapper of a system call is the C library's, and no harm. */
+    /* System call wrappers are the C library's and safe. */
     if ((long long)r->saved.orig_rax < 0 && r->plan.is_unsafe(r->plan.ctx, r->saved.rip))
         return false;
     return !is_in_handler(r, r->saved.rsp);
 }
 
-/* Keeps what the call will change. */
+/* Saves what the call will change. */
 static bool keep_state(struct remote *r)
 {
     struct iovec io = {r->state, sizeof r->state};
@@ -197,7 +198,7 @@ static bool keep_state(struct remote *r)
            trace(PTRACE_SETSIGMASK, r->tid, sizeof all, (uintptr_t)&all);
 }
 
-/* True when the thread was stopped at a good place, and stays so. */
+/* True when the thread was stopped at a safe point; it then stays stopped. */
 static bool try_thread(struct remote *r, pid_t tid, bool *forbidden)
 {
     r->tid = tid;
@@ -294,7 +295,7 @@ static bool set_registers(const struct remote *r, const struct user_regs_struct 
     return trace_registers(PTRACE_SETREGSET, r->tid, NT_PRSTATUS, &io);
 }
 
-/* On to the next stop before or behind a system call. 0: not in time. */
+/* Continues to the next stop before or after a system call. 0: timed out. */
 static int next_syscall(const struct remote *r, double patience, struct user_regs_struct *regs)
 {
     int status;
@@ -376,7 +377,7 @@ int remote_call(struct remote *r, uint64_t function, const char *text, uint64_t 
     regs.rax = 0;
     regs.rdi = text ? top : 0;
     regs.rsi = number;
-    regs.eflags &= ~UINT64_C(0x500); /* direction and single steps */
+    regs.eflags &= ~UINT64_C(0x500); /* direction and trap flags */
     if (!set_registers(r, &regs))
         return lost(e);
     double end = now() + PATIENCE_CALL;
@@ -384,7 +385,9 @@ int remote_call(struct remote *r, uint64_t function, const char *text, uint64_t 
         int there = next_syscall(r, end - now(), &regs);
         if (there < 0)
             return lost(e);
-        /* It waits for a lock, the loader's most likely, and has none of its own: it may give up.
+        /*
+         * It waits for a lock, most likely the dynamic linker's, and holds none itself: the call
+         * may be abandoned.
          */
         if (there == 0 && !interrupt(r->tid))
             return lost(e);
@@ -399,7 +402,7 @@ int remote_call(struct remote *r, uint64_t function, const char *text, uint64_t 
     }
 }
 
-/* Only a stop for PTRACE_INTERRUPT lets the kernel begin the thread's system call anew. */
+/* The kernel restarts the thread's system call only from a stop by PTRACE_INTERRUPT. */
 static void put_back(struct remote *r)
 {
     int status;

@@ -10,7 +10,7 @@
 #include "base/print_error.h"
 #include "run/attach_process.h"
 
-/* The program's own path, as far as it is known, instead of that of a link in /proc. */
+/* Uses the program's own path, if it is known, instead of that of a link in /proc. */
 static int name_program(struct program *p, const char *link, struct err *e)
 {
     static const char gone[] = " (deleted)";

@@ -17,18 +17,18 @@
 #include "server/capture/session.h"
 #include "trace/file/file_version.h"
 
-/* Pools of the recording have keys that no pointer of a program has. */
+/* Keys of pools of the recording: outside the range of a program's pointers. */
 #define POOL_TAG (UINT64_C(1) << 62)
 
-/* Seconds for a handshake with a client that is busy. */
+/* Timeout of the handshake with a busy client, in seconds. */
 #define CONNECT_SECONDS 10
 
-/* When the program has ended: for the client's last bytes, and for the journal to be made. */
+/* After the program's end: the time for the client's last bytes, and for the journal to appear. */
 #define WAIT_NS UINT64_C(10000000000)
 #define BEGIN_NS UINT64_C(200000000)
 #define PAUSE_NS 5000000
 
-/* ---- the server, in a process of its own */
+/* ---- the server, in a child process */
 
 static int serve(const struct run_client *c, struct err *e)
 {
@@ -57,7 +57,7 @@ static int serve(const struct run_client *c, struct err *e)
     return end == SESSION_NO_ROOM || lacks ? -1 : 0;
 }
 
-/* Nothing of the collector's is needed here, and the program must not wait for our copies. */
+/* Closes the collector's descriptors: the program must not depend on copies of them. */
 static _Noreturn void become_server(const struct run_client *c)
 {
     struct err e = {0};
@@ -68,7 +68,7 @@ static _Noreturn void become_server(const struct run_client *c)
     _exit(status != 0);
 }
 
-/* Whether the client has said welcome: the journal is made then. */
+/* Whether the client has sent its welcome: the journal is made then. */
 static bool has_begun(const struct run_client *c)
 {
     return access(c->journal, F_OK) == 0;
@@ -96,7 +96,7 @@ static void start_server(struct run_client *c, int fd, const char *folder)
         c->pid = 0;
 }
 
-/* The server process has ended early: there is no client, or another server has it. */
+/* The server process ended early: there is no client, or another server has it. */
 static bool has_ended(const struct run_client *c)
 {
     siginfo_t info = {.si_pid = 0};
@@ -133,7 +133,7 @@ void run_client_wait(struct run_client *c)
     c->pid = 0;
 }
 
-/* ---- what comes of it */
+/* ---- joining the traces */
 
 struct joining {
     struct run_record *record;
@@ -152,13 +152,15 @@ static bool has_thread_name(const struct trace *t, uint64_t id)
     return number && t->threads.list.at[*number].name;
 }
 
-/* What the program says of itself it says to its client; of threads that has the better names. */
+/*
+ * The program's zones and messages also went to its client, which has the better names of threads.
+ */
 static int take_event(void *ctx, const struct event *ev, struct err *e)
 {
     const struct joining *j = ctx;
     struct event own = *ev;
     switch (ev->kind) {
-    case EVENT_STRING: /* the name of a pool */
+    case EVENT_STRING: /* name of a pool */
         own.name.key = pool_of(ev->name.key);
         break;
     case EVENT_MEM_DISCARD:
@@ -227,7 +229,7 @@ static int add_recording(void *ctx, struct ingest *in, const struct intake_start
     return status;
 }
 
-/* How the connection began; a reader at the journal's beginning, NULL with `e`. */
+/* Reads how the connection began; returns a reader at the journal's beginning, NULL with `e`. */
 static struct journal_reader *open_journal(const struct run_client *c, struct recovery *found,
                                            struct err *e)
 {
@@ -241,7 +243,10 @@ static struct journal_reader *open_journal(const struct run_client *c, struct re
     return NULL;
 }
 
-/* A day before the recording, and years behind its beginning: no two clocks are so close. */
+/*
+ * Bounds: a day before the recording, and years after its beginning. Different clocks never agree
+ * that closely.
+ */
 #define BEFORE_NS 1e14
 #define BEHIND_NS 3e17
 

@@ -14,7 +14,7 @@
 
 extern char **environ;
 
-/* Beside this program, as it is built, or where `make install` puts it. NULL: nowhere. */
+/* Beside this program in a build folder, or where `make install` puts it. NULL: not found. */
 static char *own_library(void)
 {
     static const char *const places[] = {"", "../lib/tidemark/", "../lib/"};
@@ -34,7 +34,7 @@ static char *own_library(void)
     return NULL;
 }
 
-/* The dynamic linker takes spaces and colons for the end of a name. */
+/* LD_PRELOAD cannot contain paths with spaces or colons: makes a link without them. */
 static char *without_separators(struct run_environment *v, char *library, const char *folder)
 {
     struct buf link = {0};
@@ -59,7 +59,7 @@ static bool has_name(const char *entry, const char *with, size_t len)
     return entry && strncmp(entry, with, len) == 0 && entry[len] == '=';
 }
 
-/* Puts NAME=VALUE in, in the place of an entry of that name. */
+/* Adds NAME=VALUE, or replaces the entry of that name. */
 static bool put(struct run_environment *v, const char *entry)
 {
     size_t len = strcspn(entry, "=");
@@ -96,7 +96,7 @@ static const char *value_of(const struct run_environment *v, const char *name)
     return "";
 }
 
-/* The library of --gpu, which lies beside the other one. */
+/* The library of --gpu, from the same folder. */
 static char *gpu_library(const char *library, struct err *e)
 {
     struct buf path = {0};
@@ -116,7 +116,7 @@ static char *gpu_library(const char *library, struct err *e)
     return result;
 }
 
-/* LD_PRELOAD with our libraries before what it was. */
+/* LD_PRELOAD with Tidemark's libraries before its previous value. */
 static bool put_preload(struct run_environment *v, const char *library, const char *gpu)
 {
     struct buf b = {0};

@@ -10,21 +10,21 @@
 #include "base/vec.h"
 
 struct run_environment_plan {
-    const char *library; /* NULL: the one that came with this program */
-    const char *folder;  /* for a link to it, where its own path cannot stand in LD_PRELOAD */
+    const char *library; /* NULL: the one that comes with this program */
+    const char *folder;  /* for a link to it, if LD_PRELOAD cannot contain its path */
     const char *socket;
-    bool gpu;                /* the library for device memory, from the same folder, as well */
+    bool gpu;                /* also load the library for device memory, from the same folder */
     const char *const *more; /* NAME=VALUE */
     size_t count;
 };
 
 struct run_environment {
-    char **list; /* as execve takes it */
+    char **list; /* for execve */
     size_t count;
-    char *link; /* a link that was made */
+    char *link; /* the link, if one was made */
 };
 
-/* The path of the library that is to be loaded, allocated; `given` may be NULL. */
+/* The path of the library to load, which the caller frees; `given` may be NULL. */
 char *run_environment_library(const char *given, struct err *e);
 
 /* ERR_OUTPUT when there is no library. */

@@ -19,19 +19,19 @@
 #include "run/run_names.h"
 #include "trace/store/live_set.h"
 
-/* How long events wait for others to share a frame with. */
+/* How long events are collected for one frame. */
 #define COMMIT_NS UINT64_C(50000000)
 
-/* A thread that bears the program's name gets so long to be called something else. */
+/* A thread with the program's name has so long to get another name. */
 #define NAMING_NS UINT64_C(1000000000)
 
-/* Compressed bytes that wait in memory for the file. */
+/* Compressed bytes buffered before they are written to the file. */
 #define WAITING_MOST ((size_t)1 << 20)
 
-/* Questions that wait for names; a server that has more of them is no server. */
+/* Limit of unanswered name queries; a server that sends more is faulty. */
 #define ASKED_MOST ((size_t)1 << 20)
 
-/* The program's recording goes on without it. */
+/* Stops the offer; the program's recording goes on. */
 static void give_up(struct run_listen *l, const struct err *e)
 {
     fprintf(stderr, "tidemark: servers get no more of the program:\n");
@@ -48,9 +48,9 @@ static int put_out(struct run_listen *l, struct err *e)
     return status;
 }
 
-/* ---- events on their way */
+/* ---- sending events */
 
-/* Our own facts, as far as they are known while it goes on: the module table above all. */
+/* Sends the facts known so far: above all the module table. */
 static int tell_facts(struct run_listen *l, struct err *e)
 {
     struct trace *t = &l->record->trace;
@@ -72,8 +72,8 @@ static const struct live_set *live_blocks(const struct run_listen *l, uint64_t p
 }
 
 /*
- * Servers give up at a free of a block that they do not know, and at an allocation where one lives:
- * the former is left out, the latter is freed first, as in our own trace.
+ * Servers stop at a free of an unknown block and at an allocation at a live address: the former is
+ * dropped, the latter is preceded by a free, as in the saved trace.
  */
 static int put_memory(struct run_listen *l, const struct event *ev, struct err *e)
 {
@@ -91,7 +91,7 @@ static int put_memory(struct run_listen *l, const struct event *ev, struct err *
     return client_stream_event(l->stream, ev, e);
 }
 
-/* Where the protocol has no discards: block by block. */
+/* For protocols without discards: frees block by block. */
 static int put_discard(struct run_listen *l, const struct event *ev, struct err *e)
 {
     const struct live_set *live = live_blocks(l, ev->mem.pool);
@@ -139,7 +139,7 @@ static int put_event(struct run_listen *l, const struct event *ev, struct err *e
     }
 }
 
-/* Before the event goes into the store, whose live blocks are as they were before it. */
+/* Runs before the event goes into the store, which still has the live blocks of before. */
 static void offer_event(struct run_listen *l, const struct event *ev)
 {
     struct err e = {0};
@@ -202,7 +202,7 @@ static void describe_host(struct welcome *w)
         memcpy(w->cpu_manufacturer + 4, &d, 4);
         memcpy(w->cpu_manufacturer + 8, &c, 4);
     }
-    /* Stepping, model and family without their extensions, as clients pack it. */
+    /* Stepping, model and family without their extensions, packed as clients do. */
     if (__get_cpuid(1, &a, &b, &c, &d))
         w->cpu_id = (a & 0xFFF) | (a & 0xFFF0000) >> 4;
 #elif defined __aarch64__
@@ -240,7 +240,7 @@ static bool welcome(void *ctx, struct welcome *w)
     return true;
 }
 
-/* ---- questions */
+/* ---- queries */
 
 static int answer_name(struct run_listen *l, enum query_kind kind, uint64_t key, struct err *e)
 {
@@ -283,7 +283,7 @@ static int asked(void *ctx, enum query_kind kind, uint64_t key, uint32_t extra, 
     return kept ? 0 : err_no_memory(e, "questions of a server");
 }
 
-/* The name that a thread has now; false when there is no such thread any more. */
+/* Reads a thread's present name; false when the thread is gone. */
 static bool read_name(const struct run_listen *l, uint64_t thread, char name[32])
 {
     char path[64];
@@ -298,7 +298,7 @@ static bool read_name(const struct run_listen *l, uint64_t thread, char name[32]
     return n > 0;
 }
 
-/* True when it is known by now; else false, and *text is what it would be for want of better. */
+/* True when the name is known; else false, and *text is the fallback. */
 static bool thread_name(const struct run_listen *l, const struct thread_asked *a, char room[32],
                         struct view *text)
 {
@@ -342,7 +342,7 @@ static int answer_threads(struct run_listen *l, struct err *e)
     return 0;
 }
 
-/* Many at a time: each look-up opens the images anew. */
+/* Batched, since each look-up opens the images anew. */
 static int answer_places(struct run_listen *l, struct err *e)
 {
     struct trace *t = &l->record->trace;
@@ -364,9 +364,9 @@ static int answer_places(struct run_listen *l, struct err *e)
     return 0;
 }
 
-/* ---- life */
+/* ---- life cycle */
 
-/* Where servers find the recording now that a program has the port. */
+/* Prints where servers find the recording, now that a program has bound the port. */
 static void moved(void *ctx, uint16_t port, pid_t pid, const struct err *e)
 {
     struct run_listen *l = ctx;
@@ -455,7 +455,7 @@ void run_listen_begin(struct run_listen *l, const struct collected *c,
     struct err e = {0};
     if (!l->offer)
         return;
-    /* It executed another program, which is a client of its own. */
+    /* It executed another program, which is offered as a new client. */
     if (l->record)
         offer_begin_anew(l->offer);
     forget_program(l);
@@ -507,7 +507,7 @@ static int step(struct run_listen *l, struct err *e)
     }
     if (offer_step(l->offer, e) != 0)
         return -1;
-    /* Questions of one that left are forgotten when the next one is welcomed. */
+    /* Queries of a disconnected server are dropped when the next one completes its handshake. */
     if (!offer_is_serving(l->offer))
         return 0;
     if (answer_threads(l, e) != 0 || answer_places(l, e) != 0)

@@ -2,13 +2,13 @@
 #define TIDEMARK_RUN_RUN_LISTEN_H
 
 /*
- * `tidemark run --listen`: what a program does is offered to servers of Tracy's protocol while it
- * runs, as if the program had been built with Tracy. The program itself knows nothing of it: its
- * recording is merged as ever, and what goes into the trace goes into a stream of frames, too
- * (protocol/client_stream.h), which servers get from its beginning (run/offer.h).
+ * `tidemark run --listen`: offers a program's recording to servers of Tracy's protocol while it
+ * runs, as if the program had been built with Tracy. The recording is merged as usual, and each
+ * event of the trace also goes into a stream of frames (protocol/client_stream.h), which servers
+ * receive from its beginning (run/offer.h).
  *
- * A server's questions are answered here. Names of functions come from the helper process; where
- * there is none, frames get image and offset, as from clients that are built to resolve offline.
+ * Servers' queries are answered here. The helper process resolves names of functions; without it,
+ * frames get image and offset, as from clients built for offline resolution.
  */
 
 #include <stdbool.h>
@@ -24,7 +24,7 @@
 #include "run/run_record.h"
 #include "run/run_trace.h"
 
-/* A thread that was asked about while nobody knows what it will be called. */
+/* A name query for a thread whose final name is not known yet. */
 struct thread_asked {
     uint64_t id;
     uint64_t since; /* ns */
@@ -33,31 +33,31 @@ struct thread_asked {
 struct run_listen {
     const struct run_options *options;
     struct run_traces *traces;
-    bool child;          /* of the program: nothing is printed of where it listens */
-    struct offer *offer; /* NULL: not wanted, or it failed */
-    bool moved;          /* since this was last reset: it listens somewhere else */
-    /* the program that is offered */
+    bool child;          /* a child of the program: its address is not printed */
+    struct offer *offer; /* NULL: not wanted, or failed */
+    bool moved;          /* it moved to another address since the caller reset this */
+    /* the offered program */
     const struct collected *collected; /* NULL: none yet */
     struct run_record *record;
-    const struct recording *recording; /* NULL once it was read to its end */
+    const struct recording *recording; /* NULL after it was read to its end */
     struct client_stream *stream;
-    struct event_sink next; /* where its events go besides */
+    struct event_sink next; /* receives its events, too */
     struct map names;       /* client pointers → string numbers of its trace */
-    struct map threads;     /* thread ids → the same, once it has ended */
-    size_t told;            /* of its trace's application info */
+    struct map threads;     /* ids of ended threads → string numbers */
+    size_t told;            /* entries of the trace's application info that were sent */
     bool ended;
     uint64_t committed; /* ns */
-    /* of the server that is there */
+    /* queries of the connected server */
     VEC(struct thread_asked) threads_asked;
     VEC(uint64_t) frames_asked;
     VEC(uint64_t) symbols_asked;
     VEC(uint64_t) code_asked;
-    uint64_t resolved; /* ns; when names may be looked for again */
+    uint64_t resolved; /* ns; earliest time of the next name look-up */
 };
 
 /*
- * Makes the stream, unless it is not wanted. A child's is offered at another port than the options
- * name. No server can connect before run_listen_start.
+ * Makes the stream, unless it is not wanted. A child's stream does not use the port in the options.
+ * Servers can connect only after run_listen_start.
  */
 int run_listen_open(struct run_listen *l, const struct run_options *options,
                     struct run_traces *traces, const char *spool, bool child, struct err *e);
@@ -65,19 +65,22 @@ int run_listen_start(struct run_listen *l, struct err *e);
 
 /* "127.0.0.1:8086"; NULL when it does not listen. */
 const char *run_listen_address(const struct run_listen *l);
-void run_listen_close(struct run_listen *l); /* no server can connect any more */
+void run_listen_close(struct run_listen *l); /* stops accepting servers */
 void run_listen_release(struct run_listen *l);
 
-/* A program's recording begins to be read, or was read to its end. What goes wrong is said. */
+/*
+ * run_listen_begin: a program's recording begins to be read. The next function: it was read to its
+ * end. Errors are printed.
+ */
 void run_listen_begin(struct run_listen *l, const struct collected *c,
                       const struct recording *recording, struct run_record *r);
 void run_listen_end(struct run_listen *l, const struct run_record *r);
 
-/* What to wait for: OFFER_POLLS at most. And then what there is to do. */
+/* Fills in the descriptors to poll, at most OFFER_POLLS. The next function handles their events. */
 size_t run_listen_poll(const struct run_listen *l, struct pollfd *fds);
 void run_listen_step(struct run_listen *l);
 
-/* Whether a server is to be waited for, or waits, now that the program has ended. */
+/* After the program's end: whether to wait for a server, or for one that is still connected. */
 bool run_listen_is_busy(const struct run_listen *l);
 
 #endif

@@ -10,22 +10,25 @@
 #include "protocol/event.h"
 #include "trace/store/frame_name.h"
 
-/* A book of the addresses alone: the trace's own is for the end. */
+/*
+ * The look-up uses a separate book with these addresses only; the trace's book is resolved at the
+ * end.
+ */
 struct names {
     struct callstacks callstacks;
     struct strings strings;
     struct frame_book book;
     struct frame_places places;
     bool placed;
-    struct extent *extents; /* by frame number; NULL: not looked for */
-    struct buf code;        /* of functions that were asked for, one behind the other */
+    struct extent *extents; /* by frame number; NULL: not looked up */
+    struct buf code;        /* code of the queried functions, concatenated */
 };
 
-/* The function that a frame lies in, as its image bounds it. */
+/* The bounds of a frame's function in its image. */
 struct extent {
     uint64_t start; /* in the program; 0: unknown */
     uint64_t size;
-    size_t at, len; /* its bytes in `code`, as far as they are kept */
+    size_t at, len; /* its bytes in `code`, as far as they are stored */
 };
 
 static void names_release(struct names *n)
@@ -50,8 +53,8 @@ static int take_modules(struct names *n, const struct trace *t, struct err *e)
 }
 
 /*
- * Addresses that stand in the call stacks `returns` are those that calls return to. All others, and
- * all if it is NULL, are meant as they are.
+ * Adds addresses. Those in the call stacks `returns` are return addresses. All others, and all if
+ * it is NULL, are exact.
  */
 static int take_addresses(struct names *n, const uint64_t *addresses, size_t count,
                           const struct callstacks *returns, struct err *e)
@@ -68,7 +71,7 @@ static int take_addresses(struct names *n, const uint64_t *addresses, size_t cou
     return 0;
 }
 
-/* Names from the helper; what goes wrong with that costs names only. */
+/* Resolves names with the helper; its failures cost only names. */
 static int look_up(struct names *n, struct run_traces *r, struct err *e)
 {
     struct resolve_summary names;
@@ -79,7 +82,7 @@ static int look_up(struct names *n, struct run_traces *r, struct err *e)
     return status;
 }
 
-/* Where what has no name lies. */
+/* Finds image and offset of unnamed frames. */
 static int place(struct names *n, const struct resolve_options *options, struct err *e)
 {
     n->placed = true;
@@ -108,7 +111,7 @@ static int names_init(struct names *n, const struct trace *t, const uint64_t *ad
 
 /* ---- machine code */
 
-/* Notes the bounds of the function; and its bytes, if it begins at the frame's address. */
+/* Stores the bounds of the function, and its bytes if it begins at the frame's address. */
 static int take_code(struct names *n, size_t frame, const struct place_code *code, bool keep,
                      struct err *e)
 {
@@ -148,9 +151,9 @@ static int read_image(struct names *n, struct run_traces *r, size_t image, bool 
 }
 
 /*
- * Bounds of the functions that call stacks lead through; what an image does not give is not known.
- * Of others, which servers find in the code of these, no code is told: from call to call they would
- * ask for whole libraries. `keep`: the bytes, of all.
+ * Finds the bounds of the functions in call stacks, as far as the images have them. No code is sent
+ * of other functions, which servers find as call targets in this code: they would query whole
+ * libraries, call by call. `keep`: store the bytes of all.
  */
 static int read_code(struct names *n, struct run_traces *r, bool keep, struct err *e)
 {
@@ -193,7 +196,7 @@ static size_t frame_of(const struct names *n, uint64_t address)
                     n->callstacks.frames.at);
 }
 
-/* The frame beyond the depth of call stacks has its name from the recording, and no image. */
+/* The frame that marks a cut call stack gets its name from the recording, and no image. */
 static int answer_cut(const struct trace *t, struct encoder *replies, struct err *e)
 {
     const struct frame *f = callstacks_find_frame(&t->callstacks, FRAME_CUT);
@@ -225,8 +228,10 @@ static int answer_one(const struct names *n, uint64_t address, struct encoder *r
     }
     if (count == 0) {
         bool known = at->image != LOCATE_NONE && at->step != LOCATED_NOT;
-        /* What a client says that leaves it to others: the offset in place of the symbol. The
-         * byte before is the return address's own business. */
+        /*
+         * As clients do that leave resolution to others: the offset replaces the symbol. The server
+         * itself subtracts one from the return address.
+         */
         functions[0] = (struct answer_function){
             .name = view_of(known ? "[unresolved]" : "[unknown]"),
             .file = view_of("[unknown]"),
@@ -268,7 +273,9 @@ int run_names_symbols(struct run_traces *r, struct trace *t, const uint64_t *add
     for (size_t i = 0; i < n && status == 0; i++) {
         const struct frame *f =
             callstacks_find_frame(&names.callstacks, addresses[i] & FRAME_ADDRESS_MASK);
-        /* Where the code begins: in the innermost of functions that begin there together. */
+        /*
+         * The location of the first instruction: that of the innermost function that begins there.
+         */
         const struct frame_inline *in = f->n ? &names.callstacks.inlines.at[f->first] : NULL;
         struct view file = in ? strings_get(&names.strings, in->file) : (struct view){0};
         status = answer_symbol(replies, addresses[i], file.len ? file : view_of("[unknown]"),

@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_RUN_RUN_OPTIONS_H
 #define TIDEMARK_RUN_RUN_OPTIONS_H
 
-/* What `tidemark run` is asked for. */
+/* Options of `tidemark run`. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -21,48 +21,48 @@ struct run_options {
     /* what to run */
     char **program;                /* with its arguments, NULL at the end */
     VEC(const char *) environment; /* NAME=VALUE */
-    const char *library;           /* NULL: the one that came with this program */
-    uint64_t pid;                  /* of a process that runs already; 0: none */
+    const char *library;           /* NULL: the one that comes with this program */
+    uint64_t pid;                  /* of a running process to record; 0: none */
     /* what to record */
     uint64_t depth, min_size, sample;
-    const char *threads; /* whose allocations; NULL: all */
+    const char *threads; /* whose allocations to record; NULL: all */
     bool mmap_pool;
-    bool gpu;                /* load the library for device memory, too */
-    uint64_t buffer;         /* bytes that the recording may take; 0: no limit */
-    enum run_full when_full; /* what happens then */
+    bool gpu;                /* also load the library for device memory */
+    uint64_t buffer;         /* limit of the recording in bytes; 0: none */
+    enum run_full when_full; /* what happens at that limit */
     bool follow_fork;
     double min_lifetime; /* seconds */
-    double seconds;      /* to record; < 0: to the end */
-    bool start_paused;   /* allocations are not recorded at first */
-    int toggle;          /* the signal that stops recording them, or goes on; 0: none */
-    /* to whom to offer it meanwhile */
+    double seconds;      /* of recording; < 0: to the end */
+    bool start_paused;   /* begin without recording allocations */
+    int toggle;          /* signal that pauses and resumes recording; 0: none */
+    /* whom to offer it to during the run */
     bool listen;
-    bool no_exit;               /* wait for a server when the program has ended */
-    bool no_exit_of_clients;    /* because a variable says so that clients of Tracy heed, too */
-    const char *listen_address; /* NULL: the loopback's */
-    uint64_t port;              /* 0: the first of the usual ones that is free … */
+    bool no_exit;               /* after the program's end, wait for a server */
+    bool no_exit_of_clients;    /* because of a variable that Tracy clients also read */
+    const char *listen_address; /* NULL: the loopback */
+    uint64_t port;              /* 0: the first free one of the usual ports … */
     bool any_port;              /* … or any */
     uint64_t protocol;
-    /* what to make of it */
-    const char *output; /* NULL: after the program and its pid */
+    /* where the results go */
+    const char *output; /* NULL: named after the program and its pid */
     bool replace;
     const char *spool;   /* NULL: beside the output */
-    const char *recover; /* a recording, or a folder of them, to finish instead of running */
-    uint64_t adopt;      /* the process that loads the library now, instead of running it; 0 */
-    double adopt_after;  /* seconds; one that ends earlier leaves no trace */
-    bool keep;           /* the recording, too */
+    const char *recover; /* recording, or folder of recordings, to recover */
+    uint64_t adopt;      /* the process that loaded the library, instead of running one; 0: none */
+    double adopt_after;  /* seconds; a process that ends earlier leaves no trace */
+    bool keep;           /* also keep the recording */
     uint32_t version;
     bool version_given;
-    bool no_client; /* leave the program's own Tracy client to others */
+    bool no_client; /* do not capture the program's own Tracy client */
     struct container_options container;
     bool no_symbols;
-    bool no_code; /* for servers */
+    bool no_code; /* do not answer servers' queries for machine code */
     struct resolve_options resolving;
-    /* what to tell */
+    /* what to report */
     enum run_report report;
     const char *report_file; /* NULL: standard error, or output */
     struct budgets fail_if;
-    bool this_process; /* they are for the program's own process alone */
+    bool this_process; /* budgets apply to the program's own process only */
     bool open;
 };
 

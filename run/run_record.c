@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
-/* Events that are read between two looks at anything else. */
+/* Events read before other work is done. */
 #define PIECE ((uint64_t)1 << 20)
 
 struct run_record *run_record_new_empty(const char *spool, struct err *e)

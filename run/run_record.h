@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_RUN_RUN_RECORD_H
 #define TIDEMARK_RUN_RUN_RECORD_H
 
-/* A trace in the making: of one process's recording, or of those of several short ones. */
+/* A trace being built from the recording of one process, or of several short-lived ones. */
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -15,33 +15,36 @@ struct run_record {
     struct trace trace;
     struct ingest ingest;
     struct recording_target target;
-    uint64_t processes;        /* whose recordings went in */
+    uint64_t processes;        /* whose recordings were added */
     uint64_t events;           /* allocations and frees */
-    uint64_t notes;            /* what the programs said of themselves: zones, messages, … */
-    uint64_t forks;            /* children of theirs that are recorded, too */
-    struct run_unseen *unseen; /* takes what they started; NULL: it is not wanted */
+    uint64_t notes;            /* zones, messages, … that the programs sent */
+    uint64_t forks;            /* children that are recorded, too */
+    struct run_unseen *unseen; /* receives the programs they started; NULL: not wanted */
 };
 
-/* `spool`: where events go that do not fit in memory. NULL with `e` when memory is short. */
+/* `spool`: folder for events that do not fit in memory. NULL with `e` when memory is short. */
 struct run_record *run_record_new(const char *spool, struct err *e);
 void run_record_free(struct run_record *t);
 
-/* The same, for callers that fill the trace by another ingest: nothing may be added by this one. */
+/*
+ * The same for callers that fill the trace with another ingest; nothing may be added through this
+ * one.
+ */
 struct run_record *run_record_new_empty(const char *spool, struct err *e);
 
 /*
- * Adds the whole recording of a process that is no more. `part`: others are in the same trace.
- * ERR_INPUT when it holds none.
+ * Adds the whole recording of an ended process. `part`: the trace has others, too. ERR_INPUT when
+ * it is not a recording.
  */
 int run_record_add(struct run_record *t, int fd, bool part, struct err *e);
 
-/* Whether a recording lacks events for reasons that make unknown frees no faults. */
+/* Whether a recording lacks events for a reason that makes frees of unknown blocks normal. */
 bool run_record_expects_strangers(const struct rec_header *h, bool forked);
 
-/* Reads all that is left of a recording whose process is no more, and ends it. */
+/* Reads the rest of the recording of an ended process, and finishes it. */
 int run_record_end(struct run_record *t, struct recording *r, bool part, struct err *e);
 
-/* Ends the trace: facts, faults. To be called once. */
+/* Completes the trace: facts, faults. Call it once. */
 int run_record_close(struct run_record *t, struct err *e);
 
 #endif

@@ -14,7 +14,7 @@
 #include "run/run_record.h"
 #include "run/run_trace.h"
 
-/* "x.recording" → "x.tracy", allocated. */
+/* "x.recording" → "x.tracy"; the caller frees it. */
 static char *name_after(const char *recording)
 {
     static const char ending[] = ".recording";
@@ -77,14 +77,14 @@ static int is_recording(const struct dirent *entry)
     return len > tail && strcmp(entry->d_name + len - tail, ending) == 0;
 }
 
-/* A process that never got to record anything has left an empty file. */
+/* A process that ended before it recorded anything has left an empty file. */
 static bool is_empty(const char *path)
 {
     struct stat st;
     return stat(path, &st) == 0 && st.st_size == 0;
 }
 
-/* Each to a trace beside it. Returns the highest exit status. */
+/* Recovers each to a trace beside it. Returns the highest exit status. */
 static int recover_list(const struct run_options *o, struct dirent *const *list, int count)
 {
     int status = 0;
@@ -146,7 +146,7 @@ int run_recover_recording(struct recover_options *o, struct err *e)
     int status = recover(&options, o->journal, e);
     if (status < 0)
         return err_exit_status(e);
-    /* A symlink to it is not ours to remove. */
+    /* A symlink to the recording is not removed. */
     if (!o->keep && is_file && lstat(o->journal, &now) == 0 && now.st_dev == before.st_dev &&
         now.st_ino == before.st_ino)
         (void)unlink(o->journal);

@@ -21,7 +21,7 @@
 #include "server/capture/stored_summary.h"
 #include "trace/save/save_file.h"
 
-/* As after a capture: the rest is for `tidemark report`. */
+/* As after a capture; `tidemark report` shows all. */
 #define SITES_SHOWN 20
 
 extern char **environ;
@@ -72,15 +72,15 @@ static void find_names(struct run_traces *r, struct trace *t)
 /* ---- on disk */
 
 /*
- * Whether the report is for a program that reads standard output. A collector that a library
- * started has another use for that.
+ * Whether a program reads the report from standard output. A collector that the library started
+ * uses standard output for other data.
  */
 static bool is_for_programs(const struct run_options *o)
 {
     return (o->report == RUN_JSON || o->report == RUN_CSV) && !o->report_file && !o->adopt;
 }
 
-/* With `made`, makes the summary on the way. */
+/* Saves the trace; also makes the summary if `made` is given. */
 static int save(struct run_traces *r, struct trace *t, const char *path, bool replace,
                 struct saved_summary *made, struct err *e)
 {
@@ -123,7 +123,9 @@ int run_trace_save(struct run_traces *r, struct trace *t, const char *path, stru
     return save(r, t, path, r->options->replace, NULL, e);
 }
 
-/* For the table: what the trace at `path` says of `count` processes. The root's is the first. */
+/*
+ * Adds a row to the table: the trace at `path` of `count` processes. The root's row is the first.
+ */
 static int note_process(struct run_traces *r, const struct summary *s, uint64_t count,
                         const char *path, struct err *e)
 {
@@ -204,7 +206,7 @@ static int write_report(struct run_traces *r, struct summary *s, struct err *e)
     if (o->report == RUN_TEXT)
         fprintf(stderr, "\n");
     struct err unread = {0};
-    /* A standard error that nobody can read is the caller's choice: the trace is there. */
+    /* The caller may have closed standard error: the trace exists all the same. */
     if (report_write(s, &report, stderr, &unread) != 0 && unread.code != ERR_OUTPUT) {
         *e = unread;
         return -1;
@@ -212,7 +214,7 @@ static int write_report(struct run_traces *r, struct summary *s, struct err *e)
     return 0;
 }
 
-/* Runs a program of ours or the desktop's to its end; its words go to standard error. */
+/* Runs a program of Tidemark or the desktop to its end; its output goes to standard error. */
 static int spawn(const char *path, char *const arguments[], struct err *e)
 {
     posix_spawn_file_actions_t actions;
@@ -248,7 +250,7 @@ static char *page_name(const struct run_options *o, const char *trace)
     return name;
 }
 
-/* The page shows more than a summary: it is made from the file, by this program once more. */
+/* The page has more than the summary: another run of this program makes it from the file. */
 static int make_page(const struct run_options *o, const char *trace, struct err *e)
 {
     char *page = page_name(o, trace);
@@ -323,7 +325,7 @@ void run_trace_check_cover(struct run_traces *r, struct summary *s)
             r->replaced ? "" : "; --this-process checks the program's own process alone");
     r->exceeded = true;
     if (s)
-        (void)vec_push(&s->checks, c); /* the line above is said in any case */
+        (void)vec_push(&s->checks, c); /* the line above is printed in any case */
 }
 
 static bool needs_summary(const struct run_traces *r)
@@ -333,7 +335,7 @@ static bool needs_summary(const struct run_traces *r)
            (o->report != RUN_NONE && o->report != RUN_HTML);
 }
 
-/* Text and JSON have the table in the report. */
+/* Text and JSON reports contain the table. */
 void run_trace_list_processes(const struct run_traces *r)
 {
     struct buf text = {0};

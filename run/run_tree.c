@@ -12,7 +12,7 @@
 #include "base/print_error.h"
 #include "run/run_why.h"
 
-/* Events that are read between two looks at anything else: some tens of milliseconds. */
+/* Events read before other work is done: some tens of milliseconds. */
 #define PIECE ((uint64_t)1 << 19)
 
 char *run_tree_name(const char *output, const char *what)
@@ -27,7 +27,7 @@ char *run_tree_name(const char *output, const char *what)
     return name;
 }
 
-/* Says what went wrong with one process; the others go on. */
+/* Prints a process's error; the others go on. */
 static void complain(struct run_tree *t, const struct err *e)
 {
     print_error(e);
@@ -44,7 +44,7 @@ static struct run_listen *listener_of(const struct run_tree *t, const struct run
 
 /* ---- reading */
 
-/* Whether there is something to read by now: the process writes the header before all else. */
+/* Whether its recording can be read: the process writes the header first. */
 static bool start_reading(struct run_tree *t, struct run_process *p)
 {
     struct err e = {0};
@@ -66,7 +66,10 @@ static bool start_reading(struct run_tree *t, struct run_process *p)
     return true;
 }
 
-/* Before more is read: libraries that were loaded meanwhile may free what nobody saw them take. */
+/*
+ * Called before more is read: libraries loaded meanwhile may free blocks whose allocation was not
+ * recorded.
+ */
 static void look_for_strangers(struct run_process *p)
 {
     struct err e = {0};
@@ -78,7 +81,7 @@ static void look_for_strangers(struct run_process *p)
         run_record_expects_strangers(&h, p->collected->hello.origin == REC_ORIGIN_FORK);
 }
 
-/* What it has recorded up to now, as far as it is in order. */
+/* Reads what it has recorded so far, as far as the order is final. */
 static uint64_t read_on(struct run_tree *t, struct run_process *p)
 {
     struct err e = {0};
@@ -94,7 +97,7 @@ static uint64_t read_on(struct run_tree *t, struct run_process *p)
     return taken;
 }
 
-/* What the header of a program that ended says is known for good then. */
+/* Stores facts from the header of an ended program, which are final. */
 static void note_end(struct run_tree *t, const struct run_process *p)
 {
     struct rec_header h;
@@ -139,13 +142,13 @@ static void forget(struct run_tree *t, struct run_process *p)
     *p = (struct run_process){.finished = true};
 }
 
-/* What would make a trace worth having. */
+/* The records that make a trace worth saving. */
 static uint64_t held(const struct run_record *r)
 {
     return r ? r->events + r->notes : 0;
 }
 
-/* One that executed another program is not missed: that one speaks for itself. */
+/* A process that executed another program is not listed: the new program is. */
 static void note_idle(struct run_idle *idle, const struct run_process *p)
 {
     struct rec_header h;
@@ -173,7 +176,7 @@ static void fold(struct run_tree *t, struct run_process *p)
         t->folded->unseen = &t->unseen;
     uint64_t had = t->folded ? t->folded->forks : 0;
     uint64_t held_before = held(t->folded);
-    /* One that ended before it recorded anything is no loss. */
+    /* A process that ended before it recorded anything is no loss. */
     if (!t->folded ||
         (run_record_add(t->folded, p->collected->fd, true, &e) != 0 && e.code != ERR_INPUT))
         complain(t, &e);
@@ -182,7 +185,7 @@ static void fold(struct run_tree *t, struct run_process *p)
     t->forks += t->folded ? t->folded->forks - had : 0;
 }
 
-/* Traces of programs of this process, and of others that had its number. */
+/* Counts saved traces of this process's programs, and of earlier processes with its pid. */
 static unsigned count_saved(const struct run_tree *t, pid_t pid)
 {
     unsigned n = 0;
@@ -196,7 +199,7 @@ static void save_child(struct run_tree *t, struct run_process *p)
     struct err e = {0};
     char pid[32];
     snprintf(pid, sizeof pid, "%d", (int)p->collected->pid);
-    /* One process may have executed several programs, and numbers come again. */
+    /* A process may have executed several programs, and pids are reused. */
     unsigned before = count_saved(t, p->collected->pid);
     if (before)
         snprintf(pid, sizeof pid, "%d.%u", (int)p->collected->pid, before + 1);
@@ -230,14 +233,14 @@ static void child_ended(struct run_tree *t, struct run_process *p)
     forget(t, p);
 }
 
-/* ---- all of them */
+/* ---- all processes */
 
 static void take_new(struct run_tree *t)
 {
     struct collected *c;
     while ((c = collector_take(t->collector))) {
         t->came += c->hello.origin == REC_ORIGIN_FORK;
-        /* What it was told when it came may have changed since. */
+        /* The state may have changed since it connected. */
         const struct run_process new = {.collected = c,
                                         .number = run_unseen_came(&t->unseen, c->hello.pid),
                                         .told = t->changes - (t->changes > 0)};
@@ -250,7 +253,7 @@ static void take_new(struct run_tree *t)
     }
 }
 
-/* Children get a trace of their own, which costs something, once they are old enough for one. */
+/* A child's own trace costs something, so it gets one only when it is old enough. */
 static bool is_worth_reading(const struct run_tree *t, const struct run_process *p)
 {
     double age = (double)(monotonic_ns() - p->collected->began) / 1e9;
@@ -262,7 +265,7 @@ static void tell(const struct run_process *p, uint32_t control)
     (void)!pwrite(p->collected->fd, &control, sizeof control, offsetof(struct rec_header, control));
 }
 
-/* Once its header is there: the process wrote there what it was told when it came. */
+/* Waits for its header: the process stores its initial state there. */
 static void pause_recording(struct run_tree *t, struct run_process *p)
 {
     uint32_t control = t->paused ? REC_CONTROL_PAUSE : REC_CONTROL_GO;
@@ -275,7 +278,7 @@ static void pause_recording(struct run_tree *t, struct run_process *p)
     if (h.control == control)
         return;
     tell(p, control);
-    /* A process that was attached to is on hold until then, which is no pause. */
+    /* An attached process is on hold until then, which does not count as a pause. */
     if (h.control != REC_CONTROL_HOLD && p->recording &&
         recording_note_pause(p->recording, t->paused, &e) != 0)
         complain(t, &e);
@@ -288,7 +291,7 @@ void run_tree_pause(struct run_tree *t, bool paused)
     collector_set_paused(t->collector, paused);
 }
 
-/* What the process does from now on is not wanted, and it is told so. */
+/* Ends the recording: later events of the process are not wanted, and it is told so. */
 static void stop_recording(struct run_tree *t, struct run_process *p)
 {
     struct err e = {0};
@@ -343,7 +346,7 @@ void run_tree_save_alive(struct run_tree *t)
         struct run_process *p = &t->list.at[i];
         if (p->finished || p->collected->is_root)
             continue;
-        /* Up to where it is known to be in order. */
+        /* As far as its order is final. */
         if (!p->collected->ended && start_reading(t, p) && recording_stop(p->recording, &e) != 0)
             complain(t, &e);
         if (!p->collected->end)

@@ -2,11 +2,10 @@
 #define TIDEMARK_RUN_RUN_TREE_H
 
 /*
- * The processes of one `tidemark run`: their recordings are read while they go on, as far as there
- * is a processor to spare, and become traces when they end. The root's trace is the main one; what
- * it executed before it became its last program counts as such, too. Children that lived shorter
- * than wished share one trace. Children that recorded nothing, such as those that execute another
- * program at once, leave none.
+ * The processes of one `tidemark run`. Their recordings are read while they run, as far as CPU time
+ * permits, and become traces when they end. The root's trace is the main one; it includes the
+ * programs that the root executed before its last one. Short-lived children share one trace.
+ * Children that recorded nothing, such as those that execute another program at once, leave none.
  */
 
 #include <stdbool.h>
@@ -25,74 +24,73 @@
 /* One program in one process. */
 struct run_process {
     struct collected *collected;
-    struct run_record *record; /* NULL: not begun to be read */
+    struct run_record *record; /* NULL: reading has not begun */
     struct recording *recording;
-    struct run_listen *listen; /* of a child that is offered, else NULL */
+    struct run_listen *listen; /* of a child that is offered to servers; else NULL */
     size_t number;             /* in run_tree.unseen */
-    bool finished;             /* all is in `record` */
-    bool silent;               /* it never got to record anything */
-    bool stopped;              /* --seconds have passed: it records no more */
-    unsigned told;             /* of the changes of `paused` */
+    bool finished;             /* `record` has all of it */
+    bool silent;               /* it ended before it recorded anything */
+    bool stopped;              /* --seconds have passed: its recording ended */
+    unsigned told;             /* changes of `paused` that it was told */
 };
 
-/* Children of which nothing was recorded, so that they leave no trace. */
+/* Children without recorded events, which leave no trace. */
 struct run_idle {
     uint64_t count;
-    struct buf why; /* of the first, or the first of which more shows: a sentence */
-    bool told;      /* more shows */
+    struct buf why; /* a sentence on the first one, or the first one whose reason is known */
+    bool told;      /* the reason is known */
 };
 
 struct run_tree {
     const struct run_options *options;
-    const char *output; /* of the root; NULL: not known before it runs */
+    const char *output; /* of the root; NULL: named once it runs */
     const char *spool;
     struct run_traces *traces;
     struct run_offers *offers; /* to servers */
     struct collector *collector;
     VEC(struct run_process) list;
-    VEC(pid_t) saved; /* children of which a trace was written, one for each */
+    VEC(pid_t) saved; /* children with a trace of their own */
     struct run_record *folded;
-    struct run_unseen unseen; /* what ran and was not recorded */
-    struct run_idle idle,
-        folded_idle;  /* the latter are idle where the others of `folded` are, too */
-    bool stop;        /* --seconds have passed */
-    bool paused;      /* allocations are not to be recorded at the moment */
-    unsigned changes; /* of that */
+    struct run_unseen unseen;          /* programs that ran and were not recorded */
+    struct run_idle idle, folded_idle; /* folded_idle: their siblings are in `folded` */
+    bool stop;                         /* --seconds have passed */
+    bool paused;                       /* allocations are not recorded at present */
+    unsigned changes;                  /* number of changes of `paused` */
     bool root_ended;
-    uint64_t forks;     /* of processes that ended: children that come, or came */
-    uint64_t came;      /* of these */
-    bool keep;          /* a trace could not be saved: recordings stay */
-    bool ends;          /* this program does */
+    uint64_t forks;     /* of ended processes: children that are to connect */
+    uint64_t came;      /* children that have connected */
+    bool keep;          /* a trace could not be saved: keep the recordings */
+    bool ends;          /* this program is about to exit */
     uint64_t children;  /* that are in a trace */
-    uint64_t clients;   /* Tracy clients of children: they are in none */
-    struct err failure; /* the first thing that went wrong with a trace */
+    uint64_t clients;   /* Tracy clients of children: not in any trace */
+    struct err failure; /* the first error of a trace */
 };
 
-/* Takes note of processes that came, and reads on. `spare`: as much as there is. Returns events. */
+/* Accepts new processes and reads on. `spare`: without a limit. Returns the number of events. */
 uint64_t run_tree_step(struct run_tree *t, bool spare);
 
-/* Pauses the recording of allocations in all processes, and in those that come, or goes on. */
+/* Pauses or resumes the recording of allocations in all processes, new ones included. */
 void run_tree_pause(struct run_tree *t, bool paused);
 
 /* Whether the root's recording has ended. */
 bool run_tree_root_is_gone(const struct run_tree *t);
 
-/* Processes that have not ended, but for the root. */
+/* The number of processes that have not ended, without the root. */
 size_t run_tree_alive(const struct run_tree *t);
 
-/* Saves what there is of children that go on. */
+/* Saves the traces of children that are still running. */
 void run_tree_save_alive(struct run_tree *t);
 
 /* The root's last program that recorded anything, read to its end; NULL when there is none. */
 struct run_process *run_tree_root(struct run_tree *t);
 
-/* The root's last program, recorded or not; NULL when none ever loaded the library. */
+/* The root's last program, recorded or not; NULL when none loaded the library. */
 const struct run_process *run_tree_last(const struct run_tree *t);
 
-/* Saves the trace of the short ones, if they recorded anything. */
+/* Saves the shared trace of short-lived children, if it has events. */
 void run_tree_save_folded(struct run_tree *t);
 
-/* "x.tracy" → "x.WHAT.tracy", allocated. */
+/* "x.tracy" → "x.WHAT.tracy"; the caller frees it. */
 char *run_tree_name(const char *output, const char *what);
 
 void run_tree_release(struct run_tree *t);

@@ -10,11 +10,11 @@
 #include "run/program.h"
 
 #define STARTS_MOST 65536u
-#define NAMES_MOST 8u /* that are printed */
+#define NAMES_MOST 8u /* limit of the names printed */
 
 size_t run_unseen_came(struct run_unseen *u, pid_t pid)
 {
-    /* Without memory a program that came may be taken for one that did not. */
+    /* If memory is short, a recorded program may be reported as unseen. */
     if (!vec_push(&u->came, pid))
         u->dropped++;
     return u->came.len;
@@ -63,7 +63,7 @@ void run_unseen_ended(struct run_unseen *u, size_t number, const struct rec_head
         u->dropped++;
 }
 
-/* Whether a program of this process came behind the first `before`. */
+/* Whether a program of this process connected after the first `before`. */
 static bool has_come(const struct run_unseen *u, pid_t pid, size_t before)
 {
     for (size_t i = before; i < u->came.len; i++) {
@@ -104,9 +104,9 @@ void run_unseen_reason(const char *path, struct buf *out)
     program_release(&program);
 }
 
-/* ---- what is said */
+/* ---- messages */
 
-/* Programs with how many processes ran each. */
+/* Names of programs, each with the number of its processes. */
 struct names {
     struct {
         const char *path;

@@ -2,9 +2,9 @@
 #define TIDEMARK_RUN_RUN_UNSEEN_H
 
 /*
- * Programs of a process tree that ran and were not recorded: children that were not to be followed,
- * and programs that never loaded the library although they were (static, Go and privileged ones).
- * The recordings say what their processes started; the collector says what came.
+ * Programs of a process tree that ran without being recorded: children that are not followed, and
+ * programs that should have loaded the library and did not (static, Go and privileged ones). The
+ * recordings list what their processes started; the collector reports which programs connected.
  */
 
 #include <stdbool.h>
@@ -16,48 +16,48 @@
 #include "run/collector.h"
 #include "run/recording/recording.h"
 
-/* A program that a process became, or a child that it started. */
+/* A program that a process executed, or a child that it started. */
 struct run_start {
     struct recording_start what;
-    bool ended; /* a child that was not to be followed: nothing is found by its pid any more */
+    bool ended; /* a child that is not followed: its pid is not valid any more */
 };
 
 struct run_unseen {
     VEC(struct run_start) started;
-    VEC(pid_t) came;     /* the pid of each program that came, in order */
+    VEC(pid_t) came;     /* pids of the programs that connected, in order */
     VEC(pid_t) replaced; /* processes that executed their next program last, and … */
-    VEC(size_t) before;  /* … how many programs had come when that one had */
-    uint64_t dropped;    /* starts for which there was no room */
-    uint64_t children;   /* of those that are not to be followed, as counted by their parents */
+    VEC(size_t) before;  /* … how many programs had connected at that time */
+    uint64_t dropped;    /* starts that did not fit */
+    uint64_t children;   /* unfollowed ones, as counted by their parents */
 };
 
-/* A program came. Returns its number. */
+/* A program connected. Returns its number. */
 size_t run_unseen_came(struct run_unseen *u, pid_t pid);
 
-/* Takes what the process started since the last call. */
+/* Takes the starts that the process recorded since the last call. */
 void run_unseen_take(struct run_unseen *u, struct recording *r);
 
-/* Looks what the children that are not followed are by now. */
+/* Reads which programs the unfollowed children run now. */
 void run_unseen_look(struct run_unseen *u);
 
 /* The program with this number ended, with this header. */
 void run_unseen_ended(struct run_unseen *u, size_t number, const struct rec_header *h);
 
 /*
- * Appends a line for stderr to `out` for each program that should have been recorded and was not,
- * with the reason, and one for all children that were not to be, with the `advice` at its end.
- * Leaves out `root`, whose programs the caller reports. Returns the number of these processes.
+ * Appends to `out` a line for stderr for each program that should have been recorded and was not,
+ * with the reason, and one line for all unfollowed children, with `advice` at its end. Leaves out
+ * `root`, whose programs the caller reports. Returns the number of these processes.
  */
 uint64_t run_unseen_tell(const struct run_unseen *u, pid_t root, const char *advice,
                          struct buf *out);
 
 /*
- * The path of the program that the process executed last and that never came; NULL: there is none,
- * "" when the path is not known.
+ * The path of the last program that the process executed, if it did not connect; NULL: there is
+ * none; "": the path is unknown.
  */
 const char *run_unseen_program(const struct run_unseen *u, pid_t pid);
 
-/* Why a program of this path would not be recorded, as a phrase. */
+/* Appends why a program with this path would not be recorded, as a phrase. */
 void run_unseen_reason(const char *path, struct buf *out);
 
 void run_unseen_release(struct run_unseen *u);

@@ -18,7 +18,7 @@ bool run_why_memory(const struct rec_header *h, struct buf *out)
     return h->failed_allocations;
 }
 
-/* By what the recording says of itself: a phrase that follows the program's name. */
+/* Appends a reason from the recording's header: a phrase that follows the program's name. */
 static bool explain_recording(const struct run_process *p, struct buf *out)
 {
     struct rec_header h;

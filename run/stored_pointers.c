@@ -18,22 +18,25 @@
 #define PIECE_PAGES 64u
 #define WORDS (PIECE_PAGES * PAGE / sizeof(uint64_t))
 
-/* What holds a real address in a register stores it again: such searches have no end. */
+/*
+ * Code that holds a real address in a register may store it again: the number of searches is
+ * limited.
+ */
 #define SEARCHES 8u
 
-/* Waiting for threads that wait for a child of vfork, which no debugger can stop. */
+/* Waits for threads in vfork, which ptrace cannot stop. */
 #define TRIES 100u
 #define PAUSE_NS 20000000
 
-/* /proc/PID/pagemap: in memory, or swapped out */
+/* /proc/PID/pagemap: present, or swapped out */
 #define TOUCHED (UINT64_C(3) << 62)
 
 struct search {
     pid_t pid;
-    int memory, pages; /* `pages` is -1 where the kernel has no such file */
+    int memory, pages; /* `pages` is -1 if the kernel lacks that file */
     const struct rec_stored *stored;
     bool back;
-    uint64_t low, high; /* of the addresses that are looked for */
+    uint64_t low, high; /* range of the searched addresses */
     VEC(uint64_t) found;
     VEC(pid_t) stopped;
     uint64_t words[WORDS];
@@ -44,7 +47,7 @@ static uint64_t wanted(const struct search *s, uint32_t i)
     return s->back ? s->stored->at[i].hook : s->stored->at[i].real;
 }
 
-/* What is to be in the place of this word; 0: it is not one of the addresses. */
+/* The replacement of this word; 0: it is not one of the addresses. */
 static uint64_t substitute(const struct search *s, uint64_t word)
 {
     if (word - s->low > s->high - s->low)
@@ -58,7 +61,7 @@ static uint64_t substitute(const struct search *s, uint64_t word)
 
 /* ---- the search */
 
-/* As many bytes at `at` as can be read; 0: none. */
+/* Reads as many bytes at `at` as possible; 0: none. */
 static size_t read_memory(const struct search *s, uint64_t at, void *to, size_t size)
 {
     ssize_t n = pread(s->memory, to, size, (off_t)at);
@@ -85,7 +88,7 @@ static bool search_words(struct search *s, uint64_t at, uint64_t end)
     return true;
 }
 
-/* Of at most PIECE_PAGES pages: those that were touched. */
+/* Searches the touched pages of at most PIECE_PAGES pages. */
 static bool search_piece(struct search *s, uint64_t at, uint64_t end)
 {
     uint64_t pages[PIECE_PAGES], count = (end - at) / PAGE;
@@ -134,7 +137,7 @@ static int search(struct search *s, struct err *e)
     return status;
 }
 
-/* ---- while no thread runs */
+/* ---- while all threads are stopped */
 
 static bool is_stopped(const struct search *s, pid_t tid)
 {
@@ -157,7 +160,7 @@ enum stopping { STOPPED, ENDED, REFUSED };
 static enum stopping stop_thread(struct search *s, pid_t tid)
 {
     struct process_stat stat;
-    /* "D" is that of vfork, too, and nothing but the child ends it. */
+    /* "D" is also the state of a vfork parent, which only its child can end. */
     if (process_stat_read(tid, &stat) && stat.state == 'D')
         return REFUSED;
     if (!remote_thread_stop(tid))
@@ -169,7 +172,7 @@ static enum stopping stop_thread(struct search *s, pid_t tid)
     return REFUSED;
 }
 
-/* Those that are not stopped yet. *fresh: there were some. */
+/* Stops the threads that still run. *fresh: there were some. */
 static bool stop_others(struct search *s, bool *fresh)
 {
     char path[64];
@@ -191,7 +194,7 @@ static bool stop_others(struct search *s, bool *fresh)
     return tasks && good;
 }
 
-/* All threads of the process; those that others begin meanwhile are found by the next look. */
+/* Stops all threads; those that others start meanwhile are found in the next round. */
 static int stop_all(struct search *s, struct err *e)
 {
     for (unsigned i = 0; i < TRIES; i++) {
@@ -221,7 +224,7 @@ static uint64_t change(const struct search *s)
     return changed;
 }
 
-/* ---- all of it */
+/* ---- search and change */
 
 static int search_and_change(struct search *s, uint64_t *changed, struct err *e)
 {

@@ -2,14 +2,14 @@
 #define TIDEMARK_RUN_STORED_POINTERS_H
 
 /*
- * Pointers to functions that a process has stored itself: in variables, on stacks, in blocks of the
- * heap. No relocation names these places, so the process's memory is searched for the addresses.
+ * Changes function pointers that a process has stored itself: in variables, on stacks, in heap
+ * blocks. No relocation describes these places, so the process's memory is searched for the
+ * addresses.
  *
- * The search runs beside the process and yields candidates. Then all threads are stopped for the
- * moment in which each candidate is read again and, if it still holds the address, changed. A copy
- * that was made meanwhile is found by the next search; searches are repeated until one finds
- * nothing. Only aligned words of private writable memory are changed, and pages that were never
- * touched are not read.
+ * The search runs while the process runs and yields candidates. Then all threads are stopped
+ * briefly, and each candidate that still holds the address is changed. A copy made meanwhile is
+ * found by the next search; searches are repeated until one finds nothing. Only aligned words of
+ * private writable memory are changed, and untouched pages are not read.
  */
 
 #include <stdbool.h>
@@ -20,8 +20,8 @@
 #include "client/recording_format.h"
 
 /*
- * Changes the real addresses of `s` to those of the hooks; `back`: the other way round. *changed:
- * how many words, also when ERR_OUTPUT says that the rest could not be.
+ * Replaces the real addresses in `s` with those of the hooks; `back`: the other way round.
+ * *changed: the number of words, also when ERR_OUTPUT reports that some could not be changed.
  */
 int stored_pointers_change(pid_t pid, const struct rec_stored *s, bool back, uint64_t *changed,
                            struct err *e);
