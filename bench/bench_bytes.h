@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_BENCH_BENCH_BYTES_H
 #define TIDEMARK_BENCH_BENCH_BYTES_H
 
-/* A file in memory, for benchmarks: what cannot be read ends the program. */
+/* A file in memory, for benchmarks. Read errors end the program. */
 
 #include <fcntl.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 /*
- * A program for memory profilers to record: N allocations (5000000), each of which takes the place
- * of one of 50,000 that are freed, from 1024 call stacks 10 calls deep, in 8 sizes. Half of what is
- * left is freed at the end.
+ * A program for memory profilers to record: N allocations (5000000), each of which replaces one of
+ * 50,000 live blocks, from 1024 call stacks 10 calls deep, in 8 sizes. Half of the remaining blocks
+ * are freed at the end.
  *
  *     churn [N]
  */
@@ -20,7 +20,7 @@ static uint64_t next(uint64_t *seed)
     return *seed;
 }
 
-/* Two calls of itself, so that the return addresses spell out the bits of `path`. */
+/* Calls itself at two places, so that the return addresses encode the bits of `path`. */
 static __attribute__((noinline)) void *call(unsigned depth, uint64_t path, size_t size)
 {
     void *p;
@@ -31,7 +31,7 @@ static __attribute__((noinline)) void *call(unsigned depth, uint64_t path, size_
         __asm__ volatile("" ::: "memory");
     } else {
         p = call(depth - 1, path >> 1, size);
-        __asm__ volatile("nop" ::: "memory"); /* else both would become one call */
+        __asm__ volatile("nop" ::: "memory"); /* keeps the compiler from merging both calls */
     }
     return p;
 }

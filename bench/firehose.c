@@ -1,10 +1,10 @@
 /*
  * Writes the recording of a program that allocates a lot: millions of memory events with call
- * stacks, several threads, named pools, the usual mix of lifetimes. What a server must make of it
- * stands beside it, exactly:
+ * stacks, several threads, named pools, the usual mix of lifetimes. A file beside it has the exact
+ * expected results:
  *
- *   FILE.c2s.bin      what the client sent, answers to all queries and Terminate included
- *   FILE.s2c.bin      the server's request, so that `tidemark replay` knows the protocol
+ *   FILE.c2s.bin      the client's bytes, answers to all queries and Terminate included
+ *   FILE.s2c.bin      the server's request, from which `tidemark replay` reads the protocol
  *   FILE.truth.json   totals and peaks by pool
  */
 
@@ -23,19 +23,19 @@
 #define SUFFIX ".c2s.bin"
 #define PATH_SIZE 4096
 #define FLUSH_BYTES (1u << 20)
-#define WHEEL 4096u        /* short-lived blocks die within so many events; a power of two */
-#define FRAME_EVERY 16384u /* events between two frame marks */
-#define BURST 32u          /* events that a thread has at a time, on average */
+#define WHEEL 4096u        /* short-lived blocks are freed within so many events; a power of two */
+#define FRAME_EVERY 16384u /* events per frame mark */
+#define BURST 32u          /* consecutive events of a thread, on average */
 #define FIRST_CLASS 4      /* blocks are placed by size class: 2^4 … 2^26 bytes */
 #define LAST_CLASS 26
-#define TICKS_LEAST 4u /* from event to event, and fewer than so many more */
+#define TICKS_LEAST 4u /* from event to event; the random part is below TICKS_BELOW */
 #define TICKS_BELOW 200u
 #define HOURS_MAX 100000u
 #define POOLS_MAX 64u
 #define THREADS_MAX 4096u
 #define DEPTH_MAX 8191u
 
-/* Client addresses of the things that have some. */
+/* Base addresses in the client. */
 #define CODE 0x555500000000u
 #define HEAP 0x7f0000000000u
 #define POOL_NAMES 0x555600000000u
@@ -43,7 +43,7 @@
 
 struct options {
     uint64_t events, seed;
-    unsigned hours; /* 0: about 50 ns from event to event */
+    unsigned hours; /* 0: about 50 ns between events */
     unsigned depth, protocol, live, stacks, threads, pools;
     const char *output;
 };
@@ -70,7 +70,7 @@ struct firehose {
     struct err err;
     uint64_t rng;
     double timer_mul; /* ns per tick of the client's clock */
-    uint64_t ticks;   /* of it, at the last event */
+    uint64_t ticks;   /* client's time at the last event */
     const struct wire_item *items;
     int payload_id, serial_id, name_id;
     int alloc_ids[2], free_ids[2]; /* [1]: the Named variant */
@@ -78,14 +78,14 @@ struct firehose {
     uint8_t *payloads; /* one laid-out CallstackPayload per stack */
     size_t payload_size;
     bool *stack_used;
-    VEC(uint32_t) unanswered; /* stacks whose frames have not been told yet */
+    VEC(uint32_t) unanswered; /* stacks whose frames were not sent yet */
     bool *frame_told;         /* by frame number */
     uint32_t *frame_numbers;  /* depth numbers per stack */
 
-    struct blocks wheel[WHEEL]; /* short-lived, by the event at which they die */
-    struct blocks due;          /* of those: ripe */
+    struct blocks wheel[WHEEL]; /* short-lived blocks, by the event that frees them */
+    struct blocks due;          /* of these: due to be freed */
     struct blocks lasting;
-    struct block *temporary; /* per thread: freed by its next event, when size is not 0 */
+    struct block *temporary; /* per thread: freed by its next event if its size is not 0 */
 
     uint64_t next_offset[LAST_CLASS + 1];
     VEC(uint64_t) reusable[LAST_CLASS + 1];
@@ -132,22 +132,22 @@ static int string(struct firehose *f, bool second, const char *text)
 
 /* ---- call stacks */
 
-/* Functions that can stand at one level of a stack. */
+/* Number of functions at one level of a stack. */
 static uint32_t level_width(const struct firehose *f)
 {
     return f->o.depth ? f->o.stacks / f->o.depth + 1 : 1;
 }
 
 /*
- * Stacks form a tree: those whose numbers agree in their upper bits share their outer frames. Frame
- * numbers: the innermost one is the stack's own, the others are drawn from their level's functions
- * by their place in the tree, so no stack has a frame twice.
+ * Stacks form a tree: stacks whose numbers agree in their upper bits share their outer frames. The
+ * innermost frame number is unique to the stack; the others are chosen from their level's functions
+ * by their position in the tree, so no stack has a frame twice.
  */
 static uint32_t frame_number(const struct firehose *f, uint32_t stack, unsigned level)
 {
     if (level == 0)
         return stack;
-    unsigned shift = level * 20 / f->o.depth + 1; /* outermost: all stacks alike */
+    unsigned shift = level * 20 / f->o.depth + 1; /* outermost: the same for all stacks */
     uint64_t place = ((uint64_t)stack >> shift) * 0x9e3779b97f4a7c15u + level;
     place = (place ^ place >> 29) * 0xbf58476d1ce4e5b9u;
     uint32_t width = level_width(f);
@@ -186,7 +186,7 @@ static int lay_out_stacks(struct firehose *f)
     return 0;
 }
 
-/* What the client answers to the queries for one frame and its symbol. */
+/* The client's answers to the queries for one frame and its symbol. */
 static int tell_frame(struct firehose *f, uint32_t number)
 {
     char function[64];
@@ -212,8 +212,8 @@ static int tell_frame(struct firehose *f, uint32_t number)
 }
 
 /*
- * Answers to what the last event was the first to name. At once, because servers before v0.12.3
- * ask, and wait, again for a frame that they meet before its answer.
+ * Sends answers for what the last event named for the first time. At once, because servers before
+ * v0.12.3 query a frame again, and wait, if it appears before its answer.
  */
 static int tell_frames(struct firehose *f)
 {
@@ -240,7 +240,7 @@ static const char *pool_name(unsigned pool, char out[32])
     return out;
 }
 
-/* Answers that do not depend on what happened: names of pools and threads. */
+/* Answers that do not depend on events: names of pools and threads. */
 static int tell_names(struct firehose *f)
 {
     char text[32];
@@ -261,7 +261,7 @@ static int tell_names(struct firehose *f)
 
 /* ---- memory */
 
-/* What goes ahead of an item with a call stack; nothing at depth 0. */
+/* The item before one with a call stack; nothing at depth 0. */
 static int call_stack(struct firehose *f, uint32_t stack)
 {
     if (f->o.depth == 0)
@@ -292,7 +292,7 @@ static int memory_event(struct firehose *f, const struct block *b, bool alloc, u
     int id = alloc ? f->alloc_ids[named] : f->free_ids[named];
     const struct wire_item *it = &f->items[id];
     bytes[0] = (uint8_t)id;
-    uint64_t ticks = TICKS_LEAST + below(f, TICKS_BELOW); /* 2 ns or more: no two times equal */
+    uint64_t ticks = TICKS_LEAST + below(f, TICKS_BELOW); /* at least 2 ns: all times differ */
     f->ticks += ticks;
     store_u64(bytes + it->at[AT_TIME], ticks);
     store_u32(bytes + it->at[AT_THREAD], THREAD_IDS + thread);
@@ -302,7 +302,7 @@ static int memory_event(struct firehose *f, const struct block *b, bool alloc, u
     return encoder_append(f->enc, bytes, it->size, &f->err);
 }
 
-/* Mostly small, now and then large: the upper end doubles as often as a coin falls. */
+/* Mostly small, sometimes large: each coin toss doubles the upper bound. */
 static uint64_t random_size(struct firehose *f)
 {
     unsigned bits = 4;
@@ -337,7 +337,7 @@ static int release(struct firehose *f, const struct block *b, unsigned thread)
     return memory_event(f, b, false, thread, stack);
 }
 
-/* Where the block goes decides how long it lives. */
+/* Chooses the block's lifetime and its list. */
 static int keep(struct firehose *f, const struct block *b, unsigned thread, uint64_t now)
 {
     unsigned fate = below(f, 1000);
@@ -348,7 +348,7 @@ static int keep(struct firehose *f, const struct block *b, unsigned thread, uint
     }
     if (fate < 600)
         to = &f->wheel[(now + 8 + below(f, WHEEL / 2)) % WHEEL];
-    else if (fate == 999) /* leaked: nobody knows it any more */
+    else if (fate == 999) /* leaked: no list has it */
         return 0;
     return vec_push(to, *b) ? 0 : err_no_memory(&f->err, "blocks");
 }
@@ -369,7 +369,10 @@ static int allocate(struct firehose *f, unsigned thread, uint64_t now)
     return keep(f, &b, thread, now);
 }
 
-/* One memory event of a thread: what it owes first, else what keeps the number of blocks level. */
+/*
+ * One memory event of a thread: a pending free first, else one that keeps the number of blocks
+ * level.
+ */
 static int step(struct firehose *f, unsigned thread, uint64_t now)
 {
     struct blocks *ripe = &f->wheel[now % WHEEL];

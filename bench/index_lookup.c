@@ -1,15 +1,14 @@
 /*
- * Answers addresses of an ELF file from an index (symbols/index/index.h), in the format of
- * llvm-symbolizer: for each address the frames, innermost first, as a line with the function and
- * one with the place, then an empty line. Addresses come from the standard input, in hexadecimal,
- * one a line.
+ * Symbolizes addresses of an ELF file with an index (symbols/index/index.h), in the format of
+ * llvm-symbolizer: for each address the frames, innermost first, each as a line with the function
+ * and a line with file and line, then an empty line. Reads addresses from standard input, in
+ * hexadecimal, one a line.
  *
- *     index_lookup [-b libdwarf|libdw] [-a ALTERNATE] [-p PACKAGE] [-d FOLDER] [-c CACHE] [-t
- * THREADS]
- *                  [-m] [-l] FILE
+ *     index_lookup [-b libdwarf|libdw] [-a ALTERNATE] [-p PACKAGE] [-d FOLDER] [-c CACHE]
+ *                  [-t THREADS] [-m] [-l] FILE
  *
- * -m: linkage names as they are; -l: only units that cover the addresses are read; -d: where .dwo
- * files are looked for by their last name, else as they are named. Facts go to the standard error.
+ * -m: mangled names; -l: read only units that cover the addresses; -d: search .dwo files by their
+ * basename there, else by the path that names them. Prints facts on standard error.
  */
 
 #include <errno.h>
@@ -169,7 +168,7 @@ static struct view cache_key(const struct elf_file *f, struct elf_key *key)
     return (struct view){(const char *)key, sizeof *key};
 }
 
-/* From the cache if it is there and has all that is asked for; else built. */
+/* Loads it from the cache if it is there and has all that is needed; else builds it. */
 static int get_index(struct symbol_index **x, struct options *o, struct elf_file *f, bool *loaded,
                      struct err *e)
 {

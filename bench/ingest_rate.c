@@ -1,6 +1,6 @@
 /*
- * What taking a client's bytes into the store costs, without socket and journal: the least user
- * time of some rounds, each into a store of its own. Prints "ingest SECONDS EVENTS".
+ * The cost of decoding a client's bytes into the store, without socket and journal: the lowest user
+ * time of several rounds, each with a new store. Prints "ingest SECONDS EVENTS".
  *
  *     ingest RECORDING.c2s.bin PROTOCOL [ROUNDS]
  */

@@ -1,7 +1,6 @@
 /*
- * What the machine allows on the same bytes: CPU-nanoseconds for one copy and one LZ4 decode of a
- * recording, and for decoding and encoding its trace's container. Prints one "name seconds bytes"
- * line each.
+ * The machine's limits on the same bytes: CPU time for one copy and one LZ4 decode of a recording,
+ * and for decoding and encoding its trace's container. Prints one "name seconds bytes" line each.
  *
  *     limits RECORDING.c2s.bin TRACE.tracy SCRATCH
  */
@@ -37,7 +36,7 @@ static void measure_copy(struct bytes in)
     uint8_t *to = malloc(in.len + 1);
     if (!to)
         exit(4);
-    memset(to, 1, in.len); /* page faults are not the copy's */
+    memset(to, 1, in.len); /* fault the pages in before timing */
     double began = cpu_seconds();
     memcpy(to, in.p, in.len);
     __asm__ volatile("" ::"r"(to) : "memory");
@@ -61,7 +60,7 @@ static int measure_frames(struct bytes in, size_t skip, struct err *e)
     return status;
 }
 
-/* Where the blocks of the trace end: figures of a summary may follow it (trace/file/appendix.h). */
+/* The end of the trace's blocks: a summary may follow (trace/file/appendix.h). */
 static int find_end(int in, uint64_t *end, struct err *e)
 {
     struct appendix a;
@@ -126,7 +125,7 @@ int main(int argc, char **argv)
         return 2;
     }
     struct bytes in = read_whole(argv[1]);
-    /* The firehose speaks 82 unless told otherwise: status byte, then a welcome. */
+    /* The firehose writes protocol 82 by default: status byte, then a welcome. */
     size_t skip = 1 + wire_version_welcome_size(wire_version_find(PROTOCOL_MAX));
     measure_copy(in);
     if (measure_frames(in, skip, &e) != 0 || measure_container(argv[2], argv[3], &e) != 0) {

@@ -1,7 +1,7 @@
 /*
- * Writes a trace as a client leaves it that was built for offline resolution: an allocation for
- * each address that is read from the standard input (hexadecimal, one a line), whose call stack is
- * one frame "[unresolved]" at that offset of IMAGE.
+ * Writes a trace like those of clients built for offline resolution: an allocation for each address
+ * read from standard input (hexadecimal, one a line), whose call stack is one frame "[unresolved]"
+ * at that offset of IMAGE.
  *
  *     offline_trace IMAGE OUT.tracy
  */

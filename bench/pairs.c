@@ -1,6 +1,6 @@
 /*
- * What `tidemark run` is measured with: threads that allocate and free, ROUNDS pairs in all, some
- * calls deep.
+ * The benchmark of `tidemark run`: threads that allocate and free, ROUNDS pairs in all, some calls
+ * deep.
  *
  *     pairs THREADS ROUNDS
  */
@@ -17,7 +17,7 @@ static long rounds;
 static __attribute__((noinline)) void *allocate(unsigned depth, size_t size)
 {
     void *p = depth ? allocate(depth - 1, size) : malloc(size);
-    /* Not a tail call: each level has its frame. */
+    /* Prevents a tail call: each level needs its frame. */
     __asm__ volatile("" : "+r"(p));
     return p;
 }

@@ -1,6 +1,6 @@
 /*
  * Speed of the structures of analysis/ alone, one line each. Usage: trees [LIVE [ALLOCATIONS]]:
- * intervals that are live at once, and allocations of a trace that is asked for addresses.
+ * live intervals, and allocations of a trace whose addresses are queried.
  */
 
 #include <stdio.h>
@@ -37,7 +37,7 @@ static void show(const char *name, double operations, double seconds, const char
     printf("%-28s %7.2f million per second%s\n", name, operations / seconds / 1e6, wanted);
 }
 
-/* Blocks like a heap's: 16-byte places in a range four times as large as what is live. */
+/* Blocks like a heap's: 16-byte aligned, in a range four times the live size. */
 static struct interval random_block(uint64_t *seed, uint64_t places, uint64_t value)
 {
     uint64_t r = next(seed);
@@ -48,7 +48,10 @@ struct interval_step {
     struct interval gone, fresh;
 };
 
-/* What a heap of n live blocks does: one goes, another comes. Made beforehand, not timed. */
+/*
+ * Steps of a heap of n live blocks: one is freed, another allocated. Prepared in advance, not
+ * timed.
+ */
 static struct interval_step *make_steps(struct interval *live, size_t n, size_t steps,
                                         uint64_t *seed)
 {
@@ -61,7 +64,7 @@ static struct interval_step *make_steps(struct interval *live, size_t n, size_t 
     return s;
 }
 
-#define AHEAD 8 /* steps that are known beforehand, as in a file's blocks of events */
+#define AHEAD 8 /* steps known in advance, as in a file's blocks of events */
 
 static int bench_intervals(size_t n)
 {
