@@ -57,15 +57,15 @@ struct capture {
 const char *capture_output(const struct capture *c);
 
 /*
- * Whether the output folder was removed while the capture recorded. The journal is gone then; what
- * arrived is still in memory.
+ * Whether the output folder was removed during the capture. The journal is gone then; the received
+ * data is still in memory.
  */
 bool capture_is_homeless(const struct capture *c);
 
 /*
  * Changes the output to the folder of temporary files, the only other one that a guarded session
- * can write to. Only its user can read the file. To be called before the last save of a process,
- * since it changes the umask.
+ * can write to. Only its user can read the file. Call it before the last save of a process, since
+ * it changes the umask.
  */
 int capture_go_elsewhere(struct capture *c, struct trace *t, struct err *e);
 

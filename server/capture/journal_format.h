@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_SERVER_CAPTURE_JOURNAL_FORMAT_H
 #define TIDEMARK_SERVER_CAPTURE_JOURNAL_FORMAT_H
 
-/* What the writers and the reader of a journal agree on. For them only. */
+/* Shared by the writers and the reader of a journal only. */
 
 #include <stdio.h>
 
@@ -57,7 +57,7 @@ static inline bool segment_header_is_whole(const uint8_t bytes[SEGMENT_HEADER])
            load_u64(bytes + 40) == XXH3_64bits(bytes, 40);
 }
 
-/* Of CHECKPOINT_HEADER bytes; whatever their version. */
+/* Whether CHECKPOINT_HEADER bytes are a valid header, of any version. */
 static inline bool checkpoint_header_is_whole(const uint8_t bytes[CHECKPOINT_HEADER])
 {
     return memcmp(bytes, CHECKPOINT_MAGIC, CHECKPOINT_MAGIC_SIZE) == 0 &&

@@ -28,7 +28,7 @@ bool output_folder_is_at(const struct output_folder *f, const char *path);
 /* Whether the folder was removed, so that no file can be made in it. */
 bool output_folder_is_removed(const struct output_folder *f);
 
-/* The same of the folder that this process works in. */
+/* The same for the working folder of this process. */
 bool working_folder_is_removed(void);
 
 /*

@@ -17,8 +17,8 @@ bool part_name_is(const char *output, const char *path);
 #define PART_NAMES_MAX 100000u
 
 /*
- * The first name of the parts of "FOLDER/NAME" that no file has. NULL when memory is short. If all
- * PART_NAMES_MAX are taken, the last one.
+ * The first free name of the parts of "FOLDER/NAME"; if all PART_NAMES_MAX are taken, the last one.
+ * NULL when memory is short.
  */
 char *part_name_unused(const char *folder, const char *name);
 

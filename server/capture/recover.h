@@ -17,7 +17,7 @@ struct recover_options {
     bool replace;       /* overwrite an existing output */
     bool keep;          /* keep the journal even if all of it is saved */
     bool unasked;       /* automatic: skip a journal that could not be removed later */
-    uint32_t trace_version; /* 0: by the client's protocol */
+    uint32_t trace_version; /* 0: chosen by the client's protocol */
     struct container_options container;
     const char *spool_dir; /* NULL: the output's folder */
     uint64_t memory;       /* limit in bytes, kept by spilling; 0: by the control group */
