@@ -128,7 +128,7 @@ struct daemon {
     const char *options[DAEMON_OPTIONS_MAX + 1]; /* passed to each capture, NULL at the end */
     unsigned option_count;
     struct container_options container; /* for recovered traces */
-    uint32_t trace_version;             /* 0: by the client's protocol */
+    uint32_t trace_version;             /* 0: chosen by the client's protocol */
 
     VEC(struct probe_target) targets;
     size_t scanned; /* index of the first target from --scan */
