@@ -1,4 +1,4 @@
-/* The library's side of tidemark.h. */
+/* Implements the functions of tidemark.h. */
 
 #include "include/tidemark.h"
 
@@ -23,12 +23,12 @@
 #define NAME_MOST 200u
 
 /*
- * Names of pools, by number. They are written once, under the lock, and then counted, so looking
- * needs no lock. In a child of fork the names stay, but have to be recorded anew.
+ * Names of pools, by number. A name is written under the lock before the count is raised, so
+ * readers need no lock. After fork the child keeps the names but has to record them anew.
  */
 static struct {
     _Atomic uint32_t lock, count;
-    _Atomic uint32_t recorded; /* of the process with the pid below */
+    _Atomic uint32_t recorded; /* by the process `pid` */
     pid_t pid;
     char (*names)[NAME_MOST];
 } pools;
@@ -52,7 +52,7 @@ static void record_names(struct thread *t)
         record_pool(t, POOL_FIRST + pools.recorded, pools.names[pools.recorded]);
 }
 
-/* Signals are blocked here. */
+/* Call it with signals blocked. */
 static uint32_t add_pool(const char *name)
 {
     if (!pools.names)
@@ -139,8 +139,7 @@ void api_begin(struct thread *t)
 
 /* ---- records with a length: from hooks at level 0 only */
 
-/* Begins one; NULL: nothing is to be written. `finish` must follow in any case but that of `off`.
- */
+/* Begins a record; NULL: nothing is to be written. `finish` must follow unless recording is off. */
 static uint8_t *start(struct thread **t, unsigned *level)
 {
     *t = event_enter(level, true, 0);
@@ -151,7 +150,7 @@ static uint8_t *start(struct thread **t, unsigned *level)
     return NULL;
 }
 
-/* As start, of what may be dropped when the buffer is full. */
+/* As start, for records that may be dropped when the buffer is full. */
 static uint8_t *start_note(struct thread **t, unsigned *level)
 {
     *t = event_enter(level, true, 0);
@@ -188,7 +187,7 @@ static void api_discard(uint32_t pool)
     finish(t, level, REC_DISCARD, at);
 }
 
-/* What a zone is, beside its name. */
+/* Describes a zone, beside its name. */
 struct place {
     const char *function, *file;
     uint32_t line, color, stack;
@@ -240,7 +239,7 @@ static void api_zone_end(void)
     finish(t, level, REC_ZONE_END, at);
 }
 
-/* Of the zone that begins at the moment. */
+/* Adds the text of the zone being begun. */
 static void say_text(const char *text)
 {
     struct thread *t;
@@ -262,7 +261,7 @@ struct own_zone api_zone_open(const char *name, const char *text, uint32_t stack
 
 void api_zone_close(const struct own_zone *zone)
 {
-    /* Fewer: the program ended more zones than it began, this one among them. */
+    /* With fewer zones, the program has ended more than it began, this one included. */
     if (zone->depth && zone->pid == state.pid && tls.zones + tls.zones_dropped <= zone->depth)
         api_zone_end();
 }

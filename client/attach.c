@@ -1,4 +1,4 @@
-/* What `tidemark run --pid` calls in a process that it has loaded this library into. */
+/* Functions that `tidemark run --pid` calls in a process into which it has loaded this library. */
 
 #include "client/got.h"
 #include "client/hooks.h"
@@ -16,8 +16,8 @@ HOOK int tidemark_attach_1(const char *socket)
     if (status != REC_ATTACH_DONE)
         return status;
     /*
-     * Until all are in place a block might be allocated through a hook and freed past it. The
-     * collector ends this when it has changed what the program stored itself.
+     * Until all hooks are in place a block might be allocated through a hook and freed past it. The
+     * collector ends the hold when it has changed the pointers that the program stored.
      */
     atomic_store(&state.header->control, REC_CONTROL_HOLD);
     if (real_is_late())
@@ -35,8 +35,8 @@ HOOK const struct rec_stored *tidemark_stored_1(void)
 }
 
 /*
- * The recording ends first: what is freed past a hook then is not in it any more. Threads may be in
- * hooks: they find their way out, and the library stays.
+ * The recording ends first, since frees past a hook are not recorded from now on. Threads may be in
+ * hooks and return through them, so the library stays loaded.
  */
 HOOK int tidemark_detach_1(void)
 {

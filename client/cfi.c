@@ -3,8 +3,8 @@
 #include <string.h>
 
 /*
- * The formats are those of the LSB ("Exception Frames") and of DWARF 5, 6.4. All reading goes
- * through a view that knows its bounds and stays failed once it was left.
+ * Formats: LSB ("Exception Frames") and DWARF 5, 6.4. All reads go through a bounded view, which
+ * stays failed after a read beyond its end.
  */
 
 struct view {
@@ -21,10 +21,10 @@ enum {
     PE_FROM_HEADER = 0x30,
 };
 
-/* Numbers of registers in the x86-64 ABI. */
+/* Register numbers of the x86-64 ABI. */
 enum { REG_BP = 6, REG_SP = 7, REG_RA = 16 };
 
-#define STATES 8 /* that DW_CFA_remember_state may pile up */
+#define STATES 8 /* depth of DW_CFA_remember_state */
 
 static uint64_t take(struct view *v, size_t bytes)
 {
@@ -108,12 +108,12 @@ static uint64_t take_pointer(struct view *v, uint8_t encoding, uint64_t header)
     }
 }
 
-/* ---- the entry of an address */
+/* ---- finding the entry of an address */
 
 struct entry {
-    uint64_t start, length; /* of code */
-    struct view program;    /* of the entry itself */
-    struct view preamble;   /* of its CIE */
+    uint64_t start, length; /* range of code */
+    struct view program;    /* instructions of the entry */
+    struct view preamble;   /* instructions of its CIE */
     uint64_t code_factor;
     int64_t data_factor;
     uint64_t ra_register;
@@ -121,7 +121,7 @@ struct entry {
     bool augmented, signal;
 };
 
-/* Narrows a view to the CIE or FDE at its beginning, behind the length; false: there is none. */
+/* Narrows a view to the contents of the CIE or FDE at its beginning; false: there is none. */
 static bool narrow(struct view *v)
 {
     uint64_t length = take(v, 4);
@@ -201,7 +201,7 @@ static bool read_fde(const struct cfi_table *table, uint64_t place, struct entry
     return !v.failed;
 }
 
-/* Searches the sorted table behind the header, which all linkers write with these encodings. */
+/* Searches the sorted table after the header, which all linkers write with these encodings. */
 static bool find_entry(const struct cfi_table *table, uint64_t address, struct entry *e)
 {
     struct view v = {table->header, table->high, false};
@@ -230,9 +230,9 @@ static bool find_entry(const struct cfi_table *table, uint64_t address, struct e
            address - e->start < e->length;
 }
 
-/* ---- its program */
+/* ---- running its instructions */
 
-/* Where a register's old value is. */
+/* Where a register's previous value is. */
 enum where { KEPT, AT_CFA, LOST, UNDEFINED };
 
 struct row {
@@ -243,7 +243,7 @@ struct row {
     int64_t bp, ra;
 };
 
-/* Nonsense factors may wrap around; what comes of it is held against the stack anyway. */
+/* Invalid factors may wrap around; results are checked against the stack's bounds anyway. */
 static int64_t scaled(uint64_t number, int64_t factor)
 {
     return (int64_t)(number * (uint64_t)factor);
@@ -260,7 +260,7 @@ static void set_register(struct row *row, uint64_t number, enum where where, int
     }
 }
 
-/* Of expressions for the CFA one is common: the word at frame pointer + n. */
+/* The only common expression for the CFA: the word at frame pointer + n. */
 static void set_cfa_expression(struct view *v, struct row *row)
 {
     uint64_t length = take_leb(v, false);
@@ -293,7 +293,7 @@ struct machine {
     uint64_t place;
 };
 
-/* The instructions without an operand in their first byte, but those that move the place. */
+/* Instructions without an operand in their first byte, except those that advance the location. */
 static void step_extended(struct machine *m, struct view *v, uint8_t code)
 {
     struct row *row = &m->row;
@@ -379,7 +379,7 @@ static void step_extended(struct machine *m, struct view *v, uint8_t code)
     }
 }
 
-/* Runs a program up to the row that covers `address`. False: it has something unknown. */
+/* Runs instructions up to the row that covers `address`. False: one is not supported. */
 static bool run(struct machine *m, struct view v, uint64_t address)
 {
     while (v.at < v.end && !v.failed) {

@@ -18,7 +18,7 @@
 #include "client/kernel_map.h"
 #include "client/quiet.h"
 
-#define MAP_TRIES 16u /* while a program closes descriptors */
+#define MAP_TRIES 16u /* retries while the program closes descriptors */
 
 void *chunks_memory(size_t bytes)
 {
@@ -28,7 +28,7 @@ void *chunks_memory(size_t bytes)
     return p == MAP_FAILED ? NULL : p;
 }
 
-/* Writes zeros where the file system cannot reserve space in any other way. */
+/* For file systems without fallocate: reserves space by writing zeros. */
 static int reserve_by_writing(off_t offset, size_t bytes)
 {
     static const char zeros[REC_UNIT];
@@ -44,8 +44,8 @@ static int reserve_by_writing(off_t offset, size_t bytes)
 }
 
 /*
- * Makes sure that the file has these bytes. All signals are blocked here. Beyond RLIMIT_FSIZE the
- * kernel sends SIGXFSZ, which would kill the program for what it did not do: it is taken back.
+ * Reserves these bytes of the file. All signals are blocked here. Beyond RLIMIT_FSIZE the kernel
+ * sends SIGXFSZ, which would kill the program: the pending signal is removed.
  */
 static int reserve(off_t offset, size_t bytes)
 {
@@ -70,7 +70,7 @@ static int reserve(off_t offset, size_t bytes)
     return error;
 }
 
-/* Waits until the collector has released units, as long as it lives. False: it does not. */
+/* Waits until the collector has released units. False: the collector has ended. */
 static bool wait_for_release(uint32_t seen)
 {
     struct timespec a_while = {0, 200000000};
@@ -79,7 +79,10 @@ static bool wait_for_release(uint32_t seen)
            connect_collector_lives();
 }
 
-/* Whether so many more units are within the bound. What nobody can release must not fill it. */
+/*
+ * Whether so many more units are within the limit. Units that cannot be released must not use it
+ * up.
+ */
 static bool fits(uint32_t released, uint32_t units)
 {
     const struct rec_options *options = &state.header->options;
@@ -100,7 +103,7 @@ bool chunks_fit(uint32_t units)
     return fits(atomic_load_explicit(&state.header->released, memory_order_acquire), units);
 }
 
-/* Holds the file's size against the bound that was asked for. */
+/* Enforces the limit of the file's size. */
 static int wait_for_room(enum rec_chunk_kind kind, uint32_t units)
 {
     const struct rec_options *options = &state.header->options;
@@ -121,7 +124,7 @@ static void *map_file(off_t offset, size_t bytes, int *error)
     *error = reserve(offset, bytes);
     if (*error)
         return NULL;
-    /* All pages at once: a fault for each would cost several times as much. */
+    /* Faults all pages in at once: single page faults would cost several times as much. */
     void *p = system_map(bytes, MAP_SHARED | MAP_POPULATE, state.file, offset);
     if (p != MAP_FAILED)
         return p;
@@ -137,7 +140,10 @@ static void *map_units(uint32_t first, uint32_t units, int *error)
             return NULL;
         }
         void *p = map_file((off_t)first * REC_UNIT, (size_t)units * REC_UNIT, error);
-        /* The program may have closed the descriptor meanwhile, and another thread got it anew. */
+        /*
+         * The program may have closed the descriptor meanwhile, and another thread may have
+         * reopened it.
+         */
         if (p || tries == MAP_TRIES || (*error != EBADF && connect_has_file()))
             return p;
     }

@@ -34,7 +34,7 @@ int64_t clock_coarse_ns(void)
 uint32_t clock_choose(void)
 {
 #if defined(__x86_64__)
-    /* "Invariant TSC": what /proc/cpuinfo calls constant_tsc and nonstop_tsc. */
+    /* "Invariant TSC": constant_tsc and nonstop_tsc in /proc/cpuinfo. */
     unsigned a, b, c, d = 0;
     char source[16] = "";
     if (__get_cpuid(0x80000007u, &a, &b, &c, &d) && (d & 1u << 8) &&

@@ -2,38 +2,40 @@
 #define TIDEMARK_CLIENT_CLOCK_H
 
 /*
- * Stamps: what puts the events of all threads in order.
+ * Stamps, which order the events of all threads.
  *
- * The time stamp counter may be used when it runs at one rate on all processors and the kernel
- * trusts it to be the same on all of them (it then is its own clock source). Why it gives the
+ * The time stamp counter is used if it runs at one rate on all processors and the kernel trusts it
+ * to be the same on all of them (it is then the kernel's own clock source). Why it gives the
  * order:
  *
- * - The stamp of a free must lie before anything that another thread can learn of it, and behind
- * the stamp of the block's allocation. The first holds without a fence behind the read, since x86
- * makes stores visible in order, when they retire, so later than the read retired. The second needs
- * the fence before it: else the counter could be read, out of order, before the load that told this
- *   thread of the block. LFENCE lets nothing behind it begin until all loads before it are done.
- * - The stamp of an allocation must lie behind that of the free of whoever had the address before:
- *   that free was learned of by a load within the real malloc, and again LFENCE is between.
- * - Knowledge passes from one processor to another in tens of nanoseconds, the counters of
- * processors that the kernel synchronised differ by less.
+ * - The stamp of a free must be before anything that another thread can learn of it, and after the
+ *   stamp of the block's allocation. The first holds without a fence after the read: x86 makes
+ *   stores visible in order, after they retire, which is after the read has retired. The second
+ *   needs a fence before the read: the counter could otherwise be read before the load by which
+ *   this thread learned of the block. Nothing after LFENCE begins until all loads before it are
+ *   done.
+ * - The stamp of an allocation must be after that of the free by the address's previous owner. The
+ *   real malloc learned of that free by a load, and again LFENCE is in between.
+ * - Data passes from one processor to another in tens of nanoseconds; counters that the kernel has
+ *   synchronised differ by less.
  *
- * Else an atomic counter in the header, which has no doubts, but costs a shared cache line. Other
- * architectures use it as well: their timers tick too slowly to tell such events apart.
+ * Otherwise an atomic counter in the header is used, which is always correct but costs a shared
+ * cache line. Other architectures use it as well: their timers tick too slowly to order such
+ * events.
  */
 
 #include <stdint.h>
 
 #include "client/state.h"
 
-/* Which of the two (enum rec_clock) this host can have. Reads files; for the start only. */
+/* Chooses the clock (enum rec_clock). Reads files; call it at the start only. */
 uint32_t clock_choose(void);
 
 /* Nanoseconds of CLOCK_MONOTONIC, and of CLOCK_REALTIME. */
 uint64_t clock_ns(void);
 uint64_t clock_realtime_ns(void);
 
-/* Nanoseconds of the coarse monotonic clock: a few milliseconds wrong, but cheap. */
+/* Nanoseconds of the coarse monotonic clock: some milliseconds behind, but cheap. */
 int64_t clock_coarse_ns(void);
 
 static inline uint64_t clock_tsc(void)

@@ -32,7 +32,7 @@ void connect_exe(char *path, size_t room)
     path[n > 0 ? n : 0] = 0;
 }
 
-/* Out of the way of programs that count on low numbers, as far up as the limit allows. */
+/* Moves a descriptor as high as the limit allows, since some programs rely on low numbers. */
 static int move_up(int fd)
 {
     struct rlimit limit;
@@ -93,7 +93,7 @@ static int say_hello(int fd, uint32_t origin, uint64_t fork_stamp)
     return n == (ssize_t)sizeof hello ? 0 : -1;
 }
 
-/* Waits for the answer. Returns the file's descriptor, -1: none. */
+/* Receives the welcome. Returns the file's descriptor, or -1: none. */
 static int hear_welcome(int fd, struct rec_welcome *welcome)
 {
     union {
@@ -208,8 +208,8 @@ static const char *name_in(const char *path)
 }
 
 /*
- * Whether this is the program that REC_ENV_PROGRAM names: by its path, by the name of its file, or
- * as the kernel calls it, which for a script is the script's name.
+ * Whether this is the program of REC_ENV_PROGRAM: by its path, its file name, or the kernel's name
+ * of the process, which for a script is the script's name.
  */
 static bool is_named_program(void)
 {
@@ -264,8 +264,8 @@ static void read_options(const char *text, struct rec_options *options)
 }
 
 /*
- * The library was loaded by LD_PRELOAD alone. Recording nothing without a word would be worst.
- * Loaded in another way it waits to be told, see attach.c.
+ * The library was loaded by LD_PRELOAD alone: starts a collector, rather than recording nothing
+ * silently. Loaded in another way, it waits for a call (attach.c).
  */
 static int without_place(uint32_t origin, struct rec_options *options)
 {
@@ -320,7 +320,10 @@ static bool has_socket(void)
     return is_there(state.socket, state.socket_inode, &s) && S_ISSOCK(s.st_mode);
 }
 
-/* One thread at a time gets descriptors anew. Signals are blocked: no handler waits for its own. */
+/*
+ * One thread at a time reopens the descriptors. Signals are blocked, so that a handler does not
+ * wait for its own thread.
+ */
 static void lock(void)
 {
     while (atomic_exchange_explicit(&state.connecting, 1, memory_order_acquire))
@@ -333,8 +336,8 @@ static void unlock(void)
 }
 
 /*
- * False: it is not to be had. The program may close descriptors while that is done, too, and open
- * others in their place.
+ * False: reopening failed. The program may close these descriptors, too, and open others in their
+ * place.
  */
 static bool get_again(void)
 {
@@ -346,7 +349,7 @@ static bool get_again(void)
     int status = state.socket_path[0] ? ask_collector(REC_ORIGIN_AGAIN, 0, &options)
                                       : take_file(open_named(0));
     bool closed = status ? errno == EBADF || errno == ENOTSOCK : state.socket_path[0] != 0;
-    /* Another file, which may also have come to have the name, is nobody's to write to. */
+    /* Another file may have the name now: it must not be written. */
     bool same = status == 0 && state.file_device == device && state.file_inode == inode;
     if (!same)
         connect_leave();

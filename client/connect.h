@@ -1,35 +1,38 @@
 #ifndef TIDEMARK_CLIENT_CONNECT_H
 #define TIDEMARK_CLIENT_CONNECT_H
 
-/* How a process gets its recording file: from the collector, or by a name in the environment. */
+/* Gets a process its recording file: from the collector, or by a path in the environment. */
 
 #include "client/state.h"
 
 /*
- * Gets the file and the options. Returns 0, -1: this process is not to be recorded.
- * `origin` is an enum rec_origin, `fork_stamp` of REC_ORIGIN_FORK.
+ * Gets the file and the options. Returns 0, or -1: this process is not recorded. `origin` is an
+ * enum rec_origin, `fork_stamp` belongs to REC_ORIGIN_FORK.
  */
 int connect_begin(uint32_t origin, uint64_t fork_stamp, struct rec_options *options);
 
-/* False when the program closed its descriptor, and perhaps opened something else in its place. */
+/* False when the program closed the descriptor; it may have opened another file in its place. */
 bool connect_has_file(void);
 
 /*
- * The program closed our descriptors: gets the same file once more, unless another thread just did.
- * All signals are blocked. Returns 0, -1: it is lost.
+ * The program closed the descriptors: reopens the same file, unless another thread just did. All
+ * signals are blocked. Returns 0, or -1: the file is lost.
  */
 int connect_again(void);
 
-/* Closes the descriptors, if they are still ours: in a child that must not hold its parent's. */
+/*
+ * Closes the descriptors if they are still the library's: for a child that must not hold its
+ * parent's.
+ */
 void connect_leave(void);
 
-/* True while the collector holds its end of the socket. All signals are blocked. */
+/* True while the collector's end of the socket is open. All signals are blocked. */
 bool connect_collector_lives(void);
 
 /* The path of the program. */
 void connect_exe(char *path, size_t room);
 
-/* At the program's end: removes a recording that is that short, if LD_PRELOAD alone began it. */
+/* At the program's end: removes a recording shorter than a second that LD_PRELOAD alone began. */
 void connect_drop_brief(void);
 
 #endif

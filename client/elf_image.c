@@ -5,7 +5,7 @@
 #define PAGE UINT64_C(4096)
 #define VERSION_HIDDEN 0x8000u
 
-/* Addresses in the dynamic section are relocated, but in modules that the kernel makes. */
+/* Addresses in the dynamic section are relocated, except in modules that the kernel provides. */
 static uint64_t at_base(const struct elf_image *m, uint64_t value)
 {
     return value < m->base ? m->base + value : value;
@@ -86,7 +86,7 @@ static uint32_t hash_of(const char *name)
     return h;
 }
 
-/* A version that only old programs ask for (foo@V, not foo@@V). */
+/* A non-default version, for old programs only (foo@V, not foo@@V). */
 static bool is_hidden(const struct elf_image *m, uint32_t symbol)
 {
     return m->versions && m->versions[symbol] & VERSION_HIDDEN;
@@ -118,7 +118,7 @@ uint64_t elf_image_function(const struct elf_image *m, const char *name)
 struct definition {
     const char *name;
     uint64_t address;
-    uint32_t module; /* the next one; the executable is the first */
+    uint32_t module; /* index of the next one; the executable is the first */
 };
 
 static int find_definition(struct dl_phdr_info *info, size_t size, void *definition)

@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_CLIENT_ELF_IMAGE_H
 #define TIDEMARK_CLIENT_ELF_IMAGE_H
 
-/* What the loader says of one module: segments, relocations, and the functions that it defines. */
+/* Reads a loaded module: segments, relocations, and the functions that it defines. */
 
 #include <elf.h>
 #include <link.h>
@@ -20,19 +20,19 @@ struct elf_image {
     uint64_t relro_low, relro_high;
 };
 
-/* False: the module has no symbols, or relocations of another kind than RELA. */
+/* False: the module has no symbols, or relocations of a kind other than RELA. */
 bool elf_image_read(struct elf_image *m, const struct dl_phdr_info *info);
 
-/* Whether a loaded segment with all of these rights (PF_X, …) holds the address. */
+/* Whether a loaded segment with all of these permissions (PF_X, …) contains the address. */
 bool elf_image_covers(const struct elf_image *m, uint64_t address, uint32_t flags);
 
-/* The address of the function that the module defines under this name; 0: it defines none. */
+/* The address of a function that the module defines; 0: it defines none of this name. */
 uint64_t elf_image_function(const struct elf_image *m, const char *name);
 
 /*
- * The function behind `address`, which dlsym found as `name`. In an executable at a fixed address
- * whose code takes the function's address, dlsym finds the executable's own PLT entry: then it is
- * the first definition among the other modules, in the loader's order. 0: there is none.
+ * The function at `address`, which dlsym returned for `name`. In an executable at a fixed address
+ * whose code takes the function's address, dlsym returns the executable's PLT entry: then it is the
+ * first definition in the other modules, in load order. 0: there is none.
  */
 uint64_t elf_image_definition(uint64_t address, const char *name);
 

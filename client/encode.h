@@ -1,7 +1,10 @@
 #ifndef TIDEMARK_CLIENT_ENCODE_H
 #define TIDEMARK_CLIENT_ENCODE_H
 
-/* Numbers of records (record.h) into memory that has room for them: 10 bytes at most each. */
+/*
+ * Encodes numbers of records (recording_format.h) into memory that has room for them: at most 10
+ * bytes each.
+ */
 
 #include <stdint.h>
 #include <string.h>
@@ -21,7 +24,7 @@ static inline uint64_t encode_zigzag(int64_t value)
     return ((uint64_t)value << 1) ^ (uint64_t)(value >> 63);
 }
 
-/* A number in a varint of three bytes, whatever it is: for lengths that are known later. */
+/* A number in a varint of three bytes, whatever its value: for lengths known later. */
 static inline void encode_length(uint8_t *at, uint32_t value)
 {
     at[0] = (uint8_t)(value | 0x80);
@@ -29,7 +32,7 @@ static inline void encode_length(uint8_t *at, uint32_t value)
     at[2] = (uint8_t)(value >> 14 & 0x7f);
 }
 
-/* `length` bytes with their length before them; the caller has seen to the room. */
+/* A length and `length` bytes; the caller has checked the room. */
 static inline uint8_t *encode_text(uint8_t *at, const void *text, size_t length)
 {
     at = encode_number(at, length);

@@ -14,7 +14,7 @@
 
 #define PRELOAD "LD_PRELOAD"
 
-/* The value of "NAME=VALUE", NULL: it is another variable. */
+/* The value of "NAME=VALUE"; NULL: it is another variable. */
 static char *value_of(char *variable, const char *name)
 {
     size_t length = strlen(name);
@@ -29,7 +29,7 @@ static void copy(char *to, size_t room, const char *value)
         memcpy(to, value, length + 1);
 }
 
-/* The last one is what users of the Kit's wrapper call it. */
+/* The last one is the name for users of the Kit's wrapper. */
 static bool is_own(const char *file, size_t length)
 {
     static const char *const names[] = {"libtidemark.so", "libtidemark-gpu.so",
@@ -41,7 +41,7 @@ static bool is_own(const char *file, size_t length)
     return false;
 }
 
-/* Finds our first entry in a list like that of LD_PRELOAD; its length, 0: it is not there. */
+/* Finds the library's first entry in a list like LD_PRELOAD; returns its length, 0: none. */
 static size_t own_entry(char *list, char **entry)
 {
     for (char *at = list; *at;) {
@@ -96,14 +96,14 @@ void environment_read(void)
             read_variable(*p);
         return;
     }
-    /* The loader calls malloc before the C library has been told of the environment. */
+    /* The dynamic linker calls malloc before the C library's environment is set up. */
     static char text[131072];
     ssize_t length = files_read("/proc/self/environ", text, sizeof text);
     for (ssize_t at = 0; at < length; at += (ssize_t)strlen(text + at) + 1)
         read_variable(text + at);
 }
 
-/* True when nothing of the variable is left. */
+/* True when the variable is empty afterwards. */
 static bool clean_variable(char *variable)
 {
     char *list = value_of(variable, PRELOAD), *entry;
@@ -115,9 +115,9 @@ static bool clean_variable(char *variable)
     for (size_t length; list && (length = own_entry(list, &entry)); found = true) {
         char *rest = entry + length;
         if (*rest)
-            rest++; /* the separator behind it */
+            rest++; /* the separator after it */
         else if (entry > list)
-            entry--; /* the one before it */
+            entry--; /* the separator before it */
         memmove(entry, rest, strlen(rest) + 1);
     }
     return found && *list == 0;
@@ -137,8 +137,7 @@ void environment_clean(char **environment)
 
 /* ---- for exec */
 
-/* Pointers at the beginning, strings behind them, all in one piece of memory whose size comes
- * first. */
+/* Pointers first, strings after them, all in one block of memory that begins with its size. */
 struct maker {
     char **next;
     char *text;
@@ -160,14 +159,14 @@ static void add(struct maker *m, const char *name, const char *value, const char
     m->text += c + 1;
 }
 
-/* One of those that are put back. */
+/* One of the variables that are added again. */
 static bool is_ours(char *variable)
 {
     return value_of(variable, REC_ENV_SOCKET) || value_of(variable, REC_ENV_FILE) ||
            value_of(variable, REC_ENV_OPTIONS) || value_of(variable, PRELOAD);
 }
 
-/* A program that may have less has no room for the library, and would not even start with it. */
+/* A program with a lower limit has no room for the library, and would not even start with it. */
 #define DATA_LEAST (1u << 20)
 
 static bool is_too_little(void)
@@ -177,8 +176,8 @@ static bool is_too_little(void)
 }
 
 /*
- * RLIMIT_DATA bounds private memory. Wrappers such as prlimit(1) set it before they execute, and
- * may have more themselves than it leaves.
+ * RLIMIT_DATA limits private memory. Wrappers such as prlimit(1) set it before exec, and may use
+ * more themselves already: so the environment is in a shared mapping.
  */
 static void *environment_memory(size_t bytes)
 {

@@ -1,18 +1,18 @@
 #ifndef TIDEMARK_CLIENT_ENVIRONMENT_H
 #define TIDEMARK_CLIENT_ENVIRONMENT_H
 
-/* What `tidemark run` put into the environment, and putting it back in order. */
+/* Removes the variables of `tidemark run` from the environment, and adds them again for exec. */
 
-/* Takes the values over into the state; the environment may not be set up yet. */
+/* Copies the values into the state; works before the environment is set up. */
 void environment_read(void);
 
-/* Takes our variables, and our entry of LD_PRELOAD, out of an environment, in place. */
+/* Removes Tidemark's variables, and its entry of LD_PRELOAD, from an environment, in place. */
 void environment_clean(char **environment);
 
 /*
- * An environment for exec that has our variables (again), in memory that `environment_drop` gives
- * back. NULL: no memory, which header.bare_execs counts, or nothing to add: exec is then called
- * with `environment` itself.
+ * An environment for exec that has Tidemark's variables (again), in memory that `environment_drop`
+ * frees. NULL: no memory, which header.bare_execs counts, or nothing to add: exec then gets
+ * `environment` itself.
  */
 char **environment_with(char *const *environment);
 void environment_drop(char **made);

@@ -12,7 +12,7 @@
 
 #define LEFT_OUT_AT_ONCE 64u
 
-/* True when the process records after all: it is a child that has met the collector just now. */
+/* True when the process records: a child of fork connects to the collector here. */
 static __attribute__((noinline)) bool not_on(uint32_t on, bool is_free, size_t size)
 {
     if (on == LIVE_STOPPED) {
@@ -31,22 +31,22 @@ static inline bool is_on(bool is_free, size_t size)
     return client_likely(on == LIVE_ON) || not_on(on, is_free, size);
 }
 
-/* Of a process that is on. */
+/* For a process that records. */
 static inline bool is_paused(void)
 {
     return client_unlikely(atomic_load_explicit(&state.header->control, memory_order_relaxed) !=
                            REC_CONTROL_GO);
 }
 
-/* A block that the recording is to know nothing of, so that its free is swallowed. */
+/* Remembers a block that is not recorded, so that its free is ignored. */
 static void skip(uint32_t pool, uint64_t address, uint64_t size)
 {
-    /* Of the heap only those are known then that were taken. */
+    /* With a filter, the set of recorded heap blocks decides about frees. */
     if (pool != 0 || !state.filtered)
         skipped_add(pool, address, size);
 }
 
-/* Counts what is not recorded by wish. */
+/* Counts an allocation that is deliberately not recorded. */
 static void count_left_out(uint64_t size, bool paused)
 {
     if (atomic_load_explicit(&state.header->control, memory_order_relaxed) == REC_CONTROL_HOLD)
@@ -62,7 +62,7 @@ static void count_left_out(uint64_t size, bool paused)
         event_count_left_out();
 }
 
-/* Of a process that is on: whether a new block is not to be recorded, by wish. */
+/* For a process that records: whether a new block is deliberately not recorded. */
 static inline bool is_left_out(uint64_t size)
 {
     bool pause = is_paused();
@@ -92,8 +92,8 @@ void event_count_left_out(void)
 
 /*
  * A signal handler that interrupted a hook has its frames below those of the hook's caller. A call
- * from there, or from above, says that a handler jumped away and the hook will never end. (A
- * handler with a stack of its own is in other memory.)
+ * from the same height or above means that a handler jumped away and the hook never ends. (A
+ * handler on an alternate stack is in other memory.)
  */
 static inline bool was_left(uint64_t sp)
 {
@@ -103,8 +103,8 @@ static inline bool was_left(uint64_t sp)
 
 /*
  * Begins an event of a caller with this stack pointer: `level` is 0, or 1 in a signal handler that
- * interrupted a hook of this thread. NULL: the event is lost. `leave` must follow in any case.
- * One store says that the thread is in a hook, so a handler finds it before or behind it.
+ * interrupted a hook of this thread. NULL: the event is lost. `leave` must follow in any case. A
+ * single store marks the thread as being in a hook, so a handler sees it before or after.
  */
 static inline struct thread *enter(uint64_t sp, unsigned *level, bool is_free, size_t size)
 {
@@ -120,7 +120,7 @@ static inline struct thread *enter(uint64_t sp, unsigned *level, bool is_free, s
         record_lost(REC_LOSS_NESTED, is_free, size);
         return NULL;
     }
-    /* The thread that ends a recording waits only for threads that have come this far. */
+    /* The thread that ends a recording waits only for threads that have set the mark above. */
     if (client_unlikely(atomic_load_explicit(&live.page.on, memory_order_relaxed) == LIVE_OFF))
         return NULL;
     struct thread *t = tls.thread;
@@ -132,12 +132,12 @@ static inline struct thread *enter(uint64_t sp, unsigned *level, bool is_free, s
     return t;
 }
 
-/* Of events whose caller is not known: the hook's own frame is below it. */
+/* For events whose caller is unknown: the hook's own frame is below this address. */
 #define HERE ((uint64_t)(uintptr_t)__builtin_frame_address(0))
 
 static inline void leave(unsigned level)
 {
-    /* Destructors of the very last round: nobody would give the chunk back. */
+    /* In destructors of the last round no later one would return the chunk. */
     if (client_unlikely(tls.ended) && level == 0)
         threads_detach();
     client_barrier();
@@ -147,7 +147,7 @@ static inline void leave(unsigned level)
         tls.depth--;
 }
 
-/* Whether there is room for an allocation, or the program may wait for it. */
+/* Whether there is room for an allocation, now or after waiting for it. */
 static __attribute__((noinline)) bool has_room(struct thread *t, unsigned level,
                                                const struct block *block)
 {
@@ -163,14 +163,14 @@ static __attribute__((noinline)) bool has_room(struct thread *t, unsigned level,
     return false;
 }
 
-/* A block that is not in the set any more: its free, if there was one, was never said. */
+/* Removes a stale block from the set: its free was not seen. */
 static inline void forget(uint32_t pool, uint64_t address)
 {
     if (skipped_any())
         (void)skipped_remove(pool, address);
 }
 
-/* A call from within operator new or delete is that operator's. */
+/* A call from within operator new or delete is attributed to that operator. */
 static inline const struct origin *labelled(const struct origin *origin, unsigned *how)
 {
     if (!event_label_holds(origin->sp))
@@ -179,7 +179,7 @@ static inline const struct origin *labelled(const struct origin *origin, unsigne
     return &tls.label.origin;
 }
 
-/* Whether the operator delete that this call comes from has told of the block. */
+/* Whether the operator delete that makes this call has recorded the free. */
 static inline bool is_told(const struct origin *origin, const void *address)
 {
     return client_unlikely(tls.label.frame != NULL) && tls.label.gone == address &&
@@ -196,7 +196,7 @@ void event_alloc(const void *address, size_t size, unsigned how, const struct or
     struct block block = {0, (uintptr_t)address, size, how, 0};
     struct thread *t = enter(origin->sp, &level, false, size);
     if (client_likely(t != NULL)) {
-        /* Of an operator that does not live on malloc it may be what it throws. */
+        /* In an operator that does not use malloc, this may be the exception that it throws. */
         if (client_likely(!tls.label.own || tls.label.size == size)) {
             const struct origin *call = labelled(origin, &block.how);
             if (call != origin)

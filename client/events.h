@@ -2,8 +2,8 @@
 #define TIDEMARK_CLIENT_EVENTS_H
 
 /*
- * What hooks say has happened. All keep errno, and do nothing when this process does not record.
- * A free is said before the real call, an allocation after it.
+ * Events reported by hooks. All functions preserve errno, and do nothing when this process does not
+ * record. A free is reported before the real call, an allocation after it.
  */
 
 #include <stddef.h>
@@ -13,24 +13,24 @@
 
 void event_alloc(const void *address, size_t size, unsigned how, const struct origin *origin);
 
-/* A call gave no block, for want of memory: it is counted. Leaves errno alone. */
+/* Counts a call that failed because memory was short. Preserves errno. */
 __attribute__((cold)) void event_failed(void);
 
-/* What became of a free. */
+/* How a free was recorded. */
 enum event_free {
     EVENT_FREE_NOTHING = 0, /* the block is known not to be recorded */
-    EVENT_FREE_SKIPPED,     /* it was skipped, and so was its free */
+    EVENT_FREE_SKIPPED,     /* the block was skipped, and so was its free */
     EVENT_FREE_RECORDED,
 };
 
 enum event_free event_free(const void *address, unsigned how, const struct origin *origin);
 
-/* The realloc failed that freed the block in this way. */
+/* The realloc that freed the block in this way has failed. */
 void event_put_back(const void *address, enum event_free as);
 
 /*
- * True while an operator (struct label) is going on that called what has this stack pointer. An
- * exception may have left it without a word: then its return address is gone from the stack.
+ * True while the operator (struct label) that made the call with this stack pointer is running. If
+ * an exception has left it, its return address is gone from the stack.
  */
 static inline bool event_label_holds(uint64_t sp)
 {
@@ -39,14 +39,14 @@ static inline bool event_label_holds(uint64_t sp)
            *label->frame == label->origin.pc;
 }
 
-/* True when this process records. A child of fork meets the collector by asking. */
+/* True when this process records. In a child of fork the first call connects to the collector. */
 bool event_is_on(void);
 
-/* Of blocks of other pools than the heap: whether the allocation, the free, is to be recorded. */
+/* For pools other than the heap: whether the allocation or free is to be recorded. */
 bool event_takes(uint32_t pool, uint64_t address, uint64_t size);
 bool event_frees(uint32_t pool, uint64_t address);
 
-/* Adds to the header what this thread left out by wish. */
+/* Adds what this thread has deliberately not recorded to the header. */
 void event_count_left_out(void);
 
 /* Within an event: false when there is no room for the allocation, which is then counted. */
@@ -62,11 +62,11 @@ void event_leave(unsigned level);
 /* The number of a call stack; 0: unknown. */
 uint32_t event_stack(const struct origin *origin);
 
-/* A mapping, with the number of its call stack (see maps.h). False: it is not recorded. */
+/* Records a mapping, with the number of its call stack (see maps.h). False: it is not recorded. */
 bool event_map(uint64_t address, uint64_t size, unsigned how, uint32_t stack);
 void event_unmap(uint64_t address, unsigned how);
 
-/* A child process: REC_FORK or REC_SPAWN. */
+/* Records a child process: REC_FORK or REC_SPAWN. */
 void event_child(enum rec_kind kind, pid_t pid, const char *path);
 
 /* exec is about to be called, or has failed. */

@@ -55,7 +55,7 @@
 OPERATORS(DECLARE)
 
 enum stage {
-    FREES, /* first, so that what is allocated through a hook is freed through one */
+    FREES, /* first, so that blocks allocated through a hook are also freed through one */
     OTHERS,
     MAPPINGS,
 };
@@ -89,12 +89,12 @@ static const struct hooked hooked[] = {
     HOOKED(dlclose, OTHERS),
     HOOKED(bind, OTHERS),
     HOOKED(listen, OTHERS),
-    HOOKED(fork, OTHERS), /* and its kin: children are counted */
+    HOOKED(fork, OTHERS), /* and related ones: children are counted */
     HOOKED(posix_spawn, OTHERS),
     HOOKED(posix_spawnp, OTHERS),
     HOOKED(system, OTHERS),
     HOOKED(popen, OTHERS),
-    HOOKED(execve, OTHERS), /* of children of vfork, and of the process itself */
+    HOOKED(execve, OTHERS), /* for children of vfork, and for the process itself */
     HOOKED(execvpe, OTHERS),
     HOOKED(execv, OTHERS),
     HOOKED(execvp, OTHERS),
@@ -116,7 +116,7 @@ static const struct hooked hooked[] = {
 
 #define HOOKED_COUNT (sizeof hooked / sizeof *hooked)
 
-/* What was changed, to be put back. */
+/* Changed slots, to be restored. */
 static struct {
     struct slot {
         _Atomic(uint64_t) *at;
@@ -127,13 +127,13 @@ static struct {
 } changed;
 
 /*
- * One way through all modules, which the loader lets one thread at a time make: the functions of
- * `hooked` whose real address is known, of one stage, or else those of allocators.
+ * A pass over all modules, under the dynamic linker's lock: for functions of `hooked` in one stage
+ * whose real address is known, or else for functions of allocators.
  */
 struct pass {
-    const uint64_t *addresses; /* for each of `hooked`; 0: leave it. NULL: allocators */
+    const uint64_t *addresses; /* for each of `hooked`; 0: skip it. NULL: allocators */
     enum stage stage;
-    uint32_t first, module; /* the first module to be changed, and the next one */
+    uint32_t first, module; /* the first module to change, and the next one */
 };
 
 static bool protect(const void *at, int protection)
@@ -142,7 +142,7 @@ static bool protect(const void *at, int protection)
     return syscall(SYS_mprotect, page, PAGE, protection) == 0;
 }
 
-/* Eight bytes in their natural place change at once, for all threads. */
+/* An aligned 8-byte store is atomic for all threads. */
 static bool put(const struct slot *s, uint64_t value)
 {
     if (s->relro && !protect((const void *)s->at, PROT_READ | PROT_WRITE))
@@ -178,7 +178,7 @@ static void change(const struct elf_image *m, const ElfW(Rela) * rela, uint64_t 
 
 /* ---- functions of allocators */
 
-/* Finds the real functions anew: what was unloaded may be somewhere else now. */
+/* Finds the real functions again: modules may have been unloaded and loaded elsewhere. */
 static int find_allocator(struct dl_phdr_info *info, size_t size, void *found)
 {
     struct elf_image m;
@@ -207,7 +207,7 @@ static void change_allocator(const struct elf_image *m, const ElfW(Rela) * rela,
         struct allocator_function *f = &allocator_functions[i];
         if (name[0] != f->name[0] || strcmp(name, f->name) != 0)
             continue;
-        /* What an allocator calls of itself is no call of the program's. */
+        /* Calls within the allocator are not the program's. */
         if (!f->found || f->module == m->base)
             return;
         if (f->hook)
@@ -299,7 +299,7 @@ void got_hook_allocators(void)
         (void)dl_iterate_phdr(on_module, &pass);
 }
 
-/* Whether the module is this library: where it lies then. */
+/* Whether the module is this library; stores its range. */
 static int find_own(struct dl_phdr_info *info, size_t size, void *stored)
 {
     const struct elf_image m = {.base = info->dlpi_addr, .info = info};
@@ -334,8 +334,8 @@ void got_stored(struct rec_stored *s, bool mappings)
 }
 
 struct modules {
-    uint64_t loads; /* ever */
-    uint32_t count; /* now */
+    uint64_t loads; /* total so far */
+    uint32_t count; /* at present */
 };
 
 static int count_module(struct dl_phdr_info *info, size_t size, void *modules)
@@ -354,7 +354,9 @@ uint64_t got_loads(void)
     return m.loads;
 }
 
-/* The new ones are the last; among them may be old ones, when others were unloaded meanwhile. */
+/*
+ * New modules are last in the list; if others were unloaded meanwhile, old ones may be among them.
+ */
 static uint32_t first_since(uint64_t loads)
 {
     struct modules m = {0};
@@ -377,7 +379,7 @@ bool got_hook_deep(void *library, uint64_t loads, bool mappings)
     for (size_t i = 0; i < HOOKED_COUNT; i++) {
         const void *its = dlsym(library, hooked[i].name);
         if (!its)
-            (void)dlerror(); /* not the program's to see */
+            (void)dlerror(); /* hides the error from the program */
         bool same = its && its == real_next(hooked[i].name);
         own |= its && !same && strcmp(hooked[i].name, "malloc") == 0;
         addresses[i] = same ? (uintptr_t)its : 0;
@@ -406,7 +408,7 @@ void got_restore(void)
     for (uint32_t i = 0; i < changed.count; i++) {
         const struct slot *s = &changed.slots[i];
         struct range where = {.at = (uintptr_t)s->at};
-        /* Its module may be gone. */
+        /* Its module may be unloaded. */
         (void)dl_iterate_phdr(find_range, &where);
         if (where.found && atomic_load_explicit(s->at, memory_order_acquire) == s->hook)
             (void)put(s, s->was);

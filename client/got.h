@@ -2,12 +2,11 @@
 #define TIDEMARK_CLIENT_GOT_H
 
 /*
- * Hooks where nothing can be put before the real functions: in a process that runs already
- * (tidemark run --pid), in libraries that dlopen binds to what they need themselves
- * (RTLD_DEEPBIND), and for functions that only some allocators have, which a program may take for a
- * sign of theirs if this library exported them. So the places where modules keep such addresses are
- * changed. A place is changed only if it holds the function's address now, or its module's own
- * stub, which looks it up at the first call.
+ * Installs hooks by changing the GOT, where preloading does not work: in a running process
+ * (tidemark run --pid), in libraries that dlopen binds to their own dependencies first
+ * (RTLD_DEEPBIND), and for functions that only some allocators have, whose presence a program may
+ * test if this library exported them. A GOT slot is changed only if it holds the function's
+ * address, or its module's own lazy-binding stub.
  */
 
 #include <stdbool.h>
@@ -15,32 +14,32 @@
 
 #include "client/recording_format.h"
 
-/* Changes the places of all modules that are there. */
+/* Changes the slots of all loaded modules. */
 void got_hook(bool mappings);
 
-/* The same for the modules that were loaded after `loads` others. */
+/* The same for modules loaded after the first `loads` ones. */
 void got_hook_since(uint64_t loads, bool mappings);
 
 /*
- * The functions of got_hook, and memory of this library that holds their real addresses: for the
- * collector, which looks for copies of these elsewhere.
+ * Returns the functions of got_hook, and the library's memory that holds their real addresses: for
+ * the collector, which searches copies of these addresses elsewhere.
  */
 void got_stored(struct rec_stored *s, bool mappings);
 
-/* Functions of allocators that are there (hooks_allocators.h), in all modules. */
+/* Hooks the functions of loaded allocators (hooks_allocators.h), in all modules. */
 void got_hook_allocators(void);
 
-/* How many modules have been loaded so far. */
+/* The number of modules loaded so far. */
 uint64_t got_loads(void);
 
 /*
- * `library` was loaded with RTLD_DEEPBIND, after `loads` others: changes it and what came with it,
- * as far as the functions that they found are the real ones of this process. False: it has another
+ * `library` was loaded with RTLD_DEEPBIND, after `loads` other modules: hooks it and its
+ * dependencies where they are bound to the real functions of this process. False: it uses another
  * allocator than the process.
  */
 bool got_hook_deep(void *library, uint64_t loads, bool mappings);
 
-/* Puts back what was there, unless somebody else changed it since. */
+/* Restores the slots, unless another party has changed them since. */
 void got_restore(void);
 
 #endif

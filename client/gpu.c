@@ -1,11 +1,11 @@
 /*
- * libtidemark-gpu.so, which `tidemark run --gpu` loads beside libtidemark.so: device memory of CUDA
- * programs in pools "CUDA device N". It is a library of its own because it exports names of CUDA,
- * which a program that asks for them would take for CUDA itself. It is built without CUDA.
+ * libtidemark-gpu.so, which `tidemark run --gpu` loads beside libtidemark.so: records device memory
+ * of CUDA programs in pools "CUDA device N". It is a separate library because it exports names of
+ * CUDA, which a program that looks them up would take for CUDA itself. It is built without CUDA.
  *
- * A program gets at the driver in three ways: by linking libcudart or libcuda, where the hooks come
- * first; by dlsym; and by the driver's cuGetProcAddress, which a libcudart within the program uses.
- * So these two hand out hooks as well. A hook within another one records nothing.
+ * A program reaches the driver in three ways: it links libcudart or libcuda, which the hooks
+ * precede; by dlsym; and by the driver's cuGetProcAddress, which a statically linked libcudart
+ * uses. So the latter two return hooks as well. A hook within another one records nothing.
  */
 
 #include <dlfcn.h>
@@ -31,12 +31,12 @@ static __thread unsigned depth __attribute__((tls_model("initial-exec")));
 /* ---- the real functions */
 
 struct real_function {
-    const char *name; /* as dlsym knows it */
+    const char *name; /* name for dlsym */
     void *hook;
     _Atomic(void *) found; /* by a hook of dlsym or cuGetProcAddress, or by `real` */
 };
 
-/* Set when it is called first, by the code below. */
+/* Set at the first call, by the code below. */
 __attribute__((visibility("hidden"))) void *(*gpu_real_dlsym)(void *, const char *);
 __attribute__((visibility("hidden"))) void gpu_find_dlsym(void);
 __attribute__((visibility("hidden"))) void *gpu_dlsym(void *library, const char *name);
@@ -54,8 +54,8 @@ void gpu_find_dlsym(void)
 
 #if defined(__x86_64__)
 /*
- * dlsym looks at its caller when it is given RTLD_NEXT, so the real one has to be jumped to with
- * the stack as it is. Only names that begin with "cu" are of interest.
+ * dlsym examines its caller when it is given RTLD_NEXT, so the hook jumps to the real one with the
+ * stack unchanged. Only names that begin with "cu" matter.
  */
 __asm__(".text\n"
         ".globl dlsym\n"
@@ -95,7 +95,7 @@ static void *look_up(void *library, const char *name)
     return gpu_real_dlsym ? gpu_real_dlsym(library, name) : NULL;
 }
 
-/* Behind this library in the global scope, or in the scope of the caller. */
+/* Searched after this library in the global scope, or in the scope of the caller. */
 static void *real(struct real_function *f, const void *caller)
 {
     void *found = atomic_load_explicit(&f->found, memory_order_acquire);
@@ -109,12 +109,12 @@ static void *real(struct real_function *f, const void *caller)
             found = look_up(map, f->name);
     }
     if (!found)
-        (void)dlerror(); /* not the program's to see */
+        (void)dlerror(); /* hides the error from the program */
     atomic_store_explicit(&f->found, found, memory_order_release);
     return found;
 }
 
-/* Both texts, one behind the other, and room for two bytes more. Returns the length, 0: no room. */
+/* Concatenates the texts, with room for two more bytes. Returns the length, 0: no room. */
 static size_t join(char *to, size_t room, const char *a, const char *b)
 {
     size_t first = strlen(a), second = strlen(b);
@@ -127,7 +127,7 @@ static size_t join(char *to, size_t room, const char *a, const char *b)
 
 /* ---- recording */
 
-/* The pool of the device that is current in this thread. */
+/* The pool of this thread's current device. */
 static uint32_t current_pool(void)
 {
     static _Atomic uint32_t pools[DEVICES];
@@ -175,7 +175,7 @@ static void freed(device_address address)
 
 /* ---- hooks */
 
-/* One that allocates: `pointer` is where the address goes, `size` what it takes. */
+/* A hook that allocates: `pointer` receives the address, `size` is its size. */
 #define ALLOCATES(symbol, size, parameters, arguments, types)                                      \
     int symbol parameters;                                                                         \
     static struct real_function real_##symbol = {.name = #symbol, .hook = (void *)symbol};         \
@@ -273,7 +273,7 @@ static struct real_function *const functions[] = {
 
 #define FUNCTIONS (sizeof functions / sizeof *functions)
 
-/* The driver may find its own functions by their names, and so our hooks. */
+/* The driver may look up its own functions by name, and so find the hooks. */
 static bool is_hook(const void *found)
 {
     for (size_t i = 0; i < FUNCTIONS; i++) {
@@ -283,7 +283,7 @@ static bool is_hook(const void *found)
     return false;
 }
 
-/* The hook in place of what was found by some other way than linking. */
+/* Returns the hook for a function that was found by name. */
 static void *substitute(const char *name, void *found)
 {
     if (is_hook(found))
@@ -301,7 +301,7 @@ static void *substitute(const char *name, void *found)
 
 /* ---- functions by name */
 
-/* The driver's names have versions and variants at their end, which are not asked for. */
+/* The driver's names end with versions and variants, which callers leave out. */
 static void *substitute_driver(const char *symbol, void *found, unsigned long long flags)
 {
     static const char *const ends[] = {"_v2", ""};
@@ -328,7 +328,7 @@ static struct real_function real_address = {.name = "cuGetProcAddress",
 static struct real_function real_address_2 = {.name = "cuGetProcAddress_v2",
                                               .hook = (void *)cuGetProcAddress_v2};
 
-/* Since version 12.0 the function that finds functions is found in its second form. */
+/* Since version 12.0 the lookup function itself is found in its second form. */
 static void *substitute_address(const char *symbol, void *found, int version,
                                 unsigned long long flags)
 {

@@ -17,7 +17,7 @@ struct entry {
     uint32_t pool;
 };
 
-/* Open addressing; the memory is taken when it is used. */
+/* Open addressing; pages are allocated on first use. */
 static struct {
     _Atomic uint32_t lock;
     uint32_t count;
@@ -69,7 +69,7 @@ bool gpu_blocks_add(uint64_t address, uint32_t pool)
     return room;
 }
 
-/* Moves entries that were pushed aside back over the hole, so that they are found without it. */
+/* Moves entries that were displaced by the removed one back over the hole. */
 static void close_hole(uint32_t hole)
 {
     for (uint32_t at = (hole + 1) % PLACES; table.entries[at].address; at = (at + 1) % PLACES) {

@@ -1,6 +1,6 @@
 /*
- * The malloc family. The hooks are the only names that this library exports; each calls the
- * function that it hides, and says before (frees) or after (allocations) what happens.
+ * Hooks of the malloc family, the only names that this library exports. Each calls the function
+ * that it hides, and reports frees before and allocations after the call.
  */
 
 #include <errno.h>
@@ -20,7 +20,7 @@ void hooks_prepare(void)
     start_process();
 }
 
-/* While the real functions are being looked up. */
+/* Used while the real functions are being looked up. */
 static __attribute__((noinline)) void *early(size_t alignment, size_t size)
 {
     if (state.header)
@@ -45,7 +45,7 @@ HOOK void *malloc(size_t size)
         struct origin origin = ORIGIN_HERE();
         event_alloc(p, size, REC_HOW_MALLOC, &origin);
     } else {
-        tls.label.frame = NULL; /* what operator new does now, throwing, is not its product */
+        tls.label.frame = NULL; /* later allocations while it throws are not its result */
         event_failed();
     }
     return p;
@@ -71,7 +71,7 @@ HOOK void *calloc(size_t count, size_t size)
     return p;
 }
 
-/* The caller is that of free. */
+/* `origin` is the caller of free. */
 static inline void release(void *address, const struct origin *origin)
 {
     if (client_unlikely(real_is_early(address)))
@@ -95,7 +95,7 @@ HOOK void free(void *address)
     }
 }
 
-/* Another name of free, in old programs only. */
+/* Old name of free, in old programs only. */
 HOOK void cfree(void *address)
 {
     if (address) {
@@ -104,7 +104,7 @@ HOOK void cfree(void *address)
     }
 }
 
-/* A block of the early array cannot grow there. */
+/* A block of the early array cannot grow in place. */
 static void *move_early(void *old, size_t size)
 {
     size_t known = real_early_size(old);
@@ -121,8 +121,8 @@ static __attribute__((noinline)) void realloc_failed(void *old, enum event_free 
 }
 
 /*
- * The old block is given up before the call and the new one taken behind it. Without a new one: it
- * failed and the old block lives on, unless 0 bytes were asked for, which frees it.
+ * Records the free of the old block before the call and the new block after it. Without a new block
+ * the call failed and the old block lives on, unless the size was 0, which frees it.
  */
 static inline void *reallocate(void *old, size_t size, const struct origin *origin)
 {

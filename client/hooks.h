@@ -1,17 +1,17 @@
 #ifndef TIDEMARK_CLIENT_HOOKS_H
 #define TIDEMARK_CLIENT_HOOKS_H
 
-/* What all hooks share. */
+/* Shared by all hooks. */
 
 #define HOOK __attribute__((visibility("default"), noinline))
 
-/* Makes the real functions known, at the first call of any hook. */
+/* Finds the real functions, at the first call of any hook. */
 void hooks_prepare(void);
 
-/* The program exits: waits a little until its Tracy client, if it has one, has a server. */
+/* At the program's exit: waits briefly until its Tracy client, if it has one, has a server. */
 void hooks_await_client(void);
 
-/* The C library declares no cfree any more. */
+/* The C library does not declare cfree any more. */
 void cfree(void *address);
 
 #endif

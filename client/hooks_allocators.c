@@ -1,4 +1,7 @@
-/* Functions that only some allocators have: see hooks_allocators.h. Their blocks are the heap's. */
+/*
+ * Hooks of functions that only some allocators have (hooks_allocators.h). Their blocks are in the
+ * heap's pool.
+ */
 
 #include "client/hooks_allocators.h"
 
@@ -10,12 +13,12 @@
 
 #define STATIC_HOOK static __attribute__((noinline))
 
-/* The real function, of the type that the hook has. */
+/* The real function, with the hook's type. */
 #define REAL(name)                                                                                 \
     ((__typeof__(&hook_##name))(uintptr_t)atomic_load_explicit(                                    \
         &allocator_functions[NUMBER_##name].real, memory_order_relaxed))
 
-/* ---- what they do. `p` is an old block, `size` what is asked for */
+/* ---- kinds of functions. `p` is the old block, `size` the requested size */
 
 #define ALLOCATES(name, how, size, parameters, arguments)                                          \
     STATIC_HOOK void *hook_##name parameters                                                       \
@@ -27,7 +30,7 @@
         return made;                                                                               \
     }
 
-/* `keeps`: a block for which there is no new one lives on. */
+/* `keeps`: the old block lives on if there is no new one. */
 #define MOVES(name, keeps, size, parameters, arguments)                                            \
     STATIC_HOOK void *hook_##name parameters                                                       \
     {                                                                                              \
@@ -62,7 +65,7 @@
         return error;                                                                              \
     }
 
-/* ---- how they are called */
+/* ---- their signatures */
 
 #define OF_SIZE(name, how) ALLOCATES(name, how, size, (size_t size), (size))
 #define OF_SIZE_AND(name, how, type)                                                               \
@@ -101,7 +104,7 @@
           (void *p, size_t count, size_t size, size_t alignment, size_t offset),                   \
           (p, count, size, alignment, offset))
 
-/* With a heap before all else. */
+/* With a heap as the first argument. */
 #define IN_SIZE(name, how) ALLOCATES(name, how, size, (void *heap, size_t size), (heap, size))
 #define IN_SIZE_AND(name)                                                                          \
     ALLOCATES(name, REC_HOW_ALIGNED, size, (void *heap, size_t size, size_t alignment),            \
@@ -212,7 +215,7 @@
     X(tc_delete_nothrow, GIVES_AND, REC_HOW_DELETE, const void *)                                  \
     X(tc_deletearray_nothrow, GIVES_AND, REC_HOW_DELETE_ARRAY, const void *)
 
-/* Not recorded. The last are those of libraries whose other functions are not, either. */
+/* Not recorded. The last ones are of libraries that have no other hooks here. */
 #define UNSEEN(X)                                                                                  \
     X(mi_heap_destroy) X(mi_reallocarr) X(mi_realpath) X(mi_heap_realpath) X(mi_wcsdup)            \
     X(mi_mbsdup) X(mi_dupenv_s) X(mi_wdupenv_s) X(tc_new_aligned) X(tc_newarray_aligned)           \
@@ -230,7 +233,7 @@ enum number {
     FUNCTIONS(NUMBER)
 };
 
-/* jemalloc: a block grows or shrinks in its place, and says what it has then. */
+/* jemalloc: resizes a block in place and returns its new size. */
 #define RESIZES(name)                                                                              \
     STATIC_HOOK size_t hook_##name(void *p, size_t size, size_t extra, int flags)                  \
     {                                                                                              \
@@ -257,7 +260,7 @@ const size_t allocator_function_count = sizeof allocator_functions / sizeof *all
 const char *const allocator_signs[] = {"dallocx",    "mi_malloc",       "tc_malloc",
                                        "je_mallocx", "scalable_malloc", NULL};
 
-/* Names begin with others: each is looked for as a whole. */
+/* Some names are prefixes of others: compares whole names. */
 static bool is_listed(const char *list, const char *name)
 {
     size_t length = strlen(name);

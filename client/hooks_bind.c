@@ -1,5 +1,5 @@
 /*
- * bind: if our collector listens at the port that the program wants, it gives the port up.
+ * bind: if a listener of Tidemark holds the port that the program wants, it gives the port up.
  * listen: reports the port of a Tracy client in the program to the collector.
  */
 
@@ -26,10 +26,10 @@
 
 #define CLIENT_THREAD "Tracy Profiler"
 
-/* A collector that saves the trace of a child answers behind that. */
+/* A collector that is saving a child's trace answers after that. */
 #define ANSWER_NS UINT64_C(30000000000)
 
-/* The TCP port that is in use; 0: it is something else that failed. */
+/* The TCP port that is in use; 0: bind failed for another reason. */
 static uint16_t wanted_port(int fd, const struct sockaddr *address, socklen_t length)
 {
     struct sockaddr_in in;
@@ -48,7 +48,7 @@ static uint16_t wanted_port(int fd, const struct sockaddr *address, socklen_t le
     return ntohs(in6.sin6_port);
 }
 
-/* REC_PORT_NAME and the number, as an abstract name; its length. */
+/* Makes the abstract name of REC_PORT_NAME and the number; returns its length. */
 static socklen_t name_of_port(struct sockaddr_un *at, uint16_t port)
 {
     char digits[8];
@@ -71,7 +71,7 @@ static bool is_collector(int fd)
            (its.uid == 0 || its.uid == geteuid());
 }
 
-/* Until the other end is closed. */
+/* Waits until the peer closes the connection. */
 static bool wait_for_end(int fd)
 {
     uint64_t now, end = clock_ns() + ANSWER_NS;
@@ -101,7 +101,10 @@ static bool claim(uint16_t port)
     return left;
 }
 
-/* Clients of Tracy name the thread so in which they listen (public/client/TracyProfiler.cpp). */
+/*
+ * Tracy clients give this name to the thread in which they listen
+ * (public/client/TracyProfiler.cpp).
+ */
 static bool is_client_thread(void)
 {
     char name[16] = "";
@@ -124,12 +127,12 @@ static void note_client(int fd)
     quiet_end(&q);
 }
 
-/* ---- a client whose program ends at once */
+/* ---- exit while a client still starts */
 
 #define SERVER_NS UINT64_C(1000000000) /* for a server */
-#define LISTEN_NS UINT64_C(100000000)  /* for a client that has begun, to listen */
-#define NAMING_NS UINT64_C(20000000)   /* for a new thread, to bear its name, */
-#define YOUNG_NS UINT64_C(2000000000)  /* in a process no older: clients measure clocks first */
+#define LISTEN_NS UINT64_C(100000000)  /* for a starting client, until it listens */
+#define NAMING_NS UINT64_C(20000000)   /* for a new thread, until it has its name, */
+#define YOUNG_NS UINT64_C(2000000000)  /* in younger processes: clients calibrate first */
 
 struct entry { /* as of getdents64(2) */
     uint64_t inode, next;
@@ -138,7 +141,7 @@ struct entry { /* as of getdents64(2) */
     char name[];
 };
 
-/* Adds text at `at`; returns its end. */
+/* Appends text at `at`; returns its end. */
 static char *append(char *at, const char *text)
 {
     size_t length = strlen(text);
@@ -155,7 +158,7 @@ static bool is_named_as_client(const char *tid)
     return files_read(path, name, sizeof name) > 0 && strcmp(name, CLIENT_THREAD "\n") == 0;
 }
 
-/* How long from now on a client may need until it listens, as far as the threads show. */
+/* How long a client may still need until it listens, judged by the threads. */
 static uint64_t listening_time(void)
 {
     uint64_t room[512], threads = 0;
@@ -196,7 +199,7 @@ void hooks_await_client(void)
 
 /* ---- bind and listen */
 
-/* It fails because the port is in use: whether a collector has left it. */
+/* bind failed because the port is in use: whether a collector has released it. */
 static bool is_left(int fd, const struct sockaddr *address, socklen_t length)
 {
     uint16_t port = state.sandboxed ? 0 : wanted_port(fd, address, length);

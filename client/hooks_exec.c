@@ -1,10 +1,9 @@
 /*
- * Hooks for programs that are started. A program that replaces the recorded one, in its own
- * process, is recorded: a script that begins a server with exec is no reason to record nothing.
- * Children are, if they are followed. Both need our variables in their environment, which the
- * process took out.
+ * Hooks of exec and its relatives. A program that replaces the recorded one in its own process is
+ * recorded, so that a script may start the program with exec. Children are recorded if they are
+ * followed. Both need Tidemark's variables in their environment, which the process has removed.
  *
- * A child of vfork shares all memory with its parent, which waits: only its pid tells them apart.
+ * A child of vfork shares all memory with its waiting parent: only its pid differs.
  */
 
 #include <errno.h>
@@ -26,7 +25,7 @@
 
 struct attempt {
     char **made; /* NULL: the environment is the caller's */
-    bool own;    /* the recorded process itself */
+    bool own;    /* the recorded process, not a child */
 };
 
 static bool is_recorded(void)
@@ -34,8 +33,10 @@ static bool is_recorded(void)
     return atomic_load_explicit(&live.page.on, memory_order_relaxed) != LIVE_OFF;
 }
 
-/* An environment that is not given back when exec succeeds in a child of vfork: so the next one
- * gives it back. */
+/*
+ * Builds an environment. If exec succeeds in a child of vfork it cannot be freed, so the next call
+ * frees it.
+ */
 static char **with_memory(char *const *environment)
 {
     struct thread *t = threads_own();
@@ -109,14 +110,14 @@ HOOK int execveat(int fd, const char *path, char *const arguments[], char *const
         &a, (int)syscall(SYS_execveat, fd, path, arguments, a.made ? a.made : environment, flags));
 }
 
-/* ---- arguments one by one */
+/* ---- variadic arguments */
 
 struct list {
     char **arguments;
     size_t bytes;
 };
 
-/* All arguments up to the null pointer, in memory of our own. */
+/* Collects the arguments up to the null pointer, in memory of the library. */
 static struct list collect(const char *first, va_list *rest)
 {
     struct list list = {NULL, 0};
@@ -170,14 +171,14 @@ HOOK int execle(const char *path, const char *first, ...)
     va_list rest;
     va_start(rest, first);
     struct list list = collect(first, &rest);
-    /* An empty list has no end behind it that could be passed. */
+    /* After an empty list there is no environment argument. */
     bool any = list.bytes > sizeof(char *);
     char *const *environment = any ? va_arg(rest, char *const *) : NULL;
     va_end(rest);
     return drop(&list, list.arguments ? execve(path, list.arguments, environment) : -1);
 }
 
-/* ---- posix_spawn, whose child shares memory with us as well, but runs no hook */
+/* ---- posix_spawn, whose child also shares memory, but runs no hook */
 
 HOOK int posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
                      const posix_spawnattr_t *attributes, char *const arguments[],
@@ -215,7 +216,7 @@ HOOK int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actio
     return error;
 }
 
-/* ---- a shell, which the C library starts by itself */
+/* ---- shells that the C library starts */
 
 static void shell_ran(void)
 {
@@ -233,7 +234,7 @@ HOOK int system(const char *command)
     return result;
 }
 
-void *popen(const char *command, const char *mode); /* declared with stdio, which we do without */
+void *popen(const char *command, const char *mode); /* from stdio.h, which is not used here */
 
 HOOK void *popen(const char *command, const char *mode)
 {

@@ -1,11 +1,11 @@
 /*
- * dlopen, as a zone with the library's name as its text.
+ * Hooks dlopen, as a zone with the library's name as its text.
  *
- * The C library looks at the address that dlopen returns to: it is by the RPATH and RUNPATH of that
- * module that a library is looked for whose name has no slash, and $ORIGIN is where it lies. Where
- * that can matter, the real function is jumped to, so that it sees the program's call and nothing
- * of us; its return is not seen then, and the zone ends with the next thing that is recorded of its
- * thread behind it. Everywhere else it is called, and the zone ends when it returns.
+ * The C library searches libraries whose name has no slash by the RPATH and RUNPATH of the module
+ * that contains dlopen's return address, and expands $ORIGIN to its folder. Where that can matter,
+ * the hook jumps to the real function, which then sees the program's call; its return is not seen,
+ * and the zone ends with the thread's next event after it. Otherwise the hook calls it, and the
+ * zone ends when it returns.
  */
 
 #include <dlfcn.h>
@@ -25,11 +25,11 @@ struct search {
     uint64_t caller;
     uint32_t modules;
     bool known; /* the caller is in a module */
-    bool main;  /* the program itself has a path of its own */
+    bool main;  /* the program itself has an RPATH or RUNPATH */
     bool matters;
 };
 
-/* Whether a module says where libraries are; `others`: for others, too. */
+/* Whether a module has a search path; `others`: one that applies to other modules, too. */
 static bool has_paths(const ElfW(Dyn) * d, bool *others)
 {
     bool own = false;
@@ -61,7 +61,7 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *search)
     return s->matters;
 }
 
-/* A caller in no module is taken for the program. */
+/* A caller outside all modules counts as the program. */
 static bool caller_matters(const char *name, uint64_t caller)
 {
     struct search s = {.caller = caller};
@@ -76,8 +76,8 @@ static bool caller_matters(const char *name, uint64_t caller)
 }
 
 /*
- * The zone that is open while the real function is called; none: it is to be jumped to. All that
- * the hook has is passed by value, or there could be no jump.
+ * Begins the zone in which the real function is called; none: the hook must jump to it. The hook
+ * passes all by value, else it could not jump.
  */
 static __attribute__((noinline)) struct own_zone begin(const char *name, struct origin origin)
 {
@@ -92,7 +92,7 @@ static __attribute__((noinline)) struct own_zone begin(const char *name, struct 
     if (tls.loading.thread && origin.sp >= tls.loading.origin.sp)
         threads_loaded();
     bool unseen = caller_matters(name, origin.pc);
-    /* One within one that is not seen to return is a part of it. */
+    /* A nested dlopen whose return is not seen belongs to the outer zone. */
     if (unseen && tls.loading.thread)
         return none;
     struct own_zone zone = api_zone_open("dlopen", name ? name : "", event_stack(&origin));
@@ -104,8 +104,8 @@ static __attribute__((noinline)) struct own_zone begin(const char *name, struct 
 }
 
 /*
- * A library that is to find what it needs in itself first (RTLD_DEEPBIND) is bound past our hooks,
- * and what it came with, too. Its constructors have run by now.
+ * A library loaded with RTLD_DEEPBIND is bound past the hooks, and so are its dependencies. Its
+ * constructors have run by now.
  */
 static void hook_deep(void *library, uint64_t loads)
 {

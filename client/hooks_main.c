@@ -1,11 +1,11 @@
 /*
- * The zone `main`: from the call of the program's main to its return, or that of exit().
+ * The zone `main`: from the call of the program's main to its return, or to exit().
  *
- * Call stacks are to be what they are without us, so nothing here stays on the stack: what is
- * called last is jumped to (the Makefile sees to that). So the return of main is not seen, but what
- * follows it: the C library calls exit(), which begins with the handlers that were registered last.
- * Ours is registered before main can do so. After pthread_exit() it is the thread's end instead,
- * and after _exit(), exec and deadly signals the end of the recording.
+ * Call stacks must be the same as without the library, so its frames must not stay on the stack:
+ * the last call is a jump (the Makefile ensures that). So main's return is not seen. After it the C
+ * library calls exit(), which runs handlers in reverse order of registration: ours is registered
+ * before main can register any, so it runs last. After pthread_exit() the zone ends with the
+ * thread, and after _exit(), exec and fatal signals with the recording.
  */
 
 #include <stdlib.h>
@@ -21,11 +21,11 @@ typedef int main_function(int, char **, char **);
 typedef int start_function(main_function *, int, char **, void (*)(void), void (*)(void),
                            void (*)(void), void *);
 
-/* Which the C library's start files call. */
+/* Called by the C library's start files. */
 int __libc_start_main(main_function *program, int count, char **arguments, void (*init)(void),
                       void (*fini)(void), void (*loader_fini)(void), void *stack_end);
 
-/* Nothing, when another thread called exit(): the zone is that of the main thread. */
+/* Does nothing if another thread called exit(): the zone belongs to the main thread. */
 static void main_left(void)
 {
     threads_loaded();
@@ -47,8 +47,7 @@ static int main_entered(int count, char **arguments, char **environment)
     return state.main(count, arguments, environment);
 }
 
-/* The same function for programs of before glibc 2.34, which bring an `init`, and for later ones.
- */
+/* The same for programs from before glibc 2.34, which pass an `init`, and for later ones. */
 static __attribute__((noinline)) start_function *prepare(main_function *program)
 {
     hooks_prepare();

@@ -1,6 +1,6 @@
 /*
- * Hooks for mappings, which become blocks of a pool of their own. What the C library maps for
- * itself (thread stacks, the heap's own memory, libraries) does not come through here.
+ * Hooks of mmap and related functions: mappings are blocks of a pool of their own. Mappings by the
+ * C library itself (thread stacks, heap memory, libraries) do not pass through these hooks.
  */
 
 #include <errno.h>

@@ -1,15 +1,14 @@
 /*
- * operator new and delete of C++, all forms, by the names of the Itanium C++ ABI.
+ * Hooks operator new and delete of C++, all forms, by their names in the Itanium C++ ABI.
  *
- * They say which operator is going on (struct label), and the hooks of malloc and free, which it
- * calls, record its call under its name and with its caller's stack. So an operator that keeps
- * memory of its own is recorded by what it takes from the heap, and nothing is recorded twice. The
- * real operator is the one that the program would have called: that of another library, or the C++
- * runtime's.
+ * They note which operator is running (struct label). The hooks of malloc and free, which it calls,
+ * record its call under its name and with its caller's stack. So an operator with a pool of its own
+ * is recorded by what it takes from the heap, and nothing is recorded twice. The real operator is
+ * the one that the program would have called: that of another library, or the C++ runtime's.
  *
- * Only operators of the library whose malloc is the real one, which is then jemalloc, tcmalloc or
- * their like, are recorded here: they take their blocks from its inside, where no hook is. Should
- * one call malloc or free all the same, its block is still recorded once (label.made, label.gone).
+ * The operators of the library that has the real malloc, such as jemalloc or tcmalloc, are recorded
+ * here directly: they take blocks from inside the allocator, past the hooks. If one still calls
+ * malloc or free, its block is recorded once (label.made, label.gone).
  */
 
 #include <dlfcn.h>
@@ -24,13 +23,13 @@
 
 #define FOREVER UINT32_MAX
 
-/* A real operator, found when it is called first. */
+/* A real operator, found at its first call. */
 struct operator
 {
     const char *name;
     _Atomic(void *) found;
-    _Atomic uint32_t epoch; /* of the modules, in which it was found, or FOREVER */
-    _Atomic bool own;       /* it lies beside the real malloc */
+    _Atomic uint32_t epoch; /* epoch of the modules in which it was found, or FOREVER */
+    _Atomic bool own;       /* it is in the same library as the real malloc */
 };
 
 static struct link_map *module_of(const void *address)
@@ -41,8 +40,8 @@ static struct link_map *module_of(const void *address)
 }
 
 /*
- * Looks behind this library in the global scope. If the C++ runtime came with a library that was
- * loaded later, it is not there, but in the scope of the caller.
+ * Searches after this library in the global scope. If the C++ runtime came with a library loaded
+ * later, it is found only in the scope of the caller.
  */
 static __attribute__((noinline)) void *find(struct operator* op, const void *caller)
 {
@@ -54,9 +53,9 @@ static __attribute__((noinline)) void *find(struct operator* op, const void *cal
         if (map)
             found = dlsym(map, op->name);
         if (!found)
-            (void)dlerror(); /* not the program's to see */
+            (void)dlerror(); /* hides the error from the program */
         else if (real_is_own(found))
-            found = NULL; /* one operator called another, from here */
+            found = NULL; /* one operator called another, from this library */
     }
     const void *allocator = NULL;
     memcpy(&allocator, &real.malloc, sizeof allocator);
@@ -77,7 +76,7 @@ static inline void *operator_of(struct operator* op, const void *caller)
     return find(op, caller);
 }
 
-/* False: another operator called this one, and it is that one's call. */
+/* False: another operator called this one; the call counts as that one's. */
 static inline bool begin(unsigned how, const struct origin *origin, const uint64_t *frame)
 {
     if (event_label_holds(origin->sp))
@@ -98,13 +97,13 @@ static inline void end(bool begun)
         tls.label.frame = NULL;
 }
 
-/* What the operator allocates, rounding included, will be passed over; no need of a label. */
+/* What the operator allocates, rounding included, is below the next sample; no label is needed. */
 static inline bool skips(size_t size, size_t alignment)
 {
     return client_likely(sampling_would_skip(size + alignment + 64));
 }
 
-/* There is no C++ runtime to be found. It could not be told of a failure either. */
+/* There is no C++ runtime, so failures cannot be thrown either. */
 static void *without_runtime(size_t size, size_t alignment, bool may_fail)
 {
     void *p = alignment > 16 ? aligned_alloc(alignment, (size + alignment - 1) & ~(alignment - 1))
@@ -115,8 +114,8 @@ static void *without_runtime(size_t size, size_t alignment, bool may_fail)
 }
 
 /*
- * Whether a block that an operator of the allocator gives or takes is to be recorded by its hook:
- * not if the operator that called it does so, or if malloc's hook did.
+ * Whether the hook of an allocator's own operator is to record the block: not if the operator that
+ * called it does so, or malloc's hook did.
  */
 static inline bool is_ours(const struct operator* op, const struct origin *origin)
 {

@@ -1,4 +1,4 @@
-/* Hooks for what changes the process itself: children, and modules that go away. */
+/* Hooks of functions that change the process itself: fork, and unloading of modules. */
 
 #include <dlfcn.h>
 #include <sys/types.h>

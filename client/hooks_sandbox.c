@@ -1,7 +1,7 @@
 /*
- * Hooks for how a program forbids itself system calls: prctl, and syscall, by which libseccomp and
- * Firefox call seccomp, which has no function of its own. Where it forbids one that recording
- * needs, the recording ends before the program does.
+ * Hooks of system call filters: prctl, and syscall, through which libseccomp and Firefox call
+ * seccomp, for which there is no function. If a filter forbids a call that recording needs, the
+ * recording ends before the program would be killed.
  */
 
 #include <errno.h>
@@ -18,7 +18,7 @@
 #include "client/seccomp.h"
 #include "client/state.h"
 
-/* Makes no system call: the filter is there already, and so known to be one. */
+/* Makes no system call: the filter is active already, and so known to be valid. */
 static void look_at_sandbox(bool is_filter, const struct sock_fprog *filter)
 {
     state.sandboxed = true;
@@ -45,13 +45,16 @@ HOOK int prctl(int option, ...)
 
 /* ---- syscall */
 
-/* With the arguments that syscall has, as they lie in registers and, the last one, on the stack. */
+/* Arguments as syscall has them, in registers and, the last one, on the stack. */
 __attribute__((visibility("hidden"))) long sandbox_early(long number, long a, long b, long c,
                                                          long d, long e, long f);
 __attribute__((visibility("hidden"))) long sandbox_seccomp(long number, unsigned long operation,
                                                            unsigned long flags, const void *filter);
 
-/* Whether the kernel took it: it may give a descriptor, or the id of a thread that cannot. */
+/*
+ * Whether the kernel installed the filter: the result may be a descriptor, or the id of a thread
+ * that failed to synchronise.
+ */
 static bool is_taken(long result, unsigned long flags)
 {
     return result == 0 ||
@@ -70,7 +73,7 @@ long sandbox_seccomp(long number, unsigned long operation, unsigned long flags, 
     return result;
 }
 
-/* Before the real function is known: our own calls. */
+/* Used before the real function is known. */
 long sandbox_early(long number, long a, long b, long c, long d, long e, long f)
 {
 #if defined(__x86_64__)
@@ -102,9 +105,8 @@ long sandbox_early(long number, long a, long b, long c, long d, long e, long f)
 }
 
 /*
- * All other calls are jumped on with registers and stack as they are: what they cost is a
- * comparison and a jump, and even those that return twice, or on another stack, find all as it
- * would be without us.
+ * All other calls jump on with registers and stack unchanged: they cost a comparison and a jump,
+ * and even calls that return twice, or on another stack, work as without the hook.
  */
 #if defined(__x86_64__)
 _Static_assert(SYS_seccomp == 317, "the number below");

@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_CLIENT_KERNEL_MAP_H
 #define TIDEMARK_CLIENT_KERNEL_MAP_H
 
-/* Mappings for ourselves: straight from the kernel, since mmap and its kin are hooks here. */
+/* System calls for the library's own mappings, since mmap and related functions are hooked. */
 
 #include <stddef.h>
 #include <stdint.h>
@@ -16,13 +16,13 @@ static inline void *system_map(size_t bytes, int flags, int fd, off_t offset)
                                       offset);
 }
 
-/* Of what we mapped, so it cannot fail. */
+/* For the library's own mappings, so it cannot fail. */
 static inline void system_unmap(void *address, size_t bytes)
 {
     (void)syscall(SYS_munmap, address, bytes);
 }
 
-/* Puts memory that is this process's alone, and zero, in the place of what we mapped there. */
+/* Replaces an own mapping with private zeroed memory. */
 static inline void system_blank(void *address, size_t bytes)
 {
     (void)syscall(SYS_mmap, address, bytes, PROT_READ | PROT_WRITE,

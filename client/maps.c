@@ -10,19 +10,19 @@
 #include "client/events.h"
 #include "client/quiet.h"
 
-/* The kernel's usual bound on mappings is 65,530. */
+/* The kernel's default limit of mappings is 65,530. */
 #define MAPS_MOST 65536u
 #define PAGE UINT64_C(4096)
 
 struct map {
     uint64_t low, high;
     uint32_t stack;
-    bool skipped; /* not in the recording: made while it was paused, or there was no room */
+    bool skipped; /* not in the recording: made during a pause, or there was no room */
 };
 
 /*
- * The table in order of addresses. Taking the lock blocks all signals, so a handler never waits for
- * its own thread; the real call is made outside.
+ * Sorted by address. While the lock is held all signals are blocked, so a handler never waits for
+ * its own thread; real calls are made outside.
  */
 static struct {
     _Atomic uint32_t lock;
@@ -64,7 +64,7 @@ void maps_clear(void)
     unlock(&q);
 }
 
-/* The first one that ends behind `address`. */
+/* The first one that ends after `address`. */
 static uint32_t find(uint64_t address)
 {
     uint32_t low = 0, high = table.count;
@@ -90,7 +90,7 @@ static void insert(uint32_t at, struct map map)
 static void add_block(struct map map, unsigned how)
 {
     if (!table.maps || table.count == MAPS_MOST)
-        return; /* what is not in the table has no end, so it has no beginning */
+        return; /* not in the table, so it gets no records */
     if (!map.skipped && !event_map(map.low, map.high - map.low, how, map.stack)) {
         map.skipped = true;
         map.stack = 0;
@@ -98,7 +98,7 @@ static void add_block(struct map map, unsigned how)
     insert(find(map.low), map);
 }
 
-/* Takes [low, high) out of the blocks. Those that reach beyond it leave their parts. */
+/* Removes [low, high) from the blocks. Parts outside it remain as blocks. */
 static uint32_t release(uint64_t low, uint64_t high, unsigned how)
 {
     uint32_t at = find(low), stack = 0;
@@ -129,7 +129,7 @@ void maps_add(uint64_t address, uint64_t size, unsigned how, const struct origin
     struct quiet q;
     uint32_t stack = event_stack(origin);
     lock(&q);
-    (void)release(address, address + round_up(size), how); /* mapped behind our back */
+    (void)release(address, address + round_up(size), how); /* the range was mapped past the hooks */
     add_block((struct map){address, address + round_up(size), stack, false}, how);
     unlock(&q);
 }
@@ -149,7 +149,7 @@ void maps_restore(uint64_t address, uint64_t size, unsigned how, uint32_t stack)
 {
     struct quiet q;
     if (!stack)
-        return; /* nothing had been there */
+        return; /* there was no block */
     lock(&q);
     (void)release(address, address + round_up(size), how);
     add_block((struct map){address, address + round_up(size), stack, false}, how);

@@ -27,7 +27,7 @@ _Static_assert(128 + 2 * PATH_MOST + PATH_HEAD <= REC_RECORD_MAX, "two paths and
 #define SEGMENTS_MOST 32u
 #define ROOM_FIRST 64u
 
-/* ---- one look at the loader's list */
+/* ---- the dynamic linker's list */
 
 struct table_question {
     uint64_t address;
@@ -56,7 +56,7 @@ static void take_table(const struct dl_phdr_info *info, struct table_question *q
             uint64_t low = info->dlpi_addr + segment->p_vaddr;
             q->table->header = (const uint8_t *)(uintptr_t)at;
             q->table->low = (const uint8_t *)(uintptr_t)low;
-            /* What the file has: pages behind its end would be SIGBUS. */
+            /* Only bytes in the file: pages beyond its end would raise SIGBUS. */
             q->table->high = (const uint8_t *)(uintptr_t)(low + segment->p_filesz);
             q->found = q->table->header < q->table->high;
         }
@@ -106,7 +106,7 @@ static bool grow(void)
     return true;
 }
 
-/* The descriptor of the GNU build id among the notes of a segment; its length, 0: there is none. */
+/* Finds the GNU build id among the notes of a segment; returns its length, 0: there is none. */
 static size_t build_id_in(const uint8_t *at, size_t size, const uint8_t **id)
 {
     while (size >= sizeof(ElfW(Nhdr))) {
@@ -143,17 +143,17 @@ static size_t build_id_of(const struct dl_phdr_info *info, const uint8_t **id)
 }
 
 /*
- * The path of a module that was loaded by a relative one: the folder may have been another one by
- * then, which the build id tells. What has no slash is no file.
+ * Completes a relative path with the working folder, which may have changed since the module was
+ * loaded; the build id reveals that. A name without a slash is not a file.
  */
 static uint8_t *put_path(uint8_t *at, const char *name)
 {
-    /* Stacks may be small: further on in the record's memory there is room as well. */
+    /* Stacks may be small: uses the unused part of the record's memory. */
     char *path = (char *)at + PATH_MOST + PATH_HEAD;
     size_t length = name ? strnlen(name, PATH_MOST) : 0, folder = 0;
     if (length && name[0] != '/' && memchr(name, '/', length)) {
         long n = syscall(SYS_getcwd, path, (size_t)PATH_MOST);
-        /* With the zero; "(unreachable)…" when it is outside of our root. */
+        /* Includes the NUL; "(unreachable)…" when it is outside the root folder. */
         folder = n > 1 && path[0] == '/' && (size_t)n + length <= PATH_MOST ? (size_t)n : 0;
     }
     if (!folder)
@@ -164,9 +164,9 @@ static uint8_t *put_path(uint8_t *at, const char *name)
 }
 
 /*
- * Which file an image without a build id is: device, inode, size and time of its last change. The
- * executable's is the one that runs; that of a library only where it was loaded just now, for a
- * file that was replaced since has the same path. A filter of system calls is not tried.
+ * Identifies the file of an image without a build id: device, inode, size and mtime. For the
+ * executable it is the running one; for a library only one that was loaded just now, since a file
+ * that was replaced since has the same path. With a system call filter nothing is tried.
  */
 static uint8_t *put_file(uint8_t *at, const char *name)
 {
@@ -233,11 +233,11 @@ static struct module *find(const struct module *like)
     return NULL;
 }
 
-/* What the first pass over the loader's list finds. */
+/* Results of the first pass over the dynamic linker's list. */
 struct survey {
     struct thread *t;
     uint64_t adds, subs;
-    bool record; /* the second pass: new ones are recorded */
+    bool record; /* the second pass: new modules are recorded */
 };
 
 static int on_module(struct dl_phdr_info *info, size_t size, void *survey)
@@ -270,7 +270,7 @@ static int on_module(struct dl_phdr_info *info, size_t size, void *survey)
     return 0;
 }
 
-/* Drops those that the loader has no more. They are gone from the next epoch on. */
+/* Drops modules that were unloaded. They are gone from the next epoch on. */
 static void drop_unseen(struct thread *t)
 {
     uint32_t kept = 0;

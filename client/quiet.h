@@ -2,9 +2,9 @@
 #define TIDEMARK_CLIENT_QUIET_H
 
 /*
- * Stretches that must not be left in the middle: under a lock, or with something half made. Signals
- * wait, for a handler may jump away; cancellation waits, for malloc is no point of cancellation but
- * what we call may be one; errno is as it was.
+ * Critical sections that must not be left in the middle: under a lock, or with incomplete data.
+ * Signals are blocked, since a handler may jump away. Cancellation is disabled, since malloc is not
+ * a cancellation point but functions called here may be. errno is preserved.
  */
 
 #include <errno.h>

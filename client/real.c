@@ -44,13 +44,13 @@ void *real_default(const char *name)
 {
     void *found = dlsym(RTLD_DEFAULT, name);
     if (!found)
-        (void)dlerror(); /* not the program's to see */
+        (void)dlerror(); /* hides the error from the program */
     return (void *)(uintptr_t)elf_image_definition((uintptr_t)found, name);
 }
 
 /*
- * Only what every C library of the last years has: a look-up that fails allocates a message, and
- * the allocator may be the program's own, whose constructors have not run yet.
+ * Looks up only functions that all C libraries of recent years have: a failed look-up allocates a
+ * message, and the allocator may be the program's own, whose constructors have not run yet.
  */
 void real_find(bool late)
 {
@@ -75,7 +75,7 @@ void real_find(bool late)
         void *found = real_next(names[i].name);
         memcpy((char *)&real + names[i].offset, &found, sizeof found);
         if (!found)
-            (void)dlerror(); /* not the program's to see */
+            (void)dlerror(); /* hides the error from the program */
     }
     void *found = real_next("syscall");
     memcpy(&real_syscall, &found, sizeof found);

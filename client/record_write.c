@@ -11,7 +11,7 @@
 void record_lost(enum rec_loss why, bool is_free, size_t bytes)
 {
     struct rec_header *header = state.header;
-    /* A thread that was in a hook while the recording was ended by wish loses nothing. */
+    /* A thread that was in a hook when the recording was ended on request has no loss. */
     if (!header || atomic_load_explicit(&live.page.on, memory_order_acquire) == LIVE_OFF)
         return;
     if (is_free) {
@@ -32,7 +32,7 @@ void record_dropped(struct thread *t, uint32_t pool, uint64_t size)
     t->dropped_bytes += size;
 }
 
-/* Says that a record is being made, then takes its stamp. */
+/* Marks a record as in progress, then reads its stamp. */
 static inline uint64_t begin(struct writer *w)
 {
     atomic_store_explicit(&w->chunk->pending, w->stamp, memory_order_relaxed);
@@ -41,7 +41,7 @@ static inline uint64_t begin(struct writer *w)
     return client_likely(stamp > w->stamp) ? stamp : w->stamp;
 }
 
-/* What a signal handler left undone by jumping away is not committed, so not there. */
+/* Data of a record that a signal handler abandoned by jumping away is never committed. */
 static inline void commit(struct writer *w, uint8_t *end, uint64_t stamp)
 {
     w->stamp = stamp;
@@ -63,7 +63,7 @@ static void end_sized(struct writer *w, enum rec_kind kind, const uint8_t *body,
     commit(w, at, stamp);
 }
 
-/* REC_CLOCK_COUNTER says nothing about time: a record says it whenever the coarse clock moved. */
+/* REC_CLOCK_COUNTER has no time: a record gives it whenever the coarse clock has moved. */
 static void note_clock(struct thread *t, unsigned level)
 {
     int64_t coarse = clock_coarse_ns();
@@ -83,7 +83,7 @@ static inline bool ready(struct thread *t, unsigned level)
     return threads_room(t, level, THREADS_BLOCK);
 }
 
-/* All that the records of blocks begin with. */
+/* The beginning of all records of blocks. */
 static inline uint8_t *put_head(struct writer *w, uint8_t kind, uint64_t stamp,
                                 const struct block *block)
 {
@@ -168,7 +168,7 @@ void record_loss(struct thread *t)
     t->dropped = t->dropped_bytes = 0;
 }
 
-/* The body begins with the stamp: room is left for the longest. */
+/* The body begins with the stamp: reserves the longest. */
 uint8_t *record_begin(struct thread *t)
 {
     if (!threads_room(t, 0, REC_RECORD_MAX))

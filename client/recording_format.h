@@ -2,11 +2,11 @@
 #define TIDEMARK_CLIENT_RECORDING_FORMAT_H
 
 /*
- * The recording of one process, and how the preload library meets its collector.
+ * The recording of one process, and how the preload library connects to its collector.
  *
- * Who uses this: `libtidemark.so` (client/) writes recordings, `tidemark run` reads them, and both
- * run on one host: numbers are little-endian words in natural alignment, times are clocks of that
- * host. This header has constants and structs only, and needs nothing but the C library.
+ * `libtidemark.so` (client/) writes recordings, `tidemark run` reads them, and both run on one
+ * host: numbers are little-endian words in natural alignment, times are clocks of that host. This
+ * header has constants and structs only, and needs nothing but the C library.
  *
  * ## The file
  *
@@ -14,38 +14,39 @@
  *   units 1 …        chunks, each of 1 to REC_CHUNK_UNITS whole units, in the order in which they
  *                    were taken
  *
- * The library maps chunks shared, so what it wrote is in the file whatever becomes of the process:
- * the file is its own journal. Space is reserved with fallocate() before it is mapped; a full disk
- * is a counted loss and never SIGBUS. The reader must not truncate the file while the process lives
+ * The library maps chunks shared, so what it wrote is in the file however the process ends: the
+ * file is its own journal. Space is reserved with fallocate() before it is mapped; a full disk is
+ * a counted loss and never SIGBUS. The reader must not truncate the file while the process lives
  * (it may punch holes into closed chunks that it has read).
  *
- * `header.units_taken` is raised first, then space is reserved, then the chunk's header is written,
- * `magic` last. So a reader goes from unit to unit: at a unit without REC_CHUNK_MAGIC it goes on
- * with the next unit (a chunk being made, or one that never came to be), else it skips
- * `chunk.units`. Units at or beyond `units_taken`, or beyond the file's end, hold nothing.
- * A live reader looks at such gaps again later.
+ * The library first raises `header.units_taken`, then reserves space, then writes the chunk's
+ * header, `magic` last. A reader goes from unit to unit: if a unit has no REC_CHUNK_MAGIC (a chunk
+ * being made, or one that was abandoned), it continues with the next unit; else it skips
+ * `chunk.units`. Units at or beyond `units_taken`, or beyond the file's end, are empty. A live
+ * reader checks such gaps again later.
  *
  * ## Chunks of events (REC_CHUNK_EVENTS)
  *
- * One thread writes a chunk at a time. `committed` bytes behind the header are whole records; it is
- * stored with release order after each record. A chunk that a thread leaves half full when it ends
- * may go on with records of another thread: REC_OWNER says so.
- * State that records build on (stamp, address, below) begins anew in each chunk, so a chunk can be
- * read alone.
+ * One thread writes a chunk at a time. `committed` bytes after the header are whole records; it is
+ * stored with release order after each record. When a thread ends, another one may continue its
+ * half-full chunk: REC_OWNER marks this. The state that records build on (stamp, address, below)
+ * is reset in each chunk, so a chunk can be read alone.
  *
  * ### Records
  *
  * A record begins with a byte: its low 5 bits are the kind (enum rec_kind), the upper 3 are flags
- * whose meaning depends on the kind. "varint": 7 bits a byte, low ones first, bit 7 set: more
+ * whose meaning depends on the kind. "varint": 7 bits per byte, low ones first, bit 7 set: more
  * follow, at most 10 bytes. "zigzag": a signed number n as varint of (n << 1) ^ (n >> 63).
  *
- *   stamp    varint, to be added to the stamp of the record before; the first one to base_stamp
- *   address  zigzag, to be added to the address of the record before in this chunk (of any kind
- * that has an address); the first one, and the first one behind REC_OWNER, to 0. With REC_FLAG_BY16
- * it counts in steps of 16 bytes how      a byte, enum rec_how; only with REC_FLAG_HOW, else
- * REC_HOW_MALLOC of allocations and REC_HOW_FREE of frees pool     varint, pool number; only with
- * REC_FLAG_POOL, else 0: the heap stack    varint, node number of the innermost frame, 0: unknown
- *   text     varint length, then as many bytes, no zero at the end
+ *   stamp    varint, added to the stamp of the previous record; the first one to base_stamp
+ *   address  zigzag, added to the address of the previous record in this chunk (of any kind with an
+ *            address); the first one, and the first one after REC_OWNER, to 0. With REC_FLAG_BY16
+ *            it counts in units of 16 bytes
+ *   how      a byte, enum rec_how; only with REC_FLAG_HOW, else REC_HOW_MALLOC for allocations and
+ *            REC_HOW_FREE for frees
+ *   pool     varint, pool number; only with REC_FLAG_POOL, else 0: the heap
+ *   stack    varint, node number of the innermost frame, 0: unknown
+ *   text     varint length, then as many bytes, without a terminating NUL
  *
  * Kinds below REC_SIZED_KINDS (the frequent ones):
  *
@@ -55,9 +56,8 @@
  *   REC_PUT_BACK    stamp, [how], [pool], address: the realloc of this thread that freed the block
  *                   failed; the block lives on with the size and the call stack that it had
  *
- * All others have, behind the first byte, a varint with the length of their body in bytes. Unknown
- * kinds and bytes at the end of a body that a reader does not know are skipped. Every body begins
- * with a stamp:
+ * All others have, after the first byte, a varint with the length of their body in bytes. A reader
+ * skips unknown kinds, and unknown bytes at the end of a body. Every body begins with a stamp:
  *
  *   REC_OWNER          stamp, thread number, kernel's thread id: what follows is of that thread
  *   REC_THREAD_NAME    stamp, text: the name of this thread, from here on
@@ -83,50 +83,51 @@
  *   REC_DISCARD        stamp, pool number, stack: all blocks of the pool are gone
  *   REC_PAUSE          stamp, 1: the program paused the recording of allocations, 0: it goes on
  *
- * Where no type is said, a number is a varint.
+ * Numbers without a type are varints.
  *
  * ## Order
  *
- * Stamps of one chunk never go down. A free and the first half of a realloc are stamped and
+ * Stamps within a chunk never decrease. A free and the first half of a realloc are stamped and
  * committed before the real call, an allocation after it. So sorting all records by stamp (equal
  * stamps: those of a thread in its order) gives an order in which no block is allocated before its
- * address was freed.
- * What is stamped with `header.clock`:
+ * address was freed. The source of stamps is `header.clock`:
+ *
  *   REC_CLOCK_TSC      x86's time stamp counter, invariant and the kernel's own clock source
- *   REC_CLOCK_COUNTER  a number that each event of the process raises by one; times come from
+ *   REC_CLOCK_COUNTER  a number that each event of the process increments; times come from
  *                      REC_CLOCK records, the chunks' (base_stamp, base_ns) and the header's pairs
  *
- * Live: read the clock (the TSC, or `header.counter`), then membarrier, then `pending` and
- * `committed` of every open chunk, new ones included. All records with stamps below the least of
- * that clock and those `pending` values that are not REC_IDLE are then committed; a mark so
- * computed never has to go down. This holds without a fence in the hooks: `pending` is stored
- * before the stamp is read, and what the barrier finds retired is visible behind it.
- * MEMBARRIER_CMD_GLOBAL waits until all processors have come by, some milliseconds;
- * MEMBARRIER_CMD_GLOBAL_EXPEDITED interrupts those that run a process which asked for it, and
- * `header.expedited` says that this one did. When the process is dead, everything committed is all
- * there is.
+ * A live reader reads the clock (the TSC, or `header.counter`), then calls membarrier, then reads
+ * `pending` and `committed` of every open chunk, new ones included. It takes the minimum of that
+ * clock and of the `pending` values other than REC_IDLE: all records with lower stamps are
+ * committed then, and the minimum never decreases later. This needs no fence in the hooks:
+ * `pending` is stored before the stamp is read, and stores retired before the barrier are visible
+ * after it. MEMBARRIER_CMD_GLOBAL waits for all processors, some milliseconds;
+ * MEMBARRIER_CMD_GLOBAL_EXPEDITED interrupts those that run a registered process, and
+ * `header.expedited` means that this one is registered. When the process has ended, everything
+ * committed is all there is.
  *
  * ## Bounds
  *
- * `options.file_bytes` bounds the units that are taken and not released, header included. With
- * REC_FULL_STOP the recording ends there. Else two things go beyond it, which no reading gives
- * back: chunks of nodes, and chunks that threads have open, twice over; so nobody waits for
- * himself. With REC_FULL_DROP frees have no bound: they are of blocks that are in the recording, so
- * they are not many. Allocations and what programs send are dropped while there is no room, and
- * counted in `header.dropped`; REC_LOSS says where.
+ * `options.file_bytes` limits the units that are taken and not released, header included. With
+ * REC_FULL_STOP the recording ends at the limit. Otherwise two things may exceed it, since reading
+ * cannot release them: chunks of nodes, and twice the chunks that threads have open; so no thread
+ * waits for itself. With REC_FULL_DROP frees are not limited: they are of recorded blocks, so they
+ * are few. Allocations and data that programs send are dropped while there is no room, and counted
+ * in `header.dropped`; REC_LOSS marks the places.
  *
  * ## Chunks of call stack nodes (REC_CHUNK_NODES)
  *
- * An array of struct rec_node behind the header, as many as fit. The first one's number is
- * `first_node`. A call stack is a node: its program counter, and the number of the node of its
- * caller, 0 for none. Node 0 does not exist. A node whose `pc` is 0 was not written yet; all
- * nodes that a committed record names have been. A stack with more frames than `options.depth` ends
- * in a node of its own, without a parent, whose `pc` is REC_PC_CUT.
+ * An array of struct rec_node after the header, as many as fit. The first one's number is
+ * `first_node`. A call stack is a node: its program counter, and the number of its caller's node,
+ * 0 for none. Node 0 does not exist. A node whose `pc` is 0 is not written yet; all nodes that a
+ * committed record refers to are written. A stack with more frames than `options.depth` ends in a
+ * node without a parent, whose `pc` is REC_PC_CUT.
+ *
  * The low 48 bits of `pc` are the address: the return address of a call, or with REC_NODE_EXACT in
  * `parent` the address itself (the frame that a signal interrupted). The upper 16 bits are the
- * epoch, in which the address was met: a module that was loaded with epoch L and unloaded with
- * epoch U covers nodes of epochs L to U - 1. Epochs change whenever a module went away, so
- * addresses that another module uses again are told apart. Epochs end at 65,535 and stay there.
+ * epoch in which the address was seen: a module that was loaded in epoch L and unloaded in epoch U
+ * covers nodes of epochs L to U - 1. A new epoch begins whenever a module is unloaded, so an
+ * address that another module reuses is distinct. Epochs stop at 65,535.
  */
 
 #include <stdatomic.h>
@@ -143,12 +144,12 @@
 #define REC_IDLE UINT64_MAX
 
 enum rec_kind {
-    REC_NOTHING = 0, /* not a record; met only in damaged files */
+    REC_NOTHING = 0, /* not a record; appears only in damaged files */
     REC_ALLOC = 1,
     REC_FREE = 2,
     REC_FREE_STACK = 3,
     REC_PUT_BACK = 4,
-    REC_SIZED_KINDS = 8, /* this one and all above have a length */
+    REC_SIZED_KINDS = 8, /* this kind and all above have a length */
     REC_OWNER = 8,
     REC_THREAD_NAME = 9,
     REC_THREAD_EXIT = 10,
@@ -171,7 +172,7 @@ enum rec_kind {
     REC_KIND_MASK = 0x1f,
 };
 
-/* Of the kinds that are not sized. */
+/* For kinds that are not sized. */
 enum rec_flag {
     REC_FLAG_BY16 = 0x20,
     REC_FLAG_HOW = 0x40,
@@ -199,11 +200,11 @@ enum rec_how {
 };
 
 enum rec_loss {
-    REC_LOSS_NESTED = 0, /* events of signal handlers that interrupted each other in hooks */
+    REC_LOSS_NESTED = 0, /* events of nested signal handlers in hooks */
     REC_LOSS_SPACE = 1,  /* no room in the file */
-    REC_LOSS_MEMORY = 2, /* no memory for the state of a thread */
-    REC_LOSS_STACK = 3,  /* events that are there, but without their call stack */
-    REC_LOSSES = 4,      /* those that the header counts in `lost` */
+    REC_LOSS_MEMORY = 2, /* no memory for a thread's state */
+    REC_LOSS_STACK = 3,  /* recorded events without their call stack */
+    REC_LOSSES = 4,      /* the number of kinds that the header counts in `lost` */
     REC_LOSS_FULL = 4,   /* REC_FULL_DROP; the header counts them in `dropped` */
 };
 
@@ -219,11 +220,11 @@ enum rec_clock {
 };
 
 enum rec_state {
-    REC_STATE_NEW = 0,       /* being set up: holds nothing */
-    REC_STATE_RECORDING = 1, /* of a dead process: it was killed, or called _exit */
+    REC_STATE_NEW = 0,       /* not set up yet: holds nothing */
+    REC_STATE_RECORDING = 1, /* in an ended process: it was killed, or called _exit */
     REC_STATE_EXITING = 2,   /* exit handlers run or have run; events may still follow */
-    REC_STATE_FULL = 3,      /* no room at header.end_stamp: complete up to there, not behind */
-    REC_STATE_EXEC = 4,      /* exec was called and did not return so far */
+    REC_STATE_FULL = 3,      /* no room at header.end_stamp: complete up to there, not after */
+    REC_STATE_EXEC = 4,      /* exec was called and has not returned */
 };
 
 enum rec_arch {
@@ -231,16 +232,16 @@ enum rec_arch {
     REC_ARCH_AARCH64 = 2,
 };
 
-/* What to record; the collector's answer to the hello. 0 of any field: its default. */
+/* What to record; the collector's answer to the hello. 0 in any field: its default. */
 struct rec_options {
-    uint32_t size;         /* of this struct as its writer knows it */
+    uint32_t size;         /* of this struct in the writer's version */
     uint32_t flags;        /* enum rec_option_flag */
     uint32_t depth;        /* frames of a call stack, 1 to REC_DEPTH_MAX; default REC_DEPTH */
     uint32_t pools;        /* enum rec_pools; default REC_POOLS_HEAP */
     uint64_t min_size;     /* bytes; smaller blocks are not recorded */
-    uint64_t sample_bytes; /* mean bytes between two samples; 0: every block */
-    uint64_t sample_seed;  /* of the sampling; 0: taken from the clock */
-    uint64_t file_bytes;   /* see "Bounds"; 0: none but the disk's */
+    uint64_t sample_bytes; /* mean bytes between two samples; 0: record every block */
+    uint64_t sample_seed;  /* seed of the sampling; 0: taken from the clock */
+    uint64_t file_bytes;   /* see "Bounds"; 0: limited by the disk only */
     uint32_t when_full;    /* enum rec_when_full */
     uint32_t reserved_word;
     uint64_t reserved[9];
@@ -248,19 +249,19 @@ struct rec_options {
 
 #define REC_DEPTH 64u
 #define REC_DEPTH_MAX 255u
-/* The pc of the node that stands for the callers beyond `depth`; no address of code. */
+/* The pc of the node that represents callers beyond `depth`; not a code address. */
 #define REC_PC_CUT 1u
 
 enum rec_option_flag {
-    REC_OPTION_FOLLOW_FORK = 1 << 0, /* children of fork and exec meet the collector, too */
+    REC_OPTION_FOLLOW_FORK = 1 << 0, /* children of fork and exec connect to the collector, too */
     REC_OPTION_FREE_STACKS = 1 << 1, /* frees have call stacks */
     REC_OPTION_GPU = 1 << 2,
-    REC_OPTION_PAUSED = 1 << 3,      /* record nothing until header.control says so */
-    REC_OPTION_COUNTER = 1 << 5,     /* REC_CLOCK_COUNTER even where the TSC could be used */
-    REC_OPTION_ATTACHED = 1 << 6,    /* REC_ORIGIN_ATTACH: blocks from before are not known */
-    REC_OPTION_CLIENT = 1 << 7,      /* exit waits a little for header.client_served */
-    REC_OPTION_FOLLOW_EXEC = 1 << 4, /* what this process, not a fork of it, executes meets the
-                                        collector, too: scripts and wrappers become programs so */
+    REC_OPTION_PAUSED = 1 << 3,      /* record nothing until header.control changes */
+    REC_OPTION_COUNTER = 1 << 5,     /* REC_CLOCK_COUNTER even if the TSC could be used */
+    REC_OPTION_ATTACHED = 1 << 6,    /* REC_ORIGIN_ATTACH: earlier blocks are unknown */
+    REC_OPTION_CLIENT = 1 << 7,      /* exit waits briefly for header.client_served */
+    REC_OPTION_FOLLOW_EXEC = 1 << 4, /* programs that this process, not a fork of it, executes
+ connect, too: a script or wrapper becomes its program */
 };
 
 enum rec_pools {
@@ -271,7 +272,7 @@ enum rec_pools {
 enum rec_when_full {
     REC_FULL_STOP = 0, /* the recording ends there */
     REC_FULL_WAIT = 1, /* the program waits until the collector has released units */
-    REC_FULL_DROP = 2, /* allocations are dropped meanwhile, with their frees, and counted */
+    REC_FULL_DROP = 2, /* allocations are dropped and counted meanwhile, with their frees */
 };
 
 struct rec_pair {
@@ -289,65 +290,74 @@ struct rec_header {
     uint32_t unit;               /* REC_UNIT */
     uint32_t arch;               /* enum rec_arch */
     uint32_t clock;              /* enum rec_clock */
-    int32_t pid, ppid;           /* as the process sees them */
+    int32_t pid, ppid;           /* in the process's own pid namespace */
     uint64_t realtime_ns;        /* CLOCK_REALTIME at `first` */
     struct rec_pair first, last; /* last: zero until the process exits */
     struct rec_options options;
-    char exe[1024]; /* path of the program, cut when longer; ends with a zero */
+    char exe[1024]; /* path of the program, truncated if longer; NUL-terminated */
 
-    /* The library writes these, the collector reads them. */
+    /* Written by the library, read by the collector. */
     _Alignas(64) _Atomic uint32_t state; /* enum rec_state */
     _Atomic uint32_t units_taken;        /* unit 0 included */
     _Atomic uint64_t end_stamp;          /* of REC_STATE_FULL */
     _Atomic uint32_t end_errno;          /* why: ENOSPC, EFBIG, EBADF, …; EPERM: seccomp(2) */
-    _Atomic uint32_t threads;            /* thread numbers given: 0 to threads - 1 */
+    _Atomic uint32_t threads;            /* number of thread numbers given */
     _Atomic uint32_t epoch;
     _Atomic uint32_t children;          /* not followed: forks and spawns */
-    _Atomic uint32_t early_allocations; /* served before the recording began, not in it */
+    _Atomic uint32_t early_allocations; /* from before the recording began, not in it */
     struct {
         _Atomic uint64_t allocations, bytes, frees;
     } lost[REC_LOSSES];
-    _Atomic uint64_t too_small; /* allocations below min_size, up to 255 of a thread later */
+    _Atomic uint64_t too_small; /* allocations below min_size, behind by up to 255 per thread */
 
-    /* The collector writes these, the library reads them. */
-    _Alignas(64) _Atomic uint32_t released; /* units whose space was given back */
+    /* Written by the collector, read by the library. */
+    _Alignas(64) _Atomic uint32_t released; /* units whose space was freed */
     _Atomic uint32_t control;               /* enum rec_control */
 
-    /* REC_CLOCK_COUNTER; a line of its own, since every event of every thread writes it. */
+    /*
+     * For REC_CLOCK_COUNTER; in a cache line of its own, since every event of every thread writes
+     * it.
+     */
     _Alignas(64) _Atomic uint64_t counter;
 
-    /* The library again. Of the pool with that number, the last one: of all from there on. */
+    /* By the library again. For the pool with that number; the last one: for all further pools. */
     _Alignas(64) struct {
         _Atomic uint64_t allocations, bytes;
     } dropped[REC_POOLS_COUNTED];
     _Atomic uint64_t dropped_notes; /* zones, messages and plots */
-    /* Not recorded because of REC_CONTROL_PAUSE, up to 63 allocations of a thread later. */
+    /* Not recorded because of REC_CONTROL_PAUSE; behind by up to 63 allocations per thread. */
     _Atomic uint64_t paused_allocations, paused_bytes;
-    _Atomic uint64_t others;              /* allocations of threads that are not among these: */
+    _Atomic uint64_t others;              /* allocations of threads other than these: */
     char only_threads[REC_THREADS_BYTES]; /* as in the welcome */
-    /* The process takes part in MEMBARRIER_CMD_GLOBAL_EXPEDITED, see "Order". */
+    /* The process is registered for MEMBARRIER_CMD_GLOBAL_EXPEDITED, see "Order". */
     _Atomic uint32_t expedited;
-    /* Libraries that were loaded with RTLD_DEEPBIND: what their constructors allocated is not in
-     * it, but is freed like any other block. */
+    /*
+     * Libraries loaded with RTLD_DEEPBIND: allocations of their constructors are not recorded, but
+     * their frees are.
+     */
     _Atomic uint32_t deep_libraries;
-    /* Such that nothing could be recorded of: with an allocator of their own, or not seen to load.
+    /*
+     * Such libraries that could not be recorded: with their own allocator, or whose loading was not
+     * seen.
      */
     _Atomic uint32_t deep_unseen;
-    /* Functions of an allocator that modules may call and that are not recorded, with commas. */
+    /*
+     * Functions of an allocator that modules may call and that are not recorded, comma-separated.
+     */
     char unseen[REC_UNSEEN_BYTES];
-    _Atomic uint64_t failed_allocations; /* calls that gave no block, for want of memory */
-    /* Calls of exec whose program was not told of the library: a limit leaves no memory for it. */
+    _Atomic uint64_t failed_allocations; /* calls that failed because memory was short */
+    /* Calls of exec without the library's variables: a limit leaves no memory for them. */
     _Atomic uint32_t bare_execs;
     /* TCP port at which the first Tracy client in the program listens; 0: none does. */
     _Atomic uint32_t client_port;
-    /* The collector writes it: that client has a server, or will not get one. */
+    /* By the collector: that client has a server, or will not get one. */
     _Atomic uint32_t client_served;
 };
 
 enum rec_control {
     REC_CONTROL_GO = 0,
     REC_CONTROL_PAUSE = 1, /* allocations are not recorded; frees still are */
-    REC_CONTROL_HOLD = 2,  /* the same, uncounted, while the hooks are being put in place */
+    REC_CONTROL_HOLD = 2,  /* the same, uncounted, while hooks are being installed */
 };
 
 enum rec_chunk_kind {
@@ -356,12 +366,12 @@ enum rec_chunk_kind {
 };
 
 enum rec_chunk_state {
-    REC_CHUNK_OPEN = 1,    /* a thread writes it, or (nodes) any thread */
-    REC_CHUNK_RESTING = 2, /* its thread ended; another one may go on */
+    REC_CHUNK_OPEN = 1,    /* one thread writes it; nodes: any thread */
+    REC_CHUNK_RESTING = 2, /* its thread ended; another one may continue it */
     REC_CHUNK_CLOSED = 3,  /* nothing is added any more */
 };
 
-/* Behind it come `units` * REC_UNIT - sizeof(struct rec_chunk) bytes. */
+/* Followed by `units` * REC_UNIT - sizeof(struct rec_chunk) bytes. */
 struct rec_chunk {
     _Atomic uint32_t magic;
     uint16_t kind; /* enum rec_chunk_kind */
@@ -374,16 +384,16 @@ struct rec_chunk {
     uint64_t base_ns; /* CLOCK_MONOTONIC at base_stamp */
     uint64_t reserved[3];
 
-    _Atomic uint32_t committed; /* bytes behind this header; nodes: not used */
+    _Atomic uint32_t committed; /* bytes after this header; nodes: not used */
     _Atomic uint32_t state;     /* enum rec_chunk_state */
-    _Atomic uint64_t pending;   /* REC_IDLE, or no later than the stamp of the record being made */
+    _Atomic uint64_t pending;   /* REC_IDLE, or at most the stamp of the record in progress */
     uint64_t reserved_hot[6];
 };
 
 struct rec_node {
     _Atomic uint64_t pc; /* low 48 bits: address; upper 16: epoch */
     uint32_t parent;     /* REC_NODE_EXACT and the caller's number */
-    uint32_t next;       /* the library's own: the next node with this hash */
+    uint32_t next;       /* for the library: the next node with this hash */
 };
 
 #define REC_NODE_EXACT 0x80000000u
@@ -397,32 +407,35 @@ _Static_assert(sizeof(struct rec_chunk) == 128, "a chunk's header is two cache l
 _Static_assert(sizeof(struct rec_node) == 16, "rec_node has no padding");
 
 /*
- * ## Meeting the collector
+ * ## Connecting to the collector
  *
- * The collector listens on a SOCK_SEQPACKET Unix socket whose path stands in REC_ENV_SOCKET (a
- * leading '@': an abstract name). A process connects, sends one struct rec_hello and receives one
- * struct rec_welcome, with it (SCM_RIGHTS) a descriptor of its recording file when `accepted` is 1:
- * open for reading and writing, of zero length, not in O_APPEND mode. The library makes everything
- * in the file, header included. It keeps the connection open and never uses it again: the collector
- * sees its end as that of the program, if its header says REC_STATE_EXEC or the process is gone. (A
- * child of fork may hold it a little longer, until it closes it, and a program may close
- * descriptors that are not its own: pidfd_open tells the truth. Who needs its file then says
- * REC_ORIGIN_AGAIN.) Without an answer within REC_ANSWER_MS, or when `accepted` is 0, nothing is
- * recorded and the hooks only pass calls on.
+ * The collector listens on a SOCK_SEQPACKET Unix socket whose path is in REC_ENV_SOCKET (a leading
+ * '@': an abstract name). A process connects, sends a struct rec_hello and receives a struct
+ * rec_welcome. If `accepted` is 1, a descriptor of its recording file comes with it (SCM_RIGHTS):
+ * open for reading and writing, of zero length, without O_APPEND. The library writes all of the
+ * file, header included.
  *
- * The process takes REC_ENV_SOCKET, REC_ENV_FILE and its own entry of LD_PRELOAD out of its
- * environment; with REC_OPTION_FOLLOW_FORK they are put back for what it executes.
+ * The library keeps the connection open and does not use it again: its end tells the collector
+ * that the program has ended, if the header has REC_STATE_EXEC or the process is gone. (A child of
+ * fork may hold it a little longer, and a program may close descriptors that it does not know, so
+ * the collector also uses pidfd_open. A process that needs its file again sends REC_ORIGIN_AGAIN.)
+ * If no answer arrives within REC_ANSWER_MS, or `accepted` is 0, nothing is recorded and the hooks
+ * only call the real functions.
+ *
+ * The process removes REC_ENV_SOCKET, REC_ENV_FILE and its entry of LD_PRELOAD from its
+ * environment; with REC_OPTION_FOLLOW_FORK the library adds them again for programs that the
+ * process executes.
  *
  * Without REC_ENV_SOCKET, REC_ENV_FILE names a file to create ("%p": the pid), with the options of
- * REC_ENV_OPTIONS: words NAME=NUMBER with commas between them, of the names depth, min-size,
- * sample, seed, pools, bytes, flags.
+ * REC_ENV_OPTIONS: comma-separated words NAME=NUMBER, with the names depth, min-size, sample,
+ * seed, pools, bytes, flags.
  *
- * Without either a collector is started: the program REC_ENV_COLLECTOR, or the `tidemark` that
- * belongs to the library, as `run --listen --report none --adopt-after 1 OPTIONS --adopt PID` with
- * the options that REC_ENV_RUN has between spaces. It tells the path of its socket in a line of its
- * standard output, or '!' and the reason for which it does not collect. REC_ENV_RUN=off records
- * nothing. REC_ENV_PROGRAM names the only program to record, then with --adopt-after 0; in all
- * others the library leaves the environment as it is.
+ * Without either, the library starts a collector: the program REC_ENV_COLLECTOR, or the `tidemark`
+ * that belongs to the library, as `run --listen --report none --adopt-after 1 OPTIONS --adopt
+ * PID`, where OPTIONS are those of REC_ENV_RUN, separated by spaces. The collector prints the path
+ * of its socket as a line on standard output, or '!' and the reason why it does not record.
+ * REC_ENV_RUN=off disables recording. REC_ENV_PROGRAM names the only program to record, then with
+ * --adopt-after 0; in all others the library leaves the environment unchanged.
  */
 
 #define REC_ENV_SOCKET "TIDEMARK_SOCKET"
@@ -434,22 +447,22 @@ _Static_assert(sizeof(struct rec_node) == 16, "rec_node has no padding");
 #define REC_ANSWER_MS 10000
 
 enum rec_origin {
-    REC_ORIGIN_EXEC = 0,   /* the library was loaded by a fresh program */
-    REC_ORIGIN_FORK = 1,   /* the process is a fork of one that was recorded */
-    REC_ORIGIN_AGAIN = 2,  /* the program closed our descriptors: the same file once more, please */
-    REC_ORIGIN_ATTACH = 3, /* the library was loaded into a process that ran already */
+    REC_ORIGIN_EXEC = 0,   /* the library was loaded at the program's start */
+    REC_ORIGIN_FORK = 1,   /* a fork of a recorded process */
+    REC_ORIGIN_AGAIN = 2,  /* the program closed the descriptors: requests the same file again */
+    REC_ORIGIN_ATTACH = 3, /* the library was loaded into a running process */
 };
 
 /*
- * Tidemark's listener at TCP port N has a Unix stream socket with the abstract name REC_PORT_NAME
- * N. A program that cannot bind N connects there; once the listener has left the port, it closes
- * that connection.
+ * A listener of Tidemark at TCP port N has a Unix stream socket with the abstract name
+ * REC_PORT_NAME N. A program that cannot bind N connects there; the listener closes that connection
+ * when it has released the port.
  */
 #define REC_PORT_NAME "tidemark.port."
 
 /*
- * What is called in a process that runs already, once the library was loaded into it: the first
- * with the path of the socket. Both return enum rec_attach.
+ * Functions called in a running process after the library was loaded into it; the first one gets
+ * the path of the socket. Both return enum rec_attach.
  */
 #define REC_ATTACH "tidemark_attach_1"
 #define REC_DETACH "tidemark_detach_1"
@@ -457,16 +470,16 @@ enum rec_origin {
 
 enum rec_attach {
     REC_ATTACH_DONE = 0,
-    REC_ATTACH_REFUSED = 1,  /* by the collector, or there is no memory */
-    REC_ATTACH_RECORDED = 2, /* a recording goes on */
-    REC_ATTACH_UNKNOWN = 3,  /* the process's malloc or free could not be found */
-    REC_ATTACH_BUSY = 4,     /* threads are still in hooks of the recording before */
+    REC_ATTACH_REFUSED = 1,  /* by the collector, or memory is short */
+    REC_ATTACH_RECORDED = 2, /* a recording is running */
+    REC_ATTACH_UNKNOWN = 3,  /* the process's malloc or free was not found */
+    REC_ATTACH_BUSY = 4,     /* threads are still in hooks of the previous recording */
 };
 
 /*
- * What REC_STORED returns the address of, in the process: the functions that were changed in the
- * places of modules, for the collector to find copies of their addresses elsewhere. Memory of the
- * library keeps the real addresses and is left alone.
+ * REC_STORED returns the address of this struct in the process: the functions that were hooked in
+ * modules' slots, so that the collector can find copies of their addresses elsewhere. The library's
+ * own memory keeps the real addresses and is skipped.
  */
 #define REC_STORED_MOST 128u
 
@@ -488,8 +501,8 @@ struct rec_hello {
     uint32_t origin; /* enum rec_origin */
     uint32_t reserved;
     uint64_t start_ns;   /* CLOCK_MONOTONIC */
-    uint64_t fork_stamp; /* of REC_ORIGIN_FORK: in the parent's recording */
-    char exe[1024];      /* cut when longer; ends with a zero */
+    uint64_t fork_stamp; /* REC_ORIGIN_FORK: stamp in the parent's recording */
+    char exe[1024];      /* truncated if longer; NUL-terminated */
 };
 
 struct rec_welcome {

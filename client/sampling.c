@@ -10,11 +10,11 @@
 
 #define BUCKETS (1u << 17)
 #define SMALL_AT_ONCE 256u
-#define SLOTS 7u /* addresses in a bucket, which is a cache line */
+#define SLOTS 7u /* addresses per bucket, which is a cache line */
 
 struct bucket {
     _Atomic uint64_t slots[SLOTS];
-    _Atomic uint64_t overflowed; /* once it is, frees of all that belong here are recorded */
+    _Atomic uint64_t overflowed; /* if set, frees of all blocks of this bucket are recorded */
 };
 
 static struct {
@@ -30,7 +30,7 @@ static inline uint64_t hash(const void *address)
     return h ^ h >> 29;
 }
 
-/* Blocks that came from nowhere must not be freed by the real function, so they are looked at. */
+/* Blocks of the early array must not reach the real free, so they always count as recorded. */
 static void mark_early(void)
 {
     size_t bytes;
@@ -46,7 +46,7 @@ void sampling_begin(uint64_t seed)
     set.seed = seed ? seed : clock_ns();
     state.filtered = false;
     if (!state.min_size && !state.sample) {
-        /* One that was attached to before is to look at all blocks now. */
+        /* After an earlier attach, all blocks must be checked from now on. */
         if (sampling_counters)
             memset((void *)sampling_counters, UINT8_MAX, SAMPLING_COUNTERS);
         return;
@@ -124,7 +124,7 @@ bool sampling_drops(const void *address)
 
 /* ---- the sample */
 
-/* splitmix64, with a state for each thread. */
+/* splitmix64, with a state per thread. */
 static uint64_t next_random(void)
 {
     uint64_t z = tls.random += UINT64_C(0x9e3779b97f4a7c15);
@@ -134,9 +134,9 @@ static uint64_t next_random(void)
 }
 
 /*
- * -ln(u) of a random u in (0, 1), so exponentially distributed with mean 1. The C library has its
- * logarithm in libm, which programs without floating point do without: u = m * 2^e with m in [1,
- * 2), and ln m = 2 artanh((m - 1) / (m + 1)), whose series is good to 1e-8 after eight terms.
+ * -ln(u) of a random u in (0, 1): exponentially distributed with mean 1. The C library's logarithm
+ * is in libm, which not all programs load. So u = m * 2^e with m in [1, 2), and ln m = 2 artanh((m
+ * - 1) / (m + 1)), whose series is accurate to 1e-8 after eight terms.
  */
 static double exponential(void)
 {

@@ -27,7 +27,7 @@ static uint32_t calculate(uint16_t operation, uint32_t a, uint32_t b)
     case BPF_MUL:
         return a * b;
     case BPF_DIV:
-        return b ? a / b : 0; /* by 0 is never calculated */
+        return b ? a / b : 0; /* the kernel never divides by 0 */
     case BPF_AND:
         return a & b;
     case BPF_OR:
@@ -57,7 +57,7 @@ static bool holds(uint16_t operation, uint32_t a, uint32_t b)
     }
 }
 
-/* What an instruction that loads gives. The kernel has seen to it that all is within bounds. */
+/* The value of a load instruction. The kernel has checked its bounds. */
 static uint32_t load(const struct machine *m, const struct sock_filter *i,
                      const struct seccomp_data *call)
 {
@@ -96,7 +96,7 @@ uint32_t sandbox_verdict(const struct sock_fprog *filter, const struct seccomp_d
             break;
         case BPF_ALU:
             if (BPF_OP(i->code) == BPF_DIV && other == 0)
-                return 0; /* as the kernel ends such a filter */
+                return 0; /* the kernel accepts no filter that gets here */
             m.a = calculate(BPF_OP(i->code), m.a, other);
             break;
         case BPF_JMP:
@@ -124,7 +124,7 @@ static uint32_t action_for(const struct sock_fprog *filter, const struct seccomp
 
 bool sandbox_ends_us(const struct sock_fprog *filter)
 {
-    /* Room in the recording. */
+    /* Space in the recording. */
     const struct seccomp_data needed[] = {
         {.nr = SYS_fallocate, .arch = ARCH, .args = {900, 0, 0, 4096}},
         {.nr = SYS_mmap,

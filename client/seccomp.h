@@ -2,8 +2,8 @@
 #define TIDEMARK_CLIENT_SECCOMP_H
 
 /*
- * Programs that forbid themselves system calls, with a filter that the kernel asks (seccomp(2)). We
- * need some that such a program does not, and many filters end who makes another: OpenSSH's do.
+ * Programs that restrict their system calls with a seccomp(2) filter. Recording needs some calls
+ * that such a program does not make, and many filters kill the process for them, as OpenSSH's does.
  */
 
 #include <linux/filter.h>
@@ -11,13 +11,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* What a filter, which the kernel has accepted, says to a call: SECCOMP_RET_KILL_PROCESS, … */
+/* A filter's verdict on a call: SECCOMP_RET_KILL_PROCESS, …. The kernel has accepted the filter. */
 uint32_t sandbox_verdict(const struct sock_fprog *filter, const struct seccomp_data *call);
 
-/* Whether a filter ends the program for a call that recording needs. */
+/* Whether a filter kills the program for a call that recording needs. */
 bool sandbox_ends_us(const struct sock_fprog *filter);
 
-/* Whether one objects to asking for a thread's name: some tell the user of it. */
+/* Whether a filter forbids reading a thread's name: some report such a call to the user. */
 bool sandbox_hides_names(const struct sock_fprog *filter);
 
 #endif

@@ -8,7 +8,7 @@
 #define KEYS 7u
 #define SLAB_BUCKETS 1023u
 
-/* A cache line. What does not fit is in the next one. */
+/* A cache line. If it is full, the chain goes on in the next one. */
 struct bucket {
     _Atomic uint64_t keys[KEYS]; /* 0: free */
     _Atomic(struct bucket *) more;
@@ -21,7 +21,7 @@ struct slab {
 
 static struct {
     _Atomic(struct bucket *) buckets;
-    _Atomic(struct slab *) slab; /* for chains; full ones are never given back */
+    _Atomic(struct slab *) slab; /* for chains; full ones are never freed */
 } set;
 
 static inline uint64_t key_of(uint32_t pool, uint64_t address)
@@ -69,14 +69,14 @@ static struct bucket *new_bucket(void)
     }
 }
 
-/* The next bucket of a chain, made if need be; NULL: no memory. */
+/* The next bucket of a chain, allocated if needed; NULL: no memory. */
 static struct bucket *next_of(struct bucket *bucket)
 {
     struct bucket *next = atomic_load_explicit(&bucket->more, memory_order_acquire);
     if (next)
         return next;
     struct bucket *fresh = new_bucket();
-    /* Another thread may have been faster; the bucket is then wasted, which is rare. */
+    /* Another thread may have added one first; this bucket is then wasted, which is rare. */
     if (fresh && atomic_compare_exchange_strong(&bucket->more, &next, fresh))
         return fresh;
     return next;
@@ -110,7 +110,7 @@ bool skipped_remove(uint32_t pool, uint64_t address)
     bool found = false;
     if (!bucket)
         return false;
-    /* All of the chain: a block that went without a word may have come again since. */
+    /* Searches the whole chain: a block whose free was not seen may have been added again since. */
     for (bucket = &bucket[home_of(key)]; bucket;
          bucket = atomic_load_explicit(&bucket->more, memory_order_acquire)) {
         for (unsigned i = 0; i < KEYS; i++) {

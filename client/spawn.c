@@ -18,12 +18,12 @@
 #include "client/state.h"
 
 #define WORDS_MOST 64
-#define ANSWER_NS UINT64_C(60000000000) /* a busy machine takes its time to start a program */
+#define ANSWER_NS UINT64_C(60000000000) /* a busy machine starts programs slowly */
 #define ANSWER_MOST 1024
 
-static char answer[ANSWER_MOST]; /* the collector's, a line; empty: none so far */
+static char answer[ANSWER_MOST]; /* the collector's answer, a line; empty: none yet */
 
-/* Of the new process only, which has a copy of everything. */
+/* For the new process, which has a copy of everything. */
 struct plan {
     char path[sizeof state.collector + 64];
     char pid[16];
@@ -52,7 +52,7 @@ static bool join(char *to, size_t room, const char *folder, size_t length, const
     return stat(to, &s) == 0 && S_ISREG(s.st_mode) && access(to, X_OK) == 0;
 }
 
-/* The program that belongs to this library: where it is built, or where it is installed. */
+/* Finds the program that belongs to this library: in the build folder, or as installed. */
 static bool find_program(char *path, size_t room)
 {
     static const char *const places[] = {"tidemark", "../../bin/tidemark", "../bin/tidemark"};
@@ -114,7 +114,7 @@ static char **environment_of_process(void)
     return list;
 }
 
-/* In the new process. Of the program it has nothing but the folder and the standard error. */
+/* Runs in the new process, which keeps only the program's working folder and standard error. */
 static _Noreturn void become(struct plan *plan, int out)
 {
     sigset_t none;
@@ -134,8 +134,8 @@ static _Noreturn void become(struct plan *plan, int out)
 }
 
 /*
- * A grandchild, so that the program has no child that it does not know; and the child between sends
- * no SIGCHLD, and is seen by no wait but ours.
+ * Starts a grandchild, so that the program gets no unknown child. The child in between sends no
+ * SIGCHLD, and only this library waits for it.
  */
 static bool start(struct plan *plan, int out)
 {
@@ -186,7 +186,7 @@ int spawn_collector(void)
 {
     static struct plan plan;
     int ends[2];
-    /* Of a program with more rights than its caller the caller must not choose the collector. */
+    /* In a privileged program the caller must not choose the collector. */
     if (getauxval(AT_SECURE) || !find_program(plan.path, sizeof plan.path) ||
         pipe2(ends, O_CLOEXEC) != 0)
         return -1;

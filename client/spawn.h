@@ -4,17 +4,20 @@
 #include <stdbool.h>
 
 /*
- * A process in which the library was loaded by LD_PRELOAD alone, with no word of a collector, gets
- * one of its own: `tidemark run --adopt`, started as a process that is no child of ours.
+ * Starts a collector for a process in which the library was loaded by LD_PRELOAD alone: `tidemark
+ * run --adopt`, as a process that is not a child of this one.
  */
 
-/* Whether this is the very program that would be started: a script preloads the library for all. */
+/*
+ * Whether this process is the program that would be started: a script may preload the library for
+ * all programs.
+ */
 bool spawn_is_collector(void);
 
-/* Sets state.socket_path. Returns 0, -1: nothing could be started. */
+/* Sets state.socket_path. Returns 0, or -1: no collector could be started. */
 int spawn_collector(void);
 
-/* Says so on standard error, and what becomes of the process: recorded into a file of its own? */
+/* Prints that on standard error, and whether the process records into a file instead. */
 void spawn_complain(bool recorded);
 
 #endif

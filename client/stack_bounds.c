@@ -7,16 +7,16 @@
 
 #include "client/quiet.h"
 
-#define LOOKUPS_MOST 64u     /* of unknown stacks, in a thread */
+#define LOOKUPS_MOST 64u     /* look-ups of unknown stacks, per thread */
 #define SMALLEST_STACK 8192u /* below the thread pointer; PTHREAD_STACK_MIN is 16384 */
 #define PAGE UINT64_C(4096)
 
 extern void *__libc_stack_end; /* NOLINT: the dynamic loader's name */
 
-/* The two hexadecimal numbers that a line of /proc/self/maps begins with. */
+/* Parses the two hexadecimal numbers at the beginning of a line of /proc/self/maps. */
 struct range {
     uint64_t low, high;
-    unsigned numbers; /* how many are complete: 2 in the rest of the line */
+    unsigned numbers; /* numbers completed: 2 in the rest of the line */
 };
 
 static bool feed(struct range *r, char c)
@@ -37,7 +37,7 @@ static bool feed(struct range *r, char c)
     return r->numbers == 2;
 }
 
-/* The mapping around an address. False: not to be found. */
+/* Finds the mapping that contains an address. False: not found. */
 static bool look_up(uint64_t address, uint64_t *low, uint64_t *high)
 {
     char text[512];
@@ -56,7 +56,7 @@ static bool look_up(uint64_t address, uint64_t *low, uint64_t *high)
     return found;
 }
 
-/* The kernel keeps the room that RLIMIT_STACK allows below the main thread's stack free. */
+/* Below the main thread's stack, the kernel keeps the range that RLIMIT_STACK allows free. */
 static void bounds_of_main(struct thread *t)
 {
     struct rlimit limit;
@@ -67,7 +67,10 @@ static void bounds_of_main(struct thread *t)
     t->stack_low = t->stack_high - room;
 }
 
-/* The C library puts a thread's own data at the upper end of its stack, whoever made the stack. */
+/*
+ * The C library puts a thread's own data at the upper end of its stack, even if the program
+ * allocated the stack.
+ */
 static void bounds_of_other(struct thread *t)
 {
     t->stack_high = (uint64_t)(uintptr_t)__builtin_thread_pointer() & ~UINT64_C(15);
@@ -93,8 +96,10 @@ void stack_bounds_find(struct thread *t, uint64_t sp, uint64_t *high)
             t->stack_low = low;
             *high = t->stack_high;
         } else {
-            /* A coroutine or a signal handler with a stack of its own, known for this walk only:
-             * the program may take it away at any time. */
+            /*
+             * A coroutine, or a signal handler on an alternate stack: its bounds are valid for this
+             * walk only, since the program may unmap it at any time.
+             */
             *high = end > sp ? end : (sp | (PAGE - 1)) + 1;
         }
     } else {

@@ -1,16 +1,16 @@
 #ifndef TIDEMARK_CLIENT_STACK_BOUNDS_H
 #define TIDEMARK_CLIENT_STACK_BOUNDS_H
 
-/* How far up the stack of a thread may be read. */
+/* How far up a thread's stack may be read. */
 
 #include "client/state.h"
 
-/* The slow part of what follows. */
+/* The slow path of the next function. */
 void stack_bounds_find(struct thread *t, uint64_t sp, uint64_t *high);
 
 /*
- * Memory from `low`, which is `sp`, up to `high` may be read. What is not known to be more is the
- * rest of the page that `sp` is in.
+ * Memory from `low`, which is `sp`, to `high` may be read. If nothing is known, that is the rest of
+ * the page of `sp`.
  */
 static inline void stack_bounds(struct thread *t, uint64_t sp, uint64_t *low, uint64_t *high)
 {

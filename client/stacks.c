@@ -10,12 +10,12 @@
 #include "client/kernel_map.h"
 #include "client/quiet.h"
 
-#define HEADS_MOST (1u << 18) /* 1 MiB, as much of which is resident as has been touched */
+#define HEADS_MOST (1u << 18) /* 1 MiB, of which only touched pages are resident */
 #define HEADS_LEAST (1u << 12)
-#define HEADS_SHARE 64 /* of what the program may have of memory, at most */
-#define PATIENCE 1000  /* looks at a chunk that another thread is making */
+#define HEADS_SHARE 64 /* the most it may take of the program's memory limit */
+#define PATIENCE 1000  /* checks of a chunk that another thread is making */
 
-/* Under a limit on its memory the program needs it more. */
+/* Under a memory limit the program needs the memory more. */
 static bool is_too_much(size_t bytes)
 {
     struct rlimit limit;
@@ -63,8 +63,10 @@ void stacks_blank(void)
     }
 }
 
-/* Nodes keep the epoch in their address, so old ones are never found again: nothing to do but that
- * chains would grow by what is dead. */
+/*
+ * Nodes keep the epoch in their address, so old ones are never found again; clearing the table only
+ * keeps chains from filling with dead nodes.
+ */
 void stacks_renew(void)
 {
     for (uint32_t i = 0; state.heads && i <= state.head_mask; i++) {
@@ -87,7 +89,7 @@ static inline struct rec_node *node_at(uint32_t number)
     return nodes + (number - 1) % CLIENT_NODES;
 }
 
-/* The first thread that asks makes the chunk; it has been asked for long before it is full. */
+/* The first thread that needs it makes the next chunk, long before the last one is full. */
 static void grow(uint32_t index)
 {
     uint32_t nobody = 0;
@@ -113,7 +115,7 @@ static void grow(uint32_t index)
     quiet_end(&q);
 }
 
-/* A fresh node's place; NULL: no room. */
+/* The place of a new node; NULL: no room. */
 static struct rec_node *fresh(uint32_t *number)
 {
     uint32_t n = atomic_load_explicit(&state.node_count, memory_order_relaxed);
@@ -136,7 +138,7 @@ static struct rec_node *fresh(uint32_t *number)
     return node_at(n + 1);
 }
 
-/* A node of the chain that begins with `first`; 0: there is none. */
+/* Finds a node in the chain that begins with `first`; 0: none. */
 static uint32_t find(uint32_t first, uint32_t parent, uint64_t pc)
 {
     for (uint32_t n = first; n;) {
@@ -163,7 +165,7 @@ uint32_t stacks_node(uint32_t parent, uint64_t pc)
     node->parent = parent;
     node->next = first;
     atomic_store_explicit(&node->pc, pc, memory_order_release);
-    /* Another thread may add the same at the same time. Two nodes for one stack do no harm. */
+    /* Another thread may add the same node meanwhile. Two nodes for one stack are harmless. */
     while (!atomic_compare_exchange_weak_explicit(head, &node->next, found, memory_order_release,
                                                   memory_order_acquire))
         ;

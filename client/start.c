@@ -55,7 +55,7 @@ static void fill_header(const struct rec_options *options)
     atomic_store(&h->expedited, state.expedited);
     if (options->flags & REC_OPTION_PAUSED)
         atomic_store(&h->control, REC_CONTROL_PAUSE);
-    /* A reader that looks already sees nothing before it sees all. */
+    /* A concurrent reader must see either no header or all of it. */
     atomic_thread_fence(memory_order_release);
     memcpy(h->magic, REC_MAGIC, sizeof h->magic);
     atomic_store_explicit(&h->state, REC_STATE_RECORDING, memory_order_release);
@@ -76,8 +76,8 @@ static void take_options(const struct rec_options *options)
 }
 
 /*
- * So that who reads along need not wait for a barrier. Children of fork have it from their parent,
- * and are not asked again: they may live in a sandbox by now.
+ * Registers for expedited barriers, so that live readers need not wait for slow ones. A child of
+ * fork inherits the registration and must not repeat it: it may be in a sandbox by now.
  */
 static void join_barriers(void)
 {
@@ -86,7 +86,7 @@ static void join_barriers(void)
     errno = saved;
 }
 
-/* What a fresh process and a followed child have in common. The phase is PHASE_STARTING. */
+/* The start of both a new process and a followed child. The phase is PHASE_STARTING. */
 static void begin(uint32_t origin, uint64_t fork_stamp)
 {
     struct rec_options options;
@@ -110,7 +110,7 @@ static void begin(uint32_t origin, uint64_t fork_stamp)
     wanted_begin(state.threads);
     if (!state.rules)
         unwind_begin();
-    /* Kernels before 4.14 cannot; there only fork() itself is noticed. */
+    /* Not supported by kernels before 4.14: there only fork() itself is noticed. */
     (void)madvise(&live, sizeof live, MADV_WIPEONFORK);
     atomic_store(&state.phase, PHASE_ON);
     atomic_store(&live.page.on, LIVE_ON);
@@ -143,9 +143,9 @@ void start_process(void)
 }
 
 /*
- * The parent's mappings are still there; those of its other threads are not known and stay.
- * A handler may have interrupted a hook, and called fork: the hook will go on in the child as well,
- * so it must find memory, but not its parent's.
+ * Unmaps the parent's chunks; those of its other threads are not known and stay. If a handler
+ * interrupted a hook and called fork, the hook goes on in the child as well: its memory must stay
+ * valid without being the parent's.
  */
 static void leave_parent(bool interrupted)
 {
@@ -180,7 +180,9 @@ void start_child(void)
     struct quiet q;
     quiet_begin(&q);
     if (!atomic_compare_exchange_strong(&state.phase, &expected, PHASE_STARTING)) {
-        /* The parent's recording had ended; its collector waits for the last holder of the socket.
+        /*
+         * The parent's recording has ended; its collector waits until the last copy of the socket
+         * is closed.
          */
         if (state.socket >= 0 && getpid() != state.pid)
             connect_leave();
@@ -199,9 +201,9 @@ void start_child(void)
 }
 
 /*
- * The recording has ended, and the process goes on: its memory is given back, so that the file goes
- * when the collector has removed it. Counters in the header are looked at outside of hooks, so that
- * stays, but as memory of this process. False: threads are still in hooks, and keep it all.
+ * The recording has ended and the process goes on: unmaps it, so that the file's space is freed
+ * once the collector has removed it. Counters in the header are read outside of hooks, so the
+ * header stays as private memory. False: threads are still in hooks, and all of it stays mapped.
  */
 static bool leave_recording(void)
 {
@@ -218,7 +220,10 @@ static bool leave_recording(void)
     return true;
 }
 
-/* What a recording before this one has left behind. Blocks that it skipped are swallowed still. */
+/*
+ * Resets the state that an earlier recording left. Frees of blocks that it skipped are still
+ * ignored.
+ */
 static void forget_recording(void)
 {
     modules_forget();
@@ -228,14 +233,14 @@ static void forget_recording(void)
     state.is_left = false;
 }
 
-/* The process's own functions are found anew, as libraries may have come since. */
+/* Finds the process's functions again, since libraries may have been loaded since. */
 static int attach(void)
 {
-    /* In a program that was started with it the hooks are in place. */
+    /* If the program was started with the library, its hooks are in place already. */
     real_find(!real_is_own(real_default("malloc")));
     if (!real_is_known())
         return REC_ATTACH_UNKNOWN;
-    /* The list of threads in a child of fork is its parent's. */
+    /* In a child of fork the list of threads is the parent's. */
     if ((state.header && getpid() != state.pid) || !leave_recording())
         return REC_ATTACH_BUSY;
     forget_recording();
@@ -281,12 +286,12 @@ static __attribute__((constructor)) void at_load(int count, char **arguments, ch
     (void)arguments;
     start_process();
     if (state.left_alone)
-        return; /* what it starts may be the one */
+        return; /* programs that it executes may be the named one */
     if (atomic_load(&state.phase) == PHASE_ON)
         got_hook_allocators();
     bool follows = atomic_load(&state.phase) == PHASE_ON && state.follow;
     if (follows && !state.spawned)
-        return; /* children are to find it */
+        return; /* so that children find it */
     environment_clean(environment);
     if (environ != environment)
         environment_clean(environ);
@@ -295,7 +300,7 @@ static __attribute__((constructor)) void at_load(int count, char **arguments, ch
         environ = with;
 }
 
-/* Exit handlers and destructors that were registered before run later, and are recorded, too. */
+/* Exit handlers and destructors that were registered earlier run later, and are recorded, too. */
 static __attribute__((destructor)) void at_exit(void)
 {
     if (atomic_load(&live.page.on) != LIVE_ON)

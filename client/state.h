@@ -2,11 +2,11 @@
 #define TIDEMARK_CLIENT_STATE_H
 
 /*
- * Everything that libtidemark.so remembers: one struct for the process, one for each thread.
+ * All state of libtidemark.so: one struct for the process, one for each thread.
  *
- * The library lives in somebody else's program. So it calls nothing that allocates with malloc,
- * nothing of stdio, and no lock is held while the real function runs. Memory comes from mmap.
- * The order in a hook is always: guard (tls.entered), room in the chunk, stamp, record, commit.
+ * The library runs inside another program. So it calls nothing that allocates with malloc, uses no
+ * stdio, and holds no lock while the real function runs. Its memory comes from mmap. The order in a
+ * hook is always: guard (tls.entered), room in the chunk, stamp, record, commit.
  */
 
 #include <spawn.h>
@@ -19,58 +19,60 @@
 
 #include "client/recording_format.h"
 
-#define CLIENT_LEVELS 2u   /* hooks, and hooks of a signal handler that interrupted one */
-#define CLIENT_PAGE 65536u /* of the largest page size that there is */
+#define CLIENT_LEVELS 2u   /* hooks, and hooks in a signal handler that interrupted one */
+#define CLIENT_PAGE 65536u /* the largest page size of any architecture */
 
 #define client_likely(x) __builtin_expect(!!(x), 1)
 #define client_unlikely(x) __builtin_expect(!!(x), 0)
-/* Keeps the compiler from moving memory accesses across; enough between a thread and its signals.
+/*
+ * Keeps the compiler from reordering memory accesses; enough between a thread and its signal
+ * handlers.
  */
 #define client_barrier() __asm__ volatile("" ::: "memory")
 
-/* Where a hook was called from. */
+/* The call of a hook. */
 struct origin {
     uint64_t pc; /* return address */
-    uint64_t sp; /* stack pointer behind the return */
+    uint64_t sp; /* stack pointer after the return */
     uint64_t bp; /* the caller's frame pointer, if it has one */
 };
 
-/* Of the function that it stands in, which must keep a frame pointer. */
+/* For the function that contains it, which must keep a frame pointer. */
 #define ORIGIN_HERE()                                                                              \
     ((struct origin){(uint64_t)(uintptr_t)__builtin_return_address(0),                             \
                      (uint64_t)(uintptr_t)__builtin_frame_address(0) + 16,                         \
                      *(const uint64_t *)__builtin_frame_address(0)})
 
-/* One chunk being written. */
+/* A chunk being written. */
 struct writer {
     struct rec_chunk *chunk; /* NULL: none yet */
     uint8_t *at, *end;
-    uint64_t stamp, address; /* what the next record counts from */
-    uint32_t units;          /* of the next chunk */
-    bool reserve;            /* the chunk is beyond the bound: for frees alone */
+    uint64_t stamp, address; /* base of the next record's deltas */
+    uint32_t units;          /* size of the next chunk */
+    bool reserve;            /* the chunk exceeds the limit: for frees only */
 };
 
 struct walk_frame {
-    uint64_t pc, sp, bp;   /* as this frame's function sees them */
-    const uint64_t *ra_at; /* where the next frame's pc lies */
-    const uint64_t *bp_at; /* where its bp lies; NULL: it is this frame's */
+    uint64_t pc, sp, bp;   /* register values in this frame's function */
+    const uint64_t *ra_at; /* address of the next frame's pc */
+    const uint64_t *bp_at; /* address of its bp; NULL: unchanged from this frame */
     uint32_t node;         /* of the stack that begins with this frame */
-    bool exact;            /* pc is no return address */
+    bool exact;            /* pc is not a return address */
 };
 
 /*
- * The last walk through a thread's stack, so that the next one need not go all the way. Frames
- * below `count` mean something. They are not on the stack of the program, which may be a small one.
+ * The last walk of a thread's stack, so that the next one can stop early. Frames below `count` are
+ * valid. It is not on the program's stack, which may be small.
  */
 struct walk {
     uint32_t count;
     uint32_t epoch;
-    bool whole;                               /* it came to the outermost frame */
-    struct walk_frame frames[REC_DEPTH_MAX];  /* the outermost one first */
-    struct walk_frame scratch[REC_DEPTH_MAX]; /* of a walk that goes on, the innermost one first */
+    bool whole;                               /* it reached the outermost frame */
+    struct walk_frame frames[REC_DEPTH_MAX];  /* outermost first */
+    struct walk_frame scratch[REC_DEPTH_MAX]; /* of a walk in progress, innermost first */
 };
 
-/* A node that the thread met lately; all zero: none. */
+/* A node that the thread used lately; all zero: none. */
 struct known_node {
     uint64_t pc; /* with its epoch */
     uint32_t parent, node;
@@ -88,75 +90,75 @@ struct thread {
     int64_t coarse;                  /* REC_CLOCK_COUNTER: the coarse clock at the last REC_CLOCK */
     uint64_t dropped, dropped_bytes; /* allocations since the last REC_LOSS */
     char name[16];
-    char **spawn_environment; /* of the last program that a vfork of this thread executed */
-    struct thread *next;      /* in the list of those that wait for a new thread */
+    char **spawn_environment; /* of the last program that a vfork child of this thread executed */
+    struct thread *next;      /* in the list of structs that wait for a new thread */
     struct walk walk;         /* the last member: its frames need not be cleared */
 };
 
-/* A zone of ours that is open; all zero: none is. See api.h. */
+/* An open zone of the library; all zero: none. See api.h. */
 struct own_zone {
-    pid_t pid;      /* whose recording has its beginning */
-    uint32_t depth; /* zones of its thread that were open with it */
+    pid_t pid;      /* the process that recorded its beginning */
+    uint32_t depth; /* open zones of its thread, including it */
 };
 
-/* The call of operator new or delete that is going on: what it calls is named after it. */
+/* The running operator new or delete: calls that it makes are recorded under its name. */
 struct label {
     struct origin origin;
-    const uint64_t *frame; /* of the hook; NULL: none is going on */
+    const uint64_t *frame; /* of the hook; NULL: none is running */
     unsigned how;
-    bool own;         /* the operator's block is recorded by its hook, see hooks_new.c */
-    size_t size;      /* then: what it was asked for */
+    bool own;         /* the operator's hook records its block, see hooks_new.c */
+    size_t size;      /* then: the requested size */
     const void *made; /* the last block that malloc's hook recorded under this label */
     const void *gone; /* the block whose free is recorded already */
 };
 
 /*
- * A call of dlopen that is not seen to return, see hooks_load.c. Meanwhile tls.thread is NULL, so
- * that the thread's next event looks whether it still goes on.
+ * A call of dlopen whose return is not seen, see hooks_load.c. Until its end tls.thread is NULL, so
+ * that the thread's next event checks whether it has returned.
  */
 struct loading {
-    struct thread *thread; /* NULL: there is none */
+    struct thread *thread; /* NULL: none */
     struct origin origin;  /* its caller */
     struct own_zone zone;
 };
 
 struct tls {
     struct thread *thread;
-    uint32_t depth;   /* more hooks that are being run, by handlers that interrupted one */
-    uint64_t entered; /* in a hook: stack pointer of its caller; 0: in none */
-    uint32_t rounds;  /* of the destructors of thread specific data */
-    uint32_t number;  /* the thread's, plus 1; 0: it has none */
+    uint32_t depth;   /* nested hooks, in handlers that interrupted one */
+    uint64_t entered; /* in a hook: stack pointer of its caller; 0: not in a hook */
+    uint32_t rounds;  /* rounds of thread-specific data destructors */
+    uint32_t number;  /* the thread's number plus 1; 0: none */
     bool ended;       /* its last destructor has run */
     struct label label;
-    bool drawn;       /* of the sampling: the numbers below are set */
-    uint64_t skip;    /* what may be allocated in blocks that nobody looks at; 0: look at all */
-    uint64_t distant; /* the same with min_size, which must look at all */
+    bool drawn;       /* sampling: the numbers below are set */
+    uint64_t skip;    /* bytes that may be allocated unchecked; 0: check all */
+    uint64_t distant; /* the same with min_size, where all blocks are checked */
     uint64_t random;
-    uint32_t small;        /* allocations below min_size that were not added to the header so far */
-    uint32_t paused;       /* allocations left out that were not added to the header so far, */
-    uint64_t paused_bytes; /* and their bytes */
-    bool counts;           /* the numbers below are added up when it ends */
-    bool unwanted;         /* of wanted.c: the thread is not to be recorded; */
-    uint32_t asked;        /* how often this was asked, */
-    uint32_t others;       /* and how many allocations were not added to the header so far */
-    uint32_t zones;        /* open ones in the recording */
+    uint32_t small;         /* allocations below min_size not yet added to the header */
+    uint32_t paused;        /* deliberately unrecorded allocations not yet added to the header, */
+    uint64_t paused_bytes;  /* and their bytes */
+    bool counts;            /* the counts below are added up at the thread's end */
+    bool unwanted;          /* wanted.c: the thread is not recorded; */
+    uint32_t asked;         /* number of checks, */
+    uint32_t others;        /* and allocations not yet added to the header */
+    uint32_t zones;         /* open ones in the recording */
     uint32_t zones_dropped; /* open ones that are not in the recording: the innermost */
     struct own_zone main;   /* of the main thread */
     struct loading loading;
-    bool is_known;               /* it is in the list of state.known: */
+    bool is_known;               /* it is in the list state.known: */
     struct tls *next, *previous; /* NULL at its ends */
 };
 
 extern __thread struct tls tls __attribute__((tls_model("initial-exec")));
 
 enum phase {
-    PHASE_NEW,      /* nothing was done so far */
-    PHASE_STARTING, /* real functions are looked up, the collector is asked */
-    PHASE_OFF,      /* hooks only pass calls on */
+    PHASE_NEW,      /* not initialised */
+    PHASE_STARTING, /* real functions are looked up, the collector is contacted */
+    PHASE_OFF,      /* hooks only call the real functions */
     PHASE_ON,
 };
 
-/* A chunk that a thread left and another one may go on with. */
+/* A chunk that a thread left and another one may continue. */
 struct resting {
     struct rec_chunk *chunk;
     uint64_t stamp;
@@ -164,7 +166,7 @@ struct resting {
 
 #define CLIENT_RESTING 64u
 #define CLIENT_NODE_UNITS 4u
-#define CLIENT_NODES 4088u /* in one such chunk */
+#define CLIENT_NODES 4088u /* per chunk */
 _Static_assert(CLIENT_NODES == (CLIENT_NODE_UNITS * REC_UNIT - sizeof(struct rec_chunk)) / 16,
                "a chunk of nodes is full of them");
 #define CLIENT_NODE_CHUNKS 4096u
@@ -176,39 +178,39 @@ struct state {
     uint32_t depth;
     uint32_t pools; /* enum rec_pools */
     uint64_t min_size, sample;
-    bool filtered;    /* by one of the two: not all blocks are recorded */
-    bool drops;       /* REC_FULL_DROP, with a bound */
-    bool by_thread;   /* allocations of some threads only are recorded, see wanted.c */
-    bool sandboxed;   /* there is a filter of system calls */
-    bool nameless;    /* a filter of system calls forbids to ask for a thread's name */
-    bool follow;      /* children */
-    bool follow_exec; /* what this very process executes */
+    bool filtered;    /* sampling or min_size: not all blocks are recorded */
+    bool drops;       /* REC_FULL_DROP, with a limit */
+    bool by_thread;   /* only some threads' allocations are recorded, see wanted.c */
+    bool sandboxed;   /* there is a system call filter */
+    bool nameless;    /* a system call filter forbids reading a thread's name */
+    bool follow;      /* record children */
+    bool follow_exec; /* record programs that this process executes */
     bool free_stacks;
     struct rec_header *header;
 
     int file, socket;            /* -1: none */
-    _Atomic uint32_t connecting; /* a lock: some thread gets both anew */
+    _Atomic uint32_t connecting; /* a lock: a thread is reopening both */
     dev_t file_device;
     ino_t file_inode, socket_inode;
     char socket_path[108]; /* empty: none */
     char file_path[1024];  /* empty: the file came over the socket */
     char threads[REC_THREADS_BYTES];
     char words[1024];     /* REC_ENV_OPTIONS, without the name */
-    char preload[4096];   /* our entries of LD_PRELOAD */
+    char preload[4096];   /* the library's entries of LD_PRELOAD */
     char run_words[1024]; /* REC_ENV_RUN */
-    char collector[1024]; /* REC_ENV_COLLECTOR; empty: the one that lies beside the library */
-    char program[1024];   /* REC_ENV_PROGRAM; empty: any is recorded */
+    char collector[1024]; /* REC_ENV_COLLECTOR; empty: the one beside the library */
+    char program[1024];   /* REC_ENV_PROGRAM; empty: record any program */
     bool named;           /* this one is REC_ENV_PROGRAM */
-    bool left_alone;      /* another one is */
+    bool left_alone;      /* another one is REC_ENV_PROGRAM */
     bool brief;           /* file_path is removed if the process ends within a second */
-    bool spawned;         /* the collector is one that we started */
+    bool spawned;         /* this process started the collector */
     bool expedited;       /* as in the header */
     bool unknown_threads; /* some may not be in the list `known` */
-    bool is_left;         /* the recording has ended, and no thread has anything of it any more */
+    bool is_left;         /* the recording has ended, and no thread uses it any more */
 
-    _Atomic uint32_t lock;  /* of the three lists below; never held across a system call */
-    struct thread *waiting; /* thread structs to be used again */
-    struct tls *known;      /* threads that have something of the recording, until they end */
+    _Atomic uint32_t lock;  /* guards the three lists below; never held across a system call */
+    struct thread *waiting; /* unused thread structs */
+    struct tls *known;      /* threads that use the recording, until they end */
     struct resting resting[CLIENT_RESTING];
     unsigned resting_count;
     _Atomic uint32_t thread_count;
@@ -230,7 +232,7 @@ struct state {
     /* Modules, see modules.c. */
     _Atomic uint32_t modules_lock;
     _Atomic uint32_t epoch;
-    _Atomic uint64_t adds, subs; /* the loader's counters when the table was made */
+    _Atomic uint64_t adds, subs; /* the dynamic linker's counters when the table was made */
     struct module *modules;
     uint32_t module_count, module_room, module_number;
 
@@ -242,12 +244,12 @@ extern struct state state;
 enum live {
     LIVE_OFF = 0,
     LIVE_ON = 1,
-    LIVE_STOPPED = 2, /* there was no room: what happens is only counted */
+    LIVE_STOPPED = 2, /* no room: events are only counted */
 };
 
 /*
- * LIVE_ON while this very process records. The page is wiped in children of fork, however they were
- * made, so a child finds LIVE_OFF and cannot write into its parent's recording.
+ * LIVE_ON while this process records. The page is wiped in children of fork, by whatever call, so a
+ * child finds LIVE_OFF and cannot write into its parent's recording.
  */
 struct live_page {
     _Atomic uint32_t on;
@@ -258,7 +260,7 @@ extern union live_union {
     char bytes[CLIENT_PAGE];
 } live;
 
-/* The real functions: the next ones behind this library. NULL where there is none. */
+/* The real functions: the next definitions after this library. NULL where there is none. */
 struct real {
     void *(*malloc)(size_t);
     void *(*calloc)(size_t, size_t);
@@ -288,12 +290,12 @@ struct real {
     int (*posix_spawnp)(pid_t *, const char *, const posix_spawn_file_actions_t *,
                         const posix_spawnattr_t *, char *const *, char *const *);
     int (*system)(const char *);
-    void *(*popen)(const char *, const char *); /* gives a FILE */
+    void *(*popen)(const char *, const char *); /* returns a FILE */
 };
 
 extern struct real real;
 
-/* As those, but by a name that assembly can say: the C library's syscall, see hooks_sandbox.c. */
+/* The same under a name that assembly can use: the C library's syscall, see hooks_sandbox.c. */
 extern __attribute__((visibility("hidden"))) long (*real_syscall)(long, ...);
 
 #endif

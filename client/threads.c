@@ -23,13 +23,13 @@
 #include "client/sampling.h"
 
 #define LAST_ROUND 4u      /* of the destructors, PTHREAD_DESTRUCTOR_ITERATIONS */
-#define WORTH_KEEPING 2048 /* bytes free in a chunk that another thread may go on with */
-#define SLAB 262144u       /* bytes of the thread structs that are made at once */
-#define PATIENCE_MS 1000u  /* with threads that are in hooks */
+#define WORTH_KEEPING 2048 /* free bytes that make a chunk worth continuing by another thread */
+#define SLAB 262144u       /* bytes of thread structs allocated at once */
+#define PATIENCE_MS 1000u  /* timeout for threads that are in hooks */
 
 __thread struct tls tls __attribute__((tls_model("initial-exec")));
 
-/* Signals are blocked where this lock is taken, so nobody waits for a thread that waits for him. */
+/* Callers block signals first, so that a handler never waits for its own thread. */
 static void lock(void)
 {
     while (atomic_exchange_explicit(&state.lock, 1, memory_order_acquire))
@@ -41,9 +41,9 @@ static void unlock(void)
     atomic_store_explicit(&state.lock, 0, memory_order_release);
 }
 
-/* ---- threads that have something of the recording */
+/* ---- threads that use the recording */
 
-/* Sees to it that the thread's end is noticed, and that other threads know of it until then. */
+/* Registers the thread, so that its end is noticed and other threads know it until then. */
 static void meet(void)
 {
     if (tls.is_known || tls.ended)
@@ -53,7 +53,7 @@ static void meet(void)
         return;
     }
     lock();
-    if (!tls.is_known) { /* by what that call allocated */
+    if (!tls.is_known) { /* by a hook within that call */
         tls.is_known = true;
         tls.previous = NULL;
         tls.next = state.known;
@@ -64,7 +64,7 @@ static void meet(void)
     unlock();
 }
 
-/* A child of fork that has not met its collector has its parent's list, which leads to nowhere. */
+/* A child of fork that has not connected has its parent's list, whose pointers are invalid. */
 static void part(void)
 {
     struct quiet q;
@@ -94,8 +94,9 @@ static bool is_anyone_in_a_hook(void)
 }
 
 /*
- * Hooks say that they are entered and then look whether the recording goes on (events.c), we the
- * other way round. So the barrier, which all threads make, leaves none of them unseen.
+ * Hooks set their mark and then check whether the recording goes on (events.c); this function does
+ * it in the reverse order. So after the barrier, which runs in all threads, every thread in a hook
+ * is seen.
  */
 bool threads_wait(void)
 {
@@ -112,8 +113,8 @@ bool threads_wait(void)
 }
 
 /*
- * Runs in each of the rounds in which a thread's data is destroyed and gives the thread's chunk
- * back in the last one, for destructors of others may still free memory.
+ * Runs in each round of a thread's data destructors and returns the thread's chunk in the last one,
+ * since other destructors may still free memory.
  */
 static void at_thread_end(void *unused)
 {
@@ -199,7 +200,7 @@ bool threads_load(const struct origin *origin, const struct own_zone *zone)
     return true;
 }
 
-/* Within an event. */
+/* Call it within an event. */
 static void end_loading(void)
 {
     struct thread *t = tls.loading.thread;
@@ -231,8 +232,8 @@ void threads_loaded(void)
 }
 
 /*
- * What dlopen calls lies below its caller's frames, and its return address is still there. (Other
- * stacks are those of handlers and coroutines, where nobody knows.)
+ * Whether dlopen is still running: then this call is below its caller's frames, and its return
+ * address is still on the stack. (On stacks of handlers and coroutines this cannot be known.)
  */
 static bool is_loading(void)
 {
@@ -272,7 +273,7 @@ struct thread *threads_attach(void)
     return t;
 }
 
-/* Leaves the chunk to the next thread, or for good. */
+/* Leaves the chunk to another thread, or closes it. */
 static void give_back(struct writer *w)
 {
     struct rec_chunk *chunk = w->chunk;
@@ -396,7 +397,7 @@ static void use_chunk(struct writer *w, struct rec_chunk *chunk, uint64_t stamp)
     w->reserve = state.drops && !chunks_fit(0);
 }
 
-/* Many threads with large chunks would hold more than the bound allows. */
+/* Many threads with large chunks would exceed the limit. */
 static void fit_size(struct writer *w)
 {
     uint64_t bound = state.header->options.file_bytes / REC_UNIT;
@@ -405,7 +406,7 @@ static void fit_size(struct writer *w)
         w->units /= 2;
 }
 
-/* Goes on with a chunk that another thread left. */
+/* Continues a chunk that another thread left. */
 static bool take_resting(struct thread *t, unsigned level)
 {
     struct resting rest = {NULL, 0};
@@ -438,7 +439,7 @@ static bool take_new(struct thread *t, unsigned level)
     return true;
 }
 
-/* So that it can be read, and its space given back. */
+/* A closed chunk can be read and its space freed. */
 static void close_chunk(struct writer *w)
 {
     struct rec_chunk *old = w->chunk;

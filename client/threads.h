@@ -1,61 +1,64 @@
 #ifndef TIDEMARK_CLIENT_THREADS_H
 #define TIDEMARK_CLIENT_THREADS_H
 
-/* The struct of each thread, and the chunks that it writes. All keep errno. */
+/* The struct of each thread, and the chunks that it writes. All functions preserve errno. */
 
 #include "client/state.h"
 
-/* Bytes of the longest record of a block, and more. */
+/* At least the longest record of a block. */
 #define THREADS_BLOCK 64u
 
-/* Called once, before the first thread is met. */
+/* Called once, before the first thread is registered. */
 void threads_begin(void);
 
-/* The struct of the calling thread, made if need be. NULL: no memory. */
+/* The struct of the calling thread, allocated if needed. NULL: no memory. */
 struct thread *threads_attach(void);
 
-/* Sees to it that what the calling thread counts is added up when it ends. */
+/* Ensures that the calling thread's counts are added up when it ends. */
 void threads_expect_end(void);
 
-/* Gives back the struct of a thread that has ended, once its event is recorded. */
+/* Releases the struct of an ended thread after its event was recorded. */
 void threads_detach(void);
 
 /*
- * A signal handler jumped out of a hook of the calling thread: what it had begun is forgotten. Its
- * chunks are left as they are committed, since what it knew of them may be half changed.
+ * A signal handler jumped out of a hook of the calling thread: drops what was in progress. Its
+ * chunks stay as committed, since their state in the thread may be inconsistent.
  */
 void threads_recover(struct thread *t);
 
 /*
- * The calling thread goes on in dlopen, called from `origin`, which will not be seen to return: its
- * next event from outside closes the zone. False: that cannot be told on its stack.
+ * The calling thread jumps to dlopen, called from `origin`, whose return will not be seen: its next
+ * event outside of dlopen closes the zone. False: this cannot be determined on its stack.
  */
 bool threads_load(const struct origin *origin, const struct own_zone *zone);
 
 /* That dlopen is known to have returned. */
 void threads_loaded(void);
 
-/* As tls.thread, which is NULL meanwhile as well; to be asked by who must have all of a thread. */
+/*
+ * As tls.thread, but valid also during such a dlopen: for code that needs the thread's struct in
+ * any case.
+ */
 static inline struct thread *threads_own(void)
 {
     return tls.thread ? tls.thread : tls.loading.thread;
 }
 
 /*
- * The recording has ended: waits until no thread is in a hook. False: that took too long, or there
- * may be threads that are not known.
+ * The recording has ended: waits until no thread is in a hook. False: timed out, or there may be
+ * unknown threads.
  */
 bool threads_wait(void);
 
-/* Behind that: lets go of the chunks of all threads, which forget what they had begun. */
+/* Call it after that: unmaps the chunks of all threads and resets their state. */
 void threads_leave(void);
 
-/* In a child of fork: forgets all threads but the calling one, and all that they had open. */
+/* In a child of fork: drops all threads but the calling one, and their open records. */
 void threads_forget(void);
 
 /*
- * Sees to `need` bytes in the chunk of `level`, if need be in a new chunk. False: there is no room,
- * and the recording has ended.
+ * Ensures `need` bytes in the chunk of `level`, if necessary in a new chunk. False: there is no
+ * room, and the recording has ended.
  */
 bool threads_room_slow(struct thread *t, unsigned level, size_t need);
 
@@ -68,8 +71,8 @@ static inline bool threads_room(struct thread *t, unsigned level, size_t need)
 }
 
 /*
- * REC_FULL_DROP: whether something that is no free may take `need` bytes of the chunk of `level`,
- * or have a new one.
+ * REC_FULL_DROP: whether a record other than a free may take `need` bytes of the chunk of `level`,
+ * or have a new chunk.
  */
 bool threads_may_add(struct thread *t, unsigned level, size_t need);
 

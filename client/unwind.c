@@ -17,9 +17,10 @@
 #define RULE_BITS 16u
 
 /*
- * A rule in the table: the upper 32 bits name the address, the lower ones are the rule.
- * Multiplying by an odd number is one to one within 48 bits: its upper 16 bits are the place in the
- * table, the other 32 the name, so the word tells exactly whose rule it is, and is read at once.
+ * A rule in the table: the upper 32 bits identify the address, the lower 32 are the rule.
+ * Multiplication by an odd number is a bijection on 48 bits: the upper 16 bits of the product are
+ * the index in the table, the other 32 the identification. So the word tells exactly whose rule it
+ * is, and is read atomically.
  *
  *   bits 0-2 kind, 3-20 cfa / 8 as a signed number, 21-31 bp / -8, BP_LOST when unknown
  */
@@ -57,7 +58,7 @@ void unwind_begin(void)
 void unwind_renew(void)
 {
     int saved = errno;
-    /* Private memory comes back as zeros. */
+    /* MADV_DONTNEED zeroes private memory. */
     if (state.rules)
         (void)madvise((void *)state.rules, sizeof *state.rules << RULE_BITS, MADV_DONTNEED);
     errno = saved;
@@ -93,8 +94,8 @@ static inline uint32_t rule_of(struct thread *t, uint64_t address)
 
 struct cursor {
     uint64_t pc, sp, bp;
-    uint64_t low, high; /* of the stack that it is on */
-    bool exact;         /* pc is no return address */
+    uint64_t low, high; /* bounds of the current stack */
+    bool exact;         /* pc is not a return address */
 };
 
 static inline uint64_t word_at(uint64_t address)
@@ -108,7 +109,7 @@ static inline bool on_stack(const struct cursor *c, uint64_t address)
 }
 
 #if defined(__x86_64__)
-/* What the handler interrupted stands in the ucontext that the kernel put on the stack. */
+/* Reads the interrupted registers from the ucontext that the kernel put on the stack. */
 static bool leave_signal(const struct thread *t, struct cursor *c)
 {
     enum { GREGS = 40, BP = GREGS + 10 * 8, SP = GREGS + 15 * 8, PC = GREGS + 16 * 8 };
@@ -123,7 +124,7 @@ static bool leave_signal(const struct thread *t, struct cursor *c)
         c->sp = sp;
         return true;
     }
-    /* The handler had a stack of its own. */
+    /* The handler ran on an alternate stack. */
     if (sp < t->stack_low || sp >= t->stack_high)
         return false;
     c->low = sp & ~UINT64_C(7);
@@ -133,7 +134,7 @@ static bool leave_signal(const struct thread *t, struct cursor *c)
 }
 #endif
 
-/* From a frame to its caller. False: it is the outermost, or the way is lost. */
+/* Steps from a frame to its caller. False: it is the outermost, or unwinding failed. */
 static inline __attribute__((always_inline)) bool step(struct thread *t, struct cursor *c,
                                                        struct walk_frame *f)
 {
@@ -141,7 +142,7 @@ static inline __attribute__((always_inline)) bool step(struct thread *t, struct 
     uint32_t rule = rule_of(t, c->exact ? c->pc : c->pc - 1);
     uint64_t cfa, bp_at = 0, bp = c->bp;
     uint32_t kept = rule >> 21, kind = rule & 7;
-    /* No jump through a table: the first two are nearly all. */
+    /* No jump table: the first two kinds are nearly all. */
     if (client_likely(kind == CFI_FROM_SP)) {
         cfa = c->sp + (uint64_t)(int64_t)packed_cfa(rule);
     } else if (kind == CFI_FROM_BP) {
@@ -158,7 +159,7 @@ static inline __attribute__((always_inline)) bool step(struct thread *t, struct 
         f->ra_at = NULL;
         return kind == CFI_SIGNAL && leave_signal(t, c);
     }
-    /* Stacks grow down, so callers lie above; an exact frame may have pushed nothing so far. */
+    /* Stacks grow down, so callers are above; an exact frame may not have pushed anything yet. */
     if (cfa <= c->sp || !on_stack(c, cfa - 8))
         return false;
     f->bp_at = NULL;
@@ -175,7 +176,7 @@ static inline __attribute__((always_inline)) bool step(struct thread *t, struct 
     c->pc = word_at(cfa - 8);
     c->sp = cfa;
 #else
-    /* AArch64 keeps frame records: the caller's frame pointer, then the return address. */
+    /* AArch64 frame records: the caller's frame pointer, then the return address. */
     if (!on_stack(c, c->bp) || !on_stack(c, c->bp + 8) || c->bp < c->sp)
         return false;
     uint64_t bp = word_at(c->bp);
@@ -190,7 +191,7 @@ static inline __attribute__((always_inline)) bool step(struct thread *t, struct 
     return c->pc > 4096 && c->pc <= ADDRESS_MASK;
 }
 
-/* Whether the last walk, from its frame `i` outwards, read what it would read now. */
+/* Whether all words that the last walk read from its frame `i` outwards are unchanged. */
 static inline bool still_so(const struct walk *walk, uint32_t i)
 {
     for (; i > 0; i--) {
@@ -201,7 +202,10 @@ static inline bool still_so(const struct walk *walk, uint32_t i)
     return true;
 }
 
-/* stacks_node, whose table all threads share, is asked for what is not among the thread's own. */
+/*
+ * Calls stacks_node, whose table all threads share, only for nodes missing in the thread's own
+ * cache.
+ */
 static inline uint32_t node_of(struct thread *t, uint32_t parent, uint64_t pc)
 {
     uint64_t mixed = (pc ^ (uint64_t)parent << 29) * UINT64_C(0x9e3779b97f4a7c15);
@@ -217,7 +221,7 @@ static inline uint32_t node_of(struct thread *t, uint32_t parent, uint64_t pc)
     return node;
 }
 
-/* Gives the frames from `known` on their nodes, the outermost one first, which `node` called. */
+/* Numbers the frames from `known` on, outermost first; `node` is the caller of the first. */
 static inline uint32_t name_frames(struct thread *t, struct walk_frame *frames, uint32_t count,
                                    uint32_t known, uint32_t node, uint64_t epoch)
 {
@@ -232,8 +236,8 @@ static inline uint32_t name_frames(struct thread *t, struct walk_frame *frames, 
 }
 
 /*
- * Puts frames of a walk, the innermost one first, behind `known` ones; returns their number. Word
- * by word: the fresh frames were just stored so, and a wider load would wait for these stores.
+ * Appends frames of a walk, innermost first, after `known` ones; returns their number. Word by
+ * word: the frames were just stored so, and a wider load would stall on these stores.
  */
 static inline uint32_t keep(struct walk_frame *frames, uint32_t known,
                             const struct walk_frame *fresh, uint32_t count)
@@ -252,8 +256,8 @@ static inline uint32_t keep(struct walk_frame *frames, uint32_t known,
 }
 
 /*
- * The walk with nothing known but its first frames. Signal frames are met here only, their stacks
- * are not kept.
+ * A walk of which only the first frames are known. Only this function handles signal frames, since
+ * their stacks are not kept.
  */
 static __attribute__((noinline)) uint32_t walk_whole(struct thread *t, struct cursor *c,
                                                      const struct walk_frame *first, uint32_t from,
@@ -281,9 +285,8 @@ static __attribute__((noinline)) uint32_t walk_whole(struct thread *t, struct cu
 }
 
 /*
- * The first frames of the new walk, until one is found in the last one. Frames of both lie in order
- * of their stack pointers. Returns the node, 0: nothing is known, the walk stands at frame
- * `*count`.
+ * Walks until a frame is found in the last walk. Frames of both are ordered by stack pointer.
+ * Returns the node, or 0: nothing was found, and the walk is at frame `*count`.
  */
 static inline uint32_t walk_known(struct thread *t, struct cursor *c, struct walk_frame *fresh,
                                   uint32_t most, uint32_t *count, bool *lost)
@@ -312,7 +315,7 @@ static inline uint32_t walk_known(struct thread *t, struct cursor *c, struct wal
     return 0;
 }
 
-/* Word by word: copies in larger pieces would wait for what was stored just before. */
+/* Word by word: wider copies would stall on the preceding stores. */
 static inline void begin_walk(struct thread *t, const struct origin *origin, struct cursor *c)
 {
     c->pc = origin->pc;
@@ -324,7 +327,7 @@ static inline void begin_walk(struct thread *t, const struct origin *origin, str
 
 uint32_t unwind_stack(struct thread *t, const struct origin *origin)
 {
-    enum { NEW_FRAMES = 8 }; /* worth trying before the last walk is given up */
+    enum { NEW_FRAMES = 8 }; /* new frames to try before the last walk is given up */
     struct cursor c;
     uint32_t epoch = atomic_load_explicit(&state.epoch, memory_order_acquire);
     begin_walk(t, origin, &c);

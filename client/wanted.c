@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Looks at a thread's name: for each of its first questions, then every so many. */
+/* A thread's name is read at each of its first checks, then at every LOOK_EVERYth one. */
 #define LOOK_EVERY 64u
 #define LOOK_FIRST 16u
 
@@ -20,7 +20,7 @@ void wanted_begin(const char *text)
     state.by_thread = n > 0;
 }
 
-/* Whether a name is what a pattern says, which ends at `end`: * any text, ? any character. */
+/* Whether a name matches a pattern that ends at `end`: * is any text, ? any character. */
 static bool matches(const char *pattern, const char *end, const char *name)
 {
     const char *star = NULL, *from = NULL;

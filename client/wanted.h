@@ -2,17 +2,20 @@
 #define TIDEMARK_CLIENT_WANTED_H
 
 /*
- * Which threads' allocations are recorded (--threads): a list with commas of "main", of thread ids,
- * and of names with * and ? in them; with ! before it an item excludes. Frees are recorded of
- * whatever thread, since they are of blocks that are in the recording.
+ * Selects the threads whose allocations are recorded (--threads): a comma-separated list of "main",
+ * of thread ids, and of names with the wildcards * and ?; a leading ! excludes. Frees are recorded
+ * from all threads, since they are of recorded blocks.
  */
 
 #include "client/state.h"
 
-/* Takes note of a list; an empty one wants all. */
+/* Sets the list; an empty one selects all. */
 void wanted_begin(const char *list);
 
-/* What the calling thread is called counts, which is looked at now and then. Keeps errno. */
+/*
+ * Whether the calling thread is selected. Its present name counts, which is read from time to time.
+ * Preserves errno.
+ */
 bool wanted_thread(void);
 
 #endif
