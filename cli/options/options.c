@@ -10,7 +10,7 @@
 #include "base/format.h"
 #include "server/capture/memory_limit.h"
 
-/* The other argument of an OPTION_PAIR, which getopt knows nothing of. */
+/* Takes the second argument of an OPTION_PAIR, which getopt does not know. */
 static bool take_second(const struct command_line *l, void *ctx, int argc, char **argv,
                         struct err *e)
 {
@@ -47,11 +47,11 @@ int command_line_parse(const struct command_line *line, void *ctx, int argc, cha
     if (status <= 0)
         return status;
     int refused = line->refused ? line->refused : 2;
-    if (e.code == ERR_MEMORY) { /* nothing is wrong with the command line */
+    if (e.code == ERR_MEMORY) { /* not an error of the command line */
         print_error(&e);
         return refused == 2 ? err_exit_status(&e) : refused;
     }
-    if (e.text[0]) /* getopt_long has told its own */
+    if (e.text[0]) /* getopt_long prints its own errors */
         fprintf(stderr, "%s%s%s\n", line->nameless_errors ? "" : argv[0],
                 line->nameless_errors ? "" : ": ", e.text);
     fputs(line->hint, line->hint_to ? line->hint_to : stderr);
@@ -120,7 +120,7 @@ bool option_compression(const char *text, struct container_options *out, struct 
     return true;
 }
 
-/* A time up to `end`, in ns. False when it is none. */
+/* A time that ends at `end`, in ns. False when it is invalid. */
 static bool parse_time(const char *text, const char *end, int64_t *ns)
 {
     static const struct {
@@ -181,7 +181,7 @@ bool option_range(const char *text, const char *option, int64_t *begin, int64_t 
     return ok;
 }
 
-/* What a session needs to get anywhere. */
+/* The minimum for a session to make progress. */
 #define MEMORY_BOUND_LEAST ((uint64_t)96 << 20)
 
 bool option_memory_bound(const char *text, uint64_t *bytes, struct err *e)

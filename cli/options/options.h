@@ -2,8 +2,8 @@
 #define TIDEMARK_CLI_OPTIONS_OPTIONS_H
 
 /*
- * Command lines. Values of options are parsed in full or refused with ERR_USAGE naming the option.
- * Also the words that a command fails with.
+ * Parses command lines. Option values are parsed in full or rejected with ERR_USAGE naming the
+ * option. Also prints a command's errors.
  */
 
 #include <getopt.h>
@@ -16,31 +16,34 @@
 
 /* How a command reads its arguments. */
 struct command_line {
-    const char *letters; /* as getopt_long takes them */
+    const char *letters; /* for getopt_long */
     const struct option *names;
     int help;             /* the option that prints `usage`; 0: 'h' */
-    const char *usage;    /* all that --help tells */
-    const char *hint;     /* what follows an error */
-    const char *version;  /* whose version 'V' prints; NULL: tidemark */
+    const char *usage;    /* text of --help */
+    const char *hint;     /* printed after an error */
+    const char *version;  /* for 'V', instead of tidemark's; NULL: tidemark's */
     FILE *usage_to;       /* NULL: standard output */
     FILE *hint_to;        /* NULL: standard error */
-    bool nameless_errors; /* without the command's name before them */
-    int refused;          /* the exit status of a wrong command line; 0: 2 */
-    /* Each option, and then the arguments that are none. False with `e` when they are wrong. */
+    bool nameless_errors; /* errors without the command's name before them */
+    int refused;          /* exit status of an invalid command line; 0: 2 */
+    /*
+     * take: called for each option. rest: called with the other arguments. False with `e` when they
+     * are invalid.
+     */
     bool (*take)(void *ctx, int option, const char *value, struct err *e);
     bool (*rest)(void *ctx, int n, char **arguments, struct err *e);
 };
 
 /*
- * An option that is followed by two arguments: `take` gets the first with OPTION_PAIR, the second
- * with OPTION_PAIR_SECOND.
+ * An option followed by two arguments: `take` gets the first with OPTION_PAIR, the second with
+ * OPTION_PAIR_SECOND.
  */
 enum { OPTION_PAIR = 0x10000, OPTION_PAIR_SECOND };
 
-/* -1 to go on; else what the command exits with: help was asked for, or something is wrong. */
+/* -1: go on; else the exit status: help was printed, or the command line is invalid. */
 int command_line_parse(const struct command_line *line, void *ctx, int argc, char **argv);
 
-/* For `rest`: one trace. */
+/* For `rest`: a single trace. */
 bool option_one_trace(int n, char **arguments, const char **trace, struct err *e);
 
 /* A decimal number from `least` to `most`. */
@@ -50,20 +53,20 @@ bool option_u64(const char *text, const char *option, uint64_t least, uint64_t m
 /* Seconds, fractions allowed, not negative. */
 bool option_seconds(const char *text, const char *option, double *out, struct err *e);
 
-/* "lz4", "lz4hc", "zstd" or "zstd:LEVEL"; streams stay as they were. */
+/* "lz4", "lz4hc", "zstd" or "zstd:LEVEL"; the number of streams does not change. */
 bool option_compression(const char *text, struct container_options *out, struct err *e);
 
 /* A time in nanoseconds or with a unit (ns, us, ms, s, m, h), such as -1.5s. */
 bool option_time(const char *text, const char *option, int64_t *out, struct err *e);
 
 /*
- * A stretch of time "A:B", in nanoseconds since the trace began or with a unit (ns, us, ms, s, m,
- * h), such as "1.5s:2m". Either side may be left out. B is not part of it and must be later than A.
+ * A range of time "A:B", in nanoseconds since the trace began or with a unit (ns, us, ms, s, m, h),
+ * such as "1.5s:2m". Either side may be left out. B is exclusive and must be later than A.
  */
 bool option_range(const char *text, const char *option, int64_t *begin, int64_t *end,
                   struct err *e);
 
-/* A bound on a process's memory: a size of 96M at least, or a percentage of memory_physical(). */
+/* A bound on a process's memory: a size of at least 96M, or a percentage of memory_physical(). */
 bool option_memory_bound(const char *text, uint64_t *bytes, struct err *e);
 
 #endif

@@ -12,10 +12,10 @@
 #include "server/capture/trace_name.h"
 #include "trace/file/file_version.h"
 
-/* Below this the buffer would not hold a chunk of each column. */
+/* A smaller buffer cannot hold a chunk of each column. */
 #define BUFFER_LEAST ((size_t)1 << 20)
 
-/* Below this the program itself, with what saving needs, has no room. */
+/* The program itself, including a save, needs this much. */
 
 static const char usage[] =
     "usage: tidemark capture -o FILE [OPTIONS]\n"
@@ -131,7 +131,7 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
-/* All releases do what this is about alike. */
+/* All releases behave alike where this option matters. */
 static bool parse_compat(struct capture_options *o, const char *text, struct err *e)
 {
     struct csv_release release;
@@ -142,7 +142,7 @@ static bool parse_compat(struct capture_options *o, const char *text, struct err
 static bool parse_memory_limit(struct capture_options *o, const char *text, struct err *e)
 {
     uint64_t percent;
-    if (o->drop_in) { /* forced into its range, as the official tool does */
+    if (o->drop_in) { /* clamped, as the official tool does */
         long forced = strtol(text, NULL, 10);
         percent = forced < 1 ? 1 : forced > 999 ? 999 : (uint64_t)forced;
     } else if (!option_u64(text, "-m", 1, 999, &percent, e)) {
@@ -176,7 +176,10 @@ static bool parse_max_time(struct capture_options *o, const char *text, struct e
     return time > 0 || (err_set(e, ERR_USAGE, "--max-time takes more than '%s'", text), false);
 }
 
-/* "30s", "30m" and "2h" are times, "30K", "30M" and "2G" sizes; "30" is so many times `unit`. */
+/*
+ * "30s", "30m" and "2h" are times, "30K", "30M" and "2G" sizes; a plain "30" is multiplied by
+ * `unit`.
+ */
 static bool parse_stretch(struct capture_options *o, const char *text, const char *option,
                           double unit, struct err *e)
 {
@@ -219,7 +222,7 @@ static bool parse_option(void *ctx, int option, const char *value, struct err *e
         o->replace = true;
         return true;
     case 's':
-        if (o->drop_in && strcmp(value, "-1") == 0) { /* the official default */
+        if (o->drop_in && strcmp(value, "-1") == 0) { /* the official tool's default */
             o->seconds = -1;
             return true;
         }

@@ -6,15 +6,15 @@
 #include "server/capture/capture_options.h"
 
 /*
- * Reads the command line; `drop_in`: by an official tool's name. -1 to go on, else the exit status.
- * To be released in either case.
+ * Parses the command line; `drop_in`: called by an official tool's name. -1 to go on, else the exit
+ * status. Release the options in either case.
  */
 int capture_options_parse(struct capture_options *o, bool drop_in, int argc, char **argv);
 void capture_options_release(struct capture_options *o);
 
 /*
- * Whether a capture would take this option ("--rotate", "-m") with this value: for who hands it on
- * later. ERR_USAGE.
+ * Whether a capture accepts this option ("--rotate", "-m") with this value: for callers that pass
+ * it on later. ERR_USAGE.
  */
 bool capture_option_check(const char *option, const char *value, struct err *e);
 

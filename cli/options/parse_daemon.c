@@ -16,7 +16,7 @@
 #include "server/net/web_post.h"
 #include "trace/file/file_version.h"
 
-#define PAUSE_FREE ((uint64_t)64 << 20) /* what pausing waits for, unless --min-free says */
+#define PAUSE_FREE ((uint64_t)64 << 20) /* free bytes that pausing waits for without --min-free */
 
 static const char usage[] =
     "usage: tidemark daemon -o DIR [OPTIONS]\n"
@@ -178,7 +178,7 @@ void daemon_hand_on(struct daemon *d, const char *option, const char *value)
     d->options[d->option_count++] = value;
 }
 
-/* Better to refuse a bad value now than at the first client. */
+/* Rejects a bad value now rather than at the first client. */
 static bool hand_on(struct daemon *d, const char *option, const char *value, struct err *e)
 {
     daemon_hand_on(d, option, value);
@@ -186,8 +186,8 @@ static bool hand_on(struct daemon *d, const char *option, const char *value, str
 }
 
 /*
- * A path that leads to the same elsewhere, where sessions are. NULL when nobody can say what it
- * leads to, or memory is short.
+ * An absolute path, since sessions work in another folder. NULL when it cannot be resolved, or
+ * memory is short.
  */
 static char *from_here(const char *path, struct err *e)
 {
@@ -208,7 +208,7 @@ static char *from_here(const char *path, struct err *e)
     return text;
 }
 
-/* Where temporary files go is the same for sessions, too. */
+/* Makes the folder of temporary files absolute, for sessions too. */
 static bool settle_temporary(struct err *e)
 {
     const char *given = getenv("TMPDIR");
@@ -220,7 +220,7 @@ static bool settle_temporary(struct err *e)
     return done;
 }
 
-/* Those of `capture`, which each session gets. */
+/* Options of `capture` that each session gets. */
 static bool parse_handed_on(struct daemon *d, int option, const char *value, struct err *e)
 {
     switch (option) {
@@ -262,7 +262,7 @@ static bool add_target(struct daemon *d, const char *host, uint16_t port, struct
            (err_no_memory(e, "targets"), false);
 }
 
-/* Keeps the host without brackets. */
+/* Stores the host without brackets. */
 static const char *take_host(struct daemon *d, const char *option, const char *value,
                              const char **port, struct err *e)
 {
@@ -289,7 +289,7 @@ static bool parse_target(struct daemon *d, const char *value, struct err *e)
            add_target(d, host, (uint16_t)n, e);
 }
 
-/* Its ports come behind all single targets: parse_rest. */
+/* Its ports are added after all single targets: parse_rest. */
 static bool parse_scan(struct daemon *d, const char *value, struct err *e)
 {
     const char *port;
@@ -356,7 +356,7 @@ static bool parse_filter(struct daemon *d, int option, const char *value, struct
     }
 }
 
-/* No shell is between: it is the path of a program. */
+/* Runs without a shell: the value is the path of a program. */
 static bool take_command(const char *option, const char *value, const char **out, struct err *e)
 {
     *out = value;

@@ -8,7 +8,7 @@
 /* Returns -1 to go on, else the exit status. */
 int daemon_parse(struct daemon *d, int argc, char **argv);
 
-/* An option that is handed on to each capture. The last of a kind counts, as everywhere. */
+/* Adds an option for each capture. The last one of a kind counts, as everywhere. */
 void daemon_hand_on(struct daemon *d, const char *option, const char *value);
 
 #endif

@@ -14,7 +14,7 @@
 #define THREADS_MOST 512 /* as REC_THREADS_BYTES of client/recording_format.h */
 #define BUFFER_LEAST ((uint64_t)16 << 20)
 
-/* A name of its own, since clang-format indents what follows a macro's parentheses by them. */
+/* A macro of its own, since clang-format indents what follows a macro's parentheses by them. */
 #define FILES_USAGE                                                                                \
     RESOLVE_USAGE_OF_FILES_AND("      --symbol-threads N  that read an image (one per "            \
                                "processor)\n")
@@ -139,7 +139,7 @@ static const struct option long_options[] = {
     {"min-size", required_argument, NULL, OPTION_MIN_SIZE},
     {"sample", required_argument, NULL, OPTION_SAMPLE},
     {"pools", required_argument, NULL, OPTION_POOLS},
-    {"threads", required_argument, NULL, OPTION_THREADS}, /* before the resolver's of that name */
+    {"threads", required_argument, NULL, OPTION_THREADS}, /* precedes the resolver's option */
     {"symbol-threads", required_argument, NULL, OPTION_SYMBOL_THREADS},
     {"gpu", no_argument, NULL, OPTION_GPU},
     {"buffer", required_argument, NULL, OPTION_BUFFER},
@@ -220,7 +220,7 @@ static bool take_when_full(struct run_options *o, const char *value, struct err 
     return refuse_value(e, "--when-full", "wait, drop or stop", value);
 }
 
-/* Less would not hold a chunk for each of a few threads. */
+/* A smaller buffer cannot hold a chunk for each of a few threads. */
 static bool take_buffer(struct run_options *o, const char *value, struct err *e)
 {
     if (format_parse_bytes("--buffer", value, &o->buffer, e) != 0)
@@ -244,7 +244,7 @@ static bool take_toggle(struct run_options *o, const char *value, struct err *e)
     return o->toggle || refuse_value(e, "--toggle", "USR1 or USR2", value);
 }
 
-/* Options of what is recorded. */
+/* Options that select what is recorded. */
 static bool take_recorded(struct run_options *o, int option, const char *value, struct err *e)
 {
     switch (option) {
@@ -279,7 +279,7 @@ static bool take_recorded(struct run_options *o, int option, const char *value, 
     }
 }
 
-/* Options of who may watch; each means that somebody may. */
+/* Options for servers; each enables --listen. */
 static bool take_listening(struct run_options *o, int option, const char *value, struct err *e)
 {
     o->listen = true;
@@ -391,7 +391,7 @@ static bool take_rest(void *ctx, int n, char **arguments, struct err *e)
     return false;
 }
 
-/* The variables that programs heed which are built with Tracy. Options go before them. */
+/* Variables that Tracy clients read. Options take precedence. */
 static int take_environment_of_clients(struct run_options *o)
 {
     static const char *const names[] = {"TRACY_DATA_PORT", "TRACY_PORT"};
@@ -423,7 +423,7 @@ int run_options_parse(struct run_options *o, int argc, char **argv)
     status = command_line_parse(&line, o, argc, argv);
     if (status < 0 && o->listen)
         status = take_environment_of_clients(o);
-    /* Who did not name a server waits for none. */
+    /* No debuginfod server is queried unless the user named one. */
     o->resolving.no_debuginfod = !o->resolving.debuginfod;
     o->resolving.of_files_only = true;
     return status;

@@ -108,7 +108,7 @@ static int answer_into_file(const struct question *q, question_answer *answer, v
     if (status == 0)
         return outfile_commit(&o, e);
     if (e->code == ERR_CHECK) {
-        /* A check that does not hold is an answer, too. */
+        /* A failed check is an answer, too. */
         struct err failed = *e;
         if (outfile_commit(&o, e) == 0)
             *e = failed;
@@ -168,7 +168,7 @@ int question_run(struct question *q, question_answer *answer, void *ctx)
     const struct trace_options options = {.resident_budget = q->memory};
     struct err e = {0};
     struct trace t;
-    /* The helper starts before anything else is open. */
+    /* Start the helper before anything else is opened. */
     int status = q->reads_images && !q->resolve.wanted
                      ? resolver_init(&resolver, &q->resolve.options, &e)
                      : resolve_request_start(&q->resolve, &resolver, &e);

@@ -2,8 +2,8 @@
 #define TIDEMARK_CLI_OPTIONS_QUESTION_H
 
 /*
- * What all commands have in common that ask a question of a trace: which allocations it is about,
- * the form of the answer and where it goes.
+ * Options of all commands that answer a question about a trace: which allocations it covers, the
+ * output's format and destination.
  */
 
 #include <getopt.h>
@@ -21,16 +21,19 @@ struct question {
     const char *trace;
     const char *output; /* NULL: standard output */
     bool force;
-    bool zones;    /* load zones and frames in any case */
-    size_t memory; /* bytes for events in memory; 0: the store's own measure */
+    bool zones;    /* always load zones and frames */
+    size_t memory; /* bytes for events in memory; 0: the store's default */
     enum report_format format;
     struct selection_options selection;
     struct resolve_request resolve;
-    bool reads_images;         /* also when no names are wanted */
-    struct resolver *resolver; /* during an answer: that of --resolve or reads_images; else NULL */
-    /* Loads the trace instead, with the answer's ctx; NULL: memory events, and what is needed. */
+    bool reads_images;         /* even when names are not resolved */
+    struct resolver *resolver; /* during an answer, if it needs one; else NULL */
+    /*
+     * Loads the trace instead, with the answer's ctx; NULL: loads memory events and what else is
+     * needed.
+     */
     int (*load)(void *ctx, struct trace *t, struct err *e);
-    void (*unload)(void *ctx); /* before the trace goes, also after a failure; NULL: nothing */
+    void (*unload)(void *ctx); /* before the trace is released, also after a failure; or NULL */
 };
 
 enum {
@@ -97,12 +100,15 @@ enum {
     "  -f, --force         replace FILE when it exists\n"                                          \
     "  -h, --help          this text\n"
 
-/* Takes one of the above. False with `e` filled when it is wrong, or empty when it is unknown. */
+/*
+ * Takes one of the options above. False: `e` is filled when the value is invalid, empty when the
+ * option is unknown.
+ */
 bool question_take(struct question *q, int option, const char *value, struct err *e);
 
 /*
- * Takes --format where pictures are among the forms: *picture is what was chosen, if it was one.
- * question_check_picture: a PNG is nothing for a terminal.
+ * Takes --format of a command that can draw pictures: *picture is the chosen one, if any.
+ * question_check_picture rejects a PNG for a terminal.
  */
 bool question_take_picture(struct question *q, const char *value, enum picture_format *picture,
                            struct err *e);
@@ -116,20 +122,20 @@ bool question_check_picture(const struct question *q, enum picture_format pictur
     "  -h, --help          this text\n"
 
 /*
- * Looks up the messages of --between in the trace at `path`, whose selection `o` is. Warns when
- * several ranges could be meant. ERR_USAGE when there is none.
+ * Finds the messages of --between in the trace at `path`, and sets the range in the selection `o`.
+ * Warns when several ranges match. ERR_USAGE when none does.
  */
 int question_find_range(struct selection_options *o, const char *path, struct err *e);
 
 /*
- * Loads the trace with what the selection needs, and has the answer written to where it should go:
- * a file appears when it is whole. Returns the exit status; errors are printed. What options hold
- * is released.
+ * Loads the trace with what the selection needs and writes the answer to its destination; a file
+ * gets its name when it is complete. Prints errors and returns the exit status. Releases what the
+ * options hold.
  */
 typedef int question_answer(void *ctx, struct trace *t, FILE *out, struct err *e);
 int question_run(struct question *q, question_answer *answer, void *ctx);
 
-/* Whether `out` is a terminal that may be coloured (NO_COLOR, TERM=dumb), and its width (80). */
+/* Whether `out` is a terminal that supports colours (NO_COLOR, TERM=dumb), and its width (80). */
 bool terminal_takes_colors(FILE *out);
 unsigned terminal_width(FILE *out);
 

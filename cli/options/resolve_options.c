@@ -26,7 +26,7 @@ static bool take_base(struct resolve_options *o, const char *text, struct err *e
     return take(false, e);
 }
 
-/* As many directories and rules as one message to the helper holds. */
+/* A message to the helper holds so many directories and rules. */
 static bool has_room(size_t n, struct err *e)
 {
     if (n + 1 < HELPER_RULES_MAX)

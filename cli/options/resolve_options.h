@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_CLI_OPTIONS_RESOLVE_OPTIONS_H
 #define TIDEMARK_CLI_OPTIONS_RESOLVE_OPTIONS_H
 
-/* The options of commands that look for the names of frames. */
+/* The options of commands that resolve the names of frames. */
 
 #include <getopt.h>
 #include <stdbool.h>
@@ -10,7 +10,7 @@
 #include "naming/resolve_trace.h"
 #include "naming/resolver.h"
 
-/* Rows for a table of long options, and what --help says of them. */
+/* Rows for a table of long options, and their --help text. */
 enum {
     RESOLVE_OPTION_FIRST = 600,
     RESOLVE_OPTION_IMAGES = RESOLVE_OPTION_FIRST,
@@ -71,7 +71,10 @@ enum {
     "      --dwarf READER  libdwarf or libdw (default: by image)\n" threads                        \
     "      --time-limit SEC  for each image (120)\n"
 
-/* True when the option was one of these and is taken; else false, with `e` if its value is bad. */
+/*
+ * True when the option was one of these and its value is valid; else false, with `e` if the value
+ * is invalid.
+ */
 bool resolve_option(struct resolve_options *o, int option, const char *value, struct err *e);
 #define RESOLVE_REQUEST_LONG_OPTIONS                                                               \
     {"resolve", no_argument, NULL, RESOLVE_OPTION_RESOLVE}, RESOLVE_LONG_OPTIONS
