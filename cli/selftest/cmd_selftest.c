@@ -1,4 +1,4 @@
-/* tidemark selftest: is everything from a client's port to a verdict counted right here? */
+/* tidemark selftest: checks the whole path from a client's port to a verdict on this machine. */
 
 #include <inttypes.h>
 #include <stdio.h>
@@ -36,8 +36,8 @@ struct selftest {
     struct selftest_run run;
     struct selftest_client client;
     char trace[SELFTEST_PATH], stripped[SELFTEST_PATH];
-    struct buf line; /* of the check in hand */
-    bool differs;    /* it does */
+    struct buf line; /* of the current check */
+    bool differs;    /* its result differs */
     unsigned checks, different;
 };
 
@@ -64,7 +64,7 @@ static bool parse_rest(void *ctx, int n, char **arguments, struct err *e)
     return n == 0;
 }
 
-/* ---- checks: expectations add to the line in hand, conclude() prints it */
+/* ---- checks: expectations add to the current line, conclude() prints it */
 
 static void separate(struct selftest *s)
 {
@@ -138,7 +138,7 @@ static void check_capture(struct selftest *s)
     conclude(s, "capture");
 }
 
-/* What `info` counts in a trace, stripped of memory events or not. */
+/* The counts of `info` for a trace, with or without memory events. */
 static void check_counts(struct selftest *s, const char *trace, bool memory)
 {
     const struct selftest_truth *t = &s->client.truth;
@@ -158,7 +158,7 @@ static void check_counts(struct selftest *s, const char *trace, bool memory)
     expect(s, "zones", json_object_get(counts, "zones"), t->zones);
     expect(s, "messages", json_object_get(counts, "messages"), t->messages);
     expect(s, "plot points", json_object_get(counts, "plot_points"), t->plot_points);
-    /* The set of the program begins with two frames of its own start. */
+    /* The program's own set begins with two frames of its start. */
     expect(s, "frames", json_object_get(counts, "frames"), t->frame_marks + 2);
     json_decref(document);
 }
@@ -218,7 +218,7 @@ static void check_sites(struct selftest *s, const json_t *report)
                count, wrong->function, wrong->allocations, wrong->bytes, wrong->line);
 }
 
-/* Once from the figures that the capture stored, once from the events. */
+/* Once with the figures that the capture stored, once from the events. */
 static void check_report(struct selftest *s, const char *option, const char *what)
 {
     const struct selftest_truth *t = &s->client.truth;

@@ -9,7 +9,7 @@
 #include "protocol/answers.h"
 
 #define ALLOCATIONS 4000u
-#define LIFETIME 64u /* allocations until a block is freed */
+#define LIFETIME 64u /* allocations before a block is freed */
 #define LEAK_EVERY 50u
 #define ZONE_EVERY 4u
 #define PLOT_EVERY 10u
@@ -18,7 +18,7 @@
 #define THREADS 2u
 #define STEP_NS 1000 /* between two events */
 
-/* Client addresses of what servers ask for. */
+/* Client addresses of what servers query. */
 #define CODE UINT64_C(0x555500000000)
 #define HEAP UINT64_C(0x7f0000000000)
 #define TEXTS UINT64_C(0x555600000000) /* a pointer to each of `texts` */
@@ -61,7 +61,7 @@ static void name_function(unsigned function, char out[40])
     snprintf(out, 40, "selftest::%s_%u()", function < SELFTEST_SITES ? "site" : "caller", function);
 }
 
-/* ---- what it plays */
+/* ---- the data it sends */
 
 struct play {
     struct selftest_client *client;
@@ -174,7 +174,7 @@ static int play(struct play *p)
     return client_stream_end(p->client->stream, p->time, p->e);
 }
 
-/* ---- what it answers */
+/* ---- its answers */
 
 static bool welcome(void *ctx, struct welcome *w)
 {
@@ -225,7 +225,7 @@ static int asked(void *ctx, enum query_kind kind, uint64_t key, uint32_t extra, 
     }
 }
 
-/* ---- life */
+/* ---- life cycle */
 
 static void name_truth(struct selftest_truth *t)
 {

@@ -3,7 +3,7 @@
 
 /*
  * The client that `tidemark selftest` captures: it speaks any protocol number over the loopback,
- * and counts what it plays without the code that it tests.
+ * and counts what it sends without the code under test.
  */
 
 #include <stdint.h>
@@ -16,11 +16,11 @@
 #define SELFTEST_SITES 8u
 
 struct selftest_pool {
-    const char *name; /* as reports call it */
+    const char *name; /* as in reports */
     uint64_t allocations, frees, live_bytes, peak_bytes, total_bytes;
 };
 
-/* A function that allocates, always into the same pool. */
+/* A function that allocates, always in the same pool. */
 struct selftest_site {
     char function[40];
     unsigned line, pool;
@@ -40,9 +40,9 @@ struct selftest_client {
 };
 
 /*
- * Listens at any free port and does not announce itself, so that no daemon takes the client.
- * `spool` is a folder for a file without a name. ERR_USAGE when there is no such protocol,
- * ERR_CONNECT when it cannot listen.
+ * Listens at any free port without announcing itself, so that no daemon captures it. `spool` is a
+ * folder for an unnamed file. ERR_USAGE when there is no such protocol, ERR_CONNECT when it cannot
+ * listen.
  */
 int selftest_client_open(struct selftest_client *c, uint32_t protocol, const char *spool,
                          struct err *e);

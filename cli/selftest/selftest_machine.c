@@ -19,7 +19,7 @@
 #include "symbols/index/index.h"
 #include "symbols/instructions.h"
 
-#define ASK_SECONDS 1 /* a debuginfod server */
+#define ASK_SECONDS 1 /* timeout of a debuginfod server */
 
 static void say(bool here, const char *what, const char *detail)
 {
@@ -39,7 +39,7 @@ static int note_base(struct dl_phdr_info *info, size_t size, void *base)
     return 1; /* the program comes first */
 }
 
-/* A place in this program that debug information must know. */
+/* A location in this program that debug information must contain. */
 static struct place own_place(void)
 {
     uint64_t base = 0;
@@ -206,8 +206,8 @@ static void try_recording(struct selftest_run *r)
 }
 
 /*
- * Starts a process that is not our child, like those that `run --pid` attaches to. It exits when
- * *hold is closed. -1 on errors.
+ * Starts a process that is not a child of this one, like those that `run --pid` attaches to. It
+ * exits when *hold is closed. -1 on errors.
  */
 static pid_t start_target(int *hold)
 {

@@ -91,7 +91,7 @@ _Noreturn static void be_command(const struct selftest_run *r, const char *const
     _exit(127);
 }
 
-/* The wait status of a process that has ended in time. */
+/* Waits until a process has ended, or the time is up; *status is its wait status. */
 static int await(const struct selftest_run *r, pid_t pid, selftest_meanwhile *meanwhile, void *ctx,
                  int *status, struct err *e)
 {

@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_CLI_SELFTEST_SELFTEST_RUN_H
 #define TIDEMARK_CLI_SELFTEST_SELFTEST_RUN_H
 
-/* Commands of this program, each in a process of its own and in the folder of one selftest. */
+/* Commands of this program, each in a child process and in the folder of one selftest. */
 
 #include <jansson.h>
 #include <stdbool.h>
@@ -13,35 +13,35 @@
 
 #define SELFTEST_PATH 512u
 #define SELFTEST_WORDS 16u
-#define SELFTEST_SECONDS 5 /* for all commands together; then the one that runs is killed */
+#define SELFTEST_SECONDS 5 /* for all commands together; then the running one is killed */
 
 struct selftest_run {
-    char folder[SELFTEST_PATH]; /* private; "" while there is none */
+    char folder[SELFTEST_PATH]; /* private; "": none */
     char program[SELFTEST_PATH * 8];
     struct interrupt interrupt;
     long long deadline; /* monotonic ns */
 };
 
 /*
- * Makes the folder in $TMPDIR, and from here on holds back what would end the process, so that the
- * folder can be removed. ERR_OUTPUT when it cannot be made. Caches lie in the folder from here on,
- * and commands ask no debuginfod server.
+ * Makes the folder in $TMPDIR. From then on signals that would end the process are held back, so
+ * that the folder can be removed; caches are in the folder, and commands query no debuginfod
+ * server. ERR_OUTPUT when it cannot be made.
  */
 int selftest_run_open(struct selftest_run *r, struct err *e);
 
-/* Removes the folder with all that is in it: ERR_OUTPUT when something is left. */
+/* Removes the folder with its contents. ERR_OUTPUT when something is left. */
 int selftest_run_close(struct selftest_run *r, struct err *e);
 
-/* FOLDER/NAME into `path`. */
+/* Writes FOLDER/NAME into `path`. */
 const char *selftest_path(const struct selftest_run *r, const char *name, char path[SELFTEST_PATH]);
 
-/* Called some times a second while a command runs; -1 kills it. */
+/* Called several times a second while a command runs; -1 kills it. */
 typedef int selftest_meanwhile(void *ctx, struct err *e);
 
 /*
- * Runs `tidemark WORDS…` (fewer than SELFTEST_WORDS, NULL at the end) to its exit. Its standard
- * output goes to the end of `out`, and the last line that it wrote on standard error to `why`.
- * Gives the exit status, 128 and the signal's number if it was killed, or -1 with `e`.
+ * Runs `tidemark WORDS…` (fewer than SELFTEST_WORDS, NULL at the end) to its exit. Appends its
+ * standard output to `out`; `why` gets the last line of its standard error. Returns the exit
+ * status, 128 plus the signal's number if it was killed, or -1 with `e`.
  */
 int selftest_run(struct selftest_run *r, const char *const *words, struct buf *out, struct err *why,
                  selftest_meanwhile *meanwhile, void *ctx, struct err *e);
