@@ -1,4 +1,4 @@
-/* tidemark top: the call-stack tree of a trace, or of a running client, to walk through. */
+/* tidemark top: an interactive call-stack tree of a trace, or of a running client. */
 
 #include <string.h>
 #include <unistd.h>
@@ -47,7 +47,7 @@ struct top_command {
     struct tree_options tree;
     struct top_live live;
     bool is_live;
-    bool of_trace; /* an option that only a trace has a use for */
+    bool of_trace; /* an option for traces only */
     struct skiplist skip;
 };
 
@@ -101,7 +101,7 @@ static bool take_live(struct top_command *c, int option, const char *value, stru
     case 'f':
         c->live.replace = true;
         return true;
-    case OPTION_COMPAT: /* all releases are alike in what it is about */
+    case OPTION_COMPAT: /* all releases behave alike where this option matters */
         c->live.as_released = true;
         return csv_release_parse(value, &release, e) == 0;
     default:

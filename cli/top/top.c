@@ -1,4 +1,4 @@
-/* Building what `tidemark top` shows. */
+/* Builds the view of `tidemark top`. */
 
 #include "base/monotonic.h"
 #include "cli/top/top.h"
@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* From here on the user, who pressed a key, is told to wait. */
+/* When a rebuild after a key takes longer, the user sees a message. */
 #define SLOW_NS 300000000LL
 
 /* ---- building */
@@ -18,7 +18,7 @@ static void forget_pools(struct top *t)
     t->pools.len = 0;
 }
 
-/* All pools that can be chosen; only a selection of all of them tells. */
+/* Lists all pools that can be chosen; needs a selection of all pools. */
 static int list_pools(struct top *t, const struct selection *s, struct err *e)
 {
     if (t->pool)
@@ -42,7 +42,7 @@ static int open_selection(struct top *t, struct selection *s, struct err *e)
     return selection_init(s, t->trace, &options, e);
 }
 
-/* `also`: who sees the sweep, too; NULL: nobody. */
+/* `also`: another observer of the sweep; NULL: none. */
 static int replace_tree(struct top *t, struct selection *s, const struct memory_observer *also,
                         struct err *e)
 {
@@ -61,7 +61,7 @@ static int replace_tree(struct top *t, struct selection *s, const struct memory_
     return shown ? 0 : err_no_memory(e, "the rows");
 }
 
-/* Tree and line of usage come from one sweep. */
+/* Builds tree and usage line in one sweep. */
 static int replace_all(struct top *t, struct selection *s, struct err *e)
 {
     struct timeline fresh;

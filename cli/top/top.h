@@ -2,8 +2,8 @@
 #define TIDEMARK_CLI_TOP_TOP_H
 
 /*
- * `tidemark top`: a trace, saved or still being recorded, as a tree on a terminal. All of it is one
- * thread: whoever records calls top_turn now and then, when nothing of the store is in between.
+ * `tidemark top`: a trace, saved or still being recorded, as a tree on a terminal. All of it runs
+ * in one thread: a recorder calls top_turn regularly, while no data is being added to the store.
  */
 
 #include <stdbool.h>
@@ -16,15 +16,15 @@
 #include "server/net/stop.h"
 
 #define TOP_SEARCH_SIZE 128
-#define TOP_SPARKS 512u /* pieces of time of the line of usage */
+#define TOP_SPARKS 512u /* time steps of the usage line */
 
 struct top {
     struct trace *trace;
-    struct selection_options only; /* what the command line selects */
+    struct selection_options only; /* the selection on the command line */
     struct tree_options options;
     struct screen screen;
 
-    /* What is shown: figures as of when it was built. */
+    /* The content: figures as of the last build. */
     struct tree tree;
     struct timeline usage;
     struct browser browser;
@@ -32,7 +32,7 @@ struct top {
     VEC(char *) pools; /* names to choose from */
     char *pool;        /* the chosen one; NULL: all */
 
-    /* How it is shown. */
+    /* The state of the view. */
     size_t first;   /* row at the top */
     size_t details; /* first line of the details */
     bool show_details, show_help;
@@ -41,39 +41,39 @@ struct top {
     char message[512]; /* in the last line until the next key */
     bool quit;
 
-    /* While something is being recorded. */
-    bool live;            /* events may still come */
-    bool frozen;          /* the user wants figures to stay */
+    /* For a trace that is being recorded. */
+    bool live;            /* events may still arrive */
+    bool frozen;          /* the user has frozen the figures */
     const char *end;      /* how the recording ended; NULL: it goes on, or there was none */
     long long built_at;   /* monotonic ns */
-    long long build_cost; /* ns that building took */
+    long long build_cost; /* duration of the last build, ns */
 };
 
 /* ---- top.c */
 
-/* Takes over nothing. `t` zero-initialised but for trace, only, options, live. */
+/* The caller keeps ownership. `t` must be zero except for trace, only, options, live. */
 int top_open(struct top *t, bool stdin_taken, struct err *e);
 void top_close(struct top *t);
 
-/* Builds what is shown anew from the trace. */
+/* Rebuilds the content from the trace. */
 int top_build(struct top *t, struct err *e);
 
-/* Builds the tree only: after another direction or grouping was chosen. */
+/* Rebuilds only the tree, for another direction or grouping. */
 int top_build_tree(struct top *t, struct err *e);
 
 /* ---- top_draw.c */
 
 void top_draw(struct top *t);
 
-/* Says in the last line that something takes long. */
+/* Prints in the last line that an action takes long. */
 void top_draw_wait(struct top *t);
 
 /* ---- top_keys.c */
 
-/* Takes the keys that were pressed, builds when it is time, draws. For whoever records. */
+/* Handles pending keys, rebuilds when it is time, draws. For recorders. */
 int top_turn(struct top *t, struct err *e);
 
-/* Waits for keys until the user wants to go, or a signal asks for it. */
+/* Handles keys until the user quits or a signal arrives. */
 int top_loop(struct top *t, struct stop *stop, struct err *e);
 
 #endif

@@ -1,4 +1,4 @@
-/* What `tidemark top` looks like. */
+/* Draws `tidemark top`. */
 
 #include <stdio.h>
 #include <string.h>
@@ -23,7 +23,7 @@ static unsigned put(struct top *t, unsigned line, unsigned column, enum screen_s
     return screen_text(&t->screen, line, column, t->screen.width, style, view_of(text));
 }
 
-/* Text of the trace. */
+/* Text from the trace, escaped. */
 static unsigned put_harmless(struct top *t, unsigned line, unsigned column, enum screen_style style,
                              struct view text)
 {
@@ -66,7 +66,7 @@ static void draw_bar(struct top *t)
     screen_fill(&t->screen, 0, x, SCREEN_BAR);
 }
 
-/* The highest use of the pieces of time that column `i` of `n` stands for. */
+/* The highest use within column `i` of `n`. */
 static uint64_t spark(const struct timeline *u, unsigned i, unsigned n)
 {
     size_t from = u->count * i / n;
@@ -105,7 +105,7 @@ enum column_kind { COLUMN_METRIC, COLUMN_SHARE, COLUMN_OWN };
 struct column_shown {
     enum column_kind kind;
     enum tree_metric metric;
-    unsigned width; /* with the space before it */
+    unsigned width; /* including the space before it */
 };
 
 #define COLUMNS_MAX (TREE_METRICS + 2)
@@ -115,8 +115,10 @@ static unsigned metric_width(enum tree_metric m)
     return tree_metric_is_bytes(m) ? 10 : 12;
 }
 
-/* The column that rows are sorted by with its share and what nodes have themselves, then as many
- * others as leave room for names. */
+/*
+ * The sort column with its share and the nodes' own figure, then as many others as leave room for
+ * names.
+ */
 static unsigned choose_columns(const struct top *t, struct column_shown out[COLUMNS_MAX])
 {
     static const enum tree_metric others[] = {TREE_LIVE_BYTES, TREE_LIVE_COUNT, TREE_BYTES,
@@ -196,7 +198,7 @@ static enum screen_style style_of(const struct top *t, const struct tree_node *n
                                          : SCREEN_PLAIN;
 }
 
-/* Steps to the right by depth, as long as names have room; then the depth as a number. */
+/* Indents by depth while names have room; then prints the depth as a number. */
 static void put_indent(struct buf *b, unsigned depth, unsigned room)
 {
     unsigned most = room / 3;
@@ -262,7 +264,7 @@ static void draw_rows(struct top *t, unsigned from, unsigned lines)
         t->first = b->cursor;
     if (lines && b->cursor >= t->first + lines)
         t->first = b->cursor - lines + 1;
-    /* No empty lines below while there are rows above. */
+    /* Scrolls back rather than leave lines empty. */
     if (t->first + lines > b->rows.len)
         t->first = b->rows.len > lines ? b->rows.len - lines : 0;
     for (unsigned i = 0; i < lines && t->first + i < b->rows.len; i++)
@@ -290,7 +292,7 @@ static void detail_figures(struct top *t, unsigned line, const struct tree_node 
     put(t, line + 1, x, SCREEN_PLAIN, text);
 }
 
-/* "file.cpp:12", the path as long as there is room for it beside the name. */
+/* "file.cpp:12"; the path is shortened to the room beside the name. */
 static void put_place(struct buf *b, const struct frame_view *f, unsigned room)
 {
     bool failed = false;
@@ -302,7 +304,7 @@ static void put_place(struct buf *b, const struct frame_view *f, unsigned room)
         format_terminal(b, base_name(f->image));
 }
 
-/* A frame of a call stack: its place must be seen, however long its name is. */
+/* A frame of a call stack: its location has to be visible, however long its name is. */
 static void draw_frame(struct top *t, unsigned line, const struct frame_view *f)
 {
     struct buf raw = {0};
@@ -331,7 +333,7 @@ static void draw_frame(struct top *t, unsigned line, const struct frame_view *f)
     buf_release(&place);
 }
 
-/* The call stack with most bytes through the chosen node, innermost frame first. */
+/* The call stack with the most bytes through the chosen node, innermost frame first. */
 static void draw_details(struct top *t, unsigned from, unsigned lines)
 {
     const struct browser_row *row = &t->browser.rows.at[t->browser.cursor];
@@ -431,7 +433,7 @@ void top_draw(struct top *t)
         screen_show(&t->screen, -1, 0);
         return;
     }
-    /* As much as there is room for: rows before the head, the last line before the details. */
+    /* If lines are short, rows take precedence over the head, the last line over the details. */
     unsigned head = height > HEAD_LINES + 1 ? HEAD_LINES : 0;
     unsigned last = height > 2 ? 1 : 0;
     unsigned details = t->show_details && height >= 12 ? height / 2 : 0;

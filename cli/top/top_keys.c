@@ -1,6 +1,4 @@
-/*
- * What keys do in `tidemark top`, and its turns. top_draw.c and the man page list the keys.
- */
+/* Handles keys in `tidemark top`, and its turns. top_draw.c and the man page list the keys. */
 
 #include <poll.h>
 #include <stdio.h>
@@ -15,7 +13,7 @@
 #define OPEN_ROWS_MAX 10000u
 #define DETAILS_STEP 5u
 
-/* Figures of a recording are built anew so often, and in a fifth of the time at most. */
+/* Interval of rebuilding the figures of a recording, and the largest share of time for it. */
 #define BUILD_EVERY_NS 1000000000LL
 #define BUILD_SHARE 4
 
@@ -29,7 +27,7 @@ static void say(struct top *t, const char *text)
     snprintf(t->message, sizeof t->message, "%s", text);
 }
 
-/* A question that fails leaves what is shown, and says why. */
+/* A failed action leaves the view as it is and prints the reason. */
 static int tell(struct top *t, int status, struct err *e)
 {
     if (status == 0 || e->code != ERR_USAGE)
@@ -65,7 +63,7 @@ static int turn_around(struct top *t, struct err *e)
     return top_build_tree(t, e);
 }
 
-/* All pools, then each, round and round. */
+/* Cycles through all pools together, then each one. */
 static int choose_pool(struct top *t, bool forward, struct err *e)
 {
     size_t n = t->pools.len + 1;
@@ -294,7 +292,7 @@ static int take_key(struct top *t, int key, struct err *e)
 
 /* ---- turns */
 
-/* Takes all keys there are. *any tells whether there were some. */
+/* Handles all pending keys. *any: whether there were some. */
 static int take_keys(struct top *t, bool *any, struct err *e)
 {
     for (;;) {
@@ -307,7 +305,7 @@ static int take_keys(struct top *t, bool *any, struct err *e)
     }
 }
 
-/* A terminal that is gone is always ready, and has nothing. */
+/* A closed terminal is always ready, without data. */
 static bool is_gone(const struct top *t, short ready)
 {
     int n = 0;

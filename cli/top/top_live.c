@@ -18,21 +18,21 @@
 
 struct live {
     const struct top_live *l;
-    char *journal_name;      /* NULL: none is kept */
+    char *journal_name;      /* NULL: no journal is kept */
     struct journal *journal; /* NULL: not begun, or removed */
-    bool recorded;           /* there is something to save */
+    bool recorded;           /* there is data to save */
     struct connection connection;
     struct trace trace;
     struct stop stop;
     struct top top;
-    struct err failed;     /* what went wrong while the session ran */
-    unsigned stops_before; /* requests to stop that came before saving began */
-    bool told_saving;      /* what a further one would do */
+    struct err failed;     /* the error of the session */
+    unsigned stops_before; /* requests to stop before the save began */
+    bool told_saving;      /* the effect of a second request to stop was printed */
 };
 
 /*
- * Better to know now than after an hour of recording. Leaves nothing behind. What is to be saved is
- * in a journal until it is, as with a capture.
+ * Fails before recording begins rather than at its end. Leaves no file behind. Until the trace is
+ * saved its data is in a journal, as in a capture.
  */
 static int check_output(struct live *r, struct err *e)
 {
@@ -49,7 +49,7 @@ static int check_output(struct live *r, struct err *e)
     return r->journal_name ? recover_leftover(r->journal_name, output, &container, e) : -1;
 }
 
-/* The session's call, about ten times a second, when nothing is on its way into the store. */
+/* Called by the session about ten times a second, while no data is being added to the store. */
 static void turn(void *ctx, const struct session_progress *p)
 {
     struct live *r = ctx;
@@ -60,7 +60,7 @@ static void turn(void *ctx, const struct session_progress *p)
         r->stop.count++; /* as a signal would */
 }
 
-/* With nothing to be saved there is no need of what no figure comes from, nor to wait for names. */
+/* Without an output, data that no figure needs is not queried, and names are not waited for. */
 static int record(struct live *r, struct err *e)
 {
     bool saves = r->l->output != NULL;
@@ -93,7 +93,7 @@ static int record(struct live *r, struct err *e)
     return e->code ? -1 : 0;
 }
 
-/* What was recorded stays to be looked at when it was not the user who ended it. */
+/* If the recording ends by itself, its data stays on display. */
 static int look_on(struct live *r, struct err *e)
 {
     if (r->top.quit || r->stop.count)
@@ -101,7 +101,10 @@ static int look_on(struct live *r, struct err *e)
     return top_build(&r->top, e) != 0 ? -1 : top_loop(&r->top, &r->stop, e);
 }
 
-/* As in a capture: a first request to stop while saving is answered, a second one is obeyed. */
+/*
+ * As in a capture: the first request to stop during a save prints a message; the second one stops
+ * the save.
+ */
 static int still_saving(void *ctx, struct err *e)
 {
     struct live *r = ctx;
@@ -143,7 +146,7 @@ static int save(struct live *r, struct err *e)
     return status;
 }
 
-/* The trace is safe, or what arrived stays in the journal. */
+/* Removes the journal of a saved trace; else the received data stays in it. */
 static void end_journal(struct live *r, bool saved)
 {
     if (r->journal && (saved || !journal_has_data(r->journal))) {
@@ -158,7 +161,7 @@ static void end_journal(struct live *r, bool saved)
     r->journal = NULL;
 }
 
-/* Whatever went wrong with looking at it, what was recorded is saved. */
+/* Saves the recorded data even if the display failed. */
 static int end_connected(struct live *r, int status, struct err *e)
 {
     struct err saving = {0};

@@ -10,13 +10,13 @@
 
 struct top_live {
     struct connect_options connect;
-    const char *output; /* NULL: what was recorded is dropped at the end */
+    const char *output; /* NULL: recorded data is dropped at the end */
     bool replace;
-    bool as_released; /* as session_options has it */
+    bool as_released; /* as in session_options */
     struct tree_options tree;
 };
 
-/* Records until the user goes. Returns the exit status; errors are printed. */
+/* Records until the user quits. Prints errors and returns the exit status. */
 int top_live_run(const struct top_live *l);
 
 #endif

@@ -12,7 +12,7 @@
 
 #include "cli/top/top_terminfo.h"
 
-/* How long an escape may be the beginning of a key, ms. */
+/* How long an escape may be the first byte of a key, ms. */
 #define ESCAPE_MS 50
 
 enum { PAIR_WARM = 1, PAIR_HOT, PAIR_BAR };
@@ -49,12 +49,12 @@ int screen_open(struct screen *s, bool stdin_taken, struct err *e)
     }
     if (s->fd < 0 || !isatty(s->fd) || !isatty(STDOUT_FILENO))
         return no_terminal(s, e, "");
-    /* Characters only: numbers stay as programs read them. */
+    /* Only LC_CTYPE: numbers keep the C locale's format. */
     setlocale(LC_CTYPE, "");
     s->utf8 = strcmp(nl_langinfo(CODESET), "UTF-8") == 0;
     if (!term || !*term)
         return no_terminal(s, e, ", and TERM says nothing about this one");
-    /* Asked first, for a screen that cannot be made is never freed. */
+    /* Checked first, since a screen that cannot be created leaks. */
     if (terminfo_knows(STDOUT_FILENO))
         s->terminal = newterm(NULL, stdout, s->tty ? s->tty : stdin);
     if (!s->terminal)
@@ -136,7 +136,7 @@ void screen_clear(struct screen *s)
     erase();
 }
 
-/* Without UTF-8 one "?" stands for each character beyond ASCII. */
+/* Without UTF-8, "?" replaces each non-ASCII character. */
 static unsigned put_ascii(unsigned columns, struct view text)
 {
     unsigned used = 0;
@@ -159,7 +159,9 @@ static unsigned put_wide(unsigned columns, struct view text)
         size_t n = mbrtowc(c, text.p + at, text.len - at, &state);
         int wide = n == 0 || n > text.len - at ? -1 : wcwidth(c[0]);
         if (wide < 0) {
-            /* Text is harmless and well-formed: the C library is older than the character. */
+            /*
+             * The text is escaped and well-formed: the C library does not know a newer character.
+             */
             state = (mbstate_t){0};
             for (n = 1; at + n < text.len && ((unsigned char)text.p[at + n] & 0xc0) == 0x80;)
                 n++;

@@ -2,9 +2,8 @@
 #define TIDEMARK_CLI_TOP_TOP_SCREEN_H
 
 /*
- * The terminal of `tidemark top`, through ncurses: text is clipped by columns, and characters that
- * the locale has not are replaced. Everything beyond ASCII that is written here passes through
- * screen_text.
+ * The terminal of `tidemark top`, through ncurses: clips text by columns, and replaces characters
+ * that the locale lacks. All non-ASCII text has to go through screen_text.
  */
 
 #include <stdbool.h>
@@ -18,12 +17,12 @@ enum screen_style {
     SCREEN_BOLD,
     SCREEN_DIM,
     SCREEN_BAR,    /* first and last line */
-    SCREEN_CHOSEN, /* the row of the cursor */
-    SCREEN_WARM,   /* a large part of the whole */
-    SCREEN_HOT,    /* most of it */
+    SCREEN_CHOSEN, /* the cursor's row */
+    SCREEN_WARM,   /* a large share */
+    SCREEN_HOT,    /* most of the total */
 };
 
-/* Keys beyond characters. */
+/* Keys that are not characters. */
 enum {
     SCREEN_NO_KEY = -1,
     SCREEN_UP = 0x1000,
@@ -41,35 +40,38 @@ enum {
 };
 
 struct screen {
-    void *terminal; /* ncurses' own; NULL: closed */
+    void *terminal; /* ncurses' SCREEN; NULL: closed */
     FILE *tty;      /* /dev/tty, when standard input is a trace */
-    int fd;         /* to wait for keys on */
+    int fd;         /* to poll for keys */
     bool utf8, colours;
     unsigned width, height;
 };
 
-/* `stdin_taken`: keys come from /dev/tty. ERR_USAGE when there is no terminal, or none we know. */
+/*
+ * `stdin_taken`: read keys from /dev/tty. ERR_USAGE when there is no terminal, or terminfo does not
+ * know it.
+ */
 int screen_open(struct screen *s, bool stdin_taken, struct err *e);
 
-/* Gives the terminal back as it was. Harmless when closed. */
+/* Restores the terminal. Harmless when closed. */
 void screen_close(struct screen *s);
 
-/* A key that was pressed, or SCREEN_NO_KEY; does not wait. */
+/* A pressed key, or SCREEN_NO_KEY; does not block. */
 int screen_key(struct screen *s);
 
 void screen_clear(struct screen *s);
 
 /*
- * Writes UTF-8 text, which must be harmless already, at a column of a line, at most so many
- * columns. Returns how many it took.
+ * Writes UTF-8 text, already escaped, at a column of a line, at most `columns` wide. Returns its
+ * width.
  */
 unsigned screen_text(struct screen *s, unsigned line, unsigned column, unsigned columns,
                      enum screen_style style, struct view text);
 
-/* Fills what is left of a line with a style, from a column on. */
+/* Fills the rest of a line with a style, from a column on. */
 void screen_fill(struct screen *s, unsigned line, unsigned column, enum screen_style style);
 
-/* Brings the drawing to the terminal, the cursor at a place (`line` < 0: hidden). */
+/* Shows the drawing, with the cursor at a position (`line` < 0: hidden). */
 void screen_show(struct screen *s, int line, unsigned column);
 
 #endif

@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_CLI_TOP_TOP_TERMINFO_H
 #define TIDEMARK_CLI_TOP_TOP_TERMINFO_H
 
-/* A file of its own, since terminfo's header makes macros of "lines", "columns" and the like. */
+/* A separate file, since terminfo's header defines macros such as "lines" and "columns". */
 
 #include <stdbool.h>
 
