@@ -177,7 +177,7 @@ static bool is_too_little(void)
 
 /*
  * RLIMIT_DATA limits private memory. Wrappers such as prlimit(1) set it before exec, and may use
- * more themselves already: so the environment is in a shared mapping.
+ * more themselves already: then the environment is in a shared mapping, which the limit ignores.
  */
 static void *environment_memory(size_t bytes)
 {

@@ -261,7 +261,7 @@ enum rec_option_flag {
     REC_OPTION_ATTACHED = 1 << 6,    /* REC_ORIGIN_ATTACH: earlier blocks are unknown */
     REC_OPTION_CLIENT = 1 << 7,      /* exit waits briefly for header.client_served */
     REC_OPTION_FOLLOW_EXEC = 1 << 4, /* programs that this process, not a fork of it, executes
- connect, too: a script or wrapper becomes its program */
+                                        connect, too: a script or wrapper becomes its program */
 };
 
 enum rec_pools {

@@ -96,7 +96,7 @@ uint32_t sandbox_verdict(const struct sock_fprog *filter, const struct seccomp_d
             break;
         case BPF_ALU:
             if (BPF_OP(i->code) == BPF_DIV && other == 0)
-                return 0; /* the kernel accepts no filter that gets here */
+                return 0; /* as the kernel does */
             m.a = calculate(BPF_OP(i->code), m.a, other);
             break;
         case BPF_JMP:

@@ -163,8 +163,8 @@ static void drop(struct collector *c, struct peer *p)
 
 /*
  * No descriptor is free for a waiting connection. Its program would be blocked and epoll would
- * report it again and again. It is accepted with the spare descriptor and told that it is not
- * recorded.
+ * report it again and again. It is accepted with the spare descriptor and closed at once, so its
+ * process is not recorded.
  */
 static void turn_away(struct collector *c, int cause)
 {

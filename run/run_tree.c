@@ -142,7 +142,7 @@ static void forget(struct run_tree *t, struct run_process *p)
     *p = (struct run_process){.finished = true};
 }
 
-/* The records that make a trace worth saving. */
+/* The number of records that make a trace worth saving. */
 static uint64_t held(const struct run_record *r)
 {
     return r ? r->events + r->notes : 0;
@@ -291,7 +291,7 @@ void run_tree_pause(struct run_tree *t, bool paused)
     collector_set_paused(t->collector, paused);
 }
 
-/* Ends the recording: later events of the process are not wanted, and it is told so. */
+/* Ends the recording: later events of the process are not wanted, and the process is notified. */
 static void stop_recording(struct run_tree *t, struct run_process *p)
 {
     struct err e = {0};

@@ -521,8 +521,8 @@ static bool is_of_this_boot(const struct recording *r, const struct rec_pair *no
 }
 
 /*
- * Chunks of a recording contain pairs of counter and time now and then, which is all there is. For
- * a steady clock the longest line is the most precise.
+ * With REC_CLOCK_COUNTER the times in chunks are the only source. For a steady clock the longest
+ * line is the most precise.
  */
 static int add_pairs(struct looking *l, const struct rec_header *h, const struct rec_pair *now,
                      bool alive, struct err *e)

@@ -176,7 +176,7 @@ static int print_summary(struct capture *c, struct trace *t, struct err *e)
 
 /*
  * As the official tool prints them: capture/src/capture.cpp @ v0.14.0. Its base set of frames
- * includes a frame for the time before the first mark.
+ * includes those for the time before the first mark.
  */
 static void print_figures(const struct trace *t, int64_t elapsed)
 {

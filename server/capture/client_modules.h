@@ -28,7 +28,7 @@ struct modules {
     struct map seen;          /* hash of (start, path) → 1 */
     int maps;                 /* its /proc/PID/maps, opened early; -1: none */
     struct process_root root; /* root of its paths, if it differs from this process's */
-    int sampler;              /* connection to a sampler (capture/sampler.h); -1: none */
+    int sampler;              /* connection to a sampler (guard/sampler.h); -1: none */
 };
 
 /*

@@ -369,7 +369,7 @@ static int look_again(struct replay *r, struct play *p, struct ending *g, struct
 
 /*
  * At the end of the recording: waits for the server to close if the client ended in order, else
- * closes.
+ * closes the sending side.
  */
 static int finish(struct replay *r, struct play *p, struct stop *stop, struct err *e)
 {

@@ -7,7 +7,7 @@
  * are handled. Any recording can be played, a broken one too.
  *
  * If the recorded client ended in order, the replay waits for the server to close the connection,
- * as a client does. If the recording breaks off, the replay closes the connection.
+ * as a client does. If the recording breaks off, the replay shuts down its sending side.
  */
 
 #include <stdbool.h>
