@@ -88,14 +88,14 @@ int blobs_add(struct blobs *b, const void *bytes, uint32_t n, struct blob *blob,
         return no_room(e);
     size_t len = ZSTD_compressCCtx(b->deflate, room, bound, bytes, n, LEVEL);
     if (ZSTD_isError(len))
-        return no_room(e); /* its only reason, the room being large enough */
+        return no_room(e); /* blobs_room fails only for lack of memory */
     if (len >= n)
         return blobs_put(b, bytes, n, &blob->place, e);
     blob->stored = (uint32_t)len;
     return blobs_put(b, room, len, &blob->place, e);
 }
 
-/* The stored bytes of a blob, which never straddle two runs. */
+/* Loads the stored bytes of a blob, which never straddle two runs. */
 static const uint8_t *blobs_find(struct blobs *b, const struct blob *blob, struct err *e)
 {
     if (blob->place >= b->flushed)

@@ -2,9 +2,9 @@
 #define TIDEMARK_BASE_BLOBS_H
 
 /*
- * Byte strings of any length, too large in sum to stay in memory: each is compressed, and gathered
- * in a buffer that goes to the spool's file when it is full. What is kept of each is a handle of 16
- * bytes; where the handles are kept is the user's business (a column, as a rule).
+ * Byte strings of any length whose total may exceed memory. Each is compressed and appended to a
+ * buffer, which goes to the spool's file when it is full. The caller keeps a handle of 16 bytes for
+ * each string, usually in a column.
  */
 
 #include <stddef.h>
@@ -20,10 +20,10 @@ struct blob {
     uint32_t size;
 };
 
-/* A buffer's worth of stored bytes that is in the file. */
+/* A buffer of stored bytes that has been written to the file. */
 struct blob_run {
-    uint64_t first; /* place of its first byte */
-    uint64_t at;    /* in the file */
+    uint64_t first; /* `place` of its first byte */
+    uint64_t at;    /* offset in the file */
 };
 
 struct blobs {
@@ -31,10 +31,10 @@ struct blobs {
     uint8_t *buffer;
     size_t filled;
     uint64_t flushed;            /* bytes in the file */
-    VEC(struct blob_run) runs;   /* 16 bytes for each BLOBS_BUFFER stored ones */
-    struct ZSTD_CCtx_s *deflate; /* made when needed */
+    VEC(struct blob_run) runs;   /* 16 bytes per BLOBS_BUFFER stored bytes */
+    struct ZSTD_CCtx_s *deflate; /* created on first use */
     struct ZSTD_DCtx_s *inflate;
-    uint8_t *room; /* for compressed bytes */
+    uint8_t *room; /* scratch for compressed bytes */
     size_t room_size;
 };
 
@@ -42,13 +42,16 @@ struct blobs {
 void blobs_init(struct blobs *b, struct spool *s);
 void blobs_release(struct blobs *b);
 
-/* Forgets all blobs, keeping the store usable. Their room in the file is not used again. */
+/* Drops all blobs and keeps the store usable. Their space in the file is not reused. */
 void blobs_clear(struct blobs *b);
 
-/* Stores `n` bytes. -1 with `e` filled when memory or disk is short. */
+/* Stores `n` bytes. Returns -1 with `e` when memory or disk is short. */
 int blobs_add(struct blobs *b, const void *bytes, uint32_t n, struct blob *blob, struct err *e);
 
-/* The blob's `size` bytes to `out`. -1 with `e` filled when memory or the file fails. */
+/*
+ * Copies the blob's `size` bytes to `out`. Returns -1 with `e` when memory is short or the file
+ * fails.
+ */
 int blobs_get(struct blobs *b, const struct blob *blob, void *out, struct err *e);
 
 #endif

@@ -2,8 +2,8 @@
 #define TIDEMARK_BASE_BUF_H
 
 /*
- * A growable byte buffer, also used as a string builder. An allocation that fails sets the sticky
- * `failed` flag and drops what was being appended; the owner checks the flag once at the end.
+ * A growable byte buffer, also used as a string builder. A failed allocation sets the sticky
+ * `failed` flag and drops the bytes being appended; the owner checks the flag once at the end.
  * Zero-initialise to get an empty buffer.
  */
 
@@ -29,13 +29,13 @@ static inline void buf_clear(struct buf *b)
     b->len = 0;
 }
 
-/* The contents as text. Never NULL; good until the buffer changes. */
+/* The contents as text. Never NULL; valid until the buffer changes. */
 static inline struct view buf_view(const struct buf *b)
 {
     return (struct view){b->data ? (const char *)b->data : "", b->len};
 }
 
-/* Makes room for `n` more bytes. Returns where they go, or NULL (flag set). Does not change len. */
+/* Reserves `n` more bytes. Returns where to write them, or NULL (flag set). Does not change len. */
 uint8_t *buf_reserve(struct buf *b, size_t n);
 
 void buf_put(struct buf *b, const void *bytes, size_t n);
@@ -43,7 +43,7 @@ void buf_puts(struct buf *b, const char *s);
 void buf_printf(struct buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void buf_vprintf(struct buf *b, const char *fmt, va_list ap) __attribute__((format(printf, 2, 0)));
 
-/* The contents with a terminating NUL that is not counted in len; "" when allocation failed. */
+/* The contents with a terminating NUL that len does not count; "" when an allocation failed. */
 const char *buf_str(struct buf *b);
 
 #define BUF_PUT(NAME, TYPE, STORE)                                                                 \

@@ -2,8 +2,8 @@
 #define TIDEMARK_BASE_BYTES_H
 
 /*
- * Little-endian scalars at unaligned addresses. These are the only places where bytes become
- * numbers; whoever calls them has checked the bounds (usually a cursor has).
+ * Little-endian scalars at unaligned addresses. Only these functions turn bytes into numbers. The
+ * caller checks the bounds, usually with a cursor.
  */
 
 #include <stdint.h>

@@ -3,8 +3,8 @@
 
 /*
  * A bounds-checked reader over bytes in memory. A read past the end yields zeroes and sets the
- * sticky `short_read` flag, so a decoder may read a whole structure and check once. All bytes that
- * come from a client or a file pass through one of these.
+ * sticky `short_read` flag, so a decoder may read a whole structure and check once. All bytes from
+ * a client or a file are read through a cursor.
  */
 
 #include <stdbool.h>
@@ -17,7 +17,7 @@ struct cursor {
     const uint8_t *start;
     const uint8_t *pos;
     const uint8_t *end;
-    bool short_read; /* some read wanted more than was left */
+    bool short_read; /* a read exceeded the remaining bytes */
 };
 
 static inline struct cursor cursor_over(const void *bytes, size_t len)
@@ -31,7 +31,7 @@ static inline size_t cursor_left(const struct cursor *c)
     return (size_t)(c->end - c->pos);
 }
 
-/* Bytes from the start of the range to the next unread one. */
+/* Bytes from the start of the range to the read position. */
 static inline size_t cursor_offset(const struct cursor *c)
 {
     return (size_t)(c->pos - c->start);

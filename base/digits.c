@@ -12,7 +12,7 @@ static const char pairs[] = "000102030405060708091011121314151617181920212223242
                             "62636465666768697071727374757677787980818283848586878889909192"
                             "93949596979899";
 
-/* Digits of a number from the place of its highest bit, 1233 / 4096 being about log10(2). */
+/* The number of decimal digits, estimated from the highest bit: 1233 / 4096 is about log10(2). */
 static unsigned length(uint64_t n)
 {
     static const uint64_t powers[] = {0,
@@ -69,8 +69,8 @@ char *digits_hex(char *to, uint64_t n)
 }
 
 /*
- * x = mantissa / 2^shift in units of a millionth, rounded to the nearest, to even when it lies in
- * the middle, all in integers. False when it does not fit.
+ * x in millionths as mantissa / 2^shift, rounded to nearest, ties to even, in integers only. False
+ * when the result does not fit.
  */
 static int in_millionths(double x, uint64_t *out)
 {
@@ -110,7 +110,7 @@ char *digits_f64(char *to, double x)
 
 /* ---- to buffers */
 
-#define WHOLE_ROOM 20 /* of numbers without a fraction */
+#define WHOLE_ROOM 20 /* for numbers without a fraction */
 
 void digits_put_u64(struct buf *b, uint64_t n)
 {

@@ -1,23 +1,23 @@
 #ifndef TIDEMARK_BASE_DIGITS_H
 #define TIDEMARK_BASE_DIGITS_H
 
-/* Numbers as text, for output of millions of lines: printf without its costs. */
+/* Formats numbers as text for output of millions of lines, without the overhead of printf. */
 
 #include <stdint.h>
 
 #include "base/buf.h"
 
-/* Room that a number takes at most, of either kind. */
+/* The most bytes that any of these numbers needs. */
 #define DIGITS_ROOM 336
 
-/* Decimal. Returns where the text ends; there is no NUL. */
+/* Decimal. Returns the end of the text; writes no NUL. */
 char *digits_u64(char *to, uint64_t n);
 char *digits_i64(char *to, int64_t n);
 
 /* Hexadecimal, without "0x". */
 char *digits_hex(char *to, uint64_t n);
 
-/* As printf's "%f" in the C locale: six decimals, correctly rounded. */
+/* Like printf's "%f" in the C locale: six decimals, correctly rounded. */
 char *digits_f64(char *to, double x);
 
 /* The same, appended to a buffer. */

@@ -3,10 +3,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define CHUNK_ITEMS 63u /* with the head a KiB */
+#define CHUNK_ITEMS 63u /* 1 KiB with the header */
 #define SLAB_CHUNKS 64u
 
-/* A run goes on with further buckets while it is shorter; a longer bucket is divided first. */
+/*
+ * A run takes further buckets while it is shorter than RUN_LEAST. Buckets longer than RUN_MOST are
+ * divided first.
+ */
 #define RUN_LEAST 1024u
 #define RUN_MOST 16384u
 
@@ -34,20 +37,20 @@ void due_queue_release(struct due_queue *q)
     *q = (struct due_queue){0};
 }
 
-/* Items of a bucket. */
+/* The number of items in a bucket. */
 static size_t count(const struct due_bucket *b)
 {
     return b->before + (b->chunks ? (size_t)(b->next - b->chunks->items) : 0);
 }
 
-/* Has the newest chunk tell what it holds, before chunks are gone through. */
+/* Updates the newest chunk's count, which must be done before chunks are traversed. */
 static void close_chunk(struct due_bucket *b)
 {
     if (b->chunks)
         b->chunks->n = (size_t)(b->next - b->chunks->items);
 }
 
-/* The newest chunk has room again after some of its items, or a chunk, went. */
+/* Makes the newest chunk writable again after items or chunks were removed. */
 static void open_chunk(struct due_bucket *b)
 {
     b->next = b->chunks ? b->chunks->items + b->chunks->n : NULL;
@@ -72,7 +75,7 @@ static bool have_extent(struct due_item **room)
     return *room != NULL;
 }
 
-/* All that a bucket has in memory, in extents that are full but one. */
+/* Writes all of a bucket's items in memory to the file. All extents but one are full. */
 static int file_bucket(struct due_queue *q, struct due_bucket *b, struct err *e)
 {
     size_t n = 0;
@@ -99,7 +102,10 @@ static int file_bucket(struct due_queue *q, struct due_bucket *b, struct err *e)
     return 0;
 }
 
-/* The one whose items are due last, of those that fill an extent; if none does, the largest. */
+/*
+ * Chooses the bucket to write out: among those that fill an extent, the one due last; else the
+ * largest.
+ */
 static struct due_bucket *to_be_filed(struct due_queue *q)
 {
     struct due_bucket *most = NULL;
@@ -119,7 +125,7 @@ static struct due_bucket *to_be_filed(struct due_queue *q)
     return most;
 }
 
-/* Makes room when the bound is reached: a quarter of it. */
+/* When the bound is reached, frees a quarter of it. */
 static int keep_bound(struct due_queue *q, struct err *e)
 {
     size_t bound = q->bound > DUE_BOUND_LEAST ? q->bound : DUE_BOUND_LEAST;
@@ -202,7 +208,7 @@ void due_queue_restart(struct due_queue *q)
     q->last = 0;
 }
 
-/* Empties a bucket; its chunks and extents are the caller's. */
+/* Empties a bucket. The caller owns its chunks and extents. */
 static struct due_bucket cut(struct due_queue *q, unsigned level, unsigned digit)
 {
     struct due_bucket b = q->buckets[level][digit];
@@ -216,7 +222,6 @@ static struct due_bucket cut(struct due_queue *q, unsigned level, unsigned digit
 
 /* ---- runs */
 
-/* Appends items to the run. */
 static int append(struct due_queue *q, const struct due_item *items, size_t n, struct err *e)
 {
     if (!vec_reserve(&q->run, q->run.len + n))
@@ -226,7 +231,7 @@ static int append(struct due_queue *q, const struct due_item *items, size_t n, s
     return 0;
 }
 
-/* Appends the items that are due, and puts the others back, relative to q->last. */
+/* Appends the items that are due and puts the others back into buckets relative to q->last. */
 static int divide(struct due_queue *q, const struct due_item *items, size_t n, uint64_t until,
                   struct err *e)
 {
@@ -250,7 +255,7 @@ static int put_back(struct due_queue *q, const struct due_item *items, size_t n,
     return 0;
 }
 
-/* Keys of one value: as many as make a run are enough. */
+/* Takes items of equal key: enough to make a run. */
 static int take_equal(struct due_queue *q, unsigned digit, struct err *e)
 {
     struct due_bucket *b = &q->buckets[0][digit];
@@ -280,7 +285,7 @@ static int take_equal(struct due_queue *q, unsigned digit, struct err *e)
     return 0;
 }
 
-/* How a bucket that was cut is gone through. */
+/* What to do with the items of a bucket that was cut. */
 enum handling { PUT_BACK, APPEND, DIVIDE };
 
 static int handle(struct due_queue *q, enum handling how, const struct due_item *items, size_t n,
@@ -316,7 +321,7 @@ static int handle_bucket(struct due_queue *q, struct due_bucket *b, enum handlin
     return status;
 }
 
-/* Appends the lowest bucket's items that are due. *more is false when there are none. */
+/* Appends the due items of the lowest bucket. *more is false when there are none. */
 static int take_bucket(struct due_queue *q, uint64_t until, bool *more, struct err *e)
 {
     *more = q->levels != 0;
@@ -354,9 +359,9 @@ static void sort_few(struct due_item *a, size_t n)
     }
 }
 
-#define PASS_BITS 11u /* of the key at most */
+#define PASS_BITS 11u /* the most key bits per pass */
 
-/* Some bits of the key, the lowest first; stable. */
+/* One stable radix-sort pass over `bits` bits of the key at `shift`. */
 static void sort_pass(const struct due_item *from, struct due_item *to, size_t n, unsigned shift,
                       unsigned bits)
 {
@@ -375,7 +380,9 @@ static void sort_pass(const struct due_item *from, struct due_item *to, size_t n
         to[place[from[i].key >> shift & mask]++] = from[i];
 }
 
-/* In as few passes as the bits in which keys differ need. Returns where the sorted items are. */
+/*
+ * Sorts in as few passes as the differing key bits need. Returns the array that holds the result.
+ */
 static struct due_item *sort(struct due_item *a, struct due_item *room, size_t n, unsigned loose)
 {
     uint64_t any = 0;

@@ -2,16 +2,16 @@
 #define TIDEMARK_BASE_DUE_QUEUE_H
 
 /*
- * Items that become due in order of a 64-bit key, for uses that take everything due up to some
- * point at once, and where no key is put in that is below that point. As in a radix heap
- * (base/radix_heap.h) items wait in buckets by the highest digit in which they differ from the
- * point that was reached, but digits have 4 bits, and a bucket is taken as a whole and sorted: an
- * item moves two or three times in all, mostly beside its neighbours.
+ * A queue of items ordered by a 64-bit due key. Callers take everything due up to some point at
+ * once, and never put a key below that point. As in a radix heap (base/radix_heap.h), items wait in
+ * buckets by the highest digit in which they differ from the current point. Here a digit has 4
+ * bits, and a bucket is taken as a whole and sorted. An item is moved two or three times in all,
+ * mostly next to its neighbours.
  *
- * An item takes its 16 bytes and a 64th of that, plus at most 256 KiB for all. With a bound, items
- * beyond it wait in a temporary file (base/due_file.h): whole buckets go there, what is due last
- * first, and come back when their turn has come. Items of equal keys come out in no certain order.
- * Zero-initialise to get an empty one.
+ * An item takes 16 bytes plus 1/64, and the queue at most 256 KiB more. If a bound is set, items
+ * beyond it go to a temporary file (base/due_file.h): whole buckets, those due last first. The
+ * queue reads them back when they are due. Items of equal keys come out in no particular order.
+ * Zero-initialise to get an empty queue.
  */
 
 #include <stdbool.h>
@@ -26,31 +26,30 @@
 #define DUE_LEVELS (64 / DUE_DIGIT)
 #define DUE_DIGITS (1u << DUE_DIGIT)
 
-/* Bytes that a queue may always have: with less it could do little but move items about. */
+/* The least effective bound in bytes: below it the queue would do little but move items. */
 #define DUE_BOUND_LEAST ((size_t)512 << 10)
 
 struct due_chunk;
 
 struct due_bucket {
-    struct due_item *next, *limit; /* room in the newest chunk; NULL without one */
-    struct due_chunk *chunks;      /* the newest first: only that one has room */
-    size_t before;                 /* items in those before it, and in the file */
-    size_t filed;                  /* of them, in the file */
-    uint32_t extents;              /* list */
+    struct due_item *next, *limit; /* free space of the newest chunk; NULL without one */
+    struct due_chunk *chunks;      /* newest first: only the first has room */
+    size_t before;                 /* items in the older chunks and in the file */
+    size_t filed;                  /* of those, items in the file */
+    uint32_t extents;              /* list of extents in the file */
 };
 
 struct due_queue {
     struct due_bucket buckets[DUE_LEVELS][DUE_DIGITS];
-    uint16_t occupied[DUE_LEVELS]; /* a bit for each bucket */
-    uint32_t levels;               /* a bit for each level that has any */
-    uint64_t last;                 /* the point that was reached */
-    unsigned
-        loose; /* bits at the low end of keys that need not be in order: the owner may set it */
+    uint16_t occupied[DUE_LEVELS]; /* a bit for each non-empty bucket */
+    uint32_t levels;               /* a bit for each non-empty level */
+    uint64_t last;                 /* the current point */
+    unsigned loose;                /* low key bits whose order does not matter; set by the owner */
     size_t count;
-    size_t bound; /* bytes for items in memory, 0: no bound; the owner may set it */
-    size_t used;  /* chunks */
+    size_t bound; /* bytes for items in memory, set by the owner; 0: no bound */
+    size_t used;  /* chunks in use */
     struct due_file file;
-    struct due_item *coming, *going; /* an extent each, once there was one */
+    struct due_item *coming, *going; /* one extent each, allocated on first use */
     struct due_chunk *vacant;
     VEC(void *) slabs; /* of chunks */
     VEC(struct due_item) run, room;
@@ -59,19 +58,18 @@ struct due_queue {
 void due_queue_release(struct due_queue *q);
 
 /*
- * -1 with `e` when memory is short or the file cannot be written: then the queue is good for
- * nothing but its release. A key below the point that was reached counts as that.
+ * Returns -1 with `e` when memory is short or the file cannot be written; the queue may then only
+ * be released. A key below the current point counts as that point.
  */
 int due_queue_put(struct due_queue *q, uint64_t key, uint64_t value, struct err *e);
 
-/* Begins anew with the lowest of keys. The queue is empty. */
+/* Restarts an empty queue at the lowest key. */
 void due_queue_restart(struct due_queue *q);
 
 /*
- * Takes some of the items that are due at `until`, which is at least what it was before: the
- * lowest, in order of key, at most some ten thousand. They are at *items until the next call.
- * Nothing that is put in later may be below them. *n is 0 when no more are due. -1 as for
- * due_queue_put.
+ * Takes the lowest items due at `until`, in order of key, at most some ten thousand. `until` never
+ * decreases. *items is valid until the next call. Later puts must not be below these items. *n is 0
+ * when no more are due. Returns -1 as due_queue_put does.
  */
 int due_queue_take(struct due_queue *q, uint64_t until, const struct due_item **items, size_t *n,
                    struct err *e);

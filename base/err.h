@@ -2,8 +2,8 @@
 #define TIDEMARK_BASE_ERR_H
 
 /*
- * Errors as values. Library code fills a `struct err` and returns -1; only `cli/` prints one and
- * turns its code into an exit status. The text names the place (file, section, offset) and the
+ * Errors as values. Library code fills a `struct err` and returns -1; only `cli/` prints it and
+ * turns its code into an exit status. The text names the location (file, section, offset) and the
  * cause in words that a user can act on, with no trailing newline.
  */
 
@@ -11,7 +11,7 @@
 
 enum err_code {
     ERR_NONE = 0,
-    ERR_CHECK,   /* a check that the user asked for did not hold */
+    ERR_CHECK,   /* a check that the user requested failed */
     ERR_USAGE,   /* the command line is wrong */
     ERR_INPUT,   /* bytes from a client or a file that cannot be decoded */
     ERR_OUTPUT,  /* the output exists or cannot be written */
@@ -28,22 +28,22 @@ struct err {
 int err_set(struct err *e, enum err_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Puts "<prefix>: " before the text of `e`. Returns -1. */
+/* Prepends "<prefix>: " to the text of `e`. Returns -1. */
 int err_prefix(struct err *e, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* ERR_MEMORY for an allocation wanted for `what`. Returns -1. */
+/* Sets ERR_MEMORY for an allocation needed for `what`. Returns -1. */
 int err_no_memory(struct err *e, const char *what);
 
-/* As err_set, with ": <strerror(errno)>" appended. Returns -1. */
+/* Like err_set, with ": <strerror(errno)>" appended. Returns -1. */
 int err_errno(struct err *e, enum err_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* ERR_USAGE: "OPTION is VALUES, not 'VALUE'". Returns false. */
+/* Sets ERR_USAGE: "OPTION is VALUES, not 'VALUE'". Returns false. */
 bool refuse_value(struct err *e, const char *option, const char *values, const char *value);
 
 /*
- * Compilers and clang-tidy see one file at a time: these tell them that the functions above return
- * -1 always, so that they do not follow paths on which a failure is taken for a success.
+ * Compilers and clang-tidy see one file at a time. These wrappers show them that the functions
+ * above always return -1, so that they do not follow paths that take a failure for a success.
  */
 static inline int err_failed(int status)
 {

@@ -8,7 +8,7 @@ uint64_t file_limit_raise(struct file_limit *l, uint64_t wanted)
     if (getrlimit(RLIMIT_NOFILE, &now) != 0)
         return wanted;
     uint64_t before = now.rlim_cur;
-    if (before >= wanted) /* also when there is no bound */
+    if (before >= wanted) /* RLIM_INFINITY is covered, too */
         return before;
     now.rlim_cur = now.rlim_max < wanted ? now.rlim_max : wanted;
     if (now.rlim_cur <= before || setrlimit(RLIMIT_NOFILE, &now) != 0)

@@ -2,21 +2,23 @@
 #define TIDEMARK_BASE_FILE_LIMIT_H
 
 /*
- * How many descriptors a process may have: raised for itself, and not for the programs that it
- * starts, some of which look through all that there may be, or know no more than 1024.
- * Zero-initialise.
+ * Raises this process's limit on open descriptors. Programs that it starts get the old limit back:
+ * some iterate over all possible descriptors, or handle no more than 1024. Zero-initialise.
  */
 
 #include <stdint.h>
 
 struct file_limit {
-    uint64_t before; /* the soft bound; 0: it was not changed */
+    uint64_t before; /* the old soft limit; 0: unchanged */
 };
 
-/* Raises the soft bound to `wanted`, or as far as the hard one allows. Gives what it is now. */
+/*
+ * Raises the soft limit to `wanted`, or as far as the hard limit allows. Returns the soft limit now
+ * in force.
+ */
 uint64_t file_limit_raise(struct file_limit *l, uint64_t wanted);
 
-/* For a new process: as it was before. */
+/* Restores the old soft limit; called in a new process. */
 void file_limit_restore(const struct file_limit *l);
 
 #endif

@@ -38,7 +38,7 @@ const char *format_bytes(char out[FORMAT_SIZE], uint64_t bytes)
     static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
     unsigned unit = 0;
     double value = (double)bytes;
-    /* 1023.95 would print as 1024: the unit above takes over before that. */
+    /* 1023.95 would round to 1024: switch to the next unit before that. */
     while (unit < 6 && value >= (unit ? 999.5 : 1024.0)) {
         value /= 1024.0;
         unit++;
@@ -83,7 +83,7 @@ const char *format_duration(char out[FORMAT_SIZE], int64_t ns)
 
 const char *format_date(char out[FORMAT_SIZE], uint64_t unix_seconds)
 {
-    /* Up to the year 9999. */
+    /* Supports years up to 9999. */
     time_t t = (time_t)unix_seconds;
     struct tm tm;
     if (unix_seconds == 0 || unix_seconds > UINT64_C(253402300799) || !gmtime_r(&t, &tm) ||
@@ -108,8 +108,8 @@ const char *format_percent(char out[FORMAT_SIZE], uint64_t part, uint64_t whole)
 }
 
 /*
- * Decodes the character at the start of `text`. The value is its length in bytes, 0 when no
- * well-formed UTF-8 stands there (RFC 3629: no overlong forms, surrogates or values above 10FFFF).
+ * Decodes the character at the start of `text`. Returns its length in bytes, or 0 if it is not
+ * well-formed UTF-8 (RFC 3629: no overlong forms, surrogates or values above 10FFFF).
  */
 static size_t utf8_decode(struct view text, uint32_t *character)
 {
@@ -134,7 +134,7 @@ static size_t utf8_decode(struct view text, uint32_t *character)
     return n;
 }
 
-/* Characters that change what is seen around them. */
+/* Whether a character changes the display of its surroundings. */
 static bool is_deceptive(uint32_t c)
 {
     return c < 0x20 || (c >= 0x7f && c < 0xa0) || c == 0xad || c == 0x61c ||
@@ -183,7 +183,7 @@ size_t format_width(struct view text)
     return width;
 }
 
-/* The power of 1024 that a unit stands for, -1 when it is none. */
+/* The power of 1024 of a unit; -1 for an unknown unit. */
 static int unit_power(const char *unit)
 {
     static const char letters[] = "KMGTPE";
@@ -204,7 +204,7 @@ int format_parse_bytes(const char *what, const char *text, uint64_t *bytes, stru
     if (digit && !hex) {
         const char *unit = text + strspn(text, "0123456789.");
         int power = unit_power(unit + strspn(unit, " "));
-        /* Whole numbers keep all 64 bits, which a double does not. */
+        /* Parse whole numbers with all 64 bits, which a double cannot hold. */
         errno = 0;
         uint64_t whole = strtoull(text, &end, 10);
         if (power >= 0 && end == unit && errno == 0 && whole <= UINT64_MAX >> (10 * power)) {

@@ -7,7 +7,7 @@ void *library_load(const char *soname, const struct library_function *functions,
 {
     void *handle = dlopen(soname, RTLD_NOW | RTLD_LOCAL);
     for (size_t i = 0; handle && i < n; i++) {
-        /* dlsym gives a pointer to data; POSIX says that it can be one to a function. */
+        /* POSIX allows converting the data pointer that dlsym returns to a function pointer. */
         void *function = dlsym(handle, functions[i].name);
         if (!function) {
             dlclose(handle);

@@ -2,8 +2,7 @@
 #define TIDEMARK_BASE_LIBRARY_H
 
 /*
- * Shared libraries that only some commands need, and that take milliseconds to load: they are
- * loaded when they are needed, not whenever the program starts.
+ * Loads shared libraries on demand: only some commands need them, and loading takes milliseconds.
  */
 
 #include <stdbool.h>
@@ -11,13 +10,13 @@
 
 struct library_function {
     const char *name;
-    void *at; /* where the pointer to the function goes */
+    void *at; /* receives the function pointer */
 };
 
-/* The handle for library_unload; NULL when there is no such library or it lacks a function. */
+/* Returns a handle for library_unload; NULL when the library or one of the functions is missing. */
 void *library_load(const char *soname, const struct library_function *functions, size_t n);
 
-/* NULL is harmless. */
+/* Accepts NULL. */
 void library_unload(void *handle);
 
 #endif

@@ -10,7 +10,7 @@
 
 #define WRITE_BYTES ((size_t)256 << 10)
 #define READ_BYTES_MIN ((size_t)64 << 10)
-#define LENGTH_SIZE sizeof(uint64_t) /* stands before each line of a run */
+#define LENGTH_SIZE sizeof(uint64_t) /* precedes each line of a run */
 
 void line_sort_init(struct line_sort *s, size_t capacity, const char *dir)
 {
@@ -53,7 +53,7 @@ static void set_head(struct line_entry *entry, const uint8_t *p)
     entry->head[1] = entry->len > 8 ? big_endian(p + 8, entry->len - 8) : 0;
 }
 
-/* Lines `a` and `b` lie at `pa` and `pb`. */
+/* Compares lines `a` and `b`, whose bytes are at `pa` and `pb`. */
 static int compare_lines(const struct line_entry *a, const uint8_t *pa, const struct line_entry *b,
                          const uint8_t *pb)
 {
@@ -95,7 +95,7 @@ static int flush_out(struct line_sort *s, struct err *e)
     return 0;
 }
 
-/* True when the lines at hand go on where the last run ended. */
+/* True when the current lines continue the last run in order. */
 static bool extends_run(const struct line_sort *s)
 {
     if (s->runs.len == 0)
@@ -164,22 +164,22 @@ int line_sort_add(struct line_sort *s, struct view key, struct view text, struct
 
 /* ---- merging runs */
 
-/* The part of a run that is in memory. */
+/* The part of a run that is loaded in memory. */
 struct merge_input {
     struct buf buf;
-    size_t pos;           /* of the line at hand, behind its length */
-    struct line_run rest; /* still on disk */
+    size_t pos;           /* of the current line, after its length */
+    struct line_run rest; /* the part still on disk */
     struct line_entry line;
 };
 
 struct merge {
     struct line_sort *s;
     struct merge_input *inputs;
-    struct run_heap heap; /* of inputs, the least line first */
-    size_t piece;         /* bytes of a run read at once */
+    struct run_heap heap; /* of inputs, smallest line at the top */
+    size_t piece;         /* bytes read from a run at a time */
 };
 
-/* Makes `n` bytes contiguous from in->pos on. */
+/* Makes `n` bytes from in->pos on contiguous. */
 static int input_need(struct merge *m, struct merge_input *in, size_t n, struct err *e)
 {
     size_t have = in->buf.len - in->pos;
@@ -203,7 +203,7 @@ static int input_need(struct merge *m, struct merge_input *in, size_t n, struct 
     return 0;
 }
 
-/* Goes on to the next line of a run. 1, 0 at its end, -1 on an error. */
+/* Advances a run to its next line. Returns 1, 0 at its end, or -1 on an error. */
 static int input_next(struct merge *m, struct merge_input *in, struct err *e)
 {
     in->pos += in->line.len;
@@ -293,7 +293,7 @@ int line_sort_drain(struct line_sort *s, line_sort_put *put, void *ctx, struct e
     } else {
         if (s->entries.len > 0)
             status = write_run(s, e);
-        buf_release(&s->lines); /* the merge needs the room */
+        buf_release(&s->lines); /* frees memory for the merge */
         vec_release(&s->entries);
         if (status == 0)
             status = merge_runs(s, put, ctx, e);

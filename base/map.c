@@ -5,8 +5,8 @@
 #define SLOT_BYTES (sizeof(struct map_slot) + 1)
 
 /*
- * The seed is the one thing that outlives a call here without belonging to an object: it is written
- * once, before the first look-up, and is the same for the life of the process.
+ * The seed is the only state here that belongs to no object. It is written once, before the first
+ * look-up, and stays the same for the life of the process.
  */
 static uint64_t map_seed(void)
 {
@@ -25,7 +25,7 @@ static uint64_t map_seed(void)
 
 uint64_t map_hash(uint64_t key)
 {
-    /* One 64x64→128 multiplication folded: every input bit reaches every output bit. */
+    /* Folds one 64x64→128 multiplication: every input bit affects every output bit. */
     unsigned __int128 p = (unsigned __int128)(key ^ map_seed()) * 0xd6e8feb86659fd93u;
     return (uint64_t)p ^ (uint64_t)(p >> 64);
 }
@@ -109,7 +109,7 @@ void map_remove(struct map *m, uint64_t key)
     size_t hole =
         (size_t)((struct map_slot *)((uint8_t *)value - offsetof(struct map_slot, value)) -
                  m->slots);
-    /* Entries behind the hole move up, unless that would be before the place their key asks for. */
+    /* Entries after the hole move up, but never before the slot that their key hashes to. */
     for (size_t i = (hole + 1) & m->mask; m->used[i]; i = (i + 1) & m->mask) {
         size_t home = map_hash(m->slots[i].key) & m->mask;
         if (((i - home) & m->mask) < ((i - hole) & m->mask))

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A radix sort, by digits of 11 bits from the lowest on, without those in which no keys differ. */
+/* A radix sort by 11-bit digits, lowest first. It skips digits that are the same in all keys. */
 #define DIGIT_BITS 11u
 #define DIGITS (1u << DIGIT_BITS)
 

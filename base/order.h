@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_BASE_ORDER_H
 #define TIDEMARK_BASE_ORDER_H
 
-/* Puts numbers in order, in time that grows with how many there are. */
+/* Sorts numbers in linear time. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -12,7 +12,7 @@ struct keyed {
     uint64_t value;
 };
 
-/* By key; those of equal keys keep their order. False when memory is short: nothing is changed. */
+/* Stable sort by key. Returns false and changes nothing when memory is short. */
 bool order_by_key(struct keyed *items, size_t n);
 
 #endif

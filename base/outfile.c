@@ -13,8 +13,8 @@
 #include "base/file_io.h"
 
 /*
- * What is written as it is: pipes and devices, and whatever a name in /dev or /proc leads to
- * (/dev/stdout may lead to a regular file, but the name there is not ours to replace).
+ * Whether output is written directly: to pipes, devices and every name in /dev or /proc.
+ * /dev/stdout may lead to a regular file, but its name must not be replaced.
  */
 static bool is_special(const char *path)
 {
@@ -25,7 +25,7 @@ static bool is_special(const char *path)
            strncmp(path, "/proc/", 6) == 0;
 }
 
-/* The length of the folder in front of the name, with its slash; 0 for none. */
+/* The length of the path's folder part with its slash; 0 without one. */
 static size_t folder_length(const char *path)
 {
     const char *slash = strrchr(path, '/');
@@ -38,7 +38,9 @@ char *outfile_folder(const char *path)
     return dir ? strndup(path, dir > 1 ? dir - 1 : 1) : strdup(".");
 }
 
-/* A name for mkostemp beside `path`: hidden, and short enough whatever the name at hand. */
+/*
+ * A template for mkostemp beside `path`: hidden, and short whatever the length of the given name.
+ */
 static char *temporary_name(const char *path)
 {
     static const char name[] = OUTFILE_HIDDEN OUTFILE_HIDDEN_END;
@@ -51,7 +53,7 @@ static char *temporary_name(const char *path)
     return out;
 }
 
-/* Gives the file without a name open at `fd` a name. 0 or -1 with errno. */
+/* Links the unnamed file open at `fd` to a name. Returns 0, or -1 with errno. */
 static int link_to(int fd, const char *path)
 {
     char self[32];
@@ -59,14 +61,14 @@ static int link_to(int fd, const char *path)
     return linkat(AT_FDCWD, self, AT_FDCWD, path, AT_SYMLINK_FOLLOW);
 }
 
-/* Links the file without a name to a new temporary one, which is put into *name. */
+/* Links the unnamed file to a new temporary name, stored in *name. */
 static int link_to_temporary(int fd, const char *path, char **name)
 {
     int status = -1;
     for (int tries = 0; tries < 100 && status != 0; tries++) {
         if (!(*name = temporary_name(path)))
             return -1;
-        /* mkostemp chooses the name; only the free name is wanted, not its file. */
+        /* mkostemp chooses a free name; its file is deleted at once. */
         int other = mkostemp(*name, O_CLOEXEC);
         if (other >= 0) {
             close(other);
@@ -94,10 +96,13 @@ static int open_nameless(const char *path)
     return fd;
 }
 
-/* A file without a name, when one can be had here that can get a name later; else -1. */
+/* Opens an unnamed file if the file system lets it be named later; else returns -1. */
 static int open_unlinked(const char *path)
 {
-    /* Better to know before the first byte: some systems have such files and refuse the link. */
+    /*
+     * Some systems support O_TMPFILE and refuse the link: find out before the first byte is
+     * written.
+     */
     int probe = open_nameless(path);
     char *name = NULL;
     bool works = probe >= 0 && link_to_temporary(probe, path, &name) == 0;
@@ -121,7 +126,7 @@ static int open_temporary(struct outfile *o, struct err *e)
         o->temporary = NULL;
         return -1;
     }
-    (void)flock(o->fd, LOCK_EX | LOCK_NB); /* somebody is at it: see base/outfile_left.h */
+    (void)flock(o->fd, LOCK_EX | LOCK_NB); /* marks the file as in use: see base/outfile_left.h */
     mode_t mask = umask(0);
     umask(mask);
     if (fchmod(o->fd, 0666 & ~mask) != 0)
@@ -146,7 +151,7 @@ int outfile_open(struct outfile *o, const char *path, bool replace, struct err *
     struct stat st;
     if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
         return err_set(e, ERR_OUTPUT, "%s is a folder", path);
-    /* A link stays: the file that it leads to is replaced. */
+    /* A symlink stays: its target is replaced. */
     if (!o->direct && lstat(path, &st) == 0 && S_ISLNK(st.st_mode))
         o->path = realpath(path, NULL);
     if (!o->path)
@@ -179,7 +184,7 @@ FILE *outfile_stream(const struct outfile *o, struct err *e)
     return NULL;
 }
 
-/* Makes the rename itself durable. Folders that cannot be synced are no reason to fail. */
+/* Makes the rename durable. A folder that cannot be synced is not an error. */
 static void sync_folder(const char *path)
 {
     char *folder = outfile_folder(path);
@@ -191,7 +196,7 @@ static void sync_folder(const char *path)
     free(folder);
 }
 
-/* A name that must be free: what has it stays. */
+/* Gives the file its name, which must be free: an existing file stays. */
 static int name_new(struct outfile *o)
 {
     if (!o->temporary)
@@ -200,7 +205,7 @@ static int name_new(struct outfile *o)
         unlink(o->temporary);
         return 0;
     }
-    /* File systems without hard links: the gap between the two steps is as small as can be. */
+    /* File systems without hard links: this keeps the race between check and rename short. */
     if (errno == EEXIST || file_is_there(o->path))
         return errno = EEXIST, -1;
     return rename(o->temporary, o->path);
@@ -214,8 +219,8 @@ static int name_replacing(struct outfile *o)
 }
 
 /*
- * Naming takes two steps when something is replaced. A signal that ends the process waits until
- * both are done, lest the name between them stays.
+ * Replacing a file takes two steps. Fatal signals are blocked until both are done, so that the
+ * intermediate name never remains.
  */
 static int name_undisturbed(struct outfile *o)
 {
@@ -248,7 +253,10 @@ static int outfile_name(struct outfile *o, struct err *e)
 int outfile_commit(struct outfile *o, struct err *e)
 {
     int status = o->direct ? 0 : outfile_name(o, e);
-    /* Of a pipe or a device this is the last word; a file is synced and has its name. */
+    /*
+     * For a pipe or a device, close reports the last write errors. A file is already synced and
+     * named.
+     */
     if (close(o->fd) != 0 && status == 0 && o->direct)
         status = err_errno(e, ERR_OUTPUT, "cannot write %s", o->path);
     o->fd = -1;

@@ -2,11 +2,11 @@
 #define TIDEMARK_BASE_OUTFILE_H
 
 /*
- * An output file that appears under its name only when it is whole: written to a file without a
- * name in the same folder (O_TMPFILE), synced, and given its name. Until then a file that had the
- * name stands untouched, and a process that is killed leaves nothing behind. File systems that have
- * no files without names get a hidden one, ".tidemark-XXXXXX", which is locked (flock) as long as
- * it is written: base/outfile_left.h finds those that were left.
+ * An output file that appears under its name only when it is complete. It is written to an unnamed
+ * file in the same folder (O_TMPFILE), synced, and then linked to its name. Until then an existing
+ * file of that name is untouched, and a killed process leaves nothing behind. On file systems
+ * without unnamed files, the output goes to a hidden file ".tidemark-XXXXXX", which is locked
+ * (flock) while it is written. base/outfile_left.h removes leftovers.
  */
 
 #include <stdbool.h>
@@ -14,43 +14,44 @@
 
 #include "base/err.h"
 
-/* The hidden name: mkstemp chooses its end. */
+/* The hidden name; mkstemp replaces its end. */
 #define OUTFILE_HIDDEN ".tidemark-"
 #define OUTFILE_HIDDEN_END "XXXXXX"
 
 struct outfile {
-    int fd;          /* to write to; -1 when closed */
+    int fd;          /* open for writing; -1 when closed */
     char *path;      /* the final name; NULL when closed */
     char *temporary; /* the hidden file's name; NULL while the file has none */
-    bool direct;     /* a pipe or device: what is written is there at once */
+    bool direct;     /* a pipe or device: writes take effect at once */
     bool replace;
 };
 
-/* The folder that a path leads into: "." where it names none. To be freed; NULL: memory is short.
+/*
+ * The folder of a path, "." if the path has none. The caller frees it; NULL when memory is short.
  */
 char *outfile_folder(const char *path);
 
 /*
- * Refuses (ERR_OUTPUT) when `path` exists and `replace` is false, or when its folder cannot be
- * written. A path that names something other than a regular file (a pipe, /dev/stdout) is opened
- * and written directly. A symbolic link stays, and the file that it leads to is replaced; of a file
- * with several hard links only the name at hand is.
+ * Fails with ERR_OUTPUT when `path` exists and `replace` is false, or when its folder cannot be
+ * written. A path to something other than a regular file (a pipe, /dev/stdout) is opened and
+ * written directly. A symlink stays, and its target is replaced. Of a file with several hard links,
+ * only the given name is replaced.
  */
 int outfile_open(struct outfile *o, const char *path, bool replace, struct err *e);
 
 /*
- * A stream into the file, for the caller to close before the file is committed. NULL with the error
- * filled when there is none to be had; the file is the caller's still.
+ * A stream that writes to the file. The caller closes it before the commit. NULL with `e` on
+ * failure; the caller still owns the file.
  */
 FILE *outfile_stream(const struct outfile *o, struct err *e);
 
 /*
- * Syncs, names, closes. Without `replace` a file that came to have the name meanwhile stays, and
- * that is an error. On failure nothing is left.
+ * Syncs, names and closes the file. Without `replace`, a file that has taken the name since stays,
+ * and the commit fails. On failure nothing is left behind.
  */
 int outfile_commit(struct outfile *o, struct err *e);
 
-/* Removes what was written. Harmless after a commit. */
+/* Removes the partial output. Harmless after a commit. */
 void outfile_abort(struct outfile *o);
 
 #endif

@@ -11,7 +11,9 @@
 
 #include "base/outfile.h"
 
-/* Also for a writer of an earlier version, which had no lock, and between the making and it. */
+/*
+ * Protects writers of earlier versions, which took no lock, and files created but not locked yet.
+ */
 #define SETTLED_S 3600
 
 static bool has_our_name(const char *name)
@@ -30,7 +32,7 @@ static bool is_left(const struct stat *st)
            now - st->st_mtime >= SETTLED_S;
 }
 
-/* Whoever would write it now waits for nobody: it is made anew, under another name. */
+/* Removing the file cannot block a writer: a writer always creates a new file with another name. */
 static bool remove_left(int folder, const char *name)
 {
     struct stat st, named;

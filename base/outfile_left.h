@@ -2,14 +2,14 @@
 #define TIDEMARK_BASE_OUTFILE_LEFT_H
 
 /*
- * What a killed process left of an output where file systems have no files without names
- * (base/outfile.h): ".tidemark-XXXXXX".
+ * Leftovers of killed writers on file systems without unnamed files (base/outfile.h): files named
+ * ".tidemark-XXXXXX".
  */
 
 /*
- * Removes those of a folder that nobody writes: regular files of our own with such a name, which
- * nobody has locked, as their writers do, and nobody has changed for an hour. Where there are no
- * locks none is removed. Gives how many were.
+ * Removes the leftovers in a folder: regular files with such a name that this user owns, that no
+ * writer has locked, and that have not changed for an hour. Removes none on file systems without
+ * locks. Returns how many were removed.
  */
 unsigned outfile_remove_left(const char *folder);
 

@@ -6,9 +6,9 @@
 #include "base/bytes.h"
 
 #define RUN 256u
-/* Per field and run: the smallest or first value, and the number of bits. */
+/* Per field and run: the smallest or first value (8 bytes), and the number of bits (1 byte). */
 #define RUN_HEAD 9u
-/* The bit writer and reader touch whole words: this much lies beyond the last bit. */
+/* The bit writer and reader access whole words: they touch this many bytes after the last bit. */
 #define SLACK 16u
 
 size_t pack_bound(const struct pack_layout *l, size_t n)
@@ -26,7 +26,7 @@ static void gather(const struct pack_layout *l, const struct pack_field *f, cons
                    size_t n, uint64_t *values)
 {
     uint64_t mask = field_mask(f);
-    /* Reading eight bytes is allowed only where eight bytes follow. */
+    /* Reads of eight bytes are allowed only where eight bytes remain. */
     size_t all = n * l->element, reach = f->offset + 8u;
     size_t wide = all < reach ? 0 : (all - reach) / l->element + 1;
     for (size_t i = 0; i < wide; i++)
@@ -73,9 +73,9 @@ static inline uint64_t unzigzag(uint64_t z)
     return z >> 1 ^ (0 - (z & 1));
 }
 
-/* How a run's field is stored: each value less `base`, in `bits` bits. */
+/* How a run's field is stored: each value minus `base`, in `bits` bits. */
 struct reduced {
-    uint64_t head; /* what the way back begins with */
+    uint64_t head; /* the value that decoding starts from */
     uint64_t base;
     unsigned bits;
 };
@@ -85,7 +85,9 @@ static inline unsigned bits_of(uint64_t value)
     return value ? 64 - (unsigned)__builtin_clzll(value) : 0;
 }
 
-/* Of even and odd values apart: each comparison waits for the one before it. */
+/*
+ * Finds the range of even and odd elements separately: a single chain of comparisons would stall.
+ */
 static struct reduced reduce_offsets(const uint64_t *values, size_t n)
 {
     uint64_t least = values[0], most = values[0];
@@ -102,7 +104,7 @@ static struct reduced reduce_offsets(const uint64_t *values, size_t n)
     return (struct reduced){least, least, bits_of(most - least)};
 }
 
-/* Turns values into the steps between them, the first one into 0. */
+/* Replaces values by the differences between neighbours, and the first by 0. */
 static struct reduced reduce_steps(uint64_t *values, size_t n)
 {
     uint64_t first = values[0], before = first, all = 0;
@@ -123,7 +125,7 @@ static void restore_steps(uint64_t first, uint64_t mask, uint64_t *values, size_
 
 /*
  * The end of a bit stream: `used` bits of the byte at `at` are in `word`. Every store writes 8
- * bytes, so that there is no branch on whether a word is full, which nobody could predict.
+ * bytes, which avoids an unpredictable branch on whether a word is full.
  */
 struct bit_end {
     uint8_t *at;
@@ -131,7 +133,7 @@ struct bit_end {
     unsigned used; /* below 8 */
 };
 
-/* Up to 56 bits; the ones above must be 0. */
+/* Appends up to 56 bits; higher bits of `value` must be 0. */
 static inline void put_bits(struct bit_end *end, uint64_t value, unsigned bits)
 {
     uint64_t word = end->word | value << end->used;
@@ -142,7 +144,7 @@ static inline void put_bits(struct bit_end *end, uint64_t value, unsigned bits)
     end->used = used & 7;
 }
 
-/* Writes n reduced values; the bytes up to the next multiple of 8 bits are zeroed. */
+/* Writes n reduced values; zeroes the rest of the last byte. */
 static uint8_t *write_bits(uint8_t *out, const uint64_t *values, size_t n, struct reduced r)
 {
     struct bit_end end = {.at = out};

@@ -7,7 +7,7 @@
 
 #include "base/tempfile.h"
 
-/* A process has some ten thousands of mappings: what is smaller stays on the heap. */
+/* A process can have only some ten thousand mappings: smaller allocations stay on the heap. */
 #define REGION_LEAST ((size_t)256 << 10)
 #define PAGE ((size_t)4096)
 
@@ -26,7 +26,7 @@ void pageable_release(struct pageable *p)
     *p = (struct pageable){.fd = -1};
 }
 
-/* A new region of zeros. */
+/* Maps a new zeroed region. */
 static void *map_region(struct pageable *p, size_t size)
 {
     struct pageable_region r = {.place = p->end};
@@ -53,7 +53,7 @@ static void *map_region(struct pageable *p, size_t size)
     return r.at;
 }
 
-/* Unmaps the region at `at` and gives its space back. False: there is none. */
+/* Unmaps the region at `at` and frees its space in the file. False when there is none. */
 static bool unmap_region(struct pageable *p, void *at)
 {
     for (size_t i = p->regions.len; i-- > 0;) {

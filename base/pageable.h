@@ -2,13 +2,14 @@
 #define TIDEMARK_BASE_PAGEABLE_H
 
 /*
- * Memory for tables that must stay addressable and whose size a file decides: from the heap up to a
- * budget, beyond it mapped from an unlinked temporary file, so that the kernel can write it out
- * instead of ending the process. The file's space is reserved before it is mapped: a full disk is
- * an error of the allocation, not a signal. Where space cannot be reserved, allocations fail.
+ * Memory for tables that must stay addressable and whose size a file determines. Up to a budget it
+ * comes from the heap, beyond it from a mapped, unlinked temporary file, so that the kernel can
+ * write pages out instead of killing the process. File space is reserved before it is mapped: a
+ * full disk fails the allocation and raises no signal. Where space cannot be reserved, allocations
+ * fail.
  *
- * All functions take NULL for `p`: then they are those of the heap. Mappings are shared with
- * processes that are forked later: for tables that only one process changes.
+ * All functions accept NULL for `p` and then use the heap. Mappings are shared with forked
+ * processes, so only one process may change such a table.
  */
 
 #include <stdbool.h>
@@ -20,40 +21,43 @@
 
 struct pageable_region {
     void *at;
-    size_t size;    /* bytes, whole pages */
+    size_t size;    /* bytes, a multiple of the page size */
     uint64_t place; /* in the file */
 };
 
 struct pageable {
-    const char *dir; /* of tempfile_dir, the owner's; NULL: nothing is pageable */
-    int fd;          /* -1 until needed */
+    const char *dir; /* as for tempfile_dir, owned by the caller; NULL: heap only */
+    int fd;          /* opened on first use; -1 before */
     uint64_t end;
     size_t budget; /* bytes from the heap */
-    int64_t heap;  /* bytes taken from there; negative when older ones were freed */
+    int64_t heap;  /* heap bytes in use; negative when older allocations were freed */
     VEC(struct pageable_region) regions;
-    struct err why; /* the file's error, when an allocation failed for it; else code 0 */
+    struct err why; /* the file error that made an allocation fail; else code 0 */
 };
 
-/* `dir` outlives `p`. */
+/* `dir` must outlive `p`. */
 void pageable_init(struct pageable *p, const char *dir, size_t budget);
 
-/* Unmaps what is left; what came from the heap must have been freed. Zero-initialised will do. */
+/*
+ * Unmaps all remaining regions. Heap allocations must have been freed. Accepts a zero-initialised
+ * `p`.
+ */
 void pageable_release(struct pageable *p);
 
-/* NULL when neither memory nor file has room. The zeroed one is all zeros. */
+/* Return NULL when neither memory nor the file has room. pageable_zeroed fills with zeros. */
 void *pageable_zeroed(struct pageable *p, size_t size);
 
-/* As realloc: `old` may be NULL, `old_size` is what it was asked for. */
+/* Like realloc: `old` may be NULL; `old_size` is the size last requested for it. */
 void *pageable_resize(struct pageable *p, void *old, size_t old_size, size_t size);
 
 void pageable_free(struct pageable *p, void *at, size_t size);
 
-/* Makes of "out of memory", which callers report, the file's error if that is what it was. */
+/* Replaces the "out of memory" in `e` by the file's error when that was the cause. */
 void pageable_explain(const struct pageable *p, struct err *e);
 
 bool pageable_grow_raw(struct pageable *p, void **data, size_t *cap, size_t need, size_t size);
 
-/* vec_reserve, vec_push and vec_release with it: a vector is used with these alone. */
+/* Counterparts of vec_reserve, vec_push and vec_release. Use only these on a pageable vector. */
 #define pageable_reserve(p, v, n)                                                                  \
     ((n) <= (v)->cap || pageable_grow_raw((p), (void **)&(v)->at, &(v)->cap, (n), sizeof *(v)->at))
 #define pageable_push(p, v, ...)                                                                   \

@@ -2,10 +2,9 @@
 #define TIDEMARK_BASE_PATTERN_H
 
 /*
- * Regular expressions over bytes, by PCRE2. An expression may come from a stranger (a budget that a
- * pull request brings, a tool's request): compiling and matching are bounded in time and memory,
- * which those of the C library are not. Expressions are Perl's; `.` takes every byte, `$` is the
- * end.
+ * Regular expressions over bytes, by PCRE2. Expressions may be untrusted (a budget in a pull
+ * request, an agent's request), so compiling and matching are bounded in time and memory; those of
+ * the C library are not. The syntax is Perl's; `.` matches every byte, `$` is the end of the text.
  */
 
 #include <stdbool.h>
@@ -15,30 +14,33 @@
 
 struct pattern;
 
-/* What a group stands for: bytes [start, end) of the text. A group that took no part has `none`. */
+/* The match of a group: bytes [start, end) of the text. An unmatched group has `none`. */
 struct pattern_span {
     size_t start, end;
     bool none;
 };
 
-/* The compiled expression of `len` bytes, freed by pattern_free. NULL and ERR_USAGE with the cause.
+/*
+ * Compiles an expression of `len` bytes; free it with pattern_free. NULL and ERR_USAGE with the
+ * cause if it is invalid.
  */
 struct pattern *pattern_new(const char *text, size_t len, struct err *e);
 
 void pattern_free(struct pattern *p);
 
-/* The number of groups in brackets. */
+/* The number of capture groups. */
 unsigned pattern_groups(const struct pattern *p);
 
 /*
- * Whether it is found in the text, which may hold any byte and needs no terminator. A text on which
- * the search would take too long counts as one that does not match. Not for two threads at a time.
+ * Whether the pattern matches anywhere in the text, which may hold any byte and needs no
+ * terminator. A match that exceeds the time limit counts as no match. Two threads must not use a
+ * pattern at the same time.
  */
 bool pattern_matches(struct pattern *p, const char *text, size_t len);
 
 /*
- * The first place from `from` on where it is found. Fills the whole, spans[0], and as many groups
- * as `n` leaves room for.
+ * The first match at or after `from`. Fills spans[0] with the whole match, and as many groups as
+ * `n` leaves room for.
  */
 bool pattern_find(struct pattern *p, const char *text, size_t len, size_t from,
                   struct pattern_span *spans, unsigned n);

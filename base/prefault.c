@@ -5,14 +5,14 @@
 
 #define PAGE ((uintptr_t)4096)
 
-/* Headers of older systems do not name it. */
+/* Missing from older system headers. */
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
 
 void prefault(void *p, size_t n)
 {
-    /* Pages that lie within the bytes in full; the kernel refuses an address within a page. */
+    /* Only pages fully within the range: the kernel rejects unaligned addresses. */
     size_t before = -(uintptr_t)p & (PAGE - 1);
     if (n < before + PAGE)
         return;

@@ -4,9 +4,9 @@
 #include <stddef.h>
 
 /*
- * Has the kernel back memory that is about to be filled at once: a page fault for each of its pages
- * costs two to five times as much. Contents stay as they are. A kernel before Linux 5.14, or one
- * that is short of memory, does nothing, and the pages come when they are touched.
+ * Populates the pages of memory that is about to be filled, at once: separate page faults cost two
+ * to five times as much. Contents do not change. On a kernel before Linux 5.14 or one short of
+ * memory this does nothing, and pages fault in on first use.
  */
 void prefault(void *p, size_t n);
 

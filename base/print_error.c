@@ -13,7 +13,7 @@ void print_error(const struct err *e)
     if (!text.failed) {
         fprintf(stderr, "tidemark: %s\n", escaped);
     } else {
-        /* Not even memory for these words: plain characters need none. */
+        /* Out of memory for the escaped text: print plain characters, which need none. */
         fputs("tidemark: ", stderr);
         for (const char *p = e->text; *p; p++)
             fputc(*p >= ' ' && *p < 0x7f ? *p : '?', stderr);

@@ -1,14 +1,14 @@
 #ifndef TIDEMARK_BASE_PROCESS_LIMIT_H
 #define TIDEMARK_BASE_PROCESS_LIMIT_H
 
-/* Limits that a process puts on itself for good. */
+/* Resource limits that a process sets permanently on itself. */
 
 #include <stdint.h>
 #include <sys/resource.h>
 
 /*
- * Whether a sanitizer is built in. Sanitizers reserve address space by the terabyte, read /proc,
- * and look for leaks as a debugger does.
+ * Whether a sanitizer is built in. Sanitizers reserve terabytes of address space, read /proc, and
+ * attach like a debugger to find leaks.
  */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define SANITIZED 1
@@ -21,7 +21,7 @@
 #define SANITIZED 0
 #endif
 
-/* Both bounds of a resource (RLIMIT_*), or what is allowed already where that is less. */
+/* Sets both limits of a resource (RLIMIT_*) to `value`, or to the hard limit if that is lower. */
 static inline void process_limit(__rlimit_resource_t what, uint64_t value)
 {
     struct rlimit now;

@@ -1,8 +1,8 @@
 #include "base/radix_heap.h"
 
-#define NEAR 1024u /* what is less than that ahead is taken soon: for uses whose keys are ns */
+#define NEAR 1024u /* items this close to the front are taken soon; for keys in ns */
 
-/* Room that an empty bucket keeps: all items might pass through each of them. */
+/* The most capacity that an empty bucket keeps: all items might pass through each bucket. */
 #define ITEMS_KEPT 4096u
 
 void radix_heap_release(struct radix_heap *h)
@@ -12,7 +12,7 @@ void radix_heap_release(struct radix_heap *h)
     *h = (struct radix_heap){0};
 }
 
-/* Empties bucket 0 when all of it is gone, so that it does not grow without end. */
+/* Empties bucket 0 once all its items are taken, so that it does not grow without bound. */
 static void drop_taken(struct radix_heap *h)
 {
     if (h->taken == h->buckets[0].len)
@@ -47,7 +47,7 @@ bool radix_heap_settle(struct radix_heap *h)
         return true;
     unsigned b = (unsigned)__builtin_ctzll(h->occupied) + 1;
     h->last = h->least[b];
-    /* Every item of bucket b lands in a lower one, so b itself does not change meanwhile. */
+    /* Every item of bucket b moves to a lower bucket, so b itself does not change meanwhile. */
     for (size_t i = 0; i < h->buckets[b].len; i++) {
         struct radix_item item = h->buckets[b].at[i];
         if (h->things && item.key - h->last < NEAR)

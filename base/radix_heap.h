@@ -2,9 +2,9 @@
 #define TIDEMARK_BASE_RADIX_HEAP_H
 
 /*
- * A monotone radix heap (Ahuja, Mehlhorn, Orlin, Tarjan 1990): a queue of 64-bit keys with values,
- * the smallest key first, for uses where no key is put in that is below the last one taken out.
- * Equal keys come out in the order in which they were put in. Zero-initialise to get an empty one.
+ * A monotone radix heap (Ahuja, Mehlhorn, Orlin, Tarjan 1990): a priority queue of 64-bit keys with
+ * values, smallest key first. Keys must not be below the last one taken. Equal keys come out in
+ * insertion order. Zero-initialise to get an empty heap.
  */
 
 #include <stdbool.h>
@@ -21,22 +21,22 @@ struct radix_item {
 };
 
 struct radix_heap {
-    struct pageable *pageable; /* for items; NULL: the heap. Set it when empty. */
+    struct pageable *pageable; /* allocator of the items, set while empty; NULL: the heap */
     VEC(struct radix_item) buckets[RADIX_HEAP_BUCKETS];
-    uint64_t least[RADIX_HEAP_BUCKETS]; /* key of each bucket that is not empty */
+    uint64_t least[RADIX_HEAP_BUCKETS]; /* smallest key of each non-empty bucket */
     uint64_t occupied;                  /* bit i: bucket i + 1 is not empty */
-    uint64_t last;                      /* the key that bucket 0 has */
-    size_t taken;                       /* items of bucket 0 that are gone */
+    uint64_t last;                      /* the key of bucket 0 */
+    size_t taken;                       /* items already taken from bucket 0 */
     size_t count;
     /*
-     * Where the owner keeps what values are numbers of, `stride` bytes each, or NULL: it is asked
-     * for from memory when an item comes close to the front.
+     * The owner's array that values index, `stride` bytes per element, or NULL. The heap prefetches
+     * an element when its item comes close to the front.
      */
     const void *things;
     size_t stride;
 };
 
-/* A time as a key, and back: the sign bit flipped, so that times order as unsigned numbers. */
+/* Converts between times and keys: the flipped sign bit makes times order as unsigned numbers. */
 static inline uint64_t radix_heap_key(int64_t time)
 {
     return (uint64_t)time ^ UINT64_C(1) << 63;
@@ -49,10 +49,10 @@ static inline int64_t radix_heap_time(uint64_t key)
 
 void radix_heap_release(struct radix_heap *h);
 
-/* False when memory is short. A key below the last one taken out is put in as that one. */
+/* False when memory is short. A key below the last one taken counts as that key. */
 bool radix_heap_push(struct radix_heap *h, uint64_t key, uint64_t value);
 
-/* Makes bucket 0 hold the smallest keys. False when memory is short. The heap is not empty. */
+/* Moves the smallest keys to bucket 0. False when memory is short. The heap must not be empty. */
 bool radix_heap_settle(struct radix_heap *h);
 
 /* The smallest key; false when the heap is empty. */
@@ -64,7 +64,7 @@ static inline bool radix_heap_peek(const struct radix_heap *h, uint64_t *key)
     return true;
 }
 
-/* Takes the item of the smallest key. False when memory is short. The heap is not empty. */
+/* Takes the item with the smallest key. False when memory is short. The heap must not be empty. */
 static inline bool radix_heap_pop(struct radix_heap *h, struct radix_item *item)
 {
     if (h->taken == h->buckets[0].len && !radix_heap_settle(h))

@@ -2,8 +2,8 @@
 #define TIDEMARK_BASE_RUN_HEAP_H
 
 /*
- * For merging sorted runs: their numbers as a heap, with the run whose next element comes first at
- * the top. Inline, so that the comparison is, too.
+ * Merges sorted runs: a heap of run numbers, with the run whose next element is smallest at the
+ * top. It is inline so that the comparison is inlined, too.
  */
 
 #include <stdbool.h>
@@ -12,13 +12,13 @@
 
 struct run_heap {
     size_t *at;
-    size_t n; /* runs that are not at their end */
+    size_t n; /* runs not yet exhausted */
 };
 
-/* Whether the next element of run `a` comes before that of run `b`. Runs are never equal. */
+/* Whether the next element of run `a` precedes that of run `b`. Runs never compare equal. */
 typedef bool run_before(const void *ctx, size_t a, size_t b);
 
-/* All runs from 0 on, in no order yet. False when memory is short. */
+/* Adds all runs, unordered. False when memory is short. */
 static inline bool run_heap_init(struct run_heap *h, size_t runs)
 {
     h->at = calloc(runs ? runs : 1, sizeof *h->at);
@@ -52,14 +52,14 @@ static inline __attribute__((always_inline)) void run_heap_sift(struct run_heap 
     }
 }
 
-/* Every run has its first element. */
+/* Builds the heap once every run has its first element. */
 static inline void run_heap_order(struct run_heap *h, run_before *before, const void *ctx)
 {
     for (size_t i = h->n / 2; i-- > 0;)
         run_heap_sift(h, i, before, ctx);
 }
 
-/* The run at the top has gone on to its next element, or to its end. */
+/* Restores the order after the top run advanced to its next element or ended. */
 static inline __attribute__((always_inline)) void
 run_heap_advance(struct run_heap *h, bool ended, run_before *before, const void *ctx)
 {

@@ -2,9 +2,9 @@
 #define TIDEMARK_BASE_SATURATE_H
 
 /*
- * Sums of byte counts that stop at 2^64 - 1 instead of starting again at 0. Sizes have 48 bits, so
- * no real program comes there; one that claims to must not be shown a small figure. A sum that has
- * stopped stays there, also when something is taken from it: it is a least value from then on.
+ * Sums of byte counts that saturate at 2^64 - 1 instead of wrapping. Sizes have 48 bits, so no real
+ * program gets there; a hostile one must not be shown a small figure. A saturated sum stays
+ * saturated even when something is subtracted: from then on it is a lower bound.
  */
 
 #include <stdint.h>

@@ -49,7 +49,7 @@ static void *take_vacant(struct slab *s, size_t bytes)
 void *slab_take(struct slab *s, size_t bytes)
 {
     bytes = (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
-    /* Giving a buffer back must not need memory. */
+    /* Reserved here so that slab_give needs no memory. */
     if (!vec_reserve(&s->vacant, s->taken + s->vacant.len + 1))
         return NULL;
     void *buffer = take_vacant(s, bytes);
@@ -79,8 +79,7 @@ void slab_trim(struct slab *s)
         char *at = s->vacant.at[i].at;
         size_t bytes = s->vacant.at[i].bytes;
         size_t skip = (size_t)(-(uintptr_t)at & (page - 1));
-        if (bytes >=
-            skip + page) /* systems with larger pages refuse what is not aligned for them */
+        if (bytes >= skip + page) /* systems with larger pages reject the unaligned call */
             (void)madvise(at + skip, (bytes - skip) & ~(size_t)(page - 1), MADV_DONTNEED);
     }
 }

@@ -2,10 +2,9 @@
 #define TIDEMARK_BASE_SLAB_H
 
 /*
- * Large buffers, on huge pages where the system has some: whoever jumps about in many megabytes of
- * ordinary pages waits for the page table at every step. Buffers are cut from regions, one behind
- * the other; those given back serve again, and their regions go when the slab does.
- * Zero-initialise to get an empty one.
+ * Large buffers on huge pages where available: random access to many megabytes of ordinary pages
+ * misses the TLB at every step. Buffers are cut from regions one after another. Returned buffers
+ * are reused; slab_release frees the regions. Zero-initialise to get an empty slab.
  */
 
 #include <stddef.h>
@@ -14,23 +13,26 @@
 
 struct slab {
     VEC(void *) regions;
-    char *next; /* what is left of the newest one */
+    char *next; /* free rest of the newest region */
     size_t left;
     VEC(struct slab_buffer {
         void *at;
         size_t bytes;
     })
     vacant;
-    size_t taken; /* buffers that may be given back */
+    size_t taken; /* buffers in use */
 };
 
 void slab_release(struct slab *s);
 
-/* A buffer with all its pages there, to be given back or left to slab_release. NULL: no memory. */
+/*
+ * A buffer with all pages populated. Return it with slab_give, or leave it to slab_release. NULL
+ * when memory is short.
+ */
 void *slab_take(struct slab *s, size_t bytes);
 void slab_give(struct slab *s, void *buffer, size_t bytes);
 
-/* Lets the system have the pages of buffers that were given back. */
+/* Returns the pages of unused buffers to the system. */
 void slab_trim(struct slab *s);
 
 #endif

@@ -7,8 +7,8 @@
 #include <zstd.h>
 
 #define LEVEL 1
-#define PACKED_BUFFER ((size_t)128 << 10) /* what a step of zstd may give */
-#define WINDOW_LOG_MAX 21                 /* that of the level: 8 MiB are too much for a reader */
+#define PACKED_BUFFER ((size_t)128 << 10) /* most output of one zstd step */
+#define WINDOW_LOG_MAX 21 /* a larger window, up to 8 MiB, would cost a reader too much memory */
 
 /* ---- beginning and end */
 
@@ -138,7 +138,7 @@ static bool read_packed(struct snapshot *s)
     return true;
 }
 
-/* More plain bytes; false at the end. */
+/* Decompresses more bytes; false at the end. */
 static bool inflate(struct snapshot *s)
 {
     ZSTD_outBuffer out = {s->plain, SNAPSHOT_BUFFER, 0};

@@ -2,11 +2,11 @@
 #define TIDEMARK_BASE_SNAPSHOT_H
 
 /*
- * State on its way to a file, or back from it: one function per structure describes both ways, so
+ * Serialises state to a file and back. One function per structure describes both directions, so
  * they cannot drift apart. Numbers are little-endian and of fixed width; the bytes are compressed
- * (zstd). What is read is a stranger's: counts are believed only as elements come, numbers that
- * point somewhere are held against what is there (snapshot_index), and after the first thing that
- * does not hold nothing more is read and everything reads as 0.
+ * (zstd). The input is untrusted: memory grows only as elements arrive, whatever the count says,
+ * and indices are checked against the tables that they refer to (snapshot_index). After the first
+ * inconsistency nothing more is read, and every value reads as 0.
  */
 
 #include <stdbool.h>
@@ -22,40 +22,42 @@
 struct snapshot {
     bool loading;
     bool failed;
-    struct err *e; /* the cause; filled once */
+    struct err *e; /* the first cause of a failure */
     int fd;
-    uint64_t at;    /* in the file, behind what was written or read */
-    uint64_t check; /* XXH3 of the bytes written, once it is closed */
+    uint64_t at;    /* file offset after the bytes written or read */
+    uint64_t check; /* XXH3 of the bytes written, set at the end */
     struct ZSTD_CCtx_s *deflate;
     struct ZSTD_DCtx_s *inflate;
     void *hash;      /* XXH3 state */
-    uint8_t *plain;  /* plain bytes that wait, or were read ahead */
-    size_t plain_at; /* reading: the next one */
+    uint8_t *plain;  /* plain bytes buffered for writing or read ahead */
+    size_t plain_at; /* reading: the next byte */
     size_t plain_len;
-    uint8_t *packed; /* the same, compressed */
+    uint8_t *packed; /* the compressed buffer */
     size_t packed_at;
     size_t packed_len;
-    uint64_t packed_left; /* reading: bytes of the file that were not read yet */
-    /* For what is moved within a process only: */
-    struct renumbering *renumbering; /* writing: trace/ingest/renumber.h; NULL: all as it is */
-    bool in_place; /* what is kept in place is left out; what no file has is there */
+    uint64_t packed_left; /* reading: bytes of the file not read yet */
+    /* Only for moves within a process: */
+    struct renumbering *renumbering; /* writing: trace/ingest/renumber.h; NULL: ids unchanged */
+    bool in_place; /* leave out data that stays in memory; include data that files omit */
 };
 
 /*
- * Begins to write at an offset of a file; with `fd` -1 nowhere. -1 with `e` when memory is short.
+ * Starts writing at offset `at` of a file; `fd` -1 discards the bytes. -1 with `e` when memory is
+ * short.
  */
 int snapshot_write(struct snapshot *s, int fd, uint64_t at, struct err *e);
 
-/* Begins to read `len` bytes from an offset of a file. */
+/* Starts reading `len` bytes at offset `at` of a file. */
 int snapshot_read(struct snapshot *s, int fd, uint64_t at, uint64_t len, struct err *e);
 
 /*
- * Writes what waits; reading: sees that nothing is left. -1 when that, or anything before, failed.
+ * Writing: flushes the buffers. Reading: checks that all bytes were used. Returns -1 if this or an
+ * earlier call failed.
  */
 int snapshot_end(struct snapshot *s);
 void snapshot_release(struct snapshot *s);
 
-/* The state does not hold together: ERR_INPUT, unless something failed before. */
+/* Fails with ERR_INPUT for inconsistent state, unless an earlier call failed. */
 void snapshot_refuse(struct snapshot *s, const char *what);
 void snapshot_no_memory(struct snapshot *s);
 
@@ -117,15 +119,15 @@ static inline void snapshot_i32(struct snapshot *s, int32_t *v)
 void snapshot_bool(struct snapshot *s, bool *v);
 void snapshot_size(struct snapshot *s, size_t *v);
 
-/* Numbers that point into something of `n` elements: refused unless below n. */
+/* Fails unless the index `v` is below the size `n` of the table it refers to. */
 void snapshot_index(struct snapshot *s, uint64_t v, uint64_t n, const char *what);
 
-/* A count, which is believed up to `most`. */
+/* A count; one above `most` is rejected. */
 size_t snapshot_count(struct snapshot *s, size_t count, size_t most);
 
 /*
- * Goes over the elements of a vector, `I` counting them; a vector that is read gets them one by
- * one, zeroed. The body takes (V)->at[I] both ways.
+ * Iterates over the elements of a vector with index `I`. Reading appends the elements one by one,
+ * zeroed. The body uses (V)->at[I] in both directions.
  */
 #define SNAPSHOT_EACH(S, V, I, MOST)                                                               \
     for (size_t I = 0,                                                                             \
@@ -143,20 +145,23 @@ static inline bool snapshot_goes_on(const struct snapshot *s)
     return !s->failed;
 }
 
-/* A map with values from `first` to `last`; one that is read has only what came. */
+/* A map whose values are `first` to `last`. Reading leaves only the entries of the file in it. */
 void snapshot_map(struct snapshot *s, struct map *m, uint64_t first, uint64_t last,
                   const char *what);
 
-/* The same for values that count from 0 and point into something of `n` elements. */
+/* The same for values that index a table of `n` elements. */
 static inline void snapshot_map_into(struct snapshot *s, struct map *m, size_t n, const char *what)
 {
     if (n == 0 && s->loading)
-        snapshot_map(s, m, 1, 0, what); /* there must be none */
+        snapshot_map(s, m, 1, 0, what); /* accepts no entries */
     else
         snapshot_map(s, m, 0, n - 1, what);
 }
 
-/* Bytes of at most `most`; and how they are written by who has them elsewhere. */
+/*
+ * snapshot_buf handles a buffer of at most `most` bytes. snapshot_put_text writes the same format
+ * from bytes that are not in a buffer.
+ */
 void snapshot_put_text(struct snapshot *s, const void *bytes, size_t n);
 void snapshot_buf(struct snapshot *s, struct buf *b, size_t most);
 

@@ -10,7 +10,7 @@
 #include "base/outfile.h"
 #include "base/prefault.h"
 
-/* Elements whose overwrites go to one log. */
+/* Elements whose overwrites share one log. */
 #define STRETCH ((uint64_t)COLUMN_LOG_CHUNKS * COLUMN_CHUNK)
 
 static int no_room(struct err *e)
@@ -20,7 +20,10 @@ static int no_room(struct err *e)
 
 /* ---- the spool and its file */
 
-/* So much raw keeps most frees, which follow their allocation soon, from needing a log. */
+/*
+ * This share of raw chunks spares most frees, which soon follow their allocation, an entry in a
+ * log.
+ */
 static void spool_divide(struct spool *s, size_t budget)
 {
     s->raw_budget = budget / 5;
@@ -86,7 +89,7 @@ int spool_temporary(const struct spool *s, struct err *e)
     int fd = open(s->dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
     if (fd >= 0)
         return fd;
-    /* Not every file system knows O_TMPFILE. */
+    /* Not every file system supports O_TMPFILE. */
     size_t len = strlen(s->dir);
     char *path = malloc(len + sizeof name);
     if (!path)
@@ -189,7 +192,7 @@ static void queue_forget(struct chunk_queue *q, const struct column *c)
     }
 }
 
-/* Only a column's first chunk, which grows, has a buffer of its own. */
+/* Only a column's first chunk, which grows, has a buffer outside the slab. */
 static void chunk_drop_raw(struct column *c, struct column_chunk *k)
 {
     if (k == c->chunks.at[0])
@@ -231,7 +234,7 @@ static int chunk_to_disk(struct spool *s, struct column_chunk *k, struct err *e)
     return 0;
 }
 
-/* Holds the budgets, oldest chunks first. */
+/* Enforces the budgets, oldest chunks first. */
 static int spool_settle(struct spool *s, struct err *e)
 {
     struct chunk_queue *q = &s->raw;
@@ -268,7 +271,7 @@ void column_init(struct column *c, struct spool *s, const struct pack_layout *la
     *c = (struct column){.spool = s, .layout = layout, .patchable = patchable};
     if (!patchable)
         return;
-    /* A logged overwrite is the element's number within its stretch, and the element. */
+    /* A log entry is the element's index within the range of its log, and the element. */
     c->log_layout.element = (uint8_t)(layout->element + 4);
     c->log_layout.count = (uint8_t)(layout->count + 1);
     c->log_layout.fields[0] = (struct pack_field){0, 4, PACK_OFFSET};
@@ -285,7 +288,7 @@ void column_clear(struct column *c)
     queue_forget(&s->packed, c);
     for (size_t i = 0; i < c->chunks.len; i++) {
         struct column_chunk *k = c->chunks.at[i];
-        /* The newest raw chunk is not queued, so not counted. */
+        /* The newest raw chunk is not in the queue and so not in its sum. */
         if (k->raw && i + 1 < c->chunks.len)
             s->raw.bytes -= raw_bytes(c);
         if (k->packed)
@@ -315,7 +318,7 @@ void column_release(struct column *c)
     *c = (struct column){0};
 }
 
-/* The first chunk grows until it is a whole one. */
+/* Grows the first chunk until it has COLUMN_CHUNK elements. */
 static int column_grow_first(struct column *c, struct err *e)
 {
     size_t size = c->layout->element;
@@ -345,19 +348,19 @@ static int column_grow_first(struct column *c, struct err *e)
     return 0;
 }
 
-/* The newest chunk has no room, or there is none. */
+/* Appends when the newest chunk is full or there is none. */
 int column_append_slow(struct column *c, struct err *e)
 {
     struct spool *s = c->spool;
     if (c->len < COLUMN_CHUNK)
         return column_grow_first(c, e);
     struct column_chunk *full = c->chunks.at[c->chunks.len - 1];
-    /* Its buffer, which is still in the processor's cache, serves the next chunk. */
+    /* The next chunk reuses its buffer, which is still in the processor's cache. */
     if (!c->patchable && full->raw && chunk_pack(s, full, e) != 0)
         return -1;
     struct column_chunk *k = calloc(1, sizeof *k);
     uint8_t *raw = slab_take(&s->buffers, raw_bytes(c));
-    /* Queued last: a chunk must not be queued twice when an append is tried again. */
+    /* Queue last: a retried append must not queue a chunk twice. */
     if (!k || !raw || !vec_reserve(&c->chunks, c->chunks.len + 1) ||
         (c->patchable && queue_push(&s->raw, full, raw_bytes(c), e) != 0)) {
         free(k);
@@ -398,7 +401,7 @@ int column_patch_slow(struct column *c, uint64_t index, const void *element, str
 
 struct column_log {
     uint64_t which;
-    size_t first[COLUMN_LOG_CHUNKS + 1]; /* entries of the i-th chunk: [first[i], first[i + 1]) */
+    size_t first[COLUMN_LOG_CHUNKS + 1]; /* entries of chunk i: [first[i], first[i + 1]) */
     uint8_t *entries;
 };
 
@@ -409,7 +412,7 @@ static void log_free(struct column_log *l)
     free(l);
 }
 
-/* One pass over a log: counts entries per chunk, or puts them where their chunk's entries go. */
+/* One pass over a log: counts the entries per chunk, or distributes them to their chunks. */
 static int log_pass(struct column *log, size_t *place, uint8_t *entries, struct err *e)
 {
     struct column_reader r;
@@ -461,7 +464,7 @@ fail:
     return NULL;
 }
 
-/* Applies what was overwritten since the chunk was packed. */
+/* Applies the overwrites made since the chunk was packed. */
 static int reader_apply_log(struct column_reader *r, size_t chunk, struct err *e)
 {
     struct column *c = r->column;

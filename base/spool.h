@@ -3,20 +3,20 @@
 
 /*
  * File-backed columns: append-only arrays of small structures whose resident memory does not grow
- * with their length. A chunk of a column goes through three states:
+ * with their length. A chunk of a column passes through three states:
  *
- *     raw      the newest chunk, as it is, and of a patchable column those before it, too:
+ *     raw      the newest chunk, unpacked; in a patchable column some chunks before it, too:
  *              elements can be overwritten in place
- *     packed   older ones, in as few bits as they need (base/pack.h), in memory
- *     on disk  the oldest ones, packed, in an unlinked temporary file
+ *     packed   older chunks in memory, in as few bits as they need (base/pack.h)
+ *     on disk  the oldest chunks, packed, in an unlinked temporary file
  *
- * One spool serves many columns and holds them to one budget of bytes. A spool that never exceeds
- * it creates no file. The file is written with pwrite, never mapped: a full disk is an error to
- * report, not a signal.
+ * One spool serves many columns and keeps them within one budget of bytes. A spool that never
+ * exceeds the budget creates no file. The file is written with pwrite, never mapped: a full disk is
+ * an error to report, not a signal.
  *
- * Elements of a patchable column can be overwritten at any time. Overwrites of chunks that are raw
- * no more are kept in logs, one for each stretch of COLUMN_LOG_CHUNKS chunks, and applied whenever
- * such a chunk is read.
+ * Elements of a patchable column can be overwritten at any time. Overwrites of chunks that are no
+ * longer raw go to logs, one per range of COLUMN_LOG_CHUNKS chunks, and are applied whenever such a
+ * chunk is read.
  */
 
 #include <stdbool.h>
@@ -28,68 +28,65 @@
 #include "base/slab.h"
 #include "base/vec.h"
 
-#define COLUMN_CHUNK 8192u /* elements: a few hundred KiB, which a processor's cache holds */
+#define COLUMN_CHUNK 8192u /* elements: a few hundred KiB, which fit a processor's cache */
 #define COLUMN_LOG_CHUNKS 128u
-#define COLUMN_FIRST 64u /* elements that a column's first chunk begins with: many stay short */
+#define COLUMN_FIRST 64u /* initial elements of a column's first chunk: many columns stay short */
 
 struct column;
 
 struct column_chunk {
-    uint8_t *raw;    /* NULL once it is packed */
-    uint8_t *packed; /* NULL while raw, and once it is on disk */
+    uint8_t *raw;    /* NULL once packed */
+    uint8_t *packed; /* NULL while raw and once on disk */
     size_t packed_len;
-    uint64_t place; /* in the file, when neither raw nor packed */
+    uint64_t place; /* file offset when neither raw nor packed */
     struct column *owner;
 };
 
-/* Chunks in the order in which they leave a state. */
+/* Chunks in the order in which they change state. */
 struct chunk_queue {
-    VEC(struct column_chunk *) list; /* NULL: cleared since */
+    VEC(struct column_chunk *) list; /* NULL: chunk was cleared */
     size_t head;
     size_t bytes;
 };
 
 struct spool {
-    char *dir; /* where the temporary file goes */
-    int fd;    /* -1 until needed */
+    char *dir; /* folder of the temporary file */
+    int fd;    /* opened on first use; -1 before */
     uint64_t end;
     uint64_t base;     /* place of the file's first byte */
-    int old_fd;        /* the file before it, until spool_forget_old; -1: none */
+    int old_fd;        /* the previous file, until spool_forget_old; -1: none */
     uint64_t old_base; /* place of its first byte */
     size_t raw_budget;
     size_t packed_budget;
-    struct chunk_queue raw; /* full ones only */
+    struct chunk_queue raw; /* full chunks only */
     struct chunk_queue packed;
-    struct slab buffers; /* of raw chunks, but each column's first */
+    struct slab buffers; /* of raw chunks, except each column's first */
     uint8_t *scratch;
     size_t scratch_size;
 };
 
-/* `dir` is copied; NULL means $TMPDIR, else /var/tmp. `budget` in bytes, for all columns. */
+/* `dir` is copied; NULL: $TMPDIR, else /var/tmp. `budget` is in bytes, for all columns. */
 int spool_init(struct spool *s, const char *dir, size_t budget, struct err *e);
 void spool_release(struct spool *s);
 
-/*
- * Holds the columns to another budget from now on; what is beyond it is packed or written at once.
- * To be called between appends.
- */
+/* Changes the budget. Chunks beyond it are packed or written at once. Call it between appends. */
 int spool_set_budget(struct spool *s, size_t budget, struct err *e);
 
-/* Its files are made in that folder from now on, as where the one before is gone. -1: no memory. */
+/* Future files go to `dir`, for instance when the old folder is gone. -1: no memory. */
 int spool_set_dir(struct spool *s, const char *dir, struct err *e);
 
 /*
- * What is written from now on goes to another file, so that the one before can go, or be a forked
- * process's alone. It stays readable until spool_forget_old, which is called when nothing that is
- * in it is needed here any more.
+ * Later writes go to a new file, so that the old one can be closed or left to a forked process. The
+ * old file stays readable until spool_forget_old, which the caller calls when it no longer needs
+ * its contents.
  */
 void spool_renew(struct spool *s);
 void spool_forget_old(struct spool *s);
 
-/* A temporary file of somebody else in the same folder, without a name. -1 with ERR_OUTPUT. */
+/* Another unnamed temporary file in the same folder, for the caller. -1 with ERR_OUTPUT. */
 int spool_temporary(const struct spool *s, struct err *e);
 
-/* Bytes of no column to the end of the file, at *place; and from there. For base/blobs.h. */
+/* Append bytes outside columns to the file, at *place, and read them back. For base/blobs.h. */
 int spool_store(struct spool *s, const void *bytes, size_t n, uint64_t *place, struct err *e);
 int spool_load(struct spool *s, void *bytes, size_t n, uint64_t place, struct err *e);
 
@@ -98,30 +95,30 @@ struct column {
     const struct pack_layout *layout;
     bool patchable;
     uint64_t len;
-    uint8_t *tail;  /* where the next element goes */
-    uint8_t *limit; /* where the newest chunk's room ends */
+    uint8_t *tail;  /* position of the next element */
+    uint8_t *limit; /* end of the newest chunk's buffer */
     VEC(struct column_chunk *) chunks;
     struct pack_layout log_layout;
-    VEC(struct column *) logs; /* overwrites of the n-th stretch, or NULL */
+    VEC(struct column *) logs; /* overwrites of the n-th range, or NULL */
 };
 
 /*
- * `layout` must outlive the column and have at most PACK_FIELDS_MAX - 1 fields when patchable.
- * Columns must be released before their spool.
+ * `layout` must outlive the column. For a patchable column it has at most PACK_FIELDS_MAX - 1
+ * fields. Release columns before their spool.
  */
 void column_init(struct column *c, struct spool *s, const struct pack_layout *layout,
                  bool patchable);
 void column_release(struct column *c);
 
-/* Drops all elements, keeping the column usable. */
+/* Drops all elements and keeps the column usable. */
 void column_clear(struct column *c);
 
 int column_append_slow(struct column *c, struct err *e);
 
 /*
- * Room for one more element, uninitialised; the element counts from now on. Valid until the next
- * append to any column of the spool. NULL with `e` filled when memory or disk is short. `size` is
- * that of the layout: where the type is known it costs nothing to say it.
+ * Appends an uninitialised element and returns it. Valid until the next append to any column of the
+ * spool. NULL with `e` when memory or disk is short. `size` must be the layout's; a constant lets
+ * the compiler optimise.
  */
 static inline void *column_append_sized(struct column *c, size_t size, struct err *e)
 {
@@ -138,7 +135,7 @@ static inline void *column_append(struct column *c, struct err *e)
     return column_append_sized(c, c->layout->element, e);
 }
 
-/* Takes the newest element back. There must be one. */
+/* Removes the newest element. The column must not be empty. */
 static inline void column_drop_last(struct column *c)
 {
     c->tail -= c->layout->element;
@@ -148,8 +145,8 @@ static inline void column_drop_last(struct column *c)
 int column_patch_slow(struct column *c, uint64_t index, const void *element, struct err *e);
 
 /*
- * An element of `size` bytes, to be overwritten in place; NULL when its chunk is raw no more, which
- * calls for column_patch_slow. `index` must be below len.
+ * An element of `size` bytes, to be overwritten in place. NULL when its chunk is no longer raw;
+ * then use column_patch_slow. `index` must be below len.
  */
 static inline void *column_raw(const struct column *c, uint64_t index, size_t size)
 {
@@ -158,8 +155,8 @@ static inline void *column_raw(const struct column *c, uint64_t index, size_t si
 }
 
 /*
- * Overwrites an element of a patchable column. `index` must be below len. Where the type is known
- * column_raw is faster: a copy of a length known only at run time waits for the element's stores.
+ * Overwrites an element of a patchable column. `index` must be below len. If the type is known at
+ * compile time, column_raw is faster: a copy of run-time length waits for the element's stores.
  */
 static inline int column_patch(struct column *c, uint64_t index, const void *element, struct err *e)
 {
@@ -171,12 +168,12 @@ static inline int column_patch(struct column *c, uint64_t index, const void *ele
     return 0;
 }
 
-struct column_log; /* overwrites of one stretch, sorted by chunk */
+struct column_log; /* overwrites of one range, sorted by chunk */
 
 /*
- * Sequential reading from element `next` on: column_reader_next gives the next run of elements, at
- * most a chunk, and its length in *n; NULL at the end (*n = 0, e->code untouched) or on an error.
- * The column must not change meanwhile.
+ * Reads sequentially from element `next` on. column_reader_next returns the next run of elements,
+ * at most a chunk, and its length in *n. It returns NULL at the end (*n = 0, e->code untouched) or
+ * on an error. The column must not change meanwhile.
  */
 struct column_reader {
     struct column *column;

@@ -18,7 +18,7 @@ const char *tempfile_dir(const char *dir)
 int tempfile_open(const char *dir, struct err *e)
 {
     int fd = open(dir, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600);
-    /* Not every file system knows O_TMPFILE. */
+    /* Not every file system supports O_TMPFILE. */
     if (fd < 0 && (errno == EOPNOTSUPP || errno == EISDIR || errno == EINVAL)) {
         char path[4096];
         int len = snprintf(path, sizeof path, "%s/tidemark-sort-XXXXXX", dir);

@@ -2,8 +2,8 @@
 #define TIDEMARK_BASE_VEC_H
 
 /*
- * Growable arrays of any element type. Declare a member as `VEC(struct thing) things;` with
- * zero-initialised contents; elements are things.at[0 … things.len-1].
+ * Growable arrays of any element type. Declare a member as `VEC(struct thing) things;` and
+ * zero-initialise it; elements are things.at[0 … things.len-1].
  */
 
 #include <stdbool.h>
@@ -20,7 +20,7 @@
 /* Grows `*data` so that `need` elements of `size` bytes fit. False when memory is short. */
 bool vec_grow_raw(void **data, size_t *cap, size_t need, size_t size);
 
-/* Makes room for `n` elements in all. False when memory is short (contents unchanged). */
+/* Reserves room for `n` elements in all. False when memory is short (contents unchanged). */
 #define vec_reserve(v, n)                                                                          \
     ((n) <= (v)->cap || vec_grow_raw((void **)&(v)->at, &(v)->cap, (n), sizeof *(v)->at))
 

@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_BASE_VIEW_H
 #define TIDEMARK_BASE_VIEW_H
 
-/* Bytes that somebody else owns: text with a length, any byte allowed, no terminator. */
+/* A reference to bytes owned elsewhere: text with a length, any byte allowed, no terminator. */
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,7 +22,7 @@ static inline bool view_equal(struct view a, struct view b)
     return a.len == b.len && (a.len == 0 || memcmp(a.p, b.p, a.len) == 0);
 }
 
-/* Order of bytes; what begins alike and is shorter comes first. */
+/* Compares bytes; a prefix sorts before the longer text. */
 static inline int view_compare(struct view a, struct view b)
 {
     size_t n = a.len < b.len ? a.len : b.len;
