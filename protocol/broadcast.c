@@ -9,8 +9,8 @@
 #define NAME_SIZE 64u
 
 /*
- * Where the fields of each announcement layout lie. The first two layouts have a 32-bit version
- * whose low half lies where the later ones have theirs.
+ * Field offsets of each announcement layout. In the first two layouts the version has 32 bits; its
+ * low half has the same offset as the 16-bit version of later layouts.
  */
 static const struct layout {
     uint8_t wide; /* version and port are u32 */

@@ -9,19 +9,19 @@
 #include "base/vec.h"
 #include "protocol/encoder.h"
 
-/* The longest text that every server reads, and what fits beside others into a location. */
+/* The longest text that every server reads, and the longest in a location with other fields. */
 #define TEXT_MAX ((size_t)UINT16_MAX)
 #define LOCATION_TEXT_MAX ((size_t)16384)
 
-/* Of a call stack: its item has 16 bits for bytes. */
+/* Of a call stack: its item has a 16-bit length in bytes. */
 #define FRAMES_MAX ((size_t)UINT16_MAX / 8)
 
-/* More than the fixed parts of items that belong together. */
+/* More than the fixed parts of a group of items. */
 #define FIXED_MAX ((size_t)256)
 
 #define NO_COLOR 0xFFFFFFu
 
-/* Frame sets by their name: how one is used, for it must not be used both ways. */
+/* How a frame set, found by its name, is used: continuous and discontinuous use must not mix. */
 enum set_state { SET_NEW, SET_CONTINUOUS, SET_OPEN, SET_CLOSED };
 
 struct known_stack {
@@ -36,14 +36,14 @@ struct memory_ids {
 struct client_stream {
     const struct wire_version *version;
     struct encoder *enc;
-    VEC(struct known_stack) stacks; /* by id; n 0: not known */
+    VEC(struct known_stack) stacks; /* by id; n 0: unknown */
     VEC(uint64_t) addresses;
-    uint64_t serial;  /* reference of the times of memory events */
-    struct map zones; /* thread → zones that are open */
+    uint64_t serial;  /* time reference of memory events */
+    struct map zones; /* thread → open zones */
     struct map sets;  /* name of a frame set → enum set_state */
-    struct map pools; /* that had an allocation */
+    struct map pools; /* pools that had an allocation */
     struct buf location;
-    /* Ids of the items that are frequent. Their layout is the same in every protocol. */
+    /* Ids of the frequent items, whose layout is the same in every protocol. */
     struct memory_ids alloc, free;
     uint8_t payload, serial_stack, pool_name;
     bool has_metadata, has_discard;
@@ -140,7 +140,7 @@ int client_stream_callstack(struct client_stream *s, uint32_t id, const uint64_t
     return 0;
 }
 
-/* NULL when there is none. */
+/* The call stack `id`; NULL when there is none. */
 static const struct known_stack *stack_of(const struct client_stream *s, uint32_t id)
 {
     return id < s->stacks.len && s->stacks.at[id].n ? &s->stacks.at[id] : NULL;
@@ -151,7 +151,10 @@ static size_t stack_bytes(const struct known_stack *k)
     return k ? 8 * (size_t)k->n : 0;
 }
 
-/* The addresses, and who takes them: the serial queue's next item, or the thread's. */
+/*
+ * Writes the addresses and the item that takes them: the next one of the serial queue or of the
+ * thread.
+ */
 static int put_stack(struct client_stream *s, const struct known_stack *k, uint8_t taker,
                      struct err *e)
 {
@@ -200,7 +203,7 @@ static int put_memory(struct client_stream *s, const struct event *ev, struct er
     return encoder_append(s->enc, item, alloc ? 27 : 21, e);
 }
 
-/* Servers lose count of time at a discard of a pool that they have not met. */
+/* Servers lose track of time at a discard of a pool unknown to them. */
 static int put_discard(struct client_stream *s, const struct event *ev, struct err *e)
 {
     if (!s->has_discard || (ev->mem.pool && !map_find(&s->pools, ev->mem.pool)))
@@ -212,7 +215,7 @@ static int put_discard(struct client_stream *s, const struct event *ev, struct e
     return encoder_item(s->enc, "MemDiscard", fields, 3, (struct view){0}, e);
 }
 
-/* ---- what belongs to a thread: its time begins anew with each context */
+/* ---- items of a thread: its time reference restarts with each context */
 
 static int put_context(struct client_stream *s, uint64_t thread, struct err *e)
 {
@@ -225,7 +228,7 @@ static struct view cut(struct view text, size_t most)
     return (struct view){text.p, text.len < most ? text.len : most};
 }
 
-/* In a source location texts end with a zero. */
+/* Texts in a source location end with a NUL. */
 static void put_location_text(struct buf *b, struct view text, bool last)
 {
     text = cut(text, LOCATION_TEXT_MAX);
@@ -405,7 +408,7 @@ int client_stream_end(struct client_stream *s, int64_t time, struct err *e)
     }
     map_release(&s->zones);
     s->zones = (struct map){0};
-    /* A frame of its own, as clients send it. */
+    /* Goes in a separate frame, as clients send it. */
     if (encoder_commit(s->enc, e) != 0 ||
         encoder_item(s->enc, "Terminate", NULL, 0, (struct view){0}, e) != 0)
         return -1;

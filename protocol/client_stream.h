@@ -2,12 +2,12 @@
 #define TIDEMARK_PROTOCOL_CLIENT_STREAM_H
 
 /*
- * Canonical events as a client would send them: the way back from protocol/decoder.h, for the kinds
- * of events that a recording of the preload library has. Times go out as ticks of a nanosecond with
- * the welcome's init_begin at 0.
+ * Encodes canonical events as a client would send them: the inverse of protocol/decoder.h, for the
+ * kinds of events in a recording of the preload library. Times are sent as ticks of one nanosecond,
+ * with the welcome's init_begin at 0.
  *
- * What an official server takes for a fault and gives up at is left out: zones and frames that end
- * without a beginning, or a frame set of both kinds. Whether blocks are live the caller knows.
+ * Events that an official server rejects as faults are left out: ends of zones and frames without a
+ * beginning, and frame sets of both kinds. The caller checks whether blocks are live.
  */
 
 #include <stdbool.h>
@@ -24,27 +24,29 @@ struct client_stream; /* opaque */
 struct client_stream *client_stream_new(const struct wire_version *version);
 void client_stream_free(struct client_stream *s);
 
-/* Before any event with that call stack: its addresses, innermost first. Said again it is ignored.
+/*
+ * Defines a call stack before its first event: its addresses, innermost first. Repeated ids are
+ * ignored.
  */
 int client_stream_callstack(struct client_stream *s, uint32_t id, const uint64_t *frames,
                             uint32_t n, struct err *e);
 
 /*
- * Allocations, frees and discards, messages, application info, plots, frame marks and zones with
- * their locations. Answers to queries and all other kinds are passed over. Where the protocol has
- * no discards, the caller frees the blocks.
+ * Writes allocations, frees, discards, messages, application info, plots, frame marks, and zones
+ * with their locations. Answers to queries and all other kinds are skipped. If the protocol has no
+ * discards, the caller frees the blocks one by one.
  */
 int client_stream_event(struct client_stream *s, const struct event *ev, struct err *e);
 
 bool client_stream_has_discard(const struct client_stream *s);
 
-/* Ends zones that are open at that time (an official server waits for them), and says goodbye. */
+/* Ends the zones open at `time`, since an official server waits for them, and writes Terminate. */
 int client_stream_end(struct client_stream *s, int64_t time, struct err *e);
 
-/* What is not a whole frame yet becomes one. */
+/* Completes the current frame. */
 int client_stream_commit(struct client_stream *s, struct err *e);
 
-/* Compressed frames, each of which stands alone; the caller takes them and buf_clear()s. */
+/* Compressed frames that decode independently; the caller takes them and calls buf_clear(). */
 struct buf *client_stream_output(struct client_stream *s);
 
 #endif

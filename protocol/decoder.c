@@ -24,8 +24,8 @@ struct decoder *decoder_new(const struct decoder_config *config)
     d->read_code = config->read_code;
     d->sources.wanted = w->exec_time != 0;
     /*
-     * Clients of 32 bits mean to clear the upper 16 bits of a size but clear other bytes
-     * (TracyProfiler.hpp SendMemAlloc, all numbers).
+     * Clients of 32 bits are meant to clear the upper 16 bits of a size but clear other bytes
+     * (TracyProfiler.hpp SendMemAlloc, all protocol numbers).
      */
     bool narrow = w->cpu_arch == ARCH_X86 || w->cpu_arch == ARCH_ARM32;
     d->size_mask = narrow ? UINT32_MAX : UINT64_MAX;
@@ -86,7 +86,7 @@ int slot_take(struct decoder *d, struct slot *slot, const char *what, struct vie
     return 0;
 }
 
-/* The frame's bytes are about to go: copies what still waits in them. */
+/* Copies the slots that still refer to the frame's bytes before the frame is released. */
 static int keep_slots(struct decoder *d)
 {
     struct slot *slots[] = {&d->single, &d->second, &d->location, &d->stack, &d->image};
@@ -299,7 +299,7 @@ static decoder_handler *const handlers[WIRE_KIND_COUNT] = {
     [WIRE_SOURCE_CODE] = on_name,
 };
 
-/* Finds the tail of an item; -1 when the frame ends before it does. */
+/* Finds the tail of an item; -1 when the frame ends too early. */
 static int take_tail(struct decoder *d, const struct wire_item *it, const uint8_t *p, size_t left,
                      struct view *tail)
 {
@@ -371,7 +371,7 @@ int decoder_frame(struct decoder *d, const uint8_t *bytes, size_t len, struct er
     d->err = e;
     d->frame = bytes;
     int status = decode_items(d, bytes, len);
-    /* Of two errors the first in the stream counts: what waits came before the item in hand. */
+    /* Report the earlier of two errors: buffered events precede the current item. */
     if (decoder_emit_memory(d) < 0 || status < 0 || keep_slots(d) < 0) {
         d->broken = true;
         return -1;

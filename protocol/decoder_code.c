@@ -1,26 +1,27 @@
 /*
- * Machine code of symbols and texts of source files: what leads to asking for them.
+ * Machine code of symbols and texts of source files: decides what to query.
  *
- * Source files are asked for by numbers, and answers carry nothing else. The numbers that the
- * official server gives follow from the stream: it meets file names in a certain order and asks for
- * each once, unless it has the file itself. The names are delivered in that order, so that the
- * answers in a recording of its session can be told apart. Our own numbers lie beyond its.
- * Source: server/TracyWorker.cpp CacheSource and its callers, AddSymbolCode @ v0.14.0.
+ * A query for a source file and its answer carry only a number. The official server's numbers
+ * follow from the stream: it meets file names in a certain order and queries each once, unless it
+ * has the file locally. The decoder delivers the names in the same order, so that a reader can
+ * assign the answers in a recording of such a session. Numbers of Tidemark's queries have
+ * EVENT_SOURCE_OURS added and do not collide with them. Source: server/TracyWorker.cpp CacheSource
+ * and its callers, AddSymbolCode @ v0.14.0.
  */
 
 #include "protocol/decoder_state.h"
 
 #include <xxhash.h>
 
-/* Larger functions are not asked for: server/TracyWorker.cpp ProcessSymbolInformation. */
+/* The code of larger functions is not queried: server/TracyWorker.cpp ProcessSymbolInformation. */
 #define CODE_MAX ((uint32_t)128 << 10)
 
-/* Names that could not be a path; they get a number, but nobody asks for them. */
+/* Longer names cannot be paths; they get a number but are not queried. */
 #define PATH_MAX_BYTES 4096u
 
-/* How a file name was met; bits of its value in texts. */
+/* States of a file name, as bits of its value in `texts`. */
 enum { TEXT_CHECKED = 1, TEXT_RECEIVED = 2, TEXT_ASKED = 4 };
-/* The same of a pointer to one. */
+/* States of a pointer to a file name, in `pointers`. */
 enum { POINTER_PENDING = 1, POINTER_CHECKED = 2 };
 
 void sources_release(struct decoder_sources *s)
@@ -40,7 +41,7 @@ static uint64_t *text_state(struct decoder *d, struct view text)
     return map_add(&d->sources.texts, XXH3_64bits(text.p, text.len), NULL);
 }
 
-/* The official server would ask for this file now, if it does not have it. */
+/* Assigns the next number, at the point where the official server would query this file. */
 static int next_source(struct decoder *d, struct view file, struct view image)
 {
     struct decoder_sources *s = &d->sources;
@@ -132,7 +133,7 @@ int code_ask(struct decoder *d, uint64_t symbol)
     return wanted ? query_ask_code(d->query, symbol, (uint32_t)*size, d->err) : 0;
 }
 
-/* An instruction, or where it leads. */
+/* Receives an instruction's address or a jump's target. */
 static int code_found(void *ctx, uint64_t address, struct err *e)
 {
     struct decoder *d = ctx;

@@ -9,7 +9,7 @@
 
 /* ---- memory */
 
-/* Takes the pool name that waits for a …Named item, and asks for its text. */
+/* Takes the pending pool name of a …Named item and queries its text. */
 static int take_pool(struct decoder *d, uint64_t *pool)
 {
     if (!d->has_pool)
@@ -25,7 +25,7 @@ static int take_pool(struct decoder *d, uint64_t *pool)
 
 int decoder_emit_memory(struct decoder *d)
 {
-    /* Where memory is short for a call stack, events come without it rather than not at all. */
+    /* If memory is too short for the call stacks, still deliver the events, without stacks. */
     bool settled = decoder_settle_stacks(d) == 0;
     struct err later, *e = settled ? d->err : &later;
     unsigned n = d->memory_count;
@@ -41,9 +41,9 @@ int decoder_emit_memory(struct decoder *d)
 }
 
 /*
- * The pool stands in the item. Clients of 72 to 79 send a call stack and then the plain item: the
- * stack is dropped, so that frees have the same call stacks as in an official capture of the same
- * bytes, and so that it does not stick to a later event.
+ * The item names the pool. Clients of 72 to 79 send a call stack before the plain item. The decoder
+ * drops that stack, so that frees have the same call stacks as in an official capture of the same
+ * bytes, and no later event takes it.
  */
 HANDLER(on_mem_discard)
 {
@@ -61,7 +61,7 @@ HANDLER(on_mem_discard)
     return decoder_emit(d, &ev);
 }
 
-/* A null name is the default pool's key, as in the official server. */
+/* A null name is the key of the default pool, as in the official server. */
 HANDLER(on_mem_name)
 {
     if (d->has_pool)
@@ -80,7 +80,7 @@ HANDLER(on_callstack_payload)
     return slot_fill(d, &d->stack, "CallstackPayload", tail);
 }
 
-/* Frames that the client describes itself (scripts); they stand before the native ones. */
+/* Frames that the client describes itself (scripts); they precede the native ones. */
 HANDLER(on_callstack_alloc_payload)
 {
     if (d->has_custom)
@@ -110,7 +110,7 @@ HANDLER(on_callstack_alloc_payload)
     return 0;
 }
 
-/* Addresses as sent → frame ids; two by two, which compilers turn into vector instructions. */
+/* Converts addresses to frame ids, in pairs, which compilers vectorise. */
 static void copy_frames(uint64_t *frames, const char *addresses, size_t n)
 {
     size_t i = 0;
@@ -128,7 +128,7 @@ static void copy_frames(uint64_t *frames, const char *addresses, size_t n)
         frames[i] = load_u64(addresses + 8 * i) & FRAME_ADDRESS_MASK;
 }
 
-/* Interns the frames of d->frames, of which the last `native` came as `addresses`. */
+/* Interns the frames of d->frames, whose last `native` ones are those of `addresses`. */
 static int intern(struct decoder *d, size_t n, const char *addresses, size_t native, uint32_t *id)
 {
     bool fresh = false;
@@ -143,7 +143,7 @@ static int intern(struct decoder *d, size_t n, const char *addresses, size_t nat
     return 0;
 }
 
-/* The call stack that waits in the payload slots; *id = 0 when it has no frames. */
+/* The call stack in the payload slots; *id = 0 when it has no frames. */
 static int take_stack(struct decoder *d, uint32_t *id)
 {
     if (!d->stack.full && !d->has_custom)
@@ -161,7 +161,7 @@ static int take_stack(struct decoder *d, uint32_t *id)
     return intern(d, custom + native, addresses, native, id);
 }
 
-/* A stack that was not found; its id goes where it is waited for. */
+/* Interns a stack that was not found and stores its id where it is needed. */
 static int intern_sent(struct decoder *d, struct sent_callstack *s)
 {
     copy_frames(d->frames, s->addresses, s->n);
@@ -245,20 +245,20 @@ void decoder_know_runs(struct decoder *d)
     }
 }
 
-/* What a run keeps in registers; the decoder has it again when the run ends. */
+/* The decoder's state that a run keeps in registers, written back when the run ends. */
 struct run {
     struct memory_event *next; /* in the decoder's `memory` */
-    uint32_t **untaken;        /* where the call stack's taker belongs that none has taken; NULL */
+    uint32_t **untaken;        /* where the pending stack's taker will be stored; NULL: none */
     uint64_t ticks;            /* the reference of serial times */
-    uint64_t thread;           /* that the last event was of; UINT64_MAX: none */
-    uint64_t owner;            /* of its memory: the thread, or the fiber that runs on it */
+    uint64_t thread;           /* of the last event; UINT64_MAX: none */
+    uint64_t owner; /* owner of that thread's memory: the thread, or the fiber that runs on it */
     uint64_t allocations, frees, stacks;
 };
 
 /*
- * What nearly every memory event begins with: a sound CallstackPayload with its CallstackSerial
- * right behind it needs no slot in between. Where they end; NULL when it is something else, which
- * the general way will find out about.
+ * Fast path for the usual start of a memory event: a valid CallstackPayload directly followed by
+ * its CallstackSerial needs no slot. Returns the end of both; NULL when the bytes differ, and then
+ * the general path decodes them.
  */
 static inline const uint8_t *serial_stack_end(const struct decoder *d, const uint8_t *p,
                                               const uint8_t *end, uint32_t *frames)
@@ -275,8 +275,8 @@ static inline const uint8_t *serial_stack_end(const struct decoder *d, const uin
 }
 
 /*
- * The addresses become the serial call stack. There is room: those before it were taken by as many
- * events that wait, or are looked up now.
+ * Makes the addresses the serial call stack. There is room: earlier stacks belong to that many
+ * pending events, or are looked up now.
  */
 static inline int add_serial_stack(struct decoder *d, struct run *r, const uint8_t *addresses,
                                    uint32_t n)
@@ -298,7 +298,10 @@ static inline int add_serial_stack(struct decoder *d, struct run *r, const uint8
     return 0;
 }
 
-/* The call stack may be missing: a build without unwinder sends …Callstack items without one. */
+/*
+ * Attaches the pending call stack. It may be missing: a build without unwinder sends …Callstack
+ * items without one.
+ */
 static inline void take_serial_stack(struct decoder *d, struct run *r, struct memory_event *ev)
 {
     ev->callstack = d->serial_stack;
@@ -308,7 +311,7 @@ static inline void take_serial_stack(struct decoder *d, struct run *r, struct me
     r->untaken = NULL;
 }
 
-/* The last event made the batch full. */
+/* Delivers the batch, which the last event filled. */
 static inline int hand_over(struct decoder *d, struct run *r)
 {
     d->memory_count = MEMORY_BATCH;
@@ -318,9 +321,8 @@ static inline int hand_over(struct decoder *d, struct run *r)
 }
 
 /*
- * An allocation or a free. Programs mix them in no order that a processor could predict, so nothing
- * here depends on which of them it is: where a free has no size, the bytes before its end are read
- * and masked away.
+ * Adds an allocation or a free. Programs mix them unpredictably, so the code does not branch on
+ * which it is: for a free, which has no size, it reads the bytes before its end and masks them out.
  */
 static inline int add_event(struct decoder *d, struct run *r, unsigned what, const uint8_t *p)
 {
@@ -352,8 +354,8 @@ static inline int add_event(struct decoder *d, struct run *r, unsigned what, con
 }
 
 /*
- * Takes the item at `p` when it belongs to the run: where the next one begins. `p` itself when it
- * does not, NULL after an error.
+ * Decodes the item at `p` if it belongs to the run. Returns the start of the next item, `p` itself
+ * if it does not belong to the run, or NULL after an error.
  */
 static inline __attribute__((always_inline)) const uint8_t *
 take_item(struct decoder *d, struct run *r, const uint8_t *p, const uint8_t *end)
@@ -405,7 +407,7 @@ const uint8_t *decoder_memory_run(struct decoder *d, const uint8_t *p, const uin
     return p;
 }
 
-/* One by itself; nearly all are met in runs. */
+/* Handles an event outside a run, which is rare. */
 HANDLER(on_memory_event)
 {
     return decoder_memory_run(d, p, p + it->size) ? 0 : -1;

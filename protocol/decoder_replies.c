@@ -1,11 +1,11 @@
-/* Answers to queries, and the texts that travel ahead of their items. */
+/* Answers to queries, and texts that precede their items. */
 
 #include "protocol/decoder_state.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- texts ahead of their item */
+/* ---- texts that precede their item */
 
 HANDLER(on_string)
 {
@@ -21,7 +21,7 @@ HANDLER(on_image_data)
 
 /* ---- names */
 
-/* Counts an answer; *deliver tells whether it is the first to its key. */
+/* Counts an answer. *deliver is set for the first answer to its key. */
 static int count_answer(struct decoder *d, enum query_answer answer, bool *deliver)
 {
     *deliver = answer != ANSWER_REPEATED;
@@ -107,7 +107,7 @@ HANDLER(on_source_location)
 
 /* ---- call stack frames and symbols */
 
-/* All frames of an answer are there: delivers it and asks for its symbols. */
+/* Delivers a complete answer and queries its symbols. */
 static int finish_reply(struct decoder *d)
 {
     struct frame_reply *r = &d->reply;
@@ -223,8 +223,8 @@ HANDLER(on_ack)
         return 0;
     default:
         /*
-         * "Done": without a key it says nothing, but gives back a unit of query space. A recording
-         * holds those that answer another server's queries.
+         * A keyless "done": it carries no information but frees a unit of query space. A recording
+         * contains those that answer another server's queries.
          */
         d->stats.unasked += !query_answered_noop(d->query);
         return 0;

@@ -1,8 +1,8 @@
-/* The decoder's state between two frames, on its way to a checkpoint and back. */
+/* Saves and restores the decoder's state between two frames, for checkpoints. */
 
 #include "protocol/decoder_state.h"
 
-/* What a slot or an answer can hold: parts of frames. */
+/* The most bytes of a slot or an answer: parts of frames. */
 #define TEXT_MAX ((size_t)64 << 20)
 
 static void snapshot_slot(struct snapshot *s, struct slot *slot)
@@ -49,7 +49,7 @@ static void snapshot_threads(struct snapshot *s, struct decoder *d, uint64_t cal
     snapshot_u64(s, &d->open_zones);
 }
 
-/* An answer whose frames have not all come. */
+/* An incomplete frame answer. */
 static void snapshot_reply(struct snapshot *s, struct frame_reply *r)
 {
     uint32_t count = r->count, have = r->have;
@@ -134,7 +134,7 @@ void decoder_each_callstack(struct decoder *d, void (*visit)(void *ctx, uint32_t
     visit(ctx, &d->serial_stack);
 }
 
-/* What is left out: caches of names that were asked for, which the questions know, too. */
+/* Leaves out the caches of queried names, which struct query knows, too. */
 void decoder_snapshot(struct snapshot *s, struct decoder *d, uint64_t callstacks)
 {
     snapshot_u64(s, &d->ref_thread);

@@ -2,9 +2,9 @@
 #define TIDEMARK_PROTOCOL_DECODER_STATE_H
 
 /*
- * The inside of struct decoder, shared by decoder.c and its decoder_*.c parts only. A handler takes
- * one item whose fixed part and tail lie within the frame: `p` is its id byte, `it` its row, `tail`
- * what follows its length prefix.
+ * The internals of struct decoder, shared only by decoder.c and its decoder_*.c parts. A handler
+ * decodes one item whose fixed part and tail lie within the frame: `p` is its id byte, `it` its
+ * row, `tail` the bytes after its length prefix.
  */
 
 #include "base/buf.h"
@@ -15,8 +15,8 @@
 #include "protocol/wire_clock.h"
 
 /*
- * Bytes that one item brings and a later one takes. They stay in the frame they came in, and are
- * copied only when that frame ends first.
+ * Bytes from one item for a later one. They stay in their frame and are copied only if the frame
+ * ends first.
  */
 struct slot {
     bool full;
@@ -27,18 +27,18 @@ struct slot {
 /* A thread or a fiber. */
 struct thread_state {
     uint64_t id;
-    uint64_t zones;     /* open */
-    uint64_t fiber_key; /* a fiber: client pointer of its name */
-    size_t fiber;       /* a thread: index + 1 of the fiber that runs on it; 0 = none */
-    uint32_t callstack; /* waiting for its zone or message; 0 = none */
+    uint64_t zones;     /* open zones */
+    uint64_t fiber_key; /* of a fiber: client pointer of its name */
+    size_t fiber;       /* of a thread: index + 1 of the fiber that runs on it; 0: none */
+    uint32_t callstack; /* for its next zone or message; 0: none */
 };
 
-/* A call-stack frame's answer: CallstackFrameSize, then so many CallstackFrames. */
+/* The answer for a call-stack frame: CallstackFrameSize, then that many CallstackFrames. */
 struct frame_reply {
     uint64_t address;
-    unsigned count; /* promised */
+    unsigned count; /* announced frames */
     unsigned have;
-    bool deliver; /* first answer to this address */
+    bool deliver; /* this is the first answer for the address */
     bool open;    /* count > have */
     size_t image_len;
     struct buf text; /* image, then function and file of each frame */
@@ -49,27 +49,27 @@ struct frame_reply {
     } frames[UINT8_MAX];
 };
 
-/* File names that get a number, and instructions whose lines are asked for. */
+/* Limits on file names that get a number, and on instructions whose lines are queried. */
 #define SOURCES_MAX 65536u
 #define CODE_LINES_MAX ((uint64_t)1 << 20)
 
 struct decoder_sources {
-    bool wanted;          /* the client has said when its executable was made */
-    struct map texts;     /* hash of a name → how it was met */
-    struct map pointers;  /* client pointer of a name → the same */
-    VEC(uint64_t) hashes; /* by number */
+    bool wanted;          /* the client has sent the mtime of its executable */
+    struct map texts;     /* hash of a name → its state */
+    struct map pointers;  /* client pointer of a name → its state */
+    VEC(uint64_t) hashes; /* of the name with that number */
 };
 
 #define RECENT 256 /* must be a power of two */
 #define MEMORY_BATCH 64u
 
-/* What an item is in a run of memory events. */
+/* The role of an item in a run of memory events. */
 enum run_item {
-    RUN_NONE = 0, /* ends it */
+    RUN_NONE = 0, /* not part of a run */
     RUN_EVENT = 1,
     RUN_ALLOC = 2, /* else a free */
     RUN_NAMED = 4,
-    RUN_STACK = 8, /* takes the serial call stack */
+    RUN_STACK = 8, /* uses the serial call stack */
     RUN_PAYLOAD = 16,
     RUN_SERIAL = 32,
     RUN_POOL = 64,
@@ -82,15 +82,15 @@ struct decoder {
     const struct wire_version *version;
     const struct wire_item *items;
     unsigned item_count;
-    uint8_t run_items[UINT8_MAX + 1]; /* enum run_item, by id */
+    uint8_t run_items[UINT8_MAX + 1]; /* enum run_item by item id */
     struct wire_clock clock;
     struct event_sink sink;
     struct query *query;
-    uint64_t size_mask; /* of allocation sizes: 32-bit clients leave rubbish above */
+    uint64_t size_mask; /* for allocation sizes: 32-bit clients leave garbage in the upper bits */
     enum literal_tag literal_tag;
     bool fiber_memory, plot_color_rgb; /* as in struct wire_facts */
 
-    /* the frame in hand */
+    /* the current frame */
     const uint8_t *frame;
     const uint8_t *item; /* the item being decoded */
     struct err *err;
@@ -99,7 +99,7 @@ struct decoder {
     /* time references, in ticks; they wrap */
     uint64_t ref_thread, ref_serial, ref_ctx, ref_gpu;
 
-    /* waiting for a later item */
+    /* for a later item */
     struct slot single, second, location, stack, image;
     bool has_pool, has_custom;
     uint64_t pool;
@@ -107,12 +107,12 @@ struct decoder {
     uint64_t custom[CUSTOM_FRAMES_MAX];
     uint32_t serial_stack;
     /*
-     * Serial call stacks that are looked up together, with the last of their events or when
-     * somebody needs an id, and where each id goes: to the event that took the stack, or, NULL, to
-     * serial_stack. Only the last one may have no taker.
+     * Serial call stacks, looked up together with the last of their events or when an id is needed.
+     * `takers` says where each id goes: to the event that took the stack, or, if NULL, to
+     * serial_stack. Only the last stack may have no taker.
      */
     unsigned stack_count;
-    struct sent_callstack stacks[MEMORY_BATCH]; /* in the frame in hand */
+    struct sent_callstack stacks[MEMORY_BATCH]; /* in the current frame */
     uint32_t *takers[MEMORY_BATCH];
     struct frame_reply reply;
 
@@ -124,18 +124,18 @@ struct decoder {
     size_t fiber_count;
     VEC(struct thread_state) states;
     uint64_t open_zones;
-    uint64_t recent_threads[RECENT]; /* known to have been asked: id + 1 */
-    uint64_t recent_pools[RECENT];   /* the pointer itself */
+    uint64_t recent_threads[RECENT]; /* threads known to be queried: id + 1 */
+    uint64_t recent_pools[RECENT];   /* the pool pointer itself */
 
     /* code and source texts */
     struct decoder_sources sources;
-    struct map code_sizes; /* symbol → bytes; of symbols whose code may be asked for */
+    struct map code_sizes; /* symbol → bytes, for symbols whose code may be queried */
     struct code_reader read_code;
     uint64_t code_lines;
 
     bool terminated, crashed;
     struct decoder_stats stats;
-    /* Memory events not handed over yet. */
+    /* Memory events not delivered yet. */
     unsigned memory_count;
     struct memory_event memory[MEMORY_BATCH];
     uint64_t frames[CUSTOM_FRAMES_MAX + NATIVE_FRAMES_MAX];
@@ -144,17 +144,17 @@ struct decoder {
 typedef int decoder_handler(struct decoder *d, const struct wire_item *it, const uint8_t *p,
                             struct view tail);
 
-/* The head of a handler's definition: few need all four. */
+/* The head of a handler's definition. Few handlers use all four parameters. */
 #define HANDLER(NAME)                                                                              \
     int NAME(struct decoder *d, const struct wire_item *it __attribute__((unused)),                \
              const uint8_t *p __attribute__((unused)), struct view tail __attribute__((unused)))
 
 /* ---- errors */
 
-/* The error of the item in hand: where it lies and what it is, then the cause. Returns -1. */
+/* Sets the error of the current item: its location and name, then the cause. Returns -1. */
 int decoder_fail(struct decoder *d, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* ---- fields; `slot` must be present in every protocol that has the item */
+/* ---- fields; every protocol that has the item must have `slot` */
 
 static inline uint8_t field_u8(const struct wire_item *it, const uint8_t *p, enum wire_slot slot)
 {
@@ -181,7 +181,7 @@ static inline bool field_absent(const struct wire_item *it, enum wire_slot slot)
     return it->at[slot] == 0;
 }
 
-/* Advances a reference by the item's time field, in whichever form it is; gives the new ticks. */
+/* Advances a reference by the item's time field in any of its forms; returns the new ticks. */
 static inline int64_t decoder_advance(const struct wire_item *it, const uint8_t *p, uint64_t *ref)
 {
     p += it->at[AT_TIME];
@@ -208,7 +208,7 @@ static inline int64_t decoder_time(const struct decoder *d, const struct wire_it
     return clock_ns(&d->clock, (int64_t)field_u64(it, p, AT_TIME));
 }
 
-/* Hands over the memory events that wait. */
+/* Delivers the buffered memory events. */
 int decoder_emit_memory(struct decoder *d);
 
 static inline int decoder_emit(struct decoder *d, const struct event *ev)
@@ -220,18 +220,18 @@ static inline int decoder_emit(struct decoder *d, const struct event *ev)
 
 /* ---- slots */
 
-/* Fills a slot with an item's tail; -1 when it is full already. */
+/* Fills a slot with an item's tail; -1 when the slot is already full. */
 int slot_fill(struct decoder *d, struct slot *slot, const char *what, struct view tail);
 
-/* Empties a slot; -1 when there is nothing in it. The view lasts until the slot is filled again. */
+/* Empties a slot; -1 when it is empty. The view is valid until the slot is filled again. */
 int slot_take(struct decoder *d, struct slot *slot, const char *what, struct view *bytes);
 
 /* ---- threads */
 
-/* Whose memory a thread's events are of: a fiber's that runs on it, or its own. */
+/* The owner of the memory of a thread's events: the fiber that runs on it, or the thread. */
 uint64_t decoder_memory_owner(struct decoder *d, uint32_t thread);
 
-/* Asks for the thread's name, once. */
+/* Queries the thread's name once. */
 static inline int decoder_note_thread(struct decoder *d, uint32_t id)
 {
     uint64_t *recent = &d->recent_threads[id % RECENT];
@@ -241,30 +241,31 @@ static inline int decoder_note_thread(struct decoder *d, uint32_t id)
     return query_ask(d->query, QUERY_THREAD, id, d->err);
 }
 
-/* The thread or fiber that items without a thread of their own belong to. NULL after an error. */
+/* The thread or fiber of items that carry no thread. NULL after an error. */
 struct thread_state *decoder_current(struct decoder *d);
 
-/* The serial call stack that waits for its item, 0 for none; none waits any more. */
+/* Takes the pending serial call stack; 0 when there is none. */
 int decoder_take_serial_stack(struct decoder *d, uint32_t *id);
 
-/* Looks up all that wait. To be done before another one is interned, and at the end of a frame. */
+/* Looks up all pending stacks. Call it before another one is interned and at the end of a frame. */
 int decoder_settle_stacks(struct decoder *d);
 
 /* ---- code and source texts */
 
 void sources_release(struct decoder_sources *s);
 
-/* A file's name was met as it is, or the pointer to one, or the answer to such a pointer. */
+/* Report a file name that arrived as text, a pointer to one, or the answer to such a pointer. */
 int sources_text(struct decoder *d, struct view file, struct view image);
 int sources_pointer(struct decoder *d, uint64_t file);
 int sources_string(struct decoder *d, uint64_t pointer, struct view text);
 
-/* The text of a file came. */
+/* The text of a source file has arrived. */
 int sources_received(struct decoder *d, uint64_t id);
 
 /*
- * A symbol was named with its size, of which the first counts, as in the official server (functions
- * that were inlined have none); the client told of it; its code came.
+ * The functions report that a symbol arrived with its size, that the client referred to a symbol,
+ * and that its code arrived. The first size counts, as in the official server; inlined functions
+ * have none.
  */
 int code_note_size(struct decoder *d, uint64_t symbol, uint32_t size);
 int code_ask(struct decoder *d, uint64_t symbol);
@@ -273,8 +274,8 @@ int code_received(struct decoder *d, uint64_t symbol, struct view code);
 /* ---- memory events */
 
 /*
- * Where the items of a run have their fields, from the id on: alike in all protocols (a test holds
- * that), so the hot path need not look it up.
+ * Offsets of fields from the id byte in the items of a run. They are the same in all protocols (a
+ * test checks this), so the hot path uses constants.
  */
 enum {
     EVENT_TIME_AT = 1,
@@ -289,13 +290,13 @@ enum {
     PAYLOAD_HEAD = 11,
 };
 
-/* Finds out which items runs consist of; `items` are there. */
+/* Determines which items form runs; needs `items`. */
 void decoder_know_runs(struct decoder *d);
 
 /*
- * Allocations and frees that stand one behind the other, with the serial call stacks and names of
- * pools between them. Returns where something else begins, which may be at once, or what is not as
- * it should be; NULL after an error.
+ * Decodes consecutive allocations and frees, with the serial call stacks and pool names between
+ * them. Returns the position of the first other or malformed item, which may be `p`; NULL after an
+ * error.
  */
 const uint8_t *decoder_memory_run(struct decoder *d, const uint8_t *p, const uint8_t *end);
 
@@ -323,13 +324,13 @@ decoder_handler on_string, on_image_data, on_name, on_external_thread_name, on_s
 decoder_handler on_frame_size, on_frame, on_symbol, on_ack;
 
 /*
- * Whether the official server leaves out this file's function when others are inlined at the same
- * address: compiler intrinsics and atomics.
+ * Whether the official server drops a function of this file when it was inlined with others at the
+ * same address: compiler intrinsics and atomics.
  */
 bool skip_file(struct view file);
 
 /*
- * The location of a CPU or GPU zone: a key to ask for in *srcloc, or one that came ahead of the
+ * The location of a CPU or GPU zone: a key to query in *srcloc, or the location that preceded the
  * item in *payload.
  */
 int decoder_take_location(struct decoder *d, const struct wire_item *it, const uint8_t *p,

@@ -22,7 +22,7 @@ HANDLER(on_gpu_context)
     return decoder_emit(d, &ev);
 }
 
-/* The name of a context or of a kind of annotation. */
+/* The name of a context or of an annotation kind. */
 HANDLER(on_gpu_text)
 {
     bool note = it->kind == WIRE_GPU_NOTE_NAME;
@@ -35,7 +35,7 @@ HANDLER(on_gpu_text)
     return decoder_emit(d, &ev);
 }
 
-/* What begin and end of a GPU zone have in common. */
+/* The common part of a GPU zone's begin and end. */
 static struct event gpu_zone(struct decoder *d, const struct wire_item *it, const uint8_t *p)
 {
     bool serial = it->flags & WIRE_F_SERIAL;

@@ -1,4 +1,4 @@
-/* What a program says about itself: zones, messages, locks, frame marks, plots, sections. */
+/* A program's explicit instrumentation: zones, messages, locks, frame marks, plots, sections. */
 
 #include "protocol/decoder_state.h"
 
@@ -15,7 +15,7 @@ static uint32_t field_color(const struct wire_item *it, const uint8_t *p, enum w
 
 /* ---- zones */
 
-/* 0xRRGGBB, line, function NUL, file NUL, name to the end. */
+/* Layout: 0xRRGGBB, line, function NUL, file NUL, name to the end. */
 static int parse_location(struct decoder *d, struct view bytes, struct event_location *location)
 {
     struct cursor c = cursor_over(bytes.p, bytes.len);
@@ -84,7 +84,7 @@ HANDLER(on_zone_end)
     struct thread_state *t = decoder_current(d);
     if (!t)
         return -1;
-    if (t->zones > 0) { /* an end too many is the sink's to judge */
+    if (t->zones > 0) { /* the sink handles surplus ends */
         t->zones--;
         d->open_zones--;
     }
@@ -133,8 +133,8 @@ HANDLER(on_zone_number)
 #define NO_COLOR 0xFFFFFFu
 
 /*
- * Low nibble source, high nibble severity. Fiber builds of 77 send rubbish here for a while, so an
- * unknown value is counted and taken for a plain message.
+ * Low nibble source, high nibble severity. Fiber builds of 77 send garbage here for a while, so an
+ * unknown value is counted and the message treated as plain.
  */
 static void set_metadata(struct decoder *d, struct event *ev, uint8_t metadata)
 {
@@ -149,7 +149,7 @@ static void set_metadata(struct decoder *d, struct event *ev, uint8_t metadata)
     ev->message.severity = severity;
 }
 
-/* Everything of a message but its text. */
+/* Fills in a message except for its text. */
 static int begin_message(struct decoder *d, const struct wire_item *it, const uint8_t *p,
                          struct event *ev)
 {
@@ -233,7 +233,7 @@ HANDLER(on_lock_terminate)
     return decoder_emit(d, &ev);
 }
 
-/* Wait, obtain, release; the exclusive release names no thread. */
+/* Wait, obtain, release; the exclusive release carries no thread. */
 HANDLER(on_lock_event)
 {
     struct event ev = {.time = clock_ns(&d->clock, decoder_advance(it, p, &d->ref_serial))};

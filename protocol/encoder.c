@@ -10,20 +10,20 @@
 #include "protocol/wire_frame.h"
 
 /*
- * Frames are built behind each other in one buffer, as the official client does, so that the
- * compressor finds its history in place; 64 KiB behind the wrap it no longer looks.
+ * Frames are built one after another in one buffer, as in the official client, so that the
+ * compressor finds its history in place. It does not look further back than 64 KiB after the wrap.
  */
 #define RING_SIZE (3 * FRAME_SIZE_MAX)
 
-/* What one item can take: nothing but FrameImageData and code fills a frame. */
+/* The most fixed bytes of an item. Only FrameImageData and code fill a frame. */
 #define ITEM_FIXED_MAX 64
 
 struct encoder {
     const struct wire_version *version;
     LZ4_stream_t *stream;
     bool independent;
-    size_t start; /* the frame in hand begins here in the ring … */
-    size_t len;   /* … and has so many bytes */
+    size_t start; /* start of the current frame in the ring … */
+    size_t len;   /* … and its length */
     struct buf output;
     struct buf item; /* scratch of encoder_item */
     uint8_t ring[RING_SIZE];
@@ -117,7 +117,7 @@ static const struct wire_field *find_field(const struct wire_item_info *info, co
     return NULL;
 }
 
-/* Whether the bits, read as unsigned or as signed, fit `size` bytes. */
+/* Whether `bits`, as an unsigned or a signed number, fits `size` bytes. */
 static bool bits_fit(uint64_t bits, unsigned size)
 {
     if (size == 8)

@@ -12,7 +12,7 @@ struct ending {
     const struct wire_version *version;
     uint8_t head[1 + WELCOME_SIZE_MAX]; /* status byte and welcome */
     size_t have;
-    size_t skip; /* bytes before the first frame, once the welcome is known */
+    size_t skip; /* bytes before the first frame, known after the welcome */
     struct frame_reader *frames;
     bool said, broken;
 };
@@ -43,7 +43,7 @@ bool ending_said(const struct ending *g)
     return g->said;
 }
 
-/* Bytes of an item with what belongs to it; more than `left` when it is cut off. */
+/* The size of an item with its tail; more than `left` when it is truncated. */
 static size_t item_size(const struct wire_item *it, const uint8_t *p, size_t left)
 {
     size_t start = (size_t)it->size + wire_tail_size((enum wire_tail)it->tail);
@@ -77,7 +77,7 @@ static void look_into(struct ending *g, const struct wire_frame *frame)
     g->broken |= p < end;
 }
 
-/* Takes what is still missing of the head. Advances over it. */
+/* Collects missing bytes of the head and advances over them. */
 static void take_head(struct ending *g, const uint8_t **bytes, size_t *n)
 {
     size_t whole = 1 + wire_version_welcome_size(g->version);

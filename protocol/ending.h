@@ -2,8 +2,8 @@
 #define TIDEMARK_PROTOCOL_ENDING_H
 
 /*
- * Whether a client said that it ends: looked up in what it sent, from the status byte on. A client
- * that did waits for the server to let go; the connection of one that did not just broke off.
+ * Detects from a client's bytes, from the status byte on, whether the client announced its end. A
+ * client that did waits for the server to disconnect; otherwise the connection broke.
  */
 
 #include <stdbool.h>
@@ -19,10 +19,10 @@ struct ending; /* opaque */
 struct ending *ending_new(const struct wire_version *version);
 void ending_free(struct ending *g);
 
-/* Takes the next bytes, however they are cut. What cannot be decoded ends the looking. */
+/* Takes the next bytes, in pieces of any size. Undecodable bytes stop the detection. */
 void ending_feed(struct ending *g, const uint8_t *bytes, size_t n);
 
-/* True when one of the items so far was Terminate, or the client's crash. */
+/* True when the items so far include Terminate or the client's crash. */
 bool ending_said(const struct ending *g);
 
 #endif

@@ -2,11 +2,11 @@
 #define TIDEMARK_PROTOCOL_EVENT_H
 
 /*
- * Canonical events: what a client said, in one form whatever protocol number it speaks. The decoder
- * (protocol/decoder.h) produces them in stream order; trace/ingest/ingest.h takes them into the
- * store. Everything that is only a matter of the wire is done already: time deltas are summed and
- * converted, strings and payloads that travel ahead of their item are attached, fibers stand in for
- * the thread they run on, tags are taken off pointers.
+ * Canonical events: the client's events in one form for all protocol numbers. The decoder
+ * (protocol/decoder.h) produces them in stream order; trace/ingest/ingest.h adds them to the store.
+ * The decoder has already resolved the encoding of the wire: time deltas are summed and converted,
+ * strings and payloads sent ahead are attached to their item, fibers replace the thread that they
+ * run on, and pointers have no tags.
  *
  * Times are nanoseconds since the client's initBegin. `thread` is the thread id; fibers have ids
  * from 2^32 up. Pointers are the client's addresses, used as keys only. Views are valid during the
@@ -99,12 +99,12 @@ enum event_kind {
     EVENT_SOURCE_CODE,
     EVENT_SOURCE_CODE_MISSING,
     /*
-     * A file that is asked for, if at all, in this order: key counts from 0. Answers to our own
-     * questions carry it with EVENT_SOURCE_OURS added, those in a recording of the official
-     * server's session without, provided that it had none of the files itself.
+     * Source files in the order in which they are queried, if at all: key counts from 0. In answers
+     * to Tidemark's queries, EVENT_SOURCE_OURS is added to the key. A recording of an official
+     * server's session has plain keys, provided that the server had none of the files locally.
      */
     EVENT_SOURCE_NAME,
-    /* the session itself; no payload */
+    /* events of the session; no payload */
     EVENT_TERMINATE,
     EVENT_KEEP_ALIVE,
     EVENT_KIND_COUNT
@@ -112,7 +112,7 @@ enum event_kind {
 
 #define EVENT_SOURCE_OURS ((uint64_t)1 << 30)
 
-/* A source location that travels with its zone (srcloc payload) or answers a query. */
+/* A source location that precedes its zone (srcloc payload) or answers a query. */
 struct event_location {
     struct view name;
     struct view function;
@@ -121,7 +121,7 @@ struct event_location {
     uint32_t color;
 };
 
-/* One function of an answered frame: several when calls were inlined, innermost first. */
+/* One function of an answered frame. With inlined calls there are several, innermost first. */
 struct event_inline {
     struct view function;
     struct view file;
@@ -132,12 +132,12 @@ struct event_inline {
 
 struct event {
     enum event_kind kind;
-    uint32_t callstack; /* id that the sink gave, 0 = none; for kinds that can have one */
-    uint64_t thread;    /* thread or fiber it belongs to, where it belongs to one */
-    int64_t time;       /* ns, where the item has a time */
+    uint32_t callstack; /* the sink's id, 0: none; for kinds that can have one */
+    uint64_t thread;    /* thread or fiber, for kinds that have one */
+    int64_t time;       /* ns, for items that have a time */
     union {
         struct {
-            uint64_t pool; /* client pointer of the pool's name; 0 = default pool */
+            uint64_t pool; /* client pointer of the pool's name; 0: default pool */
             uint64_t ptr;
             uint64_t size; /* bytes; ALLOC only */
         } mem;
@@ -150,7 +150,7 @@ struct event {
         struct {
             uint64_t literal; /* client pointer of the text; 0 when `text` carries it */
             struct view text;
-            uint32_t color;   /* 0xRRGGBB; 0xFFFFFF when the message has none */
+            uint32_t color;   /* 0xRRGGBB; 0xFFFFFF for a message without colour */
             uint8_t source;   /* 0 user, 1 tracy */
             uint8_t severity; /* 0 trace … 5 fatal; 2 when the protocol has none */
         } message;
@@ -165,7 +165,7 @@ struct event {
         } image;
         struct {
             uint64_t name;
-            double value; /* as sent: may be NaN or infinite */
+            double value; /* as sent; may be NaN or infinite */
         } plot;
         struct {
             uint64_t name;
@@ -191,7 +191,7 @@ struct event {
             bool serial;
             uint64_t srcloc;
             const struct event_location *payload;
-            uint64_t caller;   /* ZONE_BEGIN that takes its thread's call stack: that thread */
+            uint64_t caller;   /* ZONE_BEGIN that uses the call stack of a thread: that thread */
             int64_t gpu_time;  /* TIME, CALIBRATION, TIME_SYNC: raw GPU ticks */
             int64_t cpu_delta; /* CALIBRATION: ns (not ticks) */
             int64_t note;      /* NOTE, NOTE_NAME */
@@ -256,7 +256,7 @@ struct event {
             uint64_t address;
             struct view image;
             uint8_t n;
-            uint8_t skip; /* leading ones that the official server drops: library wrappers */
+            uint8_t skip; /* leading functions that the official server drops: library wrappers */
             const struct event_inline *inlines;
         } frames; /* CALLSTACK_FRAME */
         struct {
@@ -268,8 +268,8 @@ struct event {
 };
 
 /*
- * An allocation or a free by itself, in less than half the room: most of a stream is these. The
- * fields are those of struct event.
+ * A single allocation or free, at less than half the size of struct event: most of a stream
+ * consists of these. Fields are those of struct event.
  */
 struct memory_event {
     enum event_kind kind; /* EVENT_MEM_ALLOC or EVENT_MEM_FREE */
@@ -301,40 +301,38 @@ static inline struct memory_event memory_of_event(const struct event *ev)
                                  .size = ev->mem.size};
 }
 
-/* A frame id has room for 62 bits of an address; the two above tell client-made frames. */
+/* A frame id holds 62 bits of an address; the upper two bits mark client-made frames. */
 #define FRAME_ADDRESS_MASK (UINT64_MAX >> 2)
 
-/* A call stack as a client sent it. */
+/* A call stack as sent by a client. */
 struct sent_callstack {
     const void *addresses; /* 8 bytes each, innermost first */
     uint32_t n;            /* ≥ 1 */
-    uint32_t id;           /* what was found; 0: nothing */
+    uint32_t id;           /* the id found; 0: not found */
 };
 
-/*
- * Who takes events. All functions return 0 (or an id), or -1 with `e` filled to end the stream.
- */
+/* The receiver of events. All functions return 0 (or an id), or -1 with `e` to end the stream. */
 struct event_sink {
     void *ctx;
     int (*event)(void *ctx, const struct event *ev, struct err *e);
     /*
-     * Takes `n` ≥ 1 memory events in their order: whoever is handed many at a time can work ahead.
-     * NULL: they come through `event`, one by one.
+     * Takes `n` ≥ 1 memory events in order; batches let the sink prefetch. NULL: they go to `event`
+     * one by one.
      */
     int (*memory)(void *ctx, const struct memory_event *events, size_t n, struct err *e);
     /*
-     * Interns a call stack of `n` ≥ 1 frame ids, innermost first, and gives its id (≥ 1) in *id.
-     * A frame id is a client address without its top two bits, or what custom_frame gave.
-     * *fresh: never seen before (the decoder then asks for the frames it does not know).
+     * Interns a call stack of `n` ≥ 1 frame ids, innermost first, and returns its id (≥ 1) in *id.
+     * A frame id is a client address without its top two bits, or a value from custom_frame. *fresh
+     * is set for a new stack; the decoder then queries its unknown frames.
      */
     int (*callstack)(void *ctx, const uint64_t *frames, uint32_t n, uint32_t *id, bool *fresh,
                      struct err *e);
     /*
-     * Looks up `n` ≥ 1 call stacks at once: the id of each, or 0 where it is not known in this way:
-     * then `callstack` is to be called. NULL: that is called for all.
+     * Looks up `n` ≥ 1 call stacks at once and sets the id of each, or 0 if this look-up does not
+     * find it; the decoder then calls `callstack`. NULL: it calls `callstack` for all.
      */
     void (*find_callstacks)(void *ctx, struct sent_callstack *stacks, size_t n);
-    /* Gives the frame id (bit 62 set) of a frame that the client describes in full (scripts). */
+    /* Returns the frame id (bit 62 set) of a frame that the client describes in full (scripts). */
     int (*custom_frame)(void *ctx, struct view function, struct view file, uint32_t line,
                         uint64_t *frame, struct err *e);
 };

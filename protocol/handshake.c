@@ -41,7 +41,7 @@ int handshake_status_parse(uint8_t byte, enum handshake_status *status, struct e
     }
 }
 
-/* A text field of fixed size, which the client need not have terminated. */
+/* Reads a text field of fixed size that may lack its terminator. */
 static void take_text(struct cursor *c, char *out, size_t size)
 {
     const uint8_t *p = cursor_take(c, size);

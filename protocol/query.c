@@ -7,14 +7,14 @@
 #include "base/map.h"
 #include "base/vec.h"
 
-/* What is known of a key; the value in its kind's map. 0 = nothing. */
+/* State bits of a key, in its kind's map; 0: unknown. */
 enum key_state {
-    KEY_SEEN = 1,  /* met, whether asked or not */
-    KEY_ASKED = 2, /* queued by us */
+    KEY_SEEN = 1,  /* known, whether queried or not */
+    KEY_ASKED = 2, /* queued here */
     KEY_SENT = 4,
     KEY_ANSWERED = 8,
-    KEY_THREAD_NAMED = 16, /* external names: the first half of the answer came */
-    KEY_PATIENT = 32,      /* waits in the queue that comes last */
+    KEY_THREAD_NAMED = 16, /* external names: the first half of the answer has arrived */
+    KEY_PATIENT = 32,      /* in the patient queue */
 };
 
 struct packet {
@@ -24,12 +24,12 @@ struct packet {
 };
 
 /*
- * While more packets than this are unanswered no patient one is sent, so that what is wanted soon
- * never stands behind many that a client answers slowly.
+ * While more packets than this are unanswered, no patient query is sent, so that urgent ones never
+ * wait behind many that a client answers slowly.
  */
 #define PATIENT_FLIGHT 256u
 
-/* First in, first out: at[head … len). */
+/* A FIFO queue: at[head … len). */
 struct packets {
     VEC(struct packet) v;
     size_t head;
@@ -40,12 +40,12 @@ struct query {
     struct map keys[QUERY_KIND_COUNT];
     struct packets urgent; /* the official server's priority queue */
     struct packets normal;
-    struct packets patient;   /* sent when nothing else is in flight */
-    struct packets locations; /* source locations in the order of asking, all unanswered */
+    struct packets patient;   /* sent when no other queries wait and few are in flight */
+    struct packets locations; /* unanswered source locations in the order of the queries */
     struct query_stats stats;
     uint32_t flight[QUERY_KIND_COUNT]; /* sent and unanswered */
     uint32_t flight_total;
-    uint32_t noops; /* of these: taken as answered because of a keyless "done" */
+    uint32_t noops; /* of these: treated as answered because of a keyless "done" */
 };
 
 uint32_t query_space_for(size_t sndbuf)
@@ -112,13 +112,13 @@ static bool is_urgent(const struct query *q, enum query_kind kind)
     }
 }
 
-/* How many answers the protocol gives to one query of this kind. */
+/* How many answers a query of this kind gets. */
 static unsigned answers_to(enum query_kind kind)
 {
     return kind == QUERY_EXTERNAL_NAME ? 2 : 1;
 }
 
-/* Counts a query that is put in a queue. */
+/* Counts a queued query. */
 static void count_queued(struct query *q, enum query_kind kind)
 {
     q->stats.asked[kind]++;
@@ -126,7 +126,10 @@ static void count_queued(struct query *q, enum query_kind kind)
     q->stats.queued++;
 }
 
-/* A frame that was asked for patiently is wanted now: the later of its two packets falls away. */
+/*
+ * Promotes a patient query of a frame to the normal queue. The second of its two packets is skipped
+ * later.
+ */
 static int hurry(struct query *q, enum query_kind kind, uint64_t key, uint64_t *state,
                  struct err *e)
 {
@@ -140,7 +143,7 @@ static int hurry(struct query *q, enum query_kind kind, uint64_t key, uint64_t *
 static int ask(struct query *q, enum query_kind kind, uint64_t key, uint32_t extra, bool patient,
                struct err *e)
 {
-    if (key == 0 && kind != QUERY_THREAD) /* a client would follow the null pointer */
+    if (key == 0 && kind != QUERY_THREAD) /* the client would dereference the null pointer */
         return 0;
     struct map *keys = &q->keys[kind];
     if (keys->count >= QUERY_KEYS_MAX) {
@@ -186,7 +189,9 @@ bool query_wants(const struct query *q, enum query_kind kind)
     return q->config.ask >> kind & 1;
 }
 
-/* Bytes on their way to the client, terminated by a NUL: their number, then 12 to a packet. */
+/*
+ * Queues bytes for the client, terminated by a NUL: first their number, then 12 bytes per packet.
+ */
 static bool push_transfer(struct query *q, struct view text)
 {
     if (!packets_push(&q->normal, QUERY_DATA_TRANSFER, text.len + 1, 0))
@@ -214,22 +219,22 @@ int query_ask_source(struct query *q, uint32_t id, struct view image, struct vie
     return query_ask(q, QUERY_SOURCE_CODE, id, e);
 }
 
-/* Kinds that a client without call stacks answers with a keyless "done". */
+/* Query kinds that a client without call stacks answers with a keyless "done". */
 static uint32_t noop_candidates(const struct query *q)
 {
     return q->flight[QUERY_CALLSTACK_FRAME] + q->flight[QUERY_SYMBOL] + q->flight[QUERY_PARAMETER];
 }
 
-/* A query in flight has its answer. */
+/* Counts a query in flight as answered. */
 static void land(struct query *q, enum query_kind kind)
 {
     if (q->flight[kind] == 0)
-        return; /* answers without a key, meant for another server's queries, were taken for it */
+        return; /* already counted: keyless answers to another server's queries were taken for it */
     q->flight[kind]--;
     q->flight_total--;
 }
 
-/* Gives back what a query took: its unit of space, or its place in a queue. */
+/* Releases a query's unit of space, or its place in a queue. */
 static void settle(struct query *q, enum query_kind kind, uint64_t state)
 {
     if (!(state & KEY_ASKED))
@@ -302,7 +307,7 @@ bool query_take_source_location(struct query *q, uint64_t *key)
     return true;
 }
 
-/* An answer without a key to a kind of query of which each has exactly one answer. */
+/* Handles a keyless answer to a query kind with exactly one answer per query. */
 static bool land_keyless(struct query *q, enum query_kind kind)
 {
     if (q->flight[kind] == 0)
@@ -339,14 +344,14 @@ static void encode(const struct wire_version *version, enum query_kind kind, uin
     store_u32(out + 9, extra);
 }
 
-/* The state of what a packet asks for, or NULL for the parts of a transfer. */
+/* The state of a packet's key; NULL for the parts of a transfer. */
 static uint64_t *packet_state(struct query *q, const struct packet *p)
 {
     bool transfer = p->kind == QUERY_DATA_TRANSFER || p->kind == QUERY_DATA_TRANSFER_PART;
     return transfer ? NULL : map_find(&q->keys[p->kind], p->key);
 }
 
-/* Sends from one queue while there is space and room; returns bytes written. */
+/* Sends from one queue while query space and `out` allow; returns bytes written. */
 static size_t flush_queue(struct query *q, struct packets *p, uint32_t space, uint8_t *out,
                           size_t cap)
 {
@@ -354,7 +359,7 @@ static size_t flush_queue(struct query *q, struct packets *p, uint32_t space, ui
     while (!packets_empty(p)) {
         struct packet packet = p->v.at[p->head];
         uint64_t *state = packet_state(q, &packet);
-        /* A recording answered before we could ask, or it went by the other queue. */
+        /* A recording answered before the query was sent, or the other queue has sent it. */
         if (state && *state & (KEY_ANSWERED | KEY_SENT)) {
             p->head++;
             continue;
@@ -501,7 +506,7 @@ static void snapshot_stats(struct snapshot *s, struct query *q)
     snapshot_u32(s, &q->noops);
 }
 
-/* Whether a queue holds anything that has no state: its takers look it up without asking. */
+/* Rejects queue entries that have no state: readers of the queue look it up unchecked. */
 static void check_keyed(struct snapshot *s, const struct packets *p, bool locations)
 {
     for (size_t i = 0; s->loading && i < p->v.len; i++) {

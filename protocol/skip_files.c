@@ -3,10 +3,10 @@
 #include <string.h>
 
 /*
- * Files whose functions are wrappers of single instructions. The official server drops such a frame
- * when it was inlined into another one; a file matches by its end. The headers below, each followed
- * by "intrin.h" and preceded by "/include/", are most of the list.
- * Source: public/common/TracyStackFrames.cpp, the same in v0.9.1 … v0.14.0.
+ * Files whose functions wrap single instructions. The official server drops such a frame when it
+ * was inlined into another one. A file matches by its suffix. The headers below, each followed by
+ * "intrin.h" and preceded by "/include/", are most of the list. Source:
+ * public/common/TracyStackFrames.cpp, the same in v0.9.1 … v0.14.0.
  */
 static const char *const intrinsics[] = {
     "adx",
@@ -101,7 +101,7 @@ static const char *const intrinsics[] = {
 
 static const char *const others[] = {"/include/arm_neon.h", "/bits/atomic_base.h", "/atomic"};
 
-/* Takes `end` off the end of *text when it is there. */
+/* Strips the suffix `end` from *text if present. */
 static bool strip_end(struct view *text, struct view end)
 {
     if (text->len < end.len || memcmp(text->p + text->len - end.len, end.p, end.len) != 0)

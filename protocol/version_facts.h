@@ -2,14 +2,14 @@
 #define TIDEMARK_PROTOCOL_VERSION_FACTS_H
 
 /*
- * What queue-items.tsv does not say about each protocol number; included by the generated table
- * only. The file version is the lowest that the GUI family of that client reads.
+ * Facts about each protocol number that are not in queue-items.tsv; only the generated table
+ * includes this file. The file version is the lowest that the GUI family of that client reads.
  * Source: TracyProtocol.hpp, TracyVersion.hpp and TracyWorker.cpp of the trees with each number.
  */
 
 #include "protocol/wire_version.h"
 
-/* Codes of TracyProtocol.hpp ServerQuery; 8 to 10 were permuted by the step to 66. */
+/* Codes of TracyProtocol.hpp ServerQuery; 66 permuted 8 to 10. */
 #define QUERY_CODES(EXTERNAL_NAME, DISCONNECT, CALLSTACK_FRAME)                                    \
     {                                                                                              \
         [QUERY_TERMINATE] = 0, [QUERY_STRING] = 1, [QUERY_THREAD] = 2,                             \
@@ -26,15 +26,16 @@
 #define NO_DELAY false
 #define PRIO true
 #define NO_PRIO false
-/* How servers write a zone's value: changed within 72, by commit 8f25eaf5. */
+/* How servers print a zone's value: changed within 72, by commit 8f25eaf5. */
 #define DECIMAL false
 #define HEX true
-/* Samples do not make a trace last longer; code is read without a check: both until 65. */
+/* Up to 65, samples do not extend a trace, and the client reads code without a check. */
 #define BEFORE_66 true, false, false, false, false
 #define SINCE_66 false, true, false, false, false
 /*
- * Without code transfer there are no source texts either: commit 5d2c3533. The last two are those
- * of the server after v0.14.0 (ProcessMemAllocImpl, ProcessPlotConfig), which kept the number.
+ * Clients without code transfer have no source texts either: commit 5d2c3533. The last two facts
+ * describe the server after v0.14.0 (ProcessMemAllocImpl, ProcessPlotConfig), which kept the
+ * number.
  */
 #define SINCE_82 false, true, true, true, true
 #define RELEASE(TEXT) TEXT, false

@@ -2,18 +2,18 @@
 #define TIDEMARK_PROTOCOL_WIRE_H
 
 /*
- * The items of the wire as data. One row per item id says what the item means (its canonical kind
- * and flags), how long it is and where its fields lie; decoding is the same for every protocol
- * number. The rows are generated from queue-items.tsv by gen-wire-table.awk.
- * Source: public/common/TracyQueue.hpp of each number's tree.
+ * The items of the wire as data. One row per item id describes its meaning (its canonical kind and
+ * flags), its length, and the offsets of its fields; the decoding is the same for every protocol
+ * number. gen-wire-table.awk generates the rows from queue-items.tsv. Source:
+ * public/common/TracyQueue.hpp of each number's tree.
  */
 
 #include <stdbool.h>
 #include <stdint.h>
 
 /*
- * What an item says, once for all its variants: MemAllocCallstackNamed is WIRE_MEM_ALLOC with two
- * flags, ZoneEnd16 is WIRE_ZONE_END with another form of its time. WIRE_NONE is an id that clients
+ * Canonical kinds, one for all variants of an item: MemAllocCallstackNamed is WIRE_MEM_ALLOC with
+ * two flags, ZoneEnd16 is WIRE_ZONE_END with another time encoding. WIRE_NONE is an id that clients
  * use internally and never send.
  */
 #define WIRE_KINDS(X)                                                                              \
@@ -113,17 +113,17 @@ enum wire_kind {
 const char *wire_kind_name(enum wire_kind kind);
 
 enum wire_flags {
-    WIRE_F_CALLSTACK = 1, /* takes the waiting call stack (thread's or serial) */
-    WIRE_F_NAMED = 2,     /* memory: takes the waiting pool name */
-    WIRE_F_PAYLOAD = 4,   /* zones: takes the waiting source location */
-    WIRE_F_SERIAL = 8,    /* GPU zones: serial queue's time and call stack */
+    WIRE_F_CALLSTACK = 1, /* takes the pending call stack (thread's or serial) */
+    WIRE_F_NAMED = 2,     /* memory: takes the pending pool name */
+    WIRE_F_PAYLOAD = 4,   /* zones: takes the pending source location */
+    WIRE_F_SERIAL = 8,    /* GPU zones: time and call stack of the serial queue */
     WIRE_F_SHARED = 16,   /* locks: shared variant */
 };
 
-/* How the time of an item is written. */
+/* Encodings of an item's time. */
 enum wire_time {
     WIRE_TIME_PLAIN,  /* i64 */
-    WIRE_TIME_BIASED, /* i64; 65536 + 2^32 is added unless it is negative */
+    WIRE_TIME_BIASED, /* i64; plus 65536 + 2^32 if not negative */
     WIRE_TIME_32,     /* u32 + 65536 */
     WIRE_TIME_16,     /* u16 */
 };
@@ -137,13 +137,13 @@ enum wire_tail {
     WIRE_TAIL_32,
 };
 
-/* Type of the value of WIRE_PLOT (wire_item.arg). */
+/* Value type of WIRE_PLOT (wire_item.arg). */
 enum wire_plot_value { WIRE_PLOT_INT, WIRE_PLOT_FLOAT, WIRE_PLOT_DOUBLE };
 
 /*
- * Slots of wire_item.at: where a field lies, counted from the id byte, so that 0 says that this
- * protocol's item does not have the field. Time and thread have the same slot in every kind; the
- * others are numbered by kind. Three colour bytes b, g, r are one field.
+ * Slots of wire_item.at: the offset of a field from the id byte; 0 if the item lacks the field in
+ * this protocol. Time and thread have the same slot in every kind; other slots are numbered per
+ * kind. Three colour bytes b, g, r are one field.
  */
 enum wire_slot {
     AT_TIME = 0, /* also cpuTime */
@@ -161,7 +161,7 @@ enum wire_slot {
 
     AT_MEM_PTR = 2,
     AT_MEM_SIZE = 3,
-    AT_MEM_POOL = 4, /* discard: the pool stands in the item */
+    AT_MEM_POOL = 4, /* discard: the item names the pool */
 
     AT_LOCK_ID = 2,
     AT_LOCK_SRCLOC = 3,
@@ -191,7 +191,7 @@ enum wire_slot {
     AT_PLOT_FILL = 5,
     AT_PLOT_COLOR = 6,
 
-    AT_SWITCH_NEW_THREAD = 2, /* AT_THREAD is the old one */
+    AT_SWITCH_NEW_THREAD = 2, /* AT_THREAD is the old thread */
     AT_SWITCH_CPU = 3,
     AT_SWITCH_REASON = 4,
     AT_SWITCH_STATE = 5,
@@ -237,7 +237,7 @@ enum wire_slot {
 
 struct wire_item {
     uint8_t kind;  /* enum wire_kind */
-    uint8_t size;  /* fixed part in bytes, with the id */
+    uint8_t size;  /* bytes of the fixed part, id included */
     uint8_t flags; /* enum wire_flags */
     uint8_t time;  /* enum wire_time */
     uint8_t tail;  /* enum wire_tail */
@@ -245,7 +245,7 @@ struct wire_item {
     uint8_t at[WIRE_SLOTS];
 };
 
-/* The same items described in full, for encoding by name, messages and tests. */
+/* Full descriptions of the items, for encoding by name, messages and tests. */
 
 enum wire_type {
     WIRE_U8,
@@ -274,10 +274,10 @@ struct wire_item_info {
     uint8_t field_count;
 };
 
-/* Bytes of a field of this type. */
+/* The size in bytes of a field of this type. */
 unsigned wire_type_size(enum wire_type type);
 
-/* Bytes of an item's length prefix. */
+/* The size in bytes of an item's length prefix. */
 static inline unsigned wire_tail_size(enum wire_tail tail)
 {
     return tail == WIRE_TAIL_NONE ? 0 : tail == WIRE_TAIL_8 ? 1 : tail == WIRE_TAIL_32 ? 4 : 2;

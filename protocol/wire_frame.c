@@ -8,16 +8,16 @@
 #include "base/bytes.h"
 
 /*
- * Output goes into one buffer, block behind block, so that the dictionary of a block usually lies
- * right before it and nothing is copied. When the next block might not fit, the last 64 KiB move to
- * the front: one copy for about half a megabyte of output.
+ * Blocks are decompressed one after another into one buffer, so that a block's dictionary usually
+ * precedes it and is not copied. When the next block might not fit, the last 64 KiB move to the
+ * front: one copy for about half a megabyte of output.
  */
 #define OUTPUT_SIZE (FRAME_HISTORY + 2 * FRAME_SIZE_MAX)
 
 enum stage {
     STAGE_LENGTH, /* collecting the 4 bytes of csize */
     STAGE_BODY,   /* collecting csize bytes */
-    STAGE_BROKEN, /* nothing after the error means anything */
+    STAGE_BROKEN, /* after an error no more bytes are decoded */
 };
 
 struct frame_reader {
@@ -25,10 +25,10 @@ struct frame_reader {
     uint32_t have;  /* bytes of the current stage in `length` or `packed` */
     uint32_t csize; /* STAGE_BODY */
     uint8_t length[4];
-    size_t end;   /* output: decompressed bytes end here … */
-    size_t start; /* … and history begins here */
+    size_t end;   /* end of the decompressed bytes in `output` … */
+    size_t start; /* … and start of the history */
     struct frame_stats stats;
-    uint8_t packed[FRAME_COMPRESSED_MAX]; /* a block that came in pieces */
+    uint8_t packed[FRAME_COMPRESSED_MAX]; /* a block that arrived in pieces */
     uint8_t output[OUTPUT_SIZE];
 };
 
@@ -45,7 +45,7 @@ void frame_reader_free(struct frame_reader *r)
     free(r);
 }
 
-/* The error of the block in hand; the stream is of no use from here on. */
+/* Marks the stream as broken and sets the error of the current block. */
 static int broken(struct frame_reader *r, struct err *e)
 {
     r->stage = STAGE_BROKEN;
@@ -53,7 +53,7 @@ static int broken(struct frame_reader *r, struct err *e)
                       r->stats.bytes_in);
 }
 
-/* Makes room for a whole frame behind r->end, keeping the history. */
+/* Makes room for a whole frame after r->end and keeps the history. */
 static void make_room(struct frame_reader *r)
 {
     if (r->end - r->start > FRAME_HISTORY)
@@ -90,7 +90,7 @@ static int decompress(struct frame_reader *r, const uint8_t *packed, struct wire
     return 1;
 }
 
-/* Moves up to `want - r->have` bytes of input to `store`. True when `want` bytes are there. */
+/* Moves up to `want - r->have` input bytes to `store`. True once `want` bytes are there. */
 static bool collect(struct frame_reader *r, uint8_t *store, uint32_t want, const uint8_t **in,
                     size_t *len)
 {

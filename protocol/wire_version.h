@@ -2,8 +2,8 @@
 #define TIDEMARK_PROTOCOL_WIRE_VERSION_H
 
 /*
- * What a protocol number means. Chosen once at the handshake; nothing asks the number afterwards.
- * Source: TracyProtocol.hpp and TracyQueue.hpp of the trees that carried each number.
+ * The properties of a protocol number. The handshake chooses them once; no later code checks the
+ * number. Source: TracyProtocol.hpp and TracyQueue.hpp of the trees that carried each number.
  */
 
 #include <stdbool.h>
@@ -16,7 +16,7 @@
 #define PROTOCOL_MIN 63u
 #define PROTOCOL_MAX 82u
 
-/* What a server can ask. The numbers are ours; the code on the wire is wire_version.query_code. */
+/* Kinds of queries. Tidemark chose the numbers; the code on the wire is wire_version.query_code. */
 enum query_kind {
     QUERY_TERMINATE,
     QUERY_STRING,
@@ -37,36 +37,38 @@ enum query_kind {
     QUERY_KIND_COUNT
 };
 
-/* Where a message literal keeps its severity and source. */
+/* Location of a message literal's severity and source. */
 enum literal_tag {
-    LITERAL_PLAIN,    /* the pointer is the whole field: no severity */
+    LITERAL_PLAIN,    /* the field is the pointer alone: no severity */
     LITERAL_TAG_HIGH, /* top 8 bits */
-    LITERAL_TAG_LOW,  /* low 8 bits, the address is shifted left by 8 */
+    LITERAL_TAG_LOW,  /* low 8 bits; the address is shifted left by 8 */
 };
 
 struct wire_facts {
     const char *releases; /* "v0.12.0 to v0.12.2", "development, May 2025" */
-    bool development;     /* the number was never released: several layouts may have used it */
+    bool development;     /* never released: several layouts may have used the number */
 
-    bool welcome_delay;      /* the welcome message has the queue delay */
+    bool welcome_delay;      /* the welcome message contains the queue delay */
     bool external_name_prio; /* ExternalName goes through the priority queue */
-    bool zone_value_hex;     /* a zone's value reads "255 [0xff]", not "255" */
+    bool zone_value_hex;     /* a zone's value prints as "255 [0xff]", not "255" */
     enum literal_tag literal_tag;
     uint8_t query_code[QUERY_KIND_COUNT];
 
-    uint8_t file_version[3]; /* the default stamp of a trace of this client: major, minor, patch */
+    uint8_t file_version[3]; /* default file version of this client's traces: major, minor, patch */
 
-    /* Call stack and hardware samples do not make the trace last longer. */
+    /* Call stack and hardware samples do not extend the trace. */
     bool samples_end_nothing;
-    /* The client looks whether code that is asked for can be read before it reads it. */
+    /* The client checks that queried code is readable before it reads it. */
     bool code_checked;
-    /* A client without code transfer has no source texts either; older ones send them all the same.
+    /*
+     * A client without code transfer has no source texts either; older clients send them all the
+     * same.
      */
     bool sources_with_code;
     /*
-     * What servers after v0.14.0 do with the same bytes: memory events belong to the fiber that
-     * runs, and red and blue of plots' colours are exchanged, so that profilers show what was
-     * meant.
+     * How servers after v0.14.0 interpret the same bytes: memory events belong to the running
+     * fiber, and red and blue of plot colours are swapped, so that profilers show the intended
+     * colour.
      */
     bool fiber_memory, plot_color_rgb;
 };
@@ -83,12 +85,12 @@ struct wire_version {
 extern const struct wire_version wire_versions[];
 extern const unsigned wire_version_count;
 
-/* The facts of a protocol number, or NULL when Tidemark does not speak it. */
+/* The facts of a protocol number, or NULL when Tidemark does not support it. */
 const struct wire_version *wire_version_find(uint32_t protocol);
 
 /*
- * The numbers in the order in which a probe should try them: released ones from new to old, IREE's
- * 72 after the newest three, then the other development numbers. *n gets how many.
+ * The order in which a probe tries the numbers: released ones from new to old, IREE's 72 after the
+ * newest three, then the other development numbers. *n is set to their count.
  */
 const uint32_t *wire_version_probe_order(unsigned *n);
 
