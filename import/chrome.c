@@ -1,8 +1,8 @@
 /*
- * Chrome trace JSON into a trace. Events come in any order, so all of them are sorted by time
- * before the ingest gets them: zones first, messages and values of plots after, as in the official
- * importer (import/src/import-chrome.cpp, server/TracyWorker.cpp @ v0.14.0), which decides the
- * order of threads.
+ * Imports Chrome trace JSON. Events arrive in any order, so all are sorted by time before the
+ * ingest: zones first, then messages and plot values, as in the official importer
+ * (import/src/import-chrome.cpp, server/TracyWorker.cpp @ v0.14.0), whose order determines that of
+ * the threads.
  */
 
 #include <ctype.h>
@@ -14,17 +14,17 @@
 #include "import/chrome_plots.h"
 #include "trace/store/spill.h"
 
-/* Of each of the two lists, before it goes to a temporary file. */
+/* Records of each list kept in memory before it spills to a temporary file. */
 #define RECORDS_IN_MEMORY ((size_t)1 << 19)
 
-/* Beyond the year 2060 even on a clock that began in 1970; sums of three fit 64 bits as ns. */
+/* After the year 2060 even on a clock that started in 1970; sums of three fit 64 bits as ns. */
 #define TIME_MAX_US 3e15
 
-/* The beginning or, with name 0, end of a zone. Texts are string numbers. */
+/* The beginning of a zone or, with name 0, its end. Texts are string numbers. */
 struct zone_record {
     int64_t time;
     uint64_t thread;
-    uint64_t async; /* what its id is known by, 0: it nests on its thread (chrome_async.h) */
+    uint64_t async; /* key of its id; 0: the zone nests on its thread (chrome_async.h) */
     uint32_t process;
     uint32_t name, file, line, text;
 };
@@ -52,15 +52,17 @@ struct chrome_import {
     struct spill zones; /* struct zone_record */
     struct spill notes; /* struct note_record */
     struct buf text;
-    int64_t first, last; /* times */
+    int64_t first, last; /* earliest and latest time */
     bool any, any_zone;
-    int64_t base;      /* becomes 0 */
+    int64_t base;      /* the time that becomes 0 */
     struct map frames; /* text → key of the frame set */
 };
 
 /* ---- reading */
 
-/* Microseconds with fractions → nanoseconds, cut as the official importer cuts them. */
+/*
+ * Converts microseconds with fractions to nanoseconds and truncates as the official importer does.
+ */
 static bool time_of(const struct chrome_event *ev, enum chrome_field field, int64_t *time)
 {
     double us;
@@ -77,7 +79,7 @@ static void note_time(struct chrome_import *c, int64_t time)
     c->any = true;
 }
 
-/* "file:line"; without a colon all of it is the file. */
+/* "file:line"; without a colon the whole text is the file. */
 static int put_location(struct chrome_import *c, const struct chrome_event *ev,
                         struct zone_record *z, struct err *e)
 {
@@ -92,7 +94,7 @@ static int put_location(struct chrome_import *c, const struct chrome_event *ev,
     return z->file ? 0 : -1;
 }
 
-/* Appends a line "name: value" for each argument, and "cat: …" for the categories. */
+/* Appends a line "name: value" per argument, and "cat: …" for the categories. */
 static void append_details(struct buf *to, const struct chrome_event *ev)
 {
     const struct json_text *args = &ev->args;
@@ -126,7 +128,7 @@ static int put_text(struct chrome_import *c, const struct chrome_event *ev, uint
     return *text ? 0 : -1;
 }
 
-/* Where the zone is: on its thread, or known by an id. */
+/* Sets the zone's location: its thread, or the key of its id. */
 static int place_zone(struct chrome_import *c, const struct chrome_event *ev, bool by_id,
                       struct zone_record *z, struct err *e)
 {
@@ -180,7 +182,7 @@ static int add_complete(struct chrome_import *c, const struct chrome_event *ev, 
     return add_zone_record(c, &end, e);
 }
 
-/* A trace format without frames marks them with instants that have the word in their names. */
+/* The format has no frames: instants with this word in their name mark them. */
 static bool is_frame(struct view name)
 {
     static const char word[] = "frame";
@@ -195,7 +197,7 @@ static bool is_frame(struct view name)
     return false;
 }
 
-/* What c->text has becomes the record's text. */
+/* Adds a record with c->text as its text. */
 static int add_note(struct chrome_import *c, struct note_record *r, struct err *e)
 {
     if (c->text.failed)
@@ -209,7 +211,7 @@ static int add_note(struct chrome_import *c, struct note_record *r, struct err *
     return spill_add(&c->notes, r, 1, e);
 }
 
-/* A message's text: its name, and then the details, a line each. */
+/* Writes a message's text: its name, then a line for each detail. */
 static void put_message(struct chrome_import *c, const struct chrome_event *ev, const char *what,
                         bool details)
 {
@@ -226,7 +228,7 @@ static void put_message(struct chrome_import *c, const struct chrome_event *ev, 
         return;
     buf_puts(&c->text, "\n");
     append_details(&c->text, ev);
-    /* Neither a line of its own for nothing, nor a line end at the end. */
+    /* Leave out an empty last line and a final line end. */
     c->text.len = c->text.len == len + 1 ? len : c->text.len - (c->text.len > len);
 }
 
@@ -374,7 +376,7 @@ static int put_zones(void *ctx, const void *recs, size_t n, struct err *e)
     return 0;
 }
 
-/* The first mark of a set gives it its key and tells its name. */
+/* The first mark of a set assigns its key and reports its name. */
 static int put_frame(struct chrome_import *c, const struct note_record *r, struct err *e)
 {
     bool fresh;
@@ -425,8 +427,8 @@ static int put_notes(void *ctx, const void *recs, size_t n, struct err *e)
 }
 
 /*
- * The official importer begins at the first event if there are zones, and else leaves times as they
- * are; that is kept only where the format can hold such times.
+ * The official importer starts at the first event if there are zones, and otherwise leaves times
+ * unchanged. Tidemark does the same unless the format cannot hold such times.
  */
 static int64_t base_of(const struct chrome_import *c)
 {
@@ -437,7 +439,7 @@ static int64_t base_of(const struct chrome_import *c)
     return c->first;
 }
 
-/* Without frames the base set is there, and two marks, which the store has by itself. */
+/* A trace without frames has the base set with two marks, which the store adds. */
 static int name_base_set(struct chrome_import *c, struct err *e)
 {
     struct event ev = {.kind = EVENT_FRAME_NAME};
@@ -446,7 +448,10 @@ static int name_base_set(struct chrome_import *c, struct err *e)
     return c->frames.count ? 0 : hand(c, &ev, e);
 }
 
-/* Threads of processes have ids as only fibers have in a capture. */
+/*
+ * Marks the trace as having no fibers: its thread ids of processes lie in the range of a capture's
+ * fiber ids.
+ */
 static void deny_fibers(struct trace *t)
 {
     for (size_t i = 0; i < t->threads.list.len; i++)
@@ -465,7 +470,7 @@ static int put_everything(struct chrome_import *c, struct err *e)
         ingest_finish(c->in, e) != 0)
         return -1;
     deny_fibers(c->in->trace);
-    /* An end without a zone lasts as long as any other event. */
+    /* A zone without an end lasts until the latest event. */
     int64_t end = c->any ? c->last - c->base : 0;
     struct trace_facts *facts = &c->in->trace->facts;
     end = end < INGEST_TIME_LIMIT ? end : INGEST_TIME_LIMIT;

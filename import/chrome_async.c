@@ -32,7 +32,7 @@ static int number_process(struct chrome_async *a, const struct chrome_id *id, ui
     return 0;
 }
 
-/* Ids are those of a category and scope; an id2.local also of its process. */
+/* An id is scoped by its category and scope, an id2.local also by its process. */
 int chrome_async_key(struct chrome_async *a, struct chrome_ids *ids, const struct chrome_event *ev,
                      uint64_t *key, uint32_t *process, struct err *e)
 {

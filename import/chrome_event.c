@@ -7,20 +7,20 @@
 #include <stdint.h>
 #include <yajl/yajl_parse.h>
 
-/* Objects and arrays within one another; real files have less than ten. */
+/* Nesting depth of objects and arrays; real files have less than ten. */
 #define DEPTH_MAX 256u
 
-/* Nobody writes such an event, or a text of that length beside the events. */
+/* No program writes events this long, or other text this long between events. */
 #define PIECE_MAX ((uint64_t)64 << 20)
 
-/* Stands before each piece of the parser's memory. */
+/* Precedes each allocation of the parser. */
 struct parser_block {
     _Alignas(max_align_t) struct parser_block *next;
     struct parser_block *before;
 };
 
 struct chrome_reader {
-    struct parser_block blocks; /* a ring: the parser's memory */
+    struct parser_block blocks; /* ring of the parser's allocations */
     struct chrome_event event;
     struct import_counts *counts;
     chrome_event_put *put;
@@ -28,22 +28,22 @@ struct chrome_reader {
     struct err *e;
     yajl_handle parser;
     uint64_t fed;    /* bytes handed to the parser before this block */
-    uint64_t mark;   /* where the event, or else the last piece, began; a lower bound */
-    struct buf rest; /* what follows the last whole token */
+    uint64_t mark;   /* start of the current event, or else of the last piece; a lower bound */
+    struct buf rest; /* bytes after the last whole token */
     jmp_buf no_memory;
-    unsigned depth;        /* of what is open */
-    unsigned events_depth; /* within the list of events, or 0 */
-    int field;             /* of the value to come, or -1 */
-    bool list_next;        /* the value to come is the list */
-    bool bare_list;        /* the whole text is the list */
+    unsigned depth;        /* open containers */
+    unsigned events_depth; /* depth of the list of events, or 0 */
+    int field;             /* enum chrome_field of the next value, or -1 */
+    bool list_next;        /* the next value is the list of events */
+    bool bare_list;        /* the document itself is the list of events */
     bool seen_list;
     bool in_event;
-    bool in_args;   /* pieces go to event.args */
-    bool args_next; /* the value to come is the arguments */
-    bool in_id2;    /* the field's value is, or was, an object with two ids */
-    bool in_string; /* the bytes scanned so far end within a string, … */
+    bool in_args;   /* values go to event.args */
+    bool args_next; /* the next value is the arguments */
+    bool in_id2;    /* within an object of two ids, or just after it */
+    bool in_string; /* the scanned bytes end within a string, … */
     bool escaped;   /* … and after a backslash */
-    char last;      /* byte of them that is no white space */
+    char last;      /* last scanned byte other than white space */
 };
 
 struct view chrome_field_text(const struct chrome_event *ev, enum chrome_field field)
@@ -65,7 +65,7 @@ bool chrome_text_number(struct view text, double *value)
     return end == room + text.len && isfinite(*value);
 }
 
-/* ---- the parser's calls: 1 to go on, 0 with the error filled */
+/* ---- parser callbacks: 1 to continue, 0 with the error filled */
 
 static int go_on(int status)
 {
@@ -106,7 +106,7 @@ static void note_piece(struct chrome_reader *r)
         r->mark = r->fed;
 }
 
-/* A value that is no object or array. */
+/* Handles a value other than an object or array. */
 static int put_scalar(struct chrome_reader *r, enum json_kind kind, struct view text)
 {
     note_piece(r);
@@ -121,7 +121,7 @@ static int put_scalar(struct chrome_reader *r, enum json_kind kind, struct view 
         case JSON_BOOLEAN:
             return json_text_word(&r->event.args, text.p, kind, r->e);
         default:
-            /* Arguments that are nothing have no text; a member that is nothing has. */
+            /* A null as the arguments has no text; a null member has. */
             return r->in_args ? json_text_word(&r->event.args, "null", kind, r->e) : 0;
         }
     }
@@ -208,7 +208,7 @@ static int open_container(struct chrome_reader *r, bool is_object)
         r->args_next = false;
         return json_text_open(&r->event.args, is_object, r->e);
     }
-    if (at_event && r->field >= 0) /* no value that a field can have */
+    if (at_event && r->field >= 0) /* a value that no field can have */
         r->event.fields[r->field].kind = JSON_CONTAINER;
     if (!r->events_depth) {
         if (!is_object && (r->depth == 1 || (r->depth == 2 && r->list_next))) {
@@ -259,8 +259,8 @@ static int on_close(void *ctx)
 }
 
 /*
- * ---- memory: the parser does not look whether it gets any, so a call that fails leaves it. What
- * it had got by then is freed from the ring.
+ * ---- memory: the parser does not check its allocations, so a failed one leaves the parser by
+ * longjmp. The ring then frees its memory.
  */
 
 static void block_link(struct parser_block *b, struct parser_block *ring)
@@ -308,7 +308,7 @@ static void parser_free(void *ctx, void *p)
     free(b);
 }
 
-/* ---- feeding it */
+/* ---- feeding the parser */
 
 static int parse_failed(struct chrome_reader *r, yajl_handle h, yajl_status status, struct err *e)
 {
@@ -324,8 +324,8 @@ static int parse_failed(struct chrome_reader *r, yajl_handle h, yajl_status stat
 }
 
 /*
- * Chrome takes a list whose end was never written, since programs that are killed leave such. What
- * comes here is between two events, or else the parser refuses the end that is put to it.
+ * Chrome accepts a list without its end, since killed programs leave such files. Here the reader is
+ * between two events, or the parser rejects the added end.
  */
 static int end_list(struct chrome_reader *r, yajl_handle h, struct err *e)
 {
@@ -370,7 +370,7 @@ static int check_piece(struct chrome_reader *r, struct err *e)
                    r->mark);
 }
 
-/* Bytes up to the end of the last whole token. `bytes` go on where the last ones ended. */
+/* Bytes up to the end of the last whole token. `bytes` continues the previous call's bytes. */
 static size_t whole_tokens(struct chrome_reader *r, struct view bytes)
 {
     size_t whole = 0;
@@ -385,7 +385,7 @@ static size_t whole_tokens(struct chrome_reader *r, struct view bytes)
                 whole = i + 1;
         } else if (c == '"') {
             r->in_string = true;
-            whole = i; /* what precedes it ends here */
+            whole = i; /* the token before it ends here */
         } else if (c == ',' || c == ':' || c == '{' || c == '}' || c == '[' || c == ']' ||
                    json_is_space(c)) {
             whole = i + 1;
@@ -402,8 +402,8 @@ static int feed_rest(struct chrome_reader *r, yajl_handle h, struct err *e)
 }
 
 /*
- * The parser begins a token anew with each call that does not end it, which takes quadratic time
- * for a long one. So it gets whole tokens only.
+ * The parser restarts a token with each call that does not complete it, which is quadratic for a
+ * long token. So it gets only whole tokens.
  */
 static int feed_tokens(struct chrome_reader *r, yajl_handle h, struct view bytes, struct err *e)
 {
@@ -452,7 +452,7 @@ static int feed_all(struct chrome_reader *r, struct import_source *s, yajl_handl
     return 0;
 }
 
-/* What lives across the jump is the reader's, or volatile. */
+/* State that must survive the longjmp is in the reader or volatile. */
 static int read_guarded(struct chrome_reader *r, struct import_source *s)
 {
     static const yajl_callbacks calls = {.yajl_null = on_null,
@@ -468,7 +468,7 @@ static int read_guarded(struct chrome_reader *r, struct import_source *s)
     if (setjmp(r->no_memory) != 0)
         return err_no_memory(r->e, "the JSON parser");
     r->parser = yajl_alloc(&calls, &memory, r);
-    /* Names may have any bytes; whoever shows them escapes them. */
+    /* Names may hold any bytes; output escapes them. */
     yajl_config(r->parser, yajl_dont_validate_strings, 1);
     yajl_config(r->parser, yajl_allow_trailing_garbage, 1);
     return feed_all(r, s, r->parser, r->e);

@@ -2,9 +2,9 @@
 #define TIDEMARK_IMPORT_CHROME_EVENT_H
 
 /*
- * Chrome trace JSON cut into its events, without keeping more than one. A text is a list of events
- * or an object with such a list as "traceEvents". Source: the "Trace Event Format" of Chrome's
- * tracing, import/src/import-chrome.cpp @ v0.14.0.
+ * Splits Chrome trace JSON into its events, holding one at a time. A text is a list of events or an
+ * object with such a list as "traceEvents". Source: the "Trace Event Format" of Chrome's tracing,
+ * import/src/import-chrome.cpp @ v0.14.0.
  */
 
 #include "import/import.h"
@@ -27,7 +27,7 @@ enum chrome_field {
 };
 
 struct chrome_value {
-    enum json_kind kind; /* JSON_NOTHING: not there */
+    enum json_kind kind; /* JSON_NOTHING: absent */
     size_t start, len;   /* in chrome_event.texts */
 };
 
@@ -37,15 +37,15 @@ struct chrome_event {
     struct json_text args;
 };
 
-/* The text of a field; empty when it is not there or no string or number. */
+/* The text of a field; empty when it is absent or not a string or number. */
 struct view chrome_field_text(const struct chrome_event *ev, enum chrome_field field);
 
-/* A string's or number's value. False when it is neither, or not a finite number. */
+/* The value of a string or number. False when the text is not a finite number. */
 bool chrome_text_number(struct view text, double *value);
 
 typedef int chrome_event_put(void *ctx, const struct chrome_event *ev, struct err *e);
 
-/* Reads the text to its end and hands over each event. */
+/* Reads the text to its end and passes each event to `put`. */
 int chrome_read(struct import_source *s, struct import_counts *counts, chrome_event_put *put,
                 void *ctx, struct err *e);
 

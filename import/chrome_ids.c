@@ -4,14 +4,14 @@
 #include <inttypes.h>
 #include <xxhash.h>
 
-/* Beyond these ids are still told apart by their numbers, but have no names. */
+/* Ids beyond these limits stay distinct by their numbers, but have no names. */
 #define THREADS_KEPT 65536u
 #define PROCESSES_KEPT 4096u
 
-/* Only made-up files need more to find a number that is not taken. */
+/* Only artificial files need more attempts to find a free number. */
 #define TRIES_MAX 256u
 
-/* Numbers of ids that are texts begin here, where no process of Linux has one. */
+/* Text ids get numbers from here on, above all process ids of Linux. */
 #define TEXT_IDS 0xc0000000u
 
 static int no_room(struct err *e)
@@ -28,7 +28,7 @@ void chrome_ids_release(struct chrome_ids *ids)
     map_release(&ids->by_id);
 }
 
-/* Whole numbers, as JSON numbers or as texts; of fractions the whole part. */
+/* Parses whole numbers, as JSON numbers or texts; truncates fractions. */
 static bool whole_number(struct view text, uint64_t *number)
 {
     char room[32], *end;
@@ -71,8 +71,8 @@ static uint64_t pair_hash(const struct chrome_id *process, const struct chrome_i
 }
 
 /*
- * Thread ids of more than 32 bits (pointers, on some systems) lose the upper ones; two that become
- * equal by that must not become one thread.
+ * Thread ids of more than 32 bits (pointers on some systems) are truncated. Two ids that become
+ * equal must stay distinct threads.
  */
 static uint64_t id_in_trace(const struct chrome_ids *ids, const struct chrome_id *process,
                             const struct chrome_id *thread)
@@ -87,7 +87,7 @@ static uint64_t id_in_trace(const struct chrome_ids *ids, const struct chrome_id
         const struct chrome_thread *other = &ids->threads.at[*at];
         if (other->thread.number <= UINT32_MAX && thread->number <= UINT32_MAX &&
             !other->thread.text && !thread->text)
-            break; /* processes of more than 32 bits: as the official importer has it */
+            break; /* process ids of more than 32 bits: as in the official importer */
     }
     return upper | lower;
 }
@@ -141,7 +141,7 @@ int chrome_track_thread(struct chrome_ids *ids, const struct chrome_id *process,
     return text ? find_thread(ids, process, &track, thread, &index, e) : -1;
 }
 
-/* ---- what is said of them */
+/* ---- metadata */
 
 static int name_process(struct chrome_ids *ids, const struct chrome_event *ev, uint32_t name,
                         struct import_counts *counts, struct err *e)
@@ -223,7 +223,7 @@ void chrome_id_put(const struct chrome_ids *ids, struct buf *to, struct chrome_i
         buf_printf(to, "%" PRIu64, id.number);
 }
 
-/* "(PID 1 TID 2) name", "(2) name", or what is in parentheses when there is no name. */
+/* "(PID 1 TID 2) name", "(2) name", or only the parentheses' content when there is no name. */
 static void put_thread_name(const struct chrome_ids *ids, struct buf *to, uint64_t id,
                             const struct chrome_thread *known)
 {

@@ -3,25 +3,25 @@
 
 /*
  * Threads and processes of a Chrome trace. A trace has one space of thread ids, so a thread of a
- * process gets the process's number in the upper 32 bits: import/src/import-chrome.cpp @ v0.14.0.
- * Ids that are texts get numbers.
+ * process has the process's number in the upper 32 bits: import/src/import-chrome.cpp @ v0.14.0.
+ * Text ids get numbers.
  */
 
 #include "import/chrome_event.h"
 
-/* An id as the file has it. */
+/* An id as in the file. */
 struct chrome_id {
     uint64_t number;
-    uint32_t text; /* its number among the trace's strings when it is no number, else 0 */
+    uint32_t text; /* string number of a text id, else 0 */
     bool there;
 };
 
 struct chrome_thread {
     struct chrome_id process, thread;
-    uint64_t id;   /* in the trace */
+    uint64_t id;   /* id in the trace */
     uint32_t name; /* string number, or 0 */
     int32_t sort_index;
-    bool sorted; /* has one */
+    bool sorted; /* has a sort index */
 };
 
 struct chrome_process {
@@ -40,26 +40,28 @@ struct chrome_ids {
 
 void chrome_ids_release(struct chrome_ids *ids);
 
-/* The id that a field tells. */
+/* Reads the id in a field. */
 int chrome_id_of(struct chrome_ids *ids, const struct chrome_event *ev, enum chrome_field field,
                  struct chrome_id *id, struct err *e);
 
-/* The trace's id of an event's thread. */
+/* The trace's thread id of an event. */
 int chrome_thread_of(struct chrome_ids *ids, const struct chrome_event *ev, uint64_t *thread,
                      struct err *e);
 
-/* The trace's id of a thread that the file does not have, by a name that takes an id's place. */
+/* The trace's id of a thread that is not in the file; `name` replaces its id. */
 int chrome_track_thread(struct chrome_ids *ids, const struct chrome_id *process, const char *name,
                         uint64_t *thread, struct err *e);
 
-/* What a metadata event says of its thread or process. */
+/* Handles a metadata event about a thread or process. */
 int chrome_metadata(struct chrome_ids *ids, const struct chrome_event *ev,
                     struct import_counts *counts, struct err *e);
 
-/* Hands over the names of all threads that have events, and the facts about processes. */
+/*
+ * Passes the names of all threads that have events, and the facts about processes, to the ingest.
+ */
 int chrome_ids_finish(const struct chrome_ids *ids, struct ingest *in, struct err *e);
 
-/* The id as the file has it. */
+/* Appends the id as in the file. */
 void chrome_id_put(const struct chrome_ids *ids, struct buf *to, struct chrome_id id);
 
 #endif

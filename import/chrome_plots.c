@@ -53,7 +53,7 @@ int64_t chrome_plot_number(struct chrome_plots *p, struct chrome_ids *ids,
     return (int64_t)*number;
 }
 
-/* What a plot shares with others: the counter, or the member of counters of several processes. */
+/* Key of the counter, or of its member across processes. */
 static uint64_t key_of(const struct chrome_plot *p, bool other_processes)
 {
     const struct chrome_id *pid = &p->process;
@@ -81,7 +81,10 @@ static void put_string(const struct trace *t, struct buf *to, uint32_t number)
     buf_put(to, text.p, text.len);
 }
 
-/* Whether the member says nothing beside the counter: the only one, with its name or "value". */
+/*
+ * Whether the member adds nothing to the counter's name: it is the only one and is called like the
+ * counter or "value".
+ */
 static bool is_plain(const struct chrome_plot *p, const struct trace *t, const struct map *counts)
 {
     return *map_find(counts, key_of(p, false)) == 1 &&

@@ -3,14 +3,14 @@
 
 /*
  * Counters of a Chrome trace: each member of a counter event's arguments is a value of one plot. A
- * plot is called "COUNTER: MEMBER"; "COUNTER" when the only member is called "value" or as the
- * counter; the process is appended where several have the counter. (The official importer
- * names plots by members alone and makes one plot of those with one name.)
+ * plot is named "COUNTER: MEMBER", or "COUNTER" when the only member is called "value" or like the
+ * counter. If several processes have the counter, the process is appended. (The official importer
+ * names plots by members alone and merges plots of the same name.)
  */
 
 #include "import/chrome_ids.h"
 
-/* Beyond the keys of frame sets: both name their texts by key. */
+/* Above the keys of frame sets: both name their texts by key. */
 #define CHROME_PLOT_KEY ((uint64_t)1 << 32)
 
 struct chrome_plot {
@@ -25,11 +25,11 @@ struct chrome_plots {
 
 void chrome_plots_release(struct chrome_plots *p);
 
-/* The number of the plot, or -1 when there are too many; -2 with `e` filled. */
+/* The number of the plot; -1 when there are too many; -2 with `e` on an error. */
 int64_t chrome_plot_number(struct chrome_plots *p, struct chrome_ids *ids,
                            const struct chrome_event *ev, struct view member, struct err *e);
 
-/* Hands over the names: plot n has the key CHROME_PLOT_KEY + n. */
+/* Passes the names to the ingest: plot n has the key CHROME_PLOT_KEY + n. */
 int chrome_plots_finish(const struct chrome_plots *p, const struct chrome_ids *ids,
                         struct ingest *in, struct err *e);
 

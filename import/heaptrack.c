@@ -1,7 +1,7 @@
 /*
- * Recordings of heaptrack into a trace. Source: src/track/libheaptrack.cpp (raw files),
+ * Imports recordings of heaptrack. Source: src/track/libheaptrack.cpp (raw files),
  * src/interpret/heaptrack_interpret.cpp (interpreted ones), src/analyze/accumulatedtracedata.cpp of
- * heaptrack 1.5.0. A file is lines of a letter and what belongs to it:
+ * heaptrack 1.5.0. A file consists of lines of a letter and its arguments:
  *
  *     v heaptrack's version, file version     c milliseconds since the start
  *     X command line                          R resident pages
@@ -18,7 +18,7 @@
 
 #define VERSION_MAX 3u
 
-/* The recording does not say which thread did what. */
+/* Recordings do not identify threads. */
 #define THREAD_ID 1u
 
 #define RSS_PLOT ((uint64_t)1 << 32)
@@ -26,20 +26,20 @@
 /* 2,000 years */
 #define MILLISECONDS_MAX ((uint64_t)1 << 42)
 
-/* Where addresses that we make up begin, and where they stop to keep their distance. */
+/* Range of the addresses that the importer assigns; beyond it they are no longer spaced. */
 #define ADDRESS_FIRST ((uint64_t)1 << 20)
 #define ADDRESS_LAST ((uint64_t)1 << 46)
 
-/* A made-up address, in the list of its kind of allocation: live ones or free ones. */
+/* An assigned address, in its allocation kind's list of live or of free ones. */
 struct block {
     uint64_t address;
-    uint32_t next; /* 1 + index, 0 none */
+    uint32_t next; /* 1 + index; 0: none */
 };
 
 struct kind {
     uint64_t size;
     uint64_t trace;
-    uint32_t live, free; /* lists of blocks: 1 + index, 0 none */
+    uint32_t live, free; /* lists of blocks: 1 + index; 0: none */
 };
 
 #define MEMORY_BATCH 64u
@@ -51,15 +51,14 @@ struct heaptrack_import {
     VEC(struct kind) kinds;
     VEC(struct block) blocks;
     uint64_t next_address;
-    uint64_t stamp; /* ms */
+    uint64_t stamp; /* last time stamp in ms */
     int64_t time;   /* ns, of the latest event */
     uint64_t page_size;
-    bool indexed; /* allocations go by their kind */
-    bool rss;     /* there is a plot */
+    bool indexed; /* allocations refer to their kind */
+    bool rss;     /* the plot of resident memory exists */
     uint64_t version;
-    struct memory_event
-        memory[MEMORY_BATCH]; /* handed over together, which spares waiting for memory */
-    size_t waiting;           /* of them */
+    struct memory_event memory[MEMORY_BATCH]; /* delivered in batches, which hides memory latency */
+    size_t waiting;                           /* events in `memory` */
 };
 
 static int flush_memory(struct heaptrack_import *h, struct err *e)
@@ -83,8 +82,8 @@ static int hand(struct heaptrack_import *h, const struct event *ev, struct err *
 }
 
 /*
- * Events between two time stamps have none of their own. A nanosecond apart they keep their order,
- * and with it the highest use between the stamps.
+ * Events between two time stamps carry no time. Spacing them by a nanosecond keeps their order, and
+ * so the peak between the stamps.
  */
 static int64_t next_time(struct heaptrack_import *h)
 {
@@ -144,7 +143,10 @@ static int alloc_of_kind(struct heaptrack_import *h, uint64_t number, struct err
     return put_alloc(h, h->blocks.at[block - 1].address, k->size, k->trace, e);
 }
 
-/* Blocks of one kind cannot be told apart in the file: the newest is taken. 1, or 0 for none. */
+/*
+ * The file does not distinguish blocks of a kind: frees the newest. Returns 1, or 0 if there is
+ * none.
+ */
 static int free_of_kind(struct heaptrack_import *h, uint64_t number, struct err *e)
 {
     struct kind *k = &h->kinds.at[number];
@@ -197,7 +199,7 @@ static int version_line(struct heaptrack_import *h, struct heaptrack_line *line,
     uint64_t program;
     if (!heaptrack_number(line, &program))
         return 0;
-    /* 1.0.0 said so before there was a number for the file's version. */
+    /* 1.0.0 wrote this format before the file version existed. */
     if (!heaptrack_number(line, &h->version))
         h->version = program == 0x010200;
     if (h->version > VERSION_MAX)
@@ -255,7 +257,7 @@ static int system_line(struct heaptrack_import *h, struct heaptrack_line *line)
     return 1;
 }
 
-/* 1 understood, 0 not, -1 error. */
+/* Returns 1 if understood, 0 if not, -1 on an error. */
 static int read_line(struct heaptrack_import *h, struct heaptrack_line *line, struct err *e)
 {
     switch (line->mode) {
@@ -285,8 +287,8 @@ static int read_line(struct heaptrack_import *h, struct heaptrack_line *line, st
         return rss_line(h, line, e);
     case 'I':
         return system_line(h, line);
-    case 'A': /* attached */
-    case 'S': /* what heaptrack does not show */
+    case 'A': /* heaptrack was attached */
+    case 'S': /* suppressions */
     case '#':
         return 1;
     default:
@@ -301,7 +303,7 @@ static int read_lines(struct heaptrack_import *h, struct import_source *s, struc
     bool whole;
     int status;
     while ((status = heaptrack_lines_next(&lines, &line, &whole, e)) > 0) {
-        /* A number that was cut off is another number. */
+        /* A truncated line may hold a truncated number: ignore it. */
         int understood = whole ? read_line(h, &line, e) : 0;
         if (understood < 0) {
             status = -1;
@@ -352,7 +354,7 @@ int import_heaptrack(struct import_source *s, struct ingest *in, struct import_c
                                  .next_address = ADDRESS_FIRST,
                                  .page_size = 4096,
                                  .time = -1};
-    /* What was allocated before heaptrack looked is freed without having been seen. */
+    /* Memory allocated before heaptrack attached may be freed without a known allocation. */
     in->unknown_frees_expected = true;
     int status = read_lines(&h, s, e);
     if (status == 0)

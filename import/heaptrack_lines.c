@@ -2,7 +2,7 @@
 
 #include <inttypes.h>
 
-/* Names of templates can be very long, but not like this. */
+/* Template names can be very long, but not longer than this. */
 #define LINE_MAX_BYTES ((size_t)16 << 20)
 
 void heaptrack_lines_release(struct heaptrack_lines *l)

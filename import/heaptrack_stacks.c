@@ -3,14 +3,14 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* heaptrack records 64 at most. */
+/* heaptrack records at most 64. */
 #define FRAMES_MAX 255u
 #define INLINES_MAX 255u
 
-/* Segments at one time; more are left out. */
+/* The most segments at one time; further ones are left out. */
 #define MODULES_MAX 16384u
 
-/* So many of them wait to be put in order. */
+/* The most segments waiting to be sorted. */
 #define MODULES_NEWEST 128u
 
 static int no_room(struct err *e)
@@ -44,7 +44,7 @@ int heaptrack_string_line(struct heaptrack_stacks *s, struct heaptrack_line *lin
         understood = heaptrack_number(line, &len) && len <= (uint64_t)(line->end - line->p);
         text = (struct view){line->p, understood ? len : (size_t)(line->end - line->p)};
     }
-    /* Later lines count on its place, so it gets one in any case. */
+    /* Later lines refer to it by position, so it must get a number. */
     uint32_t number = strings_intern(&s->in->trace->strings, text, e);
     if (!number)
         return -1;
@@ -61,7 +61,7 @@ static bool read_function(struct heaptrack_line *line, struct heaptrack_function
     uint64_t function, file, number;
     if (!heaptrack_number(line, &function))
         return false;
-    /* A function without a file stands alone: interpret leaves out what it does not know. */
+    /* A function without a file stands alone: heaptrack_interpret leaves out unknown values. */
     bool placed = heaptrack_number(line, &file) && heaptrack_number(line, &number);
     *f = (struct heaptrack_function){.function = (uint32_t)function,
                                      .file = placed ? (uint32_t)file : 0,
@@ -98,8 +98,7 @@ int heaptrack_exe_line(struct heaptrack_stacks *s, struct heaptrack_line *line, 
     return s->exe ? 1 : -1;
 }
 
-/* The segment at an address: of those that begin at or before it the last, and the newest of such.
- */
+/* The segment at an address: the last that begins at or before it; of several, the newest. */
 static const struct heaptrack_module *module_at(const struct heaptrack_stacks *s, uint64_t address)
 {
     size_t low = 0, high = s->in_order;
@@ -119,7 +118,7 @@ static const struct heaptrack_module *module_at(const struct heaptrack_stacks *s
     return m && address < m->end ? m : NULL;
 }
 
-/* Puts the newest segments among the others; of equal ones the newer stands behind. */
+/* Merges the newest segments into the sorted ones; the newer of two equal ones comes later. */
 static void sort_newest(struct heaptrack_stacks *s)
 {
     struct heaptrack_module newest[MODULES_NEWEST], *all = s->modules.at;
@@ -137,7 +136,7 @@ static void sort_newest(struct heaptrack_stacks *s)
     s->in_order = s->modules.len;
 }
 
-/* Not each is sorted in, since a file can have very many. */
+/* Sorts segments in batches, since a file can have very many. */
 static int add_segment(struct heaptrack_stacks *s, const struct heaptrack_module *m, struct err *e)
 {
     if (s->modules.len - s->in_order == MODULES_NEWEST)
@@ -153,7 +152,7 @@ int heaptrack_module_line(struct heaptrack_stacks *s, struct heaptrack_line *lin
     s->raw = true;
     if (!heaptrack_text(line, s->sized, &name))
         return 0;
-    if (view_equal(name, view_of("-"))) { /* all are told anew */
+    if (view_equal(name, view_of("-"))) { /* a full new list follows */
         s->modules.len = s->in_order = 0;
         return 1;
     }
@@ -207,7 +206,7 @@ int heaptrack_trace_line(struct heaptrack_stacks *s, struct heaptrack_line *line
     bool understood = heaptrack_number(line, &ip) && heaptrack_number(line, &parent);
     if (list_full(s->traces.len))
         return err_set(e, ERR_INPUT, "too many call stacks");
-    /* A caller comes before what it calls, so no chain goes in a circle. */
+    /* A caller's trace precedes those of its callees, so a chain has no cycles. */
     understood = understood && parent <= s->traces.len;
     if (understood && (s->raw || s->ips.len == 0)) {
         if (raw_ip(s, ip, &t.ip, e) != 0)
@@ -221,7 +220,7 @@ int heaptrack_trace_line(struct heaptrack_stacks *s, struct heaptrack_line *line
     return vec_push(&s->traces, t) ? understood && t.ip != UINT32_MAX : no_room(e);
 }
 
-/* What a frame without a function is called: where it lies in its image. */
+/* Names a frame without a function by its location in its image. */
 static void name_by_place(const struct heaptrack_stacks *s, const struct heaptrack_ip *ip,
                           struct buf *to)
 {
@@ -237,7 +236,7 @@ static void name_by_place(const struct heaptrack_stacks *s, const struct heaptra
     }
 }
 
-/* Tells the ingest what an address stands for. */
+/* Gives the ingest the functions of an address. */
 static int tell_frame(struct heaptrack_stacks *s, struct heaptrack_ip *ip, struct err *e)
 {
     const struct strings *strings = &s->in->trace->strings;

@@ -23,7 +23,10 @@ const char *import_note_text(enum import_note note)
     return texts[note];
 }
 
-/* "v 10500 3\n": libheaptrack's first line. */
+/*
+ * libheaptrack's first line is "v 10500 3
+ * ".
+ */
 static bool looks_like_heaptrack(struct view b)
 {
     size_t i = 2;

@@ -2,9 +2,9 @@
 #define TIDEMARK_IMPORT_IMPORT_H
 
 /*
- * Files of other tools as sources of events: read once from front to end, and fed to the ingest as
- * a client's events are. What a trace has no place for, and what is damaged but can be passed over,
- * is counted.
+ * Files of other tools as sources of events. An importer reads a file once from front to end and
+ * feeds the ingest with events like a client's. It counts data that a trace cannot hold, and damage
+ * that it can skip.
  */
 
 #include "import/source.h"
@@ -16,7 +16,7 @@ enum import_format {
     IMPORT_HEAPTRACK, /* a recording of heaptrack, interpreted or raw */
 };
 
-/* Things left out or mended; import_note_text has the words for each. */
+/* Data left out or repaired; import_note_text describes each. */
 enum import_note {
     NOTE_NOT_EVENTS,
     NOTE_NO_PHASE,
@@ -45,16 +45,16 @@ struct import_counts {
     uint64_t frees;
 };
 
-/* What notes[note] counts, for "3 events without a time": the plural. */
+/* The plural noun for notes[note], as in "3 events without a time". */
 const char *import_note_text(enum import_note note);
 
-/* By the first bytes of the text. */
+/* Detects the format by the first bytes of the text. */
 enum import_format import_detect(struct view bytes);
 
 /*
- * Reads all of `s` into the trace that `in` feeds, ingest_finish included. `dir` is where temporary
- * files go (NULL: $TMPDIR, else /var/tmp). ERR_INPUT with the place when the file cannot be read to
- * its end.
+ * Reads all of `s` into the trace that `in` feeds, ingest_finish included. `dir` is the folder of
+ * temporary files (NULL: $TMPDIR, else /var/tmp). ERR_INPUT with the location when the file cannot
+ * be read to its end.
  */
 int import_chrome(struct import_source *s, struct ingest *in, const char *dir,
                   struct import_counts *counts, struct err *e);

@@ -31,7 +31,7 @@ static int done(const struct json_text *j, struct err *e)
 
 /* ---- numbers */
 
-/* nlohmann writes fractions down to 10^-5 and up to 10^15 without an exponent. */
+/* nlohmann writes numbers from 10^-5 to 10^15 without an exponent. */
 static void put_decimal(struct buf *to, const char *digits, int n, int point)
 {
     if (point >= n && point <= 15) {
@@ -68,7 +68,7 @@ static void put_fraction(struct buf *to, double v)
         buf_puts(to, "0.0");
         return;
     }
-    /* 15 digits are kept by every double but the smallest. */
+    /* Every double but the smallest keeps 15 digits. */
     for (int precision = v < 1e-300 ? 1 : 15; precision <= 17; precision++) {
         snprintf(text, sizeof text, "%.*e", precision - 1, v);
         if (strtod(text, NULL) == v)
@@ -141,7 +141,7 @@ static void put_quoted(struct buf *to, struct view text)
 
 /* ---- pieces */
 
-/* Bytes from `start` on are a value under the current key. */
+/* Makes the bytes from `start` on a value under the current key. */
 static int add_member(struct json_text *j, size_t start, enum json_kind kind, struct err *e)
 {
     struct json_member m = {.key = j->key,
@@ -154,7 +154,7 @@ static int add_member(struct json_text *j, size_t start, enum json_kind kind, st
     return vec_push(&j->members, m) ? done(j, e) : err_no_memory(e, "an event's arguments");
 }
 
-/* The elements of an array that is the value itself go by their places. */
+/* Elements of a top-level array are keyed by their index. */
 static void number_element(struct json_text *j)
 {
     if (j->levels.len != 1 || j->levels.at[0].is_object)
@@ -229,7 +229,7 @@ static bool same_key(const struct json_text *j, const struct json_member *a,
     return view_equal(json_text_key_of(j, a), json_text_key_of(j, b));
 }
 
-/* By name, and of several with one name the last. */
+/* Sorts members by name and keeps the last of equal names. */
 static void sort_members(struct json_text *j, size_t first)
 {
     size_t n = j->members.len - first, kept = 0;

@@ -2,9 +2,9 @@
 #define TIDEMARK_IMPORT_JSON_TEXT_H
 
 /*
- * One JSON value that comes in pieces, kept as its members, each with its text: compact, the
- * members of objects in order of their names, the last of several with one name, numbers in the
- * shortest form that is the same number. Texts are as the official importer has them
+ * Collects one JSON value from pieces and keeps its members, each with its text. The text is
+ * compact. Members of objects are sorted by name, and the last of equal names counts. Numbers have
+ * the shortest form that gives the same number. Texts match the official importer's
  * (nlohmann::json::dump of import/src/import-chrome.cpp @ v0.14.0).
  */
 
@@ -16,7 +16,7 @@
 #include "base/vec.h"
 #include "base/view.h"
 
-/* White space between JSON values. */
+/* Whether `c` is white space between JSON values. */
 static inline bool json_is_space(char c)
 {
     return c == ' ' || c == '\t' || c == '\r' || c == '\n';
@@ -30,17 +30,17 @@ enum json_kind {
     JSON_CONTAINER,
 };
 
-/* Places in json_text.bytes. */
+/* Offsets into json_text.bytes. */
 struct json_member {
     size_t key, key_len;
     size_t value, value_len;
-    size_t order; /* in which it came */
+    size_t order; /* position in the input */
     enum json_kind kind;
 };
 
 struct json_level {
-    size_t first; /* of its members */
-    size_t start; /* of its members' bytes */
+    size_t first; /* first of its members */
+    size_t start; /* start of its members' bytes */
     size_t key, key_len;
     bool is_object;
 };
@@ -48,16 +48,16 @@ struct json_level {
 struct json_text {
     struct buf bytes;
     struct buf scratch;
-    VEC(struct json_member) members; /* at the end: those of the value itself */
+    VEC(struct json_member) members; /* at the end: the members of the value itself */
     VEC(struct json_level) levels;
-    size_t key, key_len; /* of the value to come */
+    size_t key, key_len; /* of the next value */
     size_t order;
 };
 
 void json_text_release(struct json_text *j);
 void json_text_clear(struct json_text *j);
 
-/* The pieces, in order. The first is the beginning of an object or array, or a value of its own. */
+/* Add the pieces in order. The first is the beginning of an object or array, or a scalar value. */
 int json_text_open(struct json_text *j, bool is_object, struct err *e);
 int json_text_close(struct json_text *j, struct err *e);
 int json_text_key(struct json_text *j, struct view key, struct err *e);
@@ -70,7 +70,10 @@ static inline struct view json_text_view(const struct json_text *j, size_t start
     return len ? (struct view){(const char *)j->bytes.data + start, len} : (struct view){"", 0};
 }
 
-/* Of a member of the finished value: strings without quotation marks, all else as JSON. */
+/*
+ * Key and text of a member of the finished value: strings without quotation marks, other values as
+ * JSON.
+ */
 static inline struct view json_text_key_of(const struct json_text *j, const struct json_member *m)
 {
     return json_text_view(j, m->key, m->key_len);
@@ -81,10 +84,10 @@ static inline struct view json_text_value_of(const struct json_text *j, const st
     return json_text_view(j, m->value, m->value_len);
 }
 
-/* The member of that name of the finished value, or NULL. */
+/* The finished value's member of that name, or NULL. */
 const struct json_member *json_text_find(const struct json_text *j, const char *key);
 
-/* A number as text: an integer when it is one and fits 64 bits, else the shortest fraction. */
+/* Appends a number: an integer if it is one and fits 64 bits, else the shortest decimal. */
 void json_number_text(struct buf *to, struct view digits);
 
 #endif

@@ -99,7 +99,7 @@ void import_source_close(struct import_source *s)
     *s = (struct import_source){.fd = -1};
 }
 
-/* ---- unpacking */
+/* ---- decompression */
 
 static int damaged(const struct import_source *s, const char *why, struct err *e)
 {
@@ -182,7 +182,7 @@ int import_source_peek(struct import_source *s, struct view *bytes, struct err *
         size_t before = s->block_len;
         if (s->in_at == s->in_len && !s->at_end && refill(s, e) != 0)
             return -1;
-        /* What a decoder holds back for want of room comes out without further input. */
+        /* A decoder returns output that it held back for lack of room without further input. */
         if (s->at_end && !s->inside)
             break;
         if (unpack(s, e) != 0)

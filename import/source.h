@@ -2,8 +2,8 @@
 #define TIDEMARK_IMPORT_SOURCE_H
 
 /*
- * The bytes of a file, whether it is plain or compressed with gzip or zstd, which its first bytes
- * tell. Members of gzip and frames of zstd that follow one another are one text.
+ * The contents of a file that is plain or compressed with gzip or zstd, detected by its first
+ * bytes. Consecutive gzip members or zstd frames form one text.
  */
 
 #include <stdbool.h>
@@ -27,20 +27,22 @@ struct import_source {
     int fd; /* -1: the bytes are in memory */
     enum source_kind kind;
     bool at_end; /* of the file */
-    bool inside; /* a member or frame has begun and not ended */
+    bool inside; /* within a member or frame */
     struct view file;
-    uint8_t *in;      /* compressed, as the file has them */
-    uint8_t *block;   /* plain */
-    size_t block_len; /* not yet given out */
+    uint8_t *in;      /* compressed input */
+    uint8_t *block;   /* plain output */
+    size_t block_len; /* not delivered yet */
     size_t in_len, in_at;
-    uint64_t given; /* plain bytes */
+    uint64_t given; /* plain bytes delivered */
     z_stream gzip;
     bool gzip_ready;
     ZSTD_DStream *zstd;
 };
 
-/* "-" is standard input. ERR_INPUT when it cannot be opened or read. Errors of the other calls do
- * not name the file. */
+/*
+ * Opens a file; "-" is standard input. ERR_INPUT when it cannot be opened or read. Errors of the
+ * other calls do not name the file.
+ */
 int import_source_open(struct import_source *s, const char *path, struct err *e);
 
 /* The same for bytes in memory, which must outlive the source. */
@@ -48,12 +50,12 @@ int import_source_memory(struct import_source *s, struct view bytes, struct err 
 void import_source_close(struct import_source *s);
 
 /*
- * The next plain bytes, at most SOURCE_BLOCK of them and fewer only at the end; empty there. Valid
- * until the next call. A file that ends within a member or frame is an error.
+ * The next plain bytes: SOURCE_BLOCK of them, fewer only at the end, none after it. Valid until the
+ * next call. A file that ends within a member or frame is an error.
  */
 int import_source_next(struct import_source *s, struct view *bytes, struct err *e);
 
-/* What import_source_next will give, without taking it. */
+/* Returns the bytes that the next import_source_next will return, without consuming them. */
 int import_source_peek(struct import_source *s, struct view *bytes, struct err *e);
 
 #endif
