@@ -11,9 +11,11 @@
 #include "base/file_io.h"
 
 #define HEAD APPENDIX_HEAD
-/* Of a raw block (RFC 8878, 3.1.1.2), which is not the last one of its frame. */
+/*
+ * The header of a raw block of N bytes (RFC 8878, 3.1.1.2) that is not the last one of its frame.
+ */
 #define RAW_BLOCK(N) ((N) << 3)
-/* A block takes less than 64 KiB, as official readers have room for (trace/file/container.h). */
+/* Pieces fit a block of 64 KiB, for which official readers have room (trace/file/container.h). */
 #define PIECE 65512u
 #define END_BYTES APPENDIX_END_PIECE
 #define READ_BYTES ((size_t)256 << 10)
@@ -52,7 +54,7 @@ bool appendix_goes_on(uint64_t len)
     return len % PIECE == 0;
 }
 
-/* Of the first `n` bytes. -1 with errno. */
+/* Hashes the first `n` bytes. Returns -1 with errno on failure. */
 static int hash_file(int fd, uint64_t n, uint64_t *hash)
 {
     XXH3_state_t *state = XXH3_createState();
@@ -135,7 +137,7 @@ bool appendix_sums(const uint8_t end[APPENDIX_END_PIECE], struct appendix_sums *
     return sums->len <= INT64_MAX / 2 && sums->trace_bytes <= INT64_MAX / 2;
 }
 
-/* Reads the pieces into one. 1, or 0 when they are none, or -1 with errno. */
+/* Joins the pieces. Returns 1, 0 when the bytes are not pieces, or -1 with errno. */
 static int read_pieces(int fd, const struct appendix_sums *end, uint8_t *content)
 {
     uint64_t at = end->trace_bytes;
@@ -152,7 +154,7 @@ static int read_pieces(int fd, const struct appendix_sums *end, uint8_t *content
     return XXH3_64bits(content, end->len) == end->hash;
 }
 
-/* As appendix_read, with errno. */
+/* Like appendix_read, but sets errno. */
 static int read_appendix(int fd, struct appendix *a)
 {
     struct stat st;

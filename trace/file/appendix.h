@@ -2,10 +2,11 @@
 #define TIDEMARK_TRACE_FILE_APPENDIX_H
 
 /*
- * Something of our own behind a trace that is compressed with zstd, in the same file. Official
- * readers stop where the trace ends, and a tool that writes it anew leaves this out. To whoever
- * walks the blocks (trace/file/container.h) it is some more, cut in pieces that zstd decompresses
- * to themselves: raw blocks of the frames that the trace's streams have not ended.
+ * Tidemark's data after a trace compressed with zstd, in the same file. Official readers stop at
+ * the end of the trace, and a tool that rewrites the trace drops the appendix. To a program that
+ * walks the blocks (trace/file/container.h), the appendix is more blocks. Its content is cut in
+ * pieces that zstd decompresses to themselves: raw blocks of the frames that the trace's streams
+ * have not ended.
  *
  *     u32 n + 3, u24 n << 3, n bytes          pieces of the content
  *     u32 51,    u24 384,    48 bytes         the end: the last 55 bytes of the file
@@ -13,7 +14,7 @@
  *     the end: "TidemarkAppendix", u64 bytes of the trace before it, u64 bytes of the content,
  *              u64 XXH3 of that trace, u64 XXH3 of the content
  *
- * It holds for the very bytes before it: once one of them is another, there is none.
+ * An appendix is valid only for the exact bytes before it: a change to any of them invalidates it.
  */
 
 #include <stdbool.h>
@@ -22,41 +23,41 @@
 #include "base/err.h"
 #include "base/view.h"
 
-#define APPENDIX_HEAD 7u /* bytes before those of a piece */
+#define APPENDIX_HEAD 7u /* bytes before a piece's content */
 #define APPENDIX_END_PIECE 48u
 #define APPENDIX_END (APPENDIX_HEAD + APPENDIX_END_PIECE)
 
 /*
- * Appends `content` to the trace that is all of `fd` (a regular file, open for reading and writing,
- * wherever it stands). On an error, ERR_OUTPUT, the file is as it was.
+ * Appends `content` to the trace in `fd`, a regular file open for reading and writing; its offset
+ * does not matter. On an error (ERR_OUTPUT), the file is restored.
  */
 int appendix_write(int fd, struct view content, struct err *e);
 
 struct appendix {
-    uint64_t trace_bytes; /* where it begins in the file */
-    uint64_t file_bytes;  /* where it ends */
-    uint8_t *content;     /* the caller's, to be freed */
+    uint64_t trace_bytes; /* offset where the appendix begins */
+    uint64_t file_bytes;  /* offset where it ends */
+    uint8_t *content;     /* owned and freed by the caller */
     size_t len;
 };
 
 /*
- * Reads the appendix of the trace that is all of `fd`, a regular file: 1, or 0 when there is none
- * that holds, or -1 with `e`. Reads the whole file, and allocates no more than is in it.
+ * Reads the appendix of the trace in `fd`, a regular file. Returns 1, 0 when there is no valid one,
+ * or -1 with `e`. Reads the whole file, and allocates no more than its size.
  */
 int appendix_read(int fd, struct appendix *a, struct err *e);
 
-/* What the end piece states. */
+/* The contents of the end piece. */
 struct appendix_sums {
     uint64_t trace_bytes, len, trace_hash, hash;
 };
 
-/* Whether `head` begins a piece, and of how many bytes. */
+/* Whether `head` begins a piece; *n gets its length. */
 bool appendix_piece(const uint8_t head[APPENDIX_HEAD], uint32_t *n);
 
-/* Whether a piece may follow when `len` bytes of content came before: all but the last are full. */
+/* Whether another piece may follow `len` bytes of content: all pieces but the last are full. */
 bool appendix_goes_on(uint64_t len);
 
-/* Reads the end piece; false: it is none. */
+/* Parses the end piece; false if it is not one. */
 bool appendix_sums(const uint8_t end[APPENDIX_END_PIECE], struct appendix_sums *sums);
 
 #endif

@@ -4,10 +4,10 @@
 
 #include "base/bytes.h"
 
-#define LOW_BITS 0x55555555u /* of each 2-bit number */
+#define LOW_BITS 0x55555555u /* low bit of each 2-bit number */
 #define HIGH_BITS 0xAAAAAAAAu
 
-/* Colours as 8 bits a channel. */
+/* A colour with 8 bits per channel. */
 struct rgb {
     int r, g, b;
 };
@@ -24,27 +24,30 @@ static int largest(int a, int b, int c)
     return most > c ? most : c;
 }
 
-/* The largest channel; red and blue count less than green, by so much. */
+/* The largest channel after `red` and `blue` are subtracted from theirs. */
 static int weigh(struct rgb c, int red, int blue)
 {
     return largest(c.r - red, c.g, c.b - blue);
 }
 
-/* 0, 1, 2, 3 of the client are 1, 3, 2, 0 of BC1. */
+/* The client's 0, 1, 2, 3 are BC1's 1, 3, 2, 0. */
 static uint32_t reorder(uint32_t numbers)
 {
     uint32_t low = ~numbers & LOW_BITS, high = ~numbers & HIGH_BITS;
     return (low << 1 | high >> 1) ^ high;
 }
 
-/* Four colours become three: 0, 1, 2, 3 of the one table are 1, 0, 2, 2 of the other. */
+/*
+ * Maps the numbers of the four-colour table to the three-colour table: 0, 1, 2, 3 become 1, 0, 2,
+ * 2.
+ */
 static uint32_t three_of_four(uint32_t numbers)
 {
     uint32_t high = numbers & HIGH_BITS;
     return high | (~(numbers | high >> 1) & LOW_BITS);
 }
 
-/* What difference between the two colours is too small to matter, by the first one's brightness. */
+/* The largest negligible difference between the two colours, given the first one's brightness. */
 static int one_color_limit(int brightness)
 {
     return brightness < 16 ? 12 : brightness < 44 ? 6 : 3;
@@ -60,7 +63,7 @@ static int three_colors_limit(int brightness)
     return brightness < 48 ? 48 : brightness < 64 ? 32 : 24;
 }
 
-/* Each channel's mean, rounded down; no channel's carry may reach the next one. */
+/* Each channel's mean, rounded down, without carry into the next channel. */
 static uint32_t mean(uint32_t a, uint32_t b)
 {
     return (((a & 0xF800) + (b & 0xF800)) >> 1 & 0xF800) |
@@ -74,7 +77,7 @@ static void block_from_client(uint8_t *block)
     struct rgb a = widen(c0), b = widen(c1);
     struct rgb apart = {abs(a.r - b.r), abs(a.g - b.g), abs(a.b - b.b)};
     if (numbers == LOW_BITS) {
-        /* One colour already, as clients write it: the second one everywhere. */
+        /* Already a single colour, as clients write it: all pixels use the second one. */
     } else if (weigh(apart, 1, 2) <= one_color_limit(weigh(a, 1, 2))) {
         c0 = mean(c0, c1);
         c1 = numbers = 0;

@@ -10,10 +10,10 @@
 #include <stdint.h>
 
 /*
- * Turns `n` blocks as clients send them into those that traces hold: the client's numbers, whose
- * order is of its own, become BC1's, and blocks of little contrast are simplified so that they
- * compress better. The same for all releases.
- * Source: server/TracyTextureCompression.cpp FixOrder and Rdo @ v0.9.1 … v0.14.0.
+ * Converts `n` blocks from the client's format to that of traces. The client numbers the colours in
+ * another order than BC1. Low-contrast blocks are simplified so that they compress better.
+ * Identical in all releases. Source: server/TracyTextureCompression.cpp FixOrder and Rdo @ v0.9.1 …
+ * v0.14.0.
  */
 void bc1_from_client(uint8_t *blocks, size_t n);
 

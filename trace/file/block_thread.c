@@ -5,11 +5,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* A block, and what it became. */
+/* A block and its encoded form. */
 struct place {
     size_t len;
-    size_t first, end; /* memory events */
-    bool encoded;      /* under the lock; the rest belongs to who has the block */
+    size_t first, end; /* range of memory events */
+    bool encoded;      /* guarded by the lock; the block's holder owns the rest */
     size_t size;
     uint8_t *out;
     uint8_t bytes[BLOCK_SIZE];
@@ -17,26 +17,26 @@ struct place {
 
 struct lane {
     struct block_thread *all;
-    unsigned number; /* of the thread */
+    unsigned number; /* of the lane's thread */
     pthread_t thread;
 };
 
 struct block_thread {
     struct block_work work;
-    bool running; /* else the work is done by who puts */
+    bool running; /* false: block_thread_sink does the work itself */
     unsigned threads;
     struct lane lanes[BLOCK_THREAD_LANES];
     pthread_mutex_t lock;
     pthread_cond_t came, went;
-    /* under the lock; blocks written … put are the threads', the others are free */
+    /* guarded by the lock; threads own blocks written … put, the others are free */
     uint64_t put, written;
-    bool writing; /* one of the threads is */
-    bool last;    /* no more will come */
-    bool failed;  /* blocks are dropped, because of `err` or because it was given up */
+    bool writing; /* a thread is writing */
+    bool last;    /* no more blocks will come */
+    bool failed;  /* drop blocks, after the error in `err` or a release without finish */
     struct err err;
-    /* of who puts */
+    /* owned by the producer */
     size_t first, end;
-    uint8_t *room; /* for all places' `out` */
+    uint8_t *room; /* for `out` of all places */
     struct place places[BLOCK_THREAD_DEPTH];
 };
 
@@ -45,7 +45,7 @@ static struct place *place_of(struct block_thread *t, uint64_t block)
     return &t->places[block % BLOCK_THREAD_DEPTH];
 }
 
-/* ---- the threads; all of this with the lock held */
+/* ---- the threads; these functions hold the lock */
 
 static void fail(struct block_thread *t, const struct err *e)
 {
@@ -56,7 +56,7 @@ static void fail(struct block_thread *t, const struct err *e)
     pthread_cond_signal(&t->went);
 }
 
-/* Writes what is next in order and encoded, unless another thread is at it and will see it. */
+/* Writes encoded blocks in order, unless another thread is writing; that one will see them. */
 static void write_on(struct block_thread *t)
 {
     struct err e = {0};
@@ -85,7 +85,7 @@ static int encode(struct block_thread *t, uint64_t block, struct place *p, struc
     return t->work.encode(t->work.ctx, (unsigned)(block % t->work.lanes), &b, p->out, &p->size, e);
 }
 
-/* Waits for a block. False when it will not come. */
+/* Waits for a block. False when none will come. */
 static bool wait_for(struct block_thread *t, uint64_t block)
 {
     while (t->put <= block && !t->last && !t->failed)
@@ -93,7 +93,10 @@ static bool wait_for(struct block_thread *t, uint64_t block)
     return t->put > block && !t->failed;
 }
 
-/* Lanes are dealt to threads as blocks are to lanes, so a lane stays with a thread. */
+/*
+ * Lanes are assigned to threads round robin, as blocks are to lanes, so a lane always has the same
+ * thread.
+ */
 static void *run_lane(void *arg)
 {
     const struct lane *lane = arg;
@@ -133,7 +136,7 @@ static void end(struct block_thread *t, bool drop)
     t->threads = 0;
 }
 
-/* Signals are for the thread that began it all. */
+/* The new threads block all signals: the program's own threads handle them. */
 static bool start(struct block_thread *t)
 {
     sigset_t all, before;
@@ -142,7 +145,7 @@ static bool start(struct block_thread *t)
     sigfillset(&all);
     if (pthread_sigmask(SIG_SETMASK, &all, &before) != 0)
         return false;
-    /* Each asks how many there are when the first block has come. */
+    /* Threads read the thread count only when the first block arrives. */
     for (unsigned i = 0; i < n && started; i++) {
         t->lanes[i] = (struct lane){.all = t, .number = i};
         started = pthread_create(&t->lanes[i].thread, NULL, run_lane, &t->lanes[i]) == 0;
@@ -198,7 +201,7 @@ void block_thread_free(struct block_thread *t)
     free(t);
 }
 
-/* ---- who puts */
+/* ---- the producer */
 
 static void put_events(void *ctx, size_t first, size_t end)
 {
@@ -207,7 +210,7 @@ static void put_events(void *ctx, size_t first, size_t end)
     t->end = end;
 }
 
-/* Waits for room. False when the work has failed. */
+/* Waits for a free place. False when the work has failed. */
 static bool wait_for_room(struct block_thread *t)
 {
     pthread_mutex_lock(&t->lock);
@@ -218,7 +221,7 @@ static bool wait_for_room(struct block_thread *t)
     return room;
 }
 
-/* Without a thread. */
+/* Encodes and writes without a thread. */
 static int put_now(struct block_thread *t, struct place *p, struct err *e)
 {
     if (encode(t, t->put, p, e) != 0 || t->work.append(t->work.ctx, p->out, p->size, e) != 0) {
@@ -237,7 +240,7 @@ static int put_block(void *ctx, const uint8_t *block, size_t len, struct err *e)
         *e = t->err;
         return -1;
     }
-    /* Free, and nobody else's: only here are blocks added. */
+    /* Free, and no thread uses it: only this function adds blocks. */
     struct place *p = place_of(t, t->put);
     memcpy(p->bytes, block, len);
     p->len = len;

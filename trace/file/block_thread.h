@@ -2,34 +2,34 @@
 #define TIDEMARK_TRACE_FILE_BLOCK_THREAD_H
 
 /*
- * Blocks of a stream are compressed and written in threads of their own, one for each lane, so that
- * this goes on while the next blocks are made. They are written in their order, so what is written
- * is the same. A few blocks may wait; who puts one more waits, too.
+ * Compresses and writes the blocks of a stream in separate threads, one per lane, while the caller
+ * produces the next blocks. Blocks are written in order, so the output is the same. The queue holds
+ * a few blocks; if it is full, the producer waits.
  *
- * Where a thread cannot be had all is done at once, by who puts.
+ * If no thread can be created, the producer does the work itself.
  */
 
 #include "base/err.h"
 #include "trace/file/stream.h"
 
-/* Blocks that may wait, or be worked on. */
+/* The most blocks queued or in work. */
 #define BLOCK_THREAD_DEPTH 8u
 
-/* Threads at most; more lanes than this share them. */
+/* The most threads; further lanes share them. */
 #define BLOCK_THREAD_LANES 4u
 
 struct block_thread;
 
-/* Only the threads call `work` from now on, until block_thread_finish or block_thread_free. */
+/* From this call until block_thread_finish or block_thread_free, only the threads use `work`. */
 int block_thread_open(struct block_thread **out, struct block_work work, struct err *e);
 
-/* An error of the work comes with a later put, or at the end. */
+/* A later put, or block_thread_finish, reports an error of the work. */
 struct block_sink block_thread_sink(struct block_thread *t);
 
-/* Waits until all blocks are written; then the threads are gone. -1 with the work's error. */
+/* Waits until all blocks are written and ends the threads. Returns -1 with the work's error. */
 int block_thread_finish(struct block_thread *t, struct err *e);
 
-/* Blocks that wait are dropped unless it was finished. NULL is harmless. */
+/* Drops queued blocks unless it was finished. Accepts NULL. */
 void block_thread_free(struct block_thread *t);
 
 #endif

@@ -7,7 +7,7 @@
 #include "base/map.h"
 #include "trace/file/limits.h"
 
-/* Numbers of source locations are 16 bits, and a list of statistics has each once. */
+/* Source location numbers have 16 bits, and a list of statistics has each once. */
 #define ZONE_STATS_MAX 65536u
 
 int check_failed(const struct record_place *place, size_t i, struct err *e, const char *fmt, ...)
@@ -24,12 +24,12 @@ int check_failed(const struct record_place *place, size_t i, struct err *e, cons
                    place->offset + i * place->size, text);
 }
 
-/* One call of a check: where it is and whom it tells. */
+/* The position and context of one check, for error texts. */
 struct spot {
     struct checks *k;
     const struct record_place *place;
     struct err *e;
-    size_t i; /* the record in the batch */
+    size_t i; /* the record's index in the batch */
 };
 
 static int out_of_bounds(const struct spot *s, const char *what, uint64_t index, uint64_t count)
@@ -64,7 +64,7 @@ static int settle(const struct spot *s, enum late_table table, uint64_t count)
     return out_of_bounds(&used, late_names[table], late->max, count);
 }
 
-/* A string index: 0 none, else from 1. */
+/* A string index: 0: none, else from 1. */
 static int check_sidx(const struct spot *s, uint32_t index)
 {
     return index <= s->k->strings ? 0 : out_of_bounds(s, "string", index, s->k->strings);
@@ -178,7 +178,7 @@ CHECK(check_expands, count)
     return 0;
 }
 
-/* Files of old versions have had longer tables; numbers beyond 16 bits are of no use there. */
+/* Files of old versions may have longer tables; numbers beyond 16 bits are unusable there. */
 static int check_locations(const struct spot *s, uint64_t n)
 {
     if (n <= s->k->layout->locations_max)
@@ -305,7 +305,10 @@ CHECK(check_memory_event_slowly, memory_event)
     return check_local_thread(s, r->thread_free);
 }
 
-/* The longest lists there are: one pass for the largest values, then seldom another. */
+/*
+ * The longest lists of a file: one pass finds the largest values, and a second one is rarely
+ * needed.
+ */
 static int check_memory_event(struct spot *s, const void *recs, size_t n)
 {
     const struct rec_memory_event *r = recs;

@@ -6,8 +6,8 @@
 #include "trace/file/codec_field.h"
 
 struct codec_scratch {
-    uint8_t sizes[REC_TYPE_COUNT]; /* bytes of a record, 0: they vary */
-    uint8_t frame_sizes[2];        /* with their ends, and in continuous sets */
+    uint8_t sizes[REC_TYPE_COUNT]; /* bytes per record; 0: they vary */
+    uint8_t frame_sizes[2];        /* of frame sets with ends, and of continuous ones */
     uint64_t frames[UINT16_MAX + 1];
     struct rec_inline_frame inlines[UINT8_MAX + 1];
 };
@@ -24,7 +24,7 @@ RECORD_CODEC(x_count, count)
     x_u64(x, d, &r->n);
 }
 
-/* A count before a list whose times are differences that start from 0. */
+/* A count before a list whose time deltas start from 0. */
 RECORD_CODEC(x_count_of_times, count)
 {
     c->time = 0;
@@ -222,8 +222,8 @@ RECORD_CODEC(x_message, message)
         x_u8(x, d, &r->source);
         x_u8(x, d, &r->severity);
     } else if (is_read(d)) {
-        r->source = 0;   /* the program */
-        r->severity = 2; /* info */
+        r->source = 0;   /* default: the program */
+        r->severity = 2; /* default: info */
     }
 }
 
@@ -376,8 +376,8 @@ RECORD_CODEC(x_pool, pool)
 }
 
 /*
- * When a file says that a block was freed. Official servers write a free before time 0 as it is,
- * not relative to the allocation.
+ * The time of a free in the file. Official servers write a free before time 0 as it is, not
+ * relative to the allocation.
  */
 static inline int64_t free_time_in_file(int64_t alloc, int64_t after)
 {
@@ -387,8 +387,8 @@ static inline int64_t free_time_in_file(int64_t alloc, int64_t after)
 }
 
 /*
- * The end of an allocation is relative to its own beginning, -1 while it is active. It cannot be
- * earlier: a free that is becomes one at the time of the allocation.
+ * The free time of an allocation is relative to the allocation's time; -1 while it is active. A
+ * free before the allocation is moved to the allocation's time.
  */
 ALWAYS_INLINE void x_free_time(struct xfer *x, enum dir d, struct rec_memory_event *r)
 {
@@ -423,7 +423,7 @@ RECORD_CODEC(x_pool_end, pool_end)
     x_u64(x, d, &r->name);
 }
 
-/* The file's frame ids are not aligned: reading copies them. */
+/* Frame ids in the file are unaligned: reading copies them. */
 RECORD_CODEC(x_callstack, callstack)
 {
     x_u16(x, d, &r->len);
@@ -466,7 +466,7 @@ RECORD_CODEC(x_dict, blob)
     x_text32(x, d, &r->bytes);
 }
 
-/* BC1 blocks: half a byte per pixel, at most 2.1 GiB. */
+/* BC1 blocks take half a byte per pixel, at most 2.1 GiB. */
 RECORD_CODEC(x_frame_image, frame_image)
 {
     UNUSED_STATE;
@@ -561,14 +561,14 @@ RECORD_CODEC(x_source_file, source_file)
 /* ---- instances */
 
 struct record_codec {
-    size_t (*size)(const struct codec *c); /* the types of fixed size */
+    size_t (*size)(const struct codec *c); /* fixed size */
     codec_read_fn *read;
     void (*write)(struct codec *c, uint8_t *bytes, const void *recs, size_t n);
     size_t (*try)(struct codec *c, const uint8_t *bytes, size_t len, void *rec, uint64_t *need);
-    void (*put)(struct codec *c, const void *rec, struct out_stream *out); /* the varying ones */
+    void (*put)(struct codec *c, const void *rec, struct out_stream *out); /* varying size */
 };
 
-/* The state is copied in and out so that it can stay in registers over a whole batch. */
+/* Works on a copy of the state, so that it can stay in registers over a whole batch. */
 #define FIXED(FN, STRUCT)                                                                          \
     static size_t FN##_size(const struct codec *c)                                                 \
     {                                                                                              \

@@ -2,8 +2,8 @@
 #define TIDEMARK_TRACE_FILE_CODEC_FIELD_H
 
 /*
- * The fields that records are made of, for codec.c: each function moves one field in the direction
- * that it is given as a constant, and so compiles to a load, a store or an addition.
+ * The fields of records, for codec.c. Each function takes the direction as a constant and moves one
+ * field, so it compiles to a load, a store or an addition.
  */
 
 #include <stdbool.h>
@@ -16,17 +16,17 @@
 
 #define ALWAYS_INLINE static inline __attribute__((always_inline))
 
-/* Room for the fixed parts of a record of varying size: 255 inline frames of 18 bytes and more. */
+/* Room for the fixed parts of a record of varying size: more than 255 inline frames of 18 bytes. */
 #define VARYING_ROOM 8192u
 
-/* READ has been promised the bytes, TRY checks for them, SIZE only counts. */
+/* READ: the bytes are known to be there. TRY checks for them. SIZE only counts. */
 enum dir { READ, TRY, WRITE, SIZE };
 
 struct xfer {
-    uint8_t *p;             /* next byte: to read from, or to write to */
-    const uint8_t *end;     /* TRY: end of the bytes at hand */
+    uint8_t *p;             /* next byte to read or write */
+    const uint8_t *end;     /* TRY: end of the available bytes */
     size_t size;            /* SIZE: bytes so far */
-    uint64_t lacking;       /* TRY: bytes wanted past `end` when reading stopped */
+    uint64_t lacking;       /* TRY: bytes missing after `end` when reading stopped */
     bool out_of_range;      /* see struct codec */
     struct out_stream *out; /* WRITE of records of varying size */
 };
@@ -36,7 +36,7 @@ ALWAYS_INLINE bool is_read(enum dir d)
     return d == READ || d == TRY;
 }
 
-/* TRY: whether `n` more bytes are at hand; once they are not, nothing more is. */
+/* TRY: whether `n` more bytes are available; after the first failure always false. */
 ALWAYS_INLINE bool x_has(struct xfer *x, uint64_t n)
 {
     uint64_t left = (uint64_t)(x->end - x->p);
@@ -111,7 +111,7 @@ ALWAYS_INLINE void check_time(struct xfer *x, uint64_t t)
     x->out_of_range |= (t + (UINT64_C(1) << 47)) >> 48 != 0;
 }
 
-/* A time in full. */
+/* An absolute time. */
 ALWAYS_INLINE void x_time(struct xfer *x, enum dir d, int64_t *t)
 {
     x_i64(x, d, t);
@@ -126,7 +126,7 @@ ALWAYS_INLINE void x_time48(struct xfer *x, enum dir d, int64_t *t)
     x_i48_raw(x, d, t);
 }
 
-/* A time as its difference to `ref`, which moves on to it. Wraps; hostile sums are caught after. */
+/* A time as its difference from `ref`, which is updated. Wraps; hostile sums are rejected later. */
 ALWAYS_INLINE void x_delta(struct xfer *x, enum dir d, uint64_t *ref, int64_t *t)
 {
     uint64_t delta = d == WRITE ? (uint64_t)*t - *ref : 0;
@@ -139,7 +139,7 @@ ALWAYS_INLINE void x_delta(struct xfer *x, enum dir d, uint64_t *ref, int64_t *t
     check_time(x, *ref);
 }
 
-/* `len` bytes that the record views in place; written after what stands before them. */
+/* `len` bytes that the record refers to in place; written after the fields before them. */
 ALWAYS_INLINE void x_bytes(struct xfer *x, enum dir d, uint64_t len, struct view *v)
 {
     if (d == TRY) {

@@ -14,8 +14,8 @@
  * Source: server/TracyFileHeader.hpp, TracyFileMeta.hpp, TracyFileRead.hpp and TracyFileWrite.hpp @
  * v0.9.1 … v0.14.0. Container and inner version are independent of each other.
  *
- * Readers and writers keep one codec state per stream and work block by block in the caller's
- * thread; neither maps the file into memory.
+ * Readers and writers keep one codec state per stream and process the blocks one after another in
+ * the caller's thread. Neither maps the file into memory.
  */
 
 #include <stdint.h>
@@ -36,17 +36,17 @@ struct container_info {
     unsigned streams;
     uint64_t file_bytes;  /* read from the file so far */
     uint64_t blocks;      /* decompressed so far */
-    uint64_t inner_bytes; /* that they held */
+    uint64_t inner_bytes; /* uncompressed bytes of those blocks */
 };
 
 struct container_limits {
-    uint64_t decoder_bytes; /* most memory that decoder states fill; 0: by the file's size */
+    uint64_t decoder_bytes; /* most memory that decoder states fill; 0: limit by the file's size */
 };
 
 /*
- * Without a limit: CONTAINER_DECODER_SHARE times the bytes of the file that were read, but from
- * CONTAINER_DECODER_LEAST to what 31 streams of the strongest official setting take (zstd 22: a
- * window of 128 MiB each). What was allocated and never written to does not count.
+ * The default limit is CONTAINER_DECODER_SHARE times the file bytes read. It is at least
+ * CONTAINER_DECODER_LEAST, and at most what 31 streams of the strongest official setting need (zstd
+ * 22: a window of 128 MiB each). Allocated memory that was never written does not count.
  */
 #define CONTAINER_DECODER_SHARE 64u
 #define CONTAINER_DECODER_LEAST (UINT64_C(96) << 20)
@@ -55,14 +55,14 @@ struct container_limits {
 struct container_reader;
 
 /*
- * Starts to read a file descriptor from where it stands; it stays the caller's. Reads the magic:
- * ERR_INPUT when it is no Tracy trace. `limits` may be NULL.
+ * Starts reading a file descriptor at its current offset; the caller keeps owning it. Reads the
+ * magic: ERR_INPUT if the file is no Tracy trace. `limits` may be NULL.
  */
 int container_reader_open(struct container_reader **out, int fd,
                           const struct container_limits *limits, struct err *e);
 void container_reader_free(struct container_reader *r);
 
-/* Goes on to the end of the file, block by block, without looking into them. */
+/* Reads block headers up to the end of the file without decompressing. */
 int container_reader_skip(struct container_reader *r, struct err *e);
 
 /* The inner stream. Errors name block and file offset. */
@@ -70,59 +70,58 @@ struct byte_source container_reader_source(struct container_reader *r);
 
 const struct container_info *container_reader_info(const struct container_reader *r);
 
-/* A place between two blocks: bytes since the magic's first, and XXH3 of them. */
+/* A position between two blocks: bytes from the magic on, and their XXH3. */
 struct container_mark {
     uint64_t offset, hash;
 };
 
-/* Where the next block begins. After container_reader_skip the hash is not that of the bytes. */
+/* The start of the next block. After container_reader_skip the hash is invalid. */
 struct container_mark container_reader_mark(const struct container_reader *r);
 
 enum container_tail_kind {
     TAIL_NONE,
-    TAIL_APPENDIX, /* one that holds for this trace (trace/file/appendix.h) */
-    TAIL_CHANGED,  /* an appendix that holds for other bytes, or is damaged */
-    TAIL_TRACE,    /* another trace, maybe behind an appendix */
+    TAIL_APPENDIX, /* a valid one for this trace (trace/file/appendix.h) */
+    TAIL_CHANGED,  /* an appendix of other bytes, or a damaged one */
+    TAIL_TRACE,    /* another trace, possibly after an appendix */
     TAIL_OTHER,
 };
 
-/* What the file has behind the last block of the trace. */
+/* The data after the last block of the trace. */
 struct container_tail {
     enum container_tail_kind kind;
     uint64_t offset, bytes;
-    uint64_t other; /* TAIL_TRACE: where the other trace begins */
+    uint64_t other; /* TAIL_TRACE: offset of the other trace */
 };
 
 /*
- * Reads from `end`, a mark of this reader, to the end of the file. The file must be seekable if
- * the reader is beyond `end`.
+ * Reads from `end`, a mark of this reader, to the end of the file. If the reader is past `end`, the
+ * file must be seekable.
  */
 int container_reader_tail(struct container_reader *r, const struct container_mark *end,
                           struct container_tail *tail, struct err *e);
 
 enum container_method {
-    METHOD_DEFAULT, /* what official tools of the version write: see container_options_default */
-    METHOD_LZ4,     /* fast */
-    METHOD_LZ4_HC,  /* level 9 */
+    METHOD_DEFAULT,     /* official default of the version: see container_options_default */
+    METHOD_LZ4,         /* fast */
+    METHOD_LZ4_HC,      /* level 9 */
     METHOD_LZ4_EXTREME, /* level 12, slow */
     METHOD_ZSTD,
 };
 
 /*
- * Levels of zstd with a match finder of our own for blocks of memory events
- * (trace/file/event_match.h), used when the first of them show that it makes them no larger
- * (trace/file/match_trial.h). It takes a third of the time of level 3. All other blocks are
- * compressed by zstd's search: at level 3, as official tools do, or by the fast strategy of level 1
- * with matches of five bytes and a table large enough to remember addresses that come back. Any
- * zstd decoder reads both.
+ * zstd levels with Tidemark's match finder for blocks of memory events (trace/file/event_match.h),
+ * which takes a third of the time of level 3. It is used when the first such blocks show that it
+ * does not make them larger (trace/file/match_trial.h). All other blocks use zstd's search: at
+ * level 3, like official tools, or for the fast level the strategy of level 1 with matches of five
+ * bytes and a table large enough to remember recurring addresses. Any zstd decoder reads both.
  */
 #define CONTAINER_LEVEL_OWN 1000
 #define CONTAINER_LEVEL_OWN_FAST 1001
 
 struct container_options {
     enum container_method method;
-    int level;        /* zstd level, ZSTD_minCLevel() to ZSTD_maxCLevel(), or one of those above */
-    unsigned streams; /* 1 to 255; 0: CONTAINER_STREAMS_OFFICIAL; the old containers have one */
+    int level;        /* zstd level, ZSTD_minCLevel() to ZSTD_maxCLevel(), or a level above */
+    unsigned streams; /* 1 to 255; 0: CONTAINER_STREAMS_OFFICIAL; old containers have one */
     bool old_magic;   /* "tlZ\4" or "tZst", which releases up to 0.10 need */
 };
 
@@ -131,34 +130,37 @@ struct container_options {
 
 /*
  * The default: LZ4 in an old container, else zstd, CONTAINER_LEVEL_OWN, in four streams. Users
- * compare the sizes of a trace before and after a tool strips it. So all that is not memory events
- * must take as many bytes as the official tools of the version make of it.
+ * compare the sizes of a trace before and after a tool strips it. So everything but memory events
+ * must take as many bytes as with the official tools of the version.
  */
 struct container_options container_options_default(void);
 
 struct container_writer;
 
-/* Writes the magic to `fd`, which stays the caller's. ERR_USAGE for options out of range. */
+/* Writes the magic to `fd`, which the caller keeps owning. ERR_USAGE for options out of range. */
 int container_writer_open(struct container_writer **out, int fd,
                           const struct container_options *options, struct err *e);
 void container_writer_free(struct container_writer *w);
 
-/* Takes the blocks of an out_stream. An error of write(2) is ERR_OUTPUT with its text. */
+/* Takes the blocks of an out_stream. A failed write(2) is ERR_OUTPUT with its text. */
 struct block_sink container_writer_sink(struct container_writer *w);
 
 /*
- * The same in two steps, instead of it, with a lane for each compression stream (see
+ * An alternative to the sink: the same work in two steps, with a lane per compression stream (see
  * trace/file/block_thread.h).
  */
 struct block_work container_writer_work(struct container_writer *w);
 
-/* Writes out what is buffered; to be called once after the last block. */
+/* Flushes the buffer; call it once after the last block. */
 int container_writer_finish(struct container_writer *w, struct err *e);
 
-/* With nothing left open. */
+/* The effective options, with all defaults filled in. */
 const struct container_options *container_writer_options(const struct container_writer *w);
 
-/* Bytes written to the file, and nanoseconds spent on compressing and writing, of all threads. */
+/*
+ * Bytes written to the file, and nanoseconds spent on compressing and writing, summed over all
+ * threads.
+ */
 uint64_t container_writer_bytes(const struct container_writer *w);
 uint64_t container_writer_time(const struct container_writer *w);
 

@@ -14,16 +14,16 @@
 
 #define READ_PIECE ((size_t)1 << 20)
 
-/* What a zstd decoder takes beside its window: tables and a block on its way. */
+/* Memory of a zstd decoder beside its window: tables and a block in progress. */
 #define DECODER_BASE ((uint64_t)512 << 10)
 
-/* The state of one compression stream, made when its first block comes. */
+/* The state of one compression stream, created with its first block. */
 struct decoder {
     ZSTD_DCtx *zstd;
-    uint8_t *previous; /* LZ4: the stream's block before, which is the dictionary of the next */
+    uint8_t *previous; /* LZ4: the stream's previous block, the dictionary of the next */
     size_t previous_len;
-    size_t bytes;     /* memory that it takes */
-    uint64_t decoded; /* bytes that came out of it */
+    size_t bytes;     /* memory used */
+    uint64_t decoded; /* decompressed bytes */
 };
 
 struct container_reader {
@@ -31,15 +31,15 @@ struct container_reader {
     bool at_end; /* read(2) has returned 0 */
     uint8_t *buf;
     size_t pos, len;    /* unread bytes are buf[pos … len) */
-    XXH3_state_t *hash; /* of the magic and the blocks that were decompressed */
+    XXH3_state_t *hash; /* of the magic and the decompressed blocks */
     struct container_info info;
     uint64_t decoder_limit;
     uint64_t decoder_bytes;
-    size_t short_block; /* bytes of the block that was not full; 0: none yet */
+    size_t short_block; /* bytes of the first block that was not full; 0: none yet */
     struct decoder decoders[255];
 };
 
-/* Makes `n` ≤ READ_PIECE bytes contiguous. 1, or 0 when the file ends before, or -1. */
+/* Makes `n` ≤ READ_PIECE bytes contiguous. Returns 1, 0 when the file ends before, or -1. */
 static int file_need(struct container_reader *r, size_t n, struct err *e)
 {
     if (r->len - r->pos >= n)
@@ -66,7 +66,7 @@ static uint64_t file_offset(const struct container_reader *r)
     return r->info.file_bytes - (r->len - r->pos);
 }
 
-/* Takes the next `n` bytes, which are contiguous. */
+/* Consumes the next `n` bytes, which are contiguous. */
 static void take(struct container_reader *r, size_t n)
 {
     XXH3_64bits_update(r->hash, r->buf + r->pos, n);
@@ -172,8 +172,7 @@ static int block_error(const struct container_reader *r, uint32_t size, struct e
                    what);
 }
 
-/* Without a limit of the caller's it grows with the file: a small one has no use for large windows.
- */
+/* The caller's limit, or one that grows with the file: a small file needs no large windows. */
 static uint64_t decoder_limit(const struct container_reader *r)
 {
     uint64_t by_file = r->info.file_bytes * CONTAINER_DECODER_SHARE;
@@ -196,7 +195,7 @@ static int count_decoder(struct container_reader *r, struct decoder *d, size_t b
     return 0;
 }
 
-/* All three return the block's uncompressed size, BLOCK_SIZE + 1 when it is longer, or -1. */
+/* All three return the block's uncompressed size, BLOCK_SIZE + 1 when it is larger, or -1. */
 static ssize_t decode_lz4(struct container_reader *r, struct decoder *d, const uint8_t *in,
                           uint32_t size, uint8_t *out, struct err *e)
 {
@@ -223,7 +222,7 @@ static ssize_t decode_zstd(struct container_reader *r, struct decoder *d, const 
         d->zstd = ZSTD_createDCtx();
         if (!d->zstd)
             return err_no_memory(e, "a zstd decoder");
-        /* What the official reader's libzstd takes by default, and so what writers may use. */
+        /* The default limit of the official reader's libzstd, so writers may use that much. */
         ZSTD_DCtx_setParameter(d->zstd, ZSTD_d_windowLogMax, 27);
     }
     ZSTD_inBuffer from = {in, size, 0};
@@ -238,7 +237,7 @@ static ssize_t decode_zstd(struct container_reader *r, struct decoder *d, const 
         if (from.pos == in_before && to.pos == out_before)
             return block_error(r, size, e, "damaged zstd data");
     }
-    /* Of a window that was allocated memory has only what was written to. */
+    /* Only the written part of an allocated window takes memory. */
     d->decoded += to.pos;
     uint64_t touched = d->decoded + DECODER_BASE, whole = ZSTD_sizeof_DCtx(d->zstd);
     if (count_decoder(r, d, (size_t)(touched < whole ? touched : whole), size, e) != 0)
@@ -246,7 +245,7 @@ static ssize_t decode_zstd(struct container_reader *r, struct decoder *d, const 
     return (ssize_t)to.pos;
 }
 
-/* The next block's compressed bytes at *in. 1, or 0 at the end of the file, or -1. */
+/* Reads the next block's compressed bytes to *in. Returns 1, 0 at the end of the file, or -1. */
 static int next_block(struct container_reader *r, const uint8_t **in, uint32_t *size, struct err *e)
 {
     int got = file_need(r, 4, e);
@@ -310,7 +309,7 @@ int container_reader_skip(struct container_reader *r, struct err *e)
     const uint8_t *in;
     uint32_t size;
     int more;
-    r->short_block = 0; /* how long those that follow are is not known */
+    r->short_block = 0; /* the sizes of the following blocks are unknown */
     while ((more = next_block(r, &in, &size, e)) > 0) {
         r->pos += 4 + (size_t)size;
         r->info.blocks++;
@@ -333,9 +332,9 @@ struct container_mark container_reader_mark(const struct container_reader *r)
     return (struct container_mark){file_offset(r), XXH3_64bits_digest(r->hash)};
 }
 
-/* ---- behind the trace */
+/* ---- after the trace */
 
-/* Goes back to `end`. */
+/* Seeks back to `end`. */
 static int go_back(struct container_reader *r, const struct container_mark *end, struct err *e)
 {
     uint64_t ahead = r->info.file_bytes - end->offset;
@@ -350,7 +349,7 @@ static int go_back(struct container_reader *r, const struct container_mark *end,
     return 0;
 }
 
-/* Takes the pieces of an appendix, as far as there are some. Whether their end ends the file. */
+/* Reads the pieces of an appendix, if any. Returns whether its end piece ends the file. */
 static int take_pieces(struct container_reader *r, const struct container_mark *end,
                        struct container_tail *tail, struct err *e)
 {
@@ -377,7 +376,7 @@ static int take_pieces(struct container_reader *r, const struct container_mark *
     return more < 0 ? -1 : 1;
 }
 
-/* What stands at a place where no piece of an appendix does. */
+/* Identifies data that is no piece of an appendix. */
 static int look_at_rest(struct container_reader *r, struct container_tail *tail, struct err *e)
 {
     struct container_info unused;

@@ -16,44 +16,44 @@
 
 #define WRITE_PIECE ((size_t)1 << 20)
 
-/* Old readers map the file; what is said at avoid_page_end hangs on the page size. */
+/* Old readers map the file, so avoid_page_end depends on the page size. */
 #define PAGE 4096u
 
 /* Source: capture/src/capture.cpp and update/src/update.cpp @ v0.11.1 … v0.14.0. */
 #define LEVEL_OFFICIAL 3
 
-/* Of all streams together: addresses and call stacks that come again have done so by then. */
+/* Over all streams: by then, recurring addresses and call stacks have recurred. */
 #define TRIAL_BLOCKS 16u
 
-/* The state of one compression stream, made when its first block comes. */
+/* The state of one compression stream, created with its first block. */
 struct encoder {
     LZ4_stream_t *lz4;
     LZ4_streamHC_t *lz4_hc;
     ZSTD_CCtx *zstd;
-    struct event_match *match;        /* own levels only */
-    struct match_trial *trial;        /* of it; NULL: over */
+    struct event_match *match;        /* CONTAINER_LEVEL_OWN and _OWN_FAST only */
+    struct match_trial *trial;        /* the trial of `match`; NULL: finished */
     bool trying;                      /* the trial has begun */
-    enum trial_verdict verdict;       /* TRIAL_OURS: sequences come from `match` */
-    bool over;                        /* and no more from now on */
-    const struct stream_block *block; /* that is being compressed */
-    /* LZ4 refers back to the stream's block before, which therefore stays where it was. */
+    enum trial_verdict verdict;       /* TRIAL_OURS: `match` provides the sequences */
+    bool over;                        /* `match` provides no more sequences */
+    const struct stream_block *block; /* the block being compressed */
+    /* LZ4 refers back to the stream's previous block, which must therefore stay in place. */
     uint8_t *blocks[2];
     unsigned turn;
     size_t last_len;           /* of its newest block */
-    const uint8_t *last_input; /* and bytes (LZ4 only) */
-    uint64_t time;             /* spent on compressing */
+    const uint8_t *last_input; /* its bytes (LZ4 only) */
+    uint64_t time;             /* ns spent on compressing */
 };
 
 struct container_writer {
     int fd;
     struct container_options options;
-    uint8_t *buf; /* WRITE_PIECE; the newest block is always still in it */
+    uint8_t *buf; /* WRITE_PIECE bytes; always still contains the newest block */
     size_t len;
-    size_t last;       /* where in buf the newest block begins */
-    size_t first, end; /* memory events of the block that comes next */
-    uint64_t written;  /* bytes that have left buf */
+    size_t last;       /* start of the newest block in buf */
+    size_t first, end; /* range of memory events in the next block */
+    uint64_t written;  /* bytes written from buf to the file */
     uint64_t blocks;
-    uint64_t time; /* spent on writing */
+    uint64_t time; /* ns spent on writing */
     struct encoder encoders[255];
 };
 
@@ -139,7 +139,7 @@ void container_writer_free(struct container_writer *w)
     free(w);
 }
 
-/* Writes out everything in the buffer. */
+/* Writes out the buffer. */
 static int flush(struct container_writer *w, struct err *e)
 {
     for (size_t done = 0; done < w->len;) {
@@ -155,20 +155,22 @@ static int flush(struct container_writer *w, struct err *e)
     return 0;
 }
 
-/* Blocks that are mostly memory events are for our own search. */
+/* Whether Tidemark's search compresses the block: it consists mostly of memory events. */
 static bool is_of_events(const struct stream_block *b)
 {
     return b->end - b->first >= b->len / 4 * 3;
 }
 
 /*
- * Called by zstd for the sequences of a block. From the trial's verdict on they come from our own
- * search, until a block comes that it does not serve. All others are left to zstd's search.
+ * zstd calls this for a block's sequences. If the trial chose Tidemark's search, it provides them,
+ * up to the first block that it cannot serve. zstd's search compresses that block and all later
+ * ones.
  *
- * Ours does not begin again behind such a block: zstd tells a distance that is one of the last
- * three by its number, but its own search leaves the third one as it was
- * (ZSTD_compressBlock_doubleFast, libzstd 1.5.4). A reader has another one there. When it was ours,
- * of before, and comes again behind such a block, the reader would take the wrong bytes.
+ * Tidemark's search does not resume after such a block. zstd encodes a distance equal to one of the
+ * last three as an index into them, but its own search does not update the third one in the encoder
+ * (ZSTD_compressBlock_doubleFast, libzstd 1.5.4); the decoder's third distance differs. If that
+ * distance came from Tidemark's search and recurred after such a block, the decoder would copy the
+ * wrong bytes.
  */
 static size_t produce_sequences(void *state, ZSTD_Sequence *out, size_t room, const void *bytes,
                                 size_t len, const void *dictionary, size_t dictionary_len,
@@ -185,7 +187,7 @@ static size_t produce_sequences(void *state, ZSTD_Sequence *out, size_t room, co
     return event_match_block(c->match, bytes, len, b->first, b->end, window, out);
 }
 
-/* A zstd encoder. Its own search is what `level` has for blocks that are not of memory events. */
+/* Creates a zstd encoder. `level` determines its search for blocks other than memory events. */
 static ZSTD_CCtx *zstd_new(int level, struct err *e)
 {
     const bool fast = level == CONTAINER_LEVEL_OWN_FAST;
@@ -221,7 +223,7 @@ static ZSTD_CCtx *zstd_new(int level, struct err *e)
     return zstd;
 }
 
-/* With our own search for matches in memory events, when a trial says that it pays. */
+/* Adds Tidemark's search for memory events, which a trial enables if it pays off. */
 static int encoder_init_match(struct encoder *c, const struct container_options *o, struct err *e)
 {
     ZSTD_CCtx *rival = zstd_new(o->level, e);
@@ -268,7 +270,9 @@ static int encoder_init(struct encoder *c, const struct container_options *o, st
     return c->lz4 || c->lz4_hc ? 0 : err_no_memory(e, "an LZ4 encoder");
 }
 
-/* A block behind zstd's search, which compressed it: the trial begins with the first of events. */
+/*
+ * Follows a block that zstd's search compressed. The trial begins with the first block of events.
+ */
 static void go_on_trying(struct encoder *c, const struct stream_block *block, size_t size)
 {
     bool events = is_of_events(block);
@@ -297,7 +301,7 @@ static size_t encode_zstd(struct encoder *c, const struct stream_block *block, u
     return left == 0 ? to.pos : 0;
 }
 
-/* Compresses a block to `out`, which has room for BLOCK_COMPRESSED_MAX bytes. 0 when it fails. */
+/* Compresses a block to `out`, which has room for BLOCK_COMPRESSED_MAX bytes. 0 on failure. */
 static size_t encode(struct encoder *c, const struct stream_block *block, uint8_t *out)
 {
     c->last_len = block->len;
@@ -322,7 +326,7 @@ static void container_events(void *ctx, size_t first, size_t end)
     w->end = end;
 }
 
-/* Of one lane: nothing of the writer but its encoder changes. */
+/* Compresses for one lane: changes nothing in the writer but the lane's encoder. */
 static int container_encode(void *ctx, unsigned lane, const struct stream_block *block,
                             uint8_t *out, size_t *size, struct err *e)
 {
@@ -343,7 +347,7 @@ static int make_room(struct container_writer *w, struct err *e)
     return WRITE_PIECE - w->len < 4 + (size_t)BLOCK_COMPRESSED_MAX ? flush(w, e) : 0;
 }
 
-/* The block behind those in the buffer has become `size` bytes there. */
+/* Notes that the block after those in the buffer was compressed to `size` bytes. */
 static void note_block(struct container_writer *w, size_t size)
 {
     store_u32(w->buf + w->len, (uint32_t)size);
@@ -378,7 +382,7 @@ static int container_put(void *ctx, const uint8_t *bytes, size_t len, struct err
     return 0;
 }
 
-/* An LZ4 block of one run of literals. Returns its size. */
+/* Writes an LZ4 block of one run of literals. Returns its size. */
 static size_t store_literals(uint8_t *out, const uint8_t *bytes, size_t len)
 {
     uint8_t *p = out;
@@ -394,11 +398,12 @@ static size_t store_literals(uint8_t *out, const uint8_t *bytes, size_t len)
 }
 
 /*
- * Releases up to 0.10 read the next block's size before they need it: after an only block and after
- * a full last one that is four bytes past the end of the file, and past their mapping when the file
- * ends on a page boundary (`FileRead::ReadBlock`, server/TracyFileRead.hpp @ v0.9.1). So such a
- * file gets a last block of another size: an empty zstd block more, or plain literals in LZ4. Data
- * that LZ4 stored as literals anyway get four zero bytes behind, which all releases ignore.
+ * Releases up to 0.10 read the next block's size before they need it. After a single block and
+ * after a full last block, that reads four bytes past the end of the file, and past the mapping
+ * when the file ends on a page boundary (`FileRead::ReadBlock`, server/TracyFileRead.hpp @ v0.9.1).
+ * So such a file gets a last block of another size: an additional empty zstd block, or plain
+ * literals in LZ4. Data that LZ4 already stored as literals gets four zero bytes after it, which
+ * all releases ignore.
  */
 static void avoid_page_end(struct container_writer *w)
 {

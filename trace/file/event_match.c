@@ -9,24 +9,24 @@
 
 #define RECORD MEMORY_EVENT_SIZE
 
-/* Where the fields stand: 8 bytes of address, 8 of size, call stacks of allocation and free. */
+/* Field offsets: 8 bytes of address, 8 of size, call stacks of allocation and free. */
 #define SIZE_AT 8u
 #define STACKS_AT 16u
 #define STACKS_END 22u
 
-/* A shorter match costs more than its bytes do as literals. */
+/* A shorter match costs more than the same bytes as literals. */
 #define RUN_MIN 4
 
-/* Within so many bytes the distance of a match is told in few bits. */
+/* Up to this distance, a match's distance takes few bits. */
 #define NEAR 2048u
 
 #define BY_ADDRESS_BITS 12
 #define BY_STACK_BITS 13
 
-/* The 16 bytes of a record that a table is about, and where the record begins in the stream. */
+/* The 16 bytes of a record that a table indexes, and the record's position in the stream. */
 struct seen {
     uint8_t bytes[16];
-    uint32_t at; /* the low 32 bits; 0 = none */
+    uint32_t at; /* the low 32 bits; 0: none */
 };
 
 struct event_match {
@@ -35,7 +35,7 @@ struct event_match {
     struct seen by_stack[1u << BY_STACK_BITS];
 };
 
-/* Where a stretch of a record matches: one bit per byte, and how far back. */
+/* The matching range of a record: one bit per byte, and the distance. */
 struct stretch {
     uint64_t bytes;
     uint32_t distance;
@@ -43,7 +43,7 @@ struct stretch {
 
 struct parse {
     ZSTD_Sequence *next;
-    const uint8_t *literals; /* everything before has been told */
+    const uint8_t *literals; /* first byte not yet covered by a sequence */
 };
 
 struct event_match *event_match_new(void)
@@ -61,12 +61,12 @@ void event_match_next(struct event_match *m, size_t len)
     m->at += len;
 }
 
-/* One bit for each of 8 bytes: set where they are equal. */
+/* One bit for each of 8 bytes, set if they are equal. */
 static inline uint64_t equal8(const uint8_t *a, const uint8_t *b)
 {
     const uint64_t low7 = 0x7f7f7f7f7f7f7f7f;
     uint64_t x = load_u64(a) ^ load_u64(b);
-    uint64_t same = ~(((x & low7) + low7) | x | low7); /* 0x80 in each byte that is equal */
+    uint64_t same = ~(((x & low7) + low7) | x | low7); /* 0x80 in each equal byte */
     return (same >> 7) * 0x0102040810204080 >> 56;
 }
 
@@ -77,30 +77,29 @@ static inline uint64_t equal16(const uint8_t *a, const uint8_t *b)
 
 static inline uint64_t equal_record(const uint8_t *a, const uint8_t *b)
 {
-    /* The last 8 bytes overlap the ones before: nothing beyond the record is read. */
+    /* The last 8 bytes overlap the ones before, so that nothing after the record is read. */
     return equal16(a, b) | equal16(a + 16, b + 16) << 16 | equal8(a + 32, b + 32) << 32 |
            equal8(a + RECORD - 8, b + RECORD - 8) << (RECORD - 8);
 }
 
-/* What is left of a mask without its runs of fewer than RUN_MIN bits. */
+/* Clears runs of fewer than RUN_MIN bits. */
 static inline uint64_t long_runs(uint64_t mask)
 {
     uint64_t two = mask & mask >> 1;
-    uint64_t four = two & two >> 2; /* a run of four begins here */
+    uint64_t four = two & two >> 2; /* start of a run of four */
     two = four | four << 1;
     return two | two << 2;
 }
 
-/* The bits of the run in `mask` that begins at bit 0. */
+/* The run of bits in `mask` that begins at bit 0. */
 static inline uint64_t first_run(uint64_t mask)
 {
     return mask & ~(mask + 1);
 }
 
 /*
- * How far back what the table knows is; 0 when it knows nothing, or nothing within reach. Never
- * less than a record: 1, 4 and 8 are the distances that a stream begins with (see
- * container_write.c).
+ * The distance to the table's entry; 0 when it is empty or out of reach. At least a record: 1, 4
+ * and 8 are the initial distances of a stream (see container_write.c).
  */
 static inline uint32_t seen_distance(const struct seen *s, uint32_t at, size_t window)
 {
@@ -115,8 +114,9 @@ static inline void seen_put(struct seen *s, const uint8_t *bytes, uint32_t at)
 }
 
 /*
- * The last record of the same address. Telling where it is takes about as much as the bytes in
- * which an address differs from one of the same kind, so it is for others, and for near ones.
+ * Matches the last record of the same address. Encoding the distance costs about as many bytes as
+ * those that differ between two addresses of one kind, so this is used only for larger differences
+ * and for near records.
  */
 static inline struct stretch match_address(struct event_match *m, const uint8_t *p, uint32_t at,
                                            size_t window, uint64_t before)
@@ -135,13 +135,13 @@ static inline struct stretch match_address(struct event_match *m, const uint8_t 
     return found;
 }
 
-/* The last record of the same call stacks, with what is equal right before them. */
+/* Matches the last record of the same call stacks, with the equal bytes right before them. */
 static inline struct stretch match_stack(struct event_match *m, const uint8_t *p, uint32_t at,
                                          size_t window, uint64_t before)
 {
     struct stretch found = {0};
     const uint64_t stacks = (UINT64_C(1) << STACKS_END) - (UINT64_C(1) << STACKS_AT);
-    /* Call stacks are numbered one by one: their number serves as a hash. */
+    /* Call stacks have consecutive numbers, which serve as hashes. */
     struct seen *s = &m->by_stack[load_u24(p + STACKS_AT) & ((1u << BY_STACK_BITS) - 1)];
     if ((before & stacks) != stacks) {
         uint32_t distance = seen_distance(s, at, window);
@@ -164,7 +164,7 @@ static inline void tell(struct parse *o, const uint8_t *from, unsigned len, uint
     o->literals = from + len;
 }
 
-/* Tells the stretches of a record, which do not overlap, in the order of its bytes. */
+/* Emits the disjoint matching ranges of a record in the order of its bytes. */
 static inline void tell_record(struct parse *o, const uint8_t *p, const struct stretch *before,
                                const struct stretch *address, const struct stretch *stack)
 {

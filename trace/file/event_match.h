@@ -2,14 +2,13 @@
 #define TIDEMARK_TRACE_FILE_EVENT_MATCH_H
 
 /*
- * A match finder for zstd that knows memory events. Nearly all bytes of a trace are records of one
- * size in which the same bytes differ from record to record, so there is no need to look for
- * matches at every byte: each record is compared with the one before it, with the last one of the
- * same address, and with the last one of the same call stack. That takes half the time of zstd's
- * own search on such data, and finds about as much.
+ * A match finder for zstd for memory events. Nearly all bytes of a trace are records of one size in
+ * which the same bytes differ from record to record, so it need not search for matches at every
+ * byte. It compares each record with the previous one, with the last one of the same address, and
+ * with the last one of the same call stack. That takes half the time of zstd's own search on such
+ * data, and finds about as much.
  *
- * What comes out is any valid parse of the block, whatever is in it: a match is only told where the
- * bytes were compared and are equal.
+ * The result is a valid parse of any block: every match was verified by comparing the bytes.
  */
 
 #include <stddef.h>
@@ -25,14 +24,14 @@ struct event_match *event_match_new(void);
 void event_match_free(struct event_match *m);
 
 /*
- * The sequences of the block at hand, whose bytes [first, end) are whole memory events; the rest
- * becomes literals. `window` is how far back a match may lie. `out` must have room for
- * ZSTD_sequenceBound(len). Returns their number.
+ * Finds the sequences of the current block. Its bytes [first, end) are whole memory events; the
+ * rest becomes literals. `window` is the largest distance of a match. `out` must have room for
+ * ZSTD_sequenceBound(len). Returns the number of sequences.
  */
 size_t event_match_block(struct event_match *m, const uint8_t *block, size_t len, size_t first,
                          size_t end, size_t window, ZSTD_Sequence *out);
 
-/* Goes on to the next block: the one at hand, of `len` bytes, is compressed, in whatever way. */
+/* Advances to the next block, after the current one of `len` bytes was compressed in either way. */
 void event_match_next(struct event_match *m, size_t len);
 
 #endif

@@ -4,7 +4,7 @@
 
 #include "base/buf.h"
 
-/* Rows are generations: each repeats what the one before it had, plus or minus what it changed. */
+/* Rows are generations: each repeats the previous one with its changes. */
 #define BASE .delay = true, .locations_max = UINT32_MAX
 #define SINCE_0_9_2 BASE, .on_demand = true
 #define SINCE_0_11_0                                                                               \

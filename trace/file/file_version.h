@@ -2,10 +2,9 @@
 #define TIDEMARK_TRACE_FILE_FILE_VERSION_H
 
 /*
- * File versions and what their layouts contain. The layout is chosen once, when a file is opened or
- * created; codecs ask its flags, never the number.
- * Source: the `fileVer` tests in server/TracyWorker.cpp @ v0.14.0 and `Worker::Write` @ v0.9.1 …
- * v0.14.0.
+ * File versions and the contents of their layouts. The layout is chosen once, when a file is opened
+ * or created; codecs check its flags, never the number. Source: the `fileVer` tests in
+ * server/TracyWorker.cpp @ v0.14.0 and `Worker::Write` @ v0.9.1 … v0.14.0.
  */
 
 #include <stdbool.h>
@@ -34,28 +33,28 @@ struct file_layout {
     bool sorted_plots;    /* the stamp promises time-sorted plots */
     bool sorted_switches; /* the stamp promises time-sorted context-switch samples */
     bool multi_stream;    /* default container is the multi-stream one */
-    bool no_location;     /* source location 32767 stands for "none" */
+    bool no_location;     /* source location 32767 means "none" */
     enum section_layout sections;
     /*
-     * What the releases that first read this version know; larger values index past their tables
-     * of names (public/common/TracyQueue.hpp, server/TracyEvent.hpp @ v0.9.1 … v0.14.0).
+     * Limits of the releases that first read this version; larger values index past their tables of
+     * names (public/common/TracyQueue.hpp, server/TracyEvent.hpp @ v0.9.1 … v0.14.0).
      */
     uint8_t gpu_type_max;
     uint8_t plot_type_max;
     uint8_t plot_format_max;
-    uint32_t locations_max; /* static, and again allocated, source locations */
+    uint32_t locations_max; /* static and allocated source locations, each */
 };
 
-/* Source location "none" where `no_location`. Source: `GetSourceLocation` @ v0.12.2. */
+/* Source location "none" if `no_location`. Source: `GetSourceLocation` @ v0.12.2. */
 #define SOURCE_LOCATION_NONE 32767
 
-/* The layout of a version, or NULL when no file of that version ever existed or it is unknown. */
+/* The layout of a version; NULL when it is unknown or no file of that version ever existed. */
 const struct file_layout *file_layout_find(uint32_t version);
 
-/* All known layouts, oldest first; *n gets their number. */
+/* All known layouts, oldest first; *n is set to their number. */
 const struct file_layout *file_layout_all(unsigned *n);
 
-/* "0.12.2" → number. 0, or -1 with the list of known versions in `e`. */
+/* Parses "0.12.2". Returns 0, or -1 with the list of known versions in `e`. */
 int file_version_parse(const char *text, uint32_t *version, struct err *e);
 
 #define FILE_VERSION_TEXT_SIZE 16

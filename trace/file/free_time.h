@@ -2,9 +2,10 @@
 #define TIDEMARK_TRACE_FILE_FREE_TIME_H
 
 /*
- * When a block was freed, in nanoseconds since the trace began, or that nothing freed it. Programs
- * allocate before their client reads the clock, so times of blocks and of frees may be negative:
- * a missing free is a state of its own, and no comparison of times can find it.
+ * The time at which a block was freed, in nanoseconds since the trace began, or NEVER_FREED.
+ * Programs allocate before their client reads the clock, so times of blocks and frees may be
+ * negative. A missing free is therefore a separate state, which a comparison of times cannot
+ * detect.
  */
 
 #include <stdbool.h>
@@ -17,13 +18,13 @@ static inline bool is_freed(int64_t time)
     return time != NEVER_FREED;
 }
 
-/* Whether a block is still there at `end`, the first moment after what is looked at. */
+/* Whether a block is still live at `end`, the exclusive end of the examined range. */
 static inline bool is_live_before(int64_t freed, int64_t end)
 {
     return !is_freed(freed) || freed >= end;
 }
 
-/* The time of a free: one in the nanosecond that stands for "never" counts as in the next. */
+/* The stored time of a free. The nanosecond that encodes "never" is rounded up to the next. */
 static inline int64_t time_of_free(int64_t time)
 {
     return time == NEVER_FREED ? 0 : time;

@@ -2,23 +2,23 @@
 
 #include <stddef.h>
 
-/* Layout features on which the presence of a record hangs. */
+/* Layout features that control the presence of a record. */
 enum when { ALWAYS, WITH_DIES, WITHOUT_DIES, WITH_NOTES, FLAT_SECTIONS, CATEGORY_SECTIONS };
 
 struct follower {
     enum record_type type;
-    uint16_t times; /* 0: the number that the record announces */
+    uint16_t times; /* 0: the count in the record */
     enum when when;
 };
 
 struct rule {
     struct follower follow[GRAMMAR_FOLLOWERS_MAX];
     uint16_t n_offset;
-    uint8_t n_width; /* bytes of the announced number */
+    uint8_t n_width; /* bytes of the announced count */
     uint8_t count;
 };
 
-/* N followers of the type; one; a fixed number. */
+/* The followers of a type: as many as announced, one, or a fixed number. */
 #define N(TYPE)                                                                                    \
     {                                                                                              \
         REC_##TYPE, 0, ALWAYS                                                                      \
@@ -92,7 +92,7 @@ static const struct rule rules[REC_TYPE_COUNT] = {
     LIST(FRAME_IMAGES, FRAME_IMAGE),
     LIST(CONTEXT_SWITCH_THREADS, CONTEXT_SWITCH_THREAD),
     [REC_CONTEXT_SWITCH_THREAD] = {ANNOUNCES(id_count, n), FOLLOW(1, N(CONTEXT_SWITCH))},
-    /* Always 256 lists; the number before them is the sum of their lengths. */
+    /* Always 256 lists; the count before them is the sum of their lengths. */
     [REC_CPU_SWITCH_LISTS] = {FOLLOW(1, TIMES(CPU_SWITCH_LIST, 256))},
     LIST(CPU_SWITCH_LIST, CPU_SWITCH),
     LIST(TID_TO_PIDS, TID_TO_PID),
@@ -142,7 +142,7 @@ static bool present(const struct file_layout *l, enum when when)
     return false;
 }
 
-/* The rule with what the layout has of it. */
+/* The rule reduced to what the layout contains. */
 static struct grammar_rule rule_for(const struct rule *rule, const struct file_layout *layout)
 {
     struct grammar_rule r = {.n_width = rule->n_width, .n_offset = rule->n_offset};

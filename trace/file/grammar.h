@@ -2,9 +2,9 @@
 #define TIDEMARK_TRACE_FILE_GRAMMAR_H
 
 /*
- * Which record may follow which: the one description of a file's order that reader and writer
- * share. A file is a row of root records; a record that announces a number is followed by that many
- * records of the next deeper type. What is still to come stands on an explicit stack, so zones may
+ * Defines which record may follow which. Reader and writer share this description of a file's
+ * order. A file is a sequence of root records; a record that announces a count is followed by that
+ * many records of the next deeper type. Pending records are kept on an explicit stack, so zones may
  * nest deeply.
  *
  * Source: the order of `Worker::Write` in server/TracyWorker.cpp @ v0.9.1 … v0.14.0.
@@ -20,7 +20,7 @@
 #include "trace/file/limits.h"
 #include "trace/file/record.h"
 
-/* So many records of a type are still to come before anything else. */
+/* The number of pending records of a type that must come first. */
 struct grammar_slot {
     enum record_type type;
     uint64_t total;
@@ -29,15 +29,15 @@ struct grammar_slot {
 
 struct grammar_follower {
     uint8_t type;
-    uint16_t times; /* 0: the number that the record announces */
+    uint16_t times; /* 0: the count in the record */
 };
 
 #define GRAMMAR_FOLLOWERS_MAX 4
 
-/* What follows a record of some type in one layout, the last first. */
+/* The followers of a record type in one layout, last first. */
 struct grammar_rule {
     uint8_t count;
-    uint8_t n_width; /* bytes of the number that the record announces: 8, 4 or 0 for none */
+    uint8_t n_width; /* bytes of the announced count: 8, 4, or 0 for none */
     uint16_t n_offset;
     struct grammar_follower follow[GRAMMAR_FOLLOWERS_MAX];
 };
@@ -47,14 +47,14 @@ struct grammar {
     struct grammar_rule rules[REC_TYPE_COUNT];
 };
 
-/* Begins a file of that layout. */
+/* Starts a file of that layout. */
 int grammar_start(struct grammar *g, const struct file_layout *layout, struct err *e);
 void grammar_release(struct grammar *g);
 
-/* True for a type that is never followed by records of its own. */
+/* True for a type that never has followers. */
 bool grammar_is_leaf(enum record_type type);
 
-/* Drops finished slots. Returns the one whose records come next, NULL at the end of the file. */
+/* Drops finished slots. Returns the slot of the next records; NULL at the end of the file. */
 static inline struct grammar_slot *grammar_next(struct grammar *g)
 {
     while (g->stack.len > 0) {
@@ -66,12 +66,12 @@ static inline struct grammar_slot *grammar_next(struct grammar *g)
     return NULL;
 }
 
-/* Why grammar_enter refused: fills `e`, returns -1. */
+/* Fills `e` with the reason why grammar_enter refused. Returns -1. */
 int grammar_refuse(const struct grammar *g, enum record_type type, uint64_t n, struct err *e);
 
 /*
- * After one record of a type that is no leaf: what it announces comes next. ERR_INPUT for a number
- * that no file can hold, or for zones nested too deeply.
+ * Called after a record of a type that is no leaf: makes its followers the next records. ERR_INPUT
+ * for a count that no file can hold, or for zones nested too deeply.
  */
 static inline int grammar_enter(struct grammar *g, enum record_type type, const void *rec,
                                 struct err *e)

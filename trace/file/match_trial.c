@@ -7,9 +7,9 @@
 struct match_trial {
     ZSTD_CCtx *zstd;
     struct event_match *match;
-    const struct stream_block *block; /* at hand; NULL: not one of memory events */
-    uint64_t ours, zstds;             /* bytes so far */
-    unsigned blocks;                  /* still to come */
+    const struct stream_block *block; /* the current block; NULL: not a block of memory events */
+    uint64_t ours, zstds;             /* compressed bytes so far */
+    unsigned blocks;                  /* remaining */
     uint8_t out[BLOCK_COMPRESSED_MAX];
 };
 

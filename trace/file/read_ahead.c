@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What is known when a block has been read. */
+/* The container's state after a block was read. */
 struct state {
     struct container_info info;
     struct container_mark mark;
@@ -22,14 +22,14 @@ struct waiting {
 struct read_ahead {
     struct container_reader *from;
     struct byte_source source;
-    bool running; /* else blocks are read when they are asked for */
+    bool running; /* false: blocks are read on demand */
     pthread_t thread;
     pthread_mutex_t lock;
     pthread_cond_t came, went;
-    /* under the lock; blocks taken … put are with who asks, the others are the thread's */
+    /* guarded by the lock; the consumer owns blocks taken … put, the thread the others */
     uint64_t put, taken;
     bool stop;
-    /* of who asks */
+    /* owned by the consumer */
     struct state state;
     struct waiting blocks[READ_AHEAD_DEPTH];
 };
@@ -41,7 +41,7 @@ static struct state state_of(struct container_reader *from)
 
 /* ---- the thread */
 
-/* Waits for room; NULL when nobody asks any more. */
+/* Waits for room; NULL when the consumer has stopped. */
 static struct waiting *next_room(struct read_ahead *r)
 {
     pthread_mutex_lock(&r->lock);
@@ -68,7 +68,7 @@ static void *read_blocks(void *arg)
     return NULL;
 }
 
-/* Signals are for the thread that began it all. */
+/* The new thread blocks all signals: the program's own threads handle them. */
 static bool start(struct read_ahead *r)
 {
     sigset_t all, before;
@@ -80,7 +80,7 @@ static bool start(struct read_ahead *r)
     return started;
 }
 
-/* ---- who asks */
+/* ---- the consumer */
 
 int read_ahead_open(struct read_ahead **out, struct container_reader *from, struct err *e)
 {
@@ -116,7 +116,7 @@ static ssize_t take_block(void *ctx, uint8_t *out, size_t room, struct err *e)
     ssize_t got = w->got;
     r->state = w->state;
     if (got <= 0) {
-        /* The last one there is: it stays, should somebody ask again. */
+        /* The last result stays for repeated calls. */
         if (got < 0)
             *e = w->err;
         return got;

@@ -12,18 +12,21 @@
 #include "trace/file/read_ahead.h"
 #include "trace/file/stream.h"
 
-/* Bytes of decoded records in one batch: they should stay in the first-level cache. */
+/* Bytes of decoded records in a batch: they should stay in the first-level cache. */
 #define BATCH_BYTES 24576u
 
-/* What one step needs to know of a record type. */
+/* The facts about a record type for one step. */
 struct step {
-    codec_read_fn *read; /* NULL: records vary in size */
-    uint16_t size;       /* bytes of one (but for frames, see codec_size) */
-    uint16_t room;       /* records that fit a batch; 1 unless they are leaves */
+    codec_read_fn *read; /* NULL: the record size varies */
+    uint16_t size;       /* bytes per record (for frames see codec_size) */
+    uint16_t room;       /* records that fit a batch; 1 unless the type is a leaf */
     bool leaf, check, put;
 };
 
-/* Parts end in the newest blocks: only a batch lies between what is read and what is used. */
+/*
+ * A part ends within the newest blocks: only a batch lies between the bytes read and the bytes
+ * used.
+ */
 #define BLOCK_ENDS 4u
 
 struct block_end {
@@ -41,13 +44,13 @@ struct walk {
     struct trace_info *info;
     struct err *e;
     void *batch;
-    enum trace_part part; /* the part at hand, TRACE_PART_COUNT before the first */
+    enum trace_part part; /* the current part; TRACE_PART_COUNT before the first */
     uint64_t part_start, part_file_start;
-    struct block_end ends[BLOCK_ENDS]; /* of the newest blocks, the newest one first */
+    struct block_end ends[BLOCK_ENDS]; /* of the newest blocks, newest first */
     struct step steps[REC_TYPE_COUNT];
-    size_t zone_size; /* bytes of a zone's beginning and end */
-    bool stopped;     /* before options->until */
-    bool sink_failed; /* errors of a sink carry their own place */
+    size_t zone_size; /* bytes of a zone's begin and end */
+    bool stopped;     /* at options->until */
+    bool sink_failed; /* the sink's errors carry their own location */
 };
 
 static const struct trace_read_options default_options;
@@ -62,7 +65,7 @@ const char *trace_part_name(enum trace_part part)
     return names[part];
 }
 
-/* The part that a root record begins or goes on with; for all others 0. */
+/* 1 + the part that a root record begins or continues; 0 for other types. */
 #define BEGINS(TYPE, NAME) [REC_##TYPE] = (PART_##NAME + 1)
 static const uint8_t part_of[REC_TYPE_COUNT] = {
     BEGINS(HEADER, HEADER),
@@ -107,7 +110,7 @@ static const uint8_t part_of[REC_TYPE_COUNT] = {
 };
 #undef BEGINS
 
-/* Where byte `inner` of the uncompressed stream is in the file, as if its block were even. */
+/* The file offset of byte `inner` of the uncompressed stream, interpolated within its block. */
 static uint64_t file_at(const struct walk *w, uint64_t inner)
 {
     const struct block_end *end = w->ends;
@@ -145,14 +148,14 @@ __attribute__((format(printf, 2, 3))) static void warn(struct trace_info *info, 
     info->warning_count++;
 }
 
-/* There are bytes behind the trace. */
+/* Notes that bytes follow the trace. */
 static void note_behind(struct trace_info *info, const char *text)
 {
     warn(info, "%s", text);
     snprintf(info->behind, sizeof info->behind, "%s", text);
 }
 
-/* Makes `n` bytes contiguous for the record at `place`, or says that the file is too short. */
+/* Makes `n` bytes contiguous for the record at `place`, or reports that the file is too short. */
 static int need(struct walk *w, const struct record_place *place, size_t n)
 {
     int got = in_stream_need(&w->in, n, w->e);
@@ -169,7 +172,7 @@ static int range_failed(const struct record_place *place, size_t i, struct err *
     return check_failed(place, i, e, "a time that does not fit 48 bits");
 }
 
-/* Which record of a batch left codec.out_of_range set, found by going through it again. */
+/* Finds the record of a batch that set codec.out_of_range, by decoding the batch again. */
 static int find_out_of_range(struct walk *w, const struct step *step,
                              const struct record_place *place, struct codec before)
 {
@@ -226,7 +229,7 @@ static int read_varying(struct walk *w, const struct record_place *place)
     return 0;
 }
 
-/* What a record announces comes next. */
+/* Makes the followers of a record the next records. */
 static int enter(struct walk *w, const struct record_place *place)
 {
     if (grammar_enter(&w->grammar, place->type, w->batch, w->e) == 0)
@@ -244,7 +247,7 @@ static int put(struct walk *w, enum record_type type, size_t n)
     return -1;
 }
 
-/* Checks one record for which the fast way has no answer, or says what is wrong with it. */
+/* Checks a record that the fast path cannot judge, or reports its error. */
 static __attribute__((noinline)) int check_zone(struct walk *w, enum record_type type,
                                                 uint64_t number, uint64_t total)
 {
@@ -279,7 +282,7 @@ static inline int take_zone_end(struct walk *w)
     return w->steps[REC_ZONE_END].put ? put(w, REC_ZONE_END, 1) : 0;
 }
 
-/* A zone begins. Most have none inside: then the end follows at once. */
+/* Reads a zone's begin. Most zones have no children: then the end follows at once. */
 static inline int walk_zone(struct walk *w, struct grammar_slot *slot)
 {
     const struct rec_zone_begin *zone = w->batch;
@@ -292,8 +295,8 @@ static inline int walk_zone(struct walk *w, struct grammar_slot *slot)
 }
 
 /*
- * Zones are the longest list of many traces. As long as the bytes of a beginning and an end are
- * there, they need no round through the steps of other records.
+ * Zones are the longest list of many traces. While the bytes of a begin and an end are available,
+ * they skip the general steps.
  */
 static int walk_zones(struct walk *w)
 {
@@ -313,7 +316,7 @@ static int walk_zones(struct walk *w)
     return 0;
 }
 
-/* A batch of records of the type that comes next, checked and put. */
+/* Reads, checks and puts a batch of records of the next type. */
 static int walk_step(struct walk *w, struct grammar_slot *slot)
 {
     const struct step *step = &w->steps[slot->type];
@@ -330,7 +333,7 @@ static int walk_step(struct walk *w, struct grammar_slot *slot)
     if (status != 0 || (step->check && check_records(&w->checks, &place, w->batch, n, w->e) != 0))
         return -1;
     slot->left -= n;
-    /* Counts are refused with their place before the sink sees them. */
+    /* Counts are checked before the sink sees them, so that errors name their location. */
     if (!step->leaf && enter(w, &place) != 0)
         return -1;
     return step->put ? put(w, place.type, n) : 0;
@@ -359,8 +362,8 @@ static bool is_one_step_newer(uint32_t version)
 }
 
 /*
- * When all of the file was read: what a version that is one step newer than known comes to. Its
- * layout is that of the newest known one if that fits to the last byte.
+ * Judges a version one step newer than known, after the whole file was read. The file is accepted
+ * if the newest known layout fits to the last byte.
  */
 static int judge_version(struct walk *w, int status)
 {
@@ -471,11 +474,11 @@ int trace_read_inner(struct byte_source source, const struct record_sink *sink,
     return judge_version(&w, walk_run(&w, source));
 }
 
-/* The container's source, telling how far it is. */
+/* The container's source, with progress reports. */
 struct progress {
     struct byte_source source;
     struct container_reader *container;
-    struct read_ahead *ahead; /* NULL: the container is read as it is needed */
+    struct read_ahead *ahead; /* NULL: the container is read on demand */
     struct trace_info *info;
     struct walk *walk;
     const struct trace_read_options *options;
@@ -504,7 +507,7 @@ static ssize_t progress_read(void *ctx, uint8_t *out, size_t room, struct err *e
     return got;
 }
 
-/* A pipe may keep the thread waiting when nobody wants to know any more. */
+/* Not for pipes: one may block the thread after the caller has stopped. */
 static bool reads_ahead(int fd, const struct trace_read_options *o)
 {
     struct stat st;
@@ -536,7 +539,7 @@ static void tell_tail(struct trace_info *info, const struct container_tail *tail
     note_behind(info, text);
 }
 
-/* Ends the thread, which may have gone further than the trace. */
+/* Ends the thread, which may have read past the trace. */
 static struct container_mark stop_ahead(struct progress *p, struct container_info *last)
 {
     struct container_mark end = read_ahead_mark(p->ahead);

@@ -3,12 +3,12 @@
 
 /*
  * Reads a .tracy file of any version from 0.9.0 on as a stream of records (trace/file/record.h),
- * front to back and once: a pipe will do. Memory does not depend on the trace's size, except for
- * the longest single record. Every number that points somewhere (string, source location, thread,
- * call stack, frame image, zone extra, lock thread) is checked, so a sink may use it as an index;
- * keys (string keys, client pointers, message keys) may be unknown or double and must be looked up.
- * The next patch and minor version after the newest known one are read with its layout, and refused
- * (ERR_INPUT) unless that fits to the last byte.
+ * once from front to back; pipes work, too. Memory does not depend on the trace's size, except for
+ * the longest single record. Every index (string, source location, thread, call stack, frame image,
+ * zone extra, lock thread) is checked, so a sink may use it directly. Keys (string keys, client
+ * pointers, message keys) may be unknown or duplicate and must be looked up. The next patch and
+ * minor version after the newest known one are read with its layout, and rejected (ERR_INPUT)
+ * unless it fits to the last byte.
  */
 
 #include <stdbool.h>
@@ -63,54 +63,57 @@ const char *trace_part_name(enum trace_part part);
 #define TRACE_WARNINGS_MAX 4
 #define TRACE_WARNING_SIZE 160
 
-/* What is known of a file beside its records. Filled as reading goes on, the version first. */
+/* Facts about a file beside its records. Filled during reading, the version first. */
 struct trace_info {
     uint32_t version;
     const struct file_layout *layout;
     struct container_info container;
-    uint64_t inner_bytes; /* of the uncompressed stream, without what trails the trace */
+    uint64_t inner_bytes; /* of the uncompressed stream, without trailing bytes */
     uint64_t part_bytes[TRACE_PART_COUNT];
     /*
-     * The same in the file. A block of several parts counts for each by its uncompressed bytes.
-     * 0 of an inner stream.
+     * The same in the file. A block of several parts is divided by their uncompressed bytes. 0 for
+     * an inner stream.
      */
     uint64_t part_file_bytes[TRACE_PART_COUNT];
     unsigned warning_count;
-    char warnings[TRACE_WARNINGS_MAX][TRACE_WARNING_SIZE]; /* oddities that are no errors */
+    char warnings[TRACE_WARNINGS_MAX][TRACE_WARNING_SIZE]; /* anomalies that are no errors */
     /*
-     * "", or which bytes of the file, or of its last block, follow the trace and are no appendix
-     * that holds for it (trace/file/appendix.h); or that the file's version is newer than known and
-     * was read as the newest known one. Also one of the warnings.
+     * "", or a warning, also among `warnings`. It says which bytes of the file, or of its last
+     * block, follow the trace without being a valid appendix of it (trace/file/appendix.h), or that
+     * the file's version is newer than known and was read as the newest known one.
      */
     char behind[TRACE_WARNING_SIZE];
 };
 
 struct trace_read_options {
-    const bool *wanted; /* REC_TYPE_COUNT flags: the types to put; NULL: all. All are checked. */
+    const bool *wanted; /* REC_TYPE_COUNT flags: the types to put (all are checked); NULL: all */
     /*
-     * A root record: nothing from it on is put, nor read: of what follows only the lengths of the
-     * blocks are looked at, and info->inner_bytes stays 0. 0: all is read.
+     * A root record at which putting and reading stop. Of the rest only block lengths are read, and
+     * info->inner_bytes stays 0. 0: read everything.
      */
     enum record_type until;
     /*
-     * Decompress in a thread of its own (trace/file/read_ahead.h): sooner done where there is a
-     * processor to spare. Not with `until`, nor of what is no regular file.
+     * Decompress in a separate thread (trace/file/read_ahead.h), which is faster if a processor is
+     * free. Ignored with `until` and for anything but regular files.
      */
     bool ahead;
-    uint64_t record_max; /* bytes of the longest record to take; 0: TRACE_RECORD_MAX */
+    uint64_t record_max; /* most bytes of a record; 0: TRACE_RECORD_MAX */
     struct container_limits limits;
-    /* NULL, or called after every block; -1 with `e` filled stops the reading. */
+    /* NULL, or called after every block; -1 with `e` filled aborts the reading. */
     int (*progress)(void *ctx, uint64_t file_bytes, struct err *e);
     void *progress_ctx;
 };
 
-/* Far more than texts, sources, code and images of real programs. STRING_TEXT_MAX goes with it. */
+/*
+ * Far more than texts, sources, code and images of real programs. Keep STRING_TEXT_MAX consistent
+ * with it.
+ */
 #define TRACE_RECORD_MAX (UINT64_C(64) << 20)
 
 /*
- * Reads the trace at `fd` (from where it stands, to its end) into `sink`. `name` begins the text of
- * errors. `options` may be NULL. 0, or -1 with `e`: an error of the file (ERR_INPUT) names record
- * and offset, an error of the sink is passed on as it is.
+ * Reads the trace at `fd`, from its current offset to the end, into `sink`. `name` prefixes error
+ * texts. `options` may be NULL. Returns 0, or -1 with `e`: an error of the file (ERR_INPUT) names
+ * record and offset; an error of the sink is returned unchanged.
  */
 int trace_read(int fd, const char *name, const struct record_sink *sink,
                const struct trace_read_options *options, struct trace_info *info, struct err *e);

@@ -8,7 +8,7 @@ static const uint8_t sizes[REC_TYPE_COUNT] = {
 #undef RECORD
 };
 
-/* As the error messages say it: "<name> 12 of 40". The counts are named by what they count. */
+/* Names for error messages: "<name> 12 of 40". A count is named after the records it counts. */
 static const char *const names[REC_TYPE_COUNT] = {
     [REC_HEADER] = "header",
     [REC_PACKAGES] = "packages",

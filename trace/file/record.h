@@ -2,9 +2,9 @@
 #define TIDEMARK_TRACE_FILE_RECORD_H
 
 /*
- * The vocabulary of the file side. A .tracy file is a fixed sequence of lists; here it is a stream
- * of records in file order, every count a record of its own just before what it counts. Values are
- * absolute: the reader has undone the deltas, the writer redoes them.
+ * The vocabulary of the file side. A .tracy file is a fixed sequence of lists. Here it is a stream
+ * of records in file order; every count is a separate record just before the records that it
+ * counts. Values are absolute: the reader decodes the deltas, the writer encodes them.
  *
  *     reader ──records──► sink          sink = loader (→ store), writer (→ file), filter (→ sink)
  *     store  ──records──► writer
@@ -26,8 +26,8 @@
 #include "trace/file/free_time.h"
 
 /*
- * One row per record type, in file order: RECORD(NAME, struct). `count` rows announce how many
- * records of the next deeper row(s) follow.
+ * One row per record type, in file order: RECORD(NAME, struct). `count` rows announce the number of
+ * records of the next deeper row(s).
  */
 #define RECORD_TYPES(RECORD)                                                                       \
     RECORD(HEADER, header)                                                                         \
@@ -169,7 +169,7 @@ struct rec_blob {
     struct view bytes;
 };
 
-/* A reference to a string: kind none, by client pointer, or by index (0-based). */
+/* A reference to a string: none, by client pointer, or by index (0-based). */
 enum string_ref_kind {
     STRING_REF_POINTER = 2,
     STRING_REF_INDEX = 3,
@@ -177,11 +177,11 @@ enum string_ref_kind {
 
 struct rec_string_ref {
     uint64_t value;
-    uint8_t flags; /* as in the file: bit 0 index, bit 1 active; 0 = none */
+    uint8_t flags; /* as in the file: bit 0 index, bit 1 active; 0: none */
 };
 
 struct rec_header {
-    uint32_t version; /* major << 16 | minor << 8 | patch; the writer puts its own */
+    uint32_t version; /* major << 16 | minor << 8 | patch; the writer sets its own */
     int64_t delay;    /* ns; only in files before 0.12.3 */
     int64_t resolution;
     double timer_mul;
@@ -214,14 +214,14 @@ struct rec_crash {
 };
 
 struct rec_frame_set {
-    uint64_t name; /* client pointer; 0 = the base set */
+    uint64_t name; /* client pointer; 0: the base set */
     uint8_t continuous;
     uint64_t n;
 };
 
 struct rec_frame {
     int64_t start;
-    int64_t end;   /* -1 in continuous sets, whose frames end where the next one starts */
+    int64_t end;   /* -1 in continuous sets, where a frame ends at the start of the next */
     int32_t image; /* index of a frame image or -1 */
 };
 
@@ -280,7 +280,7 @@ struct rec_lock {
 struct rec_lock_event {
     int64_t time;
     int16_t srcloc;
-    uint8_t thread; /* index of the lock's own thread list */
+    uint8_t thread; /* index in the lock's thread list */
     uint8_t event;
 };
 
@@ -301,7 +301,7 @@ struct rec_zone_extra {
     uint32_t color;
 };
 
-/* THREADS and GPU_CONTEXTS: the totals that stand before them. */
+/* THREADS and GPU_CONTEXTS: the totals that precede them. */
 struct rec_threads {
     uint64_t zones;
     uint64_t child_lists;
@@ -402,13 +402,13 @@ struct rec_pools {
 };
 
 struct rec_pool {
-    uint64_t key; /* 0 = default pool, else client pointer of its name */
+    uint64_t key; /* 0: default pool, else client pointer of its name */
     uint64_t events;
     uint64_t active;
     uint64_t frees;
 };
 
-/* Bytes of a memory event in a file of any version: x_memory_event in codec.c. */
+/* Bytes of a memory event in files of any version: x_memory_event in codec.c. */
 #define MEMORY_EVENT_SIZE 42u
 
 struct rec_memory_event {
@@ -442,7 +442,7 @@ struct rec_inline_frame {
     uint64_t symbol;
 };
 
-/* What one frame id stands for: innermost inlined function first. */
+/* The functions of a frame id, innermost inlined function first. */
 struct rec_callstack_frame {
     uint64_t frame;
     uint32_t image; /* sidx */
@@ -511,9 +511,9 @@ struct rec_source_file {
 };
 
 /*
- * Takes records in file order. `recs` points to `n` structures of the type's struct (n > 1 only for
- * fixed-size leaf records: a reader hands over whole batches). Views inside are valid only during
- * the call. Returns 0, or -1 with `e` filled to stop the stream.
+ * Takes records in file order. `recs` points to `n` structures of the type's struct; n > 1 only for
+ * fixed-size leaf records, of which a reader passes whole batches. Views are valid only during the
+ * call. Returns 0, or -1 with `e` filled to stop the stream.
  */
 struct record_sink {
     void *ctx;
@@ -526,7 +526,7 @@ static inline int record_put(const struct record_sink *s, enum record_type type,
     return s->put(s->ctx, type, recs, n, e);
 }
 
-/* sizeof the struct of a record type; the record type's name in lower case, for messages. */
+/* sizeof of a record type's struct; the type's name in lower case, for messages. */
 size_t record_size(enum record_type type);
 const char *record_name(enum record_type type);
 

@@ -23,7 +23,7 @@ void in_stream_release(struct in_stream *s)
     *s = (struct in_stream){0};
 }
 
-/* Makes room for one more reading behind the bytes at hand, which start at buf[0]. */
+/* Makes room for another read after the available bytes, which start at buf[0]. */
 static int in_stream_grow(struct in_stream *s, size_t have, struct err *e)
 {
     if (s->cap - have >= SOURCE_ROOM)
@@ -72,12 +72,12 @@ void out_stream_release(struct out_stream *s)
     s->buf = NULL;
 }
 
-/* Tells the sink which part of the block at hand is memory events. */
+/* Reports to the sink which part of the current block is memory events. */
 static void out_stream_tell_events(struct out_stream *s, size_t len)
 {
     uint64_t end = s->events_end < s->total + len ? s->events_end : s->total + len;
     uint64_t first = s->events_begin;
-    if (first < s->total) /* the first one that begins in this block */
+    if (first < s->total) /* the first event that begins in this block */
         first = s->total + MEMORY_EVENT_SIZE - 1 - (s->total - first - 1) % MEMORY_EVENT_SIZE;
     if (first < end)
         s->sink.events(s->sink.ctx, (size_t)(first - s->total), (size_t)(end - s->total));

@@ -3,9 +3,9 @@
 
 /*
  * The two ends of an inner (uncompressed) byte stream, between the container and the codec. The
- * input end makes any number of bytes contiguous, so that a field may straddle blocks; the output
- * end hands over whole blocks of 64 KiB. Neither allocates by a number that the data announces:
- * the input window grows as bytes arrive.
+ * input end makes any number of bytes contiguous, so that a field may span blocks; the output end
+ * passes on whole blocks of 64 KiB. Neither allocates by a size in the data: the input window grows
+ * as bytes arrive.
  */
 
 #include <stdbool.h>
@@ -18,12 +18,12 @@
 /* Uncompressed size of a container block. Source: server/TracyFileMeta.hpp @ v0.14.0. */
 #define BLOCK_SIZE 65536u
 
-/* A source may need this much room in one go: a block, and a byte that tells a longer one. */
+/* The most room that one call of a source needs: a block, and a byte to detect a longer one. */
 #define SOURCE_ROOM (BLOCK_SIZE + 1)
 
 /*
- * Gives the next bytes: at least one, at most `room` (≥ SOURCE_ROOM). 0 at the end of the stream,
- * -1 with `e` filled on an error.
+ * Reads the next bytes: at least one, at most `room` (≥ SOURCE_ROOM). Returns 0 at the end of the
+ * stream, or -1 with `e` on an error.
  */
 struct byte_source {
     void *ctx;
@@ -35,7 +35,7 @@ struct in_stream {
     uint8_t *buf;
     size_t cap;
     const uint8_t *pos; /* next unread byte */
-    const uint8_t *end; /* end of the bytes at hand */
+    const uint8_t *end; /* end of the available bytes */
     uint64_t base;      /* offset of buf[0] in the stream */
 };
 
@@ -47,7 +47,7 @@ static inline size_t in_stream_left(const struct in_stream *s)
     return (size_t)(s->end - s->pos);
 }
 
-/* Offset of the next unread byte from the start of the stream. */
+/* Offset of the next unread byte in the stream. */
 static inline uint64_t in_stream_offset(const struct in_stream *s)
 {
     return s->base + (uint64_t)(s->pos - s->buf);
@@ -56,9 +56,9 @@ static inline uint64_t in_stream_offset(const struct in_stream *s)
 int in_stream_fill(struct in_stream *s, size_t n, struct err *e);
 
 /*
- * Makes at least `n` bytes contiguous at s->pos. 1 when they are there, 0 when the stream ends
- * before (in_stream_left tells how many there are), -1 on an error. Moves the window: pointers into
- * it are stale afterwards.
+ * Makes at least `n` bytes contiguous at s->pos. Returns 1 when they are available, 0 when the
+ * stream ends before (see in_stream_left), or -1 on an error. Moves the window: earlier pointers
+ * into it become invalid.
  */
 static inline int in_stream_need(struct in_stream *s, size_t n, struct err *e)
 {
@@ -66,9 +66,9 @@ static inline int in_stream_need(struct in_stream *s, size_t n, struct err *e)
 }
 
 /*
- * Takes blocks: each of BLOCK_SIZE bytes but the last, which may be shorter, never empty. `events`,
- * which may be NULL, is told before a block that its bytes [first, end) are whole memory events,
- * which compress better when that is known.
+ * Takes blocks: each has BLOCK_SIZE bytes except the last, which may be shorter but not empty.
+ * `events` may be NULL. It is called before a block whose bytes [first, end) are whole memory
+ * events, which compress better with that knowledge.
  */
 struct block_sink {
     void *ctx;
@@ -76,7 +76,7 @@ struct block_sink {
     void (*events)(void *ctx, size_t first, size_t end);
 };
 
-/* A block with what a sink is told before it: bytes [first, end) are whole memory events. */
+/* A block and its range of memory events: bytes [first, end) are whole events. */
 struct stream_block {
     const uint8_t *bytes;
     size_t len;
@@ -84,33 +84,33 @@ struct stream_block {
 };
 
 /*
- * What a sink does with a block, in two steps, so that the first can be done for several blocks at
- * the same time: block i is of lane i mod `lanes`.
+ * A sink's work on a block in two steps, so that the first step can run for several blocks in
+ * parallel. Block i belongs to lane i mod `lanes`.
  */
 struct block_work {
     void *ctx;
     unsigned lanes;
-    size_t room; /* bytes that a block may become */
-    /* Makes of a block what is to be written. Those of one lane come one by one, in order. */
+    size_t room; /* most bytes of an encoded block */
+    /* Encodes a block. Calls for one lane come one at a time, in order. */
     int (*encode)(void *ctx, unsigned lane, const struct stream_block *block, uint8_t *out,
                   size_t *size, struct err *e);
-    /* Takes what `block` became. All blocks come one by one, in order. */
+    /* Writes an encoded block. Calls come one at a time, in order of the blocks. */
     int (*append)(void *ctx, const uint8_t *out, size_t size, struct err *e);
 };
 
-/* An error sticks in `err`, and what is written after it is dropped. */
+/* The first error stays in `err`; later writes are dropped. */
 struct out_stream {
     struct block_sink sink;
     uint8_t *buf;
     size_t len;
-    uint64_t total;        /* bytes handed over */
-    uint64_t events_begin; /* where the newest run of memory events is in the stream */
+    uint64_t total;        /* bytes passed on */
+    uint64_t events_begin; /* the newest run of memory events, as offsets in the stream */
     uint64_t events_end;
     bool failed;
     struct err err;
 };
 
-/* Most bytes that can be reserved in one go. */
+/* Most bytes of one reservation. */
 #define OUT_STREAM_ROOM ((size_t)2 * BLOCK_SIZE)
 
 int out_stream_init(struct out_stream *s, struct block_sink sink, struct err *e);
@@ -118,10 +118,10 @@ void out_stream_release(struct out_stream *s);
 
 void out_stream_flush_blocks(struct out_stream *s);
 
-/* OUT_STREAM_CAP = what is left of a block, plus the largest reservation. */
+/* OUT_STREAM_CAP = an incomplete block plus the largest reservation. */
 #define OUT_STREAM_CAP ((size_t)4 * BLOCK_SIZE)
 
-/* Where the next `n` ≤ OUT_STREAM_ROOM bytes go; out_stream_commit says how many were written. */
+/* Reserves `n` ≤ OUT_STREAM_ROOM bytes; out_stream_commit takes the end of the written ones. */
 static inline uint8_t *out_stream_reserve(struct out_stream *s, size_t n)
 {
     if (OUT_STREAM_CAP - s->len < n)
@@ -142,12 +142,12 @@ static inline uint64_t out_stream_offset(const struct out_stream *s)
     return s->total + s->len;
 }
 
-/* To be called right before and after writing memory events. Runs that touch become one. */
+/* Call these right before and after writing memory events. Adjacent runs are merged. */
 static inline void out_stream_begin_events(struct out_stream *s)
 {
     if (s->events_end == out_stream_offset(s))
         return;
-    out_stream_flush_blocks(s); /* they have to do with the run before */
+    out_stream_flush_blocks(s); /* complete blocks belong to the previous run */
     s->events_begin = s->events_end = out_stream_offset(s);
 }
 
@@ -156,7 +156,7 @@ static inline void out_stream_end_events(struct out_stream *s)
     s->events_end = out_stream_offset(s);
 }
 
-/* Hands over what is left. Returns 0, or -1 with the error that stuck. */
+/* Passes on the remaining bytes. Returns 0, or -1 with the first error. */
 int out_stream_finish(struct out_stream *s, struct err *e);
 
 #endif

@@ -12,14 +12,14 @@
 struct trace_writer {
     int fd; /* -1: inner stream only */
     struct trace_writer_options options;
-    const struct container_info *like; /* what the options leave open, or NULL */
+    const struct container_info *like; /* source of open options, or NULL */
     struct container_writer *container;
-    struct block_thread *thread; /* before the container; NULL: there is none */
+    struct block_thread *thread; /* precedes the container; NULL: single-threaded */
     struct out_stream out;
     struct codec codec;
     struct grammar grammar;
     struct checks checks;
-    bool unchecked; /* numbers that point nowhere are written, too */
+    bool unchecked; /* also write references that are out of bounds */
     bool started;
 };
 
@@ -96,7 +96,7 @@ static int open_container(struct trace_writer *w, struct err *e)
     return out_stream_init(&w->out, sink, e);
 }
 
-/* With the header the layout is known, and with it the kind of container. */
+/* The header determines the layout, and so the kind of container. */
 static int start(struct trace_writer *w, const struct rec_header *header, struct err *e)
 {
     if (!w->options.layout)
@@ -131,7 +131,7 @@ static int check_limits(const struct trace_writer *w, enum record_type type, con
                         struct err *e)
 {
     if (type == REC_HEADER) {
-        /* Official readers have 1024 bytes for each of these ([R] @ v0.9.1 … v0.14.0). */
+        /* Official readers have 1024 bytes for each of these texts ([R] @ v0.9.1 … v0.14.0). */
         const struct rec_header *h = rec;
         if (h->capture_name.len > 1023 || h->capture_program.len > 1023 || h->host_info.len > 1023)
             return err_set(e, ERR_OUTPUT,
@@ -151,8 +151,8 @@ static int check_limits(const struct trace_writer *w, enum record_type type, con
 }
 
 /*
- * The reader's checks, so that no trace is written that it would refuse: then it is an error of who
- * hands it over, whose data is kept.
+ * Makes the reader's checks, so that no trace is written that the reader would reject. A failure is
+ * an error of the caller, whose data is kept.
  */
 static int check(struct trace_writer *w, const struct grammar_slot *slot, const void *recs,
                  size_t n, struct err *e)
@@ -189,7 +189,7 @@ static int writer_put(void *ctx, enum record_type type, const void *recs, size_t
     if (grammar_is_leaf(type)) {
         codec_write(&w->codec, type, recs, n, &w->out);
     } else {
-        /* What one of these announces has to follow it before the next one. */
+        /* The followers of one such record must come before the next one. */
         if (n != 1)
             return out_of_order(slot, type, n, e);
         if (put_branch(w, type, recs, e) != 0)
