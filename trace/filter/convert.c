@@ -21,20 +21,20 @@ struct convert {
     struct record_sink next;
     const struct file_layout *from;
     const struct file_layout *to;
-    convert_put *handlers[REC_TYPE_COUNT]; /* NULL: the record goes on as it is */
+    convert_put *handlers[REC_TYPE_COUNT]; /* NULL: the record passes unchanged */
     uint64_t losses[CONVERT_LOSS_COUNT];
     /* topology: one package at a time */
     VEC(struct topology_record) package;
-    /* lists to sort, and how many of their records are still to come */
+    /* lists to sort, and their records still to come */
     struct spill points, samples, sections;
     uint64_t points_left, samples_left;
     uint64_t section_count;
-    /* GPU notes to be added */
+    /* GPU notes to add */
     bool in_gpu_context;
     /* source location "none" */
     uint64_t expands, payloads;
-    bool add_location;    /* a location is added for it */
-    int16_t none_becomes; /* 0: there is nothing it could become */
+    bool add_location;    /* add a location for it */
+    int16_t none_becomes; /* replacement; 0: there is none */
     VEC(struct rec_zone_stat) stats;
     VEC(struct rec_lock_event) lock_events;
 };
@@ -63,7 +63,10 @@ static int drop(struct convert *c, const void *recs, size_t n, struct err *e)
 
 /* ---- topology */
 
-/* From 0.11.2 on a package has dies: a source without gets one, number 0, around all its cores. */
+/*
+ * From 0.11.2 on a package has dies: a source without dies gets one, number 0, around all its
+ * cores.
+ */
 static int package_with_die(struct convert *c, const void *recs, size_t n, struct err *e)
 {
     (void)n;
@@ -72,7 +75,7 @@ static int package_with_die(struct convert *c, const void *recs, size_t n, struc
     return pass(c, REC_PACKAGE, &outer, e) != 0 ? -1 : pass(c, REC_DIE, &die, e);
 }
 
-/* The other way the cores of all dies are counted before the package can be written. */
+/* In the other direction the cores of all dies are counted before the package is written. */
 static int flush_package(struct convert *c, struct err *e)
 {
     uint64_t cores = 0, dies = 0;
@@ -166,7 +169,7 @@ static int strings_after_no_sections(struct convert *c, const void *recs, size_t
     return status != 0 ? -1 : pass(c, REC_STRINGS, recs, e);
 }
 
-/* 0.13.4 has one list: it becomes that of category 0, as the reader of 0.14.0 has it. */
+/* 0.13.4 has one list: it becomes that of category 0, as in the reader of 0.14.0. */
 static int list_of_category(struct convert *c, const void *recs, size_t n, struct err *e)
 {
     (void)n;
@@ -290,7 +293,7 @@ static int lose_wakeup_cpu(struct convert *c, const void *recs, size_t n, struct
 
 /* ---- GPU */
 
-/* A context without note queries gets its empty list when the next context or the plots come. */
+/* A context without note queries gets its empty list when the next context or the plots arrive. */
 static int finish_gpu_context(struct convert *c, struct err *e)
 {
     if (!c->in_gpu_context)
@@ -343,9 +346,11 @@ static int lose_query_ids(struct convert *c, const void *recs, size_t n, struct 
     return record_put(&c->next, REC_GPU_ZONE_END, recs, n, e);
 }
 
-/* ---- source location "none" (32767), which releases up to 0.11.1 take for an index */
+/* ---- source location "none" (32767), which releases up to 0.11.1 use as an index */
 
-/* What a source location becomes: -1 with `e` when it is "none" and the trace has no other. */
+/*
+ * The replacement of a source location: -1 with `e` when it is "none" and the trace has no other.
+ */
 static int some_location(struct convert *c, int16_t *srcloc, struct err *e)
 {
     if (*srcloc != SOURCE_LOCATION_NONE || c->expands > SOURCE_LOCATION_NONE)
@@ -370,8 +375,8 @@ static int count_expands(struct convert *c, const void *recs, size_t n, struct e
 
 /*
  * Official captures use 32767 only when their table of locations is full
- * (`NewShrinkedSourceLocation`
- * @ v0.12.2). Then an empty allocated location stands in for it; otherwise any that there is.
+ * (`NewShrinkedSourceLocation` @ v0.12.2). It is then replaced by an empty allocated location, or
+ * else by any existing one.
  */
 static int count_payloads(struct convert *c, const void *recs, size_t n, struct err *e)
 {
@@ -406,7 +411,7 @@ static int gather_stats(struct convert *c, const void *recs, size_t n, struct er
     return 0;
 }
 
-/* Writes the gathered list with another name for "none", each location once. */
+/* Writes the collected list with the replacement for "none", each location once. */
 static int flush_stats(struct convert *c, enum record_type counts, enum record_type type, bool all,
                        struct err *e)
 {
@@ -572,7 +577,7 @@ static void choose(struct convert *c)
 
 /* ---- header */
 
-/* Cuts a text to what official readers can take, not inside a UTF-8 character. */
+/* Truncates a text to the limit of official readers, not inside a UTF-8 character. */
 static void cut_text(struct convert *c, struct view *text)
 {
     if (text->len <= HEADER_TEXT_MAX)

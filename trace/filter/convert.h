@@ -2,13 +2,13 @@
 #define TIDEMARK_TRACE_FILTER_CONVERT_H
 
 /*
- * A filter between a reader and a writer that turns the records of one file version into those of
- * another, up or down, in one pass. What the target cannot hold is left out and counted. What it
- * has and the source has not gets the value that official readers take for it.
+ * A filter between a reader and a writer that converts the records of one file version to another,
+ * up or down, in one pass. Data that the target cannot hold is dropped and counted. Fields that the
+ * source lacks get the value that official readers assume.
  *
  * Two targets promise an order that older files do not keep (plots by time from 0.13.3,
- * context-switch samples from 0.13.6): those lists are sorted on the way, through a temporary file
- * when they are long.
+ * context-switch samples from 0.13.6). The filter sorts those lists, through a temporary file when
+ * they are long.
  */
 
 #include <stdint.h>
@@ -18,7 +18,7 @@
 #include "trace/file/file_version.h"
 #include "trace/file/record.h"
 
-/* What can get lost: LOSS(NAME, one, several). */
+/* Kinds of losses: LOSS(NAME, singular, plural). */
 #define CONVERT_LOSSES(LOSS)                                                                       \
     LOSS(DELAY, "queue delay", "queue delays")                                                     \
     LOSS(ON_DEMAND, "on-demand flag", "on-demand flags")                                           \
@@ -49,22 +49,24 @@ enum convert_loss {
 struct convert;
 
 struct convert_options {
-    const struct file_layout *target; /* NULL: that of the source */
-    const char *spill_dir;            /* for temporary files; NULL: $TMPDIR, else /var/tmp */
-    size_t spill_records;             /* records sorted in memory; 0: plenty */
+    const struct file_layout *target; /* NULL: the source's layout */
+    const char *spill_dir;            /* folder of temporary files; NULL: $TMPDIR, else /var/tmp */
+    size_t spill_records;             /* records sorted in memory; 0: a generous default */
 };
 
 int convert_open(struct convert **out, const struct record_sink *next,
                  const struct convert_options *options, struct err *e);
 void convert_free(struct convert *c);
 
-/* Takes the records of the source; its HEADER record's version tells what that is. */
+/* Takes the records of the source, whose HEADER record has its version. */
 struct record_sink convert_sink(struct convert *c);
 
-/* How often something got lost so far. */
+/* The number of losses of a kind so far. */
 uint64_t convert_loss(const struct convert *c, enum convert_loss loss);
 
-/* Appends "12 GPU annotation values, 3 message severities" to `out`; nothing when all was kept. */
+/*
+ * Appends "12 GPU annotation values, 3 message severities" to `out`; nothing when nothing was lost.
+ */
 void convert_losses(const struct convert *c, struct buf *out);
 
 #endif

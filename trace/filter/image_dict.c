@@ -8,18 +8,18 @@
 #include "base/buf.h"
 #include "base/vec.h"
 
-/* A dictionary larger than this part of its samples has learnt them by heart. */
+/* A dictionary larger than this share of its samples is overfitted. */
 #define SAMPLES_PER_DICT 8u
 #define DICT_MIN 4096u
 
-/* An image larger than this part of the room is no sample: a few must fit. */
+/* An image larger than this share of the room is no sample: several must fit. */
 #define IMAGES_AT_LEAST 8u
 
 struct image_dict {
     struct record_sink next;
     uint64_t seen;     /* images so far */
-    uint64_t interval; /* each so-many-th one is a sample */
-    struct buf bytes;  /* of the samples, one behind the other */
+    uint64_t interval; /* every n-th image is a sample */
+    struct buf bytes;  /* the samples one after another */
     VEC(size_t) sizes;
     struct buf dict;
 };
@@ -43,7 +43,7 @@ void image_dict_free(struct image_dict *d)
     free(d);
 }
 
-/* Drops every second sample, so that those left stay evenly spread. */
+/* Drops every second sample, so that the rest stays evenly spread. */
 static void thin_out(struct image_dict *d)
 {
     size_t kept = 0, from = 0, to = 0;

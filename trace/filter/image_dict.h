@@ -2,13 +2,13 @@
 #define TIDEMARK_TRACE_FILTER_IMAGE_DICT_H
 
 /*
- * A filter that puts a zstd dictionary for the frame images into a trace. The images themselves are
- * stored unpacked; readers keep them compressed in memory, and with the dictionary in less of it.
- * It stands before the images, so the trace is read twice: the first time for samples of them.
+ * A filter that adds a zstd dictionary for the frame images to a trace. The file stores the images
+ * uncompressed; readers compress them in memory, and the dictionary makes that smaller. The
+ * dictionary precedes the images, so the trace is read twice, the first time to sample them.
  * Source: `Worker::Write` and the reading constructor in server/TracyWorker.cpp @ v0.9.1 … v0.14.0.
  *
  * Memory: at most IMAGE_DICT_SAMPLES for the samples, evenly spread over the images, and what
- * libzstd's training takes for them (about as much again and 16 MiB).
+ * libzstd's training needs for them (about as much again and 16 MiB).
  */
 
 #include <stdbool.h>
@@ -32,8 +32,8 @@ struct record_sink image_dict_sample_sink(struct image_dict *d);
 void image_dict_wanted(bool *wanted);
 
 /*
- * Between the passes. Images too few or too small to train with are no error: the dictionary is
- * then empty, as in the official tool.
+ * Between the passes. If the images are too few or too small for training, the dictionary is empty,
+ * as in the official tool.
  */
 int image_dict_train(struct image_dict *d, struct err *e);
 

@@ -24,7 +24,7 @@ void name_table_wanted(bool *wanted)
     wanted[REC_STRING_POINTER] = true;
 }
 
-/* Of several strings with one key the first stands, as in official readers. */
+/* Of several strings with one key the first counts, as in official readers. */
 static int keep_string(struct name_table *t, const struct rec_string *s, struct err *e)
 {
     bool fresh;
@@ -72,7 +72,7 @@ struct view name_table_text(const struct name_table *t, const struct rec_string_
     return strings_get(&t->strings, number);
 }
 
-/* Keys are addresses or small numbers: few files have any that is greater than the first here. */
+/* Keys are addresses or small numbers: few files have a key above the first new one. */
 uint64_t name_table_new_key(struct name_table *t, struct err *e)
 {
     bool fresh = false;

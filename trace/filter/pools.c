@@ -14,7 +14,7 @@
 
 struct wanted_name {
     struct view text;
-    bool is_key; /* it reads as a number */
+    bool is_key; /* the name parses as a number */
     uint64_t key;
     bool found;
 };
@@ -25,13 +25,13 @@ struct pools {
     VEC(struct wanted_name) names;
     /* first pass */
     struct name_table table;
-    struct map kept;  /* keys of the pools that stay */
+    struct map kept;  /* keys of the kept pools */
     struct buf known; /* names of all pools, for a message */
-    uint64_t left;    /* pools to come */
+    uint64_t left;    /* pools still to come */
     bool chosen;
-    struct rec_pools totals; /* of the pools that stay */
+    struct rec_pools totals; /* of the kept pools */
     /* second pass */
-    bool keeping; /* the pool at hand */
+    bool keeping; /* for the current pool */
 };
 
 static int add_name(struct pools *p, struct view text, struct err *e)
@@ -96,7 +96,7 @@ void pools_free(struct pools *p)
 
 /* ---- first pass */
 
-/* The text is empty for a pool without a name. */
+/* A pool's name; empty for a pool without one. */
 static struct view pool_name(const struct pools *p, uint64_t key)
 {
     if (key == 0)

@@ -2,12 +2,12 @@
 #define TIDEMARK_TRACE_FILTER_POOLS_H
 
 /*
- * A filter that keeps or drops memory pools by name or key. The number of pools stands before them,
- * so the trace is read twice: the first time to the choosing sink, up to the last pool.
+ * A filter that keeps or drops memory pools by name or key. The number of pools precedes them, so
+ * the trace is read twice, the first time by the choosing sink up to the last pool.
  *
- * The default pool is named "default"; when it goes an empty one takes its place, since viewers
- * look for it without asking whether it is there. Other names are what the client called its pools;
- * pools of one name go together. A pool without a name is known by its key, "0x…".
+ * The default pool is named "default". When it is dropped, an empty one replaces it, since viewers
+ * access it unchecked. Other pools have the client's names; pools of the same name are treated
+ * alike. A pool without a name is identified by its key, "0x…".
  */
 
 #include <stdbool.h>
@@ -20,24 +20,27 @@
 struct pools;
 
 struct pools_options {
-    const char *const *names; /* each a list with commas between; outlive the filter */
+    const char *const *names; /* each a comma-separated list; must outlive the filter */
     size_t n;
-    bool drop; /* the pools named go, instead of all others */
+    bool drop; /* drop the named pools instead of all others */
 };
 
 int pools_open(struct pools **out, const struct pools_options *options, struct err *e);
 void pools_free(struct pools *p);
 
-/* First pass. Its put returns -1, with `e` untouched, once pools_chosen: nothing else is needed. */
+/*
+ * First pass. Once pools_chosen is true, its put returns -1 with `e` untouched: no more records are
+ * needed.
+ */
 struct record_sink pools_choose_sink(struct pools *p);
 
-/* Clears in `wanted` (REC_TYPE_COUNT flags) what the first pass has no use for. */
+/* Clears in `wanted` (REC_TYPE_COUNT flags) the types that the first pass does not need. */
 void pools_choose_wanted(bool *wanted);
 
 /* True when the first pass has seen all pools. */
 bool pools_chosen(const struct pools *p);
 
-/* Between the passes: ERR_USAGE when a name fits no pool, with the names that there are. */
+/* Between the passes: ERR_USAGE with the existing names when a name matches no pool. */
 int pools_check(struct pools *p, struct err *e);
 
 /* Second pass. `next` is copied. */

@@ -5,7 +5,7 @@
 
 #include "trace/filter/range_lists.h"
 
-/* Numbers between the passes that stay in memory before they go to disk. */
+/* Data kept between the passes that stays in memory before it goes to disk. */
 #define SPOOL_BUDGET ((size_t)8 << 20)
 
 /* ---- what is in the range */
@@ -79,7 +79,7 @@ static bool keep(const struct range *r, enum record_type type, const void *rec)
 
 /* ---- both passes */
 
-/* Puts those that are kept, in as long runs as they come. */
+/* Puts the kept records, in the longest possible runs. */
 static int put_kept(struct range *r, enum record_type type, const void *recs, size_t n,
                     struct err *e)
 {
@@ -110,7 +110,10 @@ static bool gpu_starts(const struct range *r, const struct rec_gpu_zone_begin *z
     return range_has(r, z->cpu_start) || range_has(r, z->gpu_start);
 }
 
-/* What the end will say, as far as the begin tells; range_zones keeps it in `in_range`. */
+/*
+ * Counts a zone's begin. Whether the zone overlaps the range is known only at its end; until then
+ * range_zones keeps `in_range`.
+ */
 static int count_zone(struct range *r, const struct rec_zone_begin *z, struct err *e)
 {
     r->depth++;
@@ -141,7 +144,10 @@ static int count_gpu_zone(struct range *r, const struct rec_gpu_zone_begin *z, s
                              e);
 }
 
-/* Either clock may lack a time, which is then negative: what is open on both reaches on. */
+/*
+ * Either clock may lack a time, which is then negative. A zone without an end on either clock
+ * extends to the end of the trace.
+ */
 static int count_gpu_zone_end(struct range *r, const struct rec_gpu_zone_end *z, struct err *e)
 {
     bool kept;
@@ -170,7 +176,7 @@ static int end_thread_zones(struct range *r, struct err *e)
 
 /* ---- first pass */
 
-/* What a type is to the first pass; for a list, where its number of elements stands. */
+/* The role of a type in the first pass; for a list, also where its count is. */
 enum role { OTHER, LIST, ELEMENT };
 
 struct rule {
@@ -236,7 +242,7 @@ static int end_list(struct range *r, struct err *e)
     return range_add(r, r->list.counted, kept, e);
 }
 
-/* What a list brings with it is set up before its elements come. */
+/* Prepares for the elements of a list. */
 static int count_list(struct range *r, enum record_type type, const void *rec, struct err *e)
 {
     uint64_t n;
@@ -289,7 +295,7 @@ static int count_elements(struct range *r, enum record_type type, const void *re
     return status == 0 && r->list.left == 0 ? end_list(r, e) : status;
 }
 
-/* The zones of a GPU thread end where the next thread or something else begins. */
+/* The zones of a GPU thread end at the next thread or another record. */
 static int end_gpu_thread(struct range *r, struct err *e)
 {
     int status = r->in_gpu_thread ? range_add(r, REC_GPU_THREAD, r->thread_roots, e) : 0;
@@ -384,7 +390,7 @@ void range_count_wanted(bool *wanted)
 
 /* ---- second pass */
 
-/* Lists of which only the number changes. */
+/* Puts a list's count, when nothing else of its header changes. */
 static int put_count(struct range *r, enum record_type type, struct err *e)
 {
     uint64_t n;

@@ -2,15 +2,15 @@
 #define TIDEMARK_TRACE_FILTER_RANGE_H
 
 /*
- * A filter that keeps what happened in a stretch of time. Lengths of lists stand before the lists,
- * so the trace is read twice: the first time to the counting sink, the second time to the writing
- * one. Both must see the same records.
+ * A filter that keeps a range of time. List lengths precede the lists, so the trace is read twice,
+ * first by the counting sink, then by the writing one. Both must see the same records.
  *
- * The range is half open: a moment t is in it when begin ≤ t < end. What lasts is kept whole, with
- * its own begin and end, when it began before `end` and did not end before `begin`:
+ * The range is half open: it contains a moment t when begin ≤ t < end. Anything with a duration is
+ * kept whole, with its begin and end unchanged, when it began before `end` and did not end before
+ * `begin`:
  *
  *     memory events      blocks that were live in the range, or freed at its very begin
- *     zones, GPU zones   that overlap it (GPU zones by either clock), and what they lie in
+ *     zones, GPU zones   that overlap it (GPU zones by either clock), and their parents
  *     frames             that overlap it; of the base set also the first ones, which stand for the
  *                        time before; the next frame of a continuous set, which ends the last one
  *     plot points        of the range, and the one before, whose value holds at its begin
@@ -18,16 +18,16 @@
  *     messages, samples, context switches, sections, hardware samples: that lie in or overlap it
  *     frame images       of the frames kept
  *
- * Lists that become empty go (plots, context switches of a thread, hardware samples of an address,
+ * Empty lists are dropped (plots, context switches of a thread, hardware samples of an address,
  * frame sets but the base one); threads, locks, pools and GPU contexts stay. Names, source
- * locations, call stacks, symbols, crash and GPU annotations are not events and stay as they are. A
- * thread's totals on processors are computed from the processors' switches, of which the part
- * within the range counts; where all of these do not make up the trace's own totals, they stay. A
- * thread's number of kernel samples, which would take the call stacks to count anew, is held to its
- * number of samples.
+ * locations, call stacks, symbols, crash and GPU annotations are not events and stay unchanged. A
+ * thread's CPU totals are recomputed from the CPUs' switches, of which the part within the range
+ * counts. If all switches do not add up to the trace's own totals, those stay. A thread's number of
+ * kernel samples is capped at its number of samples: counting them again would need the call
+ * stacks.
  *
  * Memory: tables of a few MiB, 16 bytes for each kept message, 4 for each kept frame image. All
- * else that has to be remembered between the passes goes to a temporary file.
+ * other data kept between the passes goes to a temporary file.
  */
 
 #include <stdint.h>
@@ -39,7 +39,7 @@ struct range;
 
 struct range_options {
     int64_t begin, end;    /* ns since the trace began */
-    const char *spill_dir; /* for temporary files; NULL: $TMPDIR, else /var/tmp */
+    const char *spill_dir; /* folder of temporary files; NULL: $TMPDIR, else /var/tmp */
 };
 
 int range_open(struct range **out, const struct range_options *options, struct err *e);
@@ -48,13 +48,13 @@ void range_free(struct range *r);
 /* First pass. */
 struct record_sink range_count_sink(struct range *r);
 
-/* Clears in `wanted` (REC_TYPE_COUNT flags) what the first pass has no use for. */
+/* Clears in `wanted` (REC_TYPE_COUNT flags) the types that the first pass does not need. */
 void range_count_wanted(bool *wanted);
 
 /* Between the passes. */
 int range_counted(struct range *r, struct err *e);
 
-/* Second pass. `next` is copied. ERR_INPUT when it sees other records than the first. */
+/* Second pass. `next` is copied. ERR_INPUT when the records differ from the first pass. */
 struct record_sink range_sink(struct range *r, const struct record_sink *next);
 
 #endif

@@ -1,7 +1,6 @@
 /*
- * What a trace tells of each thread's time on processors. A range has its own, which follows from
- * the switches of all processors as in the official server (`ProcessContextSwitch` in
- * server/TracyWorker.cpp @ v0.14.0).
+ * Each thread's CPU time in a trace, recomputed for a range from the switches of all CPUs, as the
+ * official server does (`ProcessContextSwitch` in server/TracyWorker.cpp @ v0.14.0).
  */
 
 #include "trace/filter/range_lists.h"
@@ -9,9 +8,9 @@
 /* Runs sorted in memory at once: 4 MiB. */
 #define RUNS_MAX ((size_t)256 << 10)
 
-/* A thread on a processor. */
+/* A thread's run on a CPU. */
 struct run {
-    int64_t start; /* first, so that spill sorts by it */
+    int64_t start; /* first, because spill sorts by it */
     uint16_t thread;
     uint8_t cpu;
 };
@@ -46,7 +45,7 @@ int range_add_cpu_thread(struct range *r, uint64_t id, struct err *e)
     return 0;
 }
 
-/* Official servers count what has ended. In the range a part of it may lie. */
+/* Official servers count completed runs. A run may lie partly in the range. */
 static void count_run(const struct range *r, struct cpu_totals *t, const struct rec_cpu_switch *s)
 {
     int64_t from = s->start > r->options.begin ? s->start : r->options.begin;
@@ -104,8 +103,8 @@ int range_sum_cpu_threads(struct range *r, struct err *e)
 }
 
 /*
- * False when the thread did not run in the range. Where the switches do not make up what the trace
- * tells of all its time, some are missing, and it stays as it is.
+ * False when the thread did not run in the range. If the switches do not add up to the thread's
+ * total in the trace, some are missing, and the record stays unchanged.
  */
 static bool total(const struct range *r, struct rec_cpu_thread *thread)
 {

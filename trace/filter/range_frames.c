@@ -30,9 +30,9 @@ static int use_image(struct range *r, const struct rec_frame *frame, struct err 
 }
 
 /*
- * A frame of a continuous set lasts until the next one starts. So the first one kept is the last
- * that starts at the begin or before, or else simply the first; the last one kept is the first that
- * starts after the range.
+ * A frame of a continuous set lasts until the next one starts. So the first kept frame is the last
+ * one that starts at or before the begin, else the set's first; the last kept frame is the first
+ * one that starts at or after the end.
  */
 static int count_continuous(struct range *r, const struct rec_frame *frame, struct err *e)
 {
@@ -69,7 +69,7 @@ int range_count_frames(struct range *r, const struct rec_frame *frames, size_t n
     return 0;
 }
 
-/* A set whose first frame starts after the range has nothing in it. */
+/* A set whose first frame starts after the range has no frames in it. */
 int range_end_frames(struct range *r, struct err *e)
 {
     struct frames *f = &r->frames;

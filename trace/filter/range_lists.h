@@ -2,9 +2,9 @@
 #define TIDEMARK_TRACE_FILTER_RANGE_LISTS_H
 
 /*
- * Inside of trace/filter/range.h: its state, and the lists that need more than a look at each
- * element. begin_, count_ and end_ belong to the first pass, put_ to the second; all errors are
- * those of trace/filter/range.h.
+ * Internals of trace/filter/range.h: its state, and the lists that need more than a check per
+ * element. begin_, count_ and end_ functions belong to the first pass, put_ functions to the
+ * second. Errors are those of trace/filter/range.h.
  */
 
 #include <string.h>
@@ -15,14 +15,14 @@
 #include "trace/filter/range_zones.h"
 #include "trace/store/spill.h"
 
-/* Frames that are copied to be changed. */
+/* Frames that are copied to change them. */
 #define PART_MAX 512u
 
 #define HW_LISTS 6u
 
-/* The list at hand: its count has come, its elements are coming. */
+/* The current list, whose count was read and whose elements follow. */
 struct list {
-    enum record_type counted; /* the type that announced it */
+    enum record_type counted; /* the type of its count */
     uint64_t left;
     uint64_t kept;
 };
@@ -31,32 +31,32 @@ struct list {
 struct frames {
     bool base, continuous;
     uint64_t position;
-    uint64_t always;      /* so many first ones are kept in any case */
-    uint64_t first, last; /* continuous sets: besides them, these and what is between */
+    uint64_t always;      /* number of first frames that are always kept */
+    uint64_t first, last; /* continuous sets: also keep the frames from first to last */
     bool ended;           /* `last` has been found */
-    size_t images_before; /* images of what is kept in any case */
+    size_t images_before; /* images of the frames that are always kept */
 };
 
 struct point {
-    uint64_t position, before; /* `before`: of the point that holds at the begin */
+    uint64_t position, before; /* `before`: of the point whose value holds at the begin */
     int64_t before_time;
     double before_value, min, max, sum;
 };
 
-/* A thread on the processors: in all of the trace, and in the range. */
+/* A thread's CPU totals in the whole trace and in the range. */
 struct cpu_totals {
     int64_t all_running; /* ns */
     int64_t running;
     uint32_t all_regions, regions;
     uint32_t migrations;
-    int16_t cpu; /* the latest one in the range, -1 none */
+    int16_t cpu; /* latest CPU in the range; -1: none */
 };
 
 struct range_cpus {
     struct map numbers;            /* thread id → its external number */
     VEC(struct cpu_totals) totals; /* by external number */
     struct spill runs;
-    unsigned lists; /* of processors so far */
+    unsigned lists; /* CPUs so far */
 };
 
 struct range {
@@ -64,14 +64,14 @@ struct range {
     struct record_sink next;
     struct spool spool;
     bool has_spool;
-    struct tally tallies[REC_TYPE_COUNT]; /* by the type that announces a list */
-    uint64_t totals[REC_TYPE_COUNT];      /* kept elements of lists that may lose whole lists */
+    struct tally tallies[REC_TYPE_COUNT]; /* by the type of the list's count */
+    uint64_t totals[REC_TYPE_COUNT]; /* kept elements, for lists of lists that may become empty */
     struct list list;
     bool on_demand;
     struct frames frames;
-    VEC(uint32_t) images; /* used by kept frames; in the second pass sorted, each once */
-    uint64_t image;       /* position of the next one */
-    struct map messages;  /* keys of those kept */
+    VEC(uint32_t) images; /* used by kept frames; sorted and unique in the second pass */
+    uint64_t image;       /* position of the next image */
+    struct map messages;  /* keys of the kept messages */
     struct range_zones zones, gpu_zones;
     struct range_cpus cpus;
     uint64_t thread_zones, thread_roots, depth;
@@ -80,7 +80,7 @@ struct range {
     struct point point;
     struct rec_pool pool;
     struct rec_pool_end pool_end;
-    VEC(bool) open; /* second pass: whether the zones around are kept */
+    VEC(bool) open; /* second pass: whether the enclosing zones are kept */
     uint64_t samples;
     uint64_t hw_counts[HW_LISTS];
     unsigned hw_list;
@@ -125,7 +125,7 @@ void range_sort_images(struct range *r);
 int range_put_frames(struct range *r, const struct rec_frame *frames, size_t n, struct err *e);
 int range_put_image(struct range *r, const void *rec, struct err *e);
 
-/* ---- threads on processors: trace/filter/range_cpus.c */
+/* ---- CPU times of threads: trace/filter/range_cpus.c */
 
 void range_cpus_init(struct range_cpus *c, const char *dir);
 void range_cpus_release(struct range_cpus *c);

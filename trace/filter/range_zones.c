@@ -9,8 +9,8 @@
 #define EXCEPTIONS_MAX 65536u
 
 struct exception {
-    int64_t position; /* first, so that spill sorts by it */
-    uint64_t outcome; /* 0: the zone goes; else 1 + its kept children */
+    int64_t position; /* first, because spill sorts by it */
+    uint64_t outcome; /* 0: dropped; else 1 + its kept children */
 };
 
 int range_zones_init(struct range_zones *z, struct spool *spool, const char *dir, struct err *e)

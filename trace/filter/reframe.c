@@ -22,13 +22,13 @@ struct reframe {
     struct buf program;
     VEC(struct reframe_symbol) symbols;
     struct map symbol_numbers; /* address → 1 + position in symbols */
-    uint64_t *sampled;         /* bits by call stack number: samples have it */
+    uint64_t *sampled;         /* a bit per call stack number: used by samples */
     uint32_t stacks;           /* call stacks so far */
-    VEC(uint32_t) order;       /* frame numbers as the file tells what frames are */
-    size_t told;               /* frames that the second pass has put */
-    bool sealed;               /* all strings of the file are there */
+    VEC(uint32_t) order;       /* frame numbers in the file's order of frames */
+    size_t told;               /* frames put by the second pass */
+    bool sealed;               /* all strings of the file were read */
     size_t file_strings;
-    uint32_t fact;      /* string number of the new fact, 0: none */
+    uint32_t fact;      /* string number of the new fact; 0: none */
     uint64_t old_facts; /* facts that it replaces */
 };
 
@@ -91,7 +91,7 @@ static int note_frame(struct reframe *r, const struct rec_callstack_frame *f, st
         const struct rec_inline_frame *in = &f->inlines[i];
         inlines[i] = (struct frame_inline){in->name, in->file, in->line, in->symbol};
     }
-    /* Often they are told in the order in which call stacks have them. */
+    /* The file often lists frames in the order in which call stacks use them. */
     uint32_t number = r->order.len ? r->order.at[r->order.len - 1] + 1 : 0;
     if (number >= r->callstacks.frames.len || r->callstacks.frames.at[number].id != f->frame)
         number = callstacks_frame(&r->callstacks, f->frame);
@@ -238,7 +238,7 @@ static int put_new_strings(struct reframe *r, struct err *e)
     return 0;
 }
 
-/* They come as in the first pass, unless a filter before this one has left some out. */
+/* The frames come as in the first pass, unless an earlier filter has dropped some. */
 static const struct frame *next_frame(struct reframe *r, uint64_t id)
 {
     uint32_t number = r->told < r->order.len ? r->order.at[r->told++] : UINT32_MAX;
@@ -247,7 +247,7 @@ static const struct frame *next_frame(struct reframe *r, uint64_t id)
     return callstacks_find_frame(&r->callstacks, id);
 }
 
-/* A frame of at least one function and at most UINT8_MAX. */
+/* Puts a frame of at least one and at most UINT8_MAX functions. */
 static int put_named(struct reframe *r, const struct frame *f, struct err *e)
 {
     struct rec_inline_frame inlines[UINT8_MAX];
@@ -269,8 +269,8 @@ static int put_frame(struct reframe *r, const struct rec_callstack_frame *frame,
 }
 
 /*
- * Frames of call stacks that the file has no names for, and the caller had: they are written before
- * all others.
+ * Frames of call stacks that the file does not name but the caller named are written before all
+ * others.
  */
 static int put_frame_count(struct reframe *r, const struct rec_count *count, struct err *e)
 {

@@ -2,13 +2,13 @@
 #define TIDEMARK_TRACE_FILTER_REFRAME_H
 
 /*
- * A filter that gives the call stack frames of a trace other names, files and lines, and more
- * functions where calls were inlined. Strings stand before the frames, so the trace is read twice:
- * the first time to see what there is; then the caller renames frames in the book
- * (trace/store/frame_book.h); the second time what it says is written.
+ * A filter that gives call stack frames new names, files and lines, and more functions for inlined
+ * calls. Strings precede the frames, so the trace is read twice. After the first pass the caller
+ * renames frames in the book (trace/store/frame_book.h); the second pass writes the book's
+ * contents.
  *
- * Memory follows the strings, distinct frames and symbols of the trace, not its events, with 2 MiB
- * for the call stacks of samples.
+ * Memory grows with the strings, distinct frames and symbols of the trace, not with its events,
+ * plus 2 MiB for the call stacks of samples.
  */
 
 #include <stdbool.h>
@@ -36,8 +36,8 @@ struct frame_book *reframe_book(struct reframe *r);
 struct view reframe_program(const struct reframe *r);
 
 /*
- * Symbols of the trace's own list that nobody named: addresses in the client, each the first byte
- * of a function. A symbol without an answer stays as it is.
+ * Unnamed symbols of the trace's symbol list: addresses in the client, each the first byte of a
+ * function. A symbol without an answer stays unchanged.
  */
 struct reframe_symbol {
     uint64_t address;
@@ -48,7 +48,7 @@ struct reframe_symbol {
 size_t reframe_symbol_count(const struct reframe *r);
 struct reframe_symbol *reframe_symbol(struct reframe *r, size_t i);
 
-/* Has "tidemark.symbols=TEXT" in the trace's application info, in place of earlier ones. */
+/* Sets "tidemark.symbols=TEXT" in the trace's application info and replaces earlier ones. */
 int reframe_set_fact(struct reframe *r, const char *text, struct err *e);
 
 /* Second pass. `next` is copied. */

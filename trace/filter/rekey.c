@@ -23,7 +23,7 @@ void rekey_release(struct rekey *r)
     pageable_release(&r->pageable);
 }
 
-/* A new key for an element of `size` bytes. One that comes twice has the same key both times. */
+/* Assigns a new key to an element of `size` bytes. A repeated old key gets the same new key. */
 static int put_new(struct rekey_table *t, uint64_t *key, uint64_t size, struct err *e)
 {
     bool fresh;
@@ -38,7 +38,7 @@ static int put_new(struct rekey_table *t, uint64_t *key, uint64_t size, struct e
     return 0;
 }
 
-/* A key that no element has must not become that of one. */
+/* A key that belongs to no element must not become the key of one. */
 static void follow(const struct rekey_table *t, uint64_t *key)
 {
     const uint64_t *to = map_find(&t->to, *key);
@@ -71,7 +71,7 @@ static int rekey_one(struct rekey *r, enum record_type type, void *rec, struct e
     }
 }
 
-/* The bytes of one record of the types with keys; 0 for others. */
+/* The bytes of a record of a type with keys; 0 for other types. */
 static size_t keyed_size(enum record_type type)
 {
     switch (type) {

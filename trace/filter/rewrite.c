@@ -6,7 +6,7 @@
 #include "trace/filter/rekey.h"
 #include "trace/filter/strip.h"
 
-/* The filters that are in use; NULL for the others. */
+/* The filters in use; NULL for the others. */
 struct chain {
     const struct rewrite_source *source;
     const struct rewrite_options *options;
@@ -23,7 +23,7 @@ struct chain {
     struct convert *convert;
 };
 
-/* What a pass is for. */
+/* The purpose of a pass. */
 enum stage { STAGE_POOLS, STAGE_RANGE, STAGE_NAMES, STAGE_WRITE };
 
 static bool wants_symbols(const struct rewrite_options *o)
@@ -70,8 +70,8 @@ static void free_filters(struct chain *c)
 }
 
 /*
- * Reads into `sink` through the filters that stand before a stage. Names do not hang on pools and
- * times, so what looks for them does without those filters.
+ * Reads into `sink` through the filters that precede a stage. Names do not depend on pools and
+ * times, so the pass for names skips those filters.
  */
 static int run(struct chain *c, enum stage stage, struct record_sink sink, bool *wanted,
                struct err *e)
@@ -114,14 +114,14 @@ static int count_range(struct chain *c, struct err *e)
     bool wanted[REC_TYPE_COUNT];
     memset(wanted, true, sizeof wanted);
     range_count_wanted(wanted);
-    /* The filters before this one make pools of their own from these. */
+    /* The preceding filters compute pools from these records. */
     wanted[REC_POOLS] = wanted[REC_POOL_END] = true;
     if (run(c, STAGE_RANGE, range_count_sink(c->range), wanted, e) != 0)
         return -1;
     return range_counted(c->range, e);
 }
 
-/* The last four filters look at the records one beside the other. */
+/* Passes the records to each of the last four filters. */
 static int look_put(void *ctx, enum record_type type, const void *recs, size_t n, struct err *e)
 {
     struct chain *c = ctx;

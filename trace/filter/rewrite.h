@@ -2,14 +2,14 @@
 #define TIDEMARK_TRACE_FILTER_REWRITE_H
 
 /*
- * A trace through all filters into a writer, in this order:
+ * Runs a trace through all filters into a writer, in this order:
  *
  *     reader → strip → pools → range → symbolize → reframe → source_cache → image_dict
  *            → rekey (of what is stripped) → convert → writer
  *
- * Pools and range, which change numbers that stand before what they count, get a pass of their own
- * before, through the filters to their left; the next four share one, behind strip. Without any of
- * them the trace is read once.
+ * Pools and range change counts that precede the counted records. Each needs an additional pass
+ * through the filters before it. The next four filters share one additional pass, after strip.
+ * Without any of these, the trace is read once.
  */
 
 #include <stdbool.h>
@@ -27,8 +27,8 @@
 #include "trace/filter/symbolize.h"
 
 /*
- * Reads the whole trace from its beginning into `sink`; `wanted` as in struct trace_read_options.
- * `pass` counts from 0: more than one call comes only for options with rewrite_passes > 1.
+ * Reads the whole trace from the start into `sink`; `wanted` as in struct trace_read_options.
+ * `pass` counts from 0; there is more than one only for options with rewrite_passes > 1.
  */
 struct rewrite_source {
     void *ctx;
@@ -45,7 +45,7 @@ struct rewrite_options {
     /* Names frames with symbolize_answer, when symbols.resolve is set. */
     int (*resolve)(void *ctx, struct symbolize *s, struct err *e);
     void *resolve_ctx;
-    /* Names frames anew; NULL: no such filter. Not together with `symbols`. */
+    /* Renames frames; NULL: no such filter. Not together with `symbols`. */
     int (*rename)(void *ctx, struct reframe *r, struct err *e);
     void *rename_ctx;
     bool cache_sources;
@@ -55,17 +55,17 @@ struct rewrite_options {
 
 struct rewrite_outcome {
     struct trace_info info; /* of the last pass */
-    struct buf losses;      /* see convert_losses; the caller's to release */
-    uint64_t stripped;      /* memory allocations, by strip */
-    uint64_t frames;        /* symbols.reset or resolve: of the trace */
+    struct buf losses;      /* see convert_losses; released by the caller */
+    uint64_t stripped;      /* memory allocations dropped by strip */
+    uint64_t frames;        /* frames of the trace, with symbols.reset or resolve */
     struct source_cache_found sources;
     size_t dict_size;
 };
 
-/* How often the trace will be read. */
+/* How many times the trace is read. */
 unsigned rewrite_passes(const struct rewrite_options *options);
 
-/* 0, or -1 with `e`. The writer is left to be finished by the caller. */
+/* Returns 0, or -1 with `e`. The caller finishes the writer. */
 int rewrite_trace(const struct rewrite_source *source, const struct rewrite_options *options,
                   struct trace_writer *writer, struct rewrite_outcome *outcome, struct err *e);
 

@@ -15,12 +15,12 @@ struct source_cache {
     struct record_sink next;
     struct name_table table;
     uint64_t older_than;   /* unix seconds */
-    struct strings named;  /* paths, each once */
-    struct strings framed; /* paths of frames of call stacks */
+    struct strings named;  /* distinct paths */
+    struct strings framed; /* paths in frames of call stacks */
     bool has_symbols;
-    struct strings held; /* paths that the trace has already */
+    struct strings held; /* paths already in the trace */
     VEC(uint32_t) found; /* numbers in `named` */
-    uint64_t left;       /* second pass: files of the trace still to come */
+    uint64_t left;       /* second pass: the trace's remaining files */
     struct buf bytes;
 };
 
@@ -57,7 +57,7 @@ void source_cache_free(struct source_cache *s)
 
 static int name_file(struct strings *to, struct view path, struct err *e)
 {
-    /* A name with a NUL inside is nobody's file. */
+    /* A name with a NUL inside cannot be a file. */
     if (path.len == 0 || memchr(path.p, 0, path.len))
         return 0;
     return strings_intern(to, path, e) ? 0 : -1;
@@ -67,7 +67,7 @@ static int name_frame(struct source_cache *s, const struct rec_callstack_frame *
 {
     for (unsigned i = 0; i < f->n; i++) {
         struct view path = strings_get(&s->table.strings, f->inlines[i].file);
-        /* What is not known is called "[unknown]". */
+        /* Unknown paths are called "[unknown]". */
         if (path.len && path.p[0] == '/' && name_file(&s->framed, path, e) != 0)
             return -1;
     }
@@ -128,7 +128,7 @@ void source_cache_wanted(bool *wanted)
 
 /* ---- between the passes */
 
-/* Opens a file that may be taken; -1 when there is none. Never waits, as a named pipe would. */
+/* Opens an eligible file; -1 when there is none. Never blocks, as a named pipe would. */
 static int open_valid(const struct source_cache *s, const char *path, uint64_t *size, bool *newer)
 {
     struct stat st;
@@ -158,7 +158,7 @@ int source_cache_scan(struct source_cache *s, struct source_cache_found *found, 
         struct view path = strings_get(&s->named, i);
         uint64_t size;
         bool newer;
-        /* Interning tells whether it was there: then nothing was added. */
+        /* If the path was present, interning adds nothing. */
         uint32_t number = strings_intern(&s->held, path, e);
         if (number == 0)
             return -1;

@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Frames of one batch on the way; a batch of the reader is smaller. */
+/* Frames copied at a time; the reader's batches are smaller. */
 #define FRAMES_MAX 512u
 
 void strip_init(struct strip *s, const struct record_sink *next)
@@ -50,10 +50,10 @@ int strip_add(struct strip *s, const char *letters, struct err *e)
     return 0;
 }
 
-/* What happens to a record of a type when its kind of data is stripped. */
+/* What strip does to a record type. */
 enum action { KEEP, EMPTY, DROP, NO_POOLS, NO_DICT };
 
-/* Which flag of struct strip a type hangs on, and what then happens. */
+/* The flag of struct strip for a type, and the action if it is set. */
 struct strip_rule {
     size_t flag;
     enum action action;
@@ -83,7 +83,7 @@ static const struct strip_rule rules[REC_TYPE_COUNT] = {
     RULE(CONTEXT_SWITCH_THREADS, switches, EMPTY),
     RULE(CONTEXT_SWITCH_THREAD, switches, DROP),
     RULE(CONTEXT_SWITCH, switches, DROP),
-    RULE(CPU_SWITCH_LISTS, switches, EMPTY), /* that count is a sum: 256 lists still follow */
+    RULE(CPU_SWITCH_LISTS, switches, EMPTY), /* the count is a sum: 256 lists still follow */
     RULE(CPU_SWITCH_LIST, switches, EMPTY),
     RULE(CPU_SWITCH, switches, DROP),
     RULE(SWITCH_SAMPLES, samples, EMPTY),
@@ -112,7 +112,7 @@ void strip_unwanted(const struct strip *s, bool *wanted)
     }
 }
 
-/* The viewer looks for pool 0 without asking whether it is there, so an empty one is left. */
+/* The viewer accesses pool 0 unchecked, so an empty one stays. */
 static int put_no_pools(struct strip *s, struct err *e)
 {
     struct rec_pools pools = {.n = 1};
@@ -124,7 +124,7 @@ static int put_no_pools(struct strip *s, struct err *e)
     return record_put(&s->next, REC_POOL_END, &end, 1, e);
 }
 
-/* Without images no frame has one. */
+/* Without images, frames must not refer to one. */
 static int put_frames(struct strip *s, const struct rec_frame *frames, size_t n, struct err *e)
 {
     struct rec_frame bare[FRAMES_MAX];

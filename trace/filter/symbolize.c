@@ -8,8 +8,8 @@
 #include "trace/filter/name_table.h"
 
 struct answer {
-    uint32_t name; /* string number, 0: none */
-    uint32_t file; /* 0: stays as it is */
+    uint32_t name; /* string number; 0: none */
+    uint32_t file; /* 0: file and line stay unchanged */
     uint32_t line;
 };
 
@@ -24,11 +24,11 @@ struct symbolize {
     struct symbolize_options options;
     struct record_sink next;
     struct name_table table;
-    size_t file_strings; /* strings of the file; those beyond are new */
+    size_t file_strings; /* number of the file's strings; higher numbers are new */
     VEC(struct image) images;
     struct map by_name; /* string number → position in images */
     uint64_t frames;
-    uint32_t unresolved, unknown; /* string numbers of what a reset puts in */
+    uint32_t unresolved, unknown; /* string numbers that a reset uses */
 };
 
 int symbolize_open(struct symbolize **out, const struct symbolize_options *options, struct err *e)
@@ -59,7 +59,7 @@ void symbolize_free(struct symbolize *s)
 
 /* ---- first pass */
 
-/* The image of a string number, added when new. */
+/* The image of a string number, added if new. */
 static struct image *image_of(struct symbolize *s, uint32_t name)
 {
     bool fresh;
@@ -145,7 +145,7 @@ uint64_t symbolize_frames(const struct symbolize *s)
     return s->frames;
 }
 
-/* The number of a new string. All strings of the file are there before the first is added. */
+/* Adds a string and returns its number. All strings of the file precede the new ones. */
 static uint32_t new_string(struct symbolize *s, struct view text, struct err *e)
 {
     if (s->file_strings == 0)

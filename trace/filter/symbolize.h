@@ -4,13 +4,13 @@
 /*
  * A filter that names call stack frames after the capture. A client built with
  * TRACY_SYMBOL_OFFLINE_RESOLVE sends its frames as "[unresolved]", with the image's name, and as
- * symbol address the offset in it. Strings stand before the frames, so the trace is read twice: the
- * first time to see which frames there are; then the caller finds out what they are called.
+ * symbol address the offset in it. Strings precede the frames, so the trace is read twice, the
+ * first time to collect the frames; then the caller resolves them.
  *
  * As in the official tool only names, files and lines of frames change; the list of symbols stays.
  * Source: update/src/OfflineSymbolResolver.cpp @ v0.11.0 … v0.14.0.
  *
- * Memory follows the strings and the distinct frames of the trace, not its events.
+ * Memory grows with the strings and the distinct frames of the trace, not with its events.
  */
 
 #include <stdbool.h>
@@ -25,8 +25,8 @@
 struct symbolize;
 
 struct symbolize_options {
-    bool reset;   /* all frames become unresolved first */
-    bool resolve; /* unresolved frames are collected, to be answered */
+    bool reset;   /* reset all frames to unresolved first */
+    bool resolve; /* collect unresolved frames for the caller to answer */
 };
 
 int symbolize_open(struct symbolize **out, const struct symbolize_options *options, struct err *e);
@@ -38,17 +38,17 @@ struct record_sink symbolize_collect_sink(struct symbolize *s);
 /* Sets in `wanted` (REC_TYPE_COUNT flags) the types that the first pass needs. */
 void symbolize_wanted(bool *wanted);
 
-/* Between the passes: images with unresolved frames, and the frames' offsets in them, each once. */
+/* Between the passes: images with unresolved frames, and the distinct offsets of those frames. */
 size_t symbolize_images(const struct symbolize *s);
 struct view symbolize_image(const struct symbolize *s, size_t image);
 const uint64_t *symbolize_offsets(const struct symbolize *s, size_t image, size_t *n);
 
-/* All frames of the trace, inlined functions counted singly. */
+/* All frames of the trace, with each inlined function counted. */
 uint64_t symbolize_frames(const struct symbolize *s);
 
 /*
- * What the frame at an offset, number `i` of symbolize_offsets, is called. An empty `file` leaves
- * file and line as they are. Frames without an answer stay as they are.
+ * Names the frame at an offset, number `i` of symbolize_offsets. An empty `file` leaves file and
+ * line unchanged. Frames without an answer stay unchanged.
  */
 int symbolize_answer(struct symbolize *s, size_t image, size_t i, struct view name,
                      struct view file, uint32_t line, struct err *e);
