@@ -22,7 +22,7 @@ static int carry_pool(struct memory *m, uint32_t number, struct err *e)
     live_set_release(&p->live);
     live_set_init(&p->live);
     p->before = memory_pool_sums(p);
-    p->before.allocations -= p->totals.live; /* they are counted in the next part */
+    p->before.allocations -= p->totals.live; /* the next part counts them */
     p->before.total_bytes = saturating_sub(p->before.total_bytes, p->totals.live_bytes);
     p->totals = (struct pool_totals){.low_address = UINT64_MAX};
     p->last_time = INT64_MIN;
@@ -39,7 +39,10 @@ static int carry_pool(struct memory *m, uint32_t number, struct err *e)
     return status;
 }
 
-/* The client's own information stays, and where its images are; our facts are of one part. */
+/*
+ * The client's information and the locations of its images stay; Tidemark's facts describe one
+ * part.
+ */
 static void carry_app_info(struct trace *t)
 {
     static const char ours[] = "tidemark.", module[] = "tidemark.module=";
@@ -54,13 +57,13 @@ static void carry_app_info(struct trace *t)
     t->app_info.len = kept;
 }
 
-/* The store of the next part. On an error it must only be released. */
+/* Turns the store into that of the next part. After an error it may only be released. */
 static int carry_over(struct trace *t, struct err *e)
 {
     struct memory *m = &t->memory;
     struct memory_observer observer = m->observer;
     spool_renew(&t->spool);
-    m->observer.op = NULL; /* what is carried over is no new step */
+    m->observer.op = NULL; /* carried-over blocks are no new steps */
     for (size_t i = 0; i < m->pools.len; i++) {
         if (carry_pool(m, (uint32_t)i, e) != 0)
             return -1;
@@ -79,7 +82,7 @@ static int carry_over(struct trace *t, struct err *e)
         sections_carry(&t->sections, e) != 0 || gpu_carry(&t->gpu, e) != 0 ||
         locks_carry(&t->locks, e) != 0)
         return -1;
-    spool_forget_old(&t->spool); /* no column has anything there any more */
+    spool_forget_old(&t->spool); /* no column has data in the old file any more */
     carry_app_info(t);
     t->facts.last_time = 1;
     t->facts.init_end = 0;
@@ -98,10 +101,10 @@ int64_t ingest_far_time(struct ingest *in, int64_t time)
         in->time_overflow++;
         t = t < 0 ? -in->time_limit : in->time_limit;
     }
-    return t < 0 && in->parts > 0 ? 0 : t; /* threads lag behind each other, also at a seam */
+    return t < 0 && in->parts > 0 ? 0 : t; /* threads lag behind each other, also across parts */
 }
 
-/* The clock of this part is at its end: finish it and begin the next one at `time`. */
+/* The clock of this part has reached its limit: finishes it and begins the next one at `time`. */
 static int next_part(struct ingest *in, int64_t time, struct err *e)
 {
     if (in->part_full(in->part_full_ctx, e) != 0)

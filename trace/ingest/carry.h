@@ -2,13 +2,13 @@
 #define TIDEMARK_TRACE_INGEST_CARRY_H
 
 /*
- * Going on in a second trace when the first one has come to an end of the format: names, call
- * stacks and frames stay, live blocks are carried over as allocations at the new trace's beginning,
- * zones that are open or wait for GPU times begin there anew, all other events are dropped (they
- * stand in the first trace).
+ * Continues in a second trace when the first one has reached a limit of the format. Names, call
+ * stacks and frames stay. Live blocks are carried over as allocations at the new trace's beginning.
+ * Zones that are open or wait for GPU times begin there anew. All other events are dropped; the
+ * first trace has them.
  */
 
-/* The value of the fact `end` in a trace that another one goes on from. */
+/* The value of the fact `end` in a trace that another one continues. */
 #define PART_CONTINUED "continued in the next part"
 
 #endif

@@ -1,8 +1,7 @@
 /*
- * A part begins with tables that hold only what is needed: what lasts is written as for a
- * checkpoint, with the numbers of the smaller tables, and read back. So one description
- * (trace/ingest/store_snapshot.h) says what there is, for both, and all that follows from it is
- * made anew.
+ * Begins a part with tables that hold only the needed elements. The lasting state is written as for
+ * a checkpoint, with the numbers of the smaller tables, and read back. So one description
+ * (trace/ingest/store_snapshot.h) serves both, and derived state is rebuilt.
  */
 
 #include <unistd.h>
@@ -10,7 +9,7 @@
 #include "trace/ingest/ingest_internal.h"
 #include "trace/ingest/store_snapshot.h"
 
-/* ---- call stacks that others know */
+/* ---- call stacks that other modules hold */
 
 static void note_id(void *ctx, uint32_t *id)
 {
@@ -22,7 +21,7 @@ static void change_id(void *ctx, uint32_t *id)
     *id = renumber_from_1(ctx, RENUMBER_CALLSTACKS, *id);
 }
 
-/* ---- what is needed */
+/* ---- marking needed elements */
 
 static int note_all(struct renumbering *r, struct ingest *in, const struct ingest_holder *holder,
                     struct err *e)
@@ -54,7 +53,7 @@ static bool is_worth_it(const struct renumbering *r, uint32_t least)
     return false;
 }
 
-/* ---- there and back */
+/* ---- writing and reading back */
 
 static int write_state(struct ingest *in, struct renumbering *r, int fd, uint64_t *len,
                        struct err *e)
@@ -88,7 +87,7 @@ static int read_state(struct ingest *in, int fd, uint64_t len, struct err *e)
         status = snapshot_end(&s);
     }
     snapshot_release(&s);
-    t->memory.observer = observer; /* what is carried over is no new step */
+    t->memory.observer = observer; /* carried-over blocks are no new steps */
     return status;
 }
 
@@ -98,7 +97,7 @@ static int compact(struct ingest *in, struct renumbering *r, const struct ingest
     struct err cannot = {0};
     uint64_t len;
     int fd = spool_temporary(&in->trace->spool, &cannot);
-    /* Without room for it the part goes on with the tables as they are. */
+    /* If there is no room for the state, the part continues with the old tables. */
     if (fd < 0 || write_state(in, r, fd, &len, &cannot) != 0) {
         if (fd >= 0)
             close(fd);

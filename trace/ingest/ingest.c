@@ -13,7 +13,7 @@ static int ingest_nothing(struct ingest *in, const struct event *ev, struct err 
     return 0;
 }
 
-/* Which file takes a kind of event. */
+/* The file that handles each kind of event. */
 static ingest_part *part_of(enum event_kind kind)
 {
     static ingest_part *const parts[EVENT_KIND_COUNT] = {
@@ -137,7 +137,7 @@ void ingest_release(struct ingest *in)
 
 /* ---- the end */
 
-/* Gives the call stack that stands in for those beyond the limit its one frame. */
+/* Gives the stand-in for call stacks beyond the limit its single frame. */
 static int name_other_callstack(struct trace *t, struct err *e)
 {
     struct frame_inline other = {.function = strings_intern(&t->strings, view_of("(other)"), e)};
@@ -149,7 +149,7 @@ static int name_other_callstack(struct trace *t, struct err *e)
     return callstacks_resolve(&t->callstacks, t->callstacks.frames.at[frame].id, 0, &other, 1, e);
 }
 
-/* What was beyond the format's limits, and what the client did that cannot be. */
+/* Adds facts about data beyond the format's limits, and about the client's faults. */
 static int add_facts(struct ingest *in, struct err *e)
 {
     struct trace *t = in->trace;

@@ -30,14 +30,14 @@ static int ingest_frame_mark(struct ingest *in, const struct event *ev, struct e
     }
 }
 
-/* The client numbers frames from its start; the base set begins with the connection. */
+/* The client counts frames from its start; the base set begins with the connection. */
 static int ingest_frame_image(struct ingest *in, const struct event *ev, struct err *e)
 {
     const struct trace_facts *facts = &in->trace->facts;
     struct frame_images *images = &in->trace->frame_images;
     int64_t index = (int64_t)(ev->image.frame - facts->frame_offset + 1 - (uint64_t)images->before);
     if (facts->on_demand && index <= 1)
-        return 0; /* of a frame before the connection */
+        return 0; /* a frame from before the connection */
     if (index <= 0) {
         images->no_frame++;
         return 0;
@@ -71,7 +71,7 @@ int ingest_frame_event(struct ingest *in, const struct event *ev, struct err *e)
     }
 }
 
-/* v0.14.0 clients lose the text of a category that was set up before the connection. */
+/* v0.14.0 clients lose the text of a category set up before the connection. */
 static int ingest_section_setup(struct ingest *in, const struct event *ev, struct err *e)
 {
     uint32_t text = 0;

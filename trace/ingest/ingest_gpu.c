@@ -1,7 +1,7 @@
 /*
- * GPU contexts, their zones and annotations. The official server ends a capture when an item fits
- * no context or no open zone; here it is counted. Clients that announce contexts before an
- * on-demand session begins send such items.
+ * GPU contexts, their zones and annotations. The official server ends a capture when an item
+ * matches no context or no open zone; the ingest counts it. Clients that announce contexts before
+ * an on-demand session begins send such items.
  */
 
 #include "trace/ingest/ingest_internal.h"
@@ -9,7 +9,7 @@
 /* Flags of GpuNewContext: public/common/TracyQueue.hpp GpuContextFlags @ v0.14.0. */
 #define GPU_CALIBRATED 1u
 
-/* What a GPU's counter may go back without having wrapped, in ticks. */
+/* The largest backward step, in ticks, of a GPU's counter that does not count as a wrap. */
 #define GPU_WRAP_MIN (INT64_C(1) << 31)
 
 static int stray(struct ingest *in)
@@ -18,7 +18,7 @@ static int stray(struct ingest *in)
     return 0;
 }
 
-/* A wire value may be any number; what no int64_t holds becomes the nearest that one does. */
+/* Wire values are arbitrary: clamps to the range of int64_t. */
 static int64_t to_time(double ns)
 {
     if (!(ns > -9.2e18))
@@ -65,11 +65,14 @@ static int gpu_begin(struct ingest *in, struct gpu_context *c, const struct even
     uint16_t thread = 0;
     if (ingest_location_number(in, ev->gpu.srcloc, ev->gpu.payload, &location, e) != 0)
         return -1;
-    /* A context of one thread needs no thread per zone; its items may name one all the same. */
+    /* The context of one thread needs no thread per zone, but its items may name one. */
     if (c->thread == 0 && (trace_thread_number(in->trace, ev->thread, &thread, e) != 0 ||
                            trace_local_thread(in->trace, thread, e) != 0))
         return -1;
-    /* A GPU zone lists no thread, but looking for its thread's call stack does, found or not. */
+    /*
+     * A GPU zone does not list a thread, but the look-up of its thread's call stack does, found or
+     * not.
+     */
     uint16_t listed;
     if (ev->gpu.caller && ingest_thread(in, ev->gpu.caller, &listed, e) != 0)
         return -1;
@@ -94,7 +97,7 @@ static int gpu_end(struct ingest *in, struct gpu_context *c, const struct event 
     return 0;
 }
 
-/* The counter of a GPU can have fewer than 64 bits: a great step back means that it has wrapped. */
+/* A GPU's counter may have fewer than 64 bits: a large backward step means that it wrapped. */
 static int64_t unwrap(struct gpu_context *c, int64_t ticks)
 {
     if (c->last_gpu_time > INT64_MIN + GPU_WRAP_MIN && ticks < c->last_gpu_time - GPU_WRAP_MIN) {
@@ -106,7 +109,7 @@ static int64_t unwrap(struct gpu_context *c, int64_t ticks)
     return (int64_t)((uint64_t)ticks + c->overflow * c->wraps);
 }
 
-/* On the client's clock. The order of the operations decides the last digit. */
+/* Converts to the client's clock. The order of operations affects the last digit. */
 static int64_t gpu_to_cpu_time(const struct gpu_context *c, int64_t ticks)
 {
     if (!c->calibrated)

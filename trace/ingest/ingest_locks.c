@@ -1,4 +1,4 @@
-/* Locks and who waits for them. */
+/* Locks and the threads that wait for them. */
 
 #include "trace/ingest/ingest_internal.h"
 
@@ -26,7 +26,7 @@ static enum lock_event_kind kind_of(const struct event *ev)
     }
 }
 
-/* An exclusive release names no thread: it is the one that obtained the lock last. */
+/* An exclusive release carries no thread: it belongs to the last obtain. */
 static int ingest_lock_use(struct ingest *in, const struct event *ev, struct err *e)
 {
     struct lock *lock = locks_find(&in->trace->locks, ev->lock.id);

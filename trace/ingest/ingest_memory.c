@@ -1,10 +1,10 @@
 /*
- * Memory events, which most captures consist of. They come many at a time, and this is what makes
- * it worth while: what an event needs lies in cold memory, so each block of a few events is looked
- * at several times before its turn, always behind other blocks. First the tags of the addresses are
- * asked for, then the blocks' slots, which the tags lead to, then the frees to be filled in, which
- * the slots lead to, and when the block's turn comes all of it is there. Small blocks: a processor
- * can ask for a dozen or two of cache lines at a time.
+ * Memory events, which make up most captures. They arrive in batches, so the ingest can hide memory
+ * latency: an event's data lies in cold memory. Each block of a few events is visited several times
+ * before its turn, always behind other blocks. The first visit prefetches the tags of the
+ * addresses, the next the slots that the tags lead to, then the records of the frees to fill in,
+ * which the slots lead to. When the block's turn comes, all of it is in the cache. Blocks are
+ * small, because a processor can have only a dozen or two cache lines in flight.
  */
 
 #include <inttypes.h>
@@ -13,9 +13,9 @@
 #include "trace/store/memory_steps.h"
 
 #define BLOCK ((size_t)16)
-#define BATCH ((size_t)64) /* events looked at together */
+#define BATCH ((size_t)64) /* events per batch */
 
-/* What is looked up ahead for a batch. */
+/* Data looked up ahead for a batch. */
 struct ahead {
     const struct memory_event *events;
     size_t n;
@@ -34,14 +34,14 @@ static struct pool *note_pool(struct ingest *in, uint64_t key, uint64_t number)
     return pool;
 }
 
-/* One that is not among the recent ones. */
+/* Slow path: the pool is not in the cache. */
 static __attribute__((noinline)) struct pool *find_pool(struct ingest *in, uint64_t key)
 {
     const uint64_t *number = map_find(&in->trace->memory.pool_numbers, key);
     return number ? note_pool(in, key, *number) : NULL;
 }
 
-/* The pool with that key, or NULL when it has none yet. */
+/* The pool with that key, or NULL if it does not exist yet. */
 static inline struct pool *known_pool(struct ingest *in, uint64_t key)
 {
     const struct recent_pool *recent = recent_pool(in, key);
@@ -65,14 +65,14 @@ static inline struct recent_thread *recent_thread(struct ingest *in, const struc
     return &in->recent_threads[ev->thread % INGEST_RECENT_THREADS];
 }
 
-/* The number of a thread that is not among the recent ones; -1 after an error. */
+/* Slow path: the number of a thread that is not in the cache; -1 after an error. */
 static __attribute__((noinline)) int change_thread(struct ingest *in, const struct memory_event *ev,
                                                    struct err *e)
 {
     uint16_t number;
     if (trace_thread_number(in->trace, ev->thread, &number, e) != 0)
         return -1;
-    /* A free lists its thread only when it finds its block, as with the official server. */
+    /* A free lists its thread only if it finds its block, as in the official server. */
     if (ev->kind != EVENT_MEM_FREE && ingest_use_thread(in, number, e) != 0)
         return -1;
     const struct trace_thread *th = &in->trace->threads.list.at[number];
@@ -132,14 +132,14 @@ static inline int put_free(struct ingest *in, const struct memory_event *ev,
                    "MemFree: memory free of 0x%" PRIx64 " without a matching allocation", aim->ptr);
 }
 
-/* ---- the steps of a block; `from` may lie beyond the last event, or before the first one */
+/* ---- the steps of a block; `from` may lie after the last event, or before the first one */
 
 static inline size_t block_end(const struct ahead *h, size_t from)
 {
     return from >= h->n ? from : from + BLOCK < h->n ? from + BLOCK : h->n;
 }
 
-/* A new pool ends the batch: it is made when all before it is done, and does not come too early. */
+/* A new pool ends the batch: it is created only after all earlier events are done. */
 static inline void aim_block(struct ingest *in, struct ahead *h, size_t from)
 {
     for (size_t i = from, end = block_end(h, from); i < end; i++) {
@@ -158,7 +158,7 @@ static inline __attribute__((always_inline)) void fetch_blocks(struct ahead *h, 
         memory_prefetch_block(&h->aims[i], h->events[i].kind == EVENT_MEM_FREE);
 }
 
-/* Which of them are frees nobody can predict, so they are listed without a branch. */
+/* Which events are frees is unpredictable, so they are listed without a branch. */
 static inline __attribute__((always_inline)) void fetch_frees(const struct ahead *h, size_t from)
 {
     size_t frees[BLOCK + 1], count = 0;
@@ -181,11 +181,11 @@ static inline int put_block(struct ingest *in, const struct ahead *h, size_t fro
     return 0;
 }
 
-/* How many of the events it took, which are one at least; 0 after an error. */
+/* Returns how many events it took, at least one; 0 after an error. */
 static size_t put_batch(struct ingest *in, const struct memory_event *events, size_t n,
                         struct err *e)
 {
-    struct ahead h; /* most of it is not needed to begin with */
+    struct ahead h; /* most of it needs no initialisation */
     h.events = events;
     h.n = n;
     if (make_pool(in, events[0].pool, e) != 0)
@@ -200,7 +200,7 @@ static size_t put_batch(struct ingest *in, const struct memory_event *events, si
     return h.n;
 }
 
-/* ---- in */
+/* ---- the sink */
 
 int ingest_memory(void *ctx, const struct memory_event *events, size_t n, struct err *e)
 {

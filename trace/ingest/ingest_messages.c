@@ -1,4 +1,4 @@
-/* Messages of the client, and ours about its memory faults. */
+/* Messages of the client, and Tidemark's about its memory faults. */
 
 #include <inttypes.h>
 
@@ -66,8 +66,8 @@ static int message_of_fault(struct ingest *in, const struct memory_fault *f, str
 }
 
 /*
- * When most frees are of blocks never seen, the program reports only some of its allocations (Kit:
- * those above 1 KiB) or was caught late. Those frees are counted; they are nobody's fault.
+ * If most frees are of unknown blocks, the program reports only some of its allocations (Kit: those
+ * above 1 KiB) or was connected late. Those frees are counted and are no faults.
  */
 static bool mostly_unknown(const struct trace *t)
 {

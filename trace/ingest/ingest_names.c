@@ -1,4 +1,4 @@
-/* Texts that the client tells: strings at pointers, source locations, application info. */
+/* Texts from the client: strings at pointers, source locations, application info. */
 
 #include "trace/ingest/ingest_internal.h"
 
@@ -17,9 +17,9 @@ static int ingest_name_at(struct ingest *in, const struct event *ev, struct err 
 }
 
 /*
- * The place of a source location in the table: given at its first use, like the official server
- * does, since the answer that tells what it is comes later. NULL with *none when the table is full,
- * else when memory is short.
+ * The table entry of a source location. It is assigned at the first use, as in the official server,
+ * since the answer that describes the location arrives later. NULL with *none when the table is
+ * full, else when memory is short.
  */
 static struct trace_location *location_at(struct ingest *in, uint64_t pointer, bool *none,
                                           struct err *e)
@@ -64,7 +64,7 @@ static int ingest_location(struct ingest *in, const struct event *ev, struct err
     return 0;
 }
 
-/* Its index, or NULL and the hash under which it is to be found. */
+/* Its index; or NULL, and the hash under which to add it. */
 static const uint64_t *find_payload(const struct ingest *in, const struct trace_location_payload *p,
                                     uint64_t *hash)
 {
@@ -88,7 +88,7 @@ int ingest_number_payload(struct ingest *in, uint32_t index, struct err *e)
     return 0;
 }
 
-/* Equal payloads are one: server/TracyWorker.cpp AddSourceLocationPayload @ v0.14.0. */
+/* Equal payloads share a number: server/TracyWorker.cpp AddSourceLocationPayload @ v0.14.0. */
 static int payload_number(struct ingest *in, const struct event_location *from, int16_t *number,
                           struct err *e)
 {

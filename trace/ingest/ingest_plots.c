@@ -1,4 +1,4 @@
-/* Plots: of the program, of the system's load and power. */
+/* Plots of the program and of the system's load and power. */
 
 #include "trace/ingest/ingest_internal.h"
 

@@ -21,7 +21,7 @@ static int ingest_sample(struct ingest *in, const struct event *ev, struct err *
     if (ingest_thread(in, ev->thread, &thread, e) != 0)
         return -1;
     if (ev->callstack == 0)
-        return 0; /* no frames: it says nothing */
+        return 0; /* a sample without frames carries no information */
     return samples_add(&t->samples, thread, time, ev->callstack, ev->kind == EVENT_SWITCH_SAMPLE,
                        &t->callstacks, e);
 }

@@ -24,7 +24,7 @@ static int ingest_wakeup(struct ingest *in, const struct event *ev, struct err *
                         ev->sched.cpu, e);
 }
 
-/* Answers for threads that no switch named are not kept: nothing refers to them. */
+/* Answers for threads that no switch named are dropped: nothing refers to them. */
 static int ingest_external_name(struct ingest *in, const struct event *ev, struct err *e)
 {
     struct sched_name *name = sched_name(&in->trace->sched, ev->name.key);
@@ -67,8 +67,8 @@ int ingest_sched_event(struct ingest *in, const struct event *ev, struct err *e)
 }
 
 /*
- * Readers drop a thread of which one of the two names is missing: the missing one becomes what the
- * official server has for it.
+ * Readers drop a thread with one of its two names missing: fill in the official server's
+ * placeholder.
  */
 static int finish_names(struct trace *t, struct err *e)
 {

@@ -1,4 +1,4 @@
-/* Call stacks, what their frames stand for, symbols. */
+/* Call stacks, the functions of their frames, symbols. */
 
 #include "trace/ingest/ingest_internal.h"
 
@@ -22,7 +22,7 @@ void ingest_find_callstacks(void *ctx, struct sent_callstack *stacks, size_t n)
     callstacks_find(&in->trace->callstacks, stacks, n);
 }
 
-/* The number of a key, the next free one when new. False when memory is short. */
+/* The number of a key; a new key gets the next number. False when memory is short. */
 static bool number_of(struct map *m, uint64_t key, uint64_t *number, bool *fresh)
 {
     uint64_t next = m->count;
@@ -45,7 +45,7 @@ int ingest_custom_frame(void *ctx, struct view function, struct view file, uint3
                                .line = line};
     if (!one.function || !one.file)
         return -1;
-    /* Equal frames are one frame, so that equal stacks stay one stack. */
+    /* Equal frames share an id, so that equal stacks stay equal. */
     uint64_t source, number;
     bool fresh;
     if (!number_of(&in->custom_sources, (uint64_t)one.function << 32 | one.file, &source, &fresh) ||
@@ -55,7 +55,7 @@ int ingest_custom_frame(void *ctx, struct view function, struct view file, uint3
     return fresh ? callstacks_resolve(&t->callstacks, *frame, 0, &one, 1, e) : 0;
 }
 
-/* A symbol seen for the first time: its own file and line come with the SYMBOL answer. */
+/* Adds a symbol at its first use: its file and line arrive with the SYMBOL answer. */
 static int ingest_new_symbol(struct ingest *in, const struct frame_inline *f, uint32_t image,
                              uint32_t size, bool is_inline, struct err *e)
 {
@@ -82,7 +82,7 @@ static int ingest_frame(struct ingest *in, const struct event *ev, struct err *e
     struct trace *t = in->trace;
     uint64_t id = ev->frames.address & ((UINT64_C(1) << 62) - 1);
     const struct frame *known = callstacks_find_frame(&t->callstacks, id);
-    /* Wrappers that official captures leave out are left out here too. */
+    /* Leaves out wrappers that official captures leave out, too. */
     unsigned n = ev->frames.n > ev->frames.skip ? (unsigned)ev->frames.n - ev->frames.skip : 0;
     if ((known && known->n) || n == 0)
         return 0;
@@ -118,7 +118,7 @@ static int ingest_symbol(struct ingest *in, const struct event *ev, struct err *
     struct trace *t = in->trace;
     const uint64_t *number = map_find(&t->symbol_numbers, ev->symbol.address);
     if (!number)
-        return 0; /* an answer to a question that our frames do not raise */
+        return 0; /* an answer about a frame that the trace does not have */
     struct trace_symbol *s = &t->symbols.at[*number];
     if (s->known)
         return 0;
@@ -128,7 +128,7 @@ static int ingest_symbol(struct ingest *in, const struct event *ev, struct err *
     return s->file ? 0 : -1;
 }
 
-/* Kept under the number that it carries; at the end it is known which file that is. */
+/* Stored under the number in the answer; the end of the capture resolves it to a file. */
 static int ingest_source(struct ingest *in, const struct event *ev, struct err *e)
 {
     in->recorded_sources += !(ev->name.key & EVENT_SOURCE_OURS);
@@ -146,8 +146,8 @@ static int ingest_source_name(struct ingest *in, const struct event *ev, struct 
 }
 
 /*
- * The file that a text belongs to, or 0. Another server's numbers are known only if it asked for
- * every file: had it had one itself, they would be others.
+ * The file of a text, or 0. Another server's numbers are meaningful only if it queried every file:
+ * any file that it had locally would shift them.
  */
 static uint32_t source_name(const struct ingest *in, uint64_t key)
 {

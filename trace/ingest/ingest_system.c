@@ -1,4 +1,4 @@
-/* What the client says of its machine and of itself: topology, parameters, crash. */
+/* The client's facts about its machine and about itself: topology, parameters, crash. */
 
 #include "trace/ingest/ingest_internal.h"
 
@@ -31,6 +31,6 @@ int ingest_system_event(struct ingest *in, const struct event *ev, struct err *e
     case EVENT_CRASH_REPORT:
         return ingest_crash_report(in, ev, e);
     default:
-        return 0; /* parameters: the file has no place for them */
+        return 0; /* parameters: the file cannot hold them */
     }
 }

@@ -1,4 +1,4 @@
-/* Threads and fibers: which ones there are, their names and groups. */
+/* Threads and fibers, their names and groups. */
 
 #include "trace/ingest/ingest_internal.h"
 
@@ -42,7 +42,7 @@ static int ingest_thread_name(struct ingest *in, uint64_t id, struct view name, 
     return 0;
 }
 
-/* A fiber that was never entered is no thread. */
+/* A fiber that was never entered is not a thread. */
 static int ingest_fiber_name(struct ingest *in, const struct event *ev, struct err *e)
 {
     const uint64_t *id = map_find(&in->fibers, ev->name.key);
@@ -61,9 +61,9 @@ static int ingest_group_hint(struct ingest *in, const struct event *ev, struct e
 }
 
 /*
- * The first time makes the fiber a thread, before the thread that it runs on:
- * server/TracyWorker.cpp ProcessFiberEnter @ v0.9.1 … v0.14.0. The events that follow carry the
- * fiber's id already.
+ * The first enter makes the fiber a thread, before the thread that it runs on:
+ * server/TracyWorker.cpp ProcessFiberEnter @ v0.9.1 … v0.14.0. Later events carry the fiber's id
+ * already.
  */
 static int ingest_fiber_enter(struct ingest *in, const struct event *ev, struct err *e)
 {
@@ -85,7 +85,7 @@ static int ingest_fiber_enter(struct ingest *in, const struct event *ev, struct 
 
 static int ingest_fiber_leave(struct ingest *in, const struct event *ev, struct err *e)
 {
-    in->fiber_leaves += ev->thread == ev->fiber.thread; /* there was no fiber to leave */
+    in->fiber_leaves += ev->thread == ev->fiber.thread; /* no fiber was running */
     return ingest_fiber_switch(in, ev, e);
 }
 

@@ -40,7 +40,7 @@ static int ingest_zone_value(struct ingest *in, uint16_t thread, uint64_t value,
     return zones_add_text(&in->trace->zones, thread, view_of(text), e);
 }
 
-/* What is said of a zone has no place without one, so it does not list its thread. */
+/* A note without an open zone is dropped, so it does not list its thread. */
 static int ingest_zone_note(struct ingest *in, const struct event *ev, struct err *e)
 {
     struct zones *z = &in->trace->zones;

@@ -30,7 +30,7 @@ void renumbering_release(struct renumbering *r)
     *r = (struct renumbering){0};
 }
 
-/* Each node of a call stack, up to where another one was before. */
+/* Marks each node of a call stack, up to one that was marked before. */
 static void note_nodes(struct renumbering *r, const struct callstacks *c)
 {
     uint32_t *nodes = r->tables[RENUMBER_NODES].to;

@@ -2,11 +2,11 @@
 #define TIDEMARK_TRACE_INGEST_RENUMBER_H
 
 /*
- * Which elements of a store's tables are still needed, and where they stand when the others are
- * gone: of the tables whose numbers the file bounds. A snapshot that has a renumbering first writes
- * nothing and notes whatever something else refers to; then it leaves out the rest, and all numbers
- * are those of the smaller tables (base/snapshot.h, trace/ingest/store_snapshot.h). The store
- * itself stays as it is.
+ * Tracks which elements of a store's tables are still needed, and their positions after the others
+ * are removed, for the tables whose numbers the file bounds. A snapshot with a renumbering first
+ * writes nothing and marks every referenced element. The second pass leaves out the unmarked ones
+ * and uses the numbers of the smaller tables (base/snapshot.h, trace/ingest/store_snapshot.h). The
+ * store does not change.
  */
 
 #include <stdbool.h>
@@ -19,30 +19,36 @@
 enum renumber_table {
     RENUMBER_STRINGS,
     RENUMBER_CALLSTACKS,
-    RENUMBER_NODES, /* of call stacks; the root stays the first */
+    RENUMBER_NODES, /* nodes of call stacks; the root stays first */
     RENUMBER_THREADS,
     RENUMBER_LOCATIONS,
-    RENUMBER_PAYLOADS, /* locations that came with their zones */
+    RENUMBER_PAYLOADS, /* locations sent with their zones */
     RENUMBER_TABLES,
 };
 
 struct renumbering {
     bool noting;
     struct {
-        uint32_t *to; /* by place: 0 not needed; noting: 1 needed, then 1 + the new place */
+        uint32_t *to; /* by position: 0 not needed, else 1 + new position; marking: 1 needed */
         uint32_t len;
-        uint32_t kept; /* known when all is noted */
+        uint32_t kept; /* set when marking is complete */
     } tables[RENUMBER_TABLES];
 };
 
-/* For a store as it stands; notes nothing yet but what every trace has. */
+/* Prepares for a store; marks only the elements that every trace has. */
 int renumbering_init(struct renumbering *r, const struct trace *t, struct err *e);
 void renumbering_release(struct renumbering *r);
 
-/* All is noted: gives the new places, and the nodes that the needed call stacks consist of. */
+/*
+ * Call it when all elements are marked: assigns the new positions, and marks the nodes of the
+ * needed call stacks.
+ */
 void renumbering_settle(struct renumbering *r, const struct trace *t);
 
-/* The new place of an element, or noted that it is needed. Without a renumbering the same. */
+/*
+ * The new position of an element; while marking, marks it as needed. Without a renumbering, the
+ * same position.
+ */
 static inline uint32_t renumber(struct snapshot *s, enum renumber_table table, uint32_t place)
 {
     if (!s->renumbering)
@@ -53,7 +59,7 @@ static inline uint32_t renumber(struct snapshot *s, enum renumber_table table, u
     return *to ? *to - 1 : 0;
 }
 
-/* The same for numbers that count from 1, 0 being none. */
+/* The same for numbers that count from 1; 0 is none. */
 static inline uint32_t renumber_from_1(struct snapshot *s, enum renumber_table table,
                                        uint32_t number)
 {
@@ -71,7 +77,7 @@ static inline bool renumber_keeps(const struct snapshot *s, enum renumber_table 
     return !s->renumbering || s->renumbering->tables[table].to[place] != 0;
 }
 
-/* How many of a table's first `n` elements are. */
+/* How many of a table's first `n` elements are written. */
 size_t renumber_kept(const struct snapshot *s, enum renumber_table table, size_t n);
 
 #endif

@@ -30,7 +30,7 @@ static void snapshot_pending(struct snapshot *s, struct trace *t, struct gpu_pen
         p->gpu_start = started ? 0 : -1;
 }
 
-/* The queries that somebody waits for. */
+/* The queries whose zones wait for a GPU time. */
 static void save_queries(struct snapshot *s, struct gpu_context *c)
 {
     for (uint32_t q = 0; c->queries && q < QUERIES_MAX; q++) {
@@ -61,7 +61,7 @@ static void load_queries(struct snapshot *s, struct gpu_context *c)
     }
 }
 
-/* Which zones are open, and how often each is waited for, follows from the stacks and queries. */
+/* Derives the open zones, and the uses of each, from the stacks and queries. */
 static void count_uses(struct snapshot *s, struct gpu_context *c)
 {
     for (size_t i = 0; i < c->threads.len && !s->failed; i++) {

@@ -1,7 +1,7 @@
 /*
- * What lasts from one part to the next: live blocks, open zones and sections, frame sets, plots,
- * locks, processors. Of each only what its `_carry` begins a part with; when it has been read, that
- * makes the rest of it again.
+ * State that lasts from one part to the next: live blocks, open zones and sections, frame sets,
+ * plots, locks, CPUs. A snapshot holds only what the `_carry` functions start a part with. After
+ * reading, those functions rebuild the rest.
  */
 
 #include <stdlib.h>
@@ -60,7 +60,7 @@ static void load_live(struct snapshot *s, struct trace *t, struct pool *p, uint6
     }
 }
 
-/* Only of a capture that goes on: whoever plays a checkpoint knows nothing of what was before. */
+/* Only for a capture that continues: a replayed checkpoint knows nothing of earlier parts. */
 static void snapshot_before(struct snapshot *s, struct pool *p)
 {
     if (!s->in_place)
@@ -121,7 +121,7 @@ static void snapshot_notes(struct snapshot *s, struct trace *t, struct live_zone
 static void snapshot_zone_thread(struct snapshot *s, struct trace *t, struct zone_thread *th)
 {
     snapshot_u32(s, &th->next_validation);
-    SNAPSHOT_EACH(s, &th->open, i, UINT32_MAX) /* zones too deep for a file are open, too */
+    SNAPSHOT_EACH(s, &th->open, i, UINT32_MAX) /* zones too deep for the file count as open, too */
     {
         struct live_zone *zone = &th->open.at[i];
         snapshot_u32(s, &zone->validation);
@@ -130,7 +130,7 @@ static void snapshot_zone_thread(struct snapshot *s, struct trace *t, struct zon
     }
 }
 
-/* By thread number; a thread without an open zone needs no place for their sake. */
+/* By thread number; a thread without open zones needs no entry. */
 static void save_zones(struct snapshot *s, struct trace *t)
 {
     struct zones *z = &t->zones;
@@ -168,7 +168,7 @@ static void load_zones(struct snapshot *s, struct trace *t)
 
 /* ---- frames, sections, plots */
 
-/* Objects that have places in the file: frame sets, or plots. */
+/* Objects with positions in the file: frame sets or plots. */
 struct placed {
     size_t n;
     const void *at;
@@ -194,8 +194,8 @@ static bool placed_is_listed(const struct placed *p, uint64_t number)
 }
 
 /*
- * What a save relies on: a place for each that is listed and for no other, and what became part of
- * another one leads to one that did not.
+ * Checks what a save relies on: each listed object has a position and no other has, and a merged
+ * object leads to one that is not merged.
  */
 static bool places_hold(struct snapshot *s, const struct placed *p, struct map *seen)
 {
@@ -423,7 +423,10 @@ static void snapshot_cpus(struct snapshot *s, struct sched *c)
     }
 }
 
-/* Each thread is found at its place, and nothing else is: what a part drops is dropped by that. */
+/*
+ * Checks that each thread is found at its position and nothing else is: dropping a part's data
+ * relies on it.
+ */
 static void check_sched(struct snapshot *s, const struct sched *c)
 {
     size_t named = c->externals.len ? c->externals.len - 1 : 0;

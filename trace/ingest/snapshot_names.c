@@ -1,8 +1,11 @@
-/* Strings, threads and call stacks of a snapshot: what everything else points to by number. */
+/*
+ * Strings, threads and call stacks of a snapshot: the tables that all other data refers to by
+ * number.
+ */
 
 #include "trace/ingest/store_snapshot.h"
 
-#define STACK_FRAMES_MAX 65536u /* more than two of the client's */
+#define STACK_FRAMES_MAX 65536u /* more than two of the client's stacks have */
 
 void snapshot_string(struct snapshot *s, const struct trace *t, uint32_t *number)
 {
@@ -107,7 +110,7 @@ static void load_strings(struct snapshot *s, struct strings *strings)
     buf_release(&text);
 }
 
-/* What stands in for more than there is room for; a smaller table may have no need of it. */
+/* The stand-in for elements beyond the limit; a smaller table may not need it. */
 static uint32_t other_of(struct snapshot *s, enum renumber_table table, uint32_t other)
 {
     if (renumber_notes(s) || !other || !renumber_keeps(s, table, other - 1))
@@ -140,13 +143,13 @@ static void snapshot_thread(struct snapshot *s, const struct trace *t, struct tr
     snapshot_i32(s, &one->group_hint);
 }
 
-/* A thread that has no place any more, but has something that may not be told again. */
+/* Whether a thread without a position has facts that the client may not send again. */
 static bool is_known(const struct trace_thread *one)
 {
     return one->name || one->group_hint;
 }
 
-/* The threads that have a place; their names are needed in any case. */
+/* Saves the threads that have a position; their names are always needed. */
 static void save_listed_threads(struct snapshot *s, struct trace *t)
 {
     struct trace_threads *th = &t->threads;
@@ -172,7 +175,9 @@ static void save_thread_numbers(struct snapshot *s, const uint16_t *numbers, siz
     }
 }
 
-/* What is known of threads without a place: those of before, and those that lose theirs now. */
+/*
+ * Saves the facts about threads without a position: earlier ones, and those that lose theirs now.
+ */
 static void save_known_threads(struct snapshot *s, struct trace *t)
 {
     struct trace_threads *th = &t->threads;
@@ -200,7 +205,7 @@ static void save_known_threads(struct snapshot *s, struct trace *t)
     }
 }
 
-/* By id; the one that stands in for threads without a place is not among them. */
+/* By id; leaves out the stand-in for threads without a position. */
 static void save_numbers(struct snapshot *s, const struct map *numbers)
 {
     size_t kept = 0, iter = 0;
@@ -297,12 +302,12 @@ static void snapshot_frames(struct snapshot *s, struct trace *t)
     }
 }
 
-/* Frames down to each node. */
+/* The number of frames down to each node. */
 struct depths {
     VEC(uint32_t) of;
 };
 
-/* The tree: each node below one that came before. */
+/* Reads the tree: each node's parent precedes it. */
 static void load_nodes(struct snapshot *s, struct callstacks *c, size_t n, struct depths *d)
 {
     for (size_t i = 0; i < n && !s->failed; i++) {

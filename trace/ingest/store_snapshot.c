@@ -59,7 +59,10 @@ static void save_locations(struct snapshot *s, struct trace *t)
     }
 }
 
-/* What was told of those without a place: of earlier parts, and those that lose theirs now. */
+/*
+ * Saves the facts about locations without a position: of earlier parts, and those that lose theirs
+ * now.
+ */
 static void save_known_locations(struct snapshot *s, struct trace *t)
 {
     size_t n = 0;
@@ -216,7 +219,7 @@ void trace_snapshot(struct snapshot *s, struct trace *t)
         t->carried = trace_lengths(t);
 }
 
-/* By their texts' numbers, so it is made anew where these are. */
+/* Payloads are keyed by their texts' numbers, so the map is rebuilt when those change. */
 static void number_payloads(struct snapshot *s, struct ingest *in)
 {
     struct err e;
@@ -253,6 +256,6 @@ void snapshot_note(struct snapshot *s, struct ingest *in)
 {
     trace_snapshot(s, in->trace);
     ingest_snapshot(s, in);
-    /* Again, now that it is known which of them are needed, and so their texts. */
+    /* Second pass: now that the needed locations are known, mark their texts. */
     snapshot_locations(s, in->trace);
 }
