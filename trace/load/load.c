@@ -8,7 +8,7 @@
 #include "trace/file/reader.h"
 #include "trace/load/load_zones.h"
 
-/* Texts of the header wait until the string list is read: its positions are the string numbers. */
+/* Header texts are set after the string list was read: its positions are the string numbers. */
 enum { TEXT_CAPTURE_NAME, TEXT_PROGRAM, TEXT_HOST_INFO, TEXT_COUNT };
 
 struct loader {
@@ -17,7 +17,7 @@ struct loader {
     struct buf texts[TEXT_COUNT];
     struct map string_keys;  /* a string's key in the file → its number */
     struct map thread_names; /* thread id → string number */
-    uint32_t pool;           /* being filled */
+    uint32_t pool;           /* the pool being filled */
     const struct trace_load_options *options;
     struct zone_loader more;
 };
@@ -78,7 +78,9 @@ static int load_string(struct loader *l, const struct rec_string *r, struct err 
     return 0;
 }
 
-/* Pairs of (something, string key). A key that no string has is dropped, as official readers do. */
+/*
+ * For pairs with a string key. A pair whose key has no string is dropped, as in official readers.
+ */
 static uint32_t string_of_key(const struct loader *l, uint64_t key)
 {
     const uint64_t *number = map_find(&l->string_keys, key);
@@ -123,7 +125,10 @@ static int load_local_threads(struct loader *l, const struct rec_id *r, size_t n
     return 0;
 }
 
-/* A thread that has zones but no place among the local ones; often the first of several fibers. */
+/*
+ * A thread that has zones but no entry in the table of local threads; often the first of several
+ * fibers.
+ */
 static int load_thread(struct loader *l, const struct rec_thread *r, struct err *e)
 {
     uint16_t number;
@@ -154,7 +159,7 @@ static int load_locations(struct loader *l, const struct rec_source_location *r,
         if (!number)
             return no_room(e);
         if (!fresh)
-            continue; /* the first stands, as in official readers */
+            continue; /* the first one counts, as in official readers */
         if (!pageable_push(trace_pageable(l->t), &l->t->locations, location))
             return no_room(e);
         *number = l->t->locations.len - 1;
@@ -247,7 +252,7 @@ static int load_record(void *ctx, enum record_type type, const void *recs, size_
     case REC_THREAD_NAME:
         return load_thread_names(l, recs, n, e);
     case REC_LOCAL_THREADS:
-        /* The file's table replaces the one that a fresh store begins with. */
+        /* The file's table replaces the initial one of an empty store. */
         l->t->threads.list.len = 0;
         map_release(&l->t->threads.numbers);
         return 0;
@@ -283,7 +288,7 @@ static uint64_t count_of(const void *rec)
     return ((const struct rec_count *)rec)->n;
 }
 
-/* Numbers are announced before what they count, so the heads alone tell them. */
+/* Counts precede the records that they count, so list headers suffice. */
 static void count_record(struct trace_counts *c, enum record_type type, const void *rec)
 {
     switch (type) {
@@ -357,7 +362,7 @@ static int load_put(void *ctx, enum record_type type, const void *recs, size_t n
     return o->beside && o->beside_wanted[type] ? record_put(o->beside, type, recs, n, e) : 0;
 }
 
-/* The many records that are only counted, by their heads: the reader need not hand them over. */
+/* Most records are only counted by their list headers: the reader need not deliver them. */
 static void choose_wanted(bool wanted[REC_TYPE_COUNT])
 {
     static const enum record_type unwanted[] = {
@@ -381,7 +386,7 @@ struct load_plan {
     struct trace_info *info;
 };
 
-/* Where the bytes come from: a file, or an inner stream (fd < 0). */
+/* The source of the bytes: a file, or an inner stream (fd < 0). */
 struct load_input {
     int fd;
     const char *name;

@@ -5,7 +5,7 @@ static int no_room(struct err *e)
     return err_no_memory(e, "zones");
 }
 
-/* Threads that have no place in the table of local threads did nothing that zones could explain. */
+/* Threads missing from the table of local threads have no activity that zones could explain. */
 static void begin_thread(struct zone_loader *l, const struct trace *t, const struct rec_thread *r)
 {
     const uint64_t *number = map_find(&t->threads.numbers, r->id);
@@ -14,7 +14,7 @@ static void begin_thread(struct zone_loader *l, const struct trace *t, const str
     l->open.len = 0;
 }
 
-/* Locations stand in the store in the order of their keys, which zones know nothing of. */
+/* The store orders locations by their keys; zones need a map from the file's numbers. */
 static int put_expands(struct zone_loader *l, const struct trace *t, const struct rec_id *r,
                        size_t n, struct err *e)
 {

@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_TRACE_LOAD_LOAD_ZONES_H
 #define TIDEMARK_TRACE_LOAD_LOAD_ZONES_H
 
-/* What trace/load/load.c loads only when asked: zones of threads and the base set's frames. */
+/* Data that trace/load/load.c loads only on request: zones of threads and the base set's frames. */
 
 #include "trace/load/load.h"
 
@@ -13,14 +13,14 @@ struct load_zone {
 
 /* Zero-initialise. */
 struct zone_loader {
-    bool skip; /* the zones of this thread are not wanted */
+    bool skip; /* skip the zones of this thread */
     uint16_t thread;
     VEC(struct load_zone) open;
     VEC(int16_t) locations; /* a location's number in the file → in the store */
-    bool base_set;          /* the frames that come are the base set's */
+    bool base_set;          /* the following frames are the base set's */
 };
 
-/* Takes a record of the kinds that belong to it; others are ignored. */
+/* Takes a record of zones or frames; ignores other types. */
 int zone_loader_put(struct zone_loader *l, struct trace *t, enum record_type type, const void *recs,
                     size_t n, struct err *e);
 void zone_loader_release(struct zone_loader *l);
