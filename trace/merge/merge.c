@@ -5,7 +5,7 @@
 #include "base/tempfile.h"
 #include "trace/merge/merge_internal.h"
 
-/* Bytes of all tables on the heap, and beyond in a temporary file. */
+/* Heap bytes of all tables; beyond that they go to a temporary file. */
 #define TABLES_IN_MEMORY ((size_t)64 << 20)
 
 static void release_input(struct merge_input *in, struct pageable *p)
@@ -85,7 +85,7 @@ static void init_input(struct merge *m, size_t i)
         maps[k]->pageable = &m->pageable;
 }
 
-/* What all inputs have in common is said once; the format's own limits are checked at the end. */
+/* Facts common to all inputs are stored once; the format's own limits are checked at the end. */
 static int init(struct merge *m, struct err *e)
 {
     const struct merge_options *o = m->options;

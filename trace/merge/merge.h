@@ -2,17 +2,17 @@
 #define TIDEMARK_TRACE_MERGE_MERGE_H
 
 /*
- * Several traces made one. Everything that a trace holds is kept; what the inputs have in common is
- * told apart by name: threads become "NAME (PROGRAM)", and so do pools, plots, locks, frame sets,
- * section categories and GPU contexts whose names more than one input has. Programs of equal name
- * are told apart by process id.
+ * Merges several traces into one and keeps all their data. Things that several inputs have are
+ * distinguished by name: threads become "NAME (PROGRAM)", and so do pools, plots, locks, frame
+ * sets, section categories and GPU contexts whose names occur in more than one input. Programs of
+ * equal name are distinguished by process id.
  *
- * The inputs are put in order of their beginnings; the first of them gives the header, the default
- * pool, the numbers of threads and pointers. Of the others those that are taken already change.
+ * The inputs are ordered by their start. The first one provides the header, the default pool, and
+ * the numbers of threads and pointers. In later inputs, numbers that are already taken change.
  *
- * Every input is read twice: for its tables (trace/merge/merge_scan.c), and then all of them list
- * by list, at once (trace/merge/merge_step.h). Memory follows names, threads and places in code,
- * not events.
+ * Every input is read twice: first for its tables (trace/merge/merge_scan.c), then all inputs at
+ * once, list by list (trace/merge/merge_step.h). Memory grows with names, threads and code
+ * locations, not with events.
  */
 
 #include <stdbool.h>
@@ -24,28 +24,28 @@
 #include "trace/file/reader.h"
 #include "trace/file/writer.h"
 
-/* Tags of addresses are 12 bits wide; far fewer inputs are of use. */
+/* Address tags have 12 bits; far fewer inputs are useful. */
 #define MERGE_INPUTS_MAX 1000u
 
 struct merge_input_options {
-    const char *name; /* of the file, for messages and facts */
+    const char *name; /* the file's name, for messages and facts */
     bool has_offset;
-    int64_t offset; /* ns from the beginning of the first input to that of this one */
+    int64_t offset; /* ns from the start of the first input to that of this one */
 };
 
 struct merge_options {
     const struct merge_input_options *inputs;
     size_t n;
-    bool align_begin;                 /* without an offset: all begin together */
-    const struct file_layout *target; /* NULL: the newest of the inputs' */
-    const char *spill_dir;            /* for temporary files; NULL: $TMPDIR, else /var/tmp */
-    size_t spill_records;             /* records sorted in memory; 0: plenty */
+    bool align_begin;                 /* inputs without an offset all start together */
+    const struct file_layout *target; /* NULL: the newest layout of the inputs */
+    const char *spill_dir;            /* folder of temporary files; NULL: $TMPDIR, else /var/tmp */
+    size_t spill_records;             /* records sorted in memory; 0: a generous default */
 };
 
 /*
- * Reads the input `input` (its place in the options) from its beginning. Calls for different inputs
- * come from different threads, but never two at the same time: while one of them waits in its sink,
- * another goes on.
+ * Reads the input `input` (its index in the options) from the start. Calls for different inputs
+ * come from different threads, but never run at the same time: while one waits in its sink, another
+ * runs.
  */
 struct merge_source {
     void *ctx;
@@ -54,11 +54,11 @@ struct merge_source {
 };
 
 struct merge_outcome {
-    const struct file_layout *layout; /* that was written */
+    const struct file_layout *layout; /* the layout written */
     uint64_t zones, gpu_zones, messages, memory_events, threads, pools;
     uint64_t images_left_out; /* trace/merge/merge_images.c */
-    struct buf notes;         /* lines about what was not as one might expect */
-    struct buf losses;        /* what the version cannot hold, as in trace/filter/convert.h */
+    struct buf notes;         /* lines about anomalies */
+    struct buf losses;        /* data that the version cannot hold, as in trace/filter/convert.h */
 };
 
 /*

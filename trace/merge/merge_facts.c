@@ -1,10 +1,10 @@
 /*
- * Application info: that of all inputs, and facts about the merge. Our own facts about an input
- * (docs/facts.md) must not be taken for facts about the whole:
+ * Application info of all inputs, and facts about the merge. Tidemark's facts about an input
+ * (docs/facts.md) must not be mistaken for facts about the whole trace:
  *
  *     counts                are added up, whatever they count
- *     module, fault         go on, with addresses, pools, threads and call stacks as they now are
- *     incomplete            goes on, with the program's name
+ *     module, fault         are kept, with the new addresses, pools, threads and call stacks
+ *     incomplete            is kept, with the program's name
  *     everything else       becomes tidemark.input=N|KEY=VALUE
  */
 
@@ -22,8 +22,8 @@
 
 struct facts {
     struct merge *m;
-    struct map sums;    /* key, a number in merge.aside → the sum of such counts */
-    VEC(uint32_t) keys; /* in order of appearance */
+    struct map sums;    /* key, a number in merge.aside → sum of the counts */
+    VEC(uint32_t) keys; /* in order of first occurrence */
 };
 
 int merge_fact(struct merge *m, struct err *e, const char *fmt, ...)
@@ -47,9 +47,9 @@ int merge_fact(struct merge *m, struct err *e, const char *fmt, ...)
                                                                      : err_no_memory(e, "facts");
 }
 
-/* ---- facts with numbers in them that change */
+/* ---- facts that contain renumbered ids */
 
-/* Copies up to and with `stop`, or all. False when there is no `stop`. */
+/* Takes the text up to and including `stop`, or all of it. False when there is no `stop`. */
 static bool take_until(struct view *text, char stop, struct view *out)
 {
     const char *end = text->len ? memchr(text->p, stop, text->len) : NULL;
@@ -59,7 +59,7 @@ static bool take_until(struct view *text, char stop, struct view *out)
     return end != NULL;
 }
 
-/* All of the text as a number, decimal or with 0x. */
+/* Parses the whole text as a number, decimal or with 0x. */
 static bool parse(struct view text, int base, uint64_t *out)
 {
     char copy[32], *end;
@@ -80,7 +80,7 @@ static bool take_number(struct view *text, char stop, int base, uint64_t *out)
     return parse(part, base, out);
 }
 
-/* "START-END OFFSET BUILDID PATH", or "#file …", which says nothing of addresses. */
+/* "START-END OFFSET BUILDID PATH", or "#file …", which contains no addresses. */
 static int put_module(struct merge_input *in, struct view text, bool *done, struct err *e)
 {
     uint64_t start, end;
@@ -142,7 +142,7 @@ static int put_fault(struct merge_input *in, struct view text, bool *done, struc
     return status;
 }
 
-/* ---- one fact of an input */
+/* ---- a single fact of an input */
 
 static bool key_is(struct view key, const char *name)
 {
@@ -206,7 +206,7 @@ static int put_app_info(struct facts *f, struct merge_input *in, struct err *e)
     return 0;
 }
 
-/* What of an input's header the merged one cannot tell. */
+/* Adds the header fields of an input that the merged header cannot hold. */
 static int put_input(struct merge *m, const struct merge_input *in, struct err *e)
 {
     const struct rec_header *h = &in->header;
@@ -220,7 +220,7 @@ static int put_input(struct merge *m, const struct merge_input *in, struct err *
     return merge_fact(m, e, "host=%zu|%.*s", in->index + 1, (int)host.len, host.p);
 }
 
-/* A trace has room for one crash. */
+/* A trace can hold only one crash. */
 static int put_crashes(struct merge *m, struct err *e)
 {
     bool first = true;

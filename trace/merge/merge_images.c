@@ -1,9 +1,9 @@
 /*
  * Frame images of several inputs. Official readers know the frame of an image from the base set
- * only
- * (`frameRef`, server/TracyWorker.cpp @ v0.14.0), and expect the images in the order of its frames.
- * The base set is that of one input, so an image of another is given to the frame of the base set
- * that lasts at its time, or to the next one. When both have an image, it is left out.
+ * only (`frameRef`, server/TracyWorker.cpp @ v0.14.0), and expect the images in the order of its
+ * frames. The base set comes from one input. An image of another input is therefore assigned to the
+ * frame of the base set during which it was taken, or to the next one. If both frames have an
+ * image, it is left out.
  *
  * 24 bytes of memory for each image.
  */
@@ -17,16 +17,16 @@
 
 struct placing {
     struct merge *m;
-    struct merge_input *in; /* that is being read */
-    unsigned sets;          /* of frames, so far */
-    bool enough;            /* the first set has been read */
-    uint64_t frame;         /* of it, so far */
+    struct merge_input *in; /* the input being read */
+    unsigned sets;          /* frame sets so far */
+    bool enough;            /* the first set was read */
+    uint64_t frame;         /* frames of the set so far */
 
     VEC(struct merge_image) found;   /* images of the inputs without the base set */
     VEC(struct merge_image) of_base; /* by image */
 
-    /* While the base set is read: */
-    size_t next; /* of `found` */
+    /* While reading the base set: */
+    size_t next; /* index in `found` */
     bool before_taken;
 };
 
@@ -131,7 +131,7 @@ static int find_image(struct placing *p, const struct rec_frame *r, struct err *
     return pageable_push(&p->m->pageable, &p->found, image_at(p, r)) ? 0 : no_room(e);
 }
 
-/* An image that several frames have is that of the first. */
+/* An image shared by several frames belongs to the first. */
 static void drop_repeated(struct placing *p)
 {
     size_t n = 0;
@@ -146,9 +146,9 @@ static void drop_repeated(struct placing *p)
     p->found.len = n;
 }
 
-/* ---- which frame of the base set gets which image */
+/* ---- assigning images to frames of the base set */
 
-/* Images between the beginnings of the frame before and of this one. */
+/* Assigns images between the starts of the previous frame and of this one. */
 static int take_base_frame(struct placing *p, const struct rec_frame *r, struct err *e)
 {
     struct merge_image own = image_at(p, r);
@@ -157,7 +157,7 @@ static int take_base_frame(struct placing *p, const struct rec_frame *r, struct 
     for (; p->next < p->found.len && p->found.at[p->next].time < own.time; p->next++) {
         struct merge_image *other = &p->found.at[p->next];
         if (p->frame == 0)
-            continue; /* no frame was there yet */
+            continue; /* before the first frame */
         if (!p->before_taken) {
             other->frame = p->frame - 1;
             p->before_taken = true;
@@ -192,11 +192,11 @@ static int place(struct placing *p, struct err *e)
     return 0;
 }
 
-/* ---- what becomes of the numbers of images */
+/* ---- renumbering images */
 
 /*
- * Images of an input keep their order, also where its frames do not have them in that order: each
- * stands where the latest frame stands that it or one before it belongs to.
+ * Images of an input keep their order, even if its frames use them in another order: each is placed
+ * at the latest frame of any image up to it.
  */
 static int add_in_order(struct merge *m, const struct merge_image *images, size_t n, struct err *e)
 {
@@ -237,7 +237,9 @@ static int number_base(struct merge *m, struct err *e)
     return 0;
 }
 
-/* Frames of the base set with images of other inputs, whose place in `found` follows their order.
+/*
+ * Records the frames of the base set with images of other inputs. `found` lists each input's images
+ * in the order of m->images.
  */
 static int number_placed(struct merge *m, const struct placing *p, struct err *e)
 {
@@ -246,7 +248,7 @@ static int number_placed(struct merge *m, const struct placing *p, struct err *e
         if (!pageable_push(&m->pageable, &m->placed_images, (struct rec_pair){image->frame, 0}))
             return no_room(e);
     }
-    /* `images` has those of an input in the order of `found`. */
+    /* `images` lists an input's images in the order of `found`. */
     size_t *next = calloc(m->n, sizeof *next);
     if (!next)
         return no_room(e);
@@ -323,7 +325,7 @@ int merge_plan_images(struct merge *m, struct err *e)
     return status;
 }
 
-/* ---- while the merged trace is written */
+/* ---- while writing the merged trace */
 
 int32_t merge_frame_image(struct merge_input *in, int32_t image)
 {
@@ -341,7 +343,7 @@ int32_t merge_frame_image(struct merge_input *in, int32_t image)
     return -1;
 }
 
-/* Lets the input go on to its next image, or to its next list. */
+/* Advances the input to its next image or to its next list. */
 static int go_on(struct merge_input *in, bool keep, struct err *e)
 {
     in->drop = !keep;

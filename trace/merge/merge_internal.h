@@ -1,7 +1,7 @@
 #ifndef TIDEMARK_TRACE_MERGE_MERGE_INTERNAL_H
 #define TIDEMARK_TRACE_MERGE_MERGE_INTERNAL_H
 
-/* What the files of the merge share: the tables of the inputs and how their numbers change. */
+/* Shared by the files of the merge: the tables of the inputs and the mapping of their numbers. */
 
 #include "base/map.h"
 #include "base/pageable.h"
@@ -16,7 +16,7 @@
 #define MERGE_TIME_MAX ((INT64_C(1) << 47) - 1)
 #define MERGE_TIME_MIN (-(INT64_C(1) << 47))
 
-/* Things that have names, of which each input has a list. */
+/* Named things of which each input has a list. */
 enum merge_kind {
     KIND_FRAME_SET,
     KIND_PLOT,
@@ -28,10 +28,10 @@ enum merge_kind {
 };
 
 struct merge_named {
-    uint64_t key;     /* of the input: pointer, lock id or category; 0 for GPU contexts */
+    uint64_t key;     /* in the input: pointer, lock id or category; 0 for GPU contexts */
     uint64_t n;       /* events of a pool */
-    uint32_t name;    /* merged string number, 0 none */
-    uint64_t new_key; /* decided: what stands in the output */
+    uint32_t name;    /* merged string number; 0: none */
+    uint64_t new_key; /* decided: the key in the output */
     uint32_t new_name;
     bool dropped;
 };
@@ -40,49 +40,49 @@ typedef VEC(struct merge_named) merge_named_list;
 typedef VEC(uint64_t) merge_id_list;
 typedef VEC(uint16_t) merge_number_list;
 
-/* A source file of an input, known by path (a number in `aside`) and a hash of its content. */
+/* A source file of an input, identified by path (a number in `aside`) and a hash of its content. */
 struct merge_file {
     uint32_t path;
     uint64_t content;
-    uint32_t new_path; /* decided: 0 left out, as an equal one is there */
+    uint32_t new_path; /* decided: 0: left out, because the output has an equal file */
 };
 
 struct merge_input {
     struct merge *m;
-    size_t number; /* its place in the options */
-    size_t index;  /* its place in order of time */
+    size_t number; /* index in the options */
+    size_t index;  /* index in order of time */
     const char *name;
     struct trace_info info;
 
-    /* What the first reading found. Texts are numbers of merge.strings. */
-    struct rec_header header; /* its texts lie in merge.aside */
+    /* Results of the first reading. Texts are numbers of merge.strings. */
+    struct rec_header header; /* texts are in merge.aside */
     struct rec_crash crash;
-    VEC(uint32_t) strings; /* of each string of the input */
+    VEC(uint32_t) strings; /* by string of the input */
     struct map keys;       /* string key → number */
     struct map texts;      /* client pointer → number */
     VEC(struct rec_pair) pointers;
     VEC(struct rec_pair) thread_names; /* thread id, number */
     struct map named_threads;
-    VEC(struct rec_external_name) external_names; /* with numbers for keys */
+    VEC(struct rec_external_name) external_names; /* with numbers as keys */
     merge_id_list local_threads;
     merge_id_list external_threads;
     VEC(struct rec_source_location) locations;
     VEC(struct rec_source_location) payloads;
     VEC(uint64_t) expands;
     merge_named_list named[KIND_COUNT];
-    struct map categories; /* section category → 1 + its place in the list of them */
-    struct map pools;      /* key → 1 + its place in the list of them, the first of equal ones */
+    struct map categories; /* section category → 1 + its index in the list */
+    struct map pools;      /* key → 1 + its index in the list, the first of equal ones */
     VEC(struct rec_string_ref) app_info;
     VEC(struct merge_file) files;
     uint64_t extras, callstacks, images;
     uint64_t key_tops[1024]; /* bit i: a message's key has i in its top 16 bits */
-    struct map regions;      /* address >> MERGE_REGION_BITS of everything named by address */
+    struct map regions;      /* address >> MERGE_REGION_BITS of all data keyed by address */
     uint64_t last_region;
 
-    /* What was decided. */
-    int64_t position; /* ns between the beginnings of this and of the first input given */
+    /* Decisions. */
+    int64_t position; /* ns from the start of the first input given to the start of this one */
     int64_t shift;    /* ns to add to its times */
-    uint32_t label;   /* its program in merge.aside */
+    uint32_t label;   /* its program, in merge.aside */
     uint64_t key_tag, address_tag;
     uint64_t extra_base, callstack_base;
     struct map threads, pointer_map, location_map;
@@ -91,12 +91,12 @@ struct merge_input {
     VEC(int16_t) expand_map;
     VEC(int16_t) payload_map;
 
-    /* While it is written. */
+    /* State while writing. */
     struct step step;
     struct convert *convert;
-    enum record_type at; /* waits before this record, REC_TYPE_COUNT: at its end */
+    enum record_type at; /* the record before which it waits; REC_TYPE_COUNT: at its end */
     const void *rec;
-    bool drop;               /* records of the list at hand are not written */
+    bool drop;               /* do not write the records of the current list */
     size_t next[KIND_COUNT]; /* things of each kind so far */
     size_t next_file;
     uint64_t next_image;
@@ -106,10 +106,10 @@ struct merge_input {
 
 #define MERGE_REGION_BITS 20
 
-/* Numbers that are taken in the output. */
+/* Numbers taken in the output. */
 struct merge_ids {
     struct map used;
-    uint64_t made_up; /* so far */
+    uint64_t made_up; /* numbers generated so far */
 };
 
 struct merge_pointer {
@@ -117,12 +117,12 @@ struct merge_pointer {
     uint32_t text;
 };
 
-/* A frame image of an input, and the frame of the base set that it belongs to. */
+/* A frame image of an input, and its frame of the base set. */
 struct merge_image {
-    int64_t time; /* at which its frame begins, where that is not of the base set */
+    int64_t time; /* start of its frame, if that is not of the base set */
     uint64_t frame;
-    uint32_t image; /* its number in the input */
-    uint32_t input; /* in order of time */
+    uint32_t image; /* number in the input */
+    uint32_t input; /* index in order of time */
 };
 
 struct merge_timed_message {
@@ -135,13 +135,13 @@ struct merge {
     const struct merge_source *source;
     struct merge_outcome *outcome;
     struct merge_input *inputs;
-    struct merge_input **order; /* by time of beginning */
+    struct merge_input **order; /* by start time */
     size_t n;
-    struct merge_input *base; /* whose frames are the base set */
+    struct merge_input *base; /* the input that provides the base set */
 
-    struct pageable pageable; /* of all tables, those of the inputs too */
+    struct pageable pageable; /* of all tables, the inputs' included */
     struct strings strings;   /* of the output */
-    struct strings aside;     /* other texts to be kept */
+    struct strings aside;     /* other texts to keep */
     struct merge_ids thread_ids, pointer_ids, location_ids;
     VEC(struct merge_pointer) pointers;
     VEC(struct rec_pair) thread_names;
@@ -155,21 +155,21 @@ struct merge {
     struct rec_pools pools;
     uint64_t files;
 
-    /* When more than one input has frame images: those that are kept, in their order. */
+    /* If more than one input has frame images: the kept ones, in order. */
     VEC(struct merge_image) images;
-    VEC(int32_t) base_images;           /* of the base set's input, by number: place in `images` */
-    VEC(struct rec_pair) placed_images; /* frame of the base set, place in `images` */
-    uint64_t base_frame;                /* frames of the base set so far, when written */
+    VEC(int32_t) base_images; /* for the base set's input: image number → index in `images` */
+    VEC(struct rec_pair) placed_images; /* frame of the base set, index in `images` */
+    uint64_t base_frame;                /* frames of the base set written so far */
     size_t next_placed;
 
     struct record_sink out;
     struct convert *convert;
     void *scratch;
     size_t scratch_size;
-    void *scratch_items; /* what a record points to */
+    void *scratch_items; /* room for the data that a record refers to */
     size_t scratch_items_size;
     VEC(struct rec_zone_stat) stats; /* collected from all inputs */
-    struct map stats_at;             /* source location → place there + 1 */
+    struct map stats_at;             /* source location → index there + 1 */
     struct spill messages, switches;
 };
 
@@ -178,31 +178,31 @@ struct merge {
 /* Reads the tables of an input. */
 int merge_scan(struct merge *m, struct merge_input *in, struct err *e);
 
-/* ---- merge_plan.c and its parts: what becomes of every number, when all inputs have been seen */
+/* ---- merge_plan.c and its parts: decide the new numbers once all inputs were scanned */
 
 int merge_plan(struct merge *m, struct err *e);
 int merge_plan_times(struct merge *m, struct err *e);     /* merge_time.c: order, shifts, labels */
 int merge_plan_locations(struct merge *m, struct err *e); /* merge_locations.c */
-int merge_plan_names(struct merge *m, struct err *e);     /* merge_names.c: what has a name */
+int merge_plan_names(struct merge *m, struct err *e);     /* merge_names.c: named things */
 int merge_plan_facts(struct merge *m, struct err *e);     /* merge_facts.c: application info */
 
 int merge_plan_images(struct merge *m, struct err *e); /* merge_images.c */
 
-/* The number of "TEXT (PROGRAM)". 0 with `e` on an error. */
+/* The string number of "TEXT (PROGRAM)". 0 with `e` on an error. */
 uint32_t merge_labelled(struct merge *m, const struct merge_input *in, struct view text,
                         struct err *e);
 
 /* A pointer that no input uses, bound to a text. 0 with `e` on an error. */
 uint64_t merge_new_pointer(struct merge *m, uint32_t text, struct err *e);
 
-/* What a thread id or client pointer of the input is in the output. 0 or -1. */
+/* Translates a thread id or client pointer of the input to the output. Returns 0 or -1. */
 int merge_thread(struct merge_input *in, uint64_t *id, struct err *e);
 int merge_pointer(struct merge_input *in, uint64_t *pointer, struct err *e);
 
-/* A string reference of the input as one of the output. */
+/* Translates a string reference of the input to the output. */
 int merge_ref(struct merge_input *in, struct rec_string_ref *ref, struct err *e);
 
-/* A string index (0 none) of the input as one of the output. */
+/* Translates a string index (0: none) of the input to the output. */
 static inline uint32_t merge_sidx(const struct merge_input *in, uint32_t index)
 {
     return index == 0 || index > in->strings.len ? 0 : in->strings.at[index - 1];
@@ -213,32 +213,32 @@ int merge_fact(struct merge *m, struct err *e, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
 /*
- * What `map` says of `key`. When it says nothing: `key` itself, or if that is taken with other bits
- * from `shift` on, or some number; it is remembered in both.
+ * The value of `key` in `map`. A missing key gets `key` itself as its value. If that is taken, the
+ * value gets other bits from `shift` on, or is any free number. Both `map` and `ids` record it.
  */
 int merge_unused(struct map *map, struct merge_ids *ids, uint64_t key, unsigned shift,
                  uint64_t *out, struct err *e);
 
 /* ---- merge_map.c */
 
-/* Changes the records of a batch of the input into those of the output, and puts them. */
+/* Translates a batch of records of the input to the output and puts them. */
 int merge_put_records(struct merge_input *in, enum record_type type, const void *recs, size_t n,
                       struct err *e);
 
-/* ---- merge_lists.c: lists that are put together from the tables of all inputs */
+/* ---- merge_lists.c: lists assembled from the tables of all inputs */
 
-/* The list that begins with the root record `type`; *done is false for those of other kinds. */
+/* Puts the list of the root record `type`; *done is false for other lists. */
 int merge_put_table(struct merge *m, enum record_type type, bool *done, struct err *e);
 
-/* A count record. */
+/* Puts a count record. */
 int merge_put_count(struct merge *m, enum record_type type, uint64_t n, struct err *e);
 
 /* ---- merge_images.c: frame images, when more than one input has some */
 
-/* What the image of the next frame of the input is in the output, -1 none. */
+/* The output's number of the image of the input's next frame; -1: none. */
 int32_t merge_frame_image(struct merge_input *in, int32_t image);
 
-/* The whole list; all inputs wait before theirs, and then before the list after it. */
+/* Puts the whole list. All inputs wait before their own list, and then before the list after it. */
 int merge_put_images(struct merge *m, struct err *e);
 
 static inline bool merge_has_crash(const struct merge_input *in)

@@ -8,7 +8,7 @@ int merge_put_count(struct merge *m, enum record_type type, uint64_t n, struct e
     return record_put(&m->out, type, &count, 1, e);
 }
 
-/* A list of fixed-size records and its count. */
+/* Puts a list of fixed-size records and its count. */
 static int put_list(struct merge *m, enum record_type counts, enum record_type type,
                     const void *recs, size_t n, struct err *e)
 {
@@ -17,7 +17,7 @@ static int put_list(struct merge *m, enum record_type counts, enum record_type t
     return n > 0 ? record_put(&m->out, type, recs, n, e) : 0;
 }
 
-/* Strings have their numbers for keys. */
+/* The keys of strings are their numbers. */
 static int put_strings(struct merge *m, struct err *e)
 {
     size_t n = m->strings.list.len;
@@ -90,7 +90,7 @@ static int put_app_info(struct merge *m, struct err *e)
     return put_list(m, REC_APP_INFOS, REC_APP_INFO, m->app_info.at, m->app_info.len, e);
 }
 
-/* The first crash is that of the trace; merge_facts.c tells of the others. */
+/* Puts the first crash; merge_facts.c adds facts about the others. */
 static int put_crash(struct merge *m, struct err *e)
 {
     struct rec_crash crash = {0};

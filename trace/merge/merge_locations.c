@@ -1,6 +1,6 @@
 /*
- * Source locations: those that two inputs have in common become one. An input may have the same
- * place in code more than once (templates, inlined functions); its locations stay as many.
+ * Source locations: equal locations of two inputs become one. An input may have the same code
+ * location more than once (templates, inlined functions); the output keeps as many.
  */
 
 #include <inttypes.h>
@@ -10,14 +10,14 @@
 #include "trace/file/limits.h"
 #include "trace/merge/merge_internal.h"
 
-/* A text that no string tells is known by its pointer. */
+/* A text that no string resolves is identified by its pointer. */
 #define BY_POINTER (UINT64_C(1) << 63)
 
 struct locations {
     struct merge *m;
-    struct strings contents; /* what a location says, as bytes → number */
-    struct map at;           /* number → place in the output's list + 1 */
-    struct map times;        /* of the input at hand: number → how often so far */
+    struct strings contents; /* contents of a location, as bytes → number */
+    struct map at;           /* number → index in the output's list + 1 */
+    struct map times;        /* for the current input: number → occurrences so far */
 };
 
 static uint64_t text_of(const struct merge_input *in, const struct rec_string_ref *r)
@@ -30,7 +30,7 @@ static uint64_t text_of(const struct merge_input *in, const struct rec_string_re
     return number ? *number : r->value | BY_POINTER;
 }
 
-/* The number of what the location says, being the `ordinal`-th of its input that says it. */
+/* The number of a location's contents, for their `ordinal`-th occurrence in the input. */
 static uint32_t content(struct locations *l, const struct merge_input *in,
                         const struct rec_source_location *r, uint64_t ordinal, struct err *e)
 {
@@ -44,7 +44,10 @@ static uint32_t content(struct locations *l, const struct merge_input *in,
     return strings_intern(&l->contents, (struct view){(const char *)bytes, sizeof bytes}, e);
 }
 
-/* `*place` is where the output's list has such a location, 0 when it has not yet. */
+/*
+ * `*place` is the entry of such a location: 1 + its index in the output's list, or 0 if it has none
+ * yet.
+ */
 static int find(struct locations *l, const struct merge_input *in,
                 const struct rec_source_location *r, uint64_t **place, struct err *e)
 {
@@ -95,7 +98,7 @@ static int add_static(struct locations *l, struct merge_input *in,
     return 0;
 }
 
-/* Expanded locations are numbered: `numbers` has those of the output by pointer. */
+/* Expanded locations are numbered: `numbers` maps the output's pointers to numbers. */
 static int add_expand(struct merge_input *in, uint64_t pointer, struct map *numbers, struct err *e)
 {
     struct merge *m = in->m;
@@ -113,7 +116,7 @@ static int add_expand(struct merge_input *in, uint64_t pointer, struct map *numb
             return err_no_memory(e, "source locations");
     }
     if (m->n > 1 && m->expands.len > LOCATIONS_MAX + 1)
-        return 0; /* refused below, with all of them counted */
+        return 0; /* counted, and rejected below */
     return pageable_push(&in->m->pageable, &in->expand_map, (int16_t)*number)
                ? 0
                : err_no_memory(e, "source locations");

@@ -1,4 +1,4 @@
-/* One record of an input as one of the output: other numbers, other names, later times. */
+/* Translates single records of an input to the output: other numbers, other names, later times. */
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -8,7 +8,7 @@
 
 typedef int map_fn(struct merge_input *in, void *rec, struct err *e);
 
-/* What an open end is. */
+/* The value of an open end. */
 #define NOT_ENDED (-1)
 
 static int bad_time(const struct merge_input *in, int64_t time, struct err *e)
@@ -19,7 +19,7 @@ static int bad_time(const struct merge_input *in, int64_t time, struct err *e)
                    in->name, time, in->shift);
 }
 
-/* What does not move stays as it is, even where a file has what no clock shows. */
+/* Times that are not shifted stay unchanged, even if a file has implausible ones. */
 static inline int later(const struct merge_input *in, int64_t *time, struct err *e)
 {
     if (in->shift == 0)
@@ -35,7 +35,7 @@ static inline int later_end(const struct merge_input *in, int64_t *time, struct 
     bool ended = *time != NOT_ENDED;
     if (ended && later(in, time, e) != 0)
         return -1;
-    *time += ended && *time == NOT_ENDED; /* it would count as open */
+    *time += ended && *time == NOT_ENDED; /* the shifted time must not read as open */
     return 0;
 }
 
@@ -64,13 +64,13 @@ static inline uint64_t address(const struct merge_input *in, uint64_t a)
     return a ^ in->address_tag;
 }
 
-/* Symbols are named by address, and 0 is none. */
+/* Symbols are identified by address; 0 is none. */
 static inline uint64_t symbol(const struct merge_input *in, uint64_t a)
 {
     return a == 0 ? 0 : address(in, a);
 }
 
-/* The next thing of its kind; the input is what it was when it was scanned, or it is an error. */
+/* The next thing of its kind. It is an error if the input changed since the scan. */
 static const struct merge_named *next_named(struct merge_input *in, enum merge_kind kind,
                                             struct err *e)
 {
@@ -91,7 +91,7 @@ static const struct merge_named *find_category(const struct merge_input *in, uin
     return NULL;
 }
 
-/* Room for what a record points to. */
+/* Room for the data that a record refers to. */
 static void *items(struct merge_input *in, size_t size, struct err *e)
 {
     struct merge *m = in->m;
@@ -161,7 +161,7 @@ MAP(map_section_category, section_category)
 
 /* ---- locks and messages */
 
-/* Nobody has seen the end of a lock that ended at 0. */
+/* A lock that ended at 0 has no known end. */
 MAP(map_lock, lock)
 {
     const struct merge_named *named = next_named(in, KIND_LOCK, e);
@@ -258,7 +258,7 @@ MAP(map_gpu_thread, gpu_thread)
     return merge_thread(in, &r->id, e);
 }
 
-/* Times that the GPU never told are -1 at both ends. */
+/* GPU times that were never received are -1 at both ends. */
 MAP(map_gpu_zone_begin, gpu_zone_begin)
 {
     r->srcloc = srcloc(in, r->srcloc);
@@ -415,7 +415,7 @@ MAP(map_hw_sample_time, time)
     return later(in, &r->time, e);
 }
 
-/* A file that is there already has no path any more. */
+/* A file that the output already has was given no path. */
 MAP(map_source_file, source_file)
 {
     if (in->next_file == in->files.len)
@@ -482,7 +482,7 @@ static void *copy(struct merge *m, const void *recs, size_t size, struct err *e)
     return m->scratch;
 }
 
-/* ---- lists that are put in order of time */
+/* ---- lists sorted by time */
 
 static int keep_messages(struct merge *m, const struct rec_message *r, size_t n, struct err *e)
 {
@@ -514,7 +514,7 @@ static int keep_stats(struct merge_input *in, const struct rec_zone_stat *r, siz
     return 0;
 }
 
-/* The first zone extra of every input means "none"; one of them is enough. */
+/* The first zone extra of every input means "none"; the output needs it once. */
 static size_t skip_first_extra(struct merge_input *in, size_t n)
 {
     bool skip = in->extras_seen == 0 && in->index > 0;

@@ -1,17 +1,14 @@
-/*
- * Threads and everything that has a name: which numbers and names they get, so that those of
- * different programs can be told apart.
- */
+/* Threads and all named things: their new numbers and names, which distinguish programs. */
 
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "trace/merge/merge_internal.h"
 
-/* What a base frame set of another program is called. */
+/* The name of another program's base frame set. */
 #define BASE_FRAMES "Frame"
 
-/* Section category of an input that has not said what it calls it. */
+/* The section category of an input that gave it no name. */
 #define NO_CATEGORY "sections"
 
 static int no_room(struct err *e)
@@ -19,7 +16,7 @@ static int no_room(struct err *e)
     return err_no_memory(e, "names");
 }
 
-/* ---- which names more than one input has */
+/* ---- names that occur in more than one input */
 
 enum { SEVERAL = UINT32_MAX };
 
@@ -65,7 +62,7 @@ static int name_things(struct merge *m, enum merge_kind kind, struct err *e)
 
 /* ---- keys: pointers to names, numbers */
 
-/* A renamed thing gets a pointer of its own, which no text of an input is bound to. */
+/* A renamed thing gets a new pointer, to which no text of an input is bound. */
 static int key_by_pointer(struct merge *m, struct merge_input *in, struct merge_named *named,
                           struct err *e)
 {
@@ -77,7 +74,7 @@ static int key_by_pointer(struct merge *m, struct merge_input *in, struct merge_
     return named->new_key ? 0 : -1;
 }
 
-/* The base set of one input stays that; those of the others become sets with a name. */
+/* The base set of one input stays the base set; those of the others become named sets. */
 static int key_frame_set(struct merge *m, struct merge_input *in, struct merge_named *named,
                          struct err *e)
 {
@@ -93,7 +90,7 @@ static int key_frame_set(struct merge *m, struct merge_input *in, struct merge_n
     return named->new_key ? 0 : -1;
 }
 
-/* Plots of the processors' use have no name and are no pointer. */
+/* CPU usage plots have no name, and their key is no pointer. */
 static int key_plot(struct merge *m, struct merge_input *in, struct merge_named *named,
                     struct err *e)
 {
@@ -117,7 +114,10 @@ static int key_things(struct merge *m, enum merge_kind kind,
 
 /* ---- pools */
 
-/* The input whose default pool stays that: the first that used it, else the first that has it. */
+/*
+ * The input whose default pool stays the default: the first that used it, else the first that has
+ * it.
+ */
 static const struct merge_input *default_pool_owner(const struct merge *m)
 {
     const struct merge_input *owner = NULL;
@@ -135,7 +135,7 @@ static const struct merge_input *default_pool_owner(const struct merge *m)
     return owner;
 }
 
-/* A default pool besides that of the owner goes when it is empty and gets a name when not. */
+/* Another input's default pool is dropped if empty, and otherwise gets a name. */
 static int key_default_pool(struct merge *m, struct merge_input *in, struct merge_named *pool,
                             const struct merge_input *owner, struct err *e)
 {
@@ -186,7 +186,7 @@ static int plan_numbers(struct merge *m, enum merge_kind kind, uint64_t max, con
         for (size_t k = 0; k < list->len && status == 0; k++) {
             struct merge_named *named = &list->at[k];
             bool fresh = false;
-            /* What one input says twice is for its reader to judge, not changed here. */
+            /* Duplicates within an input are its reader's concern and stay unchanged. */
             for (named->new_key = named->key; m->n > 1 && !fresh && status == 0;) {
                 if (used.count > max)
                     status = err_set(e, ERR_INPUT, "more %s than a trace can hold", what);
@@ -201,7 +201,7 @@ static int plan_numbers(struct merge *m, enum merge_kind kind, uint64_t max, con
     return status;
 }
 
-/* Sections without a category of their own must not get under another program's. */
+/* Sections without a category must not end up in another program's category. */
 static int name_categories(struct merge *m, struct err *e)
 {
     for (size_t i = 1; i < m->n; i++) {
@@ -247,7 +247,7 @@ static int add_thread_name(struct merge *m, struct merge_input *in, uint64_t id,
                : no_room(e);
 }
 
-/* A thread without a name is shown by its number, which does not tell its program. */
+/* A thread without a name is displayed by its number, which does not identify its program. */
 static int name_threads(struct merge *m, struct merge_input *in, struct err *e)
 {
     char text[24];
@@ -274,7 +274,7 @@ static int name_threads(struct merge *m, struct merge_input *in, struct err *e)
     return 0;
 }
 
-/* The 16-bit numbers by which events name threads. */
+/* The 16-bit thread numbers used by events. */
 static int plan_table(struct merge_input *in, const merge_id_list *ids, struct map *numbers,
                       merge_id_list *table, merge_number_list *out, struct err *e)
 {
@@ -323,10 +323,10 @@ static int plan_threads(struct merge *m, struct err *e)
 
 /* ---- source files */
 
-/* No trace but a made-up one has as many files of one path. */
+/* Only an artificial trace has that many files of one path. */
 #define PATHS_TRIED 8u
 
-/* "PATH (PROGRAM)" for a path's number; 0 with `e` on an error. */
+/* The number of "PATH (PROGRAM)" for a path's number; 0 with `e` on an error. */
 static uint32_t labelled_path(struct merge *m, const struct merge_input *in, uint32_t number,
                               struct err *e)
 {
@@ -346,8 +346,8 @@ static uint32_t labelled_path(struct merge *m, const struct merge_input *in, uin
 }
 
 /*
- * Of equal files one is enough; one of equal path but other content gets another path, which may be
- * another file's, too.
+ * Equal files are kept once. A file of equal path and other content gets another path, which may
+ * also be taken.
  */
 static int plan_file(struct merge *m, const struct merge_input *in, struct merge_file *f,
                      struct map *contents, struct err *e)

@@ -1,4 +1,4 @@
-/* What becomes of the numbers of all inputs, decided when every one of them has been seen. */
+/* Decides the new numbers of all inputs once every input was scanned. */
 
 #include <inttypes.h>
 #include <stdarg.h>
@@ -8,16 +8,16 @@
 #include "trace/merge/merge_internal.h"
 #include "trace/store/callstacks.h"
 
-/* Made-up numbers begin where no program has memory and no system a thread. */
+/* Generated numbers begin where no program has memory and no system has threads. */
 #define MADE_UP (UINT64_C(1) << 62)
 
 /* Thread ids of today's systems have 32 bits, those of fibers one more. */
 #define THREAD_TAG_SHIFT 40
 
-/* A few tags are tried, so that the rest of a number can still be read. */
+/* Tries a few tags, which keep the rest of a number readable. */
 #define TAGS_TRIED 64u
 
-/* What is tried when a number is taken, one after the other. */
+/* The next candidate for a number that is taken. */
 static uint64_t next_choice(struct merge_ids *ids, uint64_t key, unsigned shift, uint64_t tries)
 {
     return tries <= TAGS_TRIED ? key ^ tries << shift : MADE_UP + ++ids->made_up;
@@ -45,7 +45,7 @@ int merge_unused(struct map *map, struct merge_ids *ids, uint64_t key, unsigned 
     return 0;
 }
 
-/* 0 is no thread, in every input. */
+/* 0 means no thread in every input. */
 int merge_thread(struct merge_input *in, uint64_t *id, struct err *e)
 {
     if (*id == 0 || in->m->n == 1)
@@ -103,7 +103,7 @@ no_memory:
     return 0;
 }
 
-/* ---- strings that client pointers stand for */
+/* ---- strings of client pointers */
 
 static int plan_pointers(struct merge *m, struct err *e)
 {
@@ -112,7 +112,7 @@ static int plan_pointers(struct merge *m, struct err *e)
         struct merge_input *in = m->order[i];
         for (size_t k = 0; k < in->pointers.len; k++) {
             struct merge_pointer p = {in->pointers.at[k].key, (uint32_t)in->pointers.at[k].value};
-            /* Captures bind 0, which is every input's base frame set, to its name. */
+            /* Captures bind pointer 0, which is every input's base frame set, to its name. */
             if (p.pointer == 0 && zero_bound)
                 continue;
             zero_bound |= p.pointer == 0;
@@ -125,7 +125,7 @@ static int plan_pointers(struct merge *m, struct err *e)
     return 0;
 }
 
-/* ---- what is added to the numbers of an input */
+/* ---- offsets for the numbers of an input */
 
 static int plan_bases(struct merge *m, struct err *e)
 {
@@ -149,13 +149,13 @@ static int plan_bases(struct merge *m, struct err *e)
     return 0;
 }
 
-/* Every input needs a tag of its own at most. */
+/* Every input needs at most one tag. */
 #define TAGS 4096u
 
-/* Which tag does is soon found, unless inputs are made up to make it long. */
+/* A free tag is found quickly, unless inputs are crafted to prevent it. */
 #define LOOKS_MAX (UINT64_C(1) << 28)
 
-/* Keys of messages have no meaning: those of an input are changed in their top 16 bits. */
+/* Message keys carry no meaning: those of an input are changed in their top 16 bits. */
 static bool keys_free(const struct merge_input *in, const uint64_t *used, unsigned tag)
 {
     for (unsigned top = 0; top < 65536; top++) {
@@ -187,10 +187,10 @@ static int plan_keys(struct merge *m, struct err *e)
 }
 
 /*
- * One address means different code in different processes. When parts of two inputs' code come to
- * lie within the same MiB, bits 48 to 59 of the second one's addresses are changed, which no
- * processor's addresses need; the four above stay, since readers tell the kernel by them and keep
- * 62 bits only (`PackPointer` in server/TracyWorker.hpp @ v0.14.0).
+ * One address means different code in different processes. If code of two inputs lies within the
+ * same MiB, bits 48 to 59 of the second one's addresses are changed, which no processor's addresses
+ * use. The four bits above stay, since readers identify the kernel by them and keep only 62 bits
+ * (`PackPointer` in server/TracyWorker.hpp @ v0.14.0).
  */
 static bool regions_free(const struct merge_input *in, const struct map *used, uint64_t tag,
                          uint64_t *looks)
@@ -232,8 +232,8 @@ static int plan_addresses(struct merge *m, struct err *e)
 }
 
 /*
- * Only the base set has images in official readers (`frameRef`, server/TracyWorker.cpp @ v0.14.0),
- * so it is that of an input that has some.
+ * In official readers only the base set has images (`frameRef`, server/TracyWorker.cpp @ v0.14.0),
+ * so choose that of an input with images.
  */
 static void choose_base(struct merge *m)
 {

@@ -1,4 +1,4 @@
-/* The first reading of an input: its tables, and how long the lists are that others point into. */
+/* The first reading of an input: its tables, and the lengths of lists that others refer to. */
 
 #include <string.h>
 #include <xxhash.h>
@@ -12,7 +12,7 @@ static int no_room(struct err *e)
     return err_no_memory(e, "the tables of a trace");
 }
 
-/* Texts of the header outlive the record. */
+/* Copies header texts, which must outlive the record. */
 static int keep_aside(struct merge *m, struct view *text, struct err *e)
 {
     uint32_t number = strings_intern(&m->aside, *text, e);
@@ -53,7 +53,7 @@ static int scan_string(struct merge_input *in, const void *rec, struct err *e)
     return 0;
 }
 
-/* As in official readers a pointer to an unknown string is none, and the first answer stands. */
+/* As in official readers, a pointer to an unknown string is none, and the first answer counts. */
 static int scan_pointer(struct merge_input *in, const void *rec, struct err *e)
 {
     const struct rec_pair *r = rec;
@@ -143,7 +143,7 @@ static int scan_app_info(struct merge_input *in, const void *rec, struct err *e)
                : no_room(e);
 }
 
-/* ---- what has a name */
+/* ---- named things */
 
 static int keep_named(struct merge_input *in, enum merge_kind kind, struct merge_named named,
                       struct err *e)
@@ -151,7 +151,7 @@ static int keep_named(struct merge_input *in, enum merge_kind kind, struct merge
     return pageable_push(&in->m->pageable, &in->named[kind], named) ? 0 : no_room(e);
 }
 
-/* The section category of that number, made when it is not there. NULL when memory is short. */
+/* The section category of that number, created if missing. NULL when memory is short. */
 static struct merge_named *category_at(struct merge_input *in, uint64_t category)
 {
     merge_named_list *list = &in->named[KIND_CATEGORY];
@@ -164,14 +164,14 @@ static struct merge_named *category_at(struct merge_input *in, uint64_t category
     return &list->at[*place - 1];
 }
 
-/* Frame sets and categories stand before the strings: their names are looked up later. */
+/* Frame sets and categories precede the strings: their names are looked up later. */
 static int scan_frame_set(struct merge_input *in, const void *rec, struct err *e)
 {
     const struct rec_frame_set *r = rec;
     return keep_named(in, KIND_FRAME_SET, (struct merge_named){.key = r->name, .n = r->n}, e);
 }
 
-/* In 0.13.4 there is one list, and it has no category: trace/filter/convert.h makes it number 0. */
+/* 0.13.4 has one list without a category: trace/filter/convert.h makes it number 0. */
 static int scan_section_list(struct merge_input *in, const void *rec, struct err *e)
 {
     const struct rec_section_list *r = rec;
@@ -231,7 +231,7 @@ static int scan_pool(struct merge_input *in, const void *rec, struct err *e)
     return 0;
 }
 
-/* ---- lengths and what is known by address */
+/* ---- lengths, and data keyed by address */
 
 static int scan_extras(struct merge_input *in, const void *rec, struct err *e)
 {
@@ -377,7 +377,7 @@ static int scan_put(void *ctx, enum record_type type, const void *recs, size_t n
     return 0;
 }
 
-/* Now that the strings are known. */
+/* Resolves the names of early things now that the strings are known. */
 static void name_early_things(struct merge_input *in)
 {
     merge_named_list *sets = &in->named[KIND_FRAME_SET];

@@ -2,9 +2,9 @@
 #define TIDEMARK_TRACE_MERGE_MERGE_STEP_H
 
 /*
- * Readers of several traces that go on in step. A reader pushes its records, so each has a thread
- * of its own; but only one of them runs at any time, and only while the caller waits in step_on. So
- * sinks need no locks.
+ * Runs the readers of several traces in step. A reader pushes its records, so each has a separate
+ * thread. Only one of them runs at a time, and only while the caller waits in step_on, so sinks
+ * need no locks.
  */
 
 #include <pthread.h>
@@ -17,12 +17,12 @@
 struct step {
     /* Set by the caller. */
     void *ctx;
-    int (*run)(void *ctx, struct step *s, struct err *e); /* reads all of the trace */
-    /* For step_on and step_wait. */
+    int (*run)(void *ctx, struct step *s, struct err *e); /* reads the whole trace */
+    /* Internal to step_on and step_wait. */
     pthread_t thread;
     sem_t go, back;
     bool started, ended;
-    bool stop; /* the reader must give up */
+    bool stop; /* the reader must abort */
     int status;
     struct err err;
 };
@@ -33,10 +33,13 @@ int step_start(struct step *s, struct err *e);
 /* Lets the reader run until it waits or ends. -1 with its error when it failed. */
 int step_on(struct step *s, struct err *e);
 
-/* For the reader: back to the caller of step_on until the next. -1 when it must give up. */
+/*
+ * Called by the reader: returns control to the caller of step_on until the next call. -1 when the
+ * reader must abort.
+ */
 int step_wait(struct step *s, struct err *e);
 
-/* Makes the reader give up when it has not ended, and waits for it. */
+/* Aborts the reader if it has not ended, and joins its thread. */
 void step_end(struct step *s);
 
 #endif

@@ -1,4 +1,4 @@
-/* Which input begins when, in which order they stand, and what their programs are called. */
+/* The start and order of the inputs, and the labels of their programs. */
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 #define NS_PER_SECOND INT64_C(1000000000)
 
-/* The wall clock's second in which a trace began: 0 when the trace does not tell. */
+/* The wall-clock second in which a trace began; 0 when unknown. */
 static uint64_t reference_epoch(const struct merge *m)
 {
     for (size_t i = 0; i < m->n; i++) {
@@ -58,7 +58,7 @@ static int compare_views(struct view a, struct view b)
     return order != 0 ? order : (a.len > b.len) - (a.len < b.len);
 }
 
-/* By what the traces say, so that the order of the arguments does not matter. */
+/* Compares by the contents of the traces, so that the order of arguments does not matter. */
 static int compare_inputs(const void *a, const void *b)
 {
     const struct merge_input *x = *(struct merge_input *const *)a;
@@ -89,7 +89,7 @@ static int shift(struct merge *m, struct err *e)
     return 0;
 }
 
-/* ---- what to call the programs */
+/* ---- labels of programs */
 
 static struct view program(const struct merge_input *in)
 {
@@ -99,7 +99,7 @@ static struct view program(const struct merge_input *in)
     return text.len > 0 ? text : view_of("unknown");
 }
 
-/* Counts each name that the inputs have now. */
+/* Counts each label of the inputs. */
 static int count_labels(const struct merge *m, struct map *counts, struct err *e)
 {
     for (size_t i = 0; i < m->n; i++) {
@@ -111,7 +111,7 @@ static int count_labels(const struct merge *m, struct map *counts, struct err *e
     return 0;
 }
 
-/* Those that share a name get `what` behind it: a pid, then the place among the inputs. */
+/* Appends `what` to shared labels: a pid, then the position among the inputs. */
 static int tell_apart(struct merge *m, bool by_pid, struct err *e)
 {
     struct map counts = {.pageable = &m->pageable};

@@ -1,6 +1,6 @@
 /*
- * The second reading: all inputs wait before the same list, its head is put with the counts of all
- * of them added up, then one input after the other puts its part.
+ * The second reading. All inputs wait before the same list. The merge puts the list's head with the
+ * sum of their counts, then one input after the other puts its elements.
  */
 
 #include <inttypes.h>
@@ -8,16 +8,18 @@
 
 #include "trace/merge/merge_internal.h"
 
-/* Official readers take texts of the header up to 1023 bytes; trace/filter/convert.h cuts longer
- * ones. */
+/*
+ * Official readers accept header texts of up to 1023 bytes; trace/filter/convert.h truncates longer
+ * ones.
+ */
 #define MERGED_PROGRAM " (merged)"
 #define PROGRAM_MAX (1023 - (sizeof MERGED_PROGRAM - 1))
 
-/* How a list comes together. */
+/* How a list is assembled. */
 enum manner {
-    NO_ROOT = 0, /* no list begins here */
-    APPENDED,    /* the counts are added up, the parts follow one another */
-    TABLE,       /* merge_lists.c puts all of it */
+    NO_ROOT = 0, /* not the start of a list */
+    APPENDED,    /* counts are added up, elements are concatenated */
+    TABLE,       /* merge_lists.c puts the whole list */
     SPECIAL
 };
 
@@ -91,7 +93,7 @@ static int input_run(void *ctx, struct step *step, struct err *e)
     return status;
 }
 
-/* All inputs speak the newest version from here on. */
+/* From here on all inputs have the newest version's layout. */
 static int open_input(struct merge_input *in, struct err *e)
 {
     const struct merge_options *o = in->m->options;
@@ -147,8 +149,7 @@ static int put_header(struct merge *m, struct err *e)
     return status;
 }
 
-/* Processors of different traces have the same numbers: the first that knows them describes them.
- */
+/* CPUs of different traces have the same numbers: the first trace that has topology provides it. */
 static int put_packages(struct merge *m, struct err *e)
 {
     const struct merge_input *from = m->order[0];
@@ -229,13 +230,13 @@ static int put_special(struct merge *m, enum record_type type, struct err *e)
     case REC_SOURCE_FILES:
         return merge_put_table(m, type, &done, e);
     default:
-        return 0; /* zone statistics: all at the end */
+        return 0; /* zone statistics are written once, at the end */
     }
 }
 
 /*
- * Numbers of the first reading are used as indices in the second: tables must be as long as they
- * were, also when somebody writes to an input meanwhile.
+ * The second reading uses numbers of the first as indices: tables must have the same length, even
+ * if another process writes to an input meanwhile.
  */
 static int check_unchanged(const struct merge_input *in, enum record_type type, struct err *e)
 {
@@ -324,14 +325,14 @@ static int put_tail(struct merge *m, enum record_type type, struct err *e)
 
 static int go_on(struct merge *m, enum record_type type, struct err *e)
 {
-    /* The base set must be the first. */
+    /* The base set must come first. */
     if (type == REC_FRAME_SETS && step_on(&m->base->step, e) != 0)
         return -1;
     for (size_t i = 0; i < m->n; i++) {
         if (type == REC_FRAME_SETS && m->order[i] == m->base)
             continue;
         if (type == REC_FRAME_IMAGES && m->images.len > 0)
-            continue; /* has been gone through */
+            continue; /* already done */
         if (step_on(&m->order[i]->step, e) != 0)
             return -1;
     }
