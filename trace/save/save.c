@@ -21,7 +21,7 @@ static struct view header_text(const struct saver *s, uint32_t number)
 static int save_header(struct saver *s)
 {
     const struct trace_facts *f = &s->t->facts;
-    /* The store holds what the newest version holds; a conversion makes others of it. */
+    /* The store holds all fields of the newest version; convert.h produces the others. */
     struct rec_header h = {.version = FILE_VERSION_MAX,
                            .delay = f->delay,
                            .resolution = f->resolution,
@@ -75,8 +75,8 @@ static int compare_scattered(const void *a, const void *b)
 
 /*
  * The order of lists that are maps in official tools, which write them in the order of their hash
- * tables. That takes up to twice as many bytes as the order of the keys: a trace in the latter
- * would grow when an official tool strips it.
+ * tables. That takes up to twice as many bytes as the order of the keys. In the latter order, a
+ * trace would grow when an official tool strips it.
  */
 static void scatter(struct rec_pair *pairs, size_t n)
 {
@@ -101,7 +101,7 @@ int save_map(struct saver *s, enum record_type list, enum record_type one, const
     return status;
 }
 
-/* Puts the `n` elements that `pairs` numbers, in scattered order of their keys. Frees `pairs`. */
+/* Puts the `n` elements that `pairs` refers to, in scattered order of their keys. Frees `pairs`. */
 static int put_scattered(struct saver *s, struct rec_pair *pairs, size_t n,
                          int (*put_one)(struct saver *s, size_t number))
 {
@@ -119,7 +119,7 @@ static int save_strings(struct saver *s)
     if (put_count(s, REC_STRINGS, strings->list.len) != 0)
         return -1;
     for (size_t i = 0; i < strings->list.len; i++) {
-        /* A string's key must be unique, no more: its number will do. */
+        /* A string's key must only be unique: its number will do. */
         struct rec_string r = {.key = i + 1, .text = strings->list.at[i]};
         if (put(s, REC_STRING, &r) != 0)
             return -1;
@@ -330,7 +330,7 @@ static int save_symbols(struct saver *s)
     struct rec_pair *known = malloc((t->symbols.len + 1) * sizeof *known);
     if (!known)
         return err_no_memory(s->e, "saving");
-    /* As in official captures: a symbol that the client has not told of is left out. */
+    /* As in official captures, symbols that the client has not described are left out. */
     for (size_t i = 0; i < t->symbols.len; i++) {
         if (!t->symbols.at[i].known)
             continue;
@@ -356,8 +356,8 @@ static void add_place(struct saver *s, size_t *n, uint16_t number)
 }
 
 /*
- * Orders the table of local threads: none first, the local ones in their order, then the listed
- * ones in theirs, as an official program that loads the file would add them, then the others.
+ * Orders the table of local threads as an official program that loads the file would extend it:
+ * first none, then the local ones in their order, then the listed ones in theirs, then the others.
  */
 static int place_threads(struct saver *s)
 {
@@ -438,7 +438,7 @@ int trace_save_names(struct trace *t, const struct record_sink *sink, struct err
     names.facts = t->facts;
     names.strings = t->strings;
     names.threads = t->threads;
-    names.threads.order.len = 0; /* those with events */
+    names.threads.order.len = 0; /* threads with events */
     names.callstacks = t->callstacks;
     names.locations = t->locations;
     names.location_payloads = t->location_payloads;

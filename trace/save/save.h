@@ -2,8 +2,8 @@
 #define TIDEMARK_TRACE_SAVE_SAVE_H
 
 /*
- * The store as a stream of records, in file order. A store that was loaded from a file holds only
- * what reports need; what it does not hold comes out as empty lists, which is valid.
+ * Writes the store as a stream of records, in file order. A store loaded from a file holds only the
+ * data that reports need; other lists are empty, which is valid.
  */
 
 #include "trace/file/record.h"
@@ -13,9 +13,8 @@
 int trace_save(struct trace *t, const struct record_sink *sink, struct err *e);
 
 /*
- * Puts a trace of the same names: strings, threads, source locations, call stacks, frames, symbols
- * and app info have the numbers that they have in the whole one; there are no events of any kind,
- * and no pools.
+ * Puts a trace of the same names and no data: strings, threads, source locations, call stacks,
+ * frames, symbols and app info keep their numbers; there are no events of any kind, and no pools.
  */
 int trace_save_names(struct trace *t, const struct record_sink *sink, struct err *e);
 

@@ -10,16 +10,16 @@
 #define ASK_EVERY_NS 20000000
 
 /*
- * From so many memory events on a capture takes as little time as can be: one stream, and zstd's
- * fast search for what is not memory events. That makes as many bytes of it as an official tool
- * does in four streams at level 3, or more, so the trace still shrinks when one strips it.
+ * From this many memory events on, saving is optimised for speed: one stream, and zstd's fast
+ * search for everything but memory events. The rest then takes at least as many bytes as an
+ * official tool's four streams at level 3, so the trace still shrinks when such a tool strips it.
  */
 #define EVENTS_FOR_SPEED ((uint64_t)1 << 18)
 
-/* From so many on two streams, each compressed by a thread, halve the time. */
+/* From this many on, two streams, each compressed by a thread, halve the time. */
 #define EVENTS_FOR_TWO_STREAMS ((uint64_t)1 << 23)
 
-/* Between conversion and writer: asks whether to go on, but no more often than costs nothing. */
+/* Between conversion and writer: asks whether to continue, seldom enough to cost nothing. */
 struct watch {
     const struct save_options *options;
     struct record_sink to;
@@ -39,7 +39,7 @@ static int watch_put(void *ctx, enum record_type type, const void *recs, size_t 
     return record_put(&w->to, type, recs, n, e);
 }
 
-/* What is left to us of how to compress. */
+/* Chooses the compression options that the caller left open. */
 static struct container_options compression_for(const struct trace *t,
                                                 const struct save_options *options)
 {

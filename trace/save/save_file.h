@@ -2,8 +2,8 @@
 #define TIDEMARK_TRACE_SAVE_SAVE_FILE_H
 
 /*
- * The store to a finished file on disk: records → conversion to the wanted version → writer →
- * temporary file → rename.
+ * Saves the store to a finished file on disk: records → conversion to the requested version →
+ * writer → temporary file → rename.
  */
 
 #include <stdbool.h>
@@ -16,25 +16,22 @@
 struct save_options {
     const struct file_layout *layout;
     struct container_options container;
-    bool replace;  /* an existing file */
+    bool replace;  /* replace an existing file */
     bool threaded; /* see trace_writer_options */
-    /*
-     * Called now and then while it goes on, at least every few blocks: -1 with an error gives up.
-     * NULL: nobody asks.
-     */
+    /* Called regularly, at least every few blocks; -1 with an error aborts. NULL: never called. */
     int (*going)(void *ctx, struct err *e);
     void *going_ctx;
     /*
-     * Called with the file when the trace in it is whole and before it gets its name: may append to
-     * it (trace/file/appendix.h). -1 with an error gives up. NULL: nobody does.
+     * Called with the file when its trace is complete and before it gets its name. It may append to
+     * the file (trace/file/appendix.h). -1 with an error aborts. NULL: never called.
      */
     int (*append)(void *ctx, int fd, struct err *e);
     void *append_ctx;
 };
 
 /*
- * 0 with `stats` filled and what the version cannot hold appended to `losses` ("3 message
- * severities"); on an error nothing is left under `path` that was not there before.
+ * Returns 0 with `stats` filled, and appends what the version cannot hold to `losses` ("3 message
+ * severities"). On an error it leaves nothing new under `path`.
  */
 int trace_save_file(struct trace *t, const char *path, const struct save_options *options,
                     struct trace_write_stats *stats, struct buf *losses, struct err *e);

@@ -13,18 +13,18 @@
 struct frame_save {
     struct saver *s;
     uint32_t *order; /* set numbers, in file order */
-    uint32_t *lists; /* and the way back */
+    uint32_t *lists; /* set number → position in `order` */
     uint32_t n;
-    uint64_t index; /* of the next frame of the list at hand */
-    bool base;      /* it is the base set */
+    uint64_t index; /* of the next frame of the current list */
+    bool base;      /* the current list is the base set */
     /* images by frame */
     struct column refs;
     struct column_reader refs_reader;
-    const struct frame_image_ref *ref; /* the next one's */
+    const struct frame_image_ref *ref; /* the next frame's image */
     size_t refs_left;
 };
 
-/* What the base set begins with: start, end of the client's initialisation, connection. */
+/* The first frames of the base set: start, end of the client's initialisation, connection. */
 static unsigned first_frames(const struct saver *s)
 {
     return s->t->facts.on_demand ? 3 : 2;
@@ -36,7 +36,7 @@ static void order_set(struct frame_save *save, uint32_t number)
     save->order[save->n++] = number;
 }
 
-/* Sets whose name was never told come last. */
+/* Sets whose name is unknown come last. */
 static int order_sets(struct frame_save *save)
 {
     const struct frame_sets *f = &save->s->t->frame_sets;
@@ -66,7 +66,7 @@ static int begin_set(void *ctx, uint32_t list, struct err *e)
     return put(save->s, REC_FRAME_SET, &r);
 }
 
-/* The image of a frame of the base set; frames are asked for in order. */
+/* The image of a frame of the base set; call it in order of the frames. */
 static int image_of(struct frame_save *save, int64_t frame, int32_t *image, struct err *e)
 {
     struct err failed = {0};

@@ -24,7 +24,7 @@ int save_gpu_zone_stats(struct saver *s)
 
 /* A zone whose children are being put. */
 struct open_zone {
-    uint32_t children; /* to come */
+    uint32_t children; /* children still to come */
     struct rec_gpu_zone_end end;
 };
 
@@ -33,7 +33,7 @@ struct zone_saver {
     VEC(struct open_zone) stack;
 };
 
-/* Ends the zones that have no further children. */
+/* Ends the zones that have no more children. */
 static int put_ends(struct zone_saver *z)
 {
     while (z->stack.len && z->stack.at[z->stack.len - 1].children == 0) {
@@ -65,7 +65,7 @@ static int put_zone(struct zone_saver *z, const struct gpu_zone *zone,
     return put_ends(z);
 }
 
-/* The columns go in step: equal lengths, equal chunks. */
+/* The columns advance together: equal lengths, equal chunks. */
 struct zone_readers {
     struct column_reader zones, ends, starts, stops;
 };
@@ -125,7 +125,7 @@ static int save_notes(struct saver *s, struct gpu_context *c)
     uint64_t queries = 0;
     if (n) {
         qsort(c->notes.at, n, sizeof c->notes.at[0], compare_notes);
-        map_release(&c->note_numbers); /* their places are others now */
+        map_release(&c->note_numbers); /* sorting moved the notes */
     }
     for (size_t i = 0; i < n; i++)
         queries += i == 0 || c->notes.at[i].query != c->notes.at[i - 1].query;

@@ -2,8 +2,8 @@
 #define TIDEMARK_TRACE_SAVE_SAVE_INTERNAL_H
 
 /*
- * What the files of the save share. Each function of the list puts the records of one part of the
- * file, with the counts that stand before them; save.c calls them in file order.
+ * Shared by the files of the save. Each listed function puts the records of one part of the file,
+ * with the counts that precede them; save.c calls them in file order.
  */
 
 #include "trace/file/record.h"
@@ -14,11 +14,14 @@ struct saver {
     struct trace *t;
     const struct record_sink *sink;
     struct err *e;
-    uint16_t *thread_places;  /* thread number → place in the file's table of local threads */
-    uint16_t *places_threads; /* and back */
-    /* The samples of a thread stand together, most often behind those of the one saved before. */
+    uint16_t *thread_places;  /* thread number → position in the file's table of local threads */
+    uint16_t *places_threads; /* position → thread number */
+    /*
+     * The samples of a thread are stored together, usually after those of the previously saved
+     * thread.
+     */
     struct column_reader samples;
-    const struct sample *sample; /* the next one, with samples_left - 1 behind it */
+    const struct sample *sample; /* the next sample; samples_left - 1 follow it */
     size_t samples_left;
 };
 
@@ -33,21 +36,21 @@ static inline int put_count(struct saver *s, enum record_type type, uint64_t n)
     return put(s, type, &count);
 }
 
-/* A string by its number; 0 is none. */
+/* A string by its number; 0: none. */
 static inline struct rec_string_ref ref_of(uint32_t number)
 {
     return number ? (struct rec_string_ref){number - 1, STRING_REF_INDEX}
                   : (struct rec_string_ref){0};
 }
 
-/* A string by the client's pointer to it; 0 is none. */
+/* A string by the client's pointer to it; 0: none. */
 static inline struct rec_string_ref ref_at(uint64_t pointer)
 {
     return pointer ? (struct rec_string_ref){pointer, STRING_REF_POINTER}
                    : (struct rec_string_ref){0};
 }
 
-/* A map as a list of pairs ordered by key, so that equal captures give equal files. */
+/* Puts a map as a list of pairs ordered by key, so that equal captures give equal files. */
 int save_map(struct saver *s, enum record_type list, enum record_type one, const struct map *m);
 
 /* In file order. */

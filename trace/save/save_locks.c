@@ -15,7 +15,7 @@ struct lock_rank {
 struct lock_save {
     struct saver *s;
     struct lock_rank *order; /* by id, so that equal captures give equal files */
-    uint32_t *lists;         /* lock number → place in `order` */
+    uint32_t *lists;         /* lock number → position in `order` */
 };
 
 static int compare_ids(const void *a, const void *b)

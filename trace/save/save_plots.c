@@ -12,11 +12,11 @@
 struct plot_save {
     struct saver *s;
     uint32_t *order; /* plot numbers, in file order */
-    uint32_t *lists; /* and the way back */
+    uint32_t *lists; /* plot number → position in `order` */
     uint32_t n;
 };
 
-/* Plots whose name was never told come last. */
+/* Plots whose name is unknown come last. */
 static int order_plots(struct plot_save *save)
 {
     const struct plots *p = &save->s->t->plots;

@@ -1,4 +1,4 @@
-/* Samples, and the code and source text that they lead to. */
+/* Samples, and the code and source text that they refer to. */
 
 #include "trace/save/save_internal.h"
 

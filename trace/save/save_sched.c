@@ -1,16 +1,16 @@
-/* Context switches, processors, threads of other processes. */
+/* Context switches, CPUs, threads of other processes. */
 
 #include "trace/save/save_internal.h"
 
 #include <stdlib.h>
 
-/* Of another part's threads the file needs no names. */
+/* Threads that only another part of the capture uses need no names in this file. */
 static bool is_external(const struct sched *sched, const struct sched_name *n)
 {
     return map_find(&sched->external_numbers, n->id) != NULL;
 }
 
-/* A thread's program and thread name stand in the file as keys of strings. */
+/* The file stores a thread's program and thread name as keys of strings. */
 int save_external_names(struct saver *s)
 {
     const struct sched *sched = &s->t->sched;
@@ -41,7 +41,9 @@ int save_external_threads(struct saver *s)
     return 0;
 }
 
-/* The official server leaves out threads without zones and samples; most are other processes'. */
+/*
+ * The official server leaves out threads without zones and samples; most belong to other processes.
+ */
 static bool is_kept(const struct trace *t, uint64_t id)
 {
     const uint64_t *number = map_find(&t->threads.numbers, id);

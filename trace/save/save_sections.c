@@ -10,13 +10,13 @@
 
 struct category_rank {
     uint16_t category;
-    uint32_t number; /* place in the store */
+    uint32_t number; /* position in the store */
 };
 
 struct section_save {
     struct saver *s;
     struct category_rank *order; /* by category, those with sections first */
-    uint32_t *lists;             /* place in the store → in `order` */
+    uint32_t *lists;             /* position in the store → in `order` */
     uint32_t used;               /* categories that have sections */
 };
 

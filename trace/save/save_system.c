@@ -1,17 +1,17 @@
-/* What the client said of its machine and of itself: topology, crash. */
+/* The client's facts about its machine and about itself: topology, crash. */
 
 #include "trace/save/save_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-/* A processor with its place in the order in which they came. */
+/* A CPU with its position in order of arrival. */
 struct placed_cpu {
     struct system_cpu cpu;
     size_t place;
 };
 
-/* How much of two processors' places agrees: 3 the core, 2 the die, 1 the package, 0 nothing. */
+/* How far the locations of two CPUs agree: 3 the core, 2 the die, 1 the package, 0 not at all. */
 static unsigned shared(const struct system_cpu *a, const struct system_cpu *b)
 {
     if (a->package != b->package)
@@ -38,8 +38,8 @@ static int compare_cpus(const void *a, const void *b)
 }
 
 /*
- * Nodes below the one that cpus[i] begins, which is at `depth`: those that follow it with the same
- * place down to that depth, counted once for each place one deeper.
+ * The number of nodes below the one at `depth` that cpus[i] begins: the distinct locations one
+ * level deeper among the following CPUs that share its location down to `depth`.
  */
 static uint64_t count_below(const struct placed_cpu *cpus, size_t n, size_t i, unsigned depth)
 {

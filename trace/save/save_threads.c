@@ -1,12 +1,12 @@
-/* Threads with what is theirs, and the messages of all. */
+/* Threads with their lists, and all messages. */
 
 #include "trace/filter/rekey.h"
 #include "trace/save/save_internal.h"
 
 /*
  * A message's key only links the thread's list to it. In files of official tools it is an address,
- * which compresses less than a number: with numbers, a trace that is messages for the most part
- * would grow when an official tool strips it.
+ * which compresses less than a number. With numbers, a trace that is mostly messages would grow
+ * when an official tool strips it.
  */
 static uint64_t message_key(uint64_t number)
 {

@@ -11,7 +11,7 @@ static int put_zone_stat(struct saver *s, int16_t srcloc)
     return put(s, REC_ZONE_STAT, &stat);
 }
 
-/* Every source location has its entry: official programs look up those of all zones. */
+/* Every source location has an entry: official programs look up all locations of zones. */
 int save_zone_stats(struct saver *s)
 {
     const struct trace *t = s->t;
@@ -73,7 +73,7 @@ static int put_end(struct timeline *l, int64_t end)
     return put(l->s, REC_ZONE_END, &rec);
 }
 
-/* The zone with all of its children is put: so are those whose last child it was. */
+/* Ends the parents whose last child is now complete. */
 static int zone_done(struct timeline *l)
 {
     while (l->open.len) {
