@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Inlined: the hash of a short stack costs about as much as the call of a library function. */
+/* Inlined, because hashing a short stack costs about as much as a library call. */
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -13,8 +13,8 @@
 #define FIND_AT_ONCE ((size_t)32)
 #define CHILDREN_BYTES(C) (((C)->children_mask + 1) * sizeof *(C)->children)
 /*
- * In the hash: beside the number of frames, that some are no addresses. So what a client sends as
- * addresses is never taken for a stack with such frames, whatever bits it sets.
+ * Part of the hash, beside the number of frames: marks stacks with custom frames. So addresses from
+ * a client never match such a stack, whatever bits they have.
  */
 #define KIND_CUSTOM (UINT64_C(1) << 32)
 
@@ -61,7 +61,7 @@ uint32_t callstacks_frame(struct callstacks *c, uint64_t frame_id)
     if (!number)
         return UINT32_MAX;
     if (fresh) {
-        /* A number is given even when the push fails, so that the map stays consistent. */
+        /* Assign a number even if the push fails, so that the map stays consistent. */
         *number = c->frames.len;
         if (c->frames.len >= UINT32_MAX - 1 ||
             !pageable_push(c->pageable, &c->frames, (struct frame){.id = frame_id})) {
@@ -130,7 +130,7 @@ static bool callstacks_grow_children(struct callstacks *c)
     return true;
 }
 
-/* The node of `frame` below `parent`, added when new; 0 when memory is short. */
+/* The node of `frame` below `parent`, added if new; 0 when memory is short. */
 static uint32_t callstacks_child(struct callstacks *c, uint32_t parent, uint32_t frame)
 {
     size_t at = child_slot(c, parent, frame);
@@ -184,7 +184,7 @@ static bool callstacks_grow_contents(struct callstacks *c)
     return true;
 }
 
-/* At 99 % of the format's limit new call stacks share one that says so, and are counted. */
+/* At 99 % of the format's limit, new call stacks share one named "(other)" and are counted. */
 static int callstacks_take_other(struct callstacks *c, uint32_t *id, struct err *e)
 {
     if (!c->other) {
@@ -200,10 +200,10 @@ static int callstacks_take_other(struct callstacks *c, uint32_t *id, struct err 
 
 /*
  * The sum of products of neighbours, each with a secret added, is a universal hash: which stacks
- * collide depends on the secrets alone (NH of Black, Halevi, Krawczyk, Krovetz, Rogaway: UMAC,
- * 1999). With multiplications that need not wait for one another it takes a third of the time of
- * XXH3, which hashes the rare deeper stacks. At the end the number of frames is mixed in, and all
- * bits of the sum go into all bits of the key.
+ * collide depends only on the secrets (NH of Black, Halevi, Krawczyk, Krovetz, Rogaway: UMAC,
+ * 1999). Its multiplications are independent, so it takes a third of the time of XXH3, which hashes
+ * the rare deeper stacks. At the end the number of frames is mixed in, and all bits of the sum
+ * affect all bits of the key.
  */
 static inline unsigned __int128 hash_pair(const uint8_t *ids, const uint64_t *keys)
 {
@@ -216,7 +216,7 @@ static inline struct callstack_key hash_short(const uint64_t *keys, const uint8_
     const uint64_t *own = keys + CALLSTACKS_KEYS;
     const uint8_t *eights = ids + (size_t)(n & ~7u) * 8, *twos = ids + (size_t)(n & ~1u) * 8;
     unsigned __int128 sum = 0;
-    /* By eights as long as there are so many: most stacks are deep. */
+    /* Groups of eight first: most stacks are deep. */
     for (; ids != eights; ids += 64, keys += 8) {
         sum += hash_pair(ids, keys);
         sum += hash_pair(ids + 16, keys + 2);
@@ -246,7 +246,7 @@ static struct callstack_key hash_stack(const struct callstacks *c, const uint64_
     return (struct callstack_key){h.high64, (uint32_t)(h.low64 >> 32)};
 }
 
-/* Where it is, or else where it would be. */
+/* The slot of the key, or the one where it would be. */
 static inline size_t find_slot(const struct callstacks *c, struct callstack_key key)
 {
     size_t at = key.tag & c->contents_mask;
@@ -257,7 +257,7 @@ static inline size_t find_slot(const struct callstacks *c, struct callstack_key 
     }
 }
 
-/* The keys of some stacks; that of a deeper one is of no use. */
+/* The keys of some stacks; those of deeper stacks are invalid. */
 static void hash_sent(const uint64_t *keys, const struct sent_callstack *s, size_t n,
                       struct callstack_key *out)
 {
@@ -294,13 +294,15 @@ int callstacks_intern(struct callstacks *c, const uint64_t *frame_ids, uint32_t 
     *id = (uint32_t)c->list.len;
     *fresh = true;
     c->contents[at] = (struct callstack_slot){.check = key.check, .tag = key.tag, .id = *id};
-    /* At most half full: a search that always ends at the same step is one that can be foretold. */
+    /*
+     * At most half full, so that most searches end at the first step, which the processor predicts.
+     */
     if (++c->contents_count > (c->contents_mask + 1) / 2 && !callstacks_grow_contents(c))
         return err_no_memory(e, "call stacks");
     return 0;
 }
 
-/* ---- as it was */
+/* ---- restoring a snapshot */
 
 int callstacks_restore_node(struct callstacks *c, const struct callstack_node *node, struct err *e)
 {
@@ -311,7 +313,7 @@ int callstacks_restore_node(struct callstacks *c, const struct callstack_node *n
     return number == next ? 0 : err_set(e, ERR_INPUT, "a node of a call stack comes twice");
 }
 
-/* Frame ids of a stack, innermost first; the caller frees them. */
+/* The frame ids of a stack, innermost first; the caller frees them. */
 static uint64_t *stack_ids(const struct callstacks *c, const struct callstack *stack)
 {
     uint64_t *ids = malloc((stack->len + (size_t)1) * sizeof *ids);

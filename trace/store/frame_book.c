@@ -5,7 +5,7 @@
 #include "trace/store/samples.h"
 #include "trace/store/store.h"
 
-/* Addresses of the kernel have the top bit set; in a frame's id it moved to bit 61. */
+/* Kernel addresses have the top bit set; in a frame id it is at bit 61. */
 static bool is_kernel(uint64_t frame_id)
 {
     return !(frame_id & FRAME_ID_CUSTOM) && frame_address(frame_id) >> 63;
@@ -18,7 +18,7 @@ void frame_book_release(struct frame_book *b)
     vec_release(&b->kinds);
 }
 
-/* Makes room for so many frames. */
+/* Makes room for that many frames. */
 static int grow_uses(struct frame_book *b, size_t frames, struct err *e)
 {
     if (!vec_reserve(&b->uses, frames))
@@ -51,8 +51,8 @@ int frame_book_note_instructions(struct frame_book *b, struct err *e)
 }
 
 /*
- * The innermost frame of a sample was running, and so was the program's when the kernel interrupted
- * it. All others are return addresses.
+ * The innermost frame of a sample was running, and so was the program's innermost one if the kernel
+ * had interrupted it. All others are return addresses.
  */
 int frame_book_use(struct frame_book *b, const uint64_t *frame_ids, size_t n, bool sample,
                    struct err *e)
@@ -101,7 +101,7 @@ static int use_samples(struct frame_book *b, struct trace *t, struct err *e)
     return status;
 }
 
-/* Frames of call stacks that no sample's stack has are return addresses. */
+/* Frames of call stacks without samples are return addresses. */
 static int use_nodes(struct frame_book *b, const struct callstacks *c, struct err *e)
 {
     if (grow_uses(b, c->frames.len, e) != 0)
@@ -146,8 +146,8 @@ static enum frame_name_kind parse_outermost(const struct frame_book *b, size_t f
 }
 
 /*
- * What the outermost function is called. It is asked for several times, in one order or another,
- * and texts lie anywhere in memory: so it is kept. Without memory for that it is looked at again.
+ * The kind of the outermost function's name. It is needed several times in varying order, and texts
+ * are scattered in memory, so it is cached. Without memory for the cache it is computed again.
  */
 static enum frame_name_kind kind_of(struct frame_book *b, size_t frame)
 {
@@ -205,6 +205,6 @@ int frame_book_rename(struct frame_book *b, size_t frame, uint32_t image,
     f->n = (uint32_t)n;
     memcpy(c->inlines.at + c->inlines.len, inlines, n * sizeof *inlines);
     c->inlines.len += n;
-    (void)kind_of(b, frame); /* while the text is at hand */
+    (void)kind_of(b, frame); /* while the text is cached */
     return 0;
 }

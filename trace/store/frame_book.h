@@ -2,9 +2,9 @@
 #define TIDEMARK_TRACE_STORE_FRAME_BOOK_H
 
 /*
- * The frames of a trace, with what they are called, to be called better: of a store, or of a file
- * on its way through a filter (trace/filter/reframe.h). What a new answer is worth beside what the
- * client said is decided here.
+ * The frames of a trace with their names, to be given better names: of a store, or of a file
+ * passing through a filter (trace/filter/reframe.h). The book decides whether a new answer replaces
+ * the client's.
  */
 
 #include <stdbool.h>
@@ -19,14 +19,14 @@
 
 struct trace;
 
-/* How an address occurs. Only where a call returns to it, what is meant lies before it. */
+/* How an address is used. For a return address only, the call is before it. */
 enum frame_use {
-    FRAME_RETURN = 1,      /* in a call stack, a call returns there */
-    FRAME_RUNNING = 2,     /* it was running when a sample was taken */
-    FRAME_INSTRUCTION = 4, /* in no call stack: of machine code whose lines were asked for */
+    FRAME_RETURN = 1,      /* in a call stack: a return address */
+    FRAME_RUNNING = 2,     /* running when a sample was taken */
+    FRAME_INSTRUCTION = 4, /* in no call stack: machine code whose lines were queried */
 };
 
-/* What a frame's outermost function is called, as long as its functions are those from `first`. */
+/* The kind of a frame's outermost name, valid while its functions are those from `first`. */
 struct frame_kind {
     uint32_t first;
     bool known;
@@ -34,7 +34,7 @@ struct frame_kind {
 };
 
 struct frame_book {
-    struct callstacks *callstacks; /* of its frames and inlines only */
+    struct callstacks *callstacks; /* only its frames and inlines are used */
     struct strings *strings;
     VEC(uint8_t) uses;            /* enum frame_use bits, by frame number; may be shorter */
     VEC(struct view) modules;     /* values of the facts `module` */
@@ -43,17 +43,22 @@ struct frame_book {
 
 void frame_book_release(struct frame_book *b);
 
-/* The book of a store; with its samples, which must not be finished yet, if `samples`. */
+/*
+ * Initialises the book of a store, with its samples if `samples`; these must not be finished yet.
+ */
 int frame_book_of_trace(struct frame_book *b, struct trace *t, struct err *e);
 
-/* Notes how the frames of a call stack are used, innermost first. */
+/* Records how the frames of a call stack are used, innermost first. */
 int frame_book_use(struct frame_book *b, const uint64_t *frame_ids, size_t n, bool sample,
                    struct err *e);
 
-/* Once all call stacks are noted, and all frames known: those in none of them are instructions. */
+/*
+ * Call it when all call stacks are recorded and all frames known: frames in no call stack are
+ * instructions.
+ */
 int frame_book_note_instructions(struct frame_book *b, struct err *e);
 
-/* Whether a frame's address is to be looked up as it is, not as that of a call's return. */
+/* Whether to look up a frame's exact address instead of that of the call before it. */
 static inline bool frame_book_is_exact(const struct frame_book *b, size_t frame)
 {
     uint8_t uses = frame < b->uses.len ? b->uses.at[frame] : 0;
@@ -62,27 +67,27 @@ static inline bool frame_book_is_exact(const struct frame_book *b, size_t frame)
 
 /* ---- renaming */
 
-/* Who knew a new name; in rising order of trust. */
+/* The source of a new name, in rising order of trust. */
 enum frame_knowledge {
-    FRAME_PLACE,  /* only the place in the image */
+    FRAME_PLACE,  /* only the location in the image */
     FRAME_SYMBOL, /* a symbol table */
     FRAME_DEBUG,  /* debug information */
 };
 
 enum frame_policy {
-    FRAME_BETTER,  /* a name of the client stays unless the new answer has more */
+    FRAME_BETTER,  /* replace a client's name only if the new answer has more */
     FRAME_UNKNOWN, /* only frames without a name */
-    FRAME_ALL,     /* whatever was said */
+    FRAME_ALL,     /* any frame */
 };
 
 /*
- * Whether a new answer of `n` functions, the innermost with a file or without, replaces what the
- * frame is called now.
+ * Whether a new answer of `n` functions, the innermost with or without a file, replaces the frame's
+ * current ones.
  */
 bool frame_book_wants(struct frame_book *b, size_t frame, enum frame_policy policy,
                       enum frame_knowledge knowledge, size_t n, bool has_file);
 
-/* Gives a frame other functions, innermost first. `image` 0: it keeps its own. */
+/* Gives a frame other functions, innermost first. `image` 0: keep the image. */
 int frame_book_rename(struct frame_book *b, size_t frame, uint32_t image,
                       const struct frame_inline *inlines, size_t n, struct err *e);
 
@@ -90,8 +95,8 @@ int frame_book_rename(struct frame_book *b, size_t frame, uint32_t image,
 bool frame_book_is_named(struct frame_book *b, size_t frame);
 
 /*
- * Has a frame come from memory before it is asked about, then, some frames later, its functions:
- * who takes frames in another order than the trace's would wait for each.
+ * Prefetches a frame and, some frames later, its functions. Code that visits frames in another
+ * order than the trace's would otherwise wait for each.
  */
 static inline __attribute__((always_inline)) void frame_book_fetch(const struct frame_book *b,
                                                                    size_t frame)

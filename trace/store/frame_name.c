@@ -27,7 +27,7 @@ struct view frame_image_name(struct view image)
     return (struct view){image.p + n, image.len - n};
 }
 
-/* Cuts " + DECIMAL" off; false when there is none. */
+/* Removes " + DECIMAL"; false when there is none. */
 static bool cut_offset(struct view *text, uint64_t *offset)
 {
     uint64_t value = 0, unit = 1;

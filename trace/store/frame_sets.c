@@ -55,7 +55,9 @@ static int set_new(struct frame_sets *f, uint64_t name, bool continuous, uint32_
     return 0;
 }
 
-/* The set's name is known: it gets its place in the file, or becomes part of the one that has it.
+/*
+ * Handles a set's name: the set gets its position in the file, or is merged into the set of that
+ * name.
  */
 static int set_told(struct frame_sets *f, uint32_t number, uint32_t text, struct err *e)
 {
@@ -81,7 +83,7 @@ static int set_told(struct frame_sets *f, uint32_t number, uint32_t text, struct
     return 0;
 }
 
-/* The set of a name, made when it is new. */
+/* The set of a name, created if new. */
 static int set_of(struct frame_sets *f, uint64_t name, bool continuous, uint32_t *number,
                   struct err *e)
 {
@@ -151,8 +153,10 @@ int frame_sets_vsync(struct frame_sets *f, uint64_t display, int64_t time, struc
     if (!place)
         return no_room(e);
     if (fresh) {
-        /* Names in the upper half of the address space are nobody's: the official server's trick
-         * to tell displays from names without a field for it. */
+        /*
+         * No pointer to a name is in the upper half of the address space. The official server
+         * stores displays there, instead of in another field.
+         */
         uint32_t number;
         if (set_new(f, (f->vsync.count - 1) | VSYNC_NAME, true, &number, e) != 0)
             return -1;

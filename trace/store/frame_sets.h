@@ -2,12 +2,11 @@
 #define TIDEMARK_TRACE_STORE_FRAME_SETS_H
 
 /*
- * Frame sets: lists of frames under a name. A frame of a continuous set lasts until the set's next
- * one; frames of a discontinuous set begin and end. The base set has no name and is always there.
- * Set numbers never change; the file lists the base set first, then each set when its name has come
- * to be known, and two sets whose names are one text as one set.
- * Source: server/TracyWorker.cpp ProcessFrameMark* and HandleFrameName,
- * server/TracyStringDiscovery.hpp @ v0.9.1 … v0.14.0.
+ * Frame sets: named lists of frames. A frame of a continuous set lasts until the set's next frame;
+ * frames of a discontinuous set begin and end. The base set has no name and always exists. Set
+ * numbers never change. The file lists the base set first, then each set in the order in which
+ * names became known; two sets with the same name become one. Source: server/TracyWorker.cpp
+ * ProcessFrameMark* and HandleFrameName, server/TracyStringDiscovery.hpp @ v0.9.1 … v0.14.0.
  *
  * Times are nanoseconds on the part's clock.
  */
@@ -22,22 +21,22 @@
 #define FRAME_SET_BASE 0u
 #define FRAME_NO_END (-1)
 
-/* One for each frame of every set, in the order in which they came. */
+/* One per frame of every set, in order of arrival. */
 struct frame_mark {
     int64_t start;
-    int64_t end; /* FRAME_NO_END in continuous sets and while it lasts */
+    int64_t end; /* FRAME_NO_END in continuous sets and until the frame ends */
     uint32_t set;
     uint32_t unused; /* 0 */
 };
 
 struct frame_set {
-    uint64_t name; /* client pointer; 0 base set; from 2^63 up vertical synchronisations */
-    uint32_t into; /* the set that has the same text, or this one's own number */
+    uint64_t name; /* client pointer; 0: base set; from 2^63 up: vertical synchronisations */
+    uint32_t into; /* the set with the same name that it is merged into, or its own number */
     bool continuous;
-    bool listed; /* its place in the file is fixed */
-    bool merged; /* others are in it, so its frames must be brought into order */
+    bool listed; /* its position in the file is fixed */
+    bool merged; /* other sets were merged into it, so its frames must be sorted */
     uint64_t count;
-    uint64_t newest; /* 1 + the place of its latest frame, 0 without frames */
+    uint64_t newest; /* 1 + index of its latest frame; 0: none */
     int64_t newest_start, newest_end;
 };
 
@@ -48,20 +47,20 @@ struct frame_sets {
     struct map numbers;  /* client pointer of a name → set number */
     struct map told;     /* client pointer of a name → its text */
     struct map by_text;  /* text → number of the set that is listed under it */
-    struct map vsync;    /* system's id of a display → set number */
-    bool no_base; /* set by an importer: the file has no base set, there were no marks of it */
-    uint64_t lone_ends; /* ends of sets that had no frame */
-    uint64_t misfits;   /* frames begun or ended twice, or marked in a set of the other kind */
+    struct map vsync;    /* the system's display id → set number */
+    bool no_base; /* set by an importer: the file lacks a base set, as there were no marks of it */
+    uint64_t lone_ends; /* frame ends without a begin */
+    uint64_t misfits;   /* frames begun or ended twice, or marks in a set of the other kind */
 };
 
-/* Makes the base set. The spool must outlive the sets. */
+/* Creates the base set. The spool must outlive the sets. */
 int frame_sets_init(struct frame_sets *f, struct spool *spool, struct err *e);
 void frame_sets_release(struct frame_sets *f);
 
-/* A mark of a continuous set; `name` 0 is the base set. */
+/* Adds a mark to a continuous set; `name` 0 is the base set. */
 int frame_sets_mark(struct frame_sets *f, uint64_t name, int64_t time, struct err *e);
 
-/* A mark of a display, which makes a continuous set of its own. */
+/* Adds a mark of a display, which is a separate continuous set. */
 int frame_sets_vsync(struct frame_sets *f, uint64_t display, int64_t time, struct err *e);
 
 int frame_sets_start(struct frame_sets *f, uint64_t name, int64_t time, struct err *e);
@@ -70,16 +69,16 @@ int frame_sets_start(struct frame_sets *f, uint64_t name, int64_t time, struct e
 int frame_sets_end(struct frame_sets *f, uint64_t name, int64_t time, bool *known, struct err *e);
 
 /*
- * The text of a name. `base_text` is the text that stands for the base set: a set of that name is
- * part of it.
+ * Sets the text of a name. `base_text` is the base set's name: a set of that name is merged into
+ * it.
  */
 int frame_sets_name(struct frame_sets *f, uint64_t name, uint32_t text, uint32_t base_text,
                     struct err *e);
 
-/* Begins a new part: sets stay, frames go, those that last begin again at 0. */
+/* Begins a new part: keeps sets, drops frames; open frames begin again at 0. */
 int frame_sets_carry(struct frame_sets *f, struct err *e);
 
-/* Where frames of a set go: the set itself, or the one it became part of. */
+/* The set that holds a set's frames: the set itself, or the one it was merged into. */
 static inline uint32_t frame_set_root(const struct frame_sets *f, uint32_t number)
 {
     return f->list.at[number].into;

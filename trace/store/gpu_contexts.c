@@ -124,7 +124,7 @@ static int thread_of(struct gpu *g, struct gpu_context *c, uint16_t number, uint
     return 0;
 }
 
-/* ---- zones that wait for something */
+/* ---- zones that wait for GPU times or their end */
 
 static int pending_add(struct gpu_context *c, const struct gpu_pending *p, uint32_t *index,
                        struct err *e)
@@ -135,7 +135,7 @@ static int pending_add(struct gpu_context *c, const struct gpu_pending *p, uint3
         return 0;
     }
     *index = (uint32_t)c->pending.len;
-    /* Room for giving the place back is made now: that must not fail. */
+    /* Reserve room for returning the entry now: that must not fail. */
     return vec_push(&c->pending, *p) && vec_reserve(&c->unused, c->pending.len) ? 0 : no_room(e);
 }
 
@@ -158,7 +158,10 @@ fail:
     return NULL;
 }
 
-/* The query measures this zone from now on; one that was waiting under its number never will. */
+/*
+ * Makes the query measure this zone; a zone that still waits under its number will never get its
+ * time.
+ */
 static int expect_time(struct gpu_context *c, uint16_t query, uint32_t pending, struct err *e)
 {
     uint32_t *slot = query_slot(c, query, e);
@@ -182,7 +185,7 @@ static int append_zone(struct gpu_thread *th, const struct gpu_zone *zone, struc
         void *room = column_append(columns[i], e);
         if (!room) {
             while (i-- > 0)
-                column_drop_last(columns[i]); /* the columns stay in step */
+                column_drop_last(columns[i]); /* keep the columns in step */
             return -1;
         }
         memset(room, 0, sizes[i]);
@@ -192,8 +195,10 @@ static int append_zone(struct gpu_thread *th, const struct gpu_zone *zone, struc
     return 0;
 }
 
-/* Counts a zone inside of the `depth` outermost open ones; too deep, it is a child of the last that
- * may have some. */
+/*
+ * Counts a child zone inside the `depth` outermost open ones. Beyond the depth limit, it counts as
+ * a child of the deepest zone that may have children.
+ */
 static void count_child(struct gpu *g, struct gpu_thread *th, size_t depth)
 {
     if (depth >= ZONE_DEPTH_MAX)
@@ -219,7 +224,7 @@ int gpu_zone_begin(struct gpu *g, struct gpu_context *c, const struct gpu_zone *
                             .query = zone->query,
                             .uses = 1,
                             .open = true};
-    /* A zone that is in the columns stands on the stack too, whatever fails. */
+    /* A zone in the columns must also be on the stack, even after a failure. */
     if (!vec_reserve(&th->stack, th->stack.len + 1))
         return no_room(e);
     if (pending_add(c, &p, &index, e) != 0 || append_zone(th, zone, e) != 0)
@@ -272,7 +277,7 @@ int gpu_query_time(struct gpu *g, struct gpu_context *c, uint16_t query, int64_t
     uint32_t index = *slot - 1;
     struct gpu_pending *p = &c->pending.at[index];
     struct gpu_thread *th = c->threads.at[p->thread];
-    /* What went on before this part is said to begin with it. */
+    /* Events from before this part are moved to its beginning. */
     if (p->carried && time < 0)
         time = 0;
     uint64_t stamp = gpu_distance(p->cpu_start, time);
@@ -345,7 +350,7 @@ int gpu_settle(struct gpu *g, struct err *e)
 
 /* ---- the next part of a capture */
 
-/* A zone of the part before, at the beginning of this one. */
+/* Carries a zone of the previous part over to the beginning of this one. */
 static int carry_zone(struct gpu_context *c, struct gpu_pending *p, uint32_t children,
                       struct err *e)
 {
@@ -381,7 +386,7 @@ static void clear_threads(struct gpu_context *c)
     }
 }
 
-/* First what only waits for GPU times, then what is open: a zone, then the one inside it. */
+/* First the zones that only wait for GPU times, then the open ones: a zone before its child. */
 static int carry_zones(struct gpu *g, struct gpu_context *c, struct err *e)
 {
     for (size_t i = 0; i < c->pending.len; i++) {
@@ -407,7 +412,7 @@ static int carry_zones(struct gpu *g, struct gpu_context *c, struct err *e)
     return 0;
 }
 
-/* Threads without zones are not told of. */
+/* Drops threads without zones. */
 static int drop_threads(struct gpu_context *c, struct err *e)
 {
     uint32_t *places = malloc((c->threads.len + 1) * sizeof *places);
@@ -436,7 +441,7 @@ static int drop_threads(struct gpu_context *c, struct err *e)
     return 0;
 }
 
-/* Annotations of zones that go on are kept. */
+/* Keeps the annotations of zones that continue. */
 static int carry_notes(struct gpu_context *c, struct err *e)
 {
     struct map queries = {0};

@@ -24,7 +24,7 @@ int grouper_add(struct grouper *g, struct group_item item, bool sorted, struct e
     return spill_add(sorted ? &g->by_time : &g->by_list, &item, 1, e);
 }
 
-/* From the sort by time on to the one by list. */
+/* Moves items from the sort by time to the sort by list. */
 static int move_on(void *ctx, const void *recs, size_t n, struct err *e)
 {
     struct grouper *g = ctx;
@@ -40,7 +40,7 @@ static int move_on(void *ctx, const void *recs, size_t n, struct err *e)
 
 struct group_walk {
     const struct group_sink *sink;
-    uint32_t begun; /* lists */
+    uint32_t begun; /* lists begun */
 };
 
 static int begin_until(struct group_walk *w, uint32_t lists, struct err *e)
@@ -71,7 +71,7 @@ int grouper_drain(struct grouper *g, uint32_t lists, const struct group_sink *si
     struct group_walk walk = {.sink = sink};
     if (spill_drain(&g->by_time, move_on, g, e) != 0)
         return -1;
-    spill_release(&g->by_time); /* its buffer is not needed any more */
+    spill_release(&g->by_time); /* its buffer is no longer needed */
     if (spill_drain(&g->by_list, hand_over, &walk, e) != 0)
         return -1;
     return begin_until(&walk, lists, e);

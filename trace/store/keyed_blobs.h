@@ -2,8 +2,8 @@
 #define TIDEMARK_TRACE_STORE_KEYED_BLOBS_H
 
 /*
- * Byte strings by key, kept compressed and file-backed (base/blobs.h): machine code of functions,
- * texts of source files. Resident are only their keys and places.
+ * Byte strings by key, stored compressed and file-backed (base/blobs.h): machine code of functions,
+ * texts of source files. Only their keys and positions are resident.
  */
 
 #include <stdint.h>
@@ -29,10 +29,13 @@ struct keyed_blobs {
 void keyed_blobs_init(struct keyed_blobs *b, struct spool *spool);
 void keyed_blobs_release(struct keyed_blobs *b);
 
-/* The first blob of a key stands; at most 2^32 - 1 bytes. -1 when memory or disk is short. */
+/*
+ * Adds a blob of at most 2^32 - 1 bytes; the first blob of a key counts. -1 when memory or disk is
+ * short.
+ */
 int keyed_blobs_add(struct keyed_blobs *b, uint64_t key, struct view bytes, struct err *e);
 
-/* Reads all blobs in the order in which they were added. */
+/* Reads all blobs in insertion order. */
 struct keyed_blobs_reader {
     struct keyed_blobs *blobs;
     size_t next; /* index in list */
@@ -43,7 +46,10 @@ struct keyed_blobs_reader {
 void keyed_blobs_reader_init(struct keyed_blobs_reader *r, struct keyed_blobs *b);
 void keyed_blobs_reader_release(struct keyed_blobs_reader *r);
 
-/* 1 with the next blob, whose bytes last until the next call; 0 at the end; -1 on an error. */
+/*
+ * Returns 1 with the next blob, whose bytes are valid until the next call; 0 at the end; -1 on an
+ * error.
+ */
 int keyed_blobs_next(struct keyed_blobs_reader *r, uint64_t *key, struct view *bytes,
                      struct err *e);
 

@@ -10,7 +10,7 @@
 
 _Static_assert(sizeof(struct live_tags) == 16, "a group's tags are one vector");
 
-/* A vacant group for sets without room, so that look-ups need not ask: it is never written. */
+/* An empty group for sets without room, so that look-ups need no check: it is never written. */
 static const struct live_tags no_tags;
 static const struct live_slot no_slots[LIVE_STRIDE];
 
@@ -32,8 +32,8 @@ void live_set_release(struct live_set *s)
 }
 
 /*
- * Look-ups jump about the whole table: huge pages spare a walk of the page table for each. A table
- * below that size stays on ordinary pages.
+ * Look-ups access the table at random: huge pages save a page table walk for each. Smaller tables
+ * use ordinary pages.
  */
 static void *table_alloc(size_t bytes)
 {
@@ -63,7 +63,7 @@ static bool live_set_alloc(struct live_set *s, size_t groups)
     return false;
 }
 
-/* A vacant slot for a hash, marked as taken. There must be one. */
+/* Takes a vacant slot for a hash. There must be one. */
 static struct live_slot *live_set_take(struct live_set *s, uint64_t hash)
 {
     size_t group = live_set_home(s, hash);
@@ -80,7 +80,7 @@ static struct live_slot *live_set_take(struct live_set *s, uint64_t hash)
     return &s->slots[group * LIVE_STRIDE + i];
 }
 
-/* By half, so that little room stands empty. */
+/* Grows by half, so that little room is unused. */
 static bool live_set_grow(struct live_set *s)
 {
     struct live_set bigger = {.seed = s->seed};

@@ -2,11 +2,11 @@
 #define TIDEMARK_TRACE_STORE_LIVE_SET_H
 
 /*
- * The live blocks of one pool by exact address. The hottest structure of a capture, so it is made
- * for few unpredictable branches and few lines of cold memory: slots stand in groups of 15, and a
- * group has a tag of 8 hash bits for each of them. The 15 tags are compared at once; they are a
- * thirtieth of the whole and mostly stay in the processor's cache. What finds its group full goes
- * to the next one, and the group counts that: a search goes on only where something has passed.
+ * The live blocks of one pool by exact address. This is the hottest structure of a capture, so it
+ * minimises unpredictable branches and cold cache lines. Slots are in groups of 15, and a group has
+ * a tag of 8 hash bits for each slot. The 15 tags are compared at once; they are a thirtieth of the
+ * table and mostly stay in the processor's cache. If a block's group is full, the block goes to the
+ * next group and the full one counts it: a search continues only past groups with a non-zero count.
  */
 
 #include <stdbool.h>
@@ -17,7 +17,7 @@
 #endif
 
 #define LIVE_GROUP 15u
-#define LIVE_STRIDE 16u /* from group to group, in slots: a slot has the number of its tag */
+#define LIVE_STRIDE 16u /* slots per group; a slot has the number of its tag */
 
 /* A live block. */
 struct live_block {
@@ -39,37 +39,37 @@ struct live_slot {
 };
 
 struct live_tags {
-    uint8_t at[LIVE_GROUP]; /* 0: the slot is vacant */
-    uint8_t passed;         /* blocks that found no room here; 255: that many or more, for good */
+    uint8_t at[LIVE_GROUP]; /* 0: vacant */
+    uint8_t passed; /* blocks that found this group full; 255: that many or more, permanently */
 };
 
 struct live_set {
     struct live_tags *tags;  /* by group */
-    struct live_slot *slots; /* LIVE_STRIDE for each group, the last of which is not used */
-    size_t groups;           /* at least 1: that of a set without room is all sets' */
+    struct live_slot *slots; /* LIVE_STRIDE per group, whose last slot is unused */
+    size_t groups;           /* at least 1: sets without room share a group */
     size_t count;
-    size_t limit; /* grows beyond so many blocks; 0: has no room yet */
+    size_t limit; /* grow beyond that many blocks; 0: no room yet */
     uint64_t seed;
 };
 
-/* An empty set. Which place an address has depends on the seed, that of this process. */
+/* Initialises an empty set. The position of an address depends on this process's seed. */
 void live_set_init(struct live_set *s);
 void live_set_release(struct live_set *s);
 
-/* What places the block of that address, from live_set_init to live_set_release. */
+/* The hash of an address, constant from live_set_init to live_set_release. */
 static inline uint64_t live_set_hash(const struct live_set *s, uint64_t ptr)
 {
     unsigned __int128 p = (unsigned __int128)(ptr ^ s->seed) * 0xd6e8feb86659fd93u;
     return (uint64_t)p ^ (uint64_t)(p >> 64);
 }
 
-/* The group where the search begins: the hash's upper bits. */
+/* The group where the search begins, from the hash's upper bits. */
 static inline size_t live_set_home(const struct live_set *s, uint64_t hash)
 {
     return (size_t)((unsigned __int128)hash * s->groups >> 64);
 }
 
-/* The hash's lower bits. Never that of a vacant slot. */
+/* The hash's lower bits; never the tag of a vacant slot. */
 static inline uint8_t live_hash_tag(uint64_t hash)
 {
     uint8_t tag = (uint8_t)hash;
@@ -92,8 +92,8 @@ static inline unsigned live_tags_match(const struct live_tags *t, uint8_t tag)
 }
 
 /*
- * Before a look-up, in two steps some events apart, so that neither waits for memory. Always
- * inlined: gcc drops calls of functions that do nothing but prefetch.
+ * Two prefetch steps for a look-up, some events apart, so that neither waits for memory. Always
+ * inlined: gcc drops calls of functions that only prefetch.
  */
 static inline __attribute__((always_inline)) void live_set_prefetch_tags(const struct live_set *s,
                                                                          uint64_t hash)
@@ -102,8 +102,8 @@ static inline __attribute__((always_inline)) void live_set_prefetch_tags(const s
 }
 
 /*
- * The slot that most likely has the block, or, when it is not live yet, most likely will have it;
- * gives its number. Either way without a branch that nobody could predict.
+ * Prefetches the slot that most likely holds the block, or will hold it if it is not live yet;
+ * returns the slot's number. Avoids an unpredictable branch in both cases.
  */
 static inline __attribute__((always_inline)) size_t
 live_set_prefetch_slot(const struct live_set *s, uint64_t hash, bool is_live)
@@ -111,7 +111,7 @@ live_set_prefetch_slot(const struct live_set *s, uint64_t hash, bool is_live)
     size_t group = live_set_home(s, hash);
     uint8_t tag = (uint8_t)(live_hash_tag(hash) & -(unsigned)is_live);
     unsigned match = live_tags_match(&s->tags[group], tag);
-    /* Any slot of the group when there is none. */
+    /* Any slot of the group when none matches. */
     size_t number = group * LIVE_STRIDE + (unsigned)__builtin_ctz(match | 1u << (LIVE_GROUP - 1));
     __builtin_prefetch(&s->slots[number], 1);
     return number;
@@ -123,8 +123,8 @@ static inline uint8_t *live_set_tag(const struct live_set *s, size_t number)
 }
 
 /*
- * The slot with the number that live_set_prefetch_slot gave when the set had so many groups, when a
- * block is in it, else NULL. The set may have changed since. (No set has 0 groups.)
+ * The slot with the number from live_set_prefetch_slot, when the set had `groups` groups, if it
+ * holds a block; else NULL. The set may have changed since. (No set has 0 groups.)
  */
 static inline struct live_slot *live_set_taken(const struct live_set *s, size_t number,
                                                size_t groups)
@@ -132,7 +132,7 @@ static inline struct live_slot *live_set_taken(const struct live_set *s, size_t 
     return groups == s->groups && *live_set_tag(s, number) ? &s->slots[number] : NULL;
 }
 
-/* The slot of `ptr`, which has that hash, or NULL. Valid until the set changes. */
+/* The slot of `ptr`, whose hash is given, or NULL. Valid until the set changes. */
 static inline struct live_slot *live_set_find(const struct live_set *s, uint64_t ptr, uint64_t hash)
 {
     size_t group = live_set_home(s, hash);
@@ -151,12 +151,12 @@ static inline struct live_slot *live_set_find(const struct live_set *s, uint64_t
     return NULL;
 }
 
-/* live_set_add where the first group is full, or the set. */
+/* Slow path of live_set_add: the first group or the set is full. */
 struct live_slot *live_set_add_slow(struct live_set *s, uint64_t hash);
 
 /*
- * A slot for a block whose address, of that hash, is not in the set yet, to be filled by
- * live_slot_fill. Other slots may move. NULL when memory is short.
+ * Adds a slot for a new block whose address has that hash; fill it with live_slot_fill. Other slots
+ * may move. NULL when memory is short.
  */
 static inline struct live_slot *live_set_add(struct live_set *s, uint64_t hash)
 {
@@ -174,8 +174,9 @@ static inline struct live_slot *live_set_add(struct live_set *s, uint64_t hash)
 }
 
 /*
- * The same where one look at the group tells that the address is not in the set and that there is
- * room, as it nearly always does. Else NULL, which says nothing, and the set has not changed.
+ * The same when a single look at the group shows that the address is not in the set and that there
+ * is room, which is the usual case. Otherwise returns NULL without changing the set; the address
+ * may then be in the set or not.
  */
 static inline struct live_slot *live_set_claim(struct live_set *s, uint64_t hash)
 {
@@ -189,14 +190,14 @@ static inline struct live_slot *live_set_claim(struct live_set *s, uint64_t hash
     return &s->slots[(size_t)(t - s->tags) * LIVE_STRIDE + i];
 }
 
-/* Removes the block in the slot that live_set_taken gave: no other group knows of it. */
+/* Removes the block in a slot from live_set_taken: no other group counts it. */
 static inline void live_set_remove_near(struct live_set *s, size_t number)
 {
     *live_set_tag(s, number) = 0;
     s->count--;
 }
 
-/* Removes the block of a slot that live_set_find gave for that hash. */
+/* Removes the block in a slot that live_set_find returned for that hash. */
 static inline void live_set_remove(struct live_set *s, struct live_slot *slot, uint64_t hash)
 {
     size_t at = (size_t)(slot - s->slots), group = at / LIVE_STRIDE;
@@ -209,10 +210,10 @@ static inline void live_set_remove(struct live_set *s, struct live_slot *slot, u
     }
 }
 
-/* Visits every block in no particular order: *iter starts at 0; false at the end. */
+/* Iterates over all blocks in no particular order: *iter starts at 0; false at the end. */
 bool live_set_next(const struct live_set *s, size_t *iter, struct live_block *out);
 
-/* All blocks in order of allocation; the caller's to free. NULL when memory is short. */
+/* All blocks in order of allocation; the caller frees the list. NULL when memory is short. */
 struct live_block *live_set_list(const struct live_set *s);
 
 static inline void live_slot_fill(struct live_slot *slot, const struct live_block *b)

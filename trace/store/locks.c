@@ -115,7 +115,7 @@ static int event_append(struct locks *l, const struct lock_event *ev, struct err
     *to = *ev;
     int16_t *location = column_append(&l->locations, e);
     if (!location) {
-        column_drop_last(&l->events); /* the two columns stay in step */
+        column_drop_last(&l->events); /* keep the two columns in step */
         return -1;
     }
     *location = 0;
@@ -165,9 +165,9 @@ int locks_mark(struct locks *l, uint32_t id, uint64_t thread, int16_t location, 
 
 /* ---- parts */
 
-#define HELD_AGAIN_MAX 64u /* recursion beyond it is no program's, but a stranger's bytes */
+#define HELD_AGAIN_MAX 64u /* deeper recursion is not a real program but hostile input */
 
-/* What a thread was about when the last part ended. */
+/* Restores a thread's state at the end of the previous part. */
 static int thread_again(struct locks *l, struct lock *lock, struct lock_thread was, struct err *e)
 {
     for (uint32_t i = 0; i < was.held && i < HELD_AGAIN_MAX; i++) {

@@ -2,10 +2,9 @@
 #define TIDEMARK_TRACE_STORE_LOCKS_H
 
 /*
- * Locks and who waits for them. A lock lists the threads that use it, 64 at most, and its events
- * name them by their place in that list.
- * Source: server/TracyWorker.cpp ProcessLock* and InsertLockEvent, server/TracyEvent.hpp LockMap
- * @ v0.9.1 … v0.14.0.
+ * Locks and the threads that wait for them. A lock lists the threads that use it, 64 at most; its
+ * events refer to them by their position in that list. Source: server/TracyWorker.cpp ProcessLock*
+ * and InsertLockEvent, server/TracyEvent.hpp LockMap @ v0.9.1 … v0.14.0.
  */
 
 #include <stdbool.h>
@@ -26,30 +25,30 @@ enum lock_event_kind {
     LOCK_RELEASE_SHARED,
 };
 
-/* One for each event of every lock, in the order in which they came. */
+/* One per event of every lock, in order of arrival. */
 struct lock_event {
     int64_t time;
     uint32_t lock;
-    uint8_t thread; /* place in the lock's list */
+    uint8_t thread; /* position in the lock's list */
     uint8_t kind;   /* enum lock_event_kind */
     uint16_t unused;
 };
 
 struct lock_thread {
     uint64_t id;
-    uint64_t markable; /* 1 + the place of its latest wait or obtain, 0 without one */
-    uint32_t held;     /* how many times it has the lock */
+    uint64_t markable; /* 1 + index of its latest wait or obtain; 0: none */
+    uint32_t held;     /* how often it holds the lock */
     bool waits, shared;
 };
 
 struct lock {
     uint32_t id;
-    uint32_t name; /* string number; 0 none */
+    uint32_t name; /* string number; 0: none */
     int16_t location;
-    uint8_t type; /* 0 exclusive, 1 shared */
+    uint8_t type; /* 0: exclusive, 1: shared */
     bool terminated, disorder;
-    int64_t announced, ended; /* ns; `ended` 0 while it exists */
-    uint64_t holder;          /* thread id of the last exclusive obtain, 0 before it */
+    int64_t announced, ended; /* ns; `ended` is 0 while the lock exists */
+    uint64_t holder;          /* thread id of the last exclusive obtain; 0: none yet */
     int64_t newest;
     uint64_t count;
     VEC(struct lock_thread) threads;
@@ -57,11 +56,11 @@ struct lock {
 
 struct locks {
     struct column events;    /* struct lock_event */
-    struct column locations; /* int16_t, beside the events; 0 none */
+    struct column locations; /* int16_t, parallel to events; 0: none */
     VEC(struct lock) list;
     struct map numbers;    /* id → number */
-    uint64_t unknown;      /* events of locks that were never announced, which are not kept */
-    uint64_t threads_over; /* events of threads beyond the 64 of a lock, which are not kept */
+    uint64_t unknown;      /* dropped events of locks that were never announced */
+    uint64_t threads_over; /* dropped events of threads beyond a lock's 64 */
     uint64_t lone_marks;   /* marks of threads that never waited for the lock */
 };
 
@@ -69,24 +68,24 @@ struct locks {
 void locks_init(struct locks *l, struct spool *spool);
 void locks_release(struct locks *l);
 
-/* A second announcement of an id is the first one's echo, and changes nothing. */
+/* Announces a lock. A repeated announcement of an id changes nothing. */
 int locks_announce(struct locks *l, uint32_t id, uint8_t type, int16_t location, int64_t time,
                    struct err *e);
 void locks_terminate(struct locks *l, uint32_t id, int64_t time);
 void locks_name(struct locks *l, uint32_t id, uint32_t text);
 
-/* The lock of an id, or NULL, counted. Valid until the next announcement. */
+/* The lock of an id; NULL, counted, if unknown. Valid until the next announcement. */
 struct lock *locks_find(struct locks *l, uint32_t id);
 
 int locks_event(struct locks *l, struct lock *lock, enum lock_event_kind kind, uint64_t thread,
                 int64_t time, struct err *e);
 
-/* The latest wait or obtain of the thread was at this source location. */
+/* Sets the source location of the thread's latest wait or obtain. */
 int locks_mark(struct locks *l, uint32_t id, uint64_t thread, int16_t location, struct err *e);
 
 /*
- * Begins a new part: locks that exist stay, events go; who waits for a lock or has it does so again
- * at 0.
+ * Begins a new part: keeps existing locks and drops events; threads that wait for a lock or hold it
+ * do so again at 0.
  */
 int locks_carry(struct locks *l, struct err *e);
 

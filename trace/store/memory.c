@@ -18,7 +18,7 @@ static const struct pack_layout alloc_layout = {
 static const struct pack_layout free_layout = {
     .element = sizeof(struct memory_free),
     .count = 3,
-    .fields = {{0, 6, PACK_OFFSET},  /* time after the allocation */
+    .fields = {{0, 6, PACK_OFFSET},  /* time since the allocation */
                {6, 2, PACK_OFFSET},  /* thread */
                {8, 4, PACK_OFFSET}}, /* call stack */
 };
@@ -118,7 +118,10 @@ static int memory_note_fault(struct memory *m, enum memory_fault_kind kind, uint
     return 0;
 }
 
-/* An allocation at the address of the live block in `slot`: ends that. 1 for a fault, else 0. */
+/*
+ * An allocation at the address of the live block in `slot`: ends that block. Returns 1 for a fault,
+ * else 0.
+ */
 static int alloc_twice(struct memory *m, const struct memory_aim *aim, struct live_slot *slot,
                        uint64_t size, const struct memory_place *at, struct err *e)
 {
@@ -135,7 +138,7 @@ static int alloc_twice(struct memory *m, const struct memory_aim *aim, struct li
             0)
             return -1;
     }
-    /* As the official server does when told to ignore it: the old block ends here. */
+    /* Like the official server when it ignores the fault: the old block ends here. */
     struct memory_place end = {.time = at->time, .thread = at->thread};
     return pool_end_block(m, aim->pool, slot, aim->hash, end, e) != 0 ? -1 : is_fault;
 }

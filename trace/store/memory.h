@@ -2,9 +2,9 @@
 #define TIDEMARK_TRACE_STORE_MEMORY_H
 
 /*
- * Memory events of a trace, pool by pool: an append-only column of allocations, a column beside it
- * of what the later free filled in, the exact set of live blocks, and running totals. Memory use
- * follows the live blocks; the columns are file-backed.
+ * Memory events of a trace, pool by pool: an append-only column of allocations, a parallel column
+ * with the data of their frees, the exact set of live blocks, and running totals. Memory grows with
+ * the live blocks; the columns are file-backed.
  */
 
 #include <stdbool.h>
@@ -18,7 +18,7 @@
 #include "trace/file/free_time.h"
 #include "trace/store/live_set.h"
 
-/* One allocation, in order of time. Sizes in bytes (48 bits), times in ns (48 bits). */
+/* An allocation, in order of time. Sizes in bytes (48 bits), times in ns (48 bits). */
 struct memory_alloc {
     uint64_t ptr;
     uint64_t size_thread; /* size | thread index << 48 */
@@ -26,15 +26,15 @@ struct memory_alloc {
     uint32_t callstack;
 } __attribute__((packed));
 
-/* Its free, if there was one. As a time after the allocation it takes few bits. */
+/* Its free, if any. The time is relative to the allocation, which takes few bits. */
 struct memory_free {
-    uint64_t after_thread; /* 1 + ns since the allocation, 0 = still live | thread index << 48 */
+    uint64_t after_thread; /* 1 + ns since the allocation, 0: still live | thread index << 48 */
     uint32_t callstack;
 } __attribute__((packed));
 
 /*
- * Counters that a free changes do not stand side by side: compilers would change them as one
- * vector, which the processor cannot take from the two stores of an allocation just before.
+ * Counters that a free changes are not adjacent: compilers would change them as one vector, which
+ * cannot be forwarded from the two stores of a preceding allocation.
  */
 struct pool_totals {
     uint64_t frees;
@@ -42,11 +42,11 @@ struct pool_totals {
     uint64_t live; /* blocks */
     uint64_t total_bytes;
     uint64_t live_bytes;
-    uint64_t low_address;  /* lowest ptr, UINT64_MAX while empty */
+    uint64_t low_address;  /* lowest ptr; UINT64_MAX while empty */
     uint64_t high_address; /* highest ptr + size */
 };
 
-/* Of the totals those that only grow while a capture goes on, whichever part has them. */
+/* The totals that only grow during a capture, over all parts. */
 struct pool_sums {
     uint64_t allocations;
     uint64_t frees;
@@ -54,35 +54,35 @@ struct pool_sums {
 };
 
 struct pool {
-    uint64_t key;         /* client pointer of the name; 0 = default pool */
+    uint64_t key;         /* client pointer of the name; 0: default pool */
     uint32_t number;      /* index in memory.pools */
     struct column allocs; /* struct memory_alloc */
     struct column frees;  /* struct memory_free, same indices */
     struct live_set live;
     struct pool_totals totals;
-    int64_t last_time; /* of the newest allocation */
-    uint64_t disorder; /* allocations that came with an earlier time than their predecessor */
-    /* Of the parts before this one, without the blocks that each handed on to the next. */
+    int64_t last_time; /* of the latest allocation */
+    uint64_t disorder; /* allocations with an earlier time than their predecessor */
+    /* Sums of earlier parts, without the blocks that each carried over. */
     struct pool_sums before;
 };
 
 enum memory_op_kind { MEMORY_ALLOC, MEMORY_FREE };
 
-/* One step of a pool's history as an observer sees it, in order of time. */
+/* A step of a pool's history for an observer, in order of time. */
 struct memory_op {
     enum memory_op_kind kind;
     uint32_t pool;           /* index in memory.pools */
     int64_t time;            /* of this step */
-    uint16_t thread;         /* who did it: local thread index */
-    uint32_t callstack;      /* of this step (a free has its own), 0 = none */
-    struct live_block block; /* what was allocated or freed */
-    int64_t freed;           /* an allocation of a sweep: when it is freed; else NEVER_FREED */
-    bool temporary;          /* a free: judged by analysis/figures/selection.h, else false */
+    uint16_t thread;         /* local index of the thread that did it */
+    uint32_t callstack;      /* of this step (a free has its own); 0: none */
+    struct live_block block; /* the block allocated or freed */
+    int64_t freed;           /* an allocation in a sweep: time of its free; else NEVER_FREED */
+    bool temporary;          /* a free: set by analysis/figures/selection.h, else false */
 };
 
 /*
- * Is told every step, live during a capture and again when a saved trace is swept, so that both
- * give the same figures.
+ * Receives every step, during a capture and again in a sweep of a saved trace, so that both give
+ * the same figures.
  */
 struct memory_observer {
     void *ctx;
@@ -101,10 +101,10 @@ struct memory_fault_sample {
     uint64_t ptr;
     uint64_t size; /* ALLOC_TWICE: of the new block */
     uint16_t thread;
-    uint32_t other_callstack; /* ALLOC_TWICE: where the block already live came from */
+    uint32_t other_callstack; /* ALLOC_TWICE: call stack of the live block */
 };
 
-/* Faults of one kind at one place: how many, the first and the last few. */
+/* Faults of one kind at one call stack: their number, the first and the last few. */
 struct memory_fault {
     enum memory_fault_kind kind;
     uint32_t pool;
@@ -117,16 +117,19 @@ struct memory_fault {
 
 struct memory {
     struct spool *spool;
-    struct pageable *pageable; /* for what a sweep keeps; NULL: the heap */
+    struct pageable *pageable; /* allocator for data that a sweep keeps; NULL: the heap */
     VEC(struct pool *) pools;
     struct map pool_numbers; /* key → index in pools */
-    uint64_t pool_overflow;  /* look-ups that POOL_OTHER stood in for */
+    uint64_t pool_overflow;  /* look-ups that returned POOL_OTHER */
     VEC(struct memory_fault) faults;
     struct map fault_numbers;
-    uint64_t unknown_frees; /* all, also those that are not faults (on-demand clients) */
+    uint64_t unknown_frees; /* all, also those that are no faults (on-demand clients) */
     uint64_t null_frees;
     uint64_t double_allocations;
-    /* The recording does not see all frees: what lies at a live address shows one, and no fault. */
+    /*
+     * The recording misses some frees: an allocation at a live address implies a missed free and is
+     * no fault.
+     */
     bool misses_frees;
     uint64_t missed_frees;
     struct memory_observer observer; /* op == NULL: none */
@@ -136,19 +139,19 @@ void memory_init(struct memory *m, struct spool *spool);
 void memory_release(struct memory *m);
 
 /*
- * A sane program has a handful of pools; more than this is an attack on our memory. So the last of
- * these stands for all pools that have no place any more: its events are kept, but as its addresses
- * come from several pools, what looks like a fault in it is none.
+ * A real program has a handful of pools; a client with more than this would exhaust memory. The
+ * last pool therefore collects the events of all further pools. As its addresses come from several
+ * pools, apparent faults in it are not faults.
  */
 #define POOLS_MAX 4096u
-#define POOL_OTHER UINT64_MAX /* its key, which is no pointer */
+#define POOL_OTHER UINT64_MAX /* a key that is not a pointer */
 
-/* The number of the pool with that key, made when new; past the limit that of POOL_OTHER. */
+/* The number of the pool with that key, created if new; past the limit that of POOL_OTHER. */
 int memory_pool(struct memory *m, uint64_t key, uint32_t *number, struct err *e);
 
 /*
- * Appends an event of a saved trace as it is, without faults or observer: time_free is NEVER_FREED
- * while live. The live set is not kept.
+ * Appends an event of a saved trace unchanged, without faults or observer; time_free is NEVER_FREED
+ * while live. Does not update the live set.
  */
 struct memory_event_in {
     uint64_t ptr, size;
@@ -159,8 +162,9 @@ struct memory_event_in {
 int memory_append(struct memory *m, uint32_t pool, const struct memory_event_in *ev, struct err *e);
 
 /*
- * What a step needs to know beside addresses. The thread's 16 bits are put at the top of a number:
- * in a narrow variable compilers read it back wider than it was written, and the processor waits.
+ * The context of a step beside its address. The thread's 16 bits are stored in the top of a 64-bit
+ * number: compilers would read a narrow variable back wider than it was written, which stalls the
+ * processor.
  */
 struct memory_place {
     int64_t time;
@@ -170,7 +174,7 @@ struct memory_place {
 
 /* Allocations and frees: trace/store/memory_steps.h. */
 
-/* Since the capture began: a block that is live when a part ends is counted once. */
+/* Sums since the capture began: a block that is live at the end of a part is counted once. */
 struct pool_sums memory_pool_sums(const struct pool *p);
 
 /* Frees every live block of the pool, in order of allocation. */
@@ -179,7 +183,7 @@ int memory_discard(struct memory *m, uint32_t pool, struct memory_place at, stru
 /*
  * Replays the stored history of all pools, or of one (`only` = its index, else -1), to `to` in
  * order of time, frees before allocations at equal time (but never before their own allocation).
- * Needs memory in proportion to the live blocks, not to the events.
+ * Memory is proportional to the live blocks, not to the events.
  */
 int memory_sweep(struct memory *m, int64_t only, const struct memory_observer *to, struct err *e);
 
@@ -193,7 +197,7 @@ static inline uint16_t memory_alloc_thread(const struct memory_alloc *a)
     return (uint16_t)(a->size_thread >> 48);
 }
 
-/* When the block was freed, ns, or NEVER_FREED. */
+/* The time of the block's free in ns, or NEVER_FREED. */
 static inline int64_t memory_free_time(const struct memory_alloc *a, const struct memory_free *f)
 {
     uint64_t after = f->after_thread & ((UINT64_C(1) << 48) - 1);

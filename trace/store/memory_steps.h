@@ -2,8 +2,8 @@
 #define TIDEMARK_TRACE_STORE_MEMORY_STEPS_H
 
 /*
- * The steps of a pool's history, an allocation or a free. Captures consist of little else, so they
- * are here to be compiled into the loop that takes them; what is rare is in memory.c.
+ * The steps of a pool's history: allocations and frees. Captures consist mostly of these, so they
+ * are defined here to be inlined into the loop that takes them; rare cases are in memory.c.
  */
 
 #include "base/saturate.h"
@@ -12,17 +12,17 @@
 #define MEMORY_BITS48 ((UINT64_C(1) << 48) - 1)
 
 /*
- * An address where a step is about to be taken, and what is known of it ahead. Look-ups there go to
- * cold memory, so whoever knows the steps to come calls, each some steps after the one before:
+ * The address of a future step, and data looked up ahead. Look-ups go to cold memory, so a caller
+ * that knows the next steps calls these functions, each some steps after the previous one:
  * memory_aim_at, memory_prefetch_block, before a free memory_prefetch_free, and last the step
- * itself. Other steps may be taken in between. Only memory_aim_at is a must.
+ * itself. Other steps may come in between. Only memory_aim_at is mandatory.
  */
 struct memory_aim {
     struct pool *pool;
     uint64_t ptr;
     uint64_t hash;   /* of ptr, in the pool's live set */
-    uint32_t slot;   /* in the live set: where the block likely is */
-    uint32_t groups; /* that the live set had then; 0: nothing is known */
+    uint32_t slot;   /* likely slot of the block in the live set */
+    uint32_t groups; /* groups of the live set at that time; 0: unknown */
 };
 
 static inline __attribute__((always_inline)) void memory_aim_at(struct memory_aim *a,
@@ -40,7 +40,7 @@ static inline __attribute__((always_inline)) void memory_prefetch_block(struct m
     a->groups = live->groups <= UINT32_MAX / LIVE_STRIDE ? (uint32_t)live->groups : 0;
 }
 
-/* What the free will fill in. */
+/* Prefetches the record that the free will fill in. */
 static inline __attribute__((always_inline)) void memory_prefetch_free(const struct memory_aim *a)
 {
     const struct live_slot *slot = live_set_taken(&a->pool->live, a->slot, a->groups);
@@ -51,30 +51,30 @@ static inline __attribute__((always_inline)) void memory_prefetch_free(const str
 }
 
 /*
- * ---- What is rare. Places are copied for it where it happens: a place whose address is taken, or
- * that goes through registers as a whole, would lie in memory for the common steps, too.
+ * ---- Rare cases. Copy a place only where they occur: a place whose address is taken, or that is
+ * passed as a whole in registers, would be kept in memory on the common path, too.
  */
 
-/* Tells of a step. The block is still in its slot, also when that has just become vacant. */
+/* Reports a step to the observer. The block is still in its slot, even if that was just vacated. */
 int memory_tell_observer(struct memory *m, enum memory_op_kind kind, const struct pool *p,
                          const struct memory_place *at, const struct live_slot *slot,
                          struct err *e);
 
-/* Fills in a free whose chunk is packed already. */
+/* Fills in a free whose chunk is already packed. */
 int memory_log_free(struct pool *p, uint64_t index, struct memory_free fill, struct err *e);
 
 /*
- * A slot for a block, *slot, where live_set_claim gave none. An address that is live ends that
- * block. 1 for a fault, else 0.
+ * Finds *slot for a block when live_set_claim returned none. If the address is live, ends its
+ * block. Returns 1 for a fault, else 0.
  */
 int memory_claim_slow(struct memory *m, const struct memory_aim *aim, uint64_t size,
                       const struct memory_place *at, struct live_slot **slot, struct err *e);
 
-/* Ends the block of a slot that live_set_find gave. */
+/* Ends the block in a slot from live_set_find. */
 int memory_end_far(struct memory *m, const struct memory_aim *aim, struct live_slot *slot,
                    const struct memory_place *at, struct err *e);
 
-/* A free where nothing is live. 1, or -1. */
+/* A free of an address that is not live. Returns 1, or -1. */
 int memory_free_unknown(struct memory *m, const struct memory_aim *aim,
                         const struct memory_place *at, bool is_fault, struct err *e);
 
@@ -103,7 +103,7 @@ static inline int pool_append(struct pool *p, const struct live_block *b,
                                    .callstack = b->callstack};
     struct memory_free *fill = column_append_sized(&p->frees, sizeof *fill, e);
     if (!fill) {
-        column_drop_last(&p->allocs); /* the two columns stay in step */
+        column_drop_last(&p->allocs); /* keep the two columns in step */
         return -1;
     }
     *fill = *f;
@@ -122,7 +122,7 @@ static inline int pool_append(struct pool *p, const struct live_block *b,
     return 0;
 }
 
-/* A free before its allocation has no place in the file: it counts as at the same time. */
+/* The file cannot hold a free before its allocation: it gets the allocation's time. */
 static inline struct memory_free pool_make_free(int64_t time_alloc, int64_t time, uint64_t thread,
                                                 uint32_t callstack)
 {
@@ -133,7 +133,7 @@ static inline struct memory_free pool_make_free(int64_t time_alloc, int64_t time
     return (struct memory_free){(after + 1) | thread << 48, callstack};
 }
 
-/* Ends the life of a block that is being taken from the live set. */
+/* Records the end of a block that is being removed from the live set. */
 static inline __attribute__((always_inline)) int
 pool_fill_free(struct pool *p, const struct live_slot *slot, struct memory_place at, struct err *e)
 {
@@ -150,7 +150,7 @@ pool_fill_free(struct pool *p, const struct live_slot *slot, struct memory_place
     return 0;
 }
 
-/* The same with all that belongs to it: fills in the free, takes it from the set, tells of it. */
+/* The whole end of a block: records the free, removes it from the set, reports it. */
 static inline int pool_end_block(struct memory *m, struct pool *p, struct live_slot *slot,
                                  uint64_t hash, struct memory_place at, struct err *e)
 {
@@ -163,9 +163,9 @@ static inline int pool_end_block(struct memory *m, struct pool *p, struct live_s
 /* ---- steps */
 
 /*
- * Records an allocation. An address that is live already is a fault: it is counted, the old block
- * counts as freed now, and the new one is recorded. (No fault in POOL_OTHER.) 1 after a fault, else
- * 0, or -1.
+ * Records an allocation. An address that is already live is a fault: it is counted, the old block
+ * is freed at this time, and the new one is recorded. (POOL_OTHER has no faults.) Returns 1 after a
+ * fault, else 0, or -1.
  */
 static inline int memory_alloc(struct memory *m, const struct memory_aim *aim, uint64_t size,
                                struct memory_place at, struct err *e)
@@ -195,8 +195,9 @@ static inline int memory_alloc(struct memory *m, const struct memory_aim *aim, u
 }
 
 /*
- * Records a free: 0, or -1. 1 when the address is not live in the pool: nothing is recorded but the
- * count in unknown_frees, and, when `is_fault`, a fault. A free of the null pointer is ignored.
+ * Records a free; returns 0, or -1. Returns 1 when the address is not live in the pool: then it
+ * only counts the free in unknown_frees and, if `is_fault`, a fault. A free of the null pointer is
+ * ignored.
  */
 static inline int memory_free(struct memory *m, const struct memory_aim *aim,
                               struct memory_place at, bool is_fault, struct err *e)

@@ -1,7 +1,6 @@
 /*
- * Replays the stored history of the pools in order of time. Allocations stand in that order
- * already; their frees wait in a heap (base/radix_heap.h), which holds as many entries as blocks
- * are live.
+ * Replays the stored history of the pools in order of time. Allocations are already in that order;
+ * their frees wait in a heap (base/radix_heap.h), which holds as many entries as blocks are live.
  */
 
 #include <stdlib.h>
@@ -9,7 +8,7 @@
 #include "base/radix_heap.h"
 #include "trace/store/memory.h"
 
-/* A free that lies ahead. */
+/* A pending free. */
 struct pending {
     struct live_block block;
     uint32_t pool;
@@ -26,18 +25,18 @@ struct sweep {
     int64_t now;
 };
 
-/* One pool being read. */
+/* A pool being read. */
 struct pool_cursor {
     uint32_t number;
     struct column_reader allocs;
     struct column_reader frees;
     const struct memory_alloc *alloc;
     const struct memory_free *fill;
-    size_t left;    /* allocations of this run */
+    size_t left;    /* allocations left in this run */
     uint64_t index; /* of *alloc in the pool */
 };
 
-/* Hands over every free at or before `until`. */
+/* Delivers every free at or before `until`. */
 static int sweep_frees(struct sweep *s, uint64_t until, struct err *e)
 {
     struct radix_item item;
@@ -84,8 +83,9 @@ static bool sweep_expect_free(struct sweep *s, const struct pool_cursor *c,
 }
 
 /*
- * Whether nothing happens between an allocation and its free: then it need not wait. Where the next
- * allocation is not at hand it does. `until` is when other pools go on.
+ * Whether nothing happens between an allocation and its free: then the free need not wait in the
+ * heap. If the next allocation is not loaded, it must wait. `until` is the next time in other
+ * pools.
  */
 static bool is_next(const struct sweep *s, const struct pool_cursor *c, int64_t freed,
                     int64_t until)
@@ -106,12 +106,12 @@ static int sweep_free_at_once(struct sweep *s, const struct pool_cursor *c, stru
     return s->to->op(s->to->ctx, op, e);
 }
 
-/* The pool's next allocation, with the frees that come before it. */
+/* Delivers the pool's next allocation, after the frees that precede it. */
 static int sweep_alloc(struct sweep *s, const struct pool_cursor *c, int64_t until, struct err *e)
 {
     if (sweep_frees(s, radix_heap_key(c->alloc->time), e) != 0)
         return -1;
-    /* Columns of an odd file may be out of order: time never runs backwards here. */
+    /* Columns of an unusual file may be out of order: time never runs backwards here. */
     if (c->alloc->time > s->now)
         s->now = c->alloc->time;
     struct memory_op op = {.kind = MEMORY_ALLOC,
@@ -135,7 +135,7 @@ static int sweep_alloc(struct sweep *s, const struct pool_cursor *c, int64_t unt
     return sweep_expect_free(s, c, &op.block, op.freed) ? 0 : err_no_memory(e, "pending frees");
 }
 
-/* Steps to the next allocation. *more is false at the end of the pool. */
+/* Advances to the next allocation. *more is false at the end of the pool. */
 static int cursor_step(struct pool_cursor *c, bool *more, struct err *e)
 {
     *more = true;

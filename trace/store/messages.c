@@ -4,7 +4,7 @@
 
 #include "trace/store/spill.h"
 
-#define SORT_BYTES ((size_t)8 << 20) /* of memory for each of the two passes */
+#define SORT_BYTES ((size_t)8 << 20) /* memory for each of the two passes */
 
 static const struct pack_layout message_layout = {
     .element = sizeof(struct message),
@@ -61,7 +61,7 @@ static int no_room(struct err *e)
     return err_no_memory(e, "messages");
 }
 
-/* The messages of a thread, made when it has none yet; NULL when memory is short. */
+/* The messages of a thread, created if it has none; NULL when memory is short. */
 static struct message_thread *thread_of(struct messages *m, uint16_t thread, struct err *e)
 {
     if (thread < m->threads.len && m->threads.at[thread])
@@ -82,7 +82,7 @@ static struct message_thread *thread_of(struct messages *m, uint16_t thread, str
     return m->threads.at[thread] = t;
 }
 
-/* Whether `time` is not after the last one, which it becomes. */
+/* Whether `time` is not after *last; sets *last to `time`. */
 static bool step_back(int64_t *last, int64_t time)
 {
     bool back = time <= *last;
@@ -113,7 +113,7 @@ int messages_add(struct messages *m, uint16_t thread, const struct message_in *i
     return 0;
 }
 
-/* ---- in order of time */
+/* ---- sorting by time */
 
 struct sorted_message {
     int64_t key;
@@ -123,8 +123,8 @@ struct sorted_message {
 
 struct walk {
     struct spill by_time;
-    message_put *put;           /* of all messages */
-    message_link_put *put_link; /* or of a thread's */
+    message_put *put;           /* for all messages */
+    message_link_put *put_link; /* or for a thread's */
     void *ctx;
 };
 
@@ -140,7 +140,7 @@ static int hand_over(void *ctx, const void *recs, size_t n, struct err *e)
     return 0;
 }
 
-/* The second pass: newest first so far, and equal times keep their order. */
+/* The second pass: its input is newest first, and equal times keep that order. */
 static int sort_by_time(void *ctx, const void *recs, size_t n, struct err *e)
 {
     struct walk *w = ctx;
@@ -202,7 +202,7 @@ static int walk_sorted(struct messages *m, struct column *c, struct walk *w, str
     return status;
 }
 
-/* What came in order of time needs no sorting. */
+/* Delivers messages that arrived in order of time without sorting. */
 static int walk_straight(struct column *c, const struct walk *w, struct err *e)
 {
     struct column_reader r;

@@ -2,9 +2,9 @@
 #define TIDEMARK_TRACE_STORE_MESSAGES_H
 
 /*
- * Messages, in the order in which they came, and for each thread which of them are its own. The
- * columns are file-backed. The file wants both lists in order of time; messages mostly come so, and
- * are sorted when they are saved if not.
+ * Messages in order of arrival, and for each thread the numbers of its messages. The columns are
+ * file-backed. The file needs both lists in order of time; messages mostly arrive so, and are
+ * otherwise sorted when they are saved.
  */
 
 #include <stdbool.h>
@@ -31,18 +31,18 @@ struct message_link {
 struct message_thread {
     struct column links; /* struct message_link */
     int64_t last_time;
-    bool disorder; /* a message came that is not later than the one before */
+    bool disorder; /* a message is not later than its predecessor */
 };
 
 struct messages {
     struct spool *spool;
     struct column list;                   /* struct message */
-    VEC(struct message_thread *) threads; /* by thread number; NULL: no message yet */
+    VEC(struct message_thread *) threads; /* by thread number; NULL: no message */
     int64_t last_time;
     bool disorder;
 };
 
-/* What a message says of itself. `color` is 0xAABBGGRR as in the file; 0xFFFFFFFF is none. */
+/* The properties of a message. `color` is 0xAABBGGRR as in the file; 0xFFFFFFFF: none. */
 struct message_in {
     int64_t time;
     uint64_t text;
@@ -70,9 +70,9 @@ typedef int message_put(void *ctx, const struct message *msg, uint64_t number, s
 typedef int message_link_put(void *ctx, uint64_t number, struct err *e);
 
 /*
- * Hands over all messages, or the numbers of a thread's, in order of time. Of messages of one time
- * the later one comes first, as in official traces (server/TracyWorker.cpp InsertMessageData @
- * v0.9.1 … v0.14.0).
+ * Delivers all messages, or the numbers of a thread's, in order of time. Of messages with equal
+ * times the later one comes first, as in official traces (server/TracyWorker.cpp InsertMessageData
+ * @ v0.9.1 … v0.14.0).
  */
 int messages_walk(struct messages *m, message_put *put, void *ctx, struct err *e);
 int messages_walk_thread(struct messages *m, struct message_thread *t, message_link_put *put,

@@ -79,7 +79,9 @@ static int plot_list(struct plots *p, uint32_t number, struct err *e)
     return 0;
 }
 
-/* The plot's name is known: it gets its place in the file, or becomes part of the one that has it.
+/*
+ * Handles a plot's name: the plot gets its position in the file, or is merged into the plot of that
+ * name.
  */
 static int plot_told(struct plots *p, uint32_t number, uint32_t text, struct err *e)
 {
@@ -95,7 +97,7 @@ static int plot_told(struct plots *p, uint32_t number, uint32_t text, struct err
     plot->into = (uint32_t)*first;
     if (plot->count == 0)
         return 0;
-    to->disorder = true; /* the points of the two are between each other */
+    to->disorder = true; /* the points of the two plots interleave */
     to->newest = to->count && to->newest > plot->newest ? to->newest : plot->newest;
     to->min = to->count ? fmin(to->min, plot->min) : plot->min;
     to->max = to->count ? fmax(to->max, plot->max) : plot->max;
@@ -129,7 +131,7 @@ int plots_value(struct plots *p, uint64_t name, int64_t time, double value, stru
 {
     uint32_t number;
     if (!isfinite(value))
-        return 0; /* makes no plot either */
+        return 0; /* creates no plot either */
     if (plot_of(p, name, &number, e) != 0)
         return -1;
     return add_point(p, number, time, value, e);
@@ -197,7 +199,10 @@ int plots_power(struct plots *p, uint64_t name, int64_t time, int64_t clock, uin
     struct plot *plot = &p->list.at[*place];
     int64_t since = (int64_t)((uint64_t)clock - (uint64_t)plot->reported);
     plot->reported = clock;
-    /* Microjoules in nanoseconds. Two reports at one time make no power, and no point. */
+    /*
+     * Power from microjoules and nanoseconds. Two reports at the same time give no power and no
+     * point.
+     */
     return add_point(p, (uint32_t)*place, time, (double)energy * 1000. / (double)since, e);
 }
 

@@ -2,10 +2,10 @@
 #define TIDEMARK_TRACE_STORE_PLOTS_H
 
 /*
- * Plots: values over time. Those of the program go by a name, and two names that are one text are
- * one plot; the system's load is one plot, each of its power counters another. The plots of the
- * memory pools are not stored: every reader makes them from the memory events.
- * Source: server/TracyWorker.cpp ProcessPlot*, ProcessSysTime, ProcessSysPower, InsertPlot and
+ * Plots: values over time. Plots of the program have names, and two names with the same text are
+ * one plot. The system's load is one plot, each of its power counters another. The plots of the
+ * memory pools are not stored: every reader derives them from the memory events. Source:
+ * server/TracyWorker.cpp ProcessPlot*, ProcessSysTime, ProcessSysPower, InsertPlot and
  * HandlePlotName @ v0.9.1 … v0.14.0.
  */
 
@@ -29,7 +29,7 @@ enum plot_format {
     PLOT_WATT = 3,
 };
 
-/* One for each value of every plot, in the order in which they came. */
+/* One per value of every plot, in order of arrival. */
 struct plot_point {
     int64_t time; /* ns */
     double value;
@@ -38,14 +38,14 @@ struct plot_point {
 };
 
 struct plot {
-    uint64_t name; /* client pointer; 0 system load */
-    uint32_t into; /* the plot that has the same text, or this one's own number */
+    uint64_t name; /* client pointer; 0: system load */
+    uint32_t into; /* the plot with the same text that it is merged into, or its own number */
     uint8_t type;  /* enum plot_type */
     uint8_t format;
     uint8_t show_steps, fill;
     uint32_t color;
-    bool listed;   /* its place in the file is fixed */
-    bool disorder; /* its times go back somewhere, so it must be sorted */
+    bool listed;   /* its position in the file is fixed */
+    bool disorder; /* its times are not ascending, so it must be sorted */
     double min, max, sum;
     uint64_t count;
     int64_t newest;   /* time of the latest point */
@@ -60,14 +60,14 @@ struct plots {
     struct map told;     /* client pointer of a name → its text */
     struct map by_text;  /* text → number of the plot that is listed under it */
     struct map power;    /* client pointer of a counter's name → plot number */
-    uint32_t system;     /* 1 + number of the plot of the system's load, or 0 */
+    uint32_t system;     /* 1 + number of the system load's plot, or 0 */
 };
 
 /* The spool must outlive the plots. */
 void plots_init(struct plots *p, struct spool *spool);
 void plots_release(struct plots *p);
 
-/* A value of the program. One that is not finite is not kept. */
+/* Adds a value of the program. A value that is not finite is dropped. */
 int plots_value(struct plots *p, uint64_t name, int64_t time, double value, struct err *e);
 
 struct plot_config {
@@ -78,21 +78,21 @@ struct plot_config {
 int plots_configure(struct plots *p, uint64_t name, const struct plot_config *config,
                     struct err *e);
 
-/* The system's load in percent. */
+/* Adds the system's load in percent. */
 int plots_system_time(struct plots *p, int64_t time, double percent, struct err *e);
 
 /*
- * A counter's energy since its last report, in microjoules. The first report only begins the plot;
- * *counted tells whether this was a later one. `clock` is the time on the client's clock, which no
- * part begins anew.
+ * Adds a counter's energy since its last report, in microjoules. The first report only creates the
+ * plot; *counted is set for later ones. `clock` is the time on the client's clock, which continues
+ * across parts.
  */
 int plots_power(struct plots *p, uint64_t name, int64_t time, int64_t clock, uint64_t energy,
                 bool *counted, struct err *e);
 
-/* The text of a name. */
+/* Sets the text of a name. */
 int plots_name(struct plots *p, uint64_t name, uint32_t text, struct err *e);
 
-/* Begins a new part: plots stay, their points go. */
+/* Begins a new part: keeps plots, drops their points. */
 void plots_carry(struct plots *p);
 
 #endif

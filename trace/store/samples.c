@@ -5,7 +5,7 @@
 
 #include "trace/store/spill.h"
 
-/* Records of a sort that are in memory; there are two sorts at a time. */
+/* Records of a sort kept in memory; there are two sorts at a time. */
 #define SORTED_IN_MEMORY ((size_t)1 << 18)
 
 static int no_room(struct err *e)
@@ -13,7 +13,9 @@ static int no_room(struct err *e)
     return err_no_memory(e, "samples");
 }
 
-/* The error of a reader, which gives NULL at the end, too; `e` may hold an older one. */
+/*
+ * Passes on the error of a reader, which also returns NULL at the end; `e` may hold an older error.
+ */
 static int pass_on(const struct err *own, struct err *e)
 {
     if (own->code == 0)
@@ -22,7 +24,7 @@ static int pass_on(const struct err *own, struct err *e)
     return -1;
 }
 
-/* ---- life */
+/* ---- initialisation and release */
 
 struct arrived_sample {
     int64_t time;
@@ -83,7 +85,7 @@ void samples_clear(struct samples *s)
     s->combine = combine;
 }
 
-/* ---- call stack samples in */
+/* ---- adding call stack samples */
 
 static struct sample_thread *thread_at(struct samples *s, uint16_t number, struct err *e)
 {
@@ -116,7 +118,7 @@ static int append(struct samples *s, struct sample_thread *t, const struct arriv
     return 0;
 }
 
-/* The call stack of both, `inner` first; `stacks` gives it a number. */
+/* Joins two call stacks, `inner` first, and interns the result in `stacks`. */
 static int join_stacks(struct callstacks *stacks, uint32_t inner, uint32_t outer, uint32_t *joined,
                        struct err *e)
 {
@@ -140,8 +142,8 @@ static int join_stacks(struct callstacks *stacks, uint32_t inner, uint32_t outer
 }
 
 /*
- * The client sends each sample in two parts. The first is held back until its other half is there,
- * or a sample of another time.
+ * The client sends each sample in two parts. The first one is held back until the second one or a
+ * sample of another time arrives.
  */
 static int add_half(struct samples *s, struct sample_thread *t, struct arrived_sample *one,
                     struct callstacks *stacks, struct err *e)
@@ -174,10 +176,10 @@ int samples_add(struct samples *s, uint16_t thread, int64_t time, uint32_t calls
     return append(s, t, &one, e);
 }
 
-/* ---- and in order */
+/* ---- sorting */
 
 struct sorted_sample {
-    int64_t key; /* what the spill sorts by: the time, or the list */
+    int64_t key; /* sort key of the spill: the time, or the list */
     struct arrived_sample sample;
 };
 
@@ -191,11 +193,11 @@ struct finish {
     struct samples *s;
     struct callstacks *stacks;
     struct spill lists;
-    struct sorted_sample in; /* the newest, until it is known that no other has its time */
+    struct sorted_sample in; /* the latest sample, until a sample with another time follows */
     bool has;
 };
 
-/* Adds a sample to the lists it belongs to. */
+/* Adds a sample to its lists. */
 static int add_to_lists(struct finish *f, const struct arrived_sample *sample, struct err *e)
 {
     for (int switches = sample->at_switch; switches >= 0; switches--) {
@@ -216,7 +218,10 @@ static int put_in_lists(void *ctx, const void *recs, size_t n, struct err *e)
     return 0;
 }
 
-/* All samples as they came: to `times` to be sorted, or, when that is NULL, to their lists. */
+/*
+ * Reads all samples in order of arrival, into `times` for sorting, or, if that is NULL, to their
+ * lists.
+ */
 static int read_arrived(struct finish *f, struct spill *times, struct err *e)
 {
     struct column_reader reader;
@@ -345,12 +350,12 @@ struct hw_walk {
     struct samples *s;
     const struct hw_sink *to;
     struct spill *next;
-    const uint32_t *order;  /* addresses' indices, ascending by address */
-    const uint32_t *places; /* the other way round */
-    size_t lists;           /* of all addresses: begun so far */
+    const uint32_t *order;  /* indices of addresses, ascending by address */
+    const uint32_t *places; /* the inverse of `order` */
+    size_t lists;           /* lists begun so far, over all addresses */
 };
 
-/* Begins all lists up to number `list`; six belong to an address. */
+/* Begins all lists up to number `list`; an address has six. */
 static int begin_lists(struct hw_walk *w, size_t list, struct err *e)
 {
     for (; w->lists <= list; w->lists++) {

@@ -2,10 +2,10 @@
 #define TIDEMARK_TRACE_STORE_SAMPLES_H
 
 /*
- * Call stack samples of all threads, those taken at context switches among them, and hardware
- * samples. They come as the client's buffers are emptied, so not quite in order of time, and stand
- * in file-backed columns in that order. Call stack samples are put in the file's order once, at the
- * end, by samples_finish; hardware samples while they are saved.
+ * Call stack samples of all threads, including those at context switches, and hardware samples.
+ * They arrive as the client's buffers are emptied, so not quite in order of time, and are stored in
+ * file-backed columns in that order. samples_finish sorts call stack samples into the file's order
+ * once, at the end; hardware samples are sorted while they are saved.
  *
  * Rules: server/TracyWorker.cpp ProcessCallstackSample, ProcessCallstackSampleInsertSample,
  * ProcessHwSample* @ v0.14.0.
@@ -20,7 +20,7 @@
 #include "base/vec.h"
 #include "trace/store/callstacks.h"
 
-/* Addresses of hardware samples that are told apart; samples of further ones are only counted. */
+/* The most addresses of hardware samples; samples of further ones are only counted. */
 #define HW_ADDRESSES_MAX ((size_t)1 << 22)
 #define HW_COUNTERS 6u
 
@@ -30,13 +30,13 @@ struct sample {
     uint32_t callstack;
 } __attribute__((packed));
 
-/* What one thread has. */
+/* The samples of a thread. */
 struct sample_thread {
     int64_t last_time;
-    uint64_t first; /* this and the next three are known after samples_finish: in `sorted` */
+    uint64_t first; /* `first` and the next three are set by samples_finish: position in `sorted` */
     uint64_t samples;
     uint64_t switch_samples;
-    uint64_t kernel;   /* samples whose innermost frame is the kernel's */
+    uint64_t kernel;   /* samples whose innermost frame is in the kernel */
     int64_t held_time; /* the first half of a pair, see samples.combine; 0: none */
     uint32_t held_callstack;
 };
@@ -49,48 +49,51 @@ struct hw_address {
 struct samples {
     struct spool *spool;
     /*
-     * The client sends each sample in two parts of equal time, kernel frames first, to be joined.
-     * Set from its welcome (Windows).
+     * The client sends each sample in two parts of equal time, kernel frames first, which must be
+     * joined. Set from its welcome (Windows).
      */
     bool combine;
     VEC(struct sample_thread) threads; /* by local thread number */
-    struct column arrived;             /* in the order of the stream */
+    struct column arrived;             /* in stream order */
     /* After samples_finish: by thread number, each thread's switch samples, then its samples. */
     struct column sorted; /* struct sample */
     bool finished;
-    bool disorder; /* some did not come in order of time */
+    bool disorder; /* some arrived out of order */
     VEC(struct hw_address) hw;
     struct map hw_numbers; /* ip → index in hw */
     struct column hw_times;
-    uint64_t hw_overflow; /* samples of addresses beyond HW_ADDRESSES_MAX, not kept */
+    uint64_t hw_overflow; /* dropped samples of addresses beyond HW_ADDRESSES_MAX */
 };
 
 void samples_init(struct samples *s, struct spool *spool);
 void samples_release(struct samples *s);
 
-/* Drops all samples: a new part begins. */
+/* Drops all samples, for a new part. */
 void samples_clear(struct samples *s);
 
-/* `thread` is a local number, `callstack` not 0; `at_switch`: taken at a context switch. */
+/*
+ * Adds a sample. `thread` is a local number, `callstack` is not 0; `at_switch`: taken at a context
+ * switch.
+ */
 int samples_add(struct samples *s, uint16_t thread, int64_t time, uint32_t callstack,
                 bool at_switch, struct callstacks *stacks, struct err *e);
 
-/* `counter` is below HW_COUNTERS, in the file's order. */
+/* Adds a hardware sample. `counter` is below HW_COUNTERS, in the file's order. */
 int samples_add_hw(struct samples *s, uint64_t ip, unsigned counter, int64_t time, struct err *e);
 
 /*
- * Puts the samples in order, thread by thread and by time. Two samples of a thread at one known
- * time become one, whose call stack is both, the one that came first innermost. `dir` for a
- * temporary file, or NULL.
+ * Sorts the samples by thread and time. Two samples of a thread with one known time become one,
+ * whose call stack joins both, that of the earlier arrival innermost. `dir` for a temporary file,
+ * or NULL.
  */
 int samples_finish(struct samples *s, struct callstacks *stacks, const char *dir, struct err *e);
 
-/* What a thread has; all 0 when nothing, and before samples_finish. */
+/* The samples of a thread; all 0 when it has none, and before samples_finish. */
 struct sample_thread samples_of(const struct samples *s, uint16_t thread);
 
 /*
- * Hands over all hardware samples: once per address, in order of address, its counts, then its
- * times, counter after counter, each in order of time.
+ * Receives all hardware samples: for each address in ascending order its counts, then its times,
+ * counter after counter, each in order of time.
  */
 struct hw_sink {
     void *ctx;

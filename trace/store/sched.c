@@ -5,7 +5,7 @@
 
 #include "trace/store/spill.h"
 
-/* Records of a sort that are in memory. */
+/* Records of a sort kept in memory. */
 #define SORTED_IN_MEMORY ((size_t)1 << 18)
 
 static int no_room(struct err *e)
@@ -13,7 +13,9 @@ static int no_room(struct err *e)
     return err_no_memory(e, "context switches");
 }
 
-/* The error of a reader, which gives NULL at the end, too; `e` may hold an older one. */
+/*
+ * Passes on the error of a reader, which also returns NULL at the end; `e` may hold an older error.
+ */
 static int pass_on(const struct err *own, struct err *e)
 {
     if (own->code == 0)
@@ -22,9 +24,9 @@ static int pass_on(const struct err *own, struct err *e)
     return -1;
 }
 
-/* ---- what is kept of a finished stretch */
+/* ---- stored form of a finished run */
 
-/* As distances to the start, wakeup and end take few bits. */
+/* Wakeup and end are stored as distances from the start, which take few bits. */
 struct stored_run {
     int64_t start;
     uint64_t waited; /* start - wakeup */
@@ -73,7 +75,7 @@ static int64_t end_of(int64_t start, uint64_t run)
     return run ? start + (int64_t)(run - 1) : -1;
 }
 
-/* ---- life */
+/* ---- initialisation and release */
 
 void sched_init(struct sched *s, struct spool *spool)
 {
@@ -98,7 +100,7 @@ void sched_release(struct sched *s)
     *s = (struct sched){0};
 }
 
-/* A stretch that is open goes on from time 0; nothing else is left of what was before. */
+/* An open run continues from time 0; everything before is dropped. */
 static void carry_thread(struct sched_thread *t)
 {
     bool open = t->count && t->last.end == -1;
@@ -110,7 +112,7 @@ static void carry_thread(struct sched_thread *t)
         t->last.wakeup = t->last.start = 0;
 }
 
-/* One that does not run has no state: it gets a place again when it does. */
+/* A thread that does not run has no state: it gets an entry again when it runs. */
 static void carry_threads(struct sched *s)
 {
     size_t kept = 0;
@@ -127,7 +129,7 @@ static void carry_threads(struct sched *s)
     s->threads.len = kept;
 }
 
-/* Of the threads that processors ran those stay that they run now, and number 0. */
+/* Of the threads that CPUs ran, keeps those that run now, and number 0. */
 static void carry_cpus(struct sched *s)
 {
     uint8_t needed[SCHED_THREADS_MAX / 8] = {1};
@@ -181,7 +183,7 @@ static struct sched_thread *find_thread(struct sched *s, uint64_t id)
     return number ? &s->threads.at[*number] : NULL;
 }
 
-/* *t is NULL, and that counted, when there are too many. */
+/* *t is NULL, and that is counted, when there are too many threads. */
 static int thread_at(struct sched *s, uint64_t id, struct sched_thread **t, struct err *e)
 {
     *t = find_thread(s, id);
@@ -199,7 +201,7 @@ static int thread_at(struct sched *s, uint64_t id, struct sched_thread **t, stru
     return 0;
 }
 
-/* Begins a stretch: the one before is finished. */
+/* Begins a run and finishes the previous one. */
 static int push_run(struct sched *s, struct sched_thread *t, const struct sched_run *run,
                     struct err *e)
 {
@@ -225,7 +227,9 @@ static int push_run(struct sched *s, struct sched_thread *t, const struct sched_
     return 0;
 }
 
-/* The external number of a thread: 16 bits, the last one for those beyond. */
+/*
+ * The external number of a thread: 16 bits; the last one is shared by all threads beyond the limit.
+ */
 static int external_number(struct sched *s, uint64_t id, uint16_t *number, struct err *e)
 {
     if (s->externals.len == 0 && !vec_push(&s->externals, 0))
@@ -284,7 +288,7 @@ static void thread_out(struct sched *s, const struct sched_switch *sw)
 {
     struct sched_thread *t = find_thread(s, sw->old_thread);
     if (!t || t->count == 0)
-        return; /* it ran before there was anybody to see it begin */
+        return; /* it started running before the capture began */
     s->disorder += t->last.end != -1;
     t->last.end = sw->time;
     t->last.reason = sw->reason;
@@ -294,7 +298,7 @@ static void thread_out(struct sched *s, const struct sched_switch *sw)
     t->running_time += sw->time - t->last.start;
 }
 
-/* A wakeup that came while the thread still ran is that of its next stretch, when it fits. */
+/* A wakeup that arrived while the thread still ran belongs to its next run, if it fits. */
 static void take_pending_wakeup(struct sched_thread *t)
 {
     if (t->pending_wakeup == 0 || t->count < 2 || t->pending_wakeup < t->previous_wakeup ||
@@ -430,17 +434,17 @@ void sched_fiber_leave(struct sched *s, int64_t time, uint64_t thread)
     *running = 0;
 }
 
-/* ---- out again, list by list */
+/* ---- reading, list by list */
 
 struct sorted_run {
-    int64_t list; /* what the spill sorts by */
+    int64_t list; /* sort key of the spill */
     struct sched_run run;
 };
 
 struct walk {
     const struct sched_lists *to;
     const uint64_t *counts; /* by list */
-    uint32_t next;          /* list to begin */
+    uint32_t next;          /* next list to begin */
 };
 
 /* Begins all lists up to `list`: those in between are empty. */
@@ -464,7 +468,7 @@ static int walk_put(void *ctx, const void *recs, size_t n, struct err *e)
     return 0;
 }
 
-/* Adds a column's stretches of the lists that `places` names (UINT32_MAX: not wanted). */
+/* Adds a column's runs of the lists in `places` (UINT32_MAX: skip). */
 static int add_runs(struct sched *s, struct spill *sp, const uint32_t *places, struct err *e)
 {
     struct column_reader reader;

@@ -76,7 +76,7 @@ static int section_append(struct sections *s, const struct section *section, int
     *to = *section;
     int64_t *to_end = column_append(&s->ends, e);
     if (!to_end) {
-        column_drop_last(&s->list); /* the two columns stay in step */
+        column_drop_last(&s->list); /* keep the two columns in step */
         return -1;
     }
     *to_end = end;
@@ -127,7 +127,8 @@ int sections_leave(struct sections *s, uint32_t id, int64_t time, struct err *e)
 
 /* ---- parts */
 
-/* An open section and where its id is: the maps of open sections are by id, the list is by place.
+/*
+ * An open section and its id's location: the map of open sections is by id, the list by position.
  */
 struct open_section {
     uint64_t index;
@@ -142,7 +143,7 @@ static int compare_index(const void *a, const void *b)
     return x->index < y->index ? -1 : x->index > y->index;
 }
 
-/* Fills in what the list says of the open sections, which are in its order. */
+/* Fills in the list's data of the open sections, which are in its order. */
 static int read_open(struct sections *s, struct open_section *open, size_t n, struct err *e)
 {
     struct column_reader r;

@@ -8,8 +8,8 @@
 #include "base/run_heap.h"
 #include "base/tempfile.h"
 
-#define MERGE_MIN 16u         /* records of a run read at once, at least */
-#define PIECE ((size_t)65536) /* that are handed over at a time where nothing is merged */
+#define MERGE_MIN 16u         /* least records read from a run at a time */
+#define PIECE ((size_t)65536) /* records delivered at a time when nothing is merged */
 
 void spill_init(struct spill *s, size_t size, size_t capacity, const char *dir)
 {
@@ -45,7 +45,10 @@ static bool is_sorted(const struct spill *s)
     return true;
 }
 
-/* Merges from[lo, mid) and from[mid, hi) into to[lo, hi); at equal times the first goes first. */
+/*
+ * Merges from[lo, mid) and from[mid, hi) into to[lo, hi); at equal times the first range goes
+ * first.
+ */
 static void merge_halves(uint8_t *to, const uint8_t *from, size_t size, size_t lo, size_t mid,
                          size_t hi)
 {
@@ -56,7 +59,7 @@ static void merge_halves(uint8_t *to, const uint8_t *from, size_t size, size_t l
     }
 }
 
-/* Bottom-up merge sort between the two buffers; gives the one that is sorted. */
+/* Bottom-up merge sort between the two buffers; returns the sorted one. */
 static uint8_t *merge_sort(uint8_t *from, uint8_t *to, size_t size, size_t n)
 {
     for (size_t width = 1; width < n; width *= 2) {
@@ -72,18 +75,17 @@ static uint8_t *merge_sort(uint8_t *from, uint8_t *to, size_t size, size_t n)
     return from;
 }
 
-/* Long lists are sorted digit by digit, the lowest first; digits that all records share are left
- * out. */
+/* Long lists are sorted digit by digit, lowest first; digits equal in all records are skipped. */
 #define DIGIT_BITS 11
 #define DIGIT_COUNT ((64 + DIGIT_BITS - 1) / DIGIT_BITS)
 #define DIGIT_VALUES (1u << DIGIT_BITS)
 #define RADIX_MIN 4096u
 
 struct digits {
-    uint32_t place[DIGIT_COUNT][DIGIT_VALUES]; /* first how many, then where they go */
+    uint32_t place[DIGIT_COUNT][DIGIT_VALUES]; /* first the counts, then the target positions */
 };
 
-/* Negative times come before others. */
+/* Flips the sign so that negative times come first. */
 static inline unsigned digit_of(const uint8_t *rec, unsigned digit)
 {
     uint64_t key = (uint64_t)time_of(rec) ^ UINT64_C(1) << 63;
@@ -108,7 +110,7 @@ scatter(uint32_t *place, unsigned digit, uint8_t *to, const uint8_t *from, size_
     }
 }
 
-/* Copies of a length that the compiler knows are much faster. */
+/* Copies of a compile-time length are much faster. */
 static void move_by_digit(uint32_t *place, unsigned digit, uint8_t *to, const uint8_t *from,
                           size_t size, size_t n)
 {
@@ -210,18 +212,18 @@ int spill_add(struct spill *s, const void *recs, size_t n, struct err *e)
 
 /* ---- merging runs */
 
-/* The part of a run that is in memory. */
+/* The part of a run that is loaded in memory. */
 struct merge_input {
     uint8_t *buf;
     size_t pos, n;         /* records in buf */
-    struct spill_run rest; /* still on disk */
+    struct spill_run rest; /* the part still on disk */
 };
 
 struct merge {
     struct spill *s;
     struct merge_input *inputs;
-    struct run_heap heap; /* of inputs, the earliest record first */
-    size_t piece;         /* records of one buffer */
+    struct run_heap heap; /* of inputs, earliest record at the top */
+    size_t piece;         /* records per buffer */
     uint8_t *buf;         /* one buffer per input, and one for the output */
 };
 
@@ -244,7 +246,7 @@ static const uint8_t *head(const struct merge *m, size_t i)
     return in->buf + in->pos * m->s->size;
 }
 
-/* Runs are in the order of the list, so at equal times the earlier run goes first. */
+/* Runs are in list order, so at equal times the earlier run goes first. */
 static bool before(const void *ctx, size_t a, size_t b)
 {
     const struct merge *m = ctx;
@@ -252,7 +254,7 @@ static bool before(const void *ctx, size_t a, size_t b)
     return ta < tb || (ta == tb && a < b);
 }
 
-/* Takes the earliest record to `out`. */
+/* Moves the earliest record to `out`. */
 static int take(struct merge *m, uint8_t *out, struct err *e)
 {
     struct merge_input *in = &m->inputs[m->heap.at[0]];
@@ -303,7 +305,7 @@ static int merge_runs(struct spill *s, spill_put *put, void *ctx, struct err *e)
     return status;
 }
 
-/* Runs of which each begins where the one before ends: as they stand. */
+/* Delivers disjoint ascending runs one after another without merging. */
 static int concatenate_runs(struct spill *s, spill_put *put, void *ctx, struct err *e)
 {
     uint64_t n = s->end / s->size, most = s->capacity < PIECE ? s->capacity : PIECE;
@@ -329,7 +331,7 @@ int spill_drain(struct spill *s, spill_put *put, void *ctx, struct err *e)
     } else {
         if (s->n > 0)
             status = write_run(s, e);
-        free(s->buf); /* the merge needs the room */
+        free(s->buf); /* frees memory for the merge */
         s->buf = NULL;
         if (status == 0)
             status = (s->unordered ? merge_runs : concatenate_runs)(s, put, ctx, e);

@@ -2,8 +2,8 @@
 #define TIDEMARK_TRACE_STORE_SPILL_H
 
 /*
- * Sorts a list of records by time in bounded memory: what does not fit goes in sorted runs to an
- * unlinked temporary file and is merged at the end. Records of equal time keep their order. A
+ * Sorts a list of records by time in bounded memory: sorted runs that exceed memory go to an
+ * unlinked temporary file and are merged at the end. Records of equal time keep their order. A
  * record is any struct that begins with its int64_t time.
  */
 
@@ -20,24 +20,25 @@ struct spill_run {
 };
 
 struct spill {
-    size_t size;     /* bytes of a record */
-    size_t capacity; /* records kept in memory */
+    size_t size;     /* bytes per record */
+    size_t capacity; /* most records kept in memory */
     const char *dir;
     uint8_t *buf;
     size_t n;
-    int fd; /* -1 until needed */
+    int fd; /* opened on first use; -1 before */
     uint64_t end;
     VEC(struct spill_run) runs;
     int64_t last;   /* time of the last record of the last run */
-    bool unordered; /* a run begins before the one before it ends */
+    bool unordered; /* a run begins before its predecessor ends */
 };
 
-/* 48 MiB for a buffer and as much again while it is sorted. */
+/* 48 MiB for a buffer, and as much again while it is sorted. */
 #define SPILL_BYTES ((size_t)48 << 20)
 
 /*
- * `size` bytes each; `capacity` records in memory, 0: as many as fit SPILL_BYTES; `dir` for the
- * temporary file, NULL: $TMPDIR, else /var/tmp (the string must outlive the spill).
+ * `size`: bytes per record. `capacity`: records kept in memory; 0: as many as fit SPILL_BYTES.
+ * `dir`: folder of the temporary file; NULL: $TMPDIR, else /var/tmp. The string must outlive the
+ * spill.
  */
 void spill_init(struct spill *s, size_t size, size_t capacity, const char *dir);
 void spill_release(struct spill *s);
@@ -46,7 +47,7 @@ int spill_add(struct spill *s, const void *recs, size_t n, struct err *e);
 
 typedef int spill_put(void *ctx, const void *recs, size_t n, struct err *e);
 
-/* Hands over all records in order of time and makes the spill empty, to be used again. */
+/* Delivers all records in order of time and empties the spill for reuse. */
 int spill_drain(struct spill *s, spill_put *put, void *ctx, struct err *e);
 
 #endif

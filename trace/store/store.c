@@ -10,7 +10,9 @@
 
 #define OTHER_POOLS "(other pools)"
 
-/* Eight windows of zstd's level 19: less would refuse files that official tools write. */
+/*
+ * Eight windows of zstd's level 19: a smaller limit would reject files that official tools write.
+ */
 #define TRACE_DECODERS_LEAST (UINT64_C(64) << 20)
 
 static int init_tables(struct trace *t, struct err *e)
@@ -140,7 +142,7 @@ int trace_renew(struct trace *t, struct err *e)
     return status;
 }
 
-/* ---- how full it is */
+/* ---- fill levels */
 
 struct trace_lengths trace_lengths(const struct trace *t)
 {
@@ -169,7 +171,7 @@ bool trace_is_full_to(const struct trace *t, unsigned percent)
 
 /* ---- threads */
 
-/* What earlier parts know of a thread that gets a place again. */
+/* The known facts about a thread of earlier parts that gets an entry again. */
 static struct trace_thread thread_of(const struct trace_threads *th, uint64_t id)
 {
     const uint64_t *known = map_find(&th->known_numbers, id);
@@ -187,7 +189,7 @@ int trace_thread_number(struct trace *t, uint64_t id, uint16_t *number, struct e
     uint64_t *found = map_find(&th->numbers, id);
     if (!found) {
         if (th->list.len + 1 >= th->limit && th->list.len) {
-            /* The table is full: its last place stands for all threads that follow. */
+            /* The table is full: all further threads share its last entry. */
             th->overflow++;
             if (th->list.len < th->limit) {
                 struct trace_thread other = {.id = UINT32_MAX};

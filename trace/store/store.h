@@ -2,9 +2,9 @@
 #define TIDEMARK_TRACE_STORE_STORE_H
 
 /*
- * A trace in memory: what a capture collects and what a loaded file gives. Tables of names, call
- * stacks and frames are resident; columns of events are file-backed. Objects refer to each other by
- * number, never by pointer.
+ * A trace in memory: the data of a capture or of a loaded file. Tables of names, call stacks and
+ * frames are resident; columns of events are file-backed. Objects refer to each other by number,
+ * never by pointer.
  */
 
 #include <stdbool.h>
@@ -33,9 +33,9 @@
 #include "trace/store/system.h"
 #include "trace/store/zones.h"
 
-/* Facts of the whole trace: the file's header. Texts are string numbers. */
+/* Facts about the whole trace, in the file's header. Texts are string numbers. */
 struct trace_facts {
-    uint32_t file_version; /* of the file it was loaded from; 0 for a capture */
+    uint32_t file_version; /* of the loaded file; 0 for a capture */
     int64_t resolution;    /* ns */
     double timer_mul;      /* ns per tick */
     int64_t delay;         /* ns */
@@ -48,7 +48,7 @@ struct trace_facts {
     uint32_t cpu_id;
     char cpu_manufacturer[12];
     bool on_demand;
-    int64_t on_demand_time; /* ns; when an on-demand client was connected to */
+    int64_t on_demand_time; /* ns; time of the connection to an on-demand client */
     uint32_t capture_name;
     uint32_t program;
     uint32_t host_info;
@@ -58,43 +58,43 @@ struct trace_facts {
 
 struct trace_thread {
     uint64_t id;   /* OS id; fibers from 2^32 up */
-    uint32_t name; /* string number, 0 unknown */
+    uint32_t name; /* string number; 0: unknown */
     bool is_fiber;
-    bool listed; /* has events of its own, so the file's thread list names it */
-    bool local;  /* has its place in the file's table of local threads */
+    bool listed; /* has events, so the file's thread list names it */
+    bool local;  /* has an entry in the file's table of local threads */
     int32_t group_hint;
 };
 
 struct trace_threads {
     VEC(struct trace_thread) list; /* list.at[0] has id 0, as in the file */
-    VEC(uint16_t) order;           /* the listed ones, in the order in which they became so */
-    VEC(uint16_t) locals;          /* the local ones, likewise */
+    VEC(uint16_t) order;           /* the listed threads, in the order in which they were listed */
+    VEC(uint16_t) locals;          /* the local threads, likewise */
     struct map numbers;            /* id → index */
-    uint64_t last_id;              /* a cache of one */
+    uint64_t last_id;              /* a cache of one entry */
     uint16_t last_number;
-    VEC(struct trace_thread) known; /* of earlier parts, with no place now: names, fibers' groups */
+    VEC(struct trace_thread) known; /* of earlier parts, without an entry: names, fibers' groups */
     struct map known_numbers;       /* id → index in known */
     uint32_t limit;                 /* THREADS_MAX, or less in tests */
-    uint64_t overflow;              /* look-ups beyond the limit, which gave the last thread */
+    uint64_t overflow;              /* look-ups beyond the limit, which returned the last thread */
 };
 
-/* Number i + 1 in the file is locations.at[i], number -1 - i is location_payloads.at[i]. */
+/* In the file, number i + 1 is locations.at[i], and number -1 - i is location_payloads.at[i]. */
 struct trace_location {
     uint64_t pointer;
     uint64_t name, function, file; /* client pointers */
     uint32_t line;
-    uint32_t color; /* 0xBBGGRR, 0 = none */
-    bool known;     /* the client has said what it is */
+    uint32_t color; /* 0xBBGGRR; 0: none */
+    bool known;     /* the client has described it */
 };
 
-/* A source location that came with its zone. Texts are string numbers. */
+/* A source location sent with its zone. Texts are string numbers. */
 struct trace_location_payload {
     uint32_t name, function, file;
     uint32_t line;
-    uint32_t color; /* 0xBBGGRR, 0 = none */
+    uint32_t color; /* 0xBBGGRR; 0: none */
 };
 
-/* What the file has for "no source location". */
+/* The file's value for "no source location". */
 #define LOCATION_NONE INT16_MAX
 
 struct trace_symbol {
@@ -102,7 +102,7 @@ struct trace_symbol {
     uint32_t name, file, line, image, call_file, call_line;
     uint32_t size;
     bool is_inline;
-    bool known; /* the client said where it is defined */
+    bool known; /* the client has sent its definition */
 };
 
 /* Lengths of the tables whose numbers the file bounds. */
@@ -112,8 +112,8 @@ struct trace_lengths {
 
 struct trace {
     struct spool spool;
-    struct spool lasting;     /* of what every part of a trace has: code and source texts */
-    struct pageable pageable; /* of a loaded trace: what its tables take beyond a budget */
+    struct spool lasting;     /* of data that all parts of a trace share: code and source texts */
+    struct pageable pageable; /* of a loaded trace: table memory beyond a budget */
     size_t memory_budget;     /* resident_budget of its options; 0: the default */
     struct trace_facts facts;
     struct strings strings;
@@ -133,20 +133,20 @@ struct trace {
     struct samples samples;
     VEC(struct trace_location) locations;
     size_t location_limit;                      /* LOCATIONS_MAX, or less in tests */
-    uint64_t location_overflow;                 /* locations beyond it, which are not kept */
+    uint64_t location_overflow;                 /* dropped locations beyond the limit */
     struct map location_numbers;                /* client pointer → index in locations */
-    VEC(struct trace_location) known_locations; /* of earlier parts, with no place now */
+    VEC(struct trace_location) known_locations; /* of earlier parts, without an entry now */
     struct map known_location_numbers;          /* client pointer → index in them */
     VEC(struct trace_location_payload) location_payloads;
-    struct trace_lengths carried; /* what the part at hand began with */
+    struct trace_lengths carried; /* at the start of the current part */
     VEC(struct trace_symbol) symbols;
     struct map symbol_numbers;       /* address → index in symbols */
     struct map code_symbols;         /* code address → symbol address */
     struct keyed_blobs symbol_codes; /* symbol address → its machine code */
-    struct keyed_blobs sources;      /* texts of source files by their answer's number */
-    VEC(uint32_t) source_paths;      /* of the i-th of them, at the end; 0: not to be saved */
-    VEC(uint32_t) app_info;          /* string numbers; our own facts are "tidemark.KEY=VALUE" */
-    char behind[160];                /* of the file: see struct trace_info; "" for a capture */
+    struct keyed_blobs sources;      /* texts of source files by the number in the answer */
+    VEC(uint32_t) source_paths;      /* of the i-th text, set at the end; 0: not saved */
+    VEC(uint32_t) app_info;          /* string numbers; Tidemark's facts are "tidemark.KEY=VALUE" */
+    char behind[160];                /* of the file, see struct trace_info; "" for a capture */
 };
 
 #define TRACE_BUDGET ((size_t)80 << 20)
@@ -155,8 +155,8 @@ struct trace {
 struct trace_options {
     const char *spool_dir; /* NULL: the default of spool_init */
     /*
-     * Bytes of event columns kept in memory, TRACE_BUDGET if it is 0. A loaded trace shares it
-     * among columns, tables and frees that lie ahead.
+     * Bytes of event columns kept in memory; 0: TRACE_BUDGET. A loaded trace divides it among
+     * columns, tables and pending frees.
      */
     size_t resident_budget;
 };
@@ -165,55 +165,54 @@ int trace_init(struct trace *t, const struct trace_options *options, struct err 
 void trace_release(struct trace *t);
 
 /*
- * Has the tables of a trace that was just initialised take memory that the kernel can write out,
- * beyond TRACE_TABLES_BUDGET or a third of the resident budget that was asked for. For traces that
- * are loaded: a capture is forked to be saved, and its memory is watched
- * (server/capture/memory_limit.h).
+ * Makes the tables of a newly initialised trace pageable beyond TRACE_TABLES_BUDGET, or a third of
+ * the requested resident budget. For loaded traces: a capture is forked to be saved, and its memory
+ * is watched (server/capture/memory_limit.h).
  */
 int trace_make_pageable(struct trace *t, struct err *e);
 
-/* For struct container_limits; 0: the default. */
+/* A limit for struct container_limits; 0: the default. */
 uint64_t trace_decoder_budget(const struct trace *t);
 
-/* What trace_make_pageable made, or NULL. */
+/* The allocator that trace_make_pageable set up, or NULL. */
 static inline struct pageable *trace_pageable(struct trace *t)
 {
     return t->pageable.dir ? &t->pageable : NULL;
 }
 
 /*
- * Empties it of all but code and source texts, keeping its limits and its spools' files. To be done
- * when no column holds anything that is needed. On an error it must only be released.
+ * Drops everything but code and source texts, and keeps the limits and the spools' files. Call it
+ * when no column holds needed data. After an error the trace may only be released.
  */
 int trace_renew(struct trace *t, struct err *e);
 
 struct trace_lengths trace_lengths(const struct trace *t);
 
 /*
- * Whether one of these tables, or that of the threads that processors run (trace/store/sched.h), is
- * at so many percent of what a file can number, and at least a tenth of it came since the part at
- * hand began: another part would have room.
+ * Whether one of these tables, or that of the threads that CPUs run (trace/store/sched.h), is at
+ * `percent` of the file's limit, and at least a tenth of the limit was added since the current part
+ * began: another part would have room.
  */
 #define TRACE_NEARLY_FULL 95u
 bool trace_is_full_to(const struct trace *t, unsigned percent);
 
-/* The number of a thread id, added when new. Past 65,536 threads further ones share the last. */
+/* The number of a thread id, added if new. Beyond 65,536 threads, further ones share the last. */
 int trace_thread_number(struct trace *t, uint64_t id, uint16_t *number, struct err *e);
 
-/* Has the file's thread list name the thread, at the place of its first call. */
+/* Adds the thread to the file's thread list, in order of first calls. */
 int trace_list_thread(struct trace *t, uint16_t number, struct err *e);
 
 /*
- * Gives the thread the next place in the file's table of local threads, if it has none. The
+ * Gives the thread the next entry in the file's table of local threads, if it has none. The
  * official server does so at the first memory event, message, fiber or GPU zone of a thread, and
- * its csvexport shows the places (server/TracyWorker.cpp CompressThread @ v0.9.1 … v0.14.0).
+ * its csvexport shows the positions (server/TracyWorker.cpp CompressThread @ v0.9.1 … v0.14.0).
  */
 int trace_local_thread(struct trace *t, uint16_t number, struct err *e);
 
-/* Name of a pool: "default" for key 0, the text at its key, or "0x…" while unknown. */
+/* The name of a pool: "default" for key 0, the text at its key, or "0x…" while unknown. */
 struct view trace_pool_name(const struct trace *t, const struct pool *p, char room[32]);
 
-/* When there were too many pools: names the one that stands for them, and adds the fact. */
+/* If there were too many pools: names the pool that collects them, and adds the fact. */
 int trace_note_other_pools(struct trace *t, struct err *e);
 
 /* Adds "tidemark.KEY=VALUE" to the app info; VALUE is printf-formatted. */
@@ -221,9 +220,9 @@ int trace_add_fact(struct trace *t, struct err *e, const char *key, const char *
     __attribute__((format(printf, 4, 5)));
 
 /*
- * The number by which the profiler calls frame `index` (from 0) of the main set: an on-demand
- * client's frames go on from those before the connection (GetFrameNumber,
- * profiler/src/profiler/TracyView_Utility.cpp @ v0.14.0). Those of other sets count from 1.
+ * The profiler's number of frame `index` (from 0) of the main set: an on-demand client's frames
+ * continue those before the connection (GetFrameNumber, profiler/src/profiler/TracyView_Utility.cpp
+ * @ v0.14.0). Frames of other sets count from 1.
  */
 static inline uint64_t trace_frame_number(const struct trace *t, uint64_t index)
 {
@@ -231,7 +230,7 @@ static inline uint64_t trace_frame_number(const struct trace *t, uint64_t index)
     return index + (offset ? offset - 1 : 0);
 }
 
-/* The value of the n-th fact of that key, or an empty view with p == NULL. */
+/* The value of the n-th fact with that key, or an empty view with p == NULL. */
 struct view trace_fact(const struct trace *t, const char *key, unsigned n);
 
 #endif

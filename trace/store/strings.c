@@ -4,7 +4,7 @@
 #include <string.h>
 #include <xxhash.h>
 
-/* Of texts that share one. Pageable ones are large, as each may be a mapping. */
+/* Sizes of blocks shared by texts. Pageable blocks are large, as each may be a mapping. */
 #define BLOCK_SIZE ((size_t)64 << 10)
 #define BLOCK_SIZE_PAGEABLE ((size_t)4 << 20)
 
@@ -44,7 +44,7 @@ static char *strings_block(struct strings *s, size_t size)
     return block.at;
 }
 
-/* A copy of `text`, or NULL. Long texts get a block of their own. */
+/* A copy of `text`, or NULL. A long text gets a separate block. */
 static char *strings_copy(struct strings *s, struct view text)
 {
     size_t need = text.len + 1, size = s->pageable ? BLOCK_SIZE_PAGEABLE : BLOCK_SIZE;
@@ -123,7 +123,7 @@ void strings_clear(struct strings *s)
     strings_use(s, before.pageable);
 }
 
-/* The slot that has the text, or where it would be. There must be a table. */
+/* The slot of the text, or where it would be. There must be a table. */
 static struct string_slot *find_slot(const struct strings *s, struct view text, uint32_t hash)
 {
     size_t at = hash & s->table_mask;
@@ -151,7 +151,7 @@ uint32_t strings_restore(struct strings *s, struct view text, struct err *e)
     return number;
 }
 
-/* At 99 % of the format's limit new texts share one number, and are counted. */
+/* At 99 % of the format's limit, new texts share one number and are counted. */
 static bool strings_full(const struct strings *s)
 {
     return s->list.len >= (uint64_t)s->limit * 99 / 100;

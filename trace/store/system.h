@@ -2,8 +2,8 @@
 #define TIDEMARK_TRACE_STORE_SYSTEM_H
 
 /*
- * What the client says of its machine and of its end: the processors, and a crash. Parameters have
- * no place in the file (server/TracyWorker.cpp m_params @ v0.14.0), so they are not kept.
+ * The client's facts about its machine and its end: CPUs and a crash. The file cannot hold
+ * parameters (server/TracyWorker.cpp m_params @ v0.14.0), so they are dropped.
  */
 
 #include <stdint.h>
@@ -13,7 +13,7 @@
 #include "base/vec.h"
 #include "trace/file/limits.h"
 
-/* A logical processor and where it is. `die` is 0 where the client's protocol has none. */
+/* A logical CPU and its location. `die` is 0 if the client's protocol has none. */
 struct system_cpu {
     uint32_t package, die, core, cpu;
 };
@@ -26,15 +26,15 @@ struct system_crash {
 };
 
 struct system_facts {
-    VEC(struct system_cpu) cpus; /* in the order in which they came */
-    struct map known;            /* cpu → nothing */
-    uint64_t overflow;           /* news of processors beyond PROCESSORS_MAX */
+    VEC(struct system_cpu) cpus; /* in order of arrival */
+    struct map known;            /* set of CPUs */
+    uint64_t overflow;           /* reports of CPUs beyond PROCESSORS_MAX */
     struct system_crash crash;   /* the latest report */
 };
 
 void system_release(struct system_facts *s);
 
-/* The first news of a processor stands: an on-demand client may tell it twice. */
+/* Adds a CPU. The first report of a CPU counts: an on-demand client may repeat it. */
 int system_add_cpu(struct system_facts *s, const struct system_cpu *cpu, struct err *e);
 
 #endif

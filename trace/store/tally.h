@@ -2,9 +2,9 @@
 #define TIDEMARK_TRACE_STORE_TALLY_H
 
 /*
- * Numbers that a counting pass over a trace leaves for the pass that writes: appended in the order
- * of the file, taken back in the same order. They lie in a file-backed column (base/spool.h), so
- * memory does not grow with how many there are.
+ * Numbers that a counting pass over a trace keeps for the writing pass: appended in file order and
+ * taken in the same order. They are in a file-backed column (base/spool.h), so memory does not grow
+ * with their number.
  */
 
 #include <stdint.h>
@@ -15,7 +15,7 @@
 struct tally {
     struct column column;
     struct column_reader reader;
-    const uint64_t *at; /* what has been read and not taken yet */
+    const uint64_t *at; /* read and not taken yet */
     size_t left;
 };
 
@@ -25,7 +25,10 @@ void tally_release(struct tally *t);
 
 int tally_add(struct tally *t, uint64_t n, struct err *e);
 
-/* The next number. -1 with ERR_INPUT when there is none: the input changed between the passes. */
+/*
+ * Takes the next number. -1 with ERR_INPUT when there is none: the input changed between the
+ * passes.
+ */
 int tally_take(struct tally *t, uint64_t *n, struct err *e);
 
 #endif

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define NOTES_TEXT_KEPT 4096u /* bytes of room that spare notes may keep */
+#define NOTES_TEXT_KEPT 4096u /* most bytes of room kept in spare notes */
 
 static const struct pack_layout begin_layout = {
     .element = sizeof(struct zone_begin),
@@ -84,7 +84,7 @@ void zones_release(struct zones *z)
     *z = (struct zones){0};
 }
 
-/* The zones of a thread, made when it has none yet; NULL when memory is short. */
+/* The zones of a thread, created if it has none; NULL when memory is short. */
 static struct zone_thread *thread_of(struct zones *z, uint16_t thread, struct err *e)
 {
     if (thread < z->threads.len && z->threads.at[thread])
@@ -110,9 +110,9 @@ struct zone_thread *zones_thread(struct zones *z, uint16_t thread, struct err *e
     return thread_of(z, thread, e);
 }
 
-/* ---- zones that have ended, by source location */
+/* ---- zones ended, by source location */
 
-/* Numbers count from 0 in both directions. */
+/* Maps both directions to numbers from 0. */
 static size_t ended_key(int16_t srcloc)
 {
     return srcloc < 0 ? (size_t)(-1 - srcloc) * 2 + 1 : (size_t)srcloc * 2;
@@ -139,7 +139,7 @@ static int count_ended(struct zones *z, int16_t srcloc, struct err *e)
 
 /* ---- notes */
 
-/* Gives the notes of a zone their place among the extras. */
+/* Assigns the notes of a zone their index among the extras. */
 static int place_notes(struct zones *z, struct zone_notes *n, struct err *e)
 {
     if (z->extras.len >= UINT32_MAX) {
@@ -152,8 +152,8 @@ static int place_notes(struct zones *z, struct zone_notes *n, struct err *e)
 }
 
 /*
- * The notes of an open zone, made at the first use: the official server numbers its extras in the
- * order in which zones ask for one. NULL when memory is short.
+ * The notes of an open zone, created at the first use: the official server numbers its extras in
+ * the order of first uses. NULL when memory is short.
  */
 static struct zone_notes *notes_of(struct zones *z, struct live_zone *zone, struct err *e)
 {
@@ -172,7 +172,7 @@ static struct zone_notes *notes_of(struct zones *z, struct live_zone *zone, stru
     return zone->notes = n;
 }
 
-/* Writes the notes to their place. */
+/* Writes the notes to their entry. */
 static int settle_notes(struct zones *z, struct zone_notes *n, struct err *e)
 {
     if (n->has_text) {
@@ -196,7 +196,7 @@ static void recycle_notes(struct zones *z, struct zone_notes *n)
     z->spare.at[z->spare.len++] = n;
 }
 
-/* The zone that a note is meant for. NULL, counted, when there is none. */
+/* The zone that a note applies to. NULL, counted, when there is none. */
 static struct live_zone *noted_zone(struct zones *z, uint16_t thread)
 {
     struct zone_thread *t = zones_of(z, thread);
@@ -255,7 +255,7 @@ int zones_set_color(struct zones *z, uint16_t thread, uint32_t color, struct err
 
 /* ---- begin and end */
 
-/* Room for a zone in both columns. */
+/* Appends a zone to both columns. */
 static int append_zone(struct zones *z, struct zone_thread *t, int64_t start, int16_t srcloc,
                        struct err *e)
 {
@@ -267,7 +267,7 @@ static int append_zone(struct zones *z, struct zone_thread *t, int64_t start, in
     *begin = (struct zone_begin){.start = start, .srcloc = srcloc};
     struct zone_end *end = column_append(&t->ends, e);
     if (!end) {
-        column_drop_last(&t->begins); /* the two columns stay in step */
+        column_drop_last(&t->begins); /* keep the two columns in step */
         return -1;
     }
     *end = (struct zone_end){0};
@@ -275,7 +275,7 @@ static int append_zone(struct zones *z, struct zone_thread *t, int64_t start, in
     return 0;
 }
 
-/* Counts a zone that begins inside of the `depth` outermost open ones. */
+/* Counts a zone that begins inside the `depth` outermost open ones. */
 static void count_child(struct zones *z, struct zone_thread *t, size_t depth)
 {
     if (depth >= z->depth_limit) {
@@ -326,7 +326,7 @@ static int put_end(struct zones *z, struct zone_thread *t, const struct live_zon
     return zone->notes ? settle_notes(z, zone->notes, e) : 0;
 }
 
-/* A zone may end before it began: the clocks of two processors need not agree. */
+/* A zone may end before its begin: the clocks of two CPUs may differ. */
 static uint64_t zone_length(int64_t start, int64_t end)
 {
     int64_t span = end - start; /* both have 48 bits */
@@ -412,7 +412,7 @@ int zones_carry(struct zones *z, struct err *e)
     return 0;
 }
 
-/* ---- of a saved trace */
+/* ---- loading a saved trace */
 
 int zones_put(struct zones *z, uint16_t thread, const struct zone_begin *b, uint32_t children,
               uint64_t *index, struct err *e)
@@ -427,7 +427,7 @@ int zones_put(struct zones *z, uint16_t thread, const struct zone_begin *b, uint
     *begin = *b;
     struct zone_end *end = column_append(&t->ends, e);
     if (!end) {
-        column_drop_last(&t->begins); /* the two columns stay in step */
+        column_drop_last(&t->begins); /* keep the two columns in step */
         return -1;
     }
     *end = (struct zone_end){.children = children};
