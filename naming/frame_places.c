@@ -7,7 +7,7 @@
 #include "symbols/place/module_table.h"
 #include "trace/store/frame_name.h"
 
-/* A file with a module table that is longer than this is none. */
+/* A longer file is rejected as a module table. */
 #define MODULES_FILE_MAX ((size_t)64 << 20)
 
 static int read_modules_file(struct module_table *t, const char *path, struct err *e)

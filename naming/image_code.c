@@ -7,15 +7,15 @@
 #include "base/format.h"
 #include "trace/store/callstacks.h"
 
-/* The image that is open. */
+/* The open image. */
 struct session {
     struct image_code *c;
     size_t number;
     const struct locate_image *image;
-    struct buf path; /* of the file that was opened; empty: it was fetched */
+    struct buf path; /* of the opened file; empty: fetched */
 };
 
-/* Why there is nothing of an image is said when nothing is found elsewhere: the first reason. */
+/* Keeps the first problem of an image, which is reported if no code is found elsewhere. */
 static int note_problem(struct session *s, const struct err *why, struct err *e)
 {
     struct buf path = {0};
@@ -51,7 +51,7 @@ static void session_close(struct session *s)
 
 /* ---- code */
 
-/* Whether an address of the client lies in a function that was found already. */
+/* Whether an address of the client is in a function found already. */
 static bool is_known(const struct session *s, uint64_t address)
 {
     for (size_t i = s->c->found.len; i-- > 0;) {
@@ -62,7 +62,7 @@ static bool is_known(const struct session *s, uint64_t address)
     return false;
 }
 
-/* What the trace calls the function, unless that is only the nearest name before the place. */
+/* The trace's name of the function, unless it is only the nearest name before the address. */
 static struct view name_in_trace(const struct session *s, size_t frame, uint64_t start)
 {
     const struct trace *t = s->c->texts->trace;
@@ -88,7 +88,7 @@ static int take_code(struct session *s, size_t frame, uint64_t address,
         .name = code->name,
         .image = s->image->path};
     if (f.address > address || f.size > 0 - f.address - 1)
-        return 0; /* the client has no such memory */
+        return 0; /* no client has memory there */
     struct view name = name_in_trace(s, frame, f.address);
     if (name.len > 0)
         own.name = name;
@@ -148,7 +148,7 @@ static int read_image(struct image_code *c, size_t number, const bool *wanted, s
 
 /* ---- which frames */
 
-/* Those of the trace, and behind them the address that was asked for. */
+/* Places the frames of the trace, then the requested address. */
 static int place_frames(struct image_code *c, const struct annotate_frames *asked, struct err *e)
 {
     size_t n = c->book.callstacks->frames.len;
@@ -212,7 +212,7 @@ void image_code_release(struct image_code *c)
 struct lines {
     struct image_code *c;
     const struct image_function *function;
-    VEC(uint64_t) addresses; /* of instructions, in the client */
+    VEC(uint64_t) addresses; /* of instructions; in the client */
     VEC(struct place) places;
 };
 
@@ -223,7 +223,7 @@ static int take_instruction(void *to, uint64_t address, size_t size, const char 
     (void)size;
     (void)text;
     (void)known;
-    /* What a call stack returns to tells the line of the call. */
+    /* Frames of call stacks have the line of their call already. */
     if (callstacks_find_frame(&l->c->texts->trace->callstacks, address))
         return 0;
     uint64_t in_image = l->function->start + (address - l->function->address);
@@ -264,7 +264,7 @@ static int collect_instructions(struct lines *l, const struct disassembler *d, s
     const struct place place = {PLACE_ADDRESS, l->function->start};
     if (helper_read_code(&l->c->resolver->helper, &place, &code, &found, e) != 0)
         return -1;
-    /* Behind what is no instruction there is nothing to tell of. */
+    /* Decoding stops at the first bytes that are no instruction. */
     return found ? d->walk(d->ctx, l->function->address, code.bytes, take_instruction, l, e) : 0;
 }
 

@@ -2,9 +2,9 @@
 #define TIDEMARK_NAMING_IMAGE_CODE_H
 
 /*
- * Machine code of functions that a trace has none of, from the images that the program had mapped:
- * where those lie is found out as for names (naming/frame_places.h), they are opened under the same
- * rules, and read by the helper.
+ * Finds machine code that a trace lacks in the images that the program had mapped. Images are
+ * located as for names (naming/frame_places.h), opened under the same rules, and read by the
+ * helper.
  */
 
 #include <stdbool.h>
@@ -19,9 +19,9 @@
 /* A function whose code was found. */
 struct image_function {
     uint64_t address; /* in the client */
-    uint64_t start;   /* in the image's terms */
+    uint64_t start;   /* as the image counts */
     uint64_t size;
-    size_t image; /* position in places.locate.images */
+    size_t image; /* index in places.locate.images */
 };
 
 struct image_code {
@@ -30,21 +30,21 @@ struct image_code {
     struct frame_book book;
     struct frame_places places;
     VEC(struct image_function) found;
-    uint16_t machine;  /* EM_…, of the image that was read last */
-    char problem[512]; /* why there is nothing of an image, the first one; "" */
+    uint16_t machine;  /* EM_… of the image read last */
+    char problem[512]; /* the first image's problem; "" if none */
 };
 
 /*
- * Looks for the code of the functions that `wanted` means (annotate.h) and adds what it finds to
- * the texts. With `whole` only those whose name fits as a whole. That an image cannot be read is no
- * error, but said in `problem`. Released in any case.
+ * Finds the code of the functions that match `wanted` (annotate.h) and adds it to the texts. With
+ * `whole` the entire name must match. An unreadable image is no error; `problem` reports it. The
+ * caller releases `c` even after an error.
  */
 int image_code_find(struct image_code *c, struct resolver *resolver, struct annotate_texts *texts,
                     const char *wanted, bool regex, bool whole, struct err *e);
 
 /*
- * Has the trace's frames tell where the instructions of one of these functions come from, as far as
- * the image knows. `d` is for its machine.
+ * Adds the source lines of one function's instructions to the trace's frames, as far as the image
+ * has them. `d` must be a disassembler for its machine.
  */
 int image_code_lines(struct image_code *c, uint64_t address, const struct disassembler *d,
                      struct err *e);

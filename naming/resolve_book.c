@@ -10,18 +10,18 @@
 #include "naming/frame_places.h"
 #include "trace/store/frame_name.h"
 
-/* What is asked for: a frame of the book, or a symbol of the trace's list. */
+/* One look-up: a frame of the book, or a symbol of the trace's list. */
 struct asked {
-    uint32_t frame;   /* number, or with SYMBOL_BIT position in the list of symbols */
+    uint32_t frame;   /* frame number, or SYMBOL_BIT and the index in the symbol list */
     uint64_t address; /* in the client, as looked up */
 };
 
 #define SYMBOL_BIT (1u << 31)
 
-/* Frames between asking for one's memory and using it. */
+/* Distance in frames between prefetching memory and using it. */
 #define AHEAD ((size_t)16)
 
-/* Images that the summary has one by one. */
+/* Images with an entry of their own in the summary. */
 #define IMAGES_TOLD 4096u
 
 struct work {
@@ -30,18 +30,18 @@ struct work {
     struct reframe *reframe;
     enum frame_policy policy;
     struct resolve_summary *s;
-    struct frame_places places_of; /* of all frames, and behind them of the list of symbols */
-    VEC(bool) named;               /* before, by frame */
-    /* of the image at hand */
+    struct frame_places places_of; /* of all frames, then of the symbol list */
+    VEC(bool) named;               /* by frame: had a name before */
+    /* For the current image. */
     struct resolve_image *image;
     VEC(struct keyed) order;
     VEC(struct place) places;
     VEC(struct asked) asked;
-    VEC(uint32_t) told; /* strings by the numbers that texts have in answers; 0: not taken yet */
+    VEC(uint32_t) told; /* string by text number of the answers; 0: not interned yet */
     uint64_t numbering;
     struct buf text;
     uint64_t begin; /* ns */
-    bool shown;     /* a progress line stands there */
+    bool shown;     /* a progress line is on the terminal */
 };
 
 void resolve_summary_release(struct resolve_summary *s)
@@ -54,7 +54,7 @@ void resolve_summary_release(struct resolve_summary *s)
     vec_release(&s->images);
 }
 
-/* ---- what there is */
+/* ---- look-ups in the book */
 
 static struct view text_of(const struct work *w, uint32_t number)
 {
@@ -71,7 +71,7 @@ static int add_frame(struct work *w, size_t number, struct err *e)
     return frame_places_add(&w->places_of, number, e);
 }
 
-/* The symbols of the trace's list are looked up after all frames. */
+/* Adds the trace's list of symbols after all frames. */
 static int add_symbols(struct work *w, struct err *e)
 {
     size_t n = w->reframe ? reframe_symbol_count(w->reframe) : 0;
@@ -106,7 +106,7 @@ static uint32_t intern(struct work *w, struct view text, struct err *e)
     return strings_intern(w->book->strings, text, e);
 }
 
-/* A text of an answer; most come again and again. */
+/* Interns a text of an answer; most texts repeat, so their strings are cached by number. */
 static uint32_t intern_told(struct work *w, const struct place_answer *a, uint32_t number,
                             struct view text, struct err *e)
 {
@@ -138,13 +138,13 @@ static uint32_t place_name(struct work *w, bool known, uint64_t address, struct 
     return w->text.failed ? (err_no_memory(e, "a name"), 0u) : intern(w, text, e);
 }
 
-/* The symbol addresses of a frame's functions: those that it has are kept for its outermost. */
+/* The symbol address of a frame's i-th function. The outermost function keeps an existing one. */
 static uint64_t symbol_of(const struct work *w, uint32_t frame, const struct place_answer *a,
                           size_t i, uint64_t bias)
 {
     const struct frame *f = &w->book->callstacks->frames.at[frame];
     uint64_t old = f->n ? w->book->callstacks->inlines.at[f->first + f->n - 1].symbol : 0;
-    /* An offset, which a later resolution needs: so for all of them. */
+    /* Frames located by offset keep it for all functions: a later resolution needs it. */
     if (w->places_of.locate.frames.at[frame].step == LOCATED_OFFSET || (old && i + 1 == a->n))
         return old;
     return a->frames[i].start ? a->frames[i].start + bias : 0;
@@ -212,8 +212,8 @@ static int rename_symbol(struct work *w, size_t i, const struct place_answer *a,
 }
 
 /*
- * Answers come by address, frames lie in the order of the trace. What only prefetches is found to
- * be without effect, and dropped, where it is not inlined early.
+ * Prefetches frames, since answers come by address but frames lie in trace order. always_inline:
+ * GCC would otherwise drop the call as having no effect.
  */
 static inline __attribute__((always_inline)) void fetch_ahead(const struct work *w, size_t i)
 {
@@ -231,7 +231,7 @@ static int take_answer(void *ctx, size_t i, const struct place_answer *a, struct
     struct work *w = ctx;
     const struct asked *asked = &w->asked.at[i];
     fetch_ahead(w, i);
-    /* A place outside of the image: it is not what was there. */
+    /* The place is outside the image, so the frame was in another one. */
     if (a->source == SOURCE_NONE)
         return 0;
     if (asked->frame & SYMBOL_BIT)
@@ -241,7 +241,7 @@ static int take_answer(void *ctx, size_t i, const struct place_answer *a, struct
 
 /* ---- images */
 
-/* By address, as what lies close together has most of what is read and told in common. */
+/* Sorts by address: neighbours share most of the data to read and most texts. */
 static int collect_places(struct work *w, size_t number, struct err *e)
 {
     size_t frames = w->book->callstacks->frames.len;
@@ -296,8 +296,8 @@ static int ask_image(struct work *w, size_t number, struct err *e)
 }
 
 /*
- * Names a frame by its place, unless it has a better name. What the client marked as unresolved
- * keeps its symbol address, so that update -R can make it unresolved again.
+ * Names a frame after its place, unless it has a better name. A frame that the client marked as
+ * unresolved keeps its symbol address, so that update -R can restore it.
  */
 static int name_by_place(struct work *w, uint32_t frame, struct err *e)
 {
@@ -309,7 +309,7 @@ static int name_by_place(struct work *w, uint32_t frame, struct err *e)
         return 0;
     if (f->n > 0)
         old = w->book->callstacks->inlines.at[f->first + f->n - 1];
-    /* The look-up may have told the address as the image has it. */
+    /* The look-up may have set the address as the image counts. */
     if (at->step != LOCATED_NOT && frame_name_is_at(text_of(w, old.function)))
         return 0;
     struct frame_inline in = {.symbol = old.symbol};
@@ -334,7 +334,7 @@ static int name_rest(struct work *w, size_t number, struct err *e)
     return status;
 }
 
-/* The summary's entry of an image; those beyond IMAGES_TOLD share the last. */
+/* The summary's entry of an image; images beyond IMAGES_TOLD share the last one. */
 static struct resolve_image *entry_of(struct work *w, size_t number, struct err *e)
 {
     static const struct resolve_image fresh;
@@ -381,7 +381,7 @@ static int resolve_image(struct work *w, size_t number, struct err *e)
     return 0;
 }
 
-/* ---- all of it */
+/* ---- the whole book */
 
 static int compare_images(const void *a, const void *b)
 {
@@ -413,7 +413,7 @@ static void count(struct work *w)
         qsort(s->images.at, s->images.len, sizeof *s->images.at, compare_images);
 }
 
-/* On a terminal, after a second: which image it is about. */
+/* Shows the current image on a terminal, after one second. */
 static void show_progress(struct work *w, size_t number)
 {
     const struct locate_image *li = &w->places_of.locate.images.at[number];

@@ -2,12 +2,12 @@
 #define TIDEMARK_NAMING_RESOLVE_BOOK_H
 
 /*
- * Names for the frames of a trace: where each lies (symbols/place/locate.h), what stands there
- * (symbols/helper/helper.h), and whether that is better than what the client said
- * (trace/store/frame_book.h).
+ * Names the frames of a trace. symbols/place/locate.h finds each frame's place,
+ * symbols/helper/helper.h looks it up, and trace/store/frame_book.h decides whether the result is
+ * better than the client's name.
  *
- * A frame whose image is known never stays without a name: where nothing better is to be had it is
- * "libfoo.so+0x1234", or "libfoo.so (base unknown)".
+ * A frame whose image is known always gets a name, at worst "libfoo.so+0x1234" or "libfoo.so (base
+ * unknown)".
  */
 
 #include <stdbool.h>
@@ -22,39 +22,39 @@
 #include "trace/filter/reframe.h"
 #include "trace/store/frame_book.h"
 
-/* How an image fared. */
+/* The result for one image. */
 struct resolve_image {
     struct buf path;
     struct build_id build_id;
     uint64_t frames, named_before, named, inlines; /* inlines: frames that got more functions */
-    uint64_t by[3];                                /* frames named anew, by enum frame_knowledge */
+    uint64_t by[3];                                /* newly named frames, by enum frame_knowledge */
     uint64_t steps[LOCATE_STEPS];
     bool opened;
     bool has_debug, separate, from_cache;
-    struct buf debug_path; /* of a separate file; empty: it was fetched */
-    struct buf looked;     /* without debug information: files that are not there */
+    struct buf debug_path; /* of a separate file; empty: fetched */
+    struct buf looked;     /* without debug information: missing files */
     struct helper_bias bias;
     char problem[256]; /* why it was not opened or answered for; "" */
 };
 
 struct resolve_summary {
     uint64_t frames, named_before, named;
-    uint64_t changed;                 /* frames that are called otherwise now */
-    uint64_t kernel;                  /* frames of the kernel, without a name */
-    uint64_t nowhere;                 /* frames of which not even the image is known */
-    uint64_t symbols;                 /* of the trace's list, named anew */
-    uint64_t bad_modules;             /* facts of the module table that cannot be read */
+    uint64_t changed;                 /* frames with a new name */
+    uint64_t kernel;                  /* kernel frames without a name */
+    uint64_t nowhere;                 /* frames whose image is unknown */
+    uint64_t symbols;                 /* newly named symbols of the trace's list */
+    uint64_t bad_modules;             /* unreadable facts of the module table */
     unsigned guards;                  /* of the helper, enum helper_guard */
-    VEC(struct resolve_image) images; /* most frames first */
+    VEC(struct resolve_image) images; /* by number of frames, descending */
 };
 
 void resolve_summary_release(struct resolve_summary *s);
 
-/* `reframe` may be NULL: for the symbols of a trace's list. */
+/* `reframe` may be NULL; it is needed to rename the symbols of a trace's list. */
 int resolve_book(struct resolver *r, struct frame_book *book, struct reframe *reframe,
                  enum frame_policy policy, struct resolve_summary *s, struct err *e);
 
-/* In words, and as JSON. */
+/* Print the summary as text and as JSON. */
 int resolve_summary_print(const struct resolve_summary *s, const char *trace, FILE *to,
                           struct err *e);
 int resolve_summary_json(const struct resolve_summary *s, const char *trace, FILE *to,

@@ -1,4 +1,4 @@
-/* What became of the frames of a trace, in words and as JSON. */
+/* Reports the resolution of a trace's frames as text and as JSON. */
 
 #include <inttypes.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include "naming/resolve_book.h"
 #include "report/write/json_value.h"
 
-/* Images whose base was inferred that the fact tells one by one. */
+/* Images whose inferred base the fact lists one by one. */
 #define FACT_BASES_MAX 20u
 
 static const char *problem_of_base(const struct resolve_image *i)
@@ -19,7 +19,7 @@ static const char *problem_of_base(const struct resolve_image *i)
                      : "no build id: give --modules or --base, or --images-from-trace to infer it";
 }
 
-/* Where the names come from; NULL: nowhere. */
+/* The source of the names; NULL: none. */
 static const char *source_of(const struct resolve_image *i)
 {
     if (!i->opened)
@@ -187,7 +187,7 @@ void resolve_summary_fact(const struct resolve_summary *s, struct buf *out)
 {
     buf_printf(out, "%" PRIu64 " of %" PRIu64 " frames named, %" PRIu64 " before", s->named,
                s->frames, s->named_before);
-    /* A base that was inferred is a conclusion: who reads the trace shall know. */
+    /* An inferred base is a conclusion, so readers of the trace must see it. */
     size_t inferred = 0;
     for (size_t i = 0; i < s->images.len; i++) {
         const struct resolve_image *image = &s->images.at[i];

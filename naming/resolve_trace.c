@@ -5,7 +5,7 @@
 #include "base/format.h"
 #include "trace/store/frame_name.h"
 
-/* Images whose trouble is told one by one. */
+/* Images whose problems are listed one by one. */
 #define WARNINGS_MAX 10u
 
 int resolve_trace(struct resolver *r, struct trace *t, enum frame_policy policy,

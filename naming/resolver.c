@@ -26,7 +26,7 @@ void resolve_options_release(struct resolve_options *o)
 
 /* ---- files */
 
-/* Whether a path is below `folder`, as that is with `root` before it (NULL: nothing). */
+/* Whether a path is below `root`/`folder`; `root` may be NULL. */
 static bool below(struct view path, const char *root, struct view folder)
 {
     size_t n = root ? strlen(root) : 0;
@@ -37,7 +37,10 @@ static bool below(struct view path, const char *root, struct view folder)
     return path_is_below((struct view){path.p + n, path.len - n}, folder);
 }
 
-/* Whether a file may be opened for where it lies. ".." was resolved by who asks, or is refused. */
+/*
+ * Whether the location of a file allows opening it. Callers resolve ".."; a path that still has one
+ * is refused.
+ */
 static bool lies_well(const struct resolver *r, struct view path)
 {
     const struct resolve_options *o = r->options;
@@ -60,7 +63,7 @@ static bool has_build_id(int fd, const struct build_id *wanted, struct build_id 
            memcmp(found->bytes, wanted->bytes, found->len) == 0;
 }
 
-/* What opens an image all the same. */
+/* The option that allows opening an image without a build id. */
 static const char *without_build_id(const struct resolve_options *o)
 {
     return o->of_files_only ? "`tidemark symbols --images-from-trace` allows it"
@@ -85,7 +88,7 @@ static void refuse(struct resolver *r, const char *path, const struct build_id *
                  without_build_id(r->options));
 }
 
-/* The file if it may be opened, else -1 after closing it. */
+/* Returns the file if it may be opened, else closes it and returns -1. */
 static int allow(struct resolver *r, int fd, struct view name, const char *path)
 {
     struct build_id found = {0};
@@ -98,7 +101,7 @@ static int allow(struct resolver *r, int fd, struct view name, const char *path)
     return -1;
 }
 
-/* To be told when nothing is found. A path may have been asked for before, by another rule. */
+/* Notes a missing file for the report. Another rule may have tried the same path before. */
 static void note_absent(struct resolver *r, struct view name)
 {
     struct buf one = {0};
@@ -125,7 +128,7 @@ static int open_path(struct resolver *r, struct view name)
         fd = allow(r, regular_file_open(text), name, text);
     if (!path.failed && fd < 0)
         note_absent(r, name);
-    /* The first that is opened is the image: what lies beside it may be opened, too. */
+    /* The first opened file is the image. Files beside it may be opened, too. */
     if (fd >= 0 && r->folder.len == 0) {
         struct view folder = path_folder(name);
         buf_put(&r->folder, folder.p, folder.len);
@@ -136,7 +139,7 @@ static int open_path(struct resolver *r, struct view name)
 
 /* ---- the helper */
 
-/* A progress line for what comes from a server, on a terminal. */
+/* Shows a progress line for a download, on a terminal. */
 static int show_fetch(void *ctx, uint64_t done, uint64_t total)
 {
     char have[FORMAT_SIZE], all[FORMAT_SIZE];
@@ -204,7 +207,7 @@ int resolver_init(struct resolver *r, const struct resolve_options *options, str
         r->fetcher.socket = -1;
         if (options->debuginfod)
             return -1;
-        /* That the environment names servers is no reason to fail without them. */
+        /* If only the environment names servers, their failure is no error. */
         print_error(e);
         *e = (struct err){0};
     }
@@ -240,7 +243,7 @@ int resolver_open(struct resolver *r, struct view path, const struct build_id *i
     static const struct build_id none;
     const struct resolve_options *o = r->options;
     struct view dirs[HELPER_RULES_MAX], rules[HELPER_RULES_MAX];
-    /* The helper cannot see how many processors there are. */
+    /* The helper cannot see the number of processors. */
     long processors = sysconf(_SC_NPROCESSORS_ONLN);
     uint64_t threads = o->threads ? o->threads : processors > 0 ? (uint64_t)processors : 1;
     struct helper_open open = {.path = path,

@@ -40,14 +40,14 @@ int symbol_cache_open(const struct symbol_cache *c, struct view key)
 {
     struct buf path = {0};
     int fd = path_of(c, key, &path) ? regular_file_open(buf_str(&path)) : -1;
-    /* Its time says when it was last of use. */
+    /* The modification time records the last use. */
     if (fd >= 0)
         (void)utimensat(AT_FDCWD, buf_str(&path), NULL, 0);
     buf_release(&path);
     return fd;
 }
 
-/* ---- writing: what fails is not kept, and nothing is said */
+/* ---- writing: failures are silent, the entry is just not cached */
 
 static bool make_folders(const struct buf *path)
 {
@@ -82,7 +82,7 @@ void symbol_cache_release(struct symbol_cache *c)
     c->writing = false;
 }
 
-/* ---- the bound */
+/* ---- the size limit */
 
 struct kept {
     char name[2 * 64 + 1];
@@ -92,7 +92,7 @@ struct kept {
 
 typedef VEC(struct kept) kept_list;
 
-/* Only names as we make them: what else lies there is not ours to remove. */
+/* Removes only files named as this code names them. */
 static bool is_ours(const char *name)
 {
     size_t n = strlen(name);

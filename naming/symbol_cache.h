@@ -2,9 +2,9 @@
 #define TIDEMARK_NAMING_SYMBOL_CACHE_H
 
 /*
- * Files in which what was read of images is kept, by a key that tells one build from another. They
- * are the user's own, in a folder that nobody else can look into; what is in them is read by the
- * symbol helper only. What was not used for longest goes when the folder has grown beyond a bound.
+ * Cache files of data read from images, by a key that identifies the build. They are in a folder
+ * that only the user can read, and only the symbol helper parses them. When the folder exceeds a
+ * size limit, the least recently used files are deleted.
  */
 
 #include <stdbool.h>
@@ -19,22 +19,25 @@
 struct symbol_cache {
     const char *folder; /* NULL: $XDG_CACHE_HOME/tidemark/symbols, else in ~/.cache */
     bool off;
-    uint64_t most; /* bytes of all files; 0: SYMBOL_CACHE_BYTES */
-    /* while a file is written */
+    uint64_t most; /* total size limit in bytes; 0: SYMBOL_CACHE_BYTES */
+    /* Valid while a file is written. */
     struct outfile out;
     bool writing;
 };
 
-/* A descriptor of what is kept under a key, or -1. */
+/* Returns a descriptor of the entry under a key, or -1. */
 int symbol_cache_open(const struct symbol_cache *c, struct view key);
 
-/* A descriptor to write to, the caller's to close; -1: nothing can be kept. One at a time. */
+/*
+ * Returns a descriptor to write to, which the caller closes; -1: the cache is unavailable. One
+ * entry at a time.
+ */
 int symbol_cache_begin(struct symbol_cache *c, struct view key);
 
-/* What was written is whole: gives it its name. */
+/* Gives the complete entry its name. */
 void symbol_cache_commit(struct symbol_cache *c);
 
-/* Drops what is not whole. */
+/* Drops an incomplete entry. */
 void symbol_cache_release(struct symbol_cache *c);
 
 #endif

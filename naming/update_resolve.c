@@ -10,13 +10,13 @@
 #include "base/format.h"
 #include "base/print_error.h"
 
-/* One image on the way. */
+/* The resolution of one image. */
 struct asking {
     struct update_resolve *resolve;
     struct symbolize *symbols;
     size_t image;
     const uint64_t *offsets;
-    const char *path; /* shown */
+    const char *path; /* as displayed */
     struct buf text;
 };
 
@@ -26,7 +26,7 @@ static int take_entry(void *ctx, const struct addr2line_entry *entry, struct err
     struct buf shown = {0};
     struct view name = entry->function;
     buf_clear(&a->text);
-    /* The official words for what the tool does not know. */
+    /* The official tool's text for an unknown frame. */
     if (name.len == 0) {
         buf_printf(&a->text, "[unknown] + %" PRIu64, a->offsets[entry->i]);
         name = (struct view){buf_str(&a->text), a->text.len};
@@ -41,8 +41,8 @@ static int take_entry(void *ctx, const struct addr2line_entry *entry, struct err
 }
 
 /*
- * What addr2line may open: a name in a trace can be that of a pipe or a device, which would keep it
- * waiting. A tool of the user's own may know images that are not files here.
+ * Whether addr2line may open the path. A name in a trace can be that of a pipe or a device, which
+ * would block addr2line. A tool that the user chose may know images that are no files here.
  */
 static bool can_be_asked(const struct update_resolve *r, const char *path)
 {
@@ -65,7 +65,7 @@ static int take_own(void *ctx, size_t i, const struct place_answer *a, struct er
     return take_entry(ctx, &entry, e);
 }
 
-/* An image that cannot be read leaves its frames unresolved: *answered stays 0. */
+/* An unreadable image leaves its frames unresolved: *answered stays 0. */
 static int ask_own(struct asking *a, const char *path, size_t n, size_t *answered, struct err *e)
 {
     struct resolver *r = &a->resolve->resolver;
@@ -88,7 +88,7 @@ static int ask_own(struct asking *a, const char *path, size_t n, size_t *answere
     return -1;
 }
 
-/* Whether there is none; then the helper is started. */
+/* Whether addr2line is missing; if so, starts the helper. */
 static bool lacks_addr2line(struct update_resolve *r)
 {
     struct err e = {0};
@@ -161,7 +161,7 @@ int update_resolve(void *resolve, struct symbolize *s, struct err *e)
     fprintf(r->say, "Batched into %zu unique image groups\n", symbolize_images(s));
     for (size_t i = 0; i < symbolize_images(s) && status == 0; i++)
         status = resolve_image(r, s, i, e);
-    /* Without the tool the trace is written as it is, as by the official one. */
+    /* Without the tool the trace is written unchanged, as the official tool does. */
     if (status != 0 && e->code == ERR_CHECK) {
         struct buf shown = {0};
         format_terminal(&shown, view_of(e->text));

@@ -2,11 +2,10 @@
 #define TIDEMARK_NAMING_UPDATE_RESOLVE_H
 
 /*
- * `tidemark update -r`: asks addr2line what the unresolved frames of a trace are called, and tells
- * on the way what it does, as the official tool does. Where there is no addr2line, our own symbol
- * helper answers: the same lines; names of functions differ where calls were inlined, for of those
- * addr2line without -i tells sometimes the inner one and sometimes the outer. `tidemark symbols`
- * has them all.
+ * `tidemark update -r`: names the unresolved frames of a trace with addr2line and prints its
+ * progress as the official tool does. Without addr2line the symbol helper answers. Lines are the
+ * same; function names differ where calls were inlined, because addr2line without -i returns
+ * sometimes the inner and sometimes the outer function. `tidemark symbols` returns all of them.
  * Source: update/src/OfflineSymbolResolver*.cpp @ v0.11.0 … v0.14.0.
  */
 
@@ -21,15 +20,15 @@
 
 struct update_resolve {
     struct addr2line_options tool;
-    struct substitutions substitutions; /* of paths of images */
-    bool verbose;                       /* tell each frame that gets a name */
+    struct substitutions substitutions; /* in paths of images */
+    bool verbose;                       /* print each newly named frame */
     FILE *say;
     struct resolve_options options; /* of the helper */
     struct resolver resolver;
-    bool own; /* the helper answers, as there is no addr2line */
+    bool own; /* the helper answers, since addr2line is missing */
 };
 
-/* For rewrite_options.resolve. Images that cannot be read are told and left as they are. */
+/* For rewrite_options.resolve. Images that cannot be read are reported and left unchanged. */
 int update_resolve(void *resolve, struct symbolize *s, struct err *e);
 
 #endif
